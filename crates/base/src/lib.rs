@@ -1,0 +1,10 @@
+//! Ids and index maps, source positions, diagnostics: what every other crate of the workspace may use.
+//!
+//! Place in the pipeline: below everything. Pure: no files, clock, threads or global state.
+
+pub mod diagnostic;
+pub mod index;
+pub mod source;
+
+pub use diagnostic::{Code, Diagnostic, Fault, Label, RuntimeError, RuntimeErrorKind, Severity};
+pub use source::{FileId, SourceMap, Span, Symbol};
