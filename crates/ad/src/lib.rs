@@ -1,1 +1,17 @@
-//! Placeholder, replaced by the crate's own front page.
+//! The AD algorithms, one folder each, behind one contract.
+//!
+//! Place in the pipeline: core to core, between simplification and code generation. Reading order: [`contract`] (what
+//! every algorithm promises), [`tangent`] (vocabulary shared by all), [`forward`] (dual numbers), [`fast_chad`] (the
+//! production reverse mode), [`differentiate`] (expands `vjp`/`jvp` of a program, innermost first).
+//!
+//! Algorithms share vocabulary, never control flow: each writes out its own walk over statements.
+
+pub mod contract;
+pub mod tangent;
+pub mod activity;
+pub mod forward;
+pub mod fast_chad;
+pub mod differentiate;
+
+pub use contract::{ALGORITHMS, Algorithm, Bound, Status, Unsupported};
+pub use differentiate::differentiate;

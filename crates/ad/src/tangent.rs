@@ -1,0 +1,73 @@
+//! Vocabulary shared by the algorithms: zeros and partial derivatives as code. No control flow over programs.
+
+use pullback_core::{Atom, Builder, Exp, Type};
+use pullback_prim::{Op, Partial, Prim, Scalar};
+
+/// Emits the zero tangent (cotangent) of a value: of type `Program::cotangent(type of primal)`, with its shape.
+///
+/// `None` if the type is discrete. Cost: the size of the arrays inside.
+pub fn zero_like(b: &mut Builder<'_>, primal: Atom) -> Option<Atom> {
+    let ty = b.ty(primal);
+    let target = b.program.cotangent(&ty).ok()??;
+    Some(match &ty {
+        Type::Scalar(s) => Atom::Const(s.zero()),
+        Type::Tuple(items) => {
+            let zeros = (0..items.len()).map(|i| {
+                let part = b.emit(Exp::Proj(primal, i), "part");
+                zero_like(b, part).unwrap_or_else(|| unit(b))
+            });
+            let zeros = zeros.collect();
+            b.emit(Exp::Tuple(zeros), "zero")
+        }
+        Type::Sum(_) | Type::Named(_) => b.emit(Exp::Inject(target, 0, Vec::new()), "zero"),
+        Type::Array(_) => {
+            let shape = b.shape(primal);
+            zero_array(b, shape, &target)
+        }
+        Type::Acc(_) => return None,
+    })
+}
+
+/// Emits the zero cotangent array of this shape; `ty` is its (cotangent) type.
+pub fn zero_array(b: &mut Builder<'_>, shape: Vec<Atom>, ty: &Type) -> Atom {
+    let element = match ty.base() {
+        Type::Scalar(s) => Atom::Const(s.zero()),
+        other => b.emit(Exp::Inject(other.clone(), 0, Vec::new()), "zero"),
+    };
+    b.emit(Exp::Replicate(shape, element), "zeros")
+}
+
+/// Emits the unit value.
+pub fn unit(b: &mut Builder<'_>) -> Atom {
+    b.emit(Exp::Tuple(Vec::new()), "unit")
+}
+
+/// Whether a partial is statically zero, so that it contributes nothing (not even a NaN from `0 * inf`).
+pub fn is_zero(partial: &Partial) -> bool {
+    matches!(partial, Partial::Const(c) if *c == 0.0)
+}
+
+/// Emits a partial derivative of a primitive at type `s`, given its arguments and its result.
+pub fn emit_partial(b: &mut Builder<'_>, s: Scalar, partial: &Partial, args: &[Atom], result: Atom) -> Atom {
+    match partial {
+        Partial::Arg(i) => args[*i as usize],
+        Partial::Result => result,
+        Partial::Const(c) => Atom::Const(s.from_f64(*c)),
+        Partial::Op(op, operands) => {
+            let operands = operands.iter().map(|p| emit_partial(b, s, p, args, result)).collect();
+            b.emit(Exp::Prim(Prim::Op(*op, s), operands), "d")
+        }
+    }
+}
+
+/// Emits `partial * x`, without the product where the partial is a constant one or minus one.
+pub fn emit_scaled(b: &mut Builder<'_>, s: Scalar, partial: &Partial, args: &[Atom], result: Atom, x: Atom) -> Atom {
+    match partial {
+        Partial::Const(c) if *c == 1.0 => x,
+        Partial::Const(c) if *c == -1.0 => b.op1(Op::Neg, x),
+        Partial::Arg(_) | Partial::Result | Partial::Const(_) | Partial::Op(..) => {
+            let d = emit_partial(b, s, partial, args, result);
+            b.op2(Op::Mul, d, x)
+        }
+    }
+}
