@@ -1,1 +1,7 @@
-//! Placeholder, replaced by the crate's own front page.
+//! Source text to syntax tree: lexer, parser with recovery, and the tree.
+//!
+//! Place in the pipeline: first; above `base` only. Assumes nothing about the text. Guarantees: parsing never fails
+//! and never panics; whatever is wrong with the text is a diagnostic with a span and a hint; nesting is limited.
+//! Pure: no files, clock, threads or global state.
+
+pub mod ast;
