@@ -108,6 +108,14 @@ impl<'p> Builder<'p> {
         let result = f(self);
         Body { stms: self.scopes.pop().unwrap_or_default(), result }
     }
+    /// Opens a nested scope; for callers whose closure would have to be fallible. Close it with [`Builder::close`].
+    pub fn open(&mut self) {
+        self.scopes.push(Vec::new());
+    }
+    /// Closes the innermost scope opened with [`Builder::open`].
+    pub fn close(&mut self, result: Vec<Atom>) -> Body {
+        Body { stms: self.scopes.pop().unwrap_or_default(), result }
+    }
     /// A lambda with parameters of these types.
     pub fn lam(
         &mut self,
