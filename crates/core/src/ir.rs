@@ -165,6 +165,7 @@ impl From<Var> for Atom {
 /// Sizes, indices, widths and counts are `i64`. An index is a list of leading indices, so an index shorter than the
 /// rank means a sub-array.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variant documents its fields")]
 pub enum Exp {
     /// Another name for an atom.
     Atom(Atom),
@@ -268,6 +269,7 @@ pub struct SliceDim {
 
 /// Part of an accumulator.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variant documents its fields")]
 pub enum View {
     /// The element (or sub-array) at these indices; out of range: a part that ignores everything.
     Index(Vec<Atom>),
@@ -306,6 +308,7 @@ pub struct Loop {
 
 /// When a loop stops.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variant documents its fields")]
 pub enum LoopForm {
     /// `i` counts from 0 to `n - 1` (`n <= 0`: no iteration). `i` has the type of `n`, an integer type.
     For { i: Var, n: Atom },
@@ -339,6 +342,7 @@ pub enum TapePolicy {
 
 /// A second-order array operation. `width` is the size of the outer dimension of every array argument.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variant documents its fields")]
 pub enum Soac {
     /// Results: one array per result of `lam`.
     Map { width: Atom, lam: Lam, arrays: Vec<Atom> },

@@ -1,0 +1,109 @@
+//! Expands every `vjp` and `jvp` of a program into ordinary core, innermost first.
+//!
+//! Assumes a checked program. Guarantees: no `Vjp` or `Jvp` is left; everything else is unchanged. Functions are visited
+//! callees first, so that an algorithm that looks into a callee finds no derivative there. There is no perturbation
+//! confusion, because tangents and cotangents are separate names, never tags.
+
+use crate::contract::{Mode, Unsupported, algorithm};
+use pullback_base::index::{IdMap, IdSet, Index};
+use pullback_base::{Span, Symbol};
+use pullback_core::traverse::for_each_stm;
+use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Stm};
+
+/// Which algorithm to take where the program does not say (`None`: the default one).
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// For `jvp`.
+    pub forward: Option<Symbol>,
+    /// For `vjp`.
+    pub reverse: Option<Symbol>,
+}
+
+/// Expands all derivatives of the program.
+pub fn differentiate(program: &mut Program, choice: &Choice) -> Result<(), Unsupported> {
+    for f in callees_first(program) {
+        let mut body = std::mem::take(&mut program.funs[f].body);
+        let result = expand_body(program, &mut body, choice);
+        program.funs[f].body = body;
+        result?;
+    }
+    Ok(())
+}
+
+/// Functions so that callees come before their callers (of a cycle, in any order).
+fn callees_first(program: &Program) -> Vec<FunId> {
+    let mut order = Vec::new();
+    let mut seen: IdSet<FunId> = IdSet::new();
+    for root in program.funs.ids() {
+        // An explicit stack: call chains may be long.
+        let mut work = vec![(root, false)];
+        while let Some((f, done)) = work.pop() {
+            if done {
+                order.push(f);
+            } else if f.index() < program.funs.len() && seen.insert(f) {
+                work.push((f, true));
+                for_each_stm(&program.funs[f].body, &mut |stm| {
+                    if let Exp::Call(callee, _) = &stm.exp {
+                        work.push((*callee, false));
+                    }
+                });
+            }
+        }
+    }
+    order
+}
+
+fn expand_body(program: &mut Program, body: &mut Body, choice: &Choice) -> Result<(), Unsupported> {
+    let mut done = Vec::with_capacity(body.stms.len());
+    for mut stm in std::mem::take(&mut body.stms) {
+        for scope in stm.exp.bodies_mut() {
+            expand_body(program, scope.body, choice)?;
+        }
+        let span = program.vars[stm.pat[0]].origin.span;
+        match stm.exp {
+            Exp::Vjp { lam, args, cotangents, algorithm } => {
+                let name = algorithm.or_else(|| choice.reverse.clone());
+                splice(program, Mode::Reverse, name, &lam, args, cotangents, span, stm.pat, &mut done)?;
+            }
+            Exp::Jvp { lam, args, tangents, algorithm } => {
+                let name = algorithm.or_else(|| choice.forward.clone());
+                splice(program, Mode::Forward, name, &lam, args, tangents, span, stm.pat, &mut done)?;
+            }
+            exp => done.push(Stm { pat: stm.pat, exp }),
+        }
+    }
+    body.stms = done;
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments, reason = "the parts of one statement, taken apart")]
+fn splice(
+    program: &mut Program,
+    mode: Mode,
+    name: Option<Symbol>,
+    lam: &Lam,
+    args: Vec<Atom>,
+    extra: Vec<Atom>,
+    span: Option<Span>,
+    pat: Vec<pullback_core::Var>,
+    out: &mut Vec<Stm>,
+) -> Result<(), Unsupported> {
+    let Some(found) = algorithm(mode, name.as_ref().map(Symbol::as_str)) else {
+        let mode = if mode == Mode::Forward { "forward" } else { "reverse" };
+        let wish = name.map_or_else(String::new, |n| n.to_string());
+        let construct = format!("anything: there is no {mode}-mode algorithm `{wish}`");
+        return Err(Unsupported { algorithm: "pullback", construct, span });
+    };
+    let wanted = vec![true; lam.params.len()];
+    let derivative = (found.transform)(program, lam, &wanted)
+        .map_err(|e| Unsupported { span: e.span.or(span), ..e })?;
+    let mut subst = IdMap::new();
+    for (p, a) in derivative.params.iter().zip(args.into_iter().chain(extra)) {
+        subst.insert(*p, a);
+    }
+    let mut body = derivative.body;
+    pullback_core::rename::substitute_body(&mut body, &subst);
+    out.extend(body.stms);
+    out.extend(pat.into_iter().zip(body.result).map(|(v, a)| Stm { pat: vec![v], exp: Exp::Atom(a) }));
+    Ok(())
+}
