@@ -1,1 +1,8 @@
-//! Placeholder, replaced by the crate's own front page.
+//! Names, types and sizes: from the syntax tree to a typed source program.
+//!
+//! Place in the pipeline: after `syntax`, before `elab`. Assumes a tree of the parser (limited height). Guarantees: every
+//! problem is a diagnostic with a span, checking never stops at the first, and a program without error diagnostics
+//! satisfies the conventions of [`typed`]. Pure: no files, clock, threads or global state.
+
+pub mod intrinsics;
+pub mod typed;
