@@ -4,8 +4,12 @@
 
 pub mod builder;
 pub mod ir;
+pub mod prune;
+pub mod rename;
+pub mod traverse;
 pub mod types;
 pub mod typing;
+pub mod usage;
 pub mod value;
 
 pub use builder::Builder;
