@@ -1,0 +1,159 @@
+//! The direct subterms of a term, in evaluation order.
+
+use crate::term::{Exp, LoopForm, Soac, Term};
+
+/// One list of subterms for both kinds of borrow, so that they cannot differ.
+macro_rules! visit_children {
+    ($exp:expr, $f:expr, $iter:ident) => {{
+        let f = $f;
+        match $exp {
+            Exp::Var(_) | Exp::Const(_) | Exp::Zero(_) | Exp::MapEmpty(_) => {}
+            Exp::Prim(_, ts)
+            | Exp::Call(_, ts)
+            | Exp::Tuple(ts)
+            | Exp::Inject(_, _, ts)
+            | Exp::ArrayLit(_, ts)
+            | Exp::Concat(ts)
+            | Exp::Zip(ts)
+            | Exp::Par(ts)
+            | Exp::SparseTuple(ts)
+            | Exp::IoPar(ts) => ts.$iter().for_each(f),
+            Exp::Lam(_, a)
+            | Exp::Proj(a, _)
+            | Exp::Size(a, _)
+            | Exp::Iota(a)
+            | Exp::Rearrange(_, a)
+            | Exp::Reverse(a)
+            | Exp::Unzip(a)
+            | Exp::Marked(_, a)
+            | Exp::StopGradient(a)
+            | Exp::LinearLam(_, a)
+            | Exp::SparseProj(a, _)
+            | Exp::SparseInject(_, _, a)
+            | Exp::SparseCast(a, _)
+            | Exp::EvmReturn(_, a)
+            | Exp::EvmAdd { value: a, .. }
+            | Exp::StagedCotangent(a)
+            | Exp::StagedResolve(a)
+            | Exp::MapPopMax(a)
+            | Exp::IoReturn(a)
+            | Exp::IoRun(a)
+            | Exp::MutSize(a)
+            | Exp::MutFreeze(a) => f(a),
+            Exp::Let(_, a, b)
+            | Exp::App(a, b)
+            | Exp::Gather(a, b)
+            | Exp::Replicate(a, b)
+            | Exp::Rotate(a, b)
+            | Exp::LinearApp(a, b)
+            | Exp::Plus(a, b)
+            | Exp::EvmBind(a, b)
+            | Exp::EvmScope(a, b)
+            | Exp::EvmRun(a, b)
+            | Exp::MapLookup(a, b)
+            | Exp::IoBind(a, b)
+            | Exp::MutNew(a, b)
+            | Exp::MutGet(a, b)
+            | Exp::MutPush(a, b)
+            | Exp::Assert { condition: a, body: b, .. } => {
+                f(a);
+                f(b);
+            }
+            Exp::If(a, b, c)
+            | Exp::StagedCall(a, b, c)
+            | Exp::MutSet(a, b, c)
+            | Exp::MutModify(a, b, c)
+            | Exp::SameSize { left: a, right: b, body: c, .. }
+            | Exp::Custom { f: a, rule: b, arg: c } => {
+                f(a);
+                f(b);
+                f(c);
+            }
+            Exp::Match(a, arms) => {
+                f(a);
+                arms.$iter().for_each(|arm| visit_children!(@field f, arm, body, $iter));
+            }
+            Exp::Loop(l) => {
+                visit_children!(@field f, l, init, $iter);
+                match visit_children!(@borrow l, form, $iter) {
+                    LoopForm::For(_, n) => f(n),
+                    LoopForm::While(c) => f(c),
+                }
+                visit_children!(@field f, l, body, $iter);
+            }
+            Exp::Index(a, ix) => {
+                f(a);
+                ix.$iter().for_each(f);
+            }
+            Exp::Slice(a, d) => {
+                f(a);
+                visit_children!(@field f, d, start, $iter);
+                visit_children!(@field f, d, len, $iter);
+                visit_children!(@field f, d, stride, $iter);
+            }
+            Exp::Update(a, ix, v) => {
+                f(a);
+                ix.$iter().for_each(&mut *f);
+                f(v);
+            }
+            Exp::UpdateSlice(a, d, v) => {
+                f(a);
+                visit_children!(@field f, d, start, $iter);
+                visit_children!(@field f, d, len, $iter);
+                visit_children!(@field f, d, stride, $iter);
+                f(v);
+            }
+            Exp::Reshape { shape, array, .. } => {
+                shape.$iter().for_each(&mut *f);
+                f(array);
+            }
+            Exp::Soac(Soac::Map { f: g, arrays }) => {
+                f(g);
+                arrays.$iter().for_each(f);
+            }
+            Exp::Soac(Soac::Reduce { op, neutral, array, .. } | Soac::Scan { op, neutral, array }) => {
+                f(op);
+                f(neutral);
+                f(array);
+            }
+            Exp::Soac(Soac::Hist { op, neutral, dst, indices, values }) => {
+                f(op);
+                f(neutral);
+                f(dst);
+                f(indices);
+                f(values);
+            }
+            Exp::Soac(Soac::Scatter { dst, indices, values }) => {
+                f(dst);
+                f(indices);
+                f(values);
+            }
+            Exp::Vjp(d) | Exp::Jvp(d) => {
+                visit_children!(@field f, d, f, $iter);
+                visit_children!(@field f, d, arg, $iter);
+                visit_children!(@field f, d, seed, $iter);
+            }
+            Exp::MapInsert { combine, map, key, value } => {
+                f(combine);
+                f(map);
+                f(key);
+                f(value);
+            }
+        }
+    }};
+    (@field $f:ident, $owner:ident, $field:ident, iter) => { $f(&$owner.$field) };
+    (@field $f:ident, $owner:ident, $field:ident, iter_mut) => { $f(&mut $owner.$field) };
+    (@borrow $owner:ident, $field:ident, iter) => { &$owner.$field };
+    (@borrow $owner:ident, $field:ident, iter_mut) => { &mut $owner.$field };
+}
+
+impl Exp {
+    /// Calls `f` with every direct subterm, in evaluation order.
+    pub fn children<'a>(&'a self, f: &mut dyn FnMut(&'a Term)) {
+        visit_children!(self, f, iter);
+    }
+    /// Calls `f` with every direct subterm, in evaluation order, to replace it.
+    pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Term)) {
+        visit_children!(self, f, iter_mut);
+    }
+}
