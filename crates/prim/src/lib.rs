@@ -2,8 +2,13 @@
 //!
 //! Place in the pipeline: below both IRs. All executors evaluate floating point functions through [`Prim::eval`].
 
+pub mod prim;
 pub mod scalar;
+pub mod special;
 pub mod table;
 
+mod arith;
+
+pub use prim::{MAX_ARITY, Partial, Prim, PrimError, eval_partial};
 pub use scalar::{Scalar, ScalarValue};
-pub use table::{Op, Partial, Prim, PrimError};
+pub use table::{Op, Row};

@@ -110,21 +110,21 @@ impl Scalar {
             Scalar::Bool => ScalarValue::Bool(x != 0),
         }
     }
-    /// The float value `x`; integers truncate, saturating.
+    /// The float value `x`; integers truncate, saturating, with NaN as 0; booleans are `x != 0`.
     #[allow(clippy::wrong_self_convention, reason = "a constructor chosen by a run-time type")]
     pub fn from_f64(self, x: f64) -> ScalarValue {
         match self {
             Scalar::F32 => ScalarValue::F32(x as f32),
             Scalar::F64 => ScalarValue::F64(x),
+            Scalar::I8 => ScalarValue::I8(x as i8),
+            Scalar::I16 => ScalarValue::I16(x as i16),
+            Scalar::I32 => ScalarValue::I32(x as i32),
+            Scalar::I64 => ScalarValue::I64(x as i64),
+            Scalar::U8 => ScalarValue::U8(x as u8),
+            Scalar::U16 => ScalarValue::U16(x as u16),
+            Scalar::U32 => ScalarValue::U32(x as u32),
             Scalar::U64 => ScalarValue::U64(x as u64),
-            Scalar::I8
-            | Scalar::I16
-            | Scalar::I32
-            | Scalar::I64
-            | Scalar::U8
-            | Scalar::U16
-            | Scalar::U32
-            | Scalar::Bool => self.from_i64(x as i64),
+            Scalar::Bool => ScalarValue::Bool(x != 0.0),
         }
     }
 }
@@ -224,6 +224,17 @@ impl ScalarValue {
         (self.scalar(), bits)
     }
 }
+
+macro_rules! into_scalar_value {
+    ($($t:ident $variant:ident),*) => { $(
+        impl From<$t> for ScalarValue {
+            fn from(x: $t) -> ScalarValue {
+                ScalarValue::$variant(x)
+            }
+        }
+    )* };
+}
+into_scalar_value! { f32 F32, f64 F64, i8 I8, i16 I16, i32 I32, i64 I64, u8 U8, u16 U16, u32 U32, u64 U64, bool Bool }
 
 impl PartialEq for ScalarValue {
     fn eq(&self, other: &Self) -> bool {
