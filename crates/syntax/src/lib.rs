@@ -5,3 +5,7 @@
 //! Pure: no files, clock, threads or global state.
 
 pub mod ast;
+mod lexer;
+pub mod parser;
+
+pub use parser::parse;
