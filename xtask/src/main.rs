@@ -1,2 +1,52 @@
-//! x
-fn main() {}
+//! Repository tasks: `cargo xtask tidy | coverage | soak [COUNT [SEED]]`.
+
+mod coverage;
+mod tidy;
+
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  tidy               check the rules of the house; non-zero exit and a list if one is broken
+  coverage           rewrite docs/book/coverage.md and docs/book/primitives.md from the code
+  soak [N [SEED]]    run all random properties on N programs (default 50000)
+";
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args.as_slice() {
+        ["tidy"] => {
+            let broken = tidy::check(&root())?;
+            if !broken.is_empty() {
+                bail!("{} rules of the house are broken:\n{}", broken.len(), broken.join("\n"));
+            }
+            Ok(())
+        }
+        ["coverage"] => coverage::write(&root()),
+        ["soak", rest @ ..] => soak(rest),
+        _ => {
+            eprint!("{HELP}");
+            bail!("unknown task");
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn soak(args: &[&str]) -> Result<()> {
+    let status = Command::new("cargo")
+        .args(["run", "--release", "--package", "pullback-testkit", "--features", "soak", "--bin", "soak", "--"])
+        .args(args)
+        .current_dir(root())
+        .status()?;
+    if !status.success() {
+        bail!("the soak run found failures; they are printed above with seed and program");
+    }
+    Ok(())
+}

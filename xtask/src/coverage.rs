@@ -1,0 +1,76 @@
+//! The tables of the book that come from the code: algorithm by construct, and the primitives.
+
+use anyhow::Result;
+use pullback_ad::contract::{ALGORITHMS, Algorithm, CONSTRUCTS};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The tables and their files.
+pub fn tables() -> Vec<(&'static str, String)> {
+    vec![
+        ("docs/book/coverage.md", coverage_table()),
+        ("docs/book/primitives.md", pullback_prim::table::markdown()),
+    ]
+}
+
+/// Rewrites the files.
+pub fn write(root: &Path) -> Result<()> {
+    for (file, text) in tables() {
+        std::fs::write(root.join(file), text)?;
+    }
+    Ok(())
+}
+
+/// How an algorithm treats a construct.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// A rule has its tag.
+    Rule,
+    /// Listed under `Not supported`.
+    NotSupported,
+    /// Neither: a mistake.
+    Missing,
+}
+
+/// What the sources of an algorithm say about a construct.
+pub fn treatment(algorithm: &Algorithm, construct: &str) -> Treatment {
+    let tag = format!("// [{}.{construct}]", algorithm.id);
+    // Several tags may share a line: `// [forward.size] [forward.iota] discrete`.
+    let shared = format!("] [{}.{construct}]", algorithm.id);
+    if algorithm.sources.iter().any(|s| s.contains(&tag) || s.contains(&shared)) {
+        return Treatment::Rule;
+    }
+    let listed = algorithm.sources.iter().filter_map(|s| not_supported(s));
+    if listed.into_iter().any(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == construct)) {
+        Treatment::NotSupported
+    } else {
+        Treatment::Missing
+    }
+}
+
+/// The text after `Not supported:` in a module header.
+fn not_supported(source: &str) -> Option<&str> {
+    let start = source.find("//! Not supported:")?;
+    let rest = &source[start..];
+    Some(&rest[..rest.find("\n\n").unwrap_or(rest.len())])
+}
+
+fn coverage_table() -> String {
+    let mut out = String::from(
+        "# Which algorithm covers which construct\n\n\
+         Made by `cargo xtask coverage` from the rule tags in the sources. `yes`: there is a rule with this tag; `no`: listed\n\
+         as not supported, and answered with an error that names the construct and its place.\n\n",
+    );
+    let names: Vec<&str> = ALGORITHMS.iter().map(|a| a.id).collect();
+    let _ = writeln!(out, "| construct | {} |", names.join(" | "));
+    let _ = writeln!(out, "|---|{}", "---|".repeat(names.len()));
+    for construct in CONSTRUCTS {
+        let cells = ALGORITHMS.iter().map(|a| match treatment(a, construct) {
+            Treatment::Rule => "yes",
+            Treatment::NotSupported => "no",
+            Treatment::Missing => "?",
+        });
+        let _ = writeln!(out, "| {construct} | {} |", cells.collect::<Vec<_>>().join(" | "));
+    }
+    out
+}

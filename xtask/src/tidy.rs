@@ -1,0 +1,186 @@
+//! The rules of the house that a machine can check.
+
+use crate::coverage::{Treatment, tables, treatment};
+use anyhow::{Context, Result};
+use pullback_ad::contract::{ALGORITHMS, CONSTRUCTS};
+use pullback_base::Code;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Dependency edges that would break an invariant of `ARCHITECTURE.md`.
+const FORBIDDEN: &[(&str, &str, &str)] = &[
+    ("ad", "opt", "no algorithm relies on optimisation for its claims"),
+    ("ad", "interp", "the oracle is independent of what it checks"),
+    ("interp", "ad", "the oracle is independent of what it checks"),
+    ("interp", "opt", "the interpreter defines the meaning of unoptimised programs"),
+    ("core", "syntax", "core knows no source text"),
+    ("core", "lambda", "the two IRs meet in elab only"),
+    ("lambda", "core", "the two IRs meet in elab only"),
+    ("base", "prim", "base is below everything"),
+];
+
+/// What the header of an AD algorithm says, in this order.
+const HEADER: &[&str] = &[
+    "//! Source:",
+    "//! Judgement:",
+    "//! Types:",
+    "//! Notation:",
+    "//! Rules:",
+    "//! Differences from the paper:",
+    "//! Guarantee:",
+    "//! Not supported:",
+];
+
+/// A longer file cannot be read in one sitting.
+const LONGEST_FILE: usize = 900;
+
+/// All broken rules, one line each.
+pub fn check(root: &Path) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    edges(root, &mut broken)?;
+    headers(root, &mut broken)?;
+    coverage(&mut broken);
+    generated(root, &mut broken);
+    error_pages(root, &mut broken);
+    libraries(root, &mut broken)?;
+    sources(root, &mut broken)?;
+    Ok(broken)
+}
+
+/// The `[dependencies]` of a manifest, not the dev-dependencies.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let lines = manifest.lines().skip_while(|l| l.trim() != "[dependencies]").skip(1);
+    let lines = lines.take_while(|l| !l.starts_with('['));
+    lines.filter_map(|l| l.split(['.', ' ', '=']).next()).filter(|n| !n.is_empty() && !n.starts_with('#')).collect()
+}
+
+fn edges(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    for (from, to, why) in FORBIDDEN {
+        let path = root.join("crates").join(from).join("Cargo.toml");
+        let manifest = fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+        if dependencies(&manifest).contains(&format!("pullback-{to}").as_str()) {
+            broken.push(format!("crates/{from} depends on crates/{to}: {why}"));
+        }
+    }
+    for entry in fs::read_dir(root.join("crates"))? {
+        let path = entry?.path().join("Cargo.toml");
+        let Ok(manifest) = fs::read_to_string(&path) else { continue };
+        if dependencies(&manifest).contains(&"pullback-cli") {
+            broken.push(format!("{} depends on the command line", path.display()));
+        }
+    }
+    Ok(())
+}
+
+fn headers(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    for algorithm in fs::read_dir(root.join("crates/ad/src"))? {
+        let file = algorithm?.path().join("mod.rs");
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        let mut at = 0;
+        for part in HEADER {
+            match text[at..].find(part) {
+                Some(found) => at += found,
+                None => broken.push(format!("{}: the header lacks `{part}` (in this order)", file.display())),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn coverage(broken: &mut Vec<String>) {
+    for algorithm in ALGORITHMS {
+        for construct in CONSTRUCTS {
+            if treatment(algorithm, construct) == Treatment::Missing {
+                let id = algorithm.id;
+                broken.push(format!("{id}: neither a rule tag [{id}.{construct}] nor listed under `Not supported:`"));
+            }
+        }
+    }
+}
+
+fn generated(root: &Path, broken: &mut Vec<String>) {
+    for (file, text) in tables() {
+        if fs::read_to_string(root.join(file)).ok().as_deref() != Some(text.as_str()) {
+            broken.push(format!("{file} is out of date: run `cargo xtask coverage`"));
+        }
+    }
+}
+
+fn error_pages(root: &Path, broken: &mut Vec<String>) {
+    for code in Code::ALL {
+        let file = format!("docs/book/errors/{}.md", code.as_str());
+        if !root.join(&file).is_file() {
+            broken.push(format!("{file} is missing"));
+        }
+    }
+}
+
+fn libraries(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
+    let decision = fs::read_to_string(root.join("docs/decisions/0002-libraries.md"))?;
+    let lines = manifest.lines().skip_while(|l| l.trim() != "[workspace.dependencies]").skip(1);
+    for line in lines.take_while(|l| !l.starts_with('[')) {
+        let name = line.split([' ', '=']).next().unwrap_or("");
+        let ours = name.starts_with("pullback") || name.is_empty() || name.starts_with('#');
+        if !ours && !decision.contains(&format!("`{name}`")) {
+            broken.push(format!("library {name} has no row in docs/decisions/0002-libraries.md"));
+        }
+    }
+    Ok(())
+}
+
+fn sources(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    let mut files = Vec::new();
+    for folder in ["crates", "xtask"] {
+        rust_files(&root.join(folder), &mut files)?;
+    }
+    files.sort();
+    // Written apart, so that this file does not match itself.
+    let stubs = ["todo", "unimplemented"].map(|w| format!("{w}!("));
+    let ignored = format!("#[{}", "ignore");
+    for file in files {
+        let text = fs::read_to_string(&file)?;
+        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        if stubs.iter().any(|s| text.contains(s)) {
+            broken.push(format!("{name}: a stub"));
+        }
+        if text.contains(&ignored) {
+            broken.push(format!("{name}: an ignored test; assert what holds today instead"));
+        }
+        if text.lines().count() > LONGEST_FILE {
+            broken.push(format!("{name}: {} lines, more than {LONGEST_FILE}", text.lines().count()));
+        }
+        let is_test = name.contains("/tests/") || name.contains("/bin/");
+        if !is_test && !text.starts_with("//!") {
+            broken.push(format!("{name}: no module header"));
+        }
+    }
+    Ok(())
+}
+
+fn rust_files(folder: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() && path.file_name().is_some_and(|n| n != "target") {
+            rust_files(&path, out)?;
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_rules_of_the_house_hold() {
+        let broken = super::check(&crate::root()).expect("readable sources");
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+
+    #[test]
+    fn a_forbidden_edge_is_seen() {
+        let manifest = "[package]\nname = \"x\"\n\n[dependencies]\npullback-opt.workspace = true\n\n[dev-dependencies]\na = 1\n";
+        assert_eq!(super::dependencies(manifest), ["pullback-opt"]);
+    }
+}
