@@ -212,3 +212,17 @@ fn declarations() {
     check_program("-- nothing", &[]);
     check_program("def f (x: i32, y) _ = x", &["def f (tuple (: x i32) y) _ = x"]);
 }
+
+#[test]
+fn the_examples_parse() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect("the examples are in the repository") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_some_and(|e| e == "fut") {
+            program(&std::fs::read_to_string(&path).expect("readable"));
+            count += 1;
+        }
+    }
+    assert!(count > 0);
+}

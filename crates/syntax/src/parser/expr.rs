@@ -50,7 +50,7 @@ impl Parser<'_> {
             return self.error_expr();
         }
         let start = self.span();
-        let mut result = self.range();
+        let mut result = self.with_stack(Self::range);
         loop {
             if self.eat(&TokenKind::Colon) {
                 let of = self.type_expr();
@@ -72,7 +72,7 @@ impl Parser<'_> {
             self.leave();
             return self.error_expr();
         }
-        let result = self.range();
+        let result = self.with_stack(Self::range);
         self.leave();
         result
     }
@@ -176,7 +176,8 @@ impl Parser<'_> {
                 let operator = self.operator();
                 let right = if level == PIPE_LEFT {
                     let deep_enough = self.enter();
-                    let right = if deep_enough { self.infix(level) } else { self.error_expr() };
+                    let right =
+                        if deep_enough { self.with_stack(|p| p.infix(level)) } else { self.error_expr() };
                     self.leave();
                     right
                 } else {
@@ -214,7 +215,8 @@ impl Parser<'_> {
             TokenKind::Operator if matches!(self.text_at(0), "-" | "!") => {
                 let negate = self.text_at(0) == "-";
                 self.advance();
-                let inner = Box::new(if self.enter() { self.prefix() } else { self.error_expr() });
+                let inner =
+                    Box::new(if self.enter() { self.with_stack(Self::prefix) } else { self.error_expr() });
                 self.leave();
                 let kind = if negate { ExprKind::Negate(inner) } else { ExprKind::Not(inner) };
                 self.make(kind, self.since(start))

@@ -14,7 +14,7 @@ impl Parser<'_> {
             self.leave();
             return Type::new(TypeKind::Error, start);
         }
-        let result = self.type_expr_inner();
+        let result = self.with_stack(Self::type_expr_inner);
         self.leave();
         result
     }
