@@ -51,7 +51,10 @@ pub struct Program {
 }
 
 /// A top-level declaration.
+///
+/// Few of them exist at a time, so boxing the larger variant would buy nothing.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)]
 pub enum Declaration {
     /// `def`, `let` or `entry`.
     Value(ValueDeclaration),
@@ -342,7 +345,10 @@ pub struct Expr {
 }
 
 /// One dimension of an index or slice.
+///
+/// Few of them exist at a time, so boxing the larger variant would buy nothing.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant)]
 pub enum DimIndex {
     /// `i`.
     Fix(Expr),

@@ -147,7 +147,7 @@ fn every_malformed_program_gets_a_diagnostic() {
 fn malformed_programs_in_the_middle_leave_their_neighbours_alone() {
     for text in MALFORMED {
         // An unterminated string or comment ends with its line, so the neighbour on the next line is always seen.
-        let whole = format!("def before = 1\n{text}\ndef after = 2\n");
+        let whole = format!("type before = i64\n{text}\ndef after = 2\n");
         let (program, diagnostics) = parse_checked(&whole);
         let names: Vec<&str> = program
             .declarations
