@@ -9,7 +9,7 @@ use std::path::Path;
 pub fn tables() -> Vec<(&'static str, String)> {
     vec![
         ("docs/book/coverage.md", coverage_table()),
-        ("docs/book/primitives.md", pullback_prim::table::markdown()),
+        ("docs/book/primitives.md", pullback_prim::book::table_as_markdown()),
     ]
 }
 

@@ -1,5 +1,16 @@
 //! Pipelines, sessions, options and value formats: the only crate that knows all passes.
 //!
-//! Place in the pipeline: above every pass, below the command line and the facade.
+//! Place in the pipeline: above every pass, below the command line and the facade. Reading order: [`pipeline`] (the
+//! passes as data), [`session`] (one program), [`derive`] (derivatives of entry points), [`values`] (formats).
 
+pub mod pipeline;
+pub mod session;
+pub mod front;
+pub mod derive;
+pub mod gradcheck;
+pub mod leaves;
 pub mod values;
+
+pub use derive::Kind;
+pub use leaves::{Leaf, Wrt};
+pub use session::{EntryPoint, Failed, Ready, Session, Settings};

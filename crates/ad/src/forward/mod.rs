@@ -278,7 +278,7 @@ impl Forward<'_> {
             Exp::Plus(x, y) => {
                 self.linear(stm, |this| Some(Exp::Plus(this.dense_dot(*x)?, this.dense_dot(*y)?)))
             }
-            // [forward.vjp] [forward.jvp] expanded before this pass
+            // Not supported: expanded before this pass.
             Exp::Vjp { .. } | Exp::Jvp { .. } => self.unsupported("a derivative that was not expanded before", span),
             // [forward.custom] the rule is for reverse mode: the primal is differentiated
             Exp::Custom { primal, args, .. } => {

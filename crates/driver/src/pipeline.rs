@@ -1,0 +1,114 @@
+//! The pipelines as data, and the one function that runs them. The checker runs after every step.
+
+use pullback_ad::differentiate::Choice;
+use pullback_base::{Code, Diagnostic};
+use pullback_core::check::{Rules, check};
+use pullback_core::{FunId, Program};
+use pullback_opt::Pass;
+
+/// One step.
+#[derive(Clone, Copy)]
+pub enum Step {
+    /// A pass from core to core.
+    Pass(&'static Pass),
+    /// Expand `vjp` and `jvp`, innermost first.
+    Differentiate,
+}
+
+impl Step {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Step::Pass(pass) => pass.name,
+            Step::Differentiate => "differentiate",
+        }
+    }
+    /// What it does, in a line.
+    pub fn description(&self) -> &'static str {
+        match self {
+            Step::Pass(pass) => pass.description,
+            Step::Differentiate => "expand vjp and jvp, innermost first",
+        }
+    }
+}
+
+/// From lowered core to optimised core without derivatives. Before it: parse, check, elaborate, lower.
+pub const STANDARD: &[Step] = &[
+    Step::Pass(&pullback_opt::INLINE),
+    Step::Pass(&pullback_opt::SIMPLIFY),
+    Step::Pass(&pullback_opt::CSE), // one name per value, so that no value is on a tape twice
+    Step::Pass(&pullback_opt::PRUNE), // a dead use in a lambda would open an accumulator for nothing
+    Step::Differentiate,
+    Step::Pass(&pullback_opt::SIMPLIFY), // copies and products with one that differentiation left
+    Step::Pass(&pullback_opt::CSE), // partial derivatives that repeat primal work
+    Step::Pass(&pullback_opt::PRUNE), // what only the primal result needed
+];
+
+/// Only what is necessary to run: nothing is optimised.
+pub const PLAIN: &[Step] = &[Step::Differentiate];
+
+/// The steps for an optimisation setting.
+pub fn steps(optimise: bool) -> &'static [Step] {
+    if optimise { STANDARD } else { PLAIN }
+}
+
+/// Runs the steps on a program, checking before the first and after each. `watch` sees the program after each step.
+///
+/// Errors: a construct without derivative (`Unsupported`), or a malformed program (a bug of the step it names).
+pub fn run(
+    program: &mut Program,
+    steps: &[Step],
+    choice: &Choice,
+    watch: &mut dyn FnMut(&'static str, &Program),
+) -> Result<(), Diagnostic> {
+    checked(program, Rules::SURFACE, "lower")?;
+    watch("lower", program);
+    let mut rules = Rules::SURFACE;
+    for step in steps {
+        match step {
+            Step::Pass(pass) => (pass.run)(program, &pullback_opt::Ctx::default()),
+            Step::Differentiate => {
+                pullback_ad::differentiate(program, choice).map_err(|e| e.to_diagnostic())?;
+                rules = Rules::NO_AD;
+            }
+        }
+        checked(program, rules, step.name())?;
+        watch(step.name(), program);
+    }
+    Ok(())
+}
+
+fn checked(program: &Program, rules: Rules, pass: &str) -> Result<(), Diagnostic> {
+    check(program, rules).map_err(|malformed| {
+        let message = format!("after the pass `{pass}` the program is malformed: {malformed}");
+        let mut d = Diagnostic::global(Code::Internal, message);
+        d.span = malformed.span;
+        d.hint("this is a bug in Pullback, not in your program: please report it with the program")
+    })
+}
+
+/// The program with the functions that these can reach, and their new ids, in the order given.
+pub fn keep_reachable(program: &Program, roots: &[FunId]) -> (Program, Vec<FunId>) {
+    use pullback_core::Exp;
+    let reachable = pullback_core::traverse::reachable_functions(program, roots.iter().copied());
+    let mut kept = Program { types: program.types.clone(), vars: program.vars.clone(), ..Program::default() };
+    let ids: std::collections::BTreeMap<FunId, FunId> =
+        reachable.iter().map(|&f| (f, kept.funs.push(program.funs[f].clone()))).collect();
+    fn rename(body: &mut pullback_core::Body, ids: &std::collections::BTreeMap<FunId, FunId>) {
+        for stm in &mut body.stms {
+            if let Exp::Call(f, _) = &mut stm.exp
+                && let Some(new) = ids.get(f)
+            {
+                *f = *new;
+            }
+            for scope in stm.exp.bodies_mut() {
+                rename(scope.body, ids);
+            }
+        }
+    }
+    for fun in kept.funs.iter_mut() {
+        rename(&mut fun.body, &ids);
+    }
+    let roots = roots.iter().filter_map(|f| ids.get(f).copied()).collect();
+    (kept, roots)
+}

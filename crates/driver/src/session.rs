@@ -1,0 +1,206 @@
+//! A session: one source program, compiled once, whose entry points can be run and differentiated.
+
+use crate::derive::{self, Kind};
+use crate::leaves::{Leaf, Wrt, leaves, parameter_leaves};
+use crate::pipeline;
+use pullback_ad::differentiate::Choice;
+use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
+use pullback_core::{Entry, FunId, Program, Type, Value};
+use pullback_interp::core::{Compiled, Options, Outcome};
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Algorithms for `vjp` and `jvp` where the program does not say.
+    pub choice: Choice,
+    /// Whether to optimise.
+    pub optimise: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { choice: Choice::default(), optimise: true }
+    }
+}
+
+/// A program that could not be compiled: the sources, to show places, and what is wrong.
+#[derive(Debug)]
+pub struct Failed {
+    /// The sources that diagnostics point into.
+    pub sources: SourceMap,
+    /// Errors and warnings.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Failed {
+    /// All messages with their source lines.
+    pub fn render(&self) -> String {
+        self.diagnostics.iter().map(|d| d.render(&self.sources)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A compiled source program.
+#[derive(Debug)]
+pub struct Session {
+    /// The sources that positions point into.
+    pub sources: SourceMap,
+    /// Warnings of the front end.
+    pub warnings: Vec<Diagnostic>,
+    /// How derivatives and programs are compiled.
+    pub settings: Settings,
+    program: Program,
+}
+
+/// An entry point.
+#[derive(Clone, Debug)]
+pub struct EntryPoint {
+    /// Its name.
+    pub name: String,
+    /// Its interface.
+    pub entry: Entry,
+    /// Its core parameters.
+    pub parameters: Vec<Leaf>,
+    /// Their core types.
+    pub parameter_types: Vec<Type>,
+    /// Its core results.
+    pub results: Vec<Leaf>,
+    /// Their core types.
+    pub result_types: Vec<Type>,
+    fun: FunId,
+}
+
+/// A program ready to run: one function of it.
+#[derive(Debug)]
+pub struct Ready {
+    /// The program after the pipeline.
+    pub program: Program,
+    /// The function.
+    pub fun: FunId,
+}
+
+impl Ready {
+    /// Runs the function in the reference interpreter.
+    pub fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+        Compiled::new(&self.program).run(self.fun, args, options)
+    }
+}
+
+impl Session {
+    /// Compiles a source text; `name` is shown in messages.
+    ///
+    /// Cost: linear in the text, but for type inference, which is nearly so.
+    pub fn compile(name: &str, text: &str, settings: Settings) -> Result<Session, Box<Failed>> {
+        let mut sources = SourceMap::new();
+        let (program, diagnostics) = crate::front::lower_source(&mut sources, name, text);
+        let is_error = |d: &Diagnostic| d.severity == Severity::Error;
+        match program {
+            Some(program) if !diagnostics.iter().any(is_error) => {
+                Ok(Session { sources, warnings: diagnostics, settings, program })
+            }
+            _ => Err(Box::new(Failed { sources, diagnostics })),
+        }
+    }
+
+    /// A session on a core program given directly (text IR, tests, the embedded language).
+    pub fn from_core(program: Program, settings: Settings) -> Session {
+        Session { sources: SourceMap::new(), warnings: Vec::new(), settings, program }
+    }
+
+    /// The lowered program, before any pass.
+    pub fn lowered(&self) -> &Program {
+        &self.program
+    }
+
+    /// The entry points, in source order.
+    pub fn entries(&self) -> Vec<EntryPoint> {
+        let funs = self.program.funs.iter_enumerated();
+        funs.filter_map(|(id, fun)| {
+            let entry = fun.entry.clone()?;
+            let types = |vars: &[pullback_core::Var]| {
+                vars.iter().map(|&v| self.program.vars[v].ty.clone()).collect::<Vec<_>>()
+            };
+            Some(EntryPoint {
+                name: fun.name.to_string(),
+                parameters: parameter_leaves(&entry),
+                parameter_types: types(&fun.params),
+                results: leaves("", &entry.result),
+                result_types: fun.results.clone(),
+                entry,
+                fun: id,
+            })
+        })
+        .collect()
+    }
+
+    /// The entry point with this name; without a name the only one, or the one called `main` or `objective`.
+    pub fn entry(&self, name: Option<&str>) -> Result<EntryPoint, Diagnostic> {
+        let mut entries = self.entries();
+        let wanted = match name {
+            Some(name) => entries.iter().position(|e| e.name == name),
+            None if entries.len() == 1 => Some(0),
+            None => ["main", "objective"].iter().find_map(|n| entries.iter().position(|e| e.name == *n)),
+        };
+        if let Some(k) = wanted {
+            return Ok(entries.swap_remove(k));
+        }
+        let names: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
+        let message = match name {
+            _ if names.is_empty() => "the program has no entry point".to_string(),
+            Some(name) => format!("the program has no entry point `{name}`"),
+            None => "the program has several entry points and none is called `main` or `objective`".to_string(),
+        };
+        let hint = if names.is_empty() {
+            "write `entry main … = …` instead of `def main`".to_string()
+        } else {
+            format!("choose one with --entry: {}", names.join(", "))
+        };
+        Err(Diagnostic::global(Code::Entry, message).hint(hint))
+    }
+
+    /// The entry point itself, through the pipeline.
+    pub fn primal(&self, entry: &EntryPoint) -> Result<Ready, Diagnostic> {
+        self.finish(&self.program, entry.fun, &mut |_, _| {})
+    }
+
+    /// Which parameters `wrt` selects.
+    pub fn select(&self, entry: &EntryPoint, wrt: &Wrt) -> Result<Vec<bool>, Diagnostic> {
+        let selected = wrt.select(&self.program, &entry.parameters, &entry.parameter_types);
+        selected.map_err(|message| Diagnostic::global(Code::Input, message).hint("see --wrt in `pullback grad --help`"))
+    }
+
+    /// A derivative of an entry point with respect to the selected parameters, through the pipeline. `watch` sees the
+    /// program after each step.
+    pub fn derivative(
+        &self,
+        entry: &EntryPoint,
+        kind: Kind,
+        selected: &[bool],
+        watch: &mut dyn FnMut(&'static str, &Program),
+    ) -> Result<Ready, Diagnostic> {
+        let mut program = self.program.clone();
+        let fun = derive::add(&mut program, entry.fun, kind, selected)
+            .map_err(|message| Diagnostic::global(Code::Unsupported, message))?;
+        self.finish(&program, fun, watch)
+    }
+
+    /// The program of an entry point after each step of the pipeline.
+    pub fn watch(
+        &self,
+        entry: &EntryPoint,
+        watch: &mut dyn FnMut(&'static str, &Program),
+    ) -> Result<Ready, Diagnostic> {
+        self.finish(&self.program, entry.fun, watch)
+    }
+
+    fn finish(
+        &self,
+        program: &Program,
+        fun: FunId,
+        watch: &mut dyn FnMut(&'static str, &Program),
+    ) -> Result<Ready, Diagnostic> {
+        let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
+        let steps = pipeline::steps(self.settings.optimise);
+        pipeline::run(&mut program, steps, &self.settings.choice, watch)?;
+        Ok(Ready { program, fun: roots[0] })
+    }
+}
