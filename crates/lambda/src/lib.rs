@@ -5,7 +5,11 @@
 //! Delta terms and tapes are recursive sums ([`Type::Named`]) and mutable arrays. Pure.
 
 pub mod builder;
+pub mod check;
 pub mod children;
+mod lex;
+pub mod print;
+pub mod read;
 pub mod term;
 pub mod types;
 pub mod typing;
@@ -16,3 +20,11 @@ pub use term::{
     SliceDim, Soac, TapePolicy, Term, TypeDef, Var, VarInfo,
 };
 pub use types::{Type, TypeId, Variant};
+
+/// Nesting beyond this (other than in chains of `let`) is refused by the checker and the reader.
+pub const MAX_DEPTH: usize = 10_000;
+
+/// Runs `f` with at least 128 KiB of stack left, on a new piece of stack if need be: for recursion over terms.
+pub fn with_stack<R>(f: impl FnOnce() -> R) -> R {
+    stacker::maybe_grow(128 * 1024, 4 * 1024 * 1024, f)
+}

@@ -144,7 +144,7 @@ impl From<Scalar> for Type {
 }
 
 impl std::fmt::Display for Type {
-    /// The form the reader reads; a type of the type table is `@` and its number.
+    /// The form the reader reads; a type of the type table is `$` and its number.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let list = |f: &mut std::fmt::Formatter<'_>, ts: &[Type], close: &str| {
             for (i, t) in ts.iter().enumerate() {
@@ -161,12 +161,12 @@ impl std::fmt::Display for Type {
             Type::Sum(vs) => {
                 f.write_str("{")?;
                 for (i, v) in vs.iter().enumerate() {
-                    write!(f, "{}#{}", if i == 0 { "" } else { " | " }, v.name)?;
+                    write!(f, "{}#{}", if i == 0 { "" } else { " | " }, crate::print::quoted(v.name.as_str()))?;
                     v.fields.iter().try_for_each(|t| write!(f, " {t}"))?;
                 }
                 f.write_str("}")
             }
-            Type::Named(id) => write!(f, "@{}", pullback_base::index::Index::index(*id)),
+            Type::Named(id) => write!(f, "${}", pullback_base::index::Index::index(*id)),
             Type::Array(t) => write!(f, "[]{t}"),
             Type::Fun(a, b) => write!(f, "<{a} -> {b}>"),
             Type::Linear(a, b) => write!(f, "<{a} -o {b}>"),

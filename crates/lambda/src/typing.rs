@@ -5,7 +5,7 @@
 
 use crate::term::{Derivative, Exp, LoopForm, Program, SliceDim, Soac, Term};
 use crate::types::{Type, TypeId, Variant};
-use pullback_prim::{Op, Prim, Scalar};
+use pullback_prim::{Prim, Scalar};
 use std::sync::Arc;
 
 /// What is wrong with an ill-typed term.
@@ -293,49 +293,14 @@ fn derivative_type(d: &Derivative, reverse: bool) -> Typed {
 /// Whether a primitive exists at these argument types, and its result.
 fn prim_type(prim: Prim, args: &[Term]) -> Typed {
     let bad = || {
-        Err(format!("{prim:?} at {}", types(args).iter().map(Type::to_string).collect::<Vec<_>>().join(", ")))
+        Err(format!("{prim} at {}", types(args).iter().map(Type::to_string).collect::<Vec<_>>().join(", ")))
     };
-    let params: Vec<Scalar> = match prim {
-        Prim::Convert(from, _) => vec![from],
-        Prim::Op(Op::Select, s) => vec![Scalar::Bool, s, s],
-        Prim::Op(op, s) => vec![s; arity(op)],
-    };
-    if params.len() != args.len() || params.iter().zip(args).any(|(s, a)| a.ty().scalar() != Some(*s)) {
+    let params = prim.params();
+    let fits = params.len() == args.len() && params.iter().zip(args).all(|(s, a)| a.ty().scalar() == Some(*s));
+    if !prim.is_valid() || !fits {
         return bad();
     }
-    if let Prim::Op(op, s) = prim {
-        if !exists_at(op, s) {
-            return bad();
-        }
-    }
     Ok(prim.result().into())
-}
-
-/// Number of arguments of an operation.
-pub fn arity(op: Op) -> usize {
-    use Op::*;
-    match op {
-        Neg | Abs | Sgn | Sqrt | Cbrt | Exp | Expm1 | Log | Log2 | Log10 | Log1p | Sin | Cos | Tan | Asin
-        | Acos | Atan | Sinh | Cosh | Tanh | Asinh | Acosh | Atanh | Floor | Ceil | Round | Trunc | Erf
-        | Erfc | Lgamma | Gamma | Digamma | IsNan | IsInf | Not => 1,
-        Add | Sub | Mul | Div | Mod | Quot | Rem | Pow | Min | Max | Atan2 | Hypot | Polygamma | And | Or
-        | Xor | Shl | Shr | Eq | Ne | Lt | Le => 2,
-        Select => 3,
-    }
-}
-
-/// Whether an operation exists at a scalar type.
-pub fn exists_at(op: Op, s: Scalar) -> bool {
-    use Op::*;
-    match op {
-        Neg | Abs | Sgn | Add | Sub | Mul | Div | Mod | Quot | Rem | Pow => s != Scalar::Bool,
-        Min | Max | Eq | Ne | Lt | Le | Select => true,
-        Sqrt | Cbrt | Exp | Expm1 | Log | Log2 | Log10 | Log1p | Sin | Cos | Tan | Asin | Acos | Atan
-        | Sinh | Cosh | Tanh | Asinh | Acosh | Atanh | Floor | Ceil | Round | Trunc | Erf | Erfc | Lgamma
-        | Gamma | Digamma | IsNan | IsInf | Atan2 | Hypot | Polygamma => s.is_float(),
-        Not | And | Or | Xor => !s.is_float(),
-        Shl | Shr => s.is_integer(),
-    }
 }
 
 fn slice_dim(d: &SliceDim) -> Result<(), TypeError> {
