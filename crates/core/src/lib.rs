@@ -3,8 +3,12 @@
 //! Place in the pipeline: everything that is compiled passes through core; forward mode and Fast CHAD are core to core.
 
 pub mod builder;
+pub mod check;
 pub mod ir;
+pub mod metrics;
+pub mod print;
 pub mod prune;
+pub mod read;
 pub mod rename;
 pub mod traverse;
 pub mod types;
@@ -13,6 +17,9 @@ pub mod usage;
 pub mod value;
 
 pub use builder::Builder;
+pub use check::{Malformed, Rules, check};
 pub use ir::*;
+pub use print::{print, renumber};
+pub use read::read;
 pub use types::{Type, TypeId, Variant};
 pub use value::{Array, Buffer, Value};
