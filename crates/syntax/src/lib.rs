@@ -7,5 +7,7 @@
 pub mod ast;
 mod lexer;
 pub mod parser;
+pub mod prelude;
 
 pub use parser::parse;
+pub use prelude::{PRELUDE, PRELUDE_NAME};

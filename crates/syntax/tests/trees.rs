@@ -226,3 +226,8 @@ fn the_examples_parse() {
     }
     assert!(count > 0);
 }
+
+#[test]
+fn the_prelude_parses() {
+    assert!(program(pullback_syntax::PRELUDE).len() > 40);
+}

@@ -1,0 +1,100 @@
+-- The prelude: functions that every program may use, written in the language itself over the built-in ones
+-- (map, reduce, scan, zip, iota, replicate, transpose, ...). A definition of the same name in a program hides it.
+
+-- Functions of functions.
+
+def id '^t (x: t) : t = x
+def const '^a '^b (x: a) (_: b) : a = x
+def flip '^a '^b '^c (f: a -> b -> c) (y: b) (x: a) : c = f x y
+def curry '^a '^b '^c (f: (a, b) -> c) (x: a) (y: b) : c = f (x, y)
+def uncurry '^a '^b '^c (f: a -> b -> c) (p: (a, b)) : c = f p.0 p.1
+def (|>) '^a '^b (x: a) (f: a -> b) : b = f x
+def (<|) '^a '^b (f: a -> b) (x: a) : b = f x
+def (>->) '^a '^b '^c (f: a -> b) (g: b -> c) (x: a) : c = g (f x)
+def (<-<) '^a '^b '^c (g: b -> c) (f: a -> b) (x: a) : c = g (f x)
+def swap 'a 'b (p: (a, b)) : (b, a) = (p.1, p.0)
+def not (b: bool) : bool = !b
+
+-- Values that pass unchanged: Futhark uses these to steer its compiler; here they have no effect.
+
+def copy 't (x: t) : t = x
+def manifest 't (x: t) : t = x
+def opaque 't (x: t) : t = x
+def trace 't (x: t) : t = x
+def break 't (x: t) : t = x
+
+-- Maps over several arrays.
+
+def map2 [n] 'a 'b 'x (f: a -> b -> x) (xs: [n]a) (ys: [n]b) : [n]x =
+  map (\(x, y) -> f x y) (zip xs ys)
+def map3 [n] 'a 'b 'c 'x (f: a -> b -> c -> x) (xs: [n]a) (ys: [n]b) (zs: [n]c) : [n]x =
+  map (\(x, y, z) -> f x y z) (zip3 xs ys zs)
+def map4 [n] 'a 'b 'c 'd 'x (f: a -> b -> c -> d -> x) (xs: [n]a) (ys: [n]b) (zs: [n]c) (us: [n]d) : [n]x =
+  map (\(x, y, z, u) -> f x y z u) (zip4 xs ys zs us)
+def map5 [n] 'a 'b 'c 'd 'e 'x (f: a -> b -> c -> d -> e -> x)
+         (xs: [n]a) (ys: [n]b) (zs: [n]c) (us: [n]d) (vs: [n]e) : [n]x =
+  map (\(x, y, z, u, v) -> f x y z u v) (zip5 xs ys zs us vs)
+
+-- Arrays from functions of the position.
+
+def tabulate 'a (n: i64) (f: i64 -> a) : [n]a = map f (iota n)
+def tabulate_2d 'a (n: i64) (m: i64) (f: i64 -> i64 -> a) : [n][m]a =
+  map (\i -> map (\j -> f i j) (iota m)) (iota n)
+def tabulate_3d 'a (n: i64) (m: i64) (k: i64) (f: i64 -> i64 -> i64 -> a) : [n][m][k]a =
+  map (\i -> map (\j -> map (\l -> f i j l) (iota k)) (iota m)) (iota n)
+def indices [n] 'a (_: [n]a) : [n]i64 = iota n
+
+-- Parts.
+
+def head [n] 'a (xs: [n]a) : a = xs[0]
+def last [n] 'a (xs: [n]a) : a = xs[n - 1]
+def tail [n] 'a (xs: [n]a) : [n - 1]a = xs[1:]
+def init [n] 'a (xs: [n]a) : [n - 1]a = xs[0:n - 1]
+def take [n] 'a (i: i64) (xs: [n]a) : [i]a = xs[0:i]
+def drop [n] 'a (i: i64) (xs: [n]a) : [n - i]a = xs[i:]
+def null [n] 'a (_: [n]a) : bool = n == 0
+
+-- Shapes of three and four dimensions.
+
+def flatten_3d [n] [m] [k] 'a (xs: [n][m][k]a) : []a = flatten (flatten xs)
+def flatten_4d [n] [m] [k] [l] 'a (xs: [n][m][k][l]a) : []a = flatten (flatten_3d xs)
+
+-- Reductions.
+
+def and [n] (xs: [n]bool) : bool = reduce (&&) true xs
+def or [n] (xs: [n]bool) : bool = reduce (||) false xs
+def all [n] 'a (p: a -> bool) (xs: [n]a) : bool = and (map p xs)
+def any [n] 'a (p: a -> bool) (xs: [n]a) : bool = or (map p xs)
+def foldl [n] 'a 'b (f: a -> b -> a) (start: a) (xs: [n]b) : a =
+  loop acc = start for x in xs do f acc x
+def foldr [n] 'a 'b (f: b -> a -> a) (start: a) (xs: [n]b) : a =
+  loop acc = start for i < n do f xs[n - 1 - i] acc
+
+-- Selections.
+
+def filter [n] 'a (p: a -> bool) (xs: [n]a) : []a =
+  let kept = map (\x -> if p x then 1i64 else 0) xs
+  let places = scan (+) 0 kept
+  let count = if n == 0 then 0 else places[n - 1]
+  let targets = map2 (\k at -> if k == 1 then at - 1 else -1) kept places
+  in map (\i -> xs[i]) (scatter (replicate count 0i64) targets (iota n))
+def partition [n] 'a (p: a -> bool) (xs: [n]a) : ([]a, []a) =
+  (filter p xs, filter (\x -> !(p x)) xs)
+def spread 't [k] (n: i64) (x: t) (is: [k]i64) (vs: [k]t) : [n]t =
+  scatter (replicate n x) is vs
+
+-- Many tangents or cotangents at once.
+
+def jmp [k] 'a 'b (f: a -> b) (x: a) (x_dots: [k]a) : [k]b = map (\x_dot -> jvp f x x_dot) x_dots
+def mjp [k] 'a 'b (f: a -> b) (x: a) (y_bars: [k]b) : [k]a = map (\y_bar -> vjp f x y_bar) y_bars
+
+-- Members of the scalar modules that need no primitive of their own.
+
+def f32_mad (a: f32) (b: f32) (c: f32) : f32 = a * b + c
+def f64_mad (a: f64) (b: f64) (c: f64) : f64 = a * b + c
+def f32_lerp (a: f32) (b: f32) (t: f32) : f32 = a + (b - a) * t
+def f64_lerp (a: f64) (b: f64) (t: f64) : f64 = a + (b - a) * t
+def f32_from_fraction (a: i64) (b: i64) : f32 = f32.i64 a / f32.i64 b
+def f64_from_fraction (a: i64) (b: i64) : f64 = f64.i64 a / f64.i64 b
+def f32_bool (b: bool) : f32 = if b then 1 else 0
+def f64_bool (b: bool) : f64 = if b then 1 else 0
