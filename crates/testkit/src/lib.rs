@@ -1,1 +1,6 @@
-//! Placeholder, replaced by the crate's own front page.
+//! Test machinery: random programs, properties, growth tests, shrinking, suite files.
+//!
+//! Place in the pipeline: beside it; used from integration tests, `cargo xtask soak` and fuzzers only.
+
+pub mod generate;
+pub mod rng;

@@ -1,0 +1,308 @@
+//! Control flow to a value of any type: conditionals, matches, loops, calls, components, nested derivatives.
+
+use super::shape::Shaped;
+use super::{Generator, LIMIT, Val};
+use pullback_core::{Atom, Body, Builder, Exp, Loop, LoopAttrs, LoopForm, Mark, Type, Var};
+use pullback_prim::{Op, Scalar};
+
+impl Generator<'_> {
+    /// A value of the goal by control flow; `None` where the chosen way does not lead there.
+    pub(crate) fn control(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Option<Val> {
+        if self.nesting >= self.config.nesting {
+            return None;
+        }
+        let w = &self.config.control_weights;
+        let weights =
+            [w.if_, w.match_, w.for_loop, w.while_loop, w.call, w.project, w.vjp, w.jvp, w.marked, w.par];
+        match self.rng.weighted(&weights) {
+            0 => Some(self.conditional(b, goal)),
+            1 => Some(self.match_sum(b, goal)),
+            2 => Some(self.for_loop(b, goal)),
+            3 => Some(self.while_loop(b, goal)),
+            4 => self.call(b, goal),
+            5 => Some(self.project(b, goal)),
+            6 => self.reverse_derivative(b, goal),
+            7 => self.forward_derivative(b, goal),
+            8 => Some(self.marked(b, goal)),
+            _ => Some(self.par(b, goal)),
+        }
+    }
+
+    /// The goal and sometimes further results.
+    fn with_extra(&mut self, goal: &Shaped) -> Vec<Shaped> {
+        let mut results = vec![goal.clone()];
+        if self.rng.chance(0.25) {
+            let extra = self.random_shape(true);
+            results.push(extra);
+        }
+        results
+    }
+
+    /// A body with these results; bounds are joined into `bounds`.
+    fn body(&mut self, b: &mut Builder<'_>, results: &[Shaped], bounds: &mut [f64]) -> Body {
+        b.scope(|b| {
+            self.inner(|g| {
+                results
+                    .iter()
+                    .zip(bounds)
+                    .map(|(t, bound)| {
+                        let v = g.body_value(b, t, LIMIT);
+                        *bound = bound.max(v.bound);
+                        v.atom
+                    })
+                    .collect()
+            })
+        })
+    }
+
+    /// The first result as a value; the others go into the scope.
+    fn keep(&mut self, out: &[Var], shapes: &[Shaped], bounds: &[f64]) -> Val {
+        for k in 1..out.len() {
+            self.push(&out[k..=k], &shapes[k..=k], bounds[k], false);
+        }
+        Val { atom: out[0].into(), bound: bounds[0] }
+    }
+
+    fn conditional(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
+        let c = self.value(b, &Shaped::BOOL);
+        let results = self.with_extra(goal);
+        let mut bounds = vec![0.0; results.len()];
+        let then = self.body(b, &results, &mut bounds);
+        let otherwise = self.body(b, &results, &mut bounds);
+        self.features.conditional += 1;
+        let out = b.emit_all(Exp::If(c.atom, then, otherwise), "if");
+        self.keep(&out, &results, &bounds)
+    }
+
+    fn match_sum(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
+        let in_scope: Vec<Shaped> = (self.scope.iter().rev().map(|e| &e.shape))
+            .filter(|t| matches!(t, Shaped::Sum(_)))
+            .cloned()
+            .take(2)
+            .collect();
+        let sum = if !in_scope.is_empty() && self.rng.chance(0.7) {
+            self.rng.choose(&in_scope).clone()
+        } else {
+            Shaped::Sum(vec![vec![Shaped::F64], vec![Shaped::F64, Shaped::F64], vec![]])
+        };
+        let Shaped::Sum(alternatives) = &sum else { return self.leaf(b, goal) };
+        let scrutinee = self.value(b, &sum);
+        let results = self.with_extra(goal);
+        let mut bounds = vec![0.0f64; results.len()];
+        self.features.sums += 1;
+        let out = b.match_(scrutinee.atom, |b, k, payload| {
+            self.inner(|g| {
+                g.push(payload, &alternatives[k], scrutinee.bound, false);
+                results
+                    .iter()
+                    .zip(&mut bounds)
+                    .map(|(t, bound)| {
+                        let v = g.body_value(b, t, LIMIT);
+                        *bound = bound.max(v.bound);
+                        v.atom
+                    })
+                    .collect()
+            })
+        });
+        self.keep(&out, &results, &bounds)
+    }
+
+    /// State for a loop: the goal and up to two further values, with their initial values and invariant bounds.
+    fn state(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> (Vec<Shaped>, Vec<Atom>, Vec<f64>) {
+        let mut shapes = vec![goal.clone()];
+        for _ in 0..self.rng.weighted(&[0.5, 0.35, 0.15]) {
+            let extra = self.random_shape(true);
+            shapes.push(extra);
+        }
+        let mut init = Vec::new();
+        let mut bounds = Vec::new();
+        for t in &shapes {
+            let v = self.value(b, t);
+            init.push(v.atom);
+            bounds.push(v.bound.max(1.5));
+        }
+        (shapes, init, bounds)
+    }
+
+    fn next_state(&mut self, b: &mut Builder<'_>, shapes: &[Shaped], bounds: &[f64]) -> Vec<Atom> {
+        shapes.iter().zip(bounds).map(|(t, limit)| self.body_value(b, t, *limit).atom).collect()
+    }
+
+    fn for_loop(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
+        let (shapes, init, bounds) = self.state(b, goal);
+        let narrow = self.rng.chance(0.15);
+        let n = match self.rng.below(4) {
+            0 => self.size_atoms.0,
+            1 => self.size_atoms.1,
+            _ => Atom::i64(self.rng.below(4) as i64),
+        };
+        let n = if narrow { b.convert(n, Scalar::I32) } else { n };
+        self.features.for_loop += 1;
+        let out = b.for_loop(n, &init, |b, i, state| {
+            self.inner(|g| {
+                let counter = if narrow { Shaped::Scalar(Scalar::I32) } else { Shaped::I64 };
+                g.push(&[i], &[counter], 0.0, true);
+                for (k, v) in state.iter().enumerate() {
+                    g.push(&[*v], &shapes[k..=k], bounds[k], false);
+                }
+                g.next_state(b, &shapes, &bounds)
+            })
+        });
+        self.keep(&out, &shapes, &bounds)
+    }
+
+    /// A while loop: an integer counts up to a small number, and a float may end it before.
+    fn while_loop(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
+        let (mut shapes, mut init, mut bounds) = self.state(b, goal);
+        shapes.push(Shaped::I64);
+        init.push(Atom::i64(0));
+        bounds.push(0.0);
+        let params: Vec<(Var, Atom)> =
+            shapes.iter().zip(&init).map(|(t, a)| (b.fresh(t.ty(), "s"), *a)).collect();
+        let counter: Atom = params[params.len() - 1].0.into();
+        let most = self.rng.below(4) as i64;
+        let float =
+            params.iter().zip(&shapes).find(|(_, t)| **t == Shaped::F64).map(|(p, _)| Atom::from(p.0));
+        let condition = b.scope(|b| {
+            let more = b.op2(Op::Lt, counter, Atom::i64(most));
+            match float {
+                Some(x) if self.rng.chance(0.5) => {
+                    let small = b.op2(Op::Lt, x, Atom::f64(0.912_345_6));
+                    vec![b.op2(Op::And, more, small)]
+                }
+                _ => vec![more],
+            }
+        });
+        let last = shapes.len() - 1;
+        let body = b.scope(|b| {
+            self.inner(|g| {
+                for (k, (v, _)) in params.iter().enumerate() {
+                    g.push(&[*v], &shapes[k..=k], bounds[k], k == last);
+                }
+                let mut next = g.next_state(b, &shapes[..last], &bounds[..last]);
+                next.push(b.op2(Op::Add, counter, Atom::i64(1)));
+                next
+            })
+        });
+        self.features.while_loop += 1;
+        let form = LoopForm::While(condition);
+        let exp = Exp::Loop(Loop { params, form, body, collect: 0, attrs: LoopAttrs::default() });
+        let out = b.emit_all(exp, "w");
+        self.keep(&out, &shapes, &bounds)
+    }
+
+    fn call(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Option<Val> {
+        let fitting: Vec<usize> =
+            (0..self.helpers.len()).filter(|&k| self.helpers[k].results.contains(goal)).collect();
+        let any: Vec<usize> = (0..self.helpers.len()).collect();
+        let helper = if fitting.is_empty() {
+            // A call whose results only go into the scope.
+            if any.is_empty() || self.nesting > 0 {
+                return None;
+            }
+            self.helpers[*self.rng.choose(&any)].clone()
+        } else {
+            self.helpers[*self.rng.choose(&fitting)].clone()
+        };
+        let mut args = vec![self.size_atoms.0, self.size_atoms.1];
+        for (k, t) in helper.params.iter().enumerate() {
+            if helper.recursive && k == 0 {
+                args.push(Atom::i64(self.rng.below(4) as i64));
+            } else {
+                let v = self.value(b, t);
+                args.push(self.limit(b, t, v, helper.bound).atom);
+            }
+        }
+        self.features.calls += 1;
+        let out = b.emit_all(Exp::Call(helper.id, args), "call");
+        let hit = helper.results.iter().position(|t| t == goal);
+        for (k, v) in out.iter().enumerate() {
+            if Some(k) != hit {
+                self.push(&[*v], &helper.results[k..=k], helper.bound, false);
+            }
+        }
+        hit.map(|k| Val { atom: out[k].into(), bound: helper.bound })
+    }
+
+    /// A component of a tuple in scope, or of one generated for this.
+    fn project(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
+        let in_scope =
+            self.scope.iter().rposition(|e| matches!(&e.shape, Shaped::Tuple(items) if items.contains(goal)));
+        let (atom, items, bound) = match in_scope {
+            Some(k) => {
+                self.scope[k].used = true;
+                let entry = self.scope[k].clone();
+                let Shaped::Tuple(items) = entry.shape else { return self.leaf(b, goal) };
+                (entry.atom, items, entry.bound)
+            }
+            None => {
+                let mut items = vec![goal.clone()];
+                let other = self.random_shape(true);
+                items.insert(self.rng.below(2), other);
+                let v = self.value(b, &Shaped::Tuple(items.clone()));
+                (v.atom, items, v.bound)
+            }
+        };
+        let k = items.iter().position(|t| t == goal).unwrap_or(0);
+        self.features.tuples += 1;
+        Val { atom: b.emit(Exp::Proj(atom, k), "proj"), bound }
+    }
+
+    /// The gradient of a generated function of one argument of the goal's type.
+    fn reverse_derivative(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Option<Val> {
+        if !goal.is_numeric() || self.nesting > 1 {
+            return None;
+        }
+        let at = self.value(b, goal);
+        let lam = b.lam(&[goal.ty()], "u", |b, p| {
+            self.inner(|g| {
+                g.push(p, std::slice::from_ref(goal), at.bound, false);
+                vec![g.body_value(b, &Shaped::F64, LIMIT).atom]
+            })
+        });
+        let cotangents = vec![Atom::f64(0.75)];
+        self.features.derivatives += 1;
+        let out = b.emit_all(Exp::Vjp { lam, args: vec![at.atom], cotangents, algorithm: None }, "vjp");
+        self.push(&out[..1], &[Shaped::F64], LIMIT, false);
+        Some(self.limit(b, goal, Val { atom: out[1].into(), bound: 60.0 }, LIMIT))
+    }
+
+    /// The directional derivative of a generated function from a float to the goal's type.
+    fn forward_derivative(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Option<Val> {
+        if !goal.is_numeric() || self.nesting > 1 {
+            return None;
+        }
+        let at = self.value(b, &Shaped::F64);
+        let lam = b.lam(&[Type::F64], "u", |b, p| {
+            self.inner(|g| {
+                g.push(p, &[Shaped::F64], at.bound, false);
+                vec![g.body_value(b, goal, LIMIT).atom]
+            })
+        });
+        let tangents = vec![Atom::f64(0.5)];
+        self.features.derivatives += 1;
+        let out = b.emit_all(Exp::Jvp { lam, args: vec![at.atom], tangents, algorithm: None }, "jvp");
+        self.push(&out[..1], std::slice::from_ref(goal), LIMIT, false);
+        Some(self.limit(b, goal, Val { atom: out[1].into(), bound: 60.0 }, LIMIT))
+    }
+
+    fn marked(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
+        let mark = if self.rng.chance(0.5) { Mark::Recompute } else { Mark::Store };
+        let results = self.with_extra(goal);
+        let mut bounds = vec![0.0; results.len()];
+        let body = self.body(b, &results, &mut bounds);
+        let out = b.emit_all(Exp::Marked(mark, body), "mark");
+        self.keep(&out, &results, &bounds)
+    }
+
+    fn par(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
+        let shapes = vec![goal.clone(), self.random_shape(true)];
+        let mut bodies = Vec::new();
+        let mut bounds = vec![0.0; 2];
+        for k in 0..2 {
+            bodies.push(self.body(b, &shapes[k..=k], &mut bounds[k..=k]));
+        }
+        let out = b.emit_all(Exp::Par(bodies), "par");
+        self.keep(&out, &shapes, &bounds)
+    }
+}

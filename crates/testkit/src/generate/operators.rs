@@ -1,0 +1,380 @@
+//! Associative operators with their neutral elements, and the reductions and scans made with them.
+
+use super::shape::{Dim, Shaped};
+use super::{Generator, LIMIT, Val};
+use pullback_core::{Atom, Builder, Exp, Lam, Soac};
+use pullback_prim::{Op, Scalar};
+
+/// A monoid on tuples of scalars. All are associative on the reals; some only for the inputs they are given here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Monoid {
+    Add,
+    Mul,
+    Min,
+    Max,
+    /// `max` spelled as a conditional: no rule for `max` recognises it.
+    ChosenMax,
+    /// `(p, s) (q, t) = (p + q + s t, s + t)`: sum of pairwise products.
+    PairProducts,
+    /// `(a, b) (c, d) = (c a, c b + d)`: composition of affine maps, left one first.
+    Affine,
+    /// Product of 2 x 2 matrices.
+    Matrix,
+    /// `log (exp x + exp y)`, with -1000 for minus infinity.
+    LogAddExp,
+    /// `x + y + x y`.
+    OnePlus,
+    /// Product of complex numbers.
+    Complex,
+    /// Sum of numbers and of integers.
+    CountAndSum,
+    /// Largest number and the first position where it is.
+    Largest,
+    /// `x y c` with a free variable `c`.
+    Scaled,
+}
+
+const GENERAL: [Monoid; 12] = [
+    Monoid::Mul,
+    Monoid::Min,
+    Monoid::Max,
+    Monoid::ChosenMax,
+    Monoid::PairProducts,
+    Monoid::Affine,
+    Monoid::Matrix,
+    Monoid::LogAddExp,
+    Monoid::OnePlus,
+    Monoid::Complex,
+    Monoid::CountAndSum,
+    Monoid::Largest,
+];
+
+/// A number below every input of a maximum; used as its neutral element where infinity could come out.
+const LOW: f64 = -10.0;
+
+impl Monoid {
+    /// The scalar type of each component, for floats of type `s`.
+    fn types(self, s: Scalar) -> Vec<Scalar> {
+        match self {
+            Monoid::Add
+            | Monoid::Mul
+            | Monoid::Min
+            | Monoid::Max
+            | Monoid::ChosenMax
+            | Monoid::LogAddExp
+            | Monoid::OnePlus
+            | Monoid::Scaled => vec![s],
+            Monoid::PairProducts | Monoid::Affine | Monoid::Complex => vec![s, s],
+            Monoid::Matrix => vec![s; 4],
+            Monoid::CountAndSum | Monoid::Largest => vec![s, Scalar::I64],
+        }
+    }
+    /// Largest magnitude of input elements.
+    fn input_bound(self) -> f64 {
+        match self {
+            Monoid::Add | Monoid::CountAndSum => LIMIT,
+            Monoid::Mul | Monoid::Scaled | Monoid::Affine => 1.25,
+            Monoid::PairProducts => 2.0,
+            Monoid::Min | Monoid::Max | Monoid::ChosenMax | Monoid::Largest | Monoid::LogAddExp => LIMIT,
+            Monoid::Matrix => 0.7,
+            Monoid::OnePlus => 0.5,
+            Monoid::Complex => 0.8,
+        }
+    }
+    /// A bound on the results for `n` inputs within `bound`.
+    fn output_bound(self, bound: f64, n: usize) -> f64 {
+        let n = n.max(1) as f64;
+        match self {
+            Monoid::Add | Monoid::CountAndSum => bound * n,
+            Monoid::Mul => bound.max(1.0).powf(n),
+            Monoid::Scaled => 1.7 * (1.3 * bound).max(1.0).powf(n),
+            Monoid::Affine => n * bound.max(1.0).powf(n),
+            Monoid::PairProducts => n * n * bound * bound + n * bound,
+            Monoid::Min | Monoid::Max | Monoid::ChosenMax | Monoid::Largest => bound.max(-LOW),
+            Monoid::LogAddExp => 1000.0,
+            Monoid::Matrix => (2.0 * bound).max(1.0).powf(n),
+            Monoid::OnePlus => (1.0 + bound).powf(n),
+            Monoid::Complex => (1.5 * bound).max(1.0).powf(n),
+        }
+    }
+    fn commutative(self) -> bool {
+        matches!(self, Monoid::Add | Monoid::Mul | Monoid::Min | Monoid::Max)
+    }
+    /// The neutral element; `infinite`: minus infinity may be used.
+    fn neutral(self, s: Scalar, infinite: bool) -> Vec<Atom> {
+        let c = |x: f64| Atom::Const(s.from_f64(x));
+        let low = if infinite { f64::NEG_INFINITY } else { LOW };
+        match self {
+            Monoid::Add | Monoid::OnePlus => vec![c(0.0)],
+            Monoid::Mul | Monoid::Scaled => vec![c(1.0)],
+            Monoid::Min => vec![c(-low)],
+            Monoid::Max | Monoid::ChosenMax => vec![c(low)],
+            Monoid::PairProducts => vec![c(0.0), c(0.0)],
+            Monoid::Affine => vec![c(1.0), c(0.0)],
+            Monoid::Complex => vec![c(1.0), c(0.0)],
+            Monoid::Matrix => vec![c(1.0), c(0.0), c(0.0), c(1.0)],
+            Monoid::LogAddExp => vec![c(-1000.0)],
+            Monoid::CountAndSum => vec![c(0.0), Atom::i64(0)],
+            Monoid::Largest => vec![c(LOW), Atom::i64(-1)],
+        }
+    }
+    /// The operator on the components of the left and the right argument; `free`: the free variable of `Scaled`.
+    fn apply(self, b: &mut Builder<'_>, l: &[Atom], r: &[Atom], free: Option<Atom>) -> Vec<Atom> {
+        match self {
+            Monoid::Add => vec![b.op2(Op::Add, l[0], r[0])],
+            Monoid::Mul => vec![b.op2(Op::Mul, l[0], r[0])],
+            Monoid::Min => vec![b.op2(Op::Min, l[0], r[0])],
+            Monoid::Max => vec![b.op2(Op::Max, l[0], r[0])],
+            Monoid::ChosenMax => {
+                let c = b.op2(Op::Le, r[0], l[0]);
+                b.if_(c, |_| vec![l[0]], |_| vec![r[0]]).into_iter().map(Atom::from).collect()
+            }
+            Monoid::PairProducts => {
+                let product = b.op2(Op::Mul, l[1], r[1]);
+                let p = b.op2(Op::Add, l[0], r[0]);
+                vec![b.op2(Op::Add, p, product), b.op2(Op::Add, l[1], r[1])]
+            }
+            Monoid::Affine => {
+                let t = b.op2(Op::Mul, r[0], l[1]);
+                vec![b.op2(Op::Mul, r[0], l[0]), b.op2(Op::Add, t, r[1])]
+            }
+            Monoid::Complex => {
+                let mut product = |x, y| b.op2(Op::Mul, x, y);
+                let (rr, ii, ri, ir) =
+                    (product(l[0], r[0]), product(l[1], r[1]), product(l[0], r[1]), product(l[1], r[0]));
+                vec![b.op2(Op::Sub, rr, ii), b.op2(Op::Add, ri, ir)]
+            }
+            Monoid::Matrix => {
+                let mut out = Vec::new();
+                for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    let x = b.op2(Op::Mul, l[2 * i], r[j]);
+                    let y = b.op2(Op::Mul, l[2 * i + 1], r[2 + j]);
+                    out.push(b.op2(Op::Add, x, y));
+                }
+                out
+            }
+            Monoid::LogAddExp => {
+                let top = b.op2(Op::Max, l[0], r[0]);
+                let low = b.op2(Op::Min, l[0], r[0]);
+                let gap = b.op2(Op::Sub, low, top);
+                let e = b.op1(Op::Exp, gap);
+                let log = b.op1(Op::Log1p, e);
+                vec![b.op2(Op::Add, top, log)]
+            }
+            Monoid::OnePlus => {
+                let sum = b.op2(Op::Add, l[0], r[0]);
+                let product = b.op2(Op::Mul, l[0], r[0]);
+                vec![b.op2(Op::Add, sum, product)]
+            }
+            Monoid::CountAndSum => vec![b.op2(Op::Add, l[0], r[0]), b.op2(Op::Add, l[1], r[1])],
+            Monoid::Largest => {
+                let c = b.op2(Op::Le, r[0], l[0]);
+                vec![b.select(c, l[0], r[0]), b.select(c, l[1], r[1])]
+            }
+            Monoid::Scaled => {
+                let product = b.op2(Op::Mul, l[0], r[0]);
+                vec![free.map_or(product, |c| b.op2(Op::Mul, product, c))]
+            }
+        }
+    }
+}
+
+impl Generator<'_> {
+    /// An operator for a reduction or scan.
+    fn choose_monoid(&mut self) -> Monoid {
+        if self.rng.chance(self.config.free_operator) {
+            Monoid::Scaled
+        } else if self.rng.chance(self.config.general_operator) {
+            *self.rng.choose(&GENERAL)
+        } else {
+            Monoid::Add
+        }
+    }
+
+    /// A reduction (or scan) of `d` generated elements. Results: the components with floats of type `s`
+    /// (for a scan: arrays of them).
+    pub(crate) fn fold(&mut self, b: &mut Builder<'_>, d: Dim, s: Scalar, scan: bool) -> Vec<Val> {
+        let monoid = self.choose_monoid();
+        let types = monoid.types(s);
+        let limit = monoid.input_bound();
+        let count = d.at(self.sizes);
+        if !matches!(monoid, Monoid::Add) {
+            self.features.general_operators += 1;
+        }
+        let mut bound = 0.0f64;
+        let mut arrays = Vec::new();
+        for t in &types {
+            let shape = Shaped::array(d, Shaped::Scalar(*t));
+            if monoid == Monoid::Largest && *t == Scalar::I64 {
+                let width = self.dim(b, d);
+                arrays.push(b.emit(Exp::Iota(width), "is"));
+                continue;
+            }
+            let v = self.value(b, &shape);
+            let v = self.limit(b, &shape, v, limit);
+            bound = bound.max(v.bound);
+            arrays.push(v.atom);
+        }
+        let (free, mut neutral) = (self.free_factor(b, monoid, s), monoid.neutral(s, count > 0));
+        if let Some(c) = free {
+            neutral = vec![b.op2(Op::Div, Atom::Const(s.from_f64(1.0)), c)];
+        }
+        let lam = operator(b, monoid, &types, free);
+        let width = self.dim(b, d);
+        let soac = if scan {
+            self.features.scan += 1;
+            Soac::Scan { width, lam, neutral, arrays }
+        } else {
+            self.features.reduce += 1;
+            Soac::Reduce { width, lam, neutral, arrays, commutative: monoid.commutative() }
+        };
+        let out = b.emit_all(Exp::Soac(soac), if scan { "scan" } else { "red" });
+        let bound = monoid.output_bound(bound, count);
+        out.iter()
+            .zip(&types)
+            .filter(|(_, t)| **t == s)
+            .map(|(v, _)| Val { atom: (*v).into(), bound })
+            .collect()
+    }
+
+    fn free_factor(&mut self, b: &mut Builder<'_>, monoid: Monoid, s: Scalar) -> Option<Atom> {
+        if monoid != Monoid::Scaled {
+            return None;
+        }
+        let c = self.value(b, &Shaped::Scalar(s)).atom;
+        let c = b.op1(Op::Sin, c);
+        let c = b.op2(Op::Mul, c, Atom::Const(s.from_f64(0.25)));
+        Some(b.op2(Op::Add, c, Atom::Const(s.from_f64(1.0))))
+    }
+
+    /// A scan of rows with the elementwise `+` (or `max`): the goal has at least two dimensions and a float base.
+    pub(crate) fn row_scan(&mut self, b: &mut Builder<'_>, d: Dim, row: &Shaped, s: Scalar) -> Val {
+        let shape = Shaped::array(d, row.clone());
+        let v = self.value(b, &shape);
+        let op = if self.rng.chance(0.8) { Op::Add } else { Op::Max };
+        let zero = if op == Op::Add { s.zero() } else { s.from_f64(LOW) };
+        let sizes: Vec<Atom> = row.dims().into_iter().map(|d| self.dim(b, d)).collect();
+        let neutral = b.emit(Exp::Replicate(sizes.clone(), Atom::Const(zero)), "zero");
+        let lam = b.lam(&[row.ty(), row.ty()], "r", |b, p| {
+            vec![elementwise(b, op, &sizes, p[0].into(), p[1].into())]
+        });
+        let width = self.dim(b, d);
+        self.features.scan += 1;
+        self.features.general_operators += 1;
+        let out = b
+            .emit(Exp::Soac(Soac::Scan { width, lam, neutral: vec![neutral], arrays: vec![v.atom] }), "rows");
+        let bound = if op == Op::Add { v.bound * d.at(self.sizes).max(1) as f64 } else { v.bound.max(-LOW) };
+        self.limit(b, &shape, Val { atom: out, bound }, LIMIT)
+    }
+
+    /// The row that is the elementwise sum (or maximum) of generated rows.
+    pub(crate) fn row_reduce(&mut self, b: &mut Builder<'_>, row: &Shaped, s: Scalar) -> Val {
+        let d = self.random_dim();
+        let v = self.value(b, &Shaped::array(d, row.clone()));
+        let op = if self.rng.chance(0.7) { Op::Add } else { Op::Max };
+        let zero = if op == Op::Add { s.zero() } else { s.from_f64(LOW) };
+        let sizes: Vec<Atom> = row.dims().into_iter().map(|d| self.dim(b, d)).collect();
+        let neutral = b.emit(Exp::Replicate(sizes.clone(), Atom::Const(zero)), "zero");
+        let lam = b.lam(&[row.ty(), row.ty()], "r", |b, p| {
+            vec![elementwise(b, op, &sizes, p[0].into(), p[1].into())]
+        });
+        let width = self.dim(b, d);
+        self.features.reduce += 1;
+        self.features.general_operators += 1;
+        let arrays = vec![v.atom];
+        let soac = Soac::Reduce { width, lam, neutral: vec![neutral], arrays, commutative: true };
+        let out = b.emit(Exp::Soac(soac), "row");
+        let bound = if op == Op::Add { v.bound * d.at(self.sizes).max(1) as f64 } else { v.bound.max(-LOW) };
+        self.limit(b, row, Val { atom: out, bound }, LIMIT)
+    }
+
+    /// `reduce_by_index` into a generated array.
+    pub(crate) fn hist(&mut self, b: &mut Builder<'_>, d: Dim, element: &Shaped, s: Scalar) -> Val {
+        let shape = Shaped::array(d, element.clone());
+        let e = self.random_dim();
+        let general = element.rank() == 0 && self.rng.chance(self.config.general_hist);
+        let monoid =
+            if general { *self.rng.choose(&[Monoid::Mul, Monoid::Min, Monoid::Max]) } else { Monoid::Add };
+        let dst = self.value(b, &shape);
+        let dst = self.limit(b, &shape, dst, monoid.input_bound());
+        let values_shape = Shaped::array(e, element.clone());
+        let values = self.value(b, &values_shape);
+        let values = self.limit(b, &values_shape, values, monoid.input_bound());
+        let indices = self.indices(b, e, d, true);
+        let width = self.dim(b, e);
+        let sizes: Vec<Atom> = element.dims().into_iter().map(|d| self.dim(b, d)).collect();
+        let (lam, neutral) = if element.rank() == 0 {
+            (operator(b, monoid, &[s], None), monoid.neutral(s, true)[0])
+        } else {
+            let zero = b.emit(Exp::Replicate(sizes.clone(), Atom::Const(s.zero())), "zero");
+            let lam = b.lam(&[element.ty(), element.ty()], "r", |b, p| {
+                vec![elementwise(b, Op::Add, &sizes, p[0].into(), p[1].into())]
+            });
+            (lam, zero)
+        };
+        self.features.hist += 1;
+        let out = b.emit(
+            Exp::Soac(Soac::Hist {
+                width,
+                lam,
+                neutral: vec![neutral],
+                dst: vec![dst.atom],
+                indices,
+                values: vec![values.atom],
+            }),
+            "hist",
+        );
+        let bound = monoid.output_bound(dst.bound.max(values.bound), e.at(self.sizes) + 1);
+        self.limit(b, &shape, Val { atom: out, bound }, LIMIT)
+    }
+
+    /// `count` indices into an array of size `into`; `outside`: some may be out of range.
+    pub(crate) fn indices(&mut self, b: &mut Builder<'_>, count: Dim, into: Dim, outside: bool) -> Atom {
+        let raw = if self.rng.chance(0.5) {
+            self.value(b, &Shaped::array(count, Shaped::I64)).atom
+        } else {
+            let n = self.dim(b, count);
+            b.emit(Exp::Iota(n), "is")
+        };
+        let width = self.dim(b, count);
+        let size = self.dim(b, into);
+        let stride = self.rng.range(1, 3) as i64;
+        let shift = self.rng.below(3) as i64;
+        let outside = outside && self.rng.chance(0.4);
+        let lam = b.lam(&[pullback_core::Type::I64], "i", |b, p| {
+            let i = b.op2(Op::Mul, p[0].into(), Atom::i64(stride));
+            let i = b.op2(Op::Add, i, Atom::i64(shift));
+            if outside {
+                // From -1 to one beyond the end.
+                let range = b.op2(Op::Add, size, Atom::i64(2));
+                let i = b.op2(Op::Mod, i, range);
+                vec![b.op2(Op::Sub, i, Atom::i64(1))]
+            } else if into.at(self.sizes) == 0 {
+                vec![i]
+            } else {
+                vec![b.op2(Op::Mod, i, size)]
+            }
+        });
+        b.emit(Exp::Soac(Soac::Map { width, lam, arrays: vec![raw] }), "ix")
+    }
+}
+
+fn operator(b: &mut Builder<'_>, monoid: Monoid, types: &[Scalar], free: Option<Atom>) -> Lam {
+    let params: Vec<_> = types.iter().chain(types).map(|s| pullback_core::Type::Scalar(*s)).collect();
+    b.lam(&params, "a", |b, p| {
+        let atoms: Vec<Atom> = p.iter().map(|v| Atom::from(*v)).collect();
+        let (l, r) = atoms.split_at(types.len());
+        monoid.apply(b, l, r, free)
+    })
+}
+
+/// Two arrays of these sizes combined element by element.
+pub(crate) fn elementwise(b: &mut Builder<'_>, op: Op, sizes: &[Atom], x: Atom, y: Atom) -> Atom {
+    match sizes.split_first() {
+        None => b.op2(op, x, y),
+        Some((width, rest)) => {
+            let out = b.map(*width, &[x, y], |b, p| vec![elementwise(b, op, rest, p[0].into(), p[1].into())]);
+            out[0].into()
+        }
+    }
+}
