@@ -1,2 +1,82 @@
-//! x
-fn main() {}
+//! The command line `pullback`.
+//!
+//! Errors go to standard error with the source line and a hint; exit codes: 0 success, 1 the program or input is wrong,
+//! 2 the command line is wrong, 3 not supported yet, 4 a bug in Pullback.
+
+mod args;
+mod commands;
+mod explain;
+mod inputs;
+mod output;
+mod progress;
+
+use args::{Cli, Command};
+use clap::Parser;
+use pullback_base::Fault;
+use std::process::ExitCode;
+
+/// What a command ends with when it cannot do its work.
+struct Failure {
+    fault: Fault,
+    message: String,
+}
+
+impl Failure {
+    fn new(fault: Fault, message: impl Into<String>) -> Failure {
+        Failure { fault, message: message.into() }
+    }
+    fn input(message: impl Into<String>) -> Failure {
+        Failure::new(Fault::Program, format!("error[E0501]: {}", message.into()))
+    }
+    fn code(&self) -> u8 {
+        match self.fault {
+            Fault::Program => 1,
+            Fault::Unsupported => 3,
+            Fault::Bug => 4,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = run_deep(move || match cli.command {
+        Command::Run(c) => commands::run(&c),
+        Command::Check(c) => commands::check(&c),
+        Command::Grad(c) => commands::grad(&c),
+        Command::Vjp(c) => commands::vjp(&c),
+        Command::Jvp(c) => commands::jvp(&c),
+        Command::Jacobian(c) => commands::jacobian(&c),
+        Command::Gradcheck(c) => commands::gradcheck(&c),
+        Command::Core(c) => commands::core(&c),
+        Command::Explain(c) => explain::explain(&c),
+        Command::Completions { shell } => {
+            args::completions(shell);
+            Ok(())
+        }
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprint!("{}", failure.message);
+            if !failure.message.ends_with('\n') {
+                eprintln!();
+            }
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// Runs the command on a thread with room for deep recursion, and turns a panic, which is always a bug, into a failure.
+fn run_deep(work: impl FnOnce() -> Result<(), Failure> + Send + 'static) -> Result<(), Failure> {
+    std::panic::set_hook(Box::new(|_| {}));
+    let thread = std::thread::Builder::new().stack_size(512 << 20).spawn(work);
+    let thread = thread.map_err(|e| Failure::new(Fault::Program, format!("cannot start a thread: {e}")))?;
+    thread.join().unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default();
+        Err(Failure::new(
+            Fault::Bug,
+            format!("bug in pullback[E0901]: {text}\n  hint: please report it with the program and the command line"),
+        ))
+    })
+}

@@ -236,3 +236,54 @@ impl SplitMix {
         ScalarValue::F64((z >> 11) as f64 / (1u64 << 52) as f64 - 1.0).as_f64()
     }
 }
+
+/// A value of the same shape with every float `x`; `None` for sums.
+pub fn filled(value: &Value, x: f64) -> Option<Value> {
+    seed_like(value, &mut |_| x)
+}
+
+/// The dense Jacobian: a row per float of the result, a column per float of the selected arguments. Without a mode,
+/// the one with fewer passes. Cost: one derivative per row (reverse) or column (forward).
+pub fn jacobian(
+    session: &Session,
+    entry: &EntryPoint,
+    selected: &[bool],
+    args: &[Value],
+    mode: Option<Kind>,
+    options: &Options<'_>,
+) -> Result<Array, Diagnostic> {
+    let stopped = |e: pullback_base::RuntimeError| e.to_diagnostic();
+    let value = session.primal(entry)?.run(args, options).map_err(stopped)?.results;
+    let inputs: Vec<Value> = args.iter().zip(selected).filter(|(_, s)| **s).map(|(v, _)| v.clone()).collect();
+    let outputs = floats_only(&value);
+    let has_sums = |v: &Value| seed_like(v, &mut |_| 0.0).is_none();
+    if inputs.iter().chain(&value).any(has_sums) {
+        return Err(Diagnostic::global(Code::Unsupported, "the Jacobian of inputs or results of sum type")
+            .hint("wrap the function in an entry point on numbers and arrays"));
+    }
+    let columns = inputs.iter().map(|v| v.floats().len()).sum::<usize>();
+    let rows = outputs.iter().map(|v| v.floats().len()).sum::<usize>();
+    let mode = mode.unwrap_or(if columns <= rows { Kind::Jvp } else { Kind::Vjp });
+    let (seeded, passes) = if mode == Kind::Jvp { (&inputs, columns) } else { (&outputs, rows) };
+    let ready = session.derivative(entry, mode, selected, &mut |_, _| {})?;
+    let compiled = pullback_interp::core::Compiled::new(&ready.program);
+    let mut matrix = vec![0.0; rows * columns];
+    for k in 0..passes {
+        let mut position = 0;
+        let mut hot = |_: f64| {
+            position += 1;
+            if position == k + 1 { 1.0 } else { 0.0 }
+        };
+        let seeds: Vec<Value> = active(seeded, &mut hot);
+        let all: Vec<Value> = args.iter().cloned().chain(seeds).collect();
+        let results = compiled.run(ready.fun, &all, options).map_err(stopped)?.results;
+        let derivatives = results[value.len()..].iter().flat_map(Value::floats);
+        for (j, x) in derivatives.enumerate() {
+            let at = if mode == Kind::Jvp { j * columns + k } else { k * columns + j };
+            if let Some(cell) = matrix.get_mut(at) {
+                *cell = x;
+            }
+        }
+    }
+    Ok(Array::new(vec![rows, columns], Buffer::F64(matrix)))
+}

@@ -1,0 +1,289 @@
+//! The command line's grammar and help texts.
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A parallel functional array language with first-class reverse-mode automatic differentiation.
+#[derive(Debug, Parser)]
+#[command(name = "pullback", version, after_help = "\
+Examples:
+  pullback run examples/kmeans.fut --entry cost --arg points=@points.csv --arg 'centroids=[[0.0, 1.0]]'
+  pullback grad examples/gmm.fut --input examples/data/gmm_iris.json --arg x=@examples/data/iris.csv --check
+  pullback check model.fut
+Every command explains itself: pullback grad --help")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run an entry point and print its result.
+    #[command(after_help = "\
+Examples:
+  pullback run ode.fut --entry primal --arg x=[0.7,0.2,0.1] --arg s=5
+  pullback run gmm.fut --input start.json --arg x=@iris.csv --json
+  pullback run model.fut --input args.json --output result.npy")]
+    Run(RunArgs),
+    /// Check a program: types, sizes, diagnostics. Prints the entry points.
+    #[command(after_help = "Example:\n  pullback check model.fut")]
+    Check(CheckArgs),
+    /// Value and gradient of an entry point with a scalar result.
+    #[command(after_help = "\
+Examples:
+  pullback grad gmm.fut --input start.json --arg x=@iris.csv --wrt params
+  pullback grad gmm.fut --input start.json --arg x=@iris.csv --wrt params,-params.l     freeze one field
+  pullback grad gmm.fut --input start.json --arg x=@iris.csv --check                    and check it
+  pullback grad gmm.fut --input start.json --arg x=@iris.csv --json --output grad.json")]
+    Grad(GradArgs),
+    /// Reverse derivative: one cotangent for the result, cotangents of the arguments.
+    #[command(after_help = "\
+Example:
+  pullback vjp ode.fut --entry primal --arg x=[0.7,0.2] --arg s=5 --cotangent [0.0,1.0]")]
+    Vjp(VjpArgs),
+    /// Forward derivative: a tangent for the arguments, the tangent of the result.
+    #[command(after_help = "\
+Example:
+  pullback jvp ode.fut --entry primal --arg x=[0.7,0.2] --arg s=5 --tangent x=[1.0,0.0]")]
+    Jvp(JvpArgs),
+    /// The dense Jacobian, one row per number of the result, one column per number of the chosen arguments.
+    #[command(after_help = "\
+Example:
+  pullback jacobian ode.fut --entry primal --arg x=[0.7,0.2,0.1] --arg s=5")]
+    Jacobian(JacobianArgs),
+    /// Check derivatives against forward mode and against central differences.
+    #[command(after_help = "Example:\n  pullback gradcheck gmm.fut --input start.json --arg x=@iris.csv")]
+    Gradcheck(GradcheckArgs),
+    /// Print the intermediate language after any pass, or run one pass on its text.
+    #[command(after_help = "\
+Examples:
+  pullback core model.fut                        after the whole pipeline
+  pullback core model.fut --after lower          as lowered from the source
+  pullback core model.fut --derivative vjp       the reverse derivative of the entry point
+  pullback core --print-pipeline
+  pullback core program.core --pass simplify     one pass on text")]
+    Core(CoreArgs),
+    /// Show what differentiation made of each source statement: statement | rule | result.
+    #[command(after_help = "Example:\n  pullback explain model.fut --mode vjp")]
+    Explain(ExplainArgs),
+    /// Print a completion script for a shell.
+    #[command(after_help = "Example:\n  pullback completions bash > ~/.local/share/bash-completion/completions/pullback")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// The program and which of its entry points.
+#[derive(Debug, Args)]
+pub(crate) struct ProgramArgs {
+    /// The program, a `.fut` file.
+    pub(crate) file: PathBuf,
+    /// The entry point; needed if there are several and none is called main or objective.
+    #[arg(long, short)]
+    pub(crate) entry: Option<String>,
+    /// Print machine-readable JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The algorithm for reverse derivatives (see the coverage table; default: fast_chad).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ad: Option<String>,
+    /// Run the program as lowered, without optimisation.
+    #[arg(long)]
+    pub(crate) no_optimise: bool,
+}
+
+/// Argument values.
+#[derive(Debug, Args)]
+pub(crate) struct InputArgs {
+    /// One argument: NAME=VALUE in Futhark's text format, or NAME=@FILE (.json, .csv, .npy, .txt).
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pub(crate) args: Vec<String>,
+    /// All arguments, or some: a JSON object by argument name, or Futhark text values in order; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Vec<String>,
+    /// Stop when the program holds more than so many MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 8192)]
+    pub(crate) memory_limit: u64,
+    /// Run parallel operations in an order drawn from this seed, to see that results do not depend on it.
+    #[arg(long, value_name = "SEED")]
+    pub(crate) schedule: Option<u64>,
+    /// No progress display.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    /// Write the result to a file; the ending chooses the format (.json, .csv, .npy, .txt).
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print work, span and memory.
+    #[arg(long)]
+    pub(crate) report: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// Print machine-readable JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GradArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    /// What to differentiate with respect to: arguments and record fields, separated by commas; `-NAME` freezes one.
+    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
+    pub(crate) wrt: Option<String>,
+    /// Also check the gradient (see `pullback gradcheck`).
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// How many of the largest entries to show.
+    #[arg(long, default_value_t = 5)]
+    pub(crate) top: usize,
+    /// Write value and gradient to a JSON file.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print work, span and memory of primal and derivative.
+    #[arg(long)]
+    pub(crate) report: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VjpArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    /// What to differentiate with respect to.
+    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
+    pub(crate) wrt: Option<String>,
+    /// The cotangent of the result, as a value or @FILE; default: ones.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub(crate) cotangent: Option<String>,
+    /// Write the result to a JSON file.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JvpArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    /// The tangent of an argument, NAME=VALUE or NAME=@FILE; arguments without one are constant.
+    #[arg(long = "tangent", value_name = "NAME=VALUE", required = true)]
+    pub(crate) tangents: Vec<String>,
+    /// Write the result to a JSON file.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// How a Jacobian is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JacobianMode {
+    /// Whichever needs fewer passes.
+    Auto,
+    /// One pass per column.
+    Forward,
+    /// One pass per row.
+    Reverse,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JacobianArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    /// What to differentiate with respect to.
+    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
+    pub(crate) wrt: Option<String>,
+    /// How to compute it.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) mode: JacobianMode,
+    /// Write the matrix to a file (.json, .csv, .npy).
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GradcheckArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    /// What to differentiate with respect to.
+    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
+    pub(crate) wrt: Option<String>,
+}
+
+/// Which derivative of an entry point to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DerivativeKind {
+    /// Reverse.
+    Vjp,
+    /// Forward.
+    Jvp,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CoreArgs {
+    /// A `.fut` program, or a `.core` text with --pass.
+    pub(crate) file: Option<PathBuf>,
+    /// The entry point.
+    #[arg(long, short)]
+    pub(crate) entry: Option<String>,
+    /// Show the program after this pass (see --print-pipeline); default: the last.
+    #[arg(long, value_name = "PASS")]
+    pub(crate) after: Option<String>,
+    /// Show a derivative of the entry point instead of the entry point.
+    #[arg(long, value_enum)]
+    pub(crate) derivative: Option<DerivativeKind>,
+    /// What to differentiate with respect to.
+    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
+    pub(crate) wrt: Option<String>,
+    /// Run this one pass on the text of a core program.
+    #[arg(long, value_name = "PASS")]
+    pub(crate) pass: Option<String>,
+    /// List the passes in order.
+    #[arg(long)]
+    pub(crate) print_pipeline: bool,
+    /// The algorithm for reverse derivatives.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ad: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// The entry point.
+    #[arg(long, short)]
+    pub(crate) entry: Option<String>,
+    /// Which derivative.
+    #[arg(long, value_enum, default_value = "vjp")]
+    pub(crate) mode: DerivativeKind,
+    /// What to differentiate with respect to.
+    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
+    pub(crate) wrt: Option<String>,
+    /// The algorithm for reverse derivatives.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ad: Option<String>,
+}
+
+/// Prints the completion script.
+pub(crate) fn completions(shell: clap_complete::Shell) {
+    clap_complete::generate(shell, &mut Cli::command(), "pullback", &mut std::io::stdout());
+}

@@ -1,0 +1,571 @@
+//! The commands, one function each.
+
+use crate::Failure;
+use crate::args::{
+    CheckArgs, CoreArgs, DerivativeKind, GradArgs, GradcheckArgs, JacobianArgs, JacobianMode, JvpArgs, ProgramArgs,
+    RunArgs, VjpArgs,
+};
+use crate::inputs::{arguments, read_value, split};
+use crate::output::{norm, note_lost, say, summary, write_file, write_value};
+use crate::progress::with_progress;
+use pullback_base::{Diagnostic, Fault, RuntimeError, Severity};
+use pullback_core::{Program, Value};
+use pullback_driver::gradcheck::{self, index_text};
+use pullback_driver::leaves::cotangent_type;
+use pullback_driver::values::{Data, Sizes, decode, encode, json, type_text};
+use pullback_driver::{EntryPoint, Kind, Leaf, Session, Settings, Wrt};
+use pullback_interp::core::{Counts, Options};
+use serde_json::{Map, Value as Json, json};
+use std::path::Path;
+
+/// Reads and compiles a program; prints its warnings.
+pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Session, Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+    let mut settings = Settings { optimise, ..Settings::default() };
+    settings.choice.reverse = ad.map(Into::into);
+    let session = Session::compile(&file.display().to_string(), &text, settings).map_err(|failed| {
+        let worst = failed.diagnostics.iter().map(|d| d.code.fault()).max().unwrap_or(Fault::Program);
+        Failure::new(worst, failed.render())
+    })?;
+    for warning in &session.warnings {
+        eprint!("{}", warning.render(&session.sources));
+    }
+    Ok(session)
+}
+
+fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
+    let session = load(&args.file, args.ad.as_deref(), !args.no_optimise)?;
+    let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
+    Ok((session, entry))
+}
+
+pub(crate) fn failed(session: &Session, d: &Diagnostic) -> Failure {
+    Failure::new(d.code.fault(), d.render(&session.sources))
+}
+
+fn stopped(session: &Session) -> impl Fn(RuntimeError) -> Failure + '_ {
+    |e| failed(session, &e.to_diagnostic())
+}
+
+fn print_json(value: &Json) {
+    say(&format!("{value:#}"));
+}
+
+fn counts_json(counts: &Counts) -> Json {
+    json!({"work": counts.work, "span": counts.span, "flops": counts.flops, "peak_bytes": counts.peak_bytes,
+           "accumulations": counts.acc_adds})
+}
+
+fn counts_text(what: &str, c: &Counts) -> String {
+    format!(
+        "{what}: work {} steps, span {}, {} scalar operations, peak {:.2} MiB, {} accumulations",
+        c.work,
+        c.span,
+        c.flops,
+        c.peak_bytes as f64 / (1 << 20) as f64,
+        c.acc_adds
+    )
+}
+
+/// `pullback run`
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let (session, entry) = load_program(&args.program)?;
+    let values = arguments(&entry, &args.inputs)?;
+    let ready = session.primal(&entry).map_err(|d| failed(&session, &d))?;
+    let outcome = with_progress(&args.inputs, "running", |o| ready.run(&values, o));
+    let outcome = outcome.map_err(stopped(&session))?;
+    let data = decode(&entry.entry.result, &outcome.results);
+    if let Some(path) = &args.output {
+        write_value(path, &data)?;
+    }
+    if args.program.json {
+        let (value, lost) = json::write(&data);
+        note_lost(lost);
+        let mut report = Map::from_iter([("result".to_string(), value)]);
+        if args.report {
+            report.insert("cost".into(), counts_json(&outcome.counts));
+        }
+        print_json(&Json::Object(report));
+    } else {
+        if args.output.is_none() {
+            say(&summary(&data));
+        }
+        if args.report {
+            say(&counts_text(&entry.name, &outcome.counts));
+        }
+    }
+    Ok(())
+}
+
+/// `pullback check`
+pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let name = args.file.display().to_string();
+    let text =
+        std::fs::read_to_string(&args.file).map_err(|e| Failure::input(format!("cannot read {name}: {e}")))?;
+    let (sources, diagnostics, session) = match Session::compile(&name, &text, Settings::default()) {
+        Ok(session) => (session.sources.clone(), session.warnings.clone(), Some(session)),
+        Err(failed) => (failed.sources, failed.diagnostics, None),
+    };
+    if args.json {
+        let diagnostic = |d: &Diagnostic| {
+            let place = d.span.map(|s| {
+                let (line, column) = sources.line_column(s.file, s.start);
+                json!({"file": sources.name(s.file), "line": line, "column": column, "start": s.start, "end": s.end})
+            });
+            json!({"code": d.code.as_str(), "error": d.severity == Severity::Error, "message": d.message,
+                   "place": place, "hints": d.hints})
+        };
+        let list: Vec<Json> = diagnostics.iter().map(diagnostic).collect();
+        let entries: Vec<Json> = session.iter().flat_map(Session::entries).map(|e| entry_json(&e)).collect();
+        print_json(&json!({"ok": session.is_some(), "diagnostics": list, "entries": entries}));
+    } else {
+        for d in &diagnostics {
+            eprintln!("{}", d.render(&sources));
+        }
+        for e in session.iter().flat_map(Session::entries) {
+            say(&entry_text(&e));
+        }
+    }
+    match session {
+        Some(_) => Ok(()),
+        None => {
+            let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error);
+            let fault = errors.clone().map(|d| d.code.fault()).max().unwrap_or(Fault::Program);
+            Err(Failure::new(fault, format!("{name}: {} errors", errors.count())))
+        }
+    }
+}
+
+fn entry_text(e: &EntryPoint) -> String {
+    let params = e.entry.params.iter().map(|(n, t)| format!(" ({n}: {})", type_text(t)));
+    format!("entry {}{} : {}", e.name, params.collect::<String>(), type_text(&e.entry.result))
+}
+
+fn entry_json(e: &EntryPoint) -> Json {
+    let params = e.entry.params.iter().map(|(n, t)| json!({"name": n.as_str(), "type": type_text(t)}));
+    json!({"name": e.name, "parameters": params.collect::<Vec<_>>(), "result": type_text(&e.entry.result)})
+}
+
+/// The cotangents of the selected parameters, by path.
+struct Gradient {
+    parts: Vec<(Leaf, Value)>,
+}
+
+impl Gradient {
+    fn new(entry: &EntryPoint, selected: &[bool], values: &[Value]) -> Gradient {
+        let leaves = entry.parameters.iter().zip(selected).filter(|(_, s)| **s);
+        let leaves = leaves.map(|(l, _)| Leaf { path: l.path.clone(), ty: cotangent_type(&l.ty) });
+        Gradient { parts: leaves.zip(values.iter().cloned()).collect() }
+    }
+    fn json(&self) -> Json {
+        let mut lost = 0;
+        let part = |(leaf, value): &(Leaf, Value)| {
+            let (json, n) = json::write(&decode(&leaf.ty, std::slice::from_ref(value)));
+            lost += n;
+            (leaf.path.clone(), json)
+        };
+        let map: Map<String, Json> = self.parts.iter().map(part).collect();
+        note_lost(lost);
+        Json::Object(map)
+    }
+    fn print(&self, top: usize) {
+        let mut all: Vec<(String, f64)> = Vec::new();
+        let width = self.parts.iter().map(|(l, _)| l.path.len()).max().unwrap_or(0);
+        for (leaf, value) in &self.parts {
+            let floats = value.floats();
+            let shape = type_text(&leaf.ty);
+            say(&format!("  {:width$}  norm {:<22.15e} {} numbers, {shape}", leaf.path, norm(&floats), floats.len()));
+            let name = |j: usize| format!("{}{}", leaf.path, index_text(value, j));
+            all.extend(floats.iter().enumerate().map(|(j, x)| (name(j), *x)));
+        }
+        let bad = all.iter().filter(|(_, x)| !x.is_finite()).count();
+        if bad > 0 {
+            say(&format!("  {bad} entries are NaN or infinite; first: {}", all.iter().find(|(_, x)| !x.is_finite()).map_or("", |e| &e.0)));
+        }
+        all.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+        if top > 0 && all.len() > 1 {
+            say("largest entries");
+            for (name, x) in all.iter().take(top) {
+                say(&format!("  {name:<24} {x:.15e}"));
+            }
+        }
+    }
+}
+
+/// `pullback grad`
+pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
+    let (session, entry) = load_program(&args.program)?;
+    let is_scalar = matches!(&entry.entry.result, pullback_core::EntryType::Scalar(s) if s.is_float());
+    if !is_scalar {
+        let ty = type_text(&entry.entry.result);
+        return Err(Failure::input(format!(
+            "`{}` returns {ty}; a gradient needs a scalar float\n  hint: `pullback jacobian` gives the whole derivative, `pullback vjp` a combination of its rows",
+            entry.name
+        )));
+    }
+    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+    let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
+    let values = arguments(&entry, &args.inputs)?;
+    let vjp = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
+    let seed = one_like(&entry);
+    let all: Vec<Value> = values.iter().cloned().chain([seed]).collect();
+    let outcome = with_progress(&args.inputs, "gradient", |o| vjp.run(&all, o)).map_err(stopped(&session))?;
+    let objective = outcome.results[0].clone();
+    let gradient = Gradient::new(&entry, &selected, &outcome.results[1..]);
+    let primal_counts = if args.report {
+        let ready = session.primal(&entry).map_err(|d| failed(&session, &d))?;
+        let run = with_progress(&args.inputs, "objective", |o| ready.run(&values, o)).map_err(stopped(&session))?;
+        Some(run.counts)
+    } else {
+        None
+    };
+    let report = if args.check {
+        let run = |o: &Options<'_>| gradcheck::gradcheck(&session, &entry, &selected, &values, o);
+        Some(with_progress(&args.inputs, "gradcheck", run).map_err(|d| failed(&session, &d))?)
+    } else {
+        None
+    };
+    let objective_data = decode(&entry.entry.result, std::slice::from_ref(&objective));
+    let mut whole = Map::new();
+    let wants_json = args.program.json || args.output.is_some();
+    if wants_json {
+        let (value, lost) = json::write(&objective_data);
+        note_lost(lost);
+        whole.insert("objective".into(), value);
+        whole.insert("gradient".into(), gradient.json());
+        if let Some(report) = &report {
+            whole.insert("gradcheck".into(), report_json(report));
+        }
+        if let Some(primal) = &primal_counts {
+            whole.insert("cost".into(), json!({"primal": counts_json(primal), "gradient": counts_json(&outcome.counts)}));
+        }
+    }
+    let whole = Json::Object(whole);
+    if let Some(path) = &args.output {
+        write_file(path, format!("{whole:#}\n").as_bytes())?;
+    }
+    if args.program.json {
+        print_json(&whole);
+    } else {
+        let value = objective.floats().first().copied().unwrap_or(f64::NAN);
+        say(&format!("{} = {value:?}", entry.name));
+        say("gradient");
+        gradient.print(args.top);
+        if let Some(primal) = &primal_counts {
+            say(&counts_text("objective", primal));
+            say(&counts_text("objective and gradient", &outcome.counts));
+            say(&format!("ratio of work: {:.2}", outcome.counts.work as f64 / primal.work as f64));
+        }
+        if let Some(report) = &report {
+            print_report(report, false);
+        }
+    }
+    verdict(report.as_ref())
+}
+
+fn one_like(entry: &EntryPoint) -> Value {
+    match entry.result_types.first().and_then(|t| t.scalar()) {
+        Some(s) => Value::Scalar(s.one()),
+        None => Value::f64(1.0),
+    }
+}
+
+/// `pullback vjp`
+pub(crate) fn vjp(args: &VjpArgs) -> Result<(), Failure> {
+    let (session, entry) = load_program(&args.program)?;
+    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+    let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
+    let values = arguments(&entry, &args.inputs)?;
+    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
+    let seeds = match &args.cotangent {
+        Some(written) => {
+            let ty = cotangent_type(&entry.entry.result);
+            let data = read_value(&ty, written, "cotangent")?;
+            let seeds = encode(&ty, &data, &mut Sizes::new(), "cotangent");
+            let seeds = seeds.map_err(|e| Failure::input(format!("cotangent: {e}")))?;
+            only_active(session.lowered(), &entry.result_types, seeds)
+        }
+        None => {
+            let primal = session.primal(&entry).map_err(|d| failed(&session, &d))?;
+            let results = with_progress(&args.inputs, "running", |o| primal.run(&values, o));
+            let results = results.map_err(stopped(&session))?.results;
+            let ones: Option<Vec<Value>> = results.iter().map(|v| gradcheck::filled(v, 1.0)).collect();
+            let ones = ones.ok_or_else(|| Failure::input("the result holds sums: give its --cotangent"))?;
+            only_active(session.lowered(), &entry.result_types, ones)
+        }
+    };
+    check_shapes(&session, &entry, &values, &seeds, args)?;
+    let all: Vec<Value> = values.iter().cloned().chain(seeds).collect();
+    let outcome = with_progress(&args.inputs, "vjp", |o| ready.run(&all, o)).map_err(stopped(&session))?;
+    let (results, x_bars) = outcome.results.split_at(entry.result_types.len());
+    let gradient = Gradient::new(&entry, &selected, x_bars);
+    let (value, lost) = json::write(&decode(&entry.entry.result, results));
+    note_lost(lost);
+    let whole = json!({"result": value, "cotangents": gradient.json()});
+    if let Some(path) = &args.output {
+        write_file(path, format!("{whole:#}\n").as_bytes())?;
+    }
+    if args.program.json {
+        print_json(&whole);
+    } else {
+        say(&format!("result {}", summary(&decode(&entry.entry.result, results))));
+        for (leaf, value) in &gradient.parts {
+            let data = decode(&leaf.ty, std::slice::from_ref(value));
+            say(&format!("{}_bar {}", leaf.path, summary(&data)));
+        }
+    }
+    Ok(())
+}
+
+/// A cotangent must have the shape of the result it belongs to.
+fn check_shapes(
+    session: &Session,
+    entry: &EntryPoint,
+    values: &[Value],
+    seeds: &[Value],
+    args: &VjpArgs,
+) -> Result<(), Failure> {
+    let Some(_) = &args.cotangent else { return Ok(()) };
+    let primal = session.primal(entry).map_err(|d| failed(session, &d))?;
+    let results = with_progress(&args.inputs, "running", |o| primal.run(values, o)).map_err(stopped(session))?.results;
+    let results = only_active(session.lowered(), &entry.result_types, results);
+    let shape = |v: &Value| match v {
+        Value::Array(a) => a.shape.clone(),
+        Value::Scalar(_) | Value::Tuple(_) | Value::Sum(..) | Value::Acc(_) => Vec::new(),
+    };
+    match results.iter().zip(seeds).find(|(r, s)| shape(r) != shape(s)) {
+        Some((r, s)) => Err(Failure::input(format!(
+            "the cotangent has shape {:?}, the result {:?}: they must agree",
+            shape(s),
+            shape(r)
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn only_active(program: &Program, types: &[pullback_core::Type], values: Vec<Value>) -> Vec<Value> {
+    types.iter().zip(values).filter(|(t, _)| program.is_active(t)).map(|(_, v)| v).collect()
+}
+
+/// `pullback jvp`
+pub(crate) fn jvp(args: &JvpArgs) -> Result<(), Failure> {
+    let (session, entry) = load_program(&args.program)?;
+    let values = arguments(&entry, &args.inputs)?;
+    let mut names = Vec::new();
+    let mut tangents: Vec<(usize, Value)> = Vec::new();
+    for tangent in &args.tangents {
+        let (name, written) = split(tangent)?;
+        names.push(name.to_string());
+        let at = entry.parameters.iter().position(|l| l.path == name);
+        let Some(at) = at else {
+            let known: Vec<&str> = entry.parameters.iter().map(|l| l.path.as_str()).collect();
+            return Err(Failure::input(format!("no argument or field `{name}`; there are {}", known.join(", "))));
+        };
+        let ty = cotangent_type(&entry.parameters[at].ty);
+        let data = read_value(&ty, written, name)?;
+        let encoded = encode(&ty, &data, &mut Sizes::new(), name);
+        let mut encoded = encoded.map_err(|e| Failure::input(format!("tangent `{name}`: {e}")))?;
+        let value = encoded.remove(0);
+        let same = match (&value, &values[at]) {
+            (Value::Array(a), Value::Array(b)) => a.shape == b.shape,
+            _ => true,
+        };
+        if !same {
+            return Err(Failure::input(format!("tangent `{name}` and the argument have different shapes")));
+        }
+        tangents.push((at, value));
+    }
+    let selected = session.select(&entry, &Wrt { paths: names }).map_err(|d| failed(&session, &d))?;
+    tangents.sort_by_key(|t| t.0);
+    let ready = session.derivative(&entry, Kind::Jvp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
+    let all: Vec<Value> = values.into_iter().chain(tangents.into_iter().map(|t| t.1)).collect();
+    let outcome = with_progress(&args.inputs, "jvp", |o| ready.run(&all, o)).map_err(stopped(&session))?;
+    let (results, y_dots) = outcome.results.split_at(entry.result_types.len());
+    let active = entry.results.iter().zip(&entry.result_types).filter(|(_, t)| session.lowered().is_active(t));
+    let mut tangent = Map::new();
+    let mut lines = Vec::new();
+    for ((leaf, _), value) in active.zip(y_dots) {
+        let data = decode(&cotangent_type(&leaf.ty), std::slice::from_ref(value));
+        let name = if leaf.path.is_empty() { "result".to_string() } else { leaf.path.clone() };
+        let (json, lost) = json::write(&data);
+        note_lost(lost);
+        lines.push(format!("{name}_dot {}", summary(&data)));
+        tangent.insert(name, json);
+    }
+    let (value, lost) = json::write(&decode(&entry.entry.result, results));
+    note_lost(lost);
+    let whole = json!({"result": value, "tangents": tangent});
+    if let Some(path) = &args.output {
+        write_file(path, format!("{whole:#}\n").as_bytes())?;
+    }
+    if args.program.json {
+        print_json(&whole);
+    } else {
+        say(&format!("result {}", summary(&decode(&entry.entry.result, results))));
+        lines.iter().for_each(|l| say(l));
+    }
+    Ok(())
+}
+
+/// `pullback jacobian`
+pub(crate) fn jacobian(args: &JacobianArgs) -> Result<(), Failure> {
+    let (session, entry) = load_program(&args.program)?;
+    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+    let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
+    let values = arguments(&entry, &args.inputs)?;
+    let matrix = with_progress(&args.inputs, "jacobian", |o| {
+        let mode = match args.mode {
+            JacobianMode::Auto => None,
+            JacobianMode::Forward => Some(Kind::Jvp),
+            JacobianMode::Reverse => Some(Kind::Vjp),
+        };
+        gradcheck::jacobian(&session, &entry, &selected, &values, mode, o)
+    });
+    let matrix = matrix.map_err(|d| failed(&session, &d))?;
+    let data = Data::Dense(matrix.clone());
+    if let Some(path) = &args.output {
+        write_value(path, &data)?;
+    }
+    let shape = &matrix.shape;
+    if args.program.json {
+        let (value, lost) = json::write(&data);
+        note_lost(lost);
+        print_json(&json!({"rows": shape[0], "columns": shape[1], "jacobian": value}));
+    } else if args.output.is_none() {
+        say(&format!("{} rows (result), {} columns (arguments)", shape[0], shape[1]));
+        let floats = Value::Array(matrix.clone()).floats();
+        if shape[0] * shape[1] <= 2000 {
+            for row in floats.chunks(shape[1].max(1)) {
+                say(&row.iter().map(|x| format!("{x:>13.6e}")).collect::<Vec<_>>().join(" "));
+            }
+        } else {
+            say(&format!("norm {:.15e}; write it whole with --output FILE.npy", norm(&floats)));
+        }
+    }
+    Ok(())
+}
+
+/// `pullback gradcheck`
+pub(crate) fn gradcheck(args: &GradcheckArgs) -> Result<(), Failure> {
+    let (session, entry) = load_program(&args.program)?;
+    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+    let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
+    let values = arguments(&entry, &args.inputs)?;
+    let run = |o: &Options<'_>| gradcheck::gradcheck(&session, &entry, &selected, &values, o);
+    let report = with_progress(&args.inputs, "gradcheck", run).map_err(|d| failed(&session, &d))?;
+    if args.program.json {
+        print_json(&report_json(&report));
+    } else {
+        print_report(&report, true);
+    }
+    verdict(Some(&report))
+}
+
+fn verdict(report: Option<&gradcheck::Report>) -> Result<(), Failure> {
+    match report {
+        Some(r) if !r.passed => Err(Failure::new(
+            Fault::Program,
+            "gradcheck failed: near a kink, or with values so large that differences lose their digits, the differences are wrong; if forward and reverse mode disagree, please report it",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn report_json(r: &gradcheck::Report) -> Json {
+    let finite = |x: f64| serde_json::Number::from_f64(x).map_or(Json::Null, Json::Number);
+    let one = |c: &gradcheck::Comparison| {
+        json!({"what": c.what, "reverse": finite(c.reverse), "forward": c.forward.map(finite), "difference": finite(c.difference)})
+    };
+    json!({"passed": r.passed, "worst_against_forward": finite(r.worst_forward),
+           "worst_against_differences": finite(r.worst_difference),
+           "comparisons": r.comparisons.iter().map(one).collect::<Vec<_>>()})
+}
+
+fn print_report(r: &gradcheck::Report, details: bool) {
+    if details {
+        say(&format!("{:<24} {:>22} {:>22} {:>22}", "", "reverse", "forward", "differences"));
+        for c in &r.comparisons {
+            let forward = c.forward.map_or("-".into(), |x| format!("{x:.13e}"));
+            say(&format!("{:<24} {:>22} {forward:>22} {:>22}", c.what, format!("{:.13e}", c.reverse), format!("{:.13e}", c.difference)));
+        }
+    }
+    let verdict = if r.passed { "passed" } else { "FAILED" };
+    say(&format!(
+        "gradcheck {verdict}: reverse against forward mode {:.1e} (limit {:.0e}), against central differences {:.1e} (limit {:.0e})",
+        r.worst_forward,
+        gradcheck::FORWARD_TOLERANCE,
+        r.worst_difference,
+        gradcheck::DIFFERENCE_TOLERANCE
+    ));
+}
+
+/// `pullback core`
+pub(crate) fn core(args: &CoreArgs) -> Result<(), Failure> {
+    if args.print_pipeline {
+        for step in pullback_driver::pipeline::STANDARD {
+            say(&format!("{:<14} {}", step.name(), step.description()));
+        }
+        return Ok(());
+    }
+    let Some(file) = &args.file else {
+        return Err(Failure::input("give a program, or --print-pipeline"));
+    };
+    if let Some(pass) = &args.pass {
+        return one_pass(file, pass);
+    }
+    let session = load(file, args.ad.as_deref(), true)?;
+    let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
+    let mut shown: Option<Program> = None;
+    let mut seen = Vec::new();
+    let mut watch = |name: &'static str, program: &Program| {
+        seen.push(name);
+        if args.after.as_deref().is_none_or(|wanted| wanted == name) {
+            shown = Some(program.clone());
+        }
+    };
+    match args.derivative {
+        None => session.watch(&entry, &mut watch),
+        Some(kind) => {
+            let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+            let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
+            let kind = match kind {
+                DerivativeKind::Vjp => Kind::Vjp,
+                DerivativeKind::Jvp => Kind::Jvp,
+            };
+            session.derivative(&entry, kind, &selected, &mut watch)
+        }
+    }
+    .map_err(|d| failed(&session, &d))?;
+    match shown {
+        Some(program) => {
+            say(&pullback_core::print::print(&program));
+            Ok(())
+        }
+        None => {
+            let wanted = args.after.as_deref().unwrap_or("");
+            Err(Failure::input(format!("no pass `{wanted}`; there are {}", seen.join(", "))))
+        }
+    }
+}
+
+fn one_pass(file: &Path, pass: &str) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+    let mut sources = pullback_base::SourceMap::new();
+    let id = sources.add(&file.display().to_string(), &text);
+    let all = |ds: Vec<Diagnostic>| {
+        Failure::new(Fault::Program, ds.iter().map(|d| d.render(&sources)).collect::<String>())
+    };
+    let mut program = pullback_core::read::read(id, &text).map_err(all)?;
+    let steps = pullback_driver::pipeline::STANDARD;
+    let Some(step) = steps.iter().find(|s| s.name() == pass) else {
+        let known: Vec<&str> = steps.iter().map(|s| s.name()).collect();
+        return Err(Failure::input(format!("no pass `{pass}`; there are {}", known.join(", "))));
+    };
+    let choice = pullback_driver::Settings::default().choice;
+    let run = pullback_driver::pipeline::run(&mut program, &[*step], &choice, &mut |_, _| {});
+    run.map_err(|d| Failure::new(d.code.fault(), d.render(&sources)))?;
+    say(&pullback_core::print::print(&program));
+    Ok(())
+}
