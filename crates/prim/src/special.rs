@@ -1,7 +1,7 @@
 //! Digamma and polygamma, which `libm` lacks: the derivatives of the logarithm of the gamma function.
 //!
-//! Guarantees: bounded time at every argument, no panic. Relative error about 1e-14 away from the roots of the function
-//! (near a root the error is absolute). Methods: recurrence to larger arguments, then the asymptotic series
+//! Guarantees: bounded time at every argument, no panic. Relative error about 1e-14, except near the roots that lie at
+//! negative arguments, where the error is absolute, and for orders above 170. Methods: recurrence to larger arguments, then the asymptotic series
 //! (Abramowitz and Stegun, 6.3.18, 6.4.11, 23.2); reflection for negative arguments.
 
 use std::f64::consts::PI;
@@ -23,6 +23,37 @@ const BERNOULLI: [f64; 10] = [
 /// From here on the asymptotic series of digamma is exact to rounding.
 const ASYMPTOTIC_FROM: f64 = 10.0;
 
+/// The positive root of digamma, as the sum of two numbers.
+const ROOT: (f64, f64) = (1.4616321449683622, 9.549995429965697e-17);
+
+/// Within this distance of the root the recurrence would cancel, and [`AROUND_ROOT`] is exact to rounding.
+const ROOT_RADIUS: f64 = 0.25;
+
+/// Taylor coefficients of digamma at its positive root, from the first power on (computed with 50 digits by mpmath).
+const AROUND_ROOT: [f64; 21] = [
+    0.9676722454476212,
+    -0.4427631689835921,
+    0.258499760955651,
+    -0.16394270544240652,
+    0.10782405069126237,
+    -0.07219956125645471,
+    0.04880428816414311,
+    -0.03316112647484736,
+    0.022597648232218104,
+    -0.01542476590494896,
+    0.010538791616612175,
+    -0.007204534386356869,
+    0.004926781395729853,
+    -0.003369801655439328,
+    0.002305126326734928,
+    -0.0015769367714301972,
+    0.0010788252019162967,
+    -0.0007380709389960052,
+    0.000504953265834602,
+    -0.0003454680251063077,
+    0.00023635601564027053,
+];
+
 /// Orders above this give NaN: the recurrences are not written for them, and almost all values overflow.
 const MAX_ORDER: f64 = 1e6;
 
@@ -43,6 +74,10 @@ pub fn digamma(x: f64) -> f64 {
             return f64::NAN;
         }
         return digamma(1.0 - x) - PI / libm::tan(PI * distance);
+    }
+    if (x - ROOT.0).abs() < ROOT_RADIUS {
+        let distance = (x - ROOT.0) - ROOT.1;
+        return distance * AROUND_ROOT.iter().rev().fold(0.0, |sum, c| sum * distance + c);
     }
     let mut shifted = x;
     let mut skipped = 0.0;
