@@ -1,0 +1,814 @@
+//! Meaning, errors and step counts of every construct.
+
+use super::{Compiled, Options, Outcome, run};
+use pullback_base::{RuntimeError, RuntimeErrorKind, SourceMap, Span};
+use pullback_core::{
+    Array, Atom, Buffer, Builder, Exp, FunId, Lam, Loop, LoopAttrs, LoopForm, Mark, Program, SliceDim, Soac,
+    Type, TypeDef, Value, Var, Variant, View,
+};
+use pullback_prim::{Op, Scalar, ScalarValue};
+use std::sync::atomic::AtomicBool;
+
+fn vec_f64() -> Type {
+    Type::array(Type::F64)
+}
+fn vec_i64() -> Type {
+    Type::array(Type::I64)
+}
+fn mat_f64() -> Type {
+    Type::array(vec_f64())
+}
+
+fn build(
+    params: &[(&str, Type)],
+    results: Vec<Type>,
+    f: impl FnOnce(&mut Builder<'_>, &[Var]) -> Vec<Atom>,
+) -> (Program, FunId) {
+    let mut program = Program::default();
+    let fun = Builder::function(&mut program, "main", params, results, f);
+    (program, fun)
+}
+fn try_run(
+    params: &[(&str, Type)],
+    results: Vec<Type>,
+    args: Vec<Value>,
+    f: impl FnOnce(&mut Builder<'_>, &[Var]) -> Vec<Atom>,
+) -> Result<Outcome, RuntimeError> {
+    let (program, fun) = build(params, results, f);
+    let plain = run(&program, fun, args.clone(), &Options::default());
+    // Every test is also a test of simulated schedules: same results and same kinds of errors.
+    for seed in 0..3 {
+        let other =
+            run(&program, fun, args.clone(), &Options { schedule_seed: Some(seed), ..Options::default() });
+        match (&plain, &other) {
+            (Ok(a), Ok(b)) => {
+                for (a, b) in a.results.iter().zip(&b.results) {
+                    let (x, y) = (a.floats(), b.floats());
+                    assert_eq!(x.len(), y.len());
+                    for (x, y) in x.iter().zip(&y) {
+                        assert!((x - y).abs() <= 1e-12 * (1.0 + x.abs()), "{x} {y}");
+                    }
+                    if x.is_empty() {
+                        assert_eq!(a, b);
+                    }
+                }
+            }
+            (Err(a), Err(b)) => assert_eq!(a.kind, b.kind),
+            (a, b) => panic!("schedule {seed}: {a:?} against {b:?}"),
+        }
+    }
+    plain
+}
+fn results(
+    params: &[(&str, Type)],
+    result: Vec<Type>,
+    args: Vec<Value>,
+    f: impl FnOnce(&mut Builder<'_>, &[Var]) -> Vec<Atom>,
+) -> Vec<Value> {
+    try_run(params, result, args, f).unwrap().results
+}
+fn error(
+    params: &[(&str, Type)],
+    args: Vec<Value>,
+    f: impl FnOnce(&mut Builder<'_>, &[Var]) -> Vec<Atom>,
+) -> (RuntimeErrorKind, String) {
+    let e = try_run(params, vec![Type::unit()], args, f).unwrap_err();
+    (e.kind, e.message)
+}
+fn i(x: i64) -> Atom {
+    Atom::i64(x)
+}
+fn vars(vs: Vec<Var>) -> Vec<Atom> {
+    vs.into_iter().map(Atom::Var).collect()
+}
+fn slice(start: i64, len: i64, stride: i64) -> SliceDim {
+    SliceDim { start: i(start), len: i(len), stride: i(stride) }
+}
+fn matrix(rows: usize, columns: usize) -> Value {
+    let xs: Vec<f64> = (0..rows * columns).map(|k| k as f64).collect();
+    Value::f64_array(&[rows, columns], &xs)
+}
+
+#[test]
+fn scalars_products_and_sums() {
+    let option = Type::option(Type::F64);
+    let out = results(
+        &[("x", Type::F64), ("n", Type::I64)],
+        vec![Type::F64, Type::tuple(vec![Type::F64, Type::I64]), option.clone(), Type::unit()],
+        vec![Value::f64(2.5), Value::i64(4)],
+        |b, p| {
+            let t = b.emit(Exp::Tuple(vec![p[0].into(), p[1].into()]), "t");
+            let x = b.emit(Exp::Proj(t, 0), "x");
+            let y = b.op2(Op::Mul, x, x);
+            let s = b.emit(Exp::Inject(option, 1, vec![y]), "s");
+            let z =
+                b.match_(s, |_, k, payload| vec![if k == 0 { Atom::f64(0.0) } else { payload[0].into() }]);
+            let u = b.emit(Exp::Tuple(vec![]), "u");
+            vec![z[0].into(), t, s, u]
+        },
+    );
+    assert_eq!(
+        out,
+        [
+            Value::f64(6.25),
+            Value::Tuple(vec![Value::f64(2.5), Value::i64(4)]),
+            Value::Sum(1, vec![Value::f64(6.25)].into()),
+            Value::Tuple(vec![]),
+        ]
+    );
+}
+
+#[test]
+fn shape_operations() {
+    let out = results(
+        &[("a", mat_f64())],
+        vec![
+            vec_f64(),
+            Type::F64,
+            mat_f64(),
+            mat_f64(),
+            mat_f64(),
+            mat_f64(),
+            vec_f64(),
+            mat_f64(),
+            mat_f64(),
+        ],
+        vec![matrix(2, 3)],
+        |b, p| {
+            let a = p[0].into();
+            let row = b.index(a, &[i(1)]);
+            let x = b.index(a, &[i(1), i(2)]);
+            let t = b.emit(Exp::Rearrange(vec![1, 0], a), "t");
+            let s = b.slice(t, i(2), i(2), i(-2));
+            let c = b.emit(Exp::Concat(vec![a, a]), "c");
+            let r = b.emit(Exp::Reverse(a), "r");
+            let flat = b.emit(Exp::Reshape { shape: vec![i(6)], from: 2, array: a }, "flat");
+            let rot = b.emit(Exp::Rotate(flat, i(-2)), "rot");
+            let deep = b.emit(Exp::Reshape { shape: vec![i(3), i(2)], from: 1, array: rot }, "deep");
+            let ix = b.emit(Exp::ArrayLit(Type::I64, vec![i(1), i(1), i(0)]), "ix");
+            let g = b.emit(Exp::Gather(a, ix), "g");
+            vec![row, x, t, s, c, r, rot, deep, g]
+        },
+    );
+    assert_eq!(out[0], Value::f64s(&[3.0, 4.0, 5.0]));
+    assert_eq!(out[1], Value::f64(5.0));
+    assert_eq!(out[2], Value::f64_array(&[3, 2], &[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]));
+    assert_eq!(out[3], Value::f64_array(&[2, 2], &[2.0, 5.0, 0.0, 3.0]));
+    assert_eq!(out[4].floats().len(), 12);
+    assert_eq!(out[5], Value::f64_array(&[2, 3], &[3.0, 4.0, 5.0, 0.0, 1.0, 2.0]));
+    assert_eq!(out[6], Value::f64s(&[4.0, 5.0, 0.0, 1.0, 2.0, 3.0]));
+    assert_eq!(out[7], Value::f64_array(&[3, 2], &[4.0, 5.0, 0.0, 1.0, 2.0, 3.0]));
+    assert_eq!(out[8], Value::f64_array(&[3, 3], &[3.0, 4.0, 5.0, 3.0, 4.0, 5.0, 0.0, 1.0, 2.0]));
+}
+
+#[test]
+fn rearrange_of_three_dimensions_follows_the_permutation() {
+    let xs: Vec<f64> = (0..24).map(f64::from).collect();
+    let ty = Type::array(mat_f64());
+    let args = vec![Value::f64_array(&[2, 3, 4], &xs)];
+    let out = results(&[("a", ty.clone())], vec![ty], args, |b, p| {
+        vec![b.emit(Exp::Rearrange(vec![2, 0, 1], p[0].into()), "t")]
+    });
+    let Value::Array(a) = &out[0] else { panic!() };
+    assert_eq!(a.shape, [4, 2, 3]);
+    for j in 0..4 {
+        for k in 0..2 {
+            for l in 0..3 {
+                assert_eq!(a.at(&[j, k, l]), Value::f64((k * 12 + l * 4 + j) as f64));
+            }
+        }
+    }
+}
+
+#[test]
+fn updates_keep_the_old_array_where_it_is_used() {
+    let out = results(
+        &[("a", vec_f64())],
+        vec![vec_f64(), vec_f64(), vec_f64()],
+        vec![Value::f64s(&[1., 2., 3.])],
+        |b, p| {
+            let new = b.emit(Exp::Update(p[0].into(), vec![i(1)], Atom::f64(9.0)), "b");
+            let tail = b.slice(new, i(1), i(2), i(1));
+            let c = b.emit(Exp::UpdateSlice(new, slice(0, 2, 1), tail), "c");
+            vec![p[0].into(), new, c]
+        },
+    );
+    assert_eq!(out, [Value::f64s(&[1., 2., 3.]), Value::f64s(&[1., 9., 3.]), Value::f64s(&[9., 3., 3.])]);
+    let out = results(&[("a", mat_f64())], vec![mat_f64()], vec![matrix(3, 2)], |b, p| {
+        let row = b.index(p[0].into(), &[i(0)]);
+        let a = b.emit(Exp::Update(p[0].into(), vec![i(2)], row), "a");
+        let two = b.slice(a, i(0), i(2), i(1));
+        vec![b.emit(Exp::UpdateSlice(a, slice(2, 2, -1), two), "a")]
+    });
+    assert_eq!(out[0], Value::f64_array(&[3, 2], &[0., 1., 2., 3., 0., 1.]));
+}
+
+#[test]
+fn second_order_operations() {
+    let out = results(
+        &[("xs", vec_f64()), ("is", vec_i64())],
+        vec![vec_f64(), Type::F64, vec_f64(), vec_f64(), vec_f64()],
+        vec![Value::f64s(&[1., 2., 3., 4.]), Value::i64s(&[1, -1, 1, 7])],
+        |b, p| {
+            let (n, xs, is) = (i(4), p[0].into(), p[1].into());
+            let ys = b.map(n, &[xs], |b, x| vec![b.op2(Op::Mul, x[0].into(), x[0].into())]);
+            let sum = b.sum(n, ys[0].into());
+            let add = |b: &mut Builder<'_>| {
+                b.lam(&[Type::F64, Type::F64], "x", |b, p| vec![b.op2(Op::Add, p[0].into(), p[1].into())])
+            };
+            let lam = add(b);
+            let neutral = vec![Atom::f64(0.0)];
+            let scan = Soac::Scan { width: n, lam, neutral: neutral.clone(), arrays: vec![xs] };
+            let scan = b.emit(Exp::Soac(scan), "scan");
+            let lam = add(b);
+            let dst = b.emit(Exp::ArrayLit(Type::F64, vec![Atom::f64(10.0), Atom::f64(20.0)]), "dst");
+            let (dst, values) = (vec![dst], vec![xs]);
+            let hist = Soac::Hist { width: n, lam, neutral, dst, indices: is, values };
+            let hist = b.emit(Exp::Soac(hist), "hist");
+            let dst = b.emit(Exp::Replicate(vec![i(3)], Atom::f64(0.0)), "dst");
+            let scatter = Soac::Scatter { width: n, dst, indices: is, values: xs };
+            let scatter = b.emit(Exp::Soac(scatter), "scatter");
+            vec![ys[0].into(), sum, scan, hist, scatter]
+        },
+    );
+    assert_eq!(
+        out,
+        [
+            Value::f64s(&[1., 4., 9., 16.]),
+            Value::f64(30.0),
+            Value::f64s(&[1., 3., 6., 10.]),
+            Value::f64s(&[10., 24.]),
+            Value::f64s(&[0., 3., 0.]),
+        ]
+    );
+}
+
+#[test]
+fn a_reduction_that_is_not_commutative_keeps_its_order() {
+    // Composition of affine maps x -> a x + c, as two arrays.
+    let out = results(
+        &[("a", vec_f64()), ("c", vec_f64())],
+        vec![Type::F64, Type::F64],
+        vec![Value::f64s(&[2., 3., 5., 7., 1., 2.]), Value::f64s(&[1., 2., 3., 4., 5., 6.])],
+        |b, p| {
+            let lam = b.lam(&[Type::F64, Type::F64, Type::F64, Type::F64], "q", |b, q| {
+                let [a1, c1, a2, c2] = [q[0].into(), q[1].into(), q[2].into(), q[3].into()];
+                let a = b.op2(Op::Mul, a1, a2);
+                let t = b.op2(Op::Mul, c1, a2);
+                vec![a, b.op2(Op::Add, t, c2)]
+            });
+            let neutral = vec![Atom::f64(1.0), Atom::f64(0.0)];
+            let arrays = vec![p[0].into(), p[1].into()];
+            vars(b.emit_all(
+                Exp::Soac(Soac::Reduce { width: i(6), lam, neutral, arrays, commutative: false }),
+                "r",
+            ))
+        },
+    );
+    let (mut a, mut c) = (1.0, 0.0);
+    for (x, y) in [2., 3., 5., 7., 1., 2.].into_iter().zip([1., 2., 3., 4., 5., 6.]) {
+        (a, c) = (a * x, c * x + y);
+    }
+    assert_eq!(out, [Value::f64(a), Value::f64(c)]);
+}
+
+#[test]
+fn loops_collect_and_count() {
+    let (program, fun) =
+        build(&[("n", Type::I64)], vec![Type::I64, vec_i64(), Type::I64, vec_i64(), Type::I64], |b, p| {
+            let f = b.for_loop(p[0].into(), &[i(1)], |b, k, s| {
+                let next = b.op2(Op::Add, s[0].into(), k.into());
+                vec![next, s[0].into()]
+            });
+            let s = b.fresh(Type::I64, "s");
+            let condition = b.scope(|b| vec![b.op2(Op::Lt, s.into(), i(40))]);
+            let body = b.scope(|b| {
+                let next = b.op2(Op::Mul, s.into(), i(3));
+                vec![next, s.into()]
+            });
+            let l = Loop {
+                params: vec![(s, i(2))],
+                form: LoopForm::While(condition),
+                body,
+                collect: 1,
+                attrs: LoopAttrs::default(),
+            };
+            let w = b.emit_all(Exp::Loop(l), "w");
+            vars([f, w].concat())
+        });
+    let out = run(&program, fun, vec![Value::i64(4)], &Options::default()).unwrap();
+    assert_eq!(
+        out.results,
+        [Value::i64(7), Value::i64s(&[1, 1, 2, 4]), Value::i64(54), Value::i64s(&[2, 6, 18]), Value::i64(3)]
+    );
+    // for: 1 + 4 * (test + body); while: 1 + 4 tests with one statement each + 3 bodies.
+    assert_eq!(out.counts.work, 1 + 4 * 2 + 1 + 4 * 2 + 3);
+    assert_eq!(out.counts.span, out.counts.work);
+    // No iteration, also for a negative count.
+    let out = run(&program, fun, vec![Value::i64(-2)], &Options::default()).unwrap();
+    assert_eq!(out.results[..2], [Value::i64(1), Value::i64s(&[])]);
+}
+
+#[test]
+fn conditionals_marks_par_and_custom() {
+    let out = results(&[("x", Type::F64)], vec![Type::F64; 4], vec![Value::f64(3.0)], |b, p| {
+        let x: Atom = p[0].into();
+        let c = b.op2(Op::Lt, x, Atom::f64(2.0));
+        let r = b.if_(c, |_| vec![Atom::f64(1.0)], |b| vec![b.op2(Op::Add, x, x)]);
+        let body = b.scope(|b| vec![b.op2(Op::Mul, x, x)]);
+        let m = b.emit(Exp::Marked(Mark::Recompute, body), "m");
+        let bodies = vec![b.scope(|_| vec![x]), b.scope(|b| vec![b.op1(Op::Neg, x)])];
+        let both = b.emit_all(Exp::Par(bodies), "both");
+        let primal = b.lam(&[Type::F64], "x", |b, q| vec![b.op2(Op::Mul, q[0].into(), Atom::f64(2.0))]);
+        let rule = b.lam(&[Type::F64, Type::F64], "x", |_, q| vec![q[1].into()]);
+        let y = b.emit(Exp::Custom { primal, rule, args: vec![both[1].into()] }, "y");
+        let y = b.emit(Exp::StopGradient(y), "y");
+        vec![r[0].into(), m, both[0].into(), y]
+    });
+    assert_eq!(out, [Value::f64(6.0), Value::f64(9.0), Value::f64(3.0), Value::f64(-6.0)]);
+}
+
+/// A function `fact` that calls itself.
+fn factorial() -> (Program, FunId) {
+    build(&[("n", Type::I64)], vec![Type::I64], |b, p| {
+        let c = b.op2(Op::Le, p[0].into(), i(0));
+        let one = b.scope(|_| vec![i(1)]);
+        let rec = b.scope(|b| {
+            let m = b.op2(Op::Sub, p[0].into(), i(1));
+            let pat = vec![b.fresh(Type::I64, "r")];
+            // The function being built has the next id, the first of the program.
+            b.emit_to(pat.clone(), Exp::Call(pullback_base::index::Index::new(0), vec![m]));
+            vec![b.op2(Op::Mul, p[0].into(), pat[0].into())]
+        });
+        let pat = vec![b.fresh(Type::I64, "r")];
+        b.emit_to(pat.clone(), Exp::If(c, one, rec));
+        vars(pat)
+    })
+}
+
+#[test]
+fn recursion_and_its_limit() {
+    let (program, fun) = factorial();
+    let out = run(&program, fun, vec![Value::i64(10)], &Options::default()).unwrap();
+    assert_eq!(out.results, [Value::i64(3_628_800)]);
+    let deep = run(&program, fun, vec![Value::i64(9_000)], &Options::default());
+    assert!(deep.is_ok());
+    let e = run(&program, fun, vec![Value::i64(20_000)], &Options::default()).unwrap_err();
+    assert_eq!((e.kind, &*e.message), (RuntimeErrorKind::Limit, "more than 10000 calls are open (in main)"));
+}
+
+#[test]
+fn errors_have_kinds_values_and_positions() {
+    use RuntimeErrorKind as K;
+    let xs = || vec![Value::f64s(&[1., 2., 3.])];
+    let p1: &[(&str, Type)] = &[("a", vec_f64())];
+    let unit = |b: &mut Builder<'_>| b.emit(Exp::Tuple(vec![]), "u");
+    let index = |k: i64| {
+        move |b: &mut Builder<'_>, p: &[Var]| {
+            b.index(p[0].into(), &[i(k)]);
+            vec![unit(b)]
+        }
+    };
+    assert_eq!(
+        error(p1, xs(), index(7)),
+        (K::OutOfBounds, "index 7 is out of bounds for an array of size 3".into())
+    );
+    assert_eq!(error(p1, xs(), index(-1)).0, K::OutOfBounds);
+    let out = error(&[("a", mat_f64())], vec![matrix(2, 3)], |b, p| {
+        b.index(p[0].into(), &[i(1), i(3)]);
+        vec![unit(b)]
+    });
+    assert_eq!(out, (K::OutOfBounds, "index [1, 3] is out of bounds for an array of shape [2][3]".into()));
+    let out = error(p1, xs(), |b, p| {
+        b.emit(Exp::Update(p[0].into(), vec![i(3)], Atom::f64(0.0)), "b");
+        vec![unit(b)]
+    });
+    assert_eq!(out, (K::OutOfBounds, "index 3 is out of bounds for an array of size 3".into()));
+    let out = error(p1, xs(), |b, p| {
+        b.slice(p[0].into(), i(2), i(2), i(1));
+        vec![unit(b)]
+    });
+    let text = "a slice of 2 elements from index 2 is out of bounds for an array of size 3";
+    assert_eq!(out, (K::OutOfBounds, text.into()));
+    let out = error(p1, xs(), |b, p| {
+        b.slice(p[0].into(), i(0), i(-1), i(1));
+        vec![unit(b)]
+    });
+    assert_eq!(out, (K::NegativeSize, "-1 is not the size of an array".into()));
+    let out = error(&[("n", Type::I64)], vec![Value::i64(5)], |b, p| {
+        let zero = b.op2(Op::Sub, p[0].into(), p[0].into());
+        b.op2(Op::Div, p[0].into(), zero);
+        vec![unit(b)]
+    });
+    assert_eq!(out, (K::DivisionByZero, "division of 5 by zero".into()));
+    let out = error(&[], vec![], |b, _| vec![b.emit(Exp::Assert(Atom::bool(false), "n > 0".into()), "u")]);
+    assert_eq!(out, (K::AssertFailed, "assertion failed: n > 0".into()));
+    let out = error(p1, xs(), |b, p| {
+        b.emit(Exp::Reshape { shape: vec![i(2), i(2)], from: 1, array: p[0].into() }, "r");
+        vec![unit(b)]
+    });
+    assert_eq!(out, (K::ShapeMismatch, "reshape: [3] has 3 elements, [2][2] has 4".into()));
+    let out = error(p1, xs(), |b, p| {
+        let n = b.emit(Exp::Iota(i(2)), "n");
+        b.map(i(2), &[n, p[0].into()], |_, q| vec![q[1].into()]);
+        vec![unit(b)]
+    });
+    assert_eq!(out, (K::ShapeMismatch, "arrays of sizes 2 and 3 are combined".into()));
+    let out = error(&[], vec![], |b, _| {
+        let n = b.emit(Exp::Iota(i(4)), "n");
+        b.map(i(4), &[n], |b, q| vec![b.emit(Exp::Iota(q[0].into()), "row")]);
+        vec![unit(b)]
+    });
+    assert_eq!(out, (K::ShapeMismatch, "irregular array: shapes [0] and [1] differ".into()));
+    let out = error(p1, xs(), |b, p| {
+        let m = b.emit(Exp::ArrayLit(Type::I64, vec![i(0), i(3)]), "m");
+        b.emit(Exp::Gather(p[0].into(), m), "g");
+        vec![unit(b)]
+    });
+    assert_eq!(out, (K::OutOfBounds, "index 3 is out of bounds for an array of size 3".into()));
+}
+
+#[test]
+fn an_error_points_at_the_nearest_statement_with_a_position() {
+    let mut sources = SourceMap::new();
+    let file = sources.add("test.fut", "0123456789");
+    let (program, fun) = build(&[("a", vec_f64())], vec![vec_f64()], |b, p| {
+        b.origin.span = Some(Span::new(file, 2, 5));
+        let n = b.emit(Exp::Iota(i(9)), "n");
+        let array: Atom = p[0].into();
+        let lam = b.lam(&[Type::I64], "i", |b, q| {
+            b.origin.span = None;
+            vec![b.index(array, &[q[0].into()])]
+        });
+        b.origin.span = Some(Span::new(file, 6, 8));
+        vec![b.emit(Exp::Soac(Soac::Map { width: i(9), lam, arrays: vec![n] }), "r")]
+    });
+    let e = run(&program, fun, vec![Value::f64s(&[0.0])], &Options::default()).unwrap_err();
+    assert_eq!(e.span, Some(Span::new(file, 6, 8)));
+    assert_eq!(e.message, "index 1 is out of bounds for an array of size 1");
+}
+
+#[test]
+fn huge_sizes_and_limits_are_errors() {
+    let iota = |n: i64| try_run(&[], vec![vec_i64()], vec![], move |b, _| vec![b.emit(Exp::Iota(i(n)), "n")]);
+    assert_eq!(iota(1_000_000_000_000_000_000).unwrap_err().kind, RuntimeErrorKind::Limit);
+    assert_eq!(iota(-1).unwrap_err().kind, RuntimeErrorKind::NegativeSize);
+    let huge = try_run(&[], vec![Type::array(mat_f64())], vec![], |b, _| {
+        let shape = vec![i(i64::MAX), i(i64::MAX), i(16)];
+        vec![b.emit(Exp::Replicate(shape, Atom::f64(1.0)), "n")]
+    });
+    assert_eq!(huge.unwrap_err().kind, RuntimeErrorKind::Limit);
+    // A product with a zero is empty, however large the other sizes.
+    let empty = try_run(&[], vec![Type::array(mat_f64())], vec![], |b, _| {
+        let shape = vec![i(i64::MAX), i(0), i(i64::MAX)];
+        vec![b.emit(Exp::Replicate(shape, Atom::f64(1.0)), "n")]
+    });
+    assert_eq!(empty.unwrap().results[0].floats().len(), 0);
+    let wide = try_run(&[], vec![vec_i64()], vec![], |b, _| {
+        let width = i(1_000_000_000_000_000);
+        let lam = b.lam(&[], "x", |_, _| vec![i(1)]);
+        vec![b.emit(Exp::Soac(Soac::Map { width, lam, arrays: vec![] }), "n")]
+    });
+    assert_eq!(wide.unwrap_err().kind, RuntimeErrorKind::Limit);
+}
+
+#[test]
+fn work_limit_cancel_and_progress() {
+    let (program, fun) = build(&[("n", Type::I64)], vec![Type::I64], |b, p| {
+        vars(b.for_loop(p[0].into(), &[i(0)], |b, k, s| vec![b.op2(Op::Add, s[0].into(), k.into())]))
+    });
+    let args = vec![Value::i64(i64::MAX)];
+    let limited = Options { work_limit: 100_000, ..Options::default() };
+    let e = run(&program, fun, args.clone(), &limited).unwrap_err();
+    assert_eq!((e.kind, &*e.message), (RuntimeErrorKind::Limit, "the limit of 100000 steps is reached"));
+    let cancel = AtomicBool::new(true);
+    let cancelled = Options { cancel: Some(&cancel), ..Options::default() };
+    assert_eq!(run(&program, fun, args.clone(), &cancelled).unwrap_err().kind, RuntimeErrorKind::Cancelled);
+    let seen = std::cell::Cell::new(0);
+    let watch = |work| seen.set(work);
+    let watched = Options { progress: Some(&watch), ..limited };
+    run(&program, fun, args, &watched).unwrap_err();
+    assert!(seen.get() > 0);
+}
+
+fn loop_of_updates() -> (Program, FunId) {
+    build(&[("n", Type::I64)], vec![vec_f64()], |b, p| {
+        let a = b.emit(Exp::Replicate(vec![p[0].into()], Atom::f64(0.0)), "a");
+        vars(b.for_loop(p[0].into(), &[a], |b, k, s| {
+            let x = b.index(s[0].into(), &[k.into()]);
+            let y = b.op2(Op::Add, x, Atom::f64(1.0));
+            vec![b.emit(Exp::Update(s[0].into(), vec![k.into()], y), "a")]
+        }))
+    })
+}
+
+#[test]
+fn an_update_at_the_last_use_is_in_place() {
+    let (program, fun) = loop_of_updates();
+    let out = run(&program, fun, vec![Value::i64(200_000)], &Options::default()).unwrap();
+    assert_eq!(out.counts.copied_cells, 0);
+    assert_eq!(out.counts.work, 2 + 200_000 + 4 * 200_000);
+    assert_eq!(out.counts.peak_bytes, 8 * 200_000);
+    assert_eq!(out.counts.zero_cells, 200_000);
+    assert_eq!(out.results[0].floats(), vec![1.0; 200_000]);
+}
+
+#[test]
+fn an_argument_that_is_used_again_is_copied_once() {
+    let (program, fun) = build(&[("a", vec_f64())], vec![vec_f64(), vec_f64()], |b, p| {
+        let x = b.emit(Exp::Update(p[0].into(), vec![i(0)], Atom::f64(5.0)), "x");
+        let y = b.emit(Exp::Update(x, vec![i(1)], Atom::f64(6.0)), "y");
+        vec![p[0].into(), y]
+    });
+    let out = run(&program, fun, vec![Value::f64s(&[1.0; 50])], &Options::default()).unwrap();
+    assert_eq!(out.counts.copied_cells, 50);
+    assert_eq!(out.counts.work, 2 + 50);
+    assert_eq!(out.results[1].floats()[..3], [5.0, 6.0, 1.0]);
+}
+
+#[test]
+fn a_branch_that_does_not_use_an_array_frees_it() {
+    // In the other branch the array is updated in place, also under a row view that died before.
+    let (program, fun) = build(&[("c", Type::BOOL)], vec![mat_f64()], |b, p| {
+        let a = b.emit(Exp::Replicate(vec![i(3), i(4)], Atom::f64(1.0)), "a");
+        let row = b.index(a, &[i(1)]);
+        let x = b.index(row, &[i(0)]);
+        let a2 = a;
+        let r = b.if_(
+            p[0].into(),
+            |b| vec![b.emit(Exp::Update(a2, vec![i(0), i(0)], x), "b")],
+            |b| vec![b.emit(Exp::Replicate(vec![i(3), i(4)], Atom::f64(2.0)), "b")],
+        );
+        vars(r)
+    });
+    let yes = run(&program, fun, vec![Value::Scalar(ScalarValue::Bool(true))], &Options::default()).unwrap();
+    assert_eq!(yes.counts.copied_cells, 0);
+    let no = run(&program, fun, vec![Value::Scalar(ScalarValue::Bool(false))], &Options::default()).unwrap();
+    assert_eq!(no.counts.peak_bytes, 8 * 12);
+}
+
+#[test]
+fn accumulators_and_views() {
+    let out = results(
+        &[("a", vec_f64()), ("m", mat_f64()), ("xs", vec_f64())],
+        vec![vec_f64(), mat_f64(), Type::F64],
+        vec![Value::f64s(&[0.0; 4]), matrix(2, 3), Value::f64s(&[1., 2., 3.])],
+        |b, p| {
+            let xs: Atom = p[2].into();
+            let inits = [p[0].into(), p[1].into(), Atom::f64(0.5)];
+            vars(b.with_acc(&inits, |b, acc| {
+                let (a, m, s): (Atom, Atom, Atom) = (acc[0].into(), acc[1].into(), acc[2].into());
+                let is = b.emit(Exp::Iota(i(3)), "is");
+                b.map(i(3), &[is, xs], |b, q| {
+                    // Twice the position: 0, 2, and 4, which is out of range and ignored.
+                    let k = b.op2(Op::Mul, q[0].into(), i(2));
+                    b.emit(Exp::AccAdd(a, vec![k], q[1].into()), "u");
+                    b.emit(Exp::AccAdd(a, vec![i(-1)], q[1].into()), "u");
+                    vec![b.emit(Exp::AccAdd(s, vec![], q[1].into()), "u")]
+                });
+                let reversed = b.emit(Exp::AccView(a, View::Reverse), "v");
+                b.emit(Exp::AccAdd(reversed, vec![i(0)], Atom::f64(100.0)), "u");
+                let t = b.emit(Exp::AccView(m, View::Rearrange(vec![1, 0])), "t");
+                let flat = b.emit(Exp::AccView(t, View::Reshape { shape: vec![i(6)], from: 2 }), "f");
+                let rot = b.emit(Exp::AccView(flat, View::Rotate(i(1))), "r");
+                // Element 1 of the transposed matrix in row-major order is m[1][0].
+                b.emit(Exp::AccAdd(rot, vec![i(0)], Atom::f64(1000.0)), "u");
+                let row = b.emit(Exp::AccView(m, View::Index(vec![i(0)])), "row");
+                let part = b.emit(Exp::AccView(row, View::Slice(slice(2, 2, -2))), "part");
+                let two = b.emit(Exp::ArrayLit(Type::F64, vec![Atom::f64(0.25), Atom::f64(0.5)]), "two");
+                b.emit(Exp::AccAdd(part, vec![], two), "u");
+                let nowhere = b.emit(Exp::AccView(m, View::Index(vec![i(2)])), "no");
+                b.emit(Exp::AccAdd(nowhere, vec![i(0)], Atom::f64(7.0)), "u");
+                b.emit(Exp::AccAdd(m, vec![i(1)], xs), "u");
+                vec![]
+            }))
+        },
+    );
+    assert_eq!(out[0], Value::f64s(&[1., 0., 2., 100.]));
+    assert_eq!(out[1], Value::f64_array(&[2, 3], &[0.5, 1., 2.25, 1004., 6., 8.]));
+    assert_eq!(out[2], Value::f64(6.5));
+}
+
+#[test]
+fn accumulators_of_products_and_sums() {
+    let option = Type::option(vec_f64());
+    let pair = Type::tuple(vec![vec_f64(), option.clone()]);
+    let out = results(&[("x", vec_f64())], vec![pair], vec![Value::f64s(&[1., 2.])], |b, p| {
+        let none = b.emit(Exp::Inject(option.clone(), 0, vec![]), "none");
+        let init = b.emit(Exp::Tuple(vec![p[0].into(), none]), "init");
+        vars(b.with_acc(&[init], |b, acc| {
+            let first = b.emit(Exp::AccView(acc[0].into(), View::Proj(0)), "first");
+            let second = b.emit(Exp::AccView(acc[0].into(), View::Proj(1)), "second");
+            let some = b.emit(Exp::Inject(option.clone(), 1, vec![p[0].into()]), "some");
+            b.emit(Exp::AccAdd(first, vec![i(1)], Atom::f64(10.0)), "u");
+            b.emit(Exp::AccAdd(second, vec![], some), "u");
+            b.emit(Exp::AccAdd(second, vec![], some), "u");
+            vec![]
+        }))
+    });
+    let twice = Value::Sum(1, vec![Value::f64s(&[2., 4.])].into());
+    assert_eq!(out[0], Value::Tuple(vec![Value::f64s(&[1., 12.]), twice]));
+}
+
+#[test]
+fn plus_of_cotangents() {
+    let option = Type::option(Type::F64);
+    let ty = Type::tuple(vec![Type::I64, vec_f64(), option.clone(), option.clone()]);
+    let some = |x: f64| Value::Sum(1, vec![Value::f64(x)].into());
+    let none = || Value::Sum(0, vec![].into());
+    let value = |n, xs: &[f64], a, b| Value::Tuple(vec![Value::i64(n), Value::f64s(xs), a, b]);
+    let args = vec![value(1, &[1., 2.], some(1.5), none()), value(5, &[10., 20.], some(2.5), some(4.0))];
+    let out = results(&[("x", ty.clone()), ("y", ty.clone())], vec![ty], args, |b, p| {
+        vec![b.emit(Exp::Plus(p[0].into(), p[1].into()), "z")]
+    });
+    assert_eq!(out[0], value(1, &[11., 22.], some(4.0), some(4.0)));
+    let e = error(
+        &[("x", vec_f64()), ("y", vec_f64())],
+        vec![Value::f64s(&[1.]), Value::f64s(&[1., 2.])],
+        |b, p| {
+            b.emit(Exp::Plus(p[0].into(), p[1].into()), "z");
+            vec![b.emit(Exp::Tuple(vec![]), "u")]
+        },
+    );
+    assert_eq!(
+        e,
+        (RuntimeErrorKind::ShapeMismatch, "addition of cotangents: shapes [1] and [2] differ".into())
+    );
+}
+
+#[test]
+fn empty_arrays_everywhere() {
+    let out = results(
+        &[("xs", vec_f64()), ("m", mat_f64())],
+        vec![mat_f64(), Type::F64, vec_f64(), vec_f64(), mat_f64(), mat_f64(), mat_f64(), vec_f64()],
+        vec![Value::f64s(&[]), Value::f64_array(&[0, 3], &[])],
+        |b, p| {
+            let (xs, m): (Atom, Atom) = (p[0].into(), p[1].into());
+            let rows = b.map(i(0), &[xs], |b, q| vec![b.emit(Exp::Replicate(vec![i(3)], q[0].into()), "r")]);
+            let sum = b.sum(i(0), xs);
+            let lam =
+                b.lam(&[Type::F64, Type::F64], "x", |b, q| vec![b.op2(Op::Add, q[0].into(), q[1].into())]);
+            let scan = Soac::Scan { width: i(0), lam, neutral: vec![Atom::f64(0.0)], arrays: vec![xs] };
+            let scan = b.emit(Exp::Soac(scan), "s");
+            let rev = b.emit(Exp::Reverse(xs), "r");
+            let rot = b.emit(Exp::Rotate(m, i(5)), "rot");
+            let t = b.emit(Exp::Rearrange(vec![1, 0], m), "t");
+            let c = b.emit(Exp::Concat(vec![rows[0].into(), m]), "c");
+            let s = b.slice(xs, i(0), i(0), i(-1));
+            vec![rows[0].into(), sum, scan, rev, rot, t, c, s]
+        },
+    );
+    let shapes: Vec<Vec<usize>> = out
+        .iter()
+        .map(|v| match v {
+            Value::Array(a) => a.shape.clone(),
+            _ => vec![],
+        })
+        .collect();
+    assert_eq!(shapes, [vec![0, 0], vec![], vec![0], vec![0], vec![0, 3], vec![3, 0], vec![0, 0], vec![0]]);
+    assert_eq!(out[1], Value::f64(0.0));
+}
+
+fn list_type(program: &mut Program) -> Type {
+    let id = program.types.push(TypeDef { name: "list".into(), variants: vec![] });
+    let list = Type::Named(id);
+    program.types[id].variants = vec![
+        Variant { name: "nil".into(), fields: vec![] },
+        Variant { name: "cons".into(), fields: vec![Type::F64, list.clone()] },
+    ];
+    list
+}
+
+#[test]
+fn deep_values_are_dropped_without_recursion() {
+    let mut program = Program::default();
+    let list = list_type(&mut program);
+    let fun = Builder::function(&mut program, "deep", &[("n", Type::I64)], vec![list.clone()], |b, p| {
+        let nil = b.emit(Exp::Inject(list.clone(), 0, vec![]), "nil");
+        vars(b.for_loop(p[0].into(), &[nil], |b, _, s| {
+            vec![b.emit(Exp::Inject(list.clone(), 1, vec![Atom::f64(1.0), s[0].into()]), "cons")]
+        }))
+    });
+    let out = run(&program, fun, vec![Value::i64(100)], &Options::default()).unwrap();
+    assert_eq!(out.results[0].floats().len(), 100);
+    let e = run(&program, fun, vec![Value::i64(1_000_000)], &Options::default()).unwrap_err();
+    assert_eq!(
+        (e.kind, &*e.message),
+        (RuntimeErrorKind::Limit, "a result is nested more than 2000 levels deep")
+    );
+}
+
+#[test]
+fn arrays_of_sums() {
+    let option = Type::option(Type::F64);
+    let ty = Type::array(option.clone());
+    let out = results(&[("n", Type::I64)], vec![ty, Type::F64], vec![Value::i64(4)], |b, p| {
+        let is = b.emit(Exp::Iota(p[0].into()), "is");
+        let opts = b.map(p[0].into(), &[is], |b, q| {
+            let c = b.op2(Op::Lt, q[0].into(), i(2));
+            let x = b.convert(q[0].into(), Scalar::F64);
+            let r = b.if_(
+                c,
+                |b| vec![b.emit(Exp::Inject(option.clone(), 0, vec![]), "o")],
+                |b| vec![b.emit(Exp::Inject(option.clone(), 1, vec![x]), "o")],
+            );
+            vars(r)
+        });
+        let o: Atom = opts[0].into();
+        let three = b.index(o, &[i(3)]);
+        let o = b.emit(Exp::Update(o, vec![i(0)], three), "o");
+        let xs = b.map(p[0].into(), &[o], |b, q| {
+            let r = b.match_(q[0].into(), |_, k, f| vec![if k == 0 { Atom::f64(0.5) } else { f[0].into() }]);
+            vars(r)
+        });
+        let sum = b.sum(p[0].into(), xs[0].into());
+        vec![o, sum]
+    });
+    let some = |x: f64| Value::Sum(1, vec![Value::f64(x)].into());
+    let boxed = Buffer::Boxed(vec![some(3.0), Value::Sum(0, vec![].into()), some(2.0), some(3.0)]);
+    assert_eq!(out, [Value::Array(Array::new(vec![4], boxed)), Value::f64(8.5)]);
+}
+
+#[test]
+fn work_and_span_of_parallel_operations() {
+    let (program, fun) = build(&[("xs", vec_f64())], vec![Type::F64], |b, p| {
+        let n = b.size(p[0].into(), 0);
+        let ys = b.map(n, &[p[0].into()], |b, q| {
+            let y = b.op2(Op::Mul, q[0].into(), q[0].into());
+            vec![b.op1(Op::Sin, y)]
+        });
+        vec![b.sum(n, ys[0].into())]
+    });
+    let out = run(&program, fun, vec![Value::f64s(&[0.1; 1024])], &Options::default()).unwrap();
+    // size, map statement, 1024 * (iteration + 2 statements), reduce statement, 1024 * (iteration + 1 statement).
+    assert_eq!(out.counts.work, 2 + 1024 * 3 + 1 + 1024 * 2);
+    // size, map + 2, reduce + a tree of depth 11 (1024 values and the neutral element).
+    assert_eq!(out.counts.span, 1 + 1 + 2 + 1 + 11);
+}
+
+#[test]
+fn shadowed_uses_in_loops_keep_outer_arrays() {
+    // The outer array is read in every iteration although the loop is its last use.
+    let out =
+        results(&[("a", vec_f64())], vec![Type::F64, vec_f64()], vec![Value::f64s(&[1., 2., 3.])], |b, p| {
+            let a = b.emit(Exp::Update(p[0].into(), vec![i(0)], Atom::f64(4.0)), "a");
+            let s = b.for_loop(i(3), &[Atom::f64(0.0), a], |b, k, s| {
+                let x = b.index(a, &[k.into()]);
+                let next = b.op2(Op::Add, s[0].into(), x);
+                let c = b.emit(Exp::Update(s[1].into(), vec![k.into()], Atom::f64(0.0)), "c");
+                vec![next, c]
+            });
+            vars(s)
+        });
+    assert_eq!(out, [Value::f64(9.0), Value::f64s(&[0., 0., 0.])]);
+}
+
+#[test]
+fn derivatives_inside_programs() {
+    let out = results(
+        &[("x", Type::F64), ("xs", vec_f64())],
+        vec![Type::F64, Type::F64, Type::F64, vec_f64()],
+        vec![Value::f64(2.0), Value::f64s(&[1., 2., 3.])],
+        |b, p| {
+            let cube = |b: &mut Builder<'_>| -> Lam {
+                b.lam(&[Type::F64], "x", |b, q| {
+                    let y = b.op2(Op::Mul, q[0].into(), q[0].into());
+                    vec![b.op2(Op::Mul, y, q[0].into())]
+                })
+            };
+            let lam = cube(b);
+            let j = b.emit_all(
+                Exp::Jvp { lam, args: vec![p[0].into()], tangents: vec![Atom::f64(1.0)], algorithm: None },
+                "j",
+            );
+            let xs: Atom = p[1].into();
+            let x: Atom = p[0].into();
+            let lam = b.lam(&[vec_f64()], "v", |b, q| {
+                let ys = b.map(i(3), &[q[0].into(), xs], |b, r| {
+                    let t = b.op2(Op::Mul, r[0].into(), r[1].into());
+                    vec![b.op2(Op::Mul, t, x)]
+                });
+                vec![b.sum(i(3), ys[0].into())]
+            });
+            let v = b.emit_all(
+                Exp::Vjp { lam, args: vec![xs], cotangents: vec![Atom::f64(10.0)], algorithm: None },
+                "v",
+            );
+            vec![j[0].into(), j[1].into(), v[0].into(), v[1].into()]
+        },
+    );
+    assert_eq!(out, [Value::f64(8.0), Value::f64(12.0), Value::f64(28.0), Value::f64s(&[20., 40., 60.])]);
+}
+
+#[test]
+fn arguments_of_wrong_types_are_refused() {
+    let (program, fun) = loop_of_updates();
+    for args in [vec![], vec![Value::f64(1.0)], vec![Value::i64s(&[1])]] {
+        assert_eq!(
+            run(&program, fun, args, &Options::default()).unwrap_err().kind,
+            RuntimeErrorKind::Internal
+        );
+    }
+    let code = Compiled::new(&program);
+    assert!(code.run(fun, &[Value::i64(3)], &Options::default()).is_ok());
+}
