@@ -83,7 +83,7 @@ fn print_table(session: &Session, before: &Program, after: &Program) {
 /// One statement on one line: nested bodies are cut to `…`.
 fn statement(program: &Program, names: &pullback_core::print::Names, stm: &Stm) -> String {
     let _: &[Var] = &stm.pat;
-    let text = pullback_core::print::statement(program, names, stm);
+    let text = pullback_core::print::print_stm(program, names, stm, pullback_core::print::PrintOptions::default());
     let first = text.lines().next().unwrap_or("").trim().to_string();
     if text.lines().count() > 1 { format!("{first} …") } else { first }
 }

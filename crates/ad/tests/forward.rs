@@ -1,0 +1,180 @@
+//! Forward mode against the interpreter's independent dual numbers, construct by construct, and its cost.
+
+use pullback_ad::differentiate::{Choice, differentiate};
+use pullback_base::SourceMap;
+use pullback_core::check::{Rules, check};
+use pullback_core::{Atom, Builder, Exp, FunId, Program, Type, Value, Var, read, typing};
+use pullback_interp::core::Options;
+
+fn parse(text: &str) -> Program {
+    let mut sources = SourceMap::new();
+    let file = sources.add("test.core", text);
+    let program = read(file, text);
+    program.unwrap_or_else(|d| panic!("{}", d.render(&sources)))
+}
+
+/// Adds `\xs x_dots -> ys y_dots` for the first function and expands it.
+fn with_jvp(program: &Program) -> (Program, FunId) {
+    let mut program = program.clone();
+    let f = program.funs.ids().next().expect("a function");
+    let fun = program.funs[f].clone();
+    let params: Vec<Type> = fun.params.iter().map(|&p| program.vars[p].ty.clone()).collect();
+    let dots = typing::active(&program, &params).expect("cotangent types");
+    let y_dots = typing::active(&program, &fun.results).expect("cotangent types");
+    let signature: Vec<(&str, Type)> = params.iter().chain(&dots).map(|t| ("x", t.clone())).collect();
+    let results = fun.results.iter().cloned().chain(y_dots).collect();
+    let id = Builder::function(&mut program, "derivative", &signature, results, |b, vars| {
+        let (xs, x_dots) = vars.split_at(params.len());
+        let lam = b.lam(&params, "x", |b, inner| {
+            let args = inner.iter().map(|&v| v.into()).collect();
+            b.emit_all(Exp::Call(f, args), "y").into_iter().map(Atom::Var).collect()
+        });
+        let atoms = |vs: &[Var]| vs.iter().map(|&v| Atom::Var(v)).collect::<Vec<_>>();
+        let exp = Exp::Jvp { lam, args: atoms(xs), tangents: atoms(x_dots), algorithm: None };
+        b.emit_all(exp, "r").into_iter().map(Atom::Var).collect()
+    });
+    check(&program, Rules::SURFACE).expect("well-formed before");
+    differentiate(&mut program, &Choice::default()).expect("supported");
+    check(&program, Rules::NO_AD).expect("well-formed after");
+    (program, id)
+}
+
+fn agrees(text: &str, args: Vec<Value>, tangents: Vec<Value>) -> Vec<f64> {
+    let program = parse(text);
+    let f = program.funs.ids().next().expect("a function");
+    let (derived, id) = with_jvp(&program);
+    let all: Vec<Value> = args.iter().chain(&tangents).cloned().collect();
+    let ours = pullback_interp::core::run(&derived, id, all, &Options::default()).expect("runs");
+    let oracle = pullback_interp::dual::jvp(&program, f, &args, &tangents, &Options::default()).expect("runs");
+    let (values, dots) = ours.results.split_at(oracle.results.len());
+    assert_eq!(values, oracle.results, "primal results are bit-equal");
+    let flat = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
+    let (mine, theirs) = (flat(dots), flat(&oracle.tangents));
+    assert_eq!(mine.len(), theirs.len());
+    for (a, b) in mine.iter().zip(&theirs) {
+        assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{mine:?} {theirs:?}");
+    }
+    mine
+}
+
+#[test]
+fn products_of_scalars() {
+    let text = "fun f(x: f64, y: f64): f64 {
+        let a: f64 = mul.f64(x, y)
+        let b: f64 = sin.f64(a)
+        let c: f64 = add.f64(b, x)
+        in c
+    }";
+    let dots = agrees(text, vec![Value::f64(2.0), Value::f64(3.0)], vec![Value::f64(1.0), Value::f64(0.0)]);
+    assert!((dots[0] - (6f64.cos() * 3.0 + 1.0)).abs() < 1e-12);
+}
+
+#[test]
+fn loops_carry_tangents_and_collect() {
+    let text = "fun f(x: f64, n: i64): f64, []f64 {
+        let y: f64, ys: []f64 = loop (s: f64 = 1.0f64) for i: i64 < n collect 1 {
+            let t: f64 = mul.f64(s, x)
+            let u: f64 = mul.f64(t, t)
+            in t, u
+        }
+        in y, ys
+    }";
+    for n in 0..4 {
+        let dots = agrees(text, vec![Value::f64(1.5), Value::i64(n)], vec![Value::f64(1.0)]);
+        let expected = if n == 0 { 0.0 } else { n as f64 * 1.5f64.powi(n as i32 - 1) };
+        assert!((dots[0] - expected).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn reductions_use_the_dual_operator() {
+    let text = "fun f(xs: []f64): f64, f64, []f64 {
+        let n: i64 = size(xs, 0)
+        let p: f64 = reduce n [1.0f64] [xs] (a: f64, b: f64) {
+            let c: f64 = mul.f64(a, b)
+            in c
+        }
+        let m: f64 = reduce n [-f64.inf] [xs] (a: f64, b: f64) {
+            let c: f64 = max.f64(a, b)
+            in c
+        }
+        let s: []f64 = scan n [0.0f64] [xs] (a: f64, b: f64) {
+            let c: f64 = add.f64(a, b)
+            in c
+        }
+        in p, m, s
+    }";
+    let dots = agrees(text, vec![Value::f64s(&[2.0, 0.0, 5.0])], vec![Value::f64s(&[1.0, 1.0, 1.0])]);
+    assert_eq!(dots, [10.0, 1.0, 1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn sums_match_their_tangents() {
+    let text = "fun f(c: bool, x: f64): f64 {
+        let o: (#none | #some f64) = if c {
+            let a: (#none | #some f64) = inject(some, x): (#none | #some f64)
+            in a
+        } {
+            let a: (#none | #some f64) = inject(none): (#none | #some f64)
+            in a
+        }
+        let r: f64 = match o () {
+            in 7.0f64
+        } (v: f64) {
+            let w: f64 = mul.f64(v, v)
+            in w
+        }
+        in r
+    }";
+    let yes = Value::Scalar(pullback_prim::ScalarValue::Bool(true));
+    let no = Value::Scalar(pullback_prim::ScalarValue::Bool(false));
+    assert_eq!(agrees(text, vec![yes, Value::f64(3.0)], vec![Value::f64(1.0)]), [6.0]);
+    assert_eq!(agrees(text, vec![no, Value::f64(3.0)], vec![Value::f64(1.0)]), [0.0]);
+}
+
+#[test]
+fn recursive_functions_have_recursive_derivatives() {
+    let text = "fun power(x: f64, n: i64): f64 {
+        let done: bool = le.i64(n, 0i64)
+        let r: f64 = if done {
+            in 1.0f64
+        } {
+            let m: i64 = sub.i64(n, 1i64)
+            let p: f64 = call power(x, m)
+            let q: f64 = mul.f64(x, p)
+            in q
+        }
+        in r
+    }";
+    let dots = agrees(text, vec![Value::f64(2.0), Value::i64(5)], vec![Value::f64(1.0)]);
+    assert_eq!(dots, [80.0]);
+}
+
+#[test]
+fn the_work_ratio_does_not_grow() {
+    let text = "fun f(xs: []f64): f64 {
+        let n: i64 = size(xs, 0)
+        let ys: []f64 = map n [xs] (x: f64) {
+            let i: i64 = convert.f64.i64(x)
+            let a: f64 = xs[i]
+            let b: f64 = mul.f64(a, x)
+            in b
+        }
+        let s: f64 = reduce n [0.0f64] [ys] (a: f64, b: f64) {
+            let c: f64 = add.f64(a, b)
+            in c
+        }
+        in s
+    }";
+    let program = parse(text);
+    let f = program.funs.ids().next().expect("a function");
+    let (derived, id) = with_jvp(&program);
+    let ratio = |n: usize| {
+        let xs = Value::f64s(&(0..n).map(|i| i as f64).collect::<Vec<_>>());
+        let options = Options::default();
+        let primal = pullback_interp::core::run(&program, f, vec![xs.clone()], &options).expect("runs").counts.work;
+        let both = pullback_interp::core::run(&derived, id, vec![xs.clone(), xs], &options).expect("runs").counts.work;
+        both as f64 / primal as f64
+    };
+    assert!(ratio(256) <= 1.1 * ratio(16), "{} {}", ratio(16), ratio(256));
+}
