@@ -1,0 +1,120 @@
+//! Rules for accumulators in the source: user code, and the output of this algorithm (for derivatives of derivatives).
+//!
+//! Source: T. Smeding, PhD thesis, section 7.2, transposed: the cotangent of an accumulator's final value is an array
+//! that does not change while the body is reversed, and adding `v` at `ix` transposes to reading it at `ix`. An index out
+//! of range adds nothing, so it reads zero. The reverse pass never adds to source accumulators again.
+
+use super::ct::Ct;
+use super::desc::Desc;
+use super::reverse::{Env, Final, Reverse};
+use super::soac::in_range;
+use crate::contract::Unsupported;
+use pullback_core::rename::{Subst, copy_lam};
+use pullback_core::{Atom, Exp, Lam, Stm, Type, Var, View};
+use pullback_prim::Op;
+
+impl<'p> Reverse<'p> {
+    pub(crate) fn with_acc(
+        &mut self,
+        stm: &Stm,
+        inits: &[Atom],
+        lam: &Lam,
+        cts: Vec<Ct>,
+        env: &mut Env,
+    ) -> Result<Vec<Stm>, Unsupported> {
+        self.rule("fast_chad.with_acc", stm);
+        let (finals, results) = cts.split_at(inits.len());
+        let mut to_inits = Vec::new();
+        for (k, c) in finals.iter().enumerate() {
+            if !c.is_absent() {
+                let d = self.dense_of(stm.pat[k].into(), c);
+                self.finals.insert(lam.params[k], Final { ct: d.clone(), path: Vec::new() });
+                to_inits.push((inits[k], d));
+            }
+        }
+        for (r, c) in lam.body.result.iter().zip(results) {
+            self.contribute(env, *r, c.clone());
+        }
+        let forward = self.stms(&lam.body.stms, env)?;
+        for p in &lam.params {
+            self.finals.remove(p);
+        }
+        for (x, d) in to_inits {
+            self.contribute(env, x, d);
+        }
+        // Everything the body binds is visible to the reverse code outside; what is not read is pruned.
+        let bound: Vec<Var> = forward.iter().flat_map(|s| s.pat.clone()).collect();
+        let kept: Vec<Var> = bound.into_iter().filter(|v| !self.b.program.vars[*v].ty.is_acc()).collect();
+        let mut body = lam.body.clone();
+        body.stms = forward;
+        body.result.extend(kept.iter().map(|&v| Atom::Var(v)));
+        let inner = Lam { params: lam.params.clone(), body };
+        let lam = copy_lam(self.b.program, &inner, &Subst::new());
+        let pat = stm.pat.iter().copied().chain(kept).collect();
+        Ok(vec![Stm { pat, exp: Exp::WithAcc(inits.to_vec(), lam) }])
+    }
+
+    /// The cotangent of the final value of a part of an accumulator is that part of the cotangent.
+    pub(crate) fn derive_final(&mut self, acc: Atom, view: &View, y: Var) {
+        let Some(whole) = acc.var().and_then(|v| self.finals.get(&v)).cloned() else { return };
+        let part = match view {
+            View::Index(ix) => {
+                let path = whole.path.iter().chain(ix).copied().collect();
+                Final { ct: whole.ct, path }
+            }
+            View::Proj(i) => {
+                let Desc::Product(items) = &whole.ct.desc else { return };
+                Final { ct: whole.ct.components(items.len())[*i].clone(), path: whole.path }
+            }
+            View::Slice(_) | View::Rearrange(_) | View::Reshape { .. } | View::Reverse | View::Rotate(_) => {
+                let here = self.element(&whole.ct, &whole.path);
+                let atoms = here.atoms.iter().map(|&x| self.b.emit(same_view(x, view), "x_bar")).collect();
+                let ty = self.b.program.vars[y].ty.clone();
+                let Type::Acc(ty) = ty else { return };
+                Final { ct: Ct::new(self.stored(&ty), atoms), path: Vec::new() }
+            }
+        };
+        self.finals.insert(y, part);
+    }
+
+    pub(crate) fn acc_add(&mut self, acc: Atom, ix: &[Atom], v: Atom, env: &mut Env) {
+        let Some(whole) = acc.var().and_then(|a| self.finals.get(&a)).cloned() else { return };
+        if !self.is_active(v) {
+            return;
+        }
+        let path: Vec<Atom> = whole.path.iter().chain(ix).copied().collect();
+        let part = if path.is_empty() { whole.ct } else { self.read_or_zero(&whole.ct, &path, v) };
+        self.contribute(env, v, part);
+    }
+
+    /// The element at `path`, zero (of the shape of `v`) if that is out of range.
+    fn read_or_zero(&mut self, whole: &Ct, path: &[Atom], v: Atom) -> Ct {
+        let Some(&array) = whole.atoms.first() else { return Ct::absent() };
+        let mut inside = Atom::bool(true);
+        for (dim, &i) in path.iter().enumerate() {
+            let n = self.b.size(array, dim);
+            let here = in_range(&mut self.b, i, n);
+            inside = if dim == 0 { here } else { self.b.op2(Op::And, inside, here) };
+        }
+        self.b.open();
+        let part = self.element(whole, path);
+        let then = self.b.close(part.atoms);
+        self.b.open();
+        let zero = self.dense_of(v, &Ct::absent());
+        let otherwise = self.b.close(zero.atoms);
+        let out = self.b.emit_all(Exp::If(inside, then, otherwise), "x_bar");
+        Ct::new(part.desc, out.into_iter().map(Atom::Var).collect())
+    }
+}
+
+fn same_view(x: Atom, view: &View) -> Exp {
+    match view {
+        View::Index(ix) => Exp::Index(x, ix.clone()),
+        View::Slice(slice) => Exp::Slice(x, *slice),
+        View::Proj(i) => Exp::Proj(x, *i),
+        View::Rearrange(perm) => Exp::Rearrange(perm.clone(), x),
+        View::Reshape { shape, from } => Exp::Reshape { shape: shape.clone(), from: *from, array: x },
+        View::Reverse => Exp::Reverse(x),
+        View::Rotate(k) => Exp::Rotate(x, *k),
+    }
+}

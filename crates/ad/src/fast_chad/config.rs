@@ -1,0 +1,128 @@
+//! Choices of the algorithm, for tests and comparisons.
+
+/// How the transformation is run. The default is the production algorithm.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The rule for indexing.
+    pub variant: Variant,
+    /// Whether a map whose results have finitely many hot cotangents is run again for those elements only.
+    pub sparse_map: bool,
+    /// Whether names that stand for part of an accumulated variable get views of its accumulator.
+    pub views: bool,
+    /// A deliberate error.
+    #[cfg(feature = "mutations")]
+    pub mutation: Option<Mutation>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            variant: Variant::Production,
+            sparse_map: true,
+            views: true,
+            #[cfg(feature = "mutations")]
+            mutation: None,
+        }
+    }
+}
+
+impl Config {
+    #[cfg(feature = "mutations")]
+    pub(crate) fn is(&self, m: Mutation) -> bool {
+        self.mutation == Some(m)
+    }
+    #[cfg(not(feature = "mutations"))]
+    pub(crate) fn is(&self, _: Mutation) -> bool {
+        false
+    }
+}
+
+/// The rule for `y = a[i]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// One hot entry: constant cost.
+    Production,
+    /// Didactic: a dense array of zeros with one element set. Right, and too expensive; the growth tests must say so.
+    OneHot,
+}
+
+/// Deliberate errors that tests must find. Only builds with the feature `mutations` can switch them on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "mutations"), allow(dead_code, reason = "named by rules, never on"))]
+pub enum Mutation {
+    /// `x - y` adds its cotangent to that of `y`.
+    SignOfSubtraction,
+    /// The partials of binary primitives are exchanged.
+    SwappedPartials,
+    /// Of two contributions of different form the second is lost.
+    ContributionLost,
+    /// Loops are reversed first iteration first.
+    LoopOrder,
+    /// The state of a reversed loop starts at zero.
+    LoopSeedLost,
+    /// Free scalars of a loop get nothing.
+    LoopFreeSumLost,
+    /// Free scalars of a map get nothing.
+    MapFreeSumLost,
+    /// An accumulator starts at zero although there was a contribution before.
+    InitialValueLost,
+    /// `with` keeps the cotangent of the overwritten element.
+    OverwrittenKept,
+    /// `scatter` keeps the cotangents of overwritten elements.
+    ScatterKept,
+    /// Every value written by `scatter` counts as written, also where another one won.
+    ScatterLosersCount,
+    /// What only the second arm of a branch contributes is lost.
+    SecondArmLost,
+    /// A `match` gives nothing to the payload.
+    PayloadLost,
+    /// Reversing an array is forgotten.
+    ReverseForgotten,
+    /// Rotation in the wrong direction.
+    RotateSign,
+    /// All parts of a concatenation start at the beginning.
+    ConcatOffset,
+    /// A replicated value gets the cotangent of the first copy only.
+    ReplicateFirstOnly,
+    /// A prefix sum is reversed as a prefix sum.
+    ScanNotReversed,
+    /// The general reduction forgets what stands to the right.
+    ReduceRightLost,
+    /// The first element always wins a minimum.
+    MinimumWinnerFirst,
+    /// `stop_gradient` does not.
+    StopGradientPasses,
+    /// A sparse map runs element 0 again instead of the one that was hit.
+    SparseMapWrongElement,
+    /// Histogram values get the cotangent of the next bin.
+    HistogramOffByOne,
+}
+
+impl Mutation {
+    /// All of them.
+    pub const ALL: &[Mutation] = &[
+        Mutation::SignOfSubtraction,
+        Mutation::SwappedPartials,
+        Mutation::ContributionLost,
+        Mutation::LoopOrder,
+        Mutation::LoopSeedLost,
+        Mutation::LoopFreeSumLost,
+        Mutation::MapFreeSumLost,
+        Mutation::InitialValueLost,
+        Mutation::OverwrittenKept,
+        Mutation::ScatterKept,
+        Mutation::ScatterLosersCount,
+        Mutation::SecondArmLost,
+        Mutation::PayloadLost,
+        Mutation::ReverseForgotten,
+        Mutation::RotateSign,
+        Mutation::ConcatOffset,
+        Mutation::ReplicateFirstOnly,
+        Mutation::ScanNotReversed,
+        Mutation::ReduceRightLost,
+        Mutation::MinimumWinnerFirst,
+        Mutation::StopGradientPasses,
+        Mutation::SparseMapWrongElement,
+        Mutation::HistogramOffByOne,
+    ];
+}

@@ -1,0 +1,410 @@
+//! Rules for sums, branches and loops.
+//!
+//! Source: T. Smeding, PhD thesis, figure 7.8 (case), footnote 18 (loops); Schenck et al., SC 2022, section III (loops).
+//! Branches: each arm is reversed with the same cotangents; what the arms contribute to a variable is converted to the
+//! join of the descriptors, which pads and never adds. What an arm saves is a result of the forward branch, with a hole
+//! in the other arms. Loops: the saved values are stacked by the forward loop and read backwards.
+
+use super::config::Mutation;
+use super::ct::{Ct, coerce, pack, plus, split, unpack, zero};
+use super::desc::{Alternative, Desc, choice, join, optional};
+use super::reverse::{Env, Reverse};
+use super::save::saved;
+use crate::contract::Unsupported;
+use pullback_base::index::IdSet;
+use pullback_core::prune::prune_body;
+use pullback_core::rename::{Subst, copy_exp, copy_lam};
+use pullback_core::traverse::free_vars;
+use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopAttrs, LoopForm, Stm, Type, Var};
+use pullback_prim::Op;
+use pullback_prim::{Scalar, ScalarValue};
+
+/// An arm of a branch after reversal.
+struct Arm {
+    params: Vec<Var>,
+    forward: Vec<Stm>,
+    result: Vec<Atom>,
+    reverse: Vec<Stm>,
+    /// Of the parameters, then of the free variables.
+    outs: Vec<Ct>,
+}
+
+impl<'p> Reverse<'p> {
+    pub(crate) fn inject(&mut self, k: usize, xs: &[Atom], c: &Ct, env: &mut Env) {
+        let Desc::Choice(alternatives) = &c.desc else { return };
+        let fields = &alternatives[k].fields;
+        let wide: Vec<Desc> = fields.iter().map(optional).collect();
+        let results: Vec<Type> = wide.iter().flat_map(Desc::types).collect();
+        if results.is_empty() {
+            return;
+        }
+        let out = self.b.match_(c.atoms[0], |b, j, payload| {
+            let mut atoms = Vec::new();
+            for (i, (d, w)) in fields.iter().zip(&wide).enumerate() {
+                if j == k + 1 {
+                    let field = unpack(b, d, payload[i].into());
+                    atoms.extend(coerce(b, &field, w));
+                } else {
+                    atoms.extend(zero(b, w));
+                }
+            }
+            atoms
+        });
+        let out: Vec<Atom> = out.into_iter().map(Atom::Var).collect();
+        for (x, part) in xs.iter().zip(split(&wide, &out)) {
+            self.contribute(env, *x, part);
+        }
+    }
+
+    pub(crate) fn branch(
+        &mut self,
+        stm: &Stm,
+        z: Atom,
+        arms: Vec<(Vec<Var>, &Body)>,
+        cts: Vec<Ct>,
+        env: &mut Env,
+    ) -> Result<Vec<Stm>, Unsupported> {
+        let is_match = matches!(stm.exp, Exp::Match(..));
+        let tag = if is_match { "fast_chad.match" } else { "fast_chad.if" };
+        self.rule(tag, stm);
+        let mut frees: IdSet<Var> = arms.iter().flat_map(|(_, body)| free_vars(body)).collect();
+        for v in arms.iter().flat_map(|(params, _)| params) {
+            frees.remove(v);
+        }
+        let frees = self.free_active(frees, env);
+        let mut done = Vec::new();
+        for (params, body) in arms {
+            done.push(self.arm(params, body, &cts, &frees, env)?);
+        }
+        self.rule(tag, stm);
+        // The descriptors in which the arms meet.
+        let payload = choice(match self.b.program.variants(&self.b.ty(z)) {
+            Some(variants) if self.is_active(z) => {
+                let named = variants.iter().zip(&done);
+                named
+                    .map(|(v, arm)| Alternative {
+                        name: v.name.clone(),
+                        fields: arm.outs[..arm.params.len()].iter().map(|c| c.desc.clone()).collect(),
+                    })
+                    .collect()
+            }
+            _ => Vec::new(),
+        });
+        let joined: Vec<Desc> = (0..frees.len())
+            .map(|i| {
+                let mut all = done.iter().map(|arm| arm.outs[arm.params.len() + i].desc.clone());
+                let first = all.next().unwrap_or(Desc::Absent);
+                all.fold(first, |s, t| join(&s, &t))
+            })
+            .collect();
+        let mut reverse = Vec::new();
+        let mut saves = Vec::new();
+        for (k, arm) in done.iter().enumerate() {
+            let body = self.arm_reverse(k, arm, &payload, &joined);
+            saves.push(saved(self.b.program, &body, &arm.forward, &[]));
+            reverse.push(Lam { params: arm.params.clone(), body });
+        }
+        let forward = self.branch_forward(stm, z, &done, &saves, is_match);
+        let exp = if is_match { Exp::Match(z, reverse) } else { if_of(z, reverse) };
+        let out: Vec<Atom> = self.b.emit_all(exp, "x_bar").into_iter().map(Atom::Var).collect();
+        let (to_z, rest) = out.split_at(payload.count());
+        if !self.mutant(Mutation::PayloadLost) {
+            self.contribute(env, z, Ct::new(payload, to_z.to_vec()));
+        }
+        for (v, c) in frees.iter().zip(split(&joined, &rest[..joined.iter().map(Desc::count).sum()])) {
+            self.contribute(env, (*v).into(), c);
+        }
+        Ok(vec![forward])
+    }
+
+    fn arm(
+        &mut self,
+        params: Vec<Var>,
+        body: &Body,
+        cts: &[Ct],
+        frees: &[Var],
+        env: &Env,
+    ) -> Result<Arm, Unsupported> {
+        let mut inner = Env { accs: env.accs.clone(), ..Env::default() };
+        self.b.open();
+        for (r, c) in body.result.iter().zip(cts) {
+            self.contribute(&mut inner, *r, c.clone());
+        }
+        let rest = self.stms(&body.stms, &mut inner)?;
+        let outs = params.iter().chain(frees).map(|&v| self.take(&mut inner, v)).collect();
+        let reverse = self.b.close(Vec::new()).stms;
+        let mut forward = self.flush_all(&params);
+        forward.extend(rest);
+        Ok(Arm { params, forward, result: body.result.clone(), reverse, outs })
+    }
+
+    /// The reverse code of an arm with its results converted.
+    fn arm_reverse(&mut self, k: usize, arm: &Arm, payload: &Desc, joined: &[Desc]) -> Body {
+        self.b.open();
+        for stm in &arm.reverse {
+            self.b.emit_stm(stm.clone());
+        }
+        let (fields, frees) = arm.outs.split_at(arm.params.len());
+        let mut result = Vec::new();
+        if !payload.is_absent() {
+            let fields = fields.iter().map(|c| pack(&mut self.b, c)).collect();
+            let ty = payload.types().swap_remove(0);
+            result.push(self.b.emit(Exp::Inject(ty, k + 1, fields), "x_bar"));
+        }
+        for (c, d) in frees.iter().zip(joined) {
+            let lost = k > 0 && self.mutant(Mutation::SecondArmLost) && !matches!(d, Desc::Array(_));
+            let c = if lost { Ct::absent() } else { c.clone() };
+            result.extend(coerce(&mut self.b, &c, d));
+        }
+        if result.is_empty() {
+            result.push(Atom::bool(false));
+        }
+        let mut body = self.b.close(result);
+        prune_body(self.b.program, &mut body);
+        body
+    }
+
+    /// The forward branch, which also returns what each arm saves. Outside, saved values have their old names.
+    fn branch_forward(&mut self, stm: &Stm, z: Atom, arms: &[Arm], saves: &[Vec<Var>], is_match: bool) -> Stm {
+        let mut lams = Vec::new();
+        for (k, arm) in arms.iter().enumerate() {
+            self.b.open();
+            for stm in &arm.forward {
+                self.b.emit_stm(stm.clone());
+            }
+            let mut result = arm.result.clone();
+            for (j, list) in saves.iter().enumerate() {
+                for &v in list {
+                    let ty = self.b.program.vars[v].ty.clone();
+                    result.push(if j == k { v.into() } else { self.placeholder(&ty) });
+                }
+            }
+            let body = self.b.close(result);
+            let lam = Lam { params: arm.params.clone(), body };
+            lams.push(copy_lam(self.b.program, &lam, &Subst::new()));
+        }
+        let pat = stm.pat.iter().chain(saves.iter().flatten()).copied().collect();
+        let exp = if is_match { Exp::Match(z, lams) } else { if_of(z, lams) };
+        Stm { pat, exp }
+    }
+
+    pub(crate) fn loop_(
+        &mut self,
+        stm: &Stm,
+        l: &Loop,
+        cts: Vec<Ct>,
+        env: &mut Env,
+    ) -> Result<Vec<Stm>, Unsupported> {
+        self.rule("fast_chad.loop", stm);
+        let count = l.params.len();
+        let state: Vec<usize> = (0..count).filter(|&j| self.is_active(l.params[j].0.into())).collect();
+        let frees = self.loop_frees(l, env);
+        let (arrays, scalars): (Vec<Var>, Vec<Var>) = frees.into_iter().partition(|&v| self.accumulates(v));
+
+        // The cotangents of the final state, of what was stacked, and of free scalars (summed in the loop).
+        let mut init = Vec::new();
+        let mut descs = Vec::new();
+        for &j in &state {
+            let c = if self.mutant(Mutation::LoopSeedLost) { Ct::absent() } else { cts[j].clone() };
+            let d = self.dense_of(stm.pat[j].into(), &c);
+            init.extend(d.atoms);
+            descs.push(d.desc);
+        }
+        for &v in &scalars {
+            let d = self.dense_of(v.into(), &Ct::absent());
+            init.extend(d.atoms);
+            descs.push(d.desc);
+        }
+        let mut stacked = Vec::new();
+        for (k, r) in l.body.result.iter().enumerate().skip(count) {
+            if !cts[k].is_absent() {
+                stacked.push((*r, self.dense_of(stm.pat[k].into(), &cts[k])));
+            }
+        }
+        let trips = self.trips(stm, l);
+        let mut forward = None;
+        let out = self.with_accumulators(env, &arrays, |s, inner| {
+            let parts = ReverseLoop { state: &state, scalars: &scalars, init, descs: &descs, stacked, trips };
+            s.loop_reverse(stm, l, parts, inner, &mut forward)
+        })?;
+        let targets = state.iter().map(|&j| l.params[j].1).chain(scalars.iter().map(|&v| v.into()));
+        let targets: Vec<Atom> = targets.collect();
+        for (k, (x, c)) in targets.into_iter().zip(split(&descs, &out)).enumerate() {
+            if !(k >= state.len() && self.mutant(Mutation::LoopFreeSumLost)) {
+                self.contribute(env, x, c);
+            }
+        }
+        Ok(forward.into_iter().collect())
+    }
+
+    /// Whether a free variable of a map or loop body gets an accumulator, not a value per iteration.
+    pub(crate) fn accumulates(&self, v: Var) -> bool {
+        fn walk(ty: &Type) -> bool {
+            match ty {
+                Type::Scalar(_) => false,
+                Type::Tuple(items) => items.iter().any(walk),
+                Type::Sum(_) | Type::Named(_) | Type::Array(_) | Type::Acc(_) => true,
+            }
+        }
+        walk(&self.b.program.vars[v].ty)
+    }
+
+    fn loop_frees(&self, l: &Loop, env: &Env) -> Vec<Var> {
+        let mut frees = free_vars(&l.body);
+        for (v, _) in &l.params {
+            frees.remove(v);
+        }
+        if let LoopForm::For { i, .. } = &l.form {
+            frees.remove(i);
+        }
+        self.free_active(frees, env)
+    }
+
+    /// The number of iterations; of a `while` loop, a result that it gets if it has none.
+    fn trips(&mut self, stm: &Stm, l: &Loop) -> Atom {
+        match &l.form {
+            LoopForm::For { n, .. } => *n,
+            LoopForm::While(_) if l.collect > 0 => stm.pat[stm.pat.len() - 1].into(),
+            LoopForm::While(_) => self.b.fresh(Type::I64, "trips").into(),
+        }
+    }
+
+    /// Emits the reverse loop and makes the forward one. Returns the cotangents of the first state and of the scalars.
+    fn loop_reverse(
+        &mut self,
+        stm: &Stm,
+        l: &Loop,
+        parts: ReverseLoop<'_>,
+        env: &mut Env,
+        forward: &mut Option<Stm>,
+    ) -> Result<Vec<Atom>, Unsupported> {
+        let ReverseLoop { state, scalars, init, descs, stacked, trips } = parts;
+        let n = self.b.convert(trips, Scalar::I64);
+        let r = self.b.fresh(Type::I64, "r");
+        let mut params: Vec<(Var, Atom)> =
+            init.iter().map(|&a| (self.b.fresh(self.b.program.atom_type(a), "x_bar"), a)).collect();
+        let bars: Vec<Atom> = params.iter().map(|p| p.0.into()).collect();
+        self.b.open();
+        let index = if self.mutant(Mutation::LoopOrder) {
+            r.into()
+        } else {
+            let last = self.b.op2(Op::Sub, n, Atom::i64(1));
+            self.b.op2(Op::Sub, last, r.into())
+        };
+        self.b.open();
+        let bars = split(descs, &bars);
+        let (state_bars, scalar_bars) = bars.split_at(state.len());
+        for (&j, c) in state.iter().zip(state_bars) {
+            self.contribute(env, l.body.result[j], c.clone());
+        }
+        for (a, d) in stacked {
+            let part = self.element(&d, &[index]);
+            self.contribute(env, a, part);
+        }
+        let rest = self.stms(&l.body.stms, env)?;
+        self.rule("fast_chad.loop", stm);
+        let mut result = Vec::new();
+        for &j in state {
+            let x = l.params[j].0;
+            let c = self.take(env, x);
+            result.extend(self.dense_of(x.into(), &c).atoms);
+        }
+        for ((&v, before), d) in scalars.iter().zip(scalar_bars).zip(&descs[state.len()..]) {
+            let c = self.take(env, v);
+            let total = plus(&mut self.b, before.clone(), c);
+            result.extend(coerce(&mut self.b, &total, d));
+        }
+        let mut body = self.b.close(result);
+        prune_body(self.b.program, &mut body);
+        // What the forward loop must stack.
+        let mut binders: Vec<Var> = l.params.iter().map(|p| p.0).collect();
+        let mut fwd = self.flush_all(&binders);
+        if let LoopForm::For { i, .. } = &l.form {
+            fwd.extend(self.flush_all(&[*i]));
+        }
+        fwd.extend(rest);
+        let saves = saved(self.b.program, &body, &fwd, &binders);
+        binders.clear();
+        let tapes: Vec<Var> = saves
+            .iter()
+            .map(|&v| {
+                let ty = self.tape_type(v);
+                self.b.fresh(Type::array(ty), "tape")
+            })
+            .collect();
+        for (&v, &tape) in saves.iter().zip(&tapes) {
+            let stored = self.b.index(tape.into(), &[index]);
+            self.load(v, stored);
+        }
+        if let LoopForm::For { i, .. } = &l.form
+            && free_vars(&body).contains(i)
+        {
+            let to = self.b.scalar((*i).into());
+            let value = self.b.convert(index, to);
+            self.b.emit_to(vec![*i], Exp::Atom(value));
+        }
+        for stm in body.stms {
+            self.b.emit_stm(stm);
+        }
+        let mut body = self.b.close(body.result);
+        *forward = Some(self.loop_forward(stm, l, fwd, &saves, &tapes, trips));
+        if params.is_empty() {
+            // A loop for its effects only still needs a result.
+            params.push((self.b.fresh(Type::BOOL, "done"), Atom::bool(false)));
+            body.result.push(Atom::bool(false));
+        }
+        let form = LoopForm::For { i: r, n };
+        let reversed = Loop { params, form, body, collect: 0, attrs: LoopAttrs::default() };
+        let out = self.b.emit_all(Exp::Loop(reversed), "x_bar");
+        Ok(out.into_iter().take(init.len()).map(Atom::Var).collect())
+    }
+
+    fn loop_forward(
+        &mut self,
+        stm: &Stm,
+        l: &Loop,
+        stms: Vec<Stm>,
+        saves: &[Var],
+        tapes: &[Var],
+        trips: Atom,
+    ) -> Stm {
+        self.b.open();
+        for stm in stms {
+            self.b.emit_stm(stm);
+        }
+        let mut result = l.body.result.clone();
+        for &v in saves {
+            result.push(self.store(v));
+        }
+        let mut pat: Vec<Var> = stm.pat[..l.body.result.len()].to_vec();
+        pat.extend(tapes);
+        let mut collect = l.collect + saves.len();
+        if let (LoopForm::While(_), Some(trips)) = (&l.form, trips.var()) {
+            if collect == 0 {
+                // Something must be stacked for the loop to count.
+                collect = 1;
+                result.push(Atom::Const(ScalarValue::Bool(false)));
+                pat.push(self.b.fresh(Type::array(Type::BOOL), "ticks"));
+            }
+            pat.push(trips);
+        }
+        let body = self.b.close(result);
+        let exp = Exp::Loop(Loop { body, collect, ..l.clone() });
+        Stm { pat, exp: copy_exp(self.b.program, &exp, &Subst::new()) }
+    }
+}
+
+/// What goes into the reverse loop.
+struct ReverseLoop<'a> {
+    state: &'a [usize],
+    scalars: &'a [Var],
+    init: Vec<Atom>,
+    descs: &'a [Desc],
+    stacked: Vec<(Atom, Ct)>,
+    trips: Atom,
+}
+
+fn if_of(z: Atom, arms: Vec<Lam>) -> Exp {
+    let mut bodies = arms.into_iter().map(|lam| lam.body);
+    Exp::If(z, bodies.next().unwrap_or_default(), bodies.next().unwrap_or_default())
+}

@@ -1,0 +1,275 @@
+//! The rule for map, and its rerun for single elements.
+//!
+//! Source: T. Smeding, PhD thesis, figure 7.8 (build), sections 7.5.1.1 and 7.5.1.4; Schenck et al., SC 2022, section
+//! IV-E. Free arrays of the function are accumulated, free scalars are summed up, inputs are read again and never
+//! stored. If only finitely many elements of the results have cotangents, only those elements are run again.
+
+use super::config::Mutation;
+use super::ct::{Ct, coerce, split, zero};
+use super::desc::{Desc, array, optional};
+use super::reverse::{Env, Reverse};
+use super::save::saved;
+use crate::contract::Unsupported;
+use pullback_core::prune::prune_body;
+use pullback_core::rename::{Subst, copy_lam};
+use pullback_core::traverse::free_vars_lam;
+use pullback_core::{Atom, Exp, Lam, Soac, Stm, Type, Var};
+use pullback_prim::Op;
+
+/// At most so many reruns of a map's function, and none inside so many others: code size stays linear.
+const MAX_RERUNS: usize = 4;
+const MAX_NESTED_RERUNS: usize = 2;
+
+/// What the reverse map needs.
+struct Parts<'a> {
+    width: Atom,
+    arrays: &'a [Atom],
+    seeds: Vec<(Atom, Ct)>,
+    scalars: &'a [Var],
+}
+
+impl<'p> Reverse<'p> {
+    pub(crate) fn map(
+        &mut self,
+        stm: &Stm,
+        width: Atom,
+        lam: &Lam,
+        arrays: &[Atom],
+        cts: Vec<Ct>,
+        env: &mut Env,
+    ) -> Result<Vec<Stm>, Unsupported> {
+        self.rule("fast_chad.map", stm);
+        if self.is_sparse(&cts) && !self.touches(&stm.exp) {
+            self.sparse_depth += 1;
+            let done = self.sparse_map(stm, lam, arrays, &cts, env);
+            self.sparse_depth -= 1;
+            done?;
+            return Ok(vec![stm.clone()]);
+        }
+        let frees = self.free_active(free_vars_lam(lam), env);
+        let (accumulated, scalars): (Vec<Var>, Vec<Var>) =
+            frees.into_iter().partition(|&v| self.accumulates(v));
+        let mut seeds = Vec::new();
+        for ((&y, &r), c) in stm.pat.iter().zip(&lam.body.result).zip(cts) {
+            if !c.is_absent() {
+                let c = if c.desc.element().is_some() { c } else { self.dense_of(y.into(), &c) };
+                seeds.push((r, c));
+            }
+        }
+        let mut forward = None;
+        let mut descs = Vec::new();
+        let out = self.with_accumulators(env, &accumulated, |s, inner| {
+            let parts = Parts { width, arrays, seeds, scalars: &scalars };
+            s.map_reverse(stm, lam, parts, inner, &mut forward, &mut descs)
+        })?;
+        self.rule("fast_chad.map", stm);
+        let count: usize = descs.iter().map(Desc::count).sum();
+        let parts = split(&descs, &out[..count]);
+        let (inputs, columns) = parts.split_at(arrays.len());
+        for (&a, c) in arrays.iter().zip(inputs) {
+            self.contribute(env, a, Ct::new(array(c.desc.clone()), c.atoms.clone()));
+        }
+        for (&v, c) in scalars.iter().zip(columns) {
+            let sums = c.atoms.iter().map(|&column| self.b.sum(width, column)).collect();
+            if !self.mutant(Mutation::MapFreeSumLost) {
+                self.contribute(env, v.into(), Ct::new(c.desc.clone(), sums));
+            }
+        }
+        Ok(forward.into_iter().collect())
+    }
+
+    /// Emits the reverse map and makes the forward one. `descs`: per input and per free scalar, the descriptor of one
+    /// element's contribution.
+    fn map_reverse(
+        &mut self,
+        stm: &Stm,
+        lam: &Lam,
+        parts: Parts<'_>,
+        env: &mut Env,
+        forward: &mut Option<Stm>,
+        descs: &mut Vec<Desc>,
+    ) -> Result<Vec<Atom>, Unsupported> {
+        let Parts { width, arrays, seeds, scalars } = parts;
+        let mut params = lam.params.clone();
+        let mut operands = arrays.to_vec();
+        let mut seed_params: Vec<Var> = Vec::new();
+        self.b.open();
+        self.b.open();
+        for (r, c) in seeds {
+            let Some(item) = c.desc.element().cloned() else { continue };
+            let row: Vec<Var> = item.types().into_iter().map(|t| self.b.fresh(t, "y_bar")).collect();
+            operands.extend(&c.atoms);
+            seed_params.extend(&row);
+            let row = row.into_iter().map(Atom::Var).collect();
+            self.contribute(env, r, Ct::new(item, row));
+        }
+        let rest = self.stms(&lam.body.stms, env)?;
+        let outs: Vec<Ct> = lam.params.iter().chain(scalars).map(|&v| self.take(env, v)).collect();
+        descs.extend(outs.iter().map(|c| c.desc.clone()));
+        let mut body = self.b.close(outs.into_iter().flat_map(|c| c.atoms).collect());
+        prune_body(self.b.program, &mut body);
+        let mut fwd = self.flush_all(&lam.params);
+        fwd.extend(rest);
+        // The tape: parameters of the reverse function, boxed ones under another name.
+        let saves = saved(self.b.program, &body, &fwd, &[]);
+        let mut tapes = Vec::new();
+        let mut tape_params = Vec::new();
+        for &v in &saves {
+            let ty = self.tape_type(v);
+            tapes.push(self.b.fresh(Type::array(ty.clone()), "tape"));
+            if self.b.program.vars[v].ty == ty {
+                tape_params.push(v);
+            } else {
+                let stored = self.b.fresh(ty, "tape");
+                self.load(v, stored.into());
+                tape_params.push(stored);
+            }
+        }
+        for stm in body.stms {
+            self.b.emit_stm(stm);
+        }
+        let mut result = body.result;
+        if result.is_empty() {
+            result.push(Atom::bool(false));
+        }
+        let body = self.b.close(result);
+        *forward = Some(self.map_forward(stm, lam, (width, arrays), fwd, &saves, &tapes));
+        params.extend(tape_params);
+        params.extend(seed_params);
+        let seed_operands = operands.split_off(arrays.len());
+        operands.extend(tapes.iter().map(|&v| Atom::Var(v)));
+        operands.extend(seed_operands);
+        let map = Soac::Map { width, lam: Lam { params, body }, arrays: operands };
+        Ok(self.b.emit_all(Exp::Soac(map), "x_bar").into_iter().map(Atom::Var).collect())
+    }
+
+    fn map_forward(
+        &mut self,
+        stm: &Stm,
+        lam: &Lam,
+        (width, arrays): (Atom, &[Atom]),
+        stms: Vec<Stm>,
+        saves: &[Var],
+        tapes: &[Var],
+    ) -> Stm {
+        self.b.open();
+        for stm in stms {
+            self.b.emit_stm(stm);
+        }
+        let mut result = lam.body.result.clone();
+        for &v in saves {
+            result.push(self.store(v));
+        }
+        let body = self.b.close(result);
+        let lam = copy_lam(self.b.program, &Lam { params: lam.params.clone(), body }, &Subst::new());
+        let pat = stm.pat.iter().chain(tapes).copied().collect();
+        Stm { pat, exp: Exp::Soac(Soac::Map { width, lam, arrays: arrays.to_vec() }) }
+    }
+
+    fn is_sparse(&self, cts: &[Ct]) -> bool {
+        let mut reruns = 0;
+        for c in cts.iter().filter(|c| !c.is_absent()) {
+            match c.hot_parts() {
+                Some(parts) if parts.dense.is_absent() => reruns += parts.entries.len(),
+                _ => return false,
+            }
+        }
+        self.config.sparse_map && reruns <= MAX_RERUNS && self.sparse_depth < MAX_NESTED_RERUNS
+    }
+
+    fn sparse_map(
+        &mut self,
+        stm: &Stm,
+        lam: &Lam,
+        arrays: &[Atom],
+        cts: &[Ct],
+        env: &mut Env,
+    ) -> Result<(), Unsupported> {
+        for (k, c) in cts.iter().enumerate() {
+            let Some(parts) = c.hot_parts() else { continue };
+            for e in parts.entries {
+                let copy = self.copy_lam(lam);
+                let seed = (copy.body.result[k], e.payload);
+                if e.maybe {
+                    self.rerun_guarded(stm, &copy, arrays, e.index, seed, env)?;
+                } else {
+                    self.rerun_element(&copy, arrays, e.index, seed, env)?;
+                    self.give_elements(&copy.params, arrays, e.index, false, env);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the function on element `index` and reverses it; contributions to its parameters stay in `env`.
+    fn rerun_element(
+        &mut self,
+        copy: &Lam,
+        arrays: &[Atom],
+        index: Atom,
+        seed: (Atom, Ct),
+        env: &mut Env,
+    ) -> Result<(), Unsupported> {
+        let index = if self.mutant(Mutation::SparseMapWrongElement) { Atom::i64(0) } else { index };
+        for (&p, &a) in copy.params.iter().zip(arrays) {
+            self.b.emit_to(vec![p], Exp::Index(a, vec![index]));
+        }
+        self.contribute(env, seed.0, seed.1);
+        self.rerun(&copy.body.stms, &copy.params, env)
+    }
+
+    fn give_elements(&mut self, params: &[Var], arrays: &[Atom], index: Atom, maybe: bool, env: &mut Env) {
+        for (&p, &a) in params.iter().zip(arrays) {
+            let c = self.take(env, p);
+            let len = self.size(a, &[], 0);
+            self.contribute(env, a, Ct::hot(len, index, maybe, c));
+        }
+    }
+
+    /// As [`Self::rerun_element`], if there is an element. Contributions pass through a conditional.
+    fn rerun_guarded(
+        &mut self,
+        stm: &Stm,
+        copy: &Lam,
+        arrays: &[Atom],
+        index: Atom,
+        seed: (Atom, Ct),
+        env: &mut Env,
+    ) -> Result<(), Unsupported> {
+        let there = self.b.op2(Op::Le, Atom::i64(0), index);
+        let mut inner = Env { accs: env.accs.clone(), ..Env::default() };
+        self.b.open();
+        self.rerun_element(copy, arrays, index, seed, &mut inner)?;
+        self.rule("fast_chad.map", stm);
+        let of_params: Vec<Ct> = copy.params.iter().map(|&p| self.take(&mut inner, p)).collect();
+        let others: Vec<(Var, Ct)> = std::mem::take(&mut inner.cts).into_iter().collect();
+        let all: Vec<Ct> = of_params.into_iter().chain(others.iter().map(|(_, c)| c.clone())).collect();
+        let wide: Vec<Desc> = all.iter().map(|c| optional(&c.desc)).collect();
+        let mut result: Vec<Atom> =
+            all.iter().zip(&wide).flat_map(|(c, d)| coerce(&mut self.b, c, d)).collect();
+        let effects_only = result.is_empty();
+        if effects_only {
+            result.push(Atom::bool(false));
+        }
+        let mut then = self.b.close(result);
+        prune_body(self.b.program, &mut then);
+        self.b.open();
+        let mut zeros: Vec<Atom> = wide.iter().flat_map(|d| zero(&mut self.b, d)).collect();
+        if effects_only {
+            zeros.push(Atom::bool(false));
+        }
+        let otherwise = self.b.close(zeros);
+        let out = self.b.emit_all(Exp::If(there, then, otherwise), "x_bar");
+        let out: Vec<Atom> = if effects_only { Vec::new() } else { out.into_iter().map(Atom::Var).collect() };
+        let parts = split(&wide, &out);
+        for ((&p, &a), c) in copy.params.iter().zip(arrays).zip(&parts) {
+            debug_assert!(self.active.contains(&p) || c.is_absent());
+            let len = self.size(a, &[], 0);
+            self.contribute(env, a, Ct::hot(len, index, true, c.clone()));
+        }
+        for ((v, _), c) in others.iter().zip(&parts[copy.params.len()..]) {
+            self.contribute(env, (*v).into(), c.clone());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! Save lists: what the forward pass keeps for the reverse pass.
+//!
+//! Source: T. Smeding, PhD thesis, section 7.3 (`D0S`), with the save list computed instead of constructed: the names
+//! that the reverse code mentions, after dead code is gone, and that the forward body binds. So no value is stored
+//! twice and nothing is stored that nobody reads.
+//!
+//! Values that are neither scalars nor sums are stored in a box (a sum with one alternative): arrays bound in different
+//! iterations may have different shapes, and boxing shares them instead of copying.
+
+use super::reverse::Reverse;
+use pullback_base::index::IdSet;
+use pullback_core::traverse::free_vars;
+use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Type, Var};
+
+/// The variables bound by the statements themselves (not inside them) that the body reads.
+pub(crate) fn saved(p: &Program, reverse: &Body, forward: &[Stm], params: &[Var]) -> Vec<Var> {
+    let bound: IdSet<Var> = forward.iter().flat_map(|s| &s.pat).chain(params).copied().collect();
+    let read = free_vars(reverse);
+    read.into_iter().filter(|v| bound.contains(v) && !p.vars[*v].ty.is_acc()).collect()
+}
+
+fn boxed(ty: &Type) -> Option<Type> {
+    match ty {
+        Type::Scalar(_) | Type::Sum(_) | Type::Named(_) => None,
+        Type::Tuple(_) | Type::Array(_) | Type::Acc(_) => Some(Type::sum([("tape", vec![ty.clone()])])),
+    }
+}
+
+impl<'p> Reverse<'p> {
+    /// The type of a tape's elements for a variable.
+    pub(crate) fn tape_type(&self, v: Var) -> Type {
+        let ty = &self.b.program.vars[v].ty;
+        boxed(ty).unwrap_or_else(|| ty.clone())
+    }
+    /// Emits what is stored of a variable.
+    pub(crate) fn store(&mut self, v: Var) -> Atom {
+        match boxed(&self.b.program.vars[v].ty) {
+            None => v.into(),
+            Some(ty) => self.b.emit(Exp::Inject(ty, 0, vec![v.into()]), "tape"),
+        }
+    }
+    /// Binds a variable again to what was stored.
+    pub(crate) fn load(&mut self, v: Var, stored: Atom) {
+        let ty = self.b.program.vars[v].ty.clone();
+        let exp = match boxed(&ty) {
+            None => Exp::Atom(stored),
+            Some(_) => {
+                let inside = self.b.fresh(ty, "tape");
+                let body = Body { stms: Vec::new(), result: vec![inside.into()] };
+                Exp::Match(stored, vec![Lam { params: vec![inside], body }])
+            }
+        };
+        self.b.emit_to(vec![v], exp);
+    }
+    /// Some value of a type, for the branch that was not taken. Nobody reads it.
+    pub(crate) fn placeholder(&mut self, ty: &Type) -> Atom {
+        match ty {
+            Type::Scalar(s) => Atom::Const(s.zero()),
+            Type::Tuple(items) => {
+                let items = items.iter().map(|t| self.placeholder(t)).collect();
+                self.b.emit(Exp::Tuple(items), "hole")
+            }
+            Type::Array(item) => self.b.emit(Exp::ArrayLit((**item).clone(), Vec::new()), "hole"),
+            Type::Sum(_) | Type::Named(_) => {
+                let variants = self.b.program.variants(ty).unwrap_or_default().to_vec();
+                let flat = |v: &pullback_core::Variant| v.fields.iter().all(|t| !mentions_names(t));
+                let k = variants.iter().position(flat).unwrap_or(0);
+                let fields: Vec<Type> = variants.get(k).map(|v| v.fields.clone()).unwrap_or_default();
+                let fields = fields.iter().map(|t| self.placeholder(t)).collect();
+                self.b.emit(Exp::Inject(ty.clone(), k, fields), "hole")
+            }
+            Type::Acc(_) => panic!("accumulators are never saved"),
+        }
+    }
+}
+
+/// Whether a value of the type can only be made from one of a named type.
+fn mentions_names(ty: &Type) -> bool {
+    match ty {
+        Type::Named(_) => true,
+        Type::Scalar(_) | Type::Array(_) | Type::Acc(_) => false,
+        Type::Tuple(items) => items.iter().any(mentions_names),
+        Type::Sum(vs) => vs.iter().all(|v| v.fields.iter().any(mentions_names)),
+    }
+}
