@@ -1,1 +1,7 @@
-//! Placeholder, replaced by the crate's own front page.
+//! Typed source to lambda (`elaborate`), and lambda to core (`lower`).
+//!
+//! Place in the pipeline: after `front`, before `ad`. Pure: no files, clock, threads or global state.
+
+pub mod elaborate;
+
+pub use elaborate::elaborate;
