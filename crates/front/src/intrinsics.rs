@@ -253,3 +253,13 @@ fn float_constant(scalar: Scalar, name: &str) -> Option<ScalarValue> {
     };
     Some(if scalar == Scalar::F32 { ScalarValue::F32(narrow) } else { ScalarValue::F64(wide) })
 }
+
+/// Names that scalar modules may have, for suggestions.
+pub(crate) fn member_names() -> impl Iterator<Item = &'static str> {
+    let rows = FLOAT_UNARY.iter().chain(NUMBER).map(|(n, _)| *n);
+    let others = [
+        "sum", "product", "minimum", "maximum", "highest", "lowest", "pi", "e", "inf", "nan", "largest",
+        "smallest",
+    ];
+    rows.chain(others).chain(Scalar::ALL.into_iter().map(Scalar::name))
+}

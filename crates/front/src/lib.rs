@@ -6,3 +6,21 @@
 
 pub mod intrinsics;
 pub mod typed;
+
+mod binding;
+mod checker;
+mod complete;
+mod control;
+mod defs;
+mod expr;
+mod finish;
+mod pattern;
+mod print;
+mod scheme;
+mod size;
+mod types;
+mod unify;
+mod unique;
+
+pub use defs::check_program;
+pub use print::type_text;

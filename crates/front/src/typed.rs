@@ -4,7 +4,7 @@
 //! types it is used at, so that the elaborator can monomorphise without any inference of its own.
 //!
 //! Conventions (relied upon by the elaborator):
-//! * A program without error diagnostics has no [`Type::Meta`] and no [`Size::Meta`] left.
+//! * A program without error diagnostics has no [`Type::Meta`] left, and [`Size::Meta`] only for binders of function types.
 //! * Sizes in types are information only; run-time meaning has only what [`SizeBind`] and [`SizeCheck`] say.
 //! * Fields of a record type and alternatives of a sum type are sorted by name; the number of an alternative is its
 //!   place in that order.
@@ -76,12 +76,24 @@ pub enum Size {
     Var(VarId, Symbol),
     /// A top-level `i64` constant.
     Def(DefId, Symbol),
-    /// A polynomial in variables, printed in normal form: equal texts are equal sizes.
-    Expression(Symbol),
+    /// A polynomial in variables that is neither a constant nor one variable.
+    Expression(Arc<Polynomial>),
     /// Not known: the size of the result of a filter, a slice, a choice.
     Unknown(u32),
     /// Not yet known; only during inference.
     Meta(SizeMetaId),
+}
+
+/// A size as a polynomial with whole coefficients: sorted variables of each term, and its coefficient (not 0).
+pub type Polynomial = std::collections::BTreeMap<Vec<SizeAtom>, i64>;
+
+/// A variable of a [`Polynomial`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SizeAtom {
+    /// As [`Size::Var`].
+    Var(VarId, Symbol),
+    /// As [`Size::Def`].
+    Def(DefId, Symbol),
 }
 
 /// A whole program.
