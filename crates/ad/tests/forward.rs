@@ -73,9 +73,9 @@ fn products_of_scalars() {
 fn loops_carry_tangents_and_collect() {
     let text = "fun f(x: f64, n: i64): f64, []f64 {
         let y: f64, ys: []f64 = loop (s: f64 = 1.0f64) for i: i64 < n collect 1 {
-            let t: f64 = mul.f64(s, x)
-            let u: f64 = mul.f64(t, t)
-            in t, u
+            let t1: f64 = mul.f64(s, x)
+            let u2: f64 = mul.f64(t1, t1)
+            in t1, u2
         }
         in y, ys
     }";
@@ -90,17 +90,17 @@ fn loops_carry_tangents_and_collect() {
 fn reductions_use_the_dual_operator() {
     let text = "fun f(xs: []f64): f64, f64, []f64 {
         let n: i64 = size(xs, 0)
-        let p: f64 = reduce n [1.0f64] [xs] (a: f64, b: f64) {
-            let c: f64 = mul.f64(a, b)
-            in c
+        let p: f64 = reduce n [1.0f64] [xs] (a1: f64, b2: f64) {
+            let c3: f64 = mul.f64(a1, b2)
+            in c3
         }
-        let m: f64 = reduce n [-f64.inf] [xs] (a: f64, b: f64) {
-            let c: f64 = max.f64(a, b)
-            in c
+        let m: f64 = reduce n [-f64.inf] [xs] (a4: f64, b5: f64) {
+            let c6: f64 = max.f64(a4, b5)
+            in c6
         }
-        let s: []f64 = scan n [0.0f64] [xs] (a: f64, b: f64) {
-            let c: f64 = add.f64(a, b)
-            in c
+        let s: []f64 = scan n [0.0f64] [xs] (a7: f64, b8: f64) {
+            let c9: f64 = add.f64(a7, b8)
+            in c9
         }
         in p, m, s
     }";
@@ -112,17 +112,17 @@ fn reductions_use_the_dual_operator() {
 fn sums_match_their_tangents() {
     let text = "fun f(c: bool, x: f64): f64 {
         let o: (#none | #some f64) = if c {
-            let a: (#none | #some f64) = inject(some, x): (#none | #some f64)
-            in a
-        } {
-            let a: (#none | #some f64) = inject(none): (#none | #some f64)
-            in a
+            let a1: (#none | #some f64) = inject(1, x): (#none | #some f64)
+            in a1
+        } else {
+            let a2: (#none | #some f64) = inject(0): (#none | #some f64)
+            in a2
         }
-        let r: f64 = match o () {
+        let r: f64 = match o case () {
             in 7.0f64
-        } (v: f64) {
-            let w: f64 = mul.f64(v, v)
-            in w
+        } case (v3: f64) {
+            let w4: f64 = mul.f64(v3, v3)
+            in w4
         }
         in r
     }";
@@ -138,11 +138,11 @@ fn recursive_functions_have_recursive_derivatives() {
         let done: bool = le.i64(n, 0i64)
         let r: f64 = if done {
             in 1.0f64
-        } {
-            let m: i64 = sub.i64(n, 1i64)
-            let p: f64 = call power(x, m)
-            let q: f64 = mul.f64(x, p)
-            in q
+        } else {
+            let m1: i64 = sub.i64(n, 1i64)
+            let p2: f64 = call power(x, m1)
+            let q3: f64 = mul.f64(x, p2)
+            in q3
         }
         in r
     }";
@@ -154,15 +154,15 @@ fn recursive_functions_have_recursive_derivatives() {
 fn the_work_ratio_does_not_grow() {
     let text = "fun f(xs: []f64): f64 {
         let n: i64 = size(xs, 0)
-        let ys: []f64 = map n [xs] (x: f64) {
-            let i: i64 = convert.f64.i64(x)
-            let a: f64 = xs[i]
-            let b: f64 = mul.f64(a, x)
-            in b
+        let ys: []f64 = map n [xs] (x1: f64) {
+            let i2: i64 = convert.f64.i64(x1)
+            let a3: f64 = xs[i2]
+            let b4: f64 = mul.f64(a3, x1)
+            in b4
         }
-        let s: f64 = reduce n [0.0f64] [ys] (a: f64, b: f64) {
-            let c: f64 = add.f64(a, b)
-            in c
+        let s: f64 = reduce n [0.0f64] [ys] (a5: f64, b6: f64) {
+            let c7: f64 = add.f64(a5, b6)
+            in c7
         }
         in s
     }";
