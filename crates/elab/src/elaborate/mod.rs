@@ -16,13 +16,14 @@
 
 mod array;
 mod builtin;
+mod entry;
 mod exp;
 mod matching;
 mod pattern;
 
 use pullback_base::{Code, Diagnostic, Span, Symbol};
 use pullback_front::typed::{self, DefId, TypeParamId, VarId};
-use pullback_lambda::{Builder, Entry, EntryType, FunId, Program, Term, Type, Var, Variant};
+use pullback_lambda::{Builder, FunId, Program, Term, Type, Var, Variant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// More instances than this are taken for a definition that uses itself at ever larger types.
@@ -105,8 +106,9 @@ impl<'s> Elaborator<'s, '_> {
     fn run(&mut self) {
         self.declare_types();
         for (id, def) in self.source.defs.iter_enumerated() {
-            if def.entry.is_some() {
-                self.instance(id, Vec::new());
+            if let Some(entry) = &def.entry {
+                self.b.span = Some(def.span);
+                self.entry_point(id, entry);
             }
         }
         while let Some((id, types, fun)) = self.pending.pop_front() {
@@ -206,9 +208,8 @@ impl<'s> Elaborator<'s, '_> {
             def.fun.params.iter().map(|p| (self.pattern_name(p), self.ty(&p.ty))).collect();
         let params: Vec<(&str, Type)> = params.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
         let result = self.ty(&def.fun.result);
-        let entry = def.entry.as_ref().map(|e| self.entry(e));
-        let name = self.function_name(def, entry.is_some());
-        let fun = self.b.declare(&name, &params, result, entry);
+        let name = self.function_name(def);
+        let fun = self.b.declare(&name, &params, result, None);
         self.b.span = outer_span;
         self.type_env = outer_env;
         self.instances.insert((id, types.clone()), fun);
@@ -218,12 +219,13 @@ impl<'s> Elaborator<'s, '_> {
         fun
     }
 
-    /// A name that no other function has. Entry points come first and keep their own.
-    fn function_name(&mut self, def: &typed::Def, entry: bool) -> String {
+    /// A name that no other function has. Entry points, unless hidden behind a function that reorders fields, come
+    /// first and keep their own.
+    fn function_name(&mut self, def: &typed::Def) -> String {
         let count = self.names.entry(def.name.clone()).or_default();
         *count += 1;
         // `.` cannot stand in a source name, so that a numbered name never meets another.
-        if entry || *count == 1 { def.name.to_string() } else { format!("{}.{}", def.name, *count - 1) }
+        if *count == 1 { def.name.to_string() } else { format!("{}.{}", def.name, *count - 1) }
     }
 
     fn define(&mut self, id: DefId, types: Vec<Type>, fun: FunId) {
@@ -260,38 +262,5 @@ impl<'s> Elaborator<'s, '_> {
         let params: Vec<Var> = fun.params.iter().map(|p| self.parameter(p)).collect();
         let body = self.function_body(fun, &params, false);
         params.into_iter().rev().fold(body, |b, v| self.b.term(pullback_lambda::Exp::Lam(v, b)))
-    }
-
-    fn entry(&mut self, entry: &typed::Entry) -> Entry {
-        Entry {
-            params: entry.params.iter().map(|(n, t)| (n.clone(), self.entry_type(t))).collect(),
-            result: self.entry_type(&entry.result),
-        }
-    }
-
-    fn entry_type(&mut self, ty: &typed::EntryType) -> EntryType {
-        match ty {
-            typed::EntryType::Scalar(s) => EntryType::Scalar(*s),
-            typed::EntryType::Array(size, t) => EntryType::Array(size.clone(), Box::new(self.entry_type(t))),
-            typed::EntryType::Tuple(ts) => EntryType::Tuple(ts.iter().map(|t| self.entry_type(t)).collect()),
-            typed::EntryType::Record(fields) => {
-                EntryType::Record(fields.iter().map(|(n, t)| (n.clone(), self.entry_type(t))).collect())
-            }
-            typed::EntryType::Sum(variants) => EntryType::Sum(
-                variants
-                    .iter()
-                    .map(|(n, ts)| (n.clone(), ts.iter().map(|t| self.entry_type(t)).collect()))
-                    .collect(),
-            ),
-            typed::EntryType::Named(id) => {
-                let name = self.source.types[*id].name.clone();
-                self.report(
-                    Code::Unsupported,
-                    format!("the recursive type {name} cannot be a parameter or result of an entry point"),
-                    "make the value inside the program, from numbers and arrays",
-                );
-                EntryType::Tuple(Vec::new())
-            }
-        }
     }
 }
