@@ -39,14 +39,16 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Token<'_>>, (usize, String)> {
         let next = bytes.get(at + 1).copied().unwrap_or(b' ');
         let (kind, len) = match c {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => (TokenKind::Word, word_len(rest)),
-            b'0'..=b'9' if after_dot => (TokenKind::Number, rest.bytes().take_while(u8::is_ascii_digit).count()),
+            b'0'..=b'9' if after_dot => {
+                (TokenKind::Number, rest.bytes().take_while(u8::is_ascii_digit).count())
+            }
             b'0'..=b'9' => (TokenKind::Number, number_len(rest)),
             b'-' if next.is_ascii_digit() => (TokenKind::Number, 1 + number_len(&rest[1..])),
             b'-' if next == b'f' => (TokenKind::Word, 1 + word_len(&rest[1..])),
             b'-' if next == b'>' || next == b'o' => (TokenKind::Sign, 2),
             b'"' => (TokenKind::Text, text_len(rest).ok_or((at, "a text without its end".to_string()))?),
-            b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b',' | b':' | b'.' | b'=' | b'#' | b'|' | b'@'
-            | b'$' => (TokenKind::Sign, 1),
+            b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b',' | b':' | b'.' | b'=' | b'#'
+            | b'|' | b'@' | b'$' => (TokenKind::Sign, 1),
             _ => {
                 let found: String = rest.chars().take(1).collect();
                 return Err((at, format!("unexpected character `{found}`")));

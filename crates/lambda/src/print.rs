@@ -13,7 +13,8 @@
 //! ```
 
 use crate::term::{
-    Derivative, Entry, EntryType, Exp, Fun, Loop, LoopAttrs, LoopForm, Mark, Program, Soac, TapePolicy, Term, Var,
+    Derivative, Entry, EntryType, Exp, Fun, Loop, LoopAttrs, LoopForm, Mark, Program, Soac, TapePolicy, Term,
+    Var,
 };
 use crate::types::Type;
 use pullback_base::index::IdMap;
@@ -43,7 +44,8 @@ pub fn print_term(program: &Program, term: &Term) -> String {
 /// A name as it is, if it is an identifier, else between quotes.
 pub(crate) fn quoted(name: &str) -> String {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '\'';
-    let identifier = name.chars().all(word) && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let identifier =
+        name.chars().all(word) && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if identifier && !crate::read::is_keyword(name) { name.to_string() } else { format!("{name:?}") }
 }
 
@@ -122,7 +124,8 @@ impl Printer<'_> {
     }
     /// A term where one that extends to the right as far as possible needs parentheses.
     fn closed(&mut self, t: &Term, indent: usize) {
-        let open = matches!(**t, Exp::Let(..) | Exp::Lam(..) | Exp::LinearLam(..) | Exp::If(..) | Exp::Loop(_));
+        let open =
+            matches!(**t, Exp::Let(..) | Exp::Lam(..) | Exp::LinearLam(..) | Exp::If(..) | Exp::Loop(_));
         if open {
             self.call("", [t], indent);
         } else {
@@ -180,8 +183,13 @@ impl Printer<'_> {
                 self.push(" {");
                 for (k, arm) in arms.iter().enumerate() {
                     self.line(indent + 1);
-                    let name = self.program.variants(x.ty()).and_then(|vs| vs.get(k)).map(|v| quoted(v.name.as_str()));
-                    let _ = write!(self.out, "{}#{}", if k == 0 { "" } else { "| " }, name.unwrap_or_default());
+                    let name = self
+                        .program
+                        .variants(x.ty())
+                        .and_then(|vs| vs.get(k))
+                        .map(|v| quoted(v.name.as_str()));
+                    let _ =
+                        write!(self.out, "{}#{}", if k == 0 { "" } else { "| " }, name.unwrap_or_default());
                     for &v in &arm.params {
                         self.push(" ");
                         self.name(v);

@@ -7,8 +7,8 @@
 use crate::builder::Builder;
 use crate::lex::{Token, TokenKind, lex};
 use crate::term::{
-    Derivative, Entry, EntryType, Exp, FunId, Loop, LoopAttrs, LoopForm, Mark, Program, SliceDim, Soac, TapePolicy, Term,
-    Var,
+    Derivative, Entry, EntryType, Exp, FunId, Loop, LoopAttrs, LoopForm, Mark, Program, SliceDim, Soac,
+    TapePolicy, Term, Var,
 };
 use crate::types::{Type, TypeId, Variant};
 use pullback_base::index::Index;
@@ -18,8 +18,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const KEYWORDS: &[&str] = &[
-    "type", "def", "entry", "signature", "let", "in", "fun", "lin", "if", "then", "else", "match", "loop", "for", "while",
-    "do", "true", "false", "undefined",
+    "type",
+    "def",
+    "entry",
+    "signature",
+    "let",
+    "in",
+    "fun",
+    "lin",
+    "if",
+    "then",
+    "else",
+    "match",
+    "loop",
+    "for",
+    "while",
+    "do",
+    "true",
+    "false",
+    "undefined",
 ];
 
 /// Whether a name has a meaning of its own in the text form.
@@ -37,9 +54,8 @@ pub fn read(text: &str, file: Option<FileId>) -> Result<Program, Vec<Diagnostic>
         d.span = file.map(|f| Span::new(f, span.0, span.1));
         vec![d]
     };
-    let tokens = lex(text).map_err(|(at, message)| {
-        fail(Failure { span: (at, at + 1), message, code: Code::Lexical })
-    })?;
+    let tokens = lex(text)
+        .map_err(|(at, message)| fail(Failure { span: (at, at + 1), message, code: Code::Lexical }))?;
     let mut program = Program::default();
     let mut reader = Reader {
         tokens,
@@ -112,10 +128,18 @@ impl<'t> Reader<'t, '_> {
         found
     }
     fn expect(&mut self, text: &str) -> Read<()> {
-        if self.eat(text) { Ok(()) } else { self.fail(format!("expected `{text}`, found `{}`", self.peek().text)) }
+        if self.eat(text) {
+            Ok(())
+        } else {
+            self.fail(format!("expected `{text}`, found `{}`", self.peek().text))
+        }
     }
     /// Items up to `close`, separated by commas; a trailing comma is allowed and reported.
-    fn separated<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Read<T>) -> Read<(Vec<T>, bool)> {
+    fn separated<T>(
+        &mut self,
+        close: &str,
+        mut item: impl FnMut(&mut Self) -> Read<T>,
+    ) -> Read<(Vec<T>, bool)> {
         let mut items = Vec::new();
         let mut trailing = false;
         while !self.eat(close) {
@@ -176,7 +200,9 @@ impl<'t> Reader<'t, '_> {
             let name = self.name()?;
             let id = self.builder.declare_type(name.as_str());
             self.expect("=")?;
-            let Type::Sum(variants) = self.ty()? else { return self.fail("a type of the type table is a sum") };
+            let Type::Sum(variants) = self.ty()? else {
+                return self.fail("a type of the type table is a sum");
+            };
             self.builder.define_type(id, variants.to_vec());
         }
         let mut bodies = Vec::new();
@@ -334,7 +360,9 @@ impl<'t> Reader<'t, '_> {
         }
         if self.is("{") {
             let variants = self.variants(Self::ty)?;
-            return Ok(Type::Sum(variants.into_iter().map(|(name, fields)| Variant { name, fields }).collect()));
+            return Ok(Type::Sum(
+                variants.into_iter().map(|(name, fields)| Variant { name, fields }).collect(),
+            ));
         }
         if self.eat("$") {
             let number: usize = self.number()?;
@@ -368,7 +396,11 @@ impl<'t> Reader<'t, '_> {
                 self.at += 1;
                 self.expect("(")?;
                 let (items, _) = self.separated(")", Self::ty)?;
-                Ok(if word == "sparse" { Type::SparseTuple(items.into()) } else { Type::SparseSum(items.into()) })
+                Ok(if word == "sparse" {
+                    Type::SparseTuple(items.into())
+                } else {
+                    Type::SparseSum(items.into())
+                })
             }
             "evm" => {
                 self.at += 1;
@@ -496,7 +528,9 @@ impl<'t> Reader<'t, '_> {
             let body = self.term()?;
             self.leave(word);
             self.leave(counter);
-            return Ok(self.make(span, Exp::Loop(Loop { state, init, form: LoopForm::For(i, n), body, attrs })));
+            return Ok(
+                self.make(span, Exp::Loop(Loop { state, init, form: LoopForm::For(i, n), body, attrs }))
+            );
         }
         self.expect("while")?;
         let state = self.enter(word, init.ty().clone());
@@ -578,7 +612,10 @@ impl<'t> Reader<'t, '_> {
             (_, "false") => Some(ScalarValue::Bool(false)),
             (TokenKind::Number, text) => match crate::lex::number(text) {
                 Some(c) => Some(c),
-                None => return self.fail(format!("`{text}` is no constant: a number needs a type suffix in range")),
+                None => {
+                    return self
+                        .fail(format!("`{text}` is no constant: a number needs a type suffix in range"));
+                }
             },
             (TokenKind::Word, "f32" | "f64" | "-f32" | "-f64") => {
                 self.at += 1;
@@ -736,13 +773,15 @@ impl<'t> Reader<'t, '_> {
                 self.fixed()
                     .map(|[op, neutral, array]| Exp::Soac(Soac::Reduce { op, neutral, array, commutative }))?
             }
-            "scan" => self.fixed().map(|[op, neutral, array]| Exp::Soac(Soac::Scan { op, neutral, array }))?,
+            "scan" => {
+                self.fixed().map(|[op, neutral, array]| Exp::Soac(Soac::Scan { op, neutral, array }))?
+            }
             "hist" => self.fixed().map(|[op, neutral, dst, indices, values]| {
                 Exp::Soac(Soac::Hist { op, neutral, dst, indices, values })
             })?,
-            "scatter" => {
-                self.fixed().map(|[dst, indices, values]| Exp::Soac(Soac::Scatter { dst, indices, values }))?
-            }
+            "scatter" => self
+                .fixed()
+                .map(|[dst, indices, values]| Exp::Soac(Soac::Scatter { dst, indices, values }))?,
             "assert" => {
                 let message = self.static_text()?;
                 self.fixed().map(|[condition, body]| Exp::Assert { condition, message, body })?

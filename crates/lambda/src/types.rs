@@ -161,7 +161,12 @@ impl std::fmt::Display for Type {
             Type::Sum(vs) => {
                 f.write_str("{")?;
                 for (i, v) in vs.iter().enumerate() {
-                    write!(f, "{}#{}", if i == 0 { "" } else { " | " }, crate::print::quoted(v.name.as_str()))?;
+                    write!(
+                        f,
+                        "{}#{}",
+                        if i == 0 { "" } else { " | " },
+                        crate::print::quoted(v.name.as_str())
+                    )?;
                     v.fields.iter().try_for_each(|t| write!(f, " {t}"))?;
                 }
                 f.write_str("}")

@@ -296,7 +296,8 @@ fn prim_type(prim: Prim, args: &[Term]) -> Typed {
         Err(format!("{prim} at {}", types(args).iter().map(Type::to_string).collect::<Vec<_>>().join(", ")))
     };
     let params = prim.params();
-    let fits = params.len() == args.len() && params.iter().zip(args).all(|(s, a)| a.ty().scalar() == Some(*s));
+    let fits =
+        params.len() == args.len() && params.iter().zip(args).all(|(s, a)| a.ty().scalar() == Some(*s));
     if !prim.is_valid() || !fits {
         return bad();
     }

@@ -1,0 +1,182 @@
+//! Lambda to core: A-normal form, products flattened, function values eliminated.
+//!
+//! What it does: every value of a data type becomes its *leaves*, core atoms (see [`types`]); `let`, tuples, components,
+//! zip and unzip vanish. Function values known at lowering time are inlined where they are applied; those chosen at run
+//! time by `if` or `match` become sums of their captured leaves, with a `match` where they are applied
+//! (defunctionalisation). Top-level functions are inlined where small or where they take or return functions, and
+//! otherwise become core functions, one for each static shape of their function arguments (specialisation).
+//!
+//! Assumes a program that the lambda checker accepts. Guarantees a program that the core checker accepts, with the same
+//! meaning, whose variables carry the source positions of the terms they come from. What has no core form is an
+//! `Unsupported` diagnostic with its position: function values in arrays, sums and loop state, recursive functions that
+//! return functions, and the target vocabulary of the theory chapters other than zero, plus and linear functions.
+
+mod array;
+mod branch;
+mod derivative;
+mod plan;
+mod term;
+mod types;
+mod value;
+
+use plan::Plan;
+use pullback_base::index::IdMap;
+use pullback_base::{Code, Diagnostic, Span, Symbol};
+use pullback_core as core;
+use pullback_lambda as lambda;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use value::{Sig, Val};
+
+/// The result of a step of the lowering; the error is boxed because it is large and rare.
+type Lowered<T> = Result<T, Box<Diagnostic>>;
+
+/// More variables than this are taken for an explosion by inlining.
+const MAX_VARS: usize = 4_000_000;
+/// More steps than this likewise.
+const MAX_STEPS: usize = 40_000_000;
+/// More versions of functions than this are taken for specialisation without end.
+const MAX_VERSIONS: usize = 2_000;
+/// Deeper inlining than this is refused: every level holds a nest of Rust calls.
+const MAX_INLINE_DEPTH: usize = 2_000;
+
+/// Lowers the entry points of a program and what they call; of a program without entry points, every function whose
+/// parameters and result are data. Costs time proportional to the core program and to the number of inlined terms.
+///
+/// # Errors
+/// `Unsupported` for what has no core form, with its position; the first one of each function lowered.
+pub fn lower(source: &lambda::Program) -> Result<core::Program, Vec<Diagnostic>> {
+    let mut program = core::Program::default();
+    let mut lowerer = Lowerer {
+        source,
+        plan: Plan::new(source),
+        b: core::Builder::new(&mut program),
+        env: IdMap::new(),
+        versions: BTreeMap::new(),
+        names: source.funs.iter().filter(|f| f.entry.is_some()).map(|f| f.name.clone()).collect(),
+        free: IdMap::new(),
+        steps: 0,
+        inline_depth: 0,
+    };
+    let errors = lowerer.program();
+    if errors.is_empty() { Ok(program) } else { Err(errors) }
+}
+
+/// The state of the lowering.
+struct Lowerer<'l, 'c> {
+    source: &'l lambda::Program,
+    plan: Plan,
+    b: core::Builder<'c>,
+    /// The values of the variables in scope.
+    env: IdMap<lambda::Var, Val>,
+    /// The core functions made so far, by source function and static shape of the arguments.
+    versions: BTreeMap<(lambda::FunId, Vec<Sig>), core::FunId>,
+    /// Names of core functions in use.
+    names: BTreeSet<Symbol>,
+    /// The free variables of lambdas, by their parameter.
+    free: IdMap<lambda::Var, Rc<[lambda::Var]>>,
+    steps: usize,
+    inline_depth: usize,
+}
+
+impl Lowerer<'_, '_> {
+    fn program(&mut self) -> Vec<Diagnostic> {
+        if let Err(e) = self.type_table() {
+            return vec![*e];
+        }
+        let entries = self.source.funs.iter().any(|f| f.entry.is_some());
+        let mut errors = Vec::new();
+        for id in self.source.funs.ids() {
+            let fun = &self.source.funs[id];
+            let data = fun.params.iter().map(|v| &self.source.vars[*v].ty).chain([&fun.result]);
+            let wanted =
+                if entries { fun.entry.is_some() } else { data.clone().all(|t| self.leaves(t).is_ok()) };
+            if !wanted {
+                continue;
+            }
+            let sigs = vec![Sig::Data; fun.params.len()];
+            if let Err(e) = self.version(id, sigs, None, fun.span) {
+                errors.push(*e);
+            }
+        }
+        errors
+    }
+
+    /// The core function for a source function and static shapes of its arguments; `args` are argument values of these
+    /// shapes, needed where a shape has functions in it.
+    fn version(
+        &mut self,
+        id: lambda::FunId,
+        sigs: Vec<Sig>,
+        args: Option<&[Val]>,
+        span: Option<Span>,
+    ) -> Lowered<core::FunId> {
+        let key = (id, sigs);
+        if let Some(&f) = self.versions.get(&key) {
+            return Ok(f);
+        }
+        if self.versions.len() >= MAX_VERSIONS {
+            return self.unsupported(span, "a recursive function whose function arguments grow without end");
+        }
+        let fun = &self.source.funs[id];
+        let Some(body) = &fun.body else { return self.bug(span, format!("{} has no body", fun.name)) };
+        let outer_origin = self.b.origin.clone();
+        let outer_env = std::mem::take(&mut self.env);
+        let outer_depth = std::mem::replace(&mut self.inline_depth, 0);
+        let mut params = Vec::new();
+        for (i, &v) in fun.params.iter().enumerate() {
+            let info = &self.source.vars[v];
+            self.b.origin = core::Origin { span: info.span, rule: None };
+            let (types, template) = match args.map(|args| &args[i]) {
+                Some(arg) if !matches!(arg, Val::Data(_)) => (arg.leaf_types(&self.b), Some(arg.clone())),
+                _ => (self.leaves_at(&info.ty, info.span)?, None),
+            };
+            let vars: Vec<core::Var> =
+                types.into_iter().map(|t| self.b.fresh(t, info.hint.as_str())).collect();
+            let atoms: Vec<core::Atom> = vars.iter().map(|&v| v.into()).collect();
+            params.extend(vars);
+            let value =
+                template.map_or_else(|| Val::data(atoms.clone()), |t| t.rebuilt(&mut atoms.iter().copied()));
+            self.env.insert(v, value);
+        }
+        let results = self.leaves_at(&fun.result, fun.span)?;
+        let entry = fun.entry.as_ref().map(types::entry);
+        let name = self.fresh_name(&fun.name, entry.is_some());
+        let new = core::Fun { name, params, body: core::Body::default(), results, entry };
+        let f = self.b.program.funs.push(new);
+        self.versions.insert(key, f);
+        self.b.open();
+        let lowered = self.data(body);
+        let body = self.b.close(lowered.as_ref().map_or_else(|_| Vec::new(), |atoms| atoms.to_vec()));
+        self.b.program.funs[f].body = body;
+        self.env = outer_env;
+        self.inline_depth = outer_depth;
+        self.b.origin = outer_origin;
+        lowered.map(|_| f)
+    }
+
+    /// The name for a version of a function. Entry points keep theirs.
+    fn fresh_name(&mut self, name: &Symbol, entry: bool) -> Symbol {
+        if entry {
+            return name.clone();
+        }
+        let mut candidate = name.clone();
+        let mut number = 1;
+        while !self.names.insert(candidate.clone()) {
+            candidate = format!("{name}_{number}").into();
+            number += 1;
+        }
+        candidate
+    }
+
+    fn unsupported<T>(&self, span: Option<Span>, what: &str) -> Lowered<T> {
+        let mut d = Diagnostic::global(Code::Unsupported, format!("{what} cannot be compiled"));
+        d.span = span;
+        Err(Box::new(d))
+    }
+    fn bug<T>(&self, span: Option<Span>, what: impl Into<String>) -> Lowered<T> {
+        let mut d = Diagnostic::global(Code::Internal, what);
+        d.span = span;
+        Err(Box::new(d))
+    }
+}

@@ -1,0 +1,226 @@
+//! Branches that meet: `if` and `match`, also where their values are functions.
+
+use super::types::holds_function;
+use super::value::{Choice, Closure, Val};
+use super::{Lowered, Lowerer};
+use pullback_base::Span;
+use pullback_core as core;
+use pullback_core::{Atom, Exp};
+use pullback_lambda as lambda;
+use std::rc::Rc;
+
+/// A branch that has been lowered but not closed: its statements and its value.
+pub(super) type OpenBranch = (Vec<core::Stm>, Val);
+
+impl Lowerer<'_, '_> {
+    /// Lowers a branch in a scope of its own.
+    pub(super) fn branch(&mut self, f: impl FnOnce(&mut Self) -> Lowered<Val>) -> Lowered<OpenBranch> {
+        self.b.open();
+        let value = f(self);
+        let body = self.b.close(Vec::new());
+        Ok((body.stms, value?))
+    }
+
+    /// Closes branches whose values have the same type; gives the bodies and a template of the common value.
+    pub(super) fn join(&mut self, branches: Vec<OpenBranch>) -> Lowered<(Vec<core::Body>, Val)> {
+        let values: Vec<Val> = branches.iter().map(|b| b.1.clone()).collect();
+        let merged = self.merge(&values);
+        let mut bodies = Vec::new();
+        for (k, (stms, value)) in branches.into_iter().enumerate() {
+            self.b.open();
+            stms.into_iter().for_each(|s| self.b.emit_stm(s));
+            let mut result = Vec::new();
+            self.coerce(&value, &merged, k, &mut result);
+            bodies.push(self.b.close(result));
+        }
+        Ok((bodies, merged.template()))
+    }
+
+    /// How values of one type from several branches become one.
+    fn merge(&mut self, values: &[Val]) -> Merged {
+        let sig = values[0].sig();
+        if values.iter().all(|v| v.sig() == sig) {
+            return Merged::Same(values[0].clone());
+        }
+        if let Val::Tuple(first) = &values[0] {
+            let column = |i: usize| -> Vec<Val> {
+                values
+                    .iter()
+                    .filter_map(|v| if let Val::Tuple(items) = v { items.get(i).cloned() } else { None })
+                    .collect()
+            };
+            return Merged::Tuple((0..first.len()).map(|i| self.merge(&column(i))).collect());
+        }
+        let mut alternatives: Vec<Val> = Vec::new();
+        let mut which = Vec::new();
+        for v in values {
+            let sig = v.sig();
+            let k = alternatives.iter().position(|a| a.sig() == sig).unwrap_or_else(|| {
+                alternatives.push(v.clone());
+                alternatives.len() - 1
+            });
+            which.push(k);
+        }
+        let variants = alternatives
+            .iter()
+            .enumerate()
+            .map(|(k, a)| core::Variant { name: format!("f{k}").into(), fields: a.leaf_types(&self.b) });
+        Merged::Choice { ty: core::Type::Sum(variants.collect()), alternatives, which }
+    }
+
+    /// Appends the leaves of the common value for the value of branch `k`.
+    fn coerce(&mut self, value: &Val, merged: &Merged, k: usize, out: &mut Vec<Atom>) {
+        match (merged, value) {
+            (Merged::Tuple(parts), Val::Tuple(items)) => {
+                parts.iter().zip(items.iter()).for_each(|(m, v)| self.coerce(v, m, k, out));
+            }
+            (Merged::Choice { ty, which, .. }, v) => {
+                let payload = v.all_leaves();
+                out.push(self.b.emit(Exp::Inject(ty.clone(), which[k], payload), "f"));
+            }
+            (Merged::Same(_) | Merged::Tuple(_), v) => v.push_leaves(out),
+        }
+    }
+
+    /// Emits a branching expression made of the joined bodies; gives its value.
+    pub(super) fn branching(
+        &mut self,
+        branches: Vec<OpenBranch>,
+        make: impl FnOnce(Vec<core::Body>) -> Exp,
+    ) -> Lowered<Val> {
+        let (bodies, template) = self.join(branches)?;
+        let results = self.emit_all(make(bodies), "r");
+        Ok(template.rebuilt(&mut results.into_iter()))
+    }
+
+    /// Applies a function value.
+    pub(super) fn apply(&mut self, f: &Val, arg: Val, span: Option<Span>) -> Lowered<Val> {
+        match f {
+            Val::Closure(c) => self.enter(c, arg, span),
+            Val::Choice(c) => {
+                let core::Type::Sum(variants) = self.b.ty(c.sum) else {
+                    return self.bug(span, "a choice of functions that is no sum");
+                };
+                let mut params = Vec::new();
+                let mut branches = Vec::new();
+                for (variant, alternative) in variants.iter().zip(&c.alternatives) {
+                    let vars: Vec<core::Var> =
+                        variant.fields.iter().map(|t| self.b.fresh(t.clone(), "c")).collect();
+                    let function = alternative.rebuilt(&mut vars.iter().map(|&v| v.into()));
+                    params.push(vars);
+                    let arg = arg.clone();
+                    branches.push(self.branch(|l| l.apply(&function, arg, span))?);
+                }
+                let sum = c.sum;
+                self.branching(branches, |bodies| {
+                    let arms =
+                        params.into_iter().zip(bodies).map(|(params, body)| core::Lam { params, body });
+                    Exp::Match(sum, arms.collect())
+                })
+            }
+            Val::Data(_) | Val::Tuple(_) => self.bug(span, "application of a value that is no function"),
+        }
+    }
+
+    /// Lowers the body of a closure with its parameter bound.
+    fn enter(&mut self, c: &Closure, arg: Val, span: Option<Span>) -> Lowered<Val> {
+        let (lambda::Exp::Lam(_, body) | lambda::Exp::LinearLam(_, body)) = c.lam.exp() else {
+            return self.bug(span, "a closure without a lambda");
+        };
+        let mut env = c.env.clone();
+        env.insert(c.param, arg);
+        self.in_env(env, body, span)
+    }
+
+    /// Lowers a term in another environment.
+    pub(super) fn in_env(
+        &mut self,
+        env: pullback_base::index::IdMap<lambda::Var, Val>,
+        body: &lambda::Term,
+        span: Option<Span>,
+    ) -> Lowered<Val> {
+        if self.inline_depth >= super::MAX_INLINE_DEPTH {
+            return self.unsupported(span, "a chain of function applications this deep");
+        }
+        self.inline_depth += 1;
+        let outer = std::mem::replace(&mut self.env, env);
+        let result = self.term(body);
+        self.env = outer;
+        self.inline_depth -= 1;
+        result
+    }
+
+    /// A core lambda that applies a function value to arguments of these types, each made of the given leaves; `close`
+    /// turns the result into the results of the lambda.
+    pub(super) fn operand(
+        &mut self,
+        f: &Val,
+        params: Vec<(Vec<core::Type>, bool)>,
+        span: Option<Span>,
+        close: impl FnOnce(&mut Self, Val) -> Lowered<Vec<Atom>>,
+    ) -> Lowered<core::Lam> {
+        let mut vars = Vec::new();
+        let mut args = Vec::new();
+        for (types, strip) in params {
+            let fresh: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, "x")).collect();
+            let atoms: Vec<Atom> = if strip { Vec::new() } else { fresh.iter().map(|&v| v.into()).collect() };
+            args.push(Val::data(atoms));
+            vars.extend(fresh);
+        }
+        self.b.open();
+        let result = self.apply_all(f, args, span).and_then(|value| close(self, value));
+        let body = self.b.close(result.as_ref().cloned().unwrap_or_default());
+        result.map(|_| core::Lam { params: vars, body })
+    }
+
+    fn apply_all(&mut self, f: &Val, args: Vec<Val>, span: Option<Span>) -> Lowered<Val> {
+        args.into_iter().try_fold(f.clone(), |f, arg| self.apply(&f, arg, span))
+    }
+
+    /// The value of a type made of all its leaves.
+    pub(super) fn checked_data(
+        &self,
+        ty: &lambda::Type,
+        value: Val,
+        span: Option<Span>,
+    ) -> Lowered<Rc<[Atom]>> {
+        match value {
+            Val::Data(atoms) => Ok(atoms),
+            Val::Tuple(_) | Val::Closure(_) | Val::Choice(_) if holds_function(ty) => {
+                self.unsupported(span, "a function value in an array, a sum or the state of a loop")
+            }
+            Val::Tuple(_) | Val::Closure(_) | Val::Choice(_) => {
+                self.bug(span, "a static value of a data type")
+            }
+        }
+    }
+}
+
+/// How values from several branches become one.
+enum Merged {
+    /// All have the shape of this one.
+    Same(Val),
+    /// A product, merged by component.
+    Tuple(Vec<Merged>),
+    /// Different functions.
+    Choice {
+        ty: core::Type,
+        alternatives: Vec<Val>,
+        /// The alternative of each branch.
+        which: Vec<usize>,
+    },
+}
+
+impl Merged {
+    /// A value of the common shape; its leaves have no meaning yet.
+    fn template(&self) -> Val {
+        match self {
+            Merged::Same(v) => v.clone(),
+            Merged::Tuple(parts) => Val::Tuple(parts.iter().map(Merged::template).collect()),
+            Merged::Choice { alternatives, .. } => {
+                let sum = Atom::i64(0);
+                Val::Choice(Rc::new(Choice { sum, alternatives: alternatives.clone() }))
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Which top-level functions are inlined.
+//!
+//! Recursive ones never; others where they take or return functions, where they are called once, or where they stay
+//! small with everything inlined into them.
+
+use super::types::holds_function;
+use pullback_base::index::{Index, IndexVec};
+use pullback_lambda::{Exp, FunId, Program};
+
+/// A function of at most this many terms, inlined callees included, is inlined at every call.
+const SMALL: usize = 600;
+
+pub(super) struct Plan {
+    inline: IndexVec<FunId, bool>,
+}
+
+impl Plan {
+    pub(super) fn new(program: &Program) -> Plan {
+        let n = program.funs.len();
+        let mut calls: Vec<Vec<usize>> = vec![Vec::new(); n];
+        let mut sizes = vec![0usize; n];
+        let mut sites = vec![0usize; n];
+        for (id, fun) in program.funs.iter_enumerated() {
+            let mut pending: Vec<_> = fun.body.iter().collect();
+            while let Some(t) = pending.pop() {
+                sizes[id.index()] += 1;
+                if let Exp::Call(f, _) = t.exp() {
+                    calls[id.index()].push(f.index());
+                    sites[f.index()] += 1;
+                }
+                t.exp().children(&mut |c| pending.push(c));
+            }
+        }
+        let order = callees_first(&calls);
+        let recursive: Vec<bool> = (0..n).map(|f| reaches(&calls, f)).collect();
+        let mut expanded = sizes.clone();
+        let mut inline = vec![false; n];
+        for f in order {
+            for &g in &calls[f] {
+                if inline[g] {
+                    expanded[f] = expanded[f].saturating_add(expanded[g]);
+                }
+            }
+            let fun = &program.funs[FunId::new(f)];
+            let mut types = fun.params.iter().map(|v| &program.vars[*v].ty).chain([&fun.result]);
+            let higher_order = types.any(holds_function);
+            inline[f] = !recursive[f] && (higher_order || sites[f] == 1 || expanded[f] <= SMALL);
+        }
+        let mut plan = IndexVec::new();
+        inline.into_iter().for_each(|x| {
+            plan.push(x);
+        });
+        Plan { inline: plan }
+    }
+    pub(super) fn inlines(&self, f: FunId) -> bool {
+        self.inline.get(f).copied().unwrap_or(false)
+    }
+}
+
+/// Every function after those it calls, where there is no cycle. Uses no stack.
+fn callees_first(calls: &[Vec<usize>]) -> Vec<usize> {
+    let mut order = Vec::new();
+    let mut entered = vec![false; calls.len()];
+    for root in 0..calls.len() {
+        let mut pending = vec![(root, 0)];
+        while let Some((f, next)) = pending.pop() {
+            if next == 0 && std::mem::replace(&mut entered[f], true) {
+                continue;
+            }
+            match calls[f].get(next) {
+                Some(&g) => {
+                    pending.push((f, next + 1));
+                    if !entered[g] {
+                        pending.push((g, 0));
+                    }
+                }
+                None => order.push(f),
+            }
+        }
+    }
+    order
+}
+
+/// Whether a function calls itself, directly or through others.
+fn reaches(calls: &[Vec<usize>], f: usize) -> bool {
+    let mut seen = vec![false; calls.len()];
+    let mut pending = calls[f].clone();
+    while let Some(g) = pending.pop() {
+        if g == f {
+            return true;
+        }
+        if !std::mem::replace(&mut seen[g], true) {
+            pending.extend_from_slice(&calls[g]);
+        }
+    }
+    false
+}

@@ -1,0 +1,368 @@
+//! Terms other than array operations and derivatives.
+
+use super::types::holds_function;
+use super::value::Val;
+use super::{Lowered, Lowerer, MAX_STEPS, MAX_VARS};
+use pullback_base::Span;
+use pullback_base::index::IdMap;
+use pullback_core as core;
+use pullback_core::{Atom, Exp};
+use pullback_lambda as lambda;
+use pullback_lambda::{Exp as Lam, Term, Type};
+use pullback_prim::{Op, Prim};
+use std::rc::Rc;
+
+impl Lowerer<'_, '_> {
+    /// Emits an expression; gives its results.
+    pub(super) fn emit_all(&mut self, exp: Exp, hint: &str) -> Vec<Atom> {
+        self.b.emit_all(exp, hint).into_iter().map(Atom::from).collect()
+    }
+    /// A term of a data type: its leaves.
+    pub(super) fn data(&mut self, t: &Term) -> Lowered<Rc<[Atom]>> {
+        let value = self.term(t)?;
+        self.checked_data(t.ty(), value, t.span())
+    }
+    /// A term with one leaf.
+    pub(super) fn atom(&mut self, t: &Term) -> Lowered<Atom> {
+        let atoms = self.data(t)?;
+        match *atoms {
+            [a] => Ok(a),
+            _ => self.bug(t.span(), format!("a value of type {} has {} leaves", t.ty(), atoms.len())),
+        }
+    }
+    /// A term. Chains of `let` use no stack.
+    pub(super) fn term(&mut self, t: &Term) -> Lowered<Val> {
+        let outer = self.b.origin.clone();
+        let mut t = t;
+        loop {
+            self.steps += 1;
+            if self.steps > MAX_STEPS || self.b.program.vars.len() > MAX_VARS {
+                return self.unsupported(t.span(), "a program this large after inlining");
+            }
+            if let Some(span) = t.span() {
+                self.b.origin = core::Origin { span: Some(span), rule: None };
+            }
+            let Lam::Let(v, value, body) = t.exp() else { break };
+            let before = self.b.program.vars.len();
+            let value = self.term(value)?;
+            self.name(&value, *v, before);
+            self.env.insert(*v, value);
+            t = body;
+        }
+        let result = lambda::with_stack(|| self.node(t));
+        self.b.origin = outer;
+        result
+    }
+    /// Gives the variables that a `let` made the name that the source gives them.
+    fn name(&mut self, value: &Val, v: lambda::Var, before: usize) {
+        let hint = &self.source.vars[v].hint;
+        if let Val::Data(atoms) = value {
+            for x in atoms.iter().filter_map(|a| a.var()) {
+                if pullback_base::index::Index::index(x) >= before && !hint.as_str().is_empty() {
+                    self.b.program.vars[x].hint = hint.clone();
+                }
+            }
+        }
+    }
+    fn one(&mut self, exp: Exp, hint: &str) -> Lowered<Val> {
+        Ok(Val::data([self.b.emit(exp, hint)]))
+    }
+    pub(super) fn atoms(&mut self, ts: &[Term]) -> Lowered<Vec<Atom>> {
+        ts.iter().map(|t| self.atom(t)).collect()
+    }
+
+    fn node(&mut self, t: &Term) -> Lowered<Val> {
+        let span = t.span();
+        match t.exp() {
+            Lam::Var(v) => match self.env.get(v) {
+                Some(value) => Ok(value.clone()),
+                None => self.bug(span, format!("variable {} has no value", self.source.vars[*v].hint)),
+            },
+            Lam::Const(c) => Ok(Val::data([Atom::Const(*c)])),
+            Lam::Prim(prim, args) => {
+                let args = self.atoms(args)?;
+                self.one(Exp::Prim(*prim, args), "t")
+            }
+            Lam::Let(..) => self.bug(span, "let is lowered by its chain"),
+            Lam::Lam(v, _) | Lam::LinearLam(v, _) => Ok(self.closure(t, *v)),
+            Lam::App(f, a) | Lam::LinearApp(f, a) => {
+                let f = self.term(f)?;
+                let a = self.term(a)?;
+                self.apply(&f, a, span)
+            }
+            Lam::Call(f, args) => self.call(*f, args, span),
+            Lam::Tuple(items) => {
+                let items = items.iter().map(|t| self.term(t)).collect::<Lowered<Vec<Val>>>()?;
+                Ok(product(t.ty(), items))
+            }
+            Lam::Proj(x, i) => self.component(x, *i),
+            Lam::Inject(_, k, fields) => {
+                let mut payload = Vec::new();
+                for f in fields {
+                    payload.extend_from_slice(&self.data(f)?);
+                }
+                let Some(ty) = self.leaves_at(t.ty(), span)?.pop() else {
+                    return self.bug(span, "a sum has a leaf");
+                };
+                self.one(Exp::Inject(ty, *k, payload), "s")
+            }
+            Lam::Match(x, arms) => self.match_(x, arms),
+            Lam::If(c, a, b) => {
+                let c = self.atom(c)?;
+                let branches = vec![self.branch(|l| l.term(a))?, self.branch(|l| l.term(b))?];
+                self.branching(branches, |bodies| {
+                    let mut bodies = bodies.into_iter();
+                    let (then, otherwise) =
+                        (bodies.next().unwrap_or_default(), bodies.next().unwrap_or_default());
+                    Exp::If(c, then, otherwise)
+                })
+            }
+            Lam::Loop(l) => self.loop_(l, span),
+            Lam::Assert { condition, message, body } => {
+                let c = self.atom(condition)?;
+                self.b.emit(Exp::Assert(c, message.clone()), "ok");
+                self.term(body)
+            }
+            Lam::SameSize { left, right, message, body } => {
+                let (l, r) = (self.atom(left)?, self.atom(right)?);
+                self.same_size(l, r, message.clone());
+                self.term(body)
+            }
+            Lam::Marked(mark, body) => {
+                let mark = match mark {
+                    lambda::Mark::Recompute => core::Mark::Recompute,
+                    lambda::Mark::Store => core::Mark::Store,
+                };
+                let branch = self.branch(|l| l.term(body))?;
+                self.branching(vec![branch], |bodies| {
+                    Exp::Marked(mark, bodies.into_iter().next().unwrap_or_default())
+                })
+            }
+            Lam::StopGradient(x) => {
+                let value = self.term(x)?;
+                let stopped: Vec<Atom> = value
+                    .all_leaves()
+                    .into_iter()
+                    .map(|a| {
+                        let active = a.var().is_some() && self.b.program.is_active(&self.b.ty(a));
+                        if active { self.b.emit(Exp::StopGradient(a), "x") } else { a }
+                    })
+                    .collect();
+                Ok(value.rebuilt(&mut stopped.into_iter()))
+            }
+            Lam::Par(ts) => self.par(t, ts),
+            Lam::ArrayLit(..)
+            | Lam::Index(..)
+            | Lam::Slice(..)
+            | Lam::Update(..)
+            | Lam::UpdateSlice(..)
+            | Lam::Gather(..)
+            | Lam::Size(..)
+            | Lam::Iota(_)
+            | Lam::Replicate(..)
+            | Lam::Rearrange(..)
+            | Lam::Reshape { .. }
+            | Lam::Concat(_)
+            | Lam::Reverse(_)
+            | Lam::Rotate(..)
+            | Lam::Zip(_)
+            | Lam::Unzip(_) => Ok(Val::data(self.array(t)?)),
+            Lam::Soac(soac) => Ok(Val::data(self.soac(soac, t)?)),
+            Lam::Vjp(d) => Ok(Val::data(self.vjp(d, span)?)),
+            Lam::Jvp(d) => Ok(Val::data(self.jvp(d, span)?)),
+            Lam::Custom { f, rule, arg } => Ok(Val::data(self.custom(f, rule, arg, span)?)),
+            Lam::Zero(ty) => self.zero(ty, span),
+            Lam::Plus(a, b) => self.plus(a, b),
+            Lam::SparseTuple(_) | Lam::SparseProj(..) | Lam::SparseInject(..) | Lam::SparseCast(..) => {
+                self.unsupported(span, "a sparse cotangent")
+            }
+            Lam::EvmReturn(..)
+            | Lam::EvmBind(..)
+            | Lam::EvmAdd { .. }
+            | Lam::EvmScope(..)
+            | Lam::EvmRun(..) => self.unsupported(span, "an accumulating computation"),
+            Lam::StagedCotangent(_) | Lam::StagedCall(..) | Lam::StagedResolve(_) => {
+                self.unsupported(span, "a staged call")
+            }
+            Lam::MapEmpty(_) | Lam::MapInsert { .. } | Lam::MapLookup(..) | Lam::MapPopMax(_) => {
+                self.unsupported(span, "a map")
+            }
+            Lam::IoReturn(_)
+            | Lam::IoBind(..)
+            | Lam::IoRun(_)
+            | Lam::IoPar(_)
+            | Lam::MutNew(..)
+            | Lam::MutGet(..)
+            | Lam::MutSet(..)
+            | Lam::MutModify(..)
+            | Lam::MutPush(..)
+            | Lam::MutSize(_)
+            | Lam::MutFreeze(_) => self.unsupported(span, "a mutable array"),
+        }
+    }
+
+    /// Stops the program unless two sizes agree.
+    pub(super) fn same_size(&mut self, l: Atom, r: Atom, message: pullback_base::Symbol) {
+        if l != r {
+            let same =
+                self.b.emit(Exp::Prim(Prim::Op(Op::Eq, pullback_prim::Scalar::I64), vec![l, r]), "same");
+            self.b.emit(Exp::Assert(same, message), "ok");
+        }
+    }
+
+    fn component(&mut self, x: &Term, i: usize) -> Lowered<Val> {
+        match self.term(x)? {
+            Val::Tuple(items) => match items.get(i) {
+                Some(v) => Ok(v.clone()),
+                None => self.bug(x.span(), "a component that is not there"),
+            },
+            Val::Data(atoms) => {
+                let items = x.ty().items().unwrap_or(&[]);
+                let mut start = 0;
+                for t in items.iter().take(i) {
+                    start += self.leaf_count(t, x.span())?;
+                }
+                let len = items.get(i).map_or(Ok(0), |t| self.leaf_count(t, x.span()))?;
+                Ok(Val::data(&atoms[start..start + len]))
+            }
+            Val::Closure(_) | Val::Choice(_) => self.bug(x.span(), "a component of a function"),
+        }
+    }
+
+    fn call(&mut self, f: lambda::FunId, args: &[Term], span: Option<Span>) -> Lowered<Val> {
+        let args = args.iter().map(|t| self.term(t)).collect::<Lowered<Vec<Val>>>()?;
+        let source = self.source;
+        let fun = &source.funs[f];
+        if self.plan.inlines(f) {
+            let Some(body) = &fun.body else { return self.bug(span, format!("{} has no body", fun.name)) };
+            let env: IdMap<lambda::Var, Val> = fun.params.iter().copied().zip(args).collect();
+            return self.in_env(env, body, span);
+        }
+        if holds_function(&fun.result) {
+            return self.unsupported(span, "a recursive function that returns a function");
+        }
+        let sigs = args.iter().map(Val::sig).collect();
+        let id = self.version(f, sigs, Some(&args), span)?;
+        let mut atoms = Vec::new();
+        args.iter().for_each(|v| v.push_leaves(&mut atoms));
+        // A function without leaves in its result is not called: it has no effect but stopping the program.
+        Ok(Val::data(self.emit_some(Exp::Call(id, atoms), "r")))
+    }
+
+    /// As [`Self::emit_all`]; an expression without results is not emitted.
+    fn emit_some(&mut self, exp: Exp, hint: &str) -> Vec<Atom> {
+        match core::typing::result_types(self.b.program, &exp) {
+            Ok(types) if types.is_empty() => Vec::new(),
+            _ => self.emit_all(exp, hint),
+        }
+    }
+
+    fn match_(&mut self, x: &Term, arms: &[lambda::Arm]) -> Lowered<Val> {
+        let sum = self.atom(x)?;
+        let mut params = Vec::new();
+        let mut branches = Vec::new();
+        for arm in arms {
+            let mut vars = Vec::new();
+            for &p in &arm.params {
+                let info = &self.source.vars[p];
+                let types = self.leaves_at(&info.ty, info.span)?;
+                let fresh: Vec<core::Var> =
+                    types.into_iter().map(|t| self.b.fresh(t, info.hint.as_str())).collect();
+                self.env.insert(p, Val::data(fresh.iter().map(|&v| v.into()).collect::<Vec<Atom>>()));
+                vars.extend(fresh);
+            }
+            params.push(vars);
+            branches.push(self.branch(|l| l.term(&arm.body))?);
+        }
+        self.branching(branches, |bodies| {
+            let arms = params.into_iter().zip(bodies).map(|(params, body)| core::Lam { params, body });
+            Exp::Match(sum, arms.collect())
+        })
+    }
+
+    fn loop_(&mut self, l: &lambda::Loop, span: Option<Span>) -> Lowered<Val> {
+        let init = self.data(&l.init)?;
+        let hint = self.source.vars[l.state].hint.clone();
+        let types = self.leaves_at(&self.source.vars[l.state].ty, span)?;
+        let state: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, hint.as_str())).collect();
+        let value = Val::data(state.iter().map(|&v| v.into()).collect::<Vec<Atom>>());
+        let form = match &l.form {
+            lambda::LoopForm::For(i, n) => {
+                let n = self.atom(n)?;
+                let info = &self.source.vars[*i];
+                let ty = self.b.ty(n);
+                let counter = self.b.fresh(ty, info.hint.as_str());
+                self.env.insert(*i, Val::data([counter.into()]));
+                core::LoopForm::For { i: counter, n }
+            }
+            lambda::LoopForm::While(c) => {
+                self.env.insert(l.state, value.clone());
+                self.b.open();
+                let c = self.data(c);
+                let body = self.b.close(c.as_ref().map_or_else(|_| Vec::new(), |a| a.to_vec()));
+                c?;
+                core::LoopForm::While(body)
+            }
+        };
+        self.env.insert(l.state, value);
+        self.b.open();
+        let next = self.data(&l.body);
+        let body = self.b.close(next.as_ref().map_or_else(|_| Vec::new(), |a| a.to_vec()));
+        next?;
+        let attrs = core::LoopAttrs {
+            tape: l.attrs.tape.map(|t| match t {
+                lambda::TapePolicy::All => core::TapePolicy::All,
+                lambda::TapePolicy::Carry => core::TapePolicy::Carry,
+                lambda::TapePolicy::Sqrt => core::TapePolicy::Sqrt,
+                lambda::TapePolicy::Revolve(s) => core::TapePolicy::Revolve(s),
+            }),
+            stripmine: l.attrs.stripmine,
+            bound: l.attrs.bound,
+        };
+        let params = state.into_iter().zip(init.iter().copied()).collect();
+        let exp = Exp::Loop(core::Loop { params, form, body, collect: 0, attrs });
+        Ok(Val::data(self.emit_some(exp, hint.as_str())))
+    }
+
+    fn par(&mut self, t: &Term, ts: &[Term]) -> Lowered<Val> {
+        let mut bodies = Vec::new();
+        let mut templates = Vec::new();
+        for t in ts {
+            let branch = self.branch(|l| l.term(t))?;
+            let (body, template) = self.join(vec![branch])?;
+            bodies.extend(body);
+            templates.push(template);
+        }
+        let results = self.emit_some(Exp::Par(bodies), "p");
+        let mut leaves = results.into_iter();
+        let items = templates.iter().map(|v| v.rebuilt(&mut leaves)).collect();
+        Ok(product(t.ty(), items))
+    }
+
+    fn zero(&mut self, ty: &Type, span: Option<Span>) -> Lowered<Val> {
+        let leaves = self.leaves_at(ty, span)?;
+        let zeros =
+            leaves.iter().map(|t| t.scalar().map(|s| Atom::Const(s.zero()))).collect::<Option<Vec<_>>>();
+        match zeros {
+            Some(zeros) => Ok(Val::data(zeros)),
+            None => self.unsupported(span, "the zero of an array or sum, whose size is not known,"),
+        }
+    }
+
+    fn plus(&mut self, a: &Term, b: &Term) -> Lowered<Val> {
+        let (a, b) = (self.data(a)?, self.data(b)?);
+        let sums: Vec<Atom> =
+            a.iter().zip(b.iter()).map(|(&a, &b)| self.b.emit(Exp::Plus(a, b), "t")).collect();
+        Ok(Val::data(sums))
+    }
+}
+
+/// The product of values, of this type.
+fn product(ty: &Type, items: Vec<Val>) -> Val {
+    if holds_function(ty) {
+        return Val::Tuple(items.into());
+    }
+    let mut atoms = Vec::new();
+    items.iter().for_each(|v| v.push_leaves(&mut atoms));
+    Val::data(atoms)
+}

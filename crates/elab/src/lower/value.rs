@@ -1,0 +1,132 @@
+//! Values at lowering time: leaves of data, and functions with what they capture.
+
+use super::Lowerer;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core as core;
+use pullback_core::Atom;
+use pullback_lambda as lambda;
+use pullback_lambda::Exp;
+use std::rc::Rc;
+
+/// A value. Which form it has depends on its type alone: [`super::types::holds_function`].
+#[derive(Clone)]
+pub(super) enum Val {
+    /// A value without functions: its leaves.
+    Data(Rc<[Atom]>),
+    /// A product with functions in it.
+    Tuple(Rc<[Val]>),
+    /// A function known at lowering time.
+    Closure(Rc<Closure>),
+    /// A function chosen at run time.
+    Choice(Rc<Choice>),
+}
+
+/// A lambda and the values of its free variables.
+pub(super) struct Closure {
+    /// `Exp::Lam` or `Exp::LinearLam`.
+    pub(super) lam: lambda::Term,
+    /// The parameter.
+    pub(super) param: lambda::Var,
+    /// What it captures.
+    pub(super) env: IdMap<lambda::Var, Val>,
+}
+
+/// A sum with one alternative for each function it may be; the payload is what that function captures.
+pub(super) struct Choice {
+    /// The value of the sum.
+    pub(super) sum: Atom,
+    /// The functions, as templates: the leaves in them are those of the place where they were made.
+    pub(super) alternatives: Vec<Val>,
+}
+
+/// The static shape of a value: equal shapes have the same code and the same number of leaves.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sig {
+    /// Without functions.
+    Data,
+    /// A product.
+    Tuple(Vec<Sig>),
+    /// A lambda, named by its parameter, and the shapes of what it captures.
+    Closure(lambda::Var, Vec<Sig>),
+    /// A choice.
+    Choice(Vec<Sig>),
+}
+
+impl Val {
+    pub(super) fn data(atoms: impl Into<Rc<[Atom]>>) -> Val {
+        Val::Data(atoms.into())
+    }
+    /// Appends all leaves, those of captured values included, in an order that depends on the shape only.
+    pub(super) fn push_leaves(&self, out: &mut Vec<Atom>) {
+        match self {
+            Val::Data(atoms) => out.extend_from_slice(atoms),
+            Val::Tuple(items) => items.iter().for_each(|v| v.push_leaves(out)),
+            Val::Closure(c) => c.env.values().for_each(|v| v.push_leaves(out)),
+            Val::Choice(c) => out.push(c.sum),
+        }
+    }
+    pub(super) fn all_leaves(&self) -> Vec<Atom> {
+        let mut out = Vec::new();
+        self.push_leaves(&mut out);
+        out
+    }
+    pub(super) fn leaf_types(&self, b: &core::Builder<'_>) -> Vec<core::Type> {
+        self.all_leaves().into_iter().map(|a| b.ty(a)).collect()
+    }
+    /// The same shape with other leaves, in the order of [`Val::push_leaves`].
+    pub(super) fn rebuilt(&self, leaves: &mut dyn Iterator<Item = Atom>) -> Val {
+        match self {
+            Val::Data(atoms) => Val::Data(leaves.take(atoms.len()).collect()),
+            Val::Tuple(items) => Val::Tuple(items.iter().map(|v| v.rebuilt(leaves)).collect()),
+            Val::Closure(c) => {
+                let env = c.env.iter().map(|(x, v)| (*x, v.rebuilt(leaves))).collect();
+                Val::Closure(Rc::new(Closure { lam: c.lam.clone(), param: c.param, env }))
+            }
+            Val::Choice(c) => {
+                let sum = leaves.next().unwrap_or(c.sum);
+                Val::Choice(Rc::new(Choice { sum, alternatives: c.alternatives.clone() }))
+            }
+        }
+    }
+    pub(super) fn sig(&self) -> Sig {
+        match self {
+            Val::Data(_) => Sig::Data,
+            Val::Tuple(items) => Sig::Tuple(items.iter().map(Val::sig).collect()),
+            Val::Closure(c) => Sig::Closure(c.param, c.env.values().map(Val::sig).collect()),
+            Val::Choice(c) => Sig::Choice(c.alternatives.iter().map(Val::sig).collect()),
+        }
+    }
+}
+
+impl Lowerer<'_, '_> {
+    /// The function value of a lambda term in the present environment.
+    pub(super) fn closure(&mut self, lam: &lambda::Term, param: lambda::Var) -> Val {
+        let free = match self.free.get(&param) {
+            Some(free) => free.clone(),
+            None => {
+                let free = free_variables(lam);
+                self.free.insert(param, free.clone());
+                free
+            }
+        };
+        let env = free.iter().filter_map(|x| Some((*x, self.env.get(x)?.clone()))).collect();
+        Val::Closure(Rc::new(Closure { lam: lam.clone(), param, env }))
+    }
+}
+
+/// The variables a term uses and does not bind: binding is unique, so the order does not matter.
+fn free_variables(t: &lambda::Term) -> Rc<[lambda::Var]> {
+    let mut used = IdSet::new();
+    let mut bound = IdSet::new();
+    let mut pending = vec![t];
+    while let Some(t) = pending.pop() {
+        if let Exp::Var(v) = t.exp() {
+            used.insert(*v);
+        }
+        lambda::check::binders(t.exp(), &mut |v| {
+            bound.insert(v);
+        });
+        t.exp().children(&mut |c| pending.push(c));
+    }
+    used.difference(&bound).copied().collect()
+}
