@@ -75,7 +75,7 @@ impl<D: Domain> Machine<'_, D> {
 
     #[inline]
     fn prim(&mut self, prim: Prim, args: &[Num<D>]) -> Res<Val<D>> {
-        self.counts.flops += 1;
+        self.counts.flops += prim.cost();
         match D::prim(&mut self.state, prim, args) {
             Ok(x) => Ok(Val::Num(x)),
             Err(e) => Err(self.prim_error(prim, args, e)),

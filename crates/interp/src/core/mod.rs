@@ -91,14 +91,15 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-/// What a run cost. See the module's description for the model.
+/// What a run cost. See the module's description for the model. Simulated schedules cost somewhat more work than running
+/// left to right; comparisons of costs use the latter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Steps.
     pub work: u64,
     /// Steps on the longest chain: parallel iterations count as the longest of them, reductions as a balanced tree.
     pub span: u64,
-    /// Scalar primitives executed.
+    /// Costs of the scalar primitives executed, as the primitive table lists them (an addition is 1).
     pub flops: u64,
     /// The most bytes of values that were live at one time, arguments included.
     pub peak_bytes: u64,

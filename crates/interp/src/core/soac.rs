@@ -2,7 +2,7 @@
 
 use super::arrays::{Collector, agree, mismatch};
 use super::code::{Arg, Elem, HistCode, LamCode};
-use super::machine::{Machine, Res, fail};
+use super::machine::{Machine, Res, fail, internal};
 use super::num::Domain;
 use super::value::{Arr, Val};
 use pullback_base::RuntimeErrorKind;
@@ -184,38 +184,57 @@ impl<D: Domain> Machine<'_, D> {
         let mut out: Vec<Collector<D>> =
             elems.iter().map(|&e| Collector::new(&self.meter, e, Some(n))).collect();
         let mut fork = self.fork();
-        let ends = match &mut self.schedule {
-            Some(s) => s.blocks(n),
-            None => vec![],
-        };
-        if self.schedule.is_none() {
+        if let Some(schedule) = &mut self.schedule {
+            let ends = schedule.blocks(n);
+            self.scan_blocks(lam, carry, &arrays, &ends, &mut out, &mut fork)?;
+        } else {
+            let bottom = self.stack.len();
+            self.stack.append(&mut carry);
             for i in 0..n {
-                let row = self.row(&arrays, i);
-                carry = self.combine(lam, carry, row)?;
-                self.emit_row(&mut out, &carry)?;
-                self.join(&mut fork);
-            }
-        }
-        let mut start = 0;
-        for end in ends {
-            // Each block by itself, then what came before it on top.
-            let before = carry.clone();
-            let mut local = self.row(&arrays, start);
-            for i in start..end {
-                if i > start {
-                    let row = self.row(&arrays, i);
-                    local = self.combine(lam, local, row)?;
+                self.push_rows(&arrays, i);
+                self.apply(lam)?;
+                self.tick(1)?;
+                for (k, collector) in out.iter_mut().enumerate() {
+                    let value = self.stack.get(bottom + k).cloned();
+                    let value = value.ok_or_else(|| internal("an operator with too few results"))?;
+                    let touched = collector.push(value)?;
+                    self.tick(touched)?;
                 }
-                carry = self.combine(lam, before.clone(), local.clone())?;
-                self.emit_row(&mut out, &carry)?;
                 self.join(&mut fork);
             }
-            start = end;
+            self.stack.truncate(bottom);
         }
         self.joined_tree(fork, n, 2);
         for collector in out {
             let array = collector.finish(n)?;
             self.stack.push(array);
+        }
+        Ok(())
+    }
+    /// A scan under a simulated schedule: each block by itself, then what came before it on top.
+    fn scan_blocks(
+        &mut self,
+        lam: &LamCode,
+        mut carry: Vec<Val<D>>,
+        arrays: &[Arr<D>],
+        ends: &[usize],
+        out: &mut [Collector<D>],
+        fork: &mut super::machine::Fork,
+    ) -> Res<()> {
+        let mut start = 0;
+        for &end in ends {
+            let before = carry.clone();
+            let mut local = self.row(arrays, start);
+            for i in start..end {
+                if i > start {
+                    let row = self.row(arrays, i);
+                    local = self.combine(lam, local, row)?;
+                }
+                carry = self.combine(lam, before.clone(), local.clone())?;
+                self.emit_row(out, &carry)?;
+                self.join(fork);
+            }
+            start = end;
         }
         Ok(())
     }

@@ -466,7 +466,8 @@ impl<D: Domain> Val<D> {
                 format!("a result is nested more than {MAX_DEPTH} levels deep"),
             ));
         };
-        let all = |items: &[Val<D>]| items.iter().map(|v| v.to_value(depth)).collect::<Res<Vec<_>>>();
+        let all =
+            |items: &[Val<D>]| items.iter().map(|v| deep(|| v.to_value(depth))).collect::<Res<Vec<_>>>();
         Ok(match self {
             Val::Num(x) => Value::Scalar(x.primal()),
             Val::Unit => Value::Tuple(Vec::new()),
@@ -490,7 +491,7 @@ impl<D: Domain> Val<D> {
             ));
         }
         let all = |items: &[Value]| {
-            items.iter().map(|v| Val::from_value(meter, v, depth + 1)).collect::<Res<Vec<_>>>()
+            items.iter().map(|v| deep(|| Val::from_value(meter, v, depth + 1))).collect::<Res<Vec<_>>>()
         };
         Ok(match value {
             Value::Scalar(x) => Val::Num(Num::lift(*x)),
@@ -518,7 +519,9 @@ impl<D: Domain> Arr<D> {
             Data::U32(v) => Buffer::U32(v[range].to_vec()),
             Data::U64(v) => Buffer::U64(v[range].to_vec()),
             Data::Bool(v) => Buffer::Bool(v[range].to_vec()),
-            Data::Boxed(v) => Buffer::Boxed(v[range].iter().map(|x| x.to_value(depth)).collect::<Res<_>>()?),
+            Data::Boxed(v) => {
+                Buffer::Boxed(v[range].iter().map(|x| deep(|| x.to_value(depth))).collect::<Res<_>>()?)
+            }
         };
         Ok(Array::new(self.shape.to_vec(), buffer))
     }
@@ -542,7 +545,7 @@ impl<D: Domain> Arr<D> {
             Buffer::U64(v) => Data::U64(v[range].to_vec()),
             Buffer::Bool(v) => Data::Bool(v[range].to_vec()),
             Buffer::Boxed(v) => Data::Boxed(
-                v[range].iter().map(|x| Val::from_value(meter, x, depth + 1)).collect::<Res<_>>()?,
+                v[range].iter().map(|x| deep(|| Val::from_value(meter, x, depth + 1))).collect::<Res<_>>()?,
             ),
         };
         Ok(Arr::new(Shape::new(&array.shape), data, charge))
