@@ -5,3 +5,4 @@
 
 pub mod core;
 pub mod dual;
+pub mod lambda;
