@@ -1,13 +1,13 @@
 //! Types as Futhark prints them.
 
 use crate::size;
-use crate::typed::{Size, Type};
+use crate::typed::{Size, SizeMetaId, Type};
 use crate::unify::{Kind, Metas, ScalarSet};
 
 /// The text of a type; unknown parts are shown by what is required of them.
 pub(crate) fn show(metas: &Metas, ty: &Type) -> String {
     let mut out = String::new();
-    write(metas, &metas.zonk(ty), Place::Top, &mut out);
+    Printer { metas, binders: Vec::new() }.write(&metas.zonk(ty), Place::Top, &mut out);
     // A type this long helps nobody.
     if out.chars().count() > 400 {
         out = out.chars().take(397).collect::<String>() + "...";
@@ -31,82 +31,101 @@ enum Place {
     Atom,
 }
 
-fn write(metas: &Metas, ty: &Type, place: Place, out: &mut String) {
-    let list = |ts: &[Type], out: &mut String| {
-        for (i, t) in ts.iter().enumerate() {
-            if i > 0 {
-                out.push_str(", ");
+struct Printer<'m> {
+    metas: &'m Metas,
+    /// Binders of the enclosing function types, outermost first.
+    binders: Vec<SizeMetaId>,
+}
+
+impl Printer<'_> {
+    /// A size; binders are called `n`, `m`, `k`, .. from outside.
+    fn size(&self, s: &Size) -> String {
+        let place = match s {
+            Size::Meta(m) => self.binders.iter().position(|b| b == m),
+            Size::Const(_) | Size::Var(..) | Size::Def(..) | Size::Expression(_) | Size::Unknown(_) => None,
+        };
+        match place {
+            Some(i) => ["n", "m", "k", "l"].get(i).map_or_else(|| format!("n{i}"), |n| n.to_string()),
+            None => size::show(s),
+        }
+    }
+
+    fn write(&mut self, ty: &Type, place: Place, out: &mut String) {
+        match ty {
+            Type::Scalar(s) => out.push_str(s.name()),
+            Type::Array(s, t) => {
+                out.push('[');
+                out.push_str(&self.size(s));
+                out.push(']');
+                self.write(t, Place::Atom, out);
             }
-            write(metas, t, Place::Top, out);
-        }
-    };
-    match ty {
-        Type::Scalar(s) => out.push_str(s.name()),
-        Type::Array(s, t) => {
-            out.push('[');
-            out.push_str(&size::show(s));
-            out.push(']');
-            write(metas, t, Place::Atom, out);
-        }
-        Type::Tuple(ts) => {
-            out.push('(');
-            list(ts, out);
-            out.push(')');
-        }
-        Type::Record(fields) => {
-            out.push('{');
-            for (i, (name, t)) in fields.iter().enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                out.push_str(name.as_str());
-                out.push_str(": ");
-                write(metas, t, Place::Top, out);
-            }
-            out.push('}');
-        }
-        Type::Sum(variants) => {
-            let wrap = place != Place::Top;
-            out.push_str(if wrap { "(" } else { "" });
-            for (i, (name, ts)) in variants.iter().enumerate() {
-                out.push_str(if i > 0 { " | #" } else { "#" });
-                out.push_str(name.as_str());
-                for t in ts {
-                    out.push(' ');
-                    write(metas, t, Place::Atom, out);
+            Type::Tuple(ts) => {
+                out.push('(');
+                for (i, t) in ts.iter().enumerate() {
+                    out.push_str(if i > 0 { ", " } else { "" });
+                    self.write(t, Place::Top, out);
                 }
-            }
-            out.push_str(if wrap { ")" } else { "" });
-        }
-        Type::Fun(binder, p, r) => {
-            let wrap = place != Place::Top;
-            out.push_str(if wrap { "(" } else { "" });
-            let named = binder.is_some_and(|b| mentions(r, &Size::Meta(b)));
-            if named {
-                out.push_str("(n: ");
-                write(metas, p, Place::Top, out);
                 out.push(')');
-            } else {
-                write(metas, p, Place::Argument, out);
             }
-            out.push_str(" -> ");
-            write(metas, r, Place::Top, out);
-            out.push_str(if wrap { ")" } else { "" });
+            Type::Record(fields) => {
+                out.push('{');
+                for (i, (name, t)) in fields.iter().enumerate() {
+                    out.push_str(if i > 0 { ", " } else { "" });
+                    out.push_str(name.as_str());
+                    out.push_str(": ");
+                    self.write(t, Place::Top, out);
+                }
+                out.push('}');
+            }
+            Type::Sum(variants) => {
+                let wrap = place != Place::Top;
+                out.push_str(if wrap { "(" } else { "" });
+                for (i, (name, ts)) in variants.iter().enumerate() {
+                    out.push_str(if i > 0 { " | #" } else { "#" });
+                    out.push_str(name.as_str());
+                    for t in ts {
+                        out.push(' ');
+                        self.write(t, Place::Atom, out);
+                    }
+                }
+                out.push_str(if wrap { ")" } else { "" });
+            }
+            Type::Fun(binder, p, r) => {
+                let wrap = place != Place::Top;
+                out.push_str(if wrap { "(" } else { "" });
+                let named = binder.filter(|b| mentions(r, &Size::Meta(*b)));
+                if let Some(b) = named {
+                    self.binders.push(b);
+                    out.push_str(&format!("({}: ", self.size(&Size::Meta(b))));
+                    self.write(p, Place::Top, out);
+                    out.push(')');
+                } else {
+                    self.write(p, Place::Argument, out);
+                }
+                out.push_str(" -> ");
+                self.write(r, Place::Top, out);
+                if named.is_some() {
+                    self.binders.pop();
+                }
+                out.push_str(if wrap { ")" } else { "" });
+            }
+            Type::Param(_, name) | Type::Named(_, name) => out.push_str(name.as_str()),
+            Type::Meta(m) => match self.metas.kind_of(*m) {
+                Kind::Any | Kind::Equality => out.push('_'),
+                Kind::Scalar(set) if *set == ScalarSet::floats() => out.push_str("<float>"),
+                Kind::Scalar(set) if *set == ScalarSet::integers() => out.push_str("<integer>"),
+                Kind::Scalar(_) => out.push_str("<number>"),
+                Kind::Record(fields) => {
+                    let names: Vec<&str> = fields.iter().map(|(n, _)| n.as_str()).collect();
+                    out.push_str(&format!("{{{}, ...}}", names.join(", ")));
+                }
+                Kind::Sum(variants) => {
+                    let names: Vec<String> = variants.iter().map(|(n, _)| format!("#{n}")).collect();
+                    out.push_str(&format!("({} | ...)", names.join(" | ")));
+                }
+            },
+            Type::Error => out.push('_'),
         }
-        Type::Param(_, name) | Type::Named(_, name) => out.push_str(name.as_str()),
-        Type::Meta(m) => match metas.kind_of(*m) {
-            Kind::Any | Kind::Equality => out.push('_'),
-            Kind::Scalar(set) if *set == ScalarSet::floats() => out.push_str("<float>"),
-            Kind::Scalar(set) if *set == ScalarSet::integers() => out.push_str("<integer>"),
-            Kind::Scalar(_) => out.push_str("<number>"),
-            Kind::Record(fields) => {
-                let names: Vec<&str> = fields.iter().map(|(n, _)| n.as_str()).collect();
-                out.push_str(&format!("{{{}, ...}}", names.join(", ")));
-            }
-            Kind::Sum(variants) => {
-                let names: Vec<String> = variants.iter().map(|(n, _)| format!("#{n}")).collect();
-                out.push_str(&format!("({} | ...)", names.join(" | ")));
-            }
-        },
-        Type::Error => out.push('_'),
     }
 }
 

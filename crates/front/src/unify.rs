@@ -178,7 +178,7 @@ impl Metas {
     pub(crate) fn shallow(&self, ty: &Type) -> Type {
         let mut ty = ty;
         while let Type::Meta(m) = ty {
-            match &self.types[*m].bound {
+            match self.types.get(*m).map_or(&None, |m| &m.bound) {
                 Some(bound) => ty = bound,
                 None => break,
             }
@@ -189,7 +189,7 @@ impl Metas {
     pub(crate) fn size(&self, size: &Size) -> Size {
         let mut size = size;
         while let Size::Meta(m) = size {
-            match &self.sizes[*m].bound {
+            match self.sizes.get(*m).map_or(&None, |m| &m.bound) {
                 Some(bound) => size = bound,
                 None => break,
             }
