@@ -1,1 +1,147 @@
-//! Placeholder, replaced by the crate's own front page.
+//! Core to core optimisations.
+//!
+//! Every pass takes a checked program and gives a checked program that computes the same values, bit for bit, for every
+//! input on which the first one runs to its end. (A pass may remove an error together with the unused value whose
+//! computation would have stopped the program; it never turns an error into a wrong value that is used, and `assert`
+//! stays.) No AD algorithm relies on a pass for its cost.
+
+mod cse;
+mod effects;
+mod hoist;
+mod inline;
+mod simplify;
+
+use pullback_base::index::{IdMap, Index};
+use pullback_core::prune::prune_program;
+use pullback_core::traverse::{for_each_stm, reachable_functions};
+use pullback_core::{Exp, FunId, Program};
+
+pub use cse::cse;
+pub use hoist::hoist;
+pub use inline::inline;
+pub use simplify::simplify;
+
+/// What passes may assume and how far they go.
+#[derive(Clone, Debug)]
+pub struct Ctx {
+    /// No derivative will be taken of this program any more: marks for reverse mode, custom rules and `stop_gradient`
+    /// have done their work and are replaced by what they contain.
+    pub derivatives_done: bool,
+    /// `inline` does not let a function grow beyond so many statements (functions of a few statements excepted).
+    pub inline_limit: usize,
+}
+
+impl Default for Ctx {
+    fn default() -> Self {
+        Ctx { derivatives_done: false, inline_limit: 50_000 }
+    }
+}
+
+/// A pass, as data for the driver.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line for people.
+    pub description: &'static str,
+    /// Where the idea comes from.
+    pub source: &'static str,
+    /// Runs it on a checked program.
+    pub run: fn(&mut Program, &Ctx),
+}
+
+impl std::fmt::Debug for Pass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pass({})", self.name)
+    }
+}
+
+/// Calls of functions that are not recursive are replaced by their bodies.
+pub static INLINE: Pass = Pass {
+    name: "inline",
+    description: "replace calls of non-recursive functions by their bodies",
+    source: "classic",
+    run: inline,
+};
+/// Copies, constants, exact identities, known shapes.
+pub static SIMPLIFY: Pass = Pass {
+    name: "simplify",
+    description: "propagate copies and constants, apply exact identities, use what is known about shapes",
+    source: "classic; only identities that hold for every IEEE value",
+    run: simplify,
+};
+/// Common subexpressions.
+pub static CSE: Pass = Pass {
+    name: "cse",
+    description: "compute equal pure expressions once, where the first is in scope",
+    source: "classic (value numbering on scoped tables)",
+    run: cse,
+};
+/// Dead code.
+pub static PRUNE: Pass = Pass {
+    name: "prune",
+    description: "remove what no result needs, single results of loops, maps and branches included",
+    source: "Fast CHAD notes, E11 and dead-code elimination per component",
+    run: |program, _| prune_program(program),
+};
+/// Invariant scalar code.
+pub static HOIST: Pass = Pass {
+    name: "hoist",
+    description: "move scalar code that does not depend on the iteration out of loops and array operations",
+    source: "classic; only code that cannot stop the program",
+    run: hoist,
+};
+/// Functions that no entry point reaches.
+pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
+    name: "drop_unused_functions",
+    description: "remove functions that no entry point can reach (programs without entry points stay as they are)",
+    source: "classic",
+    run: |program, _| drop_unused_functions(program),
+};
+
+/// All passes of this crate.
+pub static PASSES: &[&Pass] = &[&INLINE, &SIMPLIFY, &CSE, &PRUNE, &HOIST, &DROP_UNUSED_FUNCTIONS];
+
+/// The pass of this name.
+pub fn pass(name: &str) -> Option<&'static Pass> {
+    PASSES.iter().copied().find(|p| p.name == name)
+}
+
+/// Removes functions that no entry point can reach, and renumbers the others. Programs without entry points stay as
+/// they are.
+pub fn drop_unused_functions(program: &mut Program) {
+    let entries: Vec<FunId> =
+        program.funs.iter_enumerated().filter(|(_, f)| f.entry.is_some()).map(|(id, _)| id).collect();
+    if entries.is_empty() {
+        return;
+    }
+    let kept = reachable_functions(program, entries);
+    let numbers: IdMap<FunId, FunId> = kept.iter().enumerate().map(|(k, id)| (*id, FunId::new(k))).collect();
+    let funs = std::mem::take(&mut program.funs);
+    for (id, mut fun) in funs.iter_enumerated().map(|(id, f)| (id, f.clone())) {
+        if kept.contains(&id) {
+            renumber_calls(&mut fun.body, &numbers);
+            program.funs.push(fun);
+        }
+    }
+}
+
+fn renumber_calls(body: &mut pullback_core::Body, numbers: &IdMap<FunId, FunId>) {
+    for stm in &mut body.stms {
+        if let Exp::Call(f, _) = &mut stm.exp
+            && let Some(new) = numbers.get(f)
+        {
+            *f = *new;
+        }
+        for scope in stm.exp.bodies_mut() {
+            renumber_calls(scope.body, numbers);
+        }
+    }
+}
+
+/// Number of statements in a body, nested ones included.
+fn size(body: &pullback_core::Body) -> usize {
+    let mut count = 0;
+    for_each_stm(body, &mut |_| count += 1);
+    count
+}

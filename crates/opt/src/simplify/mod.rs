@@ -1,0 +1,353 @@
+//! Copy propagation, constant folding, exact identities, known shapes.
+//!
+//! One walk carries what stands for each variable and the definitions in scope, and is repeated until nothing changes (at
+//! most eight times). Rules look at one statement and the definitions of its operands; each is exact for every
+//! value of its operands: of floats only `x*1`, `x/1`, `x + -0`, `x - 0`, double negation and selections by a
+//! constant; folding uses the evaluation of the primitive table, which the interpreter uses too, and leaves what gives
+//! NaN (whose payload is not fixed) or an error. Statements that became unused stay for `prune`.
+//!
+//! Guarantees: variables stay unique; a statement keeps at least one result. Only where [`Ctx::derivatives_done`] holds,
+//! marks, custom rules and `stop_gradient` are replaced by what they contain.
+
+mod array;
+mod scalar;
+
+use crate::Ctx;
+use crate::effects::is_silent;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::rename::{Subst, substitute_atom};
+use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Type, Var, VarInfo};
+use std::collections::VecDeque;
+
+/// The most walks over a function.
+const ROUNDS: usize = 8;
+
+/// Runs the pass. Cost: a few times the size of the program (times a logarithm).
+pub fn simplify(program: &mut Program, ctx: &Ctx) {
+    let ids: Vec<_> = program.funs.ids().collect();
+    for id in ids {
+        for _ in 0..ROUNDS {
+            let mut body = std::mem::take(&mut program.funs[id].body);
+            let mut pass = Simplifier {
+                program,
+                ctx,
+                subst: Subst::new(),
+                defs: IdMap::new(),
+                widths: IdMap::new(),
+                changed: false,
+            };
+            pass.body(&mut body);
+            let changed = pass.changed;
+            program.funs[id].body = body;
+            if !changed {
+                break;
+            }
+        }
+    }
+}
+
+struct Simplifier<'p> {
+    program: &'p mut Program,
+    ctx: &'p Ctx,
+    /// What stands for variables whose statement is gone.
+    subst: Subst,
+    /// Expressions without bodies by the variable they define. Names are unique, so no entry is ever wrong.
+    defs: IdMap<Var, Exp>,
+    /// Outer sizes of the arrays that array operations return.
+    widths: IdMap<Var, Atom>,
+    changed: bool,
+}
+
+/// What becomes of a statement.
+enum Step {
+    /// It stays, with this expression.
+    Keep(Exp),
+    /// It goes; these atoms stand for its variables.
+    Alias(Vec<Atom>),
+    /// These statements come in its place, then its variables are these atoms.
+    Splice(Vec<Stm>, Vec<Atom>),
+}
+
+impl Simplifier<'_> {
+    fn def(&self, a: Atom) -> Option<&Exp> {
+        self.defs.get(&a.var()?)
+    }
+    fn atom(&self, a: Atom) -> Atom {
+        substitute_atom(a, &self.subst)
+    }
+
+    fn body(&mut self, body: &mut Body) {
+        let mut queue: VecDeque<Stm> = std::mem::take(&mut body.stms).into();
+        let mut out = Vec::with_capacity(queue.len());
+        while let Some(Stm { mut pat, mut exp }) = queue.pop_front() {
+            exp.map_atoms(|a| self.atom(a));
+            match self.step(&mut pat, exp, &mut out) {
+                Step::Keep(mut exp) => {
+                    for scope in exp.bodies_mut() {
+                        self.body(scope.body);
+                    }
+                    self.note_width(&pat, &exp);
+                    if let [v] = pat[..]
+                        && exp.bodies().is_empty()
+                    {
+                        self.defs.insert(v, exp.clone());
+                    }
+                    out.push(Stm { pat, exp });
+                }
+                Step::Alias(atoms) => {
+                    self.changed = true;
+                    self.subst.extend(pat.into_iter().zip(atoms));
+                }
+                Step::Splice(stms, atoms) => {
+                    self.changed = true;
+                    let aliases = pat.into_iter().zip(atoms).rev();
+                    for (v, a) in aliases {
+                        queue.push_front(Stm { pat: vec![v], exp: Exp::Atom(a) });
+                    }
+                    stms.into_iter().rev().for_each(|stm| queue.push_front(stm));
+                }
+            }
+        }
+        body.stms = out;
+        for a in &mut body.result {
+            *a = substitute_atom(*a, &self.subst);
+        }
+    }
+
+    fn note_width(&mut self, pat: &[Var], exp: &Exp) {
+        match exp {
+            Exp::Soac(Soac::Map { width, .. } | Soac::Scan { width, .. }) => {
+                self.widths.extend(pat.iter().map(|v| (*v, *width)));
+            }
+            Exp::Loop(Loop {
+                params, form: LoopForm::For { i: _, n: n @ Atom::Const(_) }, collect, ..
+            }) => {
+                // The number of a loop's iterations may be negative; that of its stacked values is not.
+                if let Atom::Const(c) = n
+                    && c.as_i64() >= 0
+                {
+                    let stacked = pat.iter().skip(params.len()).take(*collect);
+                    self.widths.extend(stacked.map(|v| (*v, Atom::i64(c.as_i64()))));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// One rule for the statement, if one applies. Statements put into `out` come before it.
+    fn step(&mut self, pat: &mut Vec<Var>, exp: Exp, out: &mut Vec<Stm>) -> Step {
+        match exp {
+            Exp::Atom(a) => Step::Alias(vec![a]),
+            Exp::Prim(prim, args) => match self.scalar(prim, &args) {
+                Some(a) => Step::Alias(vec![a]),
+                None => Step::Keep(Exp::Prim(prim, args)),
+            },
+            Exp::Proj(t, i) => match self.def(t) {
+                Some(Exp::Tuple(items)) if i < items.len() => Step::Alias(vec![items[i]]),
+                _ => Step::Keep(Exp::Proj(t, i)),
+            },
+            Exp::If(Atom::Const(c), then, otherwise) => {
+                let body = if c.is_true() { then } else { otherwise };
+                Step::Splice(body.stms, body.result)
+            }
+            Exp::If(c, then, otherwise) => self.if_(pat, c, then, otherwise),
+            Exp::Match(a, arms) => self.match_(a, arms),
+            Exp::Loop(l) => self.loop_(pat, l),
+            Exp::Soac(Soac::Map { width, lam, arrays }) => self.map(pat, width, lam, arrays, out),
+            Exp::Assert(Atom::Const(c), _) if c.is_true() => {
+                self.changed = true;
+                Step::Keep(Exp::Tuple(Vec::new()))
+            }
+            Exp::Plus(a, b) => match self.program.atom_type(a) {
+                Type::Scalar(s) if !s.is_float() => Step::Alias(vec![a]),
+                Type::Tuple(ts) if ts.is_empty() => Step::Alias(vec![a]),
+                _ => Step::Keep(Exp::Plus(a, b)),
+            },
+            Exp::Par(mut bodies) if bodies.len() == 1 => match bodies.pop() {
+                Some(body) => Step::Splice(body.stms, body.result),
+                None => Step::Keep(Exp::Par(bodies)),
+            },
+            Exp::StopGradient(a) if self.ctx.derivatives_done => Step::Alias(vec![a]),
+            Exp::Marked(_, body) if self.ctx.derivatives_done => Step::Splice(body.stms, body.result),
+            Exp::Custom { primal, rule: _, args } if self.ctx.derivatives_done => self.apply(primal, &args),
+            Exp::Index(..)
+            | Exp::Slice(..)
+            | Exp::Size(..)
+            | Exp::Rearrange(..)
+            | Exp::Reshape { .. }
+            | Exp::Concat(_)
+            | Exp::Reverse(_)
+            | Exp::Rotate(..)
+            | Exp::Replicate(..) => self.array(exp),
+            Exp::Tuple(_)
+            | Exp::Inject(..)
+            | Exp::Call(..)
+            | Exp::ArrayLit(..)
+            | Exp::Update(..)
+            | Exp::UpdateSlice(..)
+            | Exp::Gather(..)
+            | Exp::Iota(_)
+            | Exp::Soac(Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Hist { .. } | Soac::Scatter { .. })
+            | Exp::WithAcc(..)
+            | Exp::AccView(..)
+            | Exp::AccAdd(..)
+            | Exp::Vjp { .. }
+            | Exp::Jvp { .. }
+            | Exp::Custom { .. }
+            | Exp::Marked(..)
+            | Exp::StopGradient(_)
+            | Exp::Par(_)
+            | Exp::Assert(..) => Step::Keep(exp),
+        }
+    }
+
+    /// A lambda of a statement that goes away, applied.
+    fn apply(&mut self, lam: Lam, args: &[Atom]) -> Step {
+        self.subst.extend(lam.params.iter().copied().zip(args.iter().copied()));
+        Step::Splice(lam.body.stms, lam.body.result)
+    }
+
+    fn match_(&mut self, a: Atom, mut arms: Vec<Lam>) -> Step {
+        match self.def(a) {
+            Some(Exp::Inject(_, k, fields)) if *k < arms.len() => {
+                let (k, fields) = (*k, fields.clone());
+                self.apply(arms.swap_remove(k), &fields)
+            }
+            _ => Step::Keep(Exp::Match(a, arms)),
+        }
+    }
+
+    /// Results that are the same atom in both branches.
+    fn if_(&mut self, pat: &mut Vec<Var>, c: Atom, mut then: Body, mut otherwise: Body) -> Step {
+        let same = |k: usize| {
+            let (a, b) = (self.atom(then.result[k]), self.atom(otherwise.result[k]));
+            (a == b).then_some(a)
+        };
+        let found: Vec<Option<Atom>> = (0..pat.len()).map(same).collect();
+        let silent = is_silent(&then) && is_silent(&otherwise);
+        let Some(keep) = self.take_known(pat, &found, silent) else {
+            return Step::Alias(found.into_iter().flatten().collect());
+        };
+        retain(&mut then.result, &keep);
+        retain(&mut otherwise.result, &keep);
+        Step::Keep(Exp::If(c, then, otherwise))
+    }
+
+    /// Takes results whose value is known out of a pattern; returns which positions stay. `None`: all are known and
+    /// nothing else happens in the statement, so it can go.
+    fn take_known(&mut self, pat: &mut Vec<Var>, known: &[Option<Atom>], silent: bool) -> Option<Vec<bool>> {
+        let mut keep: Vec<bool> = known.iter().map(Option::is_none).collect();
+        if !keep.contains(&true) {
+            if silent {
+                return None;
+            }
+            // A statement binds something. The first result stays, and is known all the same.
+            keep[0] = true;
+        }
+        for ((v, a), stays) in pat.iter().zip(known).zip(&keep) {
+            if let (Some(a), false) = (a, stays) {
+                self.subst.insert(*v, *a);
+                self.changed = true;
+            }
+        }
+        retain(pat, &keep);
+        Some(keep)
+    }
+
+    /// State that keeps its first value; loops without iterations.
+    fn loop_(&mut self, pat: &mut Vec<Var>, mut l: Loop) -> Step {
+        if let LoopForm::For { i: _, n: Atom::Const(n) } = &l.form
+            && n.as_i64() <= 0
+            && n.scalar().is_signed()
+            && l.collect == 0
+        {
+            return Step::Alias(l.params.iter().map(|p| p.1).collect());
+        }
+        let next = |k: usize| self.atom(l.body.result[k]);
+        let fixed = |(k, (v, init)): (usize, &(Var, Atom))| {
+            (next(k) == Atom::Var(*v) || next(k) == *init).then_some(*init)
+        };
+        let mut known: Vec<Option<Atom>> = l.params.iter().enumerate().map(fixed).collect();
+        known.resize(pat.len(), None);
+        let silent = is_silent(&l.body) && matches!(l.form, LoopForm::For { .. });
+        for ((v, init), known) in l.params.iter().zip(&known) {
+            if known.is_some() {
+                self.subst.insert(*v, *init);
+            }
+        }
+        let Some(keep) = self.take_known(pat, &known, silent) else {
+            return Step::Alias(known.into_iter().flatten().collect());
+        };
+        retain(&mut l.params, &keep);
+        retain(&mut l.body.result, &keep);
+        Step::Keep(Exp::Loop(l))
+    }
+
+    /// Arguments that are known elementwise; results that are arguments or do not vary.
+    fn map(
+        &mut self,
+        pat: &mut Vec<Var>,
+        width: Atom,
+        mut lam: Lam,
+        mut arrays: Vec<Atom>,
+        out: &mut Vec<Stm>,
+    ) -> Step {
+        let mut keep = vec![true; arrays.len()];
+        for k in 0..arrays.len() {
+            let first = arrays.iter().position(|a| *a == arrays[k]).unwrap_or(k);
+            let known = match self.def(arrays[k]) {
+                Some(Exp::Replicate(shape, v)) if shape[..] == [width] => Some(*v),
+                _ if first < k => Some(lam.params[first].into()),
+                _ => None,
+            };
+            if let Some(a) = known {
+                let a = self.atom(a);
+                self.subst.insert(lam.params[k], a);
+                self.changed = true;
+                keep[k] = false;
+            }
+        }
+        retain(&mut arrays, &keep);
+        retain(&mut lam.params, &keep);
+
+        let inside: IdSet<Var> = lam.body.stms.iter().flat_map(|s| s.pat.iter().copied()).collect();
+        let mut replicas: Vec<(usize, Atom)> = Vec::new();
+        let mut known = Vec::new();
+        for (k, a) in lam.body.result.iter().enumerate() {
+            let a = self.atom(*a);
+            let param = lam.params.iter().position(|p| Atom::Var(*p) == a);
+            known.push(match (a, param) {
+                (_, Some(j)) => Some(arrays[j]),
+                (Atom::Var(v), None) if inside.contains(&v) => None,
+                (_, None) => {
+                    replicas.push((k, a));
+                    Some(a)
+                }
+            });
+        }
+        let silent = is_silent(&lam.body);
+        let all = known.iter().all(Option::is_some);
+        if all && !silent {
+            // Nothing to gain for the result that has to stay.
+            replicas.retain(|(k, _)| *k != 0);
+        }
+        for (k, a) in replicas {
+            let info = self.program.vars[pat[k]].clone();
+            let copy = self.program.vars.push(VarInfo { ..info });
+            out.push(Stm { pat: vec![copy], exp: Exp::Replicate(vec![width], a) });
+            self.defs.insert(copy, Exp::Replicate(vec![width], a));
+            known[k] = Some(copy.into());
+        }
+        let Some(keep) = self.take_known(pat, &known, silent) else {
+            return Step::Alias(known.into_iter().flatten().collect());
+        };
+        retain(&mut lam.body.result, &keep);
+        Step::Keep(Exp::Soac(Soac::Map { width, lam, arrays }))
+    }
+}
+
+/// Removes the items whose flag is off; items without a flag stay.
+fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
+    let mut flags = keep.iter().copied().chain(std::iter::repeat(true));
+    items.retain(|_| flags.next().unwrap_or(true));
+}
