@@ -15,6 +15,8 @@ pub(crate) struct OpenFunction {
     pub(crate) type_params: Vec<TypeParamId>,
     /// Size parameters by name.
     pub(crate) size_params: Vec<VarId>,
+    /// Sizes written `[]` in parameters: the caller chooses them, but they have no name.
+    pub(crate) implicit: Vec<VarId>,
     pub(crate) params: Vec<Pattern>,
     pub(crate) result: Type,
     pub(crate) body: Exp,
@@ -95,6 +97,7 @@ impl<'a> Checker<'a> {
             self.must_fit(p);
             self.rigid_params(p);
         }
+        let implicit = self.name_open_sizes(&params);
         let declared = parts.return_type.map(|t| (self.type_of(t, AnySize::Infer), t.span));
         if let Some(own) = own {
             let result = match &declared {
@@ -120,7 +123,24 @@ impl<'a> Checker<'a> {
         }
         self.leave(mark);
         self.leave_type_params(names);
-        OpenFunction { type_params, size_params, params, result, body }
+        OpenFunction { type_params, size_params, implicit, params, result, body }
+    }
+
+    /// Makes the sizes written `[]` in parameters sizes of the caller's choice.
+    fn name_open_sizes(&mut self, params: &[Pattern]) -> Vec<VarId> {
+        let mut implicit = Vec::new();
+        for p in params {
+            let (mut types, mut sizes) = (Vec::new(), Vec::new());
+            self.open_parts(&p.ty, &mut types, &mut sizes);
+            for m in sizes {
+                let name = format!("?{}", self.program.vars.len());
+                let var = self.new_var(&name, Type::Scalar(Scalar::I64), p.span);
+                self.metas.rigid.insert(var);
+                self.metas.set_size(m, Size::Var(var, Symbol::from(name)));
+                implicit.push(var);
+            }
+        }
+        implicit
     }
 
     /// Whole `i64` parameters may be sizes, which the caller chooses.
@@ -153,9 +173,20 @@ impl<'a> Checker<'a> {
 
     /// Turns the open parts of a function's type into parameters and says how its sizes are obtained.
     pub(crate) fn close(&mut self, open: OpenFunction, span: Span, top: bool) -> (Function, Scheme) {
-        let OpenFunction { mut type_params, size_params, params, result, body } = open;
+        let OpenFunction { mut type_params, size_params, implicit, params, result, body } = open;
         let level = self.metas.level;
         let mut sizes = size_params.clone();
+        sizes.extend(implicit);
+        let metas = &self.metas;
+        let mut unknown = false;
+        for p in &params {
+            metas.map(&p.ty, &mut |s| {
+                unknown |= matches!(metas.size(s), Size::Unknown(_));
+                metas.size(s)
+            });
+        }
+        // The size of a parameter was inferred to be that of something computed inside: nothing tells the caller.
+        self.all_checks |= unknown;
         for p in &params {
             self.generalise(&p.ty, level, top, true, &mut type_params, &mut sizes, span);
         }
@@ -277,7 +308,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             if sizes_too {
-                let name = format!("?{}", sizes.len());
+                let name = format!("?{}", self.program.vars.len());
                 let var = self.new_var(&name, Type::Scalar(Scalar::I64), span);
                 self.metas.rigid.insert(var);
                 self.metas.set_size(m, Size::Var(var, Symbol::from(name)));

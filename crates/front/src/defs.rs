@@ -145,7 +145,7 @@ impl<'a> Checker<'a> {
             if binders.iter().any(|(_, b)| *b == m) || self.metas.size_bound(m).is_some() {
                 continue;
             }
-            let name = format!("?{}", sizes.len());
+            let name = format!("?{}", self.program.vars.len());
             let var = self.new_var(&name, Type::Scalar(Scalar::I64), v.name.span);
             self.metas.set_size(m, Size::Var(var, Symbol::from(name)));
             sizes.push(var);
