@@ -46,7 +46,7 @@ pub struct Config {
     pub control_weights: ControlWeights,
     /// Weights of the ways to an array.
     pub array_weights: ArrayWeights,
-    /// Weight of `f32` against 1 for `f64`, where a float type is chosen.
+    /// That a program has `f32` numbers besides `f64` (and then 15 % of its floats).
     pub f32: f64,
     /// That a value of a chosen type is a tuple.
     pub tuple: f64,
@@ -114,13 +114,13 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             statements: (3, 8),
-            fuel: (2, 10),
+            fuel: (4, 16),
             nesting: 3,
             largest_size: 4,
             empty: 0.08,
             empty_dim: 0.02,
             ties: 0.15,
-            reuse: 0.35,
+            reuse: 0.3,
             control: 0.22,
             control_weights: ControlWeights {
                 if_: 1.5,
@@ -154,12 +154,12 @@ impl Default for Config {
                 with_acc: 0.4,
                 collect: 0.3,
             },
-            f32: 0.05,
+            f32: 0.12,
             tuple: 0.07,
             sum: 0.07,
             kinks: 0.5,
             jumps: 0.02,
-            stop_gradient: 0.005,
+            stop_gradient: 0.001,
             general_operator: 0.45,
             free_operator: 0.03,
             general_hist: 0.15,
@@ -248,6 +248,7 @@ fn generate_from(mut rng: Rng, seed: u64, config: &Config) -> Generated {
     let ties = rng.chance(config.ties);
     let mut program = Program::default();
     let mut generator = Generator::new(rng, config, sizes);
+    generator.singles = generator.rng.chance(config.f32);
     if generator.rng.chance(config.functions) {
         for k in 0..generator.rng.range(1, 2) {
             generator.helper(&mut program, k);
@@ -299,6 +300,8 @@ pub(crate) struct Generator<'c> {
     pub(crate) size_atoms: (Atom, Atom),
     pub(crate) helpers: Vec<Helper>,
     pub(crate) features: Features,
+    /// Whether `f32` may be used.
+    pub(crate) singles: bool,
 }
 
 impl<'c> Generator<'c> {
@@ -314,6 +317,7 @@ impl<'c> Generator<'c> {
             size_atoms: (Atom::i64(0), Atom::i64(0)),
             helpers: Vec::new(),
             features: Features::default(),
+            singles: false,
         }
     }
 
@@ -332,6 +336,12 @@ impl<'c> Generator<'c> {
             let statements = self.rng.range(self.config.statements.0, self.config.statements.1);
             for _ in 0..statements {
                 self.statement(b);
+            }
+            // What used a parameter may be multiplied by zero, overwritten or not selected later.
+            for k in 0..vars.len() {
+                if self.rng.chance(0.7) {
+                    self.scope[k].used = false;
+                }
             }
             self.results(b)
         });
@@ -427,10 +437,24 @@ impl<'c> Generator<'c> {
         let (low, high) = self.config.fuel;
         self.fuel = low + self.rng.below((high - low + 1) as usize) as i64;
         let v = self.value(b, &shape);
-        let known = self.scope.iter().any(|e| e.atom == v.atom);
-        if matches!(v.atom, Atom::Var(_)) && !known {
-            self.scope.push(Entry { atom: v.atom, shape, bound: v.bound, used: false });
+        match self.scope.iter_mut().find(|e| e.atom == v.atom) {
+            // It must reach the output from here, even if it was used to get here.
+            Some(entry) => entry.used = false,
+            None if matches!(v.atom, Atom::Var(_)) => {
+                self.scope.push(Entry { atom: v.atom, shape, bound: v.bound, used: false });
+            }
+            None => {}
         }
+    }
+
+    /// Runs `f` such that floats used in it count as unused: it makes something discrete from them, or may not run.
+    pub(crate) fn discretely<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let used: Vec<bool> = self.scope.iter().map(|e| e.used).collect();
+        let result = f(self);
+        for (entry, used) in self.scope.iter_mut().zip(used) {
+            entry.used = used;
+        }
+        result
     }
 
     /// A value of this type.
@@ -557,7 +581,7 @@ impl<'c> Generator<'c> {
     pub(crate) fn random_shape(&mut self, simple: bool) -> Shaped {
         let (tuple, sum) = (self.config.tuple, self.config.sum);
         let rank3 = if simple { 0.0 } else { 0.02 };
-        match self.rng.weighted(&[0.34, 0.30, 0.12, rank3, 0.06, 0.03, tuple, sum, 0.02, 0.01]) {
+        match self.rng.weighted(&[0.36, 0.32, 0.12, rank3, 0.03, 0.02, tuple, sum, 0.02, 0.005]) {
             0 => Shaped::Scalar(self.float_type()),
             k @ 1..=3 => {
                 let dims: Vec<Dim> = (0..k).map(|_| self.random_dim()).collect();
@@ -573,7 +597,7 @@ impl<'c> Generator<'c> {
     }
 
     pub(crate) fn float_type(&mut self) -> Scalar {
-        if self.rng.chance(self.config.f32) {
+        if self.singles && self.rng.chance(0.15) {
             self.features.singles += 1;
             Scalar::F32
         } else {
@@ -629,9 +653,14 @@ impl<'c> Generator<'c> {
         result
     }
 
-    /// The value of a body: maybe a few statements, then a value of the type, bounded by `limit`.
-    pub(crate) fn body_value(&mut self, b: &mut Builder<'_>, goal: &Shaped, limit: f64) -> Val {
-        let mark = self.scope.len();
+    /// As [`Self::inner`], for a body that may not run: what it uses still counts as unused most of the time.
+    pub(crate) fn maybe<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        if self.rng.chance(0.85) { self.discretely(|g| g.inner(f)) } else { self.inner(f) }
+    }
+
+    /// The value of a body: maybe a few statements, then a value of the type, bounded by `limit`. Unused float
+    /// variables from position `mark` of the scope on flow into it.
+    pub(crate) fn body_value(&mut self, b: &mut Builder<'_>, goal: &Shaped, limit: f64, mark: usize) -> Val {
         let fuel = self.fuel;
         if fuel > 3 && self.rng.chance(0.4) {
             self.statement(b);

@@ -2,5 +2,8 @@
 //!
 //! Place in the pipeline: beside it; used from integration tests, `cargo xtask soak` and fuzzers only.
 
+pub mod flat;
 pub mod generate;
+pub mod properties;
 pub mod rng;
+pub mod soak;

@@ -8,6 +8,14 @@ use pullback_prim::Op;
 impl Generator<'_> {
     /// An array of size `d` by an operation.
     pub(crate) fn array(&mut self, b: &mut Builder<'_>, d: Dim, element: &Shaped) -> Val {
+        if element.has_floats() {
+            self.array_of(b, d, element)
+        } else {
+            self.discretely(|g| g.array_of(b, d, element))
+        }
+    }
+
+    fn array_of(&mut self, b: &mut Builder<'_>, d: Dim, element: &Shaped) -> Val {
         let w = &self.config.array_weights;
         let deep = self.nesting >= self.config.nesting;
         let soac = |weight: f64| if deep { 0.0 } else { weight };
@@ -128,6 +136,7 @@ impl Generator<'_> {
         self.map_nesting += 1;
         let lam = b.lam(&params, "x", |b, vars| {
             self.inner(|g| {
+                let mark = g.scope.len();
                 for (v, (_, shape, bound)) in vars.iter().zip(&operands) {
                     g.scope.push(Entry {
                         atom: (*v).into(),
@@ -139,7 +148,7 @@ impl Generator<'_> {
                 results
                     .iter()
                     .map(|t| {
-                        let v = g.body_value(b, t, LIMIT);
+                        let v = g.body_value(b, t, LIMIT, mark);
                         bounds.push(v.bound);
                         v.atom
                     })
@@ -370,10 +379,11 @@ impl Generator<'_> {
         let mut bound = 0.0;
         let body = b.scope(|b| {
             self.inner(|g| {
+                let mark = g.scope.len();
                 g.push(&[i], &[Shaped::I64], 0.0, true);
                 g.push(&[x], &[Shaped::F64], limit, false);
-                let next = g.body_value(b, &Shaped::F64, limit);
-                let out = g.body_value(b, element, LIMIT);
+                let next = g.body_value(b, &Shaped::F64, limit, mark);
+                let out = g.body_value(b, element, LIMIT, mark);
                 bound = out.bound;
                 vec![next.atom, out.atom]
             })

@@ -41,12 +41,13 @@ impl Generator<'_> {
     /// A body with these results; bounds are joined into `bounds`.
     fn body(&mut self, b: &mut Builder<'_>, results: &[Shaped], bounds: &mut [f64]) -> Body {
         b.scope(|b| {
-            self.inner(|g| {
+            self.maybe(|g| {
+                let mark = g.scope.len();
                 results
                     .iter()
                     .zip(bounds)
                     .map(|(t, bound)| {
-                        let v = g.body_value(b, t, LIMIT);
+                        let v = g.body_value(b, t, LIMIT, mark);
                         *bound = bound.max(v.bound);
                         v.atom
                     })
@@ -91,13 +92,14 @@ impl Generator<'_> {
         let mut bounds = vec![0.0f64; results.len()];
         self.features.sums += 1;
         let out = b.match_(scrutinee.atom, |b, k, payload| {
-            self.inner(|g| {
+            self.maybe(|g| {
+                let mark = g.scope.len();
                 g.push(payload, &alternatives[k], scrutinee.bound, false);
                 results
                     .iter()
                     .zip(&mut bounds)
                     .map(|(t, bound)| {
-                        let v = g.body_value(b, t, LIMIT);
+                        let v = g.body_value(b, t, LIMIT, mark);
                         *bound = bound.max(v.bound);
                         v.atom
                     })
@@ -124,8 +126,14 @@ impl Generator<'_> {
         (shapes, init, bounds)
     }
 
-    fn next_state(&mut self, b: &mut Builder<'_>, shapes: &[Shaped], bounds: &[f64]) -> Vec<Atom> {
-        shapes.iter().zip(bounds).map(|(t, limit)| self.body_value(b, t, *limit).atom).collect()
+    fn next_state(
+        &mut self,
+        b: &mut Builder<'_>,
+        shapes: &[Shaped],
+        bounds: &[f64],
+        mark: usize,
+    ) -> Vec<Atom> {
+        shapes.iter().zip(bounds).map(|(t, limit)| self.body_value(b, t, *limit, mark).atom).collect()
     }
 
     fn for_loop(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
@@ -139,13 +147,14 @@ impl Generator<'_> {
         let n = if narrow { b.convert(n, Scalar::I32) } else { n };
         self.features.for_loop += 1;
         let out = b.for_loop(n, &init, |b, i, state| {
-            self.inner(|g| {
+            self.maybe(|g| {
+                let mark = g.scope.len();
                 let counter = if narrow { Shaped::Scalar(Scalar::I32) } else { Shaped::I64 };
                 g.push(&[i], &[counter], 0.0, true);
                 for (k, v) in state.iter().enumerate() {
                     g.push(&[*v], &shapes[k..=k], bounds[k], false);
                 }
-                g.next_state(b, &shapes, &bounds)
+                g.next_state(b, &shapes, &bounds, mark)
             })
         });
         self.keep(&out, &shapes, &bounds)
@@ -175,11 +184,12 @@ impl Generator<'_> {
         });
         let last = shapes.len() - 1;
         let body = b.scope(|b| {
-            self.inner(|g| {
+            self.maybe(|g| {
+                let mark = g.scope.len();
                 for (k, (v, _)) in params.iter().enumerate() {
                     g.push(&[*v], &shapes[k..=k], bounds[k], k == last);
                 }
-                let mut next = g.next_state(b, &shapes[..last], &bounds[..last]);
+                let mut next = g.next_state(b, &shapes[..last], &bounds[..last], mark);
                 next.push(b.op2(Op::Add, counter, Atom::i64(1)));
                 next
             })
@@ -230,7 +240,7 @@ impl Generator<'_> {
             self.scope.iter().rposition(|e| matches!(&e.shape, Shaped::Tuple(items) if items.contains(goal)));
         let (atom, items, bound) = match in_scope {
             Some(k) => {
-                self.scope[k].used = true;
+                self.scope[k].used |= self.rng.chance(0.3);
                 let entry = self.scope[k].clone();
                 let Shaped::Tuple(items) = entry.shape else { return self.leaf(b, goal) };
                 (entry.atom, items, entry.bound)
@@ -256,8 +266,9 @@ impl Generator<'_> {
         let at = self.value(b, goal);
         let lam = b.lam(&[goal.ty()], "u", |b, p| {
             self.inner(|g| {
+                let mark = g.scope.len();
                 g.push(p, std::slice::from_ref(goal), at.bound, false);
-                vec![g.body_value(b, &Shaped::F64, LIMIT).atom]
+                vec![g.body_value(b, &Shaped::F64, LIMIT, mark).atom]
             })
         });
         let cotangents = vec![Atom::f64(0.75)];
@@ -275,8 +286,9 @@ impl Generator<'_> {
         let at = self.value(b, &Shaped::F64);
         let lam = b.lam(&[Type::F64], "u", |b, p| {
             self.inner(|g| {
+                let mark = g.scope.len();
                 g.push(p, &[Shaped::F64], at.bound, false);
-                vec![g.body_value(b, goal, LIMIT).atom]
+                vec![g.body_value(b, goal, LIMIT, mark).atom]
             })
         });
         let tangents = vec![Atom::f64(0.5)];

@@ -11,9 +11,9 @@ impl Generator<'_> {
         if s.is_float() {
             self.float(b, s)
         } else if s == Scalar::Bool {
-            self.boolean(b)
+            self.discretely(|g| g.boolean(b))
         } else {
-            self.integer(b, s)
+            self.discretely(|g| g.integer(b, s))
         }
     }
 
@@ -35,6 +35,13 @@ impl Generator<'_> {
             }
             let c = (self.rng.signed() * 100.0).round() / 64.0;
             return Val { atom: Atom::Const(s.from_f64(c)), bound: c.abs() };
+        }
+        if s == Scalar::Bool
+            && self.rng.chance(0.9)
+            && let Some(x) = self.discretely(|g| g.element(b, Scalar::F64).or_else(|| g.pick(&Shaped::F64)))
+        {
+            let t = self.rng.signed() * 0.5 + 0.001_234_567;
+            return Val { atom: b.op2(Op::Lt, x.atom, Atom::f64(t)), bound: 0.0 };
         }
         let value = if s == Scalar::Bool {
             ScalarValue::Bool(self.rng.chance(0.5))
@@ -60,7 +67,8 @@ impl Generator<'_> {
             return None;
         }
         let k = *self.rng.choose(&fitting);
-        self.scope[k].used = true;
+        // The other elements are not used by this.
+        self.scope[k].used |= self.rng.chance(0.3);
         let entry = self.scope[k].clone();
         let ix: Vec<Atom> = entry.shape.dims().into_iter().map(|d| self.index_below(b, d)).collect();
         self.features.indexing += 1;
@@ -198,7 +206,7 @@ impl Generator<'_> {
     fn conversion(&mut self, b: &mut Builder<'_>, s: Scalar) -> Val {
         if self.rng.chance(0.6) {
             let other = if s == Scalar::F64 { Scalar::F32 } else { Scalar::F64 };
-            if self.config.f32 > 0.0 && self.rng.chance(0.3) {
+            if self.singles && self.rng.chance(0.3) {
                 self.features.singles += 1;
                 let v = self.value(b, &Shaped::Scalar(other));
                 return Val { atom: b.convert(v.atom, s), bound: v.bound };
@@ -303,7 +311,7 @@ impl Generator<'_> {
     /// A value of a sum: one alternative, or a conditional between two.
     pub(crate) fn inject(&mut self, b: &mut Builder<'_>, sum: &Shaped, alternatives: &[Vec<Shaped>]) -> Val {
         let k = self.rng.below(alternatives.len());
-        if self.rng.chance(0.5) || self.nesting > self.config.nesting {
+        if self.rng.chance(0.2) || self.nesting > self.config.nesting {
             return self.inject_one(b, sum, k, &alternatives[k]);
         }
         let j = self.rng.below(alternatives.len());
@@ -312,7 +320,7 @@ impl Generator<'_> {
         let mut arms = Vec::new();
         for k in [k, j] {
             let scope = b.scope(|b| {
-                self.inner(|g| {
+                self.maybe(|g| {
                     let v = g.inject_one(b, sum, k, &alternatives[k]);
                     bound = bound.max(v.bound);
                     vec![v.atom]

@@ -54,8 +54,38 @@ impl Generator<'_> {
                 }
                 self.build_tuple(b, &parts)
             }
+            Shaped::Array(d, element) if shape.is_numeric() => {
+                let total = self.total(b, mark);
+                let total = self.limit(b, &Shaped::F64, total, LIMIT);
+                let scaled = b.op2(Op::Mul, total.atom, Atom::f64(0.25));
+                let atom = self.shift(b, *d, element, v.atom, scaled);
+                Val { atom, bound: v.bound + 0.25 * total.bound }
+            }
             Shaped::Scalar(_) | Shaped::Sum(_) | Shaped::Array(..) => v,
         }
+    }
+
+    /// A number added to every element.
+    fn shift(
+        &mut self,
+        b: &mut Builder<'_>,
+        d: super::shape::Dim,
+        element: &Shaped,
+        x: Atom,
+        by: Atom,
+    ) -> Atom {
+        let width = self.dim(b, d);
+        let out = b.map(width, &[x], |b, p| {
+            vec![match element {
+                Shaped::Array(d, inner) => self.shift(b, *d, inner, p[0].into(), by),
+                Shaped::Scalar(s) => {
+                    let by = b.convert(by, *s);
+                    b.op2(Op::Add, p[0].into(), by)
+                }
+                Shaped::Tuple(_) | Shaped::Sum(_) => p[0].into(),
+            }]
+        });
+        out[0].into()
     }
 
     /// A number that depends on every float inside a value.

@@ -1,0 +1,698 @@
+//! What must hold for every program, one function per property.
+//!
+//! Names and equations are those of the house plan: `checked`, `round-trip`, `opt-preserves`, `primal`, `adjoint`,
+//! `agree`, `outside`, `linear`, `symmetric`, `schedules`, `cost`. The Jacobian comes from the dual-number evaluator of
+//! the interpreter, which shares no code with the AD crate.
+//!
+//! A property holds, fails, or is skipped for a stated reason; skips are counted, never silent.
+
+use crate::flat::{cotangent_floats, random_cotangent, zero_cotangent};
+use crate::generate::shape::Sizes;
+use crate::generate::{Config, Generated, generate};
+use crate::rng::Rng;
+use pullback_ad::contract::Unsupported;
+use pullback_ad::differentiate::{Choice, differentiate};
+use pullback_base::index::{IdMap, Index};
+use pullback_base::{FileId, RuntimeErrorKind};
+use pullback_core::check::{Rules, check};
+use pullback_core::{Fun, FunId, Lam, Program, Type, Value};
+use pullback_interp::core::{Compiled, Options};
+use pullback_interp::dual::{central_difference, count_floats, directional, inner};
+use pullback_prim::Scalar;
+
+/// A reverse-mode transformation under test; see [`pullback_ad::contract::Transform`].
+pub type Reverse<'a> = &'a (dyn Fn(&mut Program, &Lam, &[bool]) -> Result<Lam, Unsupported> + Sync);
+
+/// A program with arguments.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The program.
+    pub program: Program,
+    /// The function.
+    pub main: FunId,
+    /// Its arguments.
+    pub args: Vec<Value>,
+    /// Arguments at growing sizes for the cost property (empty: it is skipped).
+    pub growing: Vec<Vec<Value>>,
+    /// The seed for directions and cotangents.
+    pub seed: u64,
+    /// Whether differences are meaningful (no `stop_gradient`).
+    pub smooth: bool,
+}
+
+impl Case {
+    /// The case of a generated program.
+    pub fn of(generated: &Generated) -> Case {
+        let Sizes { n, m } = generated.sizes;
+        let growing = [4, 16].map(|k| generated.inputs(Sizes { n: n.max(2) * k, m: m.max(2) * k }, 1));
+        Case {
+            program: generated.program.clone(),
+            main: generated.main,
+            args: generated.inputs(generated.sizes, 0),
+            growing: growing.to_vec(),
+            seed: generated.seed,
+            smooth: generated.features.stop_gradients == 0,
+        }
+    }
+    /// Whether single precision occurs anywhere.
+    fn single(&self) -> bool {
+        fn mentions(t: &Type) -> bool {
+            match t {
+                Type::Scalar(s) => *s == Scalar::F32,
+                Type::Tuple(ts) => ts.iter().any(mentions),
+                Type::Sum(vs) => vs.iter().flat_map(|v| &v.fields).any(mentions),
+                Type::Array(t) | Type::Acc(t) => mentions(t),
+                Type::Named(_) => false,
+            }
+        }
+        self.program.vars.iter().any(|v| mentions(&v.ty))
+    }
+    /// The relative tolerance for equalities that hold up to rounding.
+    fn tolerance(&self) -> f64 {
+        if self.single() { 2e-3 } else { 1e-8 }
+    }
+}
+
+/// Why a property does not apply to a program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Skip {
+    /// The algorithm does not cover a construct.
+    Unsupported(String),
+    /// The oracle stepped on a kink.
+    Kink,
+    /// Numbers beyond the range where comparisons mean something.
+    NotFinite,
+    /// The program asks for a derivative other than the mathematical one.
+    Detached,
+    /// Differences of two steps disagree: the program is not smooth enough there.
+    NotSmooth,
+    /// A shape was lost because an outer dimension is empty (core arrays carry no type-level sizes).
+    LostShape,
+    /// Too expensive at the sizes of this property.
+    TooLarge,
+    /// The property is about other programs.
+    NotApplicable,
+}
+
+/// What came of checking a property on a program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It does not apply.
+    Skipped(Skip),
+    /// It fails, with an explanation.
+    Fails(String),
+}
+
+/// The properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    /// `check(pass(P))` for every pass.
+    Checked,
+    /// `read(print(P)) = P`, up to numbering.
+    RoundTrip,
+    /// `eval(opt(P)) ≈ eval(P)`.
+    OptPreserves,
+    /// The first results of `vjp(P)` are bit-equal to those of `P`.
+    Primal,
+    /// `⟨ȳ, J u⟩ = ⟨Jᵀ ȳ, u⟩`.
+    Adjoint,
+    /// Forward mode computes `J u` too.
+    Agree,
+    /// Central differences in a random direction, with a loose tolerance.
+    Outside,
+    /// `vjp(ȳ₁ + ȳ₂) = vjp(ȳ₁) + vjp(ȳ₂)`; the zero cotangent gives zero.
+    Linear,
+    /// The second derivative is symmetric, and reverse over reverse agrees with it.
+    Symmetric,
+    /// Parallel schedules do not change the result.
+    Schedules,
+    /// Work of the derivative over work of the program does not grow with the size of the data.
+    Cost,
+}
+
+impl Property {
+    /// All of them.
+    pub const ALL: [Property; 11] = [
+        Property::Checked,
+        Property::RoundTrip,
+        Property::OptPreserves,
+        Property::Primal,
+        Property::Adjoint,
+        Property::Agree,
+        Property::Outside,
+        Property::Linear,
+        Property::Symmetric,
+        Property::Schedules,
+        Property::Cost,
+    ];
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Property::Checked => "checked",
+            Property::RoundTrip => "round-trip",
+            Property::OptPreserves => "opt-preserves",
+            Property::Primal => "primal",
+            Property::Adjoint => "adjoint",
+            Property::Agree => "agree",
+            Property::Outside => "outside",
+            Property::Linear => "linear",
+            Property::Symmetric => "symmetric",
+            Property::Schedules => "schedules",
+            Property::Cost => "cost",
+        }
+    }
+    /// Checks it on a case under a reverse-mode algorithm.
+    pub fn check(self, case: &Case, reverse: Reverse<'_>) -> Verdict {
+        let result = match self {
+            Property::Checked => checked(case, reverse),
+            Property::RoundTrip => round_trip(case, reverse),
+            Property::OptPreserves => opt_preserves(case),
+            Property::Primal => primal(case, reverse),
+            Property::Adjoint => adjoint(case, reverse),
+            Property::Agree => agree(case),
+            Property::Outside => outside(case),
+            Property::Linear => linear(case, reverse),
+            Property::Symmetric => symmetric(case, reverse),
+            Property::Schedules => schedules(case),
+            Property::Cost => cost(case, reverse),
+        };
+        match result {
+            Ok(()) => Verdict::Holds,
+            Err(Stop::Skip(skip)) => Verdict::Skipped(skip),
+            Err(Stop::Fail(text)) => Verdict::Fails(text),
+        }
+    }
+}
+
+/// Why a check ends early.
+#[derive(Debug)]
+pub enum Stop {
+    /// The property does not apply.
+    Skip(Skip),
+    /// It fails.
+    Fail(String),
+}
+
+impl From<Unsupported> for Stop {
+    fn from(e: Unsupported) -> Stop {
+        Stop::Skip(Skip::Unsupported(e.construct))
+    }
+}
+
+type Check = Result<(), Stop>;
+
+fn fail<T>(text: String) -> Result<T, Stop> {
+    Err(Stop::Fail(text))
+}
+
+const WORK_LIMIT: u64 = 20_000_000;
+
+fn options() -> Options<'static> {
+    Options { work_limit: WORK_LIMIT, memory_limit: 1 << 30, ..Options::default() }
+}
+
+fn stopped(what: &str, e: pullback_base::RuntimeError) -> Stop {
+    if e.kind == RuntimeErrorKind::Limit {
+        Stop::Skip(Skip::TooLarge)
+    } else {
+        Stop::Fail(format!("{what} stopped: {:?}: {}", e.kind, e.message))
+    }
+}
+
+/// The program with a further function that is the reverse derivative of `main`, pruned.
+///
+/// Derivatives inside the program are expanded by the default algorithms first.
+pub fn reverse_program(case: &Case, reverse: Reverse<'_>) -> Result<(Program, FunId), Unsupported> {
+    let mut program = case.program.clone();
+    differentiate(&mut program, &Choice::default())?;
+    let id = reverse_function(&mut program, case.main, reverse)?;
+    pullback_core::prune::prune_program(&mut program);
+    Ok((program, id))
+}
+
+fn reverse_function(program: &mut Program, main: FunId, reverse: Reverse<'_>) -> Result<FunId, Unsupported> {
+    let fun = &program.funs[main];
+    let source = Lam { params: fun.params.clone(), body: fun.body.clone() };
+    let name = format!("{}_vjp", fun.name.as_str());
+    let lam = pullback_core::rename::copy_lam(program, &source, &IdMap::new());
+    let wanted = vec![true; lam.params.len()];
+    let derived = reverse(program, &lam, &wanted)?;
+    let results = program.body_types(&derived.body);
+    Ok(program.funs.push(Fun {
+        name: name.as_str().into(),
+        params: derived.params,
+        body: derived.body,
+        results,
+        entry: None,
+    }))
+}
+
+/// Everything about one case that several properties need.
+struct Reversed {
+    program: Program,
+    id: FunId,
+    results: Vec<Value>,
+    /// Which parameters and which results are active.
+    active_params: Vec<bool>,
+    active_results: Vec<bool>,
+}
+
+impl Reversed {
+    fn new(case: &Case, reverse: Reverse<'_>) -> Result<Reversed, Stop> {
+        let (program, id) = reverse_program(case, reverse)?;
+        if let Err(e) = check(&program, Rules::NO_AD) {
+            return fail(format!("the derivative is malformed: {e}"));
+        }
+        let results = run_primal(case)?;
+        let fun = &case.program.funs[case.main];
+        let active_params =
+            fun.params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
+        let active_results = fun.results.iter().map(|t| case.program.is_active(t)).collect();
+        Ok(Reversed { program, id, results, active_params, active_results })
+    }
+    fn cotangents(&self, rng: &mut Rng) -> Vec<Value> {
+        let pairs = self.results.iter().zip(&self.active_results);
+        pairs.filter_map(|(v, active)| random_cotangent(v, *active, rng)).collect()
+    }
+    /// The floats of cotangents of the results, aligned with the floats of the results.
+    fn flat_results(&self, cotangents: &[Value]) -> Result<Vec<f64>, Stop> {
+        flat(&self.results, &self.active_results, cotangents)
+    }
+    /// Runs the derivative: primal results, and the floats of the cotangents of the arguments.
+    fn run(&self, args: &[Value], cotangents: &[Value]) -> Result<(Vec<Value>, Vec<f64>), Stop> {
+        let code = Compiled::new(&self.program);
+        let all: Vec<Value> = args.iter().chain(cotangents).cloned().collect();
+        let mut out = code.run(self.id, &all, &options()).map_err(|e| stopped("the derivative", e))?.results;
+        let bars = out.split_off(self.results.len().min(out.len()));
+        let flat = flat(args, &self.active_params, &bars)?;
+        Ok((out, flat))
+    }
+}
+
+fn flat(values: &[Value], active: &[bool], cotangents: &[Value]) -> Result<Vec<f64>, Stop> {
+    let mut rest = cotangents.iter();
+    let mut out = Vec::new();
+    for (v, active) in values.iter().zip(active) {
+        if !active {
+            continue;
+        }
+        let Some(c) = rest.next() else { return fail("a cotangent is missing".into()) };
+        out.extend(cotangent_floats(v, c).map_err(Stop::Fail)?);
+    }
+    if rest.next().is_some() {
+        return fail("there are more cotangents than active values".into());
+    }
+    Ok(out)
+}
+
+fn run_primal(case: &Case) -> Result<Vec<Value>, Stop> {
+    let code = Compiled::new(&case.program);
+    let out = code.run(case.main, &case.args, &options()).map_err(|e| match e.kind {
+        RuntimeErrorKind::ShapeMismatch => Stop::Skip(Skip::LostShape),
+        _ => stopped("the program", e),
+    })?;
+    finite(&out.results.iter().flat_map(Value::floats).collect::<Vec<_>>())?;
+    Ok(out.results)
+}
+
+fn finite(xs: &[f64]) -> Check {
+    // Numbers beyond this leave no digits for a comparison of sums.
+    if xs.iter().all(|x| x.abs() < 1e12) { Ok(()) } else { Err(Stop::Skip(Skip::NotFinite)) }
+}
+
+fn direction(n: usize, rng: &mut Rng) -> Vec<f64> {
+    (0..n).map(|_| rng.signed()).collect()
+}
+
+/// The sum of magnitudes of the terms of an inner product: the scale of its rounding error.
+fn scale(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(a, b)| (a * b).abs()).sum()
+}
+
+fn close(what: &str, a: f64, b: f64, scale: f64, tolerance: f64) -> Check {
+    if (a - b).abs() <= tolerance * (1.0 + scale) {
+        Ok(())
+    } else {
+        fail(format!("{what}: {a:e} and {b:e} differ (scale {scale:e})"))
+    }
+}
+
+fn rng_of(case: &Case) -> Rng {
+    Rng::new(case.seed ^ 0x0DD_BA11)
+}
+
+/// `checked`: the program, the program without derivatives and the derivative are well formed.
+fn checked(case: &Case, reverse: Reverse<'_>) -> Check {
+    if let Err(e) = check(&case.program, Rules::SURFACE) {
+        return fail(format!("the program is malformed: {e}"));
+    }
+    let (program, _) = reverse_program(case, reverse)?;
+    check(&program, Rules::NO_AD).map_err(|e| Stop::Fail(format!("the derivative is malformed: {e}")))
+}
+
+/// `round-trip`: reading what was printed and printing it again changes nothing.
+fn round_trip(case: &Case, reverse: Reverse<'_>) -> Check {
+    text_round_trip(&case.program)?;
+    if case.seed % 4 == 0
+        && let Ok((program, _)) = reverse_program(case, reverse)
+    {
+        text_round_trip(&program)?;
+    }
+    Ok(())
+}
+
+fn text_round_trip(program: &Program) -> Check {
+    let text = pullback_core::print::print(program);
+    let again = pullback_core::read::read(FileId::new(0), &text);
+    let again =
+        again.map_err(|d| Stop::Fail(format!("the printed program cannot be read: {}", d.message)))?;
+    let second = pullback_core::print::print(&again);
+    if text == second { Ok(()) } else { fail(first_difference(&text, &second)) }
+}
+
+fn first_difference(a: &str, b: &str) -> String {
+    let pair = a.lines().zip(b.lines()).find(|(x, y)| x != y);
+    match pair {
+        Some((x, y)) => format!("printed, read and printed again: `{x}` became `{y}`"),
+        None => "printed, read and printed again: one text is longer".into(),
+    }
+}
+
+/// `opt-preserves`: the optimised program has the same results.
+fn opt_preserves(_case: &Case) -> Check {
+    Err(Stop::Skip(Skip::NotApplicable))
+}
+
+/// `primal`: the derivative's first results are the program's, bit for bit.
+fn primal(case: &Case, reverse: Reverse<'_>) -> Check {
+    let r = Reversed::new(case, reverse)?;
+    let mut rng = rng_of(case);
+    let (out, _) = r.run(&case.args, &r.cotangents(&mut rng))?;
+    if out == r.results { Ok(()) } else { fail(format!("primal results: {:?} became {out:?}", r.results)) }
+}
+
+/// `adjoint`: `⟨ȳ, J u⟩ = ⟨Jᵀ ȳ, u⟩` with `J u` by dual numbers.
+fn adjoint(case: &Case, reverse: Reverse<'_>) -> Check {
+    let r = Reversed::new(case, reverse)?;
+    let code = Compiled::new(&case.program);
+    let mut rng = rng_of(case);
+    for _ in 0..2 {
+        let u = direction(count_floats(&case.args), &mut rng);
+        let ju = directional(&code, case.main, &case.args, &u, &options())
+            .map_err(|e| stopped("the oracle", e))?
+            .tangent;
+        finite(&ju)?;
+        let bars = r.cotangents(&mut rng);
+        let y_bar = r.flat_results(&bars)?;
+        let (_, x_bar) = r.run(&case.args, &bars)?;
+        if x_bar.iter().any(|x| !x.is_finite()) {
+            return fail(format!("the gradient is not finite: {x_bar:?}"));
+        }
+        let (left, right) = (inner(&y_bar, &ju), inner(&x_bar, &u));
+        let size = scale(&y_bar, &ju) + scale(&x_bar, &u);
+        close("⟨ȳ, J u⟩ and ⟨Jᵀ ȳ, u⟩", left, right, size, case.tolerance())?;
+    }
+    Ok(())
+}
+
+/// `agree`: forward mode gives the tangent of the oracle.
+fn agree(case: &Case) -> Check {
+    let mut program = case.program.clone();
+    differentiate(&mut program, &Choice::default())?;
+    let fun = &program.funs[case.main];
+    let source = Lam { params: fun.params.clone(), body: fun.body.clone() };
+    let lam = pullback_core::rename::copy_lam(&mut program, &source, &IdMap::new());
+    let wanted = vec![true; lam.params.len()];
+    let derived = (pullback_ad::forward::ALGORITHM.transform)(&mut program, &lam, &wanted)?;
+    let results = program.body_types(&derived.body);
+    let id = program.funs.push(Fun {
+        name: "main_jvp".into(),
+        params: derived.params,
+        body: derived.body,
+        results,
+        entry: None,
+    });
+    if let Err(e) = check(&program, Rules::NO_AD) {
+        return fail(format!("the forward derivative is malformed: {e}"));
+    }
+    let primal = run_primal(case)?;
+    let fun = &case.program.funs[case.main];
+    let active_params: Vec<bool> =
+        fun.params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
+    let active_results: Vec<bool> = fun.results.iter().map(|t| case.program.is_active(t)).collect();
+    let mut rng = rng_of(case);
+    let tangents: Vec<Value> = case
+        .args
+        .iter()
+        .zip(&active_params)
+        .filter_map(|(v, active)| random_cotangent(v, *active, &mut rng))
+        .collect();
+    let u = flat(&case.args, &active_params, &tangents)?;
+    let all: Vec<Value> = case.args.iter().chain(&tangents).cloned().collect();
+    let code = Compiled::new(&program);
+    let mut out = code.run(id, &all, &options()).map_err(|e| stopped("the forward derivative", e))?.results;
+    let dots = out.split_off(primal.len().min(out.len()));
+    if out != primal {
+        return fail(format!("forward mode changed the primal results: {primal:?} became {out:?}"));
+    }
+    let code = Compiled::new(&case.program);
+    let oracle =
+        directional(&code, case.main, &case.args, &u, &options()).map_err(|e| stopped("the oracle", e))?;
+    finite(&oracle.tangent)?;
+    let found = flat(&primal, &active_results, &dots)?;
+    if found.len() != oracle.tangent.len() {
+        return fail(format!("{} tangents, the oracle has {}", found.len(), oracle.tangent.len()));
+    }
+    let size = found.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    for (k, (x, y)) in found.iter().zip(&oracle.tangent).enumerate() {
+        close(&format!("tangent {k} of forward mode and oracle"), *x, *y, size, case.tolerance())?;
+    }
+    Ok(())
+}
+
+/// `outside`: central differences in a random direction.
+fn outside(case: &Case) -> Check {
+    run_primal(case)?;
+    if !case.smooth {
+        return Err(Stop::Skip(Skip::Detached));
+    }
+    if case.single() {
+        return Err(Stop::Skip(Skip::NotApplicable));
+    }
+    let code = Compiled::new(&case.program);
+    let mut rng = rng_of(case);
+    let u = direction(count_floats(&case.args), &mut rng);
+    let oracle =
+        directional(&code, case.main, &case.args, &u, &options()).map_err(|e| stopped("the oracle", e))?;
+    if oracle.kinks > 0 {
+        return Err(Stop::Skip(Skip::Kink));
+    }
+    finite(&oracle.tangent)?;
+    let difference = |h: f64| {
+        central_difference(&code, case.main, &case.args, &u, h, &options())
+            .map_err(|e| stopped("differences", e))
+    };
+    let (Some(coarse), Some(fine)) = (difference(1e-4)?, difference(2e-5)?) else {
+        return Err(Stop::Skip(Skip::NotSmooth));
+    };
+    let size = oracle.tangent.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+    let values = oracle.results.iter().flat_map(Value::floats).fold(1.0, |m: f64, x| m.max(x.abs()));
+    let tolerance = 1e-6 * size + 1e-9 * values;
+    for (k, ((x, c), f)) in oracle.tangent.iter().zip(&coarse).zip(&fine).enumerate() {
+        if (c - f).abs() > tolerance {
+            return Err(Stop::Skip(Skip::NotSmooth));
+        }
+        if (x - f).abs() > 10.0 * tolerance {
+            return fail(format!("tangent {k}: {x:e} by dual numbers, {f:e} by differences"));
+        }
+    }
+    Ok(())
+}
+
+/// `linear`: the derivative is linear in the cotangent.
+fn linear(case: &Case, reverse: Reverse<'_>) -> Check {
+    let r = Reversed::new(case, reverse)?;
+    let mut rng = rng_of(case);
+    let (a, b) = (r.cotangents(&mut rng), r.cotangents(&mut rng));
+    let sum: Vec<Value> = a.iter().zip(&b).map(|(x, y)| add(x, y)).collect();
+    let (_, of_a) = r.run(&case.args, &a)?;
+    let (_, of_b) = r.run(&case.args, &b)?;
+    let (_, of_sum) = r.run(&case.args, &sum)?;
+    finite(&of_a)?;
+    finite(&of_b)?;
+    let size = of_a.iter().chain(&of_b).fold(0.0, |m: f64, x| m.max(x.abs()));
+    for k in 0..of_sum.len() {
+        let expected = of_a[k] + of_b[k];
+        close(&format!("entry {k} of vjp(a + b)"), of_sum[k], expected, size, case.tolerance())?;
+    }
+    let zero: Vec<Value> = r
+        .results
+        .iter()
+        .zip(&r.active_results)
+        .filter(|(_, active)| **active)
+        .map(|(v, _)| zero_cotangent(v))
+        .collect();
+    let (_, of_zero) = r.run(&case.args, &zero)?;
+    match of_zero.iter().position(|x| *x != 0.0) {
+        Some(k) => fail(format!("entry {k} of vjp(0) is {:e}", of_zero[k])),
+        None => Ok(()),
+    }
+}
+
+fn add(x: &Value, y: &Value) -> Value {
+    let sum: Vec<f64> = x.floats().iter().zip(y.floats()).map(|(a, b)| a + b).collect();
+    pullback_interp::dual::with_floats(x, &mut sum.into_iter())
+}
+
+/// `symmetric`: with `h(u)` the derivative of `Jᵀ ȳ` in direction `u`, `⟨h(u), v⟩ = ⟨h(v), u⟩`; and `vjp` of the
+/// derivative gives the same.
+fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
+    // Dear: a quarter of the programs, without sums and single precision at the interface.
+    let has_sums = |v: &Value| matches!(v, Value::Sum(..));
+    let boxed = |v: &Value| matches!(v, Value::Array(a) if a.data.scalar().is_none());
+    let nested = |v: &Value| matches!(v, Value::Tuple(_));
+    if case.seed % 4 != 0 || case.single() {
+        return Err(Stop::Skip(Skip::NotApplicable));
+    }
+    let r = Reversed::new(case, reverse)?;
+    if case.args.iter().chain(&r.results).any(|v| has_sums(v) || boxed(v) || nested(v)) {
+        return Err(Stop::Skip(Skip::NotApplicable));
+    }
+    let mut rng = rng_of(case);
+    let n = count_floats(&case.args);
+    let (u, v) = (direction(n, &mut rng), direction(n, &mut rng));
+    let bars = r.cotangents(&mut rng);
+    let all: Vec<Value> = case.args.iter().chain(&bars).cloned().collect();
+    let code = Compiled::new(&r.program);
+    let zeros = vec![0.0; count_floats(&bars)];
+    let primal_floats = count_floats(&r.results);
+    let second = |u: &[f64]| -> Result<Vec<f64>, Stop> {
+        let u: Vec<f64> = u.iter().chain(&zeros).copied().collect();
+        let out = directional(&code, r.id, &all, &u, &options()).map_err(|e| stopped("the oracle", e))?;
+        if out.kinks > 0 {
+            return Err(Stop::Skip(Skip::Kink));
+        }
+        finite(&out.tangent)?;
+        Ok(out.tangent[primal_floats..].to_vec())
+    };
+    let (hu, hv) = (second(&u)?, second(&v)?);
+    let size = scale(&hu, &v) + scale(&hv, &u);
+    if case.smooth {
+        close("⟨H u, v⟩ and ⟨H v, u⟩", inner(&hu, &v), inner(&hv, &u), size, 1e-7)?;
+    }
+    reverse_over_reverse(&r, reverse, &all, &v, &u, &hu)
+}
+
+fn reverse_over_reverse(
+    r: &Reversed,
+    reverse: Reverse<'_>,
+    all: &[Value],
+    v: &[f64],
+    u: &[f64],
+    hu: &[f64],
+) -> Check {
+    let mut program = r.program.clone();
+    let id = reverse_function(&mut program, r.id, reverse)?;
+    pullback_core::prune::prune_program(&mut program);
+    if let Err(e) = check(&program, Rules::NO_AD) {
+        return fail(format!("the second derivative is malformed: {e}"));
+    }
+    // Cotangents of the derivative's results: zero for the primal results, v for the gradient.
+    let run = Compiled::new(&r.program).run(r.id, all, &options());
+    let out = run.map_err(|e| stopped("the derivative", e))?.results;
+    let mut rest = v.iter().copied();
+    let mut seeds = Vec::new();
+    for (k, value) in out.iter().enumerate() {
+        if value.floats().is_empty() && !r.program.is_active(&r.program.funs[r.id].results[k]) {
+            continue;
+        }
+        let zero = zero_cotangent(value);
+        seeds.push(if k < r.results.len() {
+            zero
+        } else {
+            pullback_interp::dual::with_floats(&zero, &mut rest)
+        });
+    }
+    let args: Vec<Value> = all.iter().cloned().chain(seeds).collect();
+    let second = Compiled::new(&program).run(id, &args, &options());
+    let second = second.map_err(|e| stopped("the second derivative", e))?.results;
+    let bars = &second[out.len()..];
+    let fun = &r.program.funs[r.id];
+    let active: Vec<bool> = fun.params.iter().map(|p| r.program.is_active(&r.program.vars[*p].ty)).collect();
+    let x_bar = flat(all, &active, bars)?;
+    // By symmetry ⟨H v, u⟩ = ⟨v, H u⟩, where H u is the oracle's.
+    let (left, right) = (inner(&x_bar[..u.len()], u), inner(hu, v));
+    close("H by vjp of vjp and by dual numbers", left, right, scale(&x_bar, u) + scale(hu, v), 1e-7)
+}
+
+/// `schedules`: parallel constructs in any order and bracketing give the same results up to rounding.
+fn schedules(case: &Case) -> Check {
+    let reference = run_primal(case)?;
+    let code = Compiled::new(&case.program);
+    let u = vec![0.0; count_floats(&case.args)];
+    let kinks = directional(&code, case.main, &case.args, &u, &options())
+        .map_err(|e| stopped("the oracle", e))?
+        .kinks;
+    if kinks > 0 {
+        // Near a kink a change by rounding may change which way the program goes.
+        return Err(Stop::Skip(Skip::Kink));
+    }
+    for seed in 1..3 {
+        let options = Options { schedule_seed: Some(case.seed ^ seed), ..options() };
+        let out = code.run(case.main, &case.args, &options).map_err(|e| stopped("a parallel run", e))?;
+        let (a, b): (Vec<f64>, Vec<f64>) = (
+            reference.iter().flat_map(Value::floats).collect(),
+            out.results.iter().flat_map(Value::floats).collect(),
+        );
+        if a.len() != b.len() {
+            return fail("a parallel run has results of another shape".into());
+        }
+        let size = a.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        for (x, y) in a.iter().zip(&b) {
+            close("sequential and parallel run", *x, *y, size, case.tolerance())?;
+        }
+    }
+    Ok(())
+}
+
+/// The ratio of work at arguments of one size: derivative over program plus inputs.
+fn work_ratio(case: &Case, r: &(Program, FunId), args: &[Value]) -> Result<f64, Stop> {
+    let primal = Compiled::new(&case.program).run(case.main, args, &options());
+    let primal = primal.map_err(|e| stopped("the program at a larger size", e))?;
+    let fun = &case.program.funs[case.main];
+    let mut rng = rng_of(case);
+    let bars = primal
+        .results
+        .iter()
+        .zip(&fun.results)
+        .filter_map(|(v, t)| random_cotangent(v, case.program.is_active(t), &mut rng));
+    let all: Vec<Value> = args.iter().cloned().chain(bars).collect();
+    let derivative = Compiled::new(&r.0).run(r.1, &all, &options());
+    let derivative = derivative.map_err(|e| stopped("the derivative at a larger size", e))?;
+    let inputs = count_floats(args) as f64;
+    Ok(derivative.counts.work as f64 / (primal.counts.work as f64 + inputs))
+}
+
+/// `cost`: the ratio of work grows by less than one half when the data grow fourfold.
+fn cost(case: &Case, reverse: Reverse<'_>) -> Check {
+    let [small, large] = case.growing.as_slice() else {
+        return Err(Stop::Skip(Skip::NotApplicable));
+    };
+    // The derivatives inside the program are part of both sides.
+    let mut expanded = case.clone();
+    differentiate(&mut expanded.program, &Choice::default())?;
+    let derived = reverse_program(&expanded, reverse)?;
+    let (before, after) = (work_ratio(&expanded, &derived, small)?, work_ratio(&expanded, &derived, large)?);
+    if after <= 1.5 * before + 1.0 {
+        Ok(())
+    } else {
+        fail(format!("work of derivative / work of program grew from {before:.2} to {after:.2}"))
+    }
+}
+
+/// The case of a seed.
+pub fn case_of_seed(seed: u64, config: &Config) -> Case {
+    Case::of(&generate(seed, config))
+}
