@@ -293,13 +293,14 @@ impl<D: Domain> Machine<'_, D> {
         if matches!(handle.region, Region::Nowhere) {
             return Ok(Val::Unit);
         }
-        if let (Region::Whole, [], Val::Num(x)) = (&handle.region, &*handle.path, &value)
+        if let Val::Num(x) = &value
+            && handle.path.is_empty()
             && let Val::Arr(array) = &self.accs[handle.root].value
             && array.is_owned()
-            && array.shape.len() == ix.len()
             && array.kind().is_some()
+            && let Some(position) = self.scalar_position(array, &handle.region, ix)?
         {
-            return self.add_scalar(handle.root, ix, x);
+            return self.add_scalar(handle.root, position, x);
         }
         let target = match self.acc_shape(&handle)? {
             None if ix.is_empty() => Region::Whole,
@@ -320,27 +321,45 @@ impl<D: Domain> Machine<'_, D> {
         self.add_to(&handle, target, value)
     }
 
-    /// The commonest case: a scalar into an array that is stored unshared.
-    fn add_scalar(&mut self, root: usize, ix: &[Arg], x: &Num<D>) -> Res<Val<D>> {
-        let Val::Arr(array) = &self.accs[root].value else {
-            return Err(internal("an accumulator that is no array"));
-        };
-        let mut flat = 0;
-        for (&a, &n) in ix.iter().zip(array.shape.iter()) {
-            let i = self.i64(a)?;
-            if i < 0 || i as u64 >= n as u64 {
-                return Ok(Val::Unit);
+    /// The commonest case, a scalar into an unshared array: where it goes. `None`: it is another case. `Some(None)`: nowhere.
+    fn scalar_position(&self, array: &Arr<D>, region: &Region, ix: &[Arg]) -> Res<Option<Option<usize>>> {
+        let mut flat: isize = 0;
+        match region {
+            Region::Whole if array.shape.len() == ix.len() => {
+                for (&a, &n) in ix.iter().zip(array.shape.iter()) {
+                    let i = self.i64(a)?;
+                    if i < 0 || i as u64 >= n as u64 {
+                        return Ok(Some(None));
+                    }
+                    flat = flat * n as isize + i as isize;
+                }
             }
-            flat = flat * n + i as usize;
+            Region::Strided { shape, offset, strides } if shape.len() == ix.len() => {
+                flat = *offset;
+                for ((&a, &n), &stride) in ix.iter().zip(shape.iter()).zip(strides) {
+                    let i = self.i64(a)?;
+                    if i < 0 || i as u64 >= n as u64 {
+                        return Ok(Some(None));
+                    }
+                    flat += i as isize * stride;
+                }
+            }
+            Region::Whole | Region::Strided { .. } | Region::Table { .. } | Region::Nowhere => {
+                return Ok(None);
+            }
         }
+        Ok(Some(usize::try_from(flat).ok()))
+    }
+    fn add_scalar(&mut self, root: usize, position: Option<usize>, x: &Num<D>) -> Res<Val<D>> {
+        let Some(position) = position else { return Ok(Val::Unit) };
         self.counts.acc_adds += 1;
         self.tick(1)?;
         let root = &mut self.accs[root];
         root.adds += 1;
         if let Val::Arr(array) = &mut root.value {
             let (data, offset) = array.data_mut()?;
-            if let Val::Num(old) = data.get(offset + flat) {
-                data.set(offset + flat, Val::Num(old.plus(x)))?;
+            if let Val::Num(old) = data.get(offset + position) {
+                data.set(offset + position, Val::Num(old.plus(x)))?;
             }
         }
         Ok(Val::Unit)

@@ -1,4 +1,5 @@
 //! Meaning, errors and step counts of every construct.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use super::{Compiled, Options, Outcome, run};
 use pullback_base::{RuntimeError, RuntimeErrorKind, SourceMap, Span};

@@ -376,7 +376,7 @@ impl<D: Domain> Data<D> {
     }
     /// Appends the elements at these positions of another buffer.
     pub(crate) fn extend_at(&mut self, other: &Data<D>, positions: impl Iterator<Item = usize>) -> Res<()> {
-        each_pair!(self, other, v, w => v.extend(positions.map(|i| w[i].clone())));
+        each_pair!(self, other, v, w => v.extend(positions.map(|i| &w[i]).cloned()));
         Ok(())
     }
     /// Overwrites `n` elements from `at` by those of another buffer from `from`.
@@ -427,7 +427,7 @@ impl<D: Domain> Arr<D> {
         data.extend(&self.data.data, self.offset, n)?;
         Ok(Arr::new(self.shape.clone(), data, charge))
     }
-    /// The buffer for writing and the position of the first element. The array must be [`Arr::owned`].
+    /// The buffer for writing and the position of the first element. The array must be owned ([`Arr::is_owned`]).
     pub(crate) fn data_mut(&mut self) -> Res<(&mut Data<D>, usize)> {
         match Rc::get_mut(&mut self.data) {
             Some(buf) => Ok((&mut buf.data, self.offset)),

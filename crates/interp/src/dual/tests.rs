@@ -1,4 +1,5 @@
 //! The oracle against derivatives known by hand and against differences.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use super::{central_difference, directional, inner, jacobian, jvp, perturb};
 use crate::core::{Compiled, Options, run};
