@@ -18,7 +18,8 @@ impl<'p> Reverse<'p> {
         }
         let d = self.dense_of(stm.pat[0].into(), c);
         let atoms = d.atoms.iter().map(|&x| self.b.emit(f(x), "x_bar")).collect();
-        self.contribute(env, a, Ct::new(d.desc, atoms));
+        let desc = self.stored_of(a);
+        self.contribute(env, a, Ct::new(desc, atoms));
     }
 
     /// If only single elements of `y` have cotangents: the same for `a`, at other indices.
