@@ -32,11 +32,13 @@ use value::{Sig, Val};
 type Lowered<T> = Result<T, Box<Diagnostic>>;
 
 /// More variables than this are taken for an explosion by inlining.
-const MAX_VARS: usize = 4_000_000;
+const MAX_VARS: usize = 1_000_000;
 /// More steps than this likewise.
-const MAX_STEPS: usize = 40_000_000;
+const MAX_STEPS: usize = 20_000_000;
 /// More versions of functions than this are taken for specialisation without end.
 const MAX_VERSIONS: usize = 2_000;
+/// A function argument that captures functions that capture functions, and so on, deeper than this likewise.
+const MAX_CAPTURE_DEPTH: usize = 16;
 /// Deeper inlining than this is refused: every level holds a nest of Rust calls.
 const MAX_INLINE_DEPTH: usize = 2_000;
 
@@ -115,7 +117,9 @@ impl Lowerer<'_, '_> {
         if let Some(&f) = self.versions.get(&key) {
             return Ok(f);
         }
-        if self.versions.len() >= MAX_VERSIONS {
+        let growing =
+            self.versions.len() >= MAX_VERSIONS || key.1.iter().any(|s| s.deeper_than(MAX_CAPTURE_DEPTH));
+        if growing {
             return self.unsupported(span, "a recursive function whose function arguments grow without end");
         }
         let fun = &self.source.funs[id];

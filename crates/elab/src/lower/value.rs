@@ -98,6 +98,19 @@ impl Val {
     }
 }
 
+impl Sig {
+    /// Whether functions are captured by functions more than so many levels deep.
+    pub(super) fn deeper_than(&self, depth: usize) -> bool {
+        match self {
+            Sig::Data => false,
+            Sig::Tuple(parts) => parts.iter().any(|s| s.deeper_than(depth)),
+            Sig::Closure(_, parts) | Sig::Choice(parts) => {
+                depth == 0 || parts.iter().any(|s| s.deeper_than(depth - 1))
+            }
+        }
+    }
+}
+
 impl Lowerer<'_, '_> {
     /// The function value of a lambda term in the present environment.
     pub(super) fn closure(&mut self, lam: &lambda::Term, param: lambda::Var) -> Val {

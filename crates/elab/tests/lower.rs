@@ -1,0 +1,295 @@
+//! Lowered programs are well-formed core and compute what the lambda text says. Expected values are worked out by hand.
+
+use pullback_base::{Code, Diagnostic, SourceMap};
+use pullback_core::{Rules, Value};
+use pullback_interp::core::{Options, run};
+use pullback_prim::ScalarValue;
+
+fn lower(text: &str) -> Result<pullback_core::Program, Vec<Diagnostic>> {
+    let mut sources = SourceMap::new();
+    let file = sources.add("test.lambda", text);
+    let program = pullback_lambda::read::read(text, Some(file)).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+    pullback_lambda::check::check(&program).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+    let core = pullback_elab::lower::lower(&program)?;
+    if let Err(e) = pullback_core::check(&core, Rules::SURFACE) {
+        panic!("{text}\n{e:?}\n{}", pullback_core::print(&core));
+    }
+    Ok(core)
+}
+
+fn eval(text: &str, args: &[Value]) -> Vec<Value> {
+    let core = lower(text).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+    let f = core.funs.ids().find(|f| core.funs[*f].name.as_str() == "main").expect("a function main");
+    match run(&core, f, args.to_vec(), &Options::default()) {
+        Ok(outcome) => outcome.results,
+        Err(e) => panic!("{text}\n{e:?}\n{}", pullback_core::print(&core)),
+    }
+}
+
+fn main(params: &str, result: &str, body: &str) -> String {
+    format!("def main ({params}): {result} = {body}")
+}
+
+fn floats(values: &[Value]) -> Vec<f64> {
+    values.iter().flat_map(Value::floats).collect()
+}
+
+#[test]
+fn products_are_flattened() {
+    let text = main(
+        "p: (f64, (i64, f64))",
+        "(f64, (f64, f64))",
+        "let q = (p.1.1, (p.0, 2.0f64)) in (q.1.0, (q.0, q.1.1))",
+    );
+    let out = eval(&text, &[Value::f64(3.0), Value::i64(4), Value::f64(5.0)]);
+    assert_eq!(floats(&out), [3.0, 5.0, 2.0]);
+}
+
+#[test]
+fn known_functions_are_inlined() {
+    let text = "
+        def compose (f: <f64 -> f64>, g: <f64 -> f64>): <f64 -> f64> = fun x: f64 -> f(g(x))
+        def main (a: f64): f64 =
+          let twice = fun f: <f64 -> f64> -> fun x: f64 -> f(f(x))
+          in let add = fun y: f64 -> fun x: f64 -> add.f64(x, y)
+          in let k = (add(a), 10.0f64)
+          in @compose(twice(twice(k.0)), fun x: f64 -> mul.f64(x, k.1))(2.0f64)";
+    // 2 * 10 + 4 a
+    assert_eq!(eval(text, &[Value::f64(1.5)]), [Value::f64(26.0)]);
+    let core = lower(text).unwrap();
+    assert_eq!(core.funs.len(), 1, "{}", pullback_core::print(&core));
+}
+
+#[test]
+fn functions_chosen_at_run_time_become_sums() {
+    let text = main(
+        "c: bool, d: bool, a: f64",
+        "(f64, f64)",
+        "let f = if c then (fun x: f64 -> mul.f64(x, a)) else (fun x: f64 -> add.f64(x, 1.0f64))
+         in let g = if d then f else (fun x: f64 -> neg.f64(f(x)))
+         in (g(3.0f64), f(4.0f64))",
+    );
+    let run = |c: bool, d: bool| {
+        let b = |x| Value::Scalar(ScalarValue::Bool(x));
+        floats(&eval(&text, &[b(c), b(d), Value::f64(5.0)]))
+    };
+    assert_eq!(run(true, true), [15.0, 20.0]);
+    assert_eq!(run(true, false), [-15.0, 20.0]);
+    assert_eq!(run(false, true), [4.0, 5.0]);
+    assert_eq!(run(false, false), [-4.0, 5.0]);
+}
+
+#[test]
+fn a_choice_among_functions_of_functions() {
+    let text = main(
+        "c: bool",
+        "f64",
+        "let h = if c then (1.0f64, fun f: <f64 -> f64> -> fun x: f64 -> f(f(x)))
+                      else (2.0f64, fun f: <f64 -> f64> -> fun x: f64 -> f(add.f64(x, 1.0f64)))
+         in h.1(fun x: f64 -> mul.f64(x, 3.0f64))(h.0)",
+    );
+    let run = |c: bool| eval(&text, &[Value::Scalar(ScalarValue::Bool(c))]);
+    assert_eq!(run(true), [Value::f64(9.0)]);
+    assert_eq!(run(false), [Value::f64(9.0)]);
+}
+
+#[test]
+fn recursive_functions_are_specialised_for_their_function_arguments() {
+    let text = "
+        def iterate (f: <f64 -> f64>, n: i64, x: f64): f64 =
+          if le.i64(n, 0i64) then x else @iterate(f, sub.i64(n, 1i64), f(x))
+        def main (a: f64): (f64, f64) =
+          (@iterate(fun x: f64 -> mul.f64(x, a), 5i64, 1.0f64), @iterate(fun x: f64 -> add.f64(x, 1.0f64), 7i64, a))";
+    assert_eq!(floats(&eval(text, &[Value::f64(2.0)])), [32.0, 9.0]);
+}
+
+#[test]
+fn recursive_sums_and_match() {
+    let text = "
+        type $0 list = {#nil | #cons (f64, i64) $0}
+        def build (n: i64): $0 =
+          if le.i64(n, 0i64) then inject[$0, 0]()
+          else inject[$0, 1]((convert.i64.f64(n), n), @build(sub.i64(n, 1i64)))
+        def sum (l: $0): (f64, i64) =
+          match l { #nil -> (0.0f64, 0i64)
+                  | #cons x rest -> let s = @sum(rest) in (add.f64(x.0, s.0), add.i64(x.1, s.1)) }
+        def main (n: i64): (f64, i64) = @sum(@build(n))";
+    assert_eq!(eval(text, &[Value::i64(4)]), [Value::f64(10.0), Value::i64(10)]);
+}
+
+#[test]
+fn arrays_of_products_are_products_of_arrays() {
+    let text = main(
+        "xs: []f64, is: []i64",
+        "(f64, i64, []f64)",
+        "let ps = zip(xs, is)
+         in let qs = update(ps, 0i64, (100.0f64, 7i64))
+         in let best = reduce(fun a: (f64, i64) -> fun b: (f64, i64) -> if lt.f64(a.0, b.0) then b else a,
+                              (-f64.inf, -1i64), qs)
+         in let scaled = map(fun p: (f64, i64) -> (mul.f64(p.0, convert.i64.f64(p.1)), p), qs)
+         in (best.0, best.1, unzip(scaled).0)",
+    );
+    let out = eval(&text, &[Value::f64s(&[1.0, 2.0, 3.0]), Value::i64s(&[4, 5, 6])]);
+    assert_eq!(out, [Value::f64(100.0), Value::i64(7), Value::f64s(&[700.0, 10.0, 18.0])]);
+}
+
+#[test]
+fn arrays_of_units_keep_their_size() {
+    let text = main(
+        "n: i64",
+        "(i64, i64)",
+        "let us = replicate(n, ())
+         in let vs = map(fun u: () -> (), us)
+         in let both = unzip(zip(iota(n), vs))
+         in (size[0](both.1), size[0](concat(us, both.1, array[()]((), ()))))",
+    );
+    assert_eq!(eval(&text, &[Value::i64(3)]), [Value::i64(3), Value::i64(8)]);
+}
+
+#[test]
+fn loops_carry_products() {
+    let text = main(
+        "n: i64",
+        "(i64, i64)",
+        "let fib = loop s = (0i64, 1i64) for i < n do (s.1, add.i64(s.0, s.1))
+         in loop s = (fib.0, 0i64) while lt.i64(s.0, 1000i64) do (mul.i64(s.0, 2i64), add.i64(s.1, 1i64))",
+    );
+    // The tenth Fibonacci number is 55; 55 * 2^5 = 1760.
+    assert_eq!(eval(&text, &[Value::i64(10)]), [Value::i64(1760), Value::i64(5)]);
+}
+
+#[test]
+fn scans_histograms_and_scatters_of_products() {
+    let text = main(
+        "xs: []f64, is: []i64",
+        "([](f64, i64), [](f64, i64), [](f64, i64))",
+        "let op = fun a: (f64, i64) -> fun b: (f64, i64) -> (add.f64(a.0, b.0), add.i64(a.1, b.1))
+         in let ps = map(fun x: f64 -> (x, 1i64), xs)
+         in (scan(op, (0.0f64, 0i64), ps),
+             hist(op, (0.0f64, 0i64), replicate(2i64, (0.0f64, 10i64)), is, ps),
+             scatter(replicate(3i64, (0.0f64, 0i64)), is, ps))",
+    );
+    let out = eval(&text, &[Value::f64s(&[1.0, 2.0, 4.0]), Value::i64s(&[1, 5, 1])]);
+    let expected = [
+        Value::f64s(&[1.0, 3.0, 7.0]),
+        Value::i64s(&[1, 2, 3]),
+        Value::f64s(&[0.0, 5.0]),
+        Value::i64s(&[10, 12]),
+        Value::f64s(&[0.0, 4.0, 0.0]),
+        Value::i64s(&[0, 1, 0]),
+    ];
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn what_has_no_core_form_is_unsupported_with_its_position() {
+    for body in [
+        "index(map(fun y: f64 -> fun z: f64 -> add.f64(y, z), replicate(2i64, x)), 0i64)(x)",
+        "(loop f = (fun y: f64 -> y) for i < 3i64 do (fun y: f64 -> f(f(y))))(x)",
+        "io_run(io_return(x))",
+        "evm_run(evm_return[f64](x), (x,)).0",
+        "staged_resolve(staged_cotangent(x))",
+        "lproj[0](lpair(x, x))",
+    ] {
+        let errors = lower(&main("x: f64", "f64", body)).expect_err(body);
+        assert_eq!(errors[0].code, Code::Unsupported, "{body}");
+        assert!(errors[0].span.is_some(), "{body}");
+    }
+    let text = "
+        def f (n: i64): <f64 -> f64> =
+          if le.i64(n, 0i64) then (fun x: f64 -> x) else (let g = @f(sub.i64(n, 1i64)) in fun x: f64 -> g(g(x)))
+        def main (n: i64): f64 = @f(n)(1.0f64)";
+    assert_eq!(lower(text).unwrap_err()[0].code, Code::Unsupported);
+}
+
+#[test]
+fn specialisation_without_end_is_unsupported() {
+    let text = "
+        def f (g: <f64 -> f64>, n: i64): f64 =
+          if le.i64(n, 0i64) then g(1.0f64) else @f(fun x: f64 -> g(g(x)), sub.i64(n, 1i64))
+        def main (n: i64): f64 = @f(fun x: f64 -> x, n)";
+    assert_eq!(lower(text).unwrap_err()[0].code, Code::Unsupported);
+}
+
+#[test]
+fn explosion_by_inlining_is_unsupported() {
+    let mut text = String::from("def f0 (g: <f64 -> f64>, x: f64): f64 = g(g(x))\n");
+    for i in 1..40 {
+        let previous = i - 1;
+        text += &format!("def f{i} (g: <f64 -> f64>, x: f64): f64 = @f{previous}(g, @f{previous}(g, x))\n");
+    }
+    text += "def main (x: f64): f64 = @f39(fun y: f64 -> sin.f64(y), x)";
+    assert_eq!(lower(&text).unwrap_err()[0].code, Code::Unsupported);
+}
+
+#[test]
+fn positions_reach_core() {
+    let text = main("x: f64", "f64", "let y = sin.f64(x) in mul.f64(y, y)");
+    let core = lower(&text).unwrap();
+    let place = text.find("sin").unwrap() as u32;
+    let sine = core.vars.iter().find(|v| v.hint.as_str() == "y").expect("a variable y");
+    assert_eq!(sine.origin.span.map(|s| s.start), Some(place));
+}
+
+#[test]
+fn cotangents_have_the_types_of_their_values() {
+    // f (x, k, xs) = (x * k * sum xs, k)
+    let text = main(
+        "x: f64, k: i64, xs: []f64",
+        "((f64, i64), (f64, i64, []f64))",
+        "vjp(fun p: (f64, i64, []f64) ->
+               let s = reduce_comm(fun a: f64 -> fun b: f64 -> add.f64(a, b), 0.0f64, p.2)
+               in (mul.f64(mul.f64(p.0, convert.i64.f64(p.1)), s), p.1),
+             (x, k, xs), (10.0f64, 77i64))",
+    );
+    let out = eval(&text, &[Value::f64(2.0), Value::i64(3), Value::f64s(&[4.0, 5.0])]);
+    let expected =
+        [Value::f64(54.0), Value::i64(3), Value::f64(270.0), Value::i64(0), Value::f64s(&[60.0, 60.0])];
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn tangents_have_the_types_of_their_values() {
+    let text = main(
+        "x: f64, k: i64",
+        "((f64, []i64), (f64, []i64))",
+        "jvp(fun p: (f64, i64) -> (mul.f64(p.0, p.0), iota(p.1)), (x, k), (1.0f64, 5i64))",
+    );
+    let out = eval(&text, &[Value::f64(3.0), Value::i64(2)]);
+    assert_eq!(out, [Value::f64(9.0), Value::i64s(&[0, 1]), Value::f64(6.0), Value::i64s(&[0, 0])]);
+}
+
+#[test]
+fn cotangents_of_sums() {
+    // The argument is an array of sums; f adds the squares of #some and ignores #none.
+    let text = main(
+        "x: f64, n: i64",
+        "[]{#none i64 | #some f64 i64}",
+        "let values = map(fun i: i64 -> if eq.i64(i, 1i64) then inject[{#none i64 | #some f64 i64}, 0](i)
+                                       else inject[{#none i64 | #some f64 i64}, 1](add.f64(x, convert.i64.f64(i)), i),
+                          iota(n))
+         in let f = fun vs: []{#none i64 | #some f64 i64} ->
+              reduce_comm(fun a: f64 -> fun b: f64 -> add.f64(a, b), 0.0f64,
+                map(fun v: {#none i64 | #some f64 i64} -> match v { #none k -> 0.0f64 | #some y k -> mul.f64(y, y) }, vs))
+         in vjp(f, values, 1.0f64).1",
+    );
+    let out = eval(&text, &[Value::f64(10.0), Value::i64(3)]);
+    let some = |x: f64| Value::Sum(1, vec![Value::f64(x), Value::i64(0)].into());
+    let none = Value::Sum(0, vec![Value::i64(0)].into());
+    let Value::Array(a) = &out[0] else { panic!("{out:?}") };
+    assert_eq!(a.elements().collect::<Vec<_>>(), [some(20.0), none, some(24.0)]);
+}
+
+#[test]
+fn custom_rules_see_cotangents_of_the_types_of_the_values() {
+    let text = main(
+        "x: f64",
+        "(f64, f64)",
+        "vjp(fun y: f64 ->
+               custom(fun p: (f64, i64) -> (mul.f64(p.0, p.0), p.1),
+                      fun p: (f64, i64) -> fun bar: (f64, i64) -> (mul.f64(1000.0f64, bar.0), 0i64),
+                      (y, 3i64)).0,
+             x, 1.0f64)",
+    );
+    assert_eq!(floats(&eval(&text, &[Value::f64(3.0)]))[0], 9.0);
+}
