@@ -160,10 +160,10 @@ impl<'a> Checker<'a> {
         let before = self.metas.undecided;
         // The place to look at is the end of the body, not the whole of it.
         let (found, span) = (body.ty.clone(), result_span(&body));
-        if !self.expect(&wanted, &found, span, "the result") {
-            if let Some(d) = self.diagnostics.last_mut() {
-                d.labels.push(Label { span: place, text: "because of this annotation".into() });
-            }
+        if !self.expect(&wanted, &found, span, "the result")
+            && let Some(d) = self.diagnostics.last_mut()
+        {
+            d.labels.push(Label { span: place, text: "because of this annotation".into() });
         }
         let undecided = self.metas.undecided > before;
         let whole = body.span;
@@ -328,10 +328,10 @@ impl<'a> Checker<'a> {
                 }
             }
             Type::Array(s, t) => {
-                if let Size::Meta(m) = self.metas.size(&s) {
-                    if !sizes.contains(&m) {
-                        sizes.push(m);
-                    }
+                if let Size::Meta(m) = self.metas.size(&s)
+                    && !sizes.contains(&m)
+                {
+                    sizes.push(m);
                 }
                 self.open_parts(&t, types, sizes);
             }
@@ -471,10 +471,9 @@ impl<'a> Checker<'a> {
         let undecided = self.metas.undecided > before;
         if let (PatternKind::Var(v), Type::Scalar(Scalar::I64)) =
             (&pattern.kind, self.metas.shallow(&value.ty))
+            && let Some(size) = self.size_value(&value)
         {
-            if let Some(size) = self.size_value(&value) {
-                self.aliases.insert(*v, size);
-            }
+            self.aliases.insert(*v, size);
         }
         let wanted = value.ty.clone();
         let value = if matches!(value.kind, ExpKind::Error) {

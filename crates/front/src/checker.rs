@@ -167,8 +167,15 @@ impl<'a> Checker<'a> {
                     span,
                     format!("{what} has type {f}, expected {e}{detail}"),
                 );
-                let hint = conversion_hint(&m);
-                d.hints.extend(hint);
+                d.hints.push(agreement_hint(&m));
+                // One report is enough: do not also say that the type is unknown.
+                for ty in [expected, found] {
+                    if let Type::Meta(id) = self.metas.shallow(ty)
+                        && matches!(self.metas.kind_of(id), Kind::Record(_) | Kind::Sum(_))
+                    {
+                        self.metas.set(id, Type::Error);
+                    }
+                }
             }
         }
     }
@@ -430,29 +437,38 @@ struct Renaming {
     computed: Vec<(SizeMetaId, Arc<Polynomial>)>,
 }
 
-fn conversion_hint(m: &Mismatch) -> Option<String> {
-    let scalar = |t: &Type| match t {
-        Type::Scalar(s) => Some(*s),
-        Type::Array(..)
-        | Type::Tuple(_)
-        | Type::Record(_)
-        | Type::Sum(_)
-        | Type::Fun(..)
-        | Type::Param(..)
-        | Type::Named(..)
-        | Type::Meta(_)
-        | Type::Error => None,
-    };
+/// What to do about types that do not agree.
+fn agreement_hint(m: &Mismatch) -> String {
     match m {
-        Mismatch::Types(a, b) => {
-            let (a, b) = (scalar(a)?, scalar(b)?);
-            (a != Scalar::Bool && b != Scalar::Bool).then(|| format!("convert with `{a}.{b}` or `{b}.{a}`"))
+        Mismatch::Types(Type::Scalar(Scalar::Bool), Type::Scalar(_))
+        | Mismatch::Types(Type::Scalar(_), Type::Scalar(Scalar::Bool)) => {
+            "compare numbers with `==`, `<`, ..; choose a number with `if`".into()
         }
-        Mismatch::Sizes(..)
-        | Mismatch::Infinite
+        Mismatch::Types(Type::Scalar(a), Type::Scalar(b)) => format!("convert with `{a}.{b}` or `{b}.{a}`"),
+        Mismatch::Types(Type::Fun(..), _) | Mismatch::Types(_, Type::Fun(..)) => {
+            "a function stands where a value is expected, or the other way round: is an argument missing?"
+                .into()
+        }
+        Mismatch::Types(Type::Array(..), _) | Mismatch::Types(_, Type::Array(..)) => {
+            "use `map` to work on every element, or an index to choose one".into()
+        }
+        Mismatch::Kind("an integer", Type::Scalar(s)) if s.is_float() => {
+            format!("convert with `i64.{s}`")
+        }
+        Mismatch::Kind("a float", Type::Scalar(s)) if s.is_integer() => {
+            format!("convert with `f64.{s}`")
+        }
+        Mismatch::Types(Type::Param(_, name), _) | Mismatch::Types(_, Type::Param(_, name)) => {
+            format!("{name} stands for any type, so nothing is known about its values")
+        }
+        Mismatch::Types(..)
         | Mismatch::Kind(..)
         | Mismatch::Field(..)
-        | Mismatch::Alternative(..) => None,
+        | Mismatch::Alternative(..)
+        | Mismatch::Sizes(..)
+        | Mismatch::Infinite => {
+            "change the expression or the annotation so that both types are the same".into()
+        }
     }
 }
 

@@ -190,10 +190,10 @@ impl<'a> Checker<'a> {
         let mut elements: Vec<Exp> = Vec::new();
         for e in es {
             let e = self.infer(e);
-            if !self.expect(&element, &e.ty, e.span, "this element") {
-                if let (Some(d), Some(first)) = (self.diagnostics.last_mut(), elements.first()) {
-                    d.labels.push(Label { span: first.span, text: "the first element is here".into() });
-                }
+            if !self.expect(&element, &e.ty, e.span, "this element")
+                && let (Some(d), Some(first)) = (self.diagnostics.last_mut(), elements.first())
+            {
+                d.labels.push(Label { span: first.span, text: "the first element is here".into() });
             }
             elements.push(e);
         }
@@ -309,10 +309,10 @@ impl<'a> Checker<'a> {
         let integer = self.of_kind(Kind::Scalar(ScalarSet::integers()), e.span);
         self.expect(&integer, &e.ty, e.span, what);
         // A literal index is an `i64`, not the default `i32`.
-        if let ExpKind::Literal(_) = e.kind {
-            if let Type::Meta(_) = self.metas.shallow(&e.ty) {
-                self.expect(&Type::Scalar(Scalar::I64), &e.ty, e.span, what);
-            }
+        if let ExpKind::Literal(_) = e.kind
+            && let Type::Meta(_) = self.metas.shallow(&e.ty)
+        {
+            self.expect(&Type::Scalar(Scalar::I64), &e.ty, e.span, what);
         }
         e
     }

@@ -85,10 +85,10 @@ impl<'a> Checker<'a> {
         self.deferred.clear();
         self.default_scalars(start);
         let (mut fun, scheme) = self.close(open, v.name.span, true);
-        if fun.params.is_empty() {
-            if let Some(size) = self.size_value(&fun.body).filter(|s| matches!(s, Size::Const(_))) {
-                self.def_aliases.insert(id, size);
-            }
+        if fun.params.is_empty()
+            && let Some(size) = self.size_value(&fun.body).filter(|s| matches!(s, Size::Const(_)))
+        {
+            self.def_aliases.insert(id, size);
         }
         self.ambiguous(start);
         let ty = self.metas.zonk(&scheme.ty);

@@ -177,10 +177,10 @@ impl<'a> Checker<'a> {
         if let Some(var) = self.local(text) {
             return self.local_use(var, span);
         }
-        if let Some(def) = self.global(text) {
-            if self.user_names.get(text) == Some(&def) || builtin(text.as_str()).is_none() {
-                return self.def_use(def, text, span);
-            }
+        if let Some(def) = self.global(text)
+            && (self.user_names.get(text) == Some(&def) || builtin(text.as_str()).is_none())
+        {
+            return self.def_use(def, text, span);
         }
         if builtin(text.as_str()).is_some() {
             return self.operator_value(text.as_str(), None, span);
@@ -373,10 +373,10 @@ impl<'a> Checker<'a> {
         }
         self.settle_sizes();
         let ty = self.refresh(&ty, &f, &arguments);
-        if self.metas.undecided > before {
-            if let ExpKind::Def(def, _) = f.kind {
-                self.needs_checks.insert(def);
-            }
+        if self.metas.undecided > before
+            && let ExpKind::Def(def, _) = f.kind
+        {
+            self.needs_checks.insert(def);
         }
         // `f a b` and `(f a) b` are the same.
         match f.kind {
@@ -412,10 +412,10 @@ impl<'a> Checker<'a> {
         let ty = metas.map(result, &mut |s| {
             if metas.size_is(s, binder) { size.clone() } else { s.clone() }
         });
-        if let Size::Meta(m) = self.metas.size(&Size::Meta(binder)) {
-            if self.metas.size(&size) != Size::Meta(m) {
-                self.metas.set_size(m, size);
-            }
+        if let Size::Meta(m) = self.metas.size(&Size::Meta(binder))
+            && self.metas.size(&size) != Size::Meta(m)
+        {
+            self.metas.set_size(m, size);
         }
         ty
     }
@@ -669,10 +669,10 @@ impl<'a> Checker<'a> {
         let x = self.infer(x);
         let set = ScalarSet::of(|s| s.is_integer() || s == Scalar::Bool);
         // Without further knowledge it is logical negation.
-        if let Type::Meta(m) = self.metas.shallow(&x.ty) {
-            if *self.metas.kind_of(m) == Kind::Any {
-                self.expect(&Type::Scalar(Scalar::Bool), &x.ty, x.span, "the operand of !");
-            }
+        if let Type::Meta(m) = self.metas.shallow(&x.ty)
+            && *self.metas.kind_of(m) == Kind::Any
+        {
+            self.expect(&Type::Scalar(Scalar::Bool), &x.ty, x.span, "the operand of !");
         }
         self.unary(Op::Not, set, x, "the operand of !", span)
     }
@@ -732,7 +732,9 @@ impl<'a> Checker<'a> {
                     Code::DuplicateName,
                     field.name.span,
                     format!("field {} occurs twice", field.name.text),
-                );
+                )
+                .hints
+                .push("remove one of them".into());
             } else {
                 out.push((field.name.text.clone(), value));
             }

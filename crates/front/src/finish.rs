@@ -235,17 +235,18 @@ impl<'a> Checker<'a> {
 
     fn finish_index(&mut self, e: &mut Exp) {
         self.finish(e);
-        if let Type::Scalar(s) = e.ty {
-            if s != Scalar::I64 && s.is_integer() {
-                let inner = std::mem::replace(e, Checker::error_exp(e.span));
-                let span = inner.span;
-                let convert = prim_value(Prim::Convert(s, Scalar::I64), span);
-                *e = Exp {
-                    kind: ExpKind::Apply(Box::new(convert), vec![inner]),
-                    ty: Type::Scalar(Scalar::I64),
-                    span,
-                };
-            }
+        if let Type::Scalar(s) = e.ty
+            && s != Scalar::I64
+            && s.is_integer()
+        {
+            let inner = std::mem::replace(e, Checker::error_exp(e.span));
+            let span = inner.span;
+            let convert = prim_value(Prim::Convert(s, Scalar::I64), span);
+            *e = Exp {
+                kind: ExpKind::Apply(Box::new(convert), vec![inner]),
+                ty: Type::Scalar(Scalar::I64),
+                span,
+            };
         }
     }
 

@@ -93,7 +93,9 @@ impl<'a> Checker<'a> {
                 }
             };
             if out.iter().any(|(n, _)| *n == name.text) {
-                self.error(Code::DuplicateName, name.span, format!("field {} occurs twice", name.text));
+                self.error(Code::DuplicateName, name.span, format!("field {} occurs twice", name.text))
+                    .hints
+                    .push("remove one of them".into());
             } else {
                 out.push((name.text.clone(), p));
             }

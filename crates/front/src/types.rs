@@ -94,7 +94,9 @@ impl<'a> Checker<'a> {
         for (name, t) in fields {
             let t = self.convert(t, any, env);
             if out.iter().any(|(n, _)| *n == name.text) {
-                self.error(Code::DuplicateName, name.span, format!("field {} occurs twice", name.text));
+                self.error(Code::DuplicateName, name.span, format!("field {} occurs twice", name.text))
+                    .hints
+                    .push("remove one of them".into());
             } else {
                 out.push((name.text.clone(), t));
             }
@@ -121,7 +123,9 @@ impl<'a> Checker<'a> {
                     Code::DuplicateName,
                     name.span,
                     format!("alternative #{} occurs twice", name.text),
-                );
+                )
+                .hints
+                .push("remove one of them".into());
             } else {
                 out.push((name.text.clone(), ts));
             }
@@ -413,7 +417,9 @@ impl<'a> Checker<'a> {
                     Code::DuplicateName,
                     name.span,
                     format!("the parameter {} occurs twice", name.text),
-                );
+                )
+                .hints
+                .push("remove one of them".into());
             }
         }
         self.type_budget = NODE_LIMIT;
