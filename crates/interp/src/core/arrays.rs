@@ -284,8 +284,9 @@ impl<D: Domain> Machine<'_, D> {
         Ok(Val::Arr(array))
     }
     pub(crate) fn gather(&mut self, a: Arg, ix: Arg) -> Res<Val<D>> {
-        let indices = self.indices(ix)?;
+        // In the order of the operands, since the last occurrence of a variable is the one that moves it.
         let array = self.take_array(a)?;
+        let indices = self.indices(ix)?;
         let n = array.shape[0];
         let mut rows = Vec::with_capacity(indices.len());
         for i in indices {
@@ -428,8 +429,8 @@ impl<D: Domain> Machine<'_, D> {
     }
     pub(crate) fn scatter(&mut self, width: Arg, dst: Arg, indices: Arg, values: Arg) -> Res<Val<D>> {
         let width = self.size(width)?;
-        let indices = self.indices(indices)?;
         let dst = self.take_array(dst)?;
+        let indices = self.indices(indices)?;
         let mut values = self.take_array(values)?;
         if indices.len() != width || values.shape[0] != width {
             return Err(mismatch("scatter", &[indices.len()], &values.shape[..1]));

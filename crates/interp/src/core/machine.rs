@@ -304,22 +304,28 @@ impl<'p, D: Domain> Machine<'p, D> {
     /// The error of a primitive, with its arguments.
     #[cold]
     pub(crate) fn prim_error(&self, prim: Prim, args: &[Num<D>], error: PrimError) -> Box<RuntimeError> {
-        let show = |x: &Num<D>| match x.primal() {
-            x @ ScalarValue::U64(_) => x.to_string().trim_end_matches("u64").to_string(),
-            x if x.scalar().is_integer() => x.as_i64().to_string(),
-            x => x.to_string(),
-        };
-        let args: Vec<String> = args.iter().map(show).collect();
-        match (error, &*args) {
-            (PrimError::DivisionByZero, [x, _]) => {
-                fail(RuntimeErrorKind::DivisionByZero, format!("division of {x} by zero"))
-            }
-            (PrimError::NegativeExponent, [x, y]) => {
-                let message = format!("the integer {x} raised to the negative power {y}");
-                fail(RuntimeErrorKind::AssertFailed, message)
-            }
-            _ => internal(format!("{prim:?} has no value at {}", args.join(", "))),
+        prim_error(prim, args, error)
+    }
+}
+
+/// The error of a primitive, with its arguments.
+#[cold]
+pub(crate) fn prim_error<D: Domain>(prim: Prim, args: &[Num<D>], error: PrimError) -> Box<RuntimeError> {
+    let show = |x: &Num<D>| match x.primal() {
+        x @ ScalarValue::U64(_) => x.to_string().trim_end_matches("u64").to_string(),
+        x if x.scalar().is_integer() => x.as_i64().to_string(),
+        x => x.to_string(),
+    };
+    let args: Vec<String> = args.iter().map(show).collect();
+    match (error, &*args) {
+        (PrimError::DivisionByZero, [x, _]) => {
+            fail(RuntimeErrorKind::DivisionByZero, format!("division of {x} by zero"))
         }
+        (PrimError::NegativeExponent, [x, y]) => {
+            let message = format!("the integer {x} raised to the negative power {y}");
+            fail(RuntimeErrorKind::AssertFailed, message)
+        }
+        _ => internal(format!("{prim:?} has no value at {}", args.join(", "))),
     }
 }
 

@@ -34,8 +34,8 @@ mod exec;
 pub(crate) mod machine;
 pub(crate) mod num;
 mod plus;
-mod schedule;
-mod soac;
+pub(crate) mod schedule;
+pub(crate) mod soac;
 #[cfg(test)]
 mod tests;
 pub(crate) mod value;

@@ -814,3 +814,87 @@ fn arguments_of_wrong_types_are_refused() {
     let code = Compiled::new(&program);
     assert!(code.run(fun, &[Value::i64(3)], &Options::default()).is_ok());
 }
+
+#[test]
+fn one_array_in_several_operands() {
+    let ints = || vec![Value::i64s(&[2, 0, 1])];
+    let run1 = |f: fn(&mut Builder<'_>, Atom) -> Vec<Atom>| {
+        results(&[("a", vec_i64())], vec![vec_i64()], ints(), |b, p| {
+            // A value of the program, so that it is used up here.
+            let a = b.emit(Exp::Concat(vec![p[0].into()]), "a");
+            f(b, a)
+        })
+        .remove(0)
+    };
+    let gathered = run1(|b, a| vec![b.emit(Exp::Gather(a, a), "r")]);
+    assert_eq!(gathered, Value::i64s(&[1, 2, 0]));
+    let scattered = run1(|b, a| {
+        vec![b.emit(Exp::Soac(Soac::Scatter { width: i(3), dst: a, indices: a, values: a }), "r")]
+    });
+    assert_eq!(scattered, Value::i64s(&[0, 1, 2]));
+    let updated = run1(|b, a| vec![b.emit(Exp::UpdateSlice(a, slice(2, 3, -1), a), "r")]);
+    assert_eq!(updated, Value::i64s(&[1, 0, 2]));
+    let mapped = run1(|b, a| {
+        vars(b.map(i(3), &[a, a], |b, q| {
+            let x = b.index(a, &[q[0].into()]);
+            vec![b.op2(Op::Add, x, q[1].into())]
+        }))
+    });
+    assert_eq!(mapped, Value::i64s(&[3, 2, 1]));
+    let counted = run1(|b, a| {
+        let lam = b.lam(&[Type::I64, Type::I64], "x", |b, q| vec![b.op2(Op::Add, q[0].into(), q[1].into())]);
+        let (neutral, dst, values) = (vec![i(0)], vec![a], vec![a]);
+        vec![b.emit(Exp::Soac(Soac::Hist { width: i(3), lam, neutral, dst, indices: a, values }), "r")]
+    });
+    assert_eq!(counted, Value::i64s(&[2, 1, 3]));
+    let floats =
+        results(&[("a", vec_f64())], vec![vec_f64(), Type::F64], vec![Value::f64s(&[1., 2.])], |b, p| {
+            let a = b.emit(Exp::Concat(vec![p[0].into(), p[0].into()]), "a");
+            let a = b.emit(Exp::Plus(a, a), "a");
+            vars(b.with_acc(&[a], |b, acc| {
+                b.emit(Exp::AccAdd(acc[0].into(), vec![], a), "u");
+                vec![b.index(a, &[i(1)])]
+            }))
+        });
+    assert_eq!(floats, [Value::f64s(&[4., 8., 4., 8.]), Value::f64(4.0)]);
+}
+
+#[test]
+fn recursive_calls_have_frames_of_their_own() {
+    // After the inner call returns, the outer frame still has its array.
+    let (program, fun) = build(&[("a", vec_i64()), ("n", Type::I64)], vec![Type::I64], |b, p| {
+        let c = b.op2(Op::Le, p[1].into(), i(0));
+        let stop = b.scope(|b| vec![b.index(p[0].into(), &[i(0)])]);
+        let go = b.scope(|b| {
+            let m = b.op2(Op::Sub, p[1].into(), i(1));
+            let next = b.emit(Exp::Update(p[0].into(), vec![i(0)], m), "next");
+            let pat = vec![b.fresh(Type::I64, "r")];
+            b.emit_to(pat.clone(), Exp::Call(pullback_base::index::Index::new(0), vec![next, m]));
+            let x = b.index(p[0].into(), &[i(0)]);
+            vec![b.op2(Op::Add, x, pat[0].into())]
+        });
+        let pat = vec![b.fresh(Type::I64, "r")];
+        b.emit_to(pat.clone(), Exp::If(c, stop, go));
+        vars(pat)
+    });
+    let out = run(&program, fun, vec![Value::i64s(&[10]), Value::i64(3)], &Options::default()).unwrap();
+    // 10 + 2 + 1 + 0.
+    assert_eq!(out.results, [Value::i64(13)]);
+}
+
+#[test]
+fn loop_tapes_of_rows_and_irregular_tapes() {
+    let collect = |f: fn(&mut Builder<'_>, Var) -> Atom| {
+        try_run(&[], vec![Type::I64, Type::array(vec_i64())], vec![], |b, _| {
+            vars(b.for_loop(i(3), &[i(0)], |b, k, s| {
+                let row = f(b, k);
+                vec![s[0].into(), row]
+            }))
+        })
+    };
+    let regular = collect(|b, k| b.emit(Exp::Replicate(vec![i(2)], k.into()), "row")).unwrap();
+    let expected = Array::new(vec![3, 2], Buffer::I64(vec![0, 0, 1, 1, 2, 2]));
+    assert_eq!(regular.results[1], Value::Array(expected));
+    let e = collect(|b, k| b.emit(Exp::Iota(k.into()), "row")).unwrap_err();
+    assert_eq!(e.kind, RuntimeErrorKind::ShapeMismatch);
+}
