@@ -520,11 +520,11 @@ fn cotangent_type(p: &Program, exp: &Exp) -> Typed {
     }
 }
 
-fn map_value<'a>(t: &'a Term) -> Result<&'a Type, TypeError> {
+fn map_value(t: &Term) -> Result<&Type, TypeError> {
     if let Type::Map(v) = t.ty() { Ok(v) } else { Err(format!("expected a map, found type {}", t.ty())) }
 }
 
-fn io_result<'a>(t: &'a Term) -> Result<&'a Type, TypeError> {
+fn io_result(t: &Term) -> Result<&Type, TypeError> {
     if let Type::Io(a) = t.ty() {
         Ok(a)
     } else {
@@ -532,7 +532,7 @@ fn io_result<'a>(t: &'a Term) -> Result<&'a Type, TypeError> {
     }
 }
 
-fn cell<'a>(t: &'a Term) -> Result<&'a Type, TypeError> {
+fn cell(t: &Term) -> Result<&Type, TypeError> {
     match t.ty() {
         Type::MutArray(a) => Ok(a),
         other => Err(format!("expected a mutable array, found type {other}")),

@@ -1,5 +1,7 @@
 //! Each rule of the checker refuses a program that breaks it, and texts that are no programs are errors.
 
+#![allow(clippy::unwrap_used, reason = "a failure of a test")]
+
 use pullback_base::Code;
 use pullback_lambda::check::check;
 use pullback_lambda::read::read;

@@ -19,7 +19,7 @@ impl Lowerer<'_, '_> {
         if leaves.is_empty() { vec![self.b.emit(Exp::Tuple(Vec::new()), "u")] } else { leaves.to_vec() }
     }
     /// The leaves of a value of this type from those of an array element.
-    fn from_element(&self, ty: &Type, atoms: Vec<Atom>, span: Option<Span>) -> Lowered<Vec<Atom>> {
+    fn without_unit(&self, ty: &Type, atoms: Vec<Atom>, span: Option<Span>) -> Lowered<Vec<Atom>> {
         Ok(if self.leaf_count(ty, span)? == 0 { Vec::new() } else { atoms })
     }
     fn element_type<'t>(&self, t: &'t Term) -> Lowered<&'t Type> {
@@ -63,7 +63,7 @@ impl Lowerer<'_, '_> {
                     return Ok(array.to_vec());
                 }
                 let atoms = self.each(&array, "x", |a| Exp::Index(a, ix.clone()));
-                self.from_element(t.ty(), atoms, span)?
+                self.without_unit(t.ty(), atoms, span)?
             }
             Lam::Slice(a, d) => {
                 let a = self.data(a)?;
@@ -236,7 +236,7 @@ impl Lowerer<'_, '_> {
                 let commutative = *commutative;
                 let exp = core::Soac::Reduce { width, lam, neutral: neutral_atoms, arrays, commutative };
                 let results = self.emit_all(Exp::Soac(exp), "r");
-                return self.from_element(neutral.ty(), results, span);
+                return self.without_unit(neutral.ty(), results, span);
             }
             Soac::Scan { op, neutral, array } => {
                 let lam = self.operator(op, neutral.ty())?;

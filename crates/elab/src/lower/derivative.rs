@@ -45,7 +45,7 @@ impl Lowerer<'_, '_> {
         let mut out = Vec::new();
         for (t, &s) in types.iter().zip(seed) {
             if self.active(t) {
-                out.push(self.to_cotangent(s, span)?);
+                out.push(self.core_cotangent(s, span)?);
             }
         }
         Ok(out)
@@ -62,7 +62,7 @@ impl Lowerer<'_, '_> {
             let ty = self.b.ty(x);
             let next = if self.active(&ty) { cotangents.next() } else { None };
             out.push(match next {
-                Some(ct) => self.from_cotangent(ct, x, span)?,
+                Some(ct) => self.source_cotangent(ct, x, span)?,
                 None => self.zero_like(x, span)?,
             });
         }
@@ -186,7 +186,7 @@ impl Lowerer<'_, '_> {
     }
 
     /// The cotangent in core's form of an active leaf.
-    fn to_cotangent(&mut self, x: Atom, span: Option<Span>) -> Lowered<Atom> {
+    fn core_cotangent(&mut self, x: Atom, span: Option<Span>) -> Lowered<Atom> {
         let ty = self.b.ty(x);
         let Ok(Some(ct)) = self.b.program.cotangent(&ty) else {
             return self.bug(span, "a cotangent of a discrete value");
@@ -195,7 +195,7 @@ impl Lowerer<'_, '_> {
             Type::Scalar(_) => Ok(x),
             Type::Array(_) if ct == ty => Ok(x),
             Type::Array(_) => {
-                let map = self.map_leaves(&[x], |l, elems| l.to_cotangent(elems[0], span))?;
+                let map = self.map_leaves(&[x], |l, elems| l.core_cotangent(elems[0], span))?;
                 Ok(map)
             }
             Type::Sum(variants) => {
@@ -207,7 +207,7 @@ impl Lowerer<'_, '_> {
                         let mut fields = Vec::new();
                         for &p in &params {
                             let active = l.active(&l.b.ty(p.into()));
-                            fields.push(if active { l.to_cotangent(p.into(), span)? } else { l.unit() });
+                            fields.push(if active { l.core_cotangent(p.into(), span)? } else { l.unit() });
                         }
                         Ok(vec![l.b.emit(Exp::Inject(ct.clone(), k + 1, fields), "bar")])
                     })?;
@@ -220,13 +220,13 @@ impl Lowerer<'_, '_> {
     }
 
     /// The cotangent, of the type of the active leaf `x`, from core's form.
-    fn from_cotangent(&mut self, ct: Atom, x: Atom, span: Option<Span>) -> Lowered<Atom> {
+    fn source_cotangent(&mut self, ct: Atom, x: Atom, span: Option<Span>) -> Lowered<Atom> {
         let ty = self.b.ty(x);
         match &ty {
             Type::Scalar(_) => Ok(ct),
             Type::Array(_) if self.b.ty(ct) == ty => Ok(ct),
             Type::Array(_) => {
-                self.map_leaves(&[ct, x], |l, elems| l.from_cotangent(elems[0], elems[1], span))
+                self.map_leaves(&[ct, x], |l, elems| l.source_cotangent(elems[0], elems[1], span))
             }
             Type::Sum(variants) => {
                 let Type::Sum(bars) = self.b.ty(ct) else {
@@ -268,7 +268,7 @@ impl Lowerer<'_, '_> {
                 for (i, &p) in params.iter().enumerate() {
                     let active = j == k && l.active(&l.b.ty(p.into()));
                     fields.push(if active {
-                        l.from_cotangent(bars[i].into(), p.into(), span)?
+                        l.source_cotangent(bars[i].into(), p.into(), span)?
                     } else {
                         l.zero_like(p.into(), span)?
                     });
