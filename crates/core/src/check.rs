@@ -62,7 +62,7 @@ impl Rules {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Malformed {
     /// The pass after which it was found; empty if not known.
-    pub pass: String,
+    pub pass: Symbol,
     /// The function.
     pub function: Symbol,
     /// The first variable of the statement at fault, or the variable itself.
@@ -80,7 +80,7 @@ pub struct Malformed {
 impl Malformed {
     /// Says which pass produced the program.
     pub fn after(mut self, pass: &str) -> Self {
-        self.pass = pass.to_string();
+        self.pass = pass.into();
         self
     }
     /// The same as a diagnostic (of class "bug").
@@ -94,7 +94,7 @@ impl Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("malformed core")?;
-        if !self.pass.is_empty() {
+        if !self.pass.as_str().is_empty() {
             write!(f, " after pass `{}`", self.pass)?;
         }
         if !self.function.as_str().is_empty() {
@@ -124,7 +124,7 @@ pub fn check(program: &Program, rules: Rules) -> Result<(), Malformed> {
         let names = Names::of(program);
         let info = checker.at.and_then(|v| program.vars.get(v));
         Malformed {
-            pass: String::new(),
+            pass: Symbol::new(""),
             function: checker.function.clone(),
             var: checker.at,
             name: checker.at.map_or_else(String::new, |v| names.name(program, v)),

@@ -121,9 +121,7 @@ pub fn renumber(program: &Program) -> Program {
     // Mentioned but not bound: kept behind the others, so that the checker can say so.
     for fun in program.funs.iter() {
         for v in crate::traverse::used_vars(&fun.body) {
-            if !subst.contains_key(&v) {
-                subst.insert(v, Atom::Var(vars.push(program.vars[v].clone())));
-            }
+            subst.entry(v).or_insert_with(|| Atom::Var(vars.push(program.vars[v].clone())));
         }
     }
     let mut out = Program { types: program.types.clone(), vars, funs: program.funs.clone() };

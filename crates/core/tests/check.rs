@@ -1,6 +1,8 @@
 //! Ill-formed programs: `tests/check/*.core`, cases separated by `// === name`. `//!` names the expected message and
 //! stands on the line of the statement at fault; `//-` is a message about a whole function.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
 use pullback_base::SourceMap;
 use pullback_core::{Rules, check, read};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Dead code: programs before and after in `tests/prune.core`; the light variant; renaming and uses.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
 use pullback_base::SourceMap;
 use pullback_core::prune::{Options, prune_program, prune_stms};
 use pullback_core::usage::{last_uses, use_counts};

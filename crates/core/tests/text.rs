@@ -1,5 +1,7 @@
 //! Text form and reader invert each other; the reader survives any text.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
 use pullback_base::{Code, SourceMap};
 use pullback_core::{Program, Rules, check, print, read, renumber};
 
@@ -36,10 +38,46 @@ fn printing_and_reading_invert_each_other() {
 fn the_zoo_has_every_construct() {
     let metrics = pullback_core::metrics::metrics(&load(ZOO));
     for name in [
-        "atom", "add.f64", "convert.f64.i64", "tuple", "proj", "inject", "match", "if", "loop", "call", "array", "index",
-        "slice", "update", "update_slice", "gather", "size", "iota", "replicate", "rearrange", "reshape", "concat",
-        "reverse", "rotate", "map", "reduce", "scan", "hist", "scatter", "withacc", "view", "add_to", "plus", "vjp",
-        "jvp", "custom", "marked", "stop_gradient", "par", "assert",
+        "atom",
+        "add.f64",
+        "convert.f64.i64",
+        "tuple",
+        "proj",
+        "inject",
+        "match",
+        "if",
+        "loop",
+        "call",
+        "array",
+        "index",
+        "slice",
+        "update",
+        "update_slice",
+        "gather",
+        "size",
+        "iota",
+        "replicate",
+        "rearrange",
+        "reshape",
+        "concat",
+        "reverse",
+        "rotate",
+        "map",
+        "reduce",
+        "scan",
+        "hist",
+        "scatter",
+        "withacc",
+        "view",
+        "add_to",
+        "plus",
+        "vjp",
+        "jvp",
+        "custom",
+        "marked",
+        "stop_gradient",
+        "par",
+        "assert",
     ] {
         assert!(metrics.count(name) > 0, "no {name}");
     }
@@ -50,7 +88,10 @@ fn the_text_does_not_depend_on_how_the_program_was_made() {
     let program = load(ZOO);
     let mut copied = program.clone();
     for id in program.funs.ids() {
-        let lam = pullback_core::Lam { params: program.funs[id].params.clone(), body: program.funs[id].body.clone() };
+        let lam = pullback_core::Lam {
+            params: program.funs[id].params.clone(),
+            body: program.funs[id].body.clone(),
+        };
         let copy = pullback_core::rename::copy_lam(&mut copied, &lam, &Default::default());
         copied.funs[id].params = copy.params;
         copied.funs[id].body = copy.body;
@@ -78,11 +119,19 @@ fn malformed_text_is_a_diagnostic_with_a_place() {
         ("fun f(x: f64): f64 { let y: f64 = frob(x) in y }", Code::Syntax, "expected an operation of core"),
         ("fun f(x: f64): f64 { let y: f64 = add.f65(x, x) in y }", Code::Syntax, "a primitive of the table"),
         ("fun f(x: f64): f64 { let y: f64 = exp.i64(x) in y }", Code::Syntax, "a primitive of the table"),
-        ("fun f(x: f64): f64 { let y: f64 = call g(x) in y }", Code::UnknownName, "no function `g` is defined"),
+        (
+            "fun f(x: f64): f64 { let y: f64 = call g(x) in y }",
+            Code::UnknownName,
+            "no function `g` is defined",
+        ),
         ("fun f(x: f64): f64 { in 3 }", Code::Syntax, "a number with a type"),
         ("fun f(x: f64): f64 { in 300u8 }", Code::Syntax, "a number with a type"),
         ("fun f(x: f64): f64 { let y: f64 = proj(x, 1i64) in y }", Code::Syntax, "a number without a type"),
-        ("fun f(x: f64): f64 { let x: i64 = 1i64 in x }", Code::DuplicateName, "bound before with another type"),
+        (
+            "fun f(x: f64): f64 { let x: i64 = 1i64 in x }",
+            Code::DuplicateName,
+            "bound before with another type",
+        ),
         ("fun f(): { in }\nfun f(): { in }", Code::DuplicateName, "a second function of this name"),
         ("type t = #a\ntype t = #b", Code::DuplicateName, "a second type of this name"),
         ("fun f(x: f64): f64 { in x; }", Code::Lexical, "has no meaning"),

@@ -245,9 +245,11 @@ impl Simplifier<'_> {
             keep[0] = true;
         }
         for ((v, a), stays) in pat.iter().zip(known).zip(&keep) {
-            if let (Some(a), false) = (a, stays) {
+            let Some(a) = a else { continue };
+            // (The one that stays may be known as an element only.)
+            if !stays || self.program.atom_type(*a) == self.program.vars[*v].ty {
                 self.subst.insert(*v, *a);
-                self.changed = true;
+                self.changed |= !stays;
             }
         }
         retain(pat, &keep);

@@ -1,0 +1,182 @@
+//! Each pass on programs before and after (`tests/*.core`), and all passes on programs that are then run: the values are
+//! the same bit for bit.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use pullback_base::SourceMap;
+use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
+use pullback_interp::core::{Options, run};
+use pullback_opt::{CSE, Ctx, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, pass};
+use pullback_prim::{Scalar, ScalarValue};
+
+fn load(text: &str) -> Program {
+    let mut sources = SourceMap::new();
+    let file = sources.add("text", text);
+    let program = read(file, text).unwrap_or_else(|d| panic!("{}", d.render(&sources)));
+    check(&program, Rules::SURFACE).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    program
+}
+
+/// Hints aside: passes keep them, but the texts after the arrow are written by hand.
+fn shape(program: &Program) -> String {
+    let mut program = program.clone();
+    program.vars.iter_mut().for_each(|i| i.hint = "x".into());
+    print(&program)
+}
+
+fn cases(text: &str) -> Vec<(String, String, String)> {
+    let split = |case: &str| {
+        let (name, rest) = case.split_once('\n').unwrap();
+        let (before, after) = rest.split_once("// --->").unwrap();
+        (name.to_string(), before.to_string(), after.to_string())
+    };
+    text.split("// === ").skip(1).map(split).collect()
+}
+
+fn context(text: &str) -> Ctx {
+    Ctx { derivatives_done: text.contains("// derivatives done"), ..Ctx::default() }
+}
+
+fn apply(pass: &Pass, program: &mut Program, ctx: &Ctx) {
+    (pass.run)(program, ctx);
+    check(program, Rules::SURFACE).unwrap_or_else(|e| panic!("{}\n{}", e.after(pass.name), print(program)));
+}
+
+fn expect(text: &str, passes: &[&Pass], count: usize) {
+    let cases = cases(text);
+    assert_eq!(cases.len(), count);
+    for (name, before, after) in cases {
+        let mut program = load(&before);
+        for pass in passes {
+            apply(pass, &mut program, &context(&before));
+        }
+        assert_eq!(shape(&program), shape(&load(&after)), "{name}\n{}", print(&program));
+        same_values(&name, &load(&before), &program);
+    }
+}
+
+/// An argument of this type: sizes 3, so that sizes and indices given as numbers fit.
+fn argument(program: &Program, ty: &Type, seed: u64) -> Option<Value> {
+    Some(match ty {
+        Type::Scalar(Scalar::Bool) => Value::Scalar(ScalarValue::Bool(seed.is_multiple_of(2))),
+        Type::Scalar(s) if s.is_integer() => Value::Scalar(s.from_i64(3)),
+        Type::Scalar(s) => Value::Scalar(s.from_f64(0.75 + 0.5 * (seed % 7) as f64)),
+        Type::Tuple(ts) => {
+            let items = ts.iter().enumerate().map(|(k, t)| argument(program, t, seed + k as u64));
+            Value::Tuple(items.collect::<Option<_>>()?)
+        }
+        Type::Array(_) => {
+            let rank = ty.rank();
+            let count = 3usize.pow(rank as u32);
+            let mut data = pullback_core::Buffer::with_capacity(ty.base().scalar(), count);
+            for k in 0..count {
+                data.push(argument(program, ty.base(), seed + k as u64)?);
+            }
+            Value::Array(pullback_core::Array::new(vec![3; rank], data))
+        }
+        Type::Sum(_) | Type::Named(_) => {
+            let variants = program.variants(ty)?;
+            let k = seed as usize % variants.len();
+            let fields = variants[k].fields.iter().enumerate();
+            let fields = fields.map(|(j, t)| argument(program, t, seed + j as u64 + 1));
+            Value::Sum(k, std::sync::Arc::new(fields.collect::<Option<_>>()?))
+        }
+        Type::Acc(_) => return None,
+    })
+}
+
+/// Runs the first function of both programs; where the first one runs to its end, the second gives the same.
+fn same_values(name: &str, before: &Program, after: &Program) {
+    let main: FunId = before.funs.ids().next().unwrap();
+    for seed in 0..4 {
+        let types = before.funs[main].params.iter().map(|p| &before.vars[*p].ty);
+        let args: Option<Vec<Value>> =
+            types.enumerate().map(|(k, t)| argument(before, t, seed + 3 * k as u64)).collect();
+        // Accumulators cannot be given from outside.
+        let Some(args) = args else { return };
+        let options = Options { work_limit: 1_000_000, ..Options::default() };
+        let Ok(first) = run(before, main, args.clone(), &options) else { continue };
+        let second =
+            run(after, main, args, &options).unwrap_or_else(|e| panic!("{name}: {e}\n{}", print(after)));
+        assert_eq!(first.results, second.results, "{name}\n{}", print(after));
+    }
+}
+
+#[test]
+fn inlining() {
+    expect(include_str!("inline.core"), &[&INLINE], 3);
+}
+
+/// What became unused is removed, so that the texts show what the rules are about.
+#[test]
+fn simplification() {
+    expect(include_str!("simplify.core"), &[&SIMPLIFY, &PRUNE], 20);
+}
+
+#[test]
+fn common_subexpressions() {
+    expect(include_str!("cse.core"), &[&CSE], 7);
+}
+
+#[test]
+fn hoisting() {
+    expect(include_str!("hoist.core"), &[&HOIST], 3);
+}
+
+#[test]
+fn functions_without_a_caller() {
+    let text = "
+entry f interface (x: f64) -> f64 (x: f64): f64 { let a: f64 = call h(x) in a }
+fun g(y: f64): f64 { in y }
+fun h(z: f64): f64 { let b: f64 = sin.f64(z) in b }";
+    let mut program = load(text);
+    apply(pass("drop_unused_functions").unwrap(), &mut program, &Ctx::default());
+    let names: Vec<_> = program.funs.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["f", "h"]);
+    same_values("drop", &load(text), &program);
+}
+
+#[test]
+fn growth_is_limited() {
+    let mut text = String::from("fun f0(x: f64): f64 { let y: f64 = sin.f64(x) in y }\n");
+    for k in 1..40 {
+        let p = k - 1;
+        text += &format!(
+            "fun f{k}(x{k}: f64): f64 {{ let a{k}: f64 = call f{p}(x{k}) let b{k}: f64 = call f{p}(a{k}) in b{k} }}\n"
+        );
+    }
+    let mut program = load(&text);
+    let ctx = Ctx { inline_limit: 1000, ..Ctx::default() };
+    apply(&INLINE, &mut program, &ctx);
+    for fun in program.funs.iter() {
+        let size = pullback_core::metrics::body_metrics(&fun.body).statements;
+        assert!(size <= 2000, "{} has {size} statements", fun.name);
+    }
+}
+
+/// Every pass alone, all in order twice, and in reverse order, on larger programs.
+#[test]
+fn values_stay_the_same() {
+    let zoo = load(include_str!("../../core/tests/programs/zoo.core"));
+    let gmm = load(include_str!("../../core/tests/programs/gmm_reverse.core"));
+    let gradient = load(include_str!("programs.core"));
+    for before in [zoo, gmm, gradient] {
+        for ctx in [Ctx::default(), Ctx { derivatives_done: true, ..Ctx::default() }] {
+            for pass in PASSES {
+                let mut after = before.clone();
+                apply(pass, &mut after, &ctx);
+                same_values(pass.name, &before, &after);
+            }
+            let mut after = before.clone();
+            for pass in PASSES.iter().chain(PASSES) {
+                apply(pass, &mut after, &ctx);
+            }
+            same_values("all", &before, &after);
+            let mut after = before.clone();
+            for pass in PASSES.iter().rev() {
+                apply(pass, &mut after, &ctx);
+            }
+            same_values("all in reverse", &before, &after);
+        }
+    }
+}
