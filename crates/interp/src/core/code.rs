@@ -3,6 +3,7 @@
 //! Guarantee: an operand marked [`Arg::Move`] is never read again in this execution of its body, so an array in it may be
 //! overwritten. Slots that die without such an operand are listed in `drops`.
 
+use super::compile::deep;
 use pullback_base::{Span, Symbol};
 use pullback_core::Type;
 use pullback_prim::{Prim, Scalar, ScalarValue};
@@ -43,6 +44,16 @@ pub(crate) struct BodyCode {
     pub(crate) drops: Vec<Slot>,
     pub(crate) stms: Vec<StmCode>,
     pub(crate) result: Box<[Arg]>,
+}
+
+impl Drop for BodyCode {
+    fn drop(&mut self) {
+        // Nested bodies of any depth: the stack grows where it must.
+        let stms = std::mem::take(&mut self.stms);
+        if !stms.is_empty() {
+            deep(|| drop(stms));
+        }
+    }
 }
 
 /// A statement.

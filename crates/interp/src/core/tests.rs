@@ -4,8 +4,8 @@
 use super::{Compiled, Options, Outcome, run};
 use pullback_base::{RuntimeError, RuntimeErrorKind, SourceMap, Span};
 use pullback_core::{
-    Array, Atom, Buffer, Builder, Exp, FunId, Lam, Loop, LoopAttrs, LoopForm, Mark, Program, SliceDim, Soac,
-    Type, TypeDef, Value, Var, Variant, View,
+    Array, Atom, Body, Buffer, Builder, Exp, Fun, FunId, Lam, Loop, LoopAttrs, LoopForm, Mark, Origin,
+    Program, SliceDim, Soac, Stm, Type, TypeDef, Value, Var, VarInfo, Variant, View,
 };
 use pullback_prim::{Op, Scalar, ScalarValue};
 use std::sync::atomic::AtomicBool;
@@ -897,4 +897,28 @@ fn loop_tapes_of_rows_and_irregular_tapes() {
     assert_eq!(regular.results[1], Value::Array(expected));
     let e = collect(|b, k| b.emit(Exp::Iota(k.into()), "row")).unwrap_err();
     assert_eq!(e.kind, RuntimeErrorKind::ShapeMismatch);
+}
+
+#[test]
+fn deeply_nested_bodies_run() {
+    let mut program = Program::default();
+    let var = |program: &mut Program| {
+        let info = VarInfo { ty: Type::I64, hint: "x".into(), origin: Origin::default() };
+        program.vars.push(info)
+    };
+    let p = var(&mut program);
+    let mut body = Body { stms: vec![], result: vec![p.into()] };
+    for _ in 0..20_000 {
+        let v = var(&mut program);
+        let other = Body { stms: vec![], result: vec![i(0)] };
+        let exp = Exp::If(Atom::bool(true), body, other);
+        body = Body { stms: vec![Stm { pat: vec![v], exp }], result: vec![v.into()] };
+    }
+    let fun = Fun { name: "deep".into(), params: vec![p], body, results: vec![Type::I64], entry: None };
+    let fun = program.funs.push(fun);
+    let out = run(&program, fun, vec![Value::i64(5)], &Options::default()).unwrap();
+    assert_eq!(out.results, [Value::i64(5)]);
+    assert_eq!(out.counts.work, 20_000);
+    // Dropping the program itself is not what is tested here.
+    std::mem::forget(program);
 }
