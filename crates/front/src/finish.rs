@@ -4,8 +4,8 @@
 //! indices their conversion to `i64`; matches are tested for completeness.
 
 use crate::checker::{Checker, PENDING_FIELD};
-use crate::expr::prim_value;
 use crate::intrinsics::Intrinsic;
+use crate::operator::prim_value;
 use crate::typed::*;
 use crate::unify::component;
 use pullback_base::{Code, Span, Symbol};
