@@ -78,6 +78,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) needs_checks: IdSet<DefId>,
     /// Set when sizes changed in a way that the types do not show: then no check may be left out.
     pub(crate) all_checks: bool,
+    /// How many loops around this place are being typed for the second time.
+    pub(crate) repeats: usize,
     /// Field names of projections whose record type was not known when they were met.
     pub(crate) fields: Vec<Symbol>,
     /// Variables that are used as values (not only as sizes).
@@ -115,6 +117,7 @@ impl<'a> Checker<'a> {
             uses: IdMap::new(),
             needs_checks: IdSet::new(),
             all_checks: false,
+            repeats: 0,
             fields: Vec::new(),
             value_uses: IdSet::new(),
             deferred: Vec::new(),

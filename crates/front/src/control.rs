@@ -9,6 +9,24 @@ use pullback_prim::Scalar;
 use pullback_syntax::ast;
 use std::sync::Arc;
 
+/// What drives a loop, without the expression that was typed before the state was in scope.
+enum Driver {
+    For(VarId),
+    ForIn(Pattern),
+    While(Exp),
+}
+
+/// One typed iteration of a loop.
+struct Round {
+    state: Pattern,
+    driver: Driver,
+    body: Exp,
+    /// The type of the state after any number of iterations.
+    ty: Type,
+    /// Whether sizes of the state may differ between iterations.
+    changed: bool,
+}
+
 impl<'a> Checker<'a> {
     pub(crate) fn conditional(&mut self, c: &ast::Expr, a: &ast::Expr, b: &ast::Expr, span: Span) -> Exp {
         let c = self.infer(c);
@@ -80,37 +98,65 @@ impl<'a> Checker<'a> {
             ast::LoopForm::For(_, e) | ast::LoopForm::ForIn(_, e) => Some(self.infer(e)),
             ast::LoopForm::While(_) => None,
         };
+        let reported = self.diagnostics.len();
+        let mut round = self.round(pattern, &initial.ty, initial.span, form, driver.as_ref(), body);
+        if round.changed {
+            // The sizes of the state change from round to round: once more, with those sizes unknown. Nested loops
+            // would double the work each time, so deep inside all run-time checks are kept instead.
+            if self.repeats < 3 {
+                self.diagnostics.truncate(reported);
+                self.repeats += 1;
+                let ty = self.metas.join(&round.state.ty, &round.body.ty);
+                round = self.round(pattern, &ty, initial.span, form, driver.as_ref(), body);
+                self.repeats -= 1;
+            } else {
+                self.all_checks = true;
+            }
+            round.ty = self.metas.join(&round.state.ty, &round.ty);
+        }
+        let form = match (round.driver, driver) {
+            (Driver::For(var), Some(bound)) => LoopForm::For(var, bound),
+            (Driver::ForIn(p), Some(array)) => LoopForm::ForIn(p, array),
+            (Driver::While(c), _) => LoopForm::While(c),
+            (Driver::For(_) | Driver::ForIn(_), None) => LoopForm::While(Checker::error_exp(span)),
+        };
+        let whole = Loop { pattern: round.state, initial, form, body: round.body };
+        Checker::exp(ExpKind::Loop(Box::new(whole)), round.ty, span)
+    }
+
+    /// Types one iteration whose state has the given type at its start.
+    fn round(
+        &mut self,
+        pattern: &ast::Pattern,
+        start: &Type,
+        start_span: Span,
+        form: &ast::LoopForm,
+        driver: Option<&Exp>,
+        body: &ast::Expr,
+    ) -> Round {
         let mark = self.mark();
         let state = self.pattern(pattern);
         self.must_fit(&state);
-        // Sizes named in the pattern hold for the first state; later states are tested where they are used.
-        match self.metas.unify(&state.ty, &initial.ty, true) {
-            Ok(()) => {}
-            Err(m) => self.mismatch(m, &state.ty, &initial.ty, initial.span, "the first state of the loop"),
-        }
-        let form = self.loop_form(form, driver);
         let before = self.metas.undecided;
+        if let Err(m) = self.metas.unify(&state.ty, start, true) {
+            self.mismatch(m, &state.ty, start, start_span, "the first state of the loop");
+        }
+        // Sizes annotated in the pattern are taken on trust, so later checks must stay.
+        self.all_checks |= self.metas.undecided > before;
+        let driver = self.driver(form, driver);
         let body = self.infer(body);
-        let inside = self.metas.undecided;
+        let before = self.metas.undecided;
         if let Err(m) = self.metas.unify(&state.ty, &body.ty, true) {
             self.mismatch(m, &state.ty, &body.ty, body.span, "the next state of the loop");
         }
-        let changed = self.metas.undecided > inside;
-        let ty = if changed {
-            // The sizes of the state change from round to round, so nothing that was decided inside is sure.
-            self.all_checks = true;
-            self.metas.join(&state.ty, &body.ty)
-        } else {
-            state.ty.clone()
-        };
-        let _ = before;
+        let changed = self.metas.undecided > before;
         let gone = self.leave(mark);
+        let ty = if changed { self.metas.join(&state.ty, &body.ty) } else { state.ty.clone() };
         let ty = self.escape(&ty, &gone);
-        let whole = Loop { pattern: state, initial, form, body };
-        Checker::exp(ExpKind::Loop(Box::new(whole)), ty, span)
+        Round { state, driver, body, ty, changed }
     }
 
-    fn loop_form(&mut self, form: &ast::LoopForm, driver: Option<Exp>) -> LoopForm {
+    fn driver(&mut self, form: &ast::LoopForm, driver: Option<&Exp>) -> Driver {
         match (form, driver) {
             (ast::LoopForm::For(name, _), Some(bound)) => {
                 let kind = Kind::Scalar(ScalarSet::integers());
@@ -118,7 +164,7 @@ impl<'a> Checker<'a> {
                 self.expect(&integer, &bound.ty, bound.span, "the bound of the loop");
                 let var = self.new_var(name.text.as_str(), bound.ty.clone(), name.span);
                 self.bring(&name.text, var);
-                LoopForm::For(var, bound)
+                Driver::For(var)
             }
             (ast::LoopForm::ForIn(p, _), Some(array)) => {
                 let element = self.metas.any(array.span);
@@ -127,15 +173,15 @@ impl<'a> Checker<'a> {
                 let p = self.pattern(p);
                 self.must_fit(&p);
                 self.expect(&element, &p.ty, p.span, "the element pattern");
-                LoopForm::ForIn(p, array)
+                Driver::ForIn(p)
             }
             (ast::LoopForm::While(c), _) => {
                 let c = self.infer(c);
                 self.expect(&Type::Scalar(Scalar::Bool), &c.ty, c.span, "the condition of the loop");
-                LoopForm::While(c)
+                Driver::While(c)
             }
             (ast::LoopForm::For(_, e) | ast::LoopForm::ForIn(_, e), None) => {
-                LoopForm::While(Checker::error_exp(e.span))
+                Driver::While(Checker::error_exp(e.span))
             }
         }
     }

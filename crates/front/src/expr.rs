@@ -288,9 +288,43 @@ impl<'a> Checker<'a> {
     // ---- calls ----
 
     fn call(&mut self, f: &ast::Expr, arguments: &[ast::Expr], span: Span) -> Exp {
-        let f = self.infer(f);
+        let f = match &f.kind {
+            // Before Futhark 0.24 the sizes of `unflatten` were arguments; both forms are understood.
+            ast::ExprKind::Var(name)
+                if arguments.len() == 3 && name.name.text.as_str() == "unflatten" && self.is_free(name) =>
+            {
+                let ty = "(n: i64) -> (m: i64) -> [k]a -> [n][m]a";
+                self.intrinsic_use(Intrinsic::Unflatten, ty, f.span)
+            }
+            _ => self.infer(f),
+        };
         let arguments: Vec<Exp> = arguments.iter().map(|a| self.infer(a)).collect();
         self.apply(f, arguments, span)
+    }
+
+    /// Whether a plain name is neither a local variable nor a definition.
+    fn is_free(&self, name: &ast::QualName) -> bool {
+        let text = &name.name.text;
+        name.qualifiers.is_empty() && self.local(text).is_none() && self.global(text).is_none()
+    }
+
+    /// The size of a concatenation or of a flattened array, where the parts have known sizes.
+    fn combined_size(&mut self, f: &Exp, arguments: &[Exp], ty: Type) -> Type {
+        let outer = |c: &Self, t: &Type| match c.metas.shallow(t) {
+            Type::Array(s, t) => Some((c.metas.size(&s), (*t).clone())),
+            _ => None,
+        };
+        let known = match (&f.kind, arguments) {
+            (ExpKind::Intrinsic(Intrinsic::Concat, _), [a, b]) => outer(self, &a.ty)
+                .zip(outer(self, &b.ty))
+                .and_then(|((n, element), (m, _))| Some((size::add(&n, &m, 1)?, element))),
+            (ExpKind::Intrinsic(Intrinsic::Flatten, _), [a]) => outer(self, &a.ty).and_then(|(n, row)| {
+                let (m, element) = outer(self, &row)?;
+                Some((size::multiply(&n, &m)?, element))
+            }),
+            _ => None,
+        };
+        known.map_or(ty, |(size, element)| Type::array(size, element))
     }
 
     /// A call of `f`.
@@ -329,10 +363,18 @@ impl<'a> Checker<'a> {
         }
         self.settle_sizes();
         let ty = self.refresh(&ty, &f, &arguments);
-        if self.metas.undecided > before
-            && let ExpKind::Def(def, _) = f.kind
-        {
-            self.needs_checks.insert(def);
+        let ty = self.combined_size(&f, &arguments, ty);
+        if self.metas.undecided > before {
+            let functions = arguments.iter().any(|a| matches!(self.metas.shallow(&a.ty), Type::Fun(..)));
+            match f.kind {
+                ExpKind::Def(def, _) => {
+                    self.needs_checks.insert(def);
+                    self.all_checks |= functions;
+                }
+                // Built-in functions test the sizes of their arrays themselves; nobody tests those of functions.
+                ExpKind::Intrinsic(..) => self.all_checks |= functions,
+                _ => self.all_checks = true,
+            }
         }
         // `f a b` and `(f a) b` are the same.
         match f.kind {

@@ -226,6 +226,9 @@ fn loops_updates_and_slices() {
          def total [n] (xs: [n]f64) = loop acc = 0 for x in xs do acc + x
          def put [n][m] (a: *[n][m]f64) (r: [m]f64) = a with [0] = r with [1, 0:2] = [1, 2]
          def grow [n] (xs: [n]i32) = loop ys = xs for _i < 3i32 do ys ++ ys
+         def push (n: i64) = loop acc = [0.0] for i < n do
+           let longer = acc ++ [f64.i64 i]
+           in map2 (+) longer (replicate (length longer) 1)
          def pick [n] (b: bool) (xs: [n]i32) = if b then xs else xs[1:]
          def at [n] (xs: [n]f64) (i: i32) (j: u8) = xs[i] + xs[j]",
         &[
@@ -235,6 +238,7 @@ fn loops_updates_and_slices() {
             ("total", "[n]f64 -> f64"),
             ("put", "[n][m]f64 -> [m]f64 -> [n][m]f64"),
             ("grow", "[n]i32 -> []i32"),
+            ("push", "i64 -> []f64"),
             ("pick", "bool -> [n]i32 -> []i32"),
             ("at", "[n]f64 -> i32 -> u8 -> f64"),
         ],
@@ -307,6 +311,22 @@ fn existential_sizes_and_size_bindings() {
             ("both", "[n]f64 -> [n]f64 -> [](f64, f64)"),
             ("forced", "[n]f64 -> [n]f64"),
             ("square", "(n: i64) -> [n * n]f64 -> [n][n]f64"),
+        ],
+    );
+}
+
+#[test]
+fn sizes_of_combined_arrays_are_computed() {
+    types(
+        "def join [n][m] (a: [n]f64) (b: [m]f64) = a ++ b
+         def flat [n][m] (a: [n][m]f64) = flatten a
+         def old [k] (xs: [k]f64) (n: i64) (m: i64) = unflatten n m xs
+         def back [n][m] (a: [n][m]f64) : [n][m]f64 = unflatten (flatten a)",
+        &[
+            ("join", "[n]f64 -> [m]f64 -> [n + m]f64"),
+            ("flat", "[n][m]f64 -> [n * m]f64"),
+            ("old", "[k]f64 -> (n: i64) -> (m: i64) -> [n][m]f64"),
+            ("back", "[n][m]f64 -> [n][m]f64"),
         ],
     );
 }
