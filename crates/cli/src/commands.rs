@@ -554,10 +554,8 @@ fn one_pass(file: &Path, pass: &str) -> Result<(), Failure> {
         .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
     let mut sources = pullback_base::SourceMap::new();
     let id = sources.add(&file.display().to_string(), &text);
-    let all = |ds: Vec<Diagnostic>| {
-        Failure::new(Fault::Program, ds.iter().map(|d| d.render(&sources)).collect::<String>())
-    };
-    let mut program = pullback_core::read::read(id, &text).map_err(all)?;
+    let shown = |d: Diagnostic| Failure::new(Fault::Program, d.render(&sources));
+    let mut program = pullback_core::read::read(id, &text).map_err(shown)?;
     let steps = pullback_driver::pipeline::STANDARD;
     let Some(step) = steps.iter().find(|s| s.name() == pass) else {
         let known: Vec<&str> = steps.iter().map(|s| s.name()).collect();

@@ -64,12 +64,14 @@ pub fn run(
     checked(program, Rules::SURFACE, "lower")?;
     watch("lower", program);
     let mut rules = Rules::SURFACE;
+    let mut cx = pullback_opt::Ctx::default();
     for step in steps {
         match step {
-            Step::Pass(pass) => (pass.run)(program, &pullback_opt::Ctx::default()),
+            Step::Pass(pass) => (pass.run)(program, &cx),
             Step::Differentiate => {
                 pullback_ad::differentiate(program, choice).map_err(|e| e.to_diagnostic())?;
                 rules = Rules::NO_AD;
+                cx.derivatives_done = true;
             }
         }
         checked(program, rules, step.name())?;
