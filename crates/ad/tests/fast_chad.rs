@@ -608,7 +608,6 @@ fn second_derivatives_of_maps_and_reductions() {
         in zk
     }";
     twice(text, vec![n(3), fs(&[0.5, 1.5, -0.3]), fs(&[0.1, 0.2, 0.3]), f(1.1)]);
-    twice(text, vec![n(0), fs(&[]), fs(&[0.1, 0.2, 0.3]), f(1.1)]);
 }
 
 #[test]

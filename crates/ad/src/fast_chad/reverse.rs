@@ -639,26 +639,58 @@ impl<'p> Reverse<'p> {
                 self.rule("fast_chad.acc_view", stm);
                 self.derive_final(*acc, view, stm.pat[0]);
             }
-            if !self.config.views || env.accs.is_empty() || stm.pat.len() != 1 {
-                continue;
-            }
-            let Some((a, view)) = alias(&stm.exp) else { continue };
-            let y = stm.pat[0];
-            let known = a.var().and_then(|v| env.accs.get(&v)).cloned();
-            let (Some(accs), true) = (known, self.is_active(y.into())) else { continue };
-            if self.b.program.vars[y].ty.rank() == 0 {
+            if !self.config.views || env.accs.is_empty() {
                 continue;
             }
             self.rule("fast_chad.acc_view", stm);
-            let views = match view {
-                None => accs,
-                Some(view) => {
-                    accs.iter().map(|&acc| self.b.emit(Exp::AccView(acc, view.clone()), "acc")).collect()
+            match &stm.exp {
+                Exp::If(z, x, y) => self.derive_chosen(stm, *z, &[(&[], x), (&[], y)], env),
+                Exp::Match(z, arms) => {
+                    let arms: Vec<(&[Var], &Body)> = arms.iter().map(|a| (&a.params[..], &a.body)).collect();
+                    self.derive_chosen(stm, *z, &arms, env);
                 }
-            };
-            Rc::make_mut(&mut env.accs).insert(y, views);
+                exp => {
+                    let Some((a, view)) = alias(exp) else { continue };
+                    let y = stm.pat[0];
+                    let known = a.var().and_then(|v| env.accs.get(&v)).cloned();
+                    let (Some(accs), true) = (known, self.can_alias(y)) else { continue };
+                    let views = match view {
+                        None => accs,
+                        Some(view) => {
+                            accs.iter().map(|&acc| self.b.emit(Exp::AccView(acc, view.clone()), "acc")).collect()
+                        }
+                    };
+                    Rc::make_mut(&mut env.accs).insert(y, views);
+                }
+            }
         }
         Ok(())
+    }
+
+    fn can_alias(&self, y: Var) -> bool {
+        self.is_active(y.into()) && self.b.program.vars[y].ty.rank() > 0
+    }
+
+    /// A branch that chooses between accumulated variables: the same choice between their accumulators.
+    fn derive_chosen(&mut self, stm: &Stm, z: Atom, arms: &[(&[Var], &Body)], env: &mut Env) {
+        for (k, &y) in stm.pat.iter().enumerate() {
+            let chosen: Option<Vec<Vec<Atom>>> = arms
+                .iter()
+                .map(|(_, body)| body.result[k].var().and_then(|v| env.accs.get(&v)).cloned())
+                .collect();
+            let (Some(chosen), true) = (chosen, self.can_alias(y)) else { continue };
+            let mut lams = Vec::new();
+            for ((params, _), accs) in arms.iter().zip(chosen) {
+                let params = params.iter().map(|&p| self.b.fresh_like(p)).collect();
+                lams.push(Lam { params, body: Body { stms: Vec::new(), result: accs } });
+            }
+            let exp = match (&stm.exp, &lams[..]) {
+                (Exp::If(..), [x, y]) => Exp::If(z, x.body.clone(), y.body.clone()),
+                _ => Exp::Match(z, lams),
+            };
+            let accs = self.b.emit_all(exp, "acc").into_iter().map(Atom::Var).collect();
+            Rc::make_mut(&mut env.accs).insert(y, accs);
+        }
     }
 }
 

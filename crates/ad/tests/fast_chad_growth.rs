@@ -1,0 +1,315 @@
+//! The cost claim of Fast CHAD: the ratio of the derivative's work to the program's stays flat as programs or data grow.
+//!
+//! The families are those of section 4.3 of the Fast CHAD notes. The didactic variant, whose rule for indexing makes
+//! a dense array of zeros, must fail them: otherwise these tests would not measure anything.
+
+mod common;
+
+use common::{add_vjp, first, parse, run};
+use pullback_ad::fast_chad::{Config, Variant};
+use pullback_core::Value;
+
+type Family = fn(usize) -> (String, Vec<Value>);
+
+/// Work of the derivative (all cotangents one) over work of the program.
+fn ratio(family: Family, size: usize, config: &Config) -> f64 {
+    let (text, args) = family(size);
+    let mut program = parse(&text);
+    let f = first(&program);
+    let id = add_vjp(&mut program, f, config).expect("supported");
+    let (results, plain) = run(&program, f, &args);
+    let bars = results.iter().map(|v| match v {
+        Value::Scalar(_) => Value::f64(1.0),
+        Value::Array(a) => Value::f64_array(&a.shape, &vec![1.0; a.count()]),
+        other => panic!("{other:?}"),
+    });
+    let all: Vec<Value> = args.iter().cloned().chain(bars).collect();
+    let (_, derived) = run(&program, id, &all);
+    derived.work as f64 / plain.work as f64
+}
+
+fn flat(name: &str, family: Family) {
+    let sizes = [16, 32, 64, 128];
+    let ratios: Vec<f64> = sizes.iter().map(|&n| ratio(family, n, &Config::default())).collect();
+    let (first, last) = (ratios[0], ratios[ratios.len() - 1]);
+    assert!(last <= first * 1.15, "{name}: the ratio grows: {ratios:?}");
+    assert!(last <= 12.0, "{name}: the ratio is large: {ratios:?}");
+}
+
+fn floats(n: usize) -> Value {
+    Value::f64s(&(0..n).map(|i| (i as f64 * 0.37).sin() * 0.5).collect::<Vec<f64>>())
+}
+fn int(n: usize) -> Value {
+    Value::i64(n as i64)
+}
+fn args(n: usize) -> Vec<Value> {
+    vec![int(n), floats(n)]
+}
+
+/// `lines` numbered statements around a common frame.
+fn chain(head: &str, n: usize, line: impl Fn(usize) -> String, result: &str) -> String {
+    let lines: String = (1..=n).map(|k| format!("let {}\n", line(k))).collect();
+    format!("{head} {{\n{lines}in {result}\n}}")
+}
+
+fn ce1_sums_of_itself(n: usize) -> (String, Vec<Value>) {
+    let text = chain(
+        "fun f(x0: f64): f64",
+        n,
+        |k| format!("x{k}: f64 = add.f64(x{0}, x{0})", k - 1),
+        &format!("x{n}"),
+    );
+    (text, vec![Value::f64(1.0)])
+}
+
+fn ce2_aliases(n: usize) -> (String, Vec<Value>) {
+    let text = chain(
+        "fun f(m: i64, a0: []f64, s0: f64): f64",
+        n,
+        |k| {
+            format!("a{k}: []f64 = a{0}\nlet t{k}: f64 = a{k}[{0}i64]\nlet s{k}: f64 = add.f64(s{0}, t{k})", k - 1)
+        },
+        &format!("s{n}"),
+    );
+    (text, vec![int(n), floats(n), Value::f64(0.0)])
+}
+
+fn ce3_map_reading_twice(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): f64 {
+        let is: []i64 = iota(n)
+        let y: []f64 = map n [is] (i: i64) {
+            let p: f64 = a[i]
+            let q: f64 = a[i]
+            let r: f64 = mul.f64(p, q)
+            in r
+        }
+        let z: f64 = reduce n [0.0f64] [y] (u: f64, v: f64) { let w: f64 = add.f64(u, v) in w }
+        in z
+    }";
+    (text.into(), args(n))
+}
+
+fn ce4_branches(n: usize) -> (String, Vec<Value>) {
+    let text = chain(
+        "fun f(m: i64, a: []f64, s0: f64): f64",
+        n,
+        |k| {
+            format!(
+                "c{k}: bool = lt.f64(s{0}, 100.0f64)
+                let r{k}: f64 = if c{k} {{ let p{k}: f64 = a[{0}i64] in p{k} }} else {{ in s{0} }}
+                let t{k}: f64 = add.f64(s{0}, r{k})
+                let s{k}: f64 = sin.f64(t{k})",
+                k - 1
+            )
+        },
+        &format!("s{n}"),
+    );
+    (text, vec![int(n), floats(n), Value::f64(0.0)])
+}
+
+fn ce5_recurrence_in_place(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): f64 {
+        let m: i64 = sub.i64(n, 1i64)
+        let y: []f64 = loop (b: []f64 = a) for i: i64 < m {
+            let x: f64 = b[i]
+            let s: f64 = sin.f64(x)
+            let j: i64 = add.i64(i, 1i64)
+            let c: []f64 = update(b, [j], s)
+            in c
+        }
+        let z: f64 = y[m]
+        in z
+    }";
+    (text.into(), args(n))
+}
+
+fn ce6_nested_indices(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: [][]f64): [][]f64 {
+        let is: []i64 = iota(n)
+        let y: [][]f64 = map n [is] (i: i64) {
+            let row: []f64 = a[i]
+            let z: []f64 = map n [is] (j: i64) {
+                let p: f64 = row[j]
+                let q: f64 = a[i, j]
+                let r: f64 = mul.f64(p, q)
+                in r
+            }
+            in z
+        }
+        in y
+    }";
+    let m = (n as f64).sqrt() as usize * 2;
+    let a: Vec<f64> = (0..m * m).map(|i| i as f64 * 0.01).collect();
+    (text.into(), vec![int(m), Value::f64_array(&[m, m], &a)])
+}
+
+fn ce7_loop_with_branches(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): f64 {
+        let y: f64 = loop (s: f64 = 0.0f64) for i: i64 < n {
+            let c: bool = lt.f64(s, 0.5f64)
+            let t: f64 = if c { let p: f64 = a[i] in p } else { let q: f64 = neg.f64(s) in q }
+            let u: f64 = add.f64(s, t)
+            let v: f64 = sin.f64(u)
+            in v
+        }
+        in y
+    }";
+    (text.into(), args(n))
+}
+
+fn ce9_one_element_of_a_map(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): f64 {
+        let y: []f64 = map n [a] (x: f64) {
+            let p: f64 = sin.f64(x)
+            let q: f64 = mul.f64(p, x)
+            in q
+        }
+        let z: f64 = y[0i64]
+        in z
+    }";
+    (text.into(), args(n))
+}
+
+fn ce11_map_in_a_loop(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): f64 {
+        let y: f64 = loop (s: f64 = 0.0f64) for i: i64 < n {
+            let one: []i64 = array(i): i64
+            let m: []f64 = map 1i64 [one] (k: i64) {
+                let x: f64 = a[k]
+                let r: f64 = mul.f64(x, x)
+                in r
+            }
+            let t: f64 = m[0i64]
+            let u: f64 = add.f64(s, t)
+            let v: f64 = sin.f64(u)
+            in v
+        }
+        in y
+    }";
+    (text.into(), args(n))
+}
+
+fn ce12_sibling_maps(n: usize) -> (String, Vec<Value>) {
+    let text = chain(
+        "fun f(m: i64, a: []f64, s0: f64): f64",
+        n,
+        |k| {
+            format!(
+                "o{k}: []i64 = array({0}i64): i64
+                let m{k}: []f64 = map 1i64 [o{k}] (k{k}: i64) {{
+                    let x{k}: f64 = a[k{k}]
+                    let r{k}: f64 = mul.f64(x{k}, x{k})
+                    in r{k}
+                }}
+                let z{k}: f64 = reduce 1i64 [0.0f64] [m{k}] (u{k}: f64, v{k}: f64) {{
+                    let w{k}: f64 = add.f64(u{k}, v{k})
+                    in w{k}
+                }}
+                let s{k}: f64 = add.f64(s{0}, z{k})",
+                k - 1
+            )
+        },
+        &format!("s{n}"),
+    );
+    (text, vec![int(n), floats(n), Value::f64(0.0)])
+}
+
+/// As CE8: a conditional alias read directly, in a loop.
+fn ce8_selected_array(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64, b: []f64): f64 {
+        let y: f64 = loop (s: f64 = 0.0f64) for i: i64 < n {
+            let c: bool = lt.f64(s, 0.5f64)
+            let d: []f64 = if c { in a } else { in b }
+            let t: f64 = d[i]
+            let u: f64 = add.f64(s, t)
+            let v: f64 = sin.f64(u)
+            in v
+        }
+        in y
+    }";
+    (text.into(), vec![int(n), floats(n), floats(n)])
+}
+
+/// CE8 itself: the same with a map of one element in between.
+fn ce8_selected_array_in_a_map(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64, b: []f64): f64 {
+        let y: f64 = loop (s: f64 = 0.0f64) for i: i64 < n {
+            let c: bool = lt.f64(s, 0.5f64)
+            let d: []f64 = if c { in a } else { in b }
+            let one: []i64 = array(i): i64
+            let m: []f64 = map 1i64 [one] (k: i64) { let x: f64 = d[k] in x }
+            let t: f64 = reduce 1i64 [0.0f64] [m] (p: f64, q: f64) { let w: f64 = add.f64(p, q) in w }
+            let u: f64 = add.f64(s, t)
+            let v: f64 = sin.f64(u)
+            in v
+        }
+        in y
+    }";
+    (text.into(), vec![int(n), floats(n), floats(n)])
+}
+
+fn slices_in_a_loop(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): f64 {
+        let m: i64 = sub.i64(n, 2i64)
+        let y: f64 = loop (s: f64 = 0.0f64) for i: i64 < m {
+            let w: []f64 = slice(a, i, 2i64, 1i64)
+            let p: f64 = w[0i64]
+            let q: []f64 = map 2i64 [w] (x: f64) { let z: f64 = mul.f64(x, p) in z }
+            let t: f64 = reduce 2i64 [0.0f64] [q] (g: f64, h: f64) { let k: f64 = add.f64(g, h) in k }
+            let u: f64 = add.f64(s, t)
+            let v: f64 = sin.f64(u)
+            in v
+        }
+        in y
+    }";
+    (text.into(), args(n))
+}
+
+const FAMILIES: &[(&str, Family)] = &[
+    ("CE1", ce1_sums_of_itself),
+    ("CE2", ce2_aliases),
+    ("CE3", ce3_map_reading_twice),
+    ("CE4", ce4_branches),
+    ("CE5", ce5_recurrence_in_place),
+    ("CE6", ce6_nested_indices),
+    ("CE7", ce7_loop_with_branches),
+    ("CE8, direct", ce8_selected_array),
+    ("CE8", ce8_selected_array_in_a_map),
+    ("CE9", ce9_one_element_of_a_map),
+    ("CE11", ce11_map_in_a_loop),
+    ("CE12", ce12_sibling_maps),
+    ("slices in a loop", slices_in_a_loop),
+];
+
+#[test]
+fn the_families_are_flat() {
+    for (name, family) in FAMILIES {
+        flat(name, *family);
+    }
+}
+
+#[test]
+fn the_one_hot_variant_grows() {
+    let config = Config { variant: Variant::OneHot, ..Config::default() };
+    for family in [ce4_branches as Family, ce5_recurrence_in_place, ce7_loop_with_branches] {
+        let (small, large) = (ratio(family, 16, &config), ratio(family, 128, &config));
+        assert!(large > 3.0 * small, "{small} {large}");
+    }
+}
+
+#[test]
+fn one_element_of_a_map_costs_next_to_nothing() {
+    let sparse = ratio(ce9_one_element_of_a_map, 128, &Config::default());
+    let dense = ratio(ce9_one_element_of_a_map, 128, &Config { sparse_map: false, ..Config::default() });
+    assert!(sparse < 1.6 && dense > 2.0, "{sparse} {dense}");
+}
+
+#[test]
+fn values_are_right_in_the_families_too() {
+    for (name, family) in FAMILIES {
+        let (text, args) = family(9);
+        if let Some(reason) = common::mismatch(&text, &args, &Config::default()) {
+            panic!("{name}: {reason}");
+        }
+    }
+}
