@@ -293,3 +293,14 @@ fn custom_rules_see_cotangents_of_the_types_of_the_values() {
     );
     assert_eq!(floats(&eval(&text, &[Value::f64(3.0)]))[0], 9.0);
 }
+
+#[test]
+fn constants_are_computed_once() {
+    let text = "
+        def table (): []f64 = map(fun i: i64 -> sqrt.f64(convert.i64.f64(i)), iota(@count()))
+        def count (): i64 = 10i64
+        def main (is: []i64): []f64 = map(fun i: i64 -> add.f64(index(@table(), i), index(@table(), 9i64)), is)";
+    assert_eq!(eval(text, &[Value::i64s(&[0, 4])]), [Value::f64s(&[3.0, 5.0])]);
+    let core = pullback_core::print(&lower(text).unwrap());
+    assert_eq!(core.matches("sqrt").count(), 1, "{core}");
+}
