@@ -1,0 +1,244 @@
+//! The small programs, at sizes the interpreter can take. Reference values are those of an independent numpy program
+//! (closed-form gradients or complex steps) unless a test says otherwise.
+
+use crate::problem::{Problem, all_close, close, norm};
+use pullback_core::Value;
+use pullback_driver::Kind;
+
+pub const TESTS: &[(&str, fn())] = &[
+    ("small::generator", generator),
+    ("small::dot", dot),
+    ("small::matvec", matvec),
+    ("small::logistic_regression_and_hessian_vector", logistic_regression),
+    ("small::kmeans", kmeans),
+    ("small::stencil", stencil),
+    ("small::rotate_vec_by_quat", rotate),
+    ("small::particles", particles),
+    ("gradbench::llsq", llsq),
+    ("gradbench::lse", lse),
+    ("gradbench::ode", ode),
+    ("gradbench::det", det),
+];
+
+fn lowbias32(mut x: u32) -> u32 {
+    x ^= x >> 16;
+    x = x.wrapping_mul(0x7feb_352d);
+    x ^= x >> 15;
+    x = x.wrapping_mul(0x846c_a68b);
+    x ^ (x >> 16)
+}
+
+/// `n` numbers in [0, 1).
+fn u(s: u32, n: usize) -> Vec<f64> {
+    (0..n as u32).map(|i| f64::from(lowbias32(i.wrapping_add(1_000_003u32.wrapping_mul(s)))) / 4_294_967_296.0).collect()
+}
+
+/// `n` numbers in [-1, 1).
+fn sym(s: u32, n: usize) -> Vec<f64> {
+    u(s, n).into_iter().map(|x| 2.0 * x - 1.0).collect()
+}
+
+fn generator() {
+    assert_eq!([0, 1, 2, 1_000_003].map(lowbias32), [0, 0x6889_90c0, 0xd113_2181, 0xcacb_cbe7]);
+    assert_eq!(u(40, 2), [0.5233170131687075, 0.9588008313439786]);
+}
+
+fn dot() {
+    let problem = Problem::new("benches/programs/dot.fut", "dot");
+    let (a, b) = (sym(1, 1000), sym(2, 1000));
+    let (value, g) = problem.gradient("a,b", &[Value::f64s(&a), Value::f64s(&b)]);
+    assert!((value + 3.1527175444887998).abs() < 1e-12);
+    assert_eq!(g[0].floats(), b);
+    assert_eq!(g[1].floats(), a);
+    close("|da|", norm(&b), 18.59528244885687);
+}
+
+/// At 1000 x 1000 the closed form has reference values; a smaller size is compared with the closed form itself.
+fn matvec() {
+    let (n, m) = (60, 40);
+    let (a, v) = (sym(3, n * m), sym(4, m));
+    let y: Vec<f64> = a.chunks(m).map(|row| row.iter().zip(&v).map(|(x, y)| x * y).sum()).collect();
+    let args = [Value::f64_array(&[n, m], &a), Value::f64s(&v)];
+    let (value, g) = Problem::new("benches/programs/matvec.fut", "squares").gradient("a,v", &args);
+    close("value", value, y.iter().map(|x| x * x).sum());
+    let da: Vec<f64> = y.iter().flat_map(|y| v.iter().map(move |v| 2.0 * y * v)).collect();
+    all_close("da", &g[0].floats(), &da);
+    let dv: Vec<f64> = (0..m).map(|j| (0..n).map(|i| 2.0 * y[i] * a[i * m + j]).sum()).collect();
+    all_close("dv", &g[1].floats(), &dv);
+    let (_, g) = Problem::new("benches/programs/matvec.fut", "total").gradient("a", &args);
+    assert_eq!(g[0].floats(), v.repeat(n), "every row of the gradient is v");
+}
+
+/// Against the closed form, at a size the interpreter takes in no time.
+fn logistic_regression() {
+    let (n, d) = (300, 12);
+    let (x, s) = (sym(5, n * d), sym(8, d));
+    let w: Vec<f64> = sym(6, d).into_iter().map(|x| 0.1 * x).collect();
+    let y: Vec<f64> = u(7, n).into_iter().map(|x| if x < 0.5 { 1.0 } else { 0.0 }).collect();
+    let rows: Vec<&[f64]> = x.chunks(d).collect();
+    let inner = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    let sigma = |z: f64| 1.0 / (1.0 + (-z).exp());
+    let combine = |c: &dyn Fn(usize) -> f64, v: &[f64]| -> Vec<f64> {
+        (0..d).map(|j| (0..n).map(|i| c(i) * rows[i][j]).sum::<f64>() / n as f64 + 0.001 * v[j]).collect()
+    };
+    let gradient = combine(&|i| sigma(inner(rows[i], &w)) - y[i], &w);
+    let hessian_vector = combine(
+        &|i| {
+            let p = sigma(inner(rows[i], &w));
+            p * (1.0 - p) * inner(rows[i], &s)
+        },
+        &s,
+    );
+    let args = [Value::f64_array(&[n, d], &x), Value::f64s(&y), Value::f64s(&w), Value::f64s(&s)];
+    let (_, g) = Problem::new("examples/logreg.fut", "loss").gradient("w", &args[..3]);
+    all_close("gradient", &g[0].floats(), &gradient);
+    let nested = Problem::new("examples/logreg.fut", "gradient").run(&args[..3]);
+    all_close("gradient in the language", &nested[0].floats(), &gradient);
+    let hv = Problem::new("examples/logreg.fut", "hessian_vector").run(&args);
+    all_close("Hessian-vector product", &hv[0].floats(), &hessian_vector);
+}
+
+fn kmeans() {
+    let points = u(101, 300);
+    let args = [Value::f64_array(&[100, 3], &points), Value::f64_array(&[5, 3], &points[285..])];
+    let (value, g) = Problem::new("examples/kmeans.fut", "cost").gradient("centroids", &args);
+    close("cost", value, 21.610920569848552);
+    close("norm", norm(&g[0].floats()), 28.96669580703357);
+    let direction = Problem::new("examples/kmeans.fut", "direction").run(&args)[0].floats();
+    let expected = [
+        -0.01787512087529259, -0.0903956476665501, -0.03285914602955537, 0.02798177851364016, -0.0913997877544413,
+        0.12721530594863, 0.2187823022112127, -0.004245980067507309, 0.1425389861003222, 0.1661959751264045,
+        -0.02232749892496749, -0.1225378490910914, 0.3709367465786636, -0.104844806175679, 0.1616042359359562,
+    ];
+    all_close("direction", &direction, &expected);
+}
+
+fn stencil() {
+    let problem = Problem::new("benches/programs/stencil.fut", "loss");
+    let args = [Value::f64_array(&[16, 16], &sym(50, 256)), Value::i64(10)];
+    let (value, g) = problem.gradient("u", &args);
+    let g = g[0].floats();
+    close("loss", value, 24.135563149386929);
+    close("norm", norm(&g), 10.14971893523144);
+    close("sum", g.iter().sum(), 7.092516796043378);
+    close("first", g[0], 1.680736733600497);
+    close("last", g[255], -1.943771098740399);
+}
+
+/// By hand: all numbers are integers.
+fn rotate() {
+    let problem = Problem::new("benches/programs/rotate.fut", "rotate_vec");
+    let paths: Vec<&str> = problem.entry.parameters.iter().map(|l| l.path.as_str()).collect();
+    let value = |path: &str| match path {
+        "v.x" => 1.0,
+        "v.y" => 2.0,
+        "v.z" => 3.0,
+        "q.x" => 4.0,
+        "q.y" => 5.0,
+        "q.z" => 6.0,
+        "q.w" => 7.0,
+        other => panic!("unexpected {other}"),
+    };
+    let order = ["v.x", "v.y", "v.z", "q.x", "q.y", "q.z", "q.w"];
+    let args: Vec<Value> = paths.iter().map(|p| Value::f64(value(p))).collect();
+    let out: Vec<f64> = problem.run(&args).iter().flat_map(Value::floats).collect();
+    assert_eq!(out, [270.0, 180.0, 342.0]);
+    let rows = [
+        [4.0, -44.0, 118.0, 64.0, 48.0, -16.0, 20.0],
+        [124.0, 22.0, 4.0, -48.0, 64.0, 20.0, 16.0],
+        [-22.0, 116.0, 44.0, 16.0, -20.0, 64.0, 48.0],
+    ];
+    for (k, row) in rows.iter().enumerate() {
+        let seeds: Vec<Value> = (0..3).map(|i| Value::f64(if i == k { 1.0 } else { 0.0 })).collect();
+        let results = problem.derivative(Kind::Vjp, "v,q", &args, &seeds);
+        let bars: Vec<f64> = results[3..].iter().flat_map(Value::floats).collect();
+        for (path, bar) in paths.iter().zip(bars) {
+            let j = order.iter().position(|p| p == path).expect("a known path");
+            assert_eq!(bar, row[j], "row {k}, {path}");
+        }
+    }
+}
+
+fn particles() {
+    let problem = Problem::new("benches/programs/particles.fut", "product");
+    let column = |path: &str| -> Value {
+        match path.rsplit('.').next() {
+            Some("px") => Value::f64s(&[0.5, 1.0, 1.5, 2.0]),
+            Some("py") => Value::f64s(&[0.1; 4]),
+            _ => Value::f64s(&[1.0; 4]),
+        }
+    };
+    let mut args: Vec<Value> = problem.entry.parameters[..4].iter().map(|l| column(&l.path)).collect();
+    args.push(Value::i64(1000));
+    let (value, g) = problem.gradient("particles", &args);
+    close("value", value, 0.0010676233512900797);
+    let all: Vec<f64> = g.iter().flat_map(Value::floats).collect();
+    close("norm", norm(&all), 0.0008148159652963078);
+    close("sum", all.iter().sum(), 0.002974629513510946);
+}
+
+fn llsq() {
+    let problem = Problem::new("examples/llsq.fut", "primal");
+    let x = Value::f64s(&u(102, 8));
+    let (value, g) = problem.gradient("x", &[x.clone(), Value::i64(16)]);
+    close("value", value, 13.127415825160634);
+    let expected = [
+        13.64936129046393, 2.847317646345211, 7.975303113101055, 3.791935212877757, 6.344223882091928,
+        3.717113169087756, 5.534722430654366, 3.571791710358244,
+    ];
+    all_close("gradient", &g[0].floats(), &expected);
+    // An odd number of points meets the sign function at zero.
+    let (value, g) = problem.gradient("x", &[x, Value::i64(17)]);
+    close("value", value, 13.252207405871244);
+    let expected = [
+        14.40813250545451, 2.939761626140307, 8.344577312694948, 3.906331878853037, 6.593834740384823,
+        3.818730972486462, 5.719877653170019, 3.656350105912713,
+    ];
+    all_close("gradient", &g[0].floats(), &expected);
+}
+
+fn lse() {
+    let problem = Problem::new("examples/lse.fut", "primal");
+    let (value, g) = problem.gradient("x", &[Value::f64s(&u(103, 2500))]);
+    let g = g[0].floats();
+    close("value", value, 8.3774727971573668);
+    close("norm", norm(&g), 0.02081725629402276);
+    close("first", g[0], 0.0002983172389418424);
+    close("last", g[2499], 0.0005830728605468441);
+    let wide: Vec<f64> = u(103, 2500).into_iter().map(|x| 200.0 * x - 100.0).collect();
+    let (value, g) = problem.gradient("x", &[Value::f64s(&wide)]);
+    let g = g[0].floats();
+    close("value", value, 102.87469107912902);
+    close("norm", norm(&g), 0.1694552319928385);
+    close("first", g[0], 3.064452706737275e-66);
+    close("last", g[2499], 4.957334780072661e-08);
+}
+
+fn ode() {
+    let problem = Problem::new("examples/ode.fut", "gradient");
+    let g = problem.run(&[Value::f64s(&u(104, 4)), Value::i64(5)])[0].floats();
+    let expected = [0.007796755003852385, 0.02612152639079824, 0.05614257243047181, 0.01024900780755851];
+    all_close("gradient", &g, &expected);
+    let g = problem.run(&[Value::f64s(&u(104, 8)), Value::i64(10)])[0].floats();
+    let expected = [
+        3.961288771603545e-06, 1.327153529101372e-05, 2.852429525717816e-05, 5.207202166554987e-06,
+        2.986040559262777e-06, 8.835849067435608e-06, 5.420787128099336e-06, 8.562434960133383e-06,
+    ];
+    all_close("gradient", &g, &expected);
+    let g = problem.run(&[Value::f64s(&u(104, 8)), Value::i64(1)])[0].floats();
+    assert_eq!(g, [0.0; 8], "after one step nothing has reached the last component");
+}
+
+/// The program is recursive: forward mode; reverse mode of recursion is a later step and says so.
+fn det() {
+    let problem = Problem::new("examples/det.fut", "primal");
+    let a = Value::f64_array(&[5, 5], &u(105, 25));
+    close("det", problem.run(&[a.clone()])[0].floats()[0], 0.07003124183758758);
+    let expected = [0.1222402930414658, -0.07893077526551709, -0.02760639180243147, 0.06454153810664816];
+    for (j, want) in expected.iter().enumerate() {
+        let mut hot = vec![0.0; 25];
+        hot[j] = 1.0;
+        let dots = problem.derivative(Kind::Jvp, "a", &[a.clone()], &[Value::f64_array(&[5, 5], &hot)]);
+        close("cofactor", dots[1].floats()[0], *want);
+    }
+}
