@@ -24,8 +24,8 @@ pub use simplify::simplify;
 /// What passes may assume and how far they go.
 #[derive(Clone, Debug)]
 pub struct Ctx {
-    /// No derivative will be taken of this program any more: marks for reverse mode, custom rules and `stop_gradient`
-    /// have done their work and are replaced by what they contain.
+    /// No derivative will be taken of this program any more: custom rules, `stop_gradient` and `#[store]` have done
+    /// their work and are replaced by what they contain.
     pub derivatives_done: bool,
     /// `inline` does not let a function grow beyond so many statements (functions of a few statements excepted).
     pub inline_limit: usize,

@@ -7,7 +7,7 @@
 //! NaN (whose payload is not fixed) or an error. Statements that became unused stay for `prune`.
 //!
 //! Guarantees: variables stay unique; a statement keeps at least one result. Only where [`Ctx::derivatives_done`] holds,
-//! marks, custom rules and `stop_gradient` are replaced by what they contain.
+//! `#[store]`, custom rules and `stop_gradient` are replaced by what they contain.
 
 mod array;
 mod scalar;
@@ -16,7 +16,7 @@ use crate::Ctx;
 use crate::effects::is_silent;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, substitute_atom};
-use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Type, Var, VarInfo};
+use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Mark, Program, Soac, Stm, Type, Var, VarInfo};
 use std::collections::VecDeque;
 
 /// The most walks over a function.
@@ -168,7 +168,12 @@ impl Simplifier<'_> {
                 None => Step::Keep(Exp::Par(bodies)),
             },
             Exp::StopGradient(a) if self.ctx.derivatives_done => Step::Alias(vec![a]),
-            Exp::Marked(_, body) if self.ctx.derivatives_done => Step::Splice(body.stms, body.result),
+            // `#[recompute]` stays around code: `cse` must not undo what the mark asked for.
+            Exp::Marked(mark, body)
+                if self.ctx.derivatives_done && (mark == Mark::Store || body.stms.is_empty()) =>
+            {
+                Step::Splice(body.stms, body.result)
+            }
             Exp::Custom { primal, rule: _, args } if self.ctx.derivatives_done => self.apply(primal, &args),
             Exp::Index(..)
             | Exp::Slice(..)

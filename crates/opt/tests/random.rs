@@ -1,0 +1,142 @@
+//! Passes on random programs and on their reverse derivatives: well-formed afterwards, and the same values, bit for bit.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use pullback_core::check::{Rules, check};
+use pullback_core::{Exp, FunId, Program, Value, print, read, renumber};
+use pullback_interp::core::{Options, Outcome, run};
+use pullback_opt::{CSE, Ctx, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY};
+use pullback_testkit::generate::{Config, generate};
+use pullback_testkit::properties::{Case, reverse_program};
+
+const PROGRAMS: u64 = 150;
+
+fn outcome(program: &Program, main: FunId, args: &[Value]) -> Option<Outcome> {
+    let options = Options { work_limit: 3_000_000, ..Options::default() };
+    run(program, main, args.to_vec(), &options).ok()
+}
+
+fn compare(
+    seed: u64,
+    what: &str,
+    before: &Program,
+    main: FunId,
+    args: &[Value],
+    passes: &[&Pass],
+    ctx: &Ctx,
+) {
+    let Some(first) = outcome(before, main, args) else { return };
+    let mut after = before.clone();
+    for pass in passes {
+        (pass.run)(&mut after, ctx);
+        if let Err(e) = check(&after, Rules::SURFACE) {
+            panic!("seed {seed}, {what}: {}\n{}", e.after(pass.name), print(&after));
+        }
+    }
+    let Some(second) = outcome(&after, main, args) else {
+        panic!("seed {seed}, {what}: stops\n{}\n=>\n{}", print(before), print(&after));
+    };
+    assert_eq!(
+        first.results,
+        second.results,
+        "seed {seed}, {what}\n{}\n=>\n{}",
+        print(before),
+        print(&after)
+    );
+}
+
+fn pipelines() -> Vec<(&'static str, Vec<&'static Pass>)> {
+    let mut out: Vec<_> = PASSES.iter().map(|p| (p.name, vec![*p])).collect();
+    out.push(("standard", vec![&INLINE, &SIMPLIFY, &CSE, &PRUNE, &HOIST, &SIMPLIFY, &CSE, &PRUNE]));
+    out
+}
+
+#[test]
+fn random_programs_keep_their_values() {
+    for seed in 0..PROGRAMS {
+        let case = Case::of(&generate(seed, &Config::default()));
+        for (name, passes) in pipelines() {
+            compare(seed, name, &case.program, case.main, &case.args, &passes, &Ctx::default());
+        }
+    }
+}
+
+#[test]
+fn derivatives_of_random_programs_keep_their_values() {
+    let reverse = |p: &mut Program, lam: &pullback_core::Lam, wanted: &[bool]| {
+        let algorithm = pullback_ad::contract::algorithm(pullback_ad::contract::Mode::Reverse, None).unwrap();
+        (algorithm.transform)(p, lam, wanted)
+    };
+    let ctx = Ctx { derivatives_done: true, ..Ctx::default() };
+    let mut ran = 0;
+    for seed in 0..PROGRAMS {
+        let case = Case::of(&generate(seed, &Config::default()));
+        let Ok((program, id)) = reverse_program(&case, &reverse) else { continue };
+        check(&program, Rules::NO_AD).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let Some(primal) = outcome(&case.program, case.main, &case.args) else { continue };
+        let mut rng = pullback_testkit::rng::Rng::new(seed);
+        let results = primal.results.iter().zip(&case.program.funs[case.main].results);
+        let cotangents = results.filter_map(|(v, t)| {
+            pullback_testkit::flat::random_cotangent(v, case.program.is_active(t), &mut rng)
+        });
+        let args: Vec<Value> = case.args.iter().cloned().chain(cotangents).collect();
+        ran += usize::from(outcome(&program, id, &args).is_some());
+        for (name, passes) in pipelines() {
+            compare(seed, name, &program, id, &args, &passes, &ctx);
+        }
+    }
+    assert!(ran as u64 > PROGRAMS / 2, "only {ran} derivatives ran");
+}
+
+/// The text form holds everything about random programs and their derivatives.
+#[test]
+fn random_programs_survive_printing() {
+    for seed in 0..PROGRAMS {
+        let program = generate(seed, &Config::default()).program;
+        let text = print(&program);
+        let mut sources = pullback_base::SourceMap::new();
+        let file = sources.add("text", &text);
+        let again = read(file, &text).unwrap_or_else(|d| panic!("{}", d.render(&sources)));
+        assert_eq!(print(&again), text);
+        let plain = |mut p: Program| {
+            p.vars.iter_mut().for_each(|i| i.origin = Default::default());
+            p
+        };
+        assert_eq!(plain(again), plain(renumber(&program)));
+    }
+}
+
+/// Optimised code does not do more: a copy where the original updated in place would show.
+#[test]
+fn the_standard_passes_do_not_add_work() {
+    for seed in 0..PROGRAMS {
+        let case = Case::of(&generate(seed, &Config::default()));
+        let mut after = case.program.clone();
+        for pass in [&INLINE, &SIMPLIFY, &CSE, &PRUNE] {
+            (pass.run)(&mut after, &Ctx::default());
+        }
+        let derivative = |s: &pullback_core::Stm| matches!(s.exp, Exp::Vjp { .. } | Exp::Jvp { .. });
+        let mut skip = false;
+        for fun in case.program.funs.iter() {
+            pullback_core::traverse::for_each_stm(&fun.body, &mut |s| skip |= derivative(s));
+        }
+        if skip {
+            continue;
+        }
+        for args in std::iter::once(&case.args).chain(&case.growing) {
+            let (Some(a), Some(b)) =
+                (outcome(&case.program, case.main, args), outcome(&after, case.main, args))
+            else {
+                continue;
+            };
+            let text = || format!("{}\n=>\n{}", print(&case.program), print(&after));
+            assert!(
+                b.counts.work <= a.counts.work + 8,
+                "seed {seed}: work {} after {}\n{}",
+                b.counts.work,
+                a.counts.work,
+                text()
+            );
+        }
+    }
+}
