@@ -3,6 +3,7 @@
 use super::code::{Arg, Elem, SliceCode};
 use super::machine::{Machine, Res, fail, internal, wrong};
 use super::num::{Domain, Num};
+use super::shapes::Known;
 use super::value::{Arr, Charge, Data, Meter, Shape, Val, element_bytes, show_shape};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_prim::Scalar;
@@ -111,6 +112,13 @@ impl<D: Domain> Collector<D> {
             && let Some(charge) = &mut self.charge
         {
             charge.grow(element_bytes(self.elem.kind) * n as u128)?;
+        }
+        Ok(())
+    }
+    /// Says what elements would be like if there are none.
+    pub(crate) fn expect(&mut self, known: &Known) -> Res<()> {
+        if self.inner.is_none() && self.elem.rank > 0 {
+            self.first(&known.shape(self.elem.rank))?;
         }
         Ok(())
     }

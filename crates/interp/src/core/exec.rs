@@ -4,6 +4,7 @@ use super::arrays::Collector;
 use super::code::{Arg, Compound, FormCode, LoopCode, Simple};
 use super::machine::{Machine, Res, fail, internal, wrong};
 use super::num::{Domain, Num};
+use super::shapes::Known;
 use super::value::{Node, Val};
 use pullback_base::RuntimeErrorKind;
 use pullback_prim::Prim;
@@ -216,6 +217,18 @@ impl<D: Domain> Machine<'_, D> {
                 }
             }
         }
+        if done == 0 && l.collect.iter().any(|e| e.rank > 0) {
+            let mut slots = l.params.to_vec();
+            let mut known: Vec<Known> = slots.iter().map(|&s| self.known(s)).collect();
+            if let FormCode::For { i, .. } = l.form {
+                slots.push(i);
+                known.push(Known::Scalar(None));
+            }
+            let results = self.guess(&slots, &known, &l.body);
+            for (collector, known) in collectors.iter_mut().zip(results.iter().skip(l.params.len())) {
+                collector.expect(known)?;
+            }
+        }
         for &p in &l.params {
             let value = self.take(Arg::Move(p));
             self.stack.push(value);
@@ -227,6 +240,15 @@ impl<D: Domain> Machine<'_, D> {
             self.stack.push(Val::Num(Num::I64(done as i64)));
         }
         Ok(())
+    }
+
+    /// What is known about the first state of a loop: the sizes of arrays.
+    fn known(&self, slot: super::code::Slot) -> Known {
+        match self.slot(slot) {
+            Val::Num(_) => Known::Scalar(None),
+            Val::Arr(a) => Known::array(&a.shape),
+            Val::Unit | Val::Tuple(_) | Val::Sum(..) | Val::Acc(_) | Val::Gone => Known::Nothing,
+        }
     }
 
     #[inline]

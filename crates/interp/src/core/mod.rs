@@ -35,7 +35,8 @@ pub(crate) mod machine;
 pub(crate) mod num;
 mod plus;
 pub(crate) mod schedule;
-pub(crate) mod soac;
+pub(crate) mod shapes;
+mod soac;
 #[cfg(test)]
 mod tests;
 pub(crate) mod value;

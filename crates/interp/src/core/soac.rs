@@ -4,6 +4,7 @@ use super::arrays::{Collector, agree, mismatch};
 use super::code::{Arg, Elem, HistCode, LamCode};
 use super::machine::{Machine, Res, fail, internal};
 use super::num::Domain;
+use super::shapes::Known;
 use super::value::{Arr, Val};
 use pullback_base::RuntimeErrorKind;
 use std::rc::Rc;
@@ -61,6 +62,13 @@ impl<D: Domain> Machine<'_, D> {
             }
         }
         self.joined(fork);
+        if n == 0 && elems.iter().any(|e| e.rank > 0) {
+            let rows: Vec<Known> = arrays.iter().map(|a| Known::row(&a.shape)).collect();
+            let known = self.guess(&lam.params, &rows, &lam.body);
+            for (collector, known) in out.iter_mut().zip(&known) {
+                collector.expect(known)?;
+            }
+        }
         for collector in out {
             let array = collector.finish(n)?;
             self.stack.push(array);
@@ -183,6 +191,11 @@ impl<D: Domain> Machine<'_, D> {
         let arrays = self.inputs(n, arrays)?;
         let mut out: Vec<Collector<D>> =
             elems.iter().map(|&e| Collector::new(&self.meter, e, Some(n))).collect();
+        for (collector, value) in out.iter_mut().zip(&carry) {
+            if let (0, Val::Arr(a)) = (n, value) {
+                collector.expect(&Known::array(&a.shape))?;
+            }
+        }
         let mut fork = self.fork();
         if let Some(schedule) = &mut self.schedule {
             let ends = schedule.blocks(n);

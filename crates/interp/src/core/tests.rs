@@ -667,8 +667,58 @@ fn empty_arrays_everywhere() {
             _ => vec![],
         })
         .collect();
-    assert_eq!(shapes, [vec![0, 0], vec![], vec![0], vec![0], vec![0, 3], vec![3, 0], vec![0, 0], vec![0]]);
+    assert_eq!(shapes, [vec![0, 3], vec![], vec![0], vec![0], vec![0, 3], vec![3, 0], vec![0, 3], vec![0]]);
     assert_eq!(out[1], Value::f64(0.0));
+}
+
+#[test]
+fn sizes_inside_empty_results_are_found_where_possible() {
+    let cube = Type::array(mat_f64());
+    let out = results(
+        &[("m", mat_f64()), ("k", Type::I64)],
+        vec![mat_f64(), cube, mat_f64(), mat_f64(), mat_f64()],
+        vec![Value::f64_array(&[0, 3], &[]), Value::i64(4)],
+        |b, p| {
+            let (m, k): (Atom, Atom) = (p[0].into(), p[1].into());
+            // Rows of an empty matrix, twice as long, mapped.
+            let long = b.map(i(0), &[m], |b, q| {
+                let two = b.emit(Exp::Concat(vec![q[0].into(), q[0].into()]), "two");
+                vars(b.map(i(6), &[two], |b, r| vec![b.op1(Op::Sin, r[0].into())]))
+            });
+            // A size computed from outside, under a branch and a call-free loop.
+            let deep = b.map(i(0), &[m], |b, q| {
+                let n = b.op2(Op::Add, k, i(1));
+                let x = b.index(q[0].into(), &[i(0)]);
+                let c = b.op2(Op::Lt, x, Atom::f64(0.0));
+                let row = b.if_(
+                    c,
+                    |b| vec![b.emit(Exp::Replicate(vec![n], x), "row")],
+                    |b| vec![b.emit(Exp::Replicate(vec![n], Atom::f64(1.0)), "row")],
+                );
+                let l = b.for_loop(i(2), &[row[0].into()], |_, _, s| vec![s[0].into(), s[0].into()]);
+                vec![l[1].into()]
+            });
+            // A size that depends on the element: unknown.
+            let unknown = b.map(i(0), &[m], |b, q| {
+                let x = b.index(q[0].into(), &[i(0)]);
+                let n = b.convert(x, Scalar::I64);
+                vec![b.emit(Exp::Replicate(vec![n], x), "row")]
+            });
+            let tape = b.for_loop(i(0), &[long[0].into()], |b, _, s| {
+                vec![s[0].into(), b.emit(Exp::Replicate(vec![k], Atom::f64(0.0)), "row")]
+            });
+            let t = b.emit(Exp::Rearrange(vec![1, 0], tape[1].into()), "t");
+            vec![long[0].into(), deep[0].into(), unknown[0].into(), tape[1].into(), t]
+        },
+    );
+    let shapes: Vec<Vec<usize>> = out
+        .iter()
+        .map(|v| match v {
+            Value::Array(a) => a.shape.clone(),
+            _ => vec![],
+        })
+        .collect();
+    assert_eq!(shapes, [vec![0, 6], vec![0, 2, 5], vec![0, 0], vec![0, 4], vec![4, 0]]);
 }
 
 fn list_type(program: &mut Program) -> Type {
