@@ -33,6 +33,7 @@
 use crate::ir::{
     Atom, Body, EntryType, Exp, Fun, Lam, Loop, LoopForm, Program, SliceDim, Soac, Stm, Var, View,
 };
+use crate::metrics::construct;
 use crate::print::Names;
 use crate::types::{Type, Variant};
 use crate::typing::{active, result_types};
@@ -548,7 +549,7 @@ impl Checker<'_> {
                     results.push(self.with_params(&arm.params, |me| me.body(&arm.body))?);
                 }
             }
-            _ => {}
+            _ => return wrong("a conditional or a match", construct(exp)),
         }
         for other in results.iter().skip(1) {
             self.same(&results[0], other, "results of a branch")?;
@@ -652,7 +653,7 @@ impl Checker<'_> {
                 self.array(*a)?;
                 self.scalar(*k, Scalar::I64, "a distance")
             }
-            _ => Ok(()),
+            _ => wrong("an array operation", construct(exp)),
         }
     }
     fn part(&self, a: Atom, ix: &[Atom]) -> Checked<Type> {

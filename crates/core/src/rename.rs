@@ -203,7 +203,36 @@ impl Exp {
             | Exp::Vjp { lam, .. }
             | Exp::Jvp { lam, .. } => vec![lam],
             Exp::Custom { primal, rule, args: _ } => vec![primal, rule],
-            _ => Vec::new(),
+            Exp::Atom(_)
+            | Exp::Prim(..)
+            | Exp::Tuple(_)
+            | Exp::Proj(..)
+            | Exp::Inject(..)
+            | Exp::If(..)
+            | Exp::Loop(_)
+            | Exp::Call(..)
+            | Exp::ArrayLit(..)
+            | Exp::Index(..)
+            | Exp::Slice(..)
+            | Exp::Update(..)
+            | Exp::UpdateSlice(..)
+            | Exp::Gather(..)
+            | Exp::Size(..)
+            | Exp::Iota(_)
+            | Exp::Replicate(..)
+            | Exp::Rearrange(..)
+            | Exp::Reshape { .. }
+            | Exp::Concat(_)
+            | Exp::Reverse(_)
+            | Exp::Rotate(..)
+            | Exp::Soac(Soac::Scatter { .. })
+            | Exp::AccView(..)
+            | Exp::AccAdd(..)
+            | Exp::Plus(..)
+            | Exp::Marked(..)
+            | Exp::StopGradient(_)
+            | Exp::Par(_)
+            | Exp::Assert(..) => Vec::new(),
         }
     }
 }

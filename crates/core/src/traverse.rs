@@ -7,7 +7,6 @@
 //! it. Recursion depth is the nesting depth of bodies.
 
 use crate::ir::{Atom, Body, Exp, Fun, Lam, Loop, LoopForm, Program, SliceDim, Soac, Stm, Var, View};
-use crate::types::Type;
 use pullback_base::index::IdSet;
 
 /// A body inside an expression, with the variables that the expression binds for it.
@@ -262,13 +261,6 @@ impl Exp {
             | Exp::Plus(..)
             | Exp::StopGradient(_)
             | Exp::Assert(..) => Vec::new(),
-        }
-    }
-    /// The type that the expression itself writes down (of an injection or an array literal), if any.
-    pub fn written_type(&self) -> Option<&Type> {
-        match self {
-            Exp::Inject(t, _, _) | Exp::ArrayLit(t, _) => Some(t),
-            _ => None,
         }
     }
 }

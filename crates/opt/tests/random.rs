@@ -9,7 +9,7 @@ use pullback_opt::{CSE, Ctx, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY};
 use pullback_testkit::generate::{Config, generate};
 use pullback_testkit::properties::{Case, reverse_program};
 
-const PROGRAMS: u64 = 150;
+const PROGRAMS: u64 = 80;
 
 fn outcome(program: &Program, main: FunId, args: &[Value]) -> Option<Outcome> {
     let options = Options { work_limit: 3_000_000, ..Options::default() };
