@@ -57,6 +57,8 @@ pub fn lower(source: &lambda::Program) -> Result<core::Program, Vec<Diagnostic>>
         versions: BTreeMap::new(),
         names: source.funs.iter().filter(|f| f.entry.is_some()).map(|f| f.name.clone()).collect(),
         free: IdMap::new(),
+        constants: Constants::default(),
+        outer_sizes: IdMap::new(),
         steps: 0,
         inline_depth: 0,
     };
@@ -77,8 +79,18 @@ struct Lowerer<'l, 'c> {
     names: BTreeSet<Symbol>,
     /// The free variables of lambdas, by their parameter.
     free: IdMap<lambda::Var, Rc<[lambda::Var]>>,
+    constants: Constants,
+    /// The outer sizes of arrays whose size was known where they were made.
+    outer_sizes: IdMap<core::Var, core::Atom>,
     steps: usize,
     inline_depth: usize,
+}
+
+/// Functions without parameters, evaluated at the start of the core function being made.
+#[derive(Default)]
+struct Constants {
+    stms: Vec<core::Stm>,
+    values: IdMap<lambda::FunId, Val>,
 }
 
 impl Lowerer<'_, '_> {
@@ -126,6 +138,7 @@ impl Lowerer<'_, '_> {
         let Some(body) = &fun.body else { return self.bug(span, format!("{} has no body", fun.name)) };
         let outer_origin = self.b.origin.clone();
         let outer_env = std::mem::take(&mut self.env);
+        let outer_constants = std::mem::take(&mut self.constants);
         let outer_depth = std::mem::replace(&mut self.inline_depth, 0);
         let mut params = Vec::new();
         for (i, &v) in fun.params.iter().enumerate() {
@@ -151,7 +164,9 @@ impl Lowerer<'_, '_> {
         self.versions.insert(key, f);
         self.b.open();
         let lowered = self.data(body);
-        let body = self.b.close(lowered.as_ref().map_or_else(|_| Vec::new(), |atoms| atoms.to_vec()));
+        let mut body = self.b.close(lowered.as_ref().map_or_else(|_| Vec::new(), |atoms| atoms.to_vec()));
+        let constants = std::mem::replace(&mut self.constants, outer_constants);
+        body.stms.splice(0..0, constants.stms);
         self.b.program.funs[f].body = body;
         self.env = outer_env;
         self.inline_depth = outer_depth;

@@ -30,10 +30,21 @@ impl Lowerer<'_, '_> {
     }
     /// The outer size of an array with these leaves.
     fn outer_size(&mut self, leaves: &[Atom], span: Option<Span>) -> Lowered<Atom> {
-        match leaves.first() {
-            Some(&a) => Ok(self.b.size(a, 0)),
-            None => self.bug(span, "an array without leaves"),
+        let Some(&a) = leaves.first() else { return self.bug(span, "an array without leaves") };
+        Ok(match self.known_size(a) {
+            Some(n) => n,
+            None => self.b.size(a, 0),
+        })
+    }
+    fn known_size(&self, a: Atom) -> Option<Atom> {
+        a.var().and_then(|v| self.outer_sizes.get(&v)).copied()
+    }
+    /// Remembers the outer size of new arrays: the size is in scope wherever they are.
+    fn sized(&mut self, arrays: Vec<Atom>, size: Option<Atom>) -> Vec<Atom> {
+        if let Some(n) = size {
+            self.outer_sizes.extend(arrays.iter().filter_map(|a| Some((a.var()?, n))));
         }
+        arrays
     }
     fn slice_dim(&mut self, d: &lambda::SliceDim) -> Lowered<core::SliceDim> {
         Ok(core::SliceDim {
@@ -68,7 +79,8 @@ impl Lowerer<'_, '_> {
             Lam::Slice(a, d) => {
                 let a = self.data(a)?;
                 let d = self.slice_dim(d)?;
-                self.each(&a, "xs", |a| Exp::Slice(a, d))
+                let xs = self.each(&a, "xs", |a| Exp::Slice(a, d));
+                self.sized(xs, Some(d.len))
             }
             Lam::Update(a, ix, v) => {
                 let a = self.data(a)?;
@@ -78,7 +90,10 @@ impl Lowerer<'_, '_> {
                     return Ok(v.to_vec());
                 }
                 let v = self.as_element(&v);
-                a.iter().zip(v).map(|(&a, v)| self.b.emit(Exp::Update(a, ix.clone(), v), "xs")).collect()
+                let size = a.first().and_then(|&a| self.known_size(a));
+                let xs =
+                    a.iter().zip(v).map(|(&a, v)| self.b.emit(Exp::Update(a, ix.clone(), v), "xs")).collect();
+                self.sized(xs, size)
             }
             Lam::UpdateSlice(a, d, v) => {
                 let a = self.data(a)?;
@@ -94,17 +109,20 @@ impl Lowerer<'_, '_> {
             Lam::Size(a, d) => {
                 let a = self.data(a)?;
                 let Some(&first) = a.first() else { return self.bug(span, "an array without leaves") };
-                vec![self.b.size(first, *d)]
+                let size = if *d == 0 { self.outer_size(&a, span)? } else { self.b.size(first, *d) };
+                vec![size]
             }
             Lam::Iota(n) => {
                 let n = self.atom(n)?;
-                vec![self.b.emit(Exp::Iota(n), "is")]
+                let is = vec![self.b.emit(Exp::Iota(n), "is")];
+                self.sized(is, Some(n))
             }
             Lam::Replicate(n, v) => {
                 let n = self.atom(n)?;
                 let v = self.data(v)?;
                 let v = self.as_element(&v);
-                self.each(&v, "xs", |v| Exp::Replicate(vec![n], v))
+                let xs = self.each(&v, "xs", |v| Exp::Replicate(vec![n], v));
+                self.sized(xs, Some(n))
             }
             Lam::Rearrange(perm, a) => {
                 let a = self.data(a)?;
@@ -124,12 +142,16 @@ impl Lowerer<'_, '_> {
             }
             Lam::Reverse(a) => {
                 let a = self.data(a)?;
-                self.each(&a, "xs", Exp::Reverse)
+                let size = a.first().and_then(|&a| self.known_size(a));
+                let xs = self.each(&a, "xs", Exp::Reverse);
+                self.sized(xs, size)
             }
             Lam::Rotate(k, a) => {
                 let k = self.atom(k)?;
                 let a = self.data(a)?;
-                self.each(&a, "xs", |a| Exp::Rotate(a, k))
+                let size = a.first().and_then(|&a| self.known_size(a));
+                let xs = self.each(&a, "xs", |a| Exp::Rotate(a, k));
+                self.sized(xs, size)
             }
             Lam::Zip(ts) => self.zip(ts, true)?,
             Lam::Unzip(a) => self.unzip(a)?,
@@ -270,6 +292,12 @@ impl Lowerer<'_, '_> {
                     .collect());
             }
         };
-        Ok(self.emit_all(Exp::Soac(exp), "ys"))
+        let size = match &exp {
+            core::Soac::Map { width, .. } | core::Soac::Scan { width, .. } => Some(*width),
+            core::Soac::Hist { dst, .. } => dst.first().and_then(|&a| self.known_size(a)),
+            core::Soac::Reduce { .. } | core::Soac::Scatter { .. } => None,
+        };
+        let results = self.emit_all(Exp::Soac(exp), "ys");
+        Ok(self.sized(results, size))
     }
 }

@@ -12,6 +12,7 @@ const SMALL: usize = 600;
 
 pub(super) struct Plan {
     inline: IndexVec<FunId, bool>,
+    recursive: Vec<bool>,
 }
 
 impl Plan {
@@ -50,7 +51,11 @@ impl Plan {
         inline.into_iter().for_each(|x| {
             plan.push(x);
         });
-        Plan { inline: plan }
+        Plan { inline: plan, recursive }
+    }
+    /// Whether a function calls itself, directly or through others.
+    pub(super) fn is_recursive(&self, f: FunId) -> bool {
+        self.recursive.get(f.index()).copied().unwrap_or(true)
     }
     pub(super) fn inlines(&self, f: FunId) -> bool {
         self.inline.get(f).copied().unwrap_or(false)

@@ -229,7 +229,27 @@ impl Lowerer<'_, '_> {
         }
     }
 
+    /// The value of a function without parameters: computed once, at the start of the core function.
+    fn constant(&mut self, f: lambda::FunId, span: Option<Span>) -> Lowered<Val> {
+        if let Some(value) = self.constants.values.get(&f) {
+            return Ok(value.clone());
+        }
+        let source = self.source;
+        let fun = &source.funs[f];
+        let Some(body) = &fun.body else { return self.bug(span, format!("{} has no body", fun.name)) };
+        self.b.open();
+        let value = self.in_env(IdMap::new(), body, span);
+        let made = self.b.close(Vec::new());
+        let value = value?;
+        self.constants.stms.extend(made.stms);
+        self.constants.values.insert(f, value.clone());
+        Ok(value)
+    }
+
     fn call(&mut self, f: lambda::FunId, args: &[Term], span: Option<Span>) -> Lowered<Val> {
+        if args.is_empty() && !self.plan.is_recursive(f) && !holds_function(&self.source.funs[f].result) {
+            return self.constant(f, span);
+        }
         let args = args.iter().map(|t| self.term(t)).collect::<Lowered<Vec<Val>>>()?;
         let source = self.source;
         let fun = &source.funs[f];
