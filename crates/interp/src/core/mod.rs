@@ -36,7 +36,7 @@ pub(crate) mod num;
 mod plus;
 pub(crate) mod schedule;
 pub(crate) mod shapes;
-mod soac;
+pub(crate) mod soac;
 #[cfg(test)]
 mod tests;
 pub(crate) mod value;
