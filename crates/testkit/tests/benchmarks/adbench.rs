@@ -4,7 +4,7 @@ use crate::problem::{Numbers, Problem, Reference, all_close, close, norm};
 use pullback_core::Value;
 use pullback_driver::Kind;
 
-pub const TESTS: &[(&str, fn())] = &[
+pub(crate) const TESTS: &[(&str, fn())] = &[
     ("adbench::gmm::test", || gmm("gmm/test.txt", "gmm gmm/test.txt")),
     ("adbench::gmm::1k_d2_K5", || gmm("gmm/1k_d2_K5.txt", "gmm gmm/1k/gmm_d2_K5.txt")),
     ("adbench::gmm::1k_d10_K5", || gmm("gmm/1k_d10_K5.txt", "gmm gmm/1k/gmm_d10_K5.txt")),

@@ -4,7 +4,7 @@ use crate::problem::{Numbers, Problem, Reference, data_folder, norm};
 use pullback_core::{Array, Buffer, Value};
 use pullback_prim::ScalarValue;
 
-pub const TESTS: &[(&str, fn())] = &[("adbench::hand::simple_test", simple), ("adbench::hand::complicated_test", complicated)];
+pub(crate) const TESTS: &[(&str, fn())] = &[("adbench::hand::simple_test", simple), ("adbench::hand::complicated_test", complicated)];
 
 struct Model {
     /// By field name.

@@ -5,41 +5,41 @@ use pullback_driver::{EntryPoint, Kind, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 use std::path::{Path, PathBuf};
 
-pub const TOLERANCE: f64 = 1e-10;
+pub(crate) const TOLERANCE: f64 = 1e-10;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-pub fn data_folder() -> PathBuf {
+pub(crate) fn data_folder() -> PathBuf {
     root().join("../shared/data/adbench")
 }
 
 /// A program of the repository and one of its entry points.
-pub struct Problem {
-    pub session: Session,
-    pub entry: EntryPoint,
+pub(crate) struct Problem {
+    pub(crate) session: Session,
+    pub(crate) entry: EntryPoint,
 }
 
 impl Problem {
-    pub fn new(file: &str, entry: &str) -> Problem {
+    pub(crate) fn new(file: &str, entry: &str) -> Problem {
         let text = std::fs::read_to_string(root().join(file)).expect(file);
         let session = Session::compile(file, &text, Settings::default());
         let session = session.unwrap_or_else(|failed| panic!("{}", failed.render()));
         let entry = session.entry(Some(entry)).unwrap_or_else(|d| panic!("{}", d.message));
         Problem { session, entry }
     }
-    pub fn run(&self, args: &[Value]) -> Vec<Value> {
+    pub(crate) fn run(&self, args: &[Value]) -> Vec<Value> {
         let ready = self.session.primal(&self.entry).unwrap_or_else(|d| panic!("{}", d.message));
         ready.run(args, &Options::default()).unwrap_or_else(|e| panic!("{e}")).results
     }
     /// Value and gradient with respect to the parameters that `wrt` selects, one value per leaf.
-    pub fn gradient(&self, wrt: &str, args: &[Value]) -> (f64, Vec<Value>) {
+    pub(crate) fn gradient(&self, wrt: &str, args: &[Value]) -> (f64, Vec<Value>) {
         let mut results = self.derivative(Kind::Vjp, wrt, args, &[Value::f64(1.0)]);
         let gradient = results.split_off(1);
         (results[0].floats()[0], gradient)
     }
-    pub fn derivative(&self, kind: Kind, wrt: &str, args: &[Value], seeds: &[Value]) -> Vec<Value> {
+    pub(crate) fn derivative(&self, kind: Kind, wrt: &str, args: &[Value], seeds: &[Value]) -> Vec<Value> {
         let selected = self.session.select(&self.entry, &Wrt::parse(wrt)).unwrap_or_else(|d| panic!("{}", d.message));
         let ready = self.session.derivative(&self.entry, kind, &selected, &mut |_, _| {});
         let ready = ready.unwrap_or_else(|d| panic!("{}", d.message));
@@ -49,40 +49,40 @@ impl Problem {
 }
 
 /// The whitespace-separated numbers of a file of the data folder, taken one after the other.
-pub struct Numbers {
+pub(crate) struct Numbers {
     items: Vec<f64>,
     at: usize,
 }
 
 impl Numbers {
-    pub fn read(file: &str) -> Numbers {
+    pub(crate) fn read(file: &str) -> Numbers {
         let text = std::fs::read_to_string(data_folder().join(file)).expect(file);
         let items = text.split_ascii_whitespace().map(|w| w.parse().expect(w)).collect();
         Numbers { items, at: 0 }
     }
-    pub fn take(&mut self, n: usize) -> Vec<f64> {
+    pub(crate) fn take(&mut self, n: usize) -> Vec<f64> {
         self.at += n;
         self.items[self.at - n..self.at].to_vec()
     }
-    pub fn one(&mut self) -> f64 {
+    pub(crate) fn one(&mut self) -> f64 {
         self.take(1)[0]
     }
-    pub fn size(&mut self) -> usize {
+    pub(crate) fn size(&mut self) -> usize {
         self.one() as usize
     }
 }
 
 /// A block of the reference file.
-pub struct Reference {
-    pub objective: Vec<f64>,
-    pub norm: f64,
-    pub sum: f64,
-    pub first: Vec<f64>,
-    pub last: Vec<f64>,
+pub(crate) struct Reference {
+    pub(crate) objective: Vec<f64>,
+    pub(crate) norm: f64,
+    pub(crate) sum: f64,
+    pub(crate) first: Vec<f64>,
+    pub(crate) last: Vec<f64>,
 }
 
 impl Reference {
-    pub fn find(header: &str) -> Reference {
+    pub(crate) fn find(header: &str) -> Reference {
         let text = std::fs::read_to_string(data_folder().join("reference_values.txt")).expect("reference values");
         let mut lines = text.lines().skip_while(|l| !l.starts_with(&format!("## {header} "))).skip(1);
         let mut line = || lines.next().expect(header).to_string();
@@ -99,7 +99,7 @@ impl Reference {
             last: numbers(&line()),
         }
     }
-    pub fn check_gradient(&self, gradient: &[f64]) {
+    pub(crate) fn check_gradient(&self, gradient: &[f64]) {
         close("norm", norm(gradient), self.norm);
         let scale = self.norm.max(1.0);
         let sum: f64 = gradient.iter().sum();
@@ -117,16 +117,16 @@ fn entries(what: &str, got: &[f64], want: &[f64], all: &[f64]) {
     }
 }
 
-pub fn norm(xs: &[f64]) -> f64 {
+pub(crate) fn norm(xs: &[f64]) -> f64 {
     xs.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 /// Equal but for 1e-10 relative.
-pub fn close(what: &str, got: f64, want: f64) {
+pub(crate) fn close(what: &str, got: f64, want: f64) {
     assert!((got - want).abs() <= TOLERANCE * want.abs().max(1e-300), "{what}: {got} is not {want}");
 }
 
-pub fn all_close(what: &str, got: &[f64], want: &[f64]) {
+pub(crate) fn all_close(what: &str, got: &[f64], want: &[f64]) {
     assert_eq!(got.len(), want.len(), "{what}: lengths");
     entries(what, got, want, want);
 }

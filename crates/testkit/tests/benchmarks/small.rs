@@ -5,7 +5,7 @@ use crate::problem::{Problem, all_close, close, norm};
 use pullback_core::Value;
 use pullback_driver::Kind;
 
-pub const TESTS: &[(&str, fn())] = &[
+pub(crate) const TESTS: &[(&str, fn())] = &[
     ("small::generator", generator),
     ("small::dot", dot),
     ("small::matvec", matvec),
