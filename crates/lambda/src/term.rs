@@ -275,10 +275,10 @@ pub enum Exp {
     LinearLam(Var, Term),
     /// A linear function applied.
     LinearApp(Term, Term),
-    /// The zero of a type with addition.
+    /// The zero of a type with addition; of an array type, whose sizes it does not know, the empty array.
     Zero(Type),
     /// Addition: floats add; tuples, sparse values, staged calls and arrays add their parts; integers, booleans and
-    /// units: the first. Of two sparse sums with different alternatives: an error.
+    /// units: the first. The empty array is neutral. Of two sparse sums with different alternatives: an error.
     Plus(Term, Term),
     /// A sparse product that is not zero (`lpair`).
     SparseTuple(Vec<Term>),
