@@ -63,17 +63,17 @@ pub(crate) fn summary(data: &Data) -> String {
         Data::Dense(a) => {
             let shape: String = a.shape.iter().map(|n| format!("[{n}]")).collect();
             let scalar = a.data.scalar().map_or("", |s| s.name());
+            let shown = |i: usize| match a.element(i) {
+                pullback_core::Value::Scalar(s) => number(s),
+                _ => "…".into(),
+            };
+            // The first and the last few: of a history, where it started and where it ended.
+            let count = a.count();
+            let first: Vec<String> = (0..count.min(6)).map(shown).collect();
+            let last: Vec<String> = (count.saturating_sub(2).max(first.len())..count).map(shown).collect();
             let floats: Vec<f64> = pullback_core::Value::Array(a.clone()).floats();
-            let first: Vec<String> = a
-                .elements()
-                .take(4)
-                .map(|v| match v {
-                    pullback_core::Value::Scalar(s) => number(s),
-                    _ => "…".into(),
-                })
-                .collect();
             let norm = if floats.is_empty() { String::new() } else { format!(", norm {:.6e}", norm(&floats)) };
-            format!("{shape}{scalar}: [{}, …]{norm}", first.join(", "))
+            format!("{shape}{scalar}: [{}, …, {}]{norm}", first.join(", "), last.join(", "))
         }
         Data::Tuple(items) => items.iter().map(|d| format!("\n  {}", summary(d))).collect(),
         Data::Record(fields) => fields.iter().map(|(n, d)| format!("\n  {n} = {}", summary(d))).collect(),

@@ -81,8 +81,16 @@ pub struct Ready {
 impl Ready {
     /// Runs the function in the reference interpreter.
     pub fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
-        Compiled::new(&self.program).run(self.fun, args, options)
+        deep(|| Compiled::new(&self.program).run(self.fun, args, options))
     }
+}
+
+/// Bytes of stack for passes, which recurse as deeply as programs nest (the parser limits how deeply that is).
+const STACK: usize = 256 << 20;
+
+/// Runs `work` with room to recurse, wherever it is called from.
+fn deep<T>(work: impl FnOnce() -> T) -> T {
+    stacker::grow(STACK, work)
 }
 
 impl Session {
@@ -91,7 +99,7 @@ impl Session {
     /// Cost: linear in the text, but for type inference, which is nearly so.
     pub fn compile(name: &str, text: &str, settings: Settings) -> Result<Session, Box<Failed>> {
         let mut sources = SourceMap::new();
-        let (program, diagnostics) = crate::front::lower_source(&mut sources, name, text);
+        let (program, diagnostics) = deep(|| crate::front::lower_source(&mut sources, name, text));
         let is_error = |d: &Diagnostic| d.severity == Severity::Error;
         match program {
             Some(program) if !diagnostics.iter().any(is_error) => {
@@ -200,7 +208,7 @@ impl Session {
     ) -> Result<Ready, Diagnostic> {
         let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
         let steps = pipeline::steps(self.settings.optimise);
-        pipeline::run(&mut program, steps, &self.settings.choice, watch)?;
+        deep(|| pipeline::run(&mut program, steps, &self.settings.choice, watch))?;
         Ok(Ready { program, fun: roots[0] })
     }
 }
