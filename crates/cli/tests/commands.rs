@@ -1,0 +1,229 @@
+//! The command line from outside: what a user types, what it prints, how it ends, what it leaves behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn pullback(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pullback")).args(args).current_dir(root()).output().expect("the program starts")
+}
+
+fn stdout(args: &[&str]) -> String {
+    let out = pullback(args);
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{args:?}: {text}{}", String::from_utf8_lossy(&out.stderr));
+    text
+}
+
+/// Fails with this exit code; gives what it says.
+fn fails(args: &[&str], code: i32) -> String {
+    let out = pullback(args);
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {text}");
+    assert!(!text.is_empty());
+    text
+}
+
+/// A folder for one test's files.
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn write(folder: &Path, name: &str, text: &[u8]) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("a file");
+    path.display().to_string()
+}
+
+const IRIS: [&str; 4] = ["--input", "examples/data/gmm_iris.json", "--arg", "x=@examples/data/iris.csv"];
+
+#[test]
+fn the_main_command_gives_objective_gradient_and_verdict() {
+    let text = stdout(&[&["grad", "examples/gmm.fut"], &IRIS[..], &["--wrt", "params", "--check"]].concat());
+    assert!(text.starts_with("objective = -432.9490270846"), "{text}");
+    for part in ["params.alpha", "params.mu", "params.q", "params.l", "largest entries", "gradcheck passed"] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+    assert!(!text.contains("gamma"), "only params were asked for: {text}");
+}
+
+#[test]
+fn json_output_is_json_and_freezing_works() {
+    let text = stdout(&[&["grad", "examples/gmm.fut"], &IRIS[..], &["--wrt", "params,-params.l", "--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let gradient = json["gradient"].as_object().expect("an object");
+    assert_eq!(gradient.keys().collect::<Vec<_>>(), ["params.alpha", "params.mu", "params.q"]);
+    assert_eq!(gradient["params.mu"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn the_objective_rises_under_gradient_ascent() {
+    let args = ["run", "examples/gmm.fut", "--entry", "fit", "--input", "examples/data/fit_iris.json"];
+    let text = stdout(&[&args[..], &["--arg", "x=@examples/data/iris.csv", "--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let history: Vec<f64> = json["result"][0].as_array().expect("a history").iter().filter_map(|x| x.as_f64()).collect();
+    assert_eq!(history.len(), 31);
+    assert!(history.windows(2).all(|w| w[1] > w[0]), "{history:?}");
+}
+
+#[test]
+fn values_go_through_every_format() {
+    let folder = scratch("formats");
+    let program = write(&folder, "scale.fut", b"entry main [n] [m] (a: [n][m]f64) (s: f64) : [n][m]f64 = map (map (* s)) a");
+    let csv = write(&folder, "a.csv", b"p,q,r\n1,2,3\n4,5,6\n");
+    let npy = folder.join("b.npy").display().to_string();
+    let json = folder.join("c.json").display().to_string();
+    let back = folder.join("d.csv").display().to_string();
+    stdout(&["run", &program, "--arg", &format!("a=@{csv}"), "--arg", "s=2", "--output", &npy]);
+    stdout(&["run", &program, "--arg", &format!("a=@{npy}"), "--arg", "s=0.5", "--output", &json]);
+    stdout(&["run", &program, "--arg", &format!("a=@{json}"), "--arg", "s=1", "--output", &back]);
+    assert_eq!(std::fs::read_to_string(&back).expect("written"), "1.0,2.0,3.0\n4.0,5.0,6.0\n");
+    let text = stdout(&["run", &program, "--arg", "a=[[1.0, f64.nan], [f64.inf, -0.0]]", "--arg", "s=1"]);
+    assert_eq!(text.trim(), "[[1.0f64, f64.nan], [f64.inf, -0.0f64]]");
+}
+
+#[test]
+fn jvp_vjp_and_jacobian_agree() {
+    let base = ["examples/ode.fut", "--entry", "primal", "--arg", "x=[0.7,0.2,0.1]", "--arg", "s=5"];
+    let jacobian = |mode: &str| -> Vec<Vec<f64>> {
+        let text = stdout(&[&["jacobian"], &base[..], &["--mode", mode, "--json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        serde_json::from_value(json["jacobian"].clone()).expect("a matrix")
+    };
+    let (forward, reverse) = (jacobian("forward"), jacobian("reverse"));
+    for (a, b) in forward.iter().flatten().zip(reverse.iter().flatten()) {
+        assert!((a - b).abs() < 1e-12, "{forward:?} {reverse:?}");
+    }
+    let text = stdout(&[&["vjp"], &base[..], &["--cotangent", "[0.0,0.0,1.0]", "--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let row: Vec<f64> = serde_json::from_value(json["cotangents"]["x"].clone()).expect("numbers");
+    assert_eq!(row.len(), 3);
+    assert!(row.iter().zip(&reverse[2]).all(|(a, b)| (a - b).abs() < 1e-15));
+    let text = stdout(&[&["jvp"], &base[..], &["--tangent", "x=[1.0,0.0,0.0]", "--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let column: Vec<f64> = serde_json::from_value(json["tangents"]["result"].clone()).expect("numbers");
+    assert!(column.iter().zip(&forward).all(|(a, row)| (a - row[0]).abs() < 1e-15));
+}
+
+#[test]
+fn core_and_explain_show_the_inside() {
+    let text = stdout(&["core", "--print-pipeline"]);
+    assert!(text.contains("differentiate") && text.contains("simplify"));
+    let lowered = stdout(&["core", "examples/lse.fut", "--entry", "primal", "--after", "lower"]);
+    assert!(lowered.contains("entry") && lowered.contains("reduce"));
+    let folder = scratch("core");
+    let file = write(&folder, "lse.core", lowered.as_bytes());
+    let simplified = stdout(&["core", &file, "--pass", "simplify"]);
+    assert!(simplified.contains("reduce"));
+    let reverse = stdout(&["core", "examples/lse.fut", "--entry", "primal", "--derivative", "vjp"]);
+    assert!(!reverse.contains("vjp ["), "{reverse}");
+    let table = stdout(&["explain", "examples/lse.fut", "--entry", "primal"]);
+    assert!(table.contains("fast_chad.map") && table.contains("fast_chad.reduce"), "{table}");
+}
+
+#[test]
+fn programs_that_are_wrong_end_with_one_and_say_where() {
+    let folder = scratch("wrong");
+    let program = write(&folder, "wrong.fut", b"entry main (x: f64) : f64 =\n  x + y\n");
+    let text = fails(&["check", &program], 1);
+    assert!(text.contains("E0201") && text.contains("wrong.fut:2:7") && text.contains("hint"), "{text}");
+    let out = pullback(&["check", &program, "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON also for errors");
+    assert_eq!(json["diagnostics"][0]["place"]["line"], 2);
+    let stops = write(&folder, "stops.fut", b"entry main (i: i64) : f64 = [1.0, 2.0][i]\n");
+    let text = fails(&["run", &stops, "--arg", "i=7"], 1);
+    assert!(text.contains('7') && text.contains('2') && text.contains("stops.fut:1:"), "{text}");
+}
+
+#[test]
+fn unsupported_programs_end_with_three() {
+    let text = fails(&["grad", "examples/det.fut", "--arg", "a=[[1.0,2.0],[3.0,4.0]]"], 3);
+    assert!(text.contains("E0401") && text.contains("not supported yet"), "{text}");
+}
+
+#[test]
+fn malformed_inputs_are_refused_and_nothing_is_written() {
+    let folder = scratch("inputs");
+    let text = b"entry main [n] (a: [n]f64) (b: [n]f64) (k: i8) : f64 = f64.sum (map2 (*) a b) * f64.i8 k";
+    let program = write(&folder, "dot.fut", text);
+    let output = folder.join("out.json").display().to_string();
+    let bad_json = write(&folder, "bad.json", b"{\"a\": [1.0, ");
+    let ragged = write(&folder, "ragged.json", b"{\"a\": [[1.0], [1.0, 2.0]], \"b\": [1.0], \"k\": 1}");
+    let unknown = write(&folder, "unknown.json", b"{\"q\": 1}");
+    let bad_npy = write(&folder, "bad.npy", b"\x93NUMPY\x01\x00 nonsense");
+    let huge_npy = write(
+        &folder,
+        "huge.npy",
+        b"\x93NUMPY\x01\x00\x56\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }                \n",
+    );
+    let bad_csv = write(&folder, "bad.csv", b"1,2\n3\n");
+    let binary = write(&folder, "binary.json", b"\xff\xfe\x00");
+    let good = ["--arg", "a=[1.0,2.0]", "--arg", "b=[1.0,2.0]", "--arg", "k=1"];
+    let wrong: Vec<Vec<String>> = [
+        vec!["--arg", "a=[1.0]"],
+        vec!["--arg", "a=[1.0,2.0]", "--arg", "b=[1.0,2.0,3.0]", "--arg", "k=1"],
+        vec!["--arg", "a=[1.0,2.0]", "--arg", "b=[1.0,2.0]", "--arg", "k=300"],
+        vec!["--arg", "a=[1.0,2.0]", "--arg", "b=[1.0,2.0]", "--arg", "k=1.5"],
+        vec!["--arg", "a=[[1.0]]", "--arg", "b=[1.0]", "--arg", "k=1"],
+        vec!["--arg", "a=[true]", "--arg", "b=[1.0]", "--arg", "k=1"],
+        vec!["--arg", "a=1.0", "--arg", "b=[1.0]", "--arg", "k=1"],
+        vec!["--arg", "a=[1.0", "--arg", "b=[1.0]", "--arg", "k=1"],
+        vec!["--arg", "nonsense"],
+        vec!["--arg", "q=1"],
+        vec!["--arg", "a=@missing.json"],
+        vec!["--arg", "a=@dot.weird"],
+        vec!["--input", "missing.json"],
+        vec!["--input", &bad_json],
+        vec!["--input", &ragged],
+        vec!["--input", &unknown],
+        vec!["--input", &binary],
+    ]
+    .into_iter()
+    .map(|v| v.into_iter().map(String::from).collect())
+    .chain([&bad_npy, &huge_npy, &bad_csv].map(|f| vec!["--arg".to_string(), format!("a=@{f}")]))
+    .collect();
+    for case in &wrong {
+        let mut args = vec!["run", program.as_str(), "--output", output.as_str()];
+        args.extend(case.iter().map(String::as_str));
+        let text = fails(&args, 1);
+        assert!(text.contains("E0501"), "{case:?}: {text}");
+        assert!(!Path::new(&output).exists(), "{case:?} wrote its output");
+    }
+    let mut args = vec!["run", program.as_str(), "--output", output.as_str()];
+    args.extend(good);
+    stdout(&args);
+    assert!(Path::new(&output).exists());
+    // A failing run leaves the old output alone, and no temporary file.
+    let before = std::fs::read(&output).expect("written");
+    let stop = ["run", program.as_str(), "--output", output.as_str(), "--arg", "a=[1.0]"];
+    fails(&stop, 1);
+    assert_eq!(std::fs::read(&output).expect("still there"), before);
+    let left = std::fs::read_dir(&folder).expect("a folder").filter_map(Result::ok);
+    assert!(left.into_iter().all(|f| !f.file_name().to_string_lossy().ends_with(".tmp")));
+    fails(&["run", &program, "--output", "/nonexistent/folder/x.json", "--arg", "a=[1.0]", "--arg", "b=[1.0]", "--arg", "k=1"], 1);
+}
+
+#[test]
+fn every_command_explains_itself() {
+    for command in ["run", "check", "grad", "vjp", "jvp", "jacobian", "gradcheck", "core", "explain", "completions"] {
+        let text = stdout(&[command, "--help"]);
+        assert!(text.contains("Example"), "{command}: {text}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(stdout(&["completions", shell]).contains("gradcheck"));
+    }
+}
+
+#[test]
+fn two_entry_points_need_a_choice() {
+    let text = fails(&["run", "examples/kmeans.fut"], 1);
+    assert!(text.contains("--entry") && text.contains("cost") && text.contains("direction"), "{text}");
+    let text = fails(&["run", "examples/kmeans.fut", "--entry", "costs"], 1);
+    assert!(text.contains("E0306"), "{text}");
+}
