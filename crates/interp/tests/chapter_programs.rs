@@ -145,9 +145,8 @@ fn golden_costs_of_efficient_chad() {
     );
     let first = "(let p = (x, fun d: sparse(f64, f64) -> evm_add[0][sparse(f64, f64)](d)) in
                   (p.0.0, fun d: f64 -> p.1(lpair(d, zero[f64]()))))";
-    let neg = format!(
-        "(let p = {x} in (neg.f64(p.0), fun d: f64 -> p.1(let a = p.0 in let e = d in neg.f64(e))))"
-    );
+    let neg =
+        format!("(let p = {x} in (neg.f64(p.0), fun d: f64 -> p.1(let a = p.0 in let e = d in neg.f64(e))))");
     let left = format!(
         "(let p = {x} in (inject[{{#l f64 | #r}}, 0](p.0), fun d: oneof(f64, ()) -> p.1(lcast[0](d))))"
     );

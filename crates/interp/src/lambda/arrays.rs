@@ -102,8 +102,10 @@ impl Machine<'_> {
                 let first = arrays.first().ok_or_else(|| internal("zip of nothing"))?.outer()?;
                 for a in &arrays {
                     if a.outer()? != first {
-                        let message =
-                            format!("zip of arrays of different sizes: sizes {first} and {} differ", a.outer()?);
+                        let message = format!(
+                            "zip of arrays of different sizes: sizes {first} and {} differ",
+                            a.outer()?
+                        );
                         return Err(fail(RuntimeErrorKind::ShapeMismatch, message));
                     }
                 }

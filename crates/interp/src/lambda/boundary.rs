@@ -88,7 +88,10 @@ impl Boundary<'_> {
                 Ok(Arr { shape: Shape::new(&a.shape), elems: Elems::Product(Vec::new()) })
             }
             (Value::Array(a), base) => {
-                if a.shape.len() != rank || a.offset + a.count() > a.data.len() || a.data.scalar() != base.scalar() {
+                if a.shape.len() != rank
+                    || a.offset + a.count() > a.data.len()
+                    || a.data.scalar() != base.scalar()
+                {
                     return Err(bad());
                 }
                 let mut store = Store::with_capacity(base.scalar(), a.count());

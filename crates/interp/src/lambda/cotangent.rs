@@ -33,7 +33,9 @@ impl Machine<'_> {
                 match self.eval(x)? {
                     Val::SparseTuple(node) => node.item(*i).cloned(),
                     // The zero of a float is not made by an operation here: one step for every type.
-                    Val::SparseZero => self.step(1).and_then(|()| self.zero_value(t.ty()).map(|(zero, _)| zero)),
+                    Val::SparseZero => {
+                        self.step(1).and_then(|()| self.zero_value(t.ty()).map(|(zero, _)| zero))
+                    }
                     other => Err(wrong("a sparse product", &other)),
                 }
             }
@@ -46,10 +48,12 @@ impl Machine<'_> {
                 self.step(1)?;
                 match self.eval(x)? {
                     Val::SparseSum(j, node) if j == *k => node.item(0).cloned(),
-                    Val::SparseSum(j, _) => {
-                        Err(internal(format!("a cotangent of alternative {j} where one of alternative {k} is expected")))
+                    Val::SparseSum(j, _) => Err(internal(format!(
+                        "a cotangent of alternative {j} where one of alternative {k} is expected"
+                    ))),
+                    Val::SparseZero => {
+                        self.step(1).and_then(|()| self.zero_value(t.ty()).map(|(zero, _)| zero))
                     }
-                    Val::SparseZero => self.step(1).and_then(|()| self.zero_value(t.ty()).map(|(zero, _)| zero)),
                     other => Err(wrong("a sparse sum", &other)),
                 }
             }
@@ -204,7 +208,9 @@ impl Machine<'_> {
                 }
                 Arr::from_store(&self.meter, &shape, store)
             }
-            (Elems::Product(_) | Elems::Cells { .. }, _) => Err(internal("a sum of arrays of different element types")),
+            (Elems::Product(_) | Elems::Cells { .. }, _) => {
+                Err(internal("a sum of arrays of different element types"))
+            }
         }
     }
     fn plus_staged(&mut self, a: Rc<Staged>, b: Rc<Staged>) -> Res<Val> {

@@ -190,7 +190,9 @@ impl Machine<'_> {
             (Val::Num(x), Val::Num(t)) if x.scalar().is_float() => f(x, t),
             (Val::Num(_), Val::Num(_)) => Ok(()),
             (Val::Tuple(a), Val::Tuple(b)) | (Val::SparseTuple(a), Val::SparseTuple(b)) => nodes(a, b),
-            (Val::Sum(j, a), Val::Sum(k, b)) | (Val::SparseSum(j, a), Val::SparseSum(k, b)) if j == k => nodes(a, b),
+            (Val::Sum(j, a), Val::Sum(k, b)) | (Val::SparseSum(j, a), Val::SparseSum(k, b)) if j == k => {
+                nodes(a, b)
+            }
             (Val::Sum(j, _), Val::Sum(k, _)) | (Val::SparseSum(j, _), Val::SparseSum(k, _)) => {
                 Err(internal(format!("a tangent of alternative {k} for a value of alternative {j}")))
             }

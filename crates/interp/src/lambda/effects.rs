@@ -96,8 +96,8 @@ impl Machine<'_> {
                     computation = self.apply(node.item(1)?, x)?;
                 }
                 IoAct::Par => {
-                    let items =
-                        self.in_parallel(node.items.len(), |m, i| deep(|| m.perform_io(node.items[i].clone())))?;
+                    let items = self
+                        .in_parallel(node.items.len(), |m, i| deep(|| m.perform_io(node.items[i].clone())))?;
                     return self.tuple(items);
                 }
                 IoAct::Plus => {

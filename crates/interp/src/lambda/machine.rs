@@ -11,8 +11,8 @@ use crate::core::num::Domain;
 use crate::core::schedule::Schedule;
 use crate::core::value::Meter;
 use crate::dual::number::{Dual, DualState};
-use pullback_base::index::Index;
 use pullback_base::RuntimeErrorKind;
+use pullback_base::index::Index;
 use pullback_lambda::{Arm, Exp, FunId, Loop, LoopForm, Term, Type, Var};
 use pullback_prim::Prim;
 use std::rc::Rc;
@@ -98,8 +98,10 @@ impl<'p> Machine<'p> {
         if let Some(progress) = self.options.progress {
             progress(work);
         }
-        self.next_check =
-            work.saturating_add(CHECK_EVERY).min(self.options.work_limit.saturating_add(1)).max(work.saturating_add(1));
+        self.next_check = work
+            .saturating_add(CHECK_EVERY)
+            .min(self.options.work_limit.saturating_add(1))
+            .max(work.saturating_add(1));
         Ok(())
     }
 
@@ -411,7 +413,8 @@ impl<'p> Machine<'p> {
             self.bind(l.state, state)?;
             let go = match &l.form {
                 LoopForm::For(i, count) => {
-                    let scalar = count.ty().scalar().ok_or_else(|| internal("a counter that is no scalar"))?;
+                    let scalar =
+                        count.ty().scalar().ok_or_else(|| internal("a counter that is no scalar"))?;
                     self.bind(*i, Val::Num(Num::lift(scalar.from_i64(done))))?;
                     true
                 }
@@ -428,7 +431,11 @@ impl<'p> Machine<'p> {
     }
 
     /// Runs `n` parts in an order of the schedule; their span is that of the longest.
-    pub(super) fn in_parallel(&mut self, n: usize, mut part: impl FnMut(&mut Self, usize) -> Res<Val>) -> Res<Vec<Val>> {
+    pub(super) fn in_parallel(
+        &mut self,
+        n: usize,
+        mut part: impl FnMut(&mut Self, usize) -> Res<Val>,
+    ) -> Res<Vec<Val>> {
         let (start, mut longest) = (self.counts.span, self.counts.span);
         let mut results = Vec::new();
         if let Some(schedule) = &mut self.schedule {
@@ -457,5 +464,6 @@ impl<'p> Machine<'p> {
 
 /// A size: not negative.
 pub(super) fn checked_size(n: i64) -> Res<usize> {
-    usize::try_from(n).map_err(|_| fail(RuntimeErrorKind::NegativeSize, format!("{n} is not the size of an array")))
+    usize::try_from(n)
+        .map_err(|_| fail(RuntimeErrorKind::NegativeSize, format!("{n} is not the size of an array")))
 }

@@ -41,8 +41,6 @@ mod derivative;
 mod effects;
 mod machine;
 mod soac;
-#[cfg(test)]
-mod tests;
 mod value;
 
 pub use crate::core::{Counts, Options};

@@ -122,7 +122,13 @@ impl Machine<'_> {
         })
     }
     /// Some bracketing of the rows in this order (not empty). Depth: logarithmic, since each part has a quarter at least.
-    fn bracketed(&mut self, op: &Val, array: &Arr, order: &[usize], join: &mut dyn FnMut(&mut Self)) -> Res<Val> {
+    fn bracketed(
+        &mut self,
+        op: &Val,
+        array: &Arr,
+        order: &[usize],
+        join: &mut dyn FnMut(&mut Self),
+    ) -> Res<Val> {
         match order {
             [] => Err(internal("a reduction of nothing")),
             [i] => array.part(&self.meter, 1, *i),

@@ -246,7 +246,9 @@ pub(crate) enum Store {
 /// The scalar, if it has no tangent.
 fn plain(x: &Num) -> Option<ScalarValue> {
     match x {
-        Num::F32(Number::Flat { .. } | Number::Deep(_)) | Num::F64(Number::Flat { .. } | Number::Deep(_)) => None,
+        Num::F32(Number::Flat { .. } | Number::Deep(_)) | Num::F64(Number::Flat { .. } | Number::Deep(_)) => {
+            None
+        }
         other => Some(other.primal()),
     }
 }
@@ -402,7 +404,9 @@ impl Arr {
     pub(crate) fn reshaped(self, k: usize, outer: &[usize]) -> Arr {
         let shape: Vec<usize> = outer.iter().chain(&self.shape[k..]).copied().collect();
         let elems = match self.elems {
-            Elems::Product(parts) => Elems::Product(parts.into_iter().map(|p| p.reshaped(k, outer)).collect()),
+            Elems::Product(parts) => {
+                Elems::Product(parts.into_iter().map(|p| p.reshaped(k, outer)).collect())
+            }
             cells @ Elems::Cells { .. } => cells,
         };
         Arr { shape: Shape::new(&shape), elems }
