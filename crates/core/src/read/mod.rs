@@ -1,4 +1,4 @@
-//! Reads the text form of core; the grammar is in [`crate::print`].
+//! Reads the text form of core; the grammar is in [`mod@crate::print`].
 //!
 //! `read(print(p)) == renumber(p)`, but for origins: a variable read from text has the place of its first binding as
 //! its origin. Names in the text may be any words; `x_3` and `x` both give the hint `x`. Scopes, types and unique binding
