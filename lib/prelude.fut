@@ -23,6 +23,10 @@ def opaque 't (x: t) : t = x
 def trace 't (x: t) : t = x
 def break 't (x: t) : t = x
 
+-- The same array with another (equal) size in its type; tested when the program runs.
+
+def sized [m] 't (n: i64) (xs: [m]t) : [n]t = xs :> [n]t
+
 -- Maps over several arrays.
 
 def map2 [n] 'a 'b 'x (f: a -> b -> x) (xs: [n]a) (ys: [n]b) : [n]x =
@@ -53,6 +57,8 @@ def init [n] 'a (xs: [n]a) : [n - 1]a = xs[0:n - 1]
 def take [n] 'a (i: i64) (xs: [n]a) : [i]a = xs[0:i]
 def drop [n] 'a (i: i64) (xs: [n]a) : [n - i]a = xs[i:]
 def null [n] 'a (_: [n]a) : bool = n == 0
+
+def split [n] 'a (i: i64) (xs: [n]a) : ([i]a, [n - i]a) = (xs[0:i], xs[i:])
 
 -- Shapes of three and four dimensions.
 

@@ -287,3 +287,41 @@ fn mistakes_at_run_time() {
     stops("let c = false in assert c 1i32", "assertion failed");
     stops("head (filter (> 5) [1i64])", "0");
 }
+
+#[test]
+fn sizes_are_solved_for_their_parameters() {
+    let f = "def f [l] (xs: [2 * l + 1]f64) = (l, xs[0])\n";
+    check(&format!("{f}entry main = f [5, 6, 7]"), "1i64; 5.0f64");
+    let even = evaluate(&format!("{f}entry main = f (filter (> 0) [5.0, 6.0])")).expect_err("an even size");
+    assert!(even.contains("stopped"), "{even}");
+    check(
+        "def g [l][d] (xs: [l * 2][d]f64) = map (\\p -> p[0, 0] - p[1, 0]) (unflatten xs)
+         def h [n][d] (xs: [n][d]f64) = g (sized (n / 2 * 2) xs)
+         entry main = h [[5, 0], [3, 0], [2, 0], [4, 0]]",
+        "[2.0f64, -2.0f64]",
+    );
+}
+
+#[test]
+fn long_and_deep_programs_pass_through_on_a_small_stack() {
+    let work = || {
+        let lets: String = (0..5000).map(|i| format!("let x{} = x{i} + 1\n", i + 1)).collect();
+        check(&format!("entry main = let x0 = 0i64\n{lets}in x5000"), "5000i64");
+        let sum = "1 + ".repeat(400) + "1i64";
+        check(&format!("entry main = {sum}"), "401i64");
+        let nested = "(".repeat(200) + "1i64" + &")".repeat(200);
+        check(&format!("entry main = {nested}"), "1i64");
+        let ifs: String = (0..200).map(|i| format!("if n == {i} then {i} * 2 else ")).collect();
+        check(&format!("def f (n: i64) : i64 = {ifs} 0\nentry main = f 150"), "300i64");
+        let calls = "f (".repeat(200) + "1i64" + &")".repeat(200);
+        check(&format!("def f (x: i64) = x + 1\nentry main = {calls}"), "201i64");
+        let defs: String = (0..300).map(|i| format!("def f{} (x: i64) = f{i} x + 1\n", i + 1)).collect();
+        check(&format!("def f0 (x: i64) = x\n{defs}entry main = f300 0"), "300i64");
+        let tuple: String = (0..300).map(|i| format!("{i}i32, ")).collect();
+        check(&format!("entry main = ({tuple} 300i32).300"), "300i32");
+        let cases: String = (0..150).map(|i| format!(" case {i} -> {}", i + 1)).collect();
+        check(&format!("def f (n: i64) : i64 = match n{cases} case _ -> 0\nentry main = f 149"), "150i64");
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(work).expect("a thread");
+    assert!(thread.join().is_ok());
+}

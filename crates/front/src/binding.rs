@@ -220,14 +220,14 @@ impl<'a> Checker<'a> {
         result: &Type,
     ) -> (Type, Vec<(VarId, SizeMetaId)>) {
         let mut binders: Vec<(VarId, SizeMetaId)> = Vec::new();
-        let mut types: Vec<(Option<SizeMetaId>, Type)> = Vec::new();
+        let mut types: Vec<(Option<Binder>, Type)> = Vec::new();
         for p in params {
             let ty = self.bind_sizes(&p.ty, &binders);
-            let mut binder = None;
+            let mut binder: Option<Binder> = None;
             if let (PatternKind::Var(v), Type::Scalar(Scalar::I64)) = (&p.kind, self.metas.shallow(&p.ty)) {
-                let b = self.metas.fresh_size();
-                binders.push((*v, b));
-                binder = Some(b);
+                let id = self.metas.fresh_size();
+                binders.push((*v, id));
+                binder = Some(Binder { id, name: self.program.vars[*v].name.clone() });
             }
             types.push((binder, ty));
         }
@@ -240,7 +240,7 @@ impl<'a> Checker<'a> {
         });
         ty = self.escape(&ty, &gone);
         for (binder, p) in types.into_iter().rev() {
-            let used = binder.filter(|b| self.binder_used(&ty, *b, &binders));
+            let used = binder.filter(|b| self.binder_used(&ty, b.id, &binders));
             ty = Type::Fun(used, Arc::new(p), Arc::new(ty));
         }
         (ty, binders)
@@ -342,7 +342,7 @@ impl<'a> Checker<'a> {
                 self.open_parts(&p, types, sizes);
                 self.open_parts(&r, types, sizes);
                 // A binder stays one.
-                sizes.retain(|s| Some(*s) != binder);
+                sizes.retain(|s| binder.as_ref().is_none_or(|b| b.id != *s));
             }
             Type::Scalar(_) | Type::Param(..) | Type::Named(..) | Type::Error => {}
         }
@@ -371,6 +371,7 @@ impl<'a> Checker<'a> {
         let mut params_vars = IdSet::new();
         params.iter().for_each(|p| pattern_vars(p, &mut params_vars));
         let mut checks = Vec::new();
+        self.solve_sizes(&places, named, &mut binds);
         for (place, size, at) in places {
             if let Size::Var(v, name) = &size {
                 let implicit = name.as_str().starts_with('?');
@@ -378,7 +379,7 @@ impl<'a> Checker<'a> {
                 if own && !binds.iter().any(|b| b.var == *v) {
                     // Sizes without a name matter only if they occur twice.
                     if !implicit || count.get(v).copied().unwrap_or(0) > 1 {
-                        binds.push(SizeBind { var: *v, place });
+                        binds.push(SizeBind { var: *v, place, offset: 0, factor: 1 });
                     }
                     continue;
                 }
@@ -395,6 +396,23 @@ impl<'a> Checker<'a> {
         }
         let _ = span;
         (binds, checks)
+    }
+
+    /// Size parameters that occur in parameters only as in `[2 * n + 1]`: the dimension gives the size.
+    fn solve_sizes(&mut self, places: &[(Place, Size, Span)], named: &[VarId], binds: &mut Vec<SizeBind>) {
+        for var in named {
+            let plain = |(_, s, _): &&(Place, Size, Span)| matches!(s, Size::Var(v, _) if v == var);
+            if places.iter().any(|p| plain(&p)) {
+                continue;
+            }
+            let found = places.iter().find_map(|(place, size, _)| match size {
+                Size::Expression(p) => linear(p, *var).map(|(factor, offset)| (place, factor, offset)),
+                Size::Const(_) | Size::Var(..) | Size::Def(..) | Size::Unknown(_) | Size::Meta(_) => None,
+            });
+            if let Some((place, factor, offset)) = found {
+                binds.push(SizeBind { var: *var, place: place.clone(), offset, factor });
+            }
+        }
     }
 
     // ---- expressions ----
@@ -492,7 +510,7 @@ impl<'a> Checker<'a> {
             match found.iter().find(|(_, s)| *s == Size::Meta(*meta)) {
                 Some((steps, _)) => {
                     let place = Place { root: Root::Value, steps: steps.clone() };
-                    binds.push(SizeBind { var: *var, place });
+                    binds.push(SizeBind { var: *var, place, offset: 0, factor: 1 });
                 }
                 None => {
                     let var = self.program.vars[*var].clone();
@@ -553,6 +571,19 @@ pub(crate) fn dimensions(metas: &Metas, ty: &Type, steps: &mut Vec<Step>, out: &
         | Type::Meta(_)
         | Type::Error => {}
     }
+}
+
+/// Factor and offset of a size that is linear in one variable and mentions no other.
+fn linear(p: &Polynomial, var: VarId) -> Option<(i64, i64)> {
+    let (mut factor, mut offset) = (0, 0);
+    for (atoms, k) in p {
+        match atoms.as_slice() {
+            [] => offset = *k,
+            [SizeAtom::Var(v, _)] if *v == var => factor = *k,
+            _ => return None,
+        }
+    }
+    (factor != 0).then_some((factor, offset))
 }
 
 /// The variables of a pattern.

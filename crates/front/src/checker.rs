@@ -85,6 +85,8 @@ pub(crate) struct Checker<'a> {
     /// Variables that are used as values (not only as sizes).
     pub(crate) value_uses: IdSet<VarId>,
     pub(crate) deferred: Vec<DeferredSize>,
+    /// Products of sizes as written in the definition being checked; none where one product was written in two ways.
+    products: Vec<(Size, Option<(Size, Size)>)>,
     /// Type parameters of the definition being finished.
     pub(crate) own_params: Vec<TypeParamId>,
     /// Type parameters made so far.
@@ -121,6 +123,7 @@ impl<'a> Checker<'a> {
             fields: Vec::new(),
             value_uses: IdSet::new(),
             deferred: Vec::new(),
+            products: Vec::new(),
             own_params: Vec::new(),
             type_param_count: 0,
             type_budget: 0,
@@ -306,6 +309,71 @@ impl<'a> Checker<'a> {
         (ty, types)
     }
 
+    /// The size `x * y`, remembered as written so that `unflatten` finds the factors of its argument.
+    pub(crate) fn product_size(&mut self, x: &Size, y: &Size) -> Option<Size> {
+        let product = size::multiply(x, y)?;
+        if matches!(product, Size::Expression(_)) {
+            let written = (x.clone(), y.clone());
+            match self.products.iter_mut().find(|(p, _)| *p == product) {
+                Some((_, known)) if *known != Some(written.clone()) => *known = None,
+                Some(_) => {}
+                None => self.products.push((product.clone(), Some(written))),
+            }
+        }
+        Some(product)
+    }
+    /// The factors of a size, if it was written as a product in one way.
+    pub(crate) fn factors(&self, size: &Size) -> Option<(Size, Size)> {
+        self.products.iter().find(|(p, _)| p == size).and_then(|(_, f)| f.clone())
+    }
+    /// Forgets the products of the definition before.
+    pub(crate) fn forget_products(&mut self) {
+        self.products.clear();
+    }
+
+    /// Finds the one unknown variable of a computed size that is known itself: from `[2 * n]` being `[2 * m]` that
+    /// `n` is `m`. Returns whether it did.
+    fn solve(&mut self, d: &DeferredSize) -> bool {
+        let whole = self.metas.size(&Size::Meta(d.meta));
+        let mut rest = whole.clone();
+        let mut open: Option<(SizeMetaId, i64)> = None;
+        for (atoms, k) in d.polynomial.iter() {
+            let mut product = Size::Const(*k);
+            for atom in atoms {
+                let factor = match atom {
+                    SizeAtom::Var(v, name) => {
+                        let known = d.sizes.get(v).cloned();
+                        self.metas.size(&known.unwrap_or(Size::Var(*v, name.clone())))
+                    }
+                    SizeAtom::Def(id, name) => Size::Def(*id, name.clone()),
+                };
+                match factor {
+                    Size::Meta(m) if atoms.len() == 1 && open.is_none() => {
+                        open = Some((m, *k));
+                        product = Size::Const(0);
+                    }
+                    Size::Meta(_) => return false,
+                    factor => match size::multiply(&product, &factor) {
+                        Some(p) => product = p,
+                        None => return false,
+                    },
+                }
+            }
+            // An unknown whole leaves an unknown rest.
+            rest = size::add(&rest, &product, -1).unwrap_or(Size::Unknown(0));
+        }
+        let Some((meta, factor)) = open else { return false };
+        if matches!(whole, Size::Meta(_)) {
+            return false;
+        }
+        let quotient = size::divide(&rest, factor).unwrap_or_else(|| {
+            self.metas.undecided += 1;
+            self.metas.unknown()
+        });
+        self.metas.set_size(meta, quotient);
+        true
+    }
+
     /// Resolves computed sizes whose variables have become known.
     pub(crate) fn settle_sizes(&mut self) {
         for d in std::mem::take(&mut self.deferred) {
@@ -327,7 +395,9 @@ impl<'a> Checker<'a> {
                 total = total.zip(product).and_then(|(t, p)| size::add(&t, &p, 1));
             }
             if waits {
-                self.deferred.push(d);
+                if !self.solve(&d) {
+                    self.deferred.push(d);
+                }
                 continue;
             }
             let total = total.unwrap_or_else(|| self.metas.unknown());
@@ -357,9 +427,9 @@ impl<'a> Checker<'a> {
             Type::Fun(binder, p, result) => {
                 let p = self.rename(&p, r);
                 let binder = binder.map(|b| {
-                    let new = self.metas.fresh_size();
-                    r.binders.insert(b, new);
-                    new
+                    let id = self.metas.fresh_size();
+                    r.binders.insert(b.id, id);
+                    Binder { id, name: b.name }
                 });
                 Type::Fun(binder, Arc::new(p), Arc::new(self.rename(&result, r)))
             }

@@ -65,6 +65,7 @@ impl<'a> Checker<'a> {
     fn definition(&mut self, id: DefId, v: &'a ast::ValueDeclaration, prelude: bool) -> Def {
         self.current = Some(id);
         self.metas.level = 1;
+        self.forget_products();
         let start = self.metas.count();
         let first_var = self.program.vars.len();
         let own = self.metas.any(v.name.span);

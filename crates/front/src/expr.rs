@@ -338,7 +338,7 @@ impl<'a> Checker<'a> {
                 Type::Fun(binder, param, result) => {
                     self.expect(&param, &argument.ty, argument.span, &name);
                     ty = match binder {
-                        Some(b) => self.supply(b, argument, &result),
+                        Some(b) => self.supply(b.id, argument, &result),
                         None => (*result).clone(),
                     };
                 }
@@ -482,7 +482,7 @@ impl<'a> Checker<'a> {
                     match op {
                         Op::Add => size::add(&x, &y, 1),
                         Op::Sub => size::add(&x, &y, -1),
-                        Op::Mul => size::multiply(&x, &y),
+                        Op::Mul => self.product_size(&x, &y),
                         _ => None,
                     }
                 }

@@ -40,12 +40,12 @@ impl<'a> Checker<'a> {
             ),
             Type::Fun(b, p, r) => {
                 let p = self.close_type(p, binders);
-                binders.extend(*b);
+                binders.extend(b.as_ref().map(|b| b.id));
                 let r = self.close_type(r, binders);
                 if b.is_some() {
                     binders.pop();
                 }
-                Type::Fun(*b, Arc::new(p), Arc::new(r))
+                Type::Fun(b.clone(), Arc::new(p), Arc::new(r))
             }
             Type::Meta(_) => Type::unit(),
             t @ (Type::Scalar(_) | Type::Param(..) | Type::Named(..) | Type::Error) => t.clone(),
@@ -281,17 +281,10 @@ impl<'a> Checker<'a> {
 
     /// `unflatten` becomes a call with the sizes of its result.
     fn finish_unflatten(&mut self, e: &mut Exp, span: Span) {
-        let sizes = match &e.ty {
-            Type::Fun(_, _, r) => match &**r {
-                Type::Array(n, rest) => match &**rest {
-                    Type::Array(m, _) => Some((n.clone(), m.clone())),
-                    _ => None,
-                },
-                _ => None,
-            },
-            _ => None,
-        };
-        let Some((n, m)) = sizes else { return };
+        let Type::Fun(_, flat, r) = &e.ty else { return };
+        let (Type::Array(flat, _), Type::Array(n, rest)) = (&**flat, &**r) else { return };
+        let Type::Array(m, _) = &**rest else { return };
+        let (n, m) = self.unflattened(flat, n, m);
         let (Some(n), Some(m)) = (self.size_exp(&n, span), self.size_exp(&m, span)) else {
             self.error(Code::Ambiguous, span, "the sizes of the result of unflatten are not known")
                 .hints
@@ -304,6 +297,21 @@ impl<'a> Checker<'a> {
         let whole = Type::fun(size.clone(), Type::fun(size, e.ty.clone()));
         let f = Exp { kind, ty: whole, span };
         e.kind = ExpKind::Apply(Box::new(f), vec![n, m]);
+    }
+
+    /// The sizes of an unflattened array; those that no use decides are the factors of the flat size as written.
+    fn unflattened(&self, flat: &Size, n: &Size, m: &Size) -> (Size, Size) {
+        let known = |s: &Size| !matches!(s, Size::Unknown(_) | Size::Meta(_));
+        let Some((x, y)) = self.factors(flat) else { return (n.clone(), m.clone()) };
+        match (known(n), known(m)) {
+            (true, true) => (n.clone(), m.clone()),
+            (false, false) => (x, y),
+            (true, false) if *n == x => (x, y),
+            (true, false) if *n == y => (y, x),
+            (false, true) if *m == y => (x, y),
+            (false, true) if *m == x => (y, x),
+            (true, false) | (false, true) => (n.clone(), m.clone()),
+        }
     }
 
     fn component_number(&self, ty: &Type, number: usize) -> usize {

@@ -1,7 +1,7 @@
 //! Types as Futhark prints them.
 
 use crate::size;
-use crate::typed::{Size, SizeMetaId, Type};
+use crate::typed::{Binder, Size, Type};
 use crate::unify::{Kind, Metas, ScalarSet};
 
 /// The text of a type; unknown parts are shown by what is required of them.
@@ -34,18 +34,18 @@ enum Place {
 struct Printer<'m> {
     metas: &'m Metas,
     /// Binders of the enclosing function types, outermost first.
-    binders: Vec<SizeMetaId>,
+    binders: Vec<Binder>,
 }
 
 impl Printer<'_> {
-    /// A size; binders are called `n`, `m`, `k`, .. from outside.
+    /// A size; binders by the names of their parameters.
     fn size(&self, s: &Size) -> String {
         let place = match s {
-            Size::Meta(m) => self.binders.iter().position(|b| b == m),
+            Size::Meta(m) => self.binders.iter().find(|b| b.id == *m),
             Size::Const(_) | Size::Var(..) | Size::Def(..) | Size::Expression(_) | Size::Unknown(_) => None,
         };
         match place {
-            Some(i) => ["n", "m", "k", "l"].get(i).map_or_else(|| format!("n{i}"), |n| n.to_string()),
+            Some(b) => b.name.to_string(),
             None => size::show(s),
         }
     }
@@ -93,10 +93,10 @@ impl Printer<'_> {
             Type::Fun(binder, p, r) => {
                 let wrap = place != Place::Top;
                 out.push_str(if wrap { "(" } else { "" });
-                let named = binder.filter(|b| mentions(r, &Size::Meta(*b)));
-                if let Some(b) = named {
-                    self.binders.push(b);
-                    out.push_str(&format!("({}: ", self.size(&Size::Meta(b))));
+                let named = binder.clone().filter(|b| mentions(r, &Size::Meta(b.id)));
+                if let Some(b) = &named {
+                    self.binders.push(b.clone());
+                    out.push_str(&format!("({}: ", b.name));
                     self.write(p, Place::Top, out);
                     out.push(')');
                 } else {

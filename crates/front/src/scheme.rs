@@ -3,9 +3,9 @@
 //! Grammar: `t = p -> t | p`, `p = (n: i64) (before an arrow) | (t, ..) | [n]p | []p | i64 | bool | a`. The texts are ours; a
 //! wrong one gives [`Type::Error`] parts and fails the test that every row is well formed.
 
-use crate::typed::{Size, SizeMetaId, Type};
+use crate::typed::{Binder, Size, SizeMetaId, Type};
 use crate::unify::Metas;
-use pullback_base::Span;
+use pullback_base::{Span, Symbol};
 use pullback_prim::Scalar;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Reader<'_> {
             self.next();
             let name = self.next();
             self.next();
-            binder = Some(self.size(&name));
+            binder = Some(Binder { id: self.size(&name), name: Symbol::from(name) });
         }
         let param = self.product();
         if binder.is_some() {

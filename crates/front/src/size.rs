@@ -79,6 +79,13 @@ pub(crate) fn multiply(a: &Size, b: &Size) -> Option<Size> {
     Some(from_polynomial(p))
 }
 
+/// `a / k` where every term divides; none otherwise.
+pub(crate) fn divide(a: &Size, k: i64) -> Option<Size> {
+    let p = polynomial(a)?;
+    let parts = p.into_iter().map(|(atoms, c)| (k != 0 && k != -1 && c % k == 0).then(|| (atoms, c / k)));
+    parts.collect::<Option<Polynomial>>().map(from_polynomial)
+}
+
 /// Compares two sizes of which none is a meta. `rigid` holds the variables that stand for any size the caller likes.
 pub(crate) fn compare(a: &Size, b: &Size, rigid: &IdSet<VarId>) -> Equality {
     if a == b {

@@ -56,7 +56,7 @@ pub enum Type {
     /// A sum, alternatives sorted by name.
     Sum(Arc<[(Symbol, Vec<Type>)]>),
     /// A function. The binder, if any, stands in the result for the size that the (`i64`) argument is.
-    Fun(Option<SizeMetaId>, Arc<Type>, Arc<Type>),
+    Fun(Option<Binder>, Arc<Type>, Arc<Type>),
     /// A type parameter of an enclosing definition.
     Param(TypeParamId, Symbol),
     /// A recursive sum type.
@@ -65,6 +65,15 @@ pub enum Type {
     Meta(MetaId),
     /// The type of something wrong that was reported already; agrees with every type.
     Error,
+}
+
+/// What stands in the result of a function type for the size that the argument is; with its name for printing.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Binder {
+    /// The size it stands for, in the result.
+    pub id: SizeMetaId,
+    /// The name of the parameter.
+    pub name: Symbol,
 }
 
 /// The size of a dimension, as far as it is known before the program runs.
@@ -175,13 +184,18 @@ pub struct Function {
     pub body: Exp,
 }
 
-/// How to obtain a size from a value that is bound already.
+/// How to obtain a size from a value that is bound already: `(dimension - offset) / factor`, rounded towards zero.
+/// Where the factor is not 1 or the offset not 0 a [`SizeCheck`] tests that nothing is left over.
 #[derive(Clone, Debug)]
 pub struct SizeBind {
     /// The `i64` variable that holds the size.
     pub var: VarId,
     /// Where its value is found.
     pub place: Place,
+    /// What is taken from the dimension first.
+    pub offset: i64,
+    /// What the rest is divided by; not 0.
+    pub factor: i64,
 }
 
 /// A dimension of (a part of) a variable: start at the variable, take the steps, then the size of the outer dimension.

@@ -151,6 +151,7 @@ impl<'a> Checker<'a> {
         let mut inner = TypeEnv { types: env.types.clone(), sizes: env.sizes.clone(), depth: env.depth };
         inner.sizes.insert(param.text.clone(), Size::Meta(binder));
         let to = self.convert(to, any, &inner);
+        let binder = Binder { id: binder, name: param.text.clone() };
         Type::Fun(Some(binder), Arc::new(from), Arc::new(to))
     }
 
@@ -305,7 +306,7 @@ impl<'a> Checker<'a> {
                 let result = match op.name.name.text.as_str() {
                     "+" => size::add(&x, &y, 1),
                     "-" => size::add(&x, &y, -1),
-                    "*" => size::multiply(&x, &y),
+                    "*" => self.product_size(&x, &y),
                     _ => None,
                 };
                 result.or_else(|| unknown(self))

@@ -332,6 +332,66 @@ fn sizes_of_combined_arrays_are_computed() {
 }
 
 #[test]
+fn unflatten_takes_the_sizes_that_its_result_is_used_at_or_that_were_written() {
+    types(
+        "def use [l][d] (xs: [l][2][d]f64) = f64.sum (map (\\x -> x[0, 0] + x[1, 0]) xs)
+         def by_use [l][d] (xs: [l * 2][d]f64) = let ys = unflatten xs in use ys
+         def as_written [d] (n: i64) (xs: [d]f64) = map (\\p -> p[0] + p[1]) (unflatten (sized (n * 2) xs))
+         def inner [l][d] (w: [l * 2][4 * d]f64) (b: [l][2][4][d]f64) = zip b (unflatten (map unflatten w))",
+        &[
+            ("by_use", "[2 * l][d]f64 -> f64"),
+            ("as_written", "i64 -> [d]f64 -> []f64"),
+            ("inner", "[2 * l][4 * d]f64 -> [l][2][4][d]f64 -> [l]([2][4][d]f64, [2][4][d]f64)"),
+        ],
+    );
+}
+
+#[test]
+fn the_style_of_futhark_programs() {
+    types(
+        "def (+^) = map2 (f64.+)
+         def fst (x, _) = x
+         def sum_by 'a (f: a -> f64) (xs: []a) : f64 = map f xs |> f64.sum
+         def lse = sum_by f64.exp >-> f64.log
+         def norms (m: [][]f64) = flatten m |> map (** 2) |> f64.sum
+         def eye n = tabulate_2d n n (\\i j -> f64.bool (i == j))
+         def weighted [k] (qs: [k]([][]f64, f64)) g = sum_by (fst >-> norms) qs * g + f64.i64 k
+         def wishart (a: f64) (p: i64) = (1...p) |> sum_by (\\j -> f64.lgamma (a + 0.5 * f64.i64 (1 - j)))
+         def grad f x = vjp f x 1f64
+         def both [n][d] (xs: [n][d]f64) = grad (\\(a, b) -> lse a + norms b) (xs[0], xs)
+         type~ model [b] [v] = {parents: [b]i32, weights: [b][v]f64, triangles: [][3]i32, flip: bool}
+         def parents [b][v] (m: model [b] [v]) = map i64.i32 m.parents
+         def absolutes [n] (rel: [n][4][4]f64) (parents: [n]i32) : [n][4][4]f64 =
+           loop abs : *[n][4][4]f64 = replicate n (eye 4)
+           for i < n do abs with [i] = if parents[i] == -1 then rel[i] else copy abs[parents[i]]
+         def columns [n] (m: [3][n]f64) (i: i32) = m[:, i] +^ map (* m[0, 1]) m[:, 0]
+         def poses (theta: []f64) (bones: i64) : [][]f64 =
+           tabulate (3 + bones) (\\i -> match i
+                                      case 0 -> take 3 theta[0:]
+                                      case 1 -> [1, 1, 1]
+                                      case j -> if j % 4 == 0 then [0, 0, 0] else [theta[j], 0, 0])
+         def last_rows [n][d] (k: i64) (p: [n][d]f64) =
+           let c = take k (reverse p)
+           let (a, b) = jvp2 (\\x -> vjp norms x 1) c (replicate k (replicate d 1))
+           in map2 (map2 (/)) a b
+         entry lighthouse nu gamma omega t =
+           let f (nu, gamma, omega, t) = (nu * f64.tan (omega * t)) / (gamma - f64.tan (omega * t))
+           in vjp f (nu, gamma, omega, t) 1",
+        &[
+            ("lse", "[]f64 -> f64"),
+            ("eye", "(n: i64) -> [n][n]f64"),
+            ("weighted", "[k]([][]f64, f64) -> f64 -> f64"),
+            ("grad", "(t0 -> f64) -> t0 -> t0"),
+            ("both", "[n][d]f64 -> ([d]f64, [n][d]f64)"),
+            ("absolutes", "[n][4][4]f64 -> [n]i32 -> [n][4][4]f64"),
+            ("columns", "[3][n]f64 -> i32 -> [3]f64"),
+            ("last_rows", "(k: i64) -> [n][d]f64 -> [k][d]f64"),
+            ("lighthouse", "f64 -> f64 -> f64 -> f64 -> (f64, f64, f64, f64)"),
+        ],
+    );
+}
+
+#[test]
 fn names_of_the_user_hide_those_of_the_prelude() {
     types(
         "def three = head [3i8]

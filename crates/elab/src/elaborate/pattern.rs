@@ -4,6 +4,7 @@ use super::{Elaborator, Wrap};
 use pullback_base::Span;
 use pullback_front::typed::{Pattern, PatternKind, Place, Root, SizeBind, SizeCheck, Step};
 use pullback_lambda::{Arm, Exp, Term, Var};
+use pullback_prim::{Op, Prim, Scalar};
 
 impl<'s> Elaborator<'s, '_> {
     /// Puts the wraps around a body, the last one innermost.
@@ -139,7 +140,15 @@ impl<'s> Elaborator<'s, '_> {
         value: Option<Var>,
         wraps: &mut Vec<Wrap>,
     ) {
-        let size = self.place(&bind.place, params, value);
+        let mut size = self.place(&bind.place, params, value);
+        if bind.offset != 0 {
+            let offset = self.b.i64(bind.offset);
+            size = self.b.term(Exp::Prim(Prim::Op(Op::Sub, Scalar::I64), vec![size, offset]));
+        }
+        if bind.factor != 1 {
+            let factor = self.b.i64(bind.factor);
+            size = self.b.term(Exp::Prim(Prim::Op(Op::Quot, Scalar::I64), vec![size, factor]));
+        }
         let name = self.source.vars[bind.var].name.to_string();
         let var = self.named(size, &name, wraps);
         self.vars.insert(bind.var, var);
