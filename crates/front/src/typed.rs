@@ -428,6 +428,7 @@ pub enum LoopForm {
 
 /// An index or a slice of one dimension; all `i64`.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "few are made, and none is kept in bulk")]
 pub enum DimIndex {
     /// One position: the dimension disappears.
     At(Exp),

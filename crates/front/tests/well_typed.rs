@@ -341,7 +341,7 @@ fn unflatten_takes_the_sizes_that_its_result_is_used_at_or_that_were_written() {
         &[
             ("by_use", "[2 * l][d]f64 -> f64"),
             ("as_written", "i64 -> [d]f64 -> []f64"),
-            ("inner", "[2 * l][4 * d]f64 -> [l][2][4][d]f64 -> [l]([2][4][d]f64, [2][4][d]f64)"),
+            ("inner", "[2 * l][4 * d]f64 -> [l][2][4][d]f64 -> [l]([2][4][d]f64, [][][]f64)"),
         ],
     );
 }
