@@ -3,26 +3,70 @@
 use pullback_base::{Code, Diagnostic, SourceMap};
 use pullback_core::{Rules, Value};
 use pullback_interp::core::{Options, run};
+use pullback_lambda::Type;
 use pullback_prim::ScalarValue;
 
-fn lower(text: &str) -> Result<pullback_core::Program, Vec<Diagnostic>> {
+fn source(text: &str) -> pullback_lambda::Program {
     let mut sources = SourceMap::new();
     let file = sources.add("test.lambda", text);
     let program = pullback_lambda::read::read(text, Some(file)).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
     pullback_lambda::check::check(&program).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
-    let core = pullback_elab::lower::lower(&program)?;
+    program
+}
+
+fn lower(text: &str) -> Result<pullback_core::Program, Vec<Diagnostic>> {
+    let core = pullback_elab::lower::lower(&source(text))?;
     if let Err(e) = pullback_core::check(&core, Rules::SURFACE) {
         panic!("{text}\n{e:?}\n{}", pullback_core::print(&core));
     }
     Ok(core)
 }
 
+/// Runs `main` lowered to core. The interpreter of lambda must agree.
 fn eval(text: &str, args: &[Value]) -> Vec<Value> {
     let core = lower(text).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
     let f = core.funs.ids().find(|f| core.funs[*f].name.as_str() == "main").expect("a function main");
-    match run(&core, f, args.to_vec(), &Options::default()) {
+    let results = match run(&core, f, args.to_vec(), &Options::default()) {
         Ok(outcome) => outcome.results,
         Err(e) => panic!("{text}\n{e:?}\n{}", pullback_core::print(&core)),
+    };
+    let lambda = source(text);
+    let f = lambda.funs.ids().find(|f| lambda.funs[*f].name.as_str() == "main").expect("a function main");
+    let mut leaves = args.iter().cloned();
+    let params = &lambda.funs[f].params;
+    let args = params.iter().map(|v| nested(&lambda.vars[*v].ty, &mut leaves)).collect();
+    match pullback_interp::lambda::run(&lambda, f, args, &Options::default()) {
+        Ok(outcome) => {
+            let mut flat = Vec::new();
+            flatten(&outcome.result, &mut flat);
+            let mut expected = Vec::new();
+            results.iter().for_each(|v| flatten(v, &mut expected));
+            assert_eq!(flat, expected, "{text}");
+        }
+        Err(e) => panic!("{text}\n{e:?}"),
+    }
+    results
+}
+
+/// The value of a type made of its leaves.
+fn nested(ty: &Type, leaves: &mut dyn Iterator<Item = Value>) -> Value {
+    match ty {
+        Type::Tuple(items) => Value::Tuple(items.iter().map(|t| nested(t, leaves)).collect()),
+        _ => leaves.next().expect("as many leaves as the type has"),
+    }
+}
+
+/// The leaves of a value; payloads of sums likewise.
+fn flatten(value: &Value, out: &mut Vec<Value>) {
+    match value {
+        Value::Tuple(items) => items.iter().for_each(|v| flatten(v, out)),
+        Value::Sum(k, items) => {
+            let mut fields = Vec::new();
+            items.iter().for_each(|v| flatten(v, &mut fields));
+            out.push(Value::Sum(*k, fields.into()));
+        }
+        Value::Array(a) => out.push(Value::Array(a.clone())),
+        Value::Scalar(_) | Value::Acc(_) => out.push(value.clone()),
     }
 }
 
