@@ -12,8 +12,8 @@ use super::reverse::{Env, Reverse};
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
-use pullback_core::traverse::free_vars_lam;
-use pullback_core::{Atom, Body, Builder, Exp, Lam, Soac, Stm, Type, Var};
+use pullback_core::traverse::{for_each_stm, free_vars_lam};
+use pullback_core::{Atom, Body, Builder, Exp, Lam, LoopForm, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
 /// What an operator does to a component.
@@ -57,6 +57,40 @@ fn operation(exp: &Exp, [x, y]: [Var; 2]) -> Kind {
     }
 }
 
+/// Whether the derivative does not depend on how an associative operator is bracketed. At a kink it may: `min` and `max`
+/// give everything to their first argument on a tie, and other brackets have other ties.
+fn is_smooth(body: &Body) -> bool {
+    let mut smooth = true;
+    for_each_stm(body, &mut |stm| {
+        smooth &= match &stm.exp {
+            Exp::If(..) | Exp::Match(..) => false,
+            Exp::Prim(Prim::Op(op, s), _) => {
+                !s.is_float()
+                    || !matches!(
+                        op,
+                        Op::Abs
+                            | Op::Sgn
+                            | Op::Min
+                            | Op::Max
+                            | Op::Floor
+                            | Op::Ceil
+                            | Op::Round
+                            | Op::Trunc
+                            | Op::Mod
+                            | Op::Rem
+                            | Op::Quot
+                            | Op::Pow
+                            | Op::Hypot
+                            | Op::Select
+                    )
+            }
+            Exp::Loop(l) => matches!(l.form, LoopForm::For { .. }),
+            _ => true,
+        };
+    });
+    smooth
+}
+
 impl<'p> Reverse<'p> {
     #[allow(clippy::too_many_arguments, reason = "the parts of one construct")]
     pub(crate) fn reduce(
@@ -90,7 +124,7 @@ impl<'p> Reverse<'p> {
             }
             return Ok(forward);
         }
-        if closed {
+        if closed && is_smooth(&lam.body) {
             self.reduce_general(stm, width, lam, neutral, arrays, cts, env)?;
             return Ok(vec![stm.clone()]);
         }
