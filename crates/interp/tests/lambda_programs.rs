@@ -18,9 +18,7 @@ fn every_program_gives_what_was_worked_out() {
             let options = Options { schedule_seed, ..Options::default() };
             let outcome = run(&program, main, case.args.clone(), &options);
             let ok = match (&outcome, &case.expected) {
-                (Ok(outcome), Ok(value)) => {
-                    outcome.result == *value
-                }
+                (Ok(outcome), Ok(value)) => outcome.result == *value,
                 (Err(e), Err((kind, part))) => {
                     // Under a schedule another of several errors may come first.
                     e.kind == *kind && (e.message.contains(part) || schedule_seed.is_some())

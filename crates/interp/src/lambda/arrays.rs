@@ -1,6 +1,7 @@
 //! Array operations without functions.
 
-use super::machine::Machine;
+use super::machine::{Machine, checked_size};
+use super::uses::written;
 use super::value::{Arr, Collector, Elems, Num, Store, Val, wrong};
 use crate::core::arrays::{agree, elements_of, mismatch, out_of_bounds, rotated, row_major, strided};
 use crate::core::machine::{Res, fail, internal};
@@ -43,16 +44,17 @@ impl Machine<'_> {
             }
             Exp::Slice(a, d) => self.slice(a, d),
             Exp::Update(a, ix, v) => {
-                let mut a = self.eval(a)?.array()?;
+                let early = self.unless_written(t, a)?;
                 let ix = self.indices_of(ix)?;
-                let at = flat(&a, &ix)?;
                 let value = self.eval(v)?;
+                let mut a = self.written(early, a)?;
+                let at = flat(&a, &ix)?;
                 self.tick(value_leaves(&value))?;
                 self.own(&mut a)?;
                 a.write("update of a part of an array", ix.len(), at, &value)?;
                 Ok(Val::Arr(a))
             }
-            Exp::UpdateSlice(a, d, v) => self.update_slice(a, d, v),
+            Exp::UpdateSlice(a, d, v) => self.update_slice(t, a, d, v),
             Exp::Gather(a, ix) => {
                 let a = self.eval(a)?.array()?;
                 let indices = self.index_vector(ix)?;
@@ -144,27 +146,24 @@ impl Machine<'_> {
         self.tick(out.leaves())?;
         Ok(Val::Arr(out))
     }
-    /// A slice of a dimension of size `n`, checked.
-    fn span1(&mut self, d: &SliceDim, n: usize) -> Res<Span1> {
-        let start = self.i64(&d.start)?;
-        let len = self.size(&d.len)?;
-        let stride = self.i64(&d.stride)?;
-        if len > 0 {
-            let last = i128::from(start) + (len as i128 - 1) * i128::from(stride);
-            let inside = |i: i128| (0..n as i128).contains(&i);
-            if !inside(start.into()) || !inside(last) {
-                let step = if stride == 1 { String::new() } else { format!(" in steps of {stride}") };
-                let message = format!(
-                    "a slice of {len} elements from index {start}{step} is out of bounds for an array of size {n}"
-                );
-                return Err(fail(RuntimeErrorKind::OutOfBounds, message));
-            }
+    /// The value of an array that an operation writes, unless it is to be evaluated after the other operands.
+    pub(super) fn unless_written(&mut self, t: &Term, a: &Term) -> Res<Option<Arr>> {
+        if written(t.exp()).is_some() { Ok(None) } else { Ok(Some(self.eval(a)?.array()?)) }
+    }
+    /// The array that an operation writes, after its other operands.
+    pub(super) fn written(&mut self, early: Option<Arr>, a: &Term) -> Res<Arr> {
+        match early {
+            Some(a) => Ok(a),
+            None => self.eval(a)?.array(),
         }
-        Ok(Span1 { start, len, stride })
+    }
+    /// Start, length and stride of a slice.
+    fn slice_numbers(&mut self, d: &SliceDim) -> Res<[i64; 3]> {
+        Ok([self.i64(&d.start)?, self.i64(&d.len)?, self.i64(&d.stride)?])
     }
     fn slice(&mut self, a: &Term, d: &SliceDim) -> Res<Val> {
         let a = self.eval(a)?.array()?;
-        let span = self.span1(d, a.outer()?)?;
+        let span = span1(self.slice_numbers(d)?, a.outer()?)?;
         if span.len <= 1 || span.stride == 1 {
             let from = if span.len == 0 { 0 } else { span.start as usize };
             return Ok(Val::Arr(window(a, from, span.len)));
@@ -172,10 +171,12 @@ impl Machine<'_> {
         // A view in the model, whatever its stride.
         Ok(Val::Arr(a.pick(&self.meter, 1, &[span.len], &span.rows())?))
     }
-    fn update_slice(&mut self, a: &Term, d: &SliceDim, v: &Term) -> Res<Val> {
-        let mut a = self.eval(a)?.array()?;
-        let span = self.span1(d, a.outer()?)?;
+    fn update_slice(&mut self, t: &Term, a: &Term, d: &SliceDim, v: &Term) -> Res<Val> {
+        let early = self.unless_written(t, a)?;
+        let numbers = self.slice_numbers(d)?;
         let value = self.eval(v)?.array()?;
+        let mut a = self.written(early, a)?;
+        let span = span1(numbers, a.outer()?)?;
         let expected: Vec<usize> = std::iter::once(span.len).chain(a.shape[1..].iter().copied()).collect();
         if !agree(&expected, &value.shape) {
             return Err(mismatch("update of a slice", &expected, &value.shape));
@@ -193,8 +194,9 @@ impl Machine<'_> {
     }
     fn replicate(&mut self, n: &Term, v: &Term) -> Res<Val> {
         let elem = v.ty();
-        let n = self.size(n)?;
+        let n = self.i64(n)?;
         let value = self.eval(v)?;
+        let n = checked_size(n)?;
         if matches!(&value, Val::Num(x) if x.scalar().is_float() && x.primal().as_f64() == 0.0) {
             self.counts.zero_cells += n as u64;
         }
@@ -220,8 +222,9 @@ impl Machine<'_> {
         Ok(Val::Arr(a.pick(&self.meter, k, &shape, &at)?))
     }
     fn reshape(&mut self, shape: &[Term], from: usize, a: &Term) -> Res<Val> {
-        let sizes = shape.iter().map(|n| self.size(n)).collect::<Res<Vec<_>>>()?;
+        let sizes = self.indices_of(shape)?;
         let a = self.eval(a)?.array()?;
+        let sizes = sizes.into_iter().map(checked_size).collect::<Res<Vec<_>>>()?;
         if from > a.shape.len() {
             return Err(internal("a reshape of more dimensions than there are"));
         }
@@ -264,6 +267,23 @@ impl Machine<'_> {
         }
         out.finish().map(Val::Arr)
     }
+}
+
+/// A slice of a dimension of size `n`, checked.
+fn span1([start, len, stride]: [i64; 3], n: usize) -> Res<Span1> {
+    let len = checked_size(len)?;
+    if len > 0 {
+        let last = i128::from(start) + (len as i128 - 1) * i128::from(stride);
+        let inside = |i: i128| (0..n as i128).contains(&i);
+        if !inside(start.into()) || !inside(last) {
+            let step = if stride == 1 { String::new() } else { format!(" in steps of {stride}") };
+            let message = format!(
+                "a slice of {len} elements from index {start}{step} is out of bounds for an array of size {n}"
+            );
+            return Err(fail(RuntimeErrorKind::OutOfBounds, message));
+        }
+    }
+    Ok(Span1 { start, len, stride })
 }
 
 /// Leaves written when the value becomes an element; at least one.

@@ -3,6 +3,7 @@
 //! Every variable is bound once in the program, so its value lives in one slot; whoever binds it again (a recursive call, an
 //! iteration, a closure that brings its captured variables) puts the old value back when it is done.
 
+use super::uses::address;
 use super::value::{FunCode, LambdaCode, Node, Num, Val, wrong};
 use super::{Compiled, Counts, Options};
 use crate::core::compile::deep;
@@ -130,6 +131,17 @@ impl<'p> Machine<'p> {
         }
     }
 
+    /// The value of a variable at a use of it; moved out at the last one.
+    fn use_of(&mut self, t: &Term, v: Var) -> Res<Val> {
+        if !self.code.last_uses.contains(&address(t)) {
+            return self.var(v);
+        }
+        match self.vars.get_mut(v.index()).map(|slot| std::mem::replace(slot, Val::Gone)) {
+            Some(Val::Gone) | None => Err(internal("a variable is read before it is bound")),
+            Some(value) => Ok(value),
+        }
+    }
+
     // Functions.
 
     fn open_call(&mut self, name: &str) -> Res<()> {
@@ -203,7 +215,7 @@ impl<'p> Machine<'p> {
             t = body;
         }
         let result = match t.exp() {
-            Exp::Var(v) => self.step(1).and_then(|()| self.var(*v)),
+            Exp::Var(v) => self.step(1).and_then(|()| self.use_of(t, *v)),
             _ => deep(|| self.node(t)),
         };
         self.unbind(mark);

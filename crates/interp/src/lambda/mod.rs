@@ -15,8 +15,8 @@
 //! - building an accumulating computation costs 1; running one over `n` cells costs `1 + n`, and in it `return` 1,
 //!   `bind` 1 and its continuation, an addition to a cell 1 and the addition, `scope` 1.
 //!
-//! Beyond that vocabulary: array operations cost one more per leaf they write (none for views; a write in place costs a copy
-//! of the array if somebody else holds it), loops and array functions one per iteration, maps the logarithm of their size,
+//! Beyond that vocabulary: array operations cost one more per leaf they write (none for views; a write to an array that is
+//! still used elsewhere costs a copy of it), loops and array functions one per iteration, maps the logarithm of their size,
 //! operations on mutable arrays 1 when they are built and 1 when they run, `MutNew` and `MutFreeze` one more per cell.
 //! Span: as work, with parallel iterations counted as the longest of them and reductions as balanced trees.
 //!
@@ -41,6 +41,7 @@ mod derivative;
 mod effects;
 mod machine;
 mod soac;
+mod uses;
 mod value;
 
 pub use crate::core::{Counts, Options};
@@ -53,6 +54,7 @@ use pullback_base::RuntimeError;
 use pullback_base::index::IdMap;
 use pullback_core::Value;
 use pullback_lambda::{FunId, Program, Var};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use value::LambdaCode;
 
@@ -71,13 +73,15 @@ pub struct Compiled<'p> {
     program: &'p Program,
     /// The lambdas, by the variable they bind.
     lambdas: IdMap<Var, Rc<LambdaCode>>,
+    /// The variable terms that are the last use of their variable, by address.
+    last_uses: BTreeSet<usize>,
 }
 
 impl<'p> Compiled<'p> {
     /// Prepares a program, which must be well-formed (accepted by the checker of lambda). Cost: linear in the program,
     /// times the nesting of its lambdas.
     pub fn new(program: &'p Program) -> Compiled<'p> {
-        Compiled { program, lambdas: captures::lambdas(program) }
+        Compiled { program, lambdas: captures::lambdas(program), last_uses: uses::last_uses(program) }
     }
     /// Runs a function. Arguments and result are data. Errors: those of the program, the limits of the options, and
     /// `Internal` for arguments that are not of the types of the parameters.

@@ -50,15 +50,17 @@ impl Machine<'_> {
             Soac::Hist { op, neutral, dst, indices, values } => {
                 let op = self.eval(op)?;
                 let neutral = self.eval(neutral)?;
-                let dst = self.eval(dst)?.array()?;
+                let early = self.unless_written(t, dst)?;
                 let indices = self.index_vector(indices)?;
                 let values = self.eval(values)?.array()?;
+                let dst = self.written(early, dst)?;
                 self.hist(&op, &neutral, dst, &indices, &values)
             }
             Soac::Scatter { dst, indices, values } => {
-                let mut dst = self.eval(dst)?.array()?;
+                let early = self.unless_written(t, dst)?;
                 let indices = self.index_vector(indices)?;
                 let values = self.eval(values)?.array()?;
+                let mut dst = self.written(early, dst)?;
                 if indices.len() != values.outer()? {
                     return Err(mismatch("scatter", &[indices.len()], &values.shape[..1]));
                 }
