@@ -1,10 +1,11 @@
 //! Definitions inside expressions, and what top-level and local functions have in common.
 
 use crate::checker::{Checker, Scheme};
+use crate::size;
 use crate::typed::*;
 use crate::types::AnySize;
 use crate::unify::{Kind, Metas};
-use pullback_base::index::{IdMap, IdSet};
+use pullback_base::index::{IdMap, IdSet, Index};
 use pullback_base::{Code, Label, Span, Symbol};
 use pullback_prim::Scalar;
 use pullback_syntax::ast;
@@ -18,6 +19,8 @@ pub(crate) struct OpenFunction {
     /// Sizes written `[]` in parameters: the caller chooses them, but they have no name.
     pub(crate) implicit: Vec<VarId>,
     pub(crate) params: Vec<Pattern>,
+    /// Number of variables before the body: those from here on are not in scope at entry.
+    pub(crate) outer_vars: usize,
     pub(crate) result: Type,
     pub(crate) body: Exp,
 }
@@ -99,6 +102,7 @@ impl<'a> Checker<'a> {
         }
         let implicit = self.name_open_sizes(&params);
         let declared = parts.return_type.map(|t| (self.type_of(t, AnySize::Infer), t.span));
+        let outer_vars = self.program.vars.len();
         if let Some(own) = own {
             let result = match &declared {
                 Some((t, _)) => t.clone(),
@@ -123,7 +127,7 @@ impl<'a> Checker<'a> {
         }
         self.leave(mark);
         self.leave_type_params(names);
-        OpenFunction { type_params, size_params, implicit, params, result, body }
+        OpenFunction { type_params, size_params, implicit, params, outer_vars, result, body }
     }
 
     /// Makes the sizes written `[]` in parameters sizes of the caller's choice.
@@ -173,7 +177,7 @@ impl<'a> Checker<'a> {
 
     /// Turns the open parts of a function's type into parameters and says how its sizes are obtained.
     pub(crate) fn close(&mut self, open: OpenFunction, span: Span, top: bool) -> (Function, Scheme) {
-        let OpenFunction { mut type_params, size_params, implicit, params, result, body } = open;
+        let OpenFunction { mut type_params, size_params, implicit, params, outer_vars, result, body } = open;
         let level = self.metas.level;
         let mut sizes = size_params.clone();
         sizes.extend(implicit);
@@ -181,7 +185,8 @@ impl<'a> Checker<'a> {
         let mut unknown = false;
         for p in &params {
             metas.map(&p.ty, &mut |s| {
-                unknown |= matches!(metas.size(s), Size::Unknown(_));
+                let s = &metas.size(s);
+                unknown |= matches!(s, Size::Unknown(_)) || size::mentions(s, |v| v.index() >= outer_vars);
                 metas.size(s)
             });
         }
@@ -191,7 +196,7 @@ impl<'a> Checker<'a> {
             self.generalise(&p.ty, level, top, true, &mut type_params, &mut sizes, span);
         }
         self.generalise(&result, level, top, params.is_empty(), &mut type_params, &mut sizes, span);
-        let (binds, checks) = self.entry_sizes(&params, &size_params, span);
+        let (binds, checks) = self.entry_sizes(&params, &size_params, outer_vars);
         for v in &size_params {
             if !binds.iter().any(|b| b.var == *v) && self.value_uses.contains(v) {
                 let var = self.program.vars[*v].clone();
@@ -349,11 +354,12 @@ impl<'a> Checker<'a> {
     }
 
     /// Where size parameters are found, and what else must hold at entry.
+    /// Sizes that mention variables of the body cannot be tested at entry.
     fn entry_sizes(
         &mut self,
         params: &[Pattern],
         named: &[VarId],
-        span: Span,
+        outer_vars: usize,
     ) -> (Vec<SizeBind>, Vec<SizeCheck>) {
         let mut binds: Vec<SizeBind> = Vec::new();
         let mut places: Vec<(Place, Size, Span)> = Vec::new();
@@ -390,11 +396,13 @@ impl<'a> Checker<'a> {
                     continue;
                 }
             }
+            if size::mentions(&size, |v| v.index() >= outer_vars) {
+                continue;
+            }
             if let Some(expected) = self.size_exp(&size, at) {
                 checks.push(SizeCheck { place, expected, span: at });
             }
         }
-        let _ = span;
         (binds, checks)
     }
 

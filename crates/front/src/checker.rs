@@ -85,6 +85,8 @@ pub(crate) struct Checker<'a> {
     /// Variables that are used as values (not only as sizes).
     pub(crate) value_uses: IdSet<VarId>,
     pub(crate) deferred: Vec<DeferredSize>,
+    /// Where `unflatten` was used, and how many variables there were then.
+    pub(crate) unflattens: Vec<(Span, usize)>,
     /// Products of sizes as written in the definition being checked; none where one product was written in two ways.
     products: Vec<(Size, Option<(Size, Size)>)>,
     /// Type parameters of the definition being finished.
@@ -123,6 +125,7 @@ impl<'a> Checker<'a> {
             fields: Vec::new(),
             value_uses: IdSet::new(),
             deferred: Vec::new(),
+            unflattens: Vec::new(),
             products: Vec::new(),
             own_params: Vec::new(),
             type_param_count: 0,
@@ -459,14 +462,7 @@ impl<'a> Checker<'a> {
         if gone.is_empty() {
             return ty.clone();
         }
-        let mentions = |s: &Size| match s {
-            Size::Var(v, _) => gone.contains(v),
-            Size::Expression(p) => p.keys().flatten().any(|a| match a {
-                SizeAtom::Var(v, _) => gone.contains(v),
-                SizeAtom::Def(..) => false,
-            }),
-            Size::Const(_) | Size::Def(..) | Size::Unknown(_) | Size::Meta(_) => false,
-        };
+        let mentions = |s: &Size| size::mentions(s, |v| gone.contains(&v));
         let mut found: Vec<Size> = Vec::new();
         self.metas.map(ty, &mut |s| {
             let s = self.metas.size(s);

@@ -66,6 +66,7 @@ impl<'a> Checker<'a> {
         self.current = Some(id);
         self.metas.level = 1;
         self.forget_products();
+        self.unflattens.clear();
         let start = self.metas.count();
         let first_var = self.program.vars.len();
         let own = self.metas.any(v.name.span);
@@ -83,6 +84,8 @@ impl<'a> Checker<'a> {
         };
         let open = self.function(&parts, (!known).then_some(&own));
         self.settle_sizes();
+        // A computed size that nothing decided was not tested.
+        self.all_checks |= !self.deferred.is_empty();
         self.deferred.clear();
         self.default_scalars(start);
         let (mut fun, scheme) = self.close(open, v.name.span, true);

@@ -219,6 +219,7 @@ impl<'a> Checker<'a> {
         let flat = Size::Meta(self.metas.fresh_size());
         let result = Type::array(n, Type::array(m, element.clone()));
         let ty = Type::fun(Type::array(flat, element.clone()), result);
+        self.unflattens.push((span, self.program.vars.len()));
         // `finish` turns this into a call with the two sizes, read off the type.
         Checker::exp(ExpKind::Intrinsic(Intrinsic::Unflatten, vec![element]), ty, span)
     }

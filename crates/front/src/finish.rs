@@ -6,8 +6,10 @@
 use crate::checker::{Checker, PENDING_FIELD};
 use crate::intrinsics::Intrinsic;
 use crate::operator::prim_value;
+use crate::size;
 use crate::typed::*;
 use crate::unify::component;
+use pullback_base::index::Index;
 use pullback_base::{Code, Span, Symbol};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::sync::Arc;
@@ -284,7 +286,7 @@ impl<'a> Checker<'a> {
         let Type::Fun(_, flat, r) = &e.ty else { return };
         let (Type::Array(flat, _), Type::Array(n, rest)) = (&**flat, &**r) else { return };
         let Type::Array(m, _) = &**rest else { return };
-        let (n, m) = self.unflattened(flat, n, m);
+        let (n, m) = self.unflattened(flat, n, m, span);
         let (Some(n), Some(m)) = (self.size_exp(&n, span), self.size_exp(&m, span)) else {
             self.error(Code::Ambiguous, span, "the sizes of the result of unflatten are not known")
                 .hints
@@ -300,8 +302,13 @@ impl<'a> Checker<'a> {
     }
 
     /// The sizes of an unflattened array; those that no use decides are the factors of the flat size as written.
-    fn unflattened(&self, flat: &Size, n: &Size, m: &Size) -> (Size, Size) {
-        let known = |s: &Size| !matches!(s, Size::Unknown(_) | Size::Meta(_));
+    fn unflattened(&self, flat: &Size, n: &Size, m: &Size, span: Span) -> (Size, Size) {
+        // A size that was inferred from a later use may mention variables that are not yet in scope here.
+        let vars = self.unflattens.iter().find(|(s, _)| *s == span).map_or(0, |(_, vars)| *vars);
+        let later = |s: &Size| size::mentions(s, |v| v.index() >= vars);
+        let known = |s: &Size| !matches!(s, Size::Unknown(_) | Size::Meta(_)) && !later(s);
+        let hidden = |s: &Size| if later(s) { Size::Unknown(0) } else { s.clone() };
+        let (n, m) = (&hidden(n), &hidden(m));
         let Some((x, y)) = self.factors(flat) else { return (n.clone(), m.clone()) };
         match (known(n), known(m)) {
             (true, true) => (n.clone(), m.clone()),

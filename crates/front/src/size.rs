@@ -52,11 +52,27 @@ fn add_term(p: &mut Polynomial, atoms: Vec<SizeAtom>, k: i64) {
     }
 }
 
+/// Whether a size mentions a variable with the property.
+pub(crate) fn mentions(size: &Size, property: impl Fn(VarId) -> bool) -> bool {
+    match size {
+        Size::Var(v, _) => property(*v),
+        Size::Expression(p) => p.keys().flatten().any(|a| match a {
+            SizeAtom::Var(v, _) => property(*v),
+            SizeAtom::Def(..) => false,
+        }),
+        Size::Const(_) | Size::Def(..) | Size::Unknown(_) | Size::Meta(_) => false,
+    }
+}
+
 /// `a + factor * b`; none if one of them is unknown.
 pub(crate) fn add(a: &Size, b: &Size, factor: i64) -> Option<Size> {
     let mut p = polynomial(a)?;
     for (atoms, k) in polynomial(b)? {
         add_term(&mut p, atoms, k.wrapping_mul(factor));
+    }
+    // Longer sums are of no use as sizes, and chains of them would make checking slow.
+    if p.len() > 64 {
+        return None;
     }
     Some(from_polynomial(p))
 }

@@ -251,4 +251,6 @@ fn deep_programs_do_not_overflow_the_stack() {
     assert!(check(&format!("def f (x: i32) = {deep}")).diagnostics.is_empty());
     let chain: String = (0..5000).map(|i| format!("let x{} = x{i} + 1\n", i + 1)).collect();
     assert!(check(&format!("def f (x0: i32) = {chain} in x5000")).diagnostics.is_empty());
+    let sizes: String = (0..2000).map(|i| format!("let x{} = x{i} * 2 + y\nlet y = x{i}\n", i + 1)).collect();
+    assert!(check(&format!("def f (x0: i64) (y: i64) = {sizes} in iota x2000")).diagnostics.is_empty());
 }

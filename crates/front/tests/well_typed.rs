@@ -392,6 +392,21 @@ fn the_style_of_futhark_programs() {
 }
 
 #[test]
+fn sizes_of_the_body_are_not_asked_for_at_entry() {
+    let text = "def g (x: i64) = x * x
+                def f xs = let k = g 3 in map2 (+) xs (iota k)
+                def h (y: i64) = let f xs = (let k = g y in map2 (+) xs (iota k)) in f (iota 4)";
+    let checked = check(text);
+    assert!(checked.diagnostics.is_empty(), "{}", checked.messages());
+    assert!(checked.def("f").fun.checks.is_empty(), "{:?}", checked.def("f").fun.checks);
+    types("def f n xs = map2 (+) xs (iota n)", &[("f", "(n: i64) -> [n]i64 -> [n]i64")]);
+    let late = "def f [d] (xs: [d]i32) = let ys = unflatten xs let k = d / 2 let j = k * k
+                in map2 (\\y z -> (y[0], z)) ys (iota j)";
+    let checked = check(late);
+    assert!(checked.messages().contains("the sizes of the result of unflatten are not known"));
+}
+
+#[test]
 fn names_of_the_user_hide_those_of_the_prelude() {
     types(
         "def three = head [3i8]
