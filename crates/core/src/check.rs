@@ -490,7 +490,10 @@ impl Checker<'_> {
             }
             Exp::Marked(_, body) => self.closed(body).map(drop),
             Exp::Par(bodies) => bodies.iter().try_for_each(|b| self.closed(b).map(drop)),
-            Exp::Assert(c, _) => self.scalar(*c, Scalar::Bool, "a condition"),
+            Exp::Assert(c, _, values) => {
+                self.scalar(*c, Scalar::Bool, "a condition")?;
+                self.ints(values, "sizes that must agree")
+            }
             Exp::ArrayLit(..)
             | Exp::Index(..)
             | Exp::Slice(..)

@@ -243,8 +243,9 @@ pub enum Exp {
     StopGradient(Atom),
     /// Fork-join: all bodies, possibly in parallel; their results one after the other.
     Par(Vec<Body>),
-    /// Stops the program with the message unless the condition holds. Result: unit.
-    Assert(Atom, Symbol),
+    /// Stops the program with the message unless the condition holds. Result: unit. With sizes it says whether they agree:
+    /// the failure is a shape mismatch that shows them.
+    Assert(Atom, Symbol, Vec<Atom>),
 }
 
 /// What reverse mode should do with the values of a body.

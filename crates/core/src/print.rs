@@ -467,8 +467,10 @@ impl Printer<'_> {
                     self.body(body);
                 }
             }
-            Exp::Assert(c, message) => {
-                self.out += &format!("assert({}, {})", self.atom(*c), string(message.as_str()));
+            Exp::Assert(c, message, values) => {
+                self.out += &format!("assert({}, {}", self.atom(*c), string(message.as_str()));
+                values.iter().for_each(|v| self.out += &format!(", {}", self.atom(*v)));
+                self.out.push(')');
             }
             Exp::ArrayLit(..)
             | Exp::Index(..)

@@ -34,7 +34,11 @@ macro_rules! visit_operands {
     ($exp:expr, $f:expr, $iter:ident) => {{
         let f = $f;
         match $exp {
-            Exp::Atom(a) | Exp::Proj(a, _) | Exp::StopGradient(a) | Exp::Assert(a, _) => f(a),
+            Exp::Atom(a) | Exp::Proj(a, _) | Exp::StopGradient(a) => f(a),
+            Exp::Assert(a, _, values) => {
+                f(a);
+                values.$iter().for_each(f);
+            }
             Exp::Size(a, _) | Exp::Iota(a) | Exp::Rearrange(_, a) | Exp::Reverse(a) => f(a),
             Exp::Prim(_, xs)
             | Exp::Tuple(xs)

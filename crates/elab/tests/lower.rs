@@ -1,6 +1,6 @@
 //! Lowered programs are well-formed core and compute what the lambda text says. Expected values are worked out by hand.
 
-use pullback_base::{Code, Diagnostic, SourceMap};
+use pullback_base::{Code, Diagnostic, RuntimeErrorKind, SourceMap};
 use pullback_core::{Rules, Value};
 use pullback_interp::core::{Options, run};
 use pullback_lambda::Type;
@@ -348,4 +348,26 @@ fn constants_are_computed_once() {
     let core = pullback_core::print(&lower(text).unwrap());
     // Once in the function `table` itself, once in `main`.
     assert_eq!(core.matches("sqrt").count(), 2, "{core}");
+}
+
+#[test]
+fn sizes_that_differ_are_shown_by_both_interpreters() {
+    let text = "def main (xs: []f64, n: i64): f64 = same_size[\"the rows\"](size[0](xs), n, 1.0f64)";
+    assert_eq!(eval(text, &[Value::f64s(&[1.0, 2.0]), Value::i64(2)]), [Value::f64(1.0)]);
+    let core = lower(text).expect("a core program");
+    let args = vec![Value::f64s(&[1.0, 2.0]), Value::i64(3)];
+    let f = core.funs.ids().next().expect("main");
+    let e = run(&core, f, args.clone(), &Options::default()).expect_err("different sizes");
+    assert_eq!(
+        (e.kind, e.message.as_str()),
+        (RuntimeErrorKind::ShapeMismatch, "the rows: sizes 2 and 3 differ")
+    );
+    assert!(e.span.is_some());
+    let lambda = source(text);
+    let f = lambda.funs.ids().next().expect("main");
+    assert_eq!(pullback_interp::lambda::run(&lambda, f, args, &Options::default()), Err(e));
+    let text = pullback_core::print(&core);
+    let file = SourceMap::new().add("core", &text);
+    let again = pullback_core::read(file, &text).expect("the text of a program");
+    assert_eq!(pullback_core::print(&again), pullback_core::print(&core));
 }

@@ -166,7 +166,7 @@ fn detail(exp: &Exp) -> String {
             format!(" #{} {algorithm:?}", args.len())
         }
         Exp::Marked(mark, _) => format!(" {mark:?}"),
-        Exp::Assert(_, message) => format!(" {message:?}"),
+        Exp::Assert(_, message, _) => format!(" {message:?}"),
         Exp::Atom(_)
         | Exp::Prim(..)
         | Exp::Tuple(_)

@@ -143,7 +143,15 @@ impl Reader {
             "rotate" => Exp::Rotate(self.atom()?, self.after_comma(Self::atom)?),
             "plus" => Exp::Plus(self.atom()?, self.after_comma(Self::atom)?),
             "stop_gradient" => Exp::StopGradient(self.atom()?),
-            "assert" => Exp::Assert(self.atom()?, self.after_comma(Self::text)?),
+            "assert" => {
+                let condition = self.atom()?;
+                let message = self.after_comma(Self::text)?;
+                let mut values = Vec::new();
+                while self.eat(',') {
+                    values.push(self.atom()?);
+                }
+                Exp::Assert(condition, message, values)
+            }
             "scatter" => {
                 let width = self.atom()?;
                 let dst = self.after_comma(Self::atom)?;

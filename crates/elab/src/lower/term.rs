@@ -120,7 +120,7 @@ impl Lowerer<'_, '_> {
             Lam::Loop(l) => self.loop_(l, span),
             Lam::Assert { condition, message, body } => {
                 let c = self.atom(condition)?;
-                self.b.emit(Exp::Assert(c, message.clone()), "ok");
+                self.b.emit(Exp::Assert(c, message.clone(), Vec::new()), "ok");
                 self.term(body)
             }
             Lam::SameSize { left, right, message, body } => {
@@ -206,7 +206,7 @@ impl Lowerer<'_, '_> {
         if l != r {
             let same =
                 self.b.emit(Exp::Prim(Prim::Op(Op::Eq, pullback_prim::Scalar::I64), vec![l, r]), "same");
-            self.b.emit(Exp::Assert(same, message), "ok");
+            self.b.emit(Exp::Assert(same, message, vec![l, r]), "ok");
         }
     }
 

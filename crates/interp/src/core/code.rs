@@ -121,7 +121,7 @@ pub(crate) enum Simple {
     AccAdd(Arg, Box<[Arg]>, Arg),
     Plus(Arg, Arg),
     StopGradient(Arg),
-    Assert(Arg, Symbol),
+    Assert(Arg, Symbol, Box<[Arg]>),
 }
 
 /// Part of an accumulator.

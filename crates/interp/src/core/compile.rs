@@ -379,7 +379,10 @@ impl Compiler<'_> {
                 Simple::Plus(self.arg(*a), b)
             }
             Exp::StopGradient(a) => Simple::StopGradient(self.arg(*a)),
-            Exp::Assert(c, message) => Simple::Assert(self.arg(*c), message.clone()),
+            Exp::Assert(c, message, values) => {
+                let values = self.args(values);
+                Simple::Assert(self.arg(*c), message.clone(), values)
+            }
             Exp::Match(..)
             | Exp::If(..)
             | Exp::Loop(_)

@@ -51,9 +51,13 @@ impl<D: Domain> Machine<'_, D> {
                 let value = self.take(*a);
                 D::stop_gradient(self, value)
             }
-            Simple::Assert(c, message) => {
+            Simple::Assert(c, message, values) => {
                 if self.bool(*c)? {
                     Ok(Val::Unit)
+                } else if !values.is_empty() {
+                    let values = values.iter().map(|&v| Ok(self.i64(v)?.to_string())).collect::<Res<Vec<_>>>()?;
+                    let message = format!("{message}: sizes {} differ", values.join(" and "));
+                    Err(fail(RuntimeErrorKind::ShapeMismatch, message))
                 } else {
                     Err(fail(RuntimeErrorKind::AssertFailed, format!("assertion failed: {message}")))
                 }

@@ -403,7 +403,7 @@ fn errors_have_kinds_values_and_positions() {
         vec![unit(b)]
     });
     assert_eq!(out, (K::DivisionByZero, "division of 5 by zero".into()));
-    let out = error(&[], vec![], |b, _| vec![b.emit(Exp::Assert(Atom::bool(false), "n > 0".into()), "u")]);
+    let out = error(&[], vec![], |b, _| vec![b.emit(Exp::Assert(Atom::bool(false), "n > 0".into(), Vec::new()), "u")]);
     assert_eq!(out, (K::AssertFailed, "assertion failed: n > 0".into()));
     let out = error(p1, xs(), |b, p| {
         b.emit(Exp::Reshape { shape: vec![i(2), i(2)], from: 1, array: p[0].into() }, "r");

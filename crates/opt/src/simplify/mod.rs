@@ -154,7 +154,7 @@ impl Simplifier<'_> {
             Exp::Match(a, arms) => self.match_(a, arms),
             Exp::Loop(l) => self.loop_(pat, l),
             Exp::Soac(Soac::Map { width, lam, arrays }) => self.map(pat, width, lam, arrays, out),
-            Exp::Assert(Atom::Const(c), _) if c.is_true() => {
+            Exp::Assert(Atom::Const(c), ..) if c.is_true() => {
                 self.changed = true;
                 Step::Keep(Exp::Tuple(Vec::new()))
             }
