@@ -1,6 +1,6 @@
 //! Lambda to core: A-normal form, products flattened, function values eliminated.
 //!
-//! What it does: every value of a data type becomes its *leaves*, core atoms (see [`types`]); `let`, tuples, components,
+//! What it does: every value of a data type becomes its *leaves*, core atoms (see the module `types`); `let`, tuples, components,
 //! zip and unzip vanish. Function values known at lowering time are inlined where they are applied; those chosen at run
 //! time by `if` or `match` become sums of their captured leaves, with a `match` where they are applied
 //! (defunctionalisation). Top-level functions are inlined where small or where they take or return functions, and

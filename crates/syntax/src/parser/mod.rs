@@ -6,7 +6,7 @@
 //! of trees at most [`ast::MAX_HEIGHT`]. Time O(tokens).
 //!
 //! How recovery works: after the first mistake in a declaration the parser *gives up* on it; from then on it sees
-//! the end of the file at every look, so that every function returns at once, until [`Parser::resume`].
+//! the end of the file at every look, so that every function returns at once, until `Parser::resume`.
 
 mod expr;
 mod pattern;
