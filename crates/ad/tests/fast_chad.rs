@@ -152,6 +152,10 @@ fn nested_maps_over_matrices() {
     }";
     let a = Value::f64_array(&[2, 3], &[1.0, 2.0, 3.0, 0.5, -1.0, 0.25]);
     adjoint(text, vec![n(2), n(3), a, fs(&[0.3, 0.7, -0.2])]);
+    // No rows: the cotangent still has three columns.
+    let empty = Value::f64_array(&[0, 3], &[]);
+    let args = [n(0), n(3), empty.clone(), fs(&[0.3, 0.7, -0.2])];
+    assert_eq!(gradient(text, &args, &[fs(&[])])[0], empty);
 }
 
 #[test]
@@ -218,7 +222,9 @@ fn reductions() {
             in z
         }}"
         );
-        for a in [&[][..], &[2.0], &[1.0, -2.0, 0.5], &[0.0, 3.0, 2.0], &[0.0, 3.0, 0.0], &[1.0, 3.0, 3.0, 1.0]] {
+        for a in
+            [&[][..], &[2.0], &[1.0, -2.0, 0.5], &[0.0, 3.0, 2.0], &[0.0, 3.0, 0.0], &[1.0, 3.0, 3.0, 1.0]]
+        {
             adjoint(&text, vec![n(a.len() as i64), fs(a), f(1.5)]);
         }
     }
@@ -717,4 +723,52 @@ fn second_derivatives_of_shapes_scans_and_histograms() {
     }";
     let b = Value::f64_array(&[2, 3], &[1.0, 2.0, 3.0, 0.5, -1.0, 0.25]);
     twice(text, vec![fs(&[0.5, 3.5, 2.0, 1.0]), b, is(&[0, 2, 2, 5, 1, 4]), f(0.3)]);
+}
+
+#[test]
+fn second_derivatives_through_chosen_accumulators() {
+    let text = "fun f(n: i64, a: []f64, b: []f64): f64 {
+        let y: f64 = loop (s: f64 = 0.1f64) for i: i64 < n {
+            let c: bool = lt.f64(s, 0.5f64)
+            let d: []f64 = if c { in a } else { in b }
+            let one: []i64 = array(i, i): i64
+            let m: []f64 = map 2i64 [one] (k: i64) { let x: f64 = d[k] let xx: f64 = mul.f64(x, x) in xx }
+            let t: f64 = reduce 2i64 [0.0f64] [m] (p: f64, q: f64) { let w: f64 = add.f64(p, q) in w }
+            let u: f64 = add.f64(s, t)
+            let v: f64 = sin.f64(u)
+            in v
+        }
+        in y
+    }";
+    twice(text, vec![n(4), fs(&[0.3, -0.5, 0.7, 1.1]), fs(&[0.2, 0.4, -0.9, 0.6])]);
+    forward_over_reverse(text, vec![n(4), fs(&[0.3, -0.5, 0.7, 1.1]), fs(&[0.2, 0.4, -0.9, 0.6])]);
+}
+
+/// Forward mode of the derivative agrees with the interpreter's dual numbers run on it.
+fn forward_over_reverse(text: &str, args: Vec<Value>) {
+    let mut program = common::parse(text);
+    let f = common::first(&program);
+    let g = common::add_vjp(&mut program, f, &Default::default()).expect("supported");
+    let (results, _) = common::run(&program, f, &args);
+    let mut r = common::Numbers(3);
+    let types = program.funs[f].results.clone();
+    let bars = types.iter().zip(&results).filter_map(|(t, v)| common::direction(&program, t, v, &mut r));
+    let all: Vec<Value> = args.into_iter().chain(bars).collect();
+    let fun = program.funs[g].clone();
+    let params: Vec<_> = fun.params.iter().map(|&p| program.vars[p].ty.clone()).collect();
+    let dots: Vec<Value> =
+        params.iter().zip(&all).filter_map(|(t, v)| common::direction(&program, t, v, &mut r)).collect();
+    let lam = pullback_core::Lam { params: fun.params, body: fun.body };
+    let wanted = vec![true; lam.params.len()];
+    let lam = pullback_ad::forward::jvp(&mut program, &lam, &wanted).expect("supported");
+    let h = common::add_function(&mut program, "jvp", lam);
+    let with_dots: Vec<Value> = all.iter().chain(&dots).cloned().collect();
+    let (ours, _) = common::run(&program, h, &with_dots);
+    let oracle = pullback_interp::dual::jvp(&program, g, &all, &dots, &Default::default()).expect("runs");
+    let floats = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
+    let (mine, theirs) = (floats(&ours[oracle.results.len()..]), floats(&oracle.tangents));
+    assert_eq!(mine.len(), theirs.len());
+    for (x, y) in mine.iter().zip(&theirs) {
+        assert!((x - y).abs() <= 1e-9 * (1.0 + y.abs()), "{mine:?} {theirs:?}");
+    }
 }

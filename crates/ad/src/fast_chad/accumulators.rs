@@ -6,11 +6,12 @@
 
 use super::ct::Ct;
 use super::desc::Desc;
-use super::reverse::{Env, Final, Reverse};
+use super::reverse::{Env, Final, Reverse, unsupported};
 use super::soac::in_range;
 use crate::contract::Unsupported;
 use pullback_core::rename::{Subst, copy_lam};
-use pullback_core::{Atom, Exp, Lam, Stm, Type, Var, View};
+use pullback_core::traverse::for_each_stm;
+use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Type, Var, View};
 use pullback_prim::Op;
 
 impl<'p> Reverse<'p> {
@@ -25,8 +26,10 @@ impl<'p> Reverse<'p> {
         self.rule("fast_chad.with_acc", stm);
         let (finals, results) = cts.split_at(inits.len());
         let mut to_inits = Vec::new();
+        // A branch may choose between accumulators: then all or none have a cotangent.
+        let all = chooses(self.b.program, &lam.body) && finals.iter().any(|c| !c.is_absent());
         for (k, c) in finals.iter().enumerate() {
-            if !c.is_absent() {
+            if all || !c.is_absent() {
                 let d = self.dense_of(stm.pat[k].into(), c);
                 self.finals.insert(lam.params[k], Final { ct: d.clone(), path: Vec::new() });
                 to_inits.push((inits[k], d));
@@ -77,6 +80,43 @@ impl<'p> Reverse<'p> {
         self.finals.insert(y, part);
     }
 
+    /// Where a branch chooses between accumulators: the same choice between the cotangents of their final values.
+    pub(crate) fn derive_chosen_final(&mut self, stm: &Stm) -> Result<(), Unsupported> {
+        let scopes = match &stm.exp {
+            Exp::If(..) | Exp::Match(..) if !self.finals.is_empty() => stm.exp.bodies(),
+            _ => return Ok(()),
+        };
+        for (k, &y) in stm.pat.iter().enumerate() {
+            let known = |a: &Atom| a.var().and_then(|v| self.finals.get(&v)).cloned();
+            let parts: Vec<Option<Final>> = scopes.iter().map(|s| known(&s.body.result[k])).collect();
+            if !self.b.program.vars[y].ty.is_acc() || parts.iter().all(Option::is_none) {
+                continue;
+            }
+            self.rule("fast_chad.acc_view", stm);
+            let mut desc = Desc::Absent;
+            let mut lams = Vec::new();
+            for (scope, part) in scopes.iter().zip(parts) {
+                let Some(part) = part else {
+                    let construct = "a choice between an accumulator and a view made inside the branch";
+                    return Err(unsupported(construct, self.span(stm)));
+                };
+                let params = scope.binds.iter().map(|&p| self.b.fresh_like(p)).collect();
+                self.b.open();
+                let here = self.element(&part.ct, &part.path);
+                desc = here.desc;
+                lams.push(Lam { params, body: self.b.close(here.atoms) });
+            }
+            let exp = match (&stm.exp, &lams[..]) {
+                (Exp::Match(z, _), _) => Exp::Match(*z, lams),
+                (Exp::If(z, ..), [x, y]) => Exp::If(*z, x.body.clone(), y.body.clone()),
+                _ => continue,
+            };
+            let atoms = self.b.emit_all(exp, "x_bar").into_iter().map(Atom::Var).collect();
+            self.finals.insert(y, Final { ct: Ct::new(desc, atoms), path: Vec::new() });
+        }
+        Ok(())
+    }
+
     pub(crate) fn acc_add(&mut self, acc: Atom, ix: &[Atom], v: Atom, env: &mut Env) {
         let Some(whole) = acc.var().and_then(|a| self.finals.get(&a)).cloned() else { return };
         if !self.is_active(v) {
@@ -105,6 +145,16 @@ impl<'p> Reverse<'p> {
         let out = self.b.emit_all(Exp::If(inside, then, otherwise), "x_bar");
         Ct::new(part.desc, out.into_iter().map(Atom::Var).collect())
     }
+}
+
+/// Whether a branch somewhere in the body returns an accumulator.
+fn chooses(p: &Program, body: &Body) -> bool {
+    let mut found = false;
+    for_each_stm(body, &mut |stm| {
+        found |=
+            matches!(stm.exp, Exp::If(..) | Exp::Match(..)) && stm.pat.iter().any(|&v| p.vars[v].ty.is_acc());
+    });
+    found
 }
 
 fn same_view(x: Atom, view: &View) -> Exp {

@@ -90,8 +90,6 @@ pub enum Mutation {
     ReduceRightLost,
     /// The first element always wins a minimum.
     MinimumWinnerFirst,
-    /// `stop_gradient` does not.
-    StopGradientPasses,
     /// A sparse map runs element 0 again instead of the one that was hit.
     SparseMapWrongElement,
     /// Histogram values get the cotangent of the next bin.
@@ -121,7 +119,6 @@ impl Mutation {
         Mutation::ScanNotReversed,
         Mutation::ReduceRightLost,
         Mutation::MinimumWinnerFirst,
-        Mutation::StopGradientPasses,
         Mutation::SparseMapWrongElement,
         Mutation::HistogramOffByOne,
     ];

@@ -165,7 +165,14 @@ impl<'p> Reverse<'p> {
     }
 
     /// The forward branch, which also returns what each arm saves. Outside, saved values have their old names.
-    fn branch_forward(&mut self, stm: &Stm, z: Atom, arms: &[Arm], saves: &[Vec<Var>], is_match: bool) -> Stm {
+    fn branch_forward(
+        &mut self,
+        stm: &Stm,
+        z: Atom,
+        arms: &[Arm],
+        saves: &[Vec<Var>],
+        is_match: bool,
+    ) -> Stm {
         let mut lams = Vec::new();
         for (k, arm) in arms.iter().enumerate() {
             self.b.open();

@@ -175,13 +175,15 @@ pub(crate) fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
         (Desc::Absent, _) => zero(b, to),
         (Desc::Maybe(item), Desc::Maybe(wide)) => {
             let ty = to.types().swap_remove(0);
-            vec![on_option(b, item, c.atoms[0], &[ty.clone()], |b, x| match x {
-                None => zero(b, to),
-                Some(x) => {
-                    let atoms = coerce(b, &x, wide);
-                    vec![b.emit(Exp::Inject(ty.clone(), 1, atoms), "some")]
-                }
-            })[0]]
+            vec![
+                on_option(b, item, c.atoms[0], &[ty.clone()], |b, x| match x {
+                    None => zero(b, to),
+                    Some(x) => {
+                        let atoms = coerce(b, &x, wide);
+                        vec![b.emit(Exp::Inject(ty.clone(), 1, atoms), "some")]
+                    }
+                })[0],
+            ]
         }
         (_, Desc::Maybe(wide)) => {
             let atoms = coerce(b, c, wide);
@@ -207,9 +209,9 @@ pub(crate) fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
             });
             vec![out[0].into()]
         }
-        (Desc::Array(item), Desc::Array(wide)) => map_atoms(b, &c.atoms, |b, row| {
-            coerce(b, &Ct::new((**item).clone(), row), wide)
-        }),
+        (Desc::Array(item), Desc::Array(wide)) => {
+            map_atoms(b, &c.atoms, |b, row| coerce(b, &Ct::new((**item).clone(), row), wide))
+        }
         (from, to) => panic!("no conversion from {from:?} to {to:?}"),
     }
 }
@@ -328,18 +330,14 @@ fn add(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
     }
     match (&x.desc, &y.desc) {
         (Desc::Hot { .. }, _) | (_, Desc::Hot { .. }) => add_hot(b, x, y, to),
-        (Desc::Maybe(item), _) => {
-            on_option(b, item, x.atoms[0], &to.types(), |b, x| match x {
-                None => coerce(b, y, to),
-                Some(x) => add_inside(b, &x, y, to),
-            })
-        }
-        (_, Desc::Maybe(item)) => {
-            on_option(b, item, y.atoms[0], &to.types(), |b, y| match y {
-                None => coerce(b, x, to),
-                Some(y) => add_inside(b, x, &y, to),
-            })
-        }
+        (Desc::Maybe(item), _) => on_option(b, item, x.atoms[0], &to.types(), |b, x| match x {
+            None => coerce(b, y, to),
+            Some(x) => add_inside(b, &x, y, to),
+        }),
+        (_, Desc::Maybe(item)) => on_option(b, item, y.atoms[0], &to.types(), |b, y| match y {
+            None => coerce(b, x, to),
+            Some(y) => add_inside(b, x, &y, to),
+        }),
         (Desc::Product(xs), Desc::Product(ys)) => {
             let Desc::Product(to) = to else { panic!("a product's sum is a product: {to:?}") };
             let pairs = split(xs, &x.atoms).into_iter().zip(split(ys, &y.atoms));

@@ -76,7 +76,8 @@ impl<'p> Reverse<'p> {
                 let body = self.b.close(atoms);
                 let lam = Lam { params, body };
                 let map = Exp::Soac(Soac::Map { width, lam, arrays: c.atoms.clone() });
-                self.b.emit_all(map, "x_bar").into_iter().map(Atom::Var).collect()
+                let atoms: Vec<Atom> = self.b.emit_all(map, "x_bar").into_iter().map(Atom::Var).collect();
+                self.reshaped(atoms, ty, place)
             }
             Desc::Maybe(inner) => {
                 let inner = (**inner).clone();
@@ -95,14 +96,15 @@ impl<'p> Reverse<'p> {
             Desc::Hot { .. } => {
                 let Some(parts) = c.hot_parts() else { return Vec::new() };
                 let base = self.dense(ty, &parts.dense, place);
-                let entries = Ct::new(
-                    Desc::Hot { dense: Box::new(Desc::Absent), entries: as_hot(&c.desc).1 },
-                    std::iter::once(parts.len)
-                        .chain(parts.entries.iter().flat_map(|e| {
-                            std::iter::once(e.index).chain(e.payload.atoms.iter().copied())
-                        }))
-                        .collect(),
-                );
+                let entries =
+                    Ct::new(
+                        Desc::Hot { dense: Box::new(Desc::Absent), entries: as_hot(&c.desc).1 },
+                        std::iter::once(parts.len)
+                            .chain(parts.entries.iter().flat_map(|e| {
+                                std::iter::once(e.index).chain(e.payload.atoms.iter().copied())
+                            }))
+                            .collect(),
+                    );
                 self.add_into(base, to, &entries)
             }
             Desc::Absent | Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) => self.zeros(ty, place),
@@ -119,6 +121,26 @@ impl<'p> Reverse<'p> {
         let body = self.b.close(Vec::new());
         let out = self.b.emit_all(Exp::WithAcc(base, Lam { params: accs, body }), "x_bar");
         out.into_iter().map(Atom::Var).collect()
+    }
+
+    /// A dense cotangent made by a map, with the shape of `a`: a map over nothing does not know the inner sizes.
+    pub(crate) fn with_shape(&mut self, a: Atom, c: Ct) -> Ct {
+        let ty = self.b.ty(a);
+        if c.desc != self.stored(&ty) || !self.is_active(a) {
+            return c;
+        }
+        let atoms = self.reshaped(c.atoms, &ty, &Place::new(a));
+        Ct::new(c.desc, atoms)
+    }
+    fn reshaped(&mut self, atoms: Vec<Atom>, ty: &Type, place: &Place) -> Vec<Atom> {
+        let rank = ty.rank();
+        if rank < 2 {
+            return atoms;
+        }
+        let shape: Vec<Atom> = (0..rank).map(|d| self.size(place.of, &place.path, place.skip + d)).collect();
+        let reshape =
+            |&array: &Atom| self.b.emit(Exp::Reshape { shape: shape.clone(), from: rank, array }, "x_bar");
+        atoms.iter().map(reshape).collect()
     }
 
     /// The zero of an array type.
@@ -363,5 +385,4 @@ impl<'p> Reverse<'p> {
         }
         self.b.emit_all(Exp::Match(c.atoms[0], arms), "x_bar")[0].into()
     }
-
 }

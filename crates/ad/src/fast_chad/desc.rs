@@ -70,9 +70,7 @@ impl Desc {
             Desc::Array(item) => item.types().into_iter().map(Type::array).collect(),
             Desc::Maybe(item) => vec![Type::sum([("none", vec![]), ("some", item.types())])],
             Desc::Hot { dense, entries } => {
-                let hot = entries.iter().flat_map(|e| {
-                    std::iter::once(Type::I64).chain(e.payload.types())
-                });
+                let hot = entries.iter().flat_map(|e| std::iter::once(Type::I64).chain(e.payload.types()));
                 std::iter::once(Type::I64).chain(dense.types()).chain(hot).collect()
             }
         }
@@ -185,9 +183,7 @@ fn build(p: &Program, ty: &Type, below: &Fields) -> Result<Desc, TypeId> {
     Ok(match ty {
         Type::Scalar(s) if s.is_float() => Desc::Real(*s),
         Type::Scalar(_) | Type::Acc(_) => Desc::Absent,
-        Type::Tuple(items) => {
-            product(items.iter().map(|t| build(p, t, below)).collect::<Result<_, _>>()?)
-        }
+        Type::Tuple(items) => product(items.iter().map(|t| build(p, t, below)).collect::<Result<_, _>>()?),
         Type::Array(item) => array(build(p, item, below)?),
         Type::Named(id) => {
             if p.is_active(ty) {
@@ -261,10 +257,18 @@ pub(crate) fn sum(s: &Desc, t: &Desc, s_present: bool, t_present: bool) -> Desc 
         }
         (Desc::Maybe(s), Desc::Maybe(t)) => maybe(sum(s, t, false, false)),
         (Desc::Maybe(s), t) => {
-            if t_present { sum(s, t, false, true) } else { maybe(sum(s, t, false, false)) }
+            if t_present {
+                sum(s, t, false, true)
+            } else {
+                maybe(sum(s, t, false, false))
+            }
         }
         (s, Desc::Maybe(t)) => {
-            if s_present { sum(s, t, true, false) } else { maybe(sum(s, t, false, false)) }
+            if s_present {
+                sum(s, t, true, false)
+            } else {
+                maybe(sum(s, t, false, false))
+            }
         }
         (Desc::Product(xs), Desc::Product(ys)) => {
             product(xs.iter().zip(ys).map(|(x, y)| sum(x, y, s_present, t_present)).collect())

@@ -39,7 +39,7 @@ impl<'p> Reverse<'p> {
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.map", stm);
-        if self.is_sparse(&cts) && !self.touches(&stm.exp) {
+        if self.is_sparse(&cts) && !self.has_effects(&stm.exp) {
             self.sparse_depth += 1;
             let done = self.sparse_map(stm, lam, arrays, &cts, env);
             self.sparse_depth -= 1;
@@ -67,7 +67,9 @@ impl<'p> Reverse<'p> {
         let parts = split(&descs, &out[..count]);
         let (inputs, columns) = parts.split_at(arrays.len());
         for (&a, c) in arrays.iter().zip(inputs) {
-            self.contribute(env, a, Ct::new(array(c.desc.clone()), c.atoms.clone()));
+            let c = Ct::new(array(c.desc.clone()), c.atoms.clone());
+            let c = self.with_shape(a, c);
+            self.contribute(env, a, c);
         }
         for (&v, c) in scalars.iter().zip(columns) {
             let sums = c.atoms.iter().map(|&column| self.b.sum(width, column)).collect();

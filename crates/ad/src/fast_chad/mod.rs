@@ -28,17 +28,17 @@
 //!   that only a small map or loop inside the same iteration uses (tested in `tests/fast_chad_growth.rs`).
 //! Not supported: vjp jvp (expanded before), calls of recursive functions, and sums of a recursive type that hold floats.
 
+mod accumulators;
 mod config;
-mod desc;
+mod control;
 mod ct;
-mod reverse;
 mod dense;
+mod desc;
+mod map;
+mod reverse;
 mod save;
 mod shapes;
-mod control;
-mod map;
 mod soac;
-mod accumulators;
 
 pub use config::{Config, Mutation, Variant};
 

@@ -16,7 +16,9 @@ use pullback_base::index::{IdMap, IdSet};
 use pullback_core::prune::prune_body;
 use pullback_core::rename::Subst;
 use pullback_core::traverse::{free_vars_exp, free_vars_lam};
-use pullback_core::{Atom, Body, Builder, Exp, FunId, Lam, Mark, Origin, Program, Soac, Stm, Type, Var, View, rename};
+use pullback_core::{
+    Atom, Body, Builder, Exp, FunId, Lam, Mark, Origin, Program, Soac, Stm, Type, Var, View, rename,
+};
 use pullback_prim::{Op, Prim};
 use std::rc::Rc;
 
@@ -188,6 +190,10 @@ impl<'p> Reverse<'p> {
     pub(crate) fn touches(&self, exp: &Exp) -> bool {
         !self.finals.is_empty() && free_vars_exp(exp).iter().any(|v| self.finals.contains_key(v))
     }
+    /// Whether the expression may add to an accumulator from outside: such code must not run twice.
+    pub(crate) fn has_effects(&self, exp: &Exp) -> bool {
+        free_vars_exp(exp).iter().any(|v| self.b.program.vars[*v].ty.is_acc())
+    }
     /// Marks what is active in new statements.
     pub(crate) fn activate(&mut self, body: &Body, inputs: &[Var]) {
         let lam = Lam { params: Vec::new(), body: body.clone() };
@@ -198,7 +204,8 @@ impl<'p> Reverse<'p> {
     pub(crate) fn copy_lam(&mut self, lam: &Lam) -> Lam {
         let copy = rename::copy_lam(self.b.program, lam, &Subst::new());
         let pairs = lam.params.iter().zip(&copy.params);
-        let inputs: Vec<Var> = pairs.filter(|(old, _)| self.active.contains(old)).map(|(_, new)| *new).collect();
+        let inputs: Vec<Var> =
+            pairs.filter(|(old, _)| self.active.contains(old)).map(|(_, new)| *new).collect();
         self.activate(&copy.body, &inputs);
         copy
     }
@@ -416,7 +423,11 @@ impl<'p> Reverse<'p> {
                 self.rule("fast_chad.reshape", stm);
                 let back: Vec<Atom> = (0..*from).map(|d| self.size(*array, &[], d)).collect();
                 let from = shape.len();
-                self.dense_map(stm, *array, &c, env, |d| Exp::Reshape { shape: back.clone(), from, array: d });
+                self.dense_map(stm, *array, &c, env, |d| Exp::Reshape {
+                    shape: back.clone(),
+                    from,
+                    array: d,
+                });
                 same()
             }
             // [fast_chad.concat]  aᵢ_bar += its part of y_bar
@@ -465,12 +476,7 @@ impl<'p> Reverse<'p> {
             // [fast_chad.marked]  recompute: the reverse pass runs the body again;  store: as its statements
             Exp::Marked(mark, body) => self.marked(stm, *mark, body, cts, env),
             // [fast_chad.stop_gradient]  nothing
-            Exp::StopGradient(x) => {
-                if self.mutant(Mutation::StopGradientPasses) {
-                    self.contribute(env, *x, c);
-                }
-                same()
-            }
+            Exp::StopGradient(_) => same(),
             // [fast_chad.par]  as the statements of the bodies, one after the other
             Exp::Par(bodies) => {
                 let results = bodies.iter().flat_map(|b| b.result.clone()).collect();
@@ -545,7 +551,7 @@ impl<'p> Reverse<'p> {
     }
 
     fn marked(&mut self, stm: &Stm, mark: Mark, body: &Body, cts: Vec<Ct>, env: &mut Env) -> Forward {
-        if mark == Mark::Store || self.touches(&stm.exp) {
+        if mark == Mark::Store || self.has_effects(&stm.exp) {
             return self.inline(stm, body.clone(), cts, env);
         }
         self.rule("fast_chad.marked", stm);
@@ -639,6 +645,12 @@ impl<'p> Reverse<'p> {
                 self.rule("fast_chad.acc_view", stm);
                 self.derive_final(*acc, view, stm.pat[0]);
             }
+            if let Exp::Atom(Atom::Var(acc)) = &stm.exp
+                && let Some(whole) = self.finals.get(acc).cloned()
+            {
+                self.finals.insert(stm.pat[0], whole);
+            }
+            self.derive_chosen_final(stm)?;
             if !self.config.views || env.accs.is_empty() {
                 continue;
             }
@@ -656,9 +668,10 @@ impl<'p> Reverse<'p> {
                     let (Some(accs), true) = (known, self.can_alias(y)) else { continue };
                     let views = match view {
                         None => accs,
-                        Some(view) => {
-                            accs.iter().map(|&acc| self.b.emit(Exp::AccView(acc, view.clone()), "acc")).collect()
-                        }
+                        Some(view) => accs
+                            .iter()
+                            .map(|&acc| self.b.emit(Exp::AccView(acc, view.clone()), "acc"))
+                            .collect(),
                     };
                     Rc::make_mut(&mut env.accs).insert(y, views);
                 }

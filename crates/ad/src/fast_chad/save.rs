@@ -10,7 +10,7 @@
 use super::reverse::Reverse;
 use pullback_base::index::IdSet;
 use pullback_core::traverse::free_vars;
-use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Type, Var};
+use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Type, TypeId, Var};
 
 /// The variables bound by the statements themselves (not inside them) that the body reads.
 pub(crate) fn saved(p: &Program, reverse: &Body, forward: &[Stm], params: &[Var]) -> Vec<Var> {
@@ -54,32 +54,38 @@ impl<'p> Reverse<'p> {
     }
     /// Some value of a type, for the branch that was not taken. Nobody reads it.
     pub(crate) fn placeholder(&mut self, ty: &Type) -> Atom {
-        match ty {
+        self.some_value(ty, &mut Vec::new()).unwrap_or_else(|| crate::tangent::unit(&mut self.b))
+    }
+    /// `None`: every value of the type contains one of a type in `open` (types whose value is being made).
+    fn some_value(&mut self, ty: &Type, open: &mut Vec<TypeId>) -> Option<Atom> {
+        Some(match ty {
             Type::Scalar(s) => Atom::Const(s.zero()),
             Type::Tuple(items) => {
-                let items = items.iter().map(|t| self.placeholder(t)).collect();
-                self.b.emit(Exp::Tuple(items), "hole")
+                let items: Option<Vec<Atom>> = items.iter().map(|t| self.some_value(t, open)).collect();
+                self.b.emit(Exp::Tuple(items?), "hole")
             }
             Type::Array(item) => self.b.emit(Exp::ArrayLit((**item).clone(), Vec::new()), "hole"),
-            Type::Sum(_) | Type::Named(_) => {
-                let variants = self.b.program.variants(ty).unwrap_or_default().to_vec();
-                let flat = |v: &pullback_core::Variant| v.fields.iter().all(|t| !mentions_names(t));
-                let k = variants.iter().position(flat).unwrap_or(0);
-                let fields: Vec<Type> = variants.get(k).map(|v| v.fields.clone()).unwrap_or_default();
-                let fields = fields.iter().map(|t| self.placeholder(t)).collect();
-                self.b.emit(Exp::Inject(ty.clone(), k, fields), "hole")
+            Type::Sum(_) => return self.some_alternative(ty, open),
+            Type::Named(id) => {
+                if open.contains(id) {
+                    return None;
+                }
+                open.push(*id);
+                let value = self.some_alternative(ty, open);
+                open.pop();
+                return value;
             }
-            Type::Acc(_) => panic!("accumulators are never saved"),
-        }
+            Type::Acc(_) => return None,
+        })
     }
-}
-
-/// Whether a value of the type can only be made from one of a named type.
-fn mentions_names(ty: &Type) -> bool {
-    match ty {
-        Type::Named(_) => true,
-        Type::Scalar(_) | Type::Array(_) | Type::Acc(_) => false,
-        Type::Tuple(items) => items.iter().any(mentions_names),
-        Type::Sum(vs) => vs.iter().all(|v| v.fields.iter().any(mentions_names)),
+    fn some_alternative(&mut self, ty: &Type, open: &mut Vec<TypeId>) -> Option<Atom> {
+        let variants = self.b.program.variants(ty).unwrap_or_default().to_vec();
+        for (k, variant) in variants.iter().enumerate() {
+            let fields: Option<Vec<Atom>> = variant.fields.iter().map(|t| self.some_value(t, open)).collect();
+            if let Some(fields) = fields {
+                return Some(self.b.emit(Exp::Inject(ty.clone(), k, fields), "hole"));
+            }
+        }
+        None
     }
 }

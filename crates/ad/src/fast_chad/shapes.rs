@@ -116,8 +116,7 @@ impl<'p> Reverse<'p> {
         // the stored representation as well.
         if self.is_active(a) {
             let pairs = d.atoms.iter().zip(&zero.atoms);
-            let atoms =
-                pairs.map(|(&x, &z)| self.b.emit(Exp::Update(x, ix.to_vec(), z), "x_bar")).collect();
+            let atoms = pairs.map(|(&x, &z)| self.b.emit(Exp::Update(x, ix.to_vec(), z), "x_bar")).collect();
             self.contribute(env, a, Ct::new(d.desc, atoms));
         }
     }
@@ -215,8 +214,7 @@ impl<'p> Reverse<'p> {
         let lam = self.b.lam(&[elem.clone(), elem], "x_bar", |b, p| {
             vec![b.emit(Exp::Plus(p[0].into(), p[1].into()), "x_bar")]
         });
-        let reduce =
-            Soac::Reduce { width, lam, neutral: vec![zero], arrays: vec![array], commutative: true };
+        let reduce = Soac::Reduce { width, lam, neutral: vec![zero], arrays: vec![array], commutative: true };
         self.b.emit(Exp::Soac(reduce), "x_bar")
     }
 }

@@ -143,8 +143,7 @@ impl<'p> Reverse<'p> {
     /// `y = Σ a`: every element gets `y_bar`.
     fn reduce_sum(&mut self, y: Var, width: Atom, a: Atom, c: &Ct, env: &mut Env) {
         let d = self.dense_of(y.into(), c);
-        let atoms =
-            d.atoms.iter().map(|&x| self.b.emit(Exp::Replicate(vec![width], x), "x_bar")).collect();
+        let atoms = d.atoms.iter().map(|&x| self.b.emit(Exp::Replicate(vec![width], x), "x_bar")).collect();
         self.contribute(env, a, Ct::new(Desc::Array(Box::new(d.desc)), atoms));
     }
 
@@ -164,9 +163,8 @@ impl<'p> Reverse<'p> {
             let hit = b.op2(Op::Eq, p[0].into(), y.into());
             vec![b.select(hit, p[1].into(), width)]
         });
-        let least = self.b.lam(&[Type::I64, Type::I64], "i", |b, p| {
-            vec![b.op2(Op::Min, p[0].into(), p[1].into())]
-        });
+        let least =
+            self.b.lam(&[Type::I64, Type::I64], "i", |b, p| vec![b.op2(Op::Min, p[0].into(), p[1].into())]);
         let first = Soac::Reduce {
             width,
             lam: least,
@@ -201,8 +199,7 @@ impl<'p> Reverse<'p> {
         env: &mut Env,
     ) -> Result<(), Unsupported> {
         let lefts = self.scan_of(lam.clone(), width, neutral, arrays);
-        let reversed: Vec<Atom> =
-            arrays.iter().map(|&a| self.b.emit(Exp::Reverse(a), "rev")).collect();
+        let reversed: Vec<Atom> = arrays.iter().map(|&a| self.b.emit(Exp::Reverse(a), "rev")).collect();
         let mut flipped = lam.clone();
         flipped.params.rotate_left(neutral.len());
         let rights = self.scan_of(flipped, width, neutral, &reversed);
@@ -214,9 +211,8 @@ impl<'p> Reverse<'p> {
         let elems: Vec<Type> = arrays.iter().map(|&a| self.b.elem(a)).collect();
         let xs: Vec<Var> = elems.into_iter().map(|t| self.b.fresh(t, "x")).collect();
         self.b.open();
-        let left = self.neighbour(i.into(), Atom::i64(0), neutral, &lefts, |b| {
-            b.op2(Op::Sub, i.into(), Atom::i64(1))
-        });
+        let left = self
+            .neighbour(i.into(), Atom::i64(0), neutral, &lefts, |b| b.op2(Op::Sub, i.into(), Atom::i64(1)));
         let last = self.b.op2(Op::Sub, width, Atom::i64(1));
         let mut right = self.neighbour(i.into(), last, neutral, &rights, |b| {
             let after = b.op2(Op::Sub, last, i.into());

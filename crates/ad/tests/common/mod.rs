@@ -30,14 +30,17 @@ pub(crate) fn add_vjp(program: &mut Program, f: FunId, config: &Config) -> Resul
     let lam = Lam { params: fun.params, body: fun.body };
     let wanted = vec![true; lam.params.len()];
     let derived = vjp_with(program, &lam, &wanted, config)?;
-    let results = program.body_types(&derived.body);
-    let name = format!("{}_vjp", fun.name);
-    let Lam { params, body } = derived;
-    let id = program.funs.push(Fun { name: Symbol::new(&name), params, body, results, entry: None });
+    Ok(add_function(program, &format!("{}_vjp", fun.name), derived))
+}
+
+pub(crate) fn add_function(program: &mut Program, name: &str, lam: Lam) -> FunId {
+    let results = program.body_types(&lam.body);
+    let Lam { params, body } = lam;
+    let id = program.funs.push(Fun { name: Symbol::new(name), params, body, results, entry: None });
     if let Err(e) = check(program, Rules::NO_AD) {
         panic!("ill-formed derivative: {}\n{}", e.to_diagnostic().message, print(program));
     }
-    Ok(id)
+    id
 }
 
 /// A small generator of numbers (the usual multiplier of Knuth's MMIX).
@@ -59,7 +62,10 @@ pub(crate) fn direction(program: &Program, ty: &Type, value: &Value, r: &mut Num
         (Type::Scalar(Scalar::F32), _) => Value::Scalar(Scalar::F32.from_f64(r.next())),
         (Type::Scalar(_), _) => Value::f64(r.next()),
         (Type::Tuple(ts), Value::Tuple(vs)) => Value::Tuple(
-            ts.iter().zip(vs).map(|(t, v)| direction(program, t, v, r).unwrap_or_else(|| unit.clone())).collect(),
+            ts.iter()
+                .zip(vs)
+                .map(|(t, v)| direction(program, t, v, r).unwrap_or_else(|| unit.clone()))
+                .collect(),
         ),
         (Type::Array(_), Value::Array(a)) => {
             let base = ty.base();
@@ -143,7 +149,10 @@ pub(crate) fn mismatch_of(program: &Program, f: FunId, id: FunId, args: &[Value]
         let right: f64 = x_bars.iter().zip(&x_dots).map(|(a, b)| inner(a, b)).sum();
         let good = (left - right).abs() <= 1e-9 * (1.0 + left.abs());
         if !good || x_bars.len() != x_dots.len() {
-            return Some(format!("⟨y_bar, J x_dot⟩ = {left}, ⟨Jᵀ y_bar, x_dot⟩ = {right}\n{}", print(program)));
+            return Some(format!(
+                "⟨y_bar, J x_dot⟩ = {left}, ⟨Jᵀ y_bar, x_dot⟩ = {right}\n{}",
+                print(program)
+            ));
         }
     }
     None

@@ -1,0 +1,158 @@
+//! Each deliberate error in a rule is noticed by a small program that uses the rule.
+
+#![cfg(feature = "mutations")]
+
+mod common;
+
+use common::mismatch;
+use pullback_ad::fast_chad::{Config, Mutation};
+use pullback_core::Value;
+
+fn f(x: f64) -> Value {
+    Value::f64(x)
+}
+fn fs(xs: &[f64]) -> Value {
+    Value::f64s(xs)
+}
+
+/// A program that notices the error, and its arguments.
+fn witness(mutation: Mutation) -> (&'static str, Vec<Value>) {
+    match mutation {
+        Mutation::SignOfSubtraction => {
+            ("fun f(x: f64, y: f64): f64 { let z: f64 = sub.f64(x, y) in z }", vec![f(1.0), f(2.0)])
+        }
+        Mutation::SwappedPartials => {
+            ("fun f(x: f64, y: f64): f64 { let z: f64 = div.f64(x, y) in z }", vec![f(1.0), f(2.0)])
+        }
+        Mutation::ContributionLost => (
+            "fun f(a: []f64): f64, []f64 { let z: f64 = a[0i64] let b: []f64 = reverse(a) in z, b }",
+            vec![fs(&[1.0, 2.0])],
+        ),
+        // Two components, so that the Jacobians of iterations do not commute.
+        Mutation::LoopOrder => (
+            "fun f(x: f64, y: f64): f64, f64 {
+                let p: f64, q: f64 = loop (s: f64 = x, t: f64 = y) for i: i64 < 3i64 {
+                    let u: f64 = mul.f64(s, t)
+                    let v: f64 = sin.f64(s)
+                    in u, v
+                }
+                in p, q
+            }",
+            vec![f(0.7), f(1.3)],
+        ),
+        Mutation::LoopSeedLost => (
+            "fun f(x: f64): f64 {
+                let y: f64 = loop (s: f64 = x) for i: i64 < 3i64 { let t: f64 = sin.f64(s) in t }
+                in y
+            }",
+            vec![f(0.7)],
+        ),
+        Mutation::LoopFreeSumLost => (
+            "fun f(x: f64, c: f64): f64 {
+                let y: f64 = loop (s: f64 = x) for i: i64 < 3i64 { let t: f64 = mul.f64(s, c) in t }
+                in y
+            }",
+            vec![f(0.7), f(0.9)],
+        ),
+        Mutation::MapFreeSumLost => (
+            "fun f(a: []f64, c: f64): []f64 {
+                let y: []f64 = map 2i64 [a] (s: f64) { let t: f64 = mul.f64(s, c) in t }
+                in y
+            }",
+            vec![fs(&[0.7, 2.0]), f(0.9)],
+        ),
+        Mutation::InitialValueLost => (
+            "fun f(a: []f64, is: []i64): []f64, f64 {
+                let y: []f64 = map 2i64 [is] (i: i64) { let t: f64 = a[i] in t }
+                let z: f64 = a[1i64]
+                in y, z
+            }",
+            vec![fs(&[0.7, 2.0]), Value::i64s(&[1, 1])],
+        ),
+        Mutation::OverwrittenKept => (
+            "fun f(a: []f64, x: f64): []f64 { let y: []f64 = update(a, [1i64], x) in y }",
+            vec![fs(&[0.7, 2.0]), f(0.5)],
+        ),
+        Mutation::ScatterKept | Mutation::ScatterLosersCount => (
+            "fun f(a: []f64, is: []i64, b: []f64): []f64 { let y: []f64 = scatter(3i64, a, is, b) in y }",
+            vec![fs(&[0.7, 2.0]), Value::i64s(&[1, 5, 1]), fs(&[1.0, 2.0, 3.0])],
+        ),
+        Mutation::SecondArmLost => (
+            "fun f(x: f64): f64 {
+                let c: bool = lt.f64(x, 0.0f64)
+                let y: f64 = if c { let t: f64 = sin.f64(x) in t } else { let u: f64 = cos.f64(x) in u }
+                in y
+            }",
+            vec![f(0.5)],
+        ),
+        Mutation::PayloadLost => (
+            "fun f(x: f64): f64 {
+                let z: (#a f64 | #b) = inject(0, x): (#a f64 | #b)
+                let y: f64 = match z case (p: f64) { let q: f64 = sin.f64(p) in q } case () { in 0.0f64 }
+                in y
+            }",
+            vec![f(0.5)],
+        ),
+        Mutation::ReverseForgotten => {
+            ("fun f(a: []f64): []f64 { let y: []f64 = reverse(a) in y }", vec![fs(&[0.7, 2.0])])
+        }
+        Mutation::RotateSign => {
+            ("fun f(a: []f64): []f64 { let y: []f64 = rotate(a, 1i64) in y }", vec![fs(&[0.7, 2.0, 3.0])])
+        }
+        Mutation::ConcatOffset => (
+            "fun f(a: []f64, b: []f64): []f64 { let y: []f64 = concat(a, b) in y }",
+            vec![fs(&[0.7, 2.0]), fs(&[3.0, 5.0])],
+        ),
+        Mutation::ReplicateFirstOnly => {
+            ("fun f(x: f64): []f64 { let y: []f64 = replicate([3i64], x) in y }", vec![f(0.7)])
+        }
+        Mutation::ScanNotReversed => (
+            "fun f(a: []f64): []f64 {
+                let y: []f64 = scan 3i64 [0.0f64] [a] (u: f64, v: f64) { let w: f64 = add.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 2.0, 3.0])],
+        ),
+        Mutation::ReduceRightLost => (
+            "fun f(a: []f64): f64 {
+                let y: f64 = reduce 3i64 [1.0f64] [a] (u: f64, v: f64) { let w: f64 = mul.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 2.0, 3.0])],
+        ),
+        Mutation::MinimumWinnerFirst => (
+            "fun f(a: []f64): f64 {
+                let y: f64 = reduce 3i64 [f64.inf] [a] (u: f64, v: f64) { let w: f64 = min.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 0.2, 3.0])],
+        ),
+        Mutation::SparseMapWrongElement => (
+            "fun f(a: []f64): f64 {
+                let b: []f64 = map 3i64 [a] (x: f64) { let s: f64 = sin.f64(x) in s }
+                let y: f64 = b[2i64]
+                in y
+            }",
+            vec![fs(&[0.7, 0.2, 3.0])],
+        ),
+        Mutation::HistogramOffByOne => (
+            "fun f(d: []f64, is: []i64, a: []f64): []f64 {
+                let y: []f64 = hist 3i64 [0.0f64] [d] is [a] (u: f64, v: f64) { let w: f64 = add.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 0.2]), Value::i64s(&[1, 0, 5]), fs(&[1.0, 2.0, 3.0])],
+        ),
+    }
+}
+
+#[test]
+fn every_mutation_is_noticed() {
+    for &mutation in Mutation::ALL {
+        let (text, args) = witness(mutation);
+        if let Some(reason) = mismatch(text, &args, &Config::default()) {
+            panic!("without {mutation:?}: {reason}");
+        }
+        let config = Config { mutation: Some(mutation), ..Config::default() };
+        assert!(mismatch(text, &args, &config).is_some(), "{mutation:?} goes unnoticed by\n{text}");
+    }
+}
