@@ -97,6 +97,26 @@ impl Code {
             Code::Internal => "E0901",
         }
     }
+    /// What to do about an error with this code, where the place has no better hint.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Code::Lexical => "remove or correct the marked text",
+            Code::Syntax => "complete the construct; the mistake is often just before the marker",
+            Code::TooDeep => "name inner parts with `let`",
+            Code::UnknownName => "check the spelling; functions on scalars live in modules, as in `f64.exp`",
+            Code::DuplicateName => "rename one of the two",
+            Code::TypeMismatch => "change one of the two, or convert explicitly, as in `f64.i64 n`",
+            Code::SizeMismatch => "use one size name for both, or check at run time with `e :> [n]t`",
+            Code::Ambiguous => "write the type: `(e : t)`",
+            Code::Pattern => "make the pattern fit the type of what it matches",
+            Code::Uniqueness => "use the updated array, or update a copy: `copy a with [i] = x`",
+            Code::Entry => "an entry point takes and returns numbers, booleans, arrays, tuples, records and sums",
+            Code::Unsupported => "write it with other constructs; docs/book/coverage.md lists those that are supported",
+            Code::Input => "compare the value with the type of the argument: `pullback check` prints it",
+            Code::Runtime => "the message shows the values involved",
+            Code::Internal => "please report it with the program",
+        }
+    }
     /// Whose fault an error with this code is.
     pub fn fault(self) -> Fault {
         match self {

@@ -4,8 +4,17 @@ use pullback_base::{Diagnostic, Severity, SourceMap};
 use pullback_core::Program;
 use pullback_syntax::{PRELUDE, PRELUDE_NAME};
 
-/// Compiles a source text to core; `name` is how messages call it. Without a program there is at least one error.
+/// Compiles a source text to core; `name` is how messages call it. Without a program there is at least one error. Every
+/// diagnostic says what to do next.
 pub fn lower_source(sources: &mut SourceMap, name: &str, text: &str) -> (Option<Program>, Vec<Diagnostic>) {
+    let (program, mut diagnostics) = stages(sources, name, text);
+    for d in diagnostics.iter_mut().filter(|d| d.hints.is_empty()) {
+        d.hints.push(d.code.advice().to_string());
+    }
+    (program, diagnostics)
+}
+
+fn stages(sources: &mut SourceMap, name: &str, text: &str) -> (Option<Program>, Vec<Diagnostic>) {
     let prelude_file = sources.add(PRELUDE_NAME, PRELUDE);
     let file = sources.add(name, text);
     let (prelude, mut diagnostics) = pullback_syntax::parse(prelude_file, PRELUDE);
