@@ -41,7 +41,7 @@ fn root() -> PathBuf {
 
 fn soak(args: &[&str]) -> Result<()> {
     let status = Command::new("cargo")
-        .args(["run", "--release", "--package", "pullback-testkit", "--features", "soak", "--bin", "soak", "--"])
+        .args(["run", "--release", "--package", "pullback-testkit", "--bin", "soak", "--"])
         .args(args)
         .current_dir(root())
         .status()?;
