@@ -359,7 +359,7 @@ fn sizes_that_differ_are_shown_by_both_interpreters() {
     let f = core.funs.ids().next().expect("main");
     let e = run(&core, f, args.clone(), &Options::default()).expect_err("different sizes");
     assert_eq!(
-        (e.kind, e.message.as_str()),
+        (e.kind.clone(), e.message.as_str()),
         (RuntimeErrorKind::ShapeMismatch, "the rows: sizes 2 and 3 differ")
     );
     assert!(e.span.is_some());
