@@ -40,6 +40,7 @@ fn root() -> PathBuf {
 }
 
 fn soak(args: &[&str]) -> Result<()> {
+    let args = if args.is_empty() { &["50000"] } else { args };
     let status = Command::new("cargo")
         .args(["run", "--release", "--package", "pullback-testkit", "--bin", "soak", "--"])
         .args(args)
