@@ -448,6 +448,20 @@ fn array_errors() -> Vec<Case> {
             "arrays of sizes 4 and 1 are combined",
         ),
         bad(
+            "zip of two sizes",
+            "def main (a: []f64, n: []i64): i64 = size[0](zip(a, n))",
+            vec![v(), is(&[1])],
+            ShapeMismatch,
+            "zip of arrays of different sizes: sizes 4 and 1 differ",
+        ),
+        bad(
+            "sizes that must agree",
+            "def main (a: []f64, n: i64): i64 = same_size[\"n is the size of a\"](size[0](a), n, n)",
+            vec![v(), i(3)],
+            ShapeMismatch,
+            "n is the size of a: sizes 4 and 3 differ",
+        ),
+        bad(
             "irregular",
             "def main (n: i64): [][]i64 = map(fun k: i64 -> iota(k), iota(n))",
             vec![i(3)],
