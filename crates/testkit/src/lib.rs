@@ -2,8 +2,12 @@
 //!
 //! Place in the pipeline: beside it; used from integration tests, `cargo xtask soak` and fuzzers only.
 
+pub mod cost;
 pub mod flat;
 pub mod generate;
 pub mod properties;
 pub mod rng;
+pub mod shrink;
 pub mod soak;
+pub mod suite;
+pub mod text;

@@ -38,13 +38,15 @@ pub struct Case {
     pub seed: u64,
     /// Whether differences are meaningful (no `stop_gradient`).
     pub smooth: bool,
+    /// Whether some array is empty: inner sizes may be lost then.
+    pub empties: bool,
 }
 
 impl Case {
     /// The case of a generated program.
     pub fn of(generated: &Generated) -> Case {
         let Sizes { n, m } = generated.sizes;
-        let growing = [4, 16].map(|k| generated.inputs(Sizes { n: n.max(2) * k, m: m.max(2) * k }, 1));
+        let growing = [3, 9].map(|k| generated.inputs(Sizes { n: n.max(2) * k, m: m.max(2) * k }, 1));
         Case {
             program: generated.program.clone(),
             main: generated.main,
@@ -52,6 +54,7 @@ impl Case {
             growing: growing.to_vec(),
             seed: generated.seed,
             smooth: generated.features.stop_gradients == 0,
+            empties: generated.features.empty_arrays > 0,
         }
     }
     /// Whether single precision occurs anywhere.
@@ -213,11 +216,13 @@ fn options() -> Options<'static> {
     Options { work_limit: WORK_LIMIT, memory_limit: 1 << 30, ..Options::default() }
 }
 
-fn stopped(what: &str, e: pullback_base::RuntimeError) -> Stop {
-    if e.kind == RuntimeErrorKind::Limit {
-        Stop::Skip(Skip::TooLarge)
-    } else {
-        Stop::Fail(format!("{what} stopped: {:?}: {}", e.kind, e.message))
+fn stopped(case: &Case, what: &str, e: pullback_base::RuntimeError) -> Stop {
+    match e.kind {
+        RuntimeErrorKind::Limit => Stop::Skip(Skip::TooLarge),
+        RuntimeErrorKind::ShapeMismatch | RuntimeErrorKind::OutOfBounds if case.empties => {
+            Stop::Skip(Skip::LostShape)
+        }
+        kind => Stop::Fail(format!("{what} stopped: {kind:?}: {}", e.message)),
     }
 }
 
@@ -265,7 +270,12 @@ impl Reversed {
         if let Err(e) = check(&program, Rules::NO_AD) {
             return fail(format!("the derivative is malformed: {e}"));
         }
-        let results = run_primal(case)?;
+        run_primal(case)?;
+        // Bit equality is with the program whose inner derivatives are expanded: another way to compute them rounds
+        // differently.
+        let code = Compiled::new(&program);
+        let out = code.run(case.main, &case.args, &options());
+        let results = out.map_err(|e| stopped(case, "the program without inner derivatives", e))?.results;
         let fun = &case.program.funs[case.main];
         let active_params =
             fun.params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
@@ -281,10 +291,12 @@ impl Reversed {
         flat(&self.results, &self.active_results, cotangents)
     }
     /// Runs the derivative: primal results, and the floats of the cotangents of the arguments.
-    fn run(&self, args: &[Value], cotangents: &[Value]) -> Result<(Vec<Value>, Vec<f64>), Stop> {
+    fn run(&self, case: &Case, cotangents: &[Value]) -> Result<(Vec<Value>, Vec<f64>), Stop> {
+        let args = case.args.as_slice();
         let code = Compiled::new(&self.program);
         let all: Vec<Value> = args.iter().chain(cotangents).cloned().collect();
-        let mut out = code.run(self.id, &all, &options()).map_err(|e| stopped("the derivative", e))?.results;
+        let mut out =
+            code.run(self.id, &all, &options()).map_err(|e| stopped(case, "the derivative", e))?.results;
         let bars = out.split_off(self.results.len().min(out.len()));
         let flat = flat(args, &self.active_params, &bars)?;
         Ok((out, flat))
@@ -309,10 +321,7 @@ fn flat(values: &[Value], active: &[bool], cotangents: &[Value]) -> Result<Vec<f
 
 fn run_primal(case: &Case) -> Result<Vec<Value>, Stop> {
     let code = Compiled::new(&case.program);
-    let out = code.run(case.main, &case.args, &options()).map_err(|e| match e.kind {
-        RuntimeErrorKind::ShapeMismatch => Stop::Skip(Skip::LostShape),
-        _ => stopped("the program", e),
-    })?;
+    let out = code.run(case.main, &case.args, &options()).map_err(|e| stopped(case, "the program", e))?;
     finite(&out.results.iter().flat_map(Value::floats).collect::<Vec<_>>())?;
     Ok(out.results)
 }
@@ -381,15 +390,27 @@ fn first_difference(a: &str, b: &str) -> String {
 }
 
 /// `opt-preserves`: the optimised program has the same results.
-fn opt_preserves(_case: &Case) -> Check {
-    Err(Stop::Skip(Skip::NotApplicable))
+fn opt_preserves(case: &Case) -> Check {
+    let reference = run_primal(case)?;
+    let mut program = case.program.clone();
+    // Reassociation is not allowed, so values stay the same up to what derivatives inside do.
+    for pass in [&pullback_opt::INLINE, &pullback_opt::SIMPLIFY, &pullback_opt::CSE, &pullback_opt::PRUNE] {
+        (pass.run)(&mut program, &pullback_opt::Ctx::default());
+        if let Err(e) = check(&program, Rules::SURFACE) {
+            return fail(format!("the program is malformed after {}: {e}", pass.name));
+        }
+        let out = Compiled::new(&program).run(case.main, &case.args, &options());
+        let out = out.map_err(|e| stopped(case, "the optimised program", e))?.results;
+        same_floats(pass.name, &reference, &out, 1e-12)?;
+    }
+    Ok(())
 }
 
 /// `primal`: the derivative's first results are the program's, bit for bit.
 fn primal(case: &Case, reverse: Reverse<'_>) -> Check {
     let r = Reversed::new(case, reverse)?;
     let mut rng = rng_of(case);
-    let (out, _) = r.run(&case.args, &r.cotangents(&mut rng))?;
+    let (out, _) = r.run(case, &r.cotangents(&mut rng))?;
     if out == r.results { Ok(()) } else { fail(format!("primal results: {:?} became {out:?}", r.results)) }
 }
 
@@ -401,12 +422,12 @@ fn adjoint(case: &Case, reverse: Reverse<'_>) -> Check {
     for _ in 0..2 {
         let u = direction(count_floats(&case.args), &mut rng);
         let ju = directional(&code, case.main, &case.args, &u, &options())
-            .map_err(|e| stopped("the oracle", e))?
+            .map_err(|e| stopped(case, "the oracle", e))?
             .tangent;
         finite(&ju)?;
         let bars = r.cotangents(&mut rng);
         let y_bar = r.flat_results(&bars)?;
-        let (_, x_bar) = r.run(&case.args, &bars)?;
+        let (_, x_bar) = r.run(case, &bars)?;
         if x_bar.iter().any(|x| !x.is_finite()) {
             return fail(format!("the gradient is not finite: {x_bar:?}"));
         }
@@ -437,7 +458,10 @@ fn agree(case: &Case) -> Check {
     if let Err(e) = check(&program, Rules::NO_AD) {
         return fail(format!("the forward derivative is malformed: {e}"));
     }
-    let primal = run_primal(case)?;
+    let original = run_primal(case)?;
+    let expanded = Compiled::new(&program).run(case.main, &case.args, &options());
+    let primal = expanded.map_err(|e| stopped(case, "the program without inner derivatives", e))?.results;
+    same_floats("results with inner derivatives expanded", &original, &primal, case.tolerance())?;
     let fun = &case.program.funs[case.main];
     let active_params: Vec<bool> =
         fun.params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
@@ -452,14 +476,15 @@ fn agree(case: &Case) -> Check {
     let u = flat(&case.args, &active_params, &tangents)?;
     let all: Vec<Value> = case.args.iter().chain(&tangents).cloned().collect();
     let code = Compiled::new(&program);
-    let mut out = code.run(id, &all, &options()).map_err(|e| stopped("the forward derivative", e))?.results;
+    let mut out =
+        code.run(id, &all, &options()).map_err(|e| stopped(case, "the forward derivative", e))?.results;
     let dots = out.split_off(primal.len().min(out.len()));
     if out != primal {
         return fail(format!("forward mode changed the primal results: {primal:?} became {out:?}"));
     }
     let code = Compiled::new(&case.program);
-    let oracle =
-        directional(&code, case.main, &case.args, &u, &options()).map_err(|e| stopped("the oracle", e))?;
+    let oracle = directional(&code, case.main, &case.args, &u, &options())
+        .map_err(|e| stopped(case, "the oracle", e))?;
     finite(&oracle.tangent)?;
     let found = flat(&primal, &active_results, &dots)?;
     if found.len() != oracle.tangent.len() {
@@ -484,15 +509,15 @@ fn outside(case: &Case) -> Check {
     let code = Compiled::new(&case.program);
     let mut rng = rng_of(case);
     let u = direction(count_floats(&case.args), &mut rng);
-    let oracle =
-        directional(&code, case.main, &case.args, &u, &options()).map_err(|e| stopped("the oracle", e))?;
+    let oracle = directional(&code, case.main, &case.args, &u, &options())
+        .map_err(|e| stopped(case, "the oracle", e))?;
     if oracle.kinks > 0 {
         return Err(Stop::Skip(Skip::Kink));
     }
     finite(&oracle.tangent)?;
     let difference = |h: f64| {
         central_difference(&code, case.main, &case.args, &u, h, &options())
-            .map_err(|e| stopped("differences", e))
+            .map_err(|e| stopped(case, "differences", e))
     };
     let (Some(coarse), Some(fine)) = (difference(1e-4)?, difference(2e-5)?) else {
         return Err(Stop::Skip(Skip::NotSmooth));
@@ -517,9 +542,9 @@ fn linear(case: &Case, reverse: Reverse<'_>) -> Check {
     let mut rng = rng_of(case);
     let (a, b) = (r.cotangents(&mut rng), r.cotangents(&mut rng));
     let sum: Vec<Value> = a.iter().zip(&b).map(|(x, y)| add(x, y)).collect();
-    let (_, of_a) = r.run(&case.args, &a)?;
-    let (_, of_b) = r.run(&case.args, &b)?;
-    let (_, of_sum) = r.run(&case.args, &sum)?;
+    let (_, of_a) = r.run(case, &a)?;
+    let (_, of_b) = r.run(case, &b)?;
+    let (_, of_sum) = r.run(case, &sum)?;
     finite(&of_a)?;
     finite(&of_b)?;
     let size = of_a.iter().chain(&of_b).fold(0.0, |m: f64, x| m.max(x.abs()));
@@ -534,7 +559,7 @@ fn linear(case: &Case, reverse: Reverse<'_>) -> Check {
         .filter(|(_, active)| **active)
         .map(|(v, _)| zero_cotangent(v))
         .collect();
-    let (_, of_zero) = r.run(&case.args, &zero)?;
+    let (_, of_zero) = r.run(case, &zero)?;
     match of_zero.iter().position(|x| *x != 0.0) {
         Some(k) => fail(format!("entry {k} of vjp(0) is {:e}", of_zero[k])),
         None => Ok(()),
@@ -570,7 +595,8 @@ fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
     let primal_floats = count_floats(&r.results);
     let second = |u: &[f64]| -> Result<Vec<f64>, Stop> {
         let u: Vec<f64> = u.iter().chain(&zeros).copied().collect();
-        let out = directional(&code, r.id, &all, &u, &options()).map_err(|e| stopped("the oracle", e))?;
+        let out =
+            directional(&code, r.id, &all, &u, &options()).map_err(|e| stopped(case, "the oracle", e))?;
         if out.kinks > 0 {
             return Err(Stop::Skip(Skip::Kink));
         }
@@ -582,10 +608,12 @@ fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
     if case.smooth {
         close("⟨H u, v⟩ and ⟨H v, u⟩", inner(&hu, &v), inner(&hv, &u), size, 1e-7)?;
     }
-    reverse_over_reverse(&r, reverse, &all, &v, &u, &hu)
+    reverse_over_reverse(case, &r, reverse, &all, &v, &u, &hu)
 }
 
+#[allow(clippy::too_many_arguments, reason = "the parts of one comparison")]
 fn reverse_over_reverse(
+    case: &Case,
     r: &Reversed,
     reverse: Reverse<'_>,
     all: &[Value],
@@ -601,7 +629,7 @@ fn reverse_over_reverse(
     }
     // Cotangents of the derivative's results: zero for the primal results, v for the gradient.
     let run = Compiled::new(&r.program).run(r.id, all, &options());
-    let out = run.map_err(|e| stopped("the derivative", e))?.results;
+    let out = run.map_err(|e| stopped(case, "the derivative", e))?.results;
     let mut rest = v.iter().copied();
     let mut seeds = Vec::new();
     for (k, value) in out.iter().enumerate() {
@@ -617,8 +645,8 @@ fn reverse_over_reverse(
     }
     let args: Vec<Value> = all.iter().cloned().chain(seeds).collect();
     let second = Compiled::new(&program).run(id, &args, &options());
-    let second = second.map_err(|e| stopped("the second derivative", e))?.results;
-    let bars = &second[out.len()..];
+    let second = second.map_err(|e| stopped(case, "the second derivative", e))?.results;
+    let Some(bars) = second.get(out.len()..) else { return fail("results are missing".into()) };
     let fun = &r.program.funs[r.id];
     let active: Vec<bool> = fun.params.iter().map(|p| r.program.is_active(&r.program.vars[*p].ty)).collect();
     let x_bar = flat(all, &active, bars)?;
@@ -633,7 +661,7 @@ fn schedules(case: &Case) -> Check {
     let code = Compiled::new(&case.program);
     let u = vec![0.0; count_floats(&case.args)];
     let kinks = directional(&code, case.main, &case.args, &u, &options())
-        .map_err(|e| stopped("the oracle", e))?
+        .map_err(|e| stopped(case, "the oracle", e))?
         .kinks;
     if kinks > 0 {
         // Near a kink a change by rounding may change which way the program goes.
@@ -641,26 +669,27 @@ fn schedules(case: &Case) -> Check {
     }
     for seed in 1..3 {
         let options = Options { schedule_seed: Some(case.seed ^ seed), ..options() };
-        let out = code.run(case.main, &case.args, &options).map_err(|e| stopped("a parallel run", e))?;
-        let (a, b): (Vec<f64>, Vec<f64>) = (
-            reference.iter().flat_map(Value::floats).collect(),
-            out.results.iter().flat_map(Value::floats).collect(),
-        );
-        if a.len() != b.len() {
-            return fail("a parallel run has results of another shape".into());
-        }
-        let size = a.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-        for (x, y) in a.iter().zip(&b) {
-            close("sequential and parallel run", *x, *y, size, case.tolerance())?;
-        }
+        let out =
+            code.run(case.main, &case.args, &options).map_err(|e| stopped(case, "a parallel run", e))?;
+        same_floats("a parallel run", &reference, &out.results, case.tolerance())?;
     }
     Ok(())
+}
+
+fn same_floats(what: &str, expected: &[Value], found: &[Value], tolerance: f64) -> Check {
+    let (a, b): (Vec<f64>, Vec<f64>) =
+        (expected.iter().flat_map(Value::floats).collect(), found.iter().flat_map(Value::floats).collect());
+    if a.len() != b.len() {
+        return fail(format!("{what}: results of another shape"));
+    }
+    let size = a.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    a.iter().zip(&b).try_for_each(|(x, y)| close(what, *x, *y, size, tolerance))
 }
 
 /// The ratio of work at arguments of one size: derivative over program plus inputs.
 fn work_ratio(case: &Case, r: &(Program, FunId), args: &[Value]) -> Result<f64, Stop> {
     let primal = Compiled::new(&case.program).run(case.main, args, &options());
-    let primal = primal.map_err(|e| stopped("the program at a larger size", e))?;
+    let primal = primal.map_err(|e| stopped(case, "the program at a larger size", e))?;
     let fun = &case.program.funs[case.main];
     let mut rng = rng_of(case);
     let bars = primal
@@ -670,7 +699,7 @@ fn work_ratio(case: &Case, r: &(Program, FunId), args: &[Value]) -> Result<f64, 
         .filter_map(|(v, t)| random_cotangent(v, case.program.is_active(t), &mut rng));
     let all: Vec<Value> = args.iter().cloned().chain(bars).collect();
     let derivative = Compiled::new(&r.0).run(r.1, &all, &options());
-    let derivative = derivative.map_err(|e| stopped("the derivative at a larger size", e))?;
+    let derivative = derivative.map_err(|e| stopped(case, "the derivative at a larger size", e))?;
     let inputs = count_floats(args) as f64;
     Ok(derivative.counts.work as f64 / (primal.counts.work as f64 + inputs))
 }

@@ -154,12 +154,11 @@ impl Monoid {
                 out
             }
             Monoid::LogAddExp => {
-                let top = b.op2(Op::Max, l[0], r[0]);
-                let low = b.op2(Op::Min, l[0], r[0]);
-                let gap = b.op2(Op::Sub, low, top);
-                let e = b.op1(Op::Exp, gap);
-                let log = b.op1(Op::Log1p, e);
-                vec![b.op2(Op::Add, top, log)]
+                // Without the usual subtraction of the maximum: at a tie that has a kink where this is smooth.
+                let x = b.op1(Op::Exp, l[0]);
+                let y = b.op1(Op::Exp, r[0]);
+                let sum = b.op2(Op::Add, x, y);
+                vec![b.op1(Op::Log, sum)]
             }
             Monoid::OnePlus => {
                 let sum = b.op2(Op::Add, l[0], r[0]);

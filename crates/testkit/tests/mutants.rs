@@ -1,0 +1,59 @@
+//! Deliberate rule errors are found by the properties; a pure waste of work is found by the cost property and by no other.
+
+use pullback_ad::fast_chad::{Config, Mutation, Variant, vjp_with};
+use pullback_testkit::generate;
+use pullback_testkit::properties::{Property, Verdict, case_of_seed};
+
+/// How many random programs a mutant may survive.
+const PROGRAMS: u64 = 2_000;
+
+/// The first seed on which one of the properties fails under a configuration.
+fn killed_by(config: &Config, properties: &[Property], programs: u64) -> Option<(u64, Property)> {
+    let generator = generate::Config::default();
+    (0..programs).find_map(|seed| {
+        let case = case_of_seed(seed, &generator);
+        properties.iter().copied().find_map(|p| {
+            let run = std::panic::AssertUnwindSafe(|| p.check(&case, &|q, l, w| vjp_with(q, l, w, config)));
+            // A mutant that makes the transformation panic is found too.
+            let verdict = std::panic::catch_unwind(run).unwrap_or(Verdict::Fails("panic".into()));
+            matches!(verdict, Verdict::Fails(_)).then_some((seed, p))
+        })
+    })
+}
+
+#[test]
+fn every_wrong_rule_is_found() {
+    let properties = [Property::Adjoint];
+    let mutations: Vec<Mutation> = Mutation::ALL.to_vec();
+    assert!(mutations.len() >= 15, "the list of deliberate errors is short");
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let survivors = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let k = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let Some(mutation) = mutations.get(k) else { break };
+                    let config = Config { mutation: Some(*mutation), ..Config::default() };
+                    match killed_by(&config, &properties, PROGRAMS) {
+                        Some((seed, property)) => {
+                            println!("{mutation:?}: {} at seed {seed}", property.name());
+                        }
+                        None => survivors.lock().unwrap().push(*mutation),
+                    }
+                }
+            });
+        }
+    });
+    let survivors = survivors.into_inner().unwrap();
+    assert!(survivors.is_empty(), "not found in {PROGRAMS} programs: {survivors:?}");
+}
+
+#[test]
+fn waste_is_found_by_cost_only() {
+    let one_hot = Config { variant: Variant::OneHot, ..Config::default() };
+    let values = [Property::Primal, Property::Adjoint, Property::Linear];
+    assert_eq!(killed_by(&one_hot, &values, 150), None, "the one-hot rule is right, only dear");
+    let found = killed_by(&one_hot, &[Property::Cost], 400);
+    assert!(found.is_some(), "400 programs do not show that an array of zeros per index is too dear");
+}
