@@ -1,5 +1,6 @@
 //! Outputs of the algorithms' chapters, written by hand: the checker accepts them, reader and printer invert each other on
 //! them, and the interpreter computes the derivatives that were worked out on paper.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use pullback_core::Value;
 use pullback_interp::lambda::{Counts, Options, run};

@@ -1,4 +1,5 @@
 //! The lambda interpreter on small programs, sequentially and under simulated schedules.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod lambda_cases;
 

@@ -1,4 +1,5 @@
 //! The vocabulary of the algorithms' chapters in the lambda interpreter; costs, limits, and values at the boundary.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use pullback_base::{RuntimeError, RuntimeErrorKind, SourceMap};
 use pullback_core::{Array, Buffer, Value};

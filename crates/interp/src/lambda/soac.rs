@@ -212,10 +212,10 @@ impl Machine<'_> {
             for end in ends {
                 // Each block gathers from the neutral element, then it is merged.
                 let mut local: BTreeMap<usize, Val> = BTreeMap::new();
-                for i in start..end {
+                for (i, &j) in indices.iter().enumerate().take(end).skip(start) {
                     m.tick(1)?;
-                    if inside(indices[i]) {
-                        let j = indices[i] as usize;
+                    if inside(j) {
+                        let j = j as usize;
                         let old = local.remove(&j).unwrap_or_else(|| neutral.clone());
                         let value = values.part(&m.meter, 1, i)?;
                         let new = m.combine(op, old, value)?;
