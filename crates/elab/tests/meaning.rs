@@ -325,3 +325,34 @@ fn long_and_deep_programs_pass_through_on_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(work).expect("a thread");
     assert!(thread.join().is_ok());
 }
+
+#[track_caller]
+fn refused(text: &str, part: &str) {
+    match evaluate(&format!("entry main = {text}")) {
+        Ok(found) => panic!("gave {found} for {text}"),
+        Err(message) => {
+            assert!(message.contains(part) && !message.contains("bug"), "{message} for {text}");
+        }
+    }
+}
+
+#[test]
+fn attributes() {
+    value("#[recompute] 1i32 + 1", "2i32");
+    value("#[unknown] 1i32", "1i32");
+    value("#[tape(all)] #[store] #[stripmine(4)] loop x = 1i64 for i < 3 do x + i", "4i64");
+    value("#[bound(10)] loop x = 1i64 while x < 4 do x + x", "4i64");
+    refused("#[tape(all)] 1i32", "no loop");
+    refused("#[tape(most)] loop x = 1i64 for i < 3 do x + i", "tape(carry)");
+    refused("#[tape(revolve 0)] loop x = 1i64 for i < 3 do x + i", "revolve");
+    refused("#[stripmine] loop x = 1i64 for i < 3 do x + i", "stripmine(k)");
+    refused("#[ad(chad)] 1i32", "vjp");
+}
+
+#[test]
+fn functions_of_the_runtime_keep_their_values() {
+    value("par (1i32 + 1, true)", "2i32; true");
+    value("stop_gradient 2f64", "2.0f64");
+    value("with_vjp (\\x -> x * 2f64) (\\_ y_bar -> y_bar) 3", "6.0f64");
+    check("def f (x: i64) = par (x, x + 1)\nentry main = f 1", "1i64; 2i64");
+}

@@ -312,55 +312,37 @@ impl<'s> Elaborator<'s, '_> {
 
     // ---- attributes
 
-    fn attributed(&mut self, attributes: &'s [Attribute], inner: &'s typed::Exp) -> Term {
+    fn attributed(&mut self, attributes: &'s [Attribute], mut inner: &'s typed::Exp) -> Term {
+        let mut all: Vec<&Attribute> = attributes.iter().collect();
+        while let ExpKind::Attributed(more, next) = &inner.kind {
+            all.extend(more);
+            inner = next;
+        }
         let mut attrs = LoopAttrs::default();
-        let mut for_loop = None;
         let mut marks = Vec::new();
-        for attribute in attributes {
+        for attribute in all {
             match attribute.name.as_str() {
                 "recompute" => marks.push(Mark::Recompute),
                 "store" => marks.push(Mark::Store),
-                "tape" | "stripmine" | "bound" => {
-                    for_loop = Some(attribute);
-                    self.loop_attribute(attribute, &mut attrs);
-                }
+                "tape" | "stripmine" | "bound" => self.loop_attribute(attribute, inner, &mut attrs),
                 "ad" => self.algorithm_attribute(attribute, inner),
                 // Futhark ignores attributes it does not know; so do we.
                 _ => {}
             }
         }
-        let term = match (&inner.kind, for_loop) {
-            (ExpKind::Loop(l), _) => self.at(inner.span, |e| e.loop_exp(l, attrs)),
-            (ExpKind::Attributed(more, core), Some(_)) if matches!(core.kind, ExpKind::Loop(_)) => {
-                // `#[tape(..)] #[stripmine(..)] loop ...`: both belong to the loop.
-                let mut all = attrs;
-                for attribute in more {
-                    if matches!(attribute.name.as_str(), "tape" | "stripmine" | "bound") {
-                        self.loop_attribute(attribute, &mut all);
-                    }
-                }
-                match &core.kind {
-                    ExpKind::Loop(l) => self.at(core.span, |e| e.loop_exp(l, all)),
-                    _ => self.exp(inner),
-                }
-            }
-            (_, Some(attribute)) => {
-                let (name, span) = (attribute.name.clone(), attribute.span);
-                self.at(span, |e| {
-                    e.report(
-                        Code::Syntax,
-                        format!("#[{name}] stands before something that is no loop"),
-                        "put it right before `loop`",
-                    );
-                });
-                self.exp(inner)
-            }
-            (_, None) => self.exp(inner),
+        let term = match &inner.kind {
+            ExpKind::Loop(l) => self.at(inner.span, |e| e.loop_exp(l, attrs)),
+            _ => self.exp(inner),
         };
-        marks.into_iter().fold(term, |term, mark| self.b.term(Exp::Marked(mark, term)))
+        marks.into_iter().rev().fold(term, |term, mark| self.b.term(Exp::Marked(mark, term)))
     }
 
-    fn loop_attribute(&mut self, attribute: &Attribute, attrs: &mut LoopAttrs) {
+    fn loop_attribute(&mut self, attribute: &Attribute, inner: &typed::Exp, attrs: &mut LoopAttrs) {
+        if !matches!(inner.kind, ExpKind::Loop(_)) {
+            let message = format!("#[{}] stands before something that is no loop", attribute.name);
+            self.at(attribute.span, |e| e.report(Code::Syntax, message, "put it right before `loop`"));
+            return;
+        }
         let number = match attribute.arguments.as_slice() {
             [AttributeArgument::Int(n)] => u64::try_from(*n).ok().filter(|n| *n > 0),
             _ => None,
