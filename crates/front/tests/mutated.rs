@@ -13,7 +13,7 @@ const PROGRAMS: [&str; 4] = [
      type pair 'a [n] = {fst: [n]a, snd: ?[k].[k]a}
      def total (l: list) : f64 = match l case #nil -> 0 case #cons x rest -> x + total rest
      def grow [n] (xs: [n]i32) = loop ys = xs for _i < 3i32 do ys ++ ys
-     def local (x: i32) = let swap 'a 'b (p: (a, b)) : (b, a) = (p.1, p.0) in swap (x, 1.5)
+     def inside (x: i32) = let swap 'a 'b (p: (a, b)) : (b, a) = (p.1, p.0) in swap (x, 1.5)
      def get (r: {a: i32, b: [3]f64}) = (r with a = 2).b[1:] with [0] = 1
      def f (p: #a i32 | #b bool) = match p case #a 1 -> 2 case #a n -> n case #b _ -> 3
      def g [n] (xs: [n * 2]f64) : [n][2]f64 = unflatten xs |> map (map (+1))
