@@ -61,6 +61,7 @@ pub fn lower(source: &lambda::Program) -> Result<core::Program, Vec<Diagnostic>>
         outer_sizes: IdMap::new(),
         steps: 0,
         inline_depth: 0,
+        body_depth: 0,
     };
     let errors = lowerer.program();
     if errors.is_empty() { Ok(program) } else { Err(errors) }
@@ -84,6 +85,8 @@ struct Lowerer<'l, 'c> {
     outer_sizes: IdMap<core::Var, core::Atom>,
     steps: usize,
     inline_depth: usize,
+    /// How many bodies are open in the core function being made.
+    body_depth: usize,
 }
 
 /// Functions without parameters, evaluated at the start of the core function being made.
@@ -140,6 +143,7 @@ impl Lowerer<'_, '_> {
         let outer_env = std::mem::take(&mut self.env);
         let outer_constants = std::mem::take(&mut self.constants);
         let outer_depth = std::mem::replace(&mut self.inline_depth, 0);
+        let outer_bodies = std::mem::replace(&mut self.body_depth, 0);
         let mut params = Vec::new();
         for (i, &v) in fun.params.iter().enumerate() {
             let info = &self.source.vars[v];
@@ -170,8 +174,31 @@ impl Lowerer<'_, '_> {
         self.b.program.funs[f].body = body;
         self.env = outer_env;
         self.inline_depth = outer_depth;
+        self.body_depth = outer_bodies;
         self.b.origin = outer_origin;
         lowered.map(|_| f)
+    }
+
+    /// Runs `f` in a scope of its own; gives the body that it made and its results became.
+    fn body(
+        &mut self,
+        span: Option<Span>,
+        f: impl FnOnce(&mut Self) -> Lowered<Vec<core::Atom>>,
+    ) -> Lowered<core::Body> {
+        // One level is kept for the bodies that conversions of cotangents make.
+        if self.body_depth + 2 >= core::check::MAX_DEPTH {
+            let mut d =
+                Diagnostic::global(Code::TooDeep, "conditions, loops and functions are nested too deeply")
+                    .hint("move inner parts into top-level functions that call themselves, or use a loop");
+            d.span = span;
+            return Err(Box::new(d));
+        }
+        self.body_depth += 1;
+        self.b.open();
+        let result = f(self);
+        let body = self.b.close(result.as_ref().cloned().unwrap_or_default());
+        self.body_depth -= 1;
+        result.map(|_| body)
     }
 
     /// The name for a version of a function. Entry points keep theirs.

@@ -371,3 +371,17 @@ fn sizes_that_differ_are_shown_by_both_interpreters() {
     let again = pullback_core::read(file, &text).expect("the text of a program");
     assert_eq!(pullback_core::print(&again), pullback_core::print(&core));
 }
+
+#[test]
+fn deep_nesting_is_too_deep() {
+    let mut body = String::from("x");
+    for i in 0..1000 {
+        body = format!("if lt.f64(x, {i}.0f64) then {i}.5f64 else ({body})");
+    }
+    assert_eq!(lower(&main("x: f64", "f64", &body)).unwrap_err()[0].code, Code::TooDeep);
+    let mut body = String::from("x");
+    for _ in 0..5000 {
+        body = format!("sin.f64({body})");
+    }
+    assert_eq!(lower(&main("x: f64", "f64", &body)).unwrap().vars.len(), 5001);
+}

@@ -15,10 +15,16 @@ pub(super) type OpenBranch = (Vec<core::Stm>, Val);
 impl Lowerer<'_, '_> {
     /// Lowers a branch in a scope of its own.
     pub(super) fn branch(&mut self, f: impl FnOnce(&mut Self) -> Lowered<Val>) -> Lowered<OpenBranch> {
-        self.b.open();
-        let value = f(self);
-        let body = self.b.close(Vec::new());
-        Ok((body.stms, value?))
+        let mut value = None;
+        let span = self.b.origin.span;
+        let body = self.body(span, |l| {
+            value = Some(f(l)?);
+            Ok(Vec::new())
+        })?;
+        match value {
+            Some(value) => Ok((body.stms, value)),
+            None => self.bug(span, "a branch without a value"),
+        }
     }
 
     /// Closes branches whose values have the same type; gives the bodies and a template of the common value.
@@ -167,10 +173,11 @@ impl Lowerer<'_, '_> {
             args.push(Val::data(atoms));
             vars.extend(fresh);
         }
-        self.b.open();
-        let result = self.apply_all(f, args, span).and_then(|value| close(self, value));
-        let body = self.b.close(result.as_ref().cloned().unwrap_or_default());
-        result.map(|_| core::Lam { params: vars, body })
+        let body = self.body(span, |l| {
+            let value = l.apply_all(f, args, span)?;
+            close(l, value)
+        })?;
+        Ok(core::Lam { params: vars, body })
     }
 
     fn apply_all(&mut self, f: &Val, args: Vec<Val>, span: Option<Span>) -> Lowered<Val> {

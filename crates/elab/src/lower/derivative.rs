@@ -146,10 +146,8 @@ impl Lowerer<'_, '_> {
             }
         }
         params.extend(&bars);
-        self.b.open();
-        let results = self.rule_body(&function, &rule, &xs, &bars, (arg.ty(), result), span);
-        let body = self.b.close(results.as_ref().cloned().unwrap_or_default());
-        results?;
+        let body =
+            self.body(span, |l| l.rule_body(&function, &rule, &xs, &bars, (arg.ty(), result), span))?;
         let exp = Exp::Custom { primal, rule: core::Lam { params, body }, args };
         if result_types.is_empty() {
             return Ok(Vec::new());
@@ -195,7 +193,7 @@ impl Lowerer<'_, '_> {
             Type::Scalar(_) => Ok(x),
             Type::Array(_) if ct == ty => Ok(x),
             Type::Array(_) => {
-                let map = self.map_leaves(&[x], |l, elems| l.core_cotangent(elems[0], span))?;
+                let map = self.map_leaves(&[x], span, |l, elems| l.core_cotangent(elems[0], span))?;
                 Ok(map)
             }
             Type::Sum(variants) => {
@@ -203,7 +201,7 @@ impl Lowerer<'_, '_> {
                 for (k, variant) in variants.iter().enumerate() {
                     let params: Vec<core::Var> =
                         variant.fields.iter().map(|t| self.b.fresh(t.clone(), "p")).collect();
-                    let body = self.scoped(|l| {
+                    let body = self.body(span, |l| {
                         let mut fields = Vec::new();
                         for &p in &params {
                             let active = l.active(&l.b.ty(p.into()));
@@ -226,7 +224,7 @@ impl Lowerer<'_, '_> {
             Type::Scalar(_) => Ok(ct),
             Type::Array(_) if self.b.ty(ct) == ty => Ok(ct),
             Type::Array(_) => {
-                self.map_leaves(&[ct, x], |l, elems| l.source_cotangent(elems[0], elems[1], span))
+                self.map_leaves(&[ct, x], span, |l, elems| l.source_cotangent(elems[0], elems[1], span))
             }
             Type::Sum(variants) => {
                 let Type::Sum(bars) = self.b.ty(ct) else {
@@ -234,13 +232,14 @@ impl Lowerer<'_, '_> {
                 };
                 let mut arms = vec![core::Lam {
                     params: Vec::new(),
-                    body: self.scoped(|l| Ok(vec![l.zero_like(x, span)?]))?,
+                    body: self.body(span, |l| Ok(vec![l.zero_like(x, span)?]))?,
                 }];
                 for (k, bar) in bars.iter().enumerate().skip(1) {
                     let params: Vec<core::Var> =
                         bar.fields.iter().map(|t| self.b.fresh(t.clone(), "bar")).collect();
-                    let body =
-                        self.scoped(|l| Ok(vec![l.payload_cotangent(&params, k - 1, x, variants, span)?]))?;
+                    let body = self.body(span, |l| {
+                        Ok(vec![l.payload_cotangent(&params, k - 1, x, variants, span)?])
+                    })?;
                     arms.push(core::Lam { params, body });
                 }
                 Ok(self.b.emit(Exp::Match(ct, arms), "bar"))
@@ -263,7 +262,7 @@ impl Lowerer<'_, '_> {
         for (j, variant) in variants.iter().enumerate() {
             let params: Vec<core::Var> =
                 variant.fields.iter().map(|t| self.b.fresh(t.clone(), "p")).collect();
-            let body = self.scoped(|l| {
+            let body = self.body(span, |l| {
                 let mut fields = Vec::new();
                 for (i, &p) in params.iter().enumerate() {
                     let active = j == k && l.active(&l.b.ty(p.into()));
@@ -294,7 +293,7 @@ impl Lowerer<'_, '_> {
                 }
                 Type::Tuple(_) => Ok(x),
                 Type::Sum(_) | Type::Named(_) | Type::Array(_) | Type::Acc(_) => {
-                    self.map_leaves(&[x], |l, elems| l.zero_like(elems[0], span))
+                    self.map_leaves(&[x], span, |l, elems| l.zero_like(elems[0], span))
                 }
             },
             Type::Sum(variants) => {
@@ -302,7 +301,7 @@ impl Lowerer<'_, '_> {
                 for (k, variant) in variants.iter().enumerate() {
                     let params: Vec<core::Var> =
                         variant.fields.iter().map(|t| self.b.fresh(t.clone(), "p")).collect();
-                    let body = self.scoped(|l| {
+                    let body = self.body(span, |l| {
                         let fields = params
                             .iter()
                             .map(|&p| l.zero_like(p.into(), span))
@@ -321,17 +320,11 @@ impl Lowerer<'_, '_> {
     fn unit(&mut self) -> Atom {
         self.b.emit(Exp::Tuple(Vec::new()), "u")
     }
-    /// A body made in a scope of its own.
-    fn scoped(&mut self, f: impl FnOnce(&mut Self) -> Lowered<Vec<Atom>>) -> Lowered<core::Body> {
-        self.b.open();
-        let result = f(self);
-        let body = self.b.close(result.as_ref().cloned().unwrap_or_default());
-        result.map(|_| body)
-    }
     /// A `map` with one result over arrays of the same size.
     fn map_leaves(
         &mut self,
         arrays: &[Atom],
+        span: Option<Span>,
         f: impl FnOnce(&mut Self, &[Atom]) -> Lowered<Atom>,
     ) -> Lowered<Atom> {
         let width = self.b.size(arrays[0], 0);
@@ -343,7 +336,7 @@ impl Lowerer<'_, '_> {
             })
             .collect();
         let atoms: Vec<Atom> = params.iter().map(|&v| v.into()).collect();
-        let body = self.scoped(|l| Ok(vec![f(l, &atoms)?]))?;
+        let body = self.body(span, |l| Ok(vec![f(l, &atoms)?]))?;
         let lam = core::Lam { params, body };
         Ok(self.b.emit(Exp::Soac(core::Soac::Map { width, lam, arrays: arrays.to_vec() }), "bars"))
     }

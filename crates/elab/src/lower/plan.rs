@@ -9,9 +9,14 @@ use pullback_lambda::{Exp, FunId, Program};
 
 /// A function of at most this many terms, inlined callees included, is inlined at every call.
 const SMALL: usize = 600;
+/// A program of more variables than this gets calls instead.
+const LARGE: usize = 200_000;
 
+/// What to do with calls.
 pub(super) struct Plan {
     inline: IndexVec<FunId, bool>,
+    /// Takes or returns functions, or is called once: inlined whatever the size of the program.
+    always: Vec<bool>,
     recursive: Vec<bool>,
 }
 
@@ -36,6 +41,7 @@ impl Plan {
         let recursive: Vec<bool> = (0..n).map(|f| reaches(&calls, f)).collect();
         let mut expanded = sizes.clone();
         let mut inline = vec![false; n];
+        let mut always = vec![false; n];
         for f in order {
             for &g in &calls[f] {
                 if inline[g] {
@@ -45,20 +51,23 @@ impl Plan {
             let fun = &program.funs[FunId::new(f)];
             let mut types = fun.params.iter().map(|v| &program.vars[*v].ty).chain([&fun.result]);
             let higher_order = types.any(holds_function);
-            inline[f] = !recursive[f] && (higher_order || sites[f] == 1 || expanded[f] <= SMALL);
+            always[f] = !recursive[f] && (higher_order || sites[f] == 1);
+            inline[f] = always[f] || (!recursive[f] && expanded[f] <= SMALL);
         }
         let mut plan = IndexVec::new();
         inline.into_iter().for_each(|x| {
             plan.push(x);
         });
-        Plan { inline: plan, recursive }
+        Plan { inline: plan, always, recursive }
     }
     /// Whether a function calls itself, directly or through others.
     pub(super) fn is_recursive(&self, f: FunId) -> bool {
         self.recursive.get(f.index()).copied().unwrap_or(true)
     }
-    pub(super) fn inlines(&self, f: FunId) -> bool {
-        self.inline.get(f).copied().unwrap_or(false)
+    /// Whether a call is inlined into a program that has so many variables already.
+    pub(super) fn inlines(&self, f: FunId, vars: usize) -> bool {
+        let always = self.always.get(f.index()).copied().unwrap_or(false);
+        always || (vars < LARGE && self.inline.get(f).copied().unwrap_or(false))
     }
 }
 

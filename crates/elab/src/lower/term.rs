@@ -253,7 +253,7 @@ impl Lowerer<'_, '_> {
         let args = args.iter().map(|t| self.term(t)).collect::<Lowered<Vec<Val>>>()?;
         let source = self.source;
         let fun = &source.funs[f];
-        if self.plan.inlines(f) {
+        if self.plan.inlines(f, self.b.program.vars.len()) {
             let Some(body) = &fun.body else { return self.bug(span, format!("{} has no body", fun.name)) };
             let env: IdMap<lambda::Var, Val> = fun.params.iter().copied().zip(args).collect();
             return self.in_env(env, body, span);
@@ -317,18 +317,11 @@ impl Lowerer<'_, '_> {
             }
             lambda::LoopForm::While(c) => {
                 self.env.insert(l.state, value.clone());
-                self.b.open();
-                let c = self.data(c);
-                let body = self.b.close(c.as_ref().map_or_else(|_| Vec::new(), |a| a.to_vec()));
-                c?;
-                core::LoopForm::While(body)
+                core::LoopForm::While(self.body(span, |l| Ok(l.data(c)?.to_vec()))?)
             }
         };
         self.env.insert(l.state, value);
-        self.b.open();
-        let next = self.data(&l.body);
-        let body = self.b.close(next.as_ref().map_or_else(|_| Vec::new(), |a| a.to_vec()));
-        next?;
+        let body = self.body(span, |lowerer| Ok(lowerer.data(&l.body)?.to_vec()))?;
         let attrs = core::LoopAttrs {
             tape: l.attrs.tape.map(|t| match t {
                 lambda::TapePolicy::All => core::TapePolicy::All,
