@@ -28,7 +28,9 @@ fn evaluate(text: &str) -> Result<String, String> {
     pullback_core::check::check(&core, pullback_core::check::Rules::SURFACE).map_err(|m| m.to_string())?;
     let main = core.funs.iter_enumerated().find(|(_, f)| f.entry.is_some() && f.name.as_str() == "main");
     let (main, _) = main.ok_or("no entry point main")?;
-    let outcome = run(&core, main, Vec::new(), &Options::default()).map_err(|e| format!("stopped: {e}"))?;
+    let outcome = run(&core, main, Vec::new(), &Options::default()).map_err(|e| {
+        format!("stopped at {}: {e}", e.span.map_or("nowhere".to_string(), |s| sources.position(s)))
+    })?;
     Ok(outcome.results.iter().map(show).collect::<Vec<_>>().join("; "))
 }
 
@@ -286,6 +288,10 @@ fn mistakes_at_run_time() {
     stops("let n = -1i64 in iota n", "-1");
     stops("let c = false in assert c 1i32", "assertion failed");
     stops("head (filter (> 5) [1i64])", "0");
+    // What stops inside the prelude is reported where the user called it.
+    stops("head (filter (> 5) [1i64])", "at test.fut:1:14");
+    stops("1i64 + last (filter (> 5) [1i64])", "at test.fut:1:21");
+    stops("map (\\n -> head (iota n)) [2i64, 0]", "at test.fut:1:25");
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub fn elaborate(source: &typed::Program) -> Result<Program, Vec<Diagnostic>> {
         equalities: BTreeMap::new(),
         algorithm: None,
         arms: 0,
+        in_prelude: false,
         diagnostics: Vec::new(),
     };
     elaborator.run();
@@ -99,6 +100,9 @@ struct Elaborator<'s, 'p> {
     algorithm: Option<Symbol>,
     /// Arms of `match` elaborated so far.
     arms: usize,
+    /// Whether a definition of the prelude is being elaborated. Its terms get no position, so that whatever stops
+    /// inside it is reported where the user called it.
+    in_prelude: bool,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -203,7 +207,7 @@ impl<'s> Elaborator<'s, '_> {
         }
         let outer_env = std::mem::take(&mut self.type_env);
         self.type_env = def.fun.type_params.iter().copied().zip(types.iter().cloned()).collect();
-        let outer_span = self.b.span.replace(def.span);
+        let outer_span = std::mem::replace(&mut self.b.span, (!def.prelude).then_some(def.span));
         let params: Vec<(String, Type)> =
             def.fun.params.iter().map(|p| (self.pattern_name(p), self.ty(&p.ty))).collect();
         let params: Vec<(&str, Type)> = params.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
@@ -233,7 +237,8 @@ impl<'s> Elaborator<'s, '_> {
         self.type_env = def.fun.type_params.iter().copied().zip(types).collect();
         self.vars.clear();
         self.local_functions.clear();
-        self.b.span = Some(def.span);
+        self.in_prelude = def.prelude;
+        self.b.span = (!def.prelude).then_some(def.span);
         let params = self.b.params(fun);
         let body = self.function_body(&def.fun, &params, def.entry.is_some());
         self.b.define(fun, body);

@@ -55,7 +55,10 @@ impl<'s> Elaborator<'s, '_> {
 
     /// Does something with another source position.
     pub(super) fn at<T>(&mut self, span: Span, work: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = self.b.span.replace(span);
+        let outer = self.b.span;
+        if !self.in_prelude {
+            self.b.span = Some(span);
+        }
         let result = work(self);
         self.b.span = outer;
         result
