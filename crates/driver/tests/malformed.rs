@@ -138,7 +138,7 @@ const WRONG: &[&str] = &[
     "entry main (x: bool) : i64 = match x case true -> 1",
     // Sizes.
     "entry main [n] [m] (x: [n]f64) (y: [m]f64) : f64 = f64.sum (map2 (*) x y)",
-    "entry main [n] (x: [n]f64) : [n]f64 = x ++ x",
+    "entry main (x: [2]f64) : [3]f64 = x ++ x",
     "entry main (x: [3]f64) : [4]f64 = x",
     "entry main [n] (x: [n]f64) : [n]f64 = iota n",
     "entry main (x: f64) : [2]f64 = [x, x, x]",
