@@ -1,5 +1,7 @@
 //! Lowered programs are well-formed core and compute what the lambda text says. Expected values are worked out by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
 use pullback_base::{Code, Diagnostic, RuntimeErrorKind, SourceMap};
 use pullback_core::{Rules, Value};
 use pullback_interp::core::{Options, run};
@@ -324,18 +326,52 @@ fn cotangents_of_sums() {
     assert_eq!(a.elements().collect::<Vec<_>>(), [some(20.0), none, some(24.0)]);
 }
 
+/// Runs `main` after its derivatives have been expanded by the AD crate, which uses custom rules.
+fn expanded(text: &str, args: &[Value]) -> Vec<Value> {
+    let mut core = lower(text).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+    let choice = pullback_ad::differentiate::Choice::default();
+    pullback_ad::differentiate(&mut core, &choice).unwrap_or_else(|e| panic!("{text}\n{e:?}"));
+    if let Err(e) = pullback_core::check(&core, Rules::NO_AD) {
+        panic!("{text}\n{e:?}\n{}", pullback_core::print(&core));
+    }
+    let f = core.funs.ids().find(|f| core.funs[*f].name.as_str() == "main").expect("a function main");
+    match run(&core, f, args.to_vec(), &Options::default()) {
+        Ok(outcome) => outcome.results,
+        Err(e) => panic!("{text}\n{e:?}\n{}", pullback_core::print(&core)),
+    }
+}
+
 #[test]
 fn custom_rules_see_cotangents_of_the_types_of_the_values() {
+    // The rule says 1000 instead of 2 y, so that its use is seen; its integer cotangent is ignored.
     let text = main(
         "x: f64",
         "(f64, f64)",
         "vjp(fun y: f64 ->
                custom(fun p: (f64, i64) -> (mul.f64(p.0, p.0), p.1),
-                      fun p: (f64, i64) -> fun bar: (f64, i64) -> (mul.f64(1000.0f64, bar.0), 0i64),
+                      fun p: (f64, i64) -> fun bar: (f64, i64) ->
+                        (mul.f64(1000.0f64, add.f64(bar.0, convert.i64.f64(bar.1))), 7i64),
                       (y, 3i64)).0,
              x, 1.0f64)",
     );
-    assert_eq!(floats(&eval(&text, &[Value::f64(3.0)]))[0], 9.0);
+    assert_eq!(floats(&expanded(&text, &[Value::f64(3.0)])), [9.0, 1000.0]);
+}
+
+#[test]
+fn custom_rules_see_cotangents_of_sums() {
+    let text = main(
+        "x: f64",
+        "(f64, f64)",
+        "vjp(fun y: f64 ->
+               match custom(fun a: f64 -> if lt.f64(a, 0.0f64) then inject[{#none | #some f64}, 0]()
+                                          else inject[{#none | #some f64}, 1](mul.f64(a, a)),
+                            fun a: f64 -> fun bar: {#none | #some f64} ->
+                              match bar { #none -> -1.0f64 | #some b -> mul.f64(1000.0f64, b) },
+                            y)
+               { #none -> 5.0f64 | #some z -> mul.f64(z, 2.0f64) },
+             x, 1.0f64)",
+    );
+    assert_eq!(floats(&expanded(&text, &[Value::f64(3.0)])), [18.0, 2000.0]);
 }
 
 #[test]
