@@ -91,3 +91,38 @@ fn delta_terms_share() {
     let out = floats(DELTA, "gradient", &[Value::i64(40), f(3.0), f(4.0), f(1.0)]);
     assert_eq!(out, [21.0 * factor, 10.0 * factor, 3.0 * factor]);
 }
+
+#[test]
+fn damaged_texts_are_errors_or_programs_but_never_panics() {
+    let mut state = 0x2545_F491_4F6C_DD1Du64;
+    let mut below = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % n as u64) as usize
+    };
+    let pieces = [
+        "(", ")", "[", "]", "$0", "$9", "let", "in", ".", "99", "1f64", "@", "#", "\"", "ä", "io(", "-",
+        "lin",
+    ];
+    let mut refused = 0;
+    for round in 0..3000 {
+        let text = [EFFICIENT_CHAD, STAGED, MUTABLE, DELTA][round % 4];
+        let tokens: Vec<&str> = text.split_inclusive(|c: char| !c.is_alphanumeric()).collect();
+        let (at, other) = (below(tokens.len()), below(tokens.len()));
+        let mut damaged = tokens.clone();
+        match below(3) {
+            0 => {
+                damaged.remove(at);
+            }
+            1 => damaged.swap(at, other),
+            _ => damaged.insert(at, pieces[below(pieces.len())]),
+        }
+        let ok = read(&damaged.concat(), None).is_ok_and(|program| {
+            let _ = print(&program);
+            check(&program).is_ok()
+        });
+        refused += usize::from(!ok);
+    }
+    assert!(refused > 1500, "{refused}");
+}
