@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// The tables and their files.
-pub fn tables() -> Vec<(&'static str, String)> {
+pub(crate) fn tables() -> Vec<(&'static str, String)> {
     vec![
         ("docs/book/coverage.md", coverage_table()),
         ("docs/book/primitives.md", pullback_prim::book::table_as_markdown()),
@@ -14,7 +14,7 @@ pub fn tables() -> Vec<(&'static str, String)> {
 }
 
 /// Rewrites the files.
-pub fn write(root: &Path) -> Result<()> {
+pub(crate) fn write(root: &Path) -> Result<()> {
     for (file, text) in tables() {
         std::fs::write(root.join(file), text)?;
     }
@@ -23,7 +23,7 @@ pub fn write(root: &Path) -> Result<()> {
 
 /// How an algorithm treats a construct.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Treatment {
+pub(crate) enum Treatment {
     /// A rule has its tag.
     Rule,
     /// Listed under `Not supported`.
@@ -33,7 +33,7 @@ pub enum Treatment {
 }
 
 /// What the sources of an algorithm say about a construct.
-pub fn treatment(algorithm: &Algorithm, construct: &str) -> Treatment {
+pub(crate) fn treatment(algorithm: &Algorithm, construct: &str) -> Treatment {
     let tag = format!("// [{}.{construct}]", algorithm.id);
     // Several tags may share a line: `// [forward.size] [forward.iota] discrete`.
     let shared = format!("] [{}.{construct}]", algorithm.id);
@@ -41,7 +41,10 @@ pub fn treatment(algorithm: &Algorithm, construct: &str) -> Treatment {
         return Treatment::Rule;
     }
     let listed = algorithm.sources.iter().filter_map(|s| not_supported(s));
-    if listed.into_iter().any(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == construct)) {
+    if listed
+        .into_iter()
+        .any(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == construct))
+    {
         Treatment::NotSupported
     } else {
         Treatment::Missing

@@ -35,7 +35,7 @@ const HEADER: &[&str] = &[
 const LONGEST_FILE: usize = 900;
 
 /// All broken rules, one line each.
-pub fn check(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     edges(root, &mut broken)?;
     headers(root, &mut broken)?;
@@ -51,7 +51,10 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
 fn dependencies(manifest: &str) -> Vec<&str> {
     let lines = manifest.lines().skip_while(|l| l.trim() != "[dependencies]").skip(1);
     let lines = lines.take_while(|l| !l.starts_with('['));
-    lines.filter_map(|l| l.split(['.', ' ', '=']).next()).filter(|n| !n.is_empty() && !n.starts_with('#')).collect()
+    lines
+        .filter_map(|l| l.split(['.', ' ', '=']).next())
+        .filter(|n| !n.is_empty() && !n.starts_with('#'))
+        .collect()
 }
 
 fn edges(root: &Path, broken: &mut Vec<String>) -> Result<()> {
@@ -92,7 +95,9 @@ fn coverage(broken: &mut Vec<String>) {
         for construct in CONSTRUCTS {
             if treatment(algorithm, construct) == Treatment::Missing {
                 let id = algorithm.id;
-                broken.push(format!("{id}: neither a rule tag [{id}.{construct}] nor listed under `Not supported:`"));
+                broken.push(format!(
+                    "{id}: neither a rule tag [{id}.{construct}] nor listed under `Not supported:`"
+                ));
             }
         }
     }

@@ -56,11 +56,22 @@ impl Activity<'_> {
     }
     fn stm(&mut self, pat: &[Var], exp: &Exp) {
         let on = match exp {
-            Exp::Atom(a) | Exp::Proj(a, _) | Exp::Index(a, _) | Exp::Slice(a, _) | Exp::Gather(a, _)
-            | Exp::Replicate(_, a) | Exp::Rearrange(_, a) | Exp::Reverse(a) | Exp::Rotate(a, _) => self.is(a),
+            Exp::Atom(a)
+            | Exp::Proj(a, _)
+            | Exp::Index(a, _)
+            | Exp::Slice(a, _)
+            | Exp::Gather(a, _)
+            | Exp::Replicate(_, a)
+            | Exp::Rearrange(_, a)
+            | Exp::Reverse(a)
+            | Exp::Rotate(a, _) => self.is(a),
             Exp::Reshape { array, .. } => self.is(array),
-            Exp::Prim(_, args) | Exp::Tuple(args) | Exp::Inject(_, _, args) | Exp::ArrayLit(_, args)
-            | Exp::Concat(args) | Exp::Call(_, args) => self.any(args),
+            Exp::Prim(_, args)
+            | Exp::Tuple(args)
+            | Exp::Inject(_, _, args)
+            | Exp::ArrayLit(_, args)
+            | Exp::Concat(args)
+            | Exp::Call(_, args) => self.any(args),
             Exp::Update(a, _, x) | Exp::UpdateSlice(a, _, x) | Exp::Plus(a, x) => self.is(a) || self.is(x),
             Exp::Size(..) | Exp::Iota(_) | Exp::StopGradient(_) | Exp::AccAdd(..) | Exp::Assert(..) => false,
             Exp::AccView(..) => true,
@@ -158,7 +169,8 @@ impl Activity<'_> {
             Soac::Reduce { lam, neutral, arrays, .. } | Soac::Scan { lam, neutral, arrays, .. } => {
                 let on = self.any(neutral) || self.any(arrays);
                 self.operator(lam, on);
-                let on = on || lam.params.iter().any(|p| self.active.contains(p)) || self.any(&lam.body.result);
+                let on =
+                    on || lam.params.iter().any(|p| self.active.contains(p)) || self.any(&lam.body.result);
                 self.mark_all(pat, on);
             }
             Soac::Hist { lam, neutral, dst, values, .. } => {

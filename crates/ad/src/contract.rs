@@ -40,7 +40,9 @@ impl Unsupported {
         let message = format!("{} cannot differentiate {}", self.algorithm, self.construct);
         let mut d = Diagnostic::global(Code::Unsupported, message);
         d.span = self.span;
-        d.hint("write it with constructs from the coverage table of the algorithm, or choose another with --ad")
+        d.hint(
+            "write it with constructs from the coverage table of the algorithm, or choose another with --ad",
+        )
     }
 }
 
@@ -117,8 +119,43 @@ pub fn algorithm(mode: Mode, name: Option<&str>) -> Option<&'static Algorithm> {
 
 /// The constructs of core, as the coverage table names them: the variants of `Exp` and `Soac` in their order.
 pub const CONSTRUCTS: &[&str] = &[
-    "atom", "prim", "tuple", "proj", "inject", "match", "if", "loop", "call", "array_lit", "index", "slice", "update",
-    "update_slice", "gather", "size", "iota", "replicate", "rearrange", "reshape", "concat", "reverse", "rotate", "map",
-    "reduce", "scan", "hist", "scatter", "with_acc", "acc_view", "acc_add", "plus", "vjp", "jvp", "custom", "marked",
-    "stop_gradient", "par", "assert",
+    "atom",
+    "prim",
+    "tuple",
+    "proj",
+    "inject",
+    "match",
+    "if",
+    "loop",
+    "call",
+    "array_lit",
+    "index",
+    "slice",
+    "update",
+    "update_slice",
+    "gather",
+    "size",
+    "iota",
+    "replicate",
+    "rearrange",
+    "reshape",
+    "concat",
+    "reverse",
+    "rotate",
+    "map",
+    "reduce",
+    "scan",
+    "hist",
+    "scatter",
+    "with_acc",
+    "acc_view",
+    "acc_add",
+    "plus",
+    "vjp",
+    "jvp",
+    "custom",
+    "marked",
+    "stop_gradient",
+    "par",
+    "assert",
 ];

@@ -95,8 +95,8 @@ fn splice(
         return Err(Unsupported { algorithm: "pullback", construct, span });
     };
     let wanted = vec![true; lam.params.len()];
-    let derivative = (found.transform)(program, lam, &wanted)
-        .map_err(|e| Unsupported { span: e.span.or(span), ..e })?;
+    let derivative =
+        (found.transform)(program, lam, &wanted).map_err(|e| Unsupported { span: e.span.or(span), ..e })?;
     let mut subst = IdMap::new();
     for (p, a) in derivative.params.iter().zip(args.into_iter().chain(extra)) {
         subst.insert(*p, a);

@@ -61,7 +61,14 @@ pub fn emit_partial(b: &mut Builder<'_>, s: Scalar, partial: &Partial, args: &[A
 }
 
 /// Emits `partial * x`, without the product where the partial is a constant one or minus one.
-pub fn emit_scaled(b: &mut Builder<'_>, s: Scalar, partial: &Partial, args: &[Atom], result: Atom, x: Atom) -> Atom {
+pub fn emit_scaled(
+    b: &mut Builder<'_>,
+    s: Scalar,
+    partial: &Partial,
+    args: &[Atom],
+    result: Atom,
+    x: Atom,
+) -> Atom {
     match partial {
         Partial::Const(c) if *c == 1.0 => x,
         Partial::Const(c) if *c == -1.0 => b.op1(Op::Neg, x),

@@ -45,7 +45,8 @@ fn agrees(text: &str, args: Vec<Value>, tangents: Vec<Value>) -> Vec<f64> {
     let (derived, id) = with_jvp(&program);
     let all: Vec<Value> = args.iter().chain(&tangents).cloned().collect();
     let ours = pullback_interp::core::run(&derived, id, all, &Options::default()).expect("runs");
-    let oracle = pullback_interp::dual::jvp(&program, f, &args, &tangents, &Options::default()).expect("runs");
+    let oracle =
+        pullback_interp::dual::jvp(&program, f, &args, &tangents, &Options::default()).expect("runs");
     let (values, dots) = ours.results.split_at(oracle.results.len());
     assert_eq!(values, oracle.results, "primal results are bit-equal");
     let flat = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
@@ -172,8 +173,12 @@ fn the_work_ratio_does_not_grow() {
     let ratio = |n: usize| {
         let xs = Value::f64s(&(0..n).map(|i| i as f64).collect::<Vec<_>>());
         let options = Options::default();
-        let primal = pullback_interp::core::run(&program, f, vec![xs.clone()], &options).expect("runs").counts.work;
-        let both = pullback_interp::core::run(&derived, id, vec![xs.clone(), xs], &options).expect("runs").counts.work;
+        let primal =
+            pullback_interp::core::run(&program, f, vec![xs.clone()], &options).expect("runs").counts.work;
+        let both = pullback_interp::core::run(&derived, id, vec![xs.clone(), xs], &options)
+            .expect("runs")
+            .counts
+            .work;
         both as f64 / primal as f64
     };
     assert!(ratio(256) <= 1.1 * ratio(16), "{} {}", ratio(16), ratio(256));

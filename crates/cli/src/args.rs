@@ -5,12 +5,16 @@ use std::path::PathBuf;
 
 /// A parallel functional array language with first-class reverse-mode automatic differentiation.
 #[derive(Debug, Parser)]
-#[command(name = "pullback", version, after_help = "\
+#[command(
+    name = "pullback",
+    version,
+    after_help = "\
 Examples:
   pullback run examples/kmeans.fut --entry cost --arg points=@points.csv --arg 'centroids=[[0.0, 1.0]]'
   pullback grad examples/gmm.fut --input examples/data/gmm_iris.json --arg x=@examples/data/iris.csv --check
   pullback check model.fut
-Every command explains itself: pullback grad --help")]
+Every command explains itself: pullback grad --help"
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -67,7 +71,9 @@ Examples:
     #[command(after_help = "Example:\n  pullback explain model.fut --mode vjp")]
     Explain(ExplainArgs),
     /// Print a completion script for a shell.
-    #[command(after_help = "Example:\n  pullback completions bash > ~/.local/share/bash-completion/completions/pullback")]
+    #[command(
+        after_help = "Example:\n  pullback completions bash > ~/.local/share/bash-completion/completions/pullback"
+    )]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,

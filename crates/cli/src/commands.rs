@@ -2,8 +2,8 @@
 
 use crate::Failure;
 use crate::args::{
-    CheckArgs, CoreArgs, DerivativeKind, GradArgs, GradcheckArgs, JacobianArgs, JacobianMode, JvpArgs, ProgramArgs,
-    RunArgs, VjpArgs,
+    CheckArgs, CoreArgs, DerivativeKind, GradArgs, GradcheckArgs, JacobianArgs, JacobianMode, JvpArgs,
+    ProgramArgs, RunArgs, VjpArgs,
 };
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
@@ -101,8 +101,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 /// `pullback check`
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let name = args.file.display().to_string();
-    let text =
-        std::fs::read_to_string(&args.file).map_err(|e| Failure::input(format!("cannot read {name}: {e}")))?;
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|e| Failure::input(format!("cannot read {name}: {e}")))?;
     let (sources, diagnostics, session) = match Session::compile(&name, &text, Settings::default()) {
         Ok(session) => (session.sources.clone(), session.warnings.clone(), Some(session)),
         Err(failed) => (failed.sources, failed.diagnostics, None),
@@ -175,13 +175,21 @@ impl Gradient {
         for (leaf, value) in &self.parts {
             let floats = value.floats();
             let shape = type_text(&leaf.ty);
-            say(&format!("  {:width$}  norm {:<22.15e} {} numbers, {shape}", leaf.path, norm(&floats), floats.len()));
+            say(&format!(
+                "  {:width$}  norm {:<22.15e} {} numbers, {shape}",
+                leaf.path,
+                norm(&floats),
+                floats.len()
+            ));
             let name = |j: usize| format!("{}{}", leaf.path, index_text(value, j));
             all.extend(floats.iter().enumerate().map(|(j, x)| (name(j), *x)));
         }
         let bad = all.iter().filter(|(_, x)| !x.is_finite()).count();
         if bad > 0 {
-            say(&format!("  {bad} entries are NaN or infinite; first: {}", all.iter().find(|(_, x)| !x.is_finite()).map_or("", |e| &e.0)));
+            say(&format!(
+                "  {bad} entries are NaN or infinite; first: {}",
+                all.iter().find(|(_, x)| !x.is_finite()).map_or("", |e| &e.0)
+            ));
         }
         all.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         if top > 0 && all.len() > 1 {
@@ -207,7 +215,8 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
     let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
     let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
     let values = arguments(&entry, &args.inputs)?;
-    let vjp = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
+    let vjp =
+        session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
     let seed = one_like(&entry);
     let all: Vec<Value> = values.iter().cloned().chain([seed]).collect();
     let outcome = with_progress(&args.inputs, "gradient", |o| vjp.run(&all, o)).map_err(stopped(&session))?;
@@ -215,7 +224,8 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
     let gradient = Gradient::new(&entry, &selected, &outcome.results[1..]);
     let primal_counts = if args.report {
         let ready = session.primal(&entry).map_err(|d| failed(&session, &d))?;
-        let run = with_progress(&args.inputs, "objective", |o| ready.run(&values, o)).map_err(stopped(&session))?;
+        let run =
+            with_progress(&args.inputs, "objective", |o| ready.run(&values, o)).map_err(stopped(&session))?;
         Some(run.counts)
     } else {
         None
@@ -238,7 +248,10 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
             whole.insert("gradcheck".into(), report_json(report));
         }
         if let Some(primal) = &primal_counts {
-            whole.insert("cost".into(), json!({"primal": counts_json(primal), "gradient": counts_json(&outcome.counts)}));
+            whole.insert(
+                "cost".into(),
+                json!({"primal": counts_json(primal), "gradient": counts_json(&outcome.counts)}),
+            );
         }
     }
     let whole = Json::Object(whole);
@@ -277,7 +290,8 @@ pub(crate) fn vjp(args: &VjpArgs) -> Result<(), Failure> {
     let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
     let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
     let values = arguments(&entry, &args.inputs)?;
-    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
+    let ready =
+        session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
     let seeds = match &args.cotangent {
         Some(written) => {
             let ty = cotangent_type(&entry.entry.result);
@@ -328,7 +342,8 @@ fn check_shapes(
 ) -> Result<(), Failure> {
     let Some(_) = &args.cotangent else { return Ok(()) };
     let primal = session.primal(entry).map_err(|d| failed(session, &d))?;
-    let results = with_progress(&args.inputs, "running", |o| primal.run(values, o)).map_err(stopped(session))?.results;
+    let results =
+        with_progress(&args.inputs, "running", |o| primal.run(values, o)).map_err(stopped(session))?.results;
     let results = only_active(session.lowered(), &entry.result_types, results);
     let shape = |v: &Value| match v {
         Value::Array(a) => a.shape.clone(),
@@ -360,7 +375,10 @@ pub(crate) fn jvp(args: &JvpArgs) -> Result<(), Failure> {
         let at = entry.parameters.iter().position(|l| l.path == name);
         let Some(at) = at else {
             let known: Vec<&str> = entry.parameters.iter().map(|l| l.path.as_str()).collect();
-            return Err(Failure::input(format!("no argument or field `{name}`; there are {}", known.join(", "))));
+            return Err(Failure::input(format!(
+                "no argument or field `{name}`; there are {}",
+                known.join(", ")
+            )));
         };
         let ty = cotangent_type(&entry.parameters[at].ty);
         let data = read_value(&ty, written, name)?;
@@ -378,11 +396,13 @@ pub(crate) fn jvp(args: &JvpArgs) -> Result<(), Failure> {
     }
     let selected = session.select(&entry, &Wrt { paths: names }).map_err(|d| failed(&session, &d))?;
     tangents.sort_by_key(|t| t.0);
-    let ready = session.derivative(&entry, Kind::Jvp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
+    let ready =
+        session.derivative(&entry, Kind::Jvp, &selected, &mut |_, _| {}).map_err(|d| failed(&session, &d))?;
     let all: Vec<Value> = values.into_iter().chain(tangents.into_iter().map(|t| t.1)).collect();
     let outcome = with_progress(&args.inputs, "jvp", |o| ready.run(&all, o)).map_err(stopped(&session))?;
     let (results, y_dots) = outcome.results.split_at(entry.result_types.len());
-    let active = entry.results.iter().zip(&entry.result_types).filter(|(_, t)| session.lowered().is_active(t));
+    let active =
+        entry.results.iter().zip(&entry.result_types).filter(|(_, t)| session.lowered().is_active(t));
     let mut tangent = Map::new();
     let mut lines = Vec::new();
     for ((leaf, _), value) in active.zip(y_dots) {
@@ -474,9 +494,7 @@ fn verdict(report: Option<&gradcheck::Report>) -> Result<(), Failure> {
 
 fn report_json(r: &gradcheck::Report) -> Json {
     let finite = |x: f64| serde_json::Number::from_f64(x).map_or(Json::Null, Json::Number);
-    let one = |c: &gradcheck::Comparison| {
-        json!({"what": c.what, "reverse": finite(c.reverse), "forward": c.forward.map(finite), "difference": finite(c.difference)})
-    };
+    let one = |c: &gradcheck::Comparison| json!({"what": c.what, "reverse": finite(c.reverse), "forward": c.forward.map(finite), "difference": finite(c.difference)});
     json!({"passed": r.passed, "worst_against_forward": finite(r.worst_forward),
            "worst_against_differences": finite(r.worst_difference),
            "comparisons": r.comparisons.iter().map(one).collect::<Vec<_>>()})
@@ -487,7 +505,12 @@ fn print_report(r: &gradcheck::Report, details: bool) {
         say(&format!("{:<24} {:>22} {:>22} {:>22}", "", "reverse", "forward", "differences"));
         for c in &r.comparisons {
             let forward = c.forward.map_or("-".into(), |x| format!("{x:.13e}"));
-            say(&format!("{:<24} {:>22} {forward:>22} {:>22}", c.what, format!("{:.13e}", c.reverse), format!("{:.13e}", c.difference)));
+            say(&format!(
+                "{:<24} {:>22} {forward:>22} {:>22}",
+                c.what,
+                format!("{:.13e}", c.reverse),
+                format!("{:.13e}", c.difference)
+            ));
         }
     }
     let verdict = if r.passed { "passed" } else { "FAILED" };

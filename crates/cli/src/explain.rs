@@ -8,7 +8,7 @@ use crate::args::{DerivativeKind, ExplainArgs};
 use crate::commands::{failed, load};
 use crate::output::say;
 use pullback_core::traverse::for_each_stm;
-use pullback_core::{Program, Stm, Var};
+use pullback_core::{Program, Stm};
 use pullback_driver::{Kind, Session, Wrt};
 use std::collections::BTreeMap;
 
@@ -22,27 +22,26 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
         DerivativeKind::Vjp => Kind::Vjp,
         DerivativeKind::Jvp => Kind::Jvp,
     };
-    let mut before: Option<Program> = None;
     let mut after: Option<Program> = None;
     let mut watch = |name: &'static str, program: &Program| {
         if name == "differentiate" {
             after = Some(program.clone());
-        } else if after.is_none() {
-            before = Some(program.clone());
         }
     };
     session.derivative(&entry, kind, &selected, &mut watch).map_err(|d| failed(&session, &d))?;
-    if let (Some(before), Some(after)) = (before, after) {
-        print_table(&session, &before, &after);
+    if let Some(after) = after {
+        print_table(&session, &after);
     }
     Ok(())
 }
 
-fn print_table(session: &Session, before: &Program, after: &Program) {
+/// A rule tag and the statements it made.
+type Group = (String, Vec<String>);
+
+fn print_table(session: &Session, after: &Program) {
     // By source place: the rules applied there and the statements they made, in order of the program.
-    let mut rows: BTreeMap<Option<(u32, u32)>, Vec<(String, Vec<String>)>> = BTreeMap::new();
+    let mut rows: BTreeMap<Option<(u32, u32)>, Vec<Group>> = BTreeMap::new();
     let names = pullback_core::print::Names::of(after);
-    let _ = before;
     for fun in after.funs.iter() {
         for_each_stm(&fun.body, &mut |stm: &Stm| {
             let origin = &after.vars[stm.pat[0]].origin;
@@ -82,8 +81,8 @@ fn print_table(session: &Session, before: &Program, after: &Program) {
 
 /// One statement on one line: nested bodies are cut to `…`.
 fn statement(program: &Program, names: &pullback_core::print::Names, stm: &Stm) -> String {
-    let _: &[Var] = &stm.pat;
-    let text = pullback_core::print::print_stm(program, names, stm, pullback_core::print::PrintOptions::default());
+    let text =
+        pullback_core::print::print_stm(program, names, stm, pullback_core::print::PrintOptions::default());
     let first = text.lines().next().unwrap_or("").trim().to_string();
     if text.lines().count() > 1 { format!("{first} …") } else { first }
 }

@@ -45,14 +45,18 @@ fn at(name: &str, e: &InputError) -> Failure {
 fn unknown(entry: &EntryPoint, name: &str) -> Failure {
     let known: Vec<String> =
         entry.entry.params.iter().map(|(n, t)| format!("{n}: {}", type_text(t))).collect();
-    Failure::input(format!("`{}` has no argument `{name}`; its arguments are {}", entry.name, known.join(", ")))
+    Failure::input(format!(
+        "`{}` has no argument `{name}`; its arguments are {}",
+        entry.name,
+        known.join(", ")
+    ))
 }
 
 /// `NAME=VALUE` taken apart.
 pub(crate) fn split(arg: &str) -> Result<(&str, &str), Failure> {
-    arg.split_once('=').map(|(n, v)| (n.trim(), v.trim())).ok_or_else(|| {
-        Failure::input(format!("`{arg}` is not of the form NAME=VALUE or NAME=@FILE"))
-    })
+    arg.split_once('=')
+        .map(|(n, v)| (n.trim(), v.trim()))
+        .ok_or_else(|| Failure::input(format!("`{arg}` is not of the form NAME=VALUE or NAME=@FILE")))
 }
 
 /// A value written on the command line, or in the file after `@`.
@@ -67,9 +71,7 @@ pub(crate) fn read_value(ty: &EntryType, written: &str, name: &str) -> Result<Da
 fn read_file(ty: &EntryType, path: &Path) -> Result<Data, String> {
     let shown = path.display();
     let bytes = std::fs::read(path).map_err(|e| format!("cannot read {shown}: {e}"))?;
-    let as_text = || {
-        std::str::from_utf8(&bytes).map_err(|e| format!("{shown} is not UTF-8 text: {e}"))
-    };
+    let as_text = || std::str::from_utf8(&bytes).map_err(|e| format!("{shown} is not UTF-8 text: {e}"));
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or("");
     let within = |e: InputError| format!("{shown}: {e}");
     match ending {
@@ -105,7 +107,9 @@ fn input_file(entry: &EntryPoint, file: &str, given: &mut BTreeMap<String, Data>
         let record = EntryType::Record(params.clone());
         let data = json::read(&record, &text).map_err(|e| Failure::input(format!("{file}: {e}")))?;
         let Data::Record(fields) = data else {
-            return Err(Failure::input(format!("{file}: expected a JSON object with one field per argument")));
+            return Err(Failure::input(format!(
+                "{file}: expected a JSON object with one field per argument"
+            )));
         };
         for (name, data) in fields {
             if !params.iter().any(|(n, _)| n.as_str() == name) {
@@ -119,7 +123,8 @@ fn input_file(entry: &EntryPoint, file: &str, given: &mut BTreeMap<String, Data>
     let free: Vec<String> =
         params.iter().map(|(n, _)| n.to_string()).filter(|n| !given.contains_key(n)).collect();
     if values.len() > free.len() {
-        let message = format!("{file} holds {} values, but only {} arguments are open", values.len(), free.len());
+        let message =
+            format!("{file} holds {} values, but only {} arguments are open", values.len(), free.len());
         return Err(Failure::input(message));
     }
     given.extend(free.into_iter().zip(values));

@@ -72,7 +72,8 @@ pub(crate) fn summary(data: &Data) -> String {
             let first: Vec<String> = (0..count.min(6)).map(shown).collect();
             let last: Vec<String> = (count.saturating_sub(2).max(first.len())..count).map(shown).collect();
             let floats: Vec<f64> = pullback_core::Value::Array(a.clone()).floats();
-            let norm = if floats.is_empty() { String::new() } else { format!(", norm {:.6e}", norm(&floats)) };
+            let norm =
+                if floats.is_empty() { String::new() } else { format!(", norm {:.6e}", norm(&floats)) };
             format!("{shape}{scalar}: [{}, …, {}]{norm}", first.join(", "), last.join(", "))
         }
         Data::Tuple(items) => items.iter().map(|d| format!("\n  {}", summary(d))).collect(),

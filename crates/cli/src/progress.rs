@@ -21,7 +21,8 @@ pub(crate) fn with_progress<T>(
     }
     let start = Instant::now();
     let bar = ProgressBar::hidden();
-    let style = ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
     bar.set_style(style);
     let show = |steps: u64| {
         if start.elapsed() < Duration::from_secs(1) {

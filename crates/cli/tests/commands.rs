@@ -8,7 +8,11 @@ fn root() -> PathBuf {
 }
 
 fn pullback(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_pullback")).args(args).current_dir(root()).output().expect("the program starts")
+    Command::new(env!("CARGO_BIN_EXE_pullback"))
+        .args(args)
+        .current_dir(root())
+        .output()
+        .expect("the program starts")
 }
 
 fn stdout(args: &[&str]) -> String {
@@ -55,7 +59,9 @@ fn the_main_command_gives_objective_gradient_and_verdict() {
 
 #[test]
 fn json_output_is_json_and_freezing_works() {
-    let text = stdout(&[&["grad", "examples/gmm.fut"], &IRIS[..], &["--wrt", "params,-params.l", "--json"]].concat());
+    let text = stdout(
+        &[&["grad", "examples/gmm.fut"], &IRIS[..], &["--wrt", "params,-params.l", "--json"]].concat(),
+    );
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let gradient = json["gradient"].as_object().expect("an object");
     assert_eq!(gradient.keys().collect::<Vec<_>>(), ["params.alpha", "params.mu", "params.q"]);
@@ -67,7 +73,8 @@ fn the_objective_rises_under_gradient_ascent() {
     let args = ["run", "examples/gmm.fut", "--entry", "fit", "--input", "examples/data/fit_iris.json"];
     let text = stdout(&[&args[..], &["--arg", "x=@examples/data/iris.csv", "--json"]].concat());
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let history: Vec<f64> = json["result"][0].as_array().expect("a history").iter().filter_map(|x| x.as_f64()).collect();
+    let history: Vec<f64> =
+        json["result"][0].as_array().expect("a history").iter().filter_map(|x| x.as_f64()).collect();
     assert_eq!(history.len(), 31);
     assert!(history.windows(2).all(|w| w[1] > w[0]), "{history:?}");
 }
@@ -75,7 +82,11 @@ fn the_objective_rises_under_gradient_ascent() {
 #[test]
 fn values_go_through_every_format() {
     let folder = scratch("formats");
-    let program = write(&folder, "scale.fut", b"entry main [n] [m] (a: [n][m]f64) (s: f64) : [n][m]f64 = map (map (* s)) a");
+    let program = write(
+        &folder,
+        "scale.fut",
+        b"entry main [n] [m] (a: [n][m]f64) (s: f64) : [n][m]f64 = map (map (* s)) a",
+    );
     let csv = write(&folder, "a.csv", b"p,q,r\n1,2,3\n4,5,6\n");
     let npy = folder.join("b.npy").display().to_string();
     let json = folder.join("c.json").display().to_string();
@@ -206,12 +217,28 @@ fn malformed_inputs_are_refused_and_nothing_is_written() {
     assert_eq!(std::fs::read(&output).expect("still there"), before);
     let left = std::fs::read_dir(&folder).expect("a folder").filter_map(Result::ok);
     assert!(left.into_iter().all(|f| !f.file_name().to_string_lossy().ends_with(".tmp")));
-    fails(&["run", &program, "--output", "/nonexistent/folder/x.json", "--arg", "a=[1.0]", "--arg", "b=[1.0]", "--arg", "k=1"], 1);
+    fails(
+        &[
+            "run",
+            &program,
+            "--output",
+            "/nonexistent/folder/x.json",
+            "--arg",
+            "a=[1.0]",
+            "--arg",
+            "b=[1.0]",
+            "--arg",
+            "k=1",
+        ],
+        1,
+    );
 }
 
 #[test]
 fn every_command_explains_itself() {
-    for command in ["run", "check", "grad", "vjp", "jvp", "jacobian", "gradcheck", "core", "explain", "completions"] {
+    for command in
+        ["run", "check", "grad", "vjp", "jvp", "jacobian", "gradcheck", "core", "explain", "completions"]
+    {
         let text = stdout(&[command, "--help"]);
         assert!(text.contains("Example"), "{command}: {text}");
     }

@@ -64,7 +64,8 @@ pub fn gradcheck(
             .hint("freeze them with --wrt, or wrap the function in an entry point on numbers and arrays"));
     }
     let mut random = SplitMix(0x9e37_79b9);
-    let mut report = Report { comparisons: Vec::new(), worst_forward: 0.0, worst_difference: 0.0, passed: true };
+    let mut report =
+        Report { comparisons: Vec::new(), worst_forward: 0.0, worst_difference: 0.0, passed: true };
     let mut gradient: Vec<Value> = Vec::new();
     let scalar = value.len() == 1 && matches!(value[0], Value::Scalar(_));
     for k in 0..DIRECTIONS {
@@ -105,7 +106,8 @@ pub fn gradcheck(
         }
         report.worst_difference = worst(report.worst_difference, relative(c.reverse, c.difference, scale));
     }
-    report.passed = report.worst_forward <= FORWARD_TOLERANCE && report.worst_difference <= DIFFERENCE_TOLERANCE;
+    report.passed =
+        report.worst_forward <= FORWARD_TOLERANCE && report.worst_difference <= DIFFERENCE_TOLERANCE;
     Ok(report)
 }
 
@@ -187,9 +189,7 @@ fn seed_like(value: &Value, f: &mut dyn FnMut(f64) -> f64) -> Option<Value> {
             Buffer::Boxed(_) => return None,
             _ => value.clone(),
         },
-        Value::Tuple(items) => {
-            Value::Tuple(items.iter().map(|v| seed_like(v, f)).collect::<Option<_>>()?)
-        }
+        Value::Tuple(items) => Value::Tuple(items.iter().map(|v| seed_like(v, f)).collect::<Option<_>>()?),
         Value::Sum(..) | Value::Acc(_) => return None,
     })
 }

@@ -71,14 +71,17 @@ impl Wrt {
                 return Err(format!("`{bare}` has type {ty}, which holds no floats: it has no derivative"));
             }
         }
-        let (frozen, chosen): (Vec<&String>, Vec<&String>) = self.paths.iter().partition(|p| p.starts_with('-'));
+        let (frozen, chosen): (Vec<&String>, Vec<&String>) =
+            self.paths.iter().partition(|p| p.starts_with('-'));
         let wanted = |leaf: &Leaf| {
             (chosen.is_empty() || chosen.iter().any(|p| covers(p, leaf)))
                 && !frozen.iter().any(|p| covers(&p[1..], leaf))
         };
         let selected: Vec<bool> = leaves.iter().zip(&active).map(|(l, &a)| a && wanted(l)).collect();
         if !selected.contains(&true) {
-            return Err("there is nothing to differentiate with respect to: no argument with floats is left".into());
+            return Err(
+                "there is nothing to differentiate with respect to: no argument with floats is left".into()
+            );
         }
         Ok(selected)
     }

@@ -3,12 +3,12 @@
 //! Place in the pipeline: above every pass, below the command line and the facade. Reading order: [`pipeline`] (the
 //! passes as data), [`session`] (one program), [`derive`] (derivatives of entry points), [`values`] (formats).
 
-pub mod pipeline;
-pub mod session;
-pub mod front;
 pub mod derive;
+pub mod front;
 pub mod gradcheck;
 pub mod leaves;
+pub mod pipeline;
+pub mod session;
 pub mod values;
 
 pub use derive::Kind;

@@ -155,7 +155,9 @@ impl Session {
         let message = match name {
             _ if names.is_empty() => "the program has no entry point".to_string(),
             Some(name) => format!("the program has no entry point `{name}`"),
-            None => "the program has several entry points and none is called `main` or `objective`".to_string(),
+            None => {
+                "the program has several entry points and none is called `main` or `objective`".to_string()
+            }
         };
         let hint = if names.is_empty() {
             "write `entry main … = …` instead of `def main`".to_string()
@@ -173,7 +175,9 @@ impl Session {
     /// Which parameters `wrt` selects.
     pub fn select(&self, entry: &EntryPoint, wrt: &Wrt) -> Result<Vec<bool>, Diagnostic> {
         let selected = wrt.select(&self.program, &entry.parameters, &entry.parameter_types);
-        selected.map_err(|message| Diagnostic::global(Code::Input, message).hint("see --wrt in `pullback grad --help`"))
+        selected.map_err(|message| {
+            Diagnostic::global(Code::Input, message).hint("see --wrt in `pullback grad --help`")
+        })
     }
 
     /// A derivative of an entry point with respect to the selected parameters, through the pipeline. `watch` sees the

@@ -171,7 +171,10 @@ fn random(state: &mut u64) -> u64 {
 
 #[test]
 fn broken_examples_are_explained() {
-    let tokens = ["(", ")", "[", "]", "=", "let", "in", "->", "1.5", "x", ":", ",", "def", "|", "f64", "\\", "with", "n"];
+    let tokens = [
+        "(", ")", "[", "]", "=", "let", "in", "->", "1.5", "x", ":", ",", "def", "|", "f64", "\\", "with",
+        "n",
+    ];
     let mut state = 7;
     let mut refused = 0;
     for k in 0..160 {
@@ -272,7 +275,10 @@ fn programs_that_stop_say_where() {
     ];
     for (text, args, kind) in cases {
         let error = run(text, args).expect_err(text);
-        assert!(error.kind == *kind || (*kind == ShapeMismatch && error.kind == AssertFailed), "{text}: {error:?}");
+        assert!(
+            error.kind == *kind || (*kind == ShapeMismatch && error.kind == AssertFailed),
+            "{text}: {error:?}"
+        );
         assert!(error.span.is_some(), "{text}: {error:?}");
         assert!(!error.message.is_empty());
     }

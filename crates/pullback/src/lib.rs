@@ -84,7 +84,9 @@ impl Program {
     pub fn gradient(&self, entry: &str, wrt: &str, args: &[Value]) -> Result<Gradient, Error> {
         let entry = self.entry(entry)?;
         if entry.result_types != [pullback_core::Type::F64] {
-            return Err(Error { text: format!("`{}` does not return one f64: it has no gradient", entry.name) });
+            return Err(Error {
+                text: format!("`{}` does not return one f64: it has no gradient", entry.name),
+            });
         }
         let selected = self.session.select(&entry, &Wrt::parse(wrt)).map_err(|d| self.error(&d))?;
         let ready = self.session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {});

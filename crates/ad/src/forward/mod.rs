@@ -24,10 +24,10 @@ use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
 use crate::tangent::{emit_scaled, is_zero, unit, zero_like};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
-use pullback_prim::Prim;
 use pullback_core::{
     Atom, Body, Builder, Exp, Fun, FunId, Lam, Loop, LoopForm, Program, Stm, Type, Var, rename,
 };
+use pullback_prim::Prim;
 
 /// The entry of the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -44,7 +44,8 @@ pub const ALGORITHM: Algorithm = Algorithm {
 /// `\xs -> ys` to `\xs x_dots -> ys y_dots`; see [`crate::contract`].
 pub fn jvp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
     let lam = rename::copy_lam(program, lam, &IdMap::new());
-    let mut forward = Forward { b: Builder::new(program), dots: IdMap::new(), active: IdSet::new(), callees: Vec::new() };
+    let mut forward =
+        Forward { b: Builder::new(program), dots: IdMap::new(), active: IdSet::new(), callees: Vec::new() };
     forward.lambda(&lam, wanted)
 }
 
@@ -199,9 +200,8 @@ impl Forward<'_> {
             // [forward.prim] D[p(xs)] = Σ ∂ᵢp(xs) · xᵢ_dot
             Exp::Prim(prim, args) => self.prim(stm, *prim, args),
             // [forward.tuple] D[(x, y)] = (x_dot, y_dot)
-            Exp::Tuple(items) => self.linear(stm, |this| {
-                Some(Exp::Tuple(items.iter().map(|&a| this.dot_or_unit(a)).collect()))
-            }),
+            Exp::Tuple(items) => self
+                .linear(stm, |this| Some(Exp::Tuple(items.iter().map(|&a| this.dot_or_unit(a)).collect()))),
             // [forward.proj] D[x.i] = x_dot.i
             Exp::Proj(a, i) => self.linear(stm, |this| Some(Exp::Proj(this.dot(*a)?, *i))),
             // [forward.inject] D[#c xs] = #c xs_dot, one alternative further because 0 is zero
@@ -232,9 +232,8 @@ impl Forward<'_> {
             // [forward.slice] D[a[s]] = a_dot[s]
             Exp::Slice(a, s) => self.linear(stm, |this| Some(Exp::Slice(this.dot(*a)?, *s))),
             // [forward.update] D[a with [ix] = x] = a_dot with [ix] = x_dot
-            Exp::Update(a, ix, x) => self.linear(stm, |this| {
-                Some(Exp::Update(this.dense_dot(*a)?, ix.clone(), this.dense_dot(*x)?))
-            }),
+            Exp::Update(a, ix, x) => self
+                .linear(stm, |this| Some(Exp::Update(this.dense_dot(*a)?, ix.clone(), this.dense_dot(*x)?))),
             // [forward.update_slice] likewise
             Exp::UpdateSlice(a, s, x) => {
                 self.linear(stm, |this| Some(Exp::UpdateSlice(this.dense_dot(*a)?, *s, this.dense_dot(*x)?)))
@@ -279,7 +278,9 @@ impl Forward<'_> {
                 self.linear(stm, |this| Some(Exp::Plus(this.dense_dot(*x)?, this.dense_dot(*y)?)))
             }
             // Not supported: expanded before this pass.
-            Exp::Vjp { .. } | Exp::Jvp { .. } => self.unsupported("a derivative that was not expanded before", span),
+            Exp::Vjp { .. } | Exp::Jvp { .. } => {
+                self.unsupported("a derivative that was not expanded before", span)
+            }
             // [forward.custom] the rule is for reverse mode: the primal is differentiated
             Exp::Custom { primal, args, .. } => {
                 for (&p, &a) in primal.params.iter().zip(args) {
@@ -287,7 +288,9 @@ impl Forward<'_> {
                 }
                 primal.body.stms.iter().try_for_each(|s| self.stm(s))?;
                 let results = pat.iter().zip(&primal.body.result);
-                results.into_iter().try_for_each(|(&y, &r)| self.stm(&Stm { pat: vec![y], exp: Exp::Atom(r) }))
+                results
+                    .into_iter()
+                    .try_for_each(|(&y, &r)| self.stm(&Stm { pat: vec![y], exp: Exp::Atom(r) }))
             }
             // [forward.marked] marks are for reverse mode and stay
             Exp::Marked(mark, body) => {
@@ -441,10 +444,15 @@ impl Forward<'_> {
             }
         }
         let name = fresh_name(self.b.program, &format!("{}_jvp_{tags}", source.name));
-        let empty = Fun { name: name.clone(), params: Vec::new(), body: Body::default(), results, entry: None };
+        let empty =
+            Fun { name: name.clone(), params: Vec::new(), body: Body::default(), results, entry: None };
         let derivative = self.b.program.funs.push(empty);
         self.callees.push(Callee { of: f, active: active.to_vec(), derivative });
-        let lam = rename::copy_lam(self.b.program, &Lam { params: source.params, body: source.body }, &IdMap::new());
+        let lam = rename::copy_lam(
+            self.b.program,
+            &Lam { params: source.params, body: source.body },
+            &IdMap::new(),
+        );
         let dots = std::mem::take(&mut self.dots);
         let lam = self.lambda(&lam, active)?;
         self.dots = dots;

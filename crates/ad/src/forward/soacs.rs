@@ -81,7 +81,11 @@ impl Forward<'_> {
 
     /// The operator on `(components, tangents of the active components)`, left then right, and its neutral element.
     /// `None` if no component is active.
-    fn dual_operator(&mut self, lam: &Lam, neutral: &[Atom]) -> Result<Option<(Lam, Vec<Atom>)>, Unsupported> {
+    fn dual_operator(
+        &mut self,
+        lam: &Lam,
+        neutral: &[Atom],
+    ) -> Result<Option<(Lam, Vec<Atom>)>, Unsupported> {
         let k = neutral.len();
         let (left, right) = lam.params.split_at(k);
         if !lam.params.iter().any(|&p| self.is_active(p)) {

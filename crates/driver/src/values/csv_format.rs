@@ -20,14 +20,19 @@ pub fn read(text: &str, rank: usize) -> Result<Data, InputError> {
             continue;
         }
         if rows > 0 && fields.len() != columns {
-            let message = format!("line {}: {} fields, the lines before have {columns}", line + 1, fields.len());
+            let message =
+                format!("line {}: {} fields, the lines before have {columns}", line + 1, fields.len());
             return Err(InputError::new(message));
         }
         (rows, columns) = (rows + 1, fields.len());
         for (k, x) in fields.into_iter().enumerate() {
             let Some(x) = x else {
                 let shown = &record[k];
-                return Err(InputError::new(format!("line {}, field {}: `{shown}` is no number", line + 1, k + 1)));
+                return Err(InputError::new(format!(
+                    "line {}, field {}: `{shown}` is no number",
+                    line + 1,
+                    k + 1
+                )));
             };
             buffer.push(Value::Scalar(ScalarValue::F64(x)));
         }
@@ -35,7 +40,9 @@ pub fn read(text: &str, rank: usize) -> Result<Data, InputError> {
     match rank {
         2 => Ok(Data::Dense(Array::new(vec![rows, columns], buffer))),
         1 if rows == 1 || columns <= 1 => Ok(Data::Dense(Array::new(vec![rows * columns], buffer))),
-        _ => Err(InputError::new(format!("a table of {rows} rows and {columns} columns is no array of rank {rank}"))),
+        _ => Err(InputError::new(format!(
+            "a table of {rows} rows and {columns} columns is no array of rank {rank}"
+        ))),
     }
 }
 

@@ -140,7 +140,10 @@ fn encode_into(
             }
             for (name, t) in fs {
                 let Some((_, d)) = given.iter().find(|(n, _)| n == name.as_str()) else {
-                    return Err(InputError::new(format!("field `{name}` of type {} is missing", type_text(t))));
+                    return Err(InputError::new(format!(
+                        "field `{name}` of type {} is missing",
+                        type_text(t)
+                    )));
                 };
                 encode_into(t, d, sizes, what, out).map_err(|e| e.within(&format!(".{name}")))?;
             }
@@ -164,13 +167,17 @@ fn encode_into(
             out.push(Value::Sum(k, Arc::new(values)));
             Ok(())
         }
-        (EntryType::Array(..) | EntryType::Tuple(_) | EntryType::Record(_) | EntryType::Sum(_), _) => mismatch(),
+        (EntryType::Array(..) | EntryType::Tuple(_) | EntryType::Record(_) | EntryType::Sum(_), _) => {
+            mismatch()
+        }
     }
 }
 
 fn describe(data: &Data) -> String {
     match data {
-        Data::Scalar(s) => format!("the {} {s}", if s.scalar() == Scalar::Bool { "truth value" } else { "number" }),
+        Data::Scalar(s) => {
+            format!("the {} {s}", if s.scalar() == Scalar::Bool { "truth value" } else { "number" })
+        }
         Data::Null => "null".into(),
         Data::List(xs) => format!("a list of {}", xs.len()),
         Data::Tuple(xs) => format!("a tuple of {}", xs.len()),

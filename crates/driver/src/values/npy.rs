@@ -93,7 +93,10 @@ pub fn write(data: &Data) -> Result<Vec<u8>, InputError> {
     }
 }
 
-fn dump<T: npyz::AutoSerialize>(shape: &[u64], items: impl Iterator<Item = T>) -> Result<Vec<u8>, InputError> {
+fn dump<T: npyz::AutoSerialize>(
+    shape: &[u64],
+    items: impl Iterator<Item = T>,
+) -> Result<Vec<u8>, InputError> {
     use npyz::WriterBuilder;
     let bad = |e: std::io::Error| InputError::new(format!("cannot write npy: {e}"));
     let mut bytes = Vec::new();

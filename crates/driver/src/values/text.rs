@@ -185,7 +185,8 @@ fn scalar(word: &str) -> Option<ScalarValue> {
     if !magnitude.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    let suffix = Scalar::ALL.into_iter().filter(|s| *s != Scalar::Bool).find(|s| magnitude.ends_with(s.name()));
+    let suffix =
+        Scalar::ALL.into_iter().filter(|s| *s != Scalar::Bool).find(|s| magnitude.ends_with(s.name()));
     let digits = suffix.map_or(magnitude, |s| &magnitude[..magnitude.len() - s.name().len()]);
     let digits = digits.replace('_', "");
     let hex = digits.strip_prefix("0x").map(|d| i128::from_str_radix(d, 16));
@@ -223,7 +224,11 @@ pub fn write(data: &Data) -> String {
         Data::Tagged(tag, payload) => payload.iter().fold(format!("#{tag}"), |s, d| {
             // A payload that is itself a sum with payload needs parentheses to be read back.
             let text = write(d);
-            if matches!(d, Data::Tagged(_, p) if !p.is_empty()) { format!("{s} ({text})") } else { format!("{s} {text}") }
+            if matches!(d, Data::Tagged(_, p) if !p.is_empty()) {
+                format!("{s} ({text})")
+            } else {
+                format!("{s} {text}")
+            }
         }),
         Data::Dense(a) if a.count() == 0 => {
             let shape: String = a.shape.iter().map(|n| format!("[{n}]")).collect();
@@ -260,7 +265,7 @@ mod tests {
         for text in ["[1, 2", "(1", "{a 1}", "1 2", "", "300u8", "x", "empty([2]f64)", "#some [", "\n\n]"] {
             assert!(read(text).is_err(), "{text}");
         }
-        assert!(read("[1,\n2,,]").unwrap_err().message.contains("line 2"));
+        assert!(read("[1,\n2,,]").is_err_and(|e| e.message.contains("line 2")));
         assert!(read(&"[".repeat(100_000)).is_err());
     }
 }

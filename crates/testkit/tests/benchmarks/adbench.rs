@@ -16,6 +16,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
 ];
 
 /// The constant of the suite's programs.
+#[allow(clippy::approx_constant, reason = "the suite's programs use exactly these digits")]
 const ROUNDED_PI: f64 = 3.14159265359;
 
 struct Gmm {
@@ -57,7 +58,8 @@ impl Gmm {
 /// The order of core parameters is that of the entry's leaves: find each part by its path.
 fn parts(problem: &Problem, gradient: &[Value]) -> [Vec<f64>; 4] {
     let params = problem.entry.parameters.iter().filter(|l| l.path.starts_with("params."));
-    let named: Vec<(&str, Vec<f64>)> = params.map(|l| &l.path[7..]).zip(gradient.iter().map(Value::floats)).collect();
+    let named: Vec<(&str, Vec<f64>)> =
+        params.map(|l| &l.path[7..]).zip(gradient.iter().map(Value::floats)).collect();
     ["alpha", "mu", "q", "l"].map(|n| named.iter().find(|p| p.0 == n).expect(n).1.clone())
 }
 
@@ -106,12 +108,20 @@ fn gradbench_gmm() {
     close("objective", value, -20.067360546658307);
     all_close("alpha", &alpha, &[0.1086628555086525, -0.7412700395238985, 0.6326071840152462]);
     let means = [
-        1.11692576532787, 0.1633330135514553, -0.02199898240711931, 0.2277782922542361, 1.209630256128322,
+        1.11692576532787,
+        0.1633330135514553,
+        -0.02199898240711931,
+        0.2277782922542361,
+        1.209630256128322,
         -0.06063759207339564,
     ];
     all_close("mu", &mu, &means);
     let diagonals = [
-        -3.877309539853597, -0.2513580570468236, -0.02420059544032302, -6.11097740927195, -1.073118770446086,
+        -3.877309539853597,
+        -0.2513580570468236,
+        -0.02420059544032302,
+        -6.11097740927195,
+        -1.073118770446086,
         0.8208366546891366,
     ];
     all_close("q", &q, &diagonals);
@@ -119,7 +129,11 @@ fn gradbench_gmm() {
     let (value, [_, _, q, l]) = run(0.7, 3);
     close("objective", value, -47.231033137548984);
     let diagonals = [
-        0.7706558776395339, 2.841459584603791, 3.000717661013108, -0.1709954449828343, 2.638851905943929,
+        0.7706558776395339,
+        2.841459584603791,
+        3.000717661013108,
+        -0.1709954449828343,
+        2.638851905943929,
         3.830846535895078,
     ];
     all_close("q", &q, &diagonals);
@@ -179,8 +193,13 @@ fn lstm_golden() {
     close("norm", norm(&g), 0.05655429278641766);
     assert!(g[..7].iter().all(|x| *x == 0.0), "the first seven bits of these characters are always zero");
     let next = [
-        -1.525972213178843e-05, -3.118391873656307e-05, 4.463413978489059e-06, -6.531852871324591e-06,
-        -7.395225704041649e-07, -5.235481110036936e-06, -2.795121658085942e-07,
+        -1.525972213178843e-05,
+        -3.118391873656307e-05,
+        4.463413978489059e-06,
+        -6.531852871324591e-06,
+        -7.395225704041649e-07,
+        -5.235481110036936e-06,
+        -2.795121658085942e-07,
     ];
     all_close("entries 7 to 13", &g[7..14], &next);
     close("last", g[265], -0.01230628453744167);
@@ -197,7 +216,14 @@ fn lstm_against_dual_numbers() {
     for k in 0..4u64 {
         // Directions with entries in [-1, 1) by a multiplicative hash of the position.
         let direction: Vec<f64> = (0..floats as u64)
-            .map(|i| if i < 266 { ((i + 1 + 1000 * k).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / (1 << 23) as f64 - 1.0 } else { 0.0 })
+            .map(|i| {
+                if i < 266 {
+                    ((i + 1 + 1000 * k).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / (1 << 23) as f64
+                        - 1.0
+                } else {
+                    0.0
+                }
+            })
             .collect();
         let options = pullback_interp::core::Options::default();
         let oracle = pullback_interp::dual::directional(&code, ready.fun, &args, &direction, &options);

@@ -4,7 +4,8 @@ use crate::problem::{Numbers, Problem, Reference, data_folder, norm};
 use pullback_core::{Array, Buffer, Value};
 use pullback_prim::ScalarValue;
 
-pub(crate) const TESTS: &[(&str, fn())] = &[("adbench::hand::simple_test", simple), ("adbench::hand::complicated_test", complicated)];
+pub(crate) const TESTS: &[(&str, fn())] =
+    &[("adbench::hand::simple_test", simple), ("adbench::hand::complicated_test", complicated)];
 
 struct Model {
     /// By field name.
@@ -16,11 +17,14 @@ fn read_model() -> Model {
     let read = |name: &str| std::fs::read_to_string(data_folder().join("hand/model").join(name)).expect(name);
     let fields = |line: &str| line.split(':').map(|w| w.trim().to_string()).collect::<Vec<_>>();
     let number = |w: &String| w.parse::<f64>().expect("a number");
-    let bones: Vec<Vec<String>> = read("bones.txt").lines().filter(|l| !l.trim().is_empty()).map(fields).collect();
+    let bones: Vec<Vec<String>> =
+        read("bones.txt").lines().filter(|l| !l.trim().is_empty()).map(fields).collect();
     let parents: Vec<i64> = bones.iter().map(|b| b[1].parse().expect("a parent")).collect();
-    let matrices = |from: usize| bones.iter().flat_map(|b| b[from..from + 16].iter().map(number)).collect::<Vec<_>>();
+    let matrices =
+        |from: usize| bones.iter().flat_map(|b| b[from..from + 16].iter().map(number)).collect::<Vec<_>>();
     let n = bones.len();
-    let vertices: Vec<Vec<String>> = read("vertices.txt").lines().filter(|l| !l.trim().is_empty()).map(fields).collect();
+    let vertices: Vec<Vec<String>> =
+        read("vertices.txt").lines().filter(|l| !l.trim().is_empty()).map(fields).collect();
     let mut positions = Vec::new();
     let mut weights = vec![0.0; vertices.len() * n];
     for (v, line) in vertices.iter().enumerate() {
@@ -54,7 +58,8 @@ fn read_model() -> Model {
 
 /// Values in the order of the entry's leaves.
 fn ordered(problem: &Problem, named: Vec<(&'static str, Value)>) -> Vec<Value> {
-    let find = |path: &str| named.iter().find(|(n, _)| *n == path).unwrap_or_else(|| panic!("no {path}")).1.clone();
+    let find =
+        |path: &str| named.iter().find(|(n, _)| *n == path).unwrap_or_else(|| panic!("no {path}")).1.clone();
     problem.entry.parameters.iter().map(|l| find(&l.path)).collect()
 }
 

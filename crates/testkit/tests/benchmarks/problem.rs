@@ -40,7 +40,8 @@ impl Problem {
         (results[0].floats()[0], gradient)
     }
     pub(crate) fn derivative(&self, kind: Kind, wrt: &str, args: &[Value], seeds: &[Value]) -> Vec<Value> {
-        let selected = self.session.select(&self.entry, &Wrt::parse(wrt)).unwrap_or_else(|d| panic!("{}", d.message));
+        let selected =
+            self.session.select(&self.entry, &Wrt::parse(wrt)).unwrap_or_else(|d| panic!("{}", d.message));
         let ready = self.session.derivative(&self.entry, kind, &selected, &mut |_, _| {});
         let ready = ready.unwrap_or_else(|d| panic!("{}", d.message));
         let all: Vec<Value> = args.iter().chain(seeds).cloned().collect();
@@ -83,11 +84,14 @@ pub(crate) struct Reference {
 
 impl Reference {
     pub(crate) fn find(header: &str) -> Reference {
-        let text = std::fs::read_to_string(data_folder().join("reference_values.txt")).expect("reference values");
+        let text =
+            std::fs::read_to_string(data_folder().join("reference_values.txt")).expect("reference values");
         let mut lines = text.lines().skip_while(|l| !l.starts_with(&format!("## {header} "))).skip(1);
         let mut line = || lines.next().expect(header).to_string();
         let numbers = |l: &str| {
-            l.split(|c: char| c.is_whitespace() || c == ',').filter_map(|w| w.parse::<f64>().ok()).collect::<Vec<_>>()
+            l.split(|c: char| c.is_whitespace() || c == ',')
+                .filter_map(|w| w.parse::<f64>().ok())
+                .collect::<Vec<_>>()
         };
         let objective = numbers(&line());
         let summary = numbers(&line());
@@ -103,7 +107,11 @@ impl Reference {
         close("norm", norm(gradient), self.norm);
         let scale = self.norm.max(1.0);
         let sum: f64 = gradient.iter().sum();
-        assert!((sum - self.sum).abs() <= TOLERANCE * scale * (gradient.len() as f64).sqrt(), "sum {sum} {}", self.sum);
+        assert!(
+            (sum - self.sum).abs() <= TOLERANCE * scale * (gradient.len() as f64).sqrt(),
+            "sum {sum} {}",
+            self.sum
+        );
         entries("first", &gradient[..self.first.len()], &self.first, gradient);
         entries("last", &gradient[gradient.len() - self.last.len()..], &self.last, gradient);
     }

@@ -1,6 +1,8 @@
 //! The small programs, at sizes the interpreter can take. Reference values are those of an independent numpy program
 //! (closed-form gradients or complex steps) unless a test says otherwise.
 
+#![allow(clippy::excessive_precision, reason = "golden numbers stand as their programs printed them")]
+
 use crate::problem::{Problem, all_close, close, norm};
 use pullback_core::Value;
 use pullback_driver::Kind;
@@ -30,7 +32,9 @@ fn lowbias32(mut x: u32) -> u32 {
 
 /// `n` numbers in [0, 1).
 fn u(s: u32, n: usize) -> Vec<f64> {
-    (0..n as u32).map(|i| f64::from(lowbias32(i.wrapping_add(1_000_003u32.wrapping_mul(s)))) / 4_294_967_296.0).collect()
+    (0..n as u32)
+        .map(|i| f64::from(lowbias32(i.wrapping_add(1_000_003u32.wrapping_mul(s)))) / 4_294_967_296.0)
+        .collect()
 }
 
 /// `n` numbers in [-1, 1).
@@ -106,9 +110,21 @@ fn kmeans() {
     close("norm", norm(&g[0].floats()), 28.96669580703357);
     let direction = Problem::new("examples/kmeans.fut", "direction").run(&args)[0].floats();
     let expected = [
-        -0.01787512087529259, -0.0903956476665501, -0.03285914602955537, 0.02798177851364016, -0.0913997877544413,
-        0.12721530594863, 0.2187823022112127, -0.004245980067507309, 0.1425389861003222, 0.1661959751264045,
-        -0.02232749892496749, -0.1225378490910914, 0.3709367465786636, -0.104844806175679, 0.1616042359359562,
+        -0.01787512087529259,
+        -0.0903956476665501,
+        -0.03285914602955537,
+        0.02798177851364016,
+        -0.0913997877544413,
+        0.12721530594863,
+        0.2187823022112127,
+        -0.004245980067507309,
+        0.1425389861003222,
+        0.1661959751264045,
+        -0.02232749892496749,
+        -0.1225378490910914,
+        0.3709367465786636,
+        -0.104844806175679,
+        0.1616042359359562,
     ];
     all_close("direction", &direction, &expected);
 }
@@ -183,16 +199,28 @@ fn llsq() {
     let (value, g) = problem.gradient("x", &[x.clone(), Value::i64(16)]);
     close("value", value, 13.127415825160634);
     let expected = [
-        13.64936129046393, 2.847317646345211, 7.975303113101055, 3.791935212877757, 6.344223882091928,
-        3.717113169087756, 5.534722430654366, 3.571791710358244,
+        13.64936129046393,
+        2.847317646345211,
+        7.975303113101055,
+        3.791935212877757,
+        6.344223882091928,
+        3.717113169087756,
+        5.534722430654366,
+        3.571791710358244,
     ];
     all_close("gradient", &g[0].floats(), &expected);
     // An odd number of points meets the sign function at zero.
     let (value, g) = problem.gradient("x", &[x, Value::i64(17)]);
     close("value", value, 13.252207405871244);
     let expected = [
-        14.40813250545451, 2.939761626140307, 8.344577312694948, 3.906331878853037, 6.593834740384823,
-        3.818730972486462, 5.719877653170019, 3.656350105912713,
+        14.40813250545451,
+        2.939761626140307,
+        8.344577312694948,
+        3.906331878853037,
+        6.593834740384823,
+        3.818730972486462,
+        5.719877653170019,
+        3.656350105912713,
     ];
     all_close("gradient", &g[0].floats(), &expected);
 }
@@ -221,8 +249,14 @@ fn ode() {
     all_close("gradient", &g, &expected);
     let g = problem.run(&[Value::f64s(&u(104, 8)), Value::i64(10)])[0].floats();
     let expected = [
-        3.961288771603545e-06, 1.327153529101372e-05, 2.852429525717816e-05, 5.207202166554987e-06,
-        2.986040559262777e-06, 8.835849067435608e-06, 5.420787128099336e-06, 8.562434960133383e-06,
+        3.961288771603545e-06,
+        1.327153529101372e-05,
+        2.852429525717816e-05,
+        5.207202166554987e-06,
+        2.986040559262777e-06,
+        8.835849067435608e-06,
+        5.420787128099336e-06,
+        8.562434960133383e-06,
     ];
     all_close("gradient", &g, &expected);
     let g = problem.run(&[Value::f64s(&u(104, 8)), Value::i64(1)])[0].floats();
@@ -233,12 +267,13 @@ fn ode() {
 fn det() {
     let problem = Problem::new("examples/det.fut", "primal");
     let a = Value::f64_array(&[5, 5], &u(105, 25));
-    close("det", problem.run(&[a.clone()])[0].floats()[0], 0.07003124183758758);
+    close("det", problem.run(std::slice::from_ref(&a))[0].floats()[0], 0.07003124183758758);
     let expected = [0.1222402930414658, -0.07893077526551709, -0.02760639180243147, 0.06454153810664816];
     for (j, want) in expected.iter().enumerate() {
         let mut hot = vec![0.0; 25];
         hot[j] = 1.0;
-        let dots = problem.derivative(Kind::Jvp, "a", &[a.clone()], &[Value::f64_array(&[5, 5], &hot)]);
+        let dots =
+            problem.derivative(Kind::Jvp, "a", std::slice::from_ref(&a), &[Value::f64_array(&[5, 5], &hot)]);
         close("cofactor", dots[1].floats()[0], *want);
     }
 }
