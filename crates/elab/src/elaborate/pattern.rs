@@ -13,7 +13,7 @@ impl<'s> Elaborator<'s, '_> {
             Wrap::Let(var, value) => self.b.term(Exp::Let(var, value, body)),
             Wrap::Only(value, params) => self.b.term(Exp::Match(value, vec![Arm { params, body }])),
             Wrap::SameSize(left, right, span) => {
-                self.b.at(Some(span), |b| b.same_size(left, right, "a size is not what its type says", body))
+                self.at(span, |e| e.b.same_size(left, right, "a size is not what its type says", body))
             }
             Wrap::Assert(condition, message) => self.b.assert(condition, message, body),
             Wrap::Functions(id) => self.close_functions(id, body),
