@@ -103,7 +103,9 @@ impl<'a> Checker<'a> {
             self.program.vars[var].ty = self.final_type(&ty);
         }
         crate::unique::check(&fun, &self.program, &mut self.diagnostics);
-        let entry = (v.kind == ast::ValueKind::Entry).then(|| self.entry(v, &fun));
+        // As in Futhark, `main` is an entry point however it is declared.
+        let exposed = v.kind == ast::ValueKind::Entry || (!prelude && v.name.text.as_str() == "main");
+        let entry = exposed.then(|| self.entry(v, &fun));
         self.current = None;
         Def {
             name: v.name.text.clone(),
@@ -282,6 +284,15 @@ impl<'a> Checker<'a> {
                     (n, self.declared_order(t, a, depth + 1))
                 };
                 EntryType::Record(fields.into_iter().map(one).collect())
+            }
+            (EntryType::Sum(alternatives), ast::TypeKind::Sum(annotations)) => {
+                let one = |(n, ts): (Symbol, Vec<EntryType>)| {
+                    let a = annotations.iter().find(|(a, _)| a.text == n).map(|(_, a)| a.as_slice());
+                    let a = |i: usize| a.and_then(|a| a.get(i));
+                    let ts = ts.into_iter().enumerate();
+                    (n, ts.map(|(i, t)| self.declared_order(t, a(i), depth + 1)).collect())
+                };
+                EntryType::Sum(alternatives.into_iter().map(one).collect())
             }
             (ty, _) => ty,
         }
