@@ -67,7 +67,10 @@ fn ce2_aliases(n: usize) -> (String, Vec<Value>) {
         "fun f(m: i64, a0: []f64, s0: f64): f64",
         n,
         |k| {
-            format!("a{k}: []f64 = a{0}\nlet t{k}: f64 = a{k}[{0}i64]\nlet s{k}: f64 = add.f64(s{0}, t{k})", k - 1)
+            format!(
+                "a{k}: []f64 = a{0}\nlet t{k}: f64 = a{k}[{0}i64]\nlet s{k}: f64 = add.f64(s{0}, t{k})",
+                k - 1
+            )
         },
         &format!("s{n}"),
     );
@@ -265,6 +268,36 @@ fn slices_in_a_loop(n: usize) -> (String, Vec<Value>) {
     (text.into(), args(n))
 }
 
+/// Rows written in a loop: the cotangent of the whole matrix must not be copied per row.
+fn rows_written_in_a_loop(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64, b: [][]f64): [][]f64 {
+        let y: [][]f64 = loop (c: [][]f64 = b) for i: i64 < n {
+            let row: []f64 = c[i]
+            let new: []f64 = map n [row, a] (x: f64, z: f64) { let p: f64 = mul.f64(x, z) in p }
+            let d: [][]f64 = update(c, [i], new)
+            let first: []f64 = slice(new, 0i64, 1i64, 1i64)
+            in d
+        }
+        in y
+    }";
+    (text.into(), vec![int(n), floats(n), Value::f64_array(&[n, n], &vec![0.5; n * n])])
+}
+
+fn slices_written_in_a_loop(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): []f64 {
+        let m: i64 = sub.i64(n, 2i64)
+        let y: []f64 = loop (c: []f64 = a) for i: i64 < m {
+            let p: f64 = c[i]
+            let two: []f64 = array(p, p): f64
+            let j: i64 = add.i64(i, 1i64)
+            let d: []f64 = update_slice(c, j, 2i64, 1i64, two)
+            in d
+        }
+        in y
+    }";
+    (text.into(), args(n))
+}
+
 const FAMILIES: &[(&str, Family)] = &[
     ("CE1", ce1_sums_of_itself),
     ("CE2", ce2_aliases),
@@ -279,6 +312,8 @@ const FAMILIES: &[(&str, Family)] = &[
     ("CE11", ce11_map_in_a_loop),
     ("CE12", ce12_sibling_maps),
     ("slices in a loop", slices_in_a_loop),
+    ("rows written in a loop", rows_written_in_a_loop),
+    ("slices written in a loop", slices_written_in_a_loop),
 ];
 
 #[test]

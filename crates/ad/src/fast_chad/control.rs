@@ -376,13 +376,9 @@ impl<'p> Reverse<'p> {
         trips: Atom,
     ) -> Stm {
         self.b.open();
-        for stm in stms {
-            self.b.emit_stm(stm);
-        }
+        let stored = self.emit_saving(&stms, saves);
         let mut result = l.body.result.clone();
-        for &v in saves {
-            result.push(self.store(v));
-        }
+        result.extend(stored);
         let mut pat: Vec<Var> = stm.pat[..l.body.result.len()].to_vec();
         pat.extend(tapes);
         let mut collect = l.collect + saves.len();

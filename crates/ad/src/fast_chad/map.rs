@@ -155,13 +155,9 @@ impl<'p> Reverse<'p> {
         tapes: &[Var],
     ) -> Stm {
         self.b.open();
-        for stm in stms {
-            self.b.emit_stm(stm);
-        }
+        let stored = self.emit_saving(&stms, saves);
         let mut result = lam.body.result.clone();
-        for &v in saves {
-            result.push(self.store(v));
-        }
+        result.extend(stored);
         let body = self.b.close(result);
         let lam = copy_lam(self.b.program, &Lam { params: lam.params.clone(), body }, &Subst::new());
         let pat = stm.pat.iter().chain(tapes).copied().collect();

@@ -8,7 +8,7 @@
 //! iterations may have different shapes, and boxing shares them instead of copying.
 
 use super::reverse::Reverse;
-use pullback_base::index::IdSet;
+use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::free_vars;
 use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Type, TypeId, Var};
 
@@ -32,12 +32,28 @@ impl<'p> Reverse<'p> {
         let ty = &self.b.program.vars[v].ty;
         boxed(ty).unwrap_or_else(|| ty.clone())
     }
-    /// Emits what is stored of a variable.
-    pub(crate) fn store(&mut self, v: Var) -> Atom {
-        match boxed(&self.b.program.vars[v].ty) {
-            None => v.into(),
-            Some(ty) => self.b.emit(Exp::Inject(ty, 0, vec![v.into()]), "tape"),
+    /// Emits forward statements; returns what is stored of these variables.
+    ///
+    /// Of a part of another array a copy is stored, made at once: the part itself would keep the whole in use, and a later
+    /// write in place would copy all of it. Reverse code that reads a whole array does at least as much work.
+    pub(crate) fn emit_saving(&mut self, forward: &[Stm], saves: &[Var]) -> Vec<Atom> {
+        let mut values: IdMap<Var, Atom> = saves.iter().map(|&v| (v, v.into())).collect();
+        for stm in forward {
+            self.b.emit_stm(stm.clone());
+            let part =
+                matches!(stm.exp, Exp::Index(..) | Exp::Slice(..) | Exp::Reshape { .. } | Exp::Atom(_));
+            let (true, [v]) = (part, &stm.pat[..]) else { continue };
+            if values.contains_key(v) && self.b.program.vars[*v].ty.rank() > 0 {
+                let n = self.b.size((*v).into(), 0);
+                let is = self.b.emit(Exp::Iota(n), "is");
+                values.insert(*v, self.b.emit(Exp::Gather((*v).into(), is), "copy"));
+            }
         }
+        let stored = saves.iter().map(|v| match boxed(&self.b.program.vars[*v].ty) {
+            None => values[v],
+            Some(ty) => self.b.emit(Exp::Inject(ty, 0, vec![values[v]]), "tape"),
+        });
+        stored.collect()
     }
     /// Binds a variable again to what was stored.
     pub(crate) fn load(&mut self, v: Var, stored: Atom) {

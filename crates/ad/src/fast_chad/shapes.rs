@@ -106,7 +106,7 @@ impl<'p> Reverse<'p> {
             return;
         }
         let d = self.dense_of(stm.pat[0].into(), c);
-        let part = self.element(&d, ix);
+        let part = self.owned_element(&d, ix);
         let zero = self.dense_of(v, &Ct::absent());
         self.contribute(env, v, part);
         if self.mutant(Mutation::OverwrittenKept) {
@@ -119,6 +119,34 @@ impl<'p> Reverse<'p> {
             let atoms = pairs.map(|(&x, &z)| self.b.emit(Exp::Update(x, ix.to_vec(), z), "x_bar")).collect();
             self.contribute(env, a, Ct::new(d.desc, atoms));
         }
+    }
+
+    /// The element at these indices, a copy if it is an array: a view would keep the whole array in use, and then the
+    /// write that follows would copy all of it.
+    fn owned_element(&mut self, d: &Ct, ix: &[Atom]) -> Ct {
+        let Some((&last, outer)) = ix.split_last() else { return d.clone() };
+        let part = self.element(d, outer);
+        let Some(item) = part.desc.element().cloned() else { return part };
+        if item.element().is_none() {
+            return self.element(d, ix);
+        }
+        let only = self.b.emit(Exp::ArrayLit(Type::I64, vec![last]), "ix");
+        let mut atoms = Vec::new();
+        for &array in &part.atoms {
+            let copy = self.b.emit(Exp::Gather(array, only), "x_bar");
+            atoms.push(self.b.index(copy, &[Atom::i64(0)]));
+        }
+        Ct::new(item, atoms)
+    }
+
+    /// The indices of a slice.
+    fn slice_indices(&mut self, slice: SliceDim) -> Atom {
+        let is = self.b.emit(Exp::Iota(slice.len), "is");
+        let out = self.b.map(slice.len, &[is], |b, i| {
+            let offset = b.op2(Op::Mul, i[0].into(), slice.stride);
+            vec![b.op2(Op::Add, slice.start, offset)]
+        });
+        out[0].into()
     }
 
     /// Scalars and a few hot entries: stays a few hot entries.
@@ -152,8 +180,12 @@ impl<'p> Reverse<'p> {
         env: &mut Env,
     ) {
         let d = self.dense_of(stm.pat[0].into(), c);
-        let part = d.atoms.iter().map(|&x| self.b.emit(Exp::Slice(x, slice), "x_bar")).collect();
-        self.contribute(env, v, Ct::new(d.desc.clone(), part));
+        if self.is_active(v) {
+            // Gathered, not sliced: as in `owned_element`.
+            let indices = self.slice_indices(slice);
+            let part = d.atoms.iter().map(|&x| self.b.emit(Exp::Gather(x, indices), "x_bar")).collect();
+            self.contribute(env, v, Ct::new(d.desc.clone(), part));
+        }
         if self.mutant(Mutation::OverwrittenKept) {
             return self.contribute(env, a, d);
         }
