@@ -176,7 +176,7 @@ pub(crate) fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
         (Desc::Maybe(item), Desc::Maybe(wide)) => {
             let ty = to.types().swap_remove(0);
             vec![
-                on_option(b, item, c.atoms[0], &[ty.clone()], |b, x| match x {
+                on_option(b, item, c.atoms[0], std::slice::from_ref(&ty), |b, x| match x {
                     None => zero(b, to),
                     Some(x) => {
                         let atoms = coerce(b, &x, wide);

@@ -23,7 +23,8 @@
 //!   that hold arrays or sums; everything else is merged with known sparsity. 3. Multi-hot arrays, so that indexing makes no
 //!   dense zero in straight-line code. 4. Branches join contributions by padding; no scope opens there. 5. An open
 //!   accumulator is inherited by inner bodies, and views of it stand for aliases. 6. Activity analysis. 7. Fork-join is
-//!   sequential in the derivative.
+//!   sequential in the derivative. 8. The attributes `tape`, `stripmine` and `bound` of loops are accepted and change
+//!   nothing yet: every loop stores what its reverse reads.
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes, except for arrays that a branch makes and
 //!   that only a small map or loop inside the same iteration uses (tested in `tests/fast_chad_growth.rs`).
 //! Not supported: vjp jvp (expanded before), calls of recursive functions, and sums of a recursive type that hold floats.
