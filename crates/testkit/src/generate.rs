@@ -219,8 +219,14 @@ pub struct Generated {
 impl Generated {
     /// Random arguments of these sizes, the same for the same program and `salt`.
     pub fn inputs(&self, sizes: Sizes, salt: u64) -> Vec<Value> {
-        let mut rng = Rng::new(self.seed.wrapping_add(salt.wrapping_mul(0x5851_F42D_4C95_7F2D)) ^ 0xA5A5);
-        self.params.iter().map(|t| t.random_value(&mut rng, sizes, INPUT_BOUND, self.ties)).collect()
+        let seed = self.seed.wrapping_add(salt.wrapping_mul(0x5851_F42D_4C95_7F2D)) ^ 0xA5A5;
+        let one = |(k, t): (usize, &Shaped)| {
+            // A stream per argument: at other sizes scalars and beginnings of arrays are the same, and with them most
+            // of the control flow.
+            let mut rng = Rng::new(seed ^ (k as u64 + 1).wrapping_mul(0x2545_F491_4F6C_DD1D));
+            t.random_value(&mut rng, sizes, INPUT_BOUND, self.ties)
+        };
+        self.params.iter().enumerate().map(one).collect()
     }
 }
 

@@ -46,7 +46,7 @@ impl Case {
     /// The case of a generated program.
     pub fn of(generated: &Generated) -> Case {
         let Sizes { n, m } = generated.sizes;
-        let growing = [3, 9].map(|k| generated.inputs(Sizes { n: n.max(2) * k, m: m.max(2) * k }, 1));
+        let growing = [2, 6, 18].map(|k| generated.inputs(Sizes { n: n.max(2) * k, m: m.max(2) * k }, 1));
         Case {
             program: generated.program.clone(),
             main: generated.main,
@@ -574,15 +574,20 @@ fn add(x: &Value, y: &Value) -> Value {
 /// `symmetric`: with `h(u)` the derivative of `Jᵀ ȳ` in direction `u`, `⟨h(u), v⟩ = ⟨h(v), u⟩`; and `vjp` of the
 /// derivative gives the same.
 fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
-    // Dear: a quarter of the programs, without sums and single precision at the interface.
-    let has_sums = |v: &Value| matches!(v, Value::Sum(..));
+    // Dear: half of the programs, without sums at the interface and without single precision.
+    fn has_sums(v: &Value) -> bool {
+        match v {
+            Value::Sum(..) => true,
+            Value::Tuple(vs) => vs.iter().any(has_sums),
+            Value::Scalar(_) | Value::Array(_) | Value::Acc(_) => false,
+        }
+    }
     let boxed = |v: &Value| matches!(v, Value::Array(a) if a.data.scalar().is_none());
-    let nested = |v: &Value| matches!(v, Value::Tuple(_));
-    if case.seed % 4 != 0 || case.single() {
+    if case.seed % 2 != 0 || case.single() {
         return Err(Stop::Skip(Skip::NotApplicable));
     }
     let r = Reversed::new(case, reverse)?;
-    if case.args.iter().chain(&r.results).any(|v| has_sums(v) || boxed(v) || nested(v)) {
+    if case.args.iter().chain(&r.results).any(|v| has_sums(v) || boxed(v)) {
         return Err(Stop::Skip(Skip::NotApplicable));
     }
     let mut rng = rng_of(case);
@@ -688,7 +693,8 @@ fn same_floats(what: &str, expected: &[Value], found: &[Value], tolerance: f64) 
 
 /// The ratio of work at arguments of one size: derivative over program plus inputs.
 fn work_ratio(case: &Case, r: &(Program, FunId), args: &[Value]) -> Result<f64, Stop> {
-    let primal = Compiled::new(&case.program).run(case.main, args, &options());
+    let limits = Options { work_limit: 2_000_000, ..options() };
+    let primal = Compiled::new(&case.program).run(case.main, args, &limits);
     let primal = primal.map_err(|e| stopped(case, "the program at a larger size", e))?;
     let fun = &case.program.funs[case.main];
     let mut rng = rng_of(case);
@@ -704,9 +710,10 @@ fn work_ratio(case: &Case, r: &(Program, FunId), args: &[Value]) -> Result<f64, 
     Ok(derivative.counts.work as f64 / (primal.counts.work as f64 + inputs))
 }
 
-/// `cost`: the ratio of work grows by less than one half when the data grow fourfold.
+/// `cost`: the ratio of work does not grow by half each time the sizes grow threefold. Two steps are looked at before
+/// a program fails, because other data may take another branch.
 fn cost(case: &Case, reverse: Reverse<'_>) -> Check {
-    let [small, large] = case.growing.as_slice() else {
+    let [small, large, huge] = case.growing.as_slice() else {
         return Err(Stop::Skip(Skip::NotApplicable));
     };
     // The derivatives inside the program are part of both sides.
@@ -714,10 +721,15 @@ fn cost(case: &Case, reverse: Reverse<'_>) -> Check {
     differentiate(&mut expanded.program, &Choice::default())?;
     let derived = reverse_program(&expanded, reverse)?;
     let (before, after) = (work_ratio(&expanded, &derived, small)?, work_ratio(&expanded, &derived, large)?);
-    if after <= 1.5 * before + 1.0 {
-        Ok(())
+    let grows = |before: f64, after: f64| after > 1.5 * before + 1.0;
+    if !grows(before, after) {
+        return Ok(());
+    }
+    let last = work_ratio(&expanded, &derived, huge)?;
+    if grows(after, last) {
+        fail(format!("work of derivative / work of program grew: {before:.2}, {after:.2}, {last:.2}"))
     } else {
-        fail(format!("work of derivative / work of program grew from {before:.2} to {after:.2}"))
+        Ok(())
     }
 }
 
