@@ -64,6 +64,9 @@ pub(crate) struct Checker<'a> {
     pub(crate) aliases: IdMap<VarId, Size>,
     /// Top-level constants whose value is known as a size.
     pub(crate) def_aliases: IdMap<DefId, Size>,
+    /// The definitions whose annotations are being read before their turn. One that is mentioned in its own
+    /// annotations (as a size) must not be read again.
+    pub(crate) declaring: std::collections::BTreeSet<DefId>,
     pub(crate) type_params: BTreeMap<Symbol, Vec<Type>>,
     pub(crate) prelude_names: BTreeMap<Symbol, DefId>,
     pub(crate) user_names: BTreeMap<Symbol, DefId>,
@@ -111,6 +114,7 @@ impl<'a> Checker<'a> {
             schemes: IdMap::new(),
             aliases: IdMap::new(),
             def_aliases: IdMap::new(),
+            declaring: std::collections::BTreeSet::new(),
             type_params: BTreeMap::new(),
             prelude_names: BTreeMap::new(),
             user_names: BTreeMap::new(),

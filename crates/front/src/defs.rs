@@ -121,6 +121,15 @@ impl<'a> Checker<'a> {
 
     /// The type of a definition from its annotations alone, if they are complete.
     pub(crate) fn declared_scheme(&mut self, id: DefId) -> Option<Scheme> {
+        if !self.declaring.insert(id) {
+            return None;
+        }
+        let scheme = self.scheme_of_annotations(id);
+        self.declaring.remove(&id);
+        scheme
+    }
+
+    fn scheme_of_annotations(&mut self, id: DefId) -> Option<Scheme> {
         let v = *self.declarations.get(&id)?;
         let result = v.return_type.as_ref()?;
         if !v.params.iter().all(annotated) {

@@ -254,3 +254,14 @@ fn deep_programs_do_not_overflow_the_stack() {
     let sizes: String = (0..2000).map(|i| format!("let x{} = x{i} * 2 + y\nlet y = x{i}\n", i + 1)).collect();
     assert!(check(&format!("def f (x0: i64) (y: i64) = {sizes} in iota x2000")).diagnostics.is_empty());
 }
+
+#[test]
+fn a_definition_in_its_own_annotations_is_an_error_not_a_hang() {
+    for text in [
+        "def f (c: [f]f64) : f64 = 1",
+        "def f (c: f64) : [f]f64 = [c]",
+        "def f (c: [g]f64) : f64 = 1\ndef g (c: [f]f64) : f64 = 1",
+    ] {
+        assert!(!check(text).errors().is_empty(), "{text}");
+    }
+}
