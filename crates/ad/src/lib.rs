@@ -6,12 +6,12 @@
 //!
 //! Algorithms share vocabulary, never control flow: each writes out its own walk over statements.
 
-pub mod contract;
-pub mod tangent;
 pub mod activity;
-pub mod forward;
-pub mod fast_chad;
+pub mod contract;
 pub mod differentiate;
+pub mod fast_chad;
+pub mod forward;
+pub mod tangent;
 
 pub use contract::{ALGORITHMS, Algorithm, Bound, Status, Unsupported};
 pub use differentiate::differentiate;

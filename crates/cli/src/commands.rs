@@ -132,7 +132,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
         None => {
             let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error);
             let fault = errors.clone().map(|d| d.code.fault()).max().unwrap_or(Fault::Program);
-            Err(Failure::new(fault, format!("{name}: {} errors", errors.count())))
+            let count = errors.count();
+            Err(Failure::new(fault, format!("{name}: {count} error{}", if count == 1 { "" } else { "s" })))
         }
     }
 }
@@ -516,10 +517,7 @@ fn print_report(r: &gradcheck::Report, details: bool) {
     let verdict = if r.passed { "passed" } else { "FAILED" };
     say(&format!(
         "gradcheck {verdict}: reverse against forward mode {:.1e} (limit {:.0e}), against central differences {:.1e} (limit {:.0e})",
-        r.worst_forward,
-        gradcheck::FORWARD_TOLERANCE,
-        r.worst_difference,
-        gradcheck::DIFFERENCE_TOLERANCE
+        r.worst_forward, r.limits.forward, r.worst_difference, r.limits.difference
     ));
 }
 

@@ -235,6 +235,15 @@ fn malformed_inputs_are_refused_and_nothing_is_written() {
 }
 
 #[test]
+fn gradcheck_knows_the_precision_of_the_program() {
+    let folder = scratch("single");
+    let text = b"entry main [n] (a: [n]f32) : f32 = f32.sum (map (\\x -> f32.sin x * x) a)";
+    let program = write(&folder, "single.fut", text);
+    let report = stdout(&["gradcheck", &program, "--arg", "a=[0.5, 1.5, -2.0]"]);
+    assert!(report.contains("gradcheck passed"), "{report}");
+}
+
+#[test]
 fn every_command_explains_itself() {
     for command in
         ["run", "check", "grad", "vjp", "jvp", "jacobian", "gradcheck", "core", "explain", "completions"]

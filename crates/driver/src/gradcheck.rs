@@ -2,14 +2,15 @@
 //!
 //! Along each of a few fixed pseudo-random directions `u` and cotangents `w` it compares `⟨Jᵀ w, u⟩` (reverse mode) with
 //! `⟨w, J u⟩` (forward mode) and with `⟨w, f(x + h u) - f(x - h u)⟩ / 2h`. For a scalar result it also compares each of the
-//! largest gradient entries with its own difference quotient.
+//! largest gradient entries with its own difference quotient. Programs that compute with f32 anywhere in the arguments
+//! or results are judged by the digits that f32 has.
 
 use crate::derive::Kind;
 use crate::session::{EntryPoint, Session};
 use pullback_base::{Code, Diagnostic};
 use pullback_core::{Array, Buffer, Value};
 use pullback_interp::core::Options;
-use pullback_prim::ScalarValue;
+use pullback_prim::{Scalar, ScalarValue};
 
 /// One comparison.
 #[derive(Clone, Debug)]
@@ -33,14 +34,34 @@ pub struct Report {
     pub worst_forward: f64,
     /// Largest relative difference between reverse mode and differences.
     pub worst_difference: f64,
-    /// Whether both are within their tolerances.
+    /// The limits that they are judged by.
+    pub limits: Limits,
+    /// Whether both are within their limits.
     pub passed: bool,
 }
 
-/// Reverse and forward mode differ by rounding only.
-pub const FORWARD_TOLERANCE: f64 = 1e-9;
-/// Central differences lose about two thirds of the digits.
-pub const DIFFERENCE_TOLERANCE: f64 = 1e-4;
+/// How a check steps and what differences it allows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Between reverse and forward mode, which differ by rounding only.
+    pub forward: f64,
+    /// Between reverse mode and central differences, which lose about two thirds of the digits.
+    pub difference: f64,
+    /// The step of the central differences: about the cube root of the precision.
+    pub step: f64,
+}
+
+impl Limits {
+    /// For arguments and results of f64.
+    pub const DOUBLE: Limits = Limits { forward: 1e-9, difference: 1e-4, step: 1e-5 };
+    /// If an f32 is among them: about 7 digits, of which the differences keep 4 or 5. The step is a power of two.
+    pub const SINGLE: Limits = Limits { forward: 1e-4, difference: 1e-2, step: 0.00390625 };
+
+    fn of<'a>(values: impl IntoIterator<Item = &'a Value>) -> Limits {
+        if values.into_iter().any(has_single) { Limits::SINGLE } else { Limits::DOUBLE }
+    }
+}
+
 const DIRECTIONS: usize = 3;
 const ENTRIES: usize = 5;
 
@@ -64,8 +85,10 @@ pub fn gradcheck(
             .hint("freeze them with --wrt, or wrap the function in an entry point on numbers and arrays"));
     }
     let mut random = SplitMix(0x9e37_79b9);
+    let limits = Limits::of(args.iter().chain(&value));
+    let step = limits.step;
     let mut report =
-        Report { comparisons: Vec::new(), worst_forward: 0.0, worst_difference: 0.0, passed: true };
+        Report { comparisons: Vec::new(), worst_forward: 0.0, worst_difference: 0.0, limits, passed: true };
     let mut gradient: Vec<Value> = Vec::new();
     let scalar = value.len() == 1 && matches!(value[0], Value::Scalar(_));
     for k in 0..DIRECTIONS {
@@ -85,12 +108,12 @@ pub fn gradcheck(
             }
             Ok(primal.run(&at, options).map_err(stopped)?.results)
         };
-        let (plus, minus) = (moved(STEP)?, moved(-STEP)?);
+        let (plus, minus) = (moved(step)?, moved(-step)?);
         let comparison = Comparison {
             what: format!("direction {}", k + 1),
             reverse: dot(&x_bars, &u),
             forward: Some(dot(&w, &y_dots)),
-            difference: (dot(&w, &floats_only(&plus)) - dot(&w, &floats_only(&minus))) / (2.0 * STEP),
+            difference: change(&w, &floats_only(&plus), &floats_only(&minus)) / (2.0 * step),
         };
         report.comparisons.push(comparison);
         gradient = x_bars;
@@ -106,12 +129,9 @@ pub fn gradcheck(
         }
         report.worst_difference = worst(report.worst_difference, relative(c.reverse, c.difference, scale));
     }
-    report.passed =
-        report.worst_forward <= FORWARD_TOLERANCE && report.worst_difference <= DIFFERENCE_TOLERANCE;
+    report.passed = report.worst_forward <= limits.forward && report.worst_difference <= limits.difference;
     Ok(report)
 }
-
-const STEP: f64 = 1e-5;
 
 /// The larger one; NaN if either is.
 fn worst(a: f64, b: f64) -> f64 {
@@ -131,6 +151,7 @@ fn entries(
     options: &Options<'_>,
     report: &mut Report,
 ) -> Result<(), Diagnostic> {
+    let limits = report.limits;
     let mut largest: Vec<(usize, usize, f64)> = Vec::new();
     for (&i, g) in inputs.iter().zip(gradient) {
         largest.extend(g.floats().into_iter().enumerate().map(|(j, x)| (i, j, x)));
@@ -151,7 +172,8 @@ fn entries(
             let results = primal.run(&at, options).map_err(|e| e.to_diagnostic())?.results;
             Ok(results[0].floats().first().copied().unwrap_or(f64::NAN))
         };
-        let difference = (moved(STEP)? - moved(-STEP)?) / (2.0 * STEP);
+        let step = report.limits.step;
+        let difference = (moved(step)? - moved(-step)?) / (2.0 * step);
         let what = format!("{}{}", entry.parameters[i].path, index_text(&args[i], j));
         report.comparisons.push(Comparison { what, reverse, forward: None, difference });
     }
@@ -208,6 +230,19 @@ fn has_floats(value: &Value) -> bool {
     }
 }
 
+fn has_single(value: &Value) -> bool {
+    match value {
+        Value::Scalar(s) => matches!(s, ScalarValue::F32(_)),
+        Value::Array(a) => match &*a.data {
+            Buffer::F32(_) => true,
+            Buffer::Boxed(items) => items.iter().any(has_single),
+            _ => false,
+        },
+        Value::Tuple(items) | Value::Sum(_, items) => items.iter().any(has_single),
+        Value::Acc(_) => false,
+    }
+}
+
 fn floats_only(values: &[Value]) -> Vec<Value> {
     values.iter().filter(|v| has_floats(v)).cloned().collect()
 }
@@ -221,6 +256,13 @@ fn shifted(value: &Value, direction: &Value, by: f64) -> Value {
 fn dot(a: &[Value], b: &[Value]) -> f64 {
     let flat = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
     flat(a).iter().zip(flat(b)).map(|(x, y)| x * y).sum()
+}
+
+/// `⟨w, plus - minus⟩`; what is the same on both sides has not changed, even if it is infinite.
+fn change(w: &[Value], plus: &[Value], minus: &[Value]) -> f64 {
+    let flat = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
+    let sides = flat(plus).into_iter().zip(flat(minus));
+    flat(w).iter().zip(sides).filter(|(_, (p, m))| p != m).map(|(w, (p, m))| w * (p - m)).sum()
 }
 
 /// Pseudo-random numbers: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).

@@ -84,7 +84,7 @@ impl<'s> Elaborator<'s, '_> {
             ExpKind::Assert(condition, value) => {
                 let condition = self.exp(condition);
                 let value = self.exp(value);
-                self.b.assert(condition, "assertion failed", value)
+                self.b.assert(condition, "the condition is false", value)
             }
             ExpKind::Error => {
                 self.broken("an expression is wrong".to_string());
