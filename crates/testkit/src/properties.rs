@@ -364,7 +364,7 @@ fn checked(case: &Case, reverse: Reverse<'_>) -> Check {
 /// `round-trip`: reading what was printed and printing it again changes nothing.
 fn round_trip(case: &Case, reverse: Reverse<'_>) -> Check {
     text_round_trip(&case.program)?;
-    if case.seed % 4 == 0
+    if case.seed.is_multiple_of(4)
         && let Ok((program, _)) = reverse_program(case, reverse)
     {
         text_round_trip(&program)?;
@@ -583,7 +583,7 @@ fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
         }
     }
     let boxed = |v: &Value| matches!(v, Value::Array(a) if a.data.scalar().is_none());
-    if case.seed % 2 != 0 || case.single() {
+    if !case.seed.is_multiple_of(2) || case.single() {
         return Err(Stop::Skip(Skip::NotApplicable));
     }
     let r = Reversed::new(case, reverse)?;

@@ -85,6 +85,9 @@ pub struct SuiteCase {
     pub lines: BTreeMap<String, String>,
 }
 
+/// A check of a case.
+type CaseCheck = Box<dyn FnOnce(&SuiteCase) -> Result<(), String> + Send>;
+
 const KEYS: [&str; 10] =
     ["main", "value", "jacobian", "gradient", "origin", "error", "entry", "property", "tolerance", "wrt"];
 
@@ -161,7 +164,7 @@ impl SuiteCase {
     fn into_tests(self, file: &str, out: &mut Vec<Test>) {
         let base = format!("{file}::{}", self.name);
         let case = Arc::new(self);
-        let mut add = |suffix: &str, f: Box<dyn FnOnce(&SuiteCase) -> Result<(), String> + Send>| {
+        let mut add = |suffix: &str, f: CaseCheck| {
             let case = case.clone();
             out.push(Test { name: format!("{base}::{suffix}"), run: Box::new(move || f(&case)) });
         };

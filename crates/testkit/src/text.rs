@@ -1,7 +1,7 @@
 //! Values as text, the way suite files write them.
 //!
 //! Numbers, `true`/`false`, arrays `[..]`, tuples `(..)`, sums `#k payload..` by the number of the alternative. Numbers take
-//! their type from where they are used; [`parse`] reads what [`show`] prints, given the type.
+//! their type from where they are used; [`value`] reads what [`show`] prints, given the type.
 
 use pullback_core::{Array, Buffer, Program, Type, Value};
 use pullback_prim::{Scalar, ScalarValue};

@@ -78,8 +78,8 @@ impl Generator<'_> {
     fn match_sum(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
         let in_scope: Vec<Shaped> = (self.scope.iter().rev().map(|e| &e.shape))
             .filter(|t| matches!(t, Shaped::Sum(_)))
-            .cloned()
             .take(2)
+            .cloned()
             .collect();
         let sum = if !in_scope.is_empty() && self.rng.chance(0.7) {
             self.rng.choose(&in_scope).clone()
