@@ -110,8 +110,12 @@ impl Code {
             Code::Ambiguous => "write the type: `(e : t)`",
             Code::Pattern => "make the pattern fit the type of what it matches",
             Code::Uniqueness => "use the updated array, or update a copy: `copy a with [i] = x`",
-            Code::Entry => "an entry point takes and returns numbers, booleans, arrays, tuples, records and sums",
-            Code::Unsupported => "write it with other constructs; docs/book/coverage.md lists those that are supported",
+            Code::Entry => {
+                "an entry point takes and returns numbers, booleans, arrays, tuples, records and sums"
+            }
+            Code::Unsupported => {
+                "write it with other constructs; docs/book/coverage.md lists those that are supported"
+            }
             Code::Input => "compare the value with the type of the argument: `pullback check` prints it",
             Code::Runtime => "the message shows the values involved",
             Code::Internal => "please report it with the program",

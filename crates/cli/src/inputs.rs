@@ -5,7 +5,7 @@ use crate::args::InputArgs;
 use pullback_core::{EntryType, Value};
 use pullback_driver::EntryPoint;
 use pullback_driver::values::{Data, InputError, Sizes, csv_format, encode, json, npy, text, type_text};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -16,8 +16,12 @@ pub(crate) fn arguments(entry: &EntryPoint, inputs: &InputArgs) -> Result<Vec<Va
     for file in &inputs.input {
         input_file(entry, file, &mut given)?;
     }
+    let mut written = BTreeSet::new();
     for arg in &inputs.args {
         let (name, value) = split(arg)?;
+        if !written.insert(name) {
+            return Err(Failure::input(format!("--arg gives `{name}` twice")));
+        }
         let Some((_, ty)) = params.iter().find(|(n, _)| n.as_str() == name) else {
             return Err(unknown(entry, name));
         };
@@ -102,13 +106,14 @@ fn input_file(entry: &EntryPoint, file: &str, given: &mut BTreeMap<String, Data>
     } else {
         std::fs::read_to_string(file).map_err(|e| Failure::input(format!("cannot read {file}: {e}")))?
     };
+    let shown = if file == "-" { "standard input" } else { file };
     let is_json = file.ends_with(".json") || (file == "-" && text.trim_start().starts_with('{'));
     if is_json {
         let record = EntryType::Record(params.clone());
-        let data = json::read(&record, &text).map_err(|e| Failure::input(format!("{file}: {e}")))?;
+        let data = json::read(&record, &text).map_err(|e| Failure::input(format!("{shown}: {e}")))?;
         let Data::Record(fields) = data else {
             return Err(Failure::input(format!(
-                "{file}: expected a JSON object with one field per argument"
+                "{shown}: expected a JSON object with one field per argument"
             )));
         };
         for (name, data) in fields {
@@ -119,12 +124,12 @@ fn input_file(entry: &EntryPoint, file: &str, given: &mut BTreeMap<String, Data>
         }
         return Ok(());
     }
-    let values = text::read_all(&text).map_err(|e| Failure::input(format!("{file}: {e}")))?;
+    let values = text::read_all(&text).map_err(|e| Failure::input(format!("{shown}: {e}")))?;
     let free: Vec<String> =
         params.iter().map(|(n, _)| n.to_string()).filter(|n| !given.contains_key(n)).collect();
     if values.len() > free.len() {
         let message =
-            format!("{file} holds {} values, but only {} arguments are open", values.len(), free.len());
+            format!("{shown} holds {} values for {} arguments without one", values.len(), free.len());
         return Err(Failure::input(message));
     }
     given.extend(free.into_iter().zip(values));

@@ -216,7 +216,12 @@ impl<'a> Checker<'a> {
             .into_iter()
             .filter_map(|s| match s {
                 Size::Var(v, name) => {
-                    Some((self.program.vars.get(*v)?.span, format!("size {name} is bound here")))
+                    let text = if name.as_str().starts_with('?') {
+                        "this size has no name".to_string()
+                    } else {
+                        format!("size {name} is bound here")
+                    };
+                    Some((self.program.vars.get(*v)?.span, text))
                 }
                 Size::Const(_) | Size::Def(..) | Size::Expression(_) | Size::Unknown(_) | Size::Meta(_) => {
                     None

@@ -55,7 +55,8 @@ impl<D: Domain> Machine<'_, D> {
                 if self.bool(*c)? {
                     Ok(Val::Unit)
                 } else if !values.is_empty() {
-                    let values = values.iter().map(|&v| Ok(self.i64(v)?.to_string())).collect::<Res<Vec<_>>>()?;
+                    let values =
+                        values.iter().map(|&v| Ok(self.i64(v)?.to_string())).collect::<Res<Vec<_>>>()?;
                     let message = format!("{message}: sizes {} differ", values.join(" and "));
                     Err(fail(RuntimeErrorKind::ShapeMismatch, message))
                 } else {
