@@ -238,7 +238,8 @@ fn has_single(value: &Value) -> bool {
             Buffer::Boxed(items) => items.iter().any(has_single),
             _ => false,
         },
-        Value::Tuple(items) | Value::Sum(_, items) => items.iter().any(has_single),
+        Value::Tuple(items) => items.iter().any(has_single),
+        Value::Sum(_, items) => items.iter().any(has_single),
         Value::Acc(_) => false,
     }
 }
