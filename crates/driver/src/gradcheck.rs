@@ -10,7 +10,7 @@ use crate::session::{EntryPoint, Session};
 use pullback_base::{Code, Diagnostic};
 use pullback_core::{Array, Buffer, Value};
 use pullback_interp::core::Options;
-use pullback_prim::{Scalar, ScalarValue};
+use pullback_prim::ScalarValue;
 
 /// One comparison.
 #[derive(Clone, Debug)]
@@ -151,7 +151,6 @@ fn entries(
     options: &Options<'_>,
     report: &mut Report,
 ) -> Result<(), Diagnostic> {
-    let limits = report.limits;
     let mut largest: Vec<(usize, usize, f64)> = Vec::new();
     for (&i, g) in inputs.iter().zip(gradient) {
         largest.extend(g.floats().into_iter().enumerate().map(|(j, x)| (i, j, x)));
