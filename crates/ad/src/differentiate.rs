@@ -91,7 +91,7 @@ fn splice(
     let Some(found) = algorithm(mode, name.as_ref().map(Symbol::as_str)) else {
         let mode = if mode == Mode::Forward { "forward" } else { "reverse" };
         let wish = name.map_or_else(String::new, |n| n.to_string());
-        let construct = format!("anything: there is no {mode}-mode algorithm `{wish}`");
+        let construct = format!("with `{wish}`: no {mode}-mode algorithm has that name");
         return Err(Unsupported { algorithm: "pullback", construct, span });
     };
     let wanted = vec![true; lam.params.len()];
