@@ -121,7 +121,7 @@ fn differences_agree() {
     close(&results[0], &[case.objective()]);
     let step = 1e-5;
     for which in 0..3 {
-        for i in 0..results[which + 1].len() {
+        for (i, &found) in results[which + 1].iter().enumerate() {
             let mut at = |h: f64| {
                 let list = [&mut case.alpha, &mut case.mu, &mut case.q];
                 list.into_iter().nth(which).unwrap()[i] += h;
@@ -131,7 +131,6 @@ fn differences_agree() {
                 value
             };
             let difference = (at(step) - at(-step)) / (2.0 * step);
-            let found = results[which + 1][i];
             assert!((found - difference).abs() < 1e-8, "argument {which}, entry {i}: {found}, {difference}");
         }
     }
