@@ -2,7 +2,7 @@
 //!
 //! Place in the pipeline: core to core, between simplification and code generation. Reading order: [`contract`] (what
 //! every algorithm promises), [`tangent`] (vocabulary shared by all), [`forward`] (dual numbers), [`fast_chad`] (the
-//! production reverse mode), [`differentiate`] (expands `vjp`/`jvp` of a program, innermost first).
+//! production reverse mode), [`mod@differentiate`] (expands `vjp`/`jvp` of a program, innermost first).
 //!
 //! Algorithms share vocabulary, never control flow: each writes out its own walk over statements.
 

@@ -22,6 +22,15 @@ use std::path::Path;
 pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Session, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+    if let Some(name) = ad {
+        let known = pullback_driver::reverse_algorithms();
+        if !known.contains(&name) {
+            return Err(Failure::input(format!(
+                "no algorithm `{name}` for reverse mode; there are {}",
+                known.join(", ")
+            )));
+        }
+    }
     let mut settings = Settings { optimise, ..Settings::default() };
     settings.choice.reverse = ad.map(Into::into);
     let session = Session::compile(&file.display().to_string(), &text, settings).map_err(|failed| {
@@ -123,8 +132,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
         for d in &diagnostics {
             eprintln!("{}", d.render(&sources));
         }
-        for e in session.iter().flat_map(Session::entries) {
-            say(&entry_text(&e));
+        let entries: Vec<EntryPoint> = session.iter().flat_map(Session::entries).collect();
+        entries.iter().for_each(|e| say(&entry_text(e)));
+        if session.is_some() && entries.is_empty() {
+            say("the program is fine; it has no entry point, so there is nothing to run");
         }
     }
     match session {

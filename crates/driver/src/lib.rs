@@ -1,7 +1,7 @@
 //! Pipelines, sessions, options and value formats: the only crate that knows all passes.
 //!
 //! Place in the pipeline: above every pass, below the command line and the facade. Reading order: [`pipeline`] (the
-//! passes as data), [`session`] (one program), [`derive`] (derivatives of entry points), [`values`] (formats).
+//! passes as data), [`session`] (one program), [`mod@derive`] (derivatives of entry points), [`values`] (formats).
 
 pub mod derive;
 pub mod front;
@@ -14,3 +14,9 @@ pub mod values;
 pub use derive::Kind;
 pub use leaves::{Leaf, Wrt};
 pub use session::{EntryPoint, Failed, Ready, Session, Settings};
+
+/// The names of the algorithms for reverse mode that a user may choose.
+pub fn reverse_algorithms() -> Vec<&'static str> {
+    use pullback_ad::contract::{ALGORITHMS, Mode};
+    ALGORITHMS.iter().filter(|a| a.mode == Mode::Reverse).map(|a| a.id).collect()
+}

@@ -6,11 +6,16 @@
 //!   `T(#a t | #b u) = #none | #a T(t) | #b T(u)`, discrete parts inside a product or sum are unit, discrete types have none.
 //! Notation: `x` primal, `x_dot` tangent, `∂ᵢp` the i-th partial of a primitive; `0` a statically absent tangent.
 //! Rules: (one per construct, in the order of `Exp`; `D[e]` is the tangent of `e`)
-//!   D[x] = x_dot · D[p(xs)] = Σ ∂ᵢp(xs) · xᵢ_dot · D[(xs)] = (D[xs]) · D[x.i] = x_dot.i · D[#c xs] = #c (D[xs]) ·
-//!   control flow: every body also returns the tangents of its results; loop state carries its tangents ·
-//!   D[linear array operation] = the same operation on tangents · D[map f as] = map (D f) as as_dots ·
-//!   D[reduce ⊕] = reduce of the dual operator `(x, x_dot) ⊕ (y, y_dot) = (x ⊕ y, D[x ⊕ y])`, likewise scan and hist ·
-//!   every accumulator is accompanied by one for tangents.
+//!
+//! ```text
+//! D[x] = x_dot            D[p(xs)] = Σ ∂ᵢp(xs) · xᵢ_dot     D[(xs)] = (D[xs])     D[x.i] = x_dot.i     D[#c xs] = #c (D[xs])
+//! control flow            every body also returns the tangents of its results; loop state carries its tangents
+//! D[linear operation on arrays] = the same operation on tangents
+//! D[map f as]             = map (D f) as as_dots
+//! D[reduce ⊕]             = reduce of the dual operator (x, x_dot) ⊕ (y, y_dot) = (x ⊕ y, D[x ⊕ y]); likewise scan, hist
+//! accumulators            each is accompanied by one for tangents
+//! ```
+//!
 //! Differences from the paper: 1. pairs are split: primal and tangent are separate names, so primal code is untouched and
 //!   inactive code is not duplicated. 2. Statically zero tangents are absent instead of computed.
 //! Guarantee: work(jvp f) ≤ c · work(f), c independent of sizes; every primal statement is kept and followed by a constant

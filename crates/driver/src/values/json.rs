@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 8259; the conventions are those of the language reference. A sum with no payload is `{"tag": []}` (also
 //! read from the string `"tag"`), one value stands for itself, several are an array. JSON has no NaN or infinity: they
-//! are written as `null`, and [`write`] says how many there were.
+//! are written as `null`, and [`write()`] says how many there were.
 
 use super::{Data, InputError, nested};
 use pullback_core::EntryType;
@@ -31,11 +31,15 @@ pub fn from_json(ty: &EntryType, json: Json) -> Data {
             let any = EntryType::Tuple(Vec::new());
             Data::List(items.into_iter().map(|j| from_json(&any, j)).collect())
         }
-        (EntryType::Sum(_), Json::String(tag)) => Data::Tagged(tag, Vec::new()),
+        (EntryType::Sum(_), Json::String(tag)) => {
+            Data::Tagged(tag.trim_start_matches('#').to_string(), Vec::new())
+        }
         (_, Json::String(s)) => Data::Tagged(s, Vec::new()),
         (EntryType::Sum(vs), Json::Object(fields)) if fields.len() == 1 => {
             let mut fields = fields.into_iter();
             let (tag, payload) = fields.next().unwrap_or_default();
+            // The source language writes `#tag`; both forms are read.
+            let tag = tag.trim_start_matches('#').to_string();
             let types = vs.iter().find(|(n, _)| n.as_str() == tag).map(|v| v.1.clone()).unwrap_or_default();
             let payload = match (types.as_slice(), payload) {
                 ([t], j) => vec![from_json(t, j)],
