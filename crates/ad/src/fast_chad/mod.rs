@@ -36,8 +36,11 @@ mod ct;
 mod dense;
 mod desc;
 mod map;
+mod operator;
+mod reduce;
 mod reverse;
 mod save;
+mod scan;
 mod shapes;
 mod soac;
 
@@ -61,6 +64,8 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("shapes.rs"),
         include_str!("control.rs"),
         include_str!("map.rs"),
+        include_str!("reduce.rs"),
+        include_str!("scan.rs"),
         include_str!("soac.rs"),
         include_str!("accumulators.rs"),
     ],
