@@ -1,4 +1,4 @@
-//! Repository tasks: `cargo xtask tidy | coverage | soak [COUNT [SEED]]`.
+//! Repository tasks: `cargo xtask tidy | coverage | steps | soak [COUNT [SEED]]`.
 
 mod coverage;
 mod tidy;
@@ -12,6 +12,7 @@ cargo xtask TASK
 
   tidy               check the rules of the house; non-zero exit and a list if one is broken
   coverage           rewrite docs/book/coverage.md and docs/book/primitives.md from the code
+  steps              rewrite docs/book/steps.md: what gradients cost, counted by the interpreter
   soak [N [SEED]]    run all random properties on N programs (default 50000)
 ";
 
@@ -27,6 +28,7 @@ fn main() -> Result<()> {
             Ok(())
         }
         ["coverage"] => coverage::write(&root()),
+        ["steps"] => steps(),
         ["soak", rest @ ..] => soak(rest),
         _ => {
             eprint!("{HELP}");
@@ -37,6 +39,30 @@ fn main() -> Result<()> {
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The text above the table of costs.
+const STEPS: &str = "\
+# What a gradient costs
+
+Steps of the reference interpreter: one per statement, per loop test, per element that a bulk operation touches, per number added into an accumulator. *Ratio*: steps of
+objective and gradient together over steps of the objective alone. The inputs are synthetic; the sizes small. Written by `cargo xtask steps`, from the optimised programs.
+
+";
+
+fn steps() -> Result<()> {
+    let output = Command::new("cargo")
+        .args(["run", "--release", "--quiet", "--package", "pullback-testkit", "--bin", "steps"])
+        .current_dir(root())
+        .output()?;
+    if !output.status.success() {
+        bail!("the costs could not be counted:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    std::fs::write(
+        root().join("docs/book/steps.md"),
+        format!("{STEPS}{}", String::from_utf8(output.stdout)?),
+    )?;
+    Ok(())
 }
 
 fn soak(args: &[&str]) -> Result<()> {

@@ -5,9 +5,11 @@
 pub mod cost;
 pub mod flat;
 pub mod generate;
+pub mod problems;
 pub mod properties;
 pub mod rng;
 pub mod shrink;
 pub mod soak;
+pub mod steps;
 pub mod suite;
 pub mod text;

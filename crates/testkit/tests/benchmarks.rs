@@ -8,6 +8,8 @@
 mod adbench;
 #[path = "benchmarks/hand.rs"]
 mod hand;
+#[path = "benchmarks/nested.rs"]
+mod nested;
 #[path = "benchmarks/problem.rs"]
 mod problem;
 #[path = "benchmarks/small.rs"]
@@ -18,7 +20,7 @@ use libtest_mimic::{Arguments, Trial};
 fn main() {
     let args = Arguments::from_args();
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, test) in small::TESTS {
+    for (name, test) in small::TESTS.iter().chain(nested::TESTS) {
         trials.push(Trial::test(*name, move || run(test)));
     }
     let absent = !problem::data_folder().is_dir();

@@ -6,6 +6,7 @@
 use crate::problem::{Problem, all_close, close, norm};
 use pullback_core::Value;
 use pullback_driver::Kind;
+use pullback_testkit::problems::uniform as u;
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("small::generator", generator),
@@ -22,28 +23,12 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("gradbench::det", det),
 ];
 
-fn lowbias32(mut x: u32) -> u32 {
-    x ^= x >> 16;
-    x = x.wrapping_mul(0x7feb_352d);
-    x ^= x >> 15;
-    x = x.wrapping_mul(0x846c_a68b);
-    x ^ (x >> 16)
-}
-
-/// `n` numbers in [0, 1).
-fn u(s: u32, n: usize) -> Vec<f64> {
-    (0..n as u32)
-        .map(|i| f64::from(lowbias32(i.wrapping_add(1_000_003u32.wrapping_mul(s)))) / 4_294_967_296.0)
-        .collect()
-}
-
 /// `n` numbers in [-1, 1).
 fn sym(s: u32, n: usize) -> Vec<f64> {
     u(s, n).into_iter().map(|x| 2.0 * x - 1.0).collect()
 }
 
 fn generator() {
-    assert_eq!([0, 1, 2, 1_000_003].map(lowbias32), [0, 0x6889_90c0, 0xd113_2181, 0xcacb_cbe7]);
     assert_eq!(u(40, 2), [0.5233170131687075, 0.9588008313439786]);
 }
 
