@@ -5,7 +5,7 @@
 //! stored. If only finitely many elements of the results have cotangents, only those elements are run again.
 
 use super::config::Mutation;
-use super::ct::{Ct, coerce, split, zero};
+use super::ct::{Ct, HotEntry, coerce, split, zero};
 use super::desc::{Desc, array, optional};
 use super::reverse::{Env, Reverse};
 use super::save::saved;
@@ -16,8 +16,9 @@ use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Exp, Lam, Soac, Stm, Type, Var};
 use pullback_prim::Op;
 
-/// At most so many reruns of a map's function, and none inside so many others: code size stays linear.
-const MAX_RERUNS: usize = 4;
+/// At most so many copies of a map's function are made to run single elements again, and none inside so many others:
+/// code size stays linear.
+const MAX_COPIES: usize = 4;
 const MAX_NESTED_RERUNS: usize = 2;
 
 /// What the reverse map needs.
@@ -164,15 +165,18 @@ impl<'p> Reverse<'p> {
         Stm { pat, exp: Exp::Soac(Soac::Map { width, lam, arrays: arrays.to_vec() }) }
     }
 
+    /// Whether only single elements have cotangents, and few enough of them need a copy of the function.
     fn is_sparse(&self, cts: &[Ct]) -> bool {
-        let mut reruns = 0;
+        let mut copies = 1;
         for c in cts.iter().filter(|c| !c.is_absent()) {
             match c.hot_parts() {
-                Some(parts) if parts.dense.is_absent() => reruns += parts.entries.len(),
+                Some(parts) if parts.dense.is_absent() => {
+                    copies += parts.entries.iter().filter(|e| e.maybe).count();
+                }
                 _ => return false,
             }
         }
-        self.config.sparse_map && reruns <= MAX_RERUNS && self.sparse_depth < MAX_NESTED_RERUNS
+        self.config.sparse_map && copies <= MAX_COPIES && self.sparse_depth < MAX_NESTED_RERUNS
     }
 
     fn sparse_map(
@@ -183,18 +187,67 @@ impl<'p> Reverse<'p> {
         cts: &[Ct],
         env: &mut Env,
     ) -> Result<(), Unsupported> {
-        for (k, c) in cts.iter().enumerate() {
-            let Some(parts) = c.hot_parts() else { continue };
-            for e in parts.entries {
-                let copy = self.copy_lam(lam);
-                let seed = (copy.body.result[k], e.payload);
-                if e.maybe {
-                    self.rerun_guarded(stm, &copy, arrays, e.index, seed, env)?;
-                } else {
-                    self.rerun_element(&copy, arrays, e.index, seed, env)?;
-                    self.give_elements(&copy.params, arrays, e.index, false, env);
-                }
+        let hot = cts.iter().enumerate().filter_map(|(k, c)| Some((k, c.hot_parts()?.entries)));
+        let all = hot.flat_map(|(k, entries)| entries.into_iter().map(move |e| (k, e)));
+        let (maybe, definite): (Vec<_>, Vec<_>) = all.partition(|(_, e)| e.maybe);
+        for (k, e) in maybe {
+            let copy = self.copy_lam(lam);
+            let seed = (copy.body.result[k], e.payload);
+            self.rerun_guarded(stm, &copy, arrays, e.index, seed, env)?;
+        }
+        if definite.len() > 1 {
+            return self.rerun_elements(stm, lam, arrays, definite, env);
+        }
+        for (k, e) in definite {
+            let copy = self.copy_lam(lam);
+            let seed = (copy.body.result[k], e.payload);
+            self.rerun_element(&copy, arrays, e.index, seed, env)?;
+            self.give_elements(&copy.params, arrays, e.index, false, env);
+        }
+        Ok(())
+    }
+
+    /// Runs the function on several elements and reverses that: a map over the literal arrays of these elements, so that
+    /// there is one copy of the function, not one per element.
+    fn rerun_elements(
+        &mut self,
+        stm: &Stm,
+        lam: &Lam,
+        arrays: &[Atom],
+        entries: Vec<(usize, HotEntry)>,
+        env: &mut Env,
+    ) -> Result<(), Unsupported> {
+        let width = Atom::i64(entries.len() as i64);
+        let wrong = self.mutant(Mutation::SparseMapWrongElement);
+        self.b.open();
+        let mut picked = Vec::new();
+        for &a in arrays {
+            let index = |e: &HotEntry| if wrong { Atom::i64(0) } else { e.index };
+            let elements = entries.iter().map(|(_, e)| self.b.index(a, &[index(e)])).collect();
+            let elem = self.b.elem(a);
+            picked.push(self.b.emit(Exp::ArrayLit(elem, elements), "picked"));
+        }
+        let lam = copy_lam(self.b.program, lam, &Subst::new());
+        let map = Soac::Map { width, lam, arrays: picked };
+        let results = self.b.emit_all(Exp::Soac(map), "again");
+        let body = self.b.close(Vec::new());
+        self.activate(&body, &[]);
+        self.b.open();
+        for (j, (k, e)) in entries.into_iter().enumerate() {
+            self.contribute(env, results[k].into(), Ct::hot(width, Atom::i64(j as i64), false, e.payload));
+        }
+        for &y in &results {
+            let c = self.take(env, y);
+            if !c.is_absent() {
+                let dense = self.dense_of(y.into(), &c);
+                self.contribute(env, y.into(), dense);
             }
+        }
+        let forward = self.stms(&body.stms, env)?;
+        let reverse = self.b.close(Vec::new());
+        self.rule("fast_chad.map", stm);
+        for stm in forward.into_iter().chain(reverse.stms) {
+            self.b.emit_stm(stm);
         }
         Ok(())
     }
