@@ -122,7 +122,7 @@ fn code_is_linear_in_nested_loops_and_maps() {
         }
         let j = k + 1;
         let body = level(j, depth);
-        if k % 2 == 0 {
+        if k.is_multiple_of(2) {
             format!(
                 "let v{k}: f64 = loop (x{j}: f64 = x{k}) for i{j}: i64 < 2i64 {{
                     let b{j}: f64 = a[i{j}]
