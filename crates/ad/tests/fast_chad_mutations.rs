@@ -63,7 +63,7 @@ fn witness(mutation: Mutation) -> (&'static str, Vec<Value>) {
         ),
         Mutation::InitialValueLost => (
             "fun f(a: []f64, is: []i64): []f64, f64 {
-                let y: []f64 = map 2i64 [is] (i: i64) { let t: f64 = a[i] in t }
+                let y: []f64 = map 2i64 [is] (i: i64) { let t: f64 = a[i] let s: f64 = sin.f64(t) in s }
                 let z: f64 = a[1i64]
                 in y, z
             }",
@@ -141,6 +141,36 @@ fn witness(mutation: Mutation) -> (&'static str, Vec<Value>) {
                 in y
             }",
             vec![fs(&[0.7, 0.2]), Value::i64s(&[1, 0, 5]), fs(&[1.0, 2.0, 3.0])],
+        ),
+        Mutation::HistogramLoserCounts => (
+            "fun f(d: []f64, is: []i64, a: []f64): []f64 {
+                let y: []f64 = hist 3i64 [f64.inf] [d] is [a] (u: f64, v: f64) { let w: f64 = min.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 0.2]), Value::i64s(&[1, 0, 5]), fs(&[0.1, 2.0, 3.0])],
+        ),
+        Mutation::HistogramFactorLost => (
+            "fun f(d: []f64, is: []i64, a: []f64): []f64 {
+                let y: []f64 = hist 3i64 [1.0f64] [d] is [a] (u: f64, v: f64) { let w: f64 = mul.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 0.2]), Value::i64s(&[1, 0, 5]), fs(&[1.5, 2.0, 3.0])],
+        ),
+        Mutation::HistogramRightLost | Mutation::HistogramUnsorted => (
+            "fun f(d: []f64, is: []i64, a: []f64): []f64 {
+                let y: []f64 = hist 4i64 [0.0f64] [d] is [a] (u: f64, v: f64) {
+                    let p: f64 = mul.f64(u, v)
+                    let s: f64 = add.f64(u, v)
+                    let w: f64 = add.f64(s, p)
+                    in w
+                }
+                in y
+            }",
+            vec![fs(&[0.7, 0.2]), Value::i64s(&[1, 0, 5, 0]), fs(&[1.5, 2.0, 3.0, 0.5])],
+        ),
+        Mutation::GatherOnce => (
+            "fun f(a: []f64, is: []i64): []f64 { let y: []f64 = gather(a, is) in y }",
+            vec![fs(&[0.7, 0.2]), Value::i64s(&[1, 1])],
         ),
     }
 }

@@ -45,6 +45,10 @@ pub const FAMILIES: &[Family] = &[
     family("scan", "a quadratic reverse of prefixes", scan, false),
     family("gather", "an array of zeros per index", gather, false),
     family("histogram", "a search through the bins per element", histogram, false),
+    family("histogram of products", "a search through the bins per element", histogram_of_products, false),
+    family("histogram in general", "a sequential search per bin", histogram_in_general, false),
+    family("few writes in a loop", "zeros for all cells per iteration", few_writes, false),
+    family("rows by index", "a row of zeros per element", rows_by_index, false),
     family("captured array", "a copy of a captured array per iteration", captured, true),
     family("long loop", "a tape that grows with what is not needed", long_loop, false),
     family("wide tuple", "a zero tuple per projection", wide_tuple, false),
@@ -248,7 +252,10 @@ fn sibling_maps(n: usize) -> Case {
         let one = b.emit(Exp::Iota(Atom::i64(1)), "one");
         let mut product = Atom::f64(1.0);
         for _ in 0..n {
-            let ys = b.map(Atom::i64(1), &[one], |b, k| vec![b.index(p[0].into(), &[k[0].into()])]);
+            let ys = b.map(Atom::i64(1), &[one], |b, k| {
+                let x = b.index(p[0].into(), &[k[0].into()]);
+                vec![b.op2(Op::Mul, x, x)]
+            });
             let sum = b.sum(Atom::i64(1), ys[0].into());
             product = b.op2(Op::Mul, product, sum);
         }
@@ -327,6 +334,92 @@ fn histogram(n: usize) -> Case {
         let h = b.emit(Exp::Soac(soac), "h");
         let ys = b.map(n_of(bins), &[h], |b, x| vec![b.op2(Op::Mul, x[0].into(), x[0].into())]);
         b.sum(n_of(bins), ys[0].into())
+    })
+}
+
+fn histogram_of(
+    n: usize,
+    bins: usize,
+    neutral: f64,
+    op: impl FnOnce(&mut Builder<'_>, Atom, Atom) -> Atom,
+) -> Case {
+    let params = [("a", vector()), ("is", Type::array(Type::I64))];
+    case(&params, vec![values(n), indices(n, bins)], |b, p| {
+        let dst = b.emit(Exp::Replicate(vec![n_of(bins)], Atom::f64(1.5)), "dst");
+        let lam = b.lam(&[Type::F64, Type::F64], "x", |b, x| vec![op(b, x[0].into(), x[1].into())]);
+        let (indices, values) = (p[1].into(), vec![p[0].into()]);
+        let soac = Soac::Hist {
+            width: n_of(n),
+            lam,
+            neutral: vec![Atom::f64(neutral)],
+            dst: vec![dst],
+            indices,
+            values,
+        };
+        let h = b.emit(Exp::Soac(soac), "h");
+        b.sum(n_of(bins), h)
+    })
+}
+
+fn histogram_of_products(n: usize) -> Case {
+    histogram_of(n, n / 2, 1.0, |b, x, y| b.op2(Op::Mul, x, y))
+}
+
+/// As many bins for all sizes: the work of sorting grows with the logarithm of their number.
+fn histogram_in_general(n: usize) -> Case {
+    histogram_of(n, 8, 0.0, |b, x, y| {
+        let product = b.op2(Op::Mul, x, y);
+        let part = b.op2(Op::Mul, product, Atom::f64(0.01));
+        let sum = b.op2(Op::Add, x, y);
+        b.op2(Op::Add, sum, part)
+    })
+}
+
+/// Every iteration writes one element of a carried array of size n: by a scatter and by a maximum.
+fn few_writes(n: usize) -> Case {
+    let params = [("a", vector()), ("is", Type::array(Type::I64))];
+    case(&params, vec![values(n), indices(n, n)], |b, p| {
+        let out = b.for_loop(n_of(n), &[p[0].into()], |b, i, state| {
+            let at = b.index(p[1].into(), &[i.into()]);
+            let indices = b.emit(Exp::ArrayLit(Type::I64, vec![at]), "at");
+            let x = b.index(state[0].into(), &[at]);
+            let x = b.op1(Op::Sin, x);
+            let values = b.emit(Exp::ArrayLit(Type::F64, vec![x]), "xs");
+            let width = Atom::i64(1);
+            let scattered = Soac::Scatter { width, dst: state[0].into(), indices, values };
+            let scattered = b.emit(Exp::Soac(scattered), "s");
+            let lam =
+                b.lam(&[Type::F64, Type::F64], "x", |b, x| vec![b.op2(Op::Max, x[0].into(), x[1].into())]);
+            let (neutral, dst, values) = (vec![Atom::f64(f64::NEG_INFINITY)], vec![scattered], vec![values]);
+            vec![b.emit(Exp::Soac(Soac::Hist { width, lam, neutral, dst, indices, values }), "h")]
+        });
+        b.sum(n_of(n), out[0].into())
+    })
+}
+
+/// Rows of four added to rows by index, and scattered.
+fn rows_by_index(n: usize) -> Case {
+    let params = [("a", vector()), ("is", Type::array(Type::I64))];
+    case(&params, vec![values(4 * n), indices(n, n / 2)], |b, p| {
+        let (four, half) = (Atom::i64(4), n_of(n / 2));
+        let rows = Exp::Reshape { shape: vec![n_of(n), four], from: 1, array: p[0].into() };
+        let rows = b.emit(rows, "rows");
+        let dst = b.emit(Exp::Replicate(vec![half, four], Atom::f64(0.5)), "dst");
+        let (width, indices) = (n_of(n), p[1].into());
+        let dst = b.emit(Exp::Soac(Soac::Scatter { width, dst, indices, values: rows }), "s");
+        let row = || Type::array(Type::F64);
+        let lam = b.lam(&[row(), row()], "x", |b, x| {
+            let sums = b.map(four, &[x[0].into(), x[1].into()], |b, x| {
+                vec![b.op2(Op::Add, x[0].into(), x[1].into())]
+            });
+            vec![sums[0].into()]
+        });
+        let zero = b.emit(Exp::Replicate(vec![four], Atom::f64(0.0)), "zero");
+        let (neutral, dst, values) = (vec![zero], vec![dst], vec![rows]);
+        let sums = b.emit(Exp::Soac(Soac::Hist { width, lam, neutral, dst, indices, values }), "h");
+        let count = n_of(n / 2 * 4);
+        let flat = b.emit(Exp::Reshape { shape: vec![count], from: 2, array: sums }, "flat");
+        b.sum(count, flat)
     })
 }
 

@@ -162,7 +162,7 @@ impl Default for Config {
             stop_gradient: 0.001,
             general_operator: 0.45,
             free_operator: 0.03,
-            general_hist: 0.15,
+            general_hist: 0.5,
             functions: 0.35,
             recursive: 0.05,
         }

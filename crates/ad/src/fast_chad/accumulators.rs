@@ -7,7 +7,7 @@
 use super::ct::Ct;
 use super::desc::Desc;
 use super::reverse::{Env, Final, Reverse, unsupported};
-use super::soac::in_range;
+use super::scatter::in_range;
 use crate::contract::Unsupported;
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::for_each_stm;

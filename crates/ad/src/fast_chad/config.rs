@@ -94,6 +94,16 @@ pub enum Mutation {
     SparseMapWrongElement,
     /// Histogram values get the cotangent of the next bin.
     HistogramOffByOne,
+    /// The destination of a minimum keeps the cotangent of a bin that a value won.
+    HistogramLoserCounts,
+    /// The values of a product get nothing of the destination's factor.
+    HistogramFactorLost,
+    /// A histogram in general forgets what comes later in the bin.
+    HistogramRightLost,
+    /// A histogram in general does not sort its values.
+    HistogramUnsorted,
+    /// An element that is gathered twice counts once.
+    GatherOnce,
 }
 
 impl Mutation {
@@ -121,5 +131,10 @@ impl Mutation {
         Mutation::MinimumWinnerFirst,
         Mutation::SparseMapWrongElement,
         Mutation::HistogramOffByOne,
+        Mutation::HistogramLoserCounts,
+        Mutation::HistogramFactorLost,
+        Mutation::HistogramRightLost,
+        Mutation::HistogramUnsorted,
+        Mutation::GatherOnce,
     ];
 }

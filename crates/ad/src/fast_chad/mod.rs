@@ -11,11 +11,11 @@
 //! Rules: (in the order of `Exp`; `y_bar` is the cotangent of what the statement binds; nothing happens if it is absent)
 //!   atom: x_bar += y_bar · prim: xᵢ_bar += ∂ᵢ · y_bar · tuple, proj: componentwise · inject: the payload ·
 //!   match, if: arm by arm, contributions joined · loop: backwards over the stacked values · call: inlined ·
-//!   index: one hot entry · slice: into a part · update: read and set to zero · gather: as the map it means ·
+//!   index: one hot entry · slice: into a part · update: read and set to zero · gather: a histogram of sums ·
 //!   replicate: the sum · rearrange, reshape, reverse, rotate: their inverses · concat: slices ·
 //!   map: with_acc (map D2) over inputs, saved values and cotangents, or a rerun of the elements hit ·
 //!   reduce: replicate for +, one hot entry for min and max, two scans for closed operators, else as a loop ·
-//!   scan: a scan backwards for +, else as a loop · hist: gather for +, else as a loop · scatter: gather for the winners ·
+//!   scan: a scan backwards for +, else as a loop · hist: by the operator, see `hist` · scatter: gather for the winners ·
 //!   with_acc, acc_view, acc_add: read the cotangent of the final value · plus: to both · custom: the user's rule ·
 //!   marked: rerun or store · stop_gradient, assert: nothing · par: as its statements.
 //! Differences from the paper: 1. Input in ANF: the save list is the free variables of D2 after dead-code elimination
@@ -30,19 +30,23 @@
 //! Not supported: vjp jvp (expanded before), calls of recursive functions, and sums of a recursive type that hold floats.
 
 mod accumulators;
+mod by_bin;
 mod config;
 mod control;
 mod ct;
 mod dense;
 mod desc;
+mod facts;
+mod gather;
+mod hist;
 mod map;
 mod operator;
 mod reduce;
 mod reverse;
 mod save;
 mod scan;
+mod scatter;
 mod shapes;
-mod soac;
 
 pub use config::{Config, Mutation, Variant};
 
@@ -66,7 +70,10 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("map.rs"),
         include_str!("reduce.rs"),
         include_str!("scan.rs"),
-        include_str!("soac.rs"),
+        include_str!("gather.rs"),
+        include_str!("hist.rs"),
+        include_str!("by_bin.rs"),
+        include_str!("scatter.rs"),
         include_str!("accumulators.rs"),
     ],
     transform: vjp,

@@ -8,6 +8,8 @@
 use super::config::{Config, Mutation, Variant};
 use super::ct::{Ct, plus};
 use super::desc::{Desc, product, stored};
+use super::gather::as_gather;
+use super::hist::Hist;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use crate::tangent::{emit_scaled, is_zero};
@@ -57,6 +59,12 @@ pub(crate) struct Reverse<'p> {
     sizes: IdMap<Var, Vec<SizeRequest>>,
     calls: Vec<FunId>,
     pub(crate) sparse_depth: usize,
+    /// Index arrays without duplicates.
+    pub(crate) distinct: IdSet<Var>,
+    /// Arrays that their statement did not have to write whole.
+    pub(crate) unpaid: IdSet<Var>,
+    /// Results of histograms and scatters that run where there are many writes.
+    pub(crate) large: IdSet<Var>,
 }
 
 type Forward = Result<Vec<Stm>, Unsupported>;
@@ -71,6 +79,9 @@ impl<'p> Reverse<'p> {
             sizes: IdMap::new(),
             calls: Vec::new(),
             sparse_depth: 0,
+            distinct: IdSet::new(),
+            unpaid: IdSet::new(),
+            large: IdSet::new(),
         }
     }
 
@@ -256,6 +267,7 @@ impl<'p> Reverse<'p> {
 
     /// Reverses statements; `env` holds the cotangents of what they define.
     pub(crate) fn stms(&mut self, stms: &[Stm], env: &mut Env) -> Forward {
+        self.note_facts(stms);
         self.derive_accumulators(stms, env)?;
         let mut parts = Vec::with_capacity(stms.len());
         for stm in stms.iter().rev() {
@@ -388,16 +400,8 @@ impl<'p> Reverse<'p> {
                 self.update_slice(stm, *a, *slice, *v, &c, env);
                 same()
             }
-            // [fast_chad.gather]  y = map (\i -> a[i]) is
-            Exp::Gather(a, indices) => {
-                self.rule("fast_chad.gather", stm);
-                let (a, indices) = (*a, *indices);
-                self.rewrite(stm, cts, env, |b| {
-                    let width = b.size(indices, 0);
-                    let ys = b.map(width, &[indices], |b, i| vec![b.index(a, &[i[0].into()])]);
-                    vec![ys[0].into()]
-                })
-            }
+            // [fast_chad.gather]  y = gather a is:  a_bar += hist (+) 0 is y_bar
+            Exp::Gather(a, indices) => self.gather(stm, (*a, *indices), c, env),
             // [fast_chad.size]  discrete
             Exp::Size(..) => same(),
             // [fast_chad.iota]  discrete
@@ -606,7 +610,12 @@ impl<'p> Reverse<'p> {
     fn soac(&mut self, stm: &Stm, soac: &Soac, cts: Vec<Ct>, env: &mut Env) -> Forward {
         match soac {
             // [fast_chad.map]  a map over the cotangents, saved values and inputs
-            Soac::Map { width, lam, arrays } => self.map(stm, *width, lam, arrays, cts, env),
+            Soac::Map { width, lam, arrays } => match as_gather(lam, arrays) {
+                Some((a, is)) if !a.var().is_some_and(|v| env.accs.contains_key(&v)) => {
+                    self.gather(stm, (a, is), cts[0].clone(), env)
+                }
+                _ => self.map(stm, *width, lam, arrays, cts, env),
+            },
             // [fast_chad.reduce]  by the kind of operator
             Soac::Reduce { width, lam, neutral, arrays, .. } => {
                 self.reduce(stm, *width, lam, neutral, arrays, cts, env)
@@ -615,13 +624,14 @@ impl<'p> Reverse<'p> {
             Soac::Scan { width, lam, neutral, arrays } => {
                 self.scan(stm, *width, lam, neutral, arrays, cts, env)
             }
-            // [fast_chad.hist]  + by gathering; other operators as a loop
+            // [fast_chad.hist]  by the kind of operator
             Soac::Hist { width, lam, neutral, dst, indices, values } => {
-                self.hist(stm, *width, lam, (neutral, dst, *indices, values), cts, env)
+                let (width, indices) = (*width, *indices);
+                self.hist(stm, Hist { width, lam, neutral, dst, indices, values }, cts, env)
             }
             // [fast_chad.scatter]  winners gather, their cells become zero
             Soac::Scatter { width, dst, indices, values } => {
-                self.scatter(stm, *width, *dst, *indices, *values, &cts[0], env)
+                self.scatter(stm, (*width, *dst, *indices, *values), cts[0].clone(), env)
             }
         }
     }

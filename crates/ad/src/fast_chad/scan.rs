@@ -51,7 +51,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// The operator that adds elements of an array of cotangents.
-    fn addition(&mut self, array: Atom) -> Lam {
+    pub(crate) fn addition(&mut self, array: Atom) -> Lam {
         let elem = self.b.elem(array);
         let scalar = elem.scalar().is_some();
         self.b.lam(&[elem.clone(), elem], "x_bar", |b, p| {

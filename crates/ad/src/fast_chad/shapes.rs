@@ -23,7 +23,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// If only single elements of `y` have cotangents: the same for `a`, at other indices.
-    fn move_entries(
+    pub(crate) fn move_entries(
         &mut self,
         a: Atom,
         c: &Ct,

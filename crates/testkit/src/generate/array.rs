@@ -24,7 +24,7 @@ impl Generator<'_> {
             soac(w.map),
             float(soac(w.scan)),
             float(w.hist),
-            w.scatter * f64::from(u8::from(element.rank() == 0)),
+            w.scatter,
             w.update,
             w.update_slice,
             w.concat,

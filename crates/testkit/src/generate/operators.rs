@@ -1,7 +1,7 @@
 //! Associative operators with their neutral elements, and the reductions and scans made with them.
 
 use super::shape::{Dim, Shaped};
-use super::{Generator, LIMIT, Val};
+use super::{Entry, Generator, LIMIT, Val};
 use pullback_core::{Atom, Builder, Exp, Lam, Soac};
 use pullback_prim::{Op, Scalar};
 
@@ -289,40 +289,79 @@ impl Generator<'_> {
 
     /// `reduce_by_index` into a generated array.
     pub(crate) fn hist(&mut self, b: &mut Builder<'_>, d: Dim, element: &Shaped, s: Scalar) -> Val {
-        let shape = Shaped::array(d, element.clone());
+        self.features.hist += 1;
+        if element.rank() > 0 {
+            return self.row_hist(b, d, element, s);
+        }
         let e = self.random_dim();
-        let general = element.rank() == 0 && self.rng.chance(self.config.general_hist);
-        let monoid =
-            if general { *self.rng.choose(&[Monoid::Mul, Monoid::Min, Monoid::Max]) } else { Monoid::Add };
+        let general = self.rng.chance(self.config.general_hist);
+        let monoid = if !general {
+            Monoid::Add
+        } else if self.rng.chance(self.config.free_operator) {
+            Monoid::Scaled
+        } else {
+            *self.rng.choose(&GENERAL)
+        };
+        let types = monoid.types(s);
+        let mut bound = 0.0f64;
+        let mut dst = Vec::new();
+        let mut values = Vec::new();
+        for t in &types {
+            for (list, size) in [(&mut dst, d), (&mut values, e)] {
+                let shape = Shaped::array(size, Shaped::Scalar(*t));
+                let v = self.value(b, &shape);
+                let v = self.limit(b, &shape, v, monoid.input_bound());
+                bound = bound.max(if *t == s { v.bound } else { 0.0 });
+                list.push(v.atom);
+            }
+        }
+        let indices = self.indices(b, e, d, true);
+        let width = self.dim(b, e);
+        let (free, mut neutral) = (self.free_factor(b, monoid, s), monoid.neutral(s, true));
+        if let Some(c) = free {
+            neutral = vec![b.op2(Op::Div, Atom::Const(s.from_f64(1.0)), c)];
+        }
+        let lam = operator(b, monoid, &types, free);
+        let soac = Soac::Hist { width, lam, neutral, dst, indices, values };
+        let out = b.emit_all(Exp::Soac(soac), "hist");
+        let bound = monoid.output_bound(bound, e.at(self.sizes) + 1);
+        let shape = Shaped::array(d, element.clone());
+        let first = self.limit(b, &shape, Val { atom: out[0].into(), bound }, LIMIT);
+        for (&v, t) in out.iter().zip(&types).skip(1) {
+            if *t == s {
+                let v = self.limit(b, &shape, Val { atom: v.into(), bound }, LIMIT);
+                self.scope.push(Entry { atom: v.atom, shape: shape.clone(), bound: v.bound, used: false });
+            }
+        }
+        first
+    }
+
+    /// `reduce_by_index` with rows as elements and an operator that works element by element.
+    fn row_hist(&mut self, b: &mut Builder<'_>, d: Dim, row: &Shaped, s: Scalar) -> Val {
+        let e = self.random_dim();
+        let (op, monoid) = *self.rng.choose(&[
+            (Op::Add, Monoid::Add),
+            (Op::Add, Monoid::Add),
+            (Op::Mul, Monoid::Mul),
+            (Op::Max, Monoid::Max),
+        ]);
+        let shape = Shaped::array(d, row.clone());
         let dst = self.value(b, &shape);
         let dst = self.limit(b, &shape, dst, monoid.input_bound());
-        let values_shape = Shaped::array(e, element.clone());
+        let values_shape = Shaped::array(e, row.clone());
         let values = self.value(b, &values_shape);
         let values = self.limit(b, &values_shape, values, monoid.input_bound());
         let indices = self.indices(b, e, d, true);
         let width = self.dim(b, e);
-        let sizes: Vec<Atom> = element.dims().into_iter().map(|d| self.dim(b, d)).collect();
-        let (lam, neutral) = if element.rank() == 0 {
-            (operator(b, monoid, &[s], None), monoid.neutral(s, true)[0])
-        } else {
-            let zero = b.emit(Exp::Replicate(sizes.clone(), Atom::Const(s.zero())), "zero");
-            let lam = b.lam(&[element.ty(), element.ty()], "r", |b, p| {
-                vec![elementwise(b, Op::Add, &sizes, p[0].into(), p[1].into())]
-            });
-            (lam, zero)
-        };
-        self.features.hist += 1;
-        let out = b.emit(
-            Exp::Soac(Soac::Hist {
-                width,
-                lam,
-                neutral: vec![neutral],
-                dst: vec![dst.atom],
-                indices,
-                values: vec![values.atom],
-            }),
-            "hist",
-        );
+        let sizes: Vec<Atom> = row.dims().into_iter().map(|d| self.dim(b, d)).collect();
+        let neutral = monoid.neutral(s, true)[0];
+        let neutral = vec![b.emit(Exp::Replicate(sizes.clone(), neutral), "neutral")];
+        let lam = b.lam(&[row.ty(), row.ty()], "r", |b, p| {
+            vec![elementwise(b, op, &sizes, p[0].into(), p[1].into())]
+        });
+        let (dsts, columns) = (vec![dst.atom], vec![values.atom]);
+        let soac = Soac::Hist { width, lam, neutral, dst: dsts, indices, values: columns };
+        let out = b.emit(Exp::Soac(soac), "hist");
         let bound = monoid.output_bound(dst.bound.max(values.bound), e.at(self.sizes) + 1);
         self.limit(b, &shape, Val { atom: out, bound }, LIMIT)
     }

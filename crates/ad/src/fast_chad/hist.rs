@@ -1,0 +1,411 @@
+//! Rules for histogram (`reduce_by_index`).
+//!
+//! Source: Schenck et al., IFL 2023, section 4 (histograms: sums, minima, products, operators in general).
+//! The rule is chosen by the operator. Assumes its neutral element is one, as the meaning of `hist` does.
+//!
+//! - `+` on elements of any type: every value gets the cotangent of its bin, and so does the destination.
+//! - `min`, `max`: of a bin the first that attains the result gets everything, the destination before the values.
+//! - `*`: the product of the others, from the number of zeros and the product of the rest; where such a product is too
+//!   small or too large to be divided, the general rule.
+//! - an operator that works element by element on rows: a histogram per column.
+//! - any other closed operator without kinks: the values sorted by bin, and segmented scans from both sides. Work `n log w`.
+//! - all others (free variables to be differentiated, kinks): the loop that it means. Sequential, work `n`.
+
+use super::config::Mutation;
+use super::ct::Ct;
+use super::operator::{Kind, applied, is_smooth, kinds};
+use super::reverse::{Env, Reverse};
+use super::scatter::in_range;
+use crate::contract::Unsupported;
+use pullback_core::rename::{Subst, copy_lam};
+use pullback_core::traverse::free_vars_lam;
+use pullback_core::{Atom, Builder, Exp, Lam, Soac, Stm, Type};
+use pullback_prim::{Op, Prim, Scalar};
+
+/// The parts of the construct.
+#[derive(Clone, Copy)]
+pub(crate) struct Hist<'a> {
+    pub(crate) width: Atom,
+    pub(crate) lam: &'a Lam,
+    pub(crate) neutral: &'a [Atom],
+    pub(crate) dst: &'a [Atom],
+    pub(crate) indices: Atom,
+    pub(crate) values: &'a [Atom],
+}
+
+/// What is done for a component.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    Sum,
+    Extremum,
+    Product,
+    General,
+}
+
+fn rules(lam: &Lam) -> Vec<Rule> {
+    let rule = |(k, kind): (usize, Kind)| match kind {
+        Kind::Add => Rule::Sum,
+        Kind::Min | Kind::Max => Rule::Extremum,
+        _ if is_product(lam, k) => Rule::Product,
+        _ => Rule::General,
+    };
+    kinds(lam).into_iter().enumerate().map(rule).collect()
+}
+
+/// Whether component `k` of an operator is the product of its arguments.
+fn is_product(lam: &Lam, k: usize) -> bool {
+    let (x, y) = (lam.params[k].into(), lam.params[lam.params.len() / 2 + k].into());
+    let Some(result) = lam.body.result[k].var() else { return false };
+    lam.body.stms.iter().any(|s| match &s.exp {
+        Exp::Prim(Prim::Op(Op::Mul, s2), args) => {
+            s.pat == [result] && s2.is_float() && (args[..] == [x, y] || args[..] == [y, x])
+        }
+        _ => false,
+    })
+}
+
+impl<'p> Reverse<'p> {
+    pub(crate) fn hist(
+        &mut self,
+        stm: &Stm,
+        h: Hist<'_>,
+        cts: Vec<Ct>,
+        env: &mut Env,
+    ) -> Result<Vec<Stm>, Unsupported> {
+        self.rule("fast_chad.hist", stm);
+        let closed = self.free_active(free_vars_lam(h.lam), &Env::default()).is_empty()
+            && !h.neutral.iter().any(|&a| self.is_active(a))
+            && !self.touches(&stm.exp);
+        if !closed {
+            return self.hist_loop(stm, h, cts, env);
+        }
+        let rules = rules(h.lam);
+        let wanted = |k: &usize| !cts[*k].is_absent();
+        let simple = (0..cts.len()).filter(wanted).all(|k| rules[k] != Rule::General);
+        let sums = (0..cts.len()).filter(wanted).all(|k| rules[k] == Rule::Sum);
+        if !sums && self.may_be_small(stm, h.dst[0]) {
+            return self.small_or_large(
+                stm,
+                (h.width, h.dst[0]),
+                cts,
+                env,
+                |b| loop_of(b, h),
+                |b| h.again(b),
+            );
+        }
+        if simple {
+            let mut forward = vec![stm.clone()];
+            for (k, c) in cts.iter().enumerate().filter(|(_, c)| !c.is_absent()) {
+                match rules[k] {
+                    Rule::Sum | Rule::General => self.hist_sum(stm, h, k, c, env),
+                    Rule::Extremum => forward.extend(self.hist_extremum(stm, h, k, c, env)),
+                    Rule::Product => self.hist_product(stm, h, k, c, env)?,
+                }
+            }
+            return Ok(forward);
+        }
+        if let Some(inner) = by_columns(h.lam) {
+            return self.rewrite(stm, cts, env, |b| columns_of(b, h, &inner));
+        }
+        if !is_smooth(&h.lam.body) {
+            return self.hist_loop(stm, h, cts, env);
+        }
+        let bars: Vec<Ct> = stm.pat.iter().zip(&cts).map(|(&y, c)| self.dense_of(y.into(), c)).collect();
+        for (k, (to_dst, to_values)) in self.hist_general(h, &bars)?.into_iter().enumerate() {
+            self.contribute(env, h.dst[k], to_dst);
+            self.contribute(env, h.values[k], to_values);
+        }
+        Ok(vec![stm.clone()])
+    }
+
+    fn hist_loop(
+        &mut self,
+        stm: &Stm,
+        h: Hist<'_>,
+        cts: Vec<Ct>,
+        env: &mut Env,
+    ) -> Result<Vec<Stm>, Unsupported> {
+        self.rewrite(stm, cts, env, |b| loop_of(b, h))
+    }
+
+    /// `y = hist (+) dst is vs`: `dst_bar += y_bar`; `vs_bar[i] += y_bar[is[i]]`, zero where that is out of range.
+    fn hist_sum(&mut self, stm: &Stm, h: Hist<'_>, k: usize, c: &Ct, env: &mut Env) {
+        let d = self.dense_of(stm.pat[k].into(), c);
+        if self.is_active(h.values[k]) {
+            let mut indices = h.indices;
+            if self.mutant(Mutation::HistogramOffByOne) {
+                let shifted =
+                    self.b.map(h.width, &[indices], |b, i| vec![b.op2(Op::Add, i[0].into(), Atom::i64(1))]);
+                indices = shifted[0].into();
+            }
+            let part = self.rows_or_zeros(h.width, &d, indices, None);
+            let part = self.with_shape(h.values[k], part);
+            self.contribute(env, h.values[k], part);
+        }
+        self.contribute(env, h.dst[k], d);
+    }
+
+    /// The forward pass finds the winner of each bin: the first position that attains the result, `width` if the
+    /// destination does or nobody (then the destination is NaN, as in forward mode).
+    fn hist_extremum(&mut self, stm: &Stm, h: Hist<'_>, k: usize, c: &Ct, env: &mut Env) -> Vec<Stm> {
+        let (y, dst, values) = (Atom::Var(stm.pat[k]), h.dst[k], h.values[k]);
+        self.b.open();
+        let size = self.b.size(y, 0);
+        let is = self.b.emit(Exp::Iota(h.width), "is");
+        let attained = self.b.map(h.width, &[h.indices, values, is], |b, p| {
+            let inside = in_range(b, p[0].into(), size);
+            let out = b.if_(
+                inside,
+                |b| {
+                    let best = b.index(y, &[p[0].into()]);
+                    let attains = b.op2(Op::Eq, p[1].into(), best);
+                    vec![b.select(attains, p[2].into(), h.width)]
+                },
+                |_| vec![h.width],
+            );
+            vec![out[0].into()]
+        });
+        let none = self.b.emit(Exp::Replicate(vec![size], h.width), "none");
+        let least =
+            self.b.lam(&[Type::I64, Type::I64], "i", |b, p| vec![b.op2(Op::Min, p[0].into(), p[1].into())]);
+        let first = Soac::Hist {
+            width: h.width,
+            lam: least,
+            neutral: vec![Atom::i64(i64::MAX)],
+            dst: vec![none],
+            indices: h.indices,
+            values: vec![attained[0].into()],
+        };
+        let first = self.b.emit(Exp::Soac(first), "first");
+        let winners = self.b.map(size, &[first, dst, y], |b, p| {
+            let by_dst = b.op2(Op::Eq, p[1].into(), p[2].into());
+            vec![b.select(by_dst, h.width, p[0].into())]
+        });
+        let winners = Atom::Var(winners[0]);
+        let forward = self.b.close(Vec::new()).stms;
+
+        let d = self.dense_of(stm.pat[k].into(), c);
+        if self.is_active(values) {
+            let part = self.rows_or_zeros(h.width, &d, h.indices, Some(winners));
+            self.contribute(env, values, part);
+        }
+        if self.is_active(dst) {
+            let zero = Atom::Const(self.b.elem(d.atoms[0]).scalar().unwrap_or(Scalar::F64).zero());
+            let all = self.mutant(Mutation::HistogramLoserCounts);
+            let kept = self.b.map(size, &[winners, d.atoms[0]], |b, p| {
+                let by_dst = if all { Atom::bool(true) } else { b.op2(Op::Eq, p[0].into(), h.width) };
+                vec![b.select(by_dst, p[1].into(), zero)]
+            });
+            self.contribute(env, dst, Ct::new(d.desc, vec![kept[0].into()]));
+        }
+        forward
+    }
+
+    /// `y[b] = dst[b] · Π vs`: with `z` zeros among the values of the bin and the product `p` of the others,
+    /// `dst_bar[b] += y_bar[b] · (z = 0 ? p : 0)`, and a value `v` gets `y_bar[b] · dst[b] · p / v` if `z = 0`,
+    /// `y_bar[b] · dst[b] · p` if it is the only zero, else nothing. A `p` that is not a normal number was rounded
+    /// too much for the division: then the general rule.
+    fn hist_product(
+        &mut self,
+        stm: &Stm,
+        h: Hist<'_>,
+        k: usize,
+        c: &Ct,
+        env: &mut Env,
+    ) -> Result<(), Unsupported> {
+        let d = self.dense_of(stm.pat[k].into(), c);
+        let (dst, values, bar) = (h.dst[k], h.values[k], d.atoms[0]);
+        let s = self.b.elem(bar).scalar().unwrap_or(Scalar::F64);
+        let lost = self.mutant(Mutation::HistogramFactorLost);
+        let (zeros, rest) = zeros_and_rest(&mut self.b, h, k, s);
+        let normal = all_normal(&mut self.b, rest, s);
+        self.b.open();
+        let quick = product_bars(&mut self.b, h, k, (zeros, rest, bar), lost);
+        let quick = self.b.close(quick);
+        self.b.open();
+        let product = self.b.lam(&[Type::Scalar(s), Type::Scalar(s)], "x", |b, p| {
+            vec![b.op2(Op::Mul, p[0].into(), p[1].into())]
+        });
+        let (neutral, dsts, columns) = (&h.neutral[k..=k], &h.dst[k..=k], &h.values[k..=k]);
+        let one = Hist { lam: &product, neutral, dst: dsts, values: columns, ..h };
+        let mut careful = Vec::new();
+        for (to_dst, to_values) in self.hist_general(one, std::slice::from_ref(&d))? {
+            careful.extend(self.dense_of(dst, &to_dst).atoms);
+            careful.extend(self.dense_of(values, &to_values).atoms);
+        }
+        let careful = self.b.close(careful);
+        let out = self.b.emit_all(Exp::If(normal, quick, careful), "x_bar");
+        self.contribute(env, dst, Ct::new(d.desc.clone(), vec![out[0].into()]));
+        self.contribute(env, values, Ct::new(d.desc, vec![out[1].into()]));
+        Ok(())
+    }
+}
+
+/// Per bin: how many values are zero, and the product of the others.
+fn zeros_and_rest(b: &mut Builder<'_>, h: Hist<'_>, k: usize, s: Scalar) -> (Atom, Atom) {
+    let (zero, one) = (Atom::Const(s.zero()), Atom::Const(s.from_f64(1.0)));
+    let size = b.size(h.dst[k], 0);
+    let parts = b.map(h.width, &[h.values[k]], |b, p| {
+        let is_zero = b.op2(Op::Eq, p[0].into(), zero);
+        vec![b.select(is_zero, Atom::i64(1), Atom::i64(0)), b.select(is_zero, one, p[0].into())]
+    });
+    let types = [Type::I64, Type::Scalar(s), Type::I64, Type::Scalar(s)];
+    let lam = b.lam(&types, "x", |b, p| {
+        vec![b.op2(Op::Add, p[0].into(), p[2].into()), b.op2(Op::Mul, p[1].into(), p[3].into())]
+    });
+    let none = b.emit(Exp::Replicate(vec![size], Atom::i64(0)), "zeros");
+    let ones = b.emit(Exp::Replicate(vec![size], one), "ones");
+    let soac = Soac::Hist {
+        width: h.width,
+        lam,
+        neutral: vec![Atom::i64(0), one],
+        dst: vec![none, ones],
+        indices: h.indices,
+        values: parts.into_iter().map(Atom::Var).collect(),
+    };
+    let out = b.emit_all(Exp::Soac(soac), "rest");
+    (out[0].into(), out[1].into())
+}
+
+/// Whether all numbers are normal: divided by a factor they keep their digits.
+fn all_normal(b: &mut Builder<'_>, array: Atom, s: Scalar) -> Atom {
+    let smallest = if s == Scalar::F32 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
+    let size = b.size(array, 0);
+    let normal = b.map(size, &[array], |b, p| {
+        let magnitude = b.op1(Op::Abs, p[0].into());
+        let above = b.op2(Op::Le, Atom::Const(s.from_f64(smallest)), magnitude);
+        let below = b.op2(Op::Lt, magnitude, Atom::Const(s.from_f64(f64::INFINITY)));
+        vec![b.op2(Op::And, above, below)]
+    });
+    let lam = b.lam(&[Type::BOOL, Type::BOOL], "c", |b, p| vec![b.op2(Op::And, p[0].into(), p[1].into())]);
+    let (neutral, arrays) = (vec![Atom::bool(true)], vec![normal[0].into()]);
+    let all = Soac::Reduce { width: size, lam, neutral, arrays, commutative: true };
+    b.emit(Exp::Soac(all), "normal")
+}
+
+/// The cotangents of the destination and of the values, where all products are normal.
+fn product_bars(
+    b: &mut Builder<'_>,
+    h: Hist<'_>,
+    k: usize,
+    (zeros, rest, bar): (Atom, Atom, Atom),
+    lost: bool,
+) -> Vec<Atom> {
+    let size = b.size(bar, 0);
+    let zero = Atom::Const(b.elem(bar).scalar().unwrap_or(Scalar::F64).zero());
+    let to_dst = b.map(size, &[zeros, rest, bar], |b, p| {
+        let product = b.op2(Op::Mul, p[1].into(), p[2].into());
+        let nonzero = b.op2(Op::Eq, p[0].into(), Atom::i64(0));
+        vec![b.select(nonzero, product, zero)]
+    });
+    let to_values = b.map(h.width, &[h.indices, h.values[k]], |b, p| {
+        let (i, v) = (p[0].into(), p[1].into());
+        let inside = in_range(b, i, size);
+        let derivative = |b: &mut Builder<'_>| {
+            let (z, others, d) = (b.index(zeros, &[i]), b.index(rest, &[i]), b.index(bar, &[i]));
+            let factor = b.index(h.dst[k], &[i]);
+            let scale = if lost { d } else { b.op2(Op::Mul, factor, d) };
+            let quotient = b.op2(Op::Div, others, v);
+            let without = b.op2(Op::Mul, scale, quotient);
+            let with = b.op2(Op::Mul, scale, others);
+            let no_zero = b.op2(Op::Eq, z, Atom::i64(0));
+            let is_zero = b.op2(Op::Eq, v, zero);
+            let one_zero = b.op2(Op::Eq, z, Atom::i64(1));
+            let only_zero = b.op2(Op::And, is_zero, one_zero);
+            let rare = b.select(only_zero, with, zero);
+            vec![b.select(no_zero, without, rare)]
+        };
+        let out = b.if_(inside, derivative, |_| vec![zero]);
+        vec![out[0].into()]
+    });
+    vec![to_dst[0].into(), to_values[0].into()]
+}
+
+/// The operator on elements, if the operator on rows does the same with every position.
+fn by_columns(lam: &Lam) -> Option<Lam> {
+    let mut inner = None;
+    for stm in &lam.body.stms {
+        match &stm.exp {
+            Exp::Soac(Soac::Map { lam: f, arrays, .. }) if inner.is_none() => {
+                let whole = arrays.len() == lam.params.len()
+                    && arrays.iter().zip(&lam.params).all(|(&a, &p)| a == p.into());
+                let results = stm.pat.iter().map(|&v| Atom::Var(v)).eq(lam.body.result.iter().copied());
+                if !whole || !results {
+                    return None;
+                }
+                inner = Some(f.clone());
+            }
+            Exp::Size(..) | Exp::Assert(..) => {}
+            _ => return None,
+        }
+    }
+    let inner = inner?;
+    let bound: Vec<_> = lam.body.stms.iter().flat_map(|s| &s.pat).chain(&lam.params).collect();
+    let frees = free_vars_lam(&inner);
+    (!bound.into_iter().any(|v| frees.contains(v))).then_some(inner)
+}
+
+/// A histogram per column: transposed, mapped over, transposed back.
+fn columns_of(b: &mut Builder<'_>, h: Hist<'_>, inner: &Lam) -> Vec<Atom> {
+    let swap = |b: &mut Builder<'_>, a: &Atom| b.emit(Exp::Rearrange(vec![1, 0], *a), "columns");
+    let columns = b.size(h.dst[0], 1);
+    let count = h.dst.len();
+    let mut arrays = h.neutral.to_vec();
+    arrays.extend(h.dst.iter().chain(h.values).map(|a| swap(b, a)));
+    let out = b.map(columns, &arrays, |b, p| {
+        let p: Vec<Atom> = p.iter().map(|&v| v.into()).collect();
+        let lam = copy_lam(b.program, inner, &Subst::new());
+        let soac = Soac::Hist {
+            width: h.width,
+            lam,
+            neutral: p[..count].to_vec(),
+            dst: p[count..2 * count].to_vec(),
+            indices: h.indices,
+            values: p[2 * count..].to_vec(),
+        };
+        b.emit_all(Exp::Soac(soac), "column").into_iter().map(Atom::Var).collect()
+    });
+    // A map over no columns does not know the other sizes.
+    let back = out.into_iter().zip(h.dst).map(|(v, &dst)| {
+        let rows = swap(b, &v.into());
+        let shape = b.shape(dst);
+        let from = shape.len();
+        b.emit(Exp::Reshape { shape, from, array: rows }, "rows")
+    });
+    back.collect()
+}
+
+/// The histogram as a loop that updates in place.
+fn loop_of(b: &mut Builder<'_>, h: Hist<'_>) -> Vec<Atom> {
+    let size = b.size(h.dst[0], 0);
+    let out = b.for_loop(h.width, h.dst, |b, k, state| {
+        let i = b.index(h.indices, &[k.into()]);
+        let inside = in_range(b, i, size);
+        let state: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
+        let keep = state.clone();
+        let add = |b: &mut Builder<'_>| {
+            let before: Vec<Atom> = state.iter().map(|&a| b.index(a, &[i])).collect();
+            let new: Vec<Atom> = h.values.iter().map(|&a| b.index(a, &[k.into()])).collect();
+            let args: Vec<Atom> = before.into_iter().chain(new).collect();
+            let after = applied(b, h.lam, &args);
+            let pairs = state.iter().zip(after);
+            pairs.map(|(&a, x)| b.emit(Exp::Update(a, vec![i], x), "dst")).collect()
+        };
+        b.if_(inside, add, |_| keep).into_iter().map(Atom::Var).collect()
+    });
+    out.into_iter().map(Atom::Var).collect()
+}
+
+impl Hist<'_> {
+    /// The construct again, with binders of its own.
+    fn again(self, b: &mut Builder<'_>) -> Exp {
+        Exp::Soac(Soac::Hist {
+            width: self.width,
+            lam: copy_lam(b.program, self.lam, &Subst::new()),
+            neutral: self.neutral.to_vec(),
+            dst: self.dst.to_vec(),
+            indices: self.indices,
+            values: self.values.to_vec(),
+        })
+    }
+}
