@@ -9,6 +9,7 @@ use std::path::Path;
 pub(crate) fn tables() -> Vec<(&'static str, String)> {
     vec![
         ("docs/book/coverage.md", coverage_table()),
+        (crate::checklist::FILE, crate::checklist::table()),
         ("docs/book/primitives.md", pullback_prim::book::table_as_markdown()),
     ]
 }

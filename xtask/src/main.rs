@@ -1,5 +1,6 @@
 //! Repository tasks: `cargo xtask tidy | coverage | steps | soak [COUNT [SEED]]`.
 
+mod checklist;
 mod coverage;
 mod tidy;
 

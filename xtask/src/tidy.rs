@@ -41,6 +41,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     headers(root, &mut broken)?;
     coverage(&mut broken);
     generated(root, &mut broken);
+    broken.extend(crate::checklist::missing(root));
     error_pages(root, &mut broken);
     libraries(root, &mut broken)?;
     sources(root, &mut broken)?;

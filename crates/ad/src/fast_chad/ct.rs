@@ -5,7 +5,7 @@
 //! the options and sums that occur in a descriptor are inspected by the emitted code.
 //! Guarantee: the code for one addition is linear in the size of the two descriptors.
 
-use super::desc::{Desc, Entry, as_hot, sum};
+use super::desc::{Alternative, Desc, Entry, as_hot, sum};
 use crate::tangent::unit;
 use pullback_core::{Atom, Builder, Exp, Type, Var};
 use pullback_prim::Op;
@@ -171,7 +171,6 @@ pub(crate) fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
         return c.atoms.clone();
     }
     match (&c.desc, to) {
-        (_, Desc::Absent) => Vec::new(),
         (Desc::Absent, _) => zero(b, to),
         (Desc::Maybe(item), Desc::Maybe(wide)) => {
             let ty = to.types().swap_remove(0);
@@ -184,6 +183,16 @@ pub(crate) fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
                     }
                 })[0],
             ]
+        }
+        // An absent array that was padded to a multi-hot one does not know its length and says 0: absent again.
+        (Desc::Hot { .. }, Desc::Maybe(wide)) => {
+            let ty = to.types().swap_remove(0);
+            let known = b.op2(Op::Lt, Atom::i64(0), c.atoms[0]);
+            let some = |b: &mut Builder<'_>| {
+                let atoms = coerce(b, c, wide);
+                vec![b.emit(Exp::Inject(ty.clone(), 1, atoms), "some")]
+            };
+            vec![b.if_(known, some, |b| zero(b, to))[0].into()]
         }
         (_, Desc::Maybe(wide)) => {
             let atoms = coerce(b, c, wide);
@@ -224,11 +233,14 @@ fn coerce_to_hot(b: &mut Builder<'_>, c: &Ct, dense: &Desc, entries: &[Entry]) -
     };
     let mut atoms = vec![len];
     atoms.extend(coerce(b, &base, dense));
-    for (i, e) in entries.iter().enumerate() {
-        match hots.get(i) {
-            Some(h) => {
-                atoms.push(h.index);
-                atoms.extend(coerce(b, &h.payload, &e.payload));
+    let payloads: Vec<&Desc> = hots.iter().map(|h| &h.payload.desc).collect();
+    let places =
+        slots(&payloads, entries).unwrap_or_else(|| panic!("no conversion from {:?} to {entries:?}", c.desc));
+    for (slot, e) in entries.iter().enumerate() {
+        match places.iter().position(|&p| p == slot) {
+            Some(i) => {
+                atoms.push(hots[i].index);
+                atoms.extend(coerce(b, &hots[i].payload, &e.payload));
             }
             None => {
                 atoms.push(Atom::i64(-1));
@@ -237,6 +249,59 @@ fn coerce_to_hot(b: &mut Builder<'_>, c: &Ct, dense: &Desc, entries: &[Entry]) -
         }
     }
     atoms
+}
+
+/// A slot for each entry. A sum lists the entries of its first side, then those of its second, so an entry need not have
+/// the slot at its own position. The first slot that holds it will do: the slot it was made for is at or after it.
+fn slots(payloads: &[&Desc], entries: &[Entry]) -> Option<Vec<usize>> {
+    let mut places = Vec::with_capacity(payloads.len());
+    for payload in payloads {
+        let free =
+            (0..entries.len()).find(|s| !places.contains(s) && holds(&entries[*s].payload, payload))?;
+        places.push(free);
+    }
+    Some(places)
+}
+
+/// Whether [`coerce`] converts without loss from a descriptor to another.
+fn holds(to: &Desc, from: &Desc) -> bool {
+    match (from, to) {
+        (from, to) if from == to => true,
+        (_, Desc::Absent) => false,
+        (Desc::Absent, to) => has_zero(to),
+        (Desc::Maybe(item), Desc::Maybe(wide)) => holds(wide, item),
+        (from, Desc::Maybe(wide)) => holds(wide, from),
+        (from, Desc::Hot { dense, entries }) => {
+            let (base, hots) = as_hot(from);
+            let payloads: Vec<&Desc> = hots.iter().map(|e| &e.payload).collect();
+            holds(dense, &base) && slots(&payloads, entries).is_some()
+        }
+        (Desc::Hot { dense, entries }, Desc::Array(item)) => {
+            has_zero(item) && dense_fits(dense, to) && entries.iter().all(|e| holds(item, &e.payload))
+        }
+        (Desc::Product(items), Desc::Product(wide)) => {
+            items.len() == wide.len() && items.iter().zip(wide).all(|(x, w)| holds(w, x))
+        }
+        (Desc::Choice(xs), Desc::Choice(ys)) => {
+            let fields = |(x, y): (&Alternative, &Alternative)| {
+                x.fields.iter().zip(&y.fields).all(|(x, y)| holds(y, x))
+            };
+            xs.len() == ys.len() && xs.iter().zip(ys).all(fields)
+        }
+        (Desc::Array(item), Desc::Array(wide)) => holds(wide, item),
+        _ => false,
+    }
+}
+
+/// The dense part of a multi-hot array that becomes an array: an absent one becomes zeros.
+fn dense_fits(dense: &Desc, array: &Desc) -> bool {
+    match dense {
+        Desc::Absent => true,
+        Desc::Maybe(item) => holds(array, item),
+        Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) | Desc::Array(_) | Desc::Hot { .. } => {
+            holds(array, dense)
+        }
+    }
 }
 
 /// The length of an array cotangent, 0 if nobody knows (an absent option).

@@ -34,6 +34,8 @@ mod by_bin;
 mod config;
 mod control;
 mod ct;
+#[cfg(test)]
+mod ct_tests;
 mod dense;
 mod desc;
 mod facts;
