@@ -1,6 +1,7 @@
 //! Repository tasks: `cargo xtask tidy | coverage | steps | soak [COUNT [SEED]]`.
 
 mod checklist;
+mod checklist_rows;
 mod coverage;
 mod tidy;
 
