@@ -89,11 +89,6 @@ def partition [n] 'a (p: a -> bool) (xs: [n]a) : ([]a, []a) =
 def spread 't [k] (n: i64) (x: t) (is: [k]i64) (vs: [k]t) : [n]t =
   scatter (replicate n x) is vs
 
--- Many tangents or cotangents at once.
-
-def jmp [k] 'a 'b (f: a -> b) (x: a) (x_dots: [k]a) : [k]b = map (\x_dot -> jvp f x x_dot) x_dots
-def mjp [k] 'a 'b (f: a -> b) (x: a) (y_bars: [k]b) : [k]a = map (\y_bar -> vjp f x y_bar) y_bars
-
 -- Members of the scalar modules that need no primitive of their own.
 
 def f32_mad (a: f32) (b: f32) (c: f32) : f32 = a * b + c

@@ -20,7 +20,7 @@
 //! never a silent zero.
 
 use pullback_base::{Code, Diagnostic, Span};
-use pullback_core::{Lam, Program};
+use pullback_core::{Atom, Lam, Program};
 use std::fmt;
 
 /// A construct that an algorithm does not cover.
@@ -32,6 +32,8 @@ pub struct Unsupported {
     pub construct: String,
     /// Its place in the source program.
     pub span: Option<Span>,
+    /// What to do instead, chosen where the error is made.
+    pub help: String,
 }
 
 impl Unsupported {
@@ -40,9 +42,7 @@ impl Unsupported {
         let message = format!("{} cannot differentiate {}", self.algorithm, self.construct);
         let mut d = Diagnostic::global(Code::Unsupported, message);
         d.span = self.span;
-        d.hint(
-            "write it with constructs from the coverage table of the algorithm, or choose another with --ad",
-        )
+        d.hint(self.help.clone())
     }
 }
 
@@ -88,6 +88,10 @@ pub enum Mode {
 /// (forward: whether it has a tangent parameter); ignored for discrete parameters.
 pub type Transform = fn(&mut Program, &Lam, &[bool]) -> Result<Lam, Unsupported>;
 
+/// The transformation of one lambda for many directions at once, whose number is given: `\xs dss -> ys ess` with stacks
+/// (`Type::stacked`) of directions and derivatives. Every primal statement runs once.
+pub type TransformMany = fn(&mut Program, &Lam, &[bool], Atom) -> Result<Lam, Unsupported>;
+
 /// An algorithm.
 #[derive(Debug)]
 pub struct Algorithm {
@@ -107,6 +111,9 @@ pub struct Algorithm {
     pub sources: &'static [&'static str],
     /// The transformation.
     pub transform: Transform,
+    /// How it takes many directions at once. `None`: by [`crate::many::separate`], which keeps what depends on the directions
+    /// apart from what does not.
+    pub many: Option<TransformMany>,
 }
 
 /// All algorithms, in reading order.

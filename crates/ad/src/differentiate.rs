@@ -4,7 +4,8 @@
 //! callees first, so that an algorithm that looks into a callee finds no derivative there. There is no perturbation
 //! confusion, because tangents and cotangents are separate names, never tags.
 
-use crate::contract::{Mode, Unsupported, algorithm};
+use crate::contract::{ALGORITHMS, Algorithm, Mode, Unsupported, algorithm};
+use crate::many::separate;
 use pullback_base::index::{IdMap, IdSet, Index};
 use pullback_base::{Span, Symbol};
 use pullback_core::traverse::for_each_stm;
@@ -61,13 +62,15 @@ fn expand_body(program: &mut Program, body: &mut Body, choice: &Choice) -> Resul
         }
         let span = program.vars[stm.pat[0]].origin.span;
         match stm.exp {
-            Exp::Vjp { lam, args, cotangents, algorithm } => {
+            Exp::Vjp { lam, args, cotangents, seeds, algorithm } => {
                 let name = algorithm.or_else(|| choice.reverse.clone());
-                splice(program, Mode::Reverse, name, &lam, args, cotangents, span, stm.pat, &mut done)?;
+                let found = find(Mode::Reverse, name, span)?;
+                splice(program, found, &lam, args, (cotangents, seeds), span, stm.pat, &mut done)?;
             }
-            Exp::Jvp { lam, args, tangents, algorithm } => {
+            Exp::Jvp { lam, args, tangents, seeds, algorithm } => {
                 let name = algorithm.or_else(|| choice.forward.clone());
-                splice(program, Mode::Forward, name, &lam, args, tangents, span, stm.pat, &mut done)?;
+                let found = find(Mode::Forward, name, span)?;
+                splice(program, found, &lam, args, (tangents, seeds), span, stm.pat, &mut done)?;
             }
             exp => done.push(Stm { pat: stm.pat, exp }),
         }
@@ -76,27 +79,37 @@ fn expand_body(program: &mut Program, body: &mut Body, choice: &Choice) -> Resul
     Ok(())
 }
 
+/// The algorithm of this name, or the default one.
+fn find(mode: Mode, name: Option<Symbol>, span: Option<Span>) -> Result<&'static Algorithm, Unsupported> {
+    algorithm(mode, name.as_ref().map(Symbol::as_str)).ok_or_else(|| {
+        let known = ALGORITHMS.iter().filter(|a| a.mode == mode).map(|a| a.id);
+        let help = format!("choose one of {}", known.collect::<Vec<_>>().join(", "));
+        let mode = if mode == Mode::Forward { "forward" } else { "reverse" };
+        let wish = name.map_or_else(String::new, |n| n.to_string());
+        let construct = format!("with `{wish}`: no {mode}-mode algorithm has that name");
+        Unsupported { algorithm: "pullback", construct, span, help }
+    })
+}
+
 #[allow(clippy::too_many_arguments, reason = "the parts of one statement, taken apart")]
 fn splice(
     program: &mut Program,
-    mode: Mode,
-    name: Option<Symbol>,
+    found: &Algorithm,
     lam: &Lam,
     args: Vec<Atom>,
-    extra: Vec<Atom>,
+    (extra, seeds): (Vec<Atom>, Option<Atom>),
     span: Option<Span>,
     pat: Vec<pullback_core::Var>,
     out: &mut Vec<Stm>,
 ) -> Result<(), Unsupported> {
-    let Some(found) = algorithm(mode, name.as_ref().map(Symbol::as_str)) else {
-        let mode = if mode == Mode::Forward { "forward" } else { "reverse" };
-        let wish = name.map_or_else(String::new, |n| n.to_string());
-        let construct = format!("with `{wish}`: no {mode}-mode algorithm has that name");
-        return Err(Unsupported { algorithm: "pullback", construct, span });
-    };
     let wanted = vec![true; lam.params.len()];
-    let derivative =
-        (found.transform)(program, lam, &wanted).map_err(|e| Unsupported { span: e.span.or(span), ..e })?;
+    let derivative = match (seeds, found.many) {
+        (None, _) => (found.transform)(program, lam, &wanted),
+        (Some(k), Some(many)) => many(program, lam, &wanted, k),
+        (Some(k), None) => (found.transform)(program, lam, &wanted)
+            .map(|one| separate(program, one, lam.params.len(), lam.body.result.len(), k)),
+    };
+    let derivative = derivative.map_err(|e| Unsupported { span: e.span.or(span), ..e })?;
     let mut subst = IdMap::new();
     for (p, a) in derivative.params.iter().zip(args.into_iter().chain(extra)) {
         subst.insert(*p, a);

@@ -2,7 +2,8 @@
 //!
 //! Place in the pipeline: core to core, between simplification and code generation. Reading order: [`contract`] (what
 //! every algorithm promises), [`tangent`] (vocabulary shared by all), [`forward`] (dual numbers), [`fast_chad`] (the
-//! production reverse mode), [`mod@differentiate`] (expands `vjp`/`jvp` of a program, innermost first).
+//! production reverse mode), [`mod@differentiate`] (expands `vjp`/`jvp` of a program, innermost first),
+//! [`many`] (Jacobians: many directions at once).
 //!
 //! Algorithms share vocabulary, never control flow: each writes out its own walk over statements.
 
@@ -11,6 +12,7 @@ pub mod contract;
 pub mod differentiate;
 pub mod fast_chad;
 pub mod forward;
+pub mod many;
 pub mod tangent;
 
 pub use contract::{ALGORITHMS, Algorithm, Bound, Status, Unsupported};

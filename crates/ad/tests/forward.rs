@@ -30,7 +30,7 @@ fn with_jvp(program: &Program) -> (Program, FunId) {
             b.emit_all(Exp::Call(f, args), "y").into_iter().map(Atom::Var).collect()
         });
         let atoms = |vs: &[Var]| vs.iter().map(|&v| Atom::Var(v)).collect::<Vec<_>>();
-        let exp = Exp::Jvp { lam, args: atoms(xs), tangents: atoms(x_dots), algorithm: None };
+        let exp = Exp::Jvp { lam, args: atoms(xs), tangents: atoms(x_dots), seeds: None, algorithm: None };
         b.emit_all(exp, "r").into_iter().map(Atom::Var).collect()
     });
     check(&program, Rules::SURFACE).expect("well-formed before");

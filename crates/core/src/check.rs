@@ -36,7 +36,7 @@ use crate::ir::{
 use crate::metrics::construct;
 use crate::print::Names;
 use crate::types::{Type, Variant};
-use crate::typing::{active, result_types};
+use crate::typing::{active, directions, result_types};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_base::{Code, Diagnostic, Span, Symbol};
 use pullback_prim::Scalar;
@@ -469,16 +469,18 @@ impl Checker<'_> {
                 let t = self.value(*a)?;
                 self.equal(&t, &self.value(*b)?, "a second operand")
             }
-            Exp::Vjp { lam, args, cotangents, algorithm: _ } => {
-                self.derivative("vjp")?;
+            Exp::Vjp { lam, args, cotangents, seeds, algorithm: _ } => {
+                self.derivative("vjp", *seeds)?;
                 let results = self.pure_lam(lam, &self.values(args)?, "parameters")?;
-                self.same(&self.active(&results)?, &self.values(cotangents)?, "cotangents")
+                let expected = directions(self.active(&results)?, *seeds);
+                self.same(&expected, &self.values(cotangents)?, "cotangents")
             }
-            Exp::Jvp { lam, args, tangents, algorithm: _ } => {
-                self.derivative("jvp")?;
+            Exp::Jvp { lam, args, tangents, seeds, algorithm: _ } => {
+                self.derivative("jvp", *seeds)?;
                 let types = self.values(args)?;
                 self.pure_lam(lam, &types, "parameters")?;
-                self.same(&self.active(&types)?, &self.values(tangents)?, "tangents")
+                let expected = directions(self.active(&types)?, *seeds);
+                self.same(&expected, &self.values(tangents)?, "tangents")
             }
             Exp::Custom { primal, rule, args } => {
                 let types = self.values(args)?;
@@ -511,8 +513,11 @@ impl Checker<'_> {
         }
     }
 
-    fn derivative(&self, name: &str) -> Checked {
-        if self.rules.derivatives { Ok(()) } else { wrong("no derivatives at this stage", name) }
+    fn derivative(&self, name: &str, seeds: Option<Atom>) -> Checked {
+        if !self.rules.derivatives {
+            return wrong("no derivatives at this stage", name);
+        }
+        seeds.map_or(Ok(()), |k| self.ints(&[k], "the number of seeds"))
     }
     fn active(&self, types: &[Type]) -> Checked<Vec<Type>> {
         active(self.program, types).map_err(|found| Wrong { expected: "types with cotangents".into(), found })

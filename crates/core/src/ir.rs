@@ -229,11 +229,12 @@ pub enum Exp {
     Plus(Atom, Atom),
 
     /// Reverse derivative: `lam` at `args` with one cotangent per result of active type (floats inside).
-    /// Results: the results of `lam`, then one cotangent per argument with floats inside. See `Type::cotangent`.
-    Vjp { lam: Lam, args: Vec<Atom>, cotangents: Vec<Atom>, algorithm: Option<Symbol> },
+    /// Results: the results of `lam`, then one cotangent per argument with floats inside. See `Program::cotangent`.
+    /// With `seeds` so many at once: every cotangent, given or returned, is stacked (see [`Type::stacked`]); `lam` runs once.
+    Vjp { lam: Lam, args: Vec<Atom>, cotangents: Vec<Atom>, seeds: Option<Atom>, algorithm: Option<Symbol> },
     /// Forward derivative: one tangent per argument with floats inside.
-    /// Results: the results of `lam`, then one tangent per result with floats inside.
-    Jvp { lam: Lam, args: Vec<Atom>, tangents: Vec<Atom>, algorithm: Option<Symbol> },
+    /// Results: the results of `lam`, then one tangent per result with floats inside. `seeds`: as for `Vjp`.
+    Jvp { lam: Lam, args: Vec<Atom>, tangents: Vec<Atom>, seeds: Option<Atom>, algorithm: Option<Symbol> },
     /// A function with its own reverse rule: `rule` takes the arguments, then one cotangent per active result; it returns
     /// one cotangent per active argument. Means `primal` everywhere but under reverse mode.
     Custom { primal: Lam, rule: Lam, args: Vec<Atom> },

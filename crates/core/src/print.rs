@@ -440,11 +440,11 @@ impl Printer<'_> {
                 self.out += &format!("add_to({}, [{}], {})", self.atom(*acc), self.atoms(ix), self.atom(*v));
             }
             Exp::Plus(a, b) => self.call("plus", &[*a, *b]),
-            Exp::Vjp { lam, args, cotangents: more, algorithm } => {
-                self.derivative("vjp", lam, args, more, algorithm);
+            Exp::Vjp { lam, args, cotangents: more, seeds, algorithm } => {
+                self.derivative("vjp", lam, (args, more, *seeds), algorithm);
             }
-            Exp::Jvp { lam, args, tangents: more, algorithm } => {
-                self.derivative("jvp", lam, args, more, algorithm);
+            Exp::Jvp { lam, args, tangents: more, seeds, algorithm } => {
+                self.derivative("jvp", lam, (args, more, *seeds), algorithm);
             }
             Exp::Custom { primal, rule, args } => {
                 self.out += &format!("custom [{}] ", self.atoms(args));
@@ -536,13 +536,15 @@ impl Printer<'_> {
         &mut self,
         name: &str,
         lam: &Lam,
-        args: &[Atom],
-        more: &[Atom],
+        (args, more, seeds): (&[Atom], &[Atom], Option<Atom>),
         algorithm: &Option<Symbol>,
     ) {
         self.out += name;
         if let Some(algorithm) = algorithm {
             self.out += &format!(" #[ad({})]", symbol(algorithm));
+        }
+        if let Some(seeds) = seeds {
+            self.out += &format!(" seeds {}", self.atom(seeds));
         }
         self.out += &format!(" [{}] [{}] ", self.atoms(args), self.atoms(more));
         self.lam(lam);

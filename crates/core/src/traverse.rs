@@ -126,10 +126,11 @@ macro_rules! visit_operands {
                     View::Rotate(k) => f(k),
                 }
             }
-            Exp::Vjp { lam: _, args, cotangents: more, algorithm: _ }
-            | Exp::Jvp { lam: _, args, tangents: more, algorithm: _ } => {
+            Exp::Vjp { lam: _, args, cotangents: more, seeds, algorithm: _ }
+            | Exp::Jvp { lam: _, args, tangents: more, seeds, algorithm: _ } => {
                 args.$iter().for_each(&mut *f);
-                more.$iter().for_each(f);
+                more.$iter().for_each(&mut *f);
+                seeds.$iter().for_each(f);
             }
             Exp::Custom { primal: _, rule: _, args } => args.$iter().for_each(f),
             Exp::Marked(_, _) | Exp::Par(_) => {}

@@ -70,6 +70,15 @@ impl Type {
     pub fn array_of_rank(t: Type, rank: usize) -> Type {
         (0..rank).fold(t, |t, _| Type::array(t))
     }
+    /// Many values of this type side by side: arrays of them, where an array of a product is the product of arrays.
+    pub fn stacked(&self) -> Type {
+        match self {
+            Type::Tuple(ts) => Type::Tuple(ts.iter().map(Type::stacked).collect()),
+            Type::Scalar(_) | Type::Sum(_) | Type::Named(_) | Type::Array(_) | Type::Acc(_) => {
+                Type::array(self.clone())
+            }
+        }
+    }
     /// Accumulators for `t`.
     pub fn acc(t: Type) -> Type {
         Type::Acc(Arc::new(t))

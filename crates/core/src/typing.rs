@@ -154,14 +154,14 @@ pub fn result_types(p: &Program, exp: &Exp) -> Result<Vec<Type>, TypeError> {
         },
         Exp::AccAdd(..) | Exp::Assert(..) => one(Type::unit()),
         Exp::Plus(a, _) => one(ty(a)),
-        Exp::Vjp { lam, args, .. } => {
+        Exp::Vjp { lam, args, seeds, .. } => {
             let mut ts = p.body_types(&lam.body);
-            ts.extend(active(p, &tys(args))?);
+            ts.extend(directions(active(p, &tys(args))?, *seeds));
             Ok(ts)
         }
-        Exp::Jvp { lam, .. } => {
+        Exp::Jvp { lam, seeds, .. } => {
             let mut ts = p.body_types(&lam.body);
-            ts.extend(active(p, &ts.clone())?);
+            ts.extend(directions(active(p, &ts.clone())?, *seeds));
             Ok(ts)
         }
         Exp::Custom { primal, .. } => Ok(lam_results(p, primal)),
@@ -184,6 +184,11 @@ pub fn active(p: &Program, types: &[Type]) -> Result<Vec<Type>, TypeError> {
         .into_iter()
         .flatten()
         .collect())
+}
+
+/// The types of tangents or cotangents: one of each, or so many stacked.
+pub fn directions(types: Vec<Type>, seeds: Option<Atom>) -> Vec<Type> {
+    if seeds.is_none() { types } else { types.iter().map(Type::stacked).collect() }
 }
 
 /// The type of a part of a value of type `t`.

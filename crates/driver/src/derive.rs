@@ -41,8 +41,8 @@ pub fn add(program: &mut Program, f: FunId, kind: Kind, wanted: &[bool]) -> Resu
         let args: Vec<Atom> = chosen.into_iter().map(Atom::Var).collect();
         let seeds: Vec<Atom> = seeds.iter().map(|&s| s.into()).collect();
         let exp = match kind {
-            Kind::Vjp => Exp::Vjp { lam, args, cotangents: seeds, algorithm: None },
-            Kind::Jvp => Exp::Jvp { lam, args, tangents: seeds, algorithm: None },
+            Kind::Vjp => Exp::Vjp { lam, args, cotangents: seeds, seeds: None, algorithm: None },
+            Kind::Jvp => Exp::Jvp { lam, args, tangents: seeds, seeds: None, algorithm: None },
         };
         b.emit_all(exp, "r").into_iter().map(Atom::Var).collect()
     });

@@ -58,6 +58,14 @@ pub enum Intrinsic {
     Jvp,
     /// `jvp2: (a -> b) -> a -> a -> (b, b)`
     Jvp2,
+    /// `mjp: (a -> b) -> a -> [k]b -> [k]a`: many cotangents at once
+    Mjp,
+    /// `mjp2: (a -> b) -> a -> [k]b -> (b, [k]a)`
+    Mjp2,
+    /// `jmp: (a -> b) -> a -> [k]a -> [k]b`: many tangents at once
+    Jmp,
+    /// `jmp2: (a -> b) -> a -> [k]a -> (b, [k]b)`
+    Jmp2,
     /// `with_vjp: (a -> b) -> (a -> b -> a) -> a -> b`
     WithVjp,
     /// `stop_gradient: a -> a`
@@ -100,6 +108,10 @@ pub const TABLE: &[(&str, Intrinsic, &str)] = &[
     ("vjp2", Intrinsic::Vjp2, "(a -> b) -> a -> b -> (b, a)"),
     ("jvp", Intrinsic::Jvp, "(a -> b) -> a -> a -> b"),
     ("jvp2", Intrinsic::Jvp2, "(a -> b) -> a -> a -> (b, b)"),
+    ("mjp", Intrinsic::Mjp, "(a -> b) -> a -> [k]b -> [k]a"),
+    ("mjp2", Intrinsic::Mjp2, "(a -> b) -> a -> [k]b -> (b, [k]a)"),
+    ("jmp", Intrinsic::Jmp, "(a -> b) -> a -> [k]a -> [k]b"),
+    ("jmp2", Intrinsic::Jmp2, "(a -> b) -> a -> [k]a -> (b, [k]b)"),
     ("with_vjp", Intrinsic::WithVjp, "(a -> b) -> (a -> b -> a) -> a -> b"),
     ("stop_gradient", Intrinsic::StopGradient, "a -> a"),
     ("par", Intrinsic::Par, "(a, b) -> (a, b)"),

@@ -9,6 +9,7 @@
 
 pub(crate) mod derive;
 mod flat;
+mod many;
 pub(crate) mod number;
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ pub mod typing;
 pub use builder::Builder;
 pub use term::{
     Arm, Derivative, Entry, EntryType, Exp, Fun, FunId, Loop, LoopAttrs, LoopForm, Mark, Node, Program,
-    SliceDim, Soac, TapePolicy, Term, TypeDef, Var, VarInfo,
+    Seeds, SliceDim, Soac, TapePolicy, Term, TypeDef, Var, VarInfo,
 };
 pub use types::{Type, TypeId, Variant};
 

@@ -13,8 +13,8 @@
 //! ```
 
 use crate::term::{
-    Derivative, Entry, EntryType, Exp, Fun, Loop, LoopAttrs, LoopForm, Mark, Program, Soac, TapePolicy, Term,
-    Var,
+    Derivative, Entry, EntryType, Exp, Fun, Loop, LoopAttrs, LoopForm, Mark, Program, Seeds, Soac,
+    TapePolicy, Term, Var,
 };
 use crate::types::Type;
 use pullback_base::index::IdMap;
@@ -214,8 +214,8 @@ impl Printer<'_> {
             Exp::SameSize { left, right, message, body } => {
                 self.call(&format!("same_size[{:?}]", message.as_str()), [left, right, body], indent);
             }
-            Exp::Vjp(d) => self.derivative("vjp", d, indent),
-            Exp::Jvp(d) => self.derivative("jvp", d, indent),
+            Exp::Vjp(d) => self.derivative(["vjp", "mjp"], d, indent),
+            Exp::Jvp(d) => self.derivative(["jvp", "jmp"], d, indent),
             Exp::Soac(soac) => self.soac(soac, indent),
             other => {
                 let head = head(other);
@@ -260,8 +260,11 @@ impl Printer<'_> {
         self.line(indent + 1);
         self.term(&l.body, indent + 1);
     }
-    fn derivative(&mut self, head: &str, d: &Derivative, indent: usize) {
-        self.push(head);
+    fn derivative(&mut self, [one, many]: [&str; 2], d: &Derivative, indent: usize) {
+        self.push(match d.seeds {
+            Seeds::One => one,
+            Seeds::Many => many,
+        });
         if let Some(algorithm) = &d.algorithm {
             let _ = write!(self.out, "[{:?}]", algorithm.as_str());
         }

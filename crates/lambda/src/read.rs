@@ -7,8 +7,8 @@
 use crate::builder::Builder;
 use crate::lex::{Token, TokenKind, lex};
 use crate::term::{
-    Derivative, Entry, EntryType, Exp, FunId, Loop, LoopAttrs, LoopForm, Mark, Program, SliceDim, Soac,
-    TapePolicy, Term, Var,
+    Derivative, Entry, EntryType, Exp, FunId, Loop, LoopAttrs, LoopForm, Mark, Program, Seeds, SliceDim,
+    Soac, TapePolicy, Term, Var,
 };
 use crate::types::{Type, TypeId, Variant};
 use pullback_base::index::Index;
@@ -710,10 +710,10 @@ impl<'t> Reader<'t, '_> {
         let middle = args.split_off(n);
         Ok((args, middle, last))
     }
-    fn derivative(&mut self) -> Read<Derivative> {
+    fn derivative(&mut self, seeds: Seeds) -> Read<Derivative> {
         let algorithm = if self.is("[") { Some(self.static_text()?) } else { None };
         let [f, arg, seed] = self.fixed()?;
-        Ok(Derivative { f, arg, seed, algorithm })
+        Ok(Derivative { f, arg, seed, seeds, algorithm })
     }
 
     /// An operation after its word.
@@ -790,8 +790,10 @@ impl<'t> Reader<'t, '_> {
                 let message = self.static_text()?;
                 self.fixed().map(|[left, right, body]| Exp::SameSize { left, right, message, body })?
             }
-            "vjp" => Exp::Vjp(self.derivative()?),
-            "jvp" => Exp::Jvp(self.derivative()?),
+            "vjp" => Exp::Vjp(self.derivative(Seeds::One)?),
+            "jvp" => Exp::Jvp(self.derivative(Seeds::One)?),
+            "mjp" => Exp::Vjp(self.derivative(Seeds::Many)?),
+            "jmp" => Exp::Jvp(self.derivative(Seeds::Many)?),
             "custom" => self.fixed().map(|[f, rule, arg]| Exp::Custom { f, rule, arg })?,
             "recompute" => self.fixed().map(|[t]| Exp::Marked(Mark::Recompute, t))?,
             "store" => self.fixed().map(|[t]| Exp::Marked(Mark::Store, t))?,

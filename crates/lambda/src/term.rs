@@ -375,10 +375,21 @@ pub struct Derivative {
     pub f: Term,
     /// The point, `a`.
     pub arg: Term,
-    /// The cotangent of the result (`b`) or the tangent of the argument (`a`).
+    /// The cotangent of the result (`b`) or the tangent of the argument (`a`); an array of them if there are many.
     pub seed: Term,
+    /// How many seeds there are.
+    pub seeds: Seeds,
     /// The algorithm asked for.
     pub algorithm: Option<Symbol>,
+}
+
+/// Whether a derivative is asked for in one direction or in many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeds {
+    /// One.
+    One,
+    /// An array of them; the derivative is an array as well, and the function runs once.
+    Many,
 }
 
 /// What reverse mode should do with the values of a term.

@@ -3,7 +3,7 @@
 //! Used by the builder (to record types) and by the checker (to verify them). Costs O(1) per node but for the size of
 //! the types compared. Never panics: an ill-typed term is an error text.
 
-use crate::term::{Derivative, Exp, LoopForm, Program, SliceDim, Soac, Term};
+use crate::term::{Derivative, Exp, LoopForm, Program, Seeds, SliceDim, Soac, Term};
 use crate::types::{Type, TypeId, Variant};
 use pullback_prim::{Prim, Scalar};
 use std::sync::Arc;
@@ -286,8 +286,12 @@ fn derivative_type(d: &Derivative, reverse: bool) -> Typed {
     let (a, b) = function("derivative", &d.f)?;
     expect("point of the derivative", a, d.arg.ty())?;
     let (seed, result) = if reverse { (b, a) } else { (a, b) };
-    expect(if reverse { "cotangent" } else { "tangent" }, seed, d.seed.ty())?;
-    Ok(Type::tuple([b.clone(), result.clone()]))
+    let stacked = |t: &Type| match d.seeds {
+        Seeds::One => t.clone(),
+        Seeds::Many => Type::array(t.clone()),
+    };
+    expect(if reverse { "cotangent" } else { "tangent" }, &stacked(seed), d.seed.ty())?;
+    Ok(Type::tuple([b.clone(), stacked(result)]))
 }
 
 /// Whether a primitive exists at these argument types, and its result.

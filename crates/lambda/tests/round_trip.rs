@@ -6,8 +6,8 @@ use pullback_lambda::check::check;
 use pullback_lambda::print::print;
 use pullback_lambda::read::read;
 use pullback_lambda::{
-    Arm, Builder, Derivative, Exp, Loop, LoopAttrs, LoopForm, Mark, Program, SliceDim, Soac, TapePolicy,
-    Term, Type, Var,
+    Arm, Builder, Derivative, Exp, Loop, LoopAttrs, LoopForm, Mark, Program, Seeds, SliceDim, Soac,
+    TapePolicy, Term, Type, Var,
 };
 use pullback_prim::{Op, ScalarValue};
 use std::collections::BTreeSet;
@@ -207,6 +207,7 @@ impl Generator<'_> {
                     f,
                     arg,
                     seed,
+                    seeds: Seeds::One,
                     algorithm: Some("fast \"chad\"".into()),
                 }));
                 self.b.proj(d, 0)

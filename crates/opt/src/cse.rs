@@ -162,8 +162,8 @@ fn detail(exp: &Exp) -> String {
             View::Reverse => " reverse".to_string(),
             View::Rotate(_) => " rotate".to_string(),
         },
-        Exp::Vjp { args, algorithm, .. } | Exp::Jvp { args, algorithm, .. } => {
-            format!(" #{} {algorithm:?}", args.len())
+        Exp::Vjp { args, seeds, algorithm, .. } | Exp::Jvp { args, seeds, algorithm, .. } => {
+            format!(" #{} {} {algorithm:?}", args.len(), seeds.is_some())
         }
         Exp::Marked(mark, _) => format!(" {mark:?}"),
         Exp::Assert(_, message, _) => format!(" {message:?}"),

@@ -1,10 +1,12 @@
 //! What must hold for every program, one function per property.
 //!
 //! Names and equations are those of the house plan: `checked`, `round-trip`, `opt-preserves`, `primal`, `adjoint`,
-//! `agree`, `outside`, `linear`, `symmetric`, `schedules`, `cost`. The Jacobian comes from the dual-number evaluator of
+//! `agree`, `outside`, `linear`, `symmetric`, `many`, `schedules`, `cost`. The Jacobian comes from the dual-number evaluator of
 //! the interpreter, which shares no code with the AD crate.
 //!
 //! A property holds, fails, or is skipped for a stated reason; skips are counted, never silent.
+
+mod many;
 
 use crate::flat::{cotangent_floats, random_cotangent, zero_cotangent};
 use crate::generate::shape::Sizes;
@@ -129,6 +131,8 @@ pub enum Property {
     Linear,
     /// The second derivative is symmetric, and reverse over reverse agrees with it.
     Symmetric,
+    /// Many directions at once give what one after the other gives, in both modes.
+    Many,
     /// Parallel schedules do not change the result.
     Schedules,
     /// Work of the derivative over work of the program does not grow with the size of the data.
@@ -137,7 +141,7 @@ pub enum Property {
 
 impl Property {
     /// All of them.
-    pub const ALL: [Property; 11] = [
+    pub const ALL: [Property; 12] = [
         Property::Checked,
         Property::RoundTrip,
         Property::OptPreserves,
@@ -147,6 +151,7 @@ impl Property {
         Property::Outside,
         Property::Linear,
         Property::Symmetric,
+        Property::Many,
         Property::Schedules,
         Property::Cost,
     ];
@@ -162,6 +167,7 @@ impl Property {
             Property::Outside => "outside",
             Property::Linear => "linear",
             Property::Symmetric => "symmetric",
+            Property::Many => "many",
             Property::Schedules => "schedules",
             Property::Cost => "cost",
         }
@@ -178,6 +184,7 @@ impl Property {
             Property::Outside => outside(case),
             Property::Linear => linear(case, reverse),
             Property::Symmetric => symmetric(case, reverse),
+            Property::Many => many::many(case, reverse),
             Property::Schedules => schedules(case),
             Property::Cost => cost(case, reverse),
         };

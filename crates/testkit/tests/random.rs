@@ -52,6 +52,7 @@ fn all_properties_hold_on_random_programs() {
         (Property::Outside, 1_000),
         (Property::Linear, 1_900),
         (Property::Symmetric, 150),
+        (Property::Many, 1_800),
         (Property::Schedules, 1_900),
         (Property::Cost, 1_500),
     ];

@@ -98,7 +98,9 @@ impl<'p> Reverse<'p> {
             for (scope, part) in scopes.iter().zip(parts) {
                 let Some(part) = part else {
                     let construct = "a choice between an accumulator and a view made inside the branch";
-                    return Err(unsupported(construct, self.span(stm)));
+                    let help =
+                        "make the view before the branch, or add to the accumulator inside each branch";
+                    return Err(unsupported(construct, help, self.span(stm)));
                 };
                 let params = scope.binds.iter().map(|&p| self.b.fresh_like(p)).collect();
                 self.b.open();

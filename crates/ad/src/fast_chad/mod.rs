@@ -79,6 +79,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("accumulators.rs"),
     ],
     transform: vjp,
+    many: None,
 };
 
 /// `\xs -> ys` to `\xs y_bars -> ys x_bars`; see [`crate::contract`].

@@ -135,7 +135,9 @@ impl<'p> Reverse<'p> {
         for v in self.active.iter().copied().chain(inputs.iter().copied()).chain(results) {
             let info = &self.b.program.vars[v];
             if full_of(self.b.program, &info.ty).is_none() {
-                return Err(unsupported("a recursive sum type that holds floats", info.origin.span));
+                let help =
+                    "keep the floats in arrays beside it: the recursive value may hold indices into them";
+                return Err(unsupported("a recursive sum type that holds floats", help, info.origin.span));
             }
         }
         Ok(())
@@ -489,8 +491,10 @@ impl<'p> Reverse<'p> {
             }
             // [fast_chad.assert]  nothing
             Exp::Assert(..) => same(),
-            Exp::Vjp { .. } => Err(unsupported("a vjp that was not expanded before", self.span(stm))),
-            Exp::Jvp { .. } => Err(unsupported("a jvp that was not expanded before", self.span(stm))),
+            Exp::Vjp { .. } | Exp::Jvp { .. } => {
+                let help = "run the pass `differentiate` on the whole program: it expands the innermost derivative first";
+                Err(unsupported("a derivative that was not expanded before", help, self.span(stm)))
+            }
         }
     }
 
@@ -532,7 +536,8 @@ impl<'p> Reverse<'p> {
     fn call(&mut self, stm: &Stm, f: FunId, args: &[Atom], cts: Vec<Ct>, env: &mut Env) -> Forward {
         if self.calls.contains(&f) {
             let construct = format!("a call of the recursive function `{}`", self.b.program.funs[f].name);
-            return Err(unsupported(&construct, self.span(stm)));
+            let help = "write it as a loop, or differentiate it in forward mode: jvp follows recursion";
+            return Err(unsupported(&construct, help, self.span(stm)));
         }
         let fun = &self.b.program.funs[f];
         let lam = Lam { params: fun.params.clone(), body: fun.body.clone() };
@@ -579,7 +584,9 @@ impl<'p> Reverse<'p> {
     ) -> Result<(), Unsupported> {
         if !self.free_active(free_vars_lam(primal), &Env::default()).is_empty() {
             let construct = "a function with its own rule that captures a variable to be differentiated";
-            return Err(unsupported(construct, self.span(stm)));
+            let help = "pass the variable as an argument, so that the rule can return its cotangent; or wrap its use in \
+                        stop_gradient if it is meant to be a constant";
+            return Err(unsupported(construct, help, self.span(stm)));
         }
         let mut operands = args.to_vec();
         for (&y, c) in stm.pat.iter().zip(cts) {
@@ -737,6 +744,6 @@ fn full_of(p: &Program, ty: &Type) -> Option<Desc> {
     super::desc::full(p, ty).ok()
 }
 
-pub(crate) fn unsupported(construct: &str, span: Option<Span>) -> Unsupported {
-    Unsupported { algorithm: "fast_chad", construct: construct.to_string(), span }
+pub(crate) fn unsupported(construct: &str, help: &str, span: Option<Span>) -> Unsupported {
+    Unsupported { algorithm: "fast_chad", construct: construct.to_string(), span, help: help.to_string() }
 }

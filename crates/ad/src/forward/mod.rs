@@ -22,11 +22,12 @@
 //!   number of statements per operand (tested in `tests/forward.rs` and by the growth tests).
 //! Not supported: vjp jvp (expanded before), and sums of a recursive type that hold floats.
 
+mod many;
 mod soacs;
 
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::tangent::{emit_scaled, is_zero, unit, zero_like};
+use crate::tangent::{emit_scaled, is_zero, unit};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::{
@@ -42,16 +43,21 @@ pub const ALGORITHM: Algorithm = Algorithm {
     mode: Mode::Forward,
     bound: Bound::Constant,
     status: Status::Default,
-    sources: &[include_str!("mod.rs"), include_str!("soacs.rs")],
+    sources: &[include_str!("mod.rs"), include_str!("soacs.rs"), include_str!("many.rs")],
     transform: jvp,
+    many: Some(many::jvp_many),
 };
 
 /// `\xs -> ys` to `\xs x_dots -> ys y_dots`; see [`crate::contract`].
 pub fn jvp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
+    run(program, lam, wanted, None)
+}
+
+/// With one tangent for each value, or (`seeds`) as many as given.
+fn run(program: &mut Program, lam: &Lam, wanted: &[bool], seeds: Option<Atom>) -> Result<Lam, Unsupported> {
     let lam = rename::copy_lam(program, lam, &IdMap::new());
-    let mut forward =
-        Forward { b: Builder::new(program), dots: IdMap::new(), active: IdSet::new(), callees: Vec::new() };
-    forward.lambda(&lam, wanted)
+    let (dots, active, callees) = (IdMap::new(), IdSet::new(), Vec::new());
+    Forward { b: Builder::new(program), dots, active, callees, seeds }.lambda(&lam, wanted)
 }
 
 /// A function already given a derivative: the activity of its parameters, and the result.
@@ -67,6 +73,8 @@ struct Forward<'p> {
     dots: IdMap<Var, Atom>,
     active: IdSet<Var>,
     callees: Vec<Callee>,
+    /// The number of directions, if there are many at once; see [`many`].
+    seeds: Option<Atom>,
 }
 
 impl Forward<'_> {
@@ -86,8 +94,9 @@ impl Forward<'_> {
         Ok(Lam { params, body })
     }
 
-    fn unsupported<T>(&self, construct: &str, span: Option<Span>) -> Result<T, Unsupported> {
-        Err(Unsupported { algorithm: ALGORITHM.id, construct: construct.to_string(), span })
+    fn unsupported<T>(&self, construct: &str, help: &str, span: Option<Span>) -> Result<T, Unsupported> {
+        let (construct, help) = (construct.to_string(), help.to_string());
+        Err(Unsupported { algorithm: ALGORITHM.id, construct, span, help })
     }
     /// The type of the tangent of a value of this type.
     fn tangent_type(&self, ty: &Type, span: Option<Span>) -> Result<Type, Unsupported> {
@@ -95,11 +104,15 @@ impl Forward<'_> {
             return Ok(Type::acc(self.tangent_type(t, span)?));
         }
         match self.b.program.cotangent(ty) {
+            Ok(Some(t)) if self.seeds.is_some() => Ok(many::batched(&t)),
             Ok(Some(t)) => Ok(t),
             Ok(None) => Ok(Type::unit()),
             Err(id) => {
                 let name = self.b.program.types[id].name.clone();
-                self.unsupported(&format!("a value of the recursive type {name}, which holds floats"), span)
+                let construct = format!("a value of the recursive type {name}, which holds floats");
+                let help =
+                    "keep the floats in arrays beside it: the recursive value may hold indices into them";
+                self.unsupported(&construct, help, span)
             }
         }
     }
@@ -122,7 +135,7 @@ impl Forward<'_> {
     }
     /// The tangent of an atom, zeros if it is statically zero; `None`: discrete.
     fn dense_dot(&mut self, a: Atom) -> Option<Atom> {
-        self.dot(a).or_else(|| zero_like(&mut self.b, a))
+        self.dot(a).or_else(|| many::zero(&mut self.b, self.seeds, a))
     }
     fn dense_dots(&mut self, atoms: &[Atom]) -> Vec<Atom> {
         atoms.iter().filter_map(|&a| self.dense_dot(a)).collect()
@@ -284,7 +297,8 @@ impl Forward<'_> {
             }
             // Not supported: expanded before this pass.
             Exp::Vjp { .. } | Exp::Jvp { .. } => {
-                self.unsupported("a derivative that was not expanded before", span)
+                let help = "run the pass `differentiate` on the whole program: it expands the innermost derivative first";
+                self.unsupported("a derivative that was not expanded before", help, span)
             }
             // [forward.custom] the rule is for reverse mode: the primal is differentiated
             Exp::Custom { primal, args, .. } => {
@@ -312,6 +326,9 @@ impl Forward<'_> {
     }
 
     fn prim(&mut self, stm: &Stm, prim: Prim, args: &[Atom]) -> Result<(), Unsupported> {
+        if let Some(k) = self.seeds {
+            return self.prim_many(stm, prim, args, k);
+        }
         let y = stm.pat[0];
         self.linear(stm, |this| {
             if let Prim::Convert(_, to) = prim {
@@ -354,12 +371,13 @@ impl Forward<'_> {
         if active.is_empty() {
             return Ok(());
         }
+        let seeds = self.seeds;
         let payload = self.b.match_(z_dot, |b, alternative, fields| {
             let part = |b: &mut Builder<'_>, &i: &usize| {
                 if alternative == k + 1 {
                     fields[i].into()
                 } else {
-                    zero_like(b, params[i].into()).unwrap_or_else(|| unit(b))
+                    many::zero(b, seeds, params[i].into()).unwrap_or_else(|| unit(b))
                 }
             };
             active.iter().map(|i| part(b, i)).collect()
@@ -432,7 +450,9 @@ impl Forward<'_> {
                 new_pat.push(self.tangent_of(y)?);
             }
         }
-        self.b.emit_to(new_pat, Exp::Call(derivative, args.iter().copied().chain(dots).collect()));
+        let seeds = self.seeds.into_iter();
+        let args = seeds.chain(args.iter().copied()).chain(dots).collect();
+        self.b.emit_to(new_pat, Exp::Call(derivative, args));
         Ok(())
     }
     /// The derivative of function `f` for this activity of its parameters; made once.
@@ -459,10 +479,14 @@ impl Forward<'_> {
             &IdMap::new(),
         );
         let dots = std::mem::take(&mut self.dots);
+        // The number of directions is one more parameter.
+        let k = self.seeds.map(|_| self.b.fresh(Type::I64, "k"));
+        let outer = std::mem::replace(&mut self.seeds, k.map(Atom::Var));
         let lam = self.lambda(&lam, active)?;
+        self.seeds = outer;
         self.dots = dots;
         let fun = &mut self.b.program.funs[derivative];
-        fun.params = lam.params;
+        fun.params = k.into_iter().chain(lam.params).collect();
         fun.body = lam.body;
         Ok(derivative)
     }

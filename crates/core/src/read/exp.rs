@@ -58,7 +58,7 @@ impl Reader {
                 Exp::Soac(self.soac(word)?)
             }
             "withacc" if next_is_list => Exp::WithAcc(self.bracketed()?, self.lam()?),
-            "vjp" | "jvp" if next_is_list => self.derivative(word)?,
+            "vjp" | "jvp" if next_is_list || self.is_word("seeds") => self.derivative(word)?,
             "custom" if next_is_list => {
                 let args = self.bracketed()?;
                 let primal = self.lam()?;
@@ -250,13 +250,14 @@ impl Reader {
             self.expect(')')?;
             self.expect(']')?;
         }
+        let seeds = if self.eat_word("seeds") { Some(self.atom()?) } else { None };
         let args = self.bracketed()?;
         let more = self.bracketed()?;
         let lam = self.lam()?;
         Ok(if word == "vjp" {
-            Exp::Vjp { lam, args, cotangents: more, algorithm }
+            Exp::Vjp { lam, args, cotangents: more, seeds, algorithm }
         } else {
-            Exp::Jvp { lam, args, tangents: more, algorithm }
+            Exp::Jvp { lam, args, tangents: more, seeds, algorithm }
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::Elaborator;
 use pullback_front::intrinsics::Intrinsic;
-use pullback_lambda::term::{Derivative, Soac};
+use pullback_lambda::term::{Derivative, Seeds, Soac};
 use pullback_lambda::{Arm, Exp, FunId, Term, Type};
 use pullback_prim::{Op, Prim, ScalarValue};
 
@@ -29,6 +29,10 @@ fn arity(intrinsic: Intrinsic) -> usize {
         | Intrinsic::Vjp2
         | Intrinsic::Jvp
         | Intrinsic::Jvp2
+        | Intrinsic::Mjp
+        | Intrinsic::Mjp2
+        | Intrinsic::Jmp
+        | Intrinsic::Jmp2
         | Intrinsic::WithVjp => 3,
         Intrinsic::ReduceByIndex | Intrinsic::Hist => 5,
     }
@@ -96,7 +100,13 @@ impl Elaborator<'_, '_> {
             Intrinsic::Rotate => Exp::Rotate(next(), next()),
             Intrinsic::Length => Exp::Size(next(), 0),
             Intrinsic::Vjp | Intrinsic::Vjp2 | Intrinsic::Jvp | Intrinsic::Jvp2 => {
-                let derivative = Derivative { f: next(), arg: next(), seed: next(), algorithm };
+                let (f, arg, seed) = (next(), next(), next());
+                let derivative = Derivative { f, arg, seed, seeds: Seeds::One, algorithm };
+                return self.derivative(intrinsic, derivative);
+            }
+            Intrinsic::Mjp | Intrinsic::Mjp2 | Intrinsic::Jmp | Intrinsic::Jmp2 => {
+                let (f, arg, seed) = (next(), next(), next());
+                let derivative = Derivative { f, arg, seed, seeds: Seeds::Many, algorithm };
                 return self.derivative(intrinsic, derivative);
             }
             Intrinsic::WithVjp => Exp::Custom { f: next(), rule: next(), arg: next() },
@@ -107,9 +117,10 @@ impl Elaborator<'_, '_> {
     }
 
     fn derivative(&mut self, intrinsic: Intrinsic, derivative: Derivative) -> Term {
-        let reverse = matches!(intrinsic, Intrinsic::Vjp | Intrinsic::Vjp2);
+        use Intrinsic::{Jmp, Jvp, Mjp, Mjp2, Vjp, Vjp2};
+        let reverse = matches!(intrinsic, Vjp | Vjp2 | Mjp | Mjp2);
         let both = self.b.term(if reverse { Exp::Vjp(derivative) } else { Exp::Jvp(derivative) });
-        if matches!(intrinsic, Intrinsic::Vjp | Intrinsic::Jvp) { self.b.proj(both, 1) } else { both }
+        if matches!(intrinsic, Vjp | Jvp | Mjp | Jmp) { self.b.proj(both, 1) } else { both }
     }
 
     /// `hist op neutral k indices values`.

@@ -373,7 +373,17 @@ impl<'s> Elaborator<'s, '_> {
         let derivative = match &inner.kind {
             ExpKind::Apply(f, _) => matches!(
                 f.kind,
-                ExpKind::Intrinsic(Intrinsic::Vjp | Intrinsic::Vjp2 | Intrinsic::Jvp | Intrinsic::Jvp2, _)
+                ExpKind::Intrinsic(
+                    Intrinsic::Vjp
+                        | Intrinsic::Vjp2
+                        | Intrinsic::Jvp
+                        | Intrinsic::Jvp2
+                        | Intrinsic::Mjp
+                        | Intrinsic::Mjp2
+                        | Intrinsic::Jmp
+                        | Intrinsic::Jmp2,
+                    _
+                )
             ),
             _ => false,
         };

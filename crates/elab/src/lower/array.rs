@@ -29,7 +29,7 @@ impl Lowerer<'_, '_> {
         }
     }
     /// The outer size of an array with these leaves.
-    fn outer_size(&mut self, leaves: &[Atom], span: Option<Span>) -> Lowered<Atom> {
+    pub(super) fn outer_size(&mut self, leaves: &[Atom], span: Option<Span>) -> Lowered<Atom> {
         let Some(&a) = leaves.first() else { return self.bug(span, "an array without leaves") };
         Ok(match self.known_size(a) {
             Some(n) => n,

@@ -50,23 +50,54 @@ impl Lowerer<'_, '_> {
         }
         Ok(out)
     }
-    /// Cotangents of the types of the values themselves, from those of the active leaves.
+    /// Cotangents of the types of the values themselves, from those of the active leaves; `seeds` of each if there are many.
     fn unseed(
         &mut self,
         values: &[Atom],
         cotangents: &mut dyn Iterator<Item = Atom>,
+        seeds: Option<Atom>,
         span: Option<Span>,
     ) -> Lowered<Vec<Atom>> {
         let mut out = Vec::new();
         for &x in values {
             let ty = self.b.ty(x);
             let next = if self.active(&ty) { cotangents.next() } else { None };
-            out.push(match next {
-                Some(ct) => self.source_cotangent(ct, x, span)?,
-                None => self.zero_like(x, span)?,
+            out.push(match (next, seeds) {
+                (Some(ct), None) => self.source_cotangent(ct, x, span)?,
+                (Some(stack), Some(_)) if self.b.elem(stack) == ty => stack,
+                (Some(stack), Some(_)) => {
+                    self.map_leaves(&[stack], span, |l, elems| l.source_cotangent(elems[0], x, span))?
+                }
+                (None, None) => self.zero_like(x, span)?,
+                (None, Some(k)) => {
+                    let zero = self.zero_like(x, span)?;
+                    self.b.emit(Exp::Replicate(vec![k], zero), "zeros")
+                }
             });
         }
         Ok(out)
+    }
+    /// The number of seeds, if there are many.
+    fn seed_count(
+        &mut self,
+        d: &lambda::Derivative,
+        seed: &[Atom],
+        span: Option<Span>,
+    ) -> Lowered<Option<Atom>> {
+        Ok(match d.seeds {
+            lambda::Seeds::One => None,
+            lambda::Seeds::Many => Some(self.outer_size(seed, span)?),
+        })
+    }
+    /// The leaves of an array of values of these types: one array of units if there are none.
+    fn stacked(&mut self, derivatives: Vec<Atom>, seeds: Option<Atom>) -> Vec<Atom> {
+        match seeds {
+            Some(k) if derivatives.is_empty() => {
+                let unit = self.unit();
+                vec![self.b.emit(Exp::Replicate(vec![k], unit), "units")]
+            }
+            _ => derivatives,
+        }
     }
 
     pub(super) fn vjp(&mut self, d: &lambda::Derivative, span: Option<Span>) -> Lowered<Vec<Atom>> {
@@ -79,8 +110,13 @@ impl Lowerer<'_, '_> {
         self.differentiable(&args.iter().map(|&a| self.b.ty(a)).collect::<Vec<_>>(), span)?;
         let lam = self.derivative_operand(&f, d.arg.ty(), result, span)?;
         let cotangents = self.seeds(&types, &seed, span)?;
-        let exp = Exp::Vjp { lam, args: args.clone(), cotangents, algorithm: d.algorithm.clone() };
-        self.with_derivatives(exp, types.len(), &args, span)
+        let seeds = self.seed_count(d, &seed, span)?;
+        let exp = Exp::Vjp { lam, args: args.clone(), cotangents, seeds, algorithm: d.algorithm.clone() };
+        let none = matches!(core::typing::result_types(self.b.program, &exp), Ok(types) if types.is_empty());
+        let emitted = if none { Vec::new() } else { self.emit_all(exp, "r") };
+        let (values, bars) = emitted.split_at(types.len());
+        let x_bars = self.unseed(&args, &mut bars.iter().copied(), seeds, span)?;
+        Ok([values.to_vec(), self.stacked(x_bars, seeds)].concat())
     }
 
     pub(super) fn jvp(&mut self, d: &lambda::Derivative, span: Option<Span>) -> Lowered<Vec<Atom>> {
@@ -94,31 +130,15 @@ impl Lowerer<'_, '_> {
         self.differentiable(&arg_types, span)?;
         let lam = self.derivative_operand(&f, d.arg.ty(), result, span)?;
         let tangents = self.seeds(&arg_types, &seed, span)?;
-        let exp = Exp::Jvp { lam, args, tangents, algorithm: d.algorithm.clone() };
+        let seeds = self.seed_count(d, &seed, span)?;
+        let exp = Exp::Jvp { lam, args, tangents, seeds, algorithm: d.algorithm.clone() };
         if types.is_empty() {
-            return Ok(Vec::new());
+            return Ok(self.stacked(Vec::new(), seeds));
         }
         let results = self.emit_all(exp, "r");
         let (values, dots) = results.split_at(types.len());
-        let mut out = values.to_vec();
-        out.extend(self.unseed(values, &mut dots.iter().copied(), span)?);
-        Ok(out)
-    }
-
-    /// Emits a `vjp`; gives the results, then one cotangent for each argument.
-    fn with_derivatives(
-        &mut self,
-        exp: Exp,
-        results: usize,
-        args: &[Atom],
-        span: Option<Span>,
-    ) -> Lowered<Vec<Atom>> {
-        let none = matches!(core::typing::result_types(self.b.program, &exp), Ok(types) if types.is_empty());
-        let emitted = if none { Vec::new() } else { self.emit_all(exp, "r") };
-        let (values, bars) = emitted.split_at(results);
-        let mut out = values.to_vec();
-        out.extend(self.unseed(args, &mut bars.iter().copied(), span)?);
-        Ok(out)
+        let y_dots = self.unseed(values, &mut dots.iter().copied(), seeds, span)?;
+        Ok([values.to_vec(), self.stacked(y_dots, seeds)].concat())
     }
 
     pub(super) fn custom(
@@ -174,7 +194,7 @@ impl Lowerer<'_, '_> {
         } else {
             let y = self.apply(function, Val::data(xs), span)?;
             let y = self.checked_data(result, y, span)?;
-            self.unseed(&y, &mut next, span)?
+            self.unseed(&y, &mut next, None, span)?
         };
         let step = self.apply(rule, Val::data(xs), span)?;
         let x_bar = self.apply(&step, Val::data(y_bar), span)?;

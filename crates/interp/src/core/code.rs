@@ -212,6 +212,8 @@ pub(crate) struct DiffCode {
     pub(crate) args: Box<[Arg]>,
     /// Tangents, or cotangents in reverse mode.
     pub(crate) directions: Box<[Arg]>,
+    /// The number of directions at once, if they are stacked.
+    pub(crate) seeds: Option<Arg>,
     pub(crate) arg_types: Vec<Type>,
     pub(crate) result_types: Vec<Type>,
 }

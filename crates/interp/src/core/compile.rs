@@ -430,11 +430,11 @@ impl Compiler<'_> {
                 let lam = self.lam(lam);
                 Compound::WithAcc(self.args(inits), lam)
             }
-            Exp::Vjp { lam, args, cotangents, .. } => {
-                Compound::Diff(self.diff(true, lam, args, cotangents, drops))
+            Exp::Vjp { lam, args, cotangents, seeds, .. } => {
+                Compound::Diff(self.diff(true, lam, args, (cotangents, *seeds), drops))
             }
-            Exp::Jvp { lam, args, tangents, .. } => {
-                Compound::Diff(self.diff(false, lam, args, tangents, drops))
+            Exp::Jvp { lam, args, tangents, seeds, .. } => {
+                Compound::Diff(self.diff(false, lam, args, (tangents, *seeds), drops))
             }
             Exp::Custom { primal, args, .. } => {
                 let lam = self.lam(primal);
@@ -456,15 +456,16 @@ impl Compiler<'_> {
         reverse: bool,
         lam: &Lam,
         args: &[Atom],
-        directions: &[Atom],
+        (directions, seeds): (&[Atom], Option<Atom>),
         drops: &mut Vec<Slot>,
     ) -> DiffCode {
         let arg_types = self.types(args);
         let result_types = self.types(&lam.body.result);
         let (lam, captures) = self.repeated(drops, |c| c.lam(lam));
+        let seeds = seeds.map(|k| self.arg(k));
         let directions = self.args(directions);
         let args = self.args(args);
-        DiffCode { reverse, lam, captures, args, directions, arg_types, result_types }
+        DiffCode { reverse, lam, captures, args, directions, seeds, arg_types, result_types }
     }
 
     fn loop_(&mut self, l: &Loop, drops: &mut Vec<Slot>) -> LoopCode {

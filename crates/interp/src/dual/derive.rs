@@ -11,7 +11,7 @@ use crate::core::num::{Num, Primal};
 use crate::core::value::{Arr, Data, Node, Val};
 use pullback_core::{Program, Type};
 
-type M<'m, 'p> = &'m mut Machine<'p, Dual>;
+pub(super) type M<'m, 'p> = &'m mut Machine<'p, Dual>;
 
 /// Runs a derivative that a program without dual numbers met.
 pub(crate) fn from_primal(machine: &mut Machine<'_, Primal>, code: &DiffCode) -> Res<()> {
@@ -24,7 +24,8 @@ pub(crate) fn from_primal(machine: &mut Machine<'_, Primal>, code: &DiffCode) ->
     let args = machine.take_all(&code.args).iter().map(|v| lifted(&child, v)).collect::<Res<Vec<_>>>()?;
     let directions = machine.take_all(&code.directions);
     let directions = directions.iter().map(|v| lifted(&child, v)).collect::<Res<Vec<_>>>()?;
-    let outcome = differentiate(&mut child, code, args, directions);
+    let seeds = code.seeds.map(|k| machine.size(k)).transpose()?;
+    let outcome = differentiate(&mut child, code, args, directions, seeds);
     machine.absorb(&child);
     for value in outcome? {
         let value = Val::from_value(&machine.meter, &value.result()?, 0)?;
@@ -37,7 +38,8 @@ pub(crate) fn from_primal(machine: &mut Machine<'_, Primal>, code: &DiffCode) ->
 pub(crate) fn from_dual(machine: M<'_, '_>, code: &DiffCode) -> Res<()> {
     let args = machine.take_all(&code.args);
     let directions = machine.take_all(&code.directions);
-    let results = differentiate(machine, code, args, directions)?;
+    let seeds = code.seeds.map(|k| machine.size(k)).transpose()?;
+    let results = differentiate(machine, code, args, directions, seeds)?;
     machine.stack.extend(results);
     Ok(())
 }
@@ -47,6 +49,28 @@ fn differentiate(
     code: &DiffCode,
     args: Vec<Val<Dual>>,
     directions: Vec<Val<Dual>>,
+    seeds: Option<usize>,
+) -> Res<Vec<Val<Dual>>> {
+    match seeds {
+        None => once(machine, code, args, Directions::Given(directions)),
+        Some(n) => super::many::many(machine, code, args, &directions, n),
+    }
+}
+
+/// What to differentiate along.
+pub(super) enum Directions {
+    /// Nothing: the function is only run.
+    None,
+    /// One tangent per active argument, or one cotangent per active result.
+    Given(Vec<Val<Dual>>),
+}
+
+/// The results of the function, and its derivative.
+pub(super) fn once(
+    machine: M<'_, '_>,
+    code: &DiffCode,
+    args: Vec<Val<Dual>>,
+    directions: Directions,
 ) -> Res<Vec<Val<Dual>>> {
     let mut run = |machine: M<'_, '_>, args: Vec<Val<Dual>>| {
         let bottom = machine.stack.len();
@@ -54,6 +78,7 @@ fn differentiate(
         machine.apply(&code.lam)?;
         Ok(machine.stack.split_off(bottom))
     };
+    let Directions::Given(directions) = directions else { return run(machine, args) };
     if code.reverse {
         reverse(machine, &code.arg_types, &code.result_types, args, &directions, &mut run)
     } else {

@@ -177,7 +177,7 @@ fn nested_derivatives_do_not_confuse_perturbations() {
         let x: Atom = p[0].into();
         let lam = b.lam(&[Type::F64], "y", |b, q| vec![b.op2(Op::Add, x, q[0].into())]);
         let (args, tangents) = (vec![Atom::f64(1.0)], vec![Atom::f64(1.0)]);
-        let d = b.emit_all(Exp::Jvp { lam, args, tangents, algorithm: None }, "d");
+        let d = b.emit_all(Exp::Jvp { lam, args, tangents, seeds: None, algorithm: None }, "d");
         vec![b.op2(Op::Mul, x, d[1].into())]
     });
     let out = jacobian(&program, fun, &[Value::f64(1.0)], &Options::default()).unwrap();
@@ -194,12 +194,12 @@ fn third_derivatives_through_reverse_and_forward() {
                 vec![b.op1(Op::Sin, t)]
             });
             let args = vec![q[0].into(), q[1].into()];
-            let v = Exp::Vjp { lam: f, args, cotangents: vec![Atom::f64(1.0)], algorithm: None };
+            let v = Exp::Vjp { lam: f, args, cotangents: vec![Atom::f64(1.0)], seeds: None, algorithm: None };
             vec![b.emit_all(v, "v")[1].into()]
         });
         let args = vec![p[0].into(), p[1].into()];
         let tangents = vec![Atom::f64(1.0), Atom::f64(0.0)];
-        let d = b.emit_all(Exp::Jvp { lam: outer, args, tangents, algorithm: None }, "d");
+        let d = b.emit_all(Exp::Jvp { lam: outer, args, tangents, seeds: None, algorithm: None }, "d");
         vec![d[1].into()]
     });
     let (x, y) = (0.4f64, 1.3f64);
@@ -227,7 +227,7 @@ fn reverse_mode_is_the_transpose() {
                 vec![b.emit(Exp::Soac(scan), "s")]
             });
             let (args, cotangents) = (vec![p[0].into()], vec![p[1].into()]);
-            vars(b.emit_all(Exp::Vjp { lam, args, cotangents, algorithm: None }, "v"))
+            vars(b.emit_all(Exp::Vjp { lam, args, cotangents, seeds: None, algorithm: None }, "v"))
         });
     let (forward, fun_forward) = build(&[("xs", vec_f64())], vec![vec_f64()], |b, q| {
         let add = b.lam(&[Type::F64, Type::F64], "x", |b, r| {

@@ -1,13 +1,13 @@
 //! Derivatives on dual numbers. Tangents and cotangents have the types of the values themselves; their discrete parts
-//! are ignored on the way in and zero on the way out, and functions carry none.
+//! are ignored on the way in and zero on the way out, and functions carry none. Many seeds are taken one by one.
 
 use super::machine::Machine;
-use super::value::{Arr, Elems, Node, Num, Store, Val, wrong};
+use super::value::{Arr, Collector, Elems, Node, Num, Store, Val, wrong};
 use crate::core::arrays::{agree, mismatch};
 use crate::core::compile::deep;
 use crate::core::machine::{Res, internal};
 use crate::dual::number::Number;
-use pullback_lambda::Derivative;
+use pullback_lambda::{Derivative, Seeds, Type};
 use std::rc::Rc;
 
 /// What happens to a scalar.
@@ -44,7 +44,42 @@ impl Machine<'_> {
         let f = self.eval(&d.f)?;
         let arg = self.eval(&d.arg)?;
         let seed = self.eval(&d.seed)?;
-        if reverse { self.reverse(&f, &arg, &seed) } else { self.forward(&f, &arg, &seed) }
+        match d.seeds {
+            Seeds::One => self.once(&f, &arg, &seed, reverse),
+            Seeds::Many => self.many(d, &f, &arg, &seed.array()?, reverse),
+        }
+    }
+    fn once(&mut self, f: &Val, arg: &Val, seed: &Val, reverse: bool) -> Res<Val> {
+        if reverse { self.reverse(f, arg, seed) } else { self.forward(f, arg, seed) }
+    }
+    /// One derivative per seed, one after the other. Without seeds the function is only run.
+    fn many(&mut self, d: &Derivative, f: &Val, arg: &Val, seeds: &Arr, reverse: bool) -> Res<Val> {
+        let element = match d.f.ty() {
+            _ if reverse => d.arg.ty(),
+            Type::Fun(_, result) => result,
+            _ => return Err(internal("a derivative of what is no function")),
+        };
+        let n = seeds.outer()?;
+        let mut out = Collector::new(&self.meter, element, Some(n))?;
+        let mut value = None;
+        for i in 0..n {
+            let seed = seeds.part(&self.meter, 1, i)?;
+            let Val::Tuple(both) = self.once(f, arg, &seed, reverse)? else {
+                return Err(internal("a derivative that is no pair"));
+            };
+            let [first, derivative] = &both.items[..] else {
+                return Err(internal("a derivative that is no pair"));
+            };
+            out.push(derivative.clone())?;
+            value.get_or_insert_with(|| first.clone());
+        }
+        let value = match value {
+            Some(value) => value,
+            None => self.apply(f, arg.clone())?,
+        };
+        out.see(if reverse { arg } else { &value })?;
+        let derivatives = Val::Arr(out.finish()?);
+        self.tuple(vec![value, derivatives])
     }
     fn forward(&mut self, f: &Val, arg: &Val, tangent: &Val) -> Res<Val> {
         let level = self.dual.fresh_level();

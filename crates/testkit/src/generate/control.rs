@@ -271,11 +271,13 @@ impl Generator<'_> {
                 vec![g.body_value(b, &Shaped::F64, LIMIT, mark).atom]
             })
         });
-        let cotangents = vec![Atom::f64(0.75)];
+        let (cotangents, seeds) = self.seeds(b, goal, 0.75);
         self.features.derivatives += 1;
-        let out = b.emit_all(Exp::Vjp { lam, args: vec![at.atom], cotangents, algorithm: None }, "vjp");
+        let out =
+            b.emit_all(Exp::Vjp { lam, args: vec![at.atom], cotangents, seeds, algorithm: None }, "vjp");
         self.push(&out[..1], &[Shaped::F64], LIMIT, false);
-        Some(self.limit(b, goal, Val { atom: out[1].into(), bound: 60.0 }, LIMIT))
+        let atom = last_of(b, out[1].into(), seeds);
+        Some(self.limit(b, goal, Val { atom, bound: 60.0 }, LIMIT))
     }
 
     /// The directional derivative of a generated function from a float to the goal's type.
@@ -291,11 +293,22 @@ impl Generator<'_> {
                 vec![g.body_value(b, goal, LIMIT, mark).atom]
             })
         });
-        let tangents = vec![Atom::f64(0.5)];
+        let (tangents, seeds) = self.seeds(b, goal, 0.5);
         self.features.derivatives += 1;
-        let out = b.emit_all(Exp::Jvp { lam, args: vec![at.atom], tangents, algorithm: None }, "jvp");
+        let out = b.emit_all(Exp::Jvp { lam, args: vec![at.atom], tangents, seeds, algorithm: None }, "jvp");
         self.push(&out[..1], std::slice::from_ref(goal), LIMIT, false);
-        Some(self.limit(b, goal, Val { atom: out[1].into(), bound: 60.0 }, LIMIT))
+        let atom = last_of(b, out[1].into(), seeds);
+        Some(self.limit(b, goal, Val { atom, bound: 60.0 }, LIMIT))
+    }
+
+    /// One float to differentiate along, or two at once.
+    fn seeds(&mut self, b: &mut Builder<'_>, goal: &Shaped, seed: f64) -> (Vec<Atom>, Option<Atom>) {
+        if matches!(goal, Shaped::Tuple(_)) || !self.rng.chance(0.4) {
+            return (vec![Atom::f64(seed)], None);
+        }
+        let both = vec![Atom::f64(-0.25), Atom::f64(seed)];
+        let seeds = b.emit(Exp::ArrayLit(Type::F64, both), "seeds");
+        (vec![seeds], Some(Atom::i64(2)))
     }
 
     fn marked(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
@@ -317,4 +330,9 @@ impl Generator<'_> {
         let out = b.emit_all(Exp::Par(bodies), "par");
         self.keep(&out, &shapes, &bounds)
     }
+}
+
+/// The derivative along the last of several seeds.
+fn last_of(b: &mut Builder<'_>, derivative: Atom, seeds: Option<Atom>) -> Atom {
+    if seeds.is_some() { b.index(derivative, &[Atom::i64(1)]) } else { derivative }
 }

@@ -283,7 +283,13 @@ fn derivatives_inside_programs() {
             };
             let lam = cube(b);
             let j = b.emit_all(
-                Exp::Jvp { lam, args: vec![p[0].into()], tangents: vec![Atom::f64(1.0)], algorithm: None },
+                Exp::Jvp {
+                    lam,
+                    args: vec![p[0].into()],
+                    tangents: vec![Atom::f64(1.0)],
+                    seeds: None,
+                    algorithm: None,
+                },
                 "j",
             );
             let xs: Atom = p[1].into();
@@ -296,7 +302,13 @@ fn derivatives_inside_programs() {
                 vec![b.sum(i(3), ys[0].into())]
             });
             let v = b.emit_all(
-                Exp::Vjp { lam, args: vec![xs], cotangents: vec![Atom::f64(10.0)], algorithm: None },
+                Exp::Vjp {
+                    lam,
+                    args: vec![xs],
+                    cotangents: vec![Atom::f64(10.0)],
+                    seeds: None,
+                    algorithm: None,
+                },
                 "v",
             );
             vec![j[0].into(), j[1].into(), v[0].into(), v[1].into()]
