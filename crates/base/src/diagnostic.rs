@@ -54,6 +54,8 @@ pub enum Code {
     Input,
     /// A program that stopped while it ran.
     Runtime,
+    /// A NaN or an infinity out of finite numbers, where the user asked to stop at one.
+    NotFinite,
     /// A malformed program between passes.
     Internal,
 }
@@ -75,6 +77,7 @@ impl Code {
         Code::Unsupported,
         Code::Input,
         Code::Runtime,
+        Code::NotFinite,
         Code::Internal,
     ];
     /// The printed form, `E0101` and so on.
@@ -94,6 +97,7 @@ impl Code {
             Code::Unsupported => "E0401",
             Code::Input => "E0501",
             Code::Runtime => "E0601",
+            Code::NotFinite => "E0602",
             Code::Internal => "E0901",
         }
     }
@@ -118,6 +122,7 @@ impl Code {
             }
             Code::Input => "compare the value with the type of the argument: `pullback check` prints it",
             Code::Runtime => "the message shows the values involved",
+            Code::NotFinite => "guard the operation, so that it never sees such an argument",
             Code::Internal => "please report it with the program",
         }
     }
@@ -138,7 +143,8 @@ impl Code {
             | Code::Uniqueness
             | Code::Entry
             | Code::Input
-            | Code::Runtime => Fault::Program,
+            | Code::Runtime
+            | Code::NotFinite => Fault::Program,
         }
     }
 }
@@ -261,6 +267,8 @@ pub enum RuntimeErrorKind {
     EmptyReduction,
     /// A negative array size.
     NegativeSize,
+    /// A NaN or an infinity out of finite numbers; a stop only where it is asked for.
+    NotFinite,
     /// Recursion, memory or step limits.
     Limit,
     /// Cancelled from outside.
@@ -278,12 +286,14 @@ pub struct RuntimeError {
     pub span: Option<Span>,
     /// What happened, with the values involved.
     pub message: String,
+    /// What to do about it, if there is something to say.
+    pub hint: Option<String>,
 }
 
 impl RuntimeError {
     /// A stop without position; executors add it with [`RuntimeError::at`].
     pub fn new(kind: RuntimeErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, span: None, message: message.into() }
+        Self { kind, span: None, message: message.into(), hint: None }
     }
     /// Adds the position, unless one is known already.
     pub fn at(mut self, span: Option<Span>) -> Self {
@@ -292,9 +302,21 @@ impl RuntimeError {
     }
     /// The same as a diagnostic.
     pub fn to_diagnostic(&self) -> Diagnostic {
-        let code = if self.kind == RuntimeErrorKind::Internal { Code::Internal } else { Code::Runtime };
+        let code = match self.kind {
+            RuntimeErrorKind::Internal => Code::Internal,
+            RuntimeErrorKind::NotFinite => Code::NotFinite,
+            RuntimeErrorKind::OutOfBounds
+            | RuntimeErrorKind::ShapeMismatch
+            | RuntimeErrorKind::DivisionByZero
+            | RuntimeErrorKind::AssertFailed
+            | RuntimeErrorKind::EmptyReduction
+            | RuntimeErrorKind::NegativeSize
+            | RuntimeErrorKind::Limit
+            | RuntimeErrorKind::Cancelled => Code::Runtime,
+        };
         let mut d = Diagnostic::global(code, self.message.clone());
         d.span = self.span;
+        d.hints.extend(self.hint.clone());
         d
     }
 }

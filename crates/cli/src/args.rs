@@ -55,6 +55,23 @@ Example:
 Example:
   pullback jacobian ode.fut --entry primal --arg x=[0.7,0.2,0.1] --arg s=5")]
     Jacobian(JacobianArgs),
+    /// The dense Hessian of an entry point with a scalar result, by forward over reverse.
+    #[command(after_help = "\
+Examples:
+  pullback hessian examples/saddle.fut --arg x=1.0 --arg y=2.0
+  pullback hessian model.fut --input start.json --wrt params --output hessian.npy")]
+    Hessian(MatrixArgs),
+    /// The Hessian of an entry point with a scalar result, times a direction; also its gradient.
+    #[command(after_help = "\
+Example:
+  pullback hvp model.fut --arg x=[0.7,0.2] --direction x=[1.0,0.0]")]
+    Hvp(ProductArgs),
+    /// The Gauss-Newton matrix (Jacobian transposed times Jacobian), or its product with a direction.
+    #[command(after_help = "\
+Examples:
+  pullback gauss-newton residuals.fut --arg x=[0.7,0.2]                              the matrix
+  pullback gauss-newton residuals.fut --arg x=[0.7,0.2] --direction x=[1.0,0.0]      its product")]
+    GaussNewton(GaussNewtonArgs),
     /// Check derivatives against forward mode and against central differences.
     #[command(after_help = "Example:\n  pullback gradcheck gmm.fut --input start.json --arg x=@iris.csv")]
     Gradcheck(GradcheckArgs),
@@ -80,6 +97,24 @@ Examples:
     },
 }
 
+impl Command {
+    /// Whether the command is to answer in JSON, errors included. `check` reports errors of the program itself.
+    pub(crate) fn wants_json(&self) -> bool {
+        match self {
+            Command::Run(a) => a.program.json,
+            Command::Grad(a) => a.program.json,
+            Command::Vjp(a) => a.program.json,
+            Command::Jvp(a) => a.program.json,
+            Command::Jacobian(a) => a.program.json,
+            Command::Hessian(a) => a.program.json,
+            Command::Hvp(a) => a.program.json,
+            Command::GaussNewton(a) => a.program.json,
+            Command::Gradcheck(a) => a.program.json,
+            Command::Check(_) | Command::Core(_) | Command::Explain(_) | Command::Completions { .. } => false,
+        }
+    }
+}
+
 /// The program and which of its entry points.
 #[derive(Debug, Args)]
 pub(crate) struct ProgramArgs {
@@ -91,12 +126,27 @@ pub(crate) struct ProgramArgs {
     /// Print machine-readable JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The algorithm for reverse derivatives (see the coverage table; default: fast_chad).
-    #[arg(long, value_name = "NAME")]
-    pub(crate) ad: Option<String>,
+    #[command(flatten)]
+    pub(crate) algorithm: AlgorithmArgs,
     /// Run the program as lowered, without optimisation.
     #[arg(long)]
     pub(crate) no_optimise: bool,
+}
+
+/// Which algorithm differentiates.
+#[derive(Debug, Args)]
+pub(crate) struct AlgorithmArgs {
+    /// The algorithm for reverse derivatives (see the coverage table; default: fast_chad).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ad: Option<String>,
+}
+
+/// What a derivative is taken with respect to.
+#[derive(Debug, Args)]
+pub(crate) struct WrtArgs {
+    /// What to differentiate with respect to: arguments and record fields, separated by commas; `-NAME` freezes one.
+    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
+    pub(crate) wrt: Option<String>,
 }
 
 /// Argument values.
@@ -114,6 +164,9 @@ pub(crate) struct InputArgs {
     /// Run parallel operations in an order drawn from this seed, to see that results do not depend on it.
     #[arg(long, value_name = "SEED")]
     pub(crate) schedule: Option<u64>,
+    /// Stop at the first operation that makes a NaN or an infinity out of finite numbers, and show it.
+    #[arg(long)]
+    pub(crate) check_nan: bool,
     /// No progress display.
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -148,9 +201,8 @@ pub(crate) struct GradArgs {
     pub(crate) program: ProgramArgs,
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
-    /// What to differentiate with respect to: arguments and record fields, separated by commas; `-NAME` freezes one.
-    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
-    pub(crate) wrt: Option<String>,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
     /// Also check the gradient (see `pullback gradcheck`).
     #[arg(long)]
     pub(crate) check: bool,
@@ -171,9 +223,8 @@ pub(crate) struct VjpArgs {
     pub(crate) program: ProgramArgs,
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
-    /// What to differentiate with respect to.
-    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
-    pub(crate) wrt: Option<String>,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
     /// The cotangent of the result, as a value or @FILE; default: ones.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) cotangent: Option<String>,
@@ -213,13 +264,57 @@ pub(crate) struct JacobianArgs {
     pub(crate) program: ProgramArgs,
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
-    /// What to differentiate with respect to.
-    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
-    pub(crate) wrt: Option<String>,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
     /// How to compute it.
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) mode: JacobianMode,
     /// Write the matrix to a file (.json, .csv, .npy).
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MatrixArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
+    /// Write the matrix to a file (.json, .csv, .npy).
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProductArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
+    /// The direction for an argument or field, NAME=VALUE or NAME=@FILE; the others stay where they are.
+    #[arg(long = "direction", value_name = "NAME=VALUE", required = true)]
+    pub(crate) directions: Vec<String>,
+    /// Write the result to a JSON file.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GaussNewtonArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
+    /// The direction for an argument or field, NAME=VALUE or NAME=@FILE; without any, the whole matrix.
+    #[arg(long = "direction", value_name = "NAME=VALUE")]
+    pub(crate) directions: Vec<String>,
+    /// Write the matrix to a file (.json, .csv, .npy), or the product to a JSON file.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -230,9 +325,8 @@ pub(crate) struct GradcheckArgs {
     pub(crate) program: ProgramArgs,
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
-    /// What to differentiate with respect to.
-    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
-    pub(crate) wrt: Option<String>,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
 }
 
 /// Which derivative of an entry point to show.
@@ -257,18 +351,16 @@ pub(crate) struct CoreArgs {
     /// Show a derivative of the entry point instead of the entry point.
     #[arg(long, value_enum)]
     pub(crate) derivative: Option<DerivativeKind>,
-    /// What to differentiate with respect to.
-    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
-    pub(crate) wrt: Option<String>,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
     /// Run this one pass on the text of a core program.
     #[arg(long, value_name = "PASS")]
     pub(crate) pass: Option<String>,
     /// List the passes in order.
     #[arg(long)]
     pub(crate) print_pipeline: bool,
-    /// The algorithm for reverse derivatives.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) ad: Option<String>,
+    #[command(flatten)]
+    pub(crate) algorithm: AlgorithmArgs,
 }
 
 #[derive(Debug, Args)]
@@ -281,12 +373,10 @@ pub(crate) struct ExplainArgs {
     /// Which derivative.
     #[arg(long, value_enum, default_value = "vjp")]
     pub(crate) mode: DerivativeKind,
-    /// What to differentiate with respect to.
-    #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
-    pub(crate) wrt: Option<String>,
-    /// The algorithm for reverse derivatives.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) ad: Option<String>,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
+    #[command(flatten)]
+    pub(crate) algorithm: AlgorithmArgs,
 }
 
 /// Prints the completion script.

@@ -2,17 +2,16 @@
 
 use crate::Failure;
 use crate::args::{
-    CheckArgs, CoreArgs, DerivativeKind, GradArgs, GradcheckArgs, JacobianArgs, JacobianMode, JvpArgs,
-    ProgramArgs, RunArgs, VjpArgs,
+    CheckArgs, CoreArgs, DerivativeKind, GradArgs, GradcheckArgs, JvpArgs, ProgramArgs, RunArgs, VjpArgs,
 };
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
 use crate::progress::with_progress;
-use pullback_base::{Diagnostic, Fault, RuntimeError, Severity};
+use pullback_base::{Diagnostic, Fault, RuntimeError, Severity, SourceMap};
 use pullback_core::{Program, Value};
 use pullback_driver::gradcheck::{self, index_text};
 use pullback_driver::leaves::cotangent_type;
-use pullback_driver::values::{Data, Sizes, decode, encode, json, type_text};
+use pullback_driver::values::{Sizes, decode, encode, json, type_text};
 use pullback_driver::{EntryPoint, Kind, Leaf, Session, Settings, Wrt};
 use pullback_interp::core::{Counts, Options};
 use serde_json::{Map, Value as Json, json};
@@ -35,7 +34,8 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
     settings.choice.reverse = ad.map(Into::into);
     let session = Session::compile(&file.display().to_string(), &text, settings).map_err(|failed| {
         let worst = failed.diagnostics.iter().map(|d| d.code.fault()).max().unwrap_or(Fault::Program);
-        Failure::new(worst, failed.render())
+        let report = failed.diagnostics.iter().map(|d| diagnostic_json(&failed.sources, d)).collect();
+        Failure { report, ..Failure::new(worst, failed.render()) }
     })?;
     for warning in &session.warnings {
         eprint!("{}", warning.render(&session.sources));
@@ -43,21 +43,32 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
     Ok(session)
 }
 
-fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
-    let session = load(&args.file, args.ad.as_deref(), !args.no_optimise)?;
+pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
+    let session = load(&args.file, args.algorithm.ad.as_deref(), !args.no_optimise)?;
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     Ok((session, entry))
 }
 
 pub(crate) fn failed(session: &Session, d: &Diagnostic) -> Failure {
-    Failure::new(d.code.fault(), d.render(&session.sources))
+    let report = vec![diagnostic_json(&session.sources, d)];
+    Failure { report, ..Failure::new(d.code.fault(), d.render(&session.sources)) }
+}
+
+/// A diagnostic as JSON: code, message, place and hints.
+fn diagnostic_json(sources: &SourceMap, d: &Diagnostic) -> Json {
+    let place = d.span.map(|s| {
+        let (line, column) = sources.line_column(s.file, s.start);
+        json!({"file": sources.name(s.file), "line": line, "column": column, "start": s.start, "end": s.end})
+    });
+    json!({"code": d.code.as_str(), "error": d.severity == Severity::Error, "message": d.message,
+           "place": place, "hints": d.hints})
 }
 
 fn stopped(session: &Session) -> impl Fn(RuntimeError) -> Failure + '_ {
     |e| failed(session, &e.to_diagnostic())
 }
 
-fn print_json(value: &Json) {
+pub(crate) fn print_json(value: &Json) {
     say(&format!("{value:#}"));
 }
 
@@ -117,15 +128,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
         Err(failed) => (failed.sources, failed.diagnostics, None),
     };
     if args.json {
-        let diagnostic = |d: &Diagnostic| {
-            let place = d.span.map(|s| {
-                let (line, column) = sources.line_column(s.file, s.start);
-                json!({"file": sources.name(s.file), "line": line, "column": column, "start": s.start, "end": s.end})
-            });
-            json!({"code": d.code.as_str(), "error": d.severity == Severity::Error, "message": d.message,
-                   "place": place, "hints": d.hints})
-        };
-        let list: Vec<Json> = diagnostics.iter().map(diagnostic).collect();
+        let list: Vec<Json> = diagnostics.iter().map(|d| diagnostic_json(&sources, d)).collect();
         let entries: Vec<Json> = session.iter().flat_map(Session::entries).map(|e| entry_json(&e)).collect();
         print_json(&json!({"ok": session.is_some(), "diagnostics": list, "entries": entries}));
     } else {
@@ -224,7 +227,7 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
             entry.name
         )));
     }
-    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+    let wrt = args.wrt.parse();
     let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
     let values = arguments(&entry, &args.inputs)?;
     let vjp =
@@ -299,7 +302,7 @@ fn one_like(entry: &EntryPoint) -> Value {
 /// `pullback vjp`
 pub(crate) fn vjp(args: &VjpArgs) -> Result<(), Failure> {
     let (session, entry) = load_program(&args.program)?;
-    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+    let wrt = args.wrt.parse();
     let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
     let values = arguments(&entry, &args.inputs)?;
     let ready =
@@ -309,22 +312,24 @@ pub(crate) fn vjp(args: &VjpArgs) -> Result<(), Failure> {
             let ty = cotangent_type(&entry.entry.result);
             let data = read_value(&ty, written, "cotangent")?;
             let seeds = encode(&ty, &data, &mut Sizes::new(), "cotangent");
-            let seeds = seeds.map_err(|e| Failure::input(format!("cotangent: {e}")))?;
-            only_active(session.lowered(), &entry.result_types, seeds)
+            seeds.map_err(|e| Failure::input(format!("cotangent: {e}")))?
         }
-        None => {
-            let primal = session.primal(&entry).map_err(|d| failed(&session, &d))?;
-            let results = with_progress(&args.inputs, "running", |o| primal.run(&values, o));
-            let results = results.map_err(stopped(&session))?.results;
-            let ones: Option<Vec<Value>> = results.iter().map(|v| gradcheck::filled(v, 1.0)).collect();
-            let ones = ones.ok_or_else(|| Failure::input("the result holds sums: give its --cotangent"))?;
-            only_active(session.lowered(), &entry.result_types, ones)
+        None => ones(&session, &entry, &values, args)?,
+    };
+    let seeds = only_active(session.lowered(), &entry.result_types, seeds);
+    let all: Vec<Value> = values.iter().cloned().chain(seeds.iter().cloned()).collect();
+    let outcome = match with_progress(&args.inputs, "vjp", |o| ready.run(&all, o)) {
+        Ok(outcome) => outcome,
+        Err(e) => {
+            return Err(
+                wrong_shape(&session, &entry, &values, &seeds, args).unwrap_or_else(|| stopped(&session)(e))
+            );
         }
     };
-    check_shapes(&session, &entry, &values, &seeds, args)?;
-    let all: Vec<Value> = values.iter().cloned().chain(seeds).collect();
-    let outcome = with_progress(&args.inputs, "vjp", |o| ready.run(&all, o)).map_err(stopped(&session))?;
     let (results, x_bars) = outcome.results.split_at(entry.result_types.len());
+    if let Some(failure) = shapes_differ(&session, &entry, results, &seeds) {
+        return Err(failure);
+    }
     let gradient = Gradient::new(&entry, &selected, x_bars);
     let (value, lost) = json::write(&decode(&entry.entry.result, results));
     note_lost(lost);
@@ -344,31 +349,57 @@ pub(crate) fn vjp(args: &VjpArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A cotangent must have the shape of the result it belongs to.
-fn check_shapes(
+/// Cotangents one. Only results that are arrays have to be computed first, for their shapes.
+fn ones(
+    session: &Session,
+    entry: &EntryPoint,
+    values: &[Value],
+    args: &VjpArgs,
+) -> Result<Vec<Value>, Failure> {
+    let scalars: Option<Vec<Value>> =
+        entry.result_types.iter().map(|t| t.scalar().map(|s| Value::Scalar(s.one()))).collect();
+    if let Some(ones) = scalars {
+        return Ok(ones);
+    }
+    let primal = session.primal(entry).map_err(|d| failed(session, &d))?;
+    let results = with_progress(&args.inputs, "running", |o| primal.run(values, o));
+    let results = results.map_err(stopped(session))?.results;
+    let ones: Option<Vec<Value>> = results.iter().map(|v| gradcheck::filled(v, 1.0)).collect();
+    ones.ok_or_else(|| Failure::input("the result holds sums: give its --cotangent"))
+}
+
+/// The error of a cotangent whose shape is not that of the result it belongs to.
+fn shapes_differ(
+    session: &Session,
+    entry: &EntryPoint,
+    results: &[Value],
+    seeds: &[Value],
+) -> Option<Failure> {
+    let results = only_active(session.lowered(), &entry.result_types, results.to_vec());
+    let shape = |v: &Value| match v {
+        Value::Array(a) => a.shape.clone(),
+        Value::Scalar(_) | Value::Tuple(_) | Value::Sum(..) | Value::Acc(_) => Vec::new(),
+    };
+    let (r, s) = results.iter().zip(seeds).find(|(r, s)| shape(r) != shape(s))?;
+    Some(Failure::input(format!(
+        "the cotangent has shape {:?}, the result {:?}: they must agree",
+        shape(s),
+        shape(r)
+    )))
+}
+
+/// Whether the derivative stopped because a cotangent has another shape than its result: only then is the program run alone.
+fn wrong_shape(
     session: &Session,
     entry: &EntryPoint,
     values: &[Value],
     seeds: &[Value],
     args: &VjpArgs,
-) -> Result<(), Failure> {
-    let Some(_) = &args.cotangent else { return Ok(()) };
-    let primal = session.primal(entry).map_err(|d| failed(session, &d))?;
-    let results =
-        with_progress(&args.inputs, "running", |o| primal.run(values, o)).map_err(stopped(session))?.results;
-    let results = only_active(session.lowered(), &entry.result_types, results);
-    let shape = |v: &Value| match v {
-        Value::Array(a) => a.shape.clone(),
-        Value::Scalar(_) | Value::Tuple(_) | Value::Sum(..) | Value::Acc(_) => Vec::new(),
-    };
-    match results.iter().zip(seeds).find(|(r, s)| shape(r) != shape(s)) {
-        Some((r, s)) => Err(Failure::input(format!(
-            "the cotangent has shape {:?}, the result {:?}: they must agree",
-            shape(s),
-            shape(r)
-        ))),
-        None => Ok(()),
-    }
+) -> Option<Failure> {
+    args.cotangent.as_ref()?;
+    let primal = session.primal(entry).ok()?;
+    let results = with_progress(&args.inputs, "running", |o| primal.run(values, o)).ok()?.results;
+    shapes_differ(session, entry, &results, seeds)
 }
 
 fn only_active(program: &Program, types: &[pullback_core::Type], values: Vec<Value>) -> Vec<Value> {
@@ -440,48 +471,10 @@ pub(crate) fn jvp(args: &JvpArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `pullback jacobian`
-pub(crate) fn jacobian(args: &JacobianArgs) -> Result<(), Failure> {
-    let (session, entry) = load_program(&args.program)?;
-    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
-    let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
-    let values = arguments(&entry, &args.inputs)?;
-    let matrix = with_progress(&args.inputs, "jacobian", |o| {
-        let mode = match args.mode {
-            JacobianMode::Auto => None,
-            JacobianMode::Forward => Some(Kind::Jvp),
-            JacobianMode::Reverse => Some(Kind::Vjp),
-        };
-        gradcheck::jacobian(&session, &entry, &selected, &values, mode, o)
-    });
-    let matrix = matrix.map_err(|d| failed(&session, &d))?;
-    let data = Data::Dense(matrix.clone());
-    if let Some(path) = &args.output {
-        write_value(path, &data)?;
-    }
-    let shape = &matrix.shape;
-    if args.program.json {
-        let (value, lost) = json::write(&data);
-        note_lost(lost);
-        print_json(&json!({"rows": shape[0], "columns": shape[1], "jacobian": value}));
-    } else if args.output.is_none() {
-        say(&format!("{} rows (result), {} columns (arguments)", shape[0], shape[1]));
-        let floats = Value::Array(matrix.clone()).floats();
-        if shape[0] * shape[1] <= 2000 {
-            for row in floats.chunks(shape[1].max(1)) {
-                say(&row.iter().map(|x| format!("{x:>13.6e}")).collect::<Vec<_>>().join(" "));
-            }
-        } else {
-            say(&format!("norm {:.15e}; write it whole with --output FILE.npy", norm(&floats)));
-        }
-    }
-    Ok(())
-}
-
 /// `pullback gradcheck`
 pub(crate) fn gradcheck(args: &GradcheckArgs) -> Result<(), Failure> {
     let (session, entry) = load_program(&args.program)?;
-    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+    let wrt = args.wrt.parse();
     let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
     let values = arguments(&entry, &args.inputs)?;
     let run = |o: &Options<'_>| gradcheck::gradcheck(&session, &entry, &selected, &values, o);
@@ -546,7 +539,7 @@ pub(crate) fn core(args: &CoreArgs) -> Result<(), Failure> {
     if let Some(pass) = &args.pass {
         return one_pass(file, pass);
     }
-    let session = load(file, args.ad.as_deref(), true)?;
+    let session = load(file, args.algorithm.ad.as_deref(), true)?;
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     let mut shown: Option<Program> = None;
     let mut seen = Vec::new();
@@ -559,7 +552,7 @@ pub(crate) fn core(args: &CoreArgs) -> Result<(), Failure> {
     match args.derivative {
         None => session.watch(&entry, &mut watch),
         Some(kind) => {
-            let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+            let wrt = args.wrt.parse();
             let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
             let kind = match kind {
                 DerivativeKind::Vjp => Kind::Vjp,

@@ -9,14 +9,14 @@ use crate::commands::{failed, load};
 use crate::output::say;
 use pullback_core::traverse::for_each_stm;
 use pullback_core::{Program, Stm};
-use pullback_driver::{Kind, Session, Wrt};
+use pullback_driver::{Kind, Session};
 use std::collections::BTreeMap;
 
 /// `pullback explain`
 pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
-    let session = load(&args.file, args.ad.as_deref(), true)?;
+    let session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
-    let wrt = args.wrt.as_deref().map(Wrt::parse).unwrap_or_default();
+    let wrt = args.wrt.parse();
     let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
     let kind = match args.mode {
         DerivativeKind::Vjp => Kind::Vjp,

@@ -1,13 +1,20 @@
 //! Arguments of entry points, from options and files.
 
 use crate::Failure;
-use crate::args::InputArgs;
+use crate::args::{InputArgs, WrtArgs};
 use pullback_core::{EntryType, Value};
-use pullback_driver::EntryPoint;
 use pullback_driver::values::{Data, InputError, Sizes, csv_format, encode, json, npy, text, type_text};
+use pullback_driver::{EntryPoint, Wrt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
+
+impl WrtArgs {
+    /// The selection that the option asks for; without it, everything with floats.
+    pub(crate) fn parse(&self) -> Wrt {
+        self.wrt.as_deref().map(Wrt::parse).unwrap_or_default()
+    }
+}
 
 /// The core values of all arguments, in order. Checks names, types, shapes and that sizes with one name agree.
 pub(crate) fn arguments(entry: &EntryPoint, inputs: &InputArgs) -> Result<Vec<Value>, Failure> {

@@ -1,32 +1,40 @@
 //! The command line `pullback`.
 //!
-//! Errors go to standard error with the source line and a hint; exit codes: 0 success, 1 the program or input is wrong,
+//! Errors go to standard error with the source line and a hint, with `--json` also to standard output as
+//! `{"ok": false, "diagnostics": [..]}`; exit codes: 0 success, 1 the program or input is wrong,
 //! 2 the command line is wrong, 3 not supported yet, 4 a bug in Pullback.
 
 mod args;
 mod commands;
 mod explain;
 mod inputs;
+mod matrices;
 mod output;
 mod progress;
 
 use args::{Cli, Command};
 use clap::Parser;
 use pullback_base::Fault;
+use serde_json::{Value as Json, json};
 use std::process::ExitCode;
 
 /// What a command ends with when it cannot do its work.
 struct Failure {
     fault: Fault,
     message: String,
+    /// The same for `--json`: a list of diagnostics.
+    report: Vec<Json>,
 }
 
 impl Failure {
     fn new(fault: Fault, message: impl Into<String>) -> Failure {
-        Failure { fault, message: message.into() }
+        Failure { fault, message: message.into(), report: Vec::new() }
     }
     fn input(message: impl Into<String>) -> Failure {
-        Failure::new(Fault::Program, format!("error[E0501]: {}", message.into()))
+        let message = message.into();
+        let report =
+            vec![json!({"code": "E0501", "error": true, "message": message, "place": null, "hints": []})];
+        Failure { report, ..Failure::new(Fault::Program, format!("error[E0501]: {message}")) }
     }
     fn code(&self) -> u8 {
         match self.fault {
@@ -39,13 +47,17 @@ impl Failure {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    let wants_json = cli.command.wants_json();
     let result = run_deep(move || match cli.command {
         Command::Run(c) => commands::run(&c),
         Command::Check(c) => commands::check(&c),
         Command::Grad(c) => commands::grad(&c),
         Command::Vjp(c) => commands::vjp(&c),
         Command::Jvp(c) => commands::jvp(&c),
-        Command::Jacobian(c) => commands::jacobian(&c),
+        Command::Jacobian(c) => matrices::jacobian(&c),
+        Command::Hessian(c) => matrices::hessian(&c),
+        Command::Hvp(c) => matrices::hvp(&c),
+        Command::GaussNewton(c) => matrices::gauss_newton(&c),
         Command::Gradcheck(c) => commands::gradcheck(&c),
         Command::Core(c) => commands::core(&c),
         Command::Explain(c) => explain::explain(&c),
@@ -60,6 +72,9 @@ fn main() -> ExitCode {
             eprint!("{}", failure.message);
             if !failure.message.ends_with('\n') {
                 eprintln!();
+            }
+            if wants_json && !failure.report.is_empty() {
+                output::say(&format!("{:#}", json!({"ok": false, "diagnostics": failure.report})));
             }
             ExitCode::from(failure.code())
         }

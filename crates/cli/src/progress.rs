@@ -14,6 +14,7 @@ pub(crate) fn with_progress<T>(
     let base = Options {
         schedule_seed: inputs.schedule,
         memory_limit: inputs.memory_limit.saturating_mul(1 << 20),
+        check_nan: inputs.check_nan,
         ..Options::default()
     };
     if inputs.quiet {

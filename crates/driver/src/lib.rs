@@ -1,18 +1,21 @@
 //! Pipelines, sessions, options and value formats: the only crate that knows all passes.
 //!
 //! Place in the pipeline: above every pass, below the command line and the facade. Reading order: [`pipeline`] (the
-//! passes as data), [`session`] (one program), [`mod@derive`] (derivatives of entry points), [`values`] (formats).
+//! passes as data), [`session`] (one program), [`mod@derive`] (derivatives of entry points), [`matrices`]
+//! (Jacobians, Hessians and their products), [`values`] (formats).
 
 pub mod derive;
 pub mod front;
 pub mod gradcheck;
 pub mod leaves;
+pub mod matrices;
 pub mod pipeline;
 pub mod session;
 pub mod values;
 
 pub use derive::Kind;
 pub use leaves::{Leaf, Wrt};
+pub use matrices::{Block, Entries, Matrix, Product, Sweep};
 pub use session::{EntryPoint, Failed, Ready, Session, Settings};
 
 /// The names of the algorithms for reverse mode that a user may choose.

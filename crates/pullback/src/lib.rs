@@ -21,7 +21,7 @@
 //! derivatives, formats) there is [`Program::session`].
 
 pub use pullback_core::{Array, Buffer, Value};
-pub use pullback_driver::{EntryPoint, Kind, Session, Settings, Wrt};
+pub use pullback_driver::{Block, Entries, EntryPoint, Kind, Matrix, Product, Session, Settings, Sweep, Wrt};
 pub use pullback_interp::core::{Counts, Options, Outcome};
 
 use std::fmt;
@@ -99,6 +99,107 @@ impl Program {
         Ok(Gradient { value, parts: names.zip(results).collect(), counts: outcome.counts })
     }
 
+    /// The Jacobian of an entry point with respect to what `wrt` names (see [`Program::gradient`]): a row per float of the
+    /// result, a column per float of the arguments. The program runs once; then one sweep per row or per column, whichever
+    /// are fewer.
+    ///
+    /// ```
+    /// use pullback::{Program, Value};
+    /// # fn main() -> Result<(), pullback::Error> {
+    /// let program = Program::compile("entry f (x: f64) (y: f64) : [2]f64 = [x * y, x + y]")?;
+    /// let jacobian = program.jacobian("f", "", &[Value::f64(2.0), Value::f64(3.0)])?;
+    /// assert_eq!(jacobian.shape(), (2, 2));
+    /// assert_eq!(Value::Array(jacobian.dense()), Value::f64_array(&[2, 2], &[3.0, 2.0, 1.0, 1.0]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn jacobian(&self, entry: &str, wrt: &str, args: &[Value]) -> Result<Matrix, Error> {
+        let (entry, selected) = self.selected(entry, wrt)?;
+        let matrix = self.session.jacobian(&entry, &selected, args, Sweep::Auto, &Options::default());
+        matrix.map_err(|d| self.error(&d))
+    }
+    /// The Hessian of an entry point with one float as result. Cost: the gradient, and one tangent sweep over it per column.
+    ///
+    /// ```
+    /// use pullback::{Program, Value};
+    /// # fn main() -> Result<(), pullback::Error> {
+    /// let program = Program::compile("entry f (x: f64) (y: f64) : f64 = x * x * y")?;
+    /// let hessian = program.hessian("f", "", &[Value::f64(2.0), Value::f64(3.0)])?;
+    /// assert_eq!(hessian.get(0, 0), Some(6.0));
+    /// assert_eq!(hessian.get(0, 1), Some(4.0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hessian(&self, entry: &str, wrt: &str, args: &[Value]) -> Result<Matrix, Error> {
+        let (entry, selected) = self.selected(entry, wrt)?;
+        let matrix = self.session.hessian(&entry, &selected, args, &Options::default());
+        matrix.map_err(|d| self.error(&d))
+    }
+    /// Gradient and Hessian times a direction, which has a value for each argument or field that `wrt` names. Cost: a
+    /// constant times the program.
+    ///
+    /// ```
+    /// use pullback::{Program, Value};
+    /// # fn main() -> Result<(), pullback::Error> {
+    /// let program = Program::compile("entry f (x: f64) (y: f64) : f64 = x * x * y")?;
+    /// let args = [Value::f64(2.0), Value::f64(3.0)];
+    /// let along = program.hvp("f", "", &args, &[Value::f64(1.0), Value::f64(0.0)])?;
+    /// assert_eq!(along.first, [Value::f64(12.0), Value::f64(4.0)]);
+    /// assert_eq!(along.product, [Value::f64(6.0), Value::f64(4.0)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hvp(&self, entry: &str, wrt: &str, args: &[Value], direction: &[Value]) -> Result<Product, Error> {
+        let (entry, selected) = self.selected(entry, wrt)?;
+        let product = self.session.hvp(&entry, &selected, args, direction, &Options::default());
+        product.map_err(|d| self.error(&d))
+    }
+    /// `J v` and `Jᵀ J v` for the residuals that an entry point returns. Cost: a constant times the program.
+    ///
+    /// ```
+    /// use pullback::{Program, Value};
+    /// # fn main() -> Result<(), pullback::Error> {
+    /// let program = Program::compile("entry f (x: f64) (y: f64) : [2]f64 = [x * y, x + y]")?;
+    /// let args = [Value::f64(2.0), Value::f64(3.0)];
+    /// let along = program.gauss_newton("f", "", &args, &[Value::f64(1.0), Value::f64(0.0)])?;
+    /// assert_eq!(along.first, [Value::f64s(&[3.0, 1.0])]);
+    /// assert_eq!(along.product, [Value::f64(10.0), Value::f64(7.0)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn gauss_newton(
+        &self,
+        entry: &str,
+        wrt: &str,
+        args: &[Value],
+        direction: &[Value],
+    ) -> Result<Product, Error> {
+        let (entry, selected) = self.selected(entry, wrt)?;
+        let product = self.session.gauss_newton(&entry, &selected, args, direction, &Options::default());
+        product.map_err(|d| self.error(&d))
+    }
+    /// The matrix `Jᵀ J` for the residuals that an entry point returns.
+    ///
+    /// ```
+    /// use pullback::{Program, Value};
+    /// # fn main() -> Result<(), pullback::Error> {
+    /// let program = Program::compile("entry f (x: f64) (y: f64) : [2]f64 = [x * y, x + y]")?;
+    /// let matrix = program.gauss_newton_matrix("f", "", &[Value::f64(2.0), Value::f64(3.0)])?;
+    /// assert_eq!((matrix.get(0, 0), matrix.get(0, 1), matrix.get(1, 1)), (Some(10.0), Some(7.0), Some(5.0)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn gauss_newton_matrix(&self, entry: &str, wrt: &str, args: &[Value]) -> Result<Matrix, Error> {
+        let (entry, selected) = self.selected(entry, wrt)?;
+        let matrix = self.session.gauss_newton_matrix(&entry, &selected, args, &Options::default());
+        matrix.map_err(|d| self.error(&d))
+    }
+
+    fn selected(&self, entry: &str, wrt: &str) -> Result<(EntryPoint, Vec<bool>), Error> {
+        let entry = self.entry(entry)?;
+        let selected = self.session.select(&entry, &Wrt::parse(wrt)).map_err(|d| self.error(&d))?;
+        Ok((entry, selected))
+    }
     fn entry(&self, name: &str) -> Result<EntryPoint, Error> {
         self.session.entry(Some(name)).map_err(|d| self.error(&d))
     }

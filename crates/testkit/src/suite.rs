@@ -10,8 +10,7 @@ use crate::text::{self, Tree};
 use pullback_base::index::Index;
 use pullback_base::{Diagnostic, FileId};
 use pullback_core::Value;
-use pullback_driver::derive::Kind;
-use pullback_driver::gradcheck::jacobian;
+use pullback_driver::Sweep;
 use pullback_driver::leaves::Wrt;
 use pullback_driver::session::{EntryPoint, Session, Settings};
 use pullback_driver::values::{Sizes, encode, text as value_text};
@@ -186,8 +185,8 @@ impl SuiteCase {
                 add(&format!("value::interp::{executor}"), Box::new(move |c| c.value(optimise)));
             }
             if case.get("jacobian").or(case.get("gradient")).is_some() {
-                let reverse = move |c: &SuiteCase| c.derivative(Kind::Vjp, optimise);
-                let forward = move |c: &SuiteCase| c.derivative(Kind::Jvp, optimise);
+                let reverse = move |c: &SuiteCase| c.derivative(Sweep::Reverse, optimise);
+                let forward = move |c: &SuiteCase| c.derivative(Sweep::Forward, optimise);
                 add(&format!("vjp[fast_chad]::interp::{executor}"), Box::new(reverse));
                 add(&format!("jvp[forward]::interp::{executor}"), Box::new(forward));
             }
@@ -241,15 +240,15 @@ impl SuiteCase {
         session.select(entry, &wrt).map_err(|d: Diagnostic| d.render(&session.sources))
     }
 
-    fn derivative(&self, kind: Kind, optimise: bool) -> Result<(), String> {
+    fn derivative(&self, sweep: Sweep, optimise: bool) -> Result<(), String> {
         let (session, entry) = self.session(optimise)?;
         let args = self.arguments(&entry)?;
         let selected = self.selected(&session, &entry)?;
-        let found = jacobian(&session, &entry, &selected, &args, Some(kind), &Options::default())
-            .map_err(|d| d.render(&session.sources))?;
-        let [rows, columns] = found.shape.as_slice() else { return Err("the Jacobian is no matrix".into()) };
-        let found: Vec<f64> = found.elements().flat_map(|v| v.floats()).collect();
-        self.compare_matrix(&found, *rows, *columns)
+        let found = session.jacobian(&entry, &selected, &args, sweep, &Options::default());
+        let found = found.map_err(|d| d.render(&session.sources))?;
+        let (rows, columns) = found.shape();
+        let entries = Value::Array(found.dense()).floats();
+        self.compare_matrix(&entries, rows, columns)
     }
 
     fn dual(&self) -> Result<(), String> {

@@ -62,6 +62,8 @@ pub(crate) struct StmCode {
     pub(crate) pat: Box<[Slot]>,
     pub(crate) exp: ExpCode,
     pub(crate) span: Option<Span>,
+    /// The rule of differentiation that made it, if one did.
+    pub(crate) rule: Option<&'static str>,
     /// Slots that are dead after it.
     pub(crate) drops: Vec<Slot>,
 }

@@ -190,8 +190,10 @@ impl Compiler<'_> {
             }
             let exp = deep(|| self.exp(&stm.exp, &mut drops));
             let pat: Box<[Slot]> = stm.pat.iter().map(|v| self.slot[v.index()]).collect();
-            let span = stm.pat.first().and_then(|v| self.program.vars[*v].origin.span);
-            stms.push(StmCode { pat, exp, span, drops });
+            let origin = stm.pat.first().map(|v| &self.program.vars[*v].origin);
+            let span = origin.and_then(|o| o.span);
+            let rule = origin.and_then(|o| o.rule).map(|r| r.0);
+            stms.push(StmCode { pat, exp, span, rule, drops });
         }
         stms.reverse();
         BodyCode { drops: Vec::new(), stms, result }

@@ -244,6 +244,9 @@ impl<'p, D: Domain> Machine<'p, D> {
         match &stm.exp {
             ExpCode::Simple(exp) => {
                 let value = self.simple(exp)?;
+                if self.options.check_nan {
+                    self.check_finite(exp, &value, stm.rule)?;
+                }
                 match &*stm.pat {
                     [s] => self.set(*s, value),
                     _ => return Err(internal("one result for several variables")),

@@ -31,6 +31,7 @@ pub(crate) mod arrays;
 pub(crate) mod code;
 pub(crate) mod compile;
 mod exec;
+mod finite;
 pub(crate) mod machine;
 pub(crate) mod num;
 mod plus;
@@ -63,6 +64,9 @@ pub struct Options<'a> {
     pub call_depth_limit: usize,
     /// The run stops with a `Cancelled` error soon after this becomes true.
     pub cancel: Option<&'a AtomicBool>,
+    /// The run stops with a `NotFinite` error at the first scalar operation that makes a NaN or an infinity out of finite
+    /// operands.
+    pub check_nan: bool,
     /// Called now and then with the number of steps done.
     pub progress: Option<&'a dyn Fn(u64)>,
 }
@@ -76,6 +80,7 @@ impl Default for Options<'_> {
             memory_limit: 8 << 30,
             call_depth_limit: 10_000,
             cancel: None,
+            check_nan: false,
             progress: None,
         }
     }

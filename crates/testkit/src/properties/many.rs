@@ -27,7 +27,8 @@ pub(super) fn many(case: &Case, reverse: Reverse<'_>) -> Check {
         |name: &str, program: &Program, one: Lam, many: &dyn Fn(&mut Program, Lam) -> Result<Lam, Stop>| {
             let mut program = program.clone();
             let copy = copy_lam(&mut program, &one, &Subst::new());
-            let one = add(&mut program, &format!("{name}_one"), one);
+            let alone = copy_lam(&mut program, &one, &Subst::new());
+            let one = add(&mut program, &format!("{name}_one"), alone);
             let many = many(&mut program, copy)?;
             let many = add(&mut program, &format!("{name}_many"), many);
             match check(&program, Rules::NO_AD) {
