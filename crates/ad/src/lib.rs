@@ -13,6 +13,7 @@ pub mod differentiate;
 pub mod fast_chad;
 pub mod forward;
 pub mod many;
+pub mod regularity;
 pub mod tangent;
 
 pub use contract::{ALGORITHMS, Algorithm, Bound, Status, Unsupported};

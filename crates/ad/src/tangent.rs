@@ -60,7 +60,7 @@ pub fn emit_partial(b: &mut Builder<'_>, s: Scalar, partial: &Partial, args: &[A
     }
 }
 
-/// Emits `partial * x`, without the product where the partial is a constant one or minus one.
+/// Emits `partial * x`, without the product where one of them is a constant one, or the partial minus one.
 pub fn emit_scaled(
     b: &mut Builder<'_>,
     s: Scalar,
@@ -74,7 +74,7 @@ pub fn emit_scaled(
         Partial::Const(c) if *c == -1.0 => b.op1(Op::Neg, x),
         Partial::Arg(_) | Partial::Result | Partial::Const(_) | Partial::Op(..) => {
             let d = emit_partial(b, s, partial, args, result);
-            b.op2(Op::Mul, d, x)
+            if x == Atom::Const(s.one()) { d } else { b.op2(Op::Mul, d, x) }
         }
     }
 }

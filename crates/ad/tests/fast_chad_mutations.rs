@@ -115,10 +115,74 @@ fn witness(mutation: Mutation) -> (&'static str, Vec<Value>) {
         ),
         Mutation::ReduceRightLost => (
             "fun f(a: []f64): f64 {
-                let y: f64 = reduce 3i64 [1.0f64] [a] (u: f64, v: f64) { let w: f64 = mul.f64(u, v) in w }
+                let y: f64 = reduce 3i64 [0.0f64] [a] (u: f64, v: f64) {
+                    let w: f64 = mul.f64(u, v)
+                    let s: f64 = add.f64(u, v)
+                    let z: f64 = add.f64(s, w)
+                    in z
+                }
                 in y
             }",
             vec![fs(&[0.7, 2.0, 3.0])],
+        ),
+        Mutation::ProductOfAll => (
+            "fun f(a: []f64): f64 {
+                let y: f64 = reduce 3i64 [1.0f64] [a] (u: f64, v: f64) { let w: f64 = mul.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 0.2, 3.0])],
+        ),
+        Mutation::ScanFreeLost => (
+            "fun f(a: []f64, c: f64): []f64 {
+                let y: []f64 = scan 3i64 [1.0f64] [a] (u: f64, v: f64) {
+                    let w: f64 = mul.f64(u, v)
+                    let z: f64 = mul.f64(w, c)
+                    in z
+                }
+                in y
+            }",
+            vec![fs(&[0.7, 0.2, 3.0]), f(0.9)],
+        ),
+        Mutation::ScanJacobianNotTransposed => (
+            "fun f(a: []f64, b: []f64): []f64, []f64 {
+                let y: []f64, z: []f64 = scan 3i64 [0.0f64, 0.0f64] [a, b]
+                    (p1: f64, s1: f64, p2: f64, s2: f64) {
+                    let t: f64 = mul.f64(s1, s2)
+                    let u: f64 = add.f64(p1, p2)
+                    let p: f64 = add.f64(t, u)
+                    let s: f64 = add.f64(s1, s2)
+                    in p, s
+                }
+                in y, z
+            }",
+            vec![fs(&[0.7, 0.2, 3.0]), fs(&[0.9, 2.0, 0.3])],
+        ),
+        Mutation::ScanLiftedSumLost => (
+            "fun f(a: [][]f64, e: []f64): [][]f64 {
+                let y: [][]f64 = scan 4i64 [e] [a] (u: []f64, v: []f64) {
+                    let p: f64 = u[0i64]
+                    let q: f64 = v[0i64]
+                    let r: f64 = mul.f64(p, q)
+                    let w: []f64 = array(r): f64
+                    in w
+                }
+                in y
+            }",
+            vec![Value::f64_array(&[4, 1], &[0.7, 0.2, 3.0, 0.4]), fs(&[1.0])],
+        ),
+        Mutation::ScanChoiceOfSelf => (
+            "fun f(a: []f64): []f64 {
+                let y: []f64 = scan 3i64 [f64.inf] [a] (u: f64, v: f64) { let w: f64 = min.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 0.9, 0.3])],
+        ),
+        Mutation::ScanPrefixShifted => (
+            "fun f(a: []f64): []f64 {
+                let y: []f64 = scan 3i64 [1.0f64] [a] (u: f64, v: f64) { let w: f64 = mul.f64(u, v) in w }
+                in y
+            }",
+            vec![fs(&[0.7, 0.9, 0.3])],
         ),
         Mutation::MinimumWinnerFirst => (
             "fun f(a: []f64): f64 {

@@ -100,7 +100,8 @@ impl<'p> Reverse<'p> {
         self.b.open();
         let b = &mut self.b;
         let inside = b.op2(Op::Lt, bin.into(), size);
-        // Nobody needs the elements that are out of range; bin 0 exists wherever one is needed.
+        // Nobody needs the elements that are out of range; bin 0 exists wherever one is needed, else any element serves.
+        // Not the neutral one: combined with itself it may have no derivative, and the derivative of zero times NaN is NaN.
         let there = b.op2(Op::Lt, Atom::i64(0), size);
         let dsts: Vec<Atom> = {
             let out = b.if_(
@@ -109,7 +110,7 @@ impl<'p> Reverse<'p> {
                     let at = b.select(inside, bin.into(), Atom::i64(0));
                     h.dst.iter().map(|&d| b.index(d, &[at])).collect()
                 },
-                |_| h.neutral.to_vec(),
+                |_| xs.iter().map(|&x| x.into()).collect(),
             );
             out.into_iter().map(Atom::Var).collect()
         };

@@ -9,6 +9,10 @@ pub struct Config {
     pub sparse_map: bool,
     /// Whether names that stand for part of an accumulated variable get views of its accumulator.
     pub views: bool,
+    /// The rule for reductions with an operator that is nothing special.
+    pub reduce: ReduceRule,
+    /// The rule for scans with an operator that is nothing special.
+    pub scan: ScanRule,
     /// A deliberate error.
     #[cfg(feature = "mutations")]
     pub mutation: Option<Mutation>,
@@ -20,6 +24,8 @@ impl Default for Config {
             variant: Variant::Production,
             sparse_map: true,
             views: true,
+            reduce: ReduceRule::Chosen,
+            scan: ScanRule::Chosen,
             #[cfg(feature = "mutations")]
             mutation: None,
         }
@@ -44,6 +50,36 @@ pub enum Variant {
     Production,
     /// Didactic: a dense array of zeros with one element set. Right, and too expensive; the growth tests must say so.
     OneHot,
+}
+
+/// The rule for `reduce` with an operator that is neither addition nor product nor choice, nor elementwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceRule {
+    /// Two scans where that is right and costs no more than a constant factor, else by prefixes.
+    Chosen,
+    /// Two scans for every operator without active free variables, whatever they cost.
+    TwoScans,
+    /// The partial results from the left are stored and replayed: as a scan where that is reversed in parallel, else as
+    /// a loop.
+    Prefixes,
+    /// The partial results of about √n blocks are stored and replayed. For parallel machines: the brackets are not those
+    /// of the interpreter, so the last bits of the result may be others.
+    Blocks,
+}
+
+/// The rule for `scan` with an operator that is neither addition nor choice, nor elementwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanRule {
+    /// Jacobians where they are small, else lifted where that is right and costs no more than a constant factor, else
+    /// backward.
+    Chosen,
+    /// A scan of affine maps made of the Jacobians of the steps: any operator on scalars. Depth: logarithmic.
+    Jacobians,
+    /// A scan of triples of prefix, element and cotangent: operators that are smooth and of steady cost. Depth:
+    /// logarithmic.
+    Lifted,
+    /// A loop forwards and a loop backwards: every operator, with the least work. Depth: linear.
+    Backward,
 }
 
 /// Deliberate errors that tests must find. Only builds with the feature `mutations` can switch them on.
@@ -92,6 +128,18 @@ pub enum Mutation {
     MinimumWinnerFirst,
     /// A sparse map runs element 0 again instead of the one that was hit.
     SparseMapWrongElement,
+    /// Every element of a product gets the whole product instead of that of the others.
+    ProductOfAll,
+    /// Free variables of an operator get nothing.
+    ScanFreeLost,
+    /// Jacobians of steps are not transposed.
+    ScanJacobianNotTransposed,
+    /// The lifted scan keeps only a position's own cotangent.
+    ScanLiftedSumLost,
+    /// In a running choice the element of the same position counts as the chosen one.
+    ScanChoiceOfSelf,
+    /// Steps are linearised at the next prefix.
+    ScanPrefixShifted,
     /// Histogram values get the cotangent of the next bin.
     HistogramOffByOne,
     /// The destination of a minimum keeps the cotangent of a bin that a value won.
@@ -130,6 +178,12 @@ impl Mutation {
         Mutation::ReduceRightLost,
         Mutation::MinimumWinnerFirst,
         Mutation::SparseMapWrongElement,
+        Mutation::ProductOfAll,
+        Mutation::ScanFreeLost,
+        Mutation::ScanJacobianNotTransposed,
+        Mutation::ScanLiftedSumLost,
+        Mutation::ScanChoiceOfSelf,
+        Mutation::ScanPrefixShifted,
         Mutation::HistogramOffByOne,
         Mutation::HistogramLoserCounts,
         Mutation::HistogramFactorLost,

@@ -13,14 +13,15 @@
 
 use super::config::Mutation;
 use super::ct::Ct;
-use super::operator::{Kind, applied, is_smooth, kinds};
+use super::operator::{Kind, applied, kinds};
 use super::reverse::{Env, Reverse};
 use super::scatter::in_range;
 use crate::contract::Unsupported;
+use crate::regularity::is_smooth;
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Builder, Exp, Lam, Soac, Stm, Type};
-use pullback_prim::{Op, Prim, Scalar};
+use pullback_prim::{Op, Scalar};
 
 /// The parts of the construct.
 #[derive(Clone, Copy)]
@@ -43,25 +44,13 @@ enum Rule {
 }
 
 fn rules(lam: &Lam) -> Vec<Rule> {
-    let rule = |(k, kind): (usize, Kind)| match kind {
+    let rule = |kind: Kind| match kind {
         Kind::Add => Rule::Sum,
         Kind::Min | Kind::Max => Rule::Extremum,
-        _ if is_product(lam, k) => Rule::Product,
-        _ => Rule::General,
+        Kind::Mul => Rule::Product,
+        Kind::Other => Rule::General,
     };
-    kinds(lam).into_iter().enumerate().map(rule).collect()
-}
-
-/// Whether component `k` of an operator is the product of its arguments.
-fn is_product(lam: &Lam, k: usize) -> bool {
-    let (x, y) = (lam.params[k].into(), lam.params[lam.params.len() / 2 + k].into());
-    let Some(result) = lam.body.result[k].var() else { return false };
-    lam.body.stms.iter().any(|s| match &s.exp {
-        Exp::Prim(Prim::Op(Op::Mul, s2), args) => {
-            s.pat == [result] && s2.is_float() && (args[..] == [x, y] || args[..] == [y, x])
-        }
-        _ => false,
-    })
+    kinds(lam).into_iter().map(rule).collect()
 }
 
 impl<'p> Reverse<'p> {

@@ -14,8 +14,11 @@
 //!   index: one hot entry · slice: into a part · update: read and set to zero · gather: a histogram of sums ·
 //!   replicate: the sum · rearrange, reshape, reverse, rotate: their inverses · concat: slices ·
 //!   map: with_acc (map D2) over inputs, saved values and cotangents, or a rerun of the elements hit ·
-//!   reduce: replicate for +, one hot entry for min and max, two scans for closed operators, else as a loop ·
-//!   scan: a scan backwards for +, else as a loop · hist: by the operator, see `hist` · scatter: gather for the winners ·
+//!   reduce: replicate for +, quotients for *, one hot entry for a choice (min, argmax ..), by columns for elementwise
+//!     operators, two scans for closed smooth operators of steady cost, else the prefixes replayed ·
+//!   scan: a scan backwards for +, to the chosen for a choice, by columns for elementwise operators, else a scan of the
+//!     Jacobians of steps or of lifted elements and a map of steps, or a loop backwards ·
+//!   hist: by the operator, see `hist` · scatter: gather for the winners ·
 //!   with_acc, acc_view, acc_add: read the cotangent of the final value · plus: to both · custom: the user's rule ·
 //!   marked: rerun or store · stop_gradient, assert: nothing · par: as its statements.
 //! Differences from the paper: 1. Input in ANF: the save list is the free variables of D2 after dead-code elimination
@@ -43,6 +46,7 @@ mod gather;
 mod hist;
 mod map;
 mod operator;
+mod recurrence;
 mod reduce;
 mod reverse;
 mod save;
@@ -50,7 +54,7 @@ mod scan;
 mod scatter;
 mod shapes;
 
-pub use config::{Config, Mutation, Variant};
+pub use config::{Config, Mutation, ReduceRule, ScanRule, Variant};
 
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
 use pullback_core::rename::{Subst, copy_lam};
@@ -70,6 +74,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("shapes.rs"),
         include_str!("control.rs"),
         include_str!("map.rs"),
+        include_str!("recurrence.rs"),
         include_str!("reduce.rs"),
         include_str!("scan.rs"),
         include_str!("gather.rs"),

@@ -10,6 +10,7 @@ use super::ct::{Ct, plus};
 use super::desc::{Desc, product, stored};
 use super::gather::as_gather;
 use super::hist::Hist;
+use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use crate::tangent::{emit_scaled, is_zero};
@@ -624,12 +625,13 @@ impl<'p> Reverse<'p> {
                 _ => self.map(stm, *width, lam, arrays, cts, env),
             },
             // [fast_chad.reduce]  by the kind of operator
-            Soac::Reduce { width, lam, neutral, arrays, .. } => {
-                self.reduce(stm, *width, lam, neutral, arrays, cts, env)
+            Soac::Reduce { width, lam, neutral, arrays, commutative } => {
+                let fold = Fold::new(*width, lam, neutral, arrays, Some(*commutative));
+                self.reduce(stm, &fold, cts, env)
             }
-            // [fast_chad.scan]  + backwards; other operators as a loop
+            // [fast_chad.scan]  by the kind of operator
             Soac::Scan { width, lam, neutral, arrays } => {
-                self.scan(stm, *width, lam, neutral, arrays, cts, env)
+                self.scan(stm, &Fold::new(*width, lam, neutral, arrays, None), cts, env)
             }
             // [fast_chad.hist]  by the kind of operator
             Soac::Hist { width, lam, neutral, dst, indices, values } => {

@@ -5,6 +5,7 @@
 
 use super::Forward;
 use crate::contract::Unsupported;
+use crate::regularity::is_smooth;
 use crate::tangent::unit;
 use pullback_core::{Atom, Exp, Lam, Soac, Var};
 
@@ -37,12 +38,14 @@ impl Forward<'_> {
             }
             // [forward.reduce] reduce with the dual operator
             Soac::Reduce { width, lam, neutral, arrays, commutative } => {
+                let smooth = is_smooth(&lam.body);
                 let Some((lam, neutral)) = self.dual_operator(lam, neutral)? else {
                     self.b.emit_to(pat.to_vec(), Exp::Soac(soac.clone()));
                     return Ok(());
                 };
                 let arrays = self.with_dots(arrays);
-                let commutative = *commutative;
+                // Which of two equal elements wins depends on the order: at a kink duals do not commute.
+                let commutative = *commutative && smooth;
                 self.bind_all(pat, Soac::Reduce { width: *width, lam, neutral, arrays, commutative })
             }
             // [forward.scan] scan with the dual operator

@@ -30,11 +30,13 @@ pub(crate) enum Monoid {
     CountAndSum,
     /// Largest number and the first position where it is.
     Largest,
+    /// `(x, k) (y, l) = (0.9^l x + y, k + l)`, the power as a loop: the cost depends on the arguments.
+    Powers,
     /// `x y c` with a free variable `c`.
     Scaled,
 }
 
-const GENERAL: [Monoid; 12] = [
+const GENERAL: [Monoid; 13] = [
     Monoid::Mul,
     Monoid::Min,
     Monoid::Max,
@@ -47,6 +49,7 @@ const GENERAL: [Monoid; 12] = [
     Monoid::Complex,
     Monoid::CountAndSum,
     Monoid::Largest,
+    Monoid::Powers,
 ];
 
 /// A number below every input of a maximum; used as its neutral element where infinity could come out.
@@ -66,13 +69,13 @@ impl Monoid {
             | Monoid::Scaled => vec![s],
             Monoid::PairProducts | Monoid::Affine | Monoid::Complex => vec![s, s],
             Monoid::Matrix => vec![s; 4],
-            Monoid::CountAndSum | Monoid::Largest => vec![s, Scalar::I64],
+            Monoid::CountAndSum | Monoid::Largest | Monoid::Powers => vec![s, Scalar::I64],
         }
     }
     /// Largest magnitude of input elements.
     fn input_bound(self) -> f64 {
         match self {
-            Monoid::Add | Monoid::CountAndSum => LIMIT,
+            Monoid::Add | Monoid::CountAndSum | Monoid::Powers => LIMIT,
             Monoid::Mul | Monoid::Scaled | Monoid::Affine => 1.25,
             Monoid::PairProducts => 2.0,
             Monoid::Min | Monoid::Max | Monoid::ChosenMax | Monoid::Largest | Monoid::LogAddExp => LIMIT,
@@ -85,7 +88,7 @@ impl Monoid {
     fn output_bound(self, bound: f64, n: usize) -> f64 {
         let n = n.max(1) as f64;
         match self {
-            Monoid::Add | Monoid::CountAndSum => bound * n,
+            Monoid::Add | Monoid::CountAndSum | Monoid::Powers => bound * n,
             Monoid::Mul => bound.max(1.0).powf(n),
             Monoid::Scaled => 1.7 * (1.3 * bound).max(1.0).powf(n),
             Monoid::Affine => n * bound.max(1.0).powf(n),
@@ -114,7 +117,7 @@ impl Monoid {
             Monoid::Complex => vec![c(1.0), c(0.0)],
             Monoid::Matrix => vec![c(1.0), c(0.0), c(0.0), c(1.0)],
             Monoid::LogAddExp => vec![c(-1000.0)],
-            Monoid::CountAndSum => vec![c(0.0), Atom::i64(0)],
+            Monoid::CountAndSum | Monoid::Powers => vec![c(0.0), Atom::i64(0)],
             Monoid::Largest => vec![c(LOW), Atom::i64(-1)],
         }
     }
@@ -170,6 +173,12 @@ impl Monoid {
                 let c = b.op2(Op::Le, r[0], l[0]);
                 vec![b.select(c, l[0], r[0]), b.select(c, l[1], r[1])]
             }
+            Monoid::Powers => {
+                let s = b.scalar(l[0]);
+                let step = Atom::Const(s.from_f64(0.9));
+                let scaled = b.for_loop(r[1], &[l[0]], |b, _, x| vec![b.op2(Op::Mul, x[0].into(), step)]);
+                vec![b.op2(Op::Add, scaled[0].into(), r[0]), b.op2(Op::Add, l[1], r[1])]
+            }
             Monoid::Scaled => {
                 let product = b.op2(Op::Mul, l[0], r[0]);
                 vec![free.map_or(product, |c| b.op2(Op::Mul, product, c))]
@@ -209,6 +218,11 @@ impl Generator<'_> {
                 arrays.push(b.emit(Exp::Iota(width), "is"));
                 continue;
             }
+            if monoid == Monoid::Powers && *t == Scalar::I64 {
+                let width = self.dim(b, d);
+                arrays.push(b.emit(Exp::Replicate(vec![width], Atom::i64(1)), "ones"));
+                continue;
+            }
             let v = self.value(b, &shape);
             let v = self.limit(b, &shape, v, limit);
             bound = bound.max(v.bound);
@@ -246,44 +260,56 @@ impl Generator<'_> {
         Some(b.op2(Op::Add, c, Atom::Const(s.from_f64(1.0))))
     }
 
-    /// A scan of rows with the elementwise `+` (or `max`): the goal has at least two dimensions and a float base.
+    /// An operator on rows: elementwise, or (on vectors) the cyclic convolution.
+    fn row_operator(&mut self, b: &mut Builder<'_>, row: &Shaped, s: Scalar) -> RowOperator {
+        self.features.general_operators += 1;
+        let sizes: Vec<Atom> = row.dims().into_iter().map(|d| self.dim(b, d)).collect();
+        if let ([size], true) = (&sizes[..], self.rng.chance(0.15)) {
+            return convolution(b, *size, s, row.dims()[0].at(self.sizes));
+        }
+        let choices = [Monoid::Add, Monoid::Max, Monoid::Mul, Monoid::LogAddExp, Monoid::Scaled];
+        let monoid = choices[self.rng.weighted(&[0.5, 0.15, 0.15, 0.1, 0.1])];
+        let free = self.free_factor(b, monoid, s);
+        let mut neutral = monoid.neutral(s, false)[0];
+        if let Some(c) = free {
+            neutral = b.op2(Op::Div, Atom::Const(s.from_f64(1.0)), c);
+        }
+        let neutral = b.emit(Exp::Replicate(sizes.clone(), neutral), "neutral");
+        let lam = b.lam(&[row.ty(), row.ty()], "r", |b, p| {
+            vec![by_element(b, &sizes, p[0].into(), p[1].into(), &mut |b, x, y| {
+                monoid.apply(b, &[x], &[y], free)[0]
+            })]
+        });
+        RowOperator { lam, neutral, kind: RowKind::Elementwise(monoid) }
+    }
+
+    /// A scan of rows with an associative operator: the goal has at least two dimensions and a float base.
     pub(crate) fn row_scan(&mut self, b: &mut Builder<'_>, d: Dim, row: &Shaped, s: Scalar) -> Val {
         let shape = Shaped::array(d, row.clone());
         let v = self.value(b, &shape);
-        let op = if self.rng.chance(0.8) { Op::Add } else { Op::Max };
-        let zero = if op == Op::Add { s.zero() } else { s.from_f64(LOW) };
-        let sizes: Vec<Atom> = row.dims().into_iter().map(|d| self.dim(b, d)).collect();
-        let neutral = b.emit(Exp::Replicate(sizes.clone(), Atom::Const(zero)), "zero");
-        let lam = b.lam(&[row.ty(), row.ty()], "r", |b, p| {
-            vec![elementwise(b, op, &sizes, p[0].into(), p[1].into())]
-        });
+        let RowOperator { lam, neutral, kind } = self.row_operator(b, row, s);
+        let v = self.limit(b, &shape, v, kind.input_bound());
         let width = self.dim(b, d);
         self.features.scan += 1;
-        self.features.general_operators += 1;
         let out = b
             .emit(Exp::Soac(Soac::Scan { width, lam, neutral: vec![neutral], arrays: vec![v.atom] }), "rows");
-        let bound = if op == Op::Add { v.bound * d.at(self.sizes).max(1) as f64 } else { v.bound.max(-LOW) };
+        let bound = kind.output_bound(v.bound, d.at(self.sizes));
         self.limit(b, &shape, Val { atom: out, bound }, LIMIT)
     }
 
-    /// The row that is the elementwise sum (or maximum) of generated rows.
+    /// The row that combines generated rows with an associative operator.
     pub(crate) fn row_reduce(&mut self, b: &mut Builder<'_>, row: &Shaped, s: Scalar) -> Val {
         let d = self.random_dim();
-        let v = self.value(b, &Shaped::array(d, row.clone()));
-        let op = if self.rng.chance(0.7) { Op::Add } else { Op::Max };
-        let zero = if op == Op::Add { s.zero() } else { s.from_f64(LOW) };
-        let sizes: Vec<Atom> = row.dims().into_iter().map(|d| self.dim(b, d)).collect();
-        let neutral = b.emit(Exp::Replicate(sizes.clone(), Atom::Const(zero)), "zero");
-        let lam = b.lam(&[row.ty(), row.ty()], "r", |b, p| {
-            vec![elementwise(b, op, &sizes, p[0].into(), p[1].into())]
-        });
+        let shape = Shaped::array(d, row.clone());
+        let v = self.value(b, &shape);
+        let RowOperator { lam, neutral, kind } = self.row_operator(b, row, s);
+        let v = self.limit(b, &shape, v, kind.input_bound());
         let width = self.dim(b, d);
         self.features.reduce += 1;
-        self.features.general_operators += 1;
-        let arrays = vec![v.atom];
-        let soac = Soac::Reduce { width, lam, neutral: vec![neutral], arrays, commutative: true };
+        let (arrays, commutative) = (vec![v.atom], kind.commutative());
+        let soac = Soac::Reduce { width, lam, neutral: vec![neutral], arrays, commutative };
         let out = b.emit(Exp::Soac(soac), "row");
-        let bound = if op == Op::Add { v.bound * d.at(self.sizes).max(1) as f64 } else { v.bound.max(-LOW) };
+        let bound = kind.output_bound(v.bound, d.at(self.sizes));
         self.limit(b, row, Val { atom: out, bound }, LIMIT)
     }
 
@@ -397,6 +423,65 @@ impl Generator<'_> {
     }
 }
 
+/// An operator on rows.
+struct RowOperator {
+    lam: Lam,
+    neutral: Atom,
+    kind: RowKind,
+}
+
+/// How large its results may become.
+enum RowKind {
+    Elementwise(Monoid),
+    /// Of vectors of this size.
+    Convolution(usize),
+}
+
+impl RowKind {
+    fn input_bound(&self) -> f64 {
+        match self {
+            RowKind::Elementwise(monoid) => monoid.input_bound(),
+            RowKind::Convolution(_) => 0.7,
+        }
+    }
+    fn output_bound(&self, bound: f64, n: usize) -> f64 {
+        match self {
+            RowKind::Elementwise(monoid) => monoid.output_bound(bound, n),
+            RowKind::Convolution(size) => (*size as f64 * bound).max(1.0).powf(n.max(1) as f64),
+        }
+    }
+    fn commutative(&self) -> bool {
+        match self {
+            RowKind::Elementwise(monoid) => monoid.commutative(),
+            RowKind::Convolution(_) => true,
+        }
+    }
+}
+
+/// `z[k] = Σ x[j] y[(k - j) mod size]`: the product of polynomials modulo `X^size - 1`.
+fn convolution(b: &mut Builder<'_>, size: Atom, s: Scalar, count: usize) -> RowOperator {
+    let is = b.emit(Exp::Iota(size), "is");
+    let (zero, one) = (Atom::Const(s.zero()), Atom::Const(s.one()));
+    let unit = b.map(size, &[is], |b, i| {
+        let first = b.op2(Op::Eq, i[0].into(), Atom::i64(0));
+        vec![b.select(first, one, zero)]
+    });
+    let row = pullback_core::Type::array(pullback_core::Type::Scalar(s));
+    let lam = b.lam(&[row.clone(), row], "r", |b, p| {
+        let out = b.map(size, &[is], |b, k| {
+            let terms = b.map(size, &[p[0].into(), is], |b, xj| {
+                let at = b.op2(Op::Sub, k[0].into(), xj[1].into());
+                let at = b.op2(Op::Mod, at, size);
+                let y = b.index(p[1].into(), &[at]);
+                vec![b.op2(Op::Mul, xj[0].into(), y)]
+            });
+            vec![b.sum(size, terms[0].into())]
+        });
+        vec![out[0].into()]
+    });
+    RowOperator { lam, neutral: unit[0].into(), kind: RowKind::Convolution(count) }
+}
+
 fn operator(b: &mut Builder<'_>, monoid: Monoid, types: &[Scalar], free: Option<Atom>) -> Lam {
     let params: Vec<_> = types.iter().chain(types).map(|s| pullback_core::Type::Scalar(*s)).collect();
     b.lam(&params, "a", |b, p| {
@@ -408,10 +493,20 @@ fn operator(b: &mut Builder<'_>, monoid: Monoid, types: &[Scalar], free: Option<
 
 /// Two arrays of these sizes combined element by element.
 pub(crate) fn elementwise(b: &mut Builder<'_>, op: Op, sizes: &[Atom], x: Atom, y: Atom) -> Atom {
+    by_element(b, sizes, x, y, &mut |b, x, y| b.op2(op, x, y))
+}
+
+fn by_element(
+    b: &mut Builder<'_>,
+    sizes: &[Atom],
+    x: Atom,
+    y: Atom,
+    f: &mut dyn FnMut(&mut Builder<'_>, Atom, Atom) -> Atom,
+) -> Atom {
     match sizes.split_first() {
-        None => b.op2(op, x, y),
+        None => f(b, x, y),
         Some((width, rest)) => {
-            let out = b.map(*width, &[x, y], |b, p| vec![elementwise(b, op, rest, p[0].into(), p[1].into())]);
+            let out = b.map(*width, &[x, y], |b, p| vec![by_element(b, rest, p[0].into(), p[1].into(), f)]);
             out[0].into()
         }
     }
