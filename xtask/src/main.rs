@@ -1,4 +1,4 @@
-//! Repository tasks: `cargo xtask tidy | coverage | steps | soak [COUNT [SEED]]`.
+//! Repository tasks: `cargo xtask tidy | coverage | steps | book | soak [COUNT [SEED]]`.
 
 mod checklist;
 mod checklist_rows;
@@ -15,6 +15,7 @@ cargo xtask TASK
   tidy               check the rules of the house; non-zero exit and a list if one is broken
   coverage           rewrite docs/book/coverage.md and docs/book/primitives.md from the code
   steps              rewrite docs/book/steps.md: what gradients cost, counted by the interpreter
+  book               rewrite the generated blocks of docs/book: the worked examples
   soak [N [SEED]]    run all random properties on N programs (default 50000)
 ";
 
@@ -31,6 +32,7 @@ fn main() -> Result<()> {
         }
         ["coverage"] => coverage::write(&root()),
         ["steps"] => steps(),
+        ["book"] => book(),
         ["soak", rest @ ..] => soak(rest),
         _ => {
             eprint!("{HELP}");
@@ -64,6 +66,17 @@ fn steps() -> Result<()> {
         root().join("docs/book/steps.md"),
         format!("{STEPS}{}", String::from_utf8(output.stdout)?),
     )?;
+    Ok(())
+}
+
+fn book() -> Result<()> {
+    let status = Command::new("cargo")
+        .args(["run", "--quiet", "--package", "pullback-testkit", "--bin", "book"])
+        .current_dir(root())
+        .status()?;
+    if !status.success() {
+        bail!("a page of the book could not be written; the message above names it");
+    }
     Ok(())
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Place in the pipeline: above every pass, below the command line and the facade. Reading order: [`pipeline`] (the
 //! passes as data), [`session`] (one program), [`mod@derive`] (derivatives of entry points), [`matrices`]
-//! (Jacobians, Hessians and their products), [`values`] (formats).
+//! (Jacobians, Hessians and their products), [`mod@explain`] (source, rule
+//! and result side by side), [`values`] (formats).
 
 pub mod derive;
+pub mod explain;
 pub mod front;
 pub mod gradcheck;
 pub mod leaves;

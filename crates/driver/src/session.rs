@@ -114,6 +114,11 @@ impl Session {
         Session { sources: SourceMap::new(), warnings: Vec::new(), settings, program }
     }
 
+    /// Whether the file is the prelude, and not the user's.
+    pub fn is_prelude(&self, file: pullback_base::FileId) -> bool {
+        self.sources.name(file) == pullback_syntax::PRELUDE_NAME
+    }
+
     /// The lowered program, before any pass.
     pub fn lowered(&self) -> &Program {
         &self.program

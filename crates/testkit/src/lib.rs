@@ -2,9 +2,11 @@
 //!
 //! Place in the pipeline: beside it; used from integration tests, `cargo xtask soak` and fuzzers only.
 
+pub mod book;
 pub mod cost;
 pub mod flat;
 pub mod generate;
+pub mod nested;
 pub mod problems;
 pub mod properties;
 pub mod rng;

@@ -193,6 +193,11 @@ impl SuiteCase {
         }
         if case.get("jacobian").or(case.get("gradient")).is_some() {
             add("dual::interp", Box::new(SuiteCase::dual));
+            // A custom rule may be another function's derivative, and a stopped gradient has no symmetric Hessian.
+            let own_rules = ["with_vjp", "stop_gradient"].iter().any(|word| case.program.1.contains(word));
+            if !own_rules {
+                add("second-order::interp", Box::new(SuiteCase::second_order));
+            }
         }
     }
 
@@ -249,6 +254,14 @@ impl SuiteCase {
         let (rows, columns) = found.shape();
         let entries = Value::Array(found.dense()).floats();
         self.compare_matrix(&entries, rows, columns)
+    }
+
+    /// All mixes of modes agree on second derivatives.
+    fn second_order(&self) -> Result<(), String> {
+        let (session, entry) = self.session(true)?;
+        let args = self.arguments(&entry)?;
+        let selected = self.selected(&session, &entry)?;
+        crate::nested::second_order(&session, &entry, &selected, &args).map(drop)
     }
 
     fn dual(&self) -> Result<(), String> {

@@ -1,0 +1,128 @@
+//! What is not supported is told with its name, its place and what to do instead; never a silent zero.
+
+mod common;
+
+use common::{first, parse};
+use pullback_ad::contract::{ALGORITHMS, Algorithm, Unsupported};
+use pullback_ad::differentiate::{Choice, differentiate};
+use pullback_core::Lam;
+
+/// The error of an algorithm on the last function of a program.
+fn refused(text: &str, id: &str) -> Unsupported {
+    let mut program = parse(text);
+    let main = program.funs.ids().last().expect("a function");
+    let fun = program.funs[main].clone();
+    let algorithm: &Algorithm = ALGORITHMS.iter().find(|a| a.id == id).expect("an algorithm");
+    let wanted = vec![true; fun.params.len()];
+    let lam = Lam { params: fun.params, body: fun.body };
+    let error = (algorithm.transform)(&mut program, &lam, &wanted).expect_err("not supported");
+    assert_eq!(error.algorithm, id);
+    error
+}
+
+/// The error names the construct, marks the place (a part of the text) and gives this advice.
+fn told(text: &str, id: &str, construct: &str, place: &str, help: &str) {
+    let error = refused(text, id);
+    assert!(error.construct.contains(construct), "{id}: {}", error.construct);
+    assert!(error.help.contains(help), "{id}: {}", error.help);
+    let span = error.span.unwrap_or_else(|| panic!("{id}: {construct} has no place"));
+    let marked = &text[span.start as usize..span.end as usize];
+    assert!(marked.contains(place), "{id}: the place of {construct} is `{marked}`");
+    let d = error.to_diagnostic();
+    assert_eq!(d.hints, [error.help.clone()]);
+    assert!(d.message.contains(construct) && d.span == error.span);
+}
+
+#[test]
+fn recursive_calls_in_reverse_mode() {
+    let text = "fun power(base: f64, n: i64): f64 {
+        let c: bool = le.i64(n, 0i64)
+        let r: f64 = if c { in 1.0f64 } else {
+            let m: i64 = sub.i64(n, 1i64)
+            let p: f64 = call power(base, m)
+            let q: f64 = mul.f64(base, p)
+            in q
+        }
+        in r
+    }
+    fun main(x: f64, k: i64): f64 { let y: f64 = call power(x, k) in y }";
+    told(text, "fast_chad", "the recursive function `power`", "p", "jvp follows recursion");
+}
+
+#[test]
+fn recursive_sums_with_floats() {
+    let text = "type list = #nil | #cons f64 list
+    fun main(x: f64): f64 {
+        let nil: list = inject(0): list
+        let xs: list = inject(1, x, nil): list
+        let y: f64 = match xs
+            case () { in 0.0f64 }
+            case (head: f64, tail: list) { in head }
+        in y
+    }";
+    for id in ["fast_chad", "forward"] {
+        told(text, id, "recursive", "xs", "keep the floats in arrays beside it");
+    }
+}
+
+#[test]
+fn rules_that_capture_what_is_differentiated() {
+    let text = "fun main(x: f64, c: f64): f64 {
+        let y: f64 = custom [x] (a: f64) { let b: f64 = mul.f64(a, c) in b }
+            (a2: f64, bar: f64) { let d: f64 = mul.f64(bar, c) in d }
+        in y
+    }";
+    told(text, "fast_chad", "captures a variable", "y", "pass the variable as an argument");
+}
+
+#[test]
+fn accumulators_chosen_in_a_branch() {
+    let text = "fun main(z: [][]f64, c: bool, x: []f64): [][]f64 {
+        let r: [][]f64 = withacc [z] (acc: acc [][]f64) {
+            let one: acc []f64 = view_index(acc, [0i64])
+            let part: acc []f64 = if c { in one } else {
+                let two: acc []f64 = view_index(acc, [1i64])
+                in two
+            }
+            let u: () = add_to(part, [], x)
+            in
+        }
+        in r
+    }";
+    told(
+        text,
+        "fast_chad",
+        "a choice between an accumulator and a view",
+        "part",
+        "make the view before the branch",
+    );
+}
+
+#[test]
+fn derivatives_that_were_not_expanded() {
+    for word in ["vjp", "jvp"] {
+        let text = format!(
+            "fun main(x: f64): f64 {{
+                let y: f64, d: f64 = {word} [x] [1.0f64] (a: f64) {{ let b: f64 = mul.f64(a, a) in b }}
+                in d
+            }}"
+        );
+        for id in ["fast_chad", "forward"] {
+            told(&text, id, "not expanded before", "y", "the pass `differentiate`");
+        }
+    }
+}
+
+#[test]
+fn names_of_algorithms_that_do_not_exist() {
+    let text = "fun main(x: f64): f64 {
+        let y: f64, d: f64 = vjp #[ad(magic)] [x] [1.0f64] (a: f64) { let b: f64 = mul.f64(a, a) in b }
+        in d
+    }";
+    let mut program = parse(text);
+    assert_eq!(program.funs[first(&program)].params.len(), 1);
+    let error = differentiate(&mut program, &Choice::default()).expect_err("no such algorithm");
+    assert!(error.construct.contains("`magic`"), "{error}");
+    assert!(error.help.contains("fast_chad") && !error.help.contains("forward"), "{}", error.help);
+    assert!(error.span.is_some());
+}

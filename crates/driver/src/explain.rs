@@ -1,0 +1,87 @@
+//! What differentiation made of a program: source place | rule | result, line by line.
+//!
+//! Every variable records the source place it comes from, and the rule that made it if a rule of differentiation did. The
+//! table is the text of the derivative after the whole pipeline with that record on its left. Lines without a rule belong to
+//! the forward sweep: they are the program's own statements (and what the tape adds to them).
+
+use crate::derive::Kind;
+use crate::session::{EntryPoint, Session};
+use pullback_base::{Diagnostic, Span};
+use pullback_core::print::{Names, PrintOptions, print_function};
+use pullback_core::traverse::for_each_stm;
+use pullback_core::{Origin, Program};
+use std::collections::BTreeMap;
+
+/// Widths of the first two columns.
+const SOURCE: usize = 36;
+const RULE: usize = 18;
+
+/// The table for a derivative of an entry point with respect to the selected parameters.
+pub fn explain(
+    session: &Session,
+    entry: &EntryPoint,
+    kind: Kind,
+    selected: &[bool],
+) -> Result<String, Diagnostic> {
+    let ready = session.derivative(entry, kind, selected, &mut |_, _| {})?;
+    let program = &ready.program;
+    let text = print_function(program, ready.fun, PrintOptions::default());
+    let origins = origins(program, &Names::of_function(program, ready.fun));
+    let mut out = row("source (line)", "rule", "result");
+    out += &row(&"-".repeat(SOURCE), &"-".repeat(RULE), &"-".repeat(40));
+    let mut last: Option<(String, String)> = None;
+    for line in text.lines() {
+        let origin = bound_name(line).and_then(|name| origins.get(name));
+        let Some(origin) = origin else {
+            out += &row("", "", line);
+            continue;
+        };
+        let source = origin.span.map_or_else(String::new, |s| place(session, s));
+        let rule = origin.rule.map_or("forward", |r| r.0).to_string();
+        // What repeats is said once.
+        let new = last.as_ref() != Some(&(source.clone(), rule.clone()));
+        let (a, b) = if new { (source.as_str(), rule.as_str()) } else { ("", "") };
+        out += &row(a, b, line);
+        last = Some((source, rule));
+    }
+    Ok(out)
+}
+
+fn row(source: &str, rule: &str, result: &str) -> String {
+    let pad = |text: &str, width: usize| {
+        let shown: String = text.chars().take(width).collect();
+        let gap = width.saturating_sub(shown.chars().count());
+        shown + &" ".repeat(gap)
+    };
+    format!("{} | {} | {result}", pad(source, SOURCE), pad(rule, RULE)).trim_end().to_string() + "\n"
+}
+
+/// `12  f64.sin x`, and for functions of the prelude its name before.
+fn place(session: &Session, span: Span) -> String {
+    let snippet = session.sources.snippet(span).split_whitespace().collect::<Vec<_>>().join(" ");
+    let (line, _) = session.sources.line_column(span.file, span.start);
+    let file = session.sources.name(span.file);
+    if session.is_prelude(span.file) {
+        format!("{file}:{line}  {snippet}")
+    } else {
+        format!("{line:>3}  {snippet}")
+    }
+}
+
+/// The printed name of the first variable that a line binds: every statement has a line of its own.
+fn bound_name(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("let ")?;
+    rest.split([':', ' ', ',']).next()
+}
+
+fn origins<'p>(program: &'p Program, names: &Names) -> BTreeMap<String, &'p Origin> {
+    let mut out = BTreeMap::new();
+    for fun in program.funs.iter() {
+        for_each_stm(&fun.body, &mut |stm| {
+            if let Some(&v) = stm.pat.first().filter(|v| names.knows(**v)) {
+                out.insert(names.name(program, v), &program.vars[v].origin);
+            }
+        });
+    }
+    out
+}
