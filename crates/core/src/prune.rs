@@ -439,6 +439,7 @@ impl Sweep<'_> {
 
     fn stm(&mut self, stm: Stm, out: &mut Vec<Stm>) {
         let Stm { mut pat, mut exp } = stm;
+        let origin = pat.first().map(|v| self.program.vars[*v].origin.clone());
         match &mut exp {
             Exp::Proj(Atom::Var(t), i) => {
                 if let Some(item) = self.live.products.get(t).and_then(|items| items.get(*i)) {
@@ -507,6 +508,12 @@ impl Sweep<'_> {
             | Exp::Plus(..)
             | Exp::StopGradient(_)
             | Exp::Assert(..) => {}
+        }
+        // A statement that is kept for its effect alone still comes from the same place.
+        if let (Some(origin), Some(&v)) = (origin, pat.first())
+            && self.program.vars[v].origin == Origin::default()
+        {
+            self.program.vars[v].origin = origin;
         }
         out.push(Stm { pat, exp });
     }

@@ -49,9 +49,12 @@ pub fn explain(
 
 fn row(source: &str, rule: &str, result: &str) -> String {
     let pad = |text: &str, width: usize| {
-        let shown: String = text.chars().take(width).collect();
-        let gap = width.saturating_sub(shown.chars().count());
-        shown + &" ".repeat(gap)
+        let length = text.chars().count();
+        if length > width {
+            let shown: String = text.chars().take(width - 1).collect();
+            return shown + "…";
+        }
+        text.to_string() + &" ".repeat(width - length)
     };
     format!("{} | {} | {result}", pad(source, SOURCE), pad(rule, RULE)).trim_end().to_string() + "\n"
 }

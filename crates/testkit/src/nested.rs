@@ -60,7 +60,8 @@ pub fn second_order(
         if a.len() != b.len() {
             return Err(format!("{what}: {} numbers, forward over reverse gives {}", b.len(), a.len()));
         }
-        match a.iter().zip(b).find(|(x, y)| !((*x - *y).abs() <= tolerance * scale)) {
+        let agree = |x: f64, y: f64| (x - y).abs() <= tolerance * scale;
+        match a.iter().zip(b).find(|(x, y)| !agree(**x, **y)) {
             Some((x, y)) => Err(format!("{what}: {y:e}, forward over reverse gives {x:e}")),
             None => Ok(()),
         }

@@ -143,6 +143,7 @@ impl<'p> Reverse<'p> {
         operands.extend(tapes.iter().map(|&v| Atom::Var(v)));
         operands.extend(seed_operands);
         let map = Soac::Map { width, lam: Lam { params, body }, arrays: operands };
+        self.rule("fast_chad.map", stm);
         Ok(self.b.emit_all(Exp::Soac(map), "x_bar").into_iter().map(Atom::Var).collect())
     }
 
