@@ -532,10 +532,21 @@ fn a_rule_of_ones_own() {
     let text = "fun f(x: f64, n: i64): f64 {
         let y: f64 = mul.f64(x, 3.0f64)
         let z: f64 = custom [y, n] (a: f64, k: i64) { let b: f64 = mul.f64(a, a) in b }
-            (a2: f64, k2: i64, bar: f64) { let c: f64 = mul.f64(bar, 100.0f64) in c }
+            (a2: f64, k2: i64, r2: f64, bar: f64) { let c: f64 = mul.f64(bar, 100.0f64) in c }
         in z
     }";
     assert_eq!(gradient(text, &[f(2.0), n(1)], &[f(1.0)]), vec![f(300.0)]);
+}
+
+#[test]
+fn a_captured_variable_that_is_differentiated_is_named() {
+    let text = "fun f(x: f64, scale: f64): f64 {
+        let z: f64 = custom [x] (a: f64) { let b: f64 = mul.f64(a, scale) in b }
+            (a2: f64, r2: f64, bar: f64) { in bar }
+        in z
+    }";
+    let reason = common::mismatch(text, &[f(2.0), f(1.0)], &Default::default()).expect("refused");
+    assert!(reason.contains("captures the differentiated variable `scale`"), "{reason}");
 }
 
 #[test]

@@ -486,6 +486,7 @@ impl Checker<'_> {
                 let types = self.values(args)?;
                 let results = self.pure_lam(primal, &types, "parameters")?;
                 let mut rule_params = types.clone();
+                rule_params.extend(results.iter().cloned());
                 rule_params.extend(self.active(&results)?);
                 let found = self.pure_lam(rule, &rule_params, "parameters of the rule")?;
                 self.same(&self.active(&types)?, &found, "results of the rule")

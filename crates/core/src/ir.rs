@@ -235,8 +235,9 @@ pub enum Exp {
     /// Forward derivative: one tangent per argument with floats inside.
     /// Results: the results of `lam`, then one tangent per result with floats inside. `seeds`: as for `Vjp`.
     Jvp { lam: Lam, args: Vec<Atom>, tangents: Vec<Atom>, seeds: Option<Atom>, algorithm: Option<Symbol> },
-    /// A function with its own reverse rule: `rule` takes the arguments, then one cotangent per active result; it returns
-    /// one cotangent per active argument. Means `primal` everywhere but under reverse mode.
+    /// A function with its own reverse rule: `rule` takes the arguments, then the results (so that the forward pass may
+    /// leave it something), then one cotangent per active result; it returns one cotangent per active argument. Means
+    /// `primal` everywhere but under reverse mode.
     Custom { primal: Lam, rule: Lam, args: Vec<Atom> },
     /// A body with a mark for reverse mode. Any number of results.
     Marked(Mark, Body),

@@ -349,7 +349,7 @@ fn custom_rules_see_cotangents_of_the_types_of_the_values() {
         "(f64, f64)",
         "vjp(fun y: f64 ->
                custom(fun p: (f64, i64) -> (mul.f64(p.0, p.0), p.1),
-                      fun p: (f64, i64) -> fun bar: (f64, i64) ->
+                      fun p: (f64, i64) -> fun q: (f64, i64) -> fun bar: (f64, i64) ->
                         (mul.f64(1000.0f64, add.f64(bar.0, convert.i64.f64(bar.1))), 7i64),
                       (y, 3i64)).0,
              x, 1.0f64)",
@@ -365,7 +365,7 @@ fn custom_rules_see_cotangents_of_sums() {
         "vjp(fun y: f64 ->
                match custom(fun a: f64 -> if lt.f64(a, 0.0f64) then inject[{#none | #some f64}, 0]()
                                           else inject[{#none | #some f64}, 1](mul.f64(a, a)),
-                            fun a: f64 -> fun bar: {#none | #some f64} ->
+                            fun a: f64 -> fun c: {#none | #some f64} -> fun bar: {#none | #some f64} ->
                               match bar { #none -> -1.0f64 | #some b -> mul.f64(1000.0f64, b) },
                             y)
                { #none -> 5.0f64 | #some z -> mul.f64(z, 2.0f64) },

@@ -68,6 +68,8 @@ pub enum Intrinsic {
     Jmp2,
     /// `with_vjp: (a -> b) -> (a -> b -> a) -> a -> b`
     WithVjp,
+    /// `with_vjp_tape: (a -> (b, t)) -> (t -> b -> a) -> a -> b`
+    WithVjpTape,
     /// `stop_gradient: a -> a`
     StopGradient,
     /// `par: (a, b) -> (a, b)`: when applied to a tuple expression, its components may be evaluated in parallel.
@@ -113,6 +115,7 @@ pub const TABLE: &[(&str, Intrinsic, &str)] = &[
     ("jmp", Intrinsic::Jmp, "(a -> b) -> a -> [k]a -> [k]b"),
     ("jmp2", Intrinsic::Jmp2, "(a -> b) -> a -> [k]a -> (b, [k]b)"),
     ("with_vjp", Intrinsic::WithVjp, "(a -> b) -> (a -> b -> a) -> a -> b"),
+    ("with_vjp_tape", Intrinsic::WithVjpTape, "(a -> (b, t)) -> (t -> b -> a) -> a -> b"),
     ("stop_gradient", Intrinsic::StopGradient, "a -> a"),
     ("par", Intrinsic::Par, "(a, b) -> (a, b)"),
 ];

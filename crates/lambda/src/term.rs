@@ -255,11 +255,12 @@ pub enum Exp {
     Vjp(Derivative),
     /// Forward derivative: `(f arg, tangent of the result)`. Types as for [`Exp::Vjp`].
     Jvp(Derivative),
-    /// `f arg` with its own reverse rule: `rule : argument -> cotangent of the result -> cotangent of the argument`.
+    /// `f arg` with its own reverse rule: `rule : argument -> result -> cotangent of the result -> cotangent of the
+    /// argument`.
     Custom {
         /// `a -> b`
         f: Term,
-        /// `a -> b -> a`
+        /// `a -> b -> b -> a`
         rule: Term,
         /// `a`
         arg: Term,

@@ -205,7 +205,7 @@ pub fn type_of(p: &Program, exp: &Exp) -> Typed {
         Exp::Custom { f, rule, arg } => {
             let (a, b) = function("custom derivative", f)?;
             expect("argument", a, arg.ty())?;
-            expect("custom rule", &Type::funs([a.clone(), b.clone()], a.clone()), rule.ty())?;
+            expect("custom rule", &Type::funs([a.clone(), b.clone(), b.clone()], a.clone()), rule.ty())?;
             Ok(b.clone())
         }
         Exp::Marked(_, t) | Exp::StopGradient(t) => Ok(t.ty().clone()),

@@ -474,7 +474,7 @@ impl<'p> Reverse<'p> {
                 self.contribute(env, *y, c);
                 same()
             }
-            // [fast_chad.custom]  xs_bar += rule(xs, ys_bar)
+            // [fast_chad.custom]  xs_bar += rule(xs, ys, ys_bar)
             Exp::Custom { primal, rule, args } => {
                 self.rule("fast_chad.custom", stm);
                 self.custom(stm, primal, rule, args, &cts, env)?;
@@ -583,13 +583,14 @@ impl<'p> Reverse<'p> {
         cts: &[Ct],
         env: &mut Env,
     ) -> Result<(), Unsupported> {
-        if !self.free_active(free_vars_lam(primal), &Env::default()).is_empty() {
-            let construct = "a function with its own rule that captures a variable to be differentiated";
+        if let Some(&v) = self.free_active(free_vars_lam(primal), &Env::default()).first() {
+            let name = &self.b.program.vars[v].hint;
+            let construct = format!("a function with its own rule that captures the differentiated variable `{name}`");
             let help = "pass the variable as an argument, so that the rule can return its cotangent; or wrap its use in \
                         stop_gradient if it is meant to be a constant";
-            return Err(unsupported(construct, help, self.span(stm)));
+            return Err(unsupported(&construct, help, self.span(stm)));
         }
-        let mut operands = args.to_vec();
+        let mut operands: Vec<Atom> = args.iter().copied().chain(stm.pat.iter().map(|&y| y.into())).collect();
         for (&y, c) in stm.pat.iter().zip(cts) {
             let ty = self.b.ty(y.into());
             if self.b.program.is_active(&ty) {

@@ -33,7 +33,8 @@ fn arity(intrinsic: Intrinsic) -> usize {
         | Intrinsic::Mjp2
         | Intrinsic::Jmp
         | Intrinsic::Jmp2
-        | Intrinsic::WithVjp => 3,
+        | Intrinsic::WithVjp
+        | Intrinsic::WithVjpTape => 3,
         Intrinsic::ReduceByIndex | Intrinsic::Hist => 5,
     }
 }
@@ -109,7 +110,14 @@ impl Elaborator<'_, '_> {
                 let derivative = Derivative { f, arg, seed, seeds: Seeds::Many, algorithm };
                 return self.derivative(intrinsic, derivative);
             }
-            Intrinsic::WithVjp => Exp::Custom { f: next(), rule: next(), arg: next() },
+            Intrinsic::WithVjp => {
+                let arguments = [next(), next(), next()];
+                return self.with_vjp(arguments);
+            }
+            Intrinsic::WithVjpTape => {
+                let arguments = [next(), next(), next()];
+                return self.with_vjp_tape(arguments);
+            }
             Intrinsic::StopGradient => Exp::StopGradient(next()),
             Intrinsic::Par => return next(),
         };
@@ -121,6 +129,40 @@ impl Elaborator<'_, '_> {
         let reverse = matches!(intrinsic, Vjp | Vjp2 | Mjp | Mjp2);
         let both = self.b.term(if reverse { Exp::Vjp(derivative) } else { Exp::Jvp(derivative) });
         if matches!(intrinsic, Vjp | Jvp | Mjp | Jmp) { self.b.proj(both, 1) } else { both }
+    }
+
+    /// `with_vjp f rule x`: the rule does not look at the result.
+    fn with_vjp(&mut self, [f, rule, arg]: [Term; 3]) -> Term {
+        let Type::Fun(a, b) = f.ty().clone() else { return self.b.unit() };
+        let mut wraps = Vec::new();
+        let rule = self.atom(rule, "rule", &mut wraps);
+        let rule = self.b.lams(
+            &[("x", Type::clone(&a)), ("y", Type::clone(&b)), ("y_bar", Type::clone(&b))],
+            |b, p| {
+                let (x, y_bar) = (b.var(p[0]), b.var(p[2]));
+                b.apply(rule, [x, y_bar])
+            },
+        );
+        let result = self.b.term(Exp::Custom { f, rule, arg });
+        self.close(wraps, result)
+    }
+
+    /// `with_vjp_tape f rule x`: `f` gives the result and the tape; the rule gets the tape instead of the argument.
+    fn with_vjp_tape(&mut self, [f, rule, arg]: [Term; 3]) -> Term {
+        let Type::Fun(a, both) = f.ty().clone() else { return self.b.unit() };
+        let mut wraps = Vec::new();
+        let rule = self.atom(rule, "rule", &mut wraps);
+        let rule = self.b.lams(
+            &[("x", Type::clone(&a)), ("y", Type::clone(&both)), ("y_bar", Type::clone(&both))],
+            |b, p| {
+                let (y, y_bar) = (b.var(p[1]), b.var(p[2]));
+                let (tape, bar) = (b.proj(y, 1), b.proj(y_bar, 0));
+                b.apply(rule, [tape, bar])
+            },
+        );
+        let result = self.b.term(Exp::Custom { f, rule, arg });
+        let result = self.b.proj(result, 0);
+        self.close(wraps, result)
     }
 
     /// `hist op neutral k indices values`.

@@ -159,6 +159,9 @@ impl Lowerer<'_, '_> {
         let primal = self.derivative_operand(&function, arg.ty(), result, span)?;
         let mut params: Vec<core::Var> = arg_types.iter().map(|t| self.b.fresh(t.clone(), "x")).collect();
         let xs: Vec<Atom> = params.iter().map(|&v| v.into()).collect();
+        let ys: Vec<core::Var> = result_types.iter().map(|t| self.b.fresh(t.clone(), "y")).collect();
+        params.extend(&ys);
+        let ys: Vec<Atom> = ys.into_iter().map(Atom::Var).collect();
         let mut bars = Vec::new();
         for t in &result_types {
             if let Ok(Some(ct)) = self.b.program.cotangent(t) {
@@ -166,8 +169,7 @@ impl Lowerer<'_, '_> {
             }
         }
         params.extend(&bars);
-        let body =
-            self.body(span, |l| l.rule_body(&function, &rule, &xs, &bars, (arg.ty(), result), span))?;
+        let body = self.body(span, |l| l.rule_body(&rule, (&xs, &ys), &bars, arg.ty(), span))?;
         let exp = Exp::Custom { primal, rule: core::Lam { params, body }, args };
         if result_types.is_empty() {
             return Ok(Vec::new());
@@ -178,25 +180,16 @@ impl Lowerer<'_, '_> {
     /// The body of a custom rule: the user's rule between the two forms of cotangents.
     fn rule_body(
         &mut self,
-        function: &Val,
         rule: &Val,
-        xs: &[Atom],
+        (xs, ys): (&[Atom], &[Atom]),
         bars: &[core::Var],
-        (arg, result): (&lambda::Type, &lambda::Type),
+        arg: &lambda::Type,
         span: Option<Span>,
     ) -> Lowered<Vec<Atom>> {
-        let types = self.leaves_at(result, span)?;
-        // Only discrete parts and sums need the value of the function to give the cotangent its type.
-        let plain = types.iter().all(|t| t.base().scalar().is_some_and(|s| s.is_float()));
         let mut next = bars.iter().map(|&v| Atom::from(v));
-        let y_bar = if plain {
-            next.collect()
-        } else {
-            let y = self.apply(function, Val::data(xs), span)?;
-            let y = self.checked_data(result, y, span)?;
-            self.unseed(&y, &mut next, None, span)?
-        };
+        let y_bar = self.unseed(ys, &mut next, None, span)?;
         let step = self.apply(rule, Val::data(xs), span)?;
+        let step = self.apply(&step, Val::data(ys), span)?;
         let x_bar = self.apply(&step, Val::data(y_bar), span)?;
         let x_bar = self.checked_data(arg, x_bar, span)?;
         let types: Vec<Type> = xs.iter().map(|&x| self.b.ty(x)).collect();

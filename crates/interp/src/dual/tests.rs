@@ -290,7 +290,7 @@ fn stopped_gradients_and_custom_rules() {
         let s = b.emit(Exp::StopGradient(x), "s");
         let y = b.op2(Op::Mul, x, s);
         let primal = b.lam(&[Type::F64], "x", |b, q| vec![b.op2(Op::Mul, q[0].into(), q[0].into())]);
-        let rule = b.lam(&[Type::F64, Type::F64], "x", |_, _| vec![Atom::f64(100.0)]);
+        let rule = b.lam(&[Type::F64, Type::F64, Type::F64], "x", |_, _| vec![Atom::f64(100.0)]);
         let z = b.emit(Exp::Custom { primal, rule, args: vec![x] }, "z");
         vec![y, z]
     });

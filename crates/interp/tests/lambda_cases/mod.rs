@@ -643,7 +643,7 @@ fn derivatives() -> Vec<Case> {
         good(
             "a custom derivative means its function",
             "def main (x: f64): f64 =
-               custom(fun y: f64 -> mul.f64(y, y), fun y: f64 -> fun d: f64 -> mul.f64(mul.f64(2.0f64, y), d), x)",
+               custom(fun y: f64 -> mul.f64(y, y), fun y: f64 -> fun r: f64 -> fun d: f64 -> mul.f64(mul.f64(2.0f64, y), d), x)",
             vec![f(5.0)],
             f(25.0),
         ),
