@@ -585,7 +585,8 @@ impl<'p> Reverse<'p> {
     ) -> Result<(), Unsupported> {
         if let Some(&v) = self.free_active(free_vars_lam(primal), &Env::default()).first() {
             let name = &self.b.program.vars[v].hint;
-            let construct = format!("a function with its own rule that captures the differentiated variable `{name}`");
+            let construct =
+                format!("a function with its own rule that captures the differentiated variable `{name}`");
             let help = "pass the variable as an argument, so that the rule can return its cotangent; or wrap its use in \
                         stop_gradient if it is meant to be a constant";
             return Err(unsupported(&construct, help, self.span(stm)));
