@@ -36,12 +36,19 @@ impl Step {
 pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::INLINE),
     Step::Pass(&pullback_opt::SIMPLIFY),
-    Step::Pass(&pullback_opt::CSE), // one name per value, so that no value is on a tape twice
+    Step::Pass(&pullback_opt::CSE),
+    Step::Pass(&pullback_opt::HOIST), // what does not vary need not be stored per iteration
+    Step::Pass(&pullback_opt::CSE),   // one name per value, so that no value is on a tape twice
+    Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::PRUNE), // a dead use in a lambda would open an accumulator for nothing
     Step::Differentiate,
     Step::Pass(&pullback_opt::SIMPLIFY), // copies and products with one that differentiation left
     Step::Pass(&pullback_opt::CSE),      // partial derivatives that repeat primal work
     Step::Pass(&pullback_opt::PRUNE),    // what only the primal result needed
+    Step::Pass(&pullback_opt::HOIST),    // sizes and factors that a tape would hold once per iteration
+    Step::Pass(&pullback_opt::CSE),
+    Step::Pass(&pullback_opt::SIMPLIFY), // columns of a tape that do not vary
+    Step::Pass(&pullback_opt::PRUNE),
 ];
 
 /// Only what is necessary to run: nothing is optimised.

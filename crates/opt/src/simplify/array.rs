@@ -15,9 +15,15 @@ impl Simplifier<'_> {
             Exp::Slice(a, s) => self.whole_slice(*a, s).then_some(Exp::Atom(*a)),
             Exp::Reverse(a) => match self.def(*a) {
                 Some(Exp::Reverse(b)) => Some(Exp::Atom(*b)),
+                // All elements are the same.
+                Some(Exp::Replicate(..)) => Some(Exp::Atom(*a)),
                 _ => None,
             },
-            Exp::Rotate(a, k) => (*k == Atom::i64(0)).then_some(Exp::Atom(*a)),
+            Exp::Rotate(a, k) if *k == Atom::i64(0) => Some(Exp::Atom(*a)),
+            Exp::Rotate(a, _) => match self.def(*a) {
+                Some(Exp::Replicate(..)) => Some(Exp::Atom(*a)),
+                _ => None,
+            },
             Exp::Rearrange(perm, a) => self.rearrange(perm, *a),
             Exp::Reshape { shape, from, array } => match self.def(*array) {
                 // The inner reshape only named the same elements differently.
@@ -51,14 +57,15 @@ impl Simplifier<'_> {
 
     fn index(&self, a: Atom, ix: &[Atom]) -> Option<Exp> {
         let Some((first, rest)) = ix.split_first() else { return Some(Exp::Atom(a)) };
-        let Atom::Const(ScalarValue::I64(i)) = first else { return None };
-        let at = |n: i64| (0..n).contains(i);
         let element = match self.def(a)? {
-            Exp::ArrayLit(_, items) if at(items.len() as i64) => items[*i as usize],
-            Exp::Iota(Atom::Const(n)) if at(n.as_i64()) => Atom::i64(*i),
+            Exp::ArrayLit(_, items) if self.in_range(*first, Atom::i64(items.len() as i64)) => match first {
+                Atom::Const(ScalarValue::I64(i)) => items[*i as usize],
+                _ => return None,
+            },
+            Exp::Iota(n) if self.in_range(*first, *n) => *first,
             // One dimension at a time: the element of a longer shape would need a statement of its own.
             Exp::Replicate(shape, v) => match shape[..] {
-                [Atom::Const(n)] if at(n.as_i64()) => *v,
+                [n] if self.in_range(*first, n) => *v,
                 _ => return None,
             },
             _ => return None,

@@ -10,6 +10,7 @@
 //! `#[store]`, custom rules and `stop_gradient` are replaced by what they contain.
 
 mod array;
+mod facts;
 mod scalar;
 
 use crate::Ctx;
@@ -17,6 +18,7 @@ use crate::effects::is_silent;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, substitute_atom};
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Mark, Program, Soac, Stm, Type, Var, VarInfo};
+use pullback_prim::{Op, Prim};
 use std::collections::VecDeque;
 
 /// The most walks over a function.
@@ -34,8 +36,12 @@ pub fn simplify(program: &mut Program, ctx: &Ctx) {
                 subst: Subst::new(),
                 defs: IdMap::new(),
                 widths: IdMap::new(),
+                below: IdMap::new(),
+                order: IdMap::new(),
                 changed: false,
             };
+            let params = pass.program.funs[id].params.clone();
+            pass.note_order(&params);
             pass.body(&mut body);
             let changed = pass.changed;
             program.funs[id].body = body;
@@ -55,6 +61,10 @@ struct Simplifier<'p> {
     defs: IdMap<Var, Exp>,
     /// Outer sizes of the arrays that array operations return.
     widths: IdMap<Var, Atom>,
+    /// Variables that are known to be at least zero and less than the atom.
+    below: IdMap<Var, Atom>,
+    /// The order in which variables are bound.
+    order: IdMap<Var, usize>,
     changed: bool,
 }
 
@@ -79,11 +89,16 @@ impl Simplifier<'_> {
     fn body(&mut self, body: &mut Body) {
         let mut queue: VecDeque<Stm> = std::mem::take(&mut body.stms).into();
         let mut out = Vec::with_capacity(queue.len());
+        let mut equal = Vec::new();
         while let Some(Stm { mut pat, mut exp }) = queue.pop_front() {
+            self.note_order(&pat);
             exp.map_atoms(|a| self.atom(a));
+            equal.extend(self.asserted(&exp));
             match self.step(&mut pat, exp, &mut out) {
                 Step::Keep(mut exp) => {
+                    self.note_below(&exp);
                     for scope in exp.bodies_mut() {
+                        self.note_order(&scope.binds);
                         self.body(scope.body);
                     }
                     self.note_width(&pat, &exp);
@@ -112,25 +127,9 @@ impl Simplifier<'_> {
         for a in &mut body.result {
             *a = substitute_atom(*a, &self.subst);
         }
-    }
-
-    fn note_width(&mut self, pat: &[Var], exp: &Exp) {
-        match exp {
-            Exp::Soac(Soac::Map { width, .. } | Soac::Scan { width, .. }) => {
-                self.widths.extend(pat.iter().map(|v| (*v, *width)));
-            }
-            Exp::Loop(Loop {
-                params, form: LoopForm::For { i: _, n: n @ Atom::Const(_) }, collect, ..
-            }) => {
-                // The number of a loop's iterations may be negative; that of its stacked values is not.
-                if let Atom::Const(c) = n
-                    && c.as_i64() >= 0
-                {
-                    let stacked = pat.iter().skip(params.len()).take(*collect);
-                    self.widths.extend(stacked.map(|v| (*v, Atom::i64(c.as_i64()))));
-                }
-            }
-            _ => {}
+        // What was asserted in here need not hold outside.
+        for v in equal {
+            self.subst.remove(&v);
         }
     }
 
@@ -151,7 +150,7 @@ impl Simplifier<'_> {
                 Step::Splice(body.stms, body.result)
             }
             Exp::If(c, then, otherwise) => self.if_(pat, c, then, otherwise),
-            Exp::Match(a, arms) => self.match_(a, arms),
+            Exp::Match(a, arms) => self.match_(pat, a, arms),
             Exp::Loop(l) => self.loop_(pat, l),
             Exp::Soac(Soac::Map { width, lam, arrays }) => self.map(pat, width, lam, arrays, out),
             Exp::Assert(Atom::Const(c), ..) if c.is_true() => {
@@ -212,30 +211,62 @@ impl Simplifier<'_> {
         Step::Splice(lam.body.stms, lam.body.result)
     }
 
-    fn match_(&mut self, a: Atom, mut arms: Vec<Lam>) -> Step {
-        match self.def(a) {
-            Some(Exp::Inject(_, k, fields)) if *k < arms.len() => {
-                let (k, fields) = (*k, fields.clone());
-                self.apply(arms.swap_remove(k), &fields)
-            }
-            _ => Step::Keep(Exp::Match(a, arms)),
+    fn match_(&mut self, pat: &mut Vec<Var>, a: Atom, mut arms: Vec<Lam>) -> Step {
+        if let Some(Exp::Inject(_, k, fields)) = self.def(a)
+            && *k < arms.len()
+        {
+            let (k, fields) = (*k, fields.clone());
+            return self.apply(arms.swap_remove(k), &fields);
+        }
+        match self.choice(pat, arms.iter_mut().map(|arm| &mut arm.body).collect()) {
+            Some(atoms) => Step::Alias(atoms),
+            None => Step::Keep(Exp::Match(a, arms)),
         }
     }
 
-    /// Results that are the same atom in both branches.
     fn if_(&mut self, pat: &mut Vec<Var>, c: Atom, mut then: Body, mut otherwise: Body) -> Step {
-        let same = |k: usize| {
-            let (a, b) = (self.atom(then.result[k]), self.atom(otherwise.result[k]));
-            (a == b).then_some(a)
-        };
-        let found: Vec<Option<Atom>> = (0..pat.len()).map(same).collect();
-        let silent = is_silent(&then) && is_silent(&otherwise);
+        if let ([r], true) = (&pat[..], self.ctx.derivatives_done)
+            && let Some(select) = self.selection(*r, c, &then, &otherwise)
+        {
+            self.changed = true;
+            return Step::Keep(select);
+        }
+        match self.choice(pat, vec![&mut then, &mut otherwise]) {
+            Some(atoms) => Step::Alias(atoms),
+            None => Step::Keep(Exp::If(c, then, otherwise)),
+        }
+    }
+
+    /// A conditional that only chooses between two scalars known before.
+    fn selection(&self, r: Var, c: Atom, then: &Body, otherwise: &Body) -> Option<Exp> {
+        let s = self.program.vars[r].ty.scalar()?;
+        let empty = then.stms.is_empty() && otherwise.stms.is_empty();
+        let args = vec![c, self.atom(*then.result.first()?), self.atom(*otherwise.result.first()?)];
+        empty.then_some(Exp::Prim(Prim::Op(Op::Select, s), args))
+    }
+
+    /// Results that are the same atom in all branches, or the same as another result in each of them. The atoms for the
+    /// pattern, if the whole statement can go.
+    fn choice(&mut self, pat: &mut Vec<Var>, mut bodies: Vec<&mut Body>) -> Option<Vec<Atom>> {
+        let column = |k: usize| bodies.iter().map(|b| self.atom(b.result[k])).collect::<Vec<_>>();
+        let columns: Vec<Vec<Atom>> = (0..pat.len()).map(column).collect();
+        let inside: IdSet<Var> =
+            bodies.iter().flat_map(|b| &b.stms).flat_map(|s| s.pat.iter().copied()).collect();
+        let outer = |a: Atom| a.var().is_none_or(|v| !inside.contains(&v));
+        let found: Vec<Option<Atom>> = (columns.iter().enumerate())
+            .map(|(k, column)| match column.first() {
+                Some(a) if outer(*a) && column.len() > 1 && column.iter().all(|b| b == a) => Some(*a),
+                _ => columns[..k].iter().position(|c| c == column).map(|j| pat[j].into()),
+            })
+            .collect();
+        let silent = bodies.iter().all(|b| is_silent(b));
         let Some(keep) = self.take_known(pat, &found, silent) else {
-            return Step::Alias(found.into_iter().flatten().collect());
+            return Some(found.into_iter().flatten().collect());
         };
-        retain(&mut then.result, &keep);
-        retain(&mut otherwise.result, &keep);
-        Step::Keep(Exp::If(c, then, otherwise))
+        for body in &mut bodies {
+            retain(&mut body.result, &keep);
+        }
+        None
     }
 
     /// Takes results whose value is known out of a pattern; returns which positions stay. `None`: all are known and
@@ -275,6 +306,11 @@ impl Simplifier<'_> {
             (next(k) == Atom::Var(*v) || next(k) == *init).then_some(*init)
         };
         let mut known: Vec<Option<Atom>> = l.params.iter().enumerate().map(fixed).collect();
+        let state = known.len();
+        for k in 0..l.collect {
+            let same = (0..k).find(|j| next(state + j) == next(state + k));
+            known.push(same.map(|j| pat[state + j].into()));
+        }
         known.resize(pat.len(), None);
         let silent = is_silent(&l.body) && matches!(l.form, LoopForm::For { .. });
         for ((v, init), known) in l.params.iter().zip(&known) {
@@ -285,6 +321,7 @@ impl Simplifier<'_> {
         let Some(keep) = self.take_known(pat, &known, silent) else {
             return Step::Alias(known.into_iter().flatten().collect());
         };
+        l.collect = keep.iter().skip(state).take(l.collect).filter(|k| **k).count();
         retain(&mut l.params, &keep);
         retain(&mut l.body.result, &keep);
         Step::Keep(Exp::Loop(l))
@@ -320,12 +357,15 @@ impl Simplifier<'_> {
         let inside: IdSet<Var> = lam.body.stms.iter().flat_map(|s| s.pat.iter().copied()).collect();
         let mut replicas: Vec<(usize, Atom)> = Vec::new();
         let mut known = Vec::new();
-        for (k, a) in lam.body.result.iter().enumerate() {
-            let a = self.atom(*a);
+        let results: Vec<Atom> = lam.body.result.iter().map(|a| self.atom(*a)).collect();
+        for (k, a) in results.iter().enumerate() {
+            let a = *a;
             let param = lam.params.iter().position(|p| Atom::Var(*p) == a);
             known.push(match (a, param) {
                 (_, Some(j)) => Some(arrays[j]),
-                (Atom::Var(v), None) if inside.contains(&v) => None,
+                (Atom::Var(v), None) if inside.contains(&v) => {
+                    results[..k].iter().position(|b| *b == a).map(|j| pat[j].into())
+                }
                 (_, None) => {
                     replicas.push((k, a));
                     Some(a)

@@ -1,0 +1,80 @@
+//! What is known at a place besides definitions: widths of arrays, ranges of counters, sizes that an `assert` made equal.
+//!
+//! An assertion holds for what comes after it in its body, and nowhere else.
+
+use super::Simplifier;
+use pullback_core::{Atom, Exp, Loop, LoopForm, Soac, Var};
+use pullback_prim::{Op, Prim, Scalar};
+
+impl Simplifier<'_> {
+    pub(super) fn note_order(&mut self, vars: &[Var]) {
+        for v in vars {
+            let next = self.order.len();
+            self.order.entry(*v).or_insert(next);
+        }
+    }
+
+    /// Outer sizes of the arrays that the statement binds.
+    pub(super) fn note_width(&mut self, pat: &[Var], exp: &Exp) {
+        match exp {
+            Exp::Soac(Soac::Map { width, .. } | Soac::Scan { width, .. }) => {
+                self.widths.extend(pat.iter().map(|v| (*v, *width)));
+            }
+            Exp::Loop(Loop {
+                params, form: LoopForm::For { i: _, n: n @ Atom::Const(_) }, collect, ..
+            }) => {
+                // The number of a loop's iterations may be negative; that of its stacked values is not.
+                if let Atom::Const(c) = n
+                    && c.as_i64() >= 0
+                {
+                    let stacked = pat.iter().skip(params.len()).take(*collect);
+                    self.widths.extend(stacked.map(|v| (*v, Atom::i64(c.as_i64()))));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Counters of loops, and elements of `iota`, are in range.
+    pub(super) fn note_below(&mut self, exp: &Exp) {
+        match exp {
+            Exp::Loop(Loop { form: LoopForm::For { i, n }, .. }) => {
+                self.below.insert(*i, *n);
+            }
+            Exp::Soac(Soac::Map { lam, arrays, .. }) => {
+                for (p, a) in lam.params.iter().zip(arrays) {
+                    if let Some(Exp::Iota(n)) = self.def(*a) {
+                        let n = *n;
+                        self.below.insert(*p, n);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the atom is a valid index into an outer dimension of this size.
+    pub(super) fn in_range(&self, i: Atom, n: Atom) -> bool {
+        match (i, n) {
+            (Atom::Const(i), Atom::Const(n)) => (0..n.as_i64()).contains(&i.as_i64()),
+            (Atom::Var(i), n) => self.below.get(&i) == Some(&n),
+            (Atom::Const(_), Atom::Var(_)) => false,
+        }
+    }
+
+    /// After `assert(a == b)` on sizes, the one that is bound later is the other one. Returns what stops to hold at the end
+    /// of the body.
+    pub(super) fn asserted(&mut self, exp: &Exp) -> Option<Var> {
+        let Exp::Assert(condition, ..) = exp else { return None };
+        let Some(Exp::Prim(Prim::Op(Op::Eq, Scalar::I64), args)) = self.def(*condition) else { return None };
+        let (a, b) = (self.atom(args[0]), self.atom(args[1]));
+        let later = |a: Atom, b: Atom| match (a, b) {
+            (Atom::Var(v), Atom::Const(_)) => Some((v, b)),
+            (Atom::Var(v), Atom::Var(w)) if self.order.get(&v)? > self.order.get(&w)? => Some((v, b)),
+            _ => None,
+        };
+        let (v, known) = later(a, b).or_else(|| later(b, a))?;
+        self.subst.insert(v, known);
+        Some(v)
+    }
+}
