@@ -173,6 +173,12 @@ impl Activity<'_> {
                     on || lam.params.iter().any(|p| self.active.contains(p)) || self.any(&lam.body.result);
                 self.mark_all(pat, on);
             }
+            Soac::Fused { pre, lam, neutral, arrays, .. } => {
+                self.call(&[], pre, arrays);
+                let on = self.any(neutral) || self.any(&pre.body.result);
+                self.operator(lam, on);
+                self.mark_all(pat, on || self.any(&lam.body.result));
+            }
             Soac::Hist { lam, neutral, dst, values, .. } => {
                 let on = self.any(neutral) || self.any(dst) || self.any(values);
                 self.operator(lam, on);

@@ -152,6 +152,7 @@ pub const CONSTRUCTS: &[&str] = &[
     "map",
     "reduce",
     "scan",
+    "fused",
     "hist",
     "scatter",
     "with_acc",

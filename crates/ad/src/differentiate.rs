@@ -22,13 +22,28 @@ pub struct Choice {
 
 /// Expands all derivatives of the program.
 pub fn differentiate(program: &mut Program, choice: &Choice) -> Result<(), Unsupported> {
-    for f in callees_first(program) {
+    let order = callees_first(program);
+    if order.iter().any(|&f| has_derivatives(&program.funs[f].body)) {
+        // The rules are those of the parts of fused operations.
+        for &f in &order {
+            let mut body = std::mem::take(&mut program.funs[f].body);
+            pullback_core::fused::split(program, &mut body);
+            program.funs[f].body = body;
+        }
+    }
+    for f in order {
         let mut body = std::mem::take(&mut program.funs[f].body);
         let result = expand_body(program, &mut body, choice);
         program.funs[f].body = body;
         result?;
     }
     Ok(())
+}
+
+fn has_derivatives(body: &Body) -> bool {
+    let mut found = false;
+    for_each_stm(body, &mut |s| found |= matches!(s.exp, Exp::Vjp { .. } | Exp::Jvp { .. }));
+    found
 }
 
 /// Functions so that callees come before their callers (of a cycle, in any order).

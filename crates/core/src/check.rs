@@ -712,6 +712,13 @@ impl Checker<'_> {
                 self.same(&types, &self.elements(arrays)?, "elements")?;
                 self.operator(lam, &types)
             }
+            Soac::Fused { form: _, width, pre, lam, neutral, arrays } => {
+                self.scalar(*width, Scalar::I64, "a width")?;
+                let types = self.values(neutral)?;
+                let found = self.lam(pre, &self.elements(arrays)?, "parameters")?;
+                self.same(&types, found.get(..types.len()).unwrap_or(&found), "values to combine")?;
+                self.operator(lam, &types)
+            }
             Soac::Hist { width, lam, neutral, dst, indices, values } => {
                 self.scalar(*width, Scalar::I64, "a width")?;
                 let types = self.values(neutral)?;

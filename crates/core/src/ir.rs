@@ -343,6 +343,16 @@ pub enum TapePolicy {
     Revolve(u32),
 }
 
+/// What combines the elements of [`Soac::Fused`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "as in `Soac::Reduce`")]
+pub enum FusedForm {
+    /// `reduce`
+    Reduce { commutative: bool },
+    /// `scan`
+    Scan,
+}
+
 /// A second-order array operation. `width` is the size of the outer dimension of every array argument.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the variant documents its fields")]
@@ -353,6 +363,10 @@ pub enum Soac {
     Reduce { width: Atom, lam: Lam, neutral: Vec<Atom>, arrays: Vec<Atom>, commutative: bool },
     /// Inclusive scan, else as `Reduce`. Results: arrays.
     Scan { width: Atom, lam: Lam, neutral: Vec<Atom>, arrays: Vec<Atom> },
+    /// `reduce` or `scan` of what `pre` makes of each element: the first `neutral.len()` results of `pre` are combined by
+    /// `lam`, the others are returned. Results: those of the reduction or scan, then one array per other result of `pre`.
+    /// Made by fusion, taken apart by [`crate::fused::split`].
+    Fused { form: FusedForm, width: Atom, pre: Lam, lam: Lam, neutral: Vec<Atom>, arrays: Vec<Atom> },
     /// `reduce_by_index`: `dst[j] := lam(dst[j], values[i])` for `j = indices[i]`, in order of `i`; out of range: ignored.
     /// `width`: size of `indices` and `values`. Results: the new `dst` arrays.
     Hist { width: Atom, lam: Lam, neutral: Vec<Atom>, dst: Vec<Atom>, indices: Atom, values: Vec<Atom> },

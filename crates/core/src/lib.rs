@@ -4,6 +4,7 @@
 
 pub mod builder;
 pub mod check;
+pub mod fused;
 pub mod ir;
 pub mod metrics;
 pub mod print;

@@ -1,6 +1,6 @@
 //! Size of programs: statements per construct. For tests of structure and for reports.
 
-use crate::ir::{Body, Exp, Program, Soac};
+use crate::ir::{Body, Exp, FusedForm, Program, Soac};
 use crate::traverse::for_each_stm;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -95,6 +95,8 @@ pub fn construct(exp: &Exp) -> String {
         Exp::Soac(Soac::Map { .. }) => "map",
         Exp::Soac(Soac::Reduce { .. }) => "reduce",
         Exp::Soac(Soac::Scan { .. }) => "scan",
+        Exp::Soac(Soac::Fused { form: FusedForm::Reduce { .. }, .. }) => "map_reduce",
+        Exp::Soac(Soac::Fused { form: FusedForm::Scan, .. }) => "map_scan",
         Exp::Soac(Soac::Hist { .. }) => "hist",
         Exp::Soac(Soac::Scatter { .. }) => "scatter",
         Exp::WithAcc(..) => "withacc",

@@ -31,8 +31,8 @@
 //! not atoms. Origins are not printed, except, on request, rule tags as comments.
 
 use crate::ir::{
-    Atom, Body, EntryType, Exp, Fun, FunId, Lam, Loop, LoopForm, Mark, Program, SliceDim, Soac, Stm,
-    TapePolicy, Var, VarInfo, View,
+    Atom, Body, EntryType, Exp, Fun, FunId, FusedForm, Lam, Loop, LoopForm, Mark, Program, SliceDim, Soac,
+    Stm, TapePolicy, Var, VarInfo, View,
 };
 use crate::rename::{Subst, substitute_atom};
 use crate::types::{Type, Variant};
@@ -596,6 +596,18 @@ impl Printer<'_> {
             Soac::Scan { width, lam, neutral, arrays } => {
                 let head = format!("scan {} [{}] ", self.atom(*width), self.atoms(neutral));
                 self.out += &format!("{head}[{}] ", self.atoms(arrays));
+                self.lam(lam);
+            }
+            Soac::Fused { form, width, pre, lam, neutral, arrays } => {
+                let name = match form {
+                    FusedForm::Reduce { commutative: true } => "map_reduce_comm",
+                    FusedForm::Reduce { commutative: false } => "map_reduce",
+                    FusedForm::Scan => "map_scan",
+                };
+                let head = format!("{name} {} [{}] ", self.atom(*width), self.atoms(neutral));
+                self.out += &format!("{head}[{}] ", self.atoms(arrays));
+                self.lam(pre);
+                self.out += " with ";
                 self.lam(lam);
             }
             Soac::Hist { width, lam, neutral, dst, indices, values } => {

@@ -372,6 +372,19 @@ impl<'a> Graph<'a> {
                 self.needs(me, *width);
                 self.operator(pat, lam, neutral, &[neutral, arrays], me);
             }
+            Soac::Fused { form: _, width, pre, lam, neutral, arrays } => {
+                self.needs(me, *width);
+                for (param, array) in pre.params.iter().zip(arrays) {
+                    self.needs(Node::Var(*param), *array);
+                }
+                self.body(&pre.body, me);
+                let (combined, others) = pre.body.result.split_at(neutral.len().min(pre.body.result.len()));
+                let (results, columns) = pat.split_at(neutral.len().min(pat.len()));
+                self.operator(results, lam, neutral, &[neutral, combined], me);
+                for (v, a) in columns.iter().zip(others) {
+                    self.needs(Node::Var(*v), *a);
+                }
+            }
             Soac::Hist { width, lam, neutral, dst, indices, values } => {
                 self.needs(me, *width);
                 self.needs(me, *indices);
@@ -597,6 +610,38 @@ impl Sweep<'_> {
                 let keep = self.operator(pat, lam, keep);
                 retain(neutral, &keep);
                 retain(arrays, &keep);
+            }
+            Soac::Fused { form: _, width, pre, lam, neutral, arrays } => {
+                self.body(&mut pre.body);
+                let keep_params = self.keep(&pre.params);
+                retain(arrays, &keep_params);
+                retain(&mut pre.params, &keep_params);
+                let mut columns = pat.split_off(neutral.len());
+                let keep_columns = keep[neutral.len()..].to_vec();
+                let mut others = pre.body.result.split_off(neutral.len());
+                retain(&mut others, &keep_columns);
+                retain(&mut columns, &keep_columns);
+                if !keep[..neutral.len()].contains(&true) {
+                    // Nothing is combined any more: a map is left. Numbers of statements in the operator are passed.
+                    self.body(&mut lam.body);
+                    if columns.is_empty() {
+                        columns.push(self.dummy(Type::array(Type::BOOL)));
+                        others.push(Atom::bool(false));
+                    }
+                    let pre = Lam {
+                        params: std::mem::take(&mut pre.params),
+                        body: Body { stms: std::mem::take(&mut pre.body.stms), result: others },
+                    };
+                    let (width, arrays) = (*width, std::mem::take(arrays));
+                    *pat = columns;
+                    *soac = Soac::Map { width, lam: pre, arrays };
+                    return;
+                }
+                let keep = self.operator(pat, lam, keep[..neutral.len()].to_vec());
+                retain(neutral, &keep);
+                retain(&mut pre.body.result, &keep);
+                pre.body.result.extend(others);
+                pat.extend(columns);
             }
             Soac::Hist { width: _, lam, neutral, dst, indices: _, values } => {
                 let keep = self.operator(pat, lam, keep);

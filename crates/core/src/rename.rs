@@ -202,6 +202,7 @@ impl Exp {
             | Exp::WithAcc(_, lam)
             | Exp::Vjp { lam, .. }
             | Exp::Jvp { lam, .. } => vec![lam],
+            Exp::Soac(Soac::Fused { pre, lam, .. }) => vec![pre, lam],
             Exp::Custom { primal, rule, args: _ } => vec![primal, rule],
             Exp::Atom(_)
             | Exp::Prim(..)

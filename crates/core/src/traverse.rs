@@ -93,7 +93,8 @@ macro_rules! visit_operands {
                     arrays.$iter().for_each(f);
                 }
                 Soac::Reduce { width, lam: _, neutral, arrays, commutative: _ }
-                | Soac::Scan { width, lam: _, neutral, arrays } => {
+                | Soac::Scan { width, lam: _, neutral, arrays }
+                | Soac::Fused { form: _, width, pre: _, lam: _, neutral, arrays } => {
                     f(width);
                     neutral.$iter().for_each(&mut *f);
                     arrays.$iter().for_each(f);
@@ -177,6 +178,7 @@ impl Exp {
                 | Soac::Reduce { lam, .. }
                 | Soac::Scan { lam, .. }
                 | Soac::Hist { lam, .. } => vec![scope(lam)],
+                Soac::Fused { pre, lam, .. } => vec![scope(pre), scope(lam)],
                 Soac::Scatter { .. } => Vec::new(),
             },
             Exp::WithAcc(_, lam) | Exp::Vjp { lam, .. } | Exp::Jvp { lam, .. } => vec![scope(lam)],
@@ -235,6 +237,7 @@ impl Exp {
                 | Soac::Reduce { lam, .. }
                 | Soac::Scan { lam, .. }
                 | Soac::Hist { lam, .. } => vec![scope_mut(lam)],
+                Soac::Fused { pre, lam, .. } => vec![scope_mut(pre), scope_mut(lam)],
                 Soac::Scatter { .. } => Vec::new(),
             },
             Exp::WithAcc(_, lam) | Exp::Vjp { lam, .. } | Exp::Jvp { lam, .. } => vec![scope_mut(lam)],

@@ -3,7 +3,7 @@
 //! Used by the builder (to record types) and by the checker (to compare them). Assumes well-formed operands where it
 //! must; where they are not, it returns an error text and never panics.
 
-use crate::ir::{Atom, Body, Exp, Lam, LoopForm, Program, Soac, TypeDef, View};
+use crate::ir::{Atom, Body, Exp, FusedForm, Lam, LoopForm, Program, Soac, TypeDef, View};
 use crate::types::{Type, TypeId, Variant};
 use pullback_base::index::IndexVec;
 use pullback_prim::Scalar;
@@ -144,6 +144,14 @@ pub fn result_types(p: &Program, exp: &Exp) -> Result<Vec<Type>, TypeError> {
             Soac::Map { lam, .. } => p.body_types(&lam.body).into_iter().map(Type::array).collect(),
             Soac::Reduce { neutral, .. } => tys(neutral),
             Soac::Scan { neutral, .. } => tys(neutral).into_iter().map(Type::array).collect(),
+            Soac::Fused { form, pre, neutral, .. } => {
+                let combined = tys(neutral).into_iter().map(|t| match form {
+                    FusedForm::Reduce { .. } => t,
+                    FusedForm::Scan => Type::array(t),
+                });
+                let others = p.body_types(&pre.body).into_iter().skip(neutral.len()).map(Type::array);
+                combined.chain(others).collect()
+            }
             Soac::Hist { dst, .. } => tys(dst),
             Soac::Scatter { dst, .. } => vec![ty(dst)],
         }),

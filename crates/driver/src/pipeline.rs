@@ -49,6 +49,11 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::CSE),
     Step::Pass(&pullback_opt::SIMPLIFY), // columns of a tape that do not vary
     Step::Pass(&pullback_opt::PRUNE),
+    Step::Pass(&pullback_opt::FUSE), // after differentiation, whose rules are about the parts
+    Step::Pass(&pullback_opt::SIMPLIFY), // what was boxed for a tape meets its reader
+    Step::Pass(&pullback_opt::FUSE),
+    Step::Pass(&pullback_opt::CSE),
+    Step::Pass(&pullback_opt::PRUNE),
 ];
 
 /// Only what is necessary to run: nothing is optimised.

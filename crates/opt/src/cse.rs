@@ -150,6 +150,9 @@ fn detail(exp: &Exp) -> String {
         Exp::Soac(soac) => match soac {
             Soac::Map { arrays, .. } => format!(" #{}", arrays.len()),
             Soac::Reduce { neutral, commutative, .. } => format!(" #{} {commutative}", neutral.len()),
+            Soac::Fused { form, neutral, arrays, .. } => {
+                format!(" {form:?} #{} #{}", neutral.len(), arrays.len())
+            }
             Soac::Scan { neutral, .. } | Soac::Hist { neutral, .. } => format!(" #{}", neutral.len()),
             Soac::Scatter { .. } => String::new(),
         },

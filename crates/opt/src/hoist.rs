@@ -65,7 +65,7 @@ fn trip(exp: &Exp) -> Option<Trip> {
         Exp::Loop(Loop { form: LoopForm::For { n, .. }, .. }) => Some(Trip::Width(*n)),
         Exp::Loop(_) => Some(Trip::Unknown),
         Exp::Soac(soac) => match soac {
-            Soac::Map { width, .. } => Some(Trip::Width(*width)),
+            Soac::Map { width, .. } | Soac::Fused { width, .. } => Some(Trip::Width(*width)),
             // An operator need not run where there is one element; a condition for that is not worth it.
             Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Hist { .. } => Some(Trip::Unknown),
             Soac::Scatter { .. } => None,
@@ -77,7 +77,7 @@ fn trip(exp: &Exp) -> Option<Trip> {
 /// The arrays whose rows the parameters of a `map` are.
 fn rows(exp: &Exp) -> IdMap<Var, Atom> {
     match exp {
-        Exp::Soac(Soac::Map { lam, arrays, .. }) => {
+        Exp::Soac(Soac::Map { lam, arrays, .. } | Soac::Fused { pre: lam, arrays, .. }) => {
             lam.params.iter().copied().zip(arrays.iter().copied()).collect()
         }
         _ => IdMap::new(),
@@ -123,7 +123,13 @@ pub(crate) fn is_cheap_and_safe(exp: &Exp) -> bool {
 }
 
 /// Moves array operations, loops and calls that depend on nothing in `varying`, with what they need, to `out`.
-fn take_expensive(program: &mut Program, body: &mut Body, varying: IdSet<Var>, trip: Trip, out: &mut Vec<Stm>) {
+fn take_expensive(
+    program: &mut Program,
+    body: &mut Body,
+    varying: IdSet<Var>,
+    trip: Trip,
+    out: &mut Vec<Stm>,
+) {
     let Trip::Width(width) = trip else { return };
     let always = matches!(width, Atom::Const(n) if n.as_i64() > 0);
     if !body.stms.iter().any(|s| is_expensive(&s.exp)) {
@@ -223,7 +229,10 @@ impl Shared {
     fn exp(&mut self, exp: &Exp) {
         let reads = matches!(
             exp,
-            Exp::Index(..) | Exp::Size(..) | Exp::Gather(..) | Exp::Soac(Soac::Map { .. } | Soac::Reduce { .. })
+            Exp::Index(..)
+                | Exp::Size(..)
+                | Exp::Gather(..)
+                | Exp::Soac(Soac::Map { .. } | Soac::Reduce { .. } | Soac::Fused { .. })
         );
         exp.for_each_atom(|a| {
             if let Atom::Var(v) = a {
@@ -248,8 +257,7 @@ fn is_expensive(exp: &Exp) -> bool {
 
 /// Whether each step of the operation runs another one.
 fn is_nested(exp: &Exp) -> bool {
-    is_expensive(exp)
-        && exp.bodies().iter().any(|scope| scope.body.stms.iter().any(|s| is_expensive(&s.exp)))
+    is_expensive(exp) && exp.bodies().iter().any(|scope| scope.body.stms.iter().any(|s| is_expensive(&s.exp)))
 }
 
 /// Whether the statement only computes its results, and no mark asks to leave it where it is.

@@ -7,6 +7,7 @@
 
 mod cse;
 mod effects;
+mod fuse;
 mod hoist;
 mod inline;
 mod simplify;
@@ -17,6 +18,7 @@ use pullback_core::traverse::{for_each_stm, reachable_functions};
 use pullback_core::{Exp, FunId, Program};
 
 pub use cse::cse;
+pub use fuse::fuse;
 pub use hoist::hoist;
 pub use inline::inline;
 pub use simplify::simplify;
@@ -84,12 +86,19 @@ pub static PRUNE: Pass = Pass {
     source: "Fast CHAD notes, E11 and dead-code elimination per component",
     run: |program, _| prune_program(program),
 };
-/// Invariant scalar code.
+/// Invariant code.
 pub static HOIST: Pass = Pass {
     name: "hoist",
-    description: "move scalar code that does not depend on the iteration out of loops and array operations",
-    source: "classic; only code that cannot stop the program",
+    description: "move code that does not depend on the iteration out of loops and array operations",
+    source: "classic; what may cost or stop the program moves under the condition that it runs at all",
     run: hoist,
+};
+/// Fusion of array operations.
+pub static FUSE: Pass = Pass {
+    name: "fuse",
+    description: "join array operations of the same width that feed one another or read the same arrays",
+    source: "Henriksen et al., Futhark, PLDI 2017",
+    run: fuse,
 };
 /// Functions that no entry point reaches.
 pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
@@ -100,7 +109,7 @@ pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
 };
 
 /// All passes of this crate.
-pub static PASSES: &[&Pass] = &[&INLINE, &SIMPLIFY, &CSE, &PRUNE, &HOIST, &DROP_UNUSED_FUNCTIONS];
+pub static PASSES: &[&Pass] = &[&INLINE, &SIMPLIFY, &CSE, &PRUNE, &HOIST, &FUSE, &DROP_UNUSED_FUNCTIONS];
 
 /// The pass of this name.
 pub fn pass(name: &str) -> Option<&'static Pass> {

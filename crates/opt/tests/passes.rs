@@ -6,7 +6,7 @@
 use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
 use pullback_interp::core::{Options, run};
-use pullback_opt::{CSE, Ctx, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, pass};
+use pullback_opt::{CSE, Ctx, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, pass};
 use pullback_prim::{Scalar, ScalarValue};
 
 fn load(text: &str) -> Program {
@@ -121,6 +121,11 @@ fn common_subexpressions() {
 #[test]
 fn hoisting() {
     expect(include_str!("hoist.core"), &[&HOIST], 7);
+}
+
+#[test]
+fn fusion() {
+    expect(include_str!("fuse.core"), &[&FUSE], 9);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use pullback_core::check::{Rules, check};
 use pullback_core::{Exp, FunId, Program, Value, print, read, renumber};
 use pullback_interp::core::{Options, Outcome, run};
-use pullback_opt::{CSE, Ctx, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY};
+use pullback_opt::{CSE, Ctx, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY};
 use pullback_testkit::generate::{Config, generate};
 use pullback_testkit::properties::{Case, reverse_program};
 
@@ -67,7 +67,17 @@ fn compare(
 fn pipelines() -> Vec<(&'static str, Vec<&'static Pass>)> {
     let mut out: Vec<_> = PASSES.iter().map(|p| (p.name, vec![*p])).collect();
     out.push(("standard", vec![&INLINE, &SIMPLIFY, &CSE, &PRUNE, &HOIST, &SIMPLIFY, &CSE, &PRUNE]));
+    out.push((
+        "with fusion",
+        vec![&INLINE, &SIMPLIFY, &CSE, &PRUNE, &HOIST, &FUSE, &SIMPLIFY, &FUSE, &CSE, &PRUNE],
+    ));
     out
+}
+
+/// One to eight passes, drawn from the seed.
+fn some_passes(seed: u64) -> Vec<&'static Pass> {
+    let mut rng = pullback_testkit::rng::Rng::new(seed ^ 0x5eed);
+    (0..1 + rng.below(8)).map(|_| PASSES[rng.below(PASSES.len())]).collect()
 }
 
 #[test]
@@ -76,6 +86,11 @@ fn random_programs_keep_their_values() {
         let case = Case::of(&generate(seed, &Config::default()));
         for (name, passes) in pipelines() {
             compare(seed, name, &case.program, case.main, &case.args, &passes, &Ctx::default());
+        }
+        for k in 0..3 {
+            let passes = some_passes(3 * seed + k);
+            let names: Vec<_> = passes.iter().map(|p| p.name).collect();
+            compare(seed, &names.join(" "), &case.program, case.main, &case.args, &passes, &Ctx::default());
         }
     }
 }
@@ -102,6 +117,11 @@ fn derivatives_of_random_programs_keep_their_values() {
         ran += usize::from(outcome(&program, id, &args).is_some());
         for (name, passes) in pipelines() {
             compare(seed, name, &program, id, &args, &passes, &ctx);
+        }
+        for k in 0..3 {
+            let passes = some_passes(3 * seed + k);
+            let names: Vec<_> = passes.iter().map(|p| p.name).collect();
+            compare(seed, &names.join(" "), &program, id, &args, &passes, &ctx);
         }
     }
     assert!(ran as u64 > PROGRAMS / 2, "only {ran} derivatives ran");
@@ -156,6 +176,75 @@ fn the_standard_passes_do_not_add_work() {
                 b.counts.work,
                 a.counts.work,
                 text()
+            );
+        }
+    }
+}
+
+/// Fusion moves code and copies none: not one step more, in programs and in their derivatives.
+#[test]
+fn fusion_does_not_add_a_step() {
+    let reverse = |p: &mut Program, lam: &pullback_core::Lam, wanted: &[bool]| {
+        let algorithm = pullback_ad::contract::algorithm(pullback_ad::contract::Mode::Reverse, None).unwrap();
+        (algorithm.transform)(p, lam, wanted)
+    };
+    let (mut fused, mut saved) = (0, 0);
+    for seed in 0..PROGRAMS {
+        let case = Case::of(&generate(seed, &Config::default()));
+        let mut programs = vec![(case.program.clone(), case.main, case.args.clone())];
+        if let Ok((program, id)) = reverse_program(&case, &reverse)
+            && let Some(primal) = outcome(&case.program, case.main, &case.args)
+        {
+            let mut rng = pullback_testkit::rng::Rng::new(seed);
+            let results = primal.results.iter().zip(&case.program.funs[case.main].results);
+            let cotangents = results.filter_map(|(v, t)| {
+                pullback_testkit::flat::random_cotangent(v, case.program.is_active(t), &mut rng)
+            });
+            programs.push((program, id, case.args.iter().cloned().chain(cotangents).collect()));
+        }
+        for (mut before, main, args) in programs {
+            for pass in [&INLINE, &SIMPLIFY, &CSE, &PRUNE] {
+                (pass.run)(&mut before, &Ctx::default());
+            }
+            let mut after = before.clone();
+            (FUSE.run)(&mut after, &Ctx::default());
+            fused += usize::from(after != before);
+            let (Some(a), Some(b)) = (outcome(&before, main, &args), outcome(&after, main, &args)) else {
+                continue;
+            };
+            assert!(
+                b.counts.work <= a.counts.work,
+                "seed {seed}: work {} after {}\n{}\n=>\n{}",
+                b.counts.work,
+                a.counts.work,
+                print(&before),
+                print(&after)
+            );
+            saved += a.counts.work - b.counts.work;
+        }
+    }
+    assert!(fused as u64 > PROGRAMS / 4 && saved > 0, "{fused} programs changed, {saved} steps saved");
+}
+
+/// Hoisting adds a constant per execution of a loop or array operation that runs no iteration, and a condition in front of
+/// expensive code.
+#[test]
+fn hoisting_adds_little() {
+    for seed in 0..PROGRAMS {
+        let case = Case::of(&generate(seed, &Config::default()));
+        let mut after = case.program.clone();
+        (HOIST.run)(&mut after, &Ctx::default());
+        for args in std::iter::once(&case.args).chain(&case.growing) {
+            let (Some(a), Some(b)) =
+                (outcome(&case.program, case.main, args), outcome(&after, case.main, args))
+            else {
+                continue;
+            };
+            assert!(
+                b.counts.work <= a.counts.work + a.counts.work / 10 + 8,
+                "seed {seed}: work {} after {}",
+                b.counts.work,
+                a.counts.work
             );
         }
     }

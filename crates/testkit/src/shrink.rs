@@ -259,7 +259,7 @@ fn replace_in(
         let operator = operator
             || matches!(
                 body.stms[at].exp,
-                Exp::Soac(Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Hist { .. })
+                Exp::Soac(Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Fused { .. } | Soac::Hist { .. })
             );
         for inner in body.stms[at].exp.bodies_mut() {
             let params: Vec<Var> = inner.binds.clone();

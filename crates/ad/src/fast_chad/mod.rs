@@ -99,6 +99,7 @@ pub fn vjp_with(
     wanted: &[bool],
     config: &Config,
 ) -> Result<Lam, Unsupported> {
-    let lam = copy_lam(program, lam, &Subst::new());
+    let mut lam = copy_lam(program, lam, &Subst::new());
+    pullback_core::fused::split(program, &mut lam.body);
     reverse::Reverse::new(program, config.clone()).lambda(lam, wanted)
 }

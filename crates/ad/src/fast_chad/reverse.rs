@@ -635,6 +635,11 @@ impl<'p> Reverse<'p> {
             Soac::Scan { width, lam, neutral, arrays } => {
                 self.scan(stm, &Fold::new(*width, lam, neutral, arrays, None), cts, env)
             }
+            // [fast_chad.fused]  taken apart before: the rules are those of map, reduce and scan
+            Soac::Fused { .. } => Err(unsupported(
+                "a fused operation in a called function: differentiate before `fuse`",
+                self.span(stm),
+            )),
             // [fast_chad.hist]  by the kind of operator
             Soac::Hist { width, lam, neutral, dst, indices, values } => {
                 let (width, indices) = (*width, *indices);

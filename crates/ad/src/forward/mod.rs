@@ -55,7 +55,8 @@ pub fn jvp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Uns
 
 /// With one tangent for each value, or (`seeds`) as many as given.
 fn run(program: &mut Program, lam: &Lam, wanted: &[bool], seeds: Option<Atom>) -> Result<Lam, Unsupported> {
-    let lam = rename::copy_lam(program, lam, &IdMap::new());
+    let mut lam = rename::copy_lam(program, lam, &IdMap::new());
+    pullback_core::fused::split(program, &mut lam.body);
     let (dots, active, callees) = (IdMap::new(), IdSet::new(), Vec::new());
     Forward { b: Builder::new(program), dots, active, callees, seeds }.lambda(&lam, wanted)
 }

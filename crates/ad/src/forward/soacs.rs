@@ -15,6 +15,7 @@ pub(super) fn rule_tag(soac: &Soac) -> &'static str {
         Soac::Map { .. } => "forward.map",
         Soac::Reduce { .. } => "forward.reduce",
         Soac::Scan { .. } => "forward.scan",
+        Soac::Fused { .. } => "forward.fused",
         Soac::Hist { .. } => "forward.hist",
         Soac::Scatter { .. } => "forward.scatter",
     }
@@ -56,6 +57,11 @@ impl Forward<'_> {
                 };
                 let arrays = self.with_dots(arrays);
                 self.bind_all(pat, Soac::Scan { width: *width, lam, neutral, arrays })
+            }
+            // [forward.fused] taken apart before: the rules are those of map, reduce and scan
+            Soac::Fused { .. } => {
+                let span = self.b.program.vars[pat[0]].origin.span;
+                self.unsupported("a fused operation in a called function: differentiate before `fuse`", span)
             }
             // [forward.hist] hist with the dual operator
             Soac::Hist { width, lam, neutral, dst, indices, values } => {

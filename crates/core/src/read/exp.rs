@@ -2,7 +2,7 @@
 
 use super::lex::Token;
 use super::{Read, Reader};
-use crate::ir::{Exp, Loop, LoopAttrs, LoopForm, Mark, SliceDim, Soac, TapePolicy, View};
+use crate::ir::{Exp, FusedForm, Loop, LoopAttrs, LoopForm, Mark, SliceDim, Soac, TapePolicy, View};
 use pullback_base::{Code, Diagnostic, Symbol};
 use pullback_prim::Prim;
 
@@ -54,7 +54,10 @@ impl Reader {
                 Exp::Call(f, self.list(')', Self::atom)?)
             }
             "loop" if self.is('(') || self.is('#') => Exp::Loop(self.loop_()?),
-            "map" | "reduce" | "reduce_comm" | "scan" | "hist" if self.starts_atom() => {
+            "map" | "reduce" | "reduce_comm" | "scan" | "hist" | "map_reduce" | "map_reduce_comm"
+            | "map_scan"
+                if self.starts_atom() =>
+            {
                 Exp::Soac(self.soac(word)?)
             }
             "withacc" if next_is_list => Exp::WithAcc(self.bracketed()?, self.lam()?),
@@ -232,6 +235,15 @@ impl Reader {
             return Ok(Soac::Hist { width, lam: self.lam()?, neutral, dst, indices, values });
         }
         let arrays = self.bracketed()?;
+        if word.starts_with("map_") {
+            let form = match word {
+                "map_scan" => FusedForm::Scan,
+                _ => FusedForm::Reduce { commutative: word == "map_reduce_comm" },
+            };
+            let pre = self.lam()?;
+            self.expect_word("with")?;
+            return Ok(Soac::Fused { form, width, pre, lam: self.lam()?, neutral, arrays });
+        }
         let lam = self.lam()?;
         Ok(if word == "scan" {
             Soac::Scan { width, lam, neutral, arrays }

@@ -295,7 +295,7 @@ impl Lowerer<'_, '_> {
         let size = match &exp {
             core::Soac::Map { width, .. } | core::Soac::Scan { width, .. } => Some(*width),
             core::Soac::Hist { dst, .. } => dst.first().and_then(|&a| self.known_size(a)),
-            core::Soac::Reduce { .. } | core::Soac::Scatter { .. } => None,
+            core::Soac::Reduce { .. } | core::Soac::Fused { .. } | core::Soac::Scatter { .. } => None,
         };
         let results = self.emit_all(Exp::Soac(exp), "ys");
         Ok(self.sized(results, size))

@@ -5,7 +5,7 @@
 
 use super::compile::deep;
 use pullback_base::{Span, Symbol};
-use pullback_core::Type;
+use pullback_core::{FusedForm, Type};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 
 /// A slot of the frame of a function.
@@ -165,6 +165,7 @@ pub(crate) enum Compound {
         arrays: Box<[Arg]>,
         elems: Box<[Elem]>,
     },
+    Fused(FusedCode),
     Hist(HistCode),
     WithAcc(Box<[Arg]>, LamCode),
     Diff(DiffCode),
@@ -190,6 +191,19 @@ pub(crate) struct LoopCode {
 pub(crate) enum FormCode {
     For { i: Slot, n: Arg, scalar: Scalar },
     While(BodyCode),
+}
+
+/// A reduction or scan of what another function makes of the elements.
+#[derive(Debug)]
+pub(crate) struct FusedCode {
+    pub(crate) form: FusedForm,
+    pub(crate) width: Arg,
+    pub(crate) pre: LamCode,
+    pub(crate) lam: LamCode,
+    pub(crate) neutral: Box<[Arg]>,
+    pub(crate) arrays: Box<[Arg]>,
+    /// The types of the results of `pre`, those that are combined first.
+    pub(crate) elems: Box<[Elem]>,
 }
 
 /// A histogram.

@@ -130,6 +130,10 @@ impl Compiler<'_> {
             )
             | Exp::Vjp { lam, .. }
             | Exp::Jvp { lam, .. } => self.bind_repeated(lam),
+            Exp::Soac(Soac::Fused { pre, lam, .. }) => {
+                self.bind_repeated(pre);
+                self.bind_repeated(lam);
+            }
             // The rule of a custom derivative is never run here.
             Exp::WithAcc(_, lam) | Exp::Custom { primal: lam, .. } => self.bind_lam(lam),
             Exp::Marked(_, body) => self.bind_body(body),
@@ -273,7 +277,13 @@ impl Compiler<'_> {
             | Exp::If(..)
             | Exp::Loop(_)
             | Exp::Call(..)
-            | Exp::Soac(Soac::Map { .. } | Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Hist { .. })
+            | Exp::Soac(
+                Soac::Map { .. }
+                | Soac::Reduce { .. }
+                | Soac::Scan { .. }
+                | Soac::Fused { .. }
+                | Soac::Hist { .. },
+            )
             | Exp::WithAcc(..)
             | Exp::Vjp { .. }
             | Exp::Jvp { .. }
@@ -389,7 +399,13 @@ impl Compiler<'_> {
             | Exp::If(..)
             | Exp::Loop(_)
             | Exp::Call(..)
-            | Exp::Soac(Soac::Map { .. } | Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Hist { .. })
+            | Exp::Soac(
+                Soac::Map { .. }
+                | Soac::Reduce { .. }
+                | Soac::Scan { .. }
+                | Soac::Fused { .. }
+                | Soac::Hist { .. },
+            )
             | Exp::WithAcc(..)
             | Exp::Vjp { .. }
             | Exp::Jvp { .. }
@@ -528,6 +544,17 @@ impl Compiler<'_> {
                 let arrays = self.args(arrays);
                 let neutral = self.args(neutral);
                 Compound::Scan { width: self.arg(*width), lam, neutral, arrays, elems }
+            }
+            Soac::Fused { form, width, pre, lam, neutral, arrays } => {
+                let elems = self.result_elems(pre);
+                let ((pre, lam), _) = self.repeated(drops, |c| {
+                    let lam = c.lam(lam);
+                    (c.lam(pre), lam)
+                });
+                let arrays = self.args(arrays);
+                let neutral = self.args(neutral);
+                let width = self.arg(*width);
+                Compound::Fused(FusedCode { form: *form, width, pre, lam, neutral, arrays, elems })
             }
             Soac::Hist { width, lam, neutral, dst, indices, values } => {
                 let lam = self.repeated_lam(lam, drops);

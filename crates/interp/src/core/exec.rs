@@ -144,6 +144,7 @@ impl<D: Domain> Machine<'_, D> {
             Compound::Scan { width, lam, neutral, arrays, elems } => {
                 self.scan(*width, lam, neutral, arrays, elems)
             }
+            Compound::Fused(fused) => self.fused(fused),
             Compound::Hist(hist) => self.hist(hist),
             Compound::WithAcc(inits, lam) => self.with_acc(inits, lam),
             Compound::Diff(diff) => D::differentiate(self, diff),

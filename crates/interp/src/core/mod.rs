@@ -32,6 +32,7 @@ pub(crate) mod code;
 pub(crate) mod compile;
 mod exec;
 mod finite;
+mod fused;
 pub(crate) mod machine;
 pub(crate) mod num;
 mod plus;

@@ -9,6 +9,7 @@ use super::compile::deep;
 use super::machine::Machine;
 use super::num::Domain;
 use super::value::{Shape, Val};
+use pullback_core::FusedForm;
 use pullback_prim::ScalarValue;
 use std::collections::BTreeMap;
 
@@ -245,6 +246,18 @@ impl<D: Domain> Guess<'_, '_, D> {
             Compound::Scan { width, neutral, .. } => {
                 let n = self.size(*width);
                 self.args(neutral).into_iter().map(|k| k.under([n])).collect()
+            }
+            Compound::Fused(f) => {
+                let n = self.size(f.width);
+                let combined = self.args(&f.neutral);
+                let mut known = match f.form {
+                    FusedForm::Reduce { .. } => scalars_unknown(combined),
+                    FusedForm::Scan => combined.into_iter().map(|k| k.under([n])).collect(),
+                };
+                let rows: Vec<Known> = f.arrays.iter().map(|&a| self.arg(a).part(1)).collect();
+                let others = self.lam(&f.pre, rows).into_iter().skip(f.neutral.len());
+                known.extend(others.map(|k| k.under([n])));
+                known
             }
             Compound::Hist(h) => self.args(&h.dst),
             Compound::WithAcc(inits, lam) => {

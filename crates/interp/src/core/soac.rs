@@ -16,7 +16,7 @@ pub(crate) fn log2(n: usize) -> u64 {
 
 impl<D: Domain> Machine<'_, D> {
     /// The array arguments of a SOAC, all of the given width.
-    fn inputs(&mut self, width: usize, arrays: &[Arg]) -> Res<Vec<Arr<D>>> {
+    pub(super) fn inputs(&mut self, width: usize, arrays: &[Arg]) -> Res<Vec<Arr<D>>> {
         let arrays = arrays.iter().map(|&a| self.take_array(a)).collect::<Res<Vec<_>>>()?;
         for a in &arrays {
             if a.shape[0] != width {
@@ -27,7 +27,7 @@ impl<D: Domain> Machine<'_, D> {
         Ok(arrays)
     }
     #[inline]
-    fn push_rows(&mut self, arrays: &[Arr<D>], i: usize) {
+    pub(super) fn push_rows(&mut self, arrays: &[Arr<D>], i: usize) {
         for a in arrays {
             let value = a.row(i);
             self.stack.push(value);
@@ -120,6 +120,16 @@ impl<D: Domain> Machine<'_, D> {
         let n = self.size(width)?;
         let neutral = self.take_all(neutral);
         let arrays = self.inputs(n, arrays)?;
+        self.reduce_arrays(n, lam, neutral, &arrays, commutative)
+    }
+    pub(super) fn reduce_arrays(
+        &mut self,
+        n: usize,
+        lam: &LamCode,
+        neutral: Vec<Val<D>>,
+        arrays: &[Arr<D>],
+        commutative: bool,
+    ) -> Res<()> {
         let mut fork = self.fork();
         if self.schedule.is_some() && n > 0 {
             let _charge = self.meter.charge(8 * n as u128)?;
@@ -127,7 +137,7 @@ impl<D: Domain> Machine<'_, D> {
                 Some(s) if commutative => s.order(n),
                 _ => (0..n).collect(),
             };
-            let tree = self.bracketed(lam, &arrays, &order, &mut fork)?;
+            let tree = self.bracketed(lam, arrays, &order, &mut fork)?;
             let total = self.combine(lam, neutral, tree)?;
             self.stack.extend(total);
             self.join(&mut fork);
@@ -135,7 +145,7 @@ impl<D: Domain> Machine<'_, D> {
             self.stack.extend(neutral);
             for i in 0..n {
                 self.tick(1)?;
-                self.push_rows(&arrays, i);
+                self.push_rows(arrays, i);
                 self.apply(lam)?;
                 self.join(&mut fork);
             }
@@ -144,7 +154,7 @@ impl<D: Domain> Machine<'_, D> {
         Ok(())
     }
     /// The span of a tree of applications, each as long as the longest.
-    fn joined_tree(&mut self, fork: super::machine::Fork, n: usize, passes: u64) {
+    pub(super) fn joined_tree(&mut self, fork: super::machine::Fork, n: usize, passes: u64) {
         let start = self.counts.span;
         self.joined(fork);
         let once = self.counts.span - start;
@@ -187,8 +197,18 @@ impl<D: Domain> Machine<'_, D> {
         elems: &[Elem],
     ) -> Res<()> {
         let n = self.size(width)?;
-        let mut carry = self.take_all(neutral);
+        let carry = self.take_all(neutral);
         let arrays = self.inputs(n, arrays)?;
+        self.scan_arrays(n, lam, carry, &arrays, elems)
+    }
+    pub(super) fn scan_arrays(
+        &mut self,
+        n: usize,
+        lam: &LamCode,
+        mut carry: Vec<Val<D>>,
+        arrays: &[Arr<D>],
+        elems: &[Elem],
+    ) -> Res<()> {
         let mut out: Vec<Collector<D>> =
             elems.iter().map(|&e| Collector::new(&self.meter, e, Some(n))).collect();
         for (collector, value) in out.iter_mut().zip(&carry) {
@@ -199,12 +219,12 @@ impl<D: Domain> Machine<'_, D> {
         let mut fork = self.fork();
         if let Some(schedule) = &mut self.schedule {
             let ends = schedule.blocks(n);
-            self.scan_blocks(lam, carry, &arrays, &ends, &mut out, &mut fork)?;
+            self.scan_blocks(lam, carry, arrays, &ends, &mut out, &mut fork)?;
         } else {
             let bottom = self.stack.len();
             self.stack.append(&mut carry);
             for i in 0..n {
-                self.push_rows(&arrays, i);
+                self.push_rows(arrays, i);
                 self.apply(lam)?;
                 self.tick(1)?;
                 for (k, collector) in out.iter_mut().enumerate() {

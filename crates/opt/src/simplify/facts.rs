@@ -3,7 +3,7 @@
 //! An assertion holds for what comes after it in its body, and nowhere else.
 
 use super::Simplifier;
-use pullback_core::{Atom, Exp, Loop, LoopForm, Soac, Var};
+use pullback_core::{Atom, Exp, FusedForm, Loop, LoopForm, Soac, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
 impl Simplifier<'_> {
@@ -19,6 +19,10 @@ impl Simplifier<'_> {
         match exp {
             Exp::Soac(Soac::Map { width, .. } | Soac::Scan { width, .. }) => {
                 self.widths.extend(pat.iter().map(|v| (*v, *width)));
+            }
+            Exp::Soac(Soac::Fused { form, width, neutral, .. }) => {
+                let values = if *form == FusedForm::Scan { 0 } else { neutral.len() };
+                self.widths.extend(pat.iter().skip(values).map(|v| (*v, *width)));
             }
             Exp::Loop(Loop {
                 params, form: LoopForm::For { i: _, n: n @ Atom::Const(_) }, collect, ..
@@ -41,7 +45,7 @@ impl Simplifier<'_> {
             Exp::Loop(Loop { form: LoopForm::For { i, n }, .. }) => {
                 self.below.insert(*i, *n);
             }
-            Exp::Soac(Soac::Map { lam, arrays, .. }) => {
+            Exp::Soac(Soac::Map { lam, arrays, .. } | Soac::Fused { pre: lam, arrays, .. }) => {
                 for (p, a) in lam.params.iter().zip(arrays) {
                     if let Some(Exp::Iota(n)) = self.def(*a) {
                         let n = *n;

@@ -191,7 +191,13 @@ impl Simplifier<'_> {
             | Exp::UpdateSlice(..)
             | Exp::Gather(..)
             | Exp::Iota(_)
-            | Exp::Soac(Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Hist { .. } | Soac::Scatter { .. })
+            | Exp::Soac(
+                Soac::Reduce { .. }
+                | Soac::Scan { .. }
+                | Soac::Fused { .. }
+                | Soac::Hist { .. }
+                | Soac::Scatter { .. },
+            )
             | Exp::WithAcc(..)
             | Exp::AccView(..)
             | Exp::AccAdd(..)
