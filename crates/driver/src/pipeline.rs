@@ -36,6 +36,8 @@ impl Step {
 pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::INLINE),
     Step::Pass(&pullback_opt::SIMPLIFY),
+    Step::Pass(&pullback_opt::UNROLL), // constant indices and no tape for short vectors
+    Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::CSE),
     Step::Pass(&pullback_opt::HOIST), // what does not vary need not be stored per iteration
     Step::Pass(&pullback_opt::CSE),   // one name per value, so that no value is on a tape twice
@@ -53,6 +55,8 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SIMPLIFY), // what was boxed for a tape meets its reader
     Step::Pass(&pullback_opt::FUSE),
     Step::Pass(&pullback_opt::CSE),
+    Step::Pass(&pullback_opt::SINK), // parts of the tape that one branch reads
+    Step::Pass(&pullback_opt::TRIM),
     Step::Pass(&pullback_opt::PRUNE),
 ];
 

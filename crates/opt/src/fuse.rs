@@ -97,7 +97,8 @@ impl Facts {
     }
 }
 
-fn writes(exp: &Exp) -> bool {
+/// Whether the statement may write an array in place.
+pub(crate) fn writes(exp: &Exp) -> bool {
     let direct = |exp: &Exp| {
         matches!(
             exp,

@@ -11,6 +11,9 @@ mod fuse;
 mod hoist;
 mod inline;
 mod simplify;
+mod sink;
+mod trim;
+mod unroll;
 
 use pullback_base::index::{IdMap, Index};
 use pullback_core::prune::prune_program;
@@ -22,6 +25,9 @@ pub use fuse::fuse;
 pub use hoist::hoist;
 pub use inline::inline;
 pub use simplify::simplify;
+pub use sink::sink;
+pub use trim::trim;
+pub use unroll::unroll;
 
 /// What passes may assume and how far they go.
 #[derive(Clone, Debug)]
@@ -100,6 +106,27 @@ pub static FUSE: Pass = Pass {
     source: "Henriksen et al., Futhark, PLDI 2017",
     run: fuse,
 };
+/// Short operations over known elements.
+pub static UNROLL: Pass = Pass {
+    name: "unroll",
+    description: "replace short loops, and maps and reductions over arrays with known elements, by straight-line code",
+    source: "classic; before differentiation, so that indices stay constant",
+    run: unroll,
+};
+/// Code for one branch only.
+pub static SINK: Pass = Pass {
+    name: "sink",
+    description: "move code that only one branch needs into it",
+    source: "let-floating inwards: Peyton Jones, Partain and Santos, ICFP 1996",
+    run: sink,
+};
+/// Interfaces of functions.
+pub static TRIM: Pass = Pass {
+    name: "trim",
+    description: "remove parameters that a function does not use and results that no caller uses",
+    source: "classic",
+    run: trim,
+};
 /// Functions that no entry point reaches.
 pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
     name: "drop_unused_functions",
@@ -109,7 +136,8 @@ pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
 };
 
 /// All passes of this crate.
-pub static PASSES: &[&Pass] = &[&INLINE, &SIMPLIFY, &CSE, &PRUNE, &HOIST, &FUSE, &DROP_UNUSED_FUNCTIONS];
+pub static PASSES: &[&Pass] =
+    &[&INLINE, &SIMPLIFY, &UNROLL, &CSE, &PRUNE, &HOIST, &FUSE, &SINK, &TRIM, &DROP_UNUSED_FUNCTIONS];
 
 /// The pass of this name.
 pub fn pass(name: &str) -> Option<&'static Pass> {

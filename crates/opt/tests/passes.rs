@@ -6,7 +6,7 @@
 use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
 use pullback_interp::core::{Options, run};
-use pullback_opt::{CSE, Ctx, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, pass};
+use pullback_opt::{CSE, Ctx, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, SINK, TRIM, UNROLL, pass};
 use pullback_prim::{Scalar, ScalarValue};
 
 fn load(text: &str) -> Program {
@@ -110,7 +110,7 @@ fn inlining() {
 /// What became unused is removed, so that the texts show what the rules are about.
 #[test]
 fn simplification() {
-    expect(include_str!("simplify.core"), &[&SIMPLIFY, &PRUNE], 25);
+    expect(include_str!("simplify.core"), &[&SIMPLIFY, &PRUNE], 26);
 }
 
 #[test]
@@ -126,6 +126,54 @@ fn hoisting() {
 #[test]
 fn fusion() {
     expect(include_str!("fuse.core"), &[&FUSE], 9);
+}
+
+/// What became known is used, and what became unused removed.
+#[test]
+fn unrolling() {
+    expect(include_str!("unroll.core"), &[&UNROLL, &SIMPLIFY, &PRUNE], 4);
+}
+
+#[test]
+fn sinking() {
+    expect(include_str!("sink.core"), &[&SINK], 3);
+}
+
+#[test]
+fn interfaces() {
+    expect(include_str!("trim.core"), &[&TRIM, &PRUNE, &TRIM], 2);
+}
+
+/// Nested maps over a literal: each level is unrolled only as far as the limits allow.
+#[test]
+fn unrolled_code_is_linear() {
+    let sizes = [4, 8, 16].map(|k| {
+        let mut text = String::from("fun f(x: f64): f64 {\n let a0: []f64 = array(x, x, x, x): f64\n");
+        for i in 0..k {
+            let j = i + 1;
+            text += &format!(
+                " let a{j}: []f64 = map 4i64 [a{i}] (y{i}: f64) {{ let z{i}: f64 = sin.f64(y{i}) in z{i} }}\n"
+            );
+        }
+        text += &format!(" let r: f64 = a{k}[0i64]\n in r\n}}\n");
+        let mut program = load(&text);
+        apply(&UNROLL, &mut program, &Ctx::default());
+        pullback_core::metrics::metrics(&program).statements
+    });
+    assert!(sizes[2] - sizes[1] == 2 * (sizes[1] - sizes[0]), "{sizes:?}");
+    let mut text = String::from("fun f(x: f64): f64 {\n");
+    for i in 0..12 {
+        text += &format!("let r{i}: f64 = loop (s{i}: f64 = x) for i{i}: i64 < 2i64 {{\n");
+    }
+    text += "let y: f64 = sin.f64(s11)\nin y }\n";
+    for i in (0..11).rev() {
+        text += &format!("in r{} }}\n", i + 1);
+    }
+    text += "in r0\n}\n";
+    let mut program = load(&text);
+    apply(&UNROLL, &mut program, &Ctx::default());
+    let size = pullback_core::metrics::metrics(&program).statements;
+    assert!(size <= 64, "{size} statements of 4096 iterations");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::code::FusedCode;
 use super::machine::{Machine, Res, internal};
 use super::num::Domain;
 use super::shapes::Known;
+use super::soac::log2;
 use super::value::{Arr, Val};
 use pullback_core::FusedForm;
 
@@ -61,11 +62,14 @@ impl<D: Domain> Machine<'_, D> {
         }
         let bottom = self.stack.len();
         self.stack.extend(neutral);
-        let mut fork = self.fork();
+        let start = self.counts.span;
+        let (mut longest_pre, mut longest_lam) = (0, 1);
         for i in 0..n {
             self.tick(1)?;
             self.push_rows(&arrays, i);
             self.apply(&f.pre)?;
+            longest_pre = longest_pre.max(self.counts.span - start);
+            self.counts.span = start;
             for collector in out.iter_mut().skip(count).rev() {
                 let value = self.pop()?;
                 let touched = collector.push(value)?;
@@ -80,9 +84,12 @@ impl<D: Domain> Machine<'_, D> {
                     self.tick(touched)?;
                 }
             }
-            self.join(&mut fork);
+            longest_lam = longest_lam.max(self.counts.span - start);
+            self.counts.span = start;
         }
-        self.joined_tree(fork, n, if scan { 2 } else { 1 });
+        // All elements are made at the same time, then combined by a tree.
+        let passes = if scan { 2 } else { 1 };
+        self.counts.span = start + longest_pre + passes * log2(n.saturating_add(1)) * longest_lam;
         let mut out = out.into_iter();
         if scan {
             self.stack.truncate(bottom);

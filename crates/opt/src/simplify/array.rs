@@ -75,7 +75,7 @@ impl Simplifier<'_> {
 
     /// The size of a dimension, if it is known as an atom. Never answers with the size of another array: to mention
     /// that one again could keep it from being updated in place.
-    fn size(&self, a: Atom, d: usize) -> Option<Atom> {
+    pub(super) fn size(&self, a: Atom, d: usize) -> Option<Atom> {
         let (mut a, mut d) = (a, d);
         // Chains of definitions may be long; what is known is usually near.
         for _ in 0..64 {

@@ -10,6 +10,7 @@
 //! `#[store]`, custom rules and `stop_gradient` are replaced by what they contain.
 
 mod array;
+mod elements;
 mod facts;
 mod scalar;
 
@@ -36,6 +37,7 @@ pub fn simplify(program: &mut Program, ctx: &Ctx) {
                 subst: Subst::new(),
                 defs: IdMap::new(),
                 widths: IdMap::new(),
+                sized: IdMap::new(),
                 below: IdMap::new(),
                 order: IdMap::new(),
                 changed: false,
@@ -61,6 +63,8 @@ struct Simplifier<'p> {
     defs: IdMap<Var, Exp>,
     /// Outer sizes of the arrays that array operations return.
     widths: IdMap<Var, Atom>,
+    /// The variables that hold outer sizes of arrays.
+    sized: IdMap<Var, Var>,
     /// Variables that are known to be at least zero and less than the atom.
     below: IdMap<Var, Atom>,
     /// The order in which variables are bound.
@@ -102,6 +106,9 @@ impl Simplifier<'_> {
                         self.body(scope.body);
                     }
                     self.note_width(&pat, &exp);
+                    if let (Exp::Size(Atom::Var(array), 0), [v]) = (&exp, &pat[..]) {
+                        self.sized.entry(*array).or_insert(*v);
+                    }
                     if let [v] = pat[..]
                         && exp.bodies().is_empty()
                     {
@@ -342,6 +349,7 @@ impl Simplifier<'_> {
         mut arrays: Vec<Atom>,
         out: &mut Vec<Stm>,
     ) -> Step {
+        self.elements(width, &mut lam, &mut arrays);
         let mut keep = vec![true; arrays.len()];
         for k in 0..arrays.len() {
             let first = arrays.iter().position(|a| *a == arrays[k]).unwrap_or(k);
