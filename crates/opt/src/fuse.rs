@@ -179,14 +179,13 @@ impl Fuser<'_> {
                     && self.stms[i].pat.iter().all(|v| !second.inner.contains(v))
             }
             Way::Horizontal => {
-                let forms = match (form(i), form(j)) {
+                let mixed = matches!(
+                    (form(i), form(j)),
                     (Some(FusedForm::Reduce { .. }), Some(FusedForm::Scan))
-                    | (Some(FusedForm::Scan), Some(FusedForm::Reduce { .. })) => false,
-                    _ => true,
-                };
-                forms
-                    && !(first.accumulates && second.accumulates)
-                    && self.stms[i].pat.iter().all(|v| !second.free.contains(v))
+                        | (Some(FusedForm::Scan), Some(FusedForm::Reduce { .. }))
+                );
+                let both_accumulate = first.accumulates && second.accumulates;
+                !mixed && !both_accumulate && self.stms[i].pat.iter().all(|v| !second.free.contains(v))
             }
         }
     }

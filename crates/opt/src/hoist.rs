@@ -262,12 +262,18 @@ fn is_nested(exp: &Exp) -> bool {
 
 /// Whether the statement only computes its results, and no mark asks to leave it where it is.
 fn is_pure(program: &Program, exp: &Exp) -> bool {
-    let plain = match exp {
-        Exp::Assert(..) | Exp::Marked(..) | Exp::AccView(..) | Exp::AccAdd(..) => false,
-        Exp::Vjp { .. } | Exp::Jvp { .. } | Exp::Custom { .. } | Exp::StopGradient(_) => false,
-        _ => true,
-    };
-    plain && !accumulates(program, exp)
+    let stays = matches!(
+        exp,
+        Exp::Assert(..)
+            | Exp::Marked(..)
+            | Exp::AccView(..)
+            | Exp::AccAdd(..)
+            | Exp::Vjp { .. }
+            | Exp::Jvp { .. }
+            | Exp::Custom { .. }
+            | Exp::StopGradient(_)
+    );
+    !stays && !accumulates(program, exp)
 }
 
 /// `if 0 < width` around the statements; `pat` are those of their variables that are used behind it.
