@@ -249,3 +249,56 @@ fn hoisting_adds_little() {
         }
     }
 }
+
+/// Passes before differentiation: the derivative is the same function, up to rounding.
+#[test]
+fn derivatives_after_random_passes_agree() {
+    let reverse = |p: &mut Program, lam: &pullback_core::Lam, wanted: &[bool]| {
+        let algorithm = pullback_ad::contract::algorithm(pullback_ad::contract::Mode::Reverse, None).unwrap();
+        (algorithm.transform)(p, lam, wanted)
+    };
+    let gradient = |case: &Case, primal: &[Value], seed: u64| -> Option<Vec<f64>> {
+        let (program, id) = reverse_program(case, &reverse).ok()?;
+        let fun = &case.program.funs[case.main];
+        let mut rng = pullback_testkit::rng::Rng::new(seed);
+        let results = primal.iter().zip(&fun.results);
+        let cotangents = results.filter_map(|(v, t)| {
+            pullback_testkit::flat::random_cotangent(v, case.program.is_active(t), &mut rng)
+        });
+        let args: Vec<Value> = case.args.iter().cloned().chain(cotangents).collect();
+        let out = outcome(&program, id, &args)?;
+        let active = case.args.iter().zip(&fun.params);
+        let active = active.filter(|(_, p)| case.program.is_active(&case.program.vars[**p].ty));
+        let bars = active.zip(&out.results[primal.len()..]);
+        let floats = bars.map(|((x, _), bar)| pullback_testkit::flat::cotangent_floats(x, bar));
+        Some(floats.collect::<Result<Vec<_>, _>>().ok()?.concat())
+    };
+    let mut compared = 0;
+    for seed in 0..PROGRAMS {
+        let case = Case::of(&generate(seed, &Config::default()));
+        let single = case.program.vars.iter().any(|v| format!("{:?}", v.ty).contains("F32"));
+        let Some(primal) = outcome(&case.program, case.main, &case.args) else { continue };
+        let Some(expected) = gradient(&case, &primal.results, seed) else { continue };
+        for k in 0..2 {
+            let mut passes = some_passes(2 * seed + k + 1_000_000);
+            passes.retain(|p| p.name != "drop_unused_functions");
+            let mut changed = case.clone();
+            for pass in &passes {
+                (pass.run)(&mut changed.program, &Ctx::default());
+            }
+            let names: Vec<_> = passes.iter().map(|p| p.name).collect();
+            let Some(found) = gradient(&changed, &primal.results, seed) else {
+                panic!("seed {seed}: no derivative after {names:?}\n{}", print(&changed.program))
+            };
+            assert_eq!(expected.len(), found.len());
+            let scale = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+            let limit = scale * if single { 2e-3 } else { 1e-8 };
+            for (a, b) in expected.iter().zip(&found) {
+                let close = (a - b).abs() <= limit || (a.is_nan() && b.is_nan()) || a == b;
+                assert!(close || !scale.is_finite(), "seed {seed}: {a} and {b} after {names:?}");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > PROGRAMS, "only {compared} derivatives were compared");
+}

@@ -637,7 +637,8 @@ impl<'p> Reverse<'p> {
             }
             // [fast_chad.fused]  taken apart before: the rules are those of map, reduce and scan
             Soac::Fused { .. } => Err(unsupported(
-                "a fused operation in a called function: differentiate before `fuse`",
+                "a fused operation in a called function",
+                "differentiate before the pass `fuse`",
                 self.span(stm),
             )),
             // [fast_chad.hist]  by the kind of operator

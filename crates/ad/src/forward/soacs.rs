@@ -61,7 +61,11 @@ impl Forward<'_> {
             // [forward.fused] taken apart before: the rules are those of map, reduce and scan
             Soac::Fused { .. } => {
                 let span = self.b.program.vars[pat[0]].origin.span;
-                self.unsupported("a fused operation in a called function: differentiate before `fuse`", span)
+                self.unsupported(
+                    "a fused operation in a called function",
+                    "differentiate before the pass `fuse`",
+                    span,
+                )
             }
             // [forward.hist] hist with the dual operator
             Soac::Hist { width, lam, neutral, dst, indices, values } => {
