@@ -108,6 +108,7 @@ impl Walk<'_> {
                 let (Soac::Map { width, .. }
                 | Soac::Reduce { width, .. }
                 | Soac::Scan { width, .. }
+                | Soac::Fused { width, .. }
                 | Soac::Hist { width, .. }
                 | Soac::Scatter { width, .. }) = soac;
                 if self.varies(*width) {
