@@ -18,17 +18,23 @@ pub const MOST_RUNS: usize = 6_000;
 /// A smaller case on which the property still fails in the same way.
 pub fn shrink(case: &Case, property: Property, reverse: Reverse<'_>) -> Case {
     let Verdict::Fails(text) = quietly(property, case, reverse) else { return case.clone() };
-    let kind = kind_of(&text).to_string();
+    let kind = kind_of(&text);
     shrink_with(
         case,
         &mut |candidate| matches!(quietly(property, candidate, reverse), Verdict::Fails(t) if kind_of(&t) == kind),
     )
 }
 
-/// The part of a failure text that says what kind of failure it is.
-fn kind_of(text: &str) -> &str {
-    let words = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
-    &text[..words.min(text.find(": ").map_or(text.len(), |k| k + 2))]
+/// The part of a failure text that says what kind of failure it is, without its numbers. Of a run that stopped that is
+/// the error with its message: otherwise a shrunk program would stop for another reason.
+fn kind_of(text: &str) -> String {
+    let head = if text.contains(" stopped: ") {
+        text
+    } else {
+        let digits = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
+        &text[..digits.min(text.find(": ").map_or(text.len(), |k| k + 2))]
+    };
+    head.split(|c: char| c.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("#")
 }
 
 fn quietly(property: Property, case: &Case, reverse: Reverse<'_>) -> Verdict {
@@ -413,4 +419,23 @@ pub fn suite_file(case: &Case, property: Property, text: &str) -> String {
         property.name()
     );
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kind_of;
+
+    #[test]
+    fn errors_of_other_kinds_or_texts_are_other_failures() {
+        let of = |text: &str| kind_of(text);
+        let index = "the derivative stopped: OutOfBounds: index 3 is outside of 0 .. 2";
+        assert_eq!(of(index), of("the derivative stopped: OutOfBounds: index 12 is outside of 0 .. 1"));
+        assert_ne!(of(index), of("the program stopped: OutOfBounds: index 3 is outside of 0 .. 2"));
+        assert_ne!(of(index), of("the derivative stopped: Internal: expected a scalar"));
+        assert_ne!(
+            of("the derivative stopped: Internal: expected a scalar"),
+            of("the derivative stopped: Internal: expected an array")
+        );
+        assert_eq!(of("tangent 3 of forward mode: 1e-3"), of("tangent 4 of forward mode: 2.5"));
+    }
 }

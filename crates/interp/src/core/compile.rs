@@ -382,8 +382,9 @@ impl Compiler<'_> {
                 Simple::AccView(self.arg(*acc), view)
             }
             Exp::AccAdd(acc, ix, v) => {
-                let v = self.arg(*v);
+                // The value is taken before the indices are read.
                 let ix = self.args(ix);
+                let v = self.arg(*v);
                 Simple::AccAdd(self.arg(*acc), ix, v)
             }
             Exp::Plus(a, b) => {
@@ -508,8 +509,7 @@ impl Compiler<'_> {
             };
             (body, cond)
         });
-        let init: Vec<Atom> = l.params.iter().map(|p| p.1).collect();
-        let init = self.args(&init);
+        // The first state is taken before the number of iterations is read.
         let form = match (&l.form, cond) {
             (LoopForm::For { i, n }, _) => FormCode::For {
                 i: self.slot[i.index()],
@@ -519,6 +519,8 @@ impl Compiler<'_> {
             (LoopForm::While(_), Some(cond)) => FormCode::While(cond),
             (LoopForm::While(_), None) => unreachable!("the condition was compiled above"),
         };
+        let init: Vec<Atom> = l.params.iter().map(|p| p.1).collect();
+        let init = self.args(&init);
         let params = params.iter().map(|p| self.slot[p.index()]).collect();
         LoopCode { params, init, form, body, collect }
     }

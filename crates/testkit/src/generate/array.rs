@@ -340,6 +340,10 @@ impl Generator<'_> {
 
     fn literal(&mut self, b: &mut Builder<'_>, d: Dim, element: &Shaped) -> Option<Val> {
         let count = d.as_constant().filter(|c| *c <= 3)?;
+        if count == 0 && element.ty().rank() > 0 {
+            // A literal without rows does not say how long they are.
+            return Some(self.replicate(b, d, element));
+        }
         let parts: Vec<Val> = (0..count).map(|_| self.value(b, element)).collect();
         let bound = parts.iter().fold(0.0, |m: f64, v| m.max(v.bound));
         let atoms = parts.iter().map(|v| v.atom).collect();

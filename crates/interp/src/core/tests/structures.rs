@@ -269,6 +269,31 @@ fn shadowed_uses_in_loops_keep_outer_arrays() {
 }
 
 #[test]
+fn one_variable_may_be_the_first_state_and_the_number_of_iterations_of_a_loop() {
+    let out = results(&[("n", Type::I64)], vec![Type::I64], vec![Value::i64(3)], |b, p| {
+        let n: Atom = p[0].into();
+        vars(b.for_loop(n, &[n], |b, k, s| vec![b.op2(Op::Add, s[0].into(), k.into())]))
+    });
+    // 3 + 0 + 1 + 2
+    assert_eq!(out, [Value::i64(6)]);
+}
+
+#[test]
+fn one_variable_may_be_the_index_and_the_value_of_an_accumulation() {
+    let out = results(&[("k", Type::I64)], vec![vec_i64()], vec![Value::i64(1)], |b, p| {
+        let k: Atom = p[0].into();
+        let init = b.emit(Exp::Replicate(vec![i(3)], i(7)), "init");
+        vars(b.with_acc(&[init], |b, acc| {
+            b.emit(Exp::AccAdd(acc[0].into(), vec![k], k), "done");
+            Vec::new()
+        }))
+    });
+    let Value::Array(a) = &out[0] else { panic!("an array") };
+    // Integers do not add: the first one stays.
+    assert_eq!(a.elements().collect::<Vec<_>>(), [Value::i64(7), Value::i64(7), Value::i64(7)]);
+}
+
+#[test]
 fn derivatives_inside_programs() {
     let out = results(
         &[("x", Type::F64), ("xs", vec_f64())],
