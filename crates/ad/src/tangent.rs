@@ -1,6 +1,7 @@
-//! Vocabulary shared by the algorithms: zeros and partial derivatives as code. No control flow over programs.
+//! Vocabulary shared by the algorithms: zeros and partial derivatives as code, names. No control flow over programs.
 
-use pullback_core::{Atom, Builder, Exp, Type};
+use pullback_base::Symbol;
+use pullback_core::{Atom, Builder, Exp, Program, Type};
 use pullback_prim::{Op, Partial, Prim, Scalar};
 
 /// Emits the zero tangent (cotangent) of a value: of type `Program::cotangent(type of primal)`, with its shape.
@@ -8,6 +9,7 @@ use pullback_prim::{Op, Partial, Prim, Scalar};
 /// `None` if the type is discrete. Cost: the size of the arrays inside.
 pub fn zero_like(b: &mut Builder<'_>, primal: Atom) -> Option<Atom> {
     let ty = b.ty(primal);
+    b.program.add_cotangent_types(&ty);
     let target = b.program.cotangent(&ty).ok()??;
     Some(match &ty {
         Type::Scalar(s) => Atom::Const(s.zero()),
@@ -77,4 +79,20 @@ pub fn emit_scaled(
             if x == Atom::Const(s.one()) { d } else { b.op2(Op::Mul, d, x) }
         }
     }
+}
+
+/// A function name that the program does not use yet.
+pub fn fresh_function_name(program: &Program, wish: &str) -> Symbol {
+    fresh_name(wish, |name| program.funs.iter().any(|f| f.name.as_str() == name))
+}
+
+/// A name for a recursive type that the program does not use yet.
+pub fn fresh_type_name(program: &Program, wish: &str) -> Symbol {
+    fresh_name(wish, |name| program.types.iter().any(|t| t.name.as_str() == name))
+}
+
+fn fresh_name(wish: &str, taken: impl Fn(&str) -> bool) -> Symbol {
+    let numbered = (1..).map(|k| format!("{wish}_{k}"));
+    let name = std::iter::once(wish.to_string()).chain(numbered).find(|name| !taken(name));
+    name.unwrap_or_default().into()
 }

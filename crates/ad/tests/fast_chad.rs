@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{adjoint, gradient};
+use common::{adjoint, gradient, twice};
 use pullback_core::Value;
 
 fn f(x: f64) -> Value {
@@ -557,31 +557,6 @@ fn mixed_precision() {
         in w
     }";
     adjoint(text, vec![Value::Scalar(pullback_prim::ScalarValue::F32(1.5)), f(0.25)]);
-}
-
-#[test]
-fn recursion_is_refused_by_name() {
-    let text = "fun f(x: f64): f64 { let y: f64 = call f(x) in y }";
-    let mut program = common::parse(text);
-    let f = common::first(&program);
-    let error = common::add_vjp(&mut program, f, &Default::default()).unwrap_err();
-    assert!(error.construct.contains("recursive function `f`"), "{error}");
-}
-
-/// The derivative of the derivative, and of that again, is right.
-fn twice(text: &str, args: Vec<Value>) {
-    let mut program = common::parse(text);
-    let f = common::first(&program);
-    let g = common::add_vjp(&mut program, f, &Default::default()).expect("supported");
-    let h = common::add_vjp(&mut program, g, &Default::default()).expect("supported twice");
-    let (results, _) = common::run(&program, f, &args);
-    let mut r = common::Numbers(3);
-    let types = program.funs[f].results.clone();
-    let bars = types.iter().zip(&results).filter_map(|(t, v)| common::direction(&program, t, v, &mut r));
-    let all: Vec<Value> = args.into_iter().chain(bars).collect();
-    if let Some(reason) = common::mismatch_of(&program, g, h, &all) {
-        panic!("{reason}");
-    }
 }
 
 #[test]

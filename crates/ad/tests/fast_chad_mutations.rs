@@ -236,6 +236,33 @@ fn witness(mutation: Mutation) -> (&'static str, Vec<Value>) {
             "fun f(a: []f64, is: []i64): []f64 { let y: []f64 = gather(a, is) in y }",
             vec![fs(&[0.7, 0.2]), Value::i64s(&[1, 1])],
         ),
+        Mutation::CallResultLost => (
+            "fun f(x: f64, k: i64): f64 {
+                let c: bool = le.i64(k, 0i64)
+                let y: f64 = if c { in x } else {
+                    let l: i64 = sub.i64(k, 1i64)
+                    let s: f64 = sin.f64(x)
+                    let r: f64 = call f(s, l)
+                    in r
+                }
+                in y
+            }",
+            vec![f(0.7), Value::i64(2)],
+        ),
+        Mutation::CallAccumulatorLost => (
+            "fun f(a: []f64, k: i64): f64 {
+                let c: bool = le.i64(k, 0i64)
+                let y: f64 = if c { in 0.0f64 } else {
+                    let l: i64 = sub.i64(k, 1i64)
+                    let x: f64 = a[l]
+                    let r: f64 = call f(a, l)
+                    let s: f64 = add.f64(r, x)
+                    in s
+                }
+                in y
+            }",
+            vec![fs(&[0.7, 0.2]), Value::i64(2)],
+        ),
     }
 }
 

@@ -112,6 +112,16 @@ impl Type {
             Type::Tuple(_) | Type::Sum(_) | Type::Named(_) | Type::Array(_) | Type::Acc(_) => None,
         }
     }
+    /// Whether a recursive sum is inside.
+    pub fn is_recursive(&self) -> bool {
+        match self {
+            Type::Scalar(_) => false,
+            Type::Tuple(ts) => ts.iter().any(Type::is_recursive),
+            Type::Sum(vs) => vs.iter().flat_map(|v| &v.fields).any(Type::is_recursive),
+            Type::Named(_) => true,
+            Type::Array(t) | Type::Acc(t) => t.is_recursive(),
+        }
+    }
     /// Whether it is an accumulator.
     pub fn is_acc(&self) -> bool {
         matches!(self, Type::Acc(_))

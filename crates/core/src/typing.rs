@@ -3,9 +3,8 @@
 //! Used by the builder (to record types) and by the checker (to compare them). Assumes well-formed operands where it
 //! must; where they are not, it returns an error text and never panics.
 
-use crate::ir::{Atom, Body, Exp, FusedForm, Lam, LoopForm, Program, Soac, TypeDef, View};
-use crate::types::{Type, TypeId, Variant};
-use pullback_base::index::IndexVec;
+use crate::ir::{Atom, Body, Exp, FusedForm, Lam, LoopForm, Program, Soac, View};
+use crate::types::{Type, Variant};
 use pullback_prim::Scalar;
 
 /// The error text of an ill-typed expression.
@@ -29,59 +28,6 @@ impl Program {
             Type::Sum(vs) => Some(vs),
             Type::Named(id) => self.types.get(*id).map(|d| d.variants.as_slice()),
             Type::Scalar(_) | Type::Tuple(_) | Type::Array(_) | Type::Acc(_) => None,
-        }
-    }
-    /// The cotangent (and tangent) type of a type, `None` for discrete types.
-    ///
-    /// Floats: themselves. Arrays: arrays of the element's. Products: products, with unit for discrete components.
-    /// Sums: alternative 0 is `#none` (zero), then one alternative per alternative of the sum with the cotangents of
-    /// its fields, unit for discrete ones. Err: a recursive sum that holds floats.
-    pub fn cotangent(&self, ty: &Type) -> Result<Option<Type>, TypeId> {
-        cotangent(&self.types, ty)
-    }
-    /// Whether values of the type hold floats.
-    pub fn is_active(&self, ty: &Type) -> bool {
-        has_floats(&self.types, ty, &mut Vec::new())
-    }
-}
-
-/// See [`Program::cotangent`].
-pub fn cotangent(types: &IndexVec<TypeId, TypeDef>, ty: &Type) -> Result<Option<Type>, TypeId> {
-    if !has_floats(types, ty, &mut Vec::new()) {
-        return Ok(None);
-    }
-    let or_unit = |t: &Type| Ok(cotangent(types, t)?.unwrap_or_else(Type::unit));
-    Ok(Some(match ty {
-        Type::Scalar(_) | Type::Acc(_) => ty.clone(),
-        Type::Tuple(ts) => Type::Tuple(ts.iter().map(or_unit).collect::<Result<_, _>>()?),
-        Type::Array(t) => Type::array(or_unit(t)?),
-        Type::Named(id) => return Err(*id),
-        Type::Sum(vs) => {
-            let none = Variant { name: "none".into(), fields: Vec::new() };
-            let rest = vs.iter().map(|v| {
-                let fields = v.fields.iter().map(or_unit).collect::<Result<_, _>>()?;
-                Ok(Variant { name: v.name.clone(), fields })
-            });
-            Type::Sum(std::iter::once(Ok(none)).chain(rest).collect::<Result<_, _>>()?)
-        }
-    }))
-}
-
-fn has_floats(types: &IndexVec<TypeId, TypeDef>, ty: &Type, seen: &mut Vec<TypeId>) -> bool {
-    match ty {
-        Type::Scalar(s) => s.is_float(),
-        Type::Tuple(ts) => ts.iter().any(|t| has_floats(types, t, seen)),
-        Type::Array(t) => has_floats(types, t, seen),
-        Type::Acc(_) => false,
-        Type::Sum(vs) => vs.iter().flat_map(|v| &v.fields).any(|t| has_floats(types, t, seen)),
-        Type::Named(id) => {
-            if seen.contains(id) {
-                return false;
-            }
-            seen.push(*id);
-            types.get(*id).is_some_and(|d| {
-                d.variants.iter().flat_map(|v| &v.fields).any(|t| has_floats(types, t, seen))
-            })
         }
     }
 }
@@ -188,7 +134,9 @@ pub fn active(p: &Program, types: &[Type]) -> Result<Vec<Type>, TypeError> {
     let cts = types.iter().map(|t| p.cotangent(t));
     let cts = cts.collect::<Result<Vec<_>, _>>();
     Ok(cts
-        .map_err(|_| "a recursive sum type with floats has no cotangent type".to_string())?
+        .map_err(|_| {
+            "a recursive sum type with floats whose cotangent type is not in the type table".to_string()
+        })?
         .into_iter()
         .flatten()
         .collect())

@@ -164,7 +164,7 @@ impl Default for Config {
             free_operator: 0.03,
             general_hist: 0.5,
             functions: 0.35,
-            recursive: 0.05,
+            recursive: 0.15,
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Choices of the algorithm, for tests and comparisons.
 
+/// The default of [`Config::max_inlined`]: more than any helper function has, and little beside a large program.
+const MAX_INLINED: usize = 4_000;
+
 /// How the transformation is run. The default is the production algorithm.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -13,6 +16,8 @@ pub struct Config {
     pub reduce: ReduceRule,
     /// The rule for scans with an operator that is nothing special.
     pub scan: ScanRule,
+    /// At most so many statements come from inlined functions; further calls become pairs of functions.
+    pub max_inlined: usize,
     /// A deliberate error.
     #[cfg(feature = "mutations")]
     pub mutation: Option<Mutation>,
@@ -26,6 +31,7 @@ impl Default for Config {
             views: true,
             reduce: ReduceRule::Chosen,
             scan: ScanRule::Chosen,
+            max_inlined: MAX_INLINED,
             #[cfg(feature = "mutations")]
             mutation: None,
         }
@@ -152,6 +158,10 @@ pub enum Mutation {
     HistogramUnsorted,
     /// An element that is gathered twice counts once.
     GatherOnce,
+    /// What the reverse function of a call returns is lost.
+    CallResultLost,
+    /// Functions do not add to the accumulators that they are given.
+    CallAccumulatorLost,
 }
 
 impl Mutation {
@@ -190,5 +200,7 @@ impl Mutation {
         Mutation::HistogramRightLost,
         Mutation::HistogramUnsorted,
         Mutation::GatherOnce,
+        Mutation::CallResultLost,
+        Mutation::CallAccumulatorLost,
     ];
 }

@@ -30,9 +30,17 @@ struct Arm {
 }
 
 impl<'p> Reverse<'p> {
-    pub(crate) fn inject(&mut self, k: usize, xs: &[Atom], c: &Ct, env: &mut Env) {
-        let Desc::Choice(alternatives) = &c.desc else { return };
-        let fields = &alternatives[k].fields;
+    pub(crate) fn inject(&mut self, stm: &Stm, k: usize, xs: &[Atom], c: &Ct, env: &mut Env) {
+        let fields: Vec<Desc> = match &c.desc {
+            Desc::Choice(alternatives) => alternatives[k].fields.clone(),
+            Desc::Tree(_) => {
+                let ty = self.b.ty(stm.pat[0].into());
+                let variants = self.b.program.variants(&ty).unwrap_or_default();
+                let types = variants.get(k).map_or(Vec::new(), |v| v.fields.clone());
+                types.iter().map(|t| self.full(t)).collect()
+            }
+            _ => return,
+        };
         let wide: Vec<Desc> = fields.iter().map(optional).collect();
         let results: Vec<Type> = wide.iter().flat_map(Desc::types).collect();
         if results.is_empty() {
@@ -78,18 +86,7 @@ impl<'p> Reverse<'p> {
         }
         self.rule(tag, stm);
         // The descriptors in which the arms meet.
-        let payload = choice(match self.b.program.variants(&self.b.ty(z)) {
-            Some(variants) if self.is_active(z) => {
-                let named = variants.iter().zip(&done);
-                named
-                    .map(|(v, arm)| Alternative {
-                        name: v.name.clone(),
-                        fields: arm.outs[..arm.params.len()].iter().map(|c| c.desc.clone()).collect(),
-                    })
-                    .collect()
-            }
-            _ => Vec::new(),
-        });
+        let payload = self.payload(z, &done);
         let joined: Vec<Desc> = (0..frees.len())
             .map(|i| {
                 let mut all = done.iter().map(|arm| arm.outs[arm.params.len() + i].desc.clone());
@@ -99,8 +96,11 @@ impl<'p> Reverse<'p> {
             .collect();
         let mut reverse = Vec::new();
         let mut saves = Vec::new();
-        for (k, arm) in done.iter().enumerate() {
+        for (k, arm) in done.iter_mut().enumerate() {
             let body = self.arm_reverse(k, arm, &payload, &joined);
+            // Sizes of the payload that the cotangent of a recursive sum needs.
+            let sizes = self.flush_all(&arm.params);
+            arm.forward.splice(0..0, sizes);
             saves.push(saved(self.b.program, &body, &arm.forward, &[]));
             reverse.push(Lam { params: arm.params.clone(), body });
         }
@@ -138,6 +138,22 @@ impl<'p> Reverse<'p> {
         Ok(Arm { params, forward, result: body.result.clone(), reverse, outs })
     }
 
+    /// The descriptor of what a `match` contributes to its scrutinee.
+    fn payload(&self, z: Atom, done: &[Arm]) -> Desc {
+        let ty = self.b.ty(z);
+        let Some(variants) = self.b.program.variants(&ty).filter(|_| self.is_active(z)) else {
+            return Desc::Absent;
+        };
+        let named = variants.iter().zip(done).map(|(v, arm)| Alternative {
+            name: v.name.clone(),
+            fields: arm.outs[..arm.params.len()].iter().map(|c| c.desc.clone()).collect(),
+        });
+        match choice(named.collect()) {
+            Desc::Choice(_) if matches!(ty, Type::Named(_)) => self.full(&ty),
+            structural => structural,
+        }
+    }
+
     /// The reverse code of an arm with its results converted.
     fn arm_reverse(&mut self, k: usize, arm: &Arm, payload: &Desc, joined: &[Desc]) -> Body {
         self.b.open();
@@ -147,9 +163,18 @@ impl<'p> Reverse<'p> {
         let (fields, frees) = arm.outs.split_at(arm.params.len());
         let mut result = Vec::new();
         if !payload.is_absent() {
-            let fields = fields.iter().map(|c| pack(&mut self.b, c)).collect();
             let ty = payload.types().swap_remove(0);
-            result.push(self.b.emit(Exp::Inject(ty, k + 1, fields), "x_bar"));
+            // Zero for a payload that gets nothing: then it may be added to anything.
+            let exp = if fields.iter().all(Ct::is_absent) {
+                Exp::Inject(ty, 0, Vec::new())
+            } else {
+                let whole = matches!(payload, Desc::Tree(_));
+                let pairs = arm.params.iter().zip(fields);
+                let values =
+                    pairs.map(|(&v, c)| if whole { self.field_value(v, c) } else { pack(&mut self.b, c) });
+                Exp::Inject(ty, k + 1, values.collect())
+            };
+            result.push(self.b.emit(exp, "x_bar"));
         }
         for (c, d) in frees.iter().zip(joined) {
             let lost = k > 0 && self.mutant(Mutation::SecondArmLost) && !matches!(d, Desc::Array(_));
@@ -162,6 +187,12 @@ impl<'p> Reverse<'p> {
         let mut body = self.b.close(result);
         prune_body(self.b.program, &mut body);
         body
+    }
+
+    /// The cotangent of a field of a recursive sum: whole, since its descriptor cannot say what is absent.
+    fn field_value(&mut self, v: Var, c: &Ct) -> Atom {
+        let ty = self.b.ty(v.into());
+        if self.b.program.is_active(&ty) { self.value(&ty, c, v.into()) } else { pack(&mut self.b, c) }
     }
 
     /// The forward branch, which also returns what each arm saves. Outside, saved values have their old names.

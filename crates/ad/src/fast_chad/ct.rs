@@ -45,6 +45,7 @@ impl Ct {
             Desc::Absent
             | Desc::Real(_)
             | Desc::Choice(_)
+            | Desc::Tree(_)
             | Desc::Array(_)
             | Desc::Maybe(_)
             | Desc::Hot { .. } => vec![Ct::absent(); count],
@@ -101,8 +102,17 @@ pub(crate) fn pack(b: &mut Builder<'_>, c: &Ct) -> Atom {
             let parts = split(items, &c.atoms).iter().map(|p| pack(b, p)).collect();
             b.emit(Exp::Tuple(parts), "x_bar")
         }
-        Desc::Real(_) | Desc::Choice(_) | Desc::Array(_) | Desc::Maybe(_) | Desc::Hot { .. } => {
-            if let [atom] = c.atoms[..] { atom } else { b.emit(Exp::Tuple(c.atoms.clone()), "x_bar") }
+        Desc::Real(_)
+        | Desc::Choice(_)
+        | Desc::Tree(_)
+        | Desc::Array(_)
+        | Desc::Maybe(_)
+        | Desc::Hot { .. } => {
+            if let [atom] = c.atoms[..] {
+                atom
+            } else {
+                b.emit(Exp::Tuple(c.atoms.clone()), "x_bar")
+            }
         }
     }
 }
@@ -121,12 +131,15 @@ pub(crate) fn unpack(b: &mut Builder<'_>, desc: &Desc, value: Atom) -> Ct {
             }
             atoms
         }
-        Desc::Real(_) | Desc::Choice(_) | Desc::Array(_) | Desc::Maybe(_) | Desc::Hot { .. } => {
-            match desc.count() {
-                1 => vec![value],
-                n => (0..n).map(|i| b.emit(Exp::Proj(value, i), "x_bar")).collect(),
-            }
-        }
+        Desc::Real(_)
+        | Desc::Choice(_)
+        | Desc::Tree(_)
+        | Desc::Array(_)
+        | Desc::Maybe(_)
+        | Desc::Hot { .. } => match desc.count() {
+            1 => vec![value],
+            n => (0..n).map(|i| b.emit(Exp::Proj(value, i), "x_bar")).collect(),
+        },
     };
     Ct::new(desc.clone(), atoms)
 }
@@ -134,7 +147,7 @@ pub(crate) fn unpack(b: &mut Builder<'_>, desc: &Desc, value: Atom) -> Ct {
 /// Whether a zero of this descriptor can be written without knowing shapes.
 fn has_zero(desc: &Desc) -> bool {
     match desc {
-        Desc::Absent | Desc::Real(_) | Desc::Choice(_) | Desc::Maybe(_) => true,
+        Desc::Absent | Desc::Real(_) | Desc::Choice(_) | Desc::Tree(_) | Desc::Maybe(_) => true,
         Desc::Product(items) => items.iter().all(has_zero),
         Desc::Array(_) => false,
         Desc::Hot { dense, entries } => has_zero(dense) && entries.iter().all(|e| has_zero(&e.payload)),
@@ -147,7 +160,7 @@ pub(crate) fn zero(b: &mut Builder<'_>, desc: &Desc) -> Vec<Atom> {
         Desc::Absent => Vec::new(),
         Desc::Real(s) => vec![Atom::Const(s.zero())],
         Desc::Product(items) => items.iter().flat_map(|d| zero(b, d)).collect(),
-        Desc::Choice(_) | Desc::Maybe(_) => {
+        Desc::Choice(_) | Desc::Tree(_) | Desc::Maybe(_) => {
             let ty = desc.types().swap_remove(0);
             vec![b.emit(Exp::Inject(ty, 0, Vec::new()), "zero")]
         }
@@ -298,9 +311,12 @@ fn dense_fits(dense: &Desc, array: &Desc) -> bool {
     match dense {
         Desc::Absent => true,
         Desc::Maybe(item) => holds(array, item),
-        Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) | Desc::Array(_) | Desc::Hot { .. } => {
-            holds(array, dense)
-        }
+        Desc::Real(_)
+        | Desc::Product(_)
+        | Desc::Choice(_)
+        | Desc::Tree(_)
+        | Desc::Array(_)
+        | Desc::Hot { .. } => holds(array, dense),
     }
 }
 
@@ -313,7 +329,7 @@ fn length(b: &mut Builder<'_>, c: &Ct) -> Atom {
             Some(x) => vec![length(b, &x)],
         })[0],
         Desc::Hot { .. } => c.atoms[0],
-        Desc::Absent | Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) => Atom::i64(0),
+        Desc::Absent | Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) | Desc::Tree(_) => Atom::i64(0),
     }
 }
 
@@ -332,9 +348,12 @@ fn hot_to_array(b: &mut Builder<'_>, c: &Ct, item: &Desc) -> Vec<Atom> {
             None => zeros(b),
             Some(x) => coerce(b, &x, &to),
         }),
-        Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) | Desc::Array(_) | Desc::Hot { .. } => {
-            coerce(b, &parts.dense, &to)
-        }
+        Desc::Real(_)
+        | Desc::Product(_)
+        | Desc::Choice(_)
+        | Desc::Tree(_)
+        | Desc::Array(_)
+        | Desc::Hot { .. } => coerce(b, &parts.dense, &to),
     };
     for e in parts.entries {
         let atoms = coerce(b, &e.payload, item);
@@ -434,6 +453,7 @@ fn add_inside(b: &mut Builder<'_>, x: &Ct, y: &Ct, to: &Desc) -> Vec<Atom> {
         | Desc::Real(_)
         | Desc::Product(_)
         | Desc::Choice(_)
+        | Desc::Tree(_)
         | Desc::Array(_)
         | Desc::Hot { .. } => add(b, x, y, to),
     }

@@ -24,7 +24,7 @@ impl Place {
     pub(crate) fn new(of: Atom) -> Place {
         Place { of, path: Vec::new(), skip: 0 }
     }
-    fn component(&self, i: usize) -> Place {
+    pub(crate) fn component(&self, i: usize) -> Place {
         let mut place = self.clone();
         place.path.push(i);
         place
@@ -107,7 +107,9 @@ impl<'p> Reverse<'p> {
                     );
                 self.add_into(base, to, &entries)
             }
-            Desc::Absent | Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) => self.zeros(ty, place),
+            Desc::Absent | Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) | Desc::Tree(_) => {
+                self.zeros(ty, place)
+            }
         }
     }
 
@@ -335,7 +337,12 @@ impl<'p> Reverse<'p> {
                 let arms = vec![Lam { params: vec![], body: none }, Lam { params, body: some }];
                 self.b.emit_all(Exp::Match(c.atoms[0], arms), "x_bar")[0].into()
             }
-            Desc::Absent | Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) | Desc::Hot { .. } => {
+            Desc::Absent
+            | Desc::Real(_)
+            | Desc::Product(_)
+            | Desc::Choice(_)
+            | Desc::Tree(_)
+            | Desc::Hot { .. } => {
                 let atoms = coerce(&mut self.b, c, full);
                 pack(&mut self.b, &Ct::new(full.clone(), atoms))
             }

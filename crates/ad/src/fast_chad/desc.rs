@@ -13,6 +13,7 @@
 //! | R | `Real` | one float |
 //! | P s t | `Product` | those of the components |
 //! | C s t | `Choice` | one sum; alternative 0 is `#none`, payload fields are packed values |
+//! | – | `Tree` | one recursive sum, the value of `Program::cotangent` |
 //! | T s | `Array` | one array per atom of the element |
 //! | S s | `Maybe` | one `#none \| #some atoms` |
 //! | (7.6) | `Hot` | length, those of the dense part, then per entry its index (-1: absent) and payload |
@@ -28,6 +29,7 @@ pub(crate) enum Desc {
     Real(Scalar),
     Product(Vec<Desc>),
     Choice(Vec<Alternative>),
+    Tree(TypeId),
     Array(Box<Desc>),
     Maybe(Box<Desc>),
     Hot { dense: Box<Desc>, entries: Vec<Entry> },
@@ -67,6 +69,7 @@ impl Desc {
                 });
                 vec![Type::Sum(std::iter::once(none).chain(rest).collect())]
             }
+            Desc::Tree(bar) => vec![Type::Named(*bar)],
             Desc::Array(item) => item.types().into_iter().map(Type::array).collect(),
             Desc::Maybe(item) => vec![Type::sum([("none", vec![]), ("some", item.types())])],
             Desc::Hot { dense, entries } => {
@@ -80,7 +83,7 @@ impl Desc {
     pub(crate) fn count(&self) -> usize {
         match self {
             Desc::Absent => 0,
-            Desc::Real(_) | Desc::Choice(_) | Desc::Maybe(_) => 1,
+            Desc::Real(_) | Desc::Choice(_) | Desc::Tree(_) | Desc::Maybe(_) => 1,
             Desc::Product(items) => items.iter().map(Desc::count).sum(),
             Desc::Array(item) => item.count(),
             Desc::Hot { dense, entries } => {
@@ -94,7 +97,12 @@ impl Desc {
         match self {
             Desc::Absent => Type::unit(),
             Desc::Product(items) => Type::tuple(items.iter().map(Desc::value_type).collect::<Vec<_>>()),
-            Desc::Real(_) | Desc::Choice(_) | Desc::Array(_) | Desc::Maybe(_) | Desc::Hot { .. } => {
+            Desc::Real(_)
+            | Desc::Choice(_)
+            | Desc::Tree(_)
+            | Desc::Array(_)
+            | Desc::Maybe(_)
+            | Desc::Hot { .. } => {
                 let mut types = self.types();
                 if types.len() == 1 { types.swap_remove(0) } else { Type::tuple(types) }
             }
@@ -104,7 +112,7 @@ impl Desc {
     /// Whether [`pullback_core::Exp::Plus`] adds packed values of this descriptor.
     pub(crate) fn is_plain(&self) -> bool {
         match self {
-            Desc::Absent | Desc::Real(_) => true,
+            Desc::Absent | Desc::Real(_) | Desc::Tree(_) => true,
             Desc::Product(items) => items.iter().all(Desc::is_plain),
             Desc::Choice(alternatives) => alternatives.iter().all(|a| a.fields.iter().all(Desc::is_plain)),
             Desc::Array(item) | Desc::Maybe(item) => item.is_plain(),
@@ -120,6 +128,7 @@ impl Desc {
             | Desc::Real(_)
             | Desc::Product(_)
             | Desc::Choice(_)
+            | Desc::Tree(_)
             | Desc::Maybe(_)
             | Desc::Hot { .. } => None,
         }
@@ -146,9 +155,12 @@ pub(crate) fn array(item: Desc) -> Desc {
 pub(crate) fn maybe(item: Desc) -> Desc {
     match item {
         Desc::Absent | Desc::Maybe(_) => item,
-        Desc::Real(_) | Desc::Product(_) | Desc::Choice(_) | Desc::Array(_) | Desc::Hot { .. } => {
-            Desc::Maybe(Box::new(item))
-        }
+        Desc::Real(_)
+        | Desc::Product(_)
+        | Desc::Choice(_)
+        | Desc::Tree(_)
+        | Desc::Array(_)
+        | Desc::Hot { .. } => Desc::Maybe(Box::new(item)),
     }
 }
 fn hot(dense: Desc, entries: Vec<Entry>) -> Desc {
@@ -156,7 +168,7 @@ fn hot(dense: Desc, entries: Vec<Entry>) -> Desc {
 }
 
 /// The full representation of the cotangents of a type; packed, it is the value that `Program::cotangent` describes.
-/// Err: a recursive sum that holds floats.
+/// Err: a recursive sum whose cotangent type is not in the type table.
 pub(crate) fn full(p: &Program, ty: &Type) -> Result<Desc, TypeId> {
     build(p, ty, &full)
 }
@@ -186,10 +198,13 @@ fn build(p: &Program, ty: &Type, below: &Fields) -> Result<Desc, TypeId> {
         Type::Tuple(items) => product(items.iter().map(|t| build(p, t, below)).collect::<Result<_, _>>()?),
         Type::Array(item) => array(build(p, item, below)?),
         Type::Named(id) => {
-            if p.is_active(ty) {
-                return Err(*id);
+            if !p.is_active(ty) {
+                return Ok(Desc::Absent);
             }
-            Desc::Absent
+            match p.cotangent(ty) {
+                Ok(Some(Type::Named(bar))) => Desc::Tree(bar),
+                _ => return Err(*id),
+            }
         }
         Type::Sum(variants) => {
             if !p.is_active(ty) {
@@ -207,7 +222,7 @@ fn build(p: &Program, ty: &Type, below: &Fields) -> Result<Desc, TypeId> {
 /// The smallest descriptor that also has a zero without shapes (`opt` of the notes).
 pub(crate) fn optional(s: &Desc) -> Desc {
     match s {
-        Desc::Absent | Desc::Real(_) | Desc::Choice(_) | Desc::Maybe(_) => s.clone(),
+        Desc::Absent | Desc::Real(_) | Desc::Choice(_) | Desc::Tree(_) | Desc::Maybe(_) => s.clone(),
         Desc::Product(items) => product(items.iter().map(optional).collect()),
         Desc::Array(_) => maybe(s.clone()),
         Desc::Hot { dense, entries } => {
@@ -226,6 +241,7 @@ pub(crate) fn as_hot(s: &Desc) -> (Desc, Vec<Entry>) {
         | Desc::Real(_)
         | Desc::Product(_)
         | Desc::Choice(_)
+        | Desc::Tree(_)
         | Desc::Array(_)
         | Desc::Maybe(_) => (s.clone(), Vec::new()),
     }

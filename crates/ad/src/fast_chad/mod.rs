@@ -5,12 +5,13 @@
 //! Judgement: `D[Γ ⊢ e : t] = let D0 in ⟨D1, λy_bar. D2⟩`; D0 the forward statements, D1 the primal results, D2 the
 //!   reverse statements, which read the save list D0S and the cotangents of the results.
 //! Types: the cotangent of a value of type `t` is represented by the atoms of a descriptor `s ≤ T(t)` (see `desc`):
-//!   `A` absent, `R` float, `P` product, `C` sum, `T` array, `S` option, `H` multi-hot array.
+//!   `A` absent, `R` float, `P` product, `C` sum, `T` array, `S` option, `H` multi-hot array; a recursive sum is one value.
 //! Notation: Γ_M is `Env::cts` (cotangents as values), Γ_A is `Env::accs` (open accumulators), `x_bar` a cotangent,
 //!   `acc` an accumulator, `primal` a forward value, `generatePlus` is `desc::sum` with `ct::plus`, `+=` is `contribute`.
 //! Rules: (in the order of `Exp`; `y_bar` is the cotangent of what the statement binds; nothing happens if it is absent)
 //!   atom: x_bar += y_bar · prim: xᵢ_bar += ∂ᵢ · y_bar · tuple, proj: componentwise · inject: the payload ·
-//!   match, if: arm by arm, contributions joined · loop: backwards over the stacked values · call: inlined ·
+//!   match, if: arm by arm, contributions joined · loop: backwards over the stacked values ·
+//!   call: inlined, or a pair of functions with a recursive tape between them (`calls`) ·
 //!   index: one hot entry · slice: into a part · update: read and set to zero · gather: a histogram of sums ·
 //!   replicate: the sum · rearrange, reshape, reverse, rotate: their inverses · concat: slices ·
 //!   map: with_acc (map D2) over inputs, saved values and cotangents, or a rerun of the elements hit ·
@@ -30,10 +31,11 @@
 //!   nothing yet: every loop stores what its reverse reads.
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes, except for arrays that a branch makes and
 //!   that only a small map or loop inside the same iteration uses (tested in `tests/fast_chad_growth.rs`).
-//! Not supported: vjp jvp (expanded before), calls of recursive functions, and sums of a recursive type that hold floats.
+//! Not supported: vjp jvp (expanded before).
 
 mod accumulators;
 mod by_bin;
+mod calls;
 mod config;
 mod control;
 mod ct;
@@ -46,6 +48,7 @@ mod gather;
 mod hist;
 mod map;
 mod operator;
+mod reads;
 mod recurrence;
 mod reduce;
 mod reverse;
@@ -73,6 +76,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("reverse.rs"),
         include_str!("shapes.rs"),
         include_str!("control.rs"),
+        include_str!("calls.rs"),
         include_str!("map.rs"),
         include_str!("recurrence.rs"),
         include_str!("reduce.rs"),

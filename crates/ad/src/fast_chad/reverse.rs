@@ -5,6 +5,7 @@
 //! Where a body is transformed apart from its surroundings (`map`, loops, branches), the forward copy gets fresh names
 //! and the reverse code keeps the old ones, bound to what was saved: names stay unique.
 
+use super::calls::Calls;
 use super::config::{Config, Mutation, Variant};
 use super::ct::{Ct, plus};
 use super::desc::{Desc, product, stored};
@@ -20,7 +21,7 @@ use pullback_core::prune::prune_body;
 use pullback_core::rename::Subst;
 use pullback_core::traverse::{free_vars_exp, free_vars_lam};
 use pullback_core::{
-    Atom, Body, Builder, Exp, FunId, Lam, Mark, Origin, Program, Soac, Stm, Type, Var, View, rename,
+    Atom, Body, Builder, Exp, Lam, Mark, Origin, Program, Soac, Stm, Type, Var, View, rename,
 };
 use pullback_prim::{Op, Prim};
 use std::rc::Rc;
@@ -58,7 +59,7 @@ pub(crate) struct Reverse<'p> {
     pub(crate) active: IdSet<Var>,
     pub(crate) finals: IdMap<Var, Final>,
     sizes: IdMap<Var, Vec<SizeRequest>>,
-    calls: Vec<FunId>,
+    pub(crate) calls: Calls,
     pub(crate) sparse_depth: usize,
     /// Index arrays without duplicates.
     pub(crate) distinct: IdSet<Var>,
@@ -68,7 +69,15 @@ pub(crate) struct Reverse<'p> {
     pub(crate) large: IdSet<Var>,
 }
 
-type Forward = Result<Vec<Stm>, Unsupported>;
+/// What belongs to one function and not to those it calls.
+pub(crate) struct Function {
+    active: IdSet<Var>,
+    finals: IdMap<Var, Final>,
+    sizes: IdMap<Var, Vec<SizeRequest>>,
+    sparse_depth: usize,
+}
+
+pub(crate) type Forward = Result<Vec<Stm>, Unsupported>;
 
 impl<'p> Reverse<'p> {
     pub(crate) fn new(program: &'p mut Program, config: Config) -> Self {
@@ -78,12 +87,30 @@ impl<'p> Reverse<'p> {
             active: IdSet::new(),
             finals: IdMap::new(),
             sizes: IdMap::new(),
-            calls: Vec::new(),
+            calls: Calls::default(),
             sparse_depth: 0,
             distinct: IdSet::new(),
             unpaid: IdSet::new(),
             large: IdSet::new(),
         }
+    }
+    /// Starts on another function.
+    pub(crate) fn enter_function(&mut self) -> Function {
+        Function {
+            active: std::mem::take(&mut self.active),
+            finals: std::mem::take(&mut self.finals),
+            sizes: std::mem::take(&mut self.sizes),
+            sparse_depth: std::mem::take(&mut self.sparse_depth),
+        }
+    }
+    /// Goes on where [`Self::enter_function`] left off.
+    pub(crate) fn leave_function(&mut self, outer: Function) {
+        Function {
+            active: self.active,
+            finals: self.finals,
+            sizes: self.sizes,
+            sparse_depth: self.sparse_depth,
+        } = outer;
     }
 
     /// The whole transformation: `\xs -> ys` to `\xs y_bars -> ys x_bars`. Binders of `lam` must be fresh.
@@ -95,7 +122,7 @@ impl<'p> Reverse<'p> {
         let inputs: Vec<Var> = lam.params.iter().zip(wanted).filter(|(_, w)| **w).map(|(v, _)| *v).collect();
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
         self.active = active_variables(self.b.program, &lam, &inputs);
-        self.check_types(&lam, &inputs)?;
+        self.add_types(&lam, &inputs);
         let mut env = Env::default();
         let mut params = lam.params.clone();
         self.b.open();
@@ -130,18 +157,15 @@ impl<'p> Reverse<'p> {
         Ok(Lam { params, body })
     }
 
-    /// Fails if a variable that needs a cotangent is of a type that has none.
-    fn check_types(&self, lam: &Lam, inputs: &[Var]) -> Result<(), Unsupported> {
+    /// Makes the cotangent types of recursive sums that the variables of a function need.
+    pub(crate) fn add_types(&mut self, lam: &Lam, inputs: &[Var]) {
         let results = lam.body.result.iter().filter_map(|a| a.var());
-        for v in self.active.iter().copied().chain(inputs.iter().copied()).chain(results) {
-            let info = &self.b.program.vars[v];
-            if full_of(self.b.program, &info.ty).is_none() {
-                let help =
-                    "keep the floats in arrays beside it: the recursive value may hold indices into them";
-                return Err(unsupported("a recursive sum type that holds floats", help, info.origin.span));
-            }
+        let all: Vec<Var> =
+            self.active.iter().copied().chain(inputs.iter().copied()).chain(results).collect();
+        for v in all {
+            let ty = self.b.program.vars[v].ty.clone();
+            self.b.program.add_cotangent_types(&ty);
         }
-        Ok(())
     }
 
     // ---- vocabulary ----
@@ -186,6 +210,7 @@ impl<'p> Reverse<'p> {
             | Desc::Real(_)
             | Desc::Product(_)
             | Desc::Choice(_)
+            | Desc::Tree(_)
             | Desc::Array(_)
             | Desc::Maybe(_) => 0,
         };
@@ -355,7 +380,7 @@ impl<'p> Reverse<'p> {
             // [fast_chad.inject]  y = #k xs:  xs_bar += the payload of y_bar
             Exp::Inject(_, k, xs) => {
                 self.rule("fast_chad.inject", stm);
-                self.inject(*k, xs, &c, env);
+                self.inject(stm, *k, xs, &c, env);
                 same()
             }
             // [fast_chad.match]  reversed arm by arm on the same scrutinee; contributions joined
@@ -367,7 +392,7 @@ impl<'p> Reverse<'p> {
             Exp::If(z, x, y) => self.branch(stm, *z, vec![(vec![], x), (vec![], y)], cts, env),
             // [fast_chad.loop]  a loop backwards over the saved values
             Exp::Loop(l) => self.loop_(stm, l, cts, env),
-            // [fast_chad.call]  inlined
+            // [fast_chad.call]  inlined, or  ys, tape = f_fwd(xs)  and  xs_bar += f_rev(tape, ys_bar)
             Exp::Call(f, args) => self.call(stm, *f, args, cts, env),
             // [fast_chad.array_lit]  y = [xs]:  xᵢ_bar += y_bar[i]
             Exp::ArrayLit(_, xs) => {
@@ -534,24 +559,8 @@ impl<'p> Reverse<'p> {
         }
     }
 
-    fn call(&mut self, stm: &Stm, f: FunId, args: &[Atom], cts: Vec<Ct>, env: &mut Env) -> Forward {
-        if self.calls.contains(&f) {
-            let construct = format!("a call of the recursive function `{}`", self.b.program.funs[f].name);
-            let help = "write it as a loop, or differentiate it in forward mode: jvp follows recursion";
-            return Err(unsupported(&construct, help, self.span(stm)));
-        }
-        let fun = &self.b.program.funs[f];
-        let lam = Lam { params: fun.params.clone(), body: fun.body.clone() };
-        let body = rename::copy_applied(self.b.program, &lam, args, &Subst::new());
-        self.activate(&body, &[]);
-        self.calls.push(f);
-        let forward = self.inline(stm, body, cts, env);
-        self.calls.pop();
-        forward
-    }
-
     /// The statements of a body instead of the statement.
-    fn inline(&mut self, stm: &Stm, body: Body, cts: Vec<Ct>, env: &mut Env) -> Forward {
+    pub(crate) fn inline(&mut self, stm: &Stm, body: Body, cts: Vec<Ct>, env: &mut Env) -> Forward {
         let mut stms = body.stms;
         stms.extend(stm.pat.iter().zip(body.result).map(|(&v, a)| Stm { pat: vec![v], exp: Exp::Atom(a) }));
         for (&v, c) in stm.pat.iter().zip(cts) {
@@ -735,7 +744,7 @@ impl<'p> Reverse<'p> {
 }
 
 /// What a statement is the whole (no view) or a view of.
-fn alias(exp: &Exp) -> Option<(Atom, Option<View>)> {
+pub(crate) fn alias(exp: &Exp) -> Option<(Atom, Option<View>)> {
     match exp {
         Exp::Atom(a) => Some((*a, None)),
         Exp::Index(a, ix) => Some((*a, Some(View::Index(ix.clone())))),

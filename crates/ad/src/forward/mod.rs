@@ -20,14 +20,14 @@
 //!   inactive code is not duplicated. 2. Statically zero tangents are absent instead of computed.
 //! Guarantee: work(jvp f) ≤ c · work(f), c independent of sizes; every primal statement is kept and followed by a constant
 //!   number of statements per operand (tested in `tests/forward.rs` and by the growth tests).
-//! Not supported: vjp jvp (expanded before), and sums of a recursive type that hold floats.
+//! Not supported: vjp jvp (expanded before).
 
 mod many;
 mod soacs;
 
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::tangent::{emit_scaled, is_zero, unit};
+use crate::tangent::{emit_scaled, fresh_function_name, is_zero, unit};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::{
@@ -80,7 +80,13 @@ struct Forward<'p> {
 
 impl Forward<'_> {
     fn lambda(&mut self, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
-        let is_input = |p: &Var, w: &bool| *w && self.b.program.is_active(&self.b.program.vars[*p].ty);
+        let is_input = |p: &Var, w: &bool| {
+            *w && match &self.b.program.vars[*p].ty {
+                // A function may be given an accumulator.
+                Type::Acc(t) => self.b.program.is_active(t),
+                ty => self.b.program.is_active(ty),
+            }
+        };
         let inputs: Vec<Var> =
             lam.params.iter().zip(wanted).filter(|(p, w)| is_input(p, w)).map(|(p, _)| *p).collect();
         self.active.extend(active_variables(self.b.program, lam, &inputs));
@@ -100,21 +106,19 @@ impl Forward<'_> {
         Err(Unsupported { algorithm: ALGORITHM.id, construct, span, help })
     }
     /// The type of the tangent of a value of this type.
-    fn tangent_type(&self, ty: &Type, span: Option<Span>) -> Result<Type, Unsupported> {
+    fn tangent_type(&mut self, ty: &Type, span: Option<Span>) -> Result<Type, Unsupported> {
         if let Type::Acc(t) = ty {
             return Ok(Type::acc(self.tangent_type(t, span)?));
         }
+        self.b.program.add_cotangent_types(ty);
         match self.b.program.cotangent(ty) {
+            Ok(Some(t)) if self.seeds.is_some() && t.is_recursive() => {
+                let construct = "a value of a recursive type that holds floats, in many directions at once";
+                self.unsupported(construct, "take the directions one by one: map a jvp over them", span)
+            }
             Ok(Some(t)) if self.seeds.is_some() => Ok(many::batched(&t)),
             Ok(Some(t)) => Ok(t),
-            Ok(None) => Ok(Type::unit()),
-            Err(id) => {
-                let name = self.b.program.types[id].name.clone();
-                let construct = format!("a value of the recursive type {name}, which holds floats");
-                let help =
-                    "keep the floats in arrays beside it: the recursive value may hold indices into them";
-                self.unsupported(&construct, help, span)
-            }
+            Ok(None) | Err(_) => Ok(Type::unit()),
         }
     }
     /// A fresh tangent variable for `x`, recorded.
@@ -223,10 +227,13 @@ impl Forward<'_> {
                 .linear(stm, |this| Some(Exp::Tuple(items.iter().map(|&a| this.dot_or_unit(a)).collect()))),
             // [forward.proj] D[x.i] = x_dot.i
             Exp::Proj(a, i) => self.linear(stm, |this| Some(Exp::Proj(this.dot(*a)?, *i))),
-            // [forward.inject] D[#c xs] = #c xs_dot, one alternative further because 0 is zero
+            // [forward.inject] D[#c xs] = #c xs_dot, one alternative further because 0 is zero; 0 if no field has floats
             Exp::Inject(ty, k, fields) => {
                 let target = self.tangent_type(ty, span)?;
                 self.linear(stm, |this| {
+                    if !fields.iter().any(|&a| this.b.program.is_active(&this.b.ty(a))) {
+                        return Some(Exp::Inject(target, 0, Vec::new()));
+                    }
                     Some(Exp::Inject(target, k + 1, fields.iter().map(|&a| this.dot_or_unit(a)).collect()))
                 })
             }
@@ -469,7 +476,7 @@ impl Forward<'_> {
                 results.push(self.tangent_type(t, None)?);
             }
         }
-        let name = fresh_name(self.b.program, &format!("{}_jvp_{tags}", source.name));
+        let name = fresh_function_name(self.b.program, &format!("{}_jvp_{tags}", source.name));
         let empty =
             Fun { name: name.clone(), params: Vec::new(), body: Body::default(), results, entry: None };
         let derivative = self.b.program.funs.push(empty);
@@ -526,14 +533,6 @@ impl Forward<'_> {
         self.b.emit_to(new_pat, Exp::Par(new_bodies));
         Ok(())
     }
-}
-
-/// A function name that the program does not use yet.
-fn fresh_name(program: &Program, wish: &str) -> pullback_base::Symbol {
-    let taken = |name: &str| program.funs.iter().any(|f| f.name.as_str() == name);
-    let numbered = (1..).map(|k| format!("{wish}_{k}"));
-    let name = std::iter::once(wish.to_string()).chain(numbered).find(|n| !taken(n));
-    name.unwrap_or_default().into()
 }
 
 /// The tag of the rule for an expression.

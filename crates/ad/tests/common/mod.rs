@@ -187,3 +187,40 @@ pub(crate) fn gradient(text: &str, args: &[Value], y_bars: &[Value]) -> Vec<Valu
     let (mut results, _) = run(&program, id, &all);
     results.split_off(program.funs[f].results.len())
 }
+
+/// The derivative of the derivative is right: reverse over reverse, and forward over reverse.
+pub(crate) fn twice(text: &str, args: Vec<Value>) {
+    twice_with(text, args, &Config::default());
+}
+
+pub(crate) fn twice_with(text: &str, args: Vec<Value>, config: &Config) {
+    let mut program = parse(text);
+    let f = first(&program);
+    let g = add_vjp(&mut program, f, config).expect("supported");
+    let h = add_vjp(&mut program, g, config).expect("supported twice");
+    let (results, _) = run(&program, f, &args);
+    let mut r = Numbers(3);
+    let outputs = program.funs[f].results.clone();
+    let bars = outputs.iter().zip(&results).filter_map(|(t, v)| direction(&program, t, v, &mut r));
+    let all: Vec<Value> = args.into_iter().chain(bars).collect();
+    if let Some(reason) = mismatch_of(&program, g, h, &all) {
+        panic!("{reason}");
+    }
+    let fun = program.funs[g].clone();
+    let wanted = vec![true; fun.params.len()];
+    let lam = Lam { params: fun.params.clone(), body: fun.body };
+    let forward = pullback_ad::forward::jvp(&mut program, &lam, &wanted).expect("supported");
+    let id = add_function(&mut program, "forward_over_reverse", forward);
+    let inputs = types(&program, &fun.params);
+    let dots: Vec<Value> =
+        inputs.iter().zip(&all).filter_map(|(t, v)| direction(&program, t, v, &mut r)).collect();
+    let oracle = pullback_interp::dual::jvp(&program, g, &all, &dots, &Options::default()).expect("runs");
+    let both: Vec<Value> = all.into_iter().chain(dots).collect();
+    let (ours, _) = run(&program, id, &both);
+    let floats = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
+    let (mine, theirs) = (floats(&ours[fun.results.len()..]), floats(&oracle.tangents));
+    assert_eq!(mine.len(), theirs.len());
+    for (a, b) in mine.iter().zip(&theirs) {
+        assert!((a - b).abs() <= 1e-9 * (1.0 + b.abs()), "{mine:?} {theirs:?}");
+    }
+}
