@@ -391,6 +391,11 @@ fun fold(t3: tree, x3: f64): f64 {
 fn trees() {
     for k in [0, -1, 1, 3] {
         right(TREE, &[f(0.7), fs(&[0.3, 0.9]), n(k)]);
+        // The trees are in an inlined function.
+        let outer =
+            "fun outer(x9: f64, a9: []f64, k9: i64): f64 { let y9: f64 = call main(x9, a9, k9) in y9 }";
+        let (types, funs) = TREE.split_at(TREE.find("fun").expect("a function"));
+        right(&format!("{types}{outer}{funs}"), &[f(0.7), fs(&[0.3, 0.9]), n(k)]);
     }
 }
 

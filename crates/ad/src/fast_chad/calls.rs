@@ -23,7 +23,7 @@ use crate::tangent::{fresh_function_name, fresh_type_name};
 use pullback_base::index::IdMap;
 use pullback_core::prune::prune_body;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
-use pullback_core::traverse::{for_each_stm, reachable_functions};
+use pullback_core::traverse::{bound_vars, for_each_stm, reachable_functions};
 use pullback_core::{Atom, Body, Exp, Fun, FunId, Lam, Stm, Type, TypeDef, Var, Variant};
 use std::rc::Rc;
 
@@ -74,6 +74,9 @@ impl<'p> Reverse<'p> {
             let fun = &self.b.program.funs[f];
             let lam = Lam { params: fun.params.clone(), body: fun.body.clone() };
             let body = copy_applied(self.b.program, &lam, args, &Subst::new());
+            for v in bound_vars(&body) {
+                self.add_type(v);
+            }
             self.activate(&body, &[]);
             return self.inline(stm, body, cts, env);
         }
@@ -166,6 +169,7 @@ impl<'p> Reverse<'p> {
         }
         let fun = self.b.program.funs[f].clone();
         let lam = copy_lam(self.b.program, &Lam { params: fun.params, body: fun.body }, &Subst::new());
+        lam.params.iter().for_each(|&x| self.add_type(x));
         let name = fresh_type_name(self.b.program, &format!("{}_tape", fun.name));
         let nothing = Variant { name: "nothing".into(), fields: Vec::new() };
         let id = self.b.program.types.push(TypeDef { name, variants: vec![nothing.clone()] });

@@ -162,10 +162,12 @@ impl<'p> Reverse<'p> {
         let results = lam.body.result.iter().filter_map(|a| a.var());
         let all: Vec<Var> =
             self.active.iter().copied().chain(inputs.iter().copied()).chain(results).collect();
-        for v in all {
-            let ty = self.b.program.vars[v].ty.clone();
-            self.b.program.add_cotangent_types(&ty);
-        }
+        all.into_iter().for_each(|v| self.add_type(v));
+    }
+    /// Makes the cotangent types of recursive sums that a variable needs.
+    pub(crate) fn add_type(&mut self, v: Var) {
+        let ty = self.b.program.vars[v].ty.clone();
+        self.b.program.add_cotangent_types(&ty);
     }
 
     // ---- vocabulary ----
