@@ -245,8 +245,8 @@ pub enum Exp {
     StopGradient(Atom),
     /// Fork-join: all bodies, possibly in parallel; their results one after the other.
     Par(Vec<Body>),
-    /// Stops the program with the message unless the condition holds. Result: unit. With sizes it says whether they agree:
-    /// the failure is a shape mismatch that shows them.
+    /// Stops the program with the message unless the condition holds. Result: unit. Values take the places of `{}` in the
+    /// message; without such places they are sizes that should agree, and the failure is a shape mismatch that shows them.
     Assert(Atom, Symbol, Vec<Atom>),
 }
 
@@ -341,6 +341,8 @@ pub enum TapePolicy {
     Sqrt,
     /// Binomial checkpointing with so many snapshots.
     Revolve(u32),
+    /// Everything if it fits so many bytes, else binomial checkpointing with as many snapshots as fit. Chosen at run time.
+    Limit(u64),
 }
 
 /// What combines the elements of [`Soac::Fused`].

@@ -23,7 +23,7 @@
 //!   | vjp [#[ad(name)]] [args] [cotangents] lam | jvp [#[ad(name)]] [args] [tangents] lam | custom [args] lam lam
 //!   | recompute body | store body | stop_gradient(x) | par body* | assert(c, "message")
 //! etype    ::= f64 | "[" (name | number)? "]" etype | "(" etypes ")" | "{" (name ":" etype),* "}" | "(" #name etype* | .. ")"
-//! attribute ::= #[tape(all | carry | sqrt | revolve(k))] | #[stripmine(k)] | #[bound(b)]
+//! attribute ::= #[tape(all | carry | sqrt | revolve(k) | limit(k))] | #[stripmine(k)] | #[bound(b)]
 //! ```
 //! A product of one component is written `(t,)`. Names that are no identifiers are written as strings. `//` starts a
 //! comment. Variables are printed as hint and number, `x_3`, numbered in the order in which they are bound in the
@@ -558,6 +558,7 @@ impl Printer<'_> {
             Some(TapePolicy::Carry) => self.out += " #[tape(carry)]",
             Some(TapePolicy::Sqrt) => self.out += " #[tape(sqrt)]",
             Some(TapePolicy::Revolve(k)) => self.out += &format!(" #[tape(revolve({k}))]"),
+            Some(TapePolicy::Limit(k)) => self.out += &format!(" #[tape(limit({k}))]"),
         }
         if let Some(k) = l.attrs.stripmine {
             self.out += &format!(" #[stripmine({k})]");

@@ -3,6 +3,7 @@
 //! Place in the pipeline: beside it; used from integration tests, `cargo xtask soak` and fuzzers only.
 
 pub mod book;
+pub mod checkpoints;
 pub mod cost;
 pub mod flat;
 pub mod generate;

@@ -1,7 +1,7 @@
 //! What must hold for every program, one function per property.
 //!
 //! Names and equations are those of the house plan: `checked`, `round-trip`, `opt-preserves`, `primal`, `adjoint`,
-//! `agree`, `outside`, `linear`, `symmetric`, `many`, `schedules`, `cost`. The Jacobian comes from the dual-number evaluator of
+//! `agree`, `outside`, `linear`, `symmetric`, `many`, `schedules`, `cost`, `checkpoints`. The Jacobian comes from the dual-number evaluator of
 //! the interpreter, which shares no code with the AD crate.
 //!
 //! A property holds, fails, or is skipped for a stated reason; skips are counted, never silent.
@@ -137,11 +137,13 @@ pub enum Property {
     Schedules,
     /// Work of the derivative over work of the program does not grow with the size of the data.
     Cost,
+    /// The derivative is right whatever attributes loops have.
+    Checkpoints,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Property; 12] = [
+    pub const ALL: [Property; 13] = [
         Property::Checked,
         Property::RoundTrip,
         Property::OptPreserves,
@@ -154,6 +156,7 @@ impl Property {
         Property::Many,
         Property::Schedules,
         Property::Cost,
+        Property::Checkpoints,
     ];
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -170,6 +173,7 @@ impl Property {
             Property::Many => "many",
             Property::Schedules => "schedules",
             Property::Cost => "cost",
+            Property::Checkpoints => "checkpoints",
         }
     }
     /// Checks it on a case under a reverse-mode algorithm.
@@ -187,6 +191,7 @@ impl Property {
             Property::Many => many::many(case, reverse),
             Property::Schedules => schedules(case),
             Property::Cost => cost(case, reverse),
+            Property::Checkpoints => crate::checkpoints::checkpoints(case, reverse),
         };
         match result {
             Ok(()) => Verdict::Holds,
@@ -211,7 +216,8 @@ impl From<Unsupported> for Stop {
     }
 }
 
-type Check = Result<(), Stop>;
+/// Nothing, or why a check ends early.
+pub(crate) type Check = Result<(), Stop>;
 
 fn fail<T>(text: String) -> Result<T, Stop> {
     Err(Stop::Fail(text))
@@ -379,7 +385,7 @@ fn round_trip(case: &Case, reverse: Reverse<'_>) -> Check {
     Ok(())
 }
 
-fn text_round_trip(program: &Program) -> Check {
+pub(crate) fn text_round_trip(program: &Program) -> Check {
     let text = pullback_core::print::print(program);
     let again = pullback_core::read::read(FileId::new(0), &text);
     let again =
@@ -414,7 +420,7 @@ fn opt_preserves(case: &Case) -> Check {
 }
 
 /// `primal`: the derivative's first results are the program's, bit for bit.
-fn primal(case: &Case, reverse: Reverse<'_>) -> Check {
+pub(crate) fn primal(case: &Case, reverse: Reverse<'_>) -> Check {
     let r = Reversed::new(case, reverse)?;
     let mut rng = rng_of(case);
     let (out, _) = r.run(case, &r.cotangents(&mut rng))?;
@@ -422,7 +428,7 @@ fn primal(case: &Case, reverse: Reverse<'_>) -> Check {
 }
 
 /// `adjoint`: `⟨ȳ, J u⟩ = ⟨Jᵀ ȳ, u⟩` with `J u` by dual numbers.
-fn adjoint(case: &Case, reverse: Reverse<'_>) -> Check {
+pub(crate) fn adjoint(case: &Case, reverse: Reverse<'_>) -> Check {
     let r = Reversed::new(case, reverse)?;
     let code = Compiled::new(&case.program);
     let mut rng = rng_of(case);
@@ -580,7 +586,7 @@ fn add(x: &Value, y: &Value) -> Value {
 
 /// `symmetric`: with `h(u)` the derivative of `Jᵀ ȳ` in direction `u`, `⟨h(u), v⟩ = ⟨h(v), u⟩`; and `vjp` of the
 /// derivative gives the same.
-fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
+pub(crate) fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
     // Dear: half of the programs, without sums at the interface and without single precision.
     fn has_sums(v: &Value) -> bool {
         match v {

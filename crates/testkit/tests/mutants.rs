@@ -23,7 +23,7 @@ fn killed_by(config: &Config, properties: &[Property], programs: u64) -> Option<
 
 #[test]
 fn every_wrong_rule_is_found() {
-    let properties = [Property::Adjoint];
+    let properties = [Property::Adjoint, Property::Checkpoints];
     let mutations: Vec<Mutation> = Mutation::ALL.to_vec();
     assert!(mutations.len() >= 15, "the list of deliberate errors is short");
     let next = std::sync::atomic::AtomicUsize::new(0);

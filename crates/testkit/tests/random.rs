@@ -55,6 +55,7 @@ fn all_properties_hold_on_random_programs() {
         (Property::Many, 1_800),
         (Property::Schedules, 1_900),
         (Property::Cost, 1_500),
+        (Property::Checkpoints, 600),
     ];
     for (property, least) in least {
         assert!(

@@ -162,6 +162,10 @@ pub enum Mutation {
     CallResultLost,
     /// Functions do not add to the accumulators that they are given.
     CallAccumulatorLost,
+    /// A snapshot is recorded at the position of the one before.
+    SnapshotPosition,
+    /// The blocks of a strip-mined loop start one iteration too late.
+    BlocksShifted,
 }
 
 impl Mutation {
@@ -202,5 +206,7 @@ impl Mutation {
         Mutation::GatherOnce,
         Mutation::CallResultLost,
         Mutation::CallAccumulatorLost,
+        Mutation::SnapshotPosition,
+        Mutation::BlocksShifted,
     ];
 }

@@ -226,12 +226,25 @@ impl<'p> Reverse<'p> {
         Stm { pat, exp }
     }
 
+    /// A loop that stores what its reverse reads.
     pub(crate) fn loop_(
         &mut self,
         stm: &Stm,
         l: &Loop,
         cts: Vec<Ct>,
         env: &mut Env,
+    ) -> Result<Vec<Stm>, Unsupported> {
+        self.loop_by(stm, l, cts, env, Self::loop_reverse)
+    }
+
+    /// Collects the cotangents that go into a reverse loop, makes that loop, and gives away what comes out of it.
+    pub(crate) fn loop_by(
+        &mut self,
+        stm: &Stm,
+        l: &Loop,
+        cts: Vec<Ct>,
+        env: &mut Env,
+        make: impl FnOnce(&mut Self, &Stm, &Loop, ReverseLoop<'_>, &mut Env, &mut Vec<Stm>) -> Reversed,
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.loop", stm);
         let count = l.params.len();
@@ -260,10 +273,10 @@ impl<'p> Reverse<'p> {
             }
         }
         let trips = self.trips(stm, l);
-        let mut forward = None;
+        let mut forward = Vec::new();
         let out = self.with_accumulators(env, &arrays, |s, inner| {
             let parts = ReverseLoop { state: &state, scalars: &scalars, init, descs: &descs, stacked, trips };
-            s.loop_reverse(stm, l, parts, inner, &mut forward)
+            make(s, stm, l, parts, inner, &mut forward)
         })?;
         let targets = state.iter().map(|&j| l.params[j].1).chain(scalars.iter().map(|&v| v.into()));
         let targets: Vec<Atom> = targets.collect();
@@ -272,7 +285,7 @@ impl<'p> Reverse<'p> {
                 self.contribute(env, x, c);
             }
         }
-        Ok(forward.into_iter().collect())
+        Ok(forward)
     }
 
     /// Whether a free variable of a map or loop body gets an accumulator, not a value per iteration.
@@ -314,8 +327,8 @@ impl<'p> Reverse<'p> {
         l: &Loop,
         parts: ReverseLoop<'_>,
         env: &mut Env,
-        forward: &mut Option<Stm>,
-    ) -> Result<Vec<Atom>, Unsupported> {
+        forward: &mut Vec<Stm>,
+    ) -> Reversed {
         let ReverseLoop { state, scalars, init, descs, stacked, trips } = parts;
         let n = self.b.convert(trips, Scalar::I64);
         let r = self.b.fresh(Type::I64, "r");
@@ -341,17 +354,7 @@ impl<'p> Reverse<'p> {
         }
         let rest = self.stms(&l.body.stms, env)?;
         self.rule("fast_chad.loop", stm);
-        let mut result = Vec::new();
-        for &j in state {
-            let x = l.params[j].0;
-            let c = self.take(env, x);
-            result.extend(self.dense_of(x.into(), &c).atoms);
-        }
-        for ((&v, before), d) in scalars.iter().zip(scalar_bars).zip(&descs[state.len()..]) {
-            let c = self.take(env, v);
-            let total = plus(&mut self.b, before.clone(), c);
-            result.extend(coerce(&mut self.b, &total, d));
-        }
+        let result = self.iteration_bars(l, state, scalars, &descs[state.len()..], scalar_bars, env);
         let mut body = self.b.close(result);
         prune_body(self.b.program, &mut body);
         // What the forward loop must stack.
@@ -385,7 +388,7 @@ impl<'p> Reverse<'p> {
             self.b.emit_stm(stm);
         }
         let mut body = self.b.close(body.result);
-        *forward = Some(self.loop_forward(stm, l, fwd, &saves, &tapes, trips));
+        *forward = vec![self.loop_forward(stm, l, fwd, &saves, &tapes, trips)];
         if params.is_empty() {
             // A loop for its effects only still needs a result.
             params.push((self.b.fresh(Type::BOOL, "done"), Atom::bool(false)));
@@ -395,6 +398,30 @@ impl<'p> Reverse<'p> {
         let reversed = Loop { params, form, body, collect: 0, attrs: LoopAttrs::default() };
         let out = self.b.emit_all(Exp::Loop(reversed), "x_bar");
         Ok(out.into_iter().take(init.len()).map(Atom::Var).collect())
+    }
+
+    /// What one reversed iteration hands to the one before: the cotangents of its state, dense, and the sums so far.
+    pub(crate) fn iteration_bars(
+        &mut self,
+        l: &Loop,
+        state: &[usize],
+        scalars: &[Var],
+        descs: &[Desc],
+        before: &[Ct],
+        env: &mut Env,
+    ) -> Vec<Atom> {
+        let mut result = Vec::new();
+        for &j in state {
+            let x = l.params[j].0;
+            let c = self.take(env, x);
+            result.extend(self.dense_of(x.into(), &c).atoms);
+        }
+        for ((&v, before), d) in scalars.iter().zip(before).zip(descs) {
+            let c = self.take(env, v);
+            let total = plus(&mut self.b, before.clone(), c);
+            result.extend(coerce(&mut self.b, &total, d));
+        }
+        result
     }
 
     fn loop_forward(
@@ -429,14 +456,21 @@ impl<'p> Reverse<'p> {
 }
 
 /// What goes into the reverse loop.
-struct ReverseLoop<'a> {
-    state: &'a [usize],
-    scalars: &'a [Var],
-    init: Vec<Atom>,
-    descs: &'a [Desc],
-    stacked: Vec<(Atom, Ct)>,
-    trips: Atom,
+pub(crate) struct ReverseLoop<'a> {
+    /// The active ones of the loop's parameters.
+    pub(crate) state: &'a [usize],
+    /// Active free variables whose cotangents are summed in the loop.
+    pub(crate) scalars: &'a [Var],
+    /// The cotangents of the final state, and zeros for the sums.
+    pub(crate) init: Vec<Atom>,
+    pub(crate) descs: &'a [Desc],
+    /// What the body stacks, with cotangents.
+    pub(crate) stacked: Vec<(Atom, Ct)>,
+    pub(crate) trips: Atom,
 }
+
+/// The cotangents of the first state and the sums.
+pub(crate) type Reversed = Result<Vec<Atom>, Unsupported>;
 
 fn if_of(z: Atom, arms: Vec<Lam>) -> Exp {
     let mut bodies = arms.into_iter().map(|lam| lam.body);

@@ -27,8 +27,7 @@
 //!   that hold arrays or sums; everything else is merged with known sparsity. 3. Multi-hot arrays, so that indexing makes no
 //!   dense zero in straight-line code. 4. Branches join contributions by padding; no scope opens there. 5. An open
 //!   accumulator is inherited by inner bodies, and views of it stand for aliases. 6. Activity analysis. 7. Fork-join is
-//!   sequential in the derivative. 8. The attributes `tape`, `stripmine` and `bound` of loops are accepted and change
-//!   nothing yet: every loop stores what its reverse reads.
+//!   sequential in the derivative. 8. Loops may bound their memory by checkpoints (`checkpoint`, `revolve`).
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes, except for arrays that a branch makes and
 //!   that only a small map or loop inside the same iteration uses (tested in `tests/fast_chad_growth.rs`).
 //! Not supported: vjp jvp (expanded before).
@@ -36,6 +35,7 @@
 mod accumulators;
 mod by_bin;
 mod calls;
+mod checkpoint;
 mod config;
 mod control;
 mod ct;
@@ -43,6 +43,7 @@ mod ct;
 mod ct_tests;
 mod dense;
 mod desc;
+mod effects;
 mod facts;
 mod gather;
 mod hist;
@@ -52,12 +53,14 @@ mod reads;
 mod recurrence;
 mod reduce;
 mod reverse;
+mod revolve;
 mod save;
 mod scan;
 mod scatter;
 mod shapes;
 
 pub use config::{Config, Mutation, ReduceRule, ScanRule, Variant};
+pub use revolve::iterations_run_again;
 
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
 use pullback_core::rename::{Subst, copy_lam};
@@ -77,6 +80,8 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("shapes.rs"),
         include_str!("control.rs"),
         include_str!("calls.rs"),
+        include_str!("checkpoint.rs"),
+        include_str!("revolve.rs"),
         include_str!("map.rs"),
         include_str!("recurrence.rs"),
         include_str!("reduce.rs"),

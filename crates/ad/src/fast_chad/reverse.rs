@@ -9,6 +9,7 @@ use super::calls::Calls;
 use super::config::{Config, Mutation, Variant};
 use super::ct::{Ct, plus};
 use super::desc::{Desc, product, stored};
+use super::effects::{can_leave_out, without_effects};
 use super::gather::as_gather;
 use super::hist::Hist;
 use super::operator::Fold;
@@ -60,6 +61,8 @@ pub(crate) struct Reverse<'p> {
     pub(crate) finals: IdMap<Var, Final>,
     sizes: IdMap<Var, Vec<SizeRequest>>,
     pub(crate) calls: Calls,
+    /// Per counter of a loop with binomial checkpointing, the number of its slots, where that is known at run time only.
+    pub(crate) slots: IdMap<Var, Var>,
     pub(crate) sparse_depth: usize,
     /// Index arrays without duplicates.
     pub(crate) distinct: IdSet<Var>,
@@ -88,6 +91,7 @@ impl<'p> Reverse<'p> {
             finals: IdMap::new(),
             sizes: IdMap::new(),
             calls: Calls::default(),
+            slots: IdMap::new(),
             sparse_depth: 0,
             distinct: IdSet::new(),
             unpaid: IdSet::new(),
@@ -310,11 +314,13 @@ impl<'p> Reverse<'p> {
         Ok(parts.into_iter().rev().flatten().collect())
     }
 
-    /// Reverses statements that the reverse pass runs itself: forward code, then reverse code, both emitted here.
+    /// Reverses statements that the reverse pass runs itself: forward code, then reverse code, both emitted here. Effects
+    /// belong to the forward pass and are left out.
     pub(crate) fn rerun(&mut self, stms: &[Stm], params: &[Var], env: &mut Env) -> Result<(), Unsupported> {
         self.b.open();
         let forward = self.stms(stms, env)?;
         let reverse = self.b.close(Vec::new());
+        let forward = without_effects(self.b.program, forward);
         for stm in self.flush_all(params).into_iter().chain(forward).chain(reverse.stms) {
             self.b.emit_stm(stm);
         }
@@ -392,8 +398,8 @@ impl<'p> Reverse<'p> {
             }
             // [fast_chad.if]  as match, without payload
             Exp::If(z, x, y) => self.branch(stm, *z, vec![(vec![], x), (vec![], y)], cts, env),
-            // [fast_chad.loop]  a loop backwards over the saved values
-            Exp::Loop(l) => self.loop_(stm, l, cts, env),
+            // [fast_chad.loop]  a loop backwards over the saved values, or over states run again (`checkpoint`)
+            Exp::Loop(l) => self.attributed_loop(stm, l, cts, env),
             // [fast_chad.call]  inlined, or  ys, tape = f_fwd(xs)  and  xs_bar += f_rev(tape, ys_bar)
             Exp::Call(f, args) => self.call(stm, *f, args, cts, env),
             // [fast_chad.array_lit]  y = [xs]:  xᵢ_bar += y_bar[i]
@@ -572,7 +578,7 @@ impl<'p> Reverse<'p> {
     }
 
     fn marked(&mut self, stm: &Stm, mark: Mark, body: &Body, cts: Vec<Ct>, env: &mut Env) -> Forward {
-        if mark == Mark::Store || self.has_effects(&stm.exp) {
+        if mark == Mark::Store || !can_leave_out(self.b.program, body) {
             return self.inline(stm, body.clone(), cts, env);
         }
         self.rule("fast_chad.marked", stm);

@@ -32,6 +32,17 @@ impl<'p> Reverse<'p> {
         let ty = &self.b.program.vars[v].ty;
         boxed(ty).unwrap_or_else(|| ty.clone())
     }
+    /// A variable for a tape.
+    pub(crate) fn tape(&mut self, ty: Type) -> Var {
+        self.b.fresh(ty, "tape")
+    }
+    /// What is stored of a value: in a box unless it is a scalar or a sum.
+    pub(crate) fn store(&mut self, a: Atom) -> Atom {
+        match boxed(&self.b.ty(a)) {
+            None => a,
+            Some(ty) => self.b.emit(Exp::Inject(ty, 0, vec![a]), "tape"),
+        }
+    }
     /// Emits forward statements; returns what is stored of these variables.
     ///
     /// Of a part of another array a copy is stored, made at once: the part itself would keep the whole in use, and a later

@@ -311,9 +311,15 @@ impl Reader {
                     self.expect(')')?;
                     TapePolicy::Revolve(k)
                 }
+                "limit" => {
+                    self.expect('(')?;
+                    let bytes = self.number()?;
+                    self.expect(')')?;
+                    TapePolicy::Limit(bytes)
+                }
                 _ => {
                     self.at -= 1;
-                    return self.fail("`all`, `carry`, `sqrt` or `revolve(k)`");
+                    return self.fail("`all`, `carry`, `sqrt`, `revolve(k)` or `limit(k)`");
                 }
             });
         } else if self.eat_word("stripmine") {

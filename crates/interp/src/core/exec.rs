@@ -57,6 +57,10 @@ impl<D: Domain> Machine<'_, D> {
                 } else if !values.is_empty() {
                     let values =
                         values.iter().map(|&v| Ok(self.i64(v)?.to_string())).collect::<Res<Vec<_>>>()?;
+                    if message.as_str().contains("{}") {
+                        let message = values.iter().fold(message.to_string(), |m, v| m.replacen("{}", v, 1));
+                        return Err(fail(RuntimeErrorKind::AssertFailed, message));
+                    }
                     let message = format!("{message}: sizes {} differ", values.join(" and "));
                     Err(fail(RuntimeErrorKind::ShapeMismatch, message))
                 } else {
