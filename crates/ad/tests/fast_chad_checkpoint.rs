@@ -35,7 +35,6 @@ const ATTRIBUTES: [&str; 13] = [
 /// The derivative of the program is right with each attribute in place of `ATTR`.
 fn every_attribute(text: &str, args: Vec<Value>) {
     for attribute in ATTRIBUTES {
-        println!("{attribute}");
         adjoint(&text.replace("ATTR", attribute), args.clone());
     }
 }
@@ -43,7 +42,6 @@ fn every_attribute(text: &str, args: Vec<Value>) {
 /// The derivative of the derivative too.
 fn twice(text: &str, args: &[Value]) {
     for attribute in ATTRIBUTES {
-        println!("{attribute}, twice");
         let mut program = parse(&text.replace("ATTR", attribute));
         let f = first(&program);
         let id = add_vjp(&mut program, f, &Config::default()).expect("supported");

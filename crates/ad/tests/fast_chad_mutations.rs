@@ -199,6 +199,16 @@ fn witness(mutation: Mutation) -> (&'static str, Vec<Value>) {
             }",
             vec![fs(&[0.7, 0.2, 3.0])],
         ),
+        Mutation::SnapshotPosition => (
+            "fun f(n: i64, x: f64): f64 { let y: f64 = loop #[tape(revolve(3))] (s: f64 = x) for i: i64 < n { \
+             let t: f64 = mul.f64(s, s) in t } in y }",
+            vec![Value::i64(7), f(0.9)],
+        ),
+        Mutation::BlocksShifted => (
+            "fun f(n: i64, x: f64): f64 { let y: f64 = loop #[stripmine(2)] (s: f64 = x) for i: i64 < n { \
+             let k: f64 = convert.i64.f64(i) let t: f64 = mul.f64(s, k) in t } in y }",
+            vec![Value::i64(3), f(0.9)],
+        ),
         Mutation::HistogramOffByOne => (
             "fun f(d: []f64, is: []i64, a: []f64): []f64 {
                 let y: []f64 = hist 3i64 [0.0f64] [d] is [a] (u: f64, v: f64) { let w: f64 = add.f64(u, v) in w }
