@@ -308,3 +308,68 @@ fn a_limit_that_is_too_small_says_how_much_is_needed() {
     let less = SCALARS.replace("ATTR", &format!("#[tape(limit({}))]", needed - 1));
     error(&less, &args);
 }
+
+/// The most floats on tapes at one time, for a loop with one float as state.
+fn cells(attribute: &str, trips: i64) -> u64 {
+    let text = format!(
+        "fun f(n: i64, x: f64): f64 {{
+            let y: f64 = loop {attribute} (s: f64 = x) for i: i64 < n {{ let t: f64 = sin.f64(s) in t }}
+            in y
+        }}"
+    );
+    let mut program = parse(&text);
+    let main = first(&program);
+    let id = add_vjp(&mut program, main, &Config::default()).expect("supported");
+    let bytes = run(&program, id, &[n(trips), f(0.5), f(1.0)]).1.peak_tape_bytes;
+    assert_eq!(bytes % 8, 0);
+    bytes / 8
+}
+
+#[test]
+fn memory_is_bounded_as_the_policies_say() {
+    assert_eq!(cells("", 64), 64);
+    assert_eq!(cells("#[tape(carry)]", 64), 64);
+    // One level holds n^(1/k) states, and k levels are open at a time.
+    for (depth, most) in [(1, 64), (2, 16), (3, 12), (6, 12)] {
+        assert_eq!(cells(&format!("#[stripmine({depth})]"), 64), most, "depth {depth}");
+    }
+    assert_eq!(cells("#[tape(sqrt)]", 64), 16);
+    assert_eq!(cells("#[tape(sqrt)]", 10_000), 200);
+    // A snapshot is a state and its position.
+    for slots in [1, 2, 5] {
+        assert_eq!(cells(&format!("#[tape(revolve({slots}))]"), 64), 2 * slots);
+        assert_eq!(cells(&format!("#[tape(revolve({slots}))]"), 1_000), 2 * slots);
+    }
+    // ⌈log₂ (n + 1)⌉ snapshots.
+    assert_eq!(cells("#[stripmine(64)]", 1_000), 20);
+    // Everything if it fits, else as many snapshots as fit beside what one iteration stores.
+    assert_eq!(cells("#[tape(limit(512))]", 64), 64);
+    assert_eq!(cells("#[tape(limit(511))]", 64), 2 * ((511 - 8) / 16));
+    assert_eq!(cells("#[tape(limit(100))]", 10_000), 2 * ((100 - 8) / 16));
+}
+
+#[test]
+fn whole_arrays_are_kept_as_often_as_the_policy_says() {
+    // The state is an array of 100 floats that each iteration maps over: 800 bytes, in a box (16) that a tape refers to (16).
+    let text = "fun f(n: i64, a: []f64): []f64 {
+        let y: []f64 = loop ATTR (s: []f64 = a) for i: i64 < n {
+            let t: []f64 = map 100i64 [s] (x: f64) { let u: f64 = sin.f64(x) in u }
+            in t
+        }
+        in y
+    }";
+    let bytes = |attribute: &str| {
+        let mut program = parse(&text.replace("ATTR", attribute));
+        let main = first(&program);
+        let id = add_vjp(&mut program, main, &Config::default()).expect("supported");
+        let ones = fs(&[1.0; 100]);
+        run(&program, id, &[n(64), ones.clone(), ones]).1.peak_tape_bytes
+    };
+    let state = 800 + 32;
+    assert_eq!(bytes(""), 64 * state);
+    assert_eq!(bytes("#[tape(sqrt)]"), 15 * state + 32, "the first state of a block is shared by its two levels");
+    let slots = |s: u64| s * (state + 8);
+    assert!((slots(4)..=slots(4) + state).contains(&bytes("#[tape(revolve(4))]")));
+    assert!(bytes("#[tape(limit(20000))]") <= 20_000);
+    assert!(bytes("#[tape(limit(3000))]") <= 3_000);
+}

@@ -57,6 +57,14 @@ pub struct Origin {
     pub rule: Option<(&'static str, Option<Var>)>,
 }
 
+impl Origin {
+    /// Whether the variable holds what a forward sweep stores for the reverse sweep: the last part of its rule tag is
+    /// `tape`.
+    pub fn is_tape(&self) -> bool {
+        self.rule.is_some_and(|(tag, _)| tag.ends_with(".tape"))
+    }
+}
+
 /// A function. First-order; may call itself and others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fun {

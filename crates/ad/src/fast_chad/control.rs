@@ -221,6 +221,9 @@ impl<'p> Reverse<'p> {
             let lam = Lam { params: arm.params.clone(), body };
             lams.push(copy_lam(self.b.program, &lam, &Subst::new()));
         }
+        for &v in saves.iter().flatten() {
+            self.b.program.vars[v].origin.rule = Some(("fast_chad.tape", Some(v)));
+        }
         let pat = stm.pat.iter().chain(saves.iter().flatten()).copied().collect();
         let exp = if is_match { Exp::Match(z, lams) } else { if_of(z, lams) };
         Stm { pat, exp }
@@ -370,7 +373,7 @@ impl<'p> Reverse<'p> {
             .iter()
             .map(|&v| {
                 let ty = self.tape_type(v);
-                self.b.fresh(Type::array(ty), "tape")
+                self.tape(Type::array(ty))
             })
             .collect();
         for (&v, &tape) in saves.iter().zip(&tapes) {

@@ -119,7 +119,7 @@ impl<'p> Reverse<'p> {
         let mut tape_params = Vec::new();
         for &v in &saves {
             let ty = self.tape_type(v);
-            tapes.push(self.b.fresh(Type::array(ty.clone()), "tape"));
+            tapes.push(self.tape(Type::array(ty.clone())));
             if self.b.program.vars[v].ty == ty {
                 tape_params.push(v);
             } else {

@@ -198,7 +198,7 @@ impl<'p> Reverse<'p> {
         values.push(if self.mutant(Mutation::SnapshotPosition) { from } else { position });
         let mut result: Vec<Atom> = Vec::new();
         for (&array, value) in names.iter().zip(values) {
-            result.push(self.b.emit(Exp::Update(array, vec![next], value), "tape"));
+            result.push(self.as_tape(|s| s.b.emit(Exp::Update(array, vec![next], value), "tape")));
         }
         result.push(next);
         let body = self.b.close(result);

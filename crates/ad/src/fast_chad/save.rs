@@ -32,15 +32,23 @@ impl<'p> Reverse<'p> {
         let ty = &self.b.program.vars[v].ty;
         boxed(ty).unwrap_or_else(|| ty.clone())
     }
+    /// What is emitted by `f` is marked as a tape, so that its memory can be measured.
+    pub(crate) fn as_tape<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        let of = self.b.origin.rule.and_then(|(_, of)| of);
+        let before = self.b.origin.rule.replace(("fast_chad.tape", of));
+        let out = f(self);
+        self.b.origin.rule = before;
+        out
+    }
     /// A variable for a tape.
     pub(crate) fn tape(&mut self, ty: Type) -> Var {
-        self.b.fresh(ty, "tape")
+        self.as_tape(|s| s.b.fresh(ty, "tape"))
     }
     /// What is stored of a value: in a box unless it is a scalar or a sum.
     pub(crate) fn store(&mut self, a: Atom) -> Atom {
         match boxed(&self.b.ty(a)) {
             None => a,
-            Some(ty) => self.b.emit(Exp::Inject(ty, 0, vec![a]), "tape"),
+            Some(ty) => self.as_tape(|s| s.b.emit(Exp::Inject(ty, 0, vec![a]), "tape")),
         }
     }
     /// Emits forward statements; returns what is stored of these variables.
@@ -62,7 +70,7 @@ impl<'p> Reverse<'p> {
         }
         let stored = saves.iter().map(|v| match boxed(&self.b.program.vars[*v].ty) {
             None => values[v],
-            Some(ty) => self.b.emit(Exp::Inject(ty, 0, vec![values[v]]), "tape"),
+            Some(ty) => self.as_tape(|s| s.b.emit(Exp::Inject(ty, 0, vec![values[v]]), "tape")),
         });
         stored.collect()
     }

@@ -64,6 +64,8 @@ pub(crate) struct StmCode {
     pub(crate) span: Option<Span>,
     /// The rule of differentiation that made it, if one did.
     pub(crate) rule: Option<&'static str>,
+    /// Those of `pat` that are tapes of a derivative.
+    pub(crate) tapes: Vec<Slot>,
     /// Slots that are dead after it.
     pub(crate) drops: Vec<Slot>,
 }

@@ -197,7 +197,9 @@ impl Compiler<'_> {
             let origin = stm.pat.first().map(|v| &self.program.vars[*v].origin);
             let span = origin.and_then(|o| o.span);
             let rule = origin.and_then(|o| o.rule).map(|r| r.0);
-            stms.push(StmCode { pat, exp, span, rule, drops });
+            let tapes = stm.pat.iter().filter(|v| self.program.vars[**v].origin.is_tape());
+            let tapes = tapes.map(|v| self.slot[v.index()]).collect();
+            stms.push(StmCode { pat, exp, span, rule, tapes, drops });
         }
         stms.reverse();
         BodyCode { drops: Vec::new(), stms, result }

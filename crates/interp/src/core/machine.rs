@@ -80,7 +80,11 @@ impl<'p, D: Domain> Machine<'p, D> {
         self.next_check = child.next_check;
     }
     pub(crate) fn counts(&self) -> Counts {
-        Counts { peak_bytes: self.meter.peak(), ..self.counts }
+        Counts {
+            peak_bytes: self.meter.peak(),
+            peak_tape_bytes: self.meter.tape_peak(),
+            ..self.counts
+        }
     }
     /// Calls a function and returns its results.
     pub(crate) fn run(&mut self, fun: usize, args: Vec<Val<D>>) -> Res<Vec<Val<D>>> {
@@ -260,6 +264,9 @@ impl<'p, D: Domain> Machine<'p, D> {
                 }
                 self.bind(&stm.pat)?;
             }
+        }
+        for &s in &stm.tapes {
+            self.slot(s).put_on_tape();
         }
         for &s in &stm.drops {
             self.set(s, Val::Gone);

@@ -110,6 +110,10 @@ pub struct Counts {
     pub flops: u64,
     /// The most bytes of values that were live at one time, arguments included.
     pub peak_bytes: u64,
+    /// The most bytes that were live on tapes at one time: of the arrays and boxes in variables that a reverse-mode
+    /// algorithm marks as tapes (see `pullback_core::Origin::is_tape`), with whatever they hold. Scalars outside arrays
+    /// and sums are not counted.
+    pub peak_tape_bytes: u64,
     /// Elements made by replicating a floating point zero.
     pub zero_cells: u64,
     /// Scalar leaves added into accumulators.

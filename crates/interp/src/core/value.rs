@@ -23,19 +23,31 @@ const MAX_DEPTH: usize = 2_000;
 pub(crate) struct Meter {
     live: Cell<u64>,
     peak: Cell<u64>,
+    /// The part of it that is on tapes, and the most of that.
+    tape: Cell<u64>,
+    tape_peak: Cell<u64>,
     limit: u64,
 }
 
 impl Meter {
     pub(crate) fn new(limit: u64) -> Rc<Meter> {
-        Rc::new(Meter { live: Cell::new(0), peak: Cell::new(0), limit })
+        Rc::new(Meter {
+            live: Cell::new(0),
+            peak: Cell::new(0),
+            tape: Cell::new(0),
+            tape_peak: Cell::new(0),
+            limit,
+        })
     }
     pub(crate) fn peak(&self) -> u64 {
         self.peak.get()
     }
+    pub(crate) fn tape_peak(&self) -> u64 {
+        self.tape_peak.get()
+    }
     /// Accounts for `bytes` more, before they are allocated.
     pub(crate) fn charge(self: &Rc<Self>, bytes: u128) -> Res<Charge> {
-        let mut charge = Charge { bytes: 0, meter: self.clone() };
+        let mut charge = Charge { bytes: 0, on_tape: Cell::new(false), meter: self.clone() };
         charge.grow(bytes)?;
         Ok(charge)
     }
@@ -45,6 +57,7 @@ impl Meter {
 #[derive(Debug)]
 pub(crate) struct Charge {
     bytes: u64,
+    on_tape: Cell<bool>,
     meter: Rc<Meter>,
 }
 
@@ -66,13 +79,29 @@ impl Charge {
         self.meter.live.set(live as u64);
         self.meter.peak.set(self.meter.peak.get().max(live as u64));
         self.bytes += bytes as u64;
+        if self.on_tape.get() {
+            self.meter.tape.set(self.meter.tape.get() + bytes as u64);
+            self.meter.tape_peak.set(self.meter.tape_peak.get().max(self.meter.tape.get()));
+        }
         Ok(())
+    }
+    /// Counts the memory as part of a tape from now on; false if it was one before.
+    fn put_on_tape(&self) -> bool {
+        if self.on_tape.replace(true) {
+            return false;
+        }
+        self.meter.tape.set(self.meter.tape.get() + self.bytes);
+        self.meter.tape_peak.set(self.meter.tape_peak.get().max(self.meter.tape.get()));
+        true
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
         self.meter.live.set(self.meter.live.get().saturating_sub(self.bytes));
+        if self.on_tape.get() {
+            self.meter.tape.set(self.meter.tape.get().saturating_sub(self.bytes));
+        }
     }
 }
 
@@ -441,6 +470,27 @@ impl<D: Domain> Arr<D> {
 }
 
 impl<D: Domain> Val<D> {
+    /// Counts the memory of the value as part of a tape as long as it is live.
+    pub(crate) fn put_on_tape(&self) {
+        let mut work = vec![self];
+        while let Some(value) = work.pop() {
+            match value {
+                Val::Num(_) | Val::Unit | Val::Acc(_) | Val::Gone => {}
+                Val::Tuple(node) | Val::Sum(_, node) => {
+                    if node.charge.put_on_tape() {
+                        work.extend(&node.items);
+                    }
+                }
+                Val::Arr(a) => {
+                    if a.data.charge.put_on_tape()
+                        && let Data::Boxed(items) = &a.data.data
+                    {
+                        work.extend(items);
+                    }
+                }
+            }
+        }
+    }
     /// Number of scalar leaves.
     pub(crate) fn leaves(&self) -> u64 {
         let mut count = 0;
