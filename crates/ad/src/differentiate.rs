@@ -9,7 +9,7 @@ use crate::many::separate;
 use pullback_base::index::{IdMap, IdSet, Index};
 use pullback_base::{Span, Symbol};
 use pullback_core::traverse::for_each_stm;
-use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Stm};
+use pullback_core::{Atom, Body, Exp, FunId, Lam, LoopAttrs, LoopForm, Program, Stm, TapePolicy};
 
 /// Which algorithm to take where the program does not say (`None`: the default one).
 #[derive(Clone, Debug, Default)]
@@ -18,10 +18,15 @@ pub struct Choice {
     pub forward: Option<Symbol>,
     /// For `vjp`.
     pub reverse: Option<Symbol>,
+    /// The most bytes that loops may put on tapes, if they may not do as they like: see [`limit_tapes`].
+    pub tape_limit: Option<u64>,
 }
 
 /// Expands all derivatives of the program.
 pub fn differentiate(program: &mut Program, choice: &Choice) -> Result<(), Unsupported> {
+    if let Some(bytes) = choice.tape_limit {
+        limit_tapes(program, bytes);
+    }
     let order = callees_first(program);
     if order.iter().any(|&f| has_derivatives(&program.funs[f].body)) {
         // The rules are those of the parts of fused operations.
@@ -44,6 +49,42 @@ fn has_derivatives(body: &Body) -> bool {
     let mut found = false;
     for_each_stm(body, &mut |s| found |= matches!(s.exp, Exp::Vjp { .. } | Exp::Jvp { .. }));
     found
+}
+
+/// Gives the outermost loops of the program, and of each function under `vjp`, a limit for their tapes: all loops the
+/// same part. Loops whose attributes say what to keep stay as they are. Inside a map the limit is that of all
+/// iterations of the map together.
+pub fn limit_tapes(program: &mut Program, bytes: u64) {
+    let mut loops = Vec::new();
+    for fun in program.funs.iter_mut() {
+        outermost_loops(&mut fun.body, false, &mut loops);
+    }
+    let share = bytes / (loops.len() as u64).max(1);
+    for attrs in loops {
+        attrs.tape = Some(TapePolicy::Limit(share));
+    }
+}
+
+fn outermost_loops<'a>(body: &'a mut Body, inside: bool, out: &mut Vec<&'a mut LoopAttrs>) {
+    for stm in &mut body.stms {
+        match &mut stm.exp {
+            Exp::Loop(l) => {
+                if let LoopForm::While(condition) = &mut l.form {
+                    outermost_loops(condition, true, out);
+                }
+                outermost_loops(&mut l.body, true, out);
+                if !inside && l.attrs.tape.is_none() && l.attrs.stripmine.is_none() {
+                    out.push(&mut l.attrs);
+                }
+            }
+            exp => {
+                let inside = inside && !matches!(exp, Exp::Vjp { .. });
+                for scope in exp.bodies_mut() {
+                    outermost_loops(scope.body, inside, out);
+                }
+            }
+        }
+    }
 }
 
 /// Functions so that callees come before their callers (of a cycle, in any order).

@@ -367,7 +367,11 @@ fn whole_arrays_are_kept_as_often_as_the_policy_says() {
     };
     let state = 800 + 32;
     assert_eq!(bytes(""), 64 * state);
-    assert_eq!(bytes("#[tape(sqrt)]"), 15 * state + 32, "the first state of a block is shared by its two levels");
+    assert_eq!(
+        bytes("#[tape(sqrt)]"),
+        15 * state + 32,
+        "the first state of a block is shared by its two levels"
+    );
     let slots = |s: u64| s * (state + 8);
     assert!((slots(4)..=slots(4) + state).contains(&bytes("#[tape(revolve(4))]")));
     assert!(bytes("#[tape(limit(20000))]") <= 20_000);

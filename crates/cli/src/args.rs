@@ -128,6 +128,10 @@ pub(crate) struct ProgramArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) algorithm: AlgorithmArgs,
+    /// The most memory that loops may use to remember values for reverse derivatives, as 4096, 64KiB, 10MiB or 2GiB: a
+    /// loop that would need more runs iterations again. The loops of the program share it.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) tape_limit: Option<u64>,
     /// Run the program as lowered, without optimisation.
     #[arg(long)]
     pub(crate) no_optimise: bool,
@@ -147,6 +151,23 @@ pub(crate) struct WrtArgs {
     /// What to differentiate with respect to: arguments and record fields, separated by commas; `-NAME` freezes one.
     #[arg(long, value_name = "PATHS", allow_hyphen_values = true)]
     pub(crate) wrt: Option<String>,
+}
+
+/// A number of bytes with a unit.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match &text[digits.len()..] {
+        "" | "B" => 1,
+        "KiB" | "K" => 1 << 10,
+        "MiB" | "M" => 1 << 20,
+        "GiB" | "G" => 1 << 30,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        other => return Err(format!("`{other}` is no unit of memory: write B, KiB, MiB or GiB")),
+    };
+    let number: u64 = digits.trim().parse().map_err(|_| format!("`{digits}` is not a number of bytes"))?;
+    number.checked_mul(unit).ok_or_else(|| format!("{text} is too much"))
 }
 
 /// Argument values.

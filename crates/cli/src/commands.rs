@@ -44,7 +44,8 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
 }
 
 pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
-    let session = load(&args.file, args.algorithm.ad.as_deref(), !args.no_optimise)?;
+    let mut session = load(&args.file, args.algorithm.ad.as_deref(), !args.no_optimise)?;
+    session.settings.choice.tape_limit = args.tape_limit;
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     Ok((session, entry))
 }
@@ -74,16 +75,18 @@ pub(crate) fn print_json(value: &Json) {
 
 fn counts_json(counts: &Counts) -> Json {
     json!({"work": counts.work, "span": counts.span, "flops": counts.flops, "peak_bytes": counts.peak_bytes,
+           "peak_tape_bytes": counts.peak_tape_bytes,
            "accumulations": counts.acc_adds})
 }
 
 fn counts_text(what: &str, c: &Counts) -> String {
     format!(
-        "{what}: work {} steps, span {}, {} scalar operations, peak {:.2} MiB, {} accumulations",
+        "{what}: work {} steps, span {}, {} scalar operations, peak {:.2} MiB, tapes {} bytes, {} accumulations",
         c.work,
         c.span,
         c.flops,
         c.peak_bytes as f64 / (1 << 20) as f64,
+        c.peak_tape_bytes,
         c.acc_adds
     )
 }

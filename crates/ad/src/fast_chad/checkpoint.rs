@@ -13,7 +13,8 @@
 //! - `tape(sqrt)`: two levels, the inner one as it is. Memory `√n · (x + save)`, each iteration runs once more.
 //! - `tape(revolve(s))`: binomial checkpointing. Memory `s · x`.
 //! - `bound(b)` of a `while` loop: `for i < b` with the condition inside, and an error if the loop goes on after that.
-//! - `tape(limit(b))`: at run time `all` if that fits `b` bytes, else `revolve` with as many slots as fit.
+//! - `tape(limit(b))`: at run time `all` if that fits `b` bytes, else `revolve` with as many slots as fit. Inside maps
+//!   each iteration of the map has its part of the bytes, for their tapes are alive together.
 //!
 //! A `while` loop under `stripmine`, `sqrt`, `revolve` or `limit` runs once to count its iterations. A loop that stacks
 //! values (the forward sweep of an inner derivative) has them stored already and keeps everything; second derivatives
@@ -121,8 +122,15 @@ impl<'p> Reverse<'p> {
             return self.loop_(stm, l, cts, env);
         };
         let again = self.revolving(again, slots);
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let bytes = Atom::i64(i64::try_from(limit).unwrap_or(i64::MAX));
+        let lanes = self.lanes.clone();
         self.rewrite(stm, cts, env, |b| {
+            let mut limit = bytes;
+            for width in lanes {
+                let width = b.convert(width, Scalar::I64);
+                let width = b.op2(Op::Max, width, Atom::i64(1));
+                limit = b.op2(Op::Div, limit, width);
+            }
             let n = b.convert(trips(l), Scalar::I64);
             let n = b.op2(Op::Max, n, Atom::i64(0));
             let one = first_bytes(b, l, first, n);
@@ -132,14 +140,14 @@ impl<'p> Reverse<'p> {
                 state = b.op2(Op::Add, state, bytes);
             }
             let all = b.op2(Op::Mul, n, one);
-            let fits = b.op2(Op::Le, all, Atom::i64(limit));
+            let fits = b.op2(Op::Le, all, limit);
             let least = b.op2(Op::Add, state, one);
             let least = b.op2(Op::Min, least, all);
-            let possible = b.op2(Op::Le, least, Atom::i64(limit));
+            let possible = b.op2(Op::Le, least, limit);
             let message = "the tape of this loop needs at least {} bytes and may have {}: \
                            give a larger --tape-limit, or a smaller state to the loop";
-            b.emit(Exp::Assert(possible, message.into(), vec![least, Atom::i64(limit)]), "enough");
-            let room = b.op2(Op::Sub, Atom::i64(limit), one);
+            b.emit(Exp::Assert(possible, message.into(), vec![least, limit]), "enough");
+            let room = b.op2(Op::Sub, limit, one);
             let count = b.op2(Op::Div, room, state);
             let count = b.op2(Op::Max, count, Atom::i64(1));
             b.emit_to(vec![slots], Exp::Atom(count));

@@ -106,7 +106,10 @@ impl<'p> Reverse<'p> {
             let row = row.into_iter().map(Atom::Var).collect();
             self.contribute(env, r, Ct::new(item, row));
         }
-        let rest = self.stms(&lam.body.stms, env)?;
+        self.lanes.push(width);
+        let rest = self.stms(&lam.body.stms, env);
+        self.lanes.pop();
+        let rest = rest?;
         let outs: Vec<Ct> = lam.params.iter().chain(scalars).map(|&v| self.take(env, v)).collect();
         descs.extend(outs.iter().map(|c| c.desc.clone()));
         let mut body = self.b.close(outs.into_iter().flat_map(|c| c.atoms).collect());

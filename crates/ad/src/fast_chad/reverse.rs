@@ -63,6 +63,8 @@ pub(crate) struct Reverse<'p> {
     pub(crate) calls: Calls,
     /// Per counter of a loop with binomial checkpointing, the number of its slots, where that is known at run time only.
     pub(crate) slots: IdMap<Var, Var>,
+    /// The widths of the maps around the statement: each of their iterations has a part of a limit for tapes.
+    pub(crate) lanes: Vec<Atom>,
     pub(crate) sparse_depth: usize,
     /// Index arrays without duplicates.
     pub(crate) distinct: IdSet<Var>,
@@ -92,6 +94,7 @@ impl<'p> Reverse<'p> {
             sizes: IdMap::new(),
             calls: Calls::default(),
             slots: IdMap::new(),
+            lanes: Vec::new(),
             sparse_depth: 0,
             distinct: IdSet::new(),
             unpaid: IdSet::new(),

@@ -80,11 +80,7 @@ impl<'p, D: Domain> Machine<'p, D> {
         self.next_check = child.next_check;
     }
     pub(crate) fn counts(&self) -> Counts {
-        Counts {
-            peak_bytes: self.meter.peak(),
-            peak_tape_bytes: self.meter.tape_peak(),
-            ..self.counts
-        }
+        Counts { peak_bytes: self.meter.peak(), peak_tape_bytes: self.meter.tape_peak(), ..self.counts }
     }
     /// Calls a function and returns its results.
     pub(crate) fn run(&mut self, fun: usize, args: Vec<Val<D>>) -> Res<Vec<Val<D>>> {
