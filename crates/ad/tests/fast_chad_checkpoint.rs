@@ -377,3 +377,38 @@ fn whole_arrays_are_kept_as_often_as_the_policy_says() {
     assert!(bytes("#[tape(limit(20000))]") <= 20_000);
     assert!(bytes("#[tape(limit(3000))]") <= 3_000);
 }
+
+#[test]
+fn a_limit_is_shared_by_loops_and_by_the_iterations_of_a_map() {
+    // Two outermost loops, one of them in a map over 5 elements; a third is inside the second.
+    let text = "fun f(n: i64, a: []f64): f64, []f64 {
+        let x: f64 = a[0i64]
+        let y: f64 = loop (s: f64 = x) for i: i64 < n { let t: f64 = sin.f64(s) in t }
+        let ys: []f64 = map 5i64 [a] (v: f64) {
+            let z: f64 = loop (s2: f64 = v) for j: i64 < n {
+                let w: f64 = loop (s3: f64 = s2) for k: i64 < 3i64 { let t2: f64 = cos.f64(s3) in t2 }
+                in w
+            }
+            in z
+        }
+        in y, ys
+    }";
+    let args = [n(200), fs(&[0.1, 0.2, 0.3, 0.4, 0.5])];
+    let bytes = |limit: Option<u64>| {
+        let mut program = parse(text);
+        if let Some(limit) = limit {
+            pullback_ad::differentiate::limit_tapes(&mut program, limit);
+        }
+        let main = first(&program);
+        let id = add_vjp(&mut program, main, &Config::default()).expect("supported");
+        assert_eq!(mismatch_of(&program, main, id, &args), None);
+        let all = [&args[..], &[f(1.0), fs(&[1.0; 5])]].concat();
+        run(&program, id, &all).1.peak_tape_bytes
+    };
+    let free = bytes(None);
+    assert!(free >= 8 * (200 + 5 * 200 * 3), "everything: {free}");
+    for limit in [100_000, 20_000, 8_000, 4_000] {
+        let used = bytes(Some(limit));
+        assert!(used <= limit, "{used} bytes with a limit of {limit}");
+    }
+}
