@@ -47,7 +47,11 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SIMPLIFY), // copies and products with one that differentiation left
     Step::Pass(&pullback_opt::CSE),      // partial derivatives that repeat primal work
     Step::Pass(&pullback_opt::PRUNE),    // what only the primal result needed
-    Step::Pass(&pullback_opt::HOIST),    // sizes and factors that a tape would hold once per iteration
+    Step::Pass(&pullback_opt::ELIMINATE_ACCUMULATORS),
+    Step::Pass(&pullback_opt::SIMPLIFY), // nests that no longer accumulate
+    Step::Pass(&pullback_opt::CSE),
+    Step::Pass(&pullback_opt::PRUNE),
+    Step::Pass(&pullback_opt::HOIST), // sizes and factors that a tape would hold once per iteration
     Step::Pass(&pullback_opt::CSE),
     Step::Pass(&pullback_opt::SIMPLIFY), // columns of a tape that do not vary
     Step::Pass(&pullback_opt::PRUNE),

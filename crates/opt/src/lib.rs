@@ -5,6 +5,7 @@
 //! computation would have stopped the program; it never turns an error into a wrong value that is used, and `assert`
 //! stays. An array without elements may come to know inner sizes that a `map` over nothing could not tell.) No AD algorithm relies on a pass for its cost.
 
+mod accumulators;
 mod cse;
 mod effects;
 mod fuse;
@@ -20,6 +21,7 @@ use pullback_core::prune::prune_program;
 use pullback_core::traverse::{for_each_stm, reachable_functions};
 use pullback_core::{Exp, FunId, Program};
 
+pub use accumulators::eliminate_accumulators;
 pub use cse::cse;
 pub use fuse::fuse;
 pub use hoist::hoist;
@@ -127,6 +129,13 @@ pub static TRIM: Pass = Pass {
     source: "classic",
     run: trim,
 };
+/// Accumulators in nests of maps.
+pub static ELIMINATE_ACCUMULATORS: Pass = Pass {
+    name: "eliminate_accumulators",
+    description: "turn accumulations in nests of maps into reductions, plain maps and histograms",
+    source: "Fast CHAD notes, 3.1: E1 to E3, E6 to E8, E10",
+    run: eliminate_accumulators,
+};
 /// Functions that no entry point reaches.
 pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
     name: "drop_unused_functions",
@@ -136,8 +145,19 @@ pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
 };
 
 /// All passes of this crate.
-pub static PASSES: &[&Pass] =
-    &[&INLINE, &SIMPLIFY, &UNROLL, &CSE, &PRUNE, &HOIST, &FUSE, &SINK, &TRIM, &DROP_UNUSED_FUNCTIONS];
+pub static PASSES: &[&Pass] = &[
+    &INLINE,
+    &SIMPLIFY,
+    &UNROLL,
+    &CSE,
+    &PRUNE,
+    &HOIST,
+    &FUSE,
+    &SINK,
+    &TRIM,
+    &ELIMINATE_ACCUMULATORS,
+    &DROP_UNUSED_FUNCTIONS,
+];
 
 /// The pass of this name.
 pub fn pass(name: &str) -> Option<&'static Pass> {

@@ -1,0 +1,777 @@
+//! Delayed arrays: what one element of an array is, as an expression of the iteration it is asked for.
+//!
+//! The elements of an accumulation are evaluated symbolically: parameters of maps become elements of their arrays,
+//! views become index arithmetic, columns that a forward sweep stored become what was stored. What cannot be followed
+//! (results of reductions, loops, branches on sums) is a [`Node::Local`]: a value that the nest has to hand out.
+//!
+//! Assumes unique names. Guarantees: a node of some dimensions has, at each point of the nest where the original code
+//! was run, the value that the code computed; nothing is followed that costs more than constant time per element, and
+//! floating-point code only where it ran once per point of the whole nest anyway. Source: delayed (pull) arrays.
+
+use super::index::Polynomial;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::traverse::bound_vars;
+use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Type, Var};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A node of a [`Delayed`] table.
+pub(super) type Id = usize;
+/// A dimension of the nest: its position in [`Delayed::widths`].
+pub(super) type Dim = usize;
+/// An instance of a lambda: what its parameters stand for.
+pub(super) type Env = usize;
+
+/// The environment in which only what is in scope at the nest is known.
+pub(super) const OUTSIDE: Env = 0;
+/// A dimension that stands for "some index": what depends on it is not known.
+const SOME: Dim = usize::MAX;
+/// From here on: the positions in maps around the nest, which need not have a name.
+const AROUND: Dim = usize::MAX / 2;
+/// How many expressions are looked at for one accumulation.
+const BUDGET: usize = 20_000;
+
+/// A scalar as a function of the point of the nest.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Node {
+    Const(ScalarValue),
+    /// A scalar in scope at the nest.
+    Var(Var),
+    /// The position in a dimension.
+    Dim(Dim),
+    Prim(Prim, Vec<Id>),
+    /// A size of an array in scope at the nest.
+    Size(Var, usize),
+    /// An element of an array in scope at the nest.
+    Read(Var, Vec<Id>),
+    If(Id, Id, Id),
+    /// A variable that is bound in the nest and cannot be followed: positions in the maps around it, then indices.
+    Local(Var, Vec<Id>),
+}
+
+/// What a lambda parameter stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Binding {
+    /// This scalar.
+    Scalar(Id),
+    /// The element of an array (of an environment) at an index.
+    Element(Atom, Env, Id),
+    /// Not known.
+    Opaque,
+}
+
+struct Instance {
+    parent: Env,
+    binds: IdMap<Var, Binding>,
+    /// Everything bound in the lambda.
+    contains: IdSet<Var>,
+    dims: BTreeSet<Dim>,
+    /// Of an element of a map: its position and the width of the map.
+    place: Option<(Id, Option<Id>)>,
+}
+
+#[derive(Clone, Copy)]
+enum Definition<'a> {
+    Result(&'a Exp, usize),
+    Payload(Atom, usize),
+    State(&'a Loop, usize),
+}
+
+/// The table of nodes and what is known of the program around and in a nest.
+pub(super) struct Delayed<'a> {
+    pub(super) program: &'a Program,
+    definitions: IdMap<Var, Definition<'a>>,
+    /// Variables in scope where the nest stands.
+    available: IdSet<Var>,
+    /// For variables that the nest can hand out: how many maps of the path enclose them.
+    pub(super) homes: IdMap<Var, usize>,
+    nodes: Vec<Node>,
+    dims: Vec<BTreeSet<Dim>>,
+    table: BTreeMap<String, Id>,
+    equal: IdMap<usize, Id>,
+    /// Sizes that agree if the code that needs it was reached at all.
+    agree: BTreeSet<(Id, Id)>,
+    instances: Vec<Instance>,
+    /// The environment of the body of the nest.
+    pub(super) nest: Env,
+    /// Shapes of what [`Node::Local`] would hand out.
+    pub(super) local_shapes: IdMap<Var, Vec<Id>>,
+    /// Extents of the dimensions; they depend on no dimension.
+    pub(super) widths: Vec<Id>,
+    /// All dimensions of the accumulation in question.
+    pub(super) full: BTreeSet<Dim>,
+    assumed: BTreeMap<Id, bool>,
+    /// Sizes of loop states that are being proved.
+    hypotheses: BTreeMap<(Var, usize), Option<Id>>,
+    /// How many conditions the code in question stands under.
+    pub(super) conditions: usize,
+    budget: usize,
+}
+
+impl<'a> Delayed<'a> {
+    pub(super) fn new(program: &'a Program, body: &'a Body, available: IdSet<Var>) -> Delayed<'a> {
+        let mut definitions = IdMap::new();
+        define(body, &mut definitions);
+        let outside = Instance {
+            parent: OUTSIDE,
+            binds: IdMap::new(),
+            contains: IdSet::new(),
+            dims: BTreeSet::new(),
+            place: None,
+        };
+        Delayed {
+            program,
+            definitions,
+            available,
+            homes: IdMap::new(),
+            nodes: Vec::new(),
+            dims: Vec::new(),
+            table: BTreeMap::new(),
+            equal: IdMap::new(),
+            agree: BTreeSet::new(),
+            instances: vec![outside],
+            nest: OUTSIDE,
+            local_shapes: IdMap::new(),
+            widths: Vec::new(),
+            full: BTreeSet::new(),
+            assumed: BTreeMap::new(),
+            hypotheses: BTreeMap::new(),
+            conditions: 0,
+            budget: BUDGET,
+        }
+    }
+
+    // ---- nodes ----
+
+    pub(super) fn node(&self, id: Id) -> &Node {
+        &self.nodes[id]
+    }
+    pub(super) fn dims(&self, id: Id) -> &BTreeSet<Dim> {
+        &self.dims[id]
+    }
+    /// Whether the node means something at the nest.
+    fn is_placed(&self, id: Id) -> bool {
+        self.dims[id].range(AROUND..).next().is_none()
+    }
+    /// The nest stands in a map with these parameters and arrays.
+    pub(super) fn surround(&mut self, params: &[Var], arrays: &[Atom]) {
+        let here = self.intern(Node::Dim(AROUND + self.instances[OUTSIDE].binds.len()));
+        for (p, a) in params.iter().zip(arrays) {
+            self.instances[OUTSIDE].binds.insert(*p, Binding::Element(*a, OUTSIDE, here));
+        }
+    }
+    fn representative(&self, id: Id) -> Id {
+        let mut id = id;
+        while let Some(next) = self.equal.get(&id) {
+            id = *next;
+        }
+        id
+    }
+    pub(super) fn intern(&mut self, node: Node) -> Id {
+        if let Node::If(c, a, b) = node {
+            match self.assumed.get(&c) {
+                Some(true) => return a,
+                Some(false) => return b,
+                None if a == b => return a,
+                None => {}
+            }
+        }
+        if let Some(known) = self.folded(&node) {
+            return known;
+        }
+        let key = format!("{node:?}");
+        if let Some(id) = self.table.get(&key) {
+            return self.representative(*id);
+        }
+        let mut dims = BTreeSet::new();
+        match &node {
+            Node::Dim(d) => {
+                dims.insert(*d);
+            }
+            Node::Prim(_, ids) | Node::Read(_, ids) | Node::Local(_, ids) => {
+                ids.iter().for_each(|i| dims.extend(self.dims[*i].iter().copied()));
+            }
+            Node::If(a, b, c) => {
+                [a, b, c].iter().for_each(|i| dims.extend(self.dims[**i].iter().copied()));
+            }
+            Node::Const(_) | Node::Var(_) | Node::Size(..) => {}
+        }
+        let id = self.nodes.len();
+        self.nodes.push(node);
+        self.dims.push(dims);
+        self.table.insert(key, id);
+        id
+    }
+    fn folded(&mut self, node: &Node) -> Option<Id> {
+        let Node::Prim(Prim::Op(op, s), ids) = node else { return None };
+        if !s.is_integer() {
+            return None;
+        }
+        let constant = |id: &Id| match self.nodes[*id] {
+            Node::Const(c) => Some(c.as_i64()),
+            _ => None,
+        };
+        let [x, y] = ids[..] else { return None };
+        match (op, constant(&x), constant(&y)) {
+            (Op::Add, Some(0), _) | (Op::Mul, Some(1), _) => Some(y),
+            (Op::Add | Op::Sub, _, Some(0)) | (Op::Mul, _, Some(1)) => Some(x),
+            _ => None,
+        }
+    }
+    pub(super) fn int(&mut self, k: i64) -> Id {
+        self.intern(Node::Const(ScalarValue::I64(k)))
+    }
+    pub(super) fn dim(&mut self, d: Dim) -> Id {
+        self.intern(Node::Dim(d))
+    }
+    pub(super) fn op2(&mut self, op: Op, s: Scalar, x: Id, y: Id) -> Id {
+        self.intern(Node::Prim(Prim::Op(op, s), vec![x, y]))
+    }
+
+    // ---- facts ----
+
+    /// The two are equal wherever the nest is reached.
+    pub(super) fn unite(&mut self, a: Id, b: Id) {
+        let (a, b) = (self.representative(a), self.representative(b));
+        match a.cmp(&b) {
+            std::cmp::Ordering::Less => self.equal.insert(b, a),
+            std::cmp::Ordering::Greater => self.equal.insert(a, b),
+            std::cmp::Ordering::Equal => None,
+        };
+    }
+    pub(super) fn same(&self, a: Id, b: Id) -> bool {
+        self.representative(a) == self.representative(b)
+    }
+    /// Whether two sizes agree if the code that combines them has been reached.
+    pub(super) fn agree(&self, a: Id, b: Id) -> bool {
+        let (a, b) = (self.representative(a), self.representative(b));
+        a == b || self.agree.contains(&(a.min(b), a.max(b)))
+    }
+    fn note_agreement(&mut self, a: Id, b: Id) {
+        if self.conditions > 0 {
+            return;
+        }
+        let (a, b) = (self.representative(a), self.representative(b));
+        self.agree.insert((a.min(b), a.max(b)));
+    }
+    /// The expression that defines a variable.
+    pub(super) fn expression(&self, v: Var) -> Option<&'a Exp> {
+        match self.definitions.get(&v)? {
+            Definition::Result(exp, _) => Some(exp),
+            Definition::Payload(..) | Definition::State(..) => None,
+        }
+    }
+    /// The variables that [`Node::Local`] nodes of this node mean.
+    pub(super) fn locals(&self, id: Id, out: &mut IdSet<Var>) {
+        match &self.nodes[id] {
+            Node::Local(v, _) => {
+                out.insert(*v);
+            }
+            Node::Prim(_, ids) | Node::Read(_, ids) => ids.iter().for_each(|i| self.locals(*i, out)),
+            Node::If(a, b, c) => [a, b, c].iter().for_each(|i| self.locals(**i, out)),
+            Node::Const(_) | Node::Var(_) | Node::Dim(_) | Node::Size(..) => {}
+        }
+    }
+    /// The node with elements of columns in place of what was handed out.
+    pub(super) fn replace_locals(&mut self, id: Id, columns: &IdMap<Var, Var>) -> Id {
+        let node = match self.nodes[id].clone() {
+            Node::Local(v, ids) => match columns.get(&v) {
+                Some(column) => Node::Read(*column, self.replace_all(&ids, columns)),
+                None => return id,
+            },
+            Node::Prim(prim, ids) => Node::Prim(prim, self.replace_all(&ids, columns)),
+            Node::Read(v, ids) => Node::Read(v, self.replace_all(&ids, columns)),
+            Node::If(a, b, c) => {
+                let ids = self.replace_all(&[a, b, c], columns);
+                Node::If(ids[0], ids[1], ids[2])
+            }
+            Node::Const(_) | Node::Var(_) | Node::Dim(_) | Node::Size(..) => return id,
+        };
+        self.intern(node)
+    }
+    fn replace_all(&mut self, ids: &[Id], columns: &IdMap<Var, Var>) -> Vec<Id> {
+        ids.iter().map(|i| self.replace_locals(*i, columns)).collect()
+    }
+    /// A polynomial as a node.
+    pub(super) fn sum_of(&mut self, p: &Polynomial) -> Id {
+        let mut sum = self.int(0);
+        for (monomial, k) in p.monomials() {
+            let mut product = self.int(k);
+            for factor in monomial {
+                product = self.op2(Op::Mul, Scalar::I64, product, *factor);
+            }
+            sum = self.op2(Op::Add, Scalar::I64, sum, product);
+        }
+        sum
+    }
+    /// Whether evaluating the node anywhere cannot stop the program.
+    pub(super) fn is_safe(&self, id: Id) -> bool {
+        match self.node(id) {
+            Node::Const(_) | Node::Var(_) | Node::Dim(_) | Node::Size(..) => true,
+            Node::Prim(Prim::Op(op, _), ids) => {
+                !matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow)
+                    && ids.iter().all(|i| self.is_safe(*i))
+            }
+            Node::Prim(Prim::Convert(..), ids) => ids.iter().all(|i| self.is_safe(*i)),
+            Node::Read(..) | Node::If(..) | Node::Local(..) => false,
+        }
+    }
+    /// Nothing is assumed of the condition any more.
+    pub(super) fn forget(&mut self, condition: Id) {
+        self.assumed.remove(&condition);
+    }
+    /// In what follows the condition has this value.
+    pub(super) fn assume(&mut self, condition: Id, value: bool) {
+        self.assumed.insert(condition, value);
+    }
+    /// What statements that have been run before the nest say about sizes.
+    pub(super) fn learn(&mut self, stm: &Stm) {
+        match &stm.exp {
+            Exp::Assert(Atom::Var(c), _, _) => {
+                if let Some(Definition::Result(Exp::Prim(Prim::Op(Op::Eq, Scalar::I64), args), _)) =
+                    self.definitions.get(c)
+                    && let (Some(a), Some(b)) =
+                        (self.element(args[0], OUTSIDE, &[]), self.element(args[1], OUTSIDE, &[]))
+                {
+                    self.unite(a, b);
+                }
+            }
+            Exp::Soac(Soac::Map { width, arrays, .. }) => {
+                for a in arrays {
+                    if let (Some(n), Some(size)) =
+                        (self.element(*width, OUTSIDE, &[]), self.size(*a, OUTSIDE, 0))
+                    {
+                        self.unite(n, size);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    // ---- environments ----
+
+    fn instance(
+        &mut self,
+        lam: &Body,
+        parent: Env,
+        binds: Vec<(Var, Binding)>,
+        place: Option<(Id, Option<Id>)>,
+    ) -> Env {
+        let mut contains = bound_vars(lam);
+        contains.extend(binds.iter().map(|(v, _)| *v));
+        let mut dims = self.instances[parent].dims.clone();
+        if let Some((index, _)) = place {
+            dims.extend(self.dims[index].iter().copied());
+        }
+        self.instances.push(Instance { parent, binds: binds.into_iter().collect(), contains, dims, place });
+        self.instances.len() - 1
+    }
+    /// The environment of the elements of a map at an index.
+    pub(super) fn enter(&mut self, width: Atom, lam: &Lam, arrays: &[Atom], env: Env, index: Id) -> Env {
+        let binds = lam.params.iter().zip(arrays).map(|(p, a)| (*p, Binding::Element(*a, env, index)));
+        let binds = binds.collect();
+        let width = self.element(width, env, &[]).filter(|w| self.dims[*w].is_empty());
+        if let Some(width) = width {
+            self.note_inputs(arrays, env, width);
+        }
+        self.instance(&lam.body, env, binds, Some((index, width)))
+    }
+    /// The environment of an iteration of a counted loop.
+    pub(super) fn iterate(&mut self, l: &Loop, env: Env, index: Id) -> Option<Env> {
+        let LoopForm::For { i, n } = &l.form else { return None };
+        let width = self.element(*n, env, &[]).filter(|w| self.dims[*w].is_empty());
+        let state = l.params.iter().map(|(v, _)| (*v, Binding::Opaque));
+        let binds = state.chain([(*i, Binding::Scalar(index))]).collect();
+        Some(self.instance(&l.body, env, binds, Some((index, width))))
+    }
+    /// Notes that the arrays of a map have its width, if the map is reached.
+    fn note_inputs(&mut self, arrays: &[Atom], env: Env, width: Id) {
+        for a in arrays {
+            if let Some(size) = self.size(*a, env, 0) {
+                self.note_agreement(size, width);
+            }
+        }
+    }
+    fn owner(&self, v: Var, env: Env) -> Env {
+        let mut env = env;
+        while env != OUTSIDE && !self.instances[env].contains.contains(&v) {
+            env = self.instances[env].parent;
+        }
+        env
+    }
+
+    // ---- elements ----
+
+    /// The element of `a` at these indices (as many as its rank).
+    pub(super) fn element(&mut self, a: Atom, env: Env, index: &[Id]) -> Option<Id> {
+        let v = match a {
+            Atom::Const(c) => return Some(self.intern(Node::Const(c))),
+            Atom::Var(v) => v,
+        };
+        self.budget = self.budget.checked_sub(1)?;
+        if self.available.contains(&v) {
+            let known = match self.instances[OUTSIDE].binds.get(&v).cloned() {
+                Some(Binding::Element(array, _, here)) => {
+                    let whole: Vec<Id> = std::iter::once(here).chain(index.iter().copied()).collect();
+                    self.element(array, OUTSIDE, &whole)
+                }
+                _ => self.definition(v, OUTSIDE, index),
+            };
+            if let Some(known) = known.filter(|k| self.is_placed(*k)) {
+                return Some(known);
+            }
+            let node = if index.is_empty() { Node::Var(v) } else { Node::Read(v, index.to_vec()) };
+            self.program.vars[v].ty.base().scalar()?;
+            return Some(self.intern(node));
+        }
+        let env = self.owner(v, env);
+        match self.instances[env].binds.get(&v).cloned() {
+            Some(Binding::Scalar(id)) => return Some(id),
+            Some(Binding::Element(array, from, i)) => {
+                let whole: Vec<Id> = std::iter::once(i).chain(index.iter().copied()).collect();
+                if let Some(id) = self.element(array, from, &whole) {
+                    return Some(id);
+                }
+            }
+            Some(Binding::Opaque) => {}
+            None => {
+                if let Some(id) = self.definition(v, env, index) {
+                    return Some(id);
+                }
+            }
+        }
+        self.local(v, env, index)
+    }
+    /// The value as something that the nest hands out.
+    pub(super) fn local(&mut self, v: Var, env: Env, index: &[Id]) -> Option<Id> {
+        let sizes =
+            (0..index.len()).map(|axis| self.size(v.into(), env, axis)).collect::<Option<Vec<_>>>()?;
+        self.local_of_shape(v, env, index, &sizes)
+    }
+    /// As [`Delayed::local`]; the value has this shape.
+    pub(super) fn local_of_shape(&mut self, v: Var, env: Env, index: &[Id], sizes: &[Id]) -> Option<Id> {
+        let home = *self.homes.get(&v)?;
+        let ty = &self.program.vars[v].ty;
+        (ty.base().scalar().is_some() && self.belongs_to_nest(env)).then_some(())?;
+        let mut around = Vec::new();
+        let mut at = env;
+        while at != OUTSIDE {
+            around.push(self.instances[at].place?);
+            at = self.instances[at].parent;
+        }
+        around.reverse();
+        (around.len() == home).then_some(())?;
+        let mut shape = around.iter().map(|p| p.1).collect::<Option<Vec<Id>>>()?;
+        shape.extend(sizes);
+        self.local_shapes.insert(v, shape);
+        let places = around.iter().map(|p| p.0).chain(index.iter().copied());
+        Some(self.intern(Node::Local(v, places.collect())))
+    }
+
+    fn definition(&mut self, v: Var, env: Env, index: &[Id]) -> Option<Id> {
+        let (exp, k) = match *self.definitions.get(&v)? {
+            Definition::Result(exp, k) => (exp, k),
+            Definition::Payload(scrutinee, field) => {
+                let (fields, from) = self.payload(scrutinee, env, &[])?;
+                return self.element(*fields.get(field)?, from, index);
+            }
+            Definition::State(..) => return None,
+        };
+        match exp {
+            Exp::Atom(a) | Exp::StopGradient(a) => self.element(*a, env, index),
+            Exp::Prim(prim, args) => self.primitive(*prim, args, env),
+            Exp::Index(b, ix) => {
+                let mut whole = self.indices(ix, env)?;
+                whole.extend(index);
+                self.element(*b, env, &whole)
+            }
+            Exp::Size(a, d) => self.size(*a, env, *d),
+            Exp::Iota(_) => index.first().copied(),
+            Exp::Replicate(shape, x) => self.element(*x, env, index.get(shape.len()..)?),
+            Exp::Rearrange(perm, b) => {
+                let mut whole = index.to_vec();
+                for (i, p) in perm.iter().enumerate() {
+                    *whole.get_mut(*p)? = *index.get(i)?;
+                }
+                self.element(*b, env, &whole)
+            }
+            Exp::Reshape { shape, from, array } => {
+                let named = self.indices(shape, env)?;
+                if shape.len() != *from {
+                    return None;
+                }
+                for (d, n) in named.into_iter().enumerate() {
+                    let size = self.size(*array, env, d)?;
+                    if !self.agree(size, n) {
+                        return None;
+                    }
+                }
+                self.element(*array, env, index)
+            }
+            Exp::Reverse(b) => {
+                let n = self.size(*b, env, 0)?;
+                let one = self.int(1);
+                let last = self.op2(Op::Sub, Scalar::I64, n, one);
+                let (first, rest) = index.split_first()?;
+                let i = self.op2(Op::Sub, Scalar::I64, last, *first);
+                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
+                self.element(*b, env, &whole)
+            }
+            Exp::Slice(b, s) => {
+                let (first, rest) = index.split_first()?;
+                let [start, stride] = self.indices(&[s.start, s.stride], env)?[..] else { return None };
+                let far = self.op2(Op::Mul, Scalar::I64, stride, *first);
+                let i = self.op2(Op::Add, Scalar::I64, start, far);
+                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
+                self.element(*b, env, &whole)
+            }
+            Exp::Gather(b, is) => {
+                let (first, rest) = index.split_first()?;
+                let i = self.element(*is, env, &[*first])?;
+                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
+                self.element(*b, env, &whole)
+            }
+            Exp::Plus(a, b) => {
+                let s = self.program.vars[v].ty.base().scalar().filter(|s| s.is_float())?;
+                if env == OUTSIDE || !self.runs_everywhere(env, index) {
+                    return None;
+                }
+                let (x, y) = (self.element(*a, env, index)?, self.element(*b, env, index)?);
+                Some(self.op2(Op::Add, s, x, y))
+            }
+            Exp::If(c, then, otherwise) => {
+                let c = self.element(*c, env, &[])?;
+                let then = *then.result.get(k)?;
+                let otherwise = *otherwise.result.get(k)?;
+                match self.assumed.get(&c) {
+                    Some(true) => return self.element(then, env, index),
+                    Some(false) => return self.element(otherwise, env, index),
+                    None => {}
+                }
+                self.conditions += 1;
+                let (x, y) = (self.element(then, env, index), self.element(otherwise, env, index));
+                self.conditions -= 1;
+                Some(self.intern(Node::If(c, x?, y?)))
+            }
+            Exp::Marked(_, body) => self.element(*body.result.get(k)?, env, index),
+            Exp::Match(_, arms) if arms.len() == 1 => self.element(*arms[0].body.result.get(k)?, env, index),
+            Exp::WithAcc(inits, lam) => {
+                let result = *lam.body.result.get(k.checked_sub(inits.len())?)?;
+                self.element(result, env, index)
+            }
+            Exp::Soac(Soac::Map { width, lam, arrays }) => {
+                let (first, rest) = index.split_first()?;
+                let inner = self.enter(*width, lam, arrays, env, *first);
+                self.element(*lam.body.result.get(k)?, inner, rest)
+            }
+            Exp::Loop(l) => {
+                let (first, rest) = index.split_first()?;
+                let inner = self.iteration(l, env, *first)?;
+                (k >= l.params.len()).then_some(())?;
+                self.element(*l.body.result.get(k)?, inner, rest)
+            }
+            _ => None,
+        }
+    }
+    fn iteration(&mut self, l: &Loop, env: Env, index: Id) -> Option<Env> {
+        // Only of loops that have been run: what one in the nest computes is not known without running it.
+        (!self.belongs_to_nest(env)).then_some(())?;
+        self.iterate(l, env, index)
+    }
+    fn indices(&mut self, atoms: &[Atom], env: Env) -> Option<Vec<Id>> {
+        atoms.iter().map(|a| self.element(*a, env, &[])).collect()
+    }
+    /// Whether code of this environment, at these further indices, runs once per point of the whole nest.
+    fn runs_everywhere(&self, env: Env, index: &[Id]) -> bool {
+        let mut dims = self.instances[env].dims.clone();
+        index.iter().for_each(|i| dims.extend(self.dims[*i].iter().copied()));
+        dims == self.full
+    }
+    fn primitive(&mut self, prim: Prim, args: &[Atom], env: Env) -> Option<Id> {
+        let floats = args.iter().any(|a| self.program.atom_type(*a).scalar().is_some_and(Scalar::is_float))
+            || prim.result().is_float();
+        // What the forward sweep computed is read, not computed again; scalars of outer levels are handed out.
+        if floats && !(self.belongs_to_nest(env) && self.runs_everywhere(env, &[])) {
+            return None;
+        }
+        let ids = self.indices(args, env)?;
+        Some(self.intern(Node::Prim(prim, ids)))
+    }
+    fn belongs_to_nest(&self, env: Env) -> bool {
+        let mut env = env;
+        while env != OUTSIDE {
+            if env == self.nest {
+                return true;
+            }
+            env = self.instances[env].parent;
+        }
+        false
+    }
+
+    /// The fields of a value of a sum type with one alternative, which was built by the forward sweep.
+    fn payload(&mut self, a: Atom, env: Env, index: &[Id]) -> Option<(Vec<Atom>, Env)> {
+        let v = a.var()?;
+        self.budget = self.budget.checked_sub(1)?;
+        let env = if self.available.contains(&v) { OUTSIDE } else { self.owner(v, env) };
+        match self.instances[env].binds.get(&v).cloned() {
+            Some(Binding::Element(array, from, i)) => {
+                let whole: Vec<Id> = std::iter::once(i).chain(index.iter().copied()).collect();
+                return self.payload(array, from, &whole);
+            }
+            Some(Binding::Scalar(_) | Binding::Opaque) => return None,
+            None => {}
+        }
+        let (exp, k) = match *self.definitions.get(&v)? {
+            Definition::Result(exp, k) => (exp, k),
+            Definition::Payload(scrutinee, field) => {
+                let (fields, from) = self.payload(scrutinee, env, &[])?;
+                return self.payload(*fields.get(field)?, from, index);
+            }
+            Definition::State(..) => return None,
+        };
+        match exp {
+            Exp::Atom(a) => self.payload(*a, env, index),
+            Exp::Inject(Type::Sum(variants), _, fields) if variants.len() == 1 && index.is_empty() => {
+                Some((fields.clone(), env))
+            }
+            Exp::Index(b, ix) => {
+                let mut whole = self.indices(ix, env)?;
+                whole.extend(index);
+                self.payload(*b, env, &whole)
+            }
+            Exp::Match(_, arms) => {
+                let [arm] = &arms[..] else { return None };
+                self.payload(*arm.body.result.get(k)?, env, index)
+            }
+            Exp::Soac(Soac::Map { width, lam, arrays }) => {
+                let (first, rest) = index.split_first()?;
+                let inner = self.enter(*width, lam, arrays, env, *first);
+                self.payload(*lam.body.result.get(k)?, inner, rest)
+            }
+            Exp::Loop(l) => {
+                let (first, rest) = index.split_first()?;
+                let inner = self.iteration(l, env, *first)?;
+                (k >= l.params.len()).then_some(())?;
+                self.payload(*l.body.result.get(k)?, inner, rest)
+            }
+            _ => None,
+        }
+    }
+
+    // ---- sizes ----
+
+    /// A size of an array of an environment.
+    pub(super) fn size(&mut self, a: Atom, env: Env, axis: usize) -> Option<Id> {
+        let v = a.var()?;
+        self.budget = self.budget.checked_sub(1)?;
+        let available = self.available.contains(&v);
+        let env = if available { OUTSIDE } else { self.owner(v, env) };
+        let found = match self.instances[env].binds.get(&v).cloned() {
+            Some(Binding::Element(array, from, _)) => self.size(array, from, axis + 1),
+            Some(Binding::Scalar(_)) => None,
+            Some(Binding::Opaque) | None => self.defined_size(v, env, axis),
+        };
+        match found {
+            Some(id) if self.dims[id].is_empty() => Some(id),
+            _ if available => Some(self.intern(Node::Size(v, axis))),
+            _ => None,
+        }
+    }
+    /// The size of a loop's state, if no iteration changes it: by induction from its first value.
+    fn state_size(&mut self, l: &Loop, k: usize, v: Var, env: Env, axis: usize) -> Option<Id> {
+        if let Some(hypothesis) = self.hypotheses.get(&(v, axis)) {
+            return *hypothesis;
+        }
+        // The first value is computed outside the loop, so the environment of its variables is found from here, too.
+        let first = self.size(l.params.get(k)?.1, env, axis)?;
+        self.hypotheses.insert((v, axis), Some(first));
+        let next = l.body.result.get(k).and_then(|r| self.size(*r, env, axis));
+        self.hypotheses.remove(&(v, axis));
+        (next? == first).then_some(first)
+    }
+    fn defined_size(&mut self, v: Var, env: Env, axis: usize) -> Option<Id> {
+        let (exp, k) = match *self.definitions.get(&v)? {
+            Definition::Result(exp, k) => (exp, k),
+            Definition::Payload(scrutinee, field) => {
+                let (fields, from) = self.payload(scrutinee, env, &[])?;
+                return self.size(*fields.get(field)?, from, axis);
+            }
+            Definition::State(l, k) => return self.state_size(l, k, v, env, axis),
+        };
+        match exp {
+            Exp::Atom(a)
+            | Exp::StopGradient(a)
+            | Exp::Update(a, ..)
+            | Exp::UpdateSlice(a, ..)
+            | Exp::Reverse(a)
+            | Exp::Rotate(a, _)
+            | Exp::Plus(a, _) => self.size(*a, env, axis),
+            Exp::Index(b, ix) => self.size(*b, env, axis + ix.len()),
+            Exp::Rearrange(perm, b) => self.size(*b, env, perm.get(axis).copied().unwrap_or(axis)),
+            Exp::Iota(n) => self.element(*n, env, &[]),
+            Exp::Replicate(shape, x) => match shape.get(axis) {
+                Some(n) => self.element(*n, env, &[]),
+                None => self.size(*x, env, axis - shape.len()),
+            },
+            Exp::Reshape { shape, from, array } => match shape.get(axis) {
+                Some(n) => self.element(*n, env, &[]),
+                None => self.size(*array, env, axis - shape.len() + from),
+            },
+            Exp::Slice(_, s) if axis == 0 => self.element(s.len, env, &[]),
+            Exp::Slice(b, _) => self.size(*b, env, axis),
+            Exp::Gather(_, is) if axis == 0 => self.size(*is, env, 0),
+            Exp::Gather(b, _) => self.size(*b, env, axis),
+            Exp::ArrayLit(_, items) if axis == 0 => Some(self.int(items.len() as i64)),
+            Exp::Soac(Soac::Map { width, .. } | Soac::Scan { width, .. }) if axis == 0 => {
+                self.element(*width, env, &[])
+            }
+            Exp::Soac(Soac::Map { width, lam, arrays }) => {
+                let some = self.dim(SOME);
+                let inner = self.enter(*width, lam, arrays, env, some);
+                self.size(*lam.body.result.get(k)?, inner, axis - 1)
+            }
+            Exp::Soac(Soac::Scatter { dst, .. }) => self.size(*dst, env, axis),
+            Exp::Soac(Soac::Hist { dst, .. }) => self.size(*dst.get(k)?, env, axis),
+            Exp::WithAcc(inits, lam) => match inits.get(k) {
+                Some(init) => self.size(*init, env, axis),
+                None => self.size(*lam.body.result.get(k - inits.len())?, env, axis),
+            },
+            Exp::Marked(_, body) => self.size(*body.result.get(k)?, env, axis),
+            Exp::Match(_, arms) if arms.len() == 1 => self.size(*arms[0].body.result.get(k)?, env, axis),
+            Exp::Loop(l) => match l.params.get(k) {
+                Some((v, _)) => self.state_size(l, k, *v, env, axis),
+                None => None,
+            },
+            Exp::If(_, then, otherwise) => {
+                let x = self.size(*then.result.get(k)?, env, axis)?;
+                let y = self.size(*otherwise.result.get(k)?, env, axis)?;
+                self.same(x, y).then_some(x)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn define<'a>(body: &'a Body, out: &mut IdMap<Var, Definition<'a>>) {
+    for stm in &body.stms {
+        for (k, v) in stm.pat.iter().enumerate() {
+            out.insert(*v, Definition::Result(&stm.exp, k));
+        }
+        if let Exp::Match(scrutinee, arms) = &stm.exp
+            && let [arm] = &arms[..]
+        {
+            for (k, p) in arm.params.iter().enumerate() {
+                out.insert(*p, Definition::Payload(*scrutinee, k));
+            }
+        }
+        if let Exp::Loop(l) = &stm.exp {
+            for (k, (v, _)) in l.params.iter().enumerate() {
+                out.insert(*v, Definition::State(l, k));
+            }
+        }
+        for scope in stm.exp.bodies() {
+            define(scope.body, out);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Accumulators become reductions, plain maps and histograms (Fast CHAD notes, 3.1).
+//!
+//! An accumulation `acc[e] += v` in a nest of maps is a sum over the points of the nest. It is taken out of the nest and
+//! regrouped by the fibres of the index `e`:
+//!
+//! - E1: dimensions that `e` does not mention are summed by `reduce (+)`, as the innermost loops of a new nest;
+//! - E2, E7: a coordinate `s * p + b` becomes a strided slice of the accumulator, to which a whole array is added
+//!   (several sites with different offsets are a stencil); mixed-radix coordinates are flattened first;
+//! - E3: other indices become one histogram after the scope of the accumulator;
+//! - E6: under a condition the value is 0 where the condition does not hold; nothing is evaluated where it was not;
+//! - E8: additions in a counted loop whose index does not depend on the iteration are summed after the loop, if what
+//!   has to be stacked for it has fewer dimensions than what was added.
+//!
+//! Values are followed to the inputs of the nest (`delayed`) and written anew in the order of the sum where that is as
+//! cheap as the original; otherwise the nest hands them out as one more result, one map at a time, so that never more
+//! than the points of one map are held. `scopes` then removes what is left of an accumulator that is only added to
+//! once, as a whole (E10), and unused ones (E11) go with `prune`.
+//!
+//! Assumes a checked program after differentiation (before it, nests are left alone only if they hold no accumulation).
+//! Guarantees: values up to the order of summation, which the language leaves open for accumulators. Not changed:
+//! accumulators of products and sums, additions in `while` loops and in operators of reductions.
+
+mod delayed;
+mod escape;
+pub(crate) mod index;
+mod nest;
+mod plan;
+mod scopes;
+mod sites;
+
+use crate::Ctx;
+use pullback_base::index::IdSet;
+use pullback_core::prune::prune_body;
+use pullback_core::{FunId, Program, Var};
+
+/// How many accumulations of a function are treated.
+const LIMIT: usize = 400;
+
+/// Runs the pass. Cost: the size of a function times the number of accumulations in it.
+pub fn eliminate_accumulators(program: &mut Program, ctx: &Ctx) {
+    let ids: Vec<FunId> = program.funs.ids().collect();
+    for id in ids {
+        if sites::find(program, id).is_empty() {
+            continue;
+        }
+        let mut tried: IdSet<(Var, usize)> = IdSet::new();
+        for _ in 0..LIMIT {
+            if !step(program, id, &mut tried) {
+                break;
+            }
+        }
+        // Views that only removed accumulations used would keep scopes open.
+        let mut body = std::mem::take(&mut program.funs[id].body);
+        prune_body(program, &mut body);
+        program.funs[id].body = body;
+        scopes::close(program, id);
+    }
+    let _ = ctx;
+}
+
+/// Treats one accumulation; false if none is left that was not tried.
+fn step(program: &mut Program, id: FunId, tried: &mut IdSet<(Var, usize)>) -> bool {
+    for site in sites::find(program, id) {
+        for (k, attempt) in site.attempts.iter().enumerate() {
+            if tried.insert((site.done, k))
+                && let Some(next) = plan::apply(program, id, &site, *attempt)
+            {
+                *program = next;
+                return true;
+            }
+        }
+    }
+    false
+}

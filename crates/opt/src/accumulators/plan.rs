@@ -1,0 +1,674 @@
+//! Taking one accumulation out of its nest.
+//!
+//! Coordinates are classified (`index`): fixed ones, ones with dimensions of their own, others. Dimensions without a
+//! coordinate are summed.
+
+use super::delayed::{Delayed, Dim, Id, Node, OUTSIDE};
+use super::escape::{Neutral, binds, hand_out};
+use super::index::{Affine, affine, radix_order};
+use super::nest::{Nest, to_front};
+use super::sites::{Attempt, Site, Way};
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::{
+    Atom, Body, Builder, Exp, FunId, LoopForm, Program, SliceDim, Soac, Stm, Type, Var, VarInfo, View,
+};
+use pullback_prim::{Op, Scalar};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many operations per point may be written anew although the nest that held them stays.
+const CHEAP: usize = 2;
+
+/// The program without this accumulation, if the attempt fits.
+pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
+    let mut work = program.clone();
+    let copies = match attempt.way {
+        Way::Anew => None,
+        Way::HandedOut | Way::Histogram => Some(name_values(&mut work, id, site)?),
+    };
+    let before = work.clone();
+    let mut plan = Plan::new(&before, id, site, attempt)?;
+    let coordinates = plan.coordinates(copies.as_ref())?;
+    let element = plan.element(copies.as_ref())?;
+    if attempt.way == Way::Anew && !plan.worth_writing_anew(element) {
+        return None;
+    }
+    let affine: Vec<Option<Affine>> = coordinates.iter().map(|c| affine(&plan.values, *c)).collect();
+    match attempt.way {
+        Way::Anew | Way::HandedOut => {
+            let axes = plan.axes(&affine)?;
+            plan.add_as_a_whole(&mut work, element, &axes)?;
+        }
+        Way::Histogram => {
+            plan.axes(&affine).is_none().then_some(())?;
+            plan.histogram(&mut work, element, &coordinates)?;
+        }
+    }
+    Some(work)
+}
+
+/// The value and the indices of a site, bound by statements of their own where it was.
+struct Copies {
+    value: Var,
+    indices: Vec<Var>,
+}
+
+/// Replaces the site by copies of its value and indices. Under a condition only the copies are handed out, so that
+/// where the condition does not hold nothing is added.
+fn name_values(program: &mut Program, id: FunId, site: &Site) -> Option<Copies> {
+    let body = at_mut(&mut program.funs[id].body, &site.path);
+    let Exp::AccAdd(_, ix, v) = body.stms[site.at].exp.clone() else { return None };
+    let mut stms = Vec::new();
+    let mut name = |program: &mut Program, a: Atom| {
+        let ty = program.atom_type(a);
+        let hint = a.var().map_or("v".into(), |v| program.vars[v].hint.clone());
+        let origin = program.vars[site.done].origin.clone();
+        let w = program.vars.push(VarInfo { ty, hint, origin });
+        stms.push(Stm { pat: vec![w], exp: Exp::Atom(a) });
+        w
+    };
+    let value = name(program, v);
+    let indices = ix.into_iter().map(|i| name(program, i)).collect();
+    let body = at_mut(&mut program.funs[id].body, &site.path);
+    // The accumulation itself stays until it is known that it can go.
+    body.stms.splice(site.at..site.at, stms);
+    Some(Copies { value, indices })
+}
+
+/// The body that a path leads to.
+fn at<'a>(body: &'a Body, path: &[(usize, usize)]) -> &'a Body {
+    path.iter().fold(body, |body, (stm, scope)| body.stms[*stm].exp.bodies()[*scope].body)
+}
+fn at_mut<'a>(body: &'a mut Body, path: &[(usize, usize)]) -> &'a mut Body {
+    path.iter().fold(body, |body, (stm, scope)| body.stms[*stm].exp.bodies_mut().swap_remove(*scope).body)
+}
+
+/// What becomes of a group of dimensions that share an axis of the accumulator: from the slowest to the fastest.
+struct Axis {
+    /// The axis of the accumulator.
+    number: usize,
+    dims: Vec<Dim>,
+    start: Id,
+    stride: Id,
+    /// The axis is covered from its first place to its last.
+    whole: bool,
+}
+
+/// The axes with an index that is fixed, and those that have dimensions.
+struct Axes {
+    fixed: Vec<(usize, Id)>,
+    moving: Vec<Axis>,
+}
+
+struct Plan<'a> {
+    function: FunId,
+    site: &'a Site,
+    attempt: Attempt,
+    values: Delayed<'a>,
+    /// The add statement.
+    add: &'a Stm,
+    /// Its environment.
+    env: usize,
+    /// The accumulator outside the nest, its coordinates in terms of the indices of the site.
+    root: Var,
+    init: Atom,
+    /// The nest is a loop.
+    is_loop: bool,
+    /// Dimensions of the value.
+    rows: Vec<Dim>,
+    /// Conditions on the way from the nest to the site; `None`: one that cannot be written anew.
+    guards: Vec<Option<(Id, bool)>>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(program: &'a Program, id: FunId, site: &'a Site, attempt: Attempt) -> Option<Plan<'a>> {
+        let fun = &program.funs[id];
+        let outer = &site.path[..attempt.nest];
+        let inside = &site.path[attempt.nest..];
+        let mut available: IdSet<Var> = fun.params.iter().copied().collect();
+        let mut learnt: Vec<&Stm> = Vec::new();
+        let mut around: Vec<(&[Var], &[Atom])> = Vec::new();
+        let mut body = &fun.body;
+        for (n, (stm, scope)) in site.path[..=attempt.nest].iter().enumerate() {
+            for s in &body.stms[..*stm] {
+                available.extend(&s.pat);
+                learnt.push(s);
+            }
+            if n < attempt.nest {
+                let scopes = body.stms[*stm].exp.bodies();
+                available.extend(scopes[*scope].binds.iter().copied());
+                if let Exp::Soac(Soac::Map { lam, arrays, .. }) = &body.stms[*stm].exp {
+                    around.push((&lam.params, arrays));
+                }
+                body = scopes[*scope].body;
+            }
+        }
+        let mut values = Delayed::new(program, &fun.body, available);
+        let region = at(&fun.body, outer);
+        let nest = &region.stms[inside[0].0];
+        around.iter().for_each(|(params, arrays)| values.surround(params, arrays));
+        learnt.iter().for_each(|s| values.learn(s));
+        values.learn(nest);
+        homes(nest, 0, true, &mut values.homes);
+        let holder = at(&fun.body, &site.path);
+        let add = holder.stms.iter().find(|s| s.pat.contains(&site.done))?;
+        let Exp::AccAdd(_, _, value) = &add.exp else { return None };
+        let rank = program.atom_type(*value).rank();
+        program.atom_type(*value).base().scalar().filter(|s| s.is_float())?;
+        let scope = &at(&fun.body, &site.path[..site.root]).stms[site.path[site.root].0];
+        let Exp::WithAcc(inits, lam) = &scope.exp else { return None };
+        let mut plan = Plan {
+            function: id,
+            is_loop: false,
+            site,
+            attempt,
+            values,
+            add,
+            env: OUTSIDE,
+            root: lam.params[site.number],
+            init: inits[site.number],
+            rows: Vec::new(),
+            guards: Vec::new(),
+        };
+        plan.enter(region, inside, rank)?;
+        Some(plan)
+    }
+
+    /// The environments and dimensions from the nest to the site.
+    fn enter(&mut self, region: &'a Body, inside: &[(usize, usize)], rank: usize) -> Option<()> {
+        let mut body = region;
+        let kind = |e: &Exp| matches!(e, Exp::Soac(_) | Exp::Loop(_));
+        let mut depth = 0;
+        for (stm, scope) in inside {
+            depth += usize::from(kind(&body.stms[*stm].exp));
+            body = body.stms[*stm].exp.bodies()[*scope].body;
+        }
+        self.values.full = (0..depth + rank).collect();
+        self.rows = (depth..depth + rank).collect();
+        let mut body = region;
+        for (n, (stm, scope)) in inside.iter().enumerate() {
+            let exp = &body.stms[*stm].exp;
+            let d = self.values.widths.len();
+            let place = self.values.dim(d);
+            match exp {
+                Exp::Soac(Soac::Map { width, lam, arrays }) => {
+                    let w = self.values.element(*width, self.env, &[])?;
+                    (self.values.dims(w).is_empty() && self.values.is_safe(w)).then_some(())?;
+                    self.env = self.values.enter(*width, lam, arrays, self.env, place);
+                    self.values.widths.push(w);
+                }
+                Exp::Loop(l) if n == 0 => {
+                    let LoopForm::For { i: _, n } = &l.form else { return None };
+                    let w = self.values.element(*n, self.env, &[])?;
+                    self.is_loop = true;
+                    self.env = self.values.iterate(l, self.env, place)?;
+                    self.values.widths.push(w);
+                }
+                Exp::If(c, ..) => {
+                    let guard = self.values.element(*c, self.env, &[]).map(|c| (c, *scope == 0));
+                    if let Some((c, holds)) = guard {
+                        self.values.assume(c, holds);
+                    }
+                    self.values.conditions += 1;
+                    self.guards.push(guard);
+                }
+                Exp::Match(..) => {
+                    self.values.conditions += 1;
+                    self.guards.push(None);
+                }
+                Exp::WithAcc(..) | Exp::Marked(..) => {}
+                _ => return None,
+            }
+            if n == 0 {
+                self.values.nest = self.env;
+            }
+            body = exp.bodies()[*scope].body;
+        }
+        (self.values.widths.len() == depth).then_some(())
+    }
+
+    /// The coordinates in the accumulator of the scope, one per axis.
+    fn coordinates(&mut self, copies: Option<&Copies>) -> Option<Vec<Id>> {
+        let Exp::AccAdd(acc, ix, value) = &self.add.exp else { return None };
+        let rows = self.rows.clone();
+        for r in 0..rows.len() {
+            let width = self.values.size(*value, self.env, r);
+            // Where the value does not tell, the accumulator does; below, when its axis is known.
+            let unknown = self.values.int(-1);
+            self.values.widths.push(width.unwrap_or(unknown));
+        }
+        let mut out = match copies {
+            // Under a condition an index may mean nothing where the condition does not hold.
+            Some(copies) if self.attempt.way == Way::Histogram && !self.guards.is_empty() => {
+                let locals = copies.indices.iter().map(|i| self.values.local(*i, self.env, &[]));
+                locals.collect::<Option<Vec<_>>>()?
+            }
+            _ => {
+                let indices = ix.iter().map(|i| self.values.element(*i, self.env, &[]));
+                indices.collect::<Option<Vec<_>>>()?
+            }
+        };
+        for r in &rows {
+            out.push(self.values.dim(*r));
+        }
+        let mut acc = acc.var()?;
+        while acc != self.root {
+            let (base, view) = self.view(acc)?;
+            out = self.through(&view, out)?;
+            acc = base;
+        }
+        let ty = &self.values.program.vars[self.root].ty;
+        let Type::Acc(ty) = ty else { return None };
+        (ty.rank() == out.len() && ty.base().scalar().is_some()).then_some(())?;
+        for r in rows {
+            let unknown = self.values.int(-1);
+            if self.values.widths[r] == unknown {
+                let place = self.values.dim(r);
+                let axis = out.iter().position(|c| *c == place)?;
+                self.values.widths[r] = self.values.size(self.init, OUTSIDE, axis)?;
+            }
+        }
+        Some(out)
+    }
+    fn view(&self, acc: Var) -> Option<(Var, View)> {
+        match self.values.expression(acc)? {
+            Exp::AccView(base, view) => Some((base.var()?, view.clone())),
+            _ => None,
+        }
+    }
+    /// Coordinates in the accumulator from coordinates in a view of it.
+    fn through(&mut self, view: &View, out: Vec<Id>) -> Option<Vec<Id>> {
+        match view {
+            View::Index(ix) => {
+                let ix = ix.iter().map(|i| self.values.element(*i, self.env, &[]));
+                let mut whole = ix.collect::<Option<Vec<_>>>()?;
+                whole.extend(out);
+                Some(whole)
+            }
+            View::Rearrange(perm) => {
+                let mut whole = out.clone();
+                for (i, p) in perm.iter().enumerate() {
+                    *whole.get_mut(*p)? = *out.get(i)?;
+                }
+                Some(whole)
+            }
+            View::Slice(s) => {
+                let (first, rest) = out.split_first()?;
+                let Node::Dim(d) = *self.values.node(*first) else { return None };
+                let len = self.values.element(s.len, self.env, &[])?;
+                let width = self.values.widths[d];
+                self.values.agree(len, width).then_some(())?;
+                let start = self.values.element(s.start, self.env, &[])?;
+                let stride = self.values.element(s.stride, self.env, &[])?;
+                let far = self.values.op2(Op::Mul, Scalar::I64, stride, *first);
+                let i = self.values.op2(Op::Add, Scalar::I64, start, far);
+                Some(std::iter::once(i).chain(rest.iter().copied()).collect())
+            }
+            View::Proj(_) | View::Reshape { .. } | View::Reverse | View::Rotate(_) => None,
+        }
+    }
+
+    /// The added scalar as a function of the point.
+    fn element(&mut self, copies: Option<&Copies>) -> Option<Id> {
+        let rows: Vec<Id> = self.rows.clone().into_iter().map(|d| self.values.dim(d)).collect();
+        if let Some(copies) = copies {
+            let shape: Vec<Id> = self.rows.iter().map(|d| self.values.widths[*d]).collect();
+            return self.values.local_of_shape(copies.value, self.env, &rows, &shape);
+        }
+        let Exp::AccAdd(_, _, value) = &self.add.exp else { return None };
+        let mut v = self.values.element(*value, self.env, &rows)?;
+        let zero = self.values.program.atom_type(*value).base().scalar()?.zero();
+        for guard in self.guards.clone().into_iter().rev() {
+            let (c, holds) = guard?;
+            let zero = self.values.intern(Node::Const(zero));
+            self.values.forget(c);
+            v = if holds {
+                self.values.intern(Node::If(c, v, zero))
+            } else {
+                self.values.intern(Node::If(c, zero, v))
+            };
+        }
+        Some(v)
+    }
+
+    /// Whether a nest of its own for the value is as cheap as the nest that computes it: a few operations, or all that
+    /// is read has fewer dimensions (a contraction).
+    fn worth_writing_anew(&self, element: Id) -> bool {
+        let mut work = vec![element];
+        let mut seen = BTreeSet::new();
+        let (mut operations, mut narrow, mut local) = (0, true, true);
+        while let Some(id) = work.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let is_full = *self.values.dims(id) == self.values.full;
+            match self.values.node(id) {
+                Node::Prim(_, ids) => {
+                    operations += 1;
+                    work.extend(ids);
+                }
+                Node::If(a, b, c) => {
+                    operations += 1;
+                    work.extend([*a, *b, *c]);
+                }
+                Node::Local(..) => {
+                    narrow &= !is_full;
+                    local &= !is_full;
+                }
+                Node::Read(_, ids) => {
+                    narrow &= !is_full;
+                    let moving = ids.iter().filter(|i| !matches!(self.values.node(**i), Node::Dim(_)));
+                    work.extend(moving);
+                }
+                Node::Dim(_) | Node::Const(_) | Node::Var(_) | Node::Size(..) => {}
+            }
+        }
+        let sequential = self.is_loop;
+        local && (narrow || (operations <= CHEAP && !sequential))
+    }
+    /// Every axis with one index, or with dimensions that no other axis mentions.
+    fn axes(&mut self, coordinates: &[Option<Affine>]) -> Option<Axes> {
+        let mut out = Axes { fixed: Vec::new(), moving: Vec::new() };
+        let mut seen: BTreeSet<Dim> = BTreeSet::new();
+        for (number, c) in coordinates.iter().enumerate() {
+            let c = c.as_ref()?;
+            let start = self.values.sum_of(&c.rest);
+            if !self.values.is_safe(start) {
+                return None;
+            }
+            if c.strides.is_empty() {
+                out.fixed.push((number, start));
+                continue;
+            }
+            let strides: Vec<(Dim, &super::index::Polynomial)> =
+                c.strides.iter().map(|(d, s)| (*d, s)).collect();
+            if strides.iter().any(|(d, _)| !seen.insert(*d)) {
+                return None;
+            }
+            let widths: Vec<_> = self.values.widths.clone();
+            let extents: Vec<_> = widths.iter().map(|w| super::index::polynomial(&self.values, *w)).collect();
+            let order = match &strides[..] {
+                [(d, _)] => vec![*d],
+                _ => radix_order(&strides, &|d| extents[d].clone())?,
+            };
+            let stride = self.values.sum_of(&c.strides[order.first()?]);
+            if !self.values.is_safe(stride) {
+                return None;
+            }
+            let size = self.values.size(self.init, OUTSIDE, number)?;
+            let (zero, one) = (self.values.int(0), self.values.int(1));
+            let whole = order.len() == 1
+                && start == zero
+                && stride == one
+                && self.values.same(size, self.values.widths[order[0]]);
+            let dims = order.into_iter().rev().collect();
+            out.moving.push(Axis { number, dims, start, stride, whole });
+        }
+        // A loop is taken apart only to sum over it.
+        (!self.is_loop || !seen.contains(&0)).then_some(out)
+    }
+
+    /// E1, E2, E6, E7, E8: the whole sum as an array, and one addition of it.
+    fn add_as_a_whole(&mut self, work: &mut Program, element: Id, axes: &Axes) -> Option<()> {
+        let kept: Vec<Dim> = axes.moving.iter().flat_map(|a| a.dims.iter().copied()).collect();
+        let summed = (0..self.values.widths.len()).filter(|d| !kept.contains(d));
+        let loops: Vec<Dim> = kept.iter().copied().chain(summed).collect();
+        let (parts, shapes) = self.hand_out(work, &[element])?;
+        let mut b = Builder::new(work);
+        b.origin = self.values.program.vars[self.site.done].origin.clone();
+        let mut nest = Nest { values: &mut self.values, loops, kept: kept.len(), shapes: &shapes };
+        let mut sum = nest.emit(&mut b, parts[0])?;
+        let mut known = BTreeMap::new();
+        if kept.len() >= 2 || axes.moving.iter().any(|a| a.dims.len() > 1) {
+            let mut shape = Vec::new();
+            for axis in &axes.moving {
+                let mut size = None;
+                for d in &axis.dims {
+                    let width = nest.values.widths[*d];
+                    let width = nest.scalar(&mut b, width, &mut known)?;
+                    size = Some(size.map_or(width, |s| b.op2(Op::Mul, s, width)));
+                }
+                shape.push(size?);
+            }
+            sum = b.emit(Exp::Reshape { shape, from: kept.len(), array: sum }, "x_bar");
+        }
+        let order = axes.fixed.iter().map(|f| f.0).chain(axes.moving.iter().map(|a| a.number));
+        let order: Vec<usize> = order.collect();
+        let mut acc = view(&mut b, self.root.into(), &order);
+        let mut ix = Vec::new();
+        for (_, start) in &axes.fixed {
+            ix.push(nest.scalar(&mut b, *start, &mut known)?);
+        }
+        if axes.moving.iter().any(|a| !a.whole) {
+            if !ix.is_empty() {
+                acc = b.emit(Exp::AccView(acc, View::Index(std::mem::take(&mut ix))), "acc");
+            }
+            let rank = axes.moving.len();
+            for (k, axis) in axes.moving.iter().enumerate().filter(|(_, a)| !a.whole) {
+                let start = nest.scalar(&mut b, axis.start, &mut known)?;
+                let stride = nest.scalar(&mut b, axis.stride, &mut known)?;
+                let len = extent(&mut nest, &mut b, &axis.dims, &mut known)?;
+                acc = view(&mut b, acc, &to_front(k, rank));
+                acc = b.emit(Exp::AccView(acc, View::Slice(SliceDim { start, len, stride })), "acc");
+                let mut back = vec![0; rank];
+                to_front(k, rank).iter().enumerate().for_each(|(i, p)| back[*p] = i);
+                acc = view(&mut b, acc, &back);
+            }
+        }
+        b.emit(Exp::AccAdd(acc, ix, sum), "done");
+        let stms = b.finish();
+        self.insert(work, stms);
+        Some(())
+    }
+
+    /// E3: values and indices leave the nest and the scope; a histogram adds them to what the scope returns.
+    fn histogram(&mut self, work: &mut Program, element: Id, coordinates: &[Id]) -> Option<()> {
+        let (key, rows) = coordinates.split_first()?;
+        // The outer axis is the key; the others are covered by a dimension each.
+        let mut kept: Vec<Dim> = Vec::new();
+        for (k, row) in rows.iter().enumerate() {
+            let Node::Dim(d) = *self.values.node(*row) else { return None };
+            let size = self.values.size(self.init, OUTSIDE, k + 1)?;
+            let whole = self.values.same(size, self.values.widths[d]);
+            (whole && !kept.contains(&d) && !self.values.dims(*key).contains(&d)).then_some(())?;
+            kept.push(d);
+        }
+        let keys: Vec<Dim> = (0..self.values.widths.len()).filter(|d| !kept.contains(d)).collect();
+        let element_scalar = self.values.program.vars[self.root].ty.clone();
+        let Type::Acc(ty) = element_scalar else { return None };
+        let scalar = ty.base().scalar()?;
+        let (parts, shapes) = self.hand_out(work, &[*key, element])?;
+        let mut b = Builder::new(work);
+        b.origin = self.values.program.vars[self.site.done].origin.clone();
+        let mut known = BTreeMap::new();
+        let mut nest = Nest {
+            values: &mut self.values,
+            loops: keys.iter().chain(&kept).copied().collect(),
+            kept: keys.len() + kept.len(),
+            shapes: &shapes,
+        };
+        let mut values = nest.emit(&mut b, parts[1])?;
+        let mut nest =
+            Nest { values: &mut self.values, loops: keys.clone(), kept: keys.len(), shapes: &shapes };
+        let mut indices = nest.emit(&mut b, parts[0])?;
+        let width = extent(&mut nest, &mut b, &keys, &mut known)?;
+        if keys.len() > 1 {
+            let from = keys.len();
+            values = b.emit(Exp::Reshape { shape: vec![width], from, array: values }, "vs");
+            indices = b.emit(Exp::Reshape { shape: vec![width], from, array: indices }, "is");
+        }
+        let stms = b.finish();
+        self.insert(work, stms);
+        self.after_scope(work, width, indices, values, scalar)
+    }
+
+    /// Makes the histogram of what the scope returns.
+    fn after_scope(&self, work: &mut Program, width: Atom, is: Atom, vs: Atom, scalar: Scalar) -> Option<()> {
+        let id = self.function;
+        let entry = self.site.path[self.site.root].0;
+        let types = [work.atom_type(width), work.atom_type(is), work.atom_type(vs)];
+        let origin = work.vars[self.site.done].origin.clone();
+        let [n, is_out, vs_out] =
+            types.map(|ty| work.vars.push(VarInfo { ty, hint: "vs".into(), origin: origin.clone() }));
+        let holder = at(&work.funs[id].body, &self.site.path[..self.site.root]);
+        let old = holder.stms[entry].pat[self.site.number];
+        let info = work.vars[old].clone();
+        let row = match &info.ty {
+            Type::Array(t) => Type::clone(t),
+            _ => return None,
+        };
+        let fresh = work.vars.push(info);
+        let mut b = Builder::new(work);
+        b.origin = origin;
+        let lam = b.lam(&[row.clone(), row.clone()], "x", |b, p| {
+            vec![b.emit(Exp::Plus(p[0].into(), p[1].into()), "t")]
+        });
+        let zero = Atom::Const(scalar.zero());
+        let neutral = if row.rank() == 0 {
+            zero
+        } else {
+            let shape = (1..=row.rank()).map(|d| b.size(fresh.into(), d)).collect();
+            b.emit(Exp::Replicate(shape, zero), "zeros")
+        };
+        let hist = Soac::Hist {
+            width: n.into(),
+            lam,
+            neutral: vec![neutral],
+            dst: vec![fresh.into()],
+            indices: is_out.into(),
+            values: vec![vs_out.into()],
+        };
+        b.emit_to(vec![old], Exp::Soac(hist));
+        let after = b.finish();
+        let holder = at_mut(&mut work.funs[id].body, &self.site.path[..self.site.root]);
+        let scope = &mut holder.stms[entry];
+        let Exp::WithAcc(_, lam) = &mut scope.exp else { return None };
+        lam.body.result.extend([width, is, vs]);
+        scope.pat[self.site.number] = fresh;
+        scope.pat.extend([n, is_out, vs_out]);
+        holder.stms.splice(entry + 1..entry + 1, after);
+        Some(())
+    }
+
+    /// Makes the nest return what the nodes need of its inside; the nodes without anything of the inside, and the
+    /// shapes of what was handed out.
+    fn hand_out(&mut self, work: &mut Program, ids: &[Id]) -> Option<(Vec<Id>, IdMap<Var, Vec<Id>>)> {
+        let mut columns: IdMap<Var, Var> = IdMap::new();
+        let mut shapes: IdMap<Var, Vec<Id>> = IdMap::new();
+        let mut wanted = IdSet::new();
+        ids.iter().for_each(|id| self.values.locals(*id, &mut wanted));
+        for v in wanted {
+            let shape = self.values.local_shapes.get(&v)?.clone();
+            shape.iter().all(|s| self.values.is_safe(*s)).then_some(())?;
+            let column = self.column(work, v, &shape)?;
+            columns.insert(v, column);
+            shapes.insert(column, shape);
+        }
+        let ids = ids.iter().map(|id| self.values.replace_locals(*id, &columns)).collect();
+        Some((ids, shapes))
+    }
+    fn column(&mut self, work: &mut Program, v: Var, shape: &[Id]) -> Option<Var> {
+        let function = self.function;
+        let ty = work.vars[v].ty.clone();
+        let scalar = ty.base().scalar()?;
+        let zero = match scalar {
+            // An index that is nowhere.
+            Scalar::I64 => Atom::i64(-1),
+            Scalar::Bool => Atom::bool(false),
+            s => Atom::Const(s.zero()),
+        };
+        // The shape of the variable itself, in front of the nest.
+        let own = &shape[shape.len() - ty.rank()..];
+        let mut b = Builder::new(work);
+        let mut known = BTreeMap::new();
+        let shapes = IdMap::new();
+        let mut nest = Nest { values: &mut self.values, loops: Vec::new(), kept: 0, shapes: &shapes };
+        let own = own.iter().map(|s| nest.scalar(&mut b, *s, &mut known)).collect::<Option<Vec<_>>>()?;
+        let stms = b.finish();
+        let outer = &self.site.path[..self.attempt.nest];
+        let region = at_mut(&mut work.funs[function].body, outer);
+        let position = region
+            .stms
+            .iter()
+            .position(|s| s.exp.bodies().iter().any(|scope| binds(scope.body, self.site.done)))?;
+        let mut nest = region.stms.remove(position);
+        let column = hand_out(work, &mut nest, v, &Neutral { scalar: zero, shape: own });
+        let region = at_mut(&mut work.funs[function].body, outer);
+        region.stms.insert(position, nest);
+        region.stms.splice(position..position, stms);
+        column
+    }
+
+    /// Puts statements after the nest and takes the accumulation out of it.
+    fn insert(&self, work: &mut Program, stms: Vec<Stm>) {
+        let function = self.function;
+        let outer = &self.site.path[..self.attempt.nest];
+        let region = at_mut(&mut work.funs[function].body, outer);
+        let Some(position) = region
+            .stms
+            .iter()
+            .position(|s| s.exp.bodies().iter().any(|scope| binds(scope.body, self.site.done)))
+        else {
+            return;
+        };
+        remove(&mut region.stms[position], self.site.done);
+        region.stms.splice(position + 1..position + 1, stms);
+    }
+}
+
+/// The accumulation becomes the unit that it returned.
+fn remove(stm: &mut Stm, done: Var) {
+    for scope in stm.exp.bodies_mut() {
+        for s in &mut scope.body.stms {
+            if s.pat.contains(&done) {
+                s.exp = Exp::Tuple(Vec::new());
+            } else {
+                remove(s, done);
+            }
+        }
+    }
+}
+
+fn extent(
+    nest: &mut Nest<'_, '_>,
+    b: &mut Builder<'_>,
+    dims: &[Dim],
+    known: &mut BTreeMap<Id, Atom>,
+) -> Option<Atom> {
+    let mut size = None;
+    for d in dims {
+        let width = nest.values.widths[*d];
+        let width = nest.scalar(b, width, known)?;
+        size = Some(size.map_or(width, |s| b.op2(Op::Mul, s, width)));
+    }
+    size
+}
+
+/// A view with its dimensions in another order.
+fn view(b: &mut Builder<'_>, acc: Atom, perm: &[usize]) -> Atom {
+    if perm.iter().enumerate().all(|(i, p)| i == *p) {
+        acc
+    } else {
+        b.emit(Exp::AccView(acc, View::Rearrange(perm.to_vec())), "acc")
+    }
+}
+
+/// What a nest could hand out, and through how many maps.
+fn homes(stm: &Stm, depth: usize, first: bool, out: &mut IdMap<Var, usize>) {
+    let depth = match &stm.exp {
+        Exp::Soac(Soac::Map { .. }) => depth + 1,
+        Exp::Loop(l) if first && matches!(l.form, LoopForm::For { .. }) => depth + 1,
+        Exp::If(..) | Exp::Match(..) | Exp::WithAcc(..) | Exp::Marked(..) => depth,
+        _ => return,
+    };
+    for scope in stm.exp.bodies() {
+        scope.binds.iter().for_each(|v| {
+            out.insert(*v, depth);
+        });
+        for s in &scope.body.stms {
+            s.pat.iter().for_each(|v| {
+                out.insert(*v, depth);
+            });
+            homes(s, depth, false, out);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Where accumulations are: the statements `add_to`, the bodies around them, and what may be tried on each.
+
+use pullback_base::index::IdMap;
+use pullback_core::{Body, Exp, FunId, Loop, LoopForm, Program, Soac, Var};
+
+/// An accumulation.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    /// Statement and body, from the function's body inwards; the last entry is the body that holds the site.
+    pub(super) path: Vec<(usize, usize)>,
+    /// The position in that body.
+    pub(super) at: usize,
+    /// What the statement binds: its name.
+    pub(super) done: Var,
+    /// The entry of the path that is the scope of the accumulator.
+    pub(super) root: usize,
+    /// The number of the accumulator among those of the scope.
+    pub(super) number: usize,
+    pub(super) attempts: Vec<Attempt>,
+}
+
+/// A way to treat an accumulation; `nest` is the entry of the path that is taken as the nest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Attempt {
+    pub(super) nest: usize,
+    pub(super) way: Way,
+}
+
+/// How values get out of the nest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Written anew in a nest of their own.
+    Anew,
+    /// Handed out by the nest.
+    HandedOut,
+    /// Handed out together with the indices, for a histogram.
+    Histogram,
+}
+
+/// The accumulations of a function, those of inner scopes first.
+pub(super) fn find(program: &Program, id: FunId) -> Vec<Site> {
+    let mut search = Search { views: IdMap::new(), roots: IdMap::new(), sites: Vec::new() };
+    search.body(&program.funs[id].body, &mut Vec::new(), &mut Vec::new());
+    let mut sites = search.sites;
+    sites.sort_by_key(|s| std::cmp::Reverse(s.root));
+    sites
+}
+
+struct Search {
+    /// The accumulator that a view is part of.
+    views: IdMap<Var, Var>,
+    /// The entry of the path and the number of accumulators bound by scopes.
+    roots: IdMap<Var, (usize, usize)>,
+    sites: Vec<Site>,
+}
+
+/// What a path leads through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Map,
+    Counted,
+    Open,
+    Barrier,
+}
+
+impl Search {
+    fn body(&mut self, body: &Body, path: &mut Vec<(usize, usize)>, kinds: &mut Vec<Kind>) {
+        for (at, stm) in body.stms.iter().enumerate() {
+            match &stm.exp {
+                Exp::AccView(acc, _) => {
+                    if let Some(acc) = acc.var() {
+                        self.views.insert(stm.pat[0], acc);
+                    }
+                }
+                Exp::WithAcc(_, lam) => {
+                    let entry = path.len();
+                    self.roots.extend(lam.params.iter().enumerate().map(|(k, p)| (*p, (entry, k))));
+                }
+                Exp::AccAdd(acc, ..) => {
+                    let mut acc = acc.var();
+                    while let Some(v) = acc
+                        && let Some(base) = self.views.get(&v)
+                    {
+                        acc = Some(*base);
+                    }
+                    if let Some((root, number)) = acc.and_then(|v| self.roots.get(&v).copied()) {
+                        let attempts = attempts(kinds, root);
+                        let (path, done) = (path.clone(), stm.pat[0]);
+                        self.sites.push(Site { path, at, done, root, number, attempts });
+                    }
+                }
+                _ => {}
+            }
+            let kind = kind(&stm.exp);
+            for (k, scope) in stm.exp.bodies().iter().enumerate() {
+                path.push((at, k));
+                kinds.push(kind);
+                self.body(scope.body, path, kinds);
+                path.pop();
+                kinds.pop();
+            }
+        }
+    }
+}
+
+fn kind(exp: &Exp) -> Kind {
+    match exp {
+        Exp::Soac(Soac::Map { .. }) => Kind::Map,
+        Exp::Loop(Loop { form: LoopForm::For { .. }, .. }) => Kind::Counted,
+        Exp::If(..) | Exp::Match(..) | Exp::WithAcc(..) | Exp::Marked(..) => Kind::Open,
+        _ => Kind::Barrier,
+    }
+}
+
+fn attempts(kinds: &[Kind], root: usize) -> Vec<Attempt> {
+    let inside = &kinds[root + 1..];
+    let closed = |k: &Kind| matches!(k, Kind::Counted | Kind::Barrier);
+    let start = root + 1 + inside.iter().rposition(closed).map_or(0, |k| k + 1);
+    let maps: Vec<usize> = (start..kinds.len()).filter(|k| kinds[*k] == Kind::Map).collect();
+    let mut out = Vec::new();
+    match (maps.first(), maps.last()) {
+        (Some(&first), Some(&last)) => {
+            out.push(Attempt { nest: first, way: Way::Anew });
+            out.push(Attempt { nest: last, way: Way::HandedOut });
+            if first == root + 1 {
+                out.push(Attempt { nest: first, way: Way::Histogram });
+            }
+        }
+        _ if start > root + 1 && kinds[start - 1] == Kind::Counted => {
+            out.push(Attempt { nest: start - 1, way: Way::Anew });
+        }
+        _ => {}
+    }
+    out
+}
