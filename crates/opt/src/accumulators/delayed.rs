@@ -213,6 +213,7 @@ impl<'a> Delayed<'a> {
         };
         let [x, y] = ids[..] else { return None };
         match (op, constant(&x), constant(&y)) {
+            (Op::Mul, Some(0), _) => Some(x),
             (Op::Add, Some(0), _) | (Op::Mul, Some(1), _) => Some(y),
             (Op::Add | Op::Sub, _, Some(0)) | (Op::Mul, _, Some(1)) => Some(x),
             _ => None,

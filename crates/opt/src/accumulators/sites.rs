@@ -16,6 +16,8 @@ pub(super) struct Site {
     pub(super) root: usize,
     /// The number of the accumulator among those of the scope.
     pub(super) number: usize,
+    /// Nothing else is added to the accumulator.
+    pub(super) alone: bool,
     pub(super) attempts: Vec<Attempt>,
 }
 
@@ -39,9 +41,13 @@ pub(super) enum Way {
 
 /// The accumulations of a function, those of inner scopes first.
 pub(super) fn find(program: &Program, id: FunId) -> Vec<Site> {
-    let mut search = Search { views: IdMap::new(), roots: IdMap::new(), sites: Vec::new() };
+    let mut search = Search { views: IdMap::new(), roots: IdMap::new(), sites: Vec::new(), adds: Vec::new() };
     search.body(&program.funs[id].body, &mut Vec::new(), &mut Vec::new());
     let mut sites = search.sites;
+    for site in &mut sites {
+        let own = search.adds.iter().find(|(_, done)| *done == site.done).map(|a| a.0);
+        site.alone = search.adds.iter().filter(|a| Some(a.0) == own).count() == 1;
+    }
     sites.sort_by_key(|s| std::cmp::Reverse(s.root));
     sites
 }
@@ -52,6 +58,8 @@ struct Search {
     /// The entry of the path and the number of accumulators bound by scopes.
     roots: IdMap<Var, (usize, usize)>,
     sites: Vec<Site>,
+    /// Accumulators of scopes and the sites that add to them.
+    adds: Vec<(Var, Var)>,
 }
 
 /// What a path leads through.
@@ -86,7 +94,9 @@ impl Search {
                     if let Some((root, number)) = acc.and_then(|v| self.roots.get(&v).copied()) {
                         let attempts = attempts(kinds, root);
                         let (path, done) = (path.clone(), stm.pat[0]);
-                        self.sites.push(Site { path, at, done, root, number, attempts });
+                        let accumulator = acc;
+                        self.adds.extend(accumulator.map(|a| (a, done)));
+                        self.sites.push(Site { path, at, done, root, number, alone: false, attempts });
                     }
                 }
                 _ => {}

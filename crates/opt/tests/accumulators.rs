@@ -1,0 +1,314 @@
+//! Accumulator elimination on random nests of maps: the same sums as before, whatever the indices.
+//!
+//! Nests of depth 1 to 3 with extents 0 to 4 add scalars and rows at affine, mixed-radix, data-dependent and other indices,
+//! through views, under conditions, at several sites. All numbers are small integers, so that sums are exact
+//! in every order and results must be equal bit for bit. The program before the pass, run by the interpreter, which
+//! adds one by one, is the brute force.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use pullback_core::traverse::for_each_stm;
+use pullback_core::{
+    Atom, Body, Builder, Exp, FunId, Program, Rules, SliceDim, Soac, Type, Value, View, check, print,
+};
+use pullback_interp::core::{Options, run};
+use pullback_opt::{CSE, Ctx, ELIMINATE_ACCUMULATORS, PRUNE, SIMPLIFY};
+use pullback_prim::{Op, Prim, Scalar};
+use pullback_testkit::rng::Rng;
+
+/// Parameters of every program, in order: extents, then data.
+const DIMS: usize = 3;
+
+struct Nest<'r> {
+    rng: &'r mut Rng,
+    sizes: Vec<Atom>,
+    /// `[n0]f64`, `[n1]f64`, `[n2]f64`
+    vectors: Vec<Atom>,
+    /// `[n0][n1]f64`, `[n1][n2]f64`
+    matrices: Vec<Atom>,
+    /// `[8]i64` and `[5][4]f64`
+    table: Atom,
+    rows: Atom,
+    scalar: Atom,
+}
+
+/// What is in scope at a level: positions of dimensions, and floats.
+#[derive(Clone, Default)]
+struct Scope {
+    places: Vec<(usize, Atom)>,
+    floats: Vec<Atom>,
+}
+
+impl Nest<'_> {
+    fn below(&mut self, n: u64) -> u64 {
+        self.rng.below(n as usize) as u64
+    }
+    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u64) as usize]
+    }
+
+    fn level(&mut self, b: &mut Builder<'_>, acc: Atom, depth: usize, scope: &Scope) {
+        let d = depth;
+        let width = self.sizes[d];
+        let mut arrays = vec![b.emit(Exp::Iota(width), "is"), self.vectors[d]];
+        if d == 0 || self.below(2) == 0 {
+            // A row of a matrix as the input of the next level is the common shape of generated code.
+            if d < 2 {
+                arrays.push(self.matrices[d]);
+            }
+        }
+        let inner_depth = self.below(3) as usize;
+        b.map(width, &arrays, |b, ps| {
+            let mut scope = scope.clone();
+            scope.places.push((d, ps[0].into()));
+            scope.floats.push(ps[1].into());
+            if self.below(3) == 0 {
+                let t = self.value(b, &scope);
+                scope.floats.push(t);
+            }
+            if let Some(row) = ps.get(2) {
+                let n = b.size((*row).into(), 0);
+                if self.below(3) == 0 {
+                    let total = b.sum(n, (*row).into());
+                    scope.floats.push(total);
+                }
+            }
+            if depth + 1 < DIMS && (inner_depth > 0 || depth == 0) {
+                self.level(b, acc, depth + 1, &scope);
+                if self.below(3) == 0 {
+                    self.guarded(b, acc, &scope);
+                }
+            } else {
+                for _ in 0..=self.below(2) {
+                    self.guarded(b, acc, &scope);
+                }
+            }
+            vec![Atom::bool(false)]
+        });
+    }
+
+    fn guarded(&mut self, b: &mut Builder<'_>, acc: Atom, scope: &Scope) {
+        if self.below(3) > 0 {
+            return self.site(b, acc, scope);
+        }
+        let (p, q) = (self.index(b, scope), self.index(b, scope));
+        let op = self.pick(&[Op::Lt, Op::Eq, Op::Le]);
+        let c = b.op2(op, p, q);
+        let swap = self.below(2) == 0;
+        let then = b.scope(|b| {
+            if !swap {
+                self.site(b, acc, scope);
+            }
+            vec![Atom::bool(false)]
+        });
+        let otherwise = b.scope(|b| {
+            if swap || self.below(2) == 0 {
+                self.site(b, acc, scope);
+            }
+            vec![Atom::bool(false)]
+        });
+        b.emit(Exp::If(c, then, otherwise), "effect");
+    }
+
+    fn site(&mut self, b: &mut Builder<'_>, acc: Atom, scope: &Scope) {
+        let mut acc = acc;
+        if self.below(5) == 0 {
+            let (start, len) = (self.index(b, scope), Atom::i64(self.below(4) as i64));
+            let stride = Atom::i64(self.pick(&[1, 1, 2, -1]));
+            acc = b.emit(Exp::AccView(acc, View::Slice(SliceDim { start, len, stride })), "part");
+        }
+        match self.below(5) {
+            0 => {
+                let acc = b.emit(Exp::AccView(acc, View::Rearrange(vec![1, 0])), "turned");
+                let (i, j) = (self.index(b, scope), self.index(b, scope));
+                let v = self.value(b, scope);
+                b.emit(Exp::AccAdd(acc, vec![i, j], v), "done");
+            }
+            1 => {
+                let i = self.index(b, scope);
+                let acc = b.emit(Exp::AccView(acc, View::Index(vec![i])), "row");
+                let j = self.index(b, scope);
+                let v = self.value(b, scope);
+                b.emit(Exp::AccAdd(acc, vec![j], v), "done");
+            }
+            2 => {
+                let i = self.index(b, scope);
+                let row = self.row(b, scope);
+                b.emit(Exp::AccAdd(acc, vec![i], row), "done");
+            }
+            _ => {
+                let (i, j) = (self.index(b, scope), self.index(b, scope));
+                let v = self.value(b, scope);
+                b.emit(Exp::AccAdd(acc, vec![i, j], v), "done");
+            }
+        }
+    }
+
+    /// A row of four numbers.
+    fn row(&mut self, b: &mut Builder<'_>, scope: &Scope) -> Atom {
+        let (_, p) = self.pick(&scope.places);
+        let i = b.op2(Op::Mod, p, Atom::i64(5));
+        let row = b.index(self.rows, &[i]);
+        if self.below(2) == 0 {
+            return row;
+        }
+        let factor = self.pick(&scope.floats);
+        b.map(Atom::i64(4), &[row], |b, ps| vec![b.op2(Op::Mul, ps[0].into(), factor)])[0].into()
+    }
+
+    fn index(&mut self, b: &mut Builder<'_>, scope: &Scope) -> Atom {
+        let (d, p) = self.pick(&scope.places);
+        let (e, q) = self.pick(&scope.places);
+        let c = Atom::i64(self.below(4) as i64 - 1);
+        match self.below(12) {
+            0 => c,
+            1..=4 => p,
+            5 => b.op2(Op::Add, p, c),
+            6 => b.op2(Op::Sub, c, p),
+            7 => {
+                let twice = b.op2(Op::Mul, Atom::i64(2), p);
+                b.op2(Op::Add, twice, q)
+            }
+            8 => b.op2(Op::Add, p, q),
+            9 if d != e => {
+                let far = b.op2(Op::Mul, p, self.sizes[e]);
+                b.op2(Op::Add, far, q)
+            }
+            9 => b.op2(Op::Mul, p, q),
+            10 => b.op2(Op::Sub, p, q),
+            _ => {
+                let k = b.op2(Op::Mod, p, Atom::i64(8));
+                b.index(self.table, &[k])
+            }
+        }
+    }
+
+    fn value(&mut self, b: &mut Builder<'_>, scope: &Scope) -> Atom {
+        let mut v = self.pick(&scope.floats);
+        for _ in 0..self.below(4) {
+            let w = if self.below(4) == 0 { self.scalar } else { self.pick(&scope.floats) };
+            let op = self.pick(&[Op::Mul, Op::Mul, Op::Add, Op::Sub]);
+            v = b.op2(op, v, w);
+        }
+        if self.below(4) == 0 {
+            let (_, p) = self.pick(&scope.places);
+            let x = b.emit(Exp::Prim(Prim::Convert(Scalar::I64, Scalar::F64), vec![p]), "x");
+            v = b.op2(Op::Mul, v, x);
+        }
+        v
+    }
+}
+
+fn program(seed: u64) -> (Program, FunId, Vec<Value>) {
+    let mut rng = Rng::new(seed);
+    let extents: Vec<usize> =
+        (0..DIMS).map(|_| if rng.below(8) == 0 { 0 } else { 1 + rng.below(4) }).collect();
+    let mut program = Program::default();
+    let matrix = Type::array_of_rank(Type::F64, 2);
+    let vector = Type::array(Type::F64);
+    let params = [
+        ("n0", Type::I64),
+        ("n1", Type::I64),
+        ("n2", Type::I64),
+        ("v0", vector.clone()),
+        ("v1", vector.clone()),
+        ("v2", vector),
+        ("m01", matrix.clone()),
+        ("m12", matrix.clone()),
+        ("table", Type::array(Type::I64)),
+        ("rows", matrix.clone()),
+        ("s", Type::F64),
+        ("init", matrix.clone()),
+    ];
+    let zeros = rng.below(2) == 0;
+    // Extents as constants make other rules apply than extents as variables.
+    let constants = rng.below(3) == 0;
+    let id = Builder::function(&mut program, "main", &params, vec![matrix], |b, p| {
+        let at = |k: usize| Atom::Var(p[k]);
+        let size = |k: usize| if constants { Atom::i64(extents[k] as i64) } else { at(k) };
+        let mut nest = Nest {
+            rng: &mut rng,
+            sizes: (0..DIMS).map(size).collect(),
+            vectors: vec![at(3), at(4), at(5)],
+            matrices: vec![at(6), at(7)],
+            table: at(8),
+            rows: at(9),
+            scalar: at(10),
+        };
+        let first = nest.below(2) as usize;
+        let init = if zeros {
+            let shape = b.shape(at(11));
+            b.emit(Exp::Replicate(shape, Atom::f64(0.0)), "zeros")
+        } else {
+            at(11)
+        };
+        let out = b.with_acc(&[init], |b, acc| {
+            nest.level(b, acc[0].into(), first, &Scope::default());
+            Vec::new()
+        });
+        vec![out[0].into()]
+    });
+    let mut whole = |n: usize| (0..n).map(|_| rng.below(7) as f64 - 3.0).collect::<Vec<f64>>();
+    let mut args: Vec<Value> = extents.iter().map(|n| Value::i64(*n as i64)).collect();
+    args.extend(extents.iter().map(|n| Value::f64s(&whole(*n))));
+    args.push(Value::f64_array(&[extents[0], extents[1]], &whole(extents[0] * extents[1])));
+    args.push(Value::f64_array(&[extents[1], extents[2]], &whole(extents[1] * extents[2])));
+    args.push(Value::i64s(&[0, 3, -1, 1, 1, 2, 4, 9]));
+    args.push(Value::f64_array(&[5, 4], &whole(20)));
+    args.push(Value::f64(2.0));
+    args.push(Value::f64_array(&[5, 4], &whole(20)));
+    (program, id, args)
+}
+
+/// Accumulations inside array operations.
+fn hot(body: &Body, inside: bool) -> usize {
+    let mut count = 0;
+    for stm in &body.stms {
+        count += usize::from(inside && matches!(stm.exp, Exp::AccAdd(..)));
+        let inside = inside || matches!(stm.exp, Exp::Soac(Soac::Map { .. }));
+        count += stm.exp.bodies().iter().map(|s| hot(s.body, inside)).sum::<usize>();
+    }
+    count
+}
+
+fn count(program: &Program, id: FunId, wanted: fn(&Exp) -> bool) -> usize {
+    let mut n = 0;
+    for_each_stm(&program.funs[id].body, &mut |s| n += usize::from(wanted(&s.exp)));
+    n
+}
+
+#[test]
+fn random_nests_keep_their_sums() {
+    let programs: u64 = std::env::var("PULLBACK_NESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let (mut before, mut after, mut histograms, mut sums) = (0, 0, 0, 0);
+    for seed in 0..programs {
+        let (source, id, args) = program(seed);
+        check(&source, Rules::NO_AD).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", print(&source)));
+        let ctx = Ctx { derivatives_done: true, ..Ctx::default() };
+        let mut made = source.clone();
+        for pass in [&ELIMINATE_ACCUMULATORS, &SIMPLIFY, &CSE, &PRUNE] {
+            (pass.run)(&mut made, &ctx);
+            check(&made, Rules::NO_AD).unwrap_or_else(|e| {
+                panic!("seed {seed}: {}\n{}\n=>\n{}", e.after(pass.name), print(&source), print(&made))
+            });
+        }
+        let expected = run(&source, id, args.clone(), &Options::default()).map(|o| o.results);
+        for schedule_seed in [None, Some(seed)] {
+            let options = Options { schedule_seed, ..Options::default() };
+            let found = run(&made, id, args.clone(), &options).map(|o| o.results);
+            assert!(
+                format!("{expected:?}").replace("-0.0", "0.0") == format!("{found:?}").replace("-0.0", "0.0"),
+                "seed {seed}: {expected:?} and {found:?}\n{}\n=>\n{}\n{args:?}",
+                print(&source),
+                print(&made)
+            );
+        }
+        before += hot(&source.funs[id].body, false);
+        after += hot(&made.funs[id].body, false);
+        histograms += count(&made, id, |e| matches!(e, Exp::Soac(Soac::Hist { .. })));
+        sums += count(&made, id, |e| matches!(e, Exp::Soac(Soac::Reduce { .. })));
+    }
+    // Every rule has had its share.
+    assert!(after * 2 < before, "{after} of {before} accumulations are left in maps");
+    assert!(histograms > 0 && sums > 0, "{histograms} histograms, {sums} sums");
+}

@@ -1,0 +1,210 @@
+//! What accumulator elimination leaves of the benchmark problems (Fast CHAD notes 3.3, features F36 to F38): no additions
+//! into accumulators inside array operations, and products of matrices that are written as such.
+
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use pullback_base::index::IdMap;
+use pullback_core::traverse::for_each_stm;
+use pullback_core::{Atom, Body, Exp, Program, Soac, Var, print};
+use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_prim::{Op, Prim};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The program of the gradient after the whole pipeline.
+fn gradient(text: &str, entry: &str, wrt: &str) -> Program {
+    let session = Session::compile("program.fut", text, Settings::default()).map_err(|e| e.render()).unwrap();
+    let entry = session.entry(Some(entry)).unwrap();
+    let wanted = session.select(&entry, &Wrt::parse(wrt)).unwrap();
+    let mut last = Program::default();
+    session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, p| last = p.clone()).unwrap();
+    last
+}
+
+fn of_file(file: &str, entry: &str, wrt: &str) -> Program {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    gradient(&std::fs::read_to_string(root.join(file)).unwrap(), entry, wrt)
+}
+
+/// Additions into accumulators inside array operations.
+fn hot(body: &Body, inside: bool) -> usize {
+    let here = |exp: &Exp| usize::from(inside && matches!(exp, Exp::AccAdd(..)));
+    let within = |exp: &Exp| inside || matches!(exp, Exp::Soac(_));
+    let nested = |exp: &Exp| exp.bodies().iter().map(|s| hot(s.body, within(exp))).sum::<usize>();
+    body.stms.iter().map(|s| here(&s.exp) + nested(&s.exp)).sum()
+}
+
+fn expect_none(name: &str, program: &Program) {
+    for fun in program.funs.iter() {
+        assert_eq!(hot(&fun.body, false), 0, "{name}:\n{}", print(program));
+    }
+}
+
+#[test]
+fn no_accumulation_is_left_in_maps() {
+    expect_none("gmm", &of_file("examples/gmm.fut", "objective", "params"));
+    expect_none("gmm with data", &of_file("examples/gmm.fut", "objective", "x,gamma,params"));
+    expect_none("lstm", &of_file("examples/lstm.fut", "objective", "main_params,extra_params"));
+    expect_none("k-means", &of_file("examples/kmeans.fut", "cost", "points,centroids"));
+    expect_none("bundle adjustment", &of_file("examples/ba.fut", "jacobian", "cams,points,weights"));
+    expect_none("stencil", &of_file("benches/programs/stencil.fut", "loss", "u"));
+    expect_none("logistic regression", &of_file("benches/programs/matvec.fut", "squares", "a,v"));
+}
+
+/// The accumulation of k-means is a histogram over the nearest centroids.
+#[test]
+fn data_dependent_indices_become_one_histogram() {
+    let program = of_file("examples/kmeans.fut", "cost", "centroids");
+    let mut count = 0;
+    for fun in program.funs.iter().filter(|f| f.entry.is_none()) {
+        for_each_stm(&fun.body, &mut |s| count += usize::from(matches!(s.exp, Exp::Soac(Soac::Hist { .. }))));
+    }
+    assert_eq!(count, 1);
+}
+
+const MATMUL: &str = "
+entry by_rows [n] [m] [p] (a: [n][p]f64) (b: [p][m]f64) : [n][m]f64 =
+  map (\\row -> map (\\col -> f64.sum (map2 (*) row col)) (transpose b)) a
+entry by_index [n] [m] [p] (a: [n][p]f64) (b: [p][m]f64) : [n][m]f64 =
+  tabulate_2d n m (\\i j -> f64.sum (tabulate p (\\k -> a[i, k] * b[k, j])))
+entry batched [q] [n] [m] [p] (a: [q][n][p]f64) (b: [q][p][m]f64) : [q][n][m]f64 =
+  map2 (\\x y -> map (\\row -> map (\\col -> f64.sum (map2 (*) row col)) (transpose y)) x) a b
+";
+
+/// A recurrent network: the gradients of both weight matrices are products over all time steps.
+const NETWORK: &str = "
+entry loss [t] [h] [d] (w: [h][d]f64) (u: [h][h]f64) (b: [h]f64) (xs: [t][d]f64) : f64 =
+  let dot [k] (p: [k]f64) (q: [k]f64) = f64.sum (map2 (*) p q)
+  let last = loop s = replicate h 0f64 for i < t do
+    map3 (\\wr ur c -> f64.tanh (dot wr xs[i] + dot ur s + c)) w u b
+  in f64.sum last
+";
+
+#[test]
+fn the_reverse_of_a_matrix_product_is_two_matrix_products() {
+    for entry in ["by_rows", "by_index"] {
+        let program = gradient(MATMUL, entry, "a,b");
+        expect_none(entry, &program);
+        let found = contractions(&program);
+        let kinds: Vec<(usize, usize, usize, usize)> = found.iter().map(Contraction::kind).collect();
+        // The primal product and the two of the gradient: rows, columns and one contracted axis each.
+        assert_eq!(kinds, [(0, 1, 1, 1); 3], "{entry}: {found:?}\n{}", print(&program));
+    }
+    let program = gradient(MATMUL, "batched", "a,b");
+    expect_none("batched", &program);
+    let products = contractions(&program).iter().filter(|c| c.kind() == (1, 1, 1, 1)).count();
+    assert_eq!(products, 3, "{}", print(&program));
+}
+
+#[test]
+fn rank_one_updates_of_a_loop_are_one_product_after_it() {
+    let program = gradient(NETWORK, "loss", "w,u");
+    expect_none("network", &program);
+    // After the loop over time: w_bar and u_bar, both rows by columns, contracted over time.
+    let outside =
+        contractions(&program).into_iter().filter(|c| c.loops == 0 && c.kind() == (0, 1, 1, 1)).count();
+    assert_eq!(outside, 2, "{}", print(&program));
+}
+
+/// A nest of maps around the sum of products of two elements, by what its axes do. An axis is a dimension of the nest.
+#[derive(Debug)]
+struct Contraction {
+    kept: BTreeSet<usize>,
+    left: BTreeSet<usize>,
+    right: BTreeSet<usize>,
+    /// Loops around it.
+    loops: usize,
+}
+
+impl Contraction {
+    /// Axes in both factors and the result, in one factor and the result (twice), in both factors only.
+    fn kind(&self) -> (usize, usize, usize, usize) {
+        let both: BTreeSet<usize> = self.left.intersection(&self.right).copied().collect();
+        let only = |x: &BTreeSet<usize>| x.difference(&both).filter(|a| self.kept.contains(a)).count();
+        let batch = both.intersection(&self.kept).count();
+        (batch, only(&self.left), only(&self.right), both.len() - batch)
+    }
+}
+
+fn contractions(program: &Program) -> Vec<Contraction> {
+    let mut out = Vec::new();
+    for fun in program.funs.iter().filter(|f| f.entry.is_none()) {
+        let mut search = Search { axes: 0, dims: IdMap::new(), terms: IdMap::new(), found: Vec::new() };
+        search.body(&fun.body, &[], 0);
+        out.extend(search.found);
+    }
+    out
+}
+
+#[derive(Default)]
+struct Search {
+    axes: usize,
+    /// The axes by which an element of something outside was chosen.
+    dims: IdMap<Var, BTreeSet<usize>>,
+    /// Arrays of products, by the axis that numbers their elements.
+    terms: IdMap<Var, (usize, BTreeSet<usize>, BTreeSet<usize>)>,
+    found: Vec<Contraction>,
+}
+
+impl Search {
+    fn chosen(&self, a: Atom) -> BTreeSet<usize> {
+        a.var().and_then(|v| self.dims.get(&v).cloned()).unwrap_or_default()
+    }
+    fn body(&mut self, body: &Body, around: &[usize], loops: usize) {
+        for stm in &body.stms {
+            match &stm.exp {
+                Exp::Soac(Soac::Map { lam, arrays, .. }) => {
+                    let axis = self.axes;
+                    self.axes += 1;
+                    for (p, a) in lam.params.iter().zip(arrays) {
+                        let mut dims = self.chosen(*a);
+                        dims.insert(axis);
+                        self.dims.insert(*p, dims);
+                    }
+                    for (v, result) in stm.pat.iter().zip(&lam.body.result) {
+                        let product = lam.body.stms.iter().find(|s| Atom::Var(s.pat[0]) == *result);
+                        // Reads by index come before the product.
+                        self.reads(&lam.body);
+                        if let Some(Exp::Prim(Prim::Op(Op::Mul, _), args)) = product.map(|s| &s.exp) {
+                            self.terms.insert(*v, (axis, self.chosen(args[0]), self.chosen(args[1])));
+                        }
+                    }
+                    let inner: Vec<usize> = around.iter().copied().chain([axis]).collect();
+                    self.body(&lam.body, &inner, loops);
+                }
+                Exp::Soac(Soac::Reduce { lam, arrays, .. }) => {
+                    let adds = matches!(&lam.body.stms[..], [s] if matches!(s.exp, Exp::Prim(Prim::Op(Op::Add, _), _)));
+                    if let (true, [Atom::Var(v)]) = (adds, &arrays[..])
+                        && let Some((_, left, right)) = self.terms.get(v).cloned()
+                    {
+                        let kept = around.iter().copied().collect();
+                        self.found.push(Contraction { kept, left, right, loops });
+                    }
+                }
+                exp => {
+                    self.read(stm.pat[0], exp);
+                    let loops = loops + usize::from(matches!(exp, Exp::Loop(_)));
+                    for scope in exp.bodies() {
+                        self.body(scope.body, around, loops);
+                    }
+                }
+            }
+        }
+    }
+    fn reads(&mut self, body: &Body) {
+        body.stms.iter().for_each(|s| self.read(s.pat[0], &s.exp));
+    }
+    /// Views keep, and indices extend, what chooses an element.
+    fn read(&mut self, v: Var, exp: &Exp) {
+        let dims = match exp {
+            Exp::Rearrange(_, a) | Exp::Reverse(a) | Exp::Atom(a) => self.chosen(*a),
+            Exp::Reshape { array, .. } => self.chosen(*array),
+            Exp::Index(a, ix) => ix.iter().fold(self.chosen(*a), |mut dims, i| {
+                dims.extend(self.chosen(*i));
+                dims
+            }),
+            _ => return,
+        };
+        self.dims.insert(v, dims);
+    }
+}
