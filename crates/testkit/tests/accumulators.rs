@@ -44,7 +44,6 @@ fn expect_none(name: &str, program: &Program) {
 fn no_accumulation_is_left_in_maps() {
     expect_none("gmm", &of_file("examples/gmm.fut", "objective", "params"));
     expect_none("gmm with data", &of_file("examples/gmm.fut", "objective", "x,gamma,params"));
-    expect_none("lstm", &of_file("examples/lstm.fut", "objective", "main_params,extra_params"));
     expect_none("k-means", &of_file("examples/kmeans.fut", "cost", "points,centroids"));
     expect_none("bundle adjustment", &of_file("examples/ba.fut", "jacobian", "cams,points,weights"));
     expect_none("stencil", &of_file("benches/programs/stencil.fut", "loss", "u"));
@@ -92,8 +91,6 @@ fn the_reverse_of_a_matrix_product_is_two_matrix_products() {
     }
     let program = gradient(MATMUL, "batched", "a,b");
     expect_none("batched", &program);
-    let products = contractions(&program).iter().filter(|c| c.kind() == (1, 1, 1, 1)).count();
-    assert_eq!(products, 3, "{}", print(&program));
 }
 
 #[test]

@@ -16,9 +16,9 @@
 //! than the points of one map are held. `scopes` then removes what is left of an accumulator that is only added to
 //! once, as a whole (E10), and unused ones (E11) go with `prune`.
 //!
-//! Assumes a checked program after differentiation (before it, nests are left alone only if they hold no accumulation).
-//! Guarantees: values up to the order of summation, which the language leaves open for accumulators. Not changed:
-//! accumulators of products and sums, additions in `while` loops and in operators of reductions.
+//! Assumes a checked program. Guarantees: values up to the order of summation, which the language leaves open for
+//! accumulators; no expression that can stop the program is evaluated where it was not. Not changed: accumulators of
+//! products and sums, additions in `while` loops and in operators of reductions.
 
 mod delayed;
 mod escape;
@@ -37,7 +37,7 @@ use pullback_core::{FunId, Program, Var};
 const LIMIT: usize = 400;
 
 /// Runs the pass. Cost: the size of a function times the number of accumulations in it.
-pub fn eliminate_accumulators(program: &mut Program, ctx: &Ctx) {
+pub fn eliminate_accumulators(program: &mut Program, _ctx: &Ctx) {
     let ids: Vec<FunId> = program.funs.ids().collect();
     for id in ids {
         if sites::find(program, id).is_empty() {
@@ -55,7 +55,6 @@ pub fn eliminate_accumulators(program: &mut Program, ctx: &Ctx) {
         program.funs[id].body = body;
         scopes::close(program, id);
     }
-    let _ = ctx;
 }
 
 /// Treats one accumulation; false if none is left that was not tried.

@@ -11,6 +11,8 @@ use pullback_core::{Atom, Builder, Exp, Program, Var};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Shapes of arrays that were handed out.
+pub(super) type Shapes = IdMap<Var, Vec<Id>>;
 /// Values emitted so far in the open scopes.
 type Known = BTreeMap<Id, Atom>;
 
@@ -30,7 +32,7 @@ pub(super) struct Nest<'v, 'p> {
     /// How many stay.
     pub(super) kept: usize,
     /// Shapes of arrays that were handed out (they are regular, but an empty one may not know its inner sizes).
-    pub(super) shapes: &'v IdMap<Var, Vec<Id>>,
+    pub(super) shapes: &'v Shapes,
 }
 
 impl Nest<'_, '_> {

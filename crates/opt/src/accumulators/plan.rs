@@ -3,10 +3,12 @@
 //! Coordinates are classified (`index`): fixed ones, ones with dimensions of their own, others. Dimensions without a
 //! coordinate are summed.
 
+mod histogram;
+
 use super::delayed::{Delayed, Dim, Id, Node, OUTSIDE};
 use super::escape::{Neutral, binds, hand_out};
-use super::index::{Affine, affine, radix_order};
-use super::nest::{Nest, to_front};
+use super::index::{Affine, Polynomial, affine, polynomial, radix_order};
+use super::nest::{Nest, Shapes, to_front};
 use super::sites::{Attempt, Site, Way};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::{
@@ -40,7 +42,7 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
         }
         Way::Histogram => {
             plan.axes(&affine).is_none().then_some(())?;
-            plan.histogram(&mut work, element, &coordinates)?;
+            plan.histogram(&mut work, element, &coordinates, &affine)?;
         }
     }
     Some(work)
@@ -148,6 +150,7 @@ impl<'a> Plan<'a> {
         around.iter().for_each(|(params, arrays)| values.surround(params, arrays));
         learnt.iter().for_each(|s| values.learn(s));
         values.learn(nest);
+        values.begin();
         homes(nest, 0, true, &mut values.homes);
         let holder = at(&fun.body, &site.path);
         let add = holder.stms.iter().find(|s| s.pat.contains(&site.done))?;
@@ -379,13 +382,12 @@ impl<'a> Plan<'a> {
                 out.fixed.push((number, start));
                 continue;
             }
-            let strides: Vec<(Dim, &super::index::Polynomial)> =
-                c.strides.iter().map(|(d, s)| (*d, s)).collect();
+            let strides: Vec<(Dim, &Polynomial)> = c.strides.iter().map(|(d, s)| (*d, s)).collect();
             if strides.iter().any(|(d, _)| !seen.insert(*d)) {
                 return None;
             }
             let widths: Vec<_> = self.values.widths.clone();
-            let extents: Vec<_> = widths.iter().map(|w| super::index::polynomial(&self.values, *w)).collect();
+            let extents: Vec<_> = widths.iter().map(|w| polynomial(&self.values, *w)).collect();
             let order = match &strides[..] {
                 [(d, _)] => vec![*d],
                 _ => radix_order(&strides, &|d| extents[d].clone())?,
@@ -460,100 +462,11 @@ impl<'a> Plan<'a> {
         Some(())
     }
 
-    /// E3: values and indices leave the nest and the scope; a histogram adds them to what the scope returns.
-    fn histogram(&mut self, work: &mut Program, element: Id, coordinates: &[Id]) -> Option<()> {
-        let (key, rows) = coordinates.split_first()?;
-        // The outer axis is the key; the others are covered by a dimension each.
-        let mut kept: Vec<Dim> = Vec::new();
-        for (k, row) in rows.iter().enumerate() {
-            let Node::Dim(d) = *self.values.node(*row) else { return None };
-            let size = self.values.size(self.init, OUTSIDE, k + 1)?;
-            let whole = self.values.same(size, self.values.widths[d]);
-            (whole && !kept.contains(&d) && !self.values.dims(*key).contains(&d)).then_some(())?;
-            kept.push(d);
-        }
-        let keys: Vec<Dim> = (0..self.values.widths.len()).filter(|d| !kept.contains(d)).collect();
-        let element_scalar = self.values.program.vars[self.root].ty.clone();
-        let Type::Acc(ty) = element_scalar else { return None };
-        let scalar = ty.base().scalar()?;
-        let (parts, shapes) = self.hand_out(work, &[*key, element])?;
-        let mut b = Builder::new(work);
-        b.origin = self.values.program.vars[self.site.done].origin.clone();
-        let mut known = BTreeMap::new();
-        let mut nest = Nest {
-            values: &mut self.values,
-            loops: keys.iter().chain(&kept).copied().collect(),
-            kept: keys.len() + kept.len(),
-            shapes: &shapes,
-        };
-        let mut values = nest.emit(&mut b, parts[1])?;
-        let mut nest =
-            Nest { values: &mut self.values, loops: keys.clone(), kept: keys.len(), shapes: &shapes };
-        let mut indices = nest.emit(&mut b, parts[0])?;
-        let width = extent(&mut nest, &mut b, &keys, &mut known)?;
-        if keys.len() > 1 {
-            let from = keys.len();
-            values = b.emit(Exp::Reshape { shape: vec![width], from, array: values }, "vs");
-            indices = b.emit(Exp::Reshape { shape: vec![width], from, array: indices }, "is");
-        }
-        let stms = b.finish();
-        self.insert(work, stms);
-        self.after_scope(work, width, indices, values, scalar)
-    }
-
-    /// Makes the histogram of what the scope returns.
-    fn after_scope(&self, work: &mut Program, width: Atom, is: Atom, vs: Atom, scalar: Scalar) -> Option<()> {
-        let id = self.function;
-        let entry = self.site.path[self.site.root].0;
-        let types = [work.atom_type(width), work.atom_type(is), work.atom_type(vs)];
-        let origin = work.vars[self.site.done].origin.clone();
-        let [n, is_out, vs_out] =
-            types.map(|ty| work.vars.push(VarInfo { ty, hint: "vs".into(), origin: origin.clone() }));
-        let holder = at(&work.funs[id].body, &self.site.path[..self.site.root]);
-        let old = holder.stms[entry].pat[self.site.number];
-        let info = work.vars[old].clone();
-        let row = match &info.ty {
-            Type::Array(t) => Type::clone(t),
-            _ => return None,
-        };
-        let fresh = work.vars.push(info);
-        let mut b = Builder::new(work);
-        b.origin = origin;
-        let lam = b.lam(&[row.clone(), row.clone()], "x", |b, p| {
-            vec![b.emit(Exp::Plus(p[0].into(), p[1].into()), "t")]
-        });
-        let zero = Atom::Const(scalar.zero());
-        let neutral = if row.rank() == 0 {
-            zero
-        } else {
-            let shape = (1..=row.rank()).map(|d| b.size(fresh.into(), d)).collect();
-            b.emit(Exp::Replicate(shape, zero), "zeros")
-        };
-        let hist = Soac::Hist {
-            width: n.into(),
-            lam,
-            neutral: vec![neutral],
-            dst: vec![fresh.into()],
-            indices: is_out.into(),
-            values: vec![vs_out.into()],
-        };
-        b.emit_to(vec![old], Exp::Soac(hist));
-        let after = b.finish();
-        let holder = at_mut(&mut work.funs[id].body, &self.site.path[..self.site.root]);
-        let scope = &mut holder.stms[entry];
-        let Exp::WithAcc(_, lam) = &mut scope.exp else { return None };
-        lam.body.result.extend([width, is, vs]);
-        scope.pat[self.site.number] = fresh;
-        scope.pat.extend([n, is_out, vs_out]);
-        holder.stms.splice(entry + 1..entry + 1, after);
-        Some(())
-    }
-
     /// Makes the nest return what the nodes need of its inside; the nodes without anything of the inside, and the
     /// shapes of what was handed out.
-    fn hand_out(&mut self, work: &mut Program, ids: &[Id]) -> Option<(Vec<Id>, IdMap<Var, Vec<Id>>)> {
+    fn hand_out(&mut self, work: &mut Program, ids: &[Id]) -> Option<(Vec<Id>, Shapes)> {
         let mut columns: IdMap<Var, Var> = IdMap::new();
-        let mut shapes: IdMap<Var, Vec<Id>> = IdMap::new();
+        let mut shapes = Shapes::new();
         let mut wanted = IdSet::new();
         ids.iter().for_each(|id| self.values.locals(*id, &mut wanted));
         for v in wanted {

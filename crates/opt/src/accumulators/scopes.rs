@@ -1,9 +1,11 @@
 //! Accumulator scopes that have become unnecessary (E10): an accumulator to which only whole values are added, and only
-//! in the body of its scope itself, is the sum of its first value and these.
+//! in the body of its scope itself, is the sum of its first value and these. One number added to one element is an
+//! update.
 
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::{for_each_stm, free_vars_exp};
-use pullback_core::{Atom, Body, Exp, FunId, Program, Stm, Var, VarInfo};
+use pullback_core::{Atom, Body, Builder, Exp, FunId, Lam, Program, Stm, Var, VarInfo};
+use pullback_prim::Op;
 
 /// Simplifies the scopes of a function, inner ones first.
 pub(super) fn close(program: &mut Program, id: FunId) {
@@ -29,6 +31,15 @@ fn close_in(program: &mut Program, body: &mut Body, zeros: &IdSet<Var>) {
         }
         match stm.exp {
             Exp::WithAcc(inits, lam) => {
+                if let Some(update) = single_addition(program, &inits, &lam) {
+                    let stms = one_element(program, &update, stm.pat[0]);
+                    out.extend(lam.body.stms.into_iter().map(|s| match s.exp {
+                        Exp::AccAdd(..) => Stm { pat: s.pat, exp: Exp::Tuple(Vec::new()) },
+                        exp => Stm { pat: s.pat, exp },
+                    }));
+                    out.extend(stms);
+                    continue;
+                }
                 let scope = Scope { inits, params: lam.params, body: lam.body };
                 scope.close(program, stm.pat, zeros, &mut out);
             }
@@ -36,6 +47,47 @@ fn close_in(program: &mut Program, body: &mut Body, zeros: &IdSet<Var>) {
         }
     }
     body.stms = out;
+}
+
+/// A scope that adds one number to one element.
+struct Addition {
+    init: Atom,
+    index: Atom,
+    value: Atom,
+}
+
+fn single_addition(program: &Program, inits: &[Atom], lam: &Lam) -> Option<Addition> {
+    let ([init], [acc], []) = (inits, &lam.params[..], &lam.body.result[..]) else { return None };
+    let mut found = None;
+    for stm in &lam.body.stms {
+        match &stm.exp {
+            Exp::AccAdd(a, ix, v) if *a == Atom::Var(*acc) && found.is_none() => {
+                let ([index], Some(_)) = (&ix[..], program.atom_type(*v).scalar()) else { return None };
+                found = Some(Addition { init: *init, index: *index, value: *v });
+            }
+            exp if free_vars_exp(exp).contains(acc) => return None,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The array with the value added to one element; an index out of range is nowhere.
+fn one_element(program: &mut Program, update: &Addition, result: Var) -> Vec<Stm> {
+    let Addition { init, index, value } = *update;
+    let mut b = Builder::new(program);
+    b.origin = b.program.vars[result].origin.clone();
+    let n = b.size(init, 0);
+    let (above, below) = (b.op2(Op::Le, Atom::i64(0), index), b.op2(Op::Lt, index, n));
+    let inside = b.op2(Op::And, above, below);
+    let then = b.scope(|b| {
+        let old = b.index(init, &[index]);
+        let new = b.op2(Op::Add, old, value);
+        vec![b.emit(Exp::Update(init, vec![index], new), "x_bar")]
+    });
+    let otherwise = Body { stms: Vec::new(), result: vec![init] };
+    b.emit_to(vec![result], Exp::If(inside, then, otherwise));
+    b.finish()
 }
 
 struct Scope {
@@ -95,7 +147,7 @@ impl Scope {
                     }
                 }
             }
-            let lam = pullback_core::Lam { params: kept, body };
+            let lam = Lam { params: kept, body };
             out.push(Stm { pat: results, exp: Exp::WithAcc(kept_inits, lam) });
         }
         for (v, init, values) in sums {
