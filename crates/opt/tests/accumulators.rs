@@ -309,6 +309,6 @@ fn random_nests_keep_their_sums() {
         sums += count(&made, id, |e| matches!(e, Exp::Soac(Soac::Reduce { .. })));
     }
     // Every rule has had its share.
-    assert!(after * 2 < before, "{after} of {before} accumulations are left in maps");
+    assert!(after * 4 < before * 3, "{after} of {before} accumulations are left in maps");
     assert!(histograms > 0 && sums > 0, "{histograms} histograms, {sums} sums");
 }
