@@ -1,7 +1,7 @@
 //! Library functions that are stable because they subtract the maximum: the maximum is stopped, and costs the derivative nothing.
 
 use pullback_core::traverse::for_each_stm;
-use pullback_core::{Exp, Program, Soac, Value};
+use pullback_core::{Exp, Fun, Soac, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 
@@ -14,26 +14,24 @@ fn source(maximum: &str) -> String {
     )
 }
 
-/// The derivative's program and the gradient at a point.
-fn derivative(text: &str, xs: &[f64]) -> (Program, Vec<f64>) {
+/// The derivative's function and the gradient at a point.
+fn derivative(text: &str, xs: &[f64]) -> (Fun, Vec<f64>) {
     let session = Session::compile("lse.fut", text, Settings::default()).expect("compiles");
     let entry = session.entry(None).expect("an entry point");
     let selected = session.select(&entry, &Wrt::default()).expect("floats");
     let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect("supported");
     let out = ready.run(&[Value::f64s(xs), Value::f64(1.0)], &Options::default()).expect("runs");
-    (ready.program, out.results[1].floats())
+    (ready.program.funs[ready.fun].clone(), out.results[1].floats())
 }
 
-/// How many values the reductions of a program carry, in order.
-fn reductions(program: &Program) -> Vec<usize> {
+/// How many values the reductions of a function carry, in order.
+fn reductions(fun: &Fun) -> Vec<usize> {
     let mut out = Vec::new();
-    for fun in program.funs.iter() {
-        for_each_stm(&fun.body, &mut |stm| {
-            if let Exp::Soac(Soac::Reduce { neutral, .. }) = &stm.exp {
-                out.push(neutral.len());
-            }
-        });
-    }
+    for_each_stm(&fun.body, &mut |stm| {
+        if let Exp::Soac(Soac::Reduce { neutral, .. }) = &stm.exp {
+            out.push(neutral.len());
+        }
+    });
     out
 }
 

@@ -40,6 +40,10 @@ pub fn second_order(
     if results.iter().chain(&inputs).any(|v| filled(v, 0.0).is_none()) {
         return Ok(Outcome::Sums);
     }
+    // Zero times an infinite value is no number: which mix meets it depends on the rules of arithmetic only.
+    if results.iter().chain(&inputs).flat_map(Value::floats).any(|x| !x.is_finite()) {
+        return Ok(Outcome::NotFinite);
+    }
     let mut rng = Rng::new(11);
     let mut random = |values: &[Value]| -> Vec<Value> {
         let floats = |v: &&Value| has_floats(v);
