@@ -1,5 +1,5 @@
 //! Reductions and scans, operator by operator and rule by rule: against the interpreter's dual numbers, against each
-//! other, under simulated parallel schedules, and in steps and span.
+//! other, under simulated parallel schedules, and in steps and span. One file, because all tests share the operators.
 
 mod common;
 
@@ -135,6 +135,15 @@ const OPERATORS: &[Operator] = &[
         body: "let p: f64 = mul.f64(la, ra) let z: f64 = min.f64(p, 1.5f64)",
         results: "z",
         smooth: false,
+    },
+    Operator {
+        name: "sums of rows of pairs",
+        components: &[("a", "[]f64"), ("b", "[]f64")],
+        neutral: "ones, units",
+        body: "let y: []f64, z: []f64 = map 2i64 [la, lb, ra, rb] (e: f64, g: f64, h: f64, k: f64) {
+                let p: f64 = add.f64(e, h) let q: f64 = add.f64(k, g) in p, q }",
+        results: "y, z",
+        smooth: true,
     },
     Operator {
         name: "rows of products",
@@ -419,6 +428,28 @@ fn the_work_stays_a_constant_factor() {
             }
         }
     }
+}
+
+#[test]
+fn dense_jacobians_are_not_multiplied() {
+    // Associative, with a neutral element on the left only, which is what scans need.
+    let dense = Operator {
+        name: "weighted by sums",
+        components: &[("a", "f64"), ("b", "f64"), ("c", "f64"), ("d", "f64"), ("e", "f64")],
+        neutral: "1.0f64, 0.0f64, 0.0f64, 0.0f64, 0.0f64",
+        body: "let s: f64 = add.f64(la, lb) let t: f64 = add.f64(s, lc) let u: f64 = add.f64(t, ld)
+            let m: f64 = add.f64(u, le) let v: f64 = mul.f64(m, ra) let w: f64 = mul.f64(m, rb)
+            let x: f64 = mul.f64(m, rc) let y: f64 = mul.f64(m, rd) let z: f64 = mul.f64(m, re)",
+        results: "v, w, x, y, z",
+        smooth: true,
+    };
+    for scan in SCANS {
+        let config = Config { scan, ..Config::default() };
+        assert_eq!(mismatch(&dense.program("scan"), &dense.args(5), &config), None, "{scan:?}");
+    }
+    let of = |scan| ratio(&dense, "scan", 64, &Config { scan, ..Config::default() });
+    let (chosen, lifted, jacobians) = (of(ScanRule::Chosen), of(ScanRule::Lifted), of(ScanRule::Jacobians));
+    assert!(chosen == lifted && 1.5 * lifted < jacobians, "{chosen} {lifted} {jacobians}");
 }
 
 #[test]

@@ -40,6 +40,12 @@ pub const FAMILIES: &[Family] = &[
     family("CE9 one element used", "a dense cotangent for one hot entry", one_used, false),
     family("CE11 map in a loop", "an accumulator opened per iteration", map_in_loop, true),
     family("CE12 sibling maps", "an accumulator opened per sibling", sibling_maps, true),
+    family(
+        "CE15 loop in an operator",
+        "partial results combined that the program never combines",
+        powers,
+        false,
+    ),
     family("dot", "nothing: the plain case", dot, false),
     family("matrix product", "accumulation into the whole matrix per element", matmul, true),
     family("scan", "a quadratic reverse of prefixes", scan, false),
@@ -175,6 +181,29 @@ fn in_place(n: usize) -> Case {
             vec![b.emit(Exp::Update(xs[0].into(), vec![next], y), "xs")]
         });
         b.index(out[0].into(), &[n_of(n)])
+    })
+}
+
+/// Horner's rule as a reduction of (value, count): the operator runs a loop of as many steps as its right side counts.
+fn powers(n: usize) -> Case {
+    case(&[("a", vector())], vec![values(n)], |b, p| {
+        let ones = b.emit(Exp::Replicate(vec![n_of(n)], Atom::i64(1)), "ones");
+        let types = [Type::F64, Type::I64, Type::F64, Type::I64];
+        let lam = b.lam(&types, "x", |b, x| {
+            let scaled = b.for_loop(x[3].into(), &[x[0].into()], |b, _, s| {
+                vec![b.op2(Op::Mul, s[0].into(), Atom::f64(0.9))]
+            });
+            let sum = b.op2(Op::Add, scaled[0].into(), x[2].into());
+            vec![sum, b.op2(Op::Add, x[1].into(), x[3].into())]
+        });
+        let soac = Soac::Reduce {
+            width: n_of(n),
+            lam,
+            neutral: vec![Atom::f64(0.0), Atom::i64(0)],
+            arrays: vec![p[0].into(), ones],
+            commutative: false,
+        };
+        b.emit_all(Exp::Soac(soac), "value")[0].into()
     })
 }
 

@@ -314,19 +314,16 @@ pub(crate) enum Kind {
 /// The kind of each component of an operator.
 pub(crate) fn kinds(lam: &Lam) -> Vec<Kind> {
     let count = lam.params.len() / 2;
-    let kind = |k: usize| -> Kind {
-        let pair = [lam.params[k], lam.params[count + k]];
-        let Some(Atom::Var(result)) = lam.body.result.get(k).copied() else { return Kind::Other };
-        let Some(stm) = lam.body.stms.iter().find(|s| s.pat == [result]) else { return Kind::Other };
-        operation(&stm.exp, pair)
-    };
-    (0..lam.body.result.len()).map(kind).collect()
+    let results = lam.body.result.iter().enumerate();
+    results.map(|(k, &r)| operation(&lam.body, r, [lam.params[k], lam.params[count + k]])).collect()
 }
 
-/// The kind of `exp` as an operator on the two variables.
-fn operation(exp: &Exp, [x, y]: [Var; 2]) -> Kind {
+/// The kind of a result of a body as an operation on the two variables.
+fn operation(body: &Body, result: Atom, [x, y]: [Var; 2]) -> Kind {
     let is_pair = |args: &[Atom]| args == [x.into(), y.into()] || args == [y.into(), x.into()];
-    match exp {
+    let found = |stm: &&Stm| stm.pat.iter().any(|&v| result == v.into());
+    let Some(stm) = body.stms.iter().find(found) else { return Kind::Other };
+    match &stm.exp {
         Exp::Prim(Prim::Op(op, s), args) if is_pair(args) && s.is_float() => match op {
             Op::Add => Kind::Add,
             Op::Mul => Kind::Mul,
@@ -336,10 +333,15 @@ fn operation(exp: &Exp, [x, y]: [Var; 2]) -> Kind {
         },
         Exp::Plus(a, b) if is_pair(&[*a, *b]) => Kind::Add,
         // An operator on arrays that adds elementwise is an addition.
-        Exp::Soac(Soac::Map { lam, arrays, .. }) if is_pair(arrays) => match kinds(lam)[..] {
-            [Kind::Add] => Kind::Add,
-            _ => Kind::Other,
-        },
+        Exp::Soac(Soac::Map { lam, arrays, .. }) => {
+            let at = stm.pat.iter().position(|&v| result == v.into());
+            let result = at.and_then(|at| lam.body.result.get(at));
+            let of = |v: Var| arrays.iter().position(|&a| a == v.into()).map(|at| lam.params[at]);
+            match (result, of(x), of(y)) {
+                (Some(&r), Some(x), Some(y)) if operation(&lam.body, r, [x, y]) == Kind::Add => Kind::Add,
+                _ => Kind::Other,
+            }
+        }
         _ => Kind::Other,
     }
 }

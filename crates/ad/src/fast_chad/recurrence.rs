@@ -5,6 +5,7 @@
 //! operator is. `M` is found by reversing the step once per component with a unit cotangent. What is statically zero in
 //! it, and stays so in products (the transitive closure of the pattern of its entries), is left out; ones on the diagonal
 //! that stay one are left out; and entries that are equal in every step and stay equal in products are computed once.
+//! If the products would still cost more than the other rule, that one is taken.
 //! Lifted: `(x, a, z)` with the prefix `x`, the combined elements `a` and the cotangent `z` that arrives; two neighbours
 //! combine to `(x, a ⊕ a', z + vjp (\x -> x ⊕ a) x z')`. No Jacobian is needed, so elements may be of any type; it is
 //! associative if derivatives do not depend on brackets (smooth operators).
@@ -19,6 +20,9 @@ use pullback_base::index::IdMap;
 use pullback_core::{Atom, Body, Builder, Exp, Lam, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
+/// What a lifted operator costs, in steps of the operator: the operator, and its derivative.
+const LIFTED_COST: usize = 4;
+
 impl<'p> Reverse<'p> {
     /// The completed cotangents `r` of the results of a scan, absent for what is inactive.
     pub(crate) fn completed(
@@ -30,11 +34,13 @@ impl<'p> Reverse<'p> {
     ) -> Result<Vec<Ct>, Unsupported> {
         let active: Vec<usize> = (0..fold.count()).filter(|&k| self.is_active(fold.left(k).into())).collect();
         let bars: Vec<Ct> = active.iter().map(|&k| self.dense_of(stm.pat[k].into(), &cts[k])).collect();
-        let done = match rule {
+        let by_jacobians = match rule {
             ScanRule::Jacobians => self.by_jacobians(stm, fold, &active, &bars)?,
-            ScanRule::Chosen | ScanRule::Lifted | ScanRule::Backward => {
-                self.by_lifting(stm, fold, &active, &bars)?
-            }
+            ScanRule::Chosen | ScanRule::Lifted | ScanRule::Backward => None,
+        };
+        let done = match by_jacobians {
+            Some(done) => done,
+            None => self.by_lifting(stm, fold, &active, &bars)?,
         };
         let mut out = vec![Ct::absent(); fold.count()];
         for (k, c) in active.into_iter().zip(done) {
@@ -63,13 +69,14 @@ impl<'p> Reverse<'p> {
 
     // ---- Jacobians ----
 
+    /// Nothing where the products of Jacobians cost more than lifting would.
     fn by_jacobians(
         &mut self,
         stm: &Stm,
         fold: &Fold,
         active: &[usize],
         bars: &[Ct],
-    ) -> Result<Vec<Ct>, Unsupported> {
+    ) -> Result<Option<Vec<Ct>>, Unsupported> {
         let s = self.b.scalar(fold.left(active[0]).into());
         let next = self.following(fold);
         let is = self.b.emit(Exp::Iota(fold.width), "is");
@@ -90,6 +97,11 @@ impl<'p> Reverse<'p> {
         let entries = self.jacobian(fold, active, s, lefts, rights)?;
         let mut step = self.b.close(Vec::new());
         let matrix = Matrix::of(&entries, &step, s);
+        let dense = matrix.products() > LIFTED_COST * fold.lam.body.stms.len();
+        if dense && self.config.scan == ScanRule::Chosen && self.may_be_lifted(fold) {
+            self.b.close(Vec::new());
+            return Ok(None);
+        }
         step.result = matrix.values.clone();
         // Nothing comes from beyond the last element, whatever the derivative there would be.
         let beyond = self.b.op2(Op::Eq, i[0], last);
@@ -109,7 +121,7 @@ impl<'p> Reverse<'p> {
         let lam = matrix.composition(&mut self.b, s);
         let maps = Fold { width: fold.width, lam, neutral, arrays, commutative: None };
         let r = self.scan_from_right(maps, active.len());
-        Ok(bars.iter().zip(r).map(|(c, r)| Ct::new(c.desc.clone(), vec![r])).collect())
+        Ok(Some(bars.iter().zip(r).map(|(c, r)| Ct::new(c.desc.clone(), vec![r])).collect()))
     }
 
     /// `m[j][i]`: the derivative of component `i` of the step by component `j` of its left argument.
@@ -284,6 +296,22 @@ impl Matrix {
             }
         }
         Matrix { entries: table(&classes), values, diagonal }
+    }
+
+    /// The number of multiplications in a composition.
+    fn products(&self) -> usize {
+        let size = self.entries.len();
+        let is_value = |e: Entry| matches!(e, Entry::Value(_));
+        let of_vector = self.entries.iter().flatten().filter(|&&e| is_value(e)).count();
+        let of_class = |class: usize| {
+            let place = (0..size * size).find(|p| self.entries[p / size][p % size] == Entry::Value(class));
+            let terms = |p: usize| {
+                let factors = (0..size).map(|k| (self.entries[p / size][k], self.entries[k][p % size]));
+                factors.filter(|&(x, y)| is_value(x) && is_value(y)).count()
+            };
+            place.map_or(0, terms)
+        };
+        of_vector + (0..self.values.len()).map(of_class).sum::<usize>()
     }
 
     /// The values of the identity.

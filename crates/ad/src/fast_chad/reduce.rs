@@ -85,8 +85,10 @@ impl<'p> Reverse<'p> {
         let inert = !fold.neutral.iter().any(|&e| self.is_active(e));
         let closed = inert && self.free_active(free_vars_lam(&fold.lam), &Env::default()).is_empty();
         let kinds = kinds(&fold.lam);
-        if kinds == [Kind::Add] {
-            self.reduce_sum(stm, fold, &cts[0], env);
+        if kinds.iter().all(|&k| k == Kind::Add) {
+            for (k, c) in cts.iter().enumerate().filter(|(_, c)| !c.is_absent()) {
+                self.reduce_sum(stm, fold, k, c, env);
+            }
             return Ok(None);
         }
         if kinds == [Kind::Mul] && closed && self.config.reduce == ReduceRule::Chosen {
@@ -116,13 +118,13 @@ impl<'p> Reverse<'p> {
     }
 
     /// `y = Σ a`: every element gets `y_bar`, and so does what the sum starts from.
-    fn reduce_sum(&mut self, stm: &Stm, fold: &Fold, c: &Ct, env: &mut Env) {
-        let d = self.dense_of(stm.pat[0].into(), c);
-        self.contribute(env, fold.neutral[0], d.clone());
-        if self.is_active(fold.arrays[0]) {
+    fn reduce_sum(&mut self, stm: &Stm, fold: &Fold, k: usize, c: &Ct, env: &mut Env) {
+        let d = self.dense_of(stm.pat[k].into(), c);
+        self.contribute(env, fold.neutral[k], d.clone());
+        if self.is_active(fold.arrays[k]) {
             let copies =
                 d.atoms.iter().map(|&x| self.b.emit(Exp::Replicate(vec![fold.width], x), "x_bar")).collect();
-            self.contribute(env, fold.arrays[0], Ct::new(super::desc::array(d.desc), copies));
+            self.contribute(env, fold.arrays[k], Ct::new(super::desc::array(d.desc), copies));
         }
     }
 

@@ -39,8 +39,10 @@ impl<'p> Reverse<'p> {
         }
         self.rule("fast_chad.scan", stm);
         let inert = !fold.neutral.iter().any(|&e| self.is_active(e));
-        if kinds(&fold.lam) == [Kind::Add] {
-            self.scan_sum(stm, fold, &cts[0], env);
+        if kinds(&fold.lam).iter().all(|&k| k == Kind::Add) {
+            for (k, c) in cts.iter().enumerate().filter(|(_, c)| !c.is_absent()) {
+                self.scan_sum(stm, fold, k, c, env);
+            }
             return Ok(None);
         }
         if inert && let Some(lam) = self.choice(fold) {
@@ -65,12 +67,17 @@ impl<'p> Reverse<'p> {
         self.scan_rule(fold) != ScanRule::Backward
     }
 
+    /// Whether the derivative does not depend on brackets, and the cost not on values.
+    pub(crate) fn may_be_lifted(&self, fold: &Fold) -> bool {
+        is_smooth(&fold.lam.body) && is_steady(self.b.program, &fold.lam)
+    }
+
     fn scan_rule(&self, fold: &Fold) -> ScanRule {
         let active = (0..fold.count()).filter(|&k| self.is_active(fold.left(k).into()));
         let mut types = active.map(|k| float_scalar(&self.b.ty(fold.left(k).into())));
         let first = types.next().flatten();
         let scalars = first.is_some() && types.all(|s| s == first);
-        let lifted = is_smooth(&fold.lam.body) && is_steady(self.b.program, &fold.lam);
+        let lifted = self.may_be_lifted(fold);
         match self.config.scan {
             ScanRule::Chosen | ScanRule::Jacobians if scalars => ScanRule::Jacobians,
             ScanRule::Chosen | ScanRule::Jacobians | ScanRule::Lifted if lifted => ScanRule::Lifted,
@@ -81,10 +88,9 @@ impl<'p> Reverse<'p> {
     }
 
     /// `y[i] = a[0] + .. + a[i]`: every element gets what stands at it and to its right.
-    fn scan_sum(&mut self, stm: &Stm, fold: &Fold, c: &Ct, env: &mut Env) {
-        let d = self.dense_of(stm.pat[0].into(), c);
-        let zeros = self.dense_of(fold.neutral[0], &Ct::absent()).atoms;
-        let zeros = if zeros.is_empty() { self.element_zeros(fold, 0) } else { zeros };
+    fn scan_sum(&mut self, stm: &Stm, fold: &Fold, k: usize, c: &Ct, env: &mut Env) {
+        let d = self.dense_of(stm.pat[k].into(), c);
+        let zeros = self.element_zeros(fold, k);
         let mut atoms = Vec::new();
         for (&x, &zero) in d.atoms.iter().zip(&zeros) {
             let operator = self.addition(x);
@@ -93,13 +99,13 @@ impl<'p> Reverse<'p> {
             let sums = self.scan_of(operator, fold.width, &[zero], &[x])[0];
             atoms.push(if forgotten { sums } else { self.b.emit(Exp::Reverse(sums), "x_bar") });
         }
-        if self.is_active(fold.neutral[0]) {
+        if self.is_active(fold.neutral[k]) {
             let pairs = d.atoms.iter().zip(&zeros);
             let total = pairs.map(|(&x, &zero)| self.sum(fold.width, x, zero)).collect();
-            let desc = self.stored_of(fold.neutral[0]);
-            self.contribute(env, fold.neutral[0], Ct::new(desc, total));
+            let desc = self.stored_of(fold.neutral[k]);
+            self.contribute(env, fold.neutral[k], Ct::new(desc, total));
         }
-        self.contribute(env, fold.arrays[0], Ct::new(d.desc, atoms));
+        self.contribute(env, fold.arrays[k], Ct::new(d.desc, atoms));
     }
 
     /// Zeros like the neutral element of a component.
