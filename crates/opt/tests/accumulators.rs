@@ -29,6 +29,8 @@ struct Nest<'r> {
     /// `[8]i64` and `[5][4]f64`
     table: Atom,
     rows: Atom,
+    /// The length of a row of the accumulator.
+    row: Atom,
     scalar: Atom,
 }
 
@@ -153,7 +155,7 @@ impl Nest<'_> {
             return row;
         }
         let factor = self.pick(&scope.floats);
-        b.map(Atom::i64(4), &[row], |b, ps| vec![b.op2(Op::Mul, ps[0].into(), factor)])[0].into()
+        b.map(self.row, &[row], |b, ps| vec![b.op2(Op::Mul, ps[0].into(), factor)])[0].into()
     }
 
     fn index(&mut self, b: &mut Builder<'_>, scope: &Scope) -> Atom {
@@ -233,6 +235,7 @@ fn program(seed: u64) -> (Program, FunId, Vec<Value>) {
             matrices: vec![at(6), at(7)],
             table: at(8),
             rows: at(9),
+            row: b.size(at(11), 1),
             scalar: at(10),
         };
         let first = nest.below(2) as usize;

@@ -53,7 +53,6 @@ fn no_accumulation_is_left_in_maps() {
     expect_none("gmm", &of_file("examples/gmm.fut", "objective", "params"));
     expect_none("gmm with data", &of_file("examples/gmm.fut", "objective", "x,gamma,params"));
     expect_none("k-means", &of_file("examples/kmeans.fut", "cost", "points,centroids"));
-    expect_none("stencil", &of_file("benches/programs/stencil.fut", "loss", "u"));
     expect_none("logistic regression", &of_file("benches/programs/matvec.fut", "squares", "a,v"));
 }
 
