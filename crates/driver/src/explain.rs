@@ -1,7 +1,7 @@
 //! What differentiation made of a program: source place | rule | result, line by line.
 //!
 //! Every variable records the source place it comes from, and the rule that made it if a rule of differentiation did. The
-//! table is the text of the derivative after the whole pipeline with that record on its left. Lines without a rule belong to
+//! table is the text of the derivative before operations are fused, with that record on its left. Lines without a rule belong to
 //! the forward sweep: they are the program's own statements (and what the tape adds to them).
 
 use crate::derive::Kind;
@@ -23,8 +23,17 @@ pub fn explain(
     kind: Kind,
     selected: &[bool],
 ) -> Result<String, Diagnostic> {
-    let ready = session.derivative(entry, kind, selected, &mut |_, _| {})?;
-    let program = &ready.program;
+    // Cleaned up, but not fused: a fused operation is the work of several rules.
+    let mut shown: Option<Program> = None;
+    let mut fused = false;
+    let mut watch = |pass: &'static str, program: &Program| {
+        fused |= pass == "fuse";
+        if !fused {
+            shown = Some(program.clone());
+        }
+    };
+    let ready = session.derivative(entry, kind, selected, &mut watch)?;
+    let program = shown.as_ref().unwrap_or(&ready.program);
     let text = print_function(program, ready.fun, PrintOptions::default());
     let origins = origins(program, &Names::of_function(program, ready.fun));
     let mut out = row("source (line)", "rule", "result");

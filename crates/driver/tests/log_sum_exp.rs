@@ -1,7 +1,7 @@
 //! Library functions that are stable because they subtract the maximum: the maximum is stopped, and costs the derivative nothing.
 
 use pullback_core::traverse::for_each_stm;
-use pullback_core::{Exp, Fun, Soac, Value};
+use pullback_core::{Exp, Fun, Program, Soac, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 
@@ -19,9 +19,17 @@ fn derivative(text: &str, xs: &[f64]) -> (Fun, Vec<f64>) {
     let session = Session::compile("lse.fut", text, Settings::default()).expect("compiles");
     let entry = session.entry(None).expect("an entry point");
     let selected = session.select(&entry, &Wrt::default()).expect("floats");
-    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect("supported");
+    let mut unfused = None;
+    let mut watch = |pass: &'static str, program: &Program| {
+        if pass == "differentiate" {
+            let mut program = program.clone();
+            pullback_core::prune::prune_program(&mut program);
+            unfused = Some(program);
+        }
+    };
+    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut watch).expect("supported");
     let out = ready.run(&[Value::f64s(xs), Value::f64(1.0)], &Options::default()).expect("runs");
-    (ready.program.funs[ready.fun].clone(), out.results[1].floats())
+    (unfused.expect("the pass runs").funs[ready.fun].clone(), out.results[1].floats())
 }
 
 /// How many values the reductions of a function carry, in order.
