@@ -34,7 +34,12 @@ const ATTRIBUTES: [&str; 13] = [
 
 /// The derivative of the program is right with each attribute in place of `ATTR`.
 fn every_attribute(text: &str, args: Vec<Value>) {
-    for attribute in ATTRIBUTES {
+    adjoint(&text.replace("ATTR", "#[tape(limit(300))]"), args.clone());
+    every_attribute_but_limits(text, args);
+}
+
+fn every_attribute_but_limits(text: &str, args: Vec<Value>) {
+    for attribute in ATTRIBUTES.into_iter().filter(|a| !a.contains("limit")) {
         adjoint(&text.replace("ATTR", attribute), args.clone());
     }
 }
@@ -173,7 +178,12 @@ fn sums_and_products_under_every_attribute() {
 
 #[test]
 fn nested_loops_in_maps_under_every_attribute() {
-    every_attribute(NESTED, vec![n(5), n(5), f(0.7), fs(&[0.5, -0.25, 2.0, 0.3, 0.1])]);
+    // A limit is shared by the iterations of the map.
+    let limit = NESTED.replace("ATTR", "#[tape(limit(5000))]");
+    adjoint(&limit, vec![n(5), n(5), f(0.7), fs(&[0.5, -0.25, 2.0, 0.3, 0.1])]);
+    let text = NESTED.replace("loop ATTR (q", "loop (q");
+    every_attribute_but_limits(&text, vec![n(5), n(5), f(0.7), fs(&[0.5, -0.25, 2.0, 0.3, 0.1])]);
+    every_attribute_but_limits(NESTED, vec![n(5), n(5), f(0.7), fs(&[0.5, -0.25, 2.0, 0.3, 0.1])]);
 }
 
 #[test]

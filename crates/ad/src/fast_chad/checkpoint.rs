@@ -124,12 +124,17 @@ impl<'p> Reverse<'p> {
         let again = self.revolving(again, slots);
         let bytes = Atom::i64(i64::try_from(limit).unwrap_or(i64::MAX));
         let lanes = self.lanes.clone();
+        let arrays = first.body.result.len() + 2;
+        let columns = 2 * BOXED * i64::try_from(arrays).unwrap_or(0);
         self.rewrite(stm, cts, env, |b| {
             let mut limit = bytes;
             for width in lanes {
                 let width = b.convert(width, Scalar::I64);
                 let width = b.op2(Op::Max, width, Atom::i64(1));
                 limit = b.op2(Op::Div, limit, width);
+                // Each iteration's arrays are references to boxes in columns of the map, those of the other arm too.
+                limit = b.op2(Op::Sub, limit, Atom::i64(columns));
+                limit = b.op2(Op::Max, limit, Atom::i64(0));
             }
             let n = b.convert(trips(l), Scalar::I64);
             let n = b.op2(Op::Max, n, Atom::i64(0));
