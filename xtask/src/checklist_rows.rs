@@ -15,8 +15,8 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "worked examples",
-        "exact code of two let chains and the loop in place; empty tape of the second",
-        &[],
+        "the code of two let chains and the loop in place, generated into the book",
+        &["crates/testkit/tests/book.rs::pages_of_the_book_are_up_to_date"],
     ),
     row(
         "accumulator paths",
@@ -91,20 +91,49 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         "reduce with +, *, min, max",
         "zeros, ties, empty, neutral element wins",
-        &[":reductions", "suite/reduce/products.md"],
+        &[
+            ":reductions",
+            "suite/reduce/products.md",
+            "suite/reduce/choices.md",
+            "crates/ad/tests/fast_chad_folds.rs::every_reduce_rule_is_right_for_every_operator",
+        ],
     ),
     row(
         "reduce with any closed operator",
         "matrix products, affine maps, log-add-exp",
-        &[":a_reduction_with_a_tuple_operator", "suite/reduce/general.md"],
+        &[
+            ":a_reduction_with_a_tuple_operator",
+            "suite/reduce/general.md",
+            "crates/ad/tests/fast_chad_folds.rs::every_reduce_rule_is_right_for_every_operator",
+            "crates/ad/tests/fast_chad_folds.rs::parallel_rules_keep_the_depth_logarithmic",
+        ],
     ),
-    row("reduce by tree replay", "operators with free variables; folds inside operators flat", &[]),
-    row("invertible operators", "sums of pairwise products; the inverse law", &[]),
-    row("vectorised operators", "equal to the interchange by hand", &[]),
+    row(
+        "reduce by tree replay",
+        "operators with free variables; folds inside operators flat",
+        &[
+            "suite/reduce/free-variables.md",
+            "crates/ad/tests/fast_chad_folds.rs::blocks_agree_with_prefixes",
+            "crates/ad/tests/fast_chad_folds.rs::a_loop_inside_an_operator_makes_two_scans_grow",
+        ],
+    ),
+    row("invertible operators", "sums of pairwise products; the inverse law", &["suite/reduce/own-rule.md"]),
+    row(
+        "vectorised operators",
+        "equal to the interchange by hand",
+        &["suite/reduce/rows.md", "suite/histogram/rows.md"],
+    ),
     row(
         "scan",
         "+, Jacobians, lifted, sequential: all agree",
-        &[":scans", "suite/scan/prefix-sums.md", "suite/scan/prefix-products.md"],
+        &[
+            ":scans",
+            "suite/scan/prefix-sums.md",
+            "suite/scan/prefix-products.md",
+            "crates/ad/tests/fast_chad_folds.rs::every_scan_rule_is_right_for_every_operator",
+            "crates/ad/tests/fast_chad_folds.rs::lifted_operators_are_associative",
+            "suite/scan/operators.md",
+        ],
     ),
     row(
         "index, slice, gather",
@@ -114,22 +143,40 @@ pub(crate) const ROWS: &[Row] = &[
             ":gathers_literals_and_element_wise_updates",
             "suite/index/gather.md",
             "suite/index/slices.md",
+            "crates/ad/tests/fast_chad_indexed.rs::gathers_of_scalars_and_rows",
+            "crates/ad/tests/fast_chad_indexed.rs::a_gather_by_hand",
         ],
     ),
     row(
         "update",
         "the overwritten element gets zero; scalars only on the tape",
-        &[":updates_of_rows", "suite/with/updates.md"],
+        &[
+            ":updates_of_rows",
+            "suite/with/updates.md",
+            "crates/ad/tests/fast_chad_indexed.rs::indexed_writes_in_loops_of_few_and_many_elements",
+        ],
     ),
     row(
         "scatter",
         "out of range ignored; only the winner of duplicates gets a derivative",
-        &[":histograms_and_scatters", "suite/histogram/scatter.md"],
+        &[
+            ":histograms_and_scatters",
+            "suite/histogram/scatter.md",
+            "crates/ad/tests/fast_chad_indexed.rs::scatters_of_rows",
+            "crates/ad/tests/fast_chad_indexed.rs::scatters_by_indices_that_differ",
+        ],
     ),
     row(
         "reduce_by_index",
         "+, min, max, *, any operator; empty bins, ties, several zeros",
-        &[":histograms_and_scatters", "suite/histogram/reduce-by-index.md"],
+        &[
+            ":histograms_and_scatters",
+            "suite/histogram/reduce-by-index.md",
+            "crates/ad/tests/fast_chad_indexed.rs::minimum_and_maximum_of_bins",
+            "crates/ad/tests/fast_chad_indexed.rs::products_with_no_one_and_two_zeros",
+            "crates/ad/tests/fast_chad_indexed.rs::histograms_in_general",
+            "suite/histogram/operators.md",
+        ],
     ),
     row(
         "shape operations, permutations",
@@ -147,11 +194,28 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     ),
     row("minimal tapes", "lists of saved names, by hand", &[]),
-    row("checkpointing", "same gradients, counted runs and peak tape for every attribute", &[]),
+    row(
+        "checkpointing",
+        "same gradients, counted runs and peak tape for every attribute",
+        &[
+            "crates/ad/tests/fast_chad_checkpoint.rs::scalars_under_every_attribute",
+            "crates/ad/tests/fast_chad_checkpoint.rs::the_closed_form_of_the_schedule_is_the_recurrence",
+            "crates/ad/tests/fast_chad_checkpoint.rs::binomial_checkpointing_runs_what_the_recurrence_says",
+            "crates/ad/tests/fast_chad_checkpoint.rs::each_level_of_a_nest_runs_the_body_once_more",
+            "crates/ad/tests/fast_chad_checkpoint.rs::memory_is_bounded_as_the_policies_say",
+            "crates/ad/tests/fast_chad_checkpoint.rs::a_limit_that_is_too_small_says_how_much_is_needed",
+            "suite/loops/memory.md",
+        ],
+    ),
     row(
         "while",
         "zero iterations, data-dependent trip counts, in maps, bounds",
-        &[":while_loops_count_for_themselves", "suite/loops/while.md"],
+        &[
+            ":while_loops_count_for_themselves",
+            "suite/loops/while.md",
+            "crates/ad/tests/fast_chad_checkpoint.rs::while_loops_under_every_attribute",
+            "crates/ad/tests/fast_chad_checkpoint.rs::a_bound_is_checked",
+        ],
     ),
     row(
         "recompute",
@@ -175,12 +239,17 @@ pub(crate) const ROWS: &[Row] = &[
             "suite/nested-ad/perturbation-confusion.md",
             "suite/nested-ad/gradients.md",
             "crates/testkit/tests/benchmarks/nested.rs::particle",
+            "crates/testkit/src/nested.rs",
         ],
     ),
     row(
         "custom derivatives",
         "the rule replaces; with a tape; captured active variables refused",
-        &[":a_rule_of_ones_own"],
+        &[
+            ":a_rule_of_ones_own",
+            "suite/custom/rules.md",
+            "crates/ad/tests/unsupported.rs::rules_that_capture_what_is_differentiated",
+        ],
     ),
     row(
         "mixed precision",
@@ -193,12 +262,46 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         "conventions at kinks",
         "abs, ties, sqrt 0, pow 0",
-        &["suite/kinks/conventions.md", "crates/prim/tests/derivatives.rs"],
+        &[
+            "suite/kinks/conventions.md",
+            "crates/prim/tests/derivatives.rs",
+            "crates/prim/tests/kinks.rs::the_table_keeps_what_the_book_promises",
+            "suite/kinks/zero-times-infinity.md",
+        ],
     ),
-    row("many seeds", "equal to stacked vjps; the tape computed once", &[]),
-    row("accumulators become reductions and maps", "matmul, random affine nests, no false positive", &[]),
-    row("histograms, guards", "data-dependent indices; many collisions", &[]),
-    row("stencils, loops", "gather form with boundaries; one product after the loop", &[]),
+    row(
+        "many seeds",
+        "equal to stacked vjps; the tape computed once",
+        &[
+            "crates/ad/tests/many.rs::the_primal_runs_once_however_many_seeds_there_are",
+            "crates/ad/tests/many.rs::the_tape_of_a_loop_is_made_once_and_read_for_every_seed",
+            "crates/ad/tests/many.rs::stacked_cotangents_are_rows_of_the_jacobian",
+            "suite/nested-ad/many-directions.md",
+        ],
+    ),
+    row(
+        "accumulators become reductions and maps",
+        "matmul, random affine nests, no false positive",
+        &[
+            "crates/opt/tests/accumulators.rs::random_nests_keep_their_sums",
+            "crates/opt/src/accumulators/index.rs::what_is_called_injective_is",
+            "crates/testkit/tests/accumulators.rs::the_reverse_of_a_matrix_product_is_two_matrix_products",
+            "crates/testkit/tests/accumulators.rs::no_accumulation_is_left_in_maps",
+        ],
+    ),
+    row(
+        "histograms, guards",
+        "data-dependent indices; many collisions",
+        &[
+            "crates/testkit/tests/accumulators.rs::data_dependent_indices_become_one_histogram",
+            "crates/opt/tests/accumulators.rs::random_nests_keep_their_sums",
+        ],
+    ),
+    row(
+        "stencils, loops",
+        "gather form with boundaries; one product after the loop",
+        &["crates/testkit/tests/accumulators.rs::rank_one_updates_of_a_loop_are_one_product_after_it"],
+    ),
     row(
         "bound on zeros",
         "zeros made are paid for by primal steps and inputs",
@@ -242,10 +345,24 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     ),
     row("large arrays in branches", "tape bytes of what was taken", &[]),
-    row("first-order recursion", "a forward and a reverse function with a tape of calls", &[]),
+    row(
+        "first-order recursion",
+        "a forward and a reverse function with a tape of calls",
+        &[
+            "crates/ad/tests/fast_chad_calls.rs::a_power",
+            "crates/ad/tests/fast_chad_calls.rs::mutual_recursion_with_results_that_nobody_uses",
+            "crates/ad/tests/fast_chad_calls.rs::the_work_ratio_of_recursive_functions_is_flat",
+            "crates/ad/tests/fast_chad_calls.rs::code_stays_linear_in_the_program",
+            "crates/ad/tests/fast_chad_calls.rs::trees",
+            "suite/recursion/gradients.md",
+        ],
+    ),
     row(
         "library functions",
         "log-sum-exp: the gradient is exact, no index of the maximum stored",
-        &["suite/problems/log-sum-exp.md"],
+        &[
+            "suite/problems/log-sum-exp.md",
+            "crates/driver/tests/log_sum_exp.rs::a_stopped_maximum_changes_no_gradient_and_needs_no_position",
+        ],
     ),
 ];

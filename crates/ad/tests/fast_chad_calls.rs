@@ -237,7 +237,8 @@ fn arrays_that_are_updated() {
 
 #[test]
 fn the_work_ratio_of_recursive_functions_is_flat() {
-    let families: [(&str, &str, fn(usize) -> Vec<Value>); 6] = [
+    type Arguments = fn(usize) -> Vec<Value>;
+    let families: [(&str, &str, Arguments); 6] = [
         ("sum", SUM, |k| vec![floats(k), n(k as i64)]),
         ("range", RANGE, |k| vec![floats(k), n(0), n(k as i64)]),
         ("halves", HALVES, |k| vec![floats(k)]),

@@ -98,6 +98,14 @@ pub const PROBLEMS: &[Problem] = &[
         size: "time steps (32 components)",
     },
     Problem {
+        name: "det",
+        file: "examples/det.fut",
+        entry: "primal",
+        wrt: "a",
+        args: det,
+        size: "(4 x 4, then 5 x 5)",
+    },
+    Problem {
         name: "particle",
         file: "examples/particle.fut",
         entry: "path",
@@ -257,6 +265,12 @@ fn lstm(c: usize) -> Vec<Value> {
 
 fn kmeans(n: usize) -> Vec<Value> {
     vec![uniform_array(101, &[n, 4]), uniform_array(100, &[8, 4])]
+}
+
+/// The work grows as the factorial of the matrix's size.
+fn det(n: usize) -> Vec<Value> {
+    let l = if n <= 32 { 4 } else { 5 };
+    vec![uniform_array(105, &[l, l])]
 }
 
 fn logreg(n: usize) -> Vec<Value> {

@@ -248,17 +248,47 @@ fn ode() {
     assert_eq!(g, [0.0; 8], "after one step nothing has reached the last component");
 }
 
-/// The program is recursive: forward mode; reverse mode of recursion is a later step and says so.
+/// Reverse mode of a recursive function, and one cofactor by forward mode.
 fn det() {
     let problem = Problem::new("examples/det.fut", "primal");
     let a = Value::f64_array(&[5, 5], &u(105, 25));
-    close("det", problem.run(std::slice::from_ref(&a))[0].floats()[0], 0.07003124183758758);
-    let expected = [0.1222402930414658, -0.07893077526551709, -0.02760639180243147, 0.06454153810664816];
-    for (j, want) in expected.iter().enumerate() {
-        let mut hot = vec![0.0; 25];
-        hot[j] = 1.0;
-        let dots =
-            problem.derivative(Kind::Jvp, "a", std::slice::from_ref(&a), &[Value::f64_array(&[5, 5], &hot)]);
-        close("cofactor", dots[1].floats()[0], *want);
-    }
+    let (value, g) = problem.gradient("a", std::slice::from_ref(&a));
+    close("det", value, 0.07003124183758758);
+    let expected = [
+        0.1222402930414658,
+        -0.07893077526551709,
+        -0.02760639180243147,
+        0.06454153810664816,
+        -0.06197070995645942,
+        0.04990458211924027,
+        0.1652580071498485,
+        0.1227995657924169,
+        -0.2510646496239374,
+        -0.1165120886708736,
+        0.0663937497499477,
+        0.1584330872217134,
+        0.008580854958535944,
+        -0.1164617861861156,
+        -0.07298669899164993,
+        -0.1282842159533091,
+        -0.1159844113833383,
+        -0.04562083088020702,
+        0.1326801013502595,
+        0.208985961926025,
+        -0.07362738308669986,
+        0.008150512475995759,
+        0.03252765488673629,
+        0.08205708085406987,
+        -0.01993230131303709,
+    ];
+    all_close("cofactors", &g[0].floats(), &expected);
+    let mut hot = vec![0.0; 25];
+    hot[1] = 1.0;
+    let dots =
+        problem.derivative(Kind::Jvp, "a", std::slice::from_ref(&a), &[Value::f64_array(&[5, 5], &hot)]);
+    close("cofactor by forward mode", dots[1].floats()[0], expected[1]);
+    let a = Value::f64_array(&[6, 6], &u(106, 36));
+    let (value, g) = problem.gradient("a", std::slice::from_ref(&a));
+    let trace: f64 = g[0].floats().iter().zip(u(106, 36)).map(|(c, x)| c * x).sum();
+    close("Euler: the determinant has degree 6", trace, 6.0 * value);
 }
