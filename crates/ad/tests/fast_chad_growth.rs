@@ -298,6 +298,80 @@ fn slices_written_in_a_loop(n: usize) -> (String, Vec<Value>) {
     (text.into(), args(n))
 }
 
+/// CE13: an array of the loop that a rarely taken branch reads as a whole.
+fn ce13_whole_array_in_a_rare_branch(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): f64 {
+        let total: f64, last: []f64 = loop (s: f64 = 0.0f64, c: []f64 = a) for i: i64 < n {
+            let x: f64 = c[i]
+            let y: f64 = sin.f64(x)
+            let d: []f64 = update(c, [i], y)
+            let rare: bool = eq.i64(i, 3i64)
+            let t: f64 = if rare {
+                let q: []f64 = map n [d] (z: f64) { let w: f64 = mul.f64(z, z) in w }
+                let r: f64 = reduce n [0.0f64] [q] (g: f64, h: f64) { let k: f64 = add.f64(g, h) in k }
+                in r
+            } else { in y }
+            let u: f64 = add.f64(s, t)
+            in u, d
+        }
+        let e: f64 = last[0i64]
+        let v: f64 = add.f64(total, e)
+        in v
+    }";
+    (text.into(), args(n))
+}
+
+/// The same with a row of a matrix that changes: the slot must not keep the whole matrix in use.
+fn a_row_of_a_changing_matrix_in_a_branch(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: [][]f64): f64 {
+        let total: f64, last: [][]f64 = loop (s: f64 = 0.0f64, c: [][]f64 = a) for i: i64 < n {
+            let row: []f64 = c[i]
+            let even: i64 = mod.i64(i, 2i64)
+            let some: bool = eq.i64(even, 0i64)
+            let t: f64 = if some {
+                let q: []f64 = map n [row] (z: f64) { let w: f64 = mul.f64(z, z) in w }
+                let r: f64 = reduce n [0.0f64] [q] (g: f64, h: f64) { let k: f64 = add.f64(g, h) in k }
+                in r
+            } else { let p: f64 = row[0i64] in p }
+            let u: f64 = add.f64(s, t)
+            let o: f64 = sin.f64(u)
+            let d: [][]f64 = update(c, [i, 0i64], o)
+            in u, d
+        }
+        let e: f64 = last[0i64, 0i64]
+        let v: f64 = add.f64(total, e)
+        in v
+    }";
+    (text.into(), vec![int(n), Value::f64_array(&[n, n], &vec![0.5; n * n])])
+}
+
+/// Small maps read an array that is overwritten between them: it must not be kept to be read again.
+fn read_in_maps_and_overwritten(n: usize) -> (String, Vec<Value>) {
+    let text = chain(
+        "fun f(m: i64, a0: []f64, s0: f64): f64",
+        n,
+        |k| {
+            format!(
+                "o{k}: []i64 = array({0}i64): i64
+                let m{k}: []f64 = map 1i64 [o{k}] (k{k}: i64) {{
+                    let x{k}: f64 = a{0}[k{k}]
+                    let r{k}: f64 = mul.f64(x{k}, x{k})
+                    in r{k}
+                }}
+                let z{k}: f64 = reduce 1i64 [0.0f64] [m{k}] (u{k}: f64, v{k}: f64) {{
+                    let w{k}: f64 = add.f64(u{k}, v{k})
+                    in w{k}
+                }}
+                let a{k}: []f64 = update(a{0}, [{0}i64], z{k})
+                let s{k}: f64 = add.f64(s{0}, z{k})",
+                k - 1
+            )
+        },
+        &format!("s{n}"),
+    );
+    (text, vec![int(n), floats(n), Value::f64(0.0)])
+}
+
 const FAMILIES: &[(&str, Family)] = &[
     ("CE1", ce1_sums_of_itself),
     ("CE2", ce2_aliases),
@@ -311,6 +385,9 @@ const FAMILIES: &[(&str, Family)] = &[
     ("CE9", ce9_one_element_of_a_map),
     ("CE11", ce11_map_in_a_loop),
     ("CE12", ce12_sibling_maps),
+    ("CE13", ce13_whole_array_in_a_rare_branch),
+    ("read in maps and overwritten", read_in_maps_and_overwritten),
+    ("a row in a branch", a_row_of_a_changing_matrix_in_a_branch),
     ("slices in a loop", slices_in_a_loop),
     ("rows written in a loop", rows_written_in_a_loop),
     ("slices written in a loop", slices_written_in_a_loop),
@@ -337,6 +414,21 @@ fn one_element_of_a_map_costs_next_to_nothing() {
     let sparse = ratio(ce9_one_element_of_a_map, 128, &Config::default());
     let dense = ratio(ce9_one_element_of_a_map, 128, &Config { sparse_map: false, ..Config::default() });
     assert!(sparse < 1.6 && dense > 2.0, "{sparse} {dense}");
+}
+
+/// What a branch inside a loop reads as a whole is stored only where it is taken: here once, so memory grows like the data.
+#[test]
+fn memory_follows_the_branches_taken() {
+    let peak = |n: usize| {
+        let (text, args) = ce13_whole_array_in_a_rare_branch(n);
+        let mut program = parse(&text);
+        let f = first(&program);
+        let id = add_vjp(&mut program, f, &Config::default()).expect("supported");
+        let all: Vec<Value> = args.into_iter().chain([Value::f64(1.0)]).collect();
+        run(&program, id, &all).1.peak_bytes as f64
+    };
+    let (small, large) = (peak(64), peak(256));
+    assert!(large < 4.5 * small, "four times the data: {small} and {large} bytes");
 }
 
 #[test]

@@ -273,6 +273,50 @@ fn witness(mutation: Mutation) -> (&'static str, Vec<Value>) {
             }",
             vec![fs(&[0.7, 0.2]), Value::i64(2)],
         ),
+        // `x` is read again in the reverse map; the elements differ.
+        Mutation::RerunReadsFirst => (
+            "fun f(a: []f64, is: []i64): []f64 {
+                let y: []f64 = map 2i64 [is] (i: i64) {
+                    let x: f64 = a[i]
+                    let z: f64 = mul.f64(x, x)
+                    in z
+                }
+                in y
+            }",
+            vec![fs(&[0.7, 2.0]), Value::i64s(&[0, 1])],
+        ),
+        // The state of every iteration is stored, for the cotangent of `c`.
+        Mutation::TapeForwards | Mutation::StateStoredLate => (
+            "fun f(x: f64, c: f64): f64 {
+                let y: f64 = loop (s: f64 = x) for i: i64 < 3i64 { let t: f64 = mul.f64(s, c) in t }
+                in y
+            }",
+            vec![f(0.7), f(0.9)],
+        ),
+        Mutation::CounterForwards => (
+            "fun f(a: []f64): f64 {
+                let z: f64 = a[0i64]
+                let w: f64 = loop (s: f64 = z) for i: i64 < 3i64 {
+                    let b: f64 = a[i]
+                    let u: f64 = mul.f64(s, b)
+                    in u
+                }
+                in w
+            }",
+            vec![fs(&[0.7, 2.0, 3.0])],
+        ),
+        Mutation::BranchTapeLost => (
+            "fun f(x: f64, n: i64): f64 {
+                let c: bool = lt.f64(x, 1.0f64)
+                let y: f64 = if c {
+                    let t: f64 = loop (s: f64 = x) for i: i64 < n { let u: f64 = sin.f64(s) in u }
+                    let v: f64 = mul.f64(t, t)
+                    in v
+                } else { in x }
+                in y
+            }",
+            vec![f(0.7), Value::i64(2)],
+        ),
     }
 }
 

@@ -1,12 +1,13 @@
 //! What must hold for every program, one function per property.
 //!
 //! Names and equations are those of the house plan: `checked`, `round-trip`, `opt-preserves`, `primal`, `adjoint`,
-//! `agree`, `outside`, `linear`, `symmetric`, `many`, `schedules`, `cost`, `checkpoints`. The Jacobian comes from the dual-number evaluator of
-//! the interpreter, which shares no code with the AD crate.
+//! `agree`, `outside`, `linear`, `symmetric`, `many`, `schedules`, `cost`, `checkpoints`, `tape`. The Jacobian comes from the
+//! dual-number evaluator of the interpreter, which shares no code with the AD crate.
 //!
 //! A property holds, fails, or is skipped for a stated reason; skips are counted, never silent.
 
 mod many;
+mod tape;
 
 use crate::flat::{cotangent_floats, random_cotangent, zero_cotangent};
 use crate::generate::shape::Sizes;
@@ -139,11 +140,13 @@ pub enum Property {
     Cost,
     /// The derivative is right whatever attributes loops have.
     Checkpoints,
+    /// What is stored and what is computed again changes neither results nor cotangents.
+    Tape,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Property; 13] = [
+    pub const ALL: [Property; 14] = [
         Property::Checked,
         Property::RoundTrip,
         Property::OptPreserves,
@@ -157,6 +160,7 @@ impl Property {
         Property::Schedules,
         Property::Cost,
         Property::Checkpoints,
+        Property::Tape,
     ];
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -174,6 +178,7 @@ impl Property {
             Property::Schedules => "schedules",
             Property::Cost => "cost",
             Property::Checkpoints => "checkpoints",
+            Property::Tape => "tape",
         }
     }
     /// Checks it on a case under a reverse-mode algorithm.
@@ -192,6 +197,7 @@ impl Property {
             Property::Schedules => schedules(case),
             Property::Cost => cost(case, reverse),
             Property::Checkpoints => crate::checkpoints::checkpoints(case, reverse),
+            Property::Tape => tape::tape(case, reverse),
         };
         match result {
             Ok(()) => Verdict::Holds,

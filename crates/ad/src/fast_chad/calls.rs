@@ -16,7 +16,6 @@ use super::dense::Place;
 use super::desc::{Desc, optional};
 use super::reads::Reads;
 use super::reverse::{Env, Final, Forward, Reverse};
-use super::save::saved;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use crate::tangent::{fresh_function_name, fresh_type_name};
@@ -246,7 +245,9 @@ impl<'p> Reverse<'p> {
         prune_body(self.b.program, &mut reverse);
         let mut forward = self.flush_all(&lam.params);
         forward.extend(rest);
-        let saves = saved(self.b.program, &reverse, &forward, &lam.params);
+        let plan = self.plan(&reverse, &forward, &lam.params);
+        reverse.stms.splice(..0, plan.again);
+        let saves = plan.stored;
         self.forward_function(pair, lam, &forward, &saves);
         self.reverse_function(pair, params, reverse, &saves, bars);
         Ok(saves)

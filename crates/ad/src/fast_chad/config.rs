@@ -18,6 +18,8 @@ pub struct Config {
     pub scan: ScanRule,
     /// At most so many statements come from inlined functions; further calls become pairs of functions.
     pub max_inlined: usize,
+    /// What bodies store for their reverse code.
+    pub tape: Tape,
     /// A deliberate error.
     #[cfg(feature = "mutations")]
     pub mutation: Option<Mutation>,
@@ -32,6 +34,7 @@ impl Default for Config {
             reduce: ReduceRule::Chosen,
             scan: ScanRule::Chosen,
             max_inlined: MAX_INLINED,
+            tape: Tape::Cut,
             #[cfg(feature = "mutations")]
             mutation: None,
         }
@@ -86,6 +89,19 @@ pub enum ScanRule {
     Lifted,
     /// A loop forwards and a loop backwards: every operator, with the least work. Depth: linear.
     Backward,
+}
+
+/// What the body of a loop, map or branch stores, where no attribute says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tape {
+    /// Every value that its reverse code reads.
+    Store,
+    /// As little as possible: all statements without effects run again, whatever that costs.
+    Recompute,
+    /// What is cheapest, by a minimum cut; never more than a constant factor of work. The default.
+    Cut,
+    /// One of the three for each body, drawn from the seed.
+    Random(u64),
 }
 
 /// Deliberate errors that tests must find. Only builds with the feature `mutations` can switch them on.
@@ -166,6 +182,16 @@ pub enum Mutation {
     SnapshotPosition,
     /// The blocks of a strip-mined loop start one iteration too late.
     BlocksShifted,
+    /// An element that is read again instead of stored is always the first one.
+    RerunReadsFirst,
+    /// What iterations stored is read in the order in which it was stored.
+    TapeForwards,
+    /// Reverse loops count upwards for the statements that they run again.
+    CounterForwards,
+    /// Of the state of a loop the values after an iteration are stored, not those before.
+    StateStoredLate,
+    /// The first arm of a branch stores holes.
+    BranchTapeLost,
 }
 
 impl Mutation {
@@ -208,5 +234,10 @@ impl Mutation {
         Mutation::CallAccumulatorLost,
         Mutation::SnapshotPosition,
         Mutation::BlocksShifted,
+        Mutation::RerunReadsFirst,
+        Mutation::TapeForwards,
+        Mutation::CounterForwards,
+        Mutation::StateStoredLate,
+        Mutation::BranchTapeLost,
     ];
 }

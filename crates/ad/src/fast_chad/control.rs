@@ -7,14 +7,14 @@
 
 use super::config::Mutation;
 use super::ct::{Ct, coerce, pack, plus, split, unpack, zero};
+use super::cut::Plan;
 use super::desc::{Alternative, Desc, choice, join, optional};
 use super::reverse::{Env, Reverse};
-use super::save::saved;
 use crate::contract::Unsupported;
 use pullback_base::index::IdSet;
 use pullback_core::prune::prune_body;
-use pullback_core::rename::{Subst, copy_exp, copy_lam};
-use pullback_core::traverse::free_vars;
+use pullback_core::rename::{Subst, copy_exp, copy_lam, substitute_body};
+use pullback_core::traverse::{free_vars, free_vars_stms};
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopAttrs, LoopForm, Stm, Type, Var};
 use pullback_prim::Op;
 use pullback_prim::{Scalar, ScalarValue};
@@ -95,13 +95,16 @@ impl<'p> Reverse<'p> {
             })
             .collect();
         let mut reverse = Vec::new();
-        let mut saves = Vec::new();
+        let mut saves: Vec<Vec<(Var, Var)>> = Vec::new();
         for (k, arm) in done.iter_mut().enumerate() {
-            let body = self.arm_reverse(k, arm, &payload, &joined);
+            let mut body = self.arm_reverse(k, arm, &payload, &joined);
             // Sizes of the payload that the cotangent of a recursive sum needs.
             let sizes = self.flush_all(&arm.params);
             arm.forward.splice(0..0, sizes);
-            saves.push(saved(self.b.program, &body, &arm.forward, &[]));
+            let plan = self.plan(&body, &arm.forward, &[]);
+            body.stms.splice(..0, plan.again);
+            let passed = self.pass_through(arm, &mut body);
+            saves.push(plan.stored.into_iter().map(|v| (v, v)).chain(passed).collect());
             reverse.push(Lam { params: arm.params.clone(), body });
         }
         let forward = self.branch_forward(stm, z, &done, &saves, is_match);
@@ -195,13 +198,29 @@ impl<'p> Reverse<'p> {
         if self.b.program.is_active(&ty) { self.value(&ty, c, v.into()) } else { pack(&mut self.b, c) }
     }
 
+    /// Whole arrays of a repeated body around the branch that the arm's reverse code reads: they pass through the branch,
+    /// so that the body stores them only where the arm was taken. Pairs of the name outside and the variable.
+    fn pass_through(&mut self, arm: &Arm, reverse: &mut Body) -> Vec<(Var, Var)> {
+        let mut read = free_vars_stms(&arm.forward, &arm.result);
+        arm.params.iter().for_each(|p| {
+            read.remove(p);
+        });
+        let here = |v: &Var| self.lifetimes.repeated.contains(v) && !self.lifetimes.lasting.contains(v);
+        let whole = free_vars(reverse).into_iter().filter(|v| read.contains(v) && here(v));
+        let whole: Vec<Var> = whole.collect();
+        let passed: Vec<(Var, Var)> = whole.into_iter().map(|v| (self.b.fresh_like(v), v)).collect();
+        substitute_body(reverse, &passed.iter().map(|&(slot, v)| (v, slot.into())).collect());
+        self.passed.extend(passed.iter().copied());
+        passed
+    }
+
     /// The forward branch, which also returns what each arm saves. Outside, saved values have their old names.
     fn branch_forward(
         &mut self,
         stm: &Stm,
         z: Atom,
         arms: &[Arm],
-        saves: &[Vec<Var>],
+        saves: &[Vec<(Var, Var)>],
         is_match: bool,
     ) -> Stm {
         let mut lams = Vec::new();
@@ -212,19 +231,26 @@ impl<'p> Reverse<'p> {
             }
             let mut result = arm.result.clone();
             for (j, list) in saves.iter().enumerate() {
-                for &v in list {
-                    let ty = self.b.program.vars[v].ty.clone();
-                    result.push(if j == k { v.into() } else { self.placeholder(&ty) });
+                for &(slot, v) in list {
+                    let kept = j == k && !(k == 0 && self.mutant(Mutation::BranchTapeLost));
+                    result.push(if !kept {
+                        let ty = self.b.program.vars[v].ty.clone();
+                        self.placeholder(&ty)
+                    } else if slot != v && self.lifetimes.parts.contains(&v) {
+                        self.owned_copy(v)
+                    } else {
+                        v.into()
+                    });
                 }
             }
             let body = self.b.close(result);
             let lam = Lam { params: arm.params.clone(), body };
             lams.push(copy_lam(self.b.program, &lam, &Subst::new()));
         }
-        for &v in saves.iter().flatten() {
-            self.b.program.vars[v].origin.rule = Some(("fast_chad.tape", Some(v)));
+        for &(slot, v) in saves.iter().flatten() {
+            self.b.program.vars[slot].origin.rule = Some(("fast_chad.tape", Some(v)));
         }
-        let pat = stm.pat.iter().chain(saves.iter().flatten()).copied().collect();
+        let pat = stm.pat.iter().copied().chain(saves.iter().flatten().map(|(slot, _)| *slot)).collect();
         let exp = if is_match { Exp::Match(z, lams) } else { if_of(z, lams) };
         Stm { pat, exp }
     }
@@ -361,14 +387,14 @@ impl<'p> Reverse<'p> {
         let mut body = self.b.close(result);
         prune_body(self.b.program, &mut body);
         // What the forward loop must stack.
-        let mut binders: Vec<Var> = l.params.iter().map(|p| p.0).collect();
+        let binders: Vec<Var> = l.params.iter().map(|p| p.0).collect();
         let mut fwd = self.flush_all(&binders);
         if let LoopForm::For { i, .. } = &l.form {
             fwd.extend(self.flush_all(&[*i]));
         }
         fwd.extend(rest);
-        let saves = saved(self.b.program, &body, &fwd, &binders);
-        binders.clear();
+        let Plan { stored: saves, again } = self.plan(&body, &fwd, &binders);
+        body.stms.splice(..0, again);
         let tapes: Vec<Var> = saves
             .iter()
             .map(|&v| {
@@ -377,14 +403,15 @@ impl<'p> Reverse<'p> {
             })
             .collect();
         for (&v, &tape) in saves.iter().zip(&tapes) {
-            let stored = self.b.index(tape.into(), &[index]);
-            self.load(v, stored);
+            let at = if self.mutant(Mutation::TapeForwards) { r.into() } else { index };
+            self.load_element(v, tape, at);
         }
         if let LoopForm::For { i, .. } = &l.form
             && free_vars(&body).contains(i)
         {
             let to = self.b.scalar((*i).into());
-            let value = self.b.convert(index, to);
+            let counter = if self.mutant(Mutation::CounterForwards) { r.into() } else { index };
+            let value = self.b.convert(counter, to);
             self.b.emit_to(vec![*i], Exp::Atom(value));
         }
         for stm in body.stms {
@@ -437,7 +464,15 @@ impl<'p> Reverse<'p> {
         trips: Atom,
     ) -> Stm {
         self.b.open();
-        let stored = self.emit_saving(&stms, saves);
+        let mut stored = self.emit_saving(&stms, saves);
+        if self.mutant(Mutation::StateStoredLate) {
+            for ((param, _), &after) in l.params.iter().zip(&l.body.result) {
+                let place = saves.iter().position(|v| v == param);
+                if let (Some(k), Type::Scalar(_)) = (place, self.b.ty(after)) {
+                    stored[k] = after;
+                }
+            }
+        }
         let mut result = l.body.result.clone();
         result.extend(stored);
         let mut pat: Vec<Var> = stm.pat[..l.body.result.len()].to_vec();

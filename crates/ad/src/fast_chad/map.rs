@@ -8,7 +8,6 @@ use super::config::Mutation;
 use super::ct::{Ct, HotEntry, coerce, split, zero};
 use super::desc::{Desc, array, optional};
 use super::reverse::{Env, Reverse};
-use super::save::saved;
 use crate::contract::Unsupported;
 use pullback_core::prune::prune_body;
 use pullback_core::rename::{Subst, copy_lam};
@@ -117,7 +116,8 @@ impl<'p> Reverse<'p> {
         let mut fwd = self.flush_all(&lam.params);
         fwd.extend(rest);
         // The tape: parameters of the reverse function, boxed ones under another name.
-        let saves = saved(self.b.program, &body, &fwd, &[]);
+        let plan = self.plan(&body, &fwd, &[]);
+        let saves = plan.stored;
         let mut tapes = Vec::new();
         let mut tape_params = Vec::new();
         for &v in &saves {
@@ -131,7 +131,7 @@ impl<'p> Reverse<'p> {
                 tape_params.push(stored);
             }
         }
-        for stm in body.stms {
+        for stm in plan.again.into_iter().chain(body.stms) {
             self.b.emit_stm(stm);
         }
         let mut result = body.result;

@@ -28,6 +28,9 @@
 //!   dense zero in straight-line code. 4. Branches join contributions by padding; no scope opens there. 5. An open
 //!   accumulator is inherited by inner bodies, and views of it stand for aliases. 6. Activity analysis. 7. Fork-join is
 //!   sequential in the derivative. 8. Loops may bound their memory by checkpoints (`checkpoint`, `revolve`).
+//!   9. Of what the reverse code of a body reads, the body stores what a minimum cut says; the rest is computed again in
+//!   the reverse code (`cut`), and arrays that last are read again (`lasting`). Whole arrays of a body around a branch pass
+//!   through the branch, so that they are stored only where an arm needs them.
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes, except for arrays that a branch makes and
 //!   that only a small map or loop inside the same iteration uses (tested in `tests/fast_chad_growth.rs`).
 //! Not supported: vjp jvp (expanded before).
@@ -41,12 +44,14 @@ mod control;
 mod ct;
 #[cfg(test)]
 mod ct_tests;
+mod cut;
 mod dense;
 mod desc;
 mod effects;
 mod facts;
 mod gather;
 mod hist;
+mod lasting;
 mod map;
 mod operator;
 mod reads;
@@ -59,7 +64,7 @@ mod scan;
 mod scatter;
 mod shapes;
 
-pub use config::{Config, Mutation, ReduceRule, ScanRule, Variant};
+pub use config::{Config, Mutation, ReduceRule, ScanRule, Tape, Variant};
 pub use revolve::iterations_run_again;
 
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};

@@ -12,6 +12,7 @@ use super::desc::{Desc, product, stored};
 use super::effects::{can_leave_out, without_effects};
 use super::gather::as_gather;
 use super::hist::Hist;
+use super::lasting::{Lifetimes, lifetimes};
 use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
@@ -20,7 +21,7 @@ use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::prune::prune_body;
 use pullback_core::rename::Subst;
-use pullback_core::traverse::{free_vars_exp, free_vars_lam};
+use pullback_core::traverse::{bound_vars, free_vars_exp, free_vars_lam};
 use pullback_core::{
     Atom, Body, Builder, Exp, Lam, Mark, Origin, Program, Soac, Stm, Type, Var, View, rename,
 };
@@ -72,6 +73,14 @@ pub(crate) struct Reverse<'p> {
     pub(crate) unpaid: IdSet<Var>,
     /// Results of histograms and scatters that run where there are many writes.
     pub(crate) large: IdSet<Var>,
+    /// Which arrays reverse code may read again.
+    pub(crate) lifetimes: Lifetimes,
+    /// Variables that an attribute says to store.
+    pub(crate) pinned: IdSet<Var>,
+    /// Names under which branches pass arrays from around them to their reverse code.
+    pub(crate) passed: IdMap<Var, Var>,
+    /// How many bodies have a plan (see `cut`).
+    pub(crate) planned: u64,
 }
 
 /// What belongs to one function and not to those it calls.
@@ -99,6 +108,10 @@ impl<'p> Reverse<'p> {
             distinct: IdSet::new(),
             unpaid: IdSet::new(),
             large: IdSet::new(),
+            lifetimes: Lifetimes::default(),
+            pinned: IdSet::new(),
+            passed: IdMap::new(),
+            planned: 0,
         }
     }
     /// Starts on another function.
@@ -130,6 +143,7 @@ impl<'p> Reverse<'p> {
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
         self.active = active_variables(self.b.program, &lam, &inputs);
         self.add_types(&lam, &inputs);
+        self.lifetimes = lifetimes(self.b.program, &lam);
         let mut env = Env::default();
         let mut params = lam.params.clone();
         self.b.open();
@@ -581,6 +595,9 @@ impl<'p> Reverse<'p> {
     }
 
     fn marked(&mut self, stm: &Stm, mark: Mark, body: &Body, cts: Vec<Ct>, env: &mut Env) -> Forward {
+        if mark == Mark::Store {
+            self.pinned.extend(bound_vars(body));
+        }
         if mark == Mark::Store || !can_leave_out(self.b.program, body) {
             return self.inline(stm, body.clone(), cts, env);
         }

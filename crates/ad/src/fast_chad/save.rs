@@ -8,16 +8,8 @@
 //! iterations may have different shapes, and boxing shares them instead of copying.
 
 use super::reverse::Reverse;
-use pullback_base::index::{IdMap, IdSet};
-use pullback_core::traverse::free_vars;
-use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Type, TypeId, Var};
-
-/// The variables bound by the statements themselves (not inside them) that the body reads.
-pub(crate) fn saved(p: &Program, reverse: &Body, forward: &[Stm], params: &[Var]) -> Vec<Var> {
-    let bound: IdSet<Var> = forward.iter().flat_map(|s| &s.pat).chain(params).copied().collect();
-    let read = free_vars(reverse);
-    read.into_iter().filter(|v| bound.contains(v) && !p.vars[*v].ty.is_acc()).collect()
-}
+use pullback_base::index::IdMap;
+use pullback_core::{Atom, Body, Exp, Lam, Stm, Type, TypeId, Var};
 
 fn boxed(ty: &Type) -> Option<Type> {
     match ty {
@@ -63,9 +55,7 @@ impl<'p> Reverse<'p> {
                 matches!(stm.exp, Exp::Index(..) | Exp::Slice(..) | Exp::Reshape { .. } | Exp::Atom(_));
             let (true, [v]) = (part, &stm.pat[..]) else { continue };
             if values.contains_key(v) && self.b.program.vars[*v].ty.rank() > 0 {
-                let n = self.b.size((*v).into(), 0);
-                let is = self.b.emit(Exp::Iota(n), "is");
-                values.insert(*v, self.b.emit(Exp::Gather((*v).into(), is), "copy"));
+                values.insert(*v, self.owned_copy(*v));
             }
         }
         let stored = saves.iter().map(|v| match boxed(&self.b.program.vars[*v].ty) {
@@ -73,6 +63,15 @@ impl<'p> Reverse<'p> {
             Some(ty) => self.as_tape(|s| s.b.emit(Exp::Inject(ty, 0, vec![values[v]]), "tape")),
         });
         stored.collect()
+    }
+    /// A copy of an array that is a part of another one. What is no array is returned as it is.
+    pub(crate) fn owned_copy(&mut self, v: Var) -> Atom {
+        if self.b.program.vars[v].ty.rank() == 0 {
+            return v.into();
+        }
+        let n = self.b.size(v.into(), 0);
+        let is = self.b.emit(Exp::Iota(n), "is");
+        self.b.emit(Exp::Gather(v.into(), is), "copy")
     }
     /// Binds a variable again to what was stored.
     pub(crate) fn load(&mut self, v: Var, stored: Atom) {
@@ -86,6 +85,15 @@ impl<'p> Reverse<'p> {
             }
         };
         self.b.emit_to(vec![v], exp);
+    }
+    /// Binds a variable again to what an iteration stored.
+    pub(crate) fn load_element(&mut self, v: Var, tape: Var, index: Atom) {
+        let element = Exp::Index(tape.into(), vec![index]);
+        if boxed(&self.b.program.vars[v].ty).is_none() {
+            return self.b.emit_to(vec![v], element);
+        }
+        let stored = self.b.emit(element, "tape");
+        self.load(v, stored);
     }
     /// Some value of a type, for the branch that was not taken. Nobody reads it.
     pub(crate) fn placeholder(&mut self, ty: &Type) -> Atom {

@@ -1,0 +1,402 @@
+//! Store or compute again: what a body keeps for its reverse code, by a minimum cut.
+//!
+//! Source: T. Smeding, PhD thesis, section 7.5.1.5 (recompute) and the future work of 7.6 (its placement); Schenck et
+//!   al., SC 2022, section III (redundant execution). The cut itself is the textbook one for choosing what to buy.
+//! Assumes: the reverse code is pruned, so that it reads only what it needs; forward statements without effects give the
+//!   same values whenever they run on the same values; names bound around the body can be read by the reverse code.
+//! Guarantees: everything the reverse code reads is stored or computed again from what is stored or at hand. No loop and
+//!   no operation with a function of unknown extent, call, custom rule, accumulator or assertion runs again; what runs
+//!   again does so under the branches of the forward code, once per execution of the body, so costs stay within a constant
+//!   factor. Nothing makes an array live longer that a sublinear write may want to overwrite (see `lasting`). Of equally
+//!   dear choices the one that stores least is taken; equal inputs give equal choices.
+//!
+//! The network: per value a node "wanted", per statement a node "runs again"; the side of the sink is "yes". Cutting
+//! source → statement pays for running it, cutting statement → value pays for storing the value, and an edge without
+//! limit from a value to the statement that uses it says that running needs the operands. The maximum flow is found by
+//! shortest augmenting paths: bodies have a few hundred statements, so forty lines do, and the crate stays without
+//! libraries.
+
+use super::config::{Mutation, Tape};
+use super::lasting::holds_arrays;
+use super::reverse::Reverse;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::traverse::{free_vars, free_vars_exp};
+use pullback_core::{Atom, Body, Exp, Loop, LoopForm, Soac, Stm, Type, Var};
+use pullback_prim::Scalar;
+
+/// The unit of cost is one simple scalar operation (`Prim::cost`). A byte on the tape is written once and read once, at
+/// half a unit each way while the tape fits the cache (four when it does not), so a stored `f64` is worth eight units.
+const BYTE: u64 = 1;
+/// Running any statement again, besides its operation: an operand moved, a register taken. In steps of the interpreter,
+/// where values stored by maps are free, chains of more than two statements would not pay.
+const STATEMENT: u64 = 2;
+/// Reading an element of an array again.
+const READ: u64 = 2;
+/// An array of unknown size: dearer than all scalars of a body together.
+const ARRAY: u64 = 1 << 32;
+/// The size taken for arrays of unknown size that are cheap to make again, such as `iota`.
+const EXTENT: u64 = 64;
+/// More than any sum of the above.
+const NEVER: u64 = 1 << 48;
+/// Maps and loops of more iterations than this do not run again, whatever their body.
+const ITERATIONS: i64 = 16;
+
+/// What becomes of a body's values in its reverse code.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Stored by the forward code.
+    pub(crate) stored: Vec<Var>,
+    /// Forward statements that the reverse code runs again first, in their order.
+    pub(crate) again: Vec<Stm>,
+}
+
+impl<'p> Reverse<'p> {
+    /// Plans for a body with these forward statements, of which `reverse` is the reverse code. `state`: further values
+    /// that the forward code can store (loop state). Other names bound around the body are at hand.
+    pub(crate) fn plan(&mut self, reverse: &Body, forward: &[Stm], state: &[Var]) -> Plan {
+        let reads: IdSet<Var> =
+            free_vars(reverse).into_iter().filter(|v| !self.b.program.vars[*v].ty.is_acc()).collect();
+        let tape = self.next_tape();
+        let mut values: IdMap<Var, usize> = IdMap::new();
+        for &v in forward.iter().flat_map(|s| &s.pat).chain(state) {
+            let next = values.len();
+            values.insert(v, next);
+        }
+        let mut needed: IdSet<Var> = reads.iter().copied().filter(|v| values.contains_key(v)).collect();
+        let names = self.other_names(&mut needed);
+        if tape == Tape::Store {
+            return Plan { stored: needed.into_iter().collect(), again: names };
+        }
+        let steps: Vec<Step> = forward
+            .iter()
+            .map(|stm| Step {
+                cost: if self.may_run_again(stm, &values, &reads, tape) {
+                    self.cost(&stm.exp, tape)
+                } else {
+                    NEVER
+                },
+                operands: free_vars_exp(&stm.exp).iter().filter_map(|v| values.get(v)).copied().collect(),
+                results: stm.pat.iter().map(|v| values[v]).collect(),
+            })
+            .collect();
+        let mut store = vec![0; values.len()];
+        for (v, &k) in &values {
+            store[k] = self.weight(&self.b.program.vars[*v].ty);
+        }
+        let wanted: Vec<usize> = needed.iter().map(|v| values[v]).collect();
+        let again = cheapest(&steps, &store, &wanted);
+        let mut plan = Plan::of(forward, &steps, &again, &values, &needed);
+        if self.mutant(Mutation::RerunReadsFirst) {
+            for stm in &mut plan.again {
+                if let Exp::Index(_, ix) = &mut stm.exp {
+                    ix[0] = Atom::i64(0);
+                }
+            }
+        }
+        plan.again.extend(names);
+        plan
+    }
+
+    /// What passes through a branch and is needed outside as well is not needed twice.
+    fn other_names(&self, needed: &mut IdSet<Var>) -> Vec<Stm> {
+        let twice = needed.iter().filter_map(|slot| Some((*slot, *self.passed.get(slot)?)));
+        let twice: Vec<(Var, Var)> = twice.filter(|(_, v)| needed.contains(v)).collect();
+        twice.iter().for_each(|(slot, _)| {
+            needed.remove(slot);
+        });
+        twice.into_iter().map(|(slot, v)| Stm { pat: vec![slot], exp: Exp::Atom(v.into()) }).collect()
+    }
+
+    /// The policy for the next body.
+    fn next_tape(&mut self) -> Tape {
+        self.planned += 1;
+        match self.config.tape {
+            Tape::Random(seed) => {
+                let mixed = (seed ^ self.planned).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                [Tape::Store, Tape::Recompute, Tape::Cut][(mixed >> 33) as usize % 3]
+            }
+            tape => tape,
+        }
+    }
+
+    /// Whether a forward statement may be part of the reverse code: no effects, and its operands can be had.
+    fn may_run_again(&self, stm: &Stm, values: &IdMap<Var, usize>, reads: &IdSet<Var>, tape: Tape) -> bool {
+        if self.has_effects(&stm.exp) || stm.pat.iter().any(|v| self.pinned.contains(v)) {
+            return false;
+        }
+        // An array that no reverse code reads as a whole must not be stored, or kept from being overwritten, for the
+        // sake of a part of it. Operations that take it over completely are as good as the array itself.
+        let whole = matches!(
+            stm.exp,
+            Exp::Atom(_)
+                | Exp::Tuple(_)
+                | Exp::Inject(..)
+                | Exp::Rearrange(..)
+                | Exp::Reshape { .. }
+                | Exp::Reverse(_)
+                | Exp::Rotate(..)
+                | Exp::Concat(_)
+        );
+        tape == Tape::Recompute
+            || free_vars_exp(&stm.exp).iter().all(|v| {
+                !holds_arrays(&self.b.program.vars[*v].ty)
+                    || self.lifetimes.lasting.contains(v)
+                    || reads.contains(v)
+                    || (whole && values.contains_key(v))
+            })
+    }
+
+    /// What storing a value of a type costs.
+    fn weight(&self, ty: &Type) -> u64 {
+        if holds_arrays(ty) { ARRAY } else { BYTE * bytes(ty) }
+    }
+
+    /// What running an expression once more costs.
+    fn cost(&self, exp: &Exp, tape: Tape) -> u64 {
+        if tape == Tape::Recompute {
+            return 0;
+        }
+        let all = |body: &Body| body.stms.iter().map(|s| self.cost(&s.exp, tape)).sum::<u64>();
+        let cost = match exp {
+            Exp::Prim(prim, _) => prim.cost(),
+            Exp::Atom(_)
+            | Exp::Proj(..)
+            | Exp::Size(..)
+            | Exp::StopGradient(_)
+            | Exp::Slice(..)
+            | Exp::Rearrange(..)
+            | Exp::Reshape { .. } => 0,
+            Exp::Tuple(items) | Exp::Inject(_, _, items) | Exp::ArrayLit(_, items) => items.len() as u64,
+            Exp::Index(..) => READ,
+            Exp::Reverse(_) | Exp::Rotate(..) | Exp::Concat(_) | Exp::Iota(_) | Exp::Replicate(..) => EXTENT,
+            Exp::Gather(..) | Exp::Plus(..) => READ * EXTENT,
+            Exp::If(_, x, y) => all(x).max(all(y)),
+            Exp::Match(_, arms) => arms.iter().map(|arm| all(&arm.body)).max().unwrap_or(0),
+            Exp::Marked(_, body) => all(body),
+            Exp::Par(bodies) => bodies.iter().map(all).sum(),
+            Exp::Soac(Soac::Map { width: n, lam, arrays: _ }) => repeated(*n, all(&lam.body)),
+            Exp::Loop(Loop { form: LoopForm::For { n, .. }, body, .. }) => repeated(*n, all(body)),
+            Exp::Loop(_)
+            | Exp::Soac(_)
+            | Exp::Call(..)
+            | Exp::Update(..)
+            | Exp::UpdateSlice(..)
+            | Exp::WithAcc(..)
+            | Exp::AccView(..)
+            | Exp::AccAdd(..)
+            | Exp::Vjp { .. }
+            | Exp::Jvp { .. }
+            | Exp::Custom { .. }
+            | Exp::Assert(..) => NEVER,
+        };
+        (STATEMENT + cost).min(NEVER)
+    }
+}
+
+/// The cost of `n` iterations.
+fn repeated(n: Atom, once: u64) -> u64 {
+    match n {
+        Atom::Const(n) if n.as_i64() <= ITERATIONS => n.as_i64().max(0).unsigned_abs() * (STATEMENT + once),
+        Atom::Const(_) | Atom::Var(_) => NEVER,
+    }
+}
+
+/// Bytes of a value without arrays.
+fn bytes(ty: &Type) -> u64 {
+    match ty {
+        Type::Scalar(s) => scalar_bytes(*s),
+        Type::Tuple(items) => items.iter().map(bytes).sum(),
+        Type::Sum(variants) => {
+            let payload = |fields: &[Type]| fields.iter().map(bytes).sum::<u64>();
+            1 + variants.iter().map(|v| payload(&v.fields)).max().unwrap_or(0)
+        }
+        Type::Array(_) | Type::Named(_) | Type::Acc(_) => ARRAY,
+    }
+}
+
+/// Integers and truth values count as a word whatever their width: they are conditions and indices, cheap to make again.
+fn scalar_bytes(s: Scalar) -> u64 {
+    if s == Scalar::F32 { 4 } else { 8 }
+}
+
+impl Plan {
+    /// Of the statements chosen those that are needed, and the values that remain to be stored.
+    fn of(
+        forward: &[Stm],
+        steps: &[Step],
+        again: &[bool],
+        values: &IdMap<Var, usize>,
+        needed: &IdSet<Var>,
+    ) -> Plan {
+        let mut wanted = vec![false; values.len()];
+        for v in needed {
+            wanted[values[v]] = true;
+        }
+        let mut plan = Plan::default();
+        for ((stm, step), &again) in forward.iter().zip(steps).zip(again).rev() {
+            if again && step.results.iter().any(|&v| wanted[v]) {
+                plan.again.push(stm.clone());
+                step.results.iter().for_each(|&v| wanted[v] = false);
+                step.operands.iter().for_each(|&v| wanted[v] = true);
+            }
+        }
+        plan.again.reverse();
+        plan.stored = values.iter().filter(|(_, k)| wanted[**k]).map(|(v, _)| *v).collect();
+        plan
+    }
+}
+
+/// A statement, as far as the cut is concerned; values are numbers.
+#[derive(Clone, Debug)]
+struct Step {
+    cost: u64,
+    operands: Vec<usize>,
+    results: Vec<usize>,
+}
+
+/// Which statements to run again so that the `wanted` values are there at least cost: `store[v]` for every value that is
+/// wanted and not computed, and the cost of every statement that runs. Among the cheapest choices: the most statements.
+fn cheapest(steps: &[Step], store: &[u64], wanted: &[usize]) -> Vec<bool> {
+    const SOURCE: usize = 0;
+    const SINK: usize = 1;
+    let value = |v: usize| 2 + v;
+    let step = |s: usize| 2 + store.len() + s;
+    let mut flow = Network::new(2 + store.len() + steps.len());
+    let mut bound = vec![false; store.len()];
+    for (s, Step { cost, operands, results }) in steps.iter().enumerate() {
+        flow.edge(SOURCE, step(s), *cost);
+        for &v in operands {
+            flow.edge(value(v), step(s), u64::MAX);
+        }
+        for &v in results {
+            bound[v] = true;
+            flow.edge(step(s), value(v), store[v]);
+        }
+    }
+    for (v, _) in bound.iter().enumerate().filter(|(_, bound)| !**bound) {
+        flow.edge(SOURCE, value(v), store[v]);
+    }
+    for &v in wanted {
+        flow.edge(value(v), SINK, u64::MAX);
+    }
+    let from_source = flow.saturate(SOURCE, SINK);
+    (0..steps.len()).map(|s| steps[s].cost < NEVER && !from_source[step(s)]).collect()
+}
+
+/// A flow network: edge `2k` and its reverse `2k + 1`, with what they can still carry.
+struct Network {
+    from: Vec<Vec<usize>>,
+    to: Vec<usize>,
+    room: Vec<u64>,
+}
+
+impl Network {
+    fn new(nodes: usize) -> Network {
+        Network { from: vec![Vec::new(); nodes], to: Vec::new(), room: Vec::new() }
+    }
+    fn edge(&mut self, a: usize, b: usize, capacity: u64) {
+        self.from[a].push(self.to.len());
+        self.from[b].push(self.to.len() + 1);
+        self.to.extend([b, a]);
+        self.room.extend([capacity, 0]);
+    }
+    /// Sends as much as possible from `a` to `b`; returns which nodes `a` still reaches then.
+    fn saturate(&mut self, a: usize, b: usize) -> Vec<bool> {
+        loop {
+            // The edge through which each node is reached first.
+            let mut via: Vec<Option<usize>> = vec![None; self.from.len()];
+            let mut queue = vec![a];
+            let mut next = 0;
+            while let (Some(&node), None) = (queue.get(next), via[b]) {
+                next += 1;
+                for &e in &self.from[node] {
+                    let to = self.to[e];
+                    if self.room[e] > 0 && to != a && via[to].is_none() {
+                        via[to] = Some(e);
+                        queue.push(to);
+                    }
+                }
+            }
+            if via[b].is_none() {
+                return (0..via.len()).map(|n| n == a || via[n].is_some()).collect();
+            }
+            let mut path = Vec::new();
+            let mut node = b;
+            while let Some(e) = via[node] {
+                path.push(e);
+                node = self.to[e ^ 1];
+            }
+            let amount = path.iter().map(|&e| self.room[e]).min().unwrap_or(0);
+            for e in path {
+                self.room[e] -= amount;
+                self.room[e ^ 1] = self.room[e ^ 1].saturating_add(amount);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NEVER, Step, cheapest};
+
+    /// What a choice costs; `None` if a statement that may not run would run.
+    fn price(steps: &[Step], store: &[u64], wanted: &[usize], again: &[bool]) -> u64 {
+        let mut need = vec![false; store.len()];
+        wanted.iter().for_each(|&v| need[v] = true);
+        let mut total = 0;
+        for (step, _) in steps.iter().zip(again).rev().filter(|(_, again)| **again) {
+            if step.results.iter().any(|&v| need[v]) {
+                total += step.cost;
+                step.results.iter().for_each(|&v| need[v] = false);
+                step.operands.iter().for_each(|&v| need[v] = true);
+            }
+        }
+        total + need.iter().zip(store).filter(|(need, _)| **need).map(|(_, s)| s).sum::<u64>()
+    }
+
+    fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut state = seed;
+        move |below| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        }
+    }
+
+    /// A random body: two values of state, then statements of one or two results on earlier values.
+    fn random_body(seed: u64) -> (Vec<Step>, Vec<u64>, Vec<usize>) {
+        let mut below = numbers(seed);
+        let mut store = vec![8, 3];
+        let mut steps = Vec::new();
+        for _ in 0..3 + below(8) {
+            let mut operands: Vec<usize> =
+                (0..below(4)).map(|_| below(store.len() as u64) as usize).collect();
+            operands.sort_unstable();
+            operands.dedup();
+            let results: Vec<usize> = (0..1 + below(2) as usize).map(|k| store.len() + k).collect();
+            store.extend(results.iter().map(|_| 1 + below(9)));
+            let cost = if below(6) == 0 { NEVER } else { below(8) };
+            steps.push(Step { cost, operands, results });
+        }
+        let wanted = (0..store.len()).filter(|_| below(3) == 0).collect();
+        (steps, store, wanted)
+    }
+
+    #[test]
+    fn the_cut_is_as_cheap_as_the_best_of_all_choices() {
+        for seed in 0..400 {
+            let (steps, store, wanted) = random_body(seed);
+            let found = price(&steps, &store, &wanted, &cheapest(&steps, &store, &wanted));
+            let choices = (0..1_u32 << steps.len())
+                .map(|bits| (0..steps.len()).map(|s| bits >> s & 1 == 1).collect::<Vec<bool>>());
+            let best = choices.map(|again| price(&steps, &store, &wanted, &again)).min();
+            assert_eq!(Some(found), best, "seed {seed}: {steps:?} {store:?} {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn of_equal_costs_running_again_wins() {
+        let steps = [Step { cost: 16, operands: vec![], results: vec![0] }];
+        assert_eq!(cheapest(&steps, &[16], &[0]), [true]);
+        assert_eq!(cheapest(&steps, &[15], &[0]), [false]);
+    }
+}
