@@ -93,7 +93,9 @@ impl<'p> Reverse<'p> {
                 }
             }
         }
-        plan.again.extend(names);
+        // A branch that runs again gives its slots itself.
+        let bound: IdSet<Var> = plan.again.iter().flat_map(|s| s.pat.clone()).collect();
+        plan.again.extend(names.into_iter().filter(|s| !bound.contains(&s.pat[0])));
         plan
     }
 

@@ -15,7 +15,7 @@ const ALL: u64 = 16;
 /// Configuration number `k` of [`ALL`], and whether the derivative is optimised.
 fn configuration(k: u64, seed: u64) -> (Config, bool) {
     let tape = [Tape::Recompute, Tape::Random(seed), Tape::Store, Tape::Cut][(k % 4) as usize];
-    let production = k / 4 % 2 == 0;
+    let production = (k / 4).is_multiple_of(2);
     (Config { tape, sparse_map: production, views: production, ..Config::default() }, k / 8 % 2 == 1)
 }
 
