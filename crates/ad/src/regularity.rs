@@ -1,12 +1,18 @@
-//! Two analyses of operators: whether they are smooth, and whether their cost depends on values.
+//! Two analyses of operators: whether they are smooth, and whether their cost depends on values; and what follows from both.
 //!
-//! Assumes checked code. Both err on the safe side: `is_smooth` and `is_steady` say yes only if it is so. Source: T. Smeding,
+//! Assumes checked code. All err on the safe side: they say yes only if it is so. Source: T. Smeding,
 //! PhD thesis, section 6.6 (a fold inside the operator of a fold), for the reason why cost matters.
 
 use pullback_base::index::IdSet;
 use pullback_core::traverse::{for_each_stm, free_vars_exp};
 use pullback_core::{Atom, Body, Exp, FunId, Lam, Loop, LoopForm, Program, SliceDim, Soac, Stm, Var};
 use pullback_prim::{Op, Prim};
+
+/// Whether the derivative of an associative operator may be taken with other brackets than those of the program: neither
+/// the derivative nor the cost depends on them.
+pub fn may_be_bracketed_anew(program: &Program, lam: &Lam) -> bool {
+    is_smooth(&lam.body) && is_steady(program, lam)
+}
 
 /// Whether the derivative does not depend on how an associative operator is bracketed. At a kink it may: `min` and `max`
 /// give everything to their first argument on a tie, and other brackets have other ties.

@@ -372,6 +372,29 @@ fn read_in_maps_and_overwritten(n: usize) -> (String, Vec<Value>) {
     (text, vec![int(n), floats(n), Value::f64(0.0)])
 }
 
+/// An operator of affine maps that counts its factors one by one: cheap in the order of the program, where every element
+/// stands for one factor, and dear in other brackets.
+fn a_histogram_with_loops_of_value_dependent_length(n: usize) -> (String, Vec<Value>) {
+    let text = "fun f(n: i64, a: []f64): f64 {
+        let ones: []i64 = replicate([n], 1i64)
+        let is: []i64 = replicate([n], 0i64)
+        let d: []f64 = replicate([1i64], 0.5f64)
+        let none: []i64 = replicate([1i64], 0i64)
+        let y: []f64, counts: []i64 = hist n [0.0f64, 0i64] [d, none] is [a, ones] (p: f64, i: i64, q: f64, j: i64) {
+            let s: f64 = loop (s0: f64 = p) for k: i64 < j {
+                let s1: f64 = mul.f64(s0, 0.9f64)
+                in s1
+            }
+            let t: f64 = add.f64(s, q)
+            let u: i64 = add.i64(i, j)
+            in t, u
+        }
+        let z: f64 = y[0i64]
+        in z
+    }";
+    (text.into(), args(n))
+}
+
 const FAMILIES: &[(&str, Family)] = &[
     ("CE1", ce1_sums_of_itself),
     ("CE2", ce2_aliases),
@@ -391,6 +414,7 @@ const FAMILIES: &[(&str, Family)] = &[
     ("slices in a loop", slices_in_a_loop),
     ("rows written in a loop", rows_written_in_a_loop),
     ("slices written in a loop", slices_written_in_a_loop),
+    ("a histogram of unsteady cost", a_histogram_with_loops_of_value_dependent_length),
 ];
 
 #[test]

@@ -158,6 +158,60 @@ fn without_seeds_there_is_the_result_and_an_empty_stack_of_the_right_shape() {
 }
 
 #[test]
+fn a_stack_of_empty_arrays_has_an_element_per_seed() {
+    // Sizes of what comes out of a sum are not known without running the function of the map.
+    for form in ["vjp", "jvp"] {
+        let text = format!(
+            "fun main(n: i64, x: []f64, seeds1: [][]f64): []f64, [][]f64 {{
+                let y: []f64, d: [][]f64 = {form} seeds 2i64 [x] [seeds1] (x1: []f64) {{
+                    let q: []f64 = map n [x1] (u: f64) {{
+                        let w: (#w f64 f64) = inject(0, u, u): (#w f64 f64)
+                        let v: f64 = match w
+                            case (v1: f64, v2: f64) {{ in v2 }}
+                        in v
+                    }}
+                    in q
+                }}
+                in y, d
+            }}"
+        );
+        let none = Value::f64_array(&[2, 0], &[]);
+        let (out, _) = results(&text, &[Value::i64(0), Value::f64s(&[]), none.clone()]);
+        assert_eq!(out, [Value::f64s(&[]), none], "{form}");
+    }
+}
+
+#[test]
+fn tangents_of_empty_arrays_inside_sums_are_found() {
+    // The payload of the first alternative is an array of n elements.
+    let text = "fun main(n: i64, x: []f64, dots: [][]f64): i64, i64 {
+        let s: (#a []f64 | #b f64), d: [](#none | #a []f64 | #b f64) = jvp seeds 2i64 [x] [dots] (x1: []f64) {
+            let q: []f64 = map n [x1] (u: f64) {
+                let w: (#w f64 f64) = inject(0, u, u): (#w f64 f64)
+                let v: f64 = match w
+                    case (v1: f64, v2: f64) { in v2 }
+                in v
+            }
+            let s1: (#a []f64 | #b f64) = inject(0, q): (#a []f64 | #b f64)
+            in s1
+        }
+        let k: i64 = size(d, 0)
+        let e: (#none | #a []f64 | #b f64) = d[1i64]
+        let m: i64 = match e
+            case () { in -1i64 }
+            case (p: []f64) { let pn: i64 = size(p, 0) in pn }
+            case (p1: f64) { in -2i64 }
+        in k, m
+    }";
+    for n in [0, 3] {
+        let x = vec![1.0; n];
+        let dots = Value::f64_array(&[2, n], &vec![1.0; 2 * n]);
+        let (out, _) = results(text, &[Value::i64(n as i64), Value::f64s(&x), dots]);
+        assert_eq!(out, [Value::i64(2), Value::i64(n as i64)]);
+    }
+}
+
+#[test]
 fn many_seeds_inside_a_derivative_are_differentiated_again() {
     // g(x) = sum of both rows of the Jacobian product of (x^3, sin x) with seeds 1 and 2 for the first, 0 and 1 for the second:
     // 3 x^2 + 2 * 3 x^2 + cos x; its derivative is 18 x - sin x.

@@ -8,8 +8,10 @@
 //! - `*`: the product of the others, from the number of zeros and the product of the rest; where such a product is too
 //!   small or too large to be divided, the general rule.
 //! - an operator that works element by element on rows: a histogram per column.
-//! - any other closed operator without kinks: the values sorted by bin, and segmented scans from both sides. Work `n log w`.
-//! - all others (free variables to be differentiated, kinks): the loop that it means. Sequential, work `n`.
+//! - any other closed operator without kinks and of steady cost: the values sorted by bin, and segmented scans from both
+//!   sides. Work `n log w`.
+//! - all others (free variables to be differentiated, kinks, a cost that depends on values): the loop that it means.
+//!   Sequential, work `n`.
 
 use super::config::Mutation;
 use super::ct::Ct;
@@ -17,7 +19,7 @@ use super::operator::{Kind, applied, kinds};
 use super::reverse::{Env, Reverse};
 use super::scatter::in_range;
 use crate::contract::Unsupported;
-use crate::regularity::is_smooth;
+use crate::regularity::may_be_bracketed_anew;
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Builder, Exp, Lam, Soac, Stm, Type};
@@ -96,7 +98,7 @@ impl<'p> Reverse<'p> {
         if let Some(inner) = by_columns(h.lam) {
             return self.rewrite(stm, cts, env, |b| columns_of(b, h, &inner));
         }
-        if !is_smooth(&h.lam.body) {
+        if !may_be_bracketed_anew(self.b.program, h.lam) {
             return self.hist_loop(stm, h, cts, env);
         }
         let bars: Vec<Ct> = stm.pat.iter().zip(&cts).map(|(&y, c)| self.dense_of(y.into(), c)).collect();

@@ -16,6 +16,7 @@ use super::desc::Desc;
 use super::operator::{Fold, applied, is_straight};
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
+use crate::regularity::may_be_bracketed_anew;
 use pullback_base::index::IdMap;
 use pullback_core::{Atom, Body, Builder, Exp, Lam, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
@@ -98,7 +99,7 @@ impl<'p> Reverse<'p> {
         let mut step = self.b.close(Vec::new());
         let matrix = Matrix::of(&entries, &step, s);
         let dense = matrix.products() > LIFTED_COST * fold.lam.body.stms.len();
-        if dense && self.config.scan == ScanRule::Chosen && self.may_be_lifted(fold) {
+        if dense && self.config.scan == ScanRule::Chosen && may_be_bracketed_anew(self.b.program, &fold.lam) {
             self.b.close(Vec::new());
             return Ok(None);
         }

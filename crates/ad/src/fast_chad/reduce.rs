@@ -14,7 +14,7 @@ use super::operator::{Fold, Kind, applied, float_scalar, kinds};
 use super::reverse::{Env, Reverse};
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
-use crate::regularity::{is_smooth, is_steady};
+use crate::regularity::may_be_bracketed_anew;
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Builder, Exp, Lam, Soac, Stm, Type, Var};
@@ -101,7 +101,7 @@ impl<'p> Reverse<'p> {
         if let Some(columns) = fold.by_columns() {
             return Ok(Some(self.rewrite(stm, cts, env, |b| columns.interchanged(b))?));
         }
-        let steady = closed && is_smooth(&fold.lam.body) && is_steady(self.b.program, &fold.lam);
+        let steady = closed && may_be_bracketed_anew(self.b.program, &fold.lam);
         let two_scans = match self.config.reduce {
             ReduceRule::Chosen => steady,
             ReduceRule::TwoScans => closed,

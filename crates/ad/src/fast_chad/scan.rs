@@ -13,7 +13,7 @@ use super::operator::{Fold, Kind, applied, float_scalar, kinds};
 use super::reduce::Changed;
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
-use crate::regularity::{is_smooth, is_steady};
+use crate::regularity::may_be_bracketed_anew;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
 use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Builder, Exp, Lam, Mark, Soac, Stm, Type, Var};
@@ -67,17 +67,12 @@ impl<'p> Reverse<'p> {
         self.scan_rule(fold) != ScanRule::Backward
     }
 
-    /// Whether the derivative does not depend on brackets, and the cost not on values.
-    pub(crate) fn may_be_lifted(&self, fold: &Fold) -> bool {
-        is_smooth(&fold.lam.body) && is_steady(self.b.program, &fold.lam)
-    }
-
     fn scan_rule(&self, fold: &Fold) -> ScanRule {
         let active = (0..fold.count()).filter(|&k| self.is_active(fold.left(k).into()));
         let mut types = active.map(|k| float_scalar(&self.b.ty(fold.left(k).into())));
         let first = types.next().flatten();
         let scalars = first.is_some() && types.all(|s| s == first);
-        let lifted = self.may_be_lifted(fold);
+        let lifted = may_be_bracketed_anew(self.b.program, &fold.lam);
         match self.config.scan {
             ScanRule::Chosen | ScanRule::Jacobians if scalars => ScanRule::Jacobians,
             ScanRule::Chosen | ScanRule::Jacobians | ScanRule::Lifted if lifted => ScanRule::Lifted,

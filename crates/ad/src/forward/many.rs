@@ -49,9 +49,9 @@ pub(super) fn jvp_many(
     rename::substitute_body(&mut body, &subst);
     body.stms.into_iter().for_each(|s| b.emit_stm(s));
     let mut result = ys.to_vec();
-    let floats: Vec<Type> = ys.iter().map(|&y| b.ty(y)).filter(|t| b.program.is_active(t)).collect();
-    for (ty, &dots) in floats.iter().zip(&body.result[ys.len()..]) {
-        result.push(unpack(&mut b, seeds, ty, dots));
+    let floats: Vec<Atom> = ys.iter().copied().filter(|&y| b.program.is_active(&b.ty(y))).collect();
+    for (&y, &dots) in floats.iter().zip(&body.result[ys.len()..]) {
+        result.push(unpack(&mut b, seeds, y, dots));
     }
     let body = b.close(result);
     Ok(Lam { params, body })
@@ -254,8 +254,10 @@ fn shaped(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom) -> Atom {
     stack[0].into()
 }
 
-/// A stack of tangents from `T_k` of a value of type `ty`.
-fn unpack(b: &mut Builder<'_>, k: Atom, ty: &Type, dots: Atom) -> Atom {
+/// A stack of tangents from `T_k` of the value `y`. An array without elements may have lost its inner sizes on the way,
+/// the number of directions among them; those of `y` and `k` are given back.
+fn unpack(b: &mut Builder<'_>, k: Atom, y: Atom, dots: Atom) -> Atom {
+    let ty = &b.ty(y);
     match ty {
         Type::Scalar(_) | Type::Acc(_) => dots,
         Type::Tuple(items) => {
@@ -263,13 +265,17 @@ fn unpack(b: &mut Builder<'_>, k: Atom, ty: &Type, dots: Atom) -> Atom {
                 if !b.program.is_active(t) {
                     return unit(b);
                 }
-                let part = b.emit(Exp::Proj(dots, i), "part");
-                unpack(b, k, t, part)
+                let (y, dots) = (b.emit(Exp::Proj(y, i), "part"), b.emit(Exp::Proj(dots, i), "part"));
+                unpack(b, k, y, dots)
             });
             let parts = parts.collect();
             b.emit(Exp::Tuple(parts), "y_dots")
         }
         Type::Array(_) if ty.base().scalar().is_some() => {
+            let mut shape = b.shape(y);
+            shape.push(k);
+            let from = shape.len();
+            let dots = b.emit(Exp::Reshape { shape, from, array: dots }, "y_dots");
             b.emit(Exp::Rearrange(outwards(ty.rank()), dots), "y_dots")
         }
         Type::Array(_) | Type::Sum(_) | Type::Named(_) => {
@@ -294,10 +300,7 @@ fn extract(b: &mut Builder<'_>, ty: &Type, dots: Atom, i: Atom) -> Atom {
             let parts = parts.collect();
             b.emit(Exp::Tuple(parts), "y_dot")
         }
-        Type::Array(_) if ty.base().scalar().is_some() => {
-            let stack = b.emit(Exp::Rearrange(outwards(ty.rank()), dots), "y_dots");
-            b.index(stack, &[i])
-        }
+        // Element by element, because an array without elements need not say how many directions there are.
         Type::Array(element) => {
             let n = b.size(dots, 0);
             b.map(n, &[dots], |b, row| vec![extract(b, element, row[0].into(), i)])[0].into()
