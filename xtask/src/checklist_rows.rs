@@ -15,8 +15,13 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "worked examples",
-        "the code of two let chains and the loop in place, generated into the book",
-        &["crates/testkit/tests/book.rs::pages_of_the_book_are_up_to_date"],
+        "the code of two lets, a map and the loop in place, by hand; the book shows them",
+        &[
+            "crates/ad/tests/tapes.rs::the_code_of_two_lets",
+            "crates/ad/tests/tapes.rs::the_code_of_a_map_that_reads_an_array",
+            "crates/ad/tests/tapes.rs::the_code_of_an_array_filled_in_place",
+            "crates/testkit/tests/book.rs::pages_of_the_book_are_up_to_date",
+        ],
     ),
     row(
         "accumulator paths",
@@ -193,7 +198,14 @@ pub(crate) const ROWS: &[Row] = &[
             "suite/loops/for.md",
         ],
     ),
-    row("minimal tapes", "lists of saved names, by hand", &[]),
+    row(
+        "minimal tapes",
+        "lists of the values stored, by hand; sums store nothing, nothing is stored that nobody reads",
+        &[
+            "crates/ad/tests/tapes.rs::save_lists_hold_what_the_reverse_sweep_reads",
+            "crates/ad/tests/tapes.rs::gradients_with_these_tapes_are_right",
+        ],
+    ),
     row(
         "checkpointing",
         "same gradients, counted runs and peak tape for every attribute",
@@ -222,7 +234,15 @@ pub(crate) const ROWS: &[Row] = &[
         "values not on the tape; accumulations not repeated",
         &[":marks_calls_par_and_stop_gradient"],
     ),
-    row("store or recompute by a cut", "the cut equals brute force on small graphs", &[]),
+    row(
+        "store or recompute by a cut",
+        "the cut is as cheap as the best of all choices on small graphs; chains of exponentials are stored, of products not",
+        &[
+            "crates/ad/src/fast_chad/cut.rs::the_cut_is_as_cheap_as_the_best_of_all_choices",
+            "crates/ad/src/fast_chad/cut.rs::of_equal_costs_running_again_wins",
+            "crates/ad/tests/tapes.rs::the_cut_keeps_what_is_dear_to_make_again",
+        ],
+    ),
     row(
         "accumulators in the source, vjp of vjp",
         "an absent index reads zero; Hessians symmetric",
@@ -344,7 +364,18 @@ pub(crate) const ROWS: &[Row] = &[
             ":second_derivatives_through_chosen_accumulators",
         ],
     ),
-    row("large arrays in branches", "tape bytes of what was taken", &[]),
+    row(
+        "large arrays in branches",
+        "bytes on the tape: an array for each time the branch is taken",
+        &[
+            "crates/ad/tests/branch_tapes.rs::an_array_that_the_loop_changes_in_place",
+            "crates/ad/tests/branch_tapes.rs::an_array_that_each_iteration_makes",
+            "crates/ad/tests/branch_tapes.rs::an_array_of_the_function_of_a_map",
+            "crates/ad/tests/branch_tapes.rs::an_array_that_two_nested_branches_read",
+            "crates/ad/tests/branch_tapes.rs::what_an_arm_makes_itself",
+            "crates/ad/tests/fast_chad_growth.rs::memory_follows_the_branches_taken",
+        ],
+    ),
     row(
         "first-order recursion",
         "a forward and a reverse function with a tape of calls",
