@@ -6,7 +6,10 @@
 use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
 use pullback_interp::core::{Options, run};
-use pullback_opt::{CSE, Ctx, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, SINK, TRIM, UNROLL, pass};
+use pullback_opt::{
+    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, SINK, TRIM, UNROLL,
+    pass,
+};
 use pullback_prim::{Scalar, ScalarValue};
 
 fn load(text: &str) -> Program {
@@ -142,6 +145,12 @@ fn sinking() {
 #[test]
 fn interfaces() {
     expect(include_str!("trim.core"), &[&TRIM, &PRUNE, &TRIM], 2);
+}
+
+/// What became unused is removed, so that the texts show what the rules are about.
+#[test]
+fn accumulators() {
+    expect(include_str!("accumulators.core"), &[&ELIMINATE_ACCUMULATORS, &SIMPLIFY, &CSE, &PRUNE], 3);
 }
 
 /// Nested maps over a literal: each level is unrolled only as far as the limits allow.

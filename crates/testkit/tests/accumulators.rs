@@ -56,6 +56,48 @@ fn no_accumulation_is_left_in_maps() {
     expect_none("logistic regression", &of_file("benches/programs/matvec.fut", "squares", "a,v"));
 }
 
+/// Blocks of a Jacobian of independent observations: each is a result of the map over them, and nothing is added into
+/// accumulators anywhere, be the rows asked for one by one or all at once.
+const BLOCKS: &str = "
+entry by_rows [n] [p] (cams: [n][3]f64) (points: [p][2]f64) (obs: [p]i64) : [p][2][5]f64 =
+  let f (c: [3]f64) (x: [2]f64) : [2]f64 =
+    let s = c[0] * x[0] + c[1] * x[1]
+    in [c[2] * s * x[0], c[2] * s * f64.sin x[1]]
+  in tabulate p (\\i ->
+       let row (seed: [2]f64) : [5]f64 =
+         let (dc, dx) = vjp (\\(c, x) -> f c x) (cams[obs[i]], points[i]) seed
+         in [dc[0], dc[1], dc[2], dx[0], dx[1]]
+       in [row [1, 0], row [0, 1]])
+entry at_once [n] [p] (cams: [n][3]f64) (points: [p][2]f64) (obs: [p]i64) : [p]([2][3]f64, [2][2]f64) =
+  let f (c: [3]f64) (x: [2]f64) : [2]f64 =
+    let s = c[0] * x[0] + c[1] * x[1]
+    in [c[2] * s * x[0], c[2] * s * f64.sin x[1]]
+  in tabulate p (\\i -> unzip (mjp (\\(c, x) -> f c x) (cams[obs[i]], points[i]) [[1, 0], [0, 1]]))
+";
+
+fn optimised(text: &str, entry: &str) -> Program {
+    let session = Session::compile("program.fut", text, Settings::default()).map_err(|e| e.render()).unwrap();
+    let entry = session.entry(Some(entry)).unwrap();
+    let mut last = Program::default();
+    session.watch(&entry, &mut |_, p| last = p.clone()).unwrap();
+    last
+}
+
+#[test]
+fn blocks_of_a_jacobian_are_results_of_a_map() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let adjustment = std::fs::read_to_string(root.join("examples/ba.fut")).unwrap();
+    for (text, entry) in [(&adjustment[..], "jacobian"), (BLOCKS, "by_rows"), (BLOCKS, "at_once")] {
+        let program = optimised(text, entry);
+        for fun in program.funs.iter() {
+            for_each_stm(&fun.body, &mut |s| {
+                let adds = matches!(s.exp, Exp::WithAcc(..) | Exp::AccAdd(..));
+                assert!(!adds, "{entry}:\n{}", print(&program));
+            });
+        }
+    }
+}
+
 /// The accumulation of k-means is a histogram over the nearest centroids.
 #[test]
 fn data_dependent_indices_become_one_histogram() {

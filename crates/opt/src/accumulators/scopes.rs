@@ -1,51 +1,45 @@
 //! Accumulator scopes that have become unnecessary (E10): an accumulator to which only whole values are added, and only
-//! in the body of its scope itself, is the sum of its first value and these. One number added to one element is an
-//! update.
+//! in the body of its scope itself, is the sum of its first value and these. A short vector of zeros to which numbers
+//! are added at known places is an array literal. One number added to one element is an update. Before that, what
+//! does not add leaves the scope (`lift`).
 
-use pullback_base::index::{IdMap, IdSet};
-use pullback_core::traverse::{for_each_stm, free_vars_exp};
+mod facts;
+mod lift;
+mod literal;
+
+use facts::Facts;
+use literal::elements;
+use pullback_base::index::IdSet;
+use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Builder, Exp, FunId, Lam, Program, Stm, Var, VarInfo};
 use pullback_prim::Op;
 
 /// Simplifies the scopes of a function, inner ones first.
 pub(super) fn close(program: &mut Program, id: FunId) {
     let mut body = std::mem::take(&mut program.funs[id].body);
-    let mut zeros = IdSet::new();
-    for_each_stm(&body, &mut |stm| {
-        if let Exp::Replicate(_, Atom::Const(c)) = &stm.exp
-            && c.scalar().is_float()
-            && c.as_f64() == 0.0
-        {
-            zeros.extend(&stm.pat);
-        }
-    });
-    close_in(program, &mut body, &zeros);
+    close_in(program, &mut body, &mut Facts::default());
     program.funs[id].body = body;
 }
 
-fn close_in(program: &mut Program, body: &mut Body, zeros: &IdSet<Var>) {
+fn close_in(program: &mut Program, body: &mut Body, facts: &mut Facts) {
     let mut out = Vec::with_capacity(body.stms.len());
+    let entered = facts.enter();
     for mut stm in std::mem::take(&mut body.stms) {
         for scope in stm.exp.bodies_mut() {
-            close_in(program, scope.body, zeros);
+            close_in(program, scope.body, facts);
         }
+        facts.note(&stm);
         match stm.exp {
             Exp::WithAcc(inits, lam) => {
-                if let Some(update) = single_addition(program, &inits, &lam) {
-                    let stms = one_element(program, &update, stm.pat[0]);
-                    out.extend(lam.body.stms.into_iter().map(|s| match s.exp {
-                        Exp::AccAdd(..) => Stm { pat: s.pat, exp: Exp::Tuple(Vec::new()) },
-                        exp => Stm { pat: s.pat, exp },
-                    }));
-                    out.extend(stms);
-                    continue;
-                }
-                let scope = Scope { inits, params: lam.params, body: lam.body };
-                scope.close(program, stm.pat, zeros, &mut out);
+                let mut scope = Scope { inits, params: lam.params, body: lam.body };
+                let mut pat = stm.pat;
+                scope.lift(program, &mut pat, facts, &mut out);
+                scope.close(program, pat, facts, &mut out);
             }
             exp => out.push(Stm { pat: stm.pat, exp }),
         }
     }
+    facts.leave(entered);
     body.stms = out;
 }
 
@@ -54,22 +48,6 @@ struct Addition {
     init: Atom,
     index: Atom,
     value: Atom,
-}
-
-fn single_addition(program: &Program, inits: &[Atom], lam: &Lam) -> Option<Addition> {
-    let ([init], [acc], []) = (inits, &lam.params[..], &lam.body.result[..]) else { return None };
-    let mut found = None;
-    for stm in &lam.body.stms {
-        match &stm.exp {
-            Exp::AccAdd(a, ix, v) if *a == Atom::Var(*acc) && found.is_none() => {
-                let ([index], Some(_)) = (&ix[..], program.atom_type(*v).scalar()) else { return None };
-                found = Some(Addition { init: *init, index: *index, value: *v });
-            }
-            exp if free_vars_exp(exp).contains(acc) => return None,
-            _ => {}
-        }
-    }
-    found
 }
 
 /// The array with the value added to one element; an index out of range is nowhere.
@@ -96,25 +74,39 @@ struct Scope {
     body: Body,
 }
 
-impl Scope {
-    fn close(self, program: &mut Program, pat: Vec<Var>, zeros: &IdSet<Var>, out: &mut Vec<Stm>) {
-        let Scope { inits, params, mut body } = self;
-        let whole: IdMap<Var, Vec<Atom>> =
-            params.iter().filter_map(|p| Some((*p, additions(&body, *p)?))).collect();
-        // The statements that add are replaced by the unit they return.
-        for s in &mut body.stms {
-            if let Exp::AccAdd(Atom::Var(acc), ix, _) = &s.exp
-                && ix.is_empty()
-                && whole.contains_key(acc)
-            {
-                s.exp = Exp::Tuple(Vec::new());
-            }
+/// What an accumulator that is not needed holds in the end.
+enum Total {
+    /// The sum of a first value, unless that is zero, and of others.
+    Sum(Option<Atom>, Vec<Atom>),
+    /// A vector: the terms of each element.
+    Literal(Vec<Vec<Atom>>),
+}
+
+impl Total {
+    fn atoms_mut(&mut self) -> Vec<&mut Atom> {
+        match self {
+            Total::Sum(_, values) => values.iter_mut().collect(),
+            Total::Literal(elements) => elements.iter_mut().flatten().collect(),
         }
-        let (mut kept, mut kept_inits, mut results, mut sums) =
+    }
+}
+
+impl Scope {
+    /// The total of an accumulator all of whose additions are known and stand in the body itself.
+    fn total(&self, init: Atom, acc: Var, facts: &Facts) -> Option<Total> {
+        if let Some(values) = additions(&self.body, acc) {
+            let first = (!facts.is_zero(init) || values.is_empty()).then_some(init);
+            return Some(Total::Sum(first, values));
+        }
+        elements(&self.body, acc, facts.length_of_zeros(init)?).map(Total::Literal)
+    }
+
+    fn close(mut self, program: &mut Program, pat: Vec<Var>, facts: &Facts, out: &mut Vec<Stm>) {
+        let (mut kept, mut kept_inits, mut results, mut totals) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for ((p, init), v) in params.iter().zip(&inits).zip(&pat) {
-            match whole.get(p) {
-                Some(values) => sums.push((*v, *init, values.clone())),
+        for ((p, init), v) in self.params.iter().zip(&self.inits).zip(&pat) {
+            match self.total(*init, *p, facts) {
+                Some(total) => totals.push((*v, *p, total)),
                 None => {
                     kept.push(*p);
                     kept_inits.push(*init);
@@ -122,7 +114,16 @@ impl Scope {
                 }
             }
         }
-        results.extend(&pat[inits.len()..]);
+        // The statements that add are replaced by the unit they return.
+        for s in &mut self.body.stms {
+            if let Exp::AccAdd(Atom::Var(acc), ..) = &s.exp
+                && totals.iter().any(|t| t.1 == *acc)
+            {
+                s.exp = Exp::Tuple(Vec::new());
+            }
+        }
+        results.extend(&pat[self.inits.len()..]);
+        let mut body = self.body;
         if kept.is_empty() {
             let aliases: Vec<Stm> = results
                 .iter()
@@ -134,8 +135,8 @@ impl Scope {
         } else {
             // What is added later must leave the scope.
             let bound: IdSet<Var> = body.stms.iter().flat_map(|s| s.pat.iter().copied()).collect();
-            for (.., values) in &mut sums {
-                for a in values {
+            for (.., total) in &mut totals {
+                for a in total.atoms_mut() {
                     if let Atom::Var(v) = *a
                         && bound.contains(&v)
                     {
@@ -147,18 +148,50 @@ impl Scope {
                     }
                 }
             }
-            let lam = Lam { params: kept, body };
-            out.push(Stm { pat: results, exp: Exp::WithAcc(kept_inits, lam) });
+            let scope = Scope { inits: kept_inits, params: kept, body };
+            scope.reopen(program, results, out);
         }
-        for (v, init, values) in sums {
-            let is_zero = init.var().is_some_and(|v| zeros.contains(&v));
-            let terms: Vec<Atom> = if is_zero && !values.is_empty() {
-                values
-            } else {
-                std::iter::once(init).chain(values).collect()
-            };
-            sum(program, v, &terms, out);
+        for (v, _, total) in totals {
+            match total {
+                Total::Sum(first, values) => {
+                    let terms: Vec<Atom> = first.into_iter().chain(values).collect();
+                    sum(program, v, &terms, out);
+                }
+                Total::Literal(elements) => literal::write(program, v, &elements, out),
+            }
         }
+    }
+
+    /// What is left of a scope: an update of one element, or the scope.
+    fn reopen(self, program: &mut Program, results: Vec<Var>, out: &mut Vec<Stm>) {
+        let Some(update) = self.single_addition(program) else {
+            let lam = Lam { params: self.params, body: self.body };
+            out.push(Stm { pat: results, exp: Exp::WithAcc(self.inits, lam) });
+            return;
+        };
+        out.extend(self.body.stms.into_iter().map(|s| match s.exp {
+            Exp::AccAdd(..) => Stm { pat: s.pat, exp: Exp::Tuple(Vec::new()) },
+            exp => Stm { pat: s.pat, exp },
+        }));
+        out.extend(one_element(program, &update, results[0]));
+        let rest = results[1..].iter().zip(&self.body.result);
+        out.extend(rest.map(|(v, a)| Stm { pat: vec![*v], exp: Exp::Atom(*a) }));
+    }
+
+    fn single_addition(&self, program: &Program) -> Option<Addition> {
+        let ([init], [acc]) = (&self.inits[..], &self.params[..]) else { return None };
+        let mut found = None;
+        for stm in &self.body.stms {
+            match &stm.exp {
+                Exp::AccAdd(a, ix, v) if *a == Atom::Var(*acc) && found.is_none() => {
+                    let ([index], Some(_)) = (&ix[..], program.atom_type(*v).scalar()) else { return None };
+                    found = Some(Addition { init: *init, index: *index, value: *v });
+                }
+                exp if free_vars_exp(exp).contains(acc) => return None,
+                _ => {}
+            }
+        }
+        found
     }
 }
 
