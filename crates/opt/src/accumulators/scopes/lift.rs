@@ -11,7 +11,13 @@ use pullback_core::{Atom, Exp, Program, Stm, Var, VarInfo};
 
 impl Scope {
     /// `pat`: what the scope binds; what leaves it is bound in front of it.
-    pub(super) fn lift(&mut self, program: &mut Program, pat: &mut Vec<Var>, facts: &Facts, out: &mut Vec<Stm>) {
+    pub(super) fn lift(
+        &mut self,
+        program: &mut Program,
+        pat: &mut Vec<Var>,
+        facts: &Facts,
+        out: &mut Vec<Stm>,
+    ) {
         let mut stuck: IdSet<Var> = self.params.iter().copied().collect();
         let mut inside = Vec::new();
         for stm in std::mem::take(&mut self.body.stms) {
