@@ -443,3 +443,23 @@ fn padding_below_a_sum_has_no_shape() {
     }";
     right(text, &[fs(&[0.3])]);
 }
+
+#[test]
+fn a_limit_in_a_function_called_from_a_map_is_that_of_a_call() {
+    // The width of the map is a variable of the caller, which the function does not know.
+    let text = "fun main(n: i64, a: []f64): []f64 {
+        let y: []f64 = map n [a] (x: f64) { let z: f64 = call slow(x, 3i64) in z }
+        in y
+    }
+    fun slow(x1: f64, k: i64): f64 {
+        let done: bool = le.i64(k, 0i64)
+        let r: f64 = if done { in x1 } else {
+            let s: f64 = loop #[tape(limit(1000))] (s1: f64 = x1) for i: i64 < k { let t: f64 = sin.f64(s1) in t }
+            let less: i64 = sub.i64(k, 1i64)
+            let p: f64 = call slow(s, less)
+            in p
+        }
+        in r
+    }";
+    right(text, &[n(4), floats(4)]);
+}

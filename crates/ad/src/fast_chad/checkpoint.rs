@@ -14,7 +14,8 @@
 //! - `tape(revolve(s))`: binomial checkpointing. Memory `s · x`.
 //! - `bound(b)` of a `while` loop: `for i < b` with the condition inside, and an error if the loop goes on after that.
 //! - `tape(limit(b))`: at run time `all` if that fits `b` bytes, else `revolve` with as many slots as fit. Inside maps
-//!   each iteration of the map has its part of the bytes, for their tapes are alive together.
+//!   each iteration of the map has its part of the bytes, for their tapes are alive together. In a function that is
+//!   not inlined the bytes are those of one call.
 //!
 //! A `while` loop under `stripmine`, `sqrt`, `revolve` or `limit` runs once to count its iterations. A loop that stacks
 //! values (the forward sweep of an inner derivative) has them stored already and keeps everything; second derivatives

@@ -64,7 +64,7 @@ pub(crate) struct Reverse<'p> {
     pub(crate) calls: Calls,
     /// Per counter of a loop with binomial checkpointing, the number of its slots, where that is known at run time only.
     pub(crate) slots: IdMap<Var, Var>,
-    /// The widths of the maps around the statement: each of their iterations has a part of a limit for tapes.
+    /// The widths of the maps around the statement in its function: each of their iterations has a part of a limit for tapes.
     pub(crate) lanes: Vec<Atom>,
     pub(crate) sparse_depth: usize,
     /// Index arrays without duplicates.
@@ -88,6 +88,7 @@ pub(crate) struct Function {
     active: IdSet<Var>,
     finals: IdMap<Var, Final>,
     sizes: IdMap<Var, Vec<SizeRequest>>,
+    lanes: Vec<Atom>,
     sparse_depth: usize,
 }
 
@@ -120,6 +121,7 @@ impl<'p> Reverse<'p> {
             active: std::mem::take(&mut self.active),
             finals: std::mem::take(&mut self.finals),
             sizes: std::mem::take(&mut self.sizes),
+            lanes: std::mem::take(&mut self.lanes),
             sparse_depth: std::mem::take(&mut self.sparse_depth),
         }
     }
@@ -129,6 +131,7 @@ impl<'p> Reverse<'p> {
             active: self.active,
             finals: self.finals,
             sizes: self.sizes,
+            lanes: self.lanes,
             sparse_depth: self.sparse_depth,
         } = outer;
     }
