@@ -3,7 +3,7 @@
 //! Each fact is read off the statement that binds the variable, so it holds wherever the variable is in scope. Unknown is
 //! always allowed.
 
-use super::reverse::Reverse;
+use super::reverse::{Reverse, alias};
 use pullback_base::index::IdSet;
 use pullback_core::{Atom, Exp, Lam, Soac, Stm, Var};
 use pullback_prim::{Op, Prim};
@@ -22,7 +22,10 @@ impl Reverse<'_> {
                     self.unpaid.extend(l.params.iter().map(|p| p.0));
                     true
                 }
-                _ => false,
+                exp => {
+                    let part = alias(exp).and_then(|(a, _)| a.var());
+                    part.is_some_and(|a| self.unpaid.contains(&a))
+                }
             };
             if cheap {
                 self.unpaid.extend(stm.pat.iter().copied().filter(|&v| self.b.program.vars[v].ty.rank() > 0));

@@ -17,7 +17,7 @@ use super::config::Mutation;
 use super::ct::Ct;
 use super::operator::{Kind, applied, kinds};
 use super::reverse::{Env, Reverse};
-use super::scatter::in_range;
+use super::scatter::{Writes, in_range};
 use crate::contract::Unsupported;
 use crate::regularity::may_be_bracketed_anew;
 use pullback_core::rename::{Subst, copy_lam};
@@ -74,15 +74,11 @@ impl<'p> Reverse<'p> {
         let wanted = |k: &usize| !cts[*k].is_absent();
         let simple = (0..cts.len()).filter(wanted).all(|k| rules[k] != Rule::General);
         let sums = (0..cts.len()).filter(wanted).all(|k| rules[k] == Rule::Sum);
-        if !sums && self.may_be_small(stm, h.dst[0]) {
-            return self.small_or_large(
-                stm,
-                (h.width, h.dst[0]),
-                cts,
-                env,
-                |b| loop_of(b, h),
-                |b| h.again(b),
-            );
+        let cells = !sums && self.may_be_small(stm, h.dst[0]);
+        let rows = self.may_skip_rows(stm, h.values, env);
+        if cells || rows {
+            let writes = Writes { cells, rows, width: h.width, dst: h.dst[0], indices: h.indices };
+            return self.small_or_large(stm, writes, cts, env, |b| loop_of(b, h), |b| h.again(b));
         }
         if simple {
             let mut forward = vec![stm.clone()];

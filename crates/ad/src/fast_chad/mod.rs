@@ -31,8 +31,10 @@
 //!   9. Of what the reverse code of a body reads, the body stores what a minimum cut says; the rest is computed again in
 //!   the reverse code (`cut`), and arrays that last are read again (`lasting`). Whole arrays of a body around a branch pass
 //!   through the branch, so that they are stored only where an arm needs them.
-//! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes, except for arrays that a branch makes and
-//!   that only a small map or loop inside the same iteration uses (tested in `tests/fast_chad_growth.rs`).
+//! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes (tested in `tests/fast_chad_growth.rs`), but for
+//!   two things. Arrays that a branch makes and that only a small map or loop inside the same iteration uses. And histograms
+//!   whose operator is none of the known ones: they sort their elements by the binary digits of the bins, so their share of
+//!   the work is multiplied by the logarithm of the number of bins (`by_bin`).
 //! Not supported: vjp jvp (expanded before).
 
 mod accumulators;

@@ -5,7 +5,8 @@
 //!
 //! A write of few elements into an array that costs the program nothing (one updated before, or carried by a loop) must not
 //! cost the derivative its size: whether there are few is tested when the program runs, and then the rule is the one of the
-//! loop that the construct means.
+//! loop that the construct means. The same holds for rows that are not written because their indices are out of range,
+//! if the array of rows was made elsewhere.
 
 use super::config::Mutation;
 use super::ct::Ct;
@@ -15,7 +16,7 @@ use crate::tangent::zero_array;
 use pullback_core::{Atom, Body, Builder, Exp, Soac, Stm, Type, Var};
 use pullback_prim::Op;
 
-/// So many times more cells than writes, and the writes are few.
+/// So many times more cells (or rows) than writes, and the writes are few.
 const FEW: i64 = 8;
 
 impl<'p> Reverse<'p> {
@@ -29,10 +30,13 @@ impl<'p> Reverse<'p> {
     ) -> Result<Vec<Stm>, Unsupported> {
         self.rule("fast_chad.scatter", stm);
         let distinct = indices.var().is_some_and(|v| self.distinct.contains(&v));
-        if !distinct && self.is_active(values) && self.may_be_small(stm, dst) {
+        let cells = !distinct && self.is_active(values) && self.may_be_small(stm, dst);
+        let rows = self.may_skip_rows(stm, &[values], env);
+        if cells || rows {
+            let writes = Writes { cells, rows, width, dst, indices };
             let again = |_: &mut Builder<'_>| Exp::Soac(Soac::Scatter { width, dst, indices, values });
             let small = |b: &mut Builder<'_>| loop_of(b, width, dst, indices, values);
-            return self.small_or_large(stm, (width, dst), vec![c], env, small, again);
+            return self.small_or_large(stm, writes, vec![c], env, small, again);
         }
         let d = self.dense_of(stm.pat[0].into(), &c);
         let Some(&bar) = d.atoms.first() else { return Ok(vec![stm.clone()]) };
@@ -99,11 +103,19 @@ impl<'p> Reverse<'p> {
         unpaid && !stm.pat.iter().any(|v| self.large.contains(v))
     }
 
+    /// Whether the statement may write few of many rows that it did not pay for, and that was not yet asked.
+    pub(crate) fn may_skip_rows(&self, stm: &Stm, values: &[Atom], env: &Env) -> bool {
+        let unpaid = |v: &Var| env.accs.contains_key(v) || self.unpaid.contains(v);
+        let rows = |&a: &Atom| self.is_active(a) && self.b.ty(a).rank() > 1;
+        values.iter().any(|a| rows(a) && a.var().is_some_and(|v| unpaid(&v)))
+            && !stm.pat.iter().any(|v| self.large.contains(v))
+    }
+
     /// `if there are few writes then the loop else the construct again`.
     pub(crate) fn small_or_large(
         &mut self,
         stm: &Stm,
-        (width, dst): (Atom, Atom),
+        writes: Writes,
         cts: Vec<Ct>,
         env: &mut Env,
         small: impl FnOnce(&mut Builder<'p>) -> Vec<Atom>,
@@ -111,9 +123,7 @@ impl<'p> Reverse<'p> {
     ) -> Result<Vec<Stm>, Unsupported> {
         let mut large: Vec<Var> = Vec::new();
         let build = |b: &mut Builder<'p>| {
-            let size = b.size(dst, 0);
-            let scaled = b.op2(Op::Mul, width, Atom::i64(FEW));
-            let few = b.op2(Op::Lt, scaled, size);
+            let few = writes.are_few(b);
             b.open();
             let results = small(b);
             let then = b.close(results);
@@ -136,6 +146,38 @@ impl<'p> Reverse<'p> {
             env.cts.insert(v, c);
         }
         self.stms(&stms, env)
+    }
+}
+
+/// What an indexed write is asked before its rule is chosen.
+pub(crate) struct Writes {
+    /// Whether the writes may be few beside the cells of the destination.
+    pub(crate) cells: bool,
+    /// Whether they may be few beside the rows that are given.
+    pub(crate) rows: bool,
+    pub(crate) width: Atom,
+    pub(crate) dst: Atom,
+    pub(crate) indices: Atom,
+}
+
+impl Writes {
+    fn are_few(&self, b: &mut Builder<'_>) -> Atom {
+        let size = b.size(self.dst, 0);
+        let few = |b: &mut Builder<'_>, count: Atom, of: Atom| {
+            let scaled = b.op2(Op::Mul, count, Atom::i64(FEW));
+            b.op2(Op::Lt, scaled, of)
+        };
+        let cells = if self.cells { few(b, self.width, size) } else { Atom::bool(false) };
+        if !self.rows {
+            return cells;
+        }
+        let inside = b.map(self.width, &[self.indices], |b, i| {
+            let inside = in_range(b, i[0].into(), size);
+            vec![b.select(inside, Atom::i64(1), Atom::i64(0))]
+        });
+        let written = b.sum(self.width, inside[0].into());
+        let rows = few(b, written, self.width);
+        b.op2(Op::Or, cells, rows)
     }
 }
 
