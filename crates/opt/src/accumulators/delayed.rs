@@ -104,6 +104,8 @@ pub(super) struct Delayed<'a> {
     /// All dimensions of the accumulation in question.
     pub(super) full: BTreeSet<Dim>,
     assumed: BTreeMap<Id, bool>,
+    /// Scalars in scope at the nest that hold a node's value: it need not be computed again.
+    names: BTreeMap<Id, Var>,
     /// Sizes of loop states that are being proved.
     hypotheses: BTreeMap<(Var, usize), Option<Id>>,
     /// How many conditions the code in question stands under.
@@ -138,6 +140,7 @@ impl<'a> Delayed<'a> {
             widths: Vec::new(),
             full: BTreeSet::new(),
             assumed: BTreeMap::new(),
+            names: BTreeMap::new(),
             hypotheses: BTreeMap::new(),
             conditions: 0,
             budget: BUDGET,
@@ -311,9 +314,20 @@ impl<'a> Delayed<'a> {
         }
         sum
     }
+    /// Notes that the variable, in scope at the nest, has this value. Under assumptions the node is only part of it.
+    fn note_name(&mut self, v: Var, id: Id) {
+        if self.assumed.is_empty() && self.dims[id].is_empty() {
+            self.names.entry(id).or_insert(v);
+        }
+    }
+    /// A variable in scope at the nest that has this value.
+    pub(super) fn name(&self, id: Id) -> Option<Var> {
+        self.names.get(&id).copied()
+    }
     /// Whether evaluating the node anywhere cannot stop the program.
     pub(super) fn is_safe(&self, id: Id) -> bool {
         match self.node(id) {
+            _ if self.names.contains_key(&id) => true,
             Node::Const(_) | Node::Var(_) | Node::Dim(_) | Node::Size(..) => true,
             Node::Prim(Prim::Op(op, _), ids) => {
                 !matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow)

@@ -318,7 +318,11 @@ impl Nest<'_, '_> {
         if let Some(a) = known.get(&id) {
             return Some(*a);
         }
-        let atom = match self.values.node(id).clone() {
+        let node = self.values.node(id).clone();
+        if let (Some(v), false) = (self.values.name(id), matches!(node, Node::Const(_))) {
+            return Some(v.into());
+        }
+        let atom = match node {
             Node::Const(c) => return Some(Atom::Const(c)),
             Node::Var(v) => return Some(v.into()),
             Node::Dim(_) | Node::Local(..) => return None,

@@ -21,6 +21,9 @@ impl Delayed<'_> {
                 _ => self.definition(v, OUTSIDE, index),
             };
             if let Some(known) = known.filter(|k| self.is_placed(*k)) {
+                if index.is_empty() {
+                    self.note_name(v, known);
+                }
                 return Some(known);
             }
             let node = if index.is_empty() { Node::Var(v) } else { Node::Read(v, index.to_vec()) };
