@@ -1,7 +1,9 @@
 //! Accumulator elimination on random nests of maps: the same sums as before, whatever the indices.
 //!
 //! Nests of depth 1 to 3 with extents 0 to 4 add scalars and rows at affine, mixed-radix, data-dependent and other indices,
-//! through views, under conditions, at several sites. All numbers are small integers, so that sums are exact
+//! through views, under conditions, at several sites. Levels are maps or, in the second test, loops as reverse sweeps
+//! have them: forwards or backwards, with a state, over the tape of a loop that ran before, also with fewer than no
+//! iterations, and `while` loops. All numbers are small integers, so that sums are exact
 //! in every order and results must be equal bit for bit. The program before the pass, run by the interpreter, which
 //! adds one by one, is the brute force.
 
@@ -9,7 +11,8 @@
 
 use pullback_core::traverse::for_each_stm;
 use pullback_core::{
-    Atom, Body, Builder, Exp, FunId, Program, Rules, SliceDim, Soac, Type, Value, View, check, print,
+    Atom, Body, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Rules, SliceDim, Soac, Type, Value,
+    Var, Variant, View, check, print,
 };
 use pullback_interp::core::{Options, run};
 use pullback_opt::{CSE, Ctx, ELIMINATE_ACCUMULATORS, PRUNE, SIMPLIFY};
@@ -32,6 +35,8 @@ struct Nest<'r> {
     /// The length of a row of the accumulator.
     row: Atom,
     scalar: Atom,
+    /// Levels may be loops.
+    loops: bool,
 }
 
 /// What is in scope at a level: positions of dimensions, and floats.
@@ -39,6 +44,8 @@ struct Nest<'r> {
 struct Scope {
     places: Vec<(usize, Atom)>,
     floats: Vec<Atom>,
+    /// Rows of four numbers.
+    rows: Vec<Atom>,
 }
 
 impl Nest<'_> {
@@ -50,6 +57,9 @@ impl Nest<'_> {
     }
 
     fn level(&mut self, b: &mut Builder<'_>, acc: Atom, depth: usize, scope: &Scope) {
+        if self.loops && self.below(3) > 0 {
+            return self.sweep(b, acc, depth, scope);
+        }
         let d = depth;
         let width = self.sizes[d];
         let mut arrays = vec![b.emit(Exp::Iota(width), "is"), self.vectors[d]];
@@ -89,6 +99,58 @@ impl Nest<'_> {
         });
     }
 
+    /// A loop over the tape of another one.
+    fn sweep(&mut self, b: &mut Builder<'_>, acc: Atom, depth: usize, scope: &Scope) {
+        let mut n = self.sizes[depth];
+        if self.below(3) == 0 {
+            n = b.op2(Op::Sub, n, Atom::i64(1));
+        }
+        let (data, rows) = (self.vectors[depth], self.rows);
+        let boxed =
+            Type::Sum(vec![Variant { name: "tape".into(), fields: vec![Type::array(Type::F64)] }].into());
+        let tape = b.for_loop(n, &[self.scalar], |b, i, s| {
+            let x = b.index(data, &[i.into()]);
+            let k = b.op2(Op::Mod, i.into(), Atom::i64(5));
+            let row = b.index(rows, &[k]);
+            let stored = b.emit(Exp::Inject(boxed.clone(), 0, vec![row]), "tape");
+            let next = b.op2(Op::Sub, x, s[0].into());
+            vec![next, x, next, stored]
+        });
+        let last = b.op2(Op::Sub, n, Atom::i64(1));
+        let backwards = self.below(2) == 0;
+        let iteration = |this: &mut Self, b: &mut Builder<'_>, r: Var, state: Var| {
+            let t = if backwards { b.op2(Op::Sub, last, r.into()) } else { r.into() };
+            let mut scope = scope.clone();
+            scope.places.push((depth, t));
+            let x = b.index(tape[1].into(), &[t]);
+            let y = b.index(tape[2].into(), &[t]);
+            scope.floats.extend([x, y, state.into()]);
+            let stored = b.index(tape[3].into(), &[t]);
+            scope.rows.push(b.match_(stored, |_, _, fields| vec![fields[0].into()])[0].into());
+            for _ in 0..this.below(2) {
+                this.guarded(b, acc, &scope);
+            }
+            if depth + 1 < DIMS && this.below(3) > 0 {
+                this.level(b, acc, depth + 1, &scope);
+            } else {
+                this.guarded(b, acc, &scope);
+            }
+            b.op2(Op::Sub, x, state.into())
+        };
+        if self.below(4) > 0 {
+            b.for_loop(n, &[self.scalar], |b, r, s| vec![iteration(self, b, r, s[0])]);
+            return;
+        }
+        let (k, s) = (b.fresh(Type::I64, "k"), b.fresh(Type::F64, "s"));
+        let form = LoopForm::While(b.scope(|b| vec![b.op2(Op::Lt, k.into(), n)]));
+        let body = b.scope(|b| {
+            let next = iteration(self, b, k, s);
+            vec![b.op2(Op::Add, k.into(), Atom::i64(1)), next]
+        });
+        let params = vec![(k, Atom::i64(0)), (s, self.scalar)];
+        b.emit_all(Exp::Loop(Loop { params, form, body, collect: 0, attrs: LoopAttrs::default() }), "s");
+    }
+
     fn guarded(&mut self, b: &mut Builder<'_>, acc: Atom, scope: &Scope) {
         if self.below(3) > 0 {
             return self.site(b, acc, scope);
@@ -113,13 +175,17 @@ impl Nest<'_> {
     }
 
     fn site(&mut self, b: &mut Builder<'_>, acc: Atom, scope: &Scope) {
-        let mut acc = acc;
+        let (mut acc, whole) = (acc, acc);
         if self.below(5) == 0 {
             let (start, len) = (self.index(b, scope), Atom::i64(self.below(4) as i64));
             let stride = Atom::i64(self.pick(&[1, 1, 2, -1]));
             acc = b.emit(Exp::AccView(acc, View::Slice(SliceDim { start, len, stride })), "part");
         }
-        match self.below(5) {
+        match self.below(if self.loops { 6 } else { 5 }) {
+            5 => {
+                let twice = b.emit(Exp::Plus(self.rows, self.rows), "twice");
+                b.emit(Exp::AccAdd(whole, vec![], twice), "done");
+            }
             0 => {
                 let acc = b.emit(Exp::AccView(acc, View::Rearrange(vec![1, 0])), "turned");
                 let (i, j) = (self.index(b, scope), self.index(b, scope));
@@ -150,7 +216,10 @@ impl Nest<'_> {
     fn row(&mut self, b: &mut Builder<'_>, scope: &Scope) -> Atom {
         let (_, p) = self.pick(&scope.places);
         let i = b.op2(Op::Mod, p, Atom::i64(5));
-        let row = b.index(self.rows, &[i]);
+        let mut row = b.index(self.rows, &[i]);
+        if !scope.rows.is_empty() && self.below(2) == 0 {
+            row = self.pick(&scope.rows);
+        }
         if self.below(2) == 0 {
             return row;
         }
@@ -201,10 +270,11 @@ impl Nest<'_> {
     }
 }
 
-fn program(seed: u64) -> (Program, FunId, Vec<Value>) {
+/// `sizes`: extents are 0 to this many, mostly not 0.
+fn program(seed: u64, loops: bool, sizes: usize) -> (Program, FunId, Vec<Value>) {
     let mut rng = Rng::new(seed);
     let extents: Vec<usize> =
-        (0..DIMS).map(|_| if rng.below(8) == 0 { 0 } else { 1 + rng.below(4) }).collect();
+        (0..DIMS).map(|_| if rng.below(8) == 0 { 0 } else { sizes - rng.below(4) }).collect();
     let mut program = Program::default();
     let matrix = Type::array_of_rank(Type::F64, 2);
     let vector = Type::array(Type::F64);
@@ -237,6 +307,7 @@ fn program(seed: u64) -> (Program, FunId, Vec<Value>) {
             rows: at(9),
             row: b.size(at(11), 1),
             scalar: at(10),
+            loops,
         };
         let first = nest.below(2) as usize;
         let init = if zeros {
@@ -263,12 +334,12 @@ fn program(seed: u64) -> (Program, FunId, Vec<Value>) {
     (program, id, args)
 }
 
-/// Accumulations inside array operations.
+/// Accumulations inside array operations and loops.
 fn hot(body: &Body, inside: bool) -> usize {
     let mut count = 0;
     for stm in &body.stms {
         count += usize::from(inside && matches!(stm.exp, Exp::AccAdd(..)));
-        let inside = inside || matches!(stm.exp, Exp::Soac(Soac::Map { .. }));
+        let inside = inside || matches!(stm.exp, Exp::Soac(Soac::Map { .. }) | Exp::Loop(_));
         count += stm.exp.bodies().iter().map(|s| hot(s.body, inside)).sum::<usize>();
     }
     count
@@ -280,12 +351,22 @@ fn count(program: &Program, id: FunId, wanted: fn(&Exp) -> bool) -> usize {
     n
 }
 
-#[test]
-fn random_nests_keep_their_sums() {
+/// What was seen in random nests.
+#[derive(Default)]
+struct Seen {
+    /// Accumulations in maps and loops.
+    before: usize,
+    after: usize,
+    histograms: usize,
+    sums: usize,
+}
+
+/// The same sums with and without the pass, for all these programs.
+fn compare(loops: bool) -> Seen {
     let programs: u64 = std::env::var("PULLBACK_NESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
-    let (mut before, mut after, mut histograms, mut sums) = (0, 0, 0, 0);
+    let mut seen = Seen::default();
     for seed in 0..programs {
-        let (source, id, args) = program(seed);
+        let (source, id, args) = program(seed, loops, 4);
         check(&source, Rules::NO_AD).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", print(&source)));
         let ctx = Ctx { derivatives_done: true, ..Ctx::default() };
         let mut made = source.clone();
@@ -295,7 +376,8 @@ fn random_nests_keep_their_sums() {
                 panic!("seed {seed}: {}\n{}\n=>\n{}", e.after(pass.name), print(&source), print(&made))
             });
         }
-        let expected = run(&source, id, args.clone(), &Options::default()).map(|o| o.results);
+        let first = run(&source, id, args.clone(), &Options::default());
+        let expected = first.map(|o| o.results);
         for schedule_seed in [None, Some(seed)] {
             let options = Options { schedule_seed, ..Options::default() };
             let found = run(&made, id, args.clone(), &options).map(|o| o.results);
@@ -306,12 +388,52 @@ fn random_nests_keep_their_sums() {
                 print(&made)
             );
         }
-        before += hot(&source.funs[id].body, false);
-        after += hot(&made.funs[id].body, false);
-        histograms += count(&made, id, |e| matches!(e, Exp::Soac(Soac::Hist { .. })));
-        sums += count(&made, id, |e| matches!(e, Exp::Soac(Soac::Reduce { .. })));
+        seen.before += hot(&source.funs[id].body, false);
+        seen.after += hot(&made.funs[id].body, false);
+        seen.histograms += count(&made, id, |e| matches!(e, Exp::Soac(Soac::Hist { .. })));
+        seen.sums += count(&made, id, |e| matches!(e, Exp::Soac(Soac::Reduce { .. })));
     }
+    seen
+}
+
+#[test]
+fn random_nests_keep_their_sums() {
+    let Seen { before, after, histograms, sums } = compare(false);
     // Every rule has had its share.
     assert!(after * 4 < before * 3, "{after} of {before} accumulations are left in maps");
     assert!(histograms > 0 && sums > 0, "{histograms} histograms, {sums} sums");
+}
+
+#[test]
+fn random_nests_with_loops_keep_their_sums() {
+    let Seen { before, after, .. } = compare(true);
+    assert!(after * 5 < before * 4, "{after} of {before} accumulations are left in maps and loops");
+}
+
+/// Steps of all these programs before and after.
+fn steps(loops: bool) -> (u64, u64) {
+    let ctx = Ctx { derivatives_done: true, ..Ctx::default() };
+    let mut sum = (0, 0);
+    for seed in 0..400 {
+        let (source, id, args) = program(seed, loops, 12);
+        let mut made = source.clone();
+        [&ELIMINATE_ACCUMULATORS, &SIMPLIFY, &CSE, &PRUNE]
+            .iter()
+            .for_each(|pass| (pass.run)(&mut made, &ctx));
+        let work = |p: &Program| run(p, id, args.clone(), &Options::default()).map(|o| o.counts.work);
+        if let (Ok(before), Ok(after)) = (work(&source), work(&made)) {
+            sum = (sum.0 + before, sum.1 + after);
+        }
+    }
+    sum
+}
+
+/// A row of `k` numbers is added in `k` steps, but handed out, visited and summed in `3 k`; a loop that carries or stacks
+/// what it adds costs what it did.
+#[test]
+fn elimination_costs_little() {
+    let (before, after) = steps(false);
+    assert!(after * 4 < before * 5, "maps: {before} steps, then {after}");
+    let (before, after) = steps(true);
+    assert!(after * 10 < before * 11, "loops: {before} steps, then {after}");
 }

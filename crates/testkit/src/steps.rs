@@ -1,9 +1,11 @@
 //! What gradients of real problems cost, in steps of the interpreter.
 
 use crate::problems::Problem;
-use pullback_core::Value;
-use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_core::{Program, Value};
+use pullback_driver::pipeline::{STANDARD, Step};
+use pullback_driver::{Kind, Ready, Session, Settings, Wrt};
 use pullback_interp::core::{Counts, Options};
+use pullback_opt::{Ctx, ELIMINATE_ACCUMULATORS};
 use std::path::Path;
 
 /// Costs of a problem at one size.
@@ -30,21 +32,66 @@ impl Measured {
 ///
 /// `Err`: why the program cannot be compiled, differentiated or run, in words.
 pub fn measure(root: &Path, problem: &Problem, size: usize, settings: &Settings) -> Result<Measured, String> {
-    let text =
-        std::fs::read_to_string(root.join(problem.file)).map_err(|e| format!("{}: {e}", problem.file))?;
-    let session = Session::compile(problem.file, &text, settings.clone()).map_err(|e| e.render())?;
-    let entry = session.entry(Some(problem.entry)).map_err(|d| d.message)?;
+    let compiled = Compiled::new(root, problem, settings)?;
     let args = (problem.args)(size);
-    let plain = session.primal(&entry).map_err(|d| d.message)?;
-    let plain = plain.run(&args, &Options::default()).map_err(|e| e.to_string())?;
-    let wanted = session.select(&entry, &Wrt::parse(problem.wrt)).map_err(|d| d.message)?;
-    let ready = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).map_err(|d| d.message)?;
-    let ones = plain.results.iter().filter_map(|v| match v {
+    let plain = compiled.primal.run(&args, &Options::default()).map_err(|e| e.to_string())?;
+    let all = with_cotangents(&args, &plain.results);
+    let derived = compiled.gradient.run(&all, &Options::default()).map_err(|e| e.to_string())?;
+    Ok(Measured { primal: plain.counts, gradient: derived.counts })
+}
+
+/// What objective and gradient of a problem cost with and without the elimination of accumulators.
+pub fn measure_elimination(root: &Path, problem: &Problem, size: usize) -> Result<[Counts; 2], String> {
+    let compiled = Compiled::new(root, problem, &Settings::default())?;
+    let mut program = compiled.before.clone();
+    let is_elimination = |s: &Step| matches!(s, Step::Pass(p) if p.name == ELIMINATE_ACCUMULATORS.name);
+    let ctx = Ctx { derivatives_done: true, ..Ctx::default() };
+    for step in STANDARD.iter().skip_while(|s| !is_elimination(s)).skip(1) {
+        if let Step::Pass(pass) = step {
+            (pass.run)(&mut program, &ctx);
+        }
+    }
+    let args = (problem.args)(size);
+    let plain = compiled.primal.run(&args, &Options::default()).map_err(|e| e.to_string())?;
+    let all = with_cotangents(&args, &plain.results);
+    let without = Ready { program, fun: compiled.gradient.fun };
+    let run = |ready: &Ready| ready.run(&all, &Options::default()).map_err(|e| e.to_string());
+    Ok([run(&compiled.gradient)?.counts, run(&without)?.counts])
+}
+
+struct Compiled {
+    primal: Ready,
+    gradient: Ready,
+    /// The gradient before accumulators are eliminated.
+    before: Program,
+}
+
+impl Compiled {
+    fn new(root: &Path, problem: &Problem, settings: &Settings) -> Result<Compiled, String> {
+        let text =
+            std::fs::read_to_string(root.join(problem.file)).map_err(|e| format!("{}: {e}", problem.file))?;
+        let session = Session::compile(problem.file, &text, settings.clone()).map_err(|e| e.render())?;
+        let entry = session.entry(Some(problem.entry)).map_err(|d| d.message)?;
+        let primal = session.primal(&entry).map_err(|d| d.message)?;
+        let wanted = session.select(&entry, &Wrt::parse(problem.wrt)).map_err(|d| d.message)?;
+        let (mut before, mut last) = (Program::default(), Program::default());
+        let mut watch = |name: &'static str, p: &Program| {
+            let previous = std::mem::replace(&mut last, p.clone());
+            if name == ELIMINATE_ACCUMULATORS.name {
+                before = previous;
+            }
+        };
+        let gradient = session.derivative(&entry, Kind::Vjp, &wanted, &mut watch).map_err(|d| d.message)?;
+        Ok(Compiled { primal, gradient, before })
+    }
+}
+
+/// The arguments of the derivative: those of the objective, and ones.
+fn with_cotangents(args: &[Value], results: &[Value]) -> Vec<Value> {
+    let ones = results.iter().filter_map(|v| match v {
         Value::Array(a) => Some(Value::f64_array(&a.shape, &vec![1.0; a.count()])),
         Value::Scalar(_) => Some(Value::f64(1.0)),
         _ => None,
     });
-    let all: Vec<Value> = args.iter().cloned().chain(ones).collect();
-    let derived = ready.run(&all, &Options::default()).map_err(|e| e.to_string())?;
-    Ok(Measured { primal: plain.counts, gradient: derived.counts })
+    args.iter().cloned().chain(ones).collect()
 }

@@ -14,7 +14,7 @@ mod sizes;
 use super::index::Polynomial;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::bound_vars;
-use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Var};
+use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -405,10 +405,16 @@ impl<'a> Delayed<'a> {
     /// The environment of an iteration of a counted loop.
     pub(super) fn iterate(&mut self, l: &Loop, env: Env, index: Id) -> Option<Env> {
         let LoopForm::For { i, n } = &l.form else { return None };
+        (self.program.atom_type(*n) == Type::I64).then_some(())?;
         let width = self.element(*n, env, &[]).filter(|w| self.dims[*w].is_empty());
         let state = l.params.iter().map(|(v, _)| (*v, Binding::Opaque));
         let binds = state.chain([(*i, Binding::Scalar(index))]).collect();
         Some(self.instance(&l.body, env, binds, Some((index, width))))
+    }
+    /// The environment of an iteration of a loop of which nothing is known.
+    pub(super) fn some_iteration(&mut self, l: &Loop, env: Env) -> Env {
+        let state = l.params.iter().map(|(v, _)| (*v, Binding::Opaque)).collect();
+        self.instance(&l.body, env, state, None)
     }
     /// Notes that the arrays of a map have its width, if the map is reached.
     fn note_inputs(&mut self, arrays: &[Atom], env: Env, width: Id) {

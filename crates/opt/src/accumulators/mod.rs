@@ -20,6 +20,7 @@
 //! accumulators; no expression that can stop the program is evaluated where it was not. Not changed: accumulators of
 //! products and sums, additions in `while` loops and in operators of reductions.
 
+mod carry;
 mod delayed;
 mod escape;
 pub(crate) mod index;

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Shapes of arrays that were handed out.
 pub(super) type Shapes = IdMap<Var, Vec<Id>>;
 /// Values emitted so far in the open scopes.
-type Known = BTreeMap<Id, Atom>;
+pub(super) type Known = BTreeMap<Id, Atom>;
 
 /// An array on its way into the nest: the next of its dimensions is an input of the map over `axes[0]`.
 #[derive(Clone)]
@@ -33,12 +33,14 @@ pub(super) struct Nest<'v, 'p> {
     pub(super) kept: usize,
     /// Shapes of arrays that were handed out (they are regular, but an empty one may not know its inner sizes).
     pub(super) shapes: &'v Shapes,
+    /// What has been emitted in front of the nest.
+    pub(super) given: Known,
 }
 
 impl Nest<'_, '_> {
     /// Emits the nest for this element; the result is an array of the kept dimensions, or a scalar.
     pub(super) fn emit(&mut self, b: &mut Builder<'_>, element: Id) -> Option<Atom> {
-        let mut known = Known::new();
+        let mut known = self.given.clone();
         let mut streams = Vec::new();
         for d in self.loops.clone() {
             let width = self.values.widths[d];

@@ -4,11 +4,13 @@
 //! coordinate are summed.
 
 mod histogram;
+mod loops;
 
+use super::carry::carry_out;
 use super::delayed::{Delayed, Dim, Id, Node, OUTSIDE};
 use super::escape::{Neutral, binds, hand_out};
 use super::index::{Affine, Polynomial, affine, polynomial, radix_order};
-use super::nest::{Nest, Shapes, to_front};
+use super::nest::{Known, Nest, Shapes, to_front};
 use super::sites::{Attempt, Site, Way};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::{
@@ -20,23 +22,27 @@ use std::collections::{BTreeMap, BTreeSet};
 /// So many operations per point may be written anew although the nest that held them stays.
 const CHEAP: usize = 2;
 
+/// So many elements may be zeros where a condition does not hold.
+const SHORT: i64 = 16;
+
 /// The program without this accumulation, if the attempt fits.
 pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
     let mut work = program.clone();
     let copies = match attempt.way {
         Way::Anew => None,
-        Way::HandedOut | Way::Histogram => Some(name_values(&mut work, id, site)?),
+        Way::HandedOut | Way::Histogram | Way::Carried => Some(name_values(&mut work, id, site)?),
     };
     let before = work.clone();
     let mut plan = Plan::new(&before, id, site, attempt)?;
     let coordinates = plan.coordinates(copies.as_ref())?;
+    (attempt.way != Way::Anew || plan.is_proportionate()).then_some(())?;
     let element = plan.element(copies.as_ref())?;
     if attempt.way == Way::Anew && !plan.worth_writing_anew(element) {
         return None;
     }
     let affine: Vec<Option<Affine>> = coordinates.iter().map(|c| affine(&plan.values, *c)).collect();
     match attempt.way {
-        Way::Anew | Way::HandedOut => {
+        Way::Anew | Way::HandedOut | Way::Carried => {
             let axes = plan.axes(&affine)?;
             plan.add_as_a_whole(&mut work, element, &axes)?;
         }
@@ -115,10 +121,16 @@ struct Plan<'a> {
     init: Atom,
     /// The nest is a loop.
     is_loop: bool,
+    /// The extents are those of a loop of so many iterations, if that is a positive number.
+    trips: Option<Atom>,
+    /// Where the extents are, once there is code for them.
+    given: Option<Known>,
     /// Dimensions of the value.
     rows: Vec<Dim>,
     /// Conditions on the way from the nest to the site; `None`: one that cannot be written anew.
     guards: Vec<Option<(Id, bool)>>,
+    /// Dimensions that are run through only where a condition holds.
+    guarded: Vec<Dim>,
 }
 
 impl<'a> Plan<'a> {
@@ -162,6 +174,8 @@ impl<'a> Plan<'a> {
         let mut plan = Plan {
             function: id,
             is_loop: false,
+            trips: None,
+            given: None,
             site,
             attempt,
             values,
@@ -171,6 +185,7 @@ impl<'a> Plan<'a> {
             init: inits[site.number],
             rows: Vec::new(),
             guards: Vec::new(),
+            guarded: Vec::new(),
         };
         plan.enter(region, inside, rank)?;
         Some(plan)
@@ -192,6 +207,7 @@ impl<'a> Plan<'a> {
             let exp = &body.stms[*stm].exp;
             let d = self.values.widths.len();
             let place = self.values.dim(d);
+            let guards = self.guards.len();
             match exp {
                 Exp::Soac(Soac::Map { width, lam, arrays }) => {
                     let w = self.values.element(*width, self.env, &[])?;
@@ -199,13 +215,7 @@ impl<'a> Plan<'a> {
                     self.env = self.values.enter(*width, lam, arrays, self.env, place);
                     self.values.widths.push(w);
                 }
-                Exp::Loop(l) if n == 0 => {
-                    let LoopForm::For { i: _, n } = &l.form else { return None };
-                    let w = self.values.element(*n, self.env, &[])?;
-                    self.is_loop = true;
-                    self.env = self.values.iterate(l, self.env, place)?;
-                    self.values.widths.push(w);
-                }
+                Exp::Loop(l) if n == 0 || self.is_carried() => self.enter_loop(l, *scope, place)?,
                 Exp::If(c, ..) => {
                     let guard = self.values.element(*c, self.env, &[]).map(|c| (c, *scope == 0));
                     if let Some((c, holds)) = guard {
@@ -214,15 +224,18 @@ impl<'a> Plan<'a> {
                     self.values.conditions += 1;
                     self.guards.push(guard);
                 }
-                Exp::Match(..) => {
+                Exp::Match(_, arms) if arms.len() > 1 => {
                     self.values.conditions += 1;
                     self.guards.push(None);
                 }
-                Exp::WithAcc(..) | Exp::Marked(..) => {}
+                Exp::Match(..) | Exp::WithAcc(..) | Exp::Marked(..) => {}
                 _ => return None,
             }
             if n == 0 {
                 self.values.nest = self.env;
+            }
+            if guards > 0 {
+                self.guarded.extend(d..self.values.widths.len());
             }
             body = exp.bodies()[*scope].body;
         }
@@ -270,6 +283,9 @@ impl<'a> Plan<'a> {
                 self.values.widths[r] = self.values.size(self.init, OUTSIDE, axis)?;
             }
         }
+        if !self.guards.is_empty() {
+            self.guarded.extend(&self.rows);
+        }
         Some(out)
     }
     fn view(&self, acc: Var) -> Option<(Var, View)> {
@@ -315,6 +331,10 @@ impl<'a> Plan<'a> {
         let rows: Vec<Id> = self.rows.clone().into_iter().map(|d| self.values.dim(d)).collect();
         if let Some(copies) = copies {
             let shape: Vec<Id> = self.rows.iter().map(|d| self.values.widths[*d]).collect();
+            if self.is_carried() {
+                self.values.local_shapes.insert(copies.value, shape);
+                return Some(self.values.intern(Node::Local(copies.value, rows)));
+            }
             return self.values.local_of_shape(copies.value, self.env, &rows, &shape);
         }
         let Exp::AccAdd(_, _, value) = &self.add.exp else { return None };
@@ -331,6 +351,15 @@ impl<'a> Plan<'a> {
             };
         }
         Some(v)
+    }
+
+    /// Whether what is done where a condition does not hold is a constant.
+    fn is_proportionate(&self) -> bool {
+        let is_short = |d: &Dim| match self.values.node(self.values.widths[*d]) {
+            Node::Const(n) => n.as_i64() <= SHORT,
+            _ => false,
+        };
+        self.guarded.iter().all(is_short)
     }
 
     /// Whether a nest of its own for the value is as cheap as the nest that computes it: a few operations, or all that
@@ -405,21 +434,22 @@ impl<'a> Plan<'a> {
             let dims = order.into_iter().rev().collect();
             out.moving.push(Axis { number, dims, start, stride, whole });
         }
-        // A loop is taken apart only to sum over it.
-        (!self.is_loop || !seen.contains(&0)).then_some(out)
+        if self.is_loop { self.around_loop(&seen, out) } else { Some(out) }
     }
 
     /// E1, E2, E6, E7, E8: the whole sum as an array, and one addition of it.
     fn add_as_a_whole(&mut self, work: &mut Program, element: Id, axes: &Axes) -> Option<()> {
         let kept: Vec<Dim> = axes.moving.iter().flat_map(|a| a.dims.iter().copied()).collect();
-        let summed = (0..self.values.widths.len()).filter(|d| !kept.contains(d));
+        // What is carried has been summed over the loops.
+        let summed = (0..self.values.widths.len()).filter(|d| !kept.contains(d) && !self.is_carried());
         let loops: Vec<Dim> = kept.iter().copied().chain(summed).collect();
         let (parts, shapes) = self.hand_out(work, &[element])?;
         let mut b = Builder::new(work);
         b.origin = self.values.program.vars[self.site.done].origin.clone();
-        let mut nest = Nest { values: &mut self.values, loops, kept: kept.len(), shapes: &shapes };
+        let given = self.extents(&mut b)?;
+        let mut known = given.clone();
+        let mut nest = Nest { values: &mut self.values, loops, kept: kept.len(), shapes: &shapes, given };
         let mut sum = nest.emit(&mut b, parts[0])?;
-        let mut known = BTreeMap::new();
         if kept.len() >= 2 || axes.moving.iter().any(|a| a.dims.len() > 1) {
             let mut shape = Vec::new();
             for axis in &axes.moving {
@@ -492,10 +522,16 @@ impl<'a> Plan<'a> {
         // The shape of the variable itself, in front of the nest.
         let own = &shape[shape.len() - ty.rank()..];
         let mut b = Builder::new(work);
-        let mut known = BTreeMap::new();
+        let given = self.extents(&mut b)?;
+        let mut known = given.clone();
         let shapes = IdMap::new();
-        let mut nest = Nest { values: &mut self.values, loops: Vec::new(), kept: 0, shapes: &shapes };
+        let mut nest = Nest { values: &mut self.values, loops: Vec::new(), kept: 0, shapes: &shapes, given };
         let own = own.iter().map(|s| nest.scalar(&mut b, *s, &mut known)).collect::<Option<Vec<_>>>()?;
+        let first = match &own[..] {
+            _ if !self.is_carried() => zero,
+            [] => zero,
+            _ => b.emit(Exp::Replicate(own.clone(), zero), "zeros"),
+        };
         let stms = b.finish();
         let outer = &self.site.path[..self.attempt.nest];
         let region = at_mut(&mut work.funs[function].body, outer);
@@ -504,7 +540,10 @@ impl<'a> Plan<'a> {
             .iter()
             .position(|s| s.exp.bodies().iter().any(|scope| binds(scope.body, self.site.done)))?;
         let mut nest = region.stms.remove(position);
-        let column = hand_out(work, &mut nest, v, &Neutral { scalar: zero, shape: own });
+        let column = match self.attempt.way {
+            Way::Carried => carry_out(work, &mut nest, v, first),
+            _ => hand_out(work, &mut nest, v, &Neutral { scalar: zero, shape: own }),
+        };
         let region = at_mut(&mut work.funs[function].body, outer);
         region.stms.insert(position, nest);
         region.stms.splice(position..position, stms);

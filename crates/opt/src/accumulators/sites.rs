@@ -37,6 +37,8 @@ pub(super) enum Way {
     HandedOut,
     /// Handed out together with the indices, for a histogram.
     Histogram,
+    /// Summed in the state of loops.
+    Carried,
 }
 
 /// The accumulations of a function, those of inner scopes first.
@@ -67,6 +69,7 @@ struct Search {
 enum Kind {
     Map,
     Counted,
+    While,
     Open,
     Barrier,
 }
@@ -117,6 +120,7 @@ fn kind(exp: &Exp) -> Kind {
     match exp {
         Exp::Soac(Soac::Map { .. }) => Kind::Map,
         Exp::Loop(Loop { form: LoopForm::For { .. }, .. }) => Kind::Counted,
+        Exp::Loop(Loop { form: LoopForm::While(_), .. }) => Kind::While,
         Exp::If(..) | Exp::Match(..) | Exp::WithAcc(..) | Exp::Marked(..) => Kind::Open,
         _ => Kind::Barrier,
     }
@@ -124,22 +128,26 @@ fn kind(exp: &Exp) -> Kind {
 
 fn attempts(kinds: &[Kind], root: usize) -> Vec<Attempt> {
     let inside = &kinds[root + 1..];
-    let closed = |k: &Kind| matches!(k, Kind::Counted | Kind::Barrier);
+    let closed = |k: &Kind| matches!(k, Kind::Counted | Kind::While | Kind::Barrier);
     let start = root + 1 + inside.iter().rposition(closed).map_or(0, |k| k + 1);
     let maps: Vec<usize> = (start..kinds.len()).filter(|k| kinds[*k] == Kind::Map).collect();
-    let mut out = Vec::new();
-    match (maps.first(), maps.last()) {
-        (Some(&first), Some(&last)) => {
-            out.push(Attempt { nest: first, way: Way::Anew });
-            out.push(Attempt { nest: last, way: Way::HandedOut });
-            if first == root + 1 {
-                out.push(Attempt { nest: first, way: Way::Histogram });
-            }
+    if let (Some(&first), Some(&last)) = (maps.first(), maps.last()) {
+        let mut out =
+            vec![Attempt { nest: first, way: Way::Anew }, Attempt { nest: last, way: Way::HandedOut }];
+        if first == root + 1 {
+            out.push(Attempt { nest: first, way: Way::Histogram });
         }
-        _ if start > root + 1 && kinds[start - 1] == Kind::Counted => {
-            out.push(Attempt { nest: start - 1, way: Way::Anew });
-        }
-        _ => {}
+        return out;
     }
+    let mut out = Vec::new();
+    if start > root + 1 && kinds[start - 1] == Kind::Counted {
+        out.push(Attempt { nest: start - 1, way: Way::Anew });
+        out.push(Attempt { nest: start - 1, way: Way::HandedOut });
+    }
+    // The outermost loop first: what is carried through it needs no first value per inner loop.
+    let parallel = |k: &Kind| matches!(k, Kind::Map | Kind::Barrier);
+    let sequential = root + 1 + inside.iter().rposition(parallel).map_or(0, |k| k + 1);
+    let loops = (sequential..kinds.len()).filter(|k| matches!(kinds[*k], Kind::Counted | Kind::While));
+    out.extend(loops.map(|nest| Attempt { nest, way: Way::Carried }));
     out
 }

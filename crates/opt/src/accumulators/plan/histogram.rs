@@ -7,7 +7,6 @@ use crate::accumulators::index::{Affine, Polynomial, is_injective, polynomial};
 use crate::accumulators::nest::Nest;
 use pullback_core::{Atom, Builder, Exp, Program, Soac, Type, VarInfo};
 use pullback_prim::{Op, Scalar};
-use std::collections::BTreeMap;
 
 /// How the values of a histogram are written.
 pub(super) struct Update {
@@ -34,16 +33,18 @@ impl Plan<'_> {
         let (parts, shapes) = self.hand_out(work, &[key, element])?;
         let mut b = Builder::new(work);
         b.origin = self.values.program.vars[self.site.done].origin.clone();
-        let mut known = BTreeMap::new();
+        let given = self.extents(&mut b)?;
         let mut nest = Nest {
             values: &mut self.values,
             loops: keys.iter().chain(&kept).copied().collect(),
             kept: keys.len() + kept.len(),
             shapes: &shapes,
+            given: given.clone(),
         };
         let mut values = nest.emit(&mut b, parts[1])?;
+        let mut known = given.clone();
         let mut nest =
-            Nest { values: &mut self.values, loops: keys.clone(), kept: keys.len(), shapes: &shapes };
+            Nest { values: &mut self.values, loops: keys.clone(), kept: keys.len(), shapes: &shapes, given };
         let mut indices = nest.emit(&mut b, parts[0])?;
         let width = extent(&mut nest, &mut b, &keys, &mut known)?;
         if keys.len() > 1 {
