@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{add_vjp, first, mismatch, parse, run};
+use common::{Numbers, add_vjp, first, mismatch, parse, run};
 use pullback_ad::fast_chad::{Config, Variant};
 use pullback_core::Value;
 use pullback_core::metrics::{Metrics, body_metrics};
@@ -175,6 +175,57 @@ fn straight_line_code_opens_no_accumulator() {
     assert_eq!(derived.count("replicate"), 1);
     assert_eq!(derived.count("match"), 0, "sparsity is known statically");
     assert_eq!(mismatch(text, &[Value::f64s(&[0.3, 0.5, 0.7]), Value::f64(0.9)], &Config::default()), None);
+}
+
+/// A random program without control flow: scalars `s..`, arrays of four elements `a..`, a pair per statement of pairs.
+fn straight_line(seed: u64) -> String {
+    let mut random = Numbers(seed);
+    let mut below = move |n: usize| ((random.next() + 1.0) / 2.0 * n as f64) as usize % n;
+    let (mut scalars, mut arrays) = (1, 1);
+    let mut lines = String::new();
+    for k in 0..12 {
+        let (s, t, a) = (below(scalars), below(scalars), below(arrays));
+        let place = if below(3) == 0 { "i".into() } else { format!("{}i64", below(4)) };
+        let (new_s, new_a) = (scalars, arrays);
+        lines += &match below(9) {
+            0 => format!("let s{new_s}: f64 = mul.f64(s{s}, s{t})\n"),
+            1 => format!("let s{new_s}: f64 = sin.f64(s{s})\n"),
+            2 | 3 => format!("let s{new_s}: f64 = a{a}[{place}]\n"),
+            4 => format!(
+                "let p{k}: (f64, f64) = tuple(s{s}, s{t})\nlet s{new_s}: f64 = proj(p{k}, {})\n",
+                below(2)
+            ),
+            5 => format!("let c{k}: []f64 = slice(a{a}, 1i64, 2i64, 1i64)\nlet s{new_s}: f64 = c{k}[1i64]\n"),
+            6 => format!("let a{new_a}: []f64 = update(a{a}, [{place}], s{s})\n"),
+            7 => format!("let a{new_a}: []f64 = reverse(a{a})\n"),
+            _ => format!("let a{new_a}: []f64 = rotate(a{a}, 1i64)\n"),
+        };
+        if lines.contains(&format!("let s{new_s}:")) {
+            scalars += 1;
+        } else {
+            arrays += 1;
+        }
+    }
+    let (s, a) = (scalars - 1, arrays - 1);
+    if below(2) == 0 {
+        format!("fun f(s0: f64, a0: []f64, i: i64): f64 {{ {lines} in s{s} }}")
+    } else {
+        format!("fun f(s0: f64, a0: []f64, i: i64): f64, []f64 {{ {lines} in s{s}, a{a} }}")
+    }
+}
+
+/// What is there and what is not is known while straight-line code is transformed: no option, no branch and no loop.
+#[test]
+fn straight_line_code_has_no_branches_backwards() {
+    for seed in 0..300 {
+        let text = straight_line(seed);
+        let (_, derived) = metrics(&text, &Config::default());
+        for construct in ["if", "match", "inject", "loop"] {
+            assert_eq!(derived.count(construct), 0, "{construct} in the derivative of\n{text}");
+        }
+        let args = [Value::f64(0.7), Value::f64s(&[0.1, 0.2, 0.3, 0.4]), Value::i64(2)];
+        assert_eq!(mismatch(&text, &args, &Config::default()), None, "{text}");
+    }
 }
 
 /// The accumulation into a component of a part of an array goes straight to its place.

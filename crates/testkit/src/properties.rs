@@ -1,11 +1,12 @@
 //! What must hold for every program, one function per property.
 //!
 //! Names and equations are those of the house plan: `checked`, `round-trip`, `opt-preserves`, `primal`, `adjoint`,
-//! `agree`, `outside`, `linear`, `symmetric`, `many`, `schedules`, `cost`, `checkpoints`, `tape`. The Jacobian comes from the
+//! `agree`, `outside`, `linear`, `symmetric`, `many`, `schedules`, `cost`, `checkpoints`, `tape`, `in-place`. The Jacobian comes from the
 //! dual-number evaluator of the interpreter, which shares no code with the AD crate.
 //!
 //! A property holds, fails, or is skipped for a stated reason; skips are counted, never silent.
 
+mod in_place;
 mod many;
 mod tape;
 
@@ -142,11 +143,13 @@ pub enum Property {
     Checkpoints,
     /// What is stored and what is computed again changes neither results nor cotangents.
     Tape,
+    /// Nothing reads what a write in place has overwritten.
+    InPlace,
 }
 
 impl Property {
     /// All of them.
-    pub const ALL: [Property; 14] = [
+    pub const ALL: [Property; 15] = [
         Property::Checked,
         Property::RoundTrip,
         Property::OptPreserves,
@@ -161,6 +164,7 @@ impl Property {
         Property::Cost,
         Property::Checkpoints,
         Property::Tape,
+        Property::InPlace,
     ];
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -179,6 +183,7 @@ impl Property {
             Property::Cost => "cost",
             Property::Checkpoints => "checkpoints",
             Property::Tape => "tape",
+            Property::InPlace => "in-place",
         }
     }
     /// Checks it on a case under a reverse-mode algorithm.
@@ -198,6 +203,7 @@ impl Property {
             Property::Cost => cost(case, reverse),
             Property::Checkpoints => crate::checkpoints::checkpoints(case, reverse),
             Property::Tape => tape::tape(case, reverse),
+            Property::InPlace => in_place::in_place(case, reverse),
         };
         match result {
             Ok(()) => Verdict::Holds,

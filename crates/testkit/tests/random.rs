@@ -57,6 +57,7 @@ fn all_properties_hold_on_random_programs() {
         (Property::Cost, 1_500),
         (Property::Checkpoints, 600),
         (Property::Tape, 1_900),
+        (Property::InPlace, 1_900),
     ];
     for (property, least) in least {
         assert!(

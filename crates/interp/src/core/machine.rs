@@ -138,6 +138,7 @@ impl<'p, D: Domain> Machine<'p, D> {
     pub(crate) fn take(&mut self, arg: Arg) -> Val<D> {
         match arg {
             Arg::Keep(s) => self.slot(s).clone(),
+            Arg::Move(s) if !self.options.in_place => self.slot(s).clone(),
             Arg::Move(s) => std::mem::replace(&mut self.slots[self.base + s as usize], Val::Gone),
             Arg::Const(c) => c.into(),
         }
@@ -189,7 +190,9 @@ impl<'p, D: Domain> Machine<'p, D> {
     /// Drops an operand that was looked at, if that was its last use.
     #[inline]
     pub(crate) fn release(&mut self, arg: Arg) {
-        if let Arg::Move(s) = arg {
+        if let Arg::Move(s) = arg
+            && self.options.in_place
+        {
             self.set(s, Val::Gone);
         }
     }

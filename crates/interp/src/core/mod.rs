@@ -68,12 +68,16 @@ pub struct Options<'a> {
     /// The run stops with a `NotFinite` error at the first scalar operation that makes a NaN or an infinity out of finite
     /// operands.
     pub check_nan: bool,
+    /// Whether a value at its last use is taken over, so that a write to an array may overwrite it. Without, every value
+    /// stays where it is until its variable is bound again, and every write copies: the same results at more work, so that
+    /// tests can tell whether something that was overwritten is read later.
+    pub in_place: bool,
     /// Called now and then with the number of steps done.
     pub progress: Option<&'a dyn Fn(u64)>,
 }
 
 impl Default for Options<'_> {
-    /// Sequential, 8 GiB, 10,000 open calls, no limit on steps.
+    /// Sequential, in place, 8 GiB, 10,000 open calls, no limit on steps.
     fn default() -> Self {
         Options {
             schedule_seed: None,
@@ -82,6 +86,7 @@ impl Default for Options<'_> {
             call_depth_limit: 10_000,
             cancel: None,
             check_nan: false,
+            in_place: true,
             progress: None,
         }
     }

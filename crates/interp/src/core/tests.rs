@@ -520,6 +520,15 @@ fn an_update_at_the_last_use_is_in_place() {
 }
 
 #[test]
+fn without_writes_in_place_every_write_copies() {
+    let (program, fun) = loop_of_updates();
+    let copying = Options { in_place: false, ..Options::default() };
+    let out = run(&program, fun, vec![Value::i64(20)], &copying).unwrap();
+    assert_eq!(out.counts.copied_cells, 20 * 20);
+    assert_eq!(out.results[0].floats(), vec![1.0; 20]);
+}
+
+#[test]
 fn an_argument_that_is_used_again_is_copied_once() {
     let (program, fun) = build(&[("a", vec_f64())], vec![vec_f64(), vec_f64()], |b, p| {
         let x = b.emit(Exp::Update(p[0].into(), vec![i(0)], Atom::f64(5.0)), "x");
