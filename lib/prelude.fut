@@ -89,6 +89,44 @@ def partition [n] 'a (p: a -> bool) (xs: [n]a) : ([]a, []a) =
 def spread 't [k] (n: i64) (x: t) (is: [k]i64) (vs: [k]t) : [n]t =
   scatter (replicate n x) is vs
 
+-- Sorting: stable, by merging runs of 1, 2, 4, .. elements. Every element finds its place in the other run by bisection:
+-- work n log^2 n, depth log^2 n. `leq x y` says that x may stand before y; it must be true of equal elements, and be an order
+-- of all elements. Derivatives see the positions only, so the cotangent of an element is that of its place in the result.
+
+-- The positions of the elements in sorted order.
+def argsort [n] 't (leq: t -> t -> bool) (xs: [n]t) : [n]i64 =
+  let (order, _) =
+    loop (order, width) = (iota n, 1i64) while width < n do
+      let place (k: i64) : i64 =
+        let left = k / (2 * width) * (2 * width)
+        let middle = i64.min n (left + width)
+        let right = i64.min n (left + 2 * width)
+        let x = xs[order[k]]
+        let from_left = k < middle
+        let (place, _) =
+          loop (low, high) = if from_left then (middle, right) else (left, middle) while low < high do
+            let mid = (low + high) / 2
+            let y = xs[order[mid]]
+            in if (if from_left then !(leq x y) else leq y x) then (mid + 1, high) else (low, mid)
+        in k + place - middle
+      in (scatter (replicate n 0i64) (map place (iota n)) order, 2 * width)
+  in order
+def sort [n] 't (leq: t -> t -> bool) (xs: [n]t) : [n]t =
+  map (\i -> xs[i]) (argsort leq xs)
+def sort_by_key [n] 't 'k (key: t -> k) (leq: k -> k -> bool) (xs: [n]t) : [n]t =
+  map (\i -> xs[i]) (argsort leq (map key xs))
+
+-- For scalars, smallest first. NaNs stand after everything else, in the order in which they came; 0 and -0 are equal.
+
+def f32_argsort [n] (xs: [n]f32) : [n]i64 = argsort (\x y -> x <= y || f32.isnan y) xs
+def f64_argsort [n] (xs: [n]f64) : [n]i64 = argsort (\x y -> x <= y || f64.isnan y) xs
+def i32_argsort [n] (xs: [n]i32) : [n]i64 = argsort (<=) xs
+def i64_argsort [n] (xs: [n]i64) : [n]i64 = argsort (<=) xs
+def f32_sort [n] (xs: [n]f32) : [n]f32 = map (\i -> xs[i]) (f32_argsort xs)
+def f64_sort [n] (xs: [n]f64) : [n]f64 = map (\i -> xs[i]) (f64_argsort xs)
+def i32_sort [n] (xs: [n]i32) : [n]i32 = map (\i -> xs[i]) (i32_argsort xs)
+def i64_sort [n] (xs: [n]i64) : [n]i64 = map (\i -> xs[i]) (i64_argsort xs)
+
 -- Members of the scalar modules that need no primitive of their own.
 
 def f32_mad (a: f32) (b: f32) (c: f32) : f32 = a * b + c

@@ -94,3 +94,108 @@ fn names_of_algorithms_that_do_not_exist() {
     assert!(error.help.contains("fast_chad") && !error.help.contains("forward"), "{}", error.help);
     assert!(error.span.is_some());
 }
+
+/// The pass `differentiate` takes fused operations apart everywhere; the algorithms alone only in the function they are
+/// given.
+#[test]
+fn fused_operations_in_called_functions() {
+    for (word, tail) in [("map_reduce", "0.0f64"), ("map_scan", "0.0f64")] {
+        let result = if word == "map_scan" { "[]f64" } else { "f64" };
+        let text = format!(
+            "fun squares(n: i64, a: []f64): {result} {{
+                let y: {result} = {word} n [{tail}] [a] (x: f64) {{ let s: f64 = mul.f64(x, x) in s }}
+                    with (p: f64, q: f64) {{ let r: f64 = add.f64(p, q) in r }}
+                in y
+            }}
+            fun main(n2: i64, b: []f64): {result} {{ let z: {result} = call squares(n2, b) in z }}"
+        );
+        for id in ["fast_chad", "forward"] {
+            let error = refused(&text, id);
+            assert!(error.construct.contains("a fused operation in a called function"), "{error}");
+            assert!(error.help.contains("before the pass `fuse`"), "{}", error.help);
+        }
+        let vjp = format!(
+            "{text} fun outer(n3: i64, c: []f64, d: {result}): {result}, []f64 {{
+                let e: {result}, g: []f64 = vjp [c] [d] (h: []f64) {{ let k: {result} = call main(n3, h) in k }}
+                in e, g
+            }}"
+        );
+        differentiate(&mut parse(&vjp), &Choice::default()).expect("taken apart before");
+    }
+}
+
+#[test]
+fn many_tangents_of_recursive_values() {
+    let text = "type list = #end | #more f64 list
+    fun main(x: f64, dots: []f64): f64, []f64 {
+        let y: f64, d: []f64 = jvp seeds 2i64 [x] [dots] (a: f64) {
+            let end: list = inject(0): list
+            let one: list = inject(1, a, end): list
+            let b: f64 = match one case () { in 0.0f64 } case (c: f64, rest: list) { let e: f64 = mul.f64(c, c) in e }
+            in b
+        }
+        in y, d
+    }";
+    let mut program = parse(text);
+    let error = differentiate(&mut program, &Choice::default()).expect_err("not supported");
+    assert_eq!(error.algorithm, "forward");
+    assert!(error.construct.contains("a recursive type that holds floats, in many directions"), "{error}");
+    assert!(error.help.contains("map a jvp over them"), "{}", error.help);
+    let span = error.span.expect("a place");
+    assert!(text[span.start as usize..span.end as usize].contains("list"), "the value is marked");
+    // The advice works: one direction is supported.
+    let single = text.replace("seeds 2i64 ", "").replace("dots: []f64", "dots: f64").replace("d: []f64", "d: f64");
+    let single = single.replace("): f64, []f64", "): f64, f64");
+    differentiate(&mut parse(&single), &Choice::default()).expect("one direction");
+}
+
+/// Every place of the sources that refuses something has its test in this file: whoever adds one must come here.
+#[test]
+fn every_refusal_is_tested() {
+    // The file, and what each refusal in it says; those that both modes share are said twice.
+    const REFUSALS: &[(&str, &[&str])] = &[
+        ("src/differentiate.rs", &["no {mode}-mode algorithm has that name"]),
+        (
+            "src/fast_chad/reverse.rs",
+            &[
+                "a derivative that was not expanded before",
+                "that captures the differentiated variable",
+                "a fused operation in a called function",
+            ],
+        ),
+        ("src/fast_chad/accumulators.rs", &["a choice between an accumulator and a view made inside the branch"]),
+        (
+            "src/forward/mod.rs",
+            &[
+                "a value of a recursive type that holds floats, in many directions at once",
+                "a derivative that was not expanded before",
+            ],
+        ),
+        ("src/forward/soacs.rs", &["a fused operation in a called function"]),
+    ];
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = 0;
+    let mut folders = vec![root.join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            // Calls and values, not the definitions and the type.
+            let calls = text.matches("unsupported(").count() - text.matches("fn unsupported(").count();
+            let values = text.matches("Unsupported { algorithm: \"").count();
+            let name = path.strip_prefix(root).expect("inside").to_string_lossy().replace('\\', "/");
+            let listed = REFUSALS.iter().find(|(file, _)| *file == name).map_or(&[][..], |(_, says)| says);
+            let own = usize::from(text.contains("fn unsupported(")) * values;
+            assert_eq!(calls + values - own, listed.len(), "{name} refuses what has no test here");
+            for says in listed {
+                assert!(text.contains(says), "{name} does not say `{says}`");
+            }
+            found += listed.len();
+        }
+    }
+    assert_eq!(found, 8);
+}
