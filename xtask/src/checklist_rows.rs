@@ -37,8 +37,12 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "static sparsity",
-        "no option and no branch in the reverse of straight-line code",
-        &["crates/ad/tests/structure.rs::straight_line_code_opens_no_accumulator"],
+        "no option, no branch and no loop in the reverse of random straight-line programs; the sum of cotangents keeps what is optional",
+        &[
+            "crates/ad/tests/structure.rs::straight_line_code_opens_no_accumulator",
+            "crates/ad/tests/structure.rs::straight_line_code_has_no_branches_backwards",
+            "crates/ad/src/fast_chad/desc.rs::a_possibly_absent_array_is_not_the_lattice_join",
+        ],
     ),
     row(
         "multi-hot arrays, nested indices",
@@ -185,8 +189,16 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "shape operations, permutations",
-        "dot-product identity at ranks 1 to 4; sort with ties",
-        &[":slices_and_shapes", "suite/shape/permutations.md"],
+        "dot-product identity at ranks 1 to 4; sorting with ties and NaN, filter and partition",
+        &[
+            ":slices_and_shapes",
+            "suite/shape/permutations.md",
+            "suite/sort/sorting.md",
+            "suite/sort/selections.md",
+            "crates/testkit/tests/sorting.rs::sorting_agrees_with_the_standard_library",
+            "crates/testkit/tests/sorting.rs::the_cotangent_is_permuted_back",
+            "crates/testkit/tests/sorting.rs::gradients_cost_a_constant_factor",
+        ],
     ),
     row(
         "for",
@@ -217,6 +229,9 @@ pub(crate) const ROWS: &[Row] = &[
             "crates/ad/tests/fast_chad_checkpoint.rs::memory_is_bounded_as_the_policies_say",
             "crates/ad/tests/fast_chad_checkpoint.rs::a_limit_that_is_too_small_says_how_much_is_needed",
             "suite/loops/memory.md",
+            "crates/cli/tests/limits.rs::a_limit_that_is_large_enough_changes_nothing",
+            "crates/cli/tests/limits.rs::under_a_smaller_limit_iterations_run_again",
+            "crates/cli/tests/limits.rs::a_limit_that_is_too_small_says_what_is_needed",
         ],
     ),
     row(
@@ -287,6 +302,8 @@ pub(crate) const ROWS: &[Row] = &[
             "crates/prim/tests/derivatives.rs",
             "crates/prim/tests/kinks.rs::the_table_keeps_what_the_book_promises",
             "suite/kinks/zero-times-infinity.md",
+            "crates/cli/tests/limits.rs::the_first_operation_that_is_not_finite_in_an_example_is_shown",
+            "crates/cli/tests/matrices.rs::the_first_operation_that_is_not_finite_is_shown",
         ],
     ),
     row(
@@ -324,8 +341,13 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "bound on zeros",
-        "zeros made are paid for by primal steps and inputs",
-        &["crates/ad/tests/structure.rs::a_sparsely_read_matrix_costs_its_size_only_if_it_is_an_input"],
+        "zeros made are paid for by primal steps and inputs; the one exception",
+        &[
+            "crates/ad/tests/structure.rs::a_sparsely_read_matrix_costs_its_size_only_if_it_is_an_input",
+            "crates/ad/tests/fast_chad_growth.rs::zeros_are_paid_for_by_steps_and_inputs",
+            "crates/ad/tests/exceptions.rs::a_new_or_chosen_array_in_a_small_map_costs_its_size_per_iteration",
+            "crates/ad/tests/exceptions.rs::the_same_array_without_the_map_costs_a_constant",
+        ],
     ),
     row(
         "complexity",
@@ -344,6 +366,14 @@ pub(crate) const ROWS: &[Row] = &[
             "crates/ad/tests/structure.rs::code_is_linear_in_nested_branches_that_read_an_array",
             "crates/ad/tests/structure.rs::code_is_linear_in_branches_in_a_row",
             "crates/ad/tests/structure.rs::code_is_linear_in_nested_loops_and_maps",
+        ],
+    ),
+    row(
+        "safety of writes in place",
+        "the same results with every value kept and every write made to a copy",
+        &[
+            "crates/testkit/src/properties/in_place.rs::in_place",
+            "crates/interp/src/core/tests.rs::without_writes_in_place_every_write_copies",
         ],
     ),
     row(
@@ -395,5 +425,10 @@ pub(crate) const ROWS: &[Row] = &[
             "suite/problems/log-sum-exp.md",
             "crates/driver/tests/log_sum_exp.rs::a_stopped_maximum_changes_no_gradient_and_needs_no_position",
         ],
+    ),
+    row(
+        "what is refused",
+        "every refusal has a place, advice and a test",
+        &["crates/ad/tests/unsupported.rs::every_refusal_is_tested"],
     ),
 ];
