@@ -102,7 +102,7 @@ real_functions! {
     cosh(x) = libm::coshf, libm::cosh;
     tanh(x) = libm::tanhf, libm::tanh;
     asinh(x) = libm::asinhf, libm::asinh;
-    acosh(x) = libm::acoshf, libm::acosh;
+    acosh(x) = special::acosh_single, special::acosh;
     atanh(x) = libm::atanhf, libm::atanh;
     floor(x) = libm::floorf, libm::floor;
     ceil(x) = libm::ceilf, libm::ceil;

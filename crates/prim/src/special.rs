@@ -1,4 +1,5 @@
-//! Digamma and polygamma, which `libm` lacks: the derivatives of the logarithm of the gamma function.
+//! Digamma and polygamma, which `libm` lacks: the derivatives of the logarithm of the gamma function. And `acosh`, whose
+//! domain `libm` does not check.
 //!
 //! Guarantees: bounded time at every argument, no panic. Relative error about 1e-14, except near the roots that lie at
 //! negative arguments, where the error is absolute, and for orders above 170. Methods: recurrence to larger arguments, then the asymptotic series
@@ -166,4 +167,14 @@ fn relative_zeta(s: f64, x: f64) -> f64 {
         factor *= (s + j - 1.0) / (a * (j + 1.0)) * ((s + j) / (a * (j + 2.0)));
     }
     sum + libm::pow(x / a, s) * tail
+}
+
+/// The inverse of the hyperbolic cosine; NaN below 1, where `libm` gives some number.
+pub fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
+}
+
+/// The same in single precision.
+pub fn acosh_single(x: f32) -> f32 {
+    if x < 1.0 { f32::NAN } else { libm::acoshf(x) }
 }

@@ -1,6 +1,6 @@
 //! Digamma and polygamma against values computed with 50 to 80 digits (mpmath 1.3; large orders by summation).
 
-use pullback_prim::special::{digamma, polygamma};
+use pullback_prim::special::{acosh, acosh_single, digamma, polygamma};
 
 fn assert_close(name: &str, got: f64, want: f64) {
     assert!((got - want).abs() <= 1e-14 * want.abs(), "{name} = {got:e}, want {want:e}");
@@ -117,4 +117,15 @@ fn extreme_arguments_terminate() {
             let _ = polygamma(n, x);
         }
     }
+}
+
+/// The inverse of the hyperbolic cosine is defined from 1 on, where it is 0.
+#[test]
+fn acosh_has_no_value_below_1() {
+    for x in [0.999_999, 0.0, -1.0, -2.5, -1000.0, -6527.8564, -1e10, f64::NEG_INFINITY, f64::NAN] {
+        assert!(acosh(x).is_nan(), "{x}");
+        assert!(acosh_single(x as f32).is_nan(), "{x}");
+    }
+    assert_eq!(acosh(1.0), 0.0);
+    assert_eq!(acosh_single(1.0), 0.0);
 }
