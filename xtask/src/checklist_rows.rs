@@ -54,10 +54,11 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "selective accumulation",
-        "no accumulator in straight-line code, one per array and map",
+        "no accumulator in straight-line code, one per array and map; the same gradients with everything accumulated",
         &[
             "crates/ad/tests/structure.rs::straight_line_code_opens_no_accumulator",
             "crates/ad/tests/structure.rs::an_index_inside_a_map_is_one_accumulation",
+            "crates/ad/tests/structure.rs::free_scalars_are_summed_or_accumulated",
         ],
     ),
     row(
@@ -66,6 +67,8 @@ pub(crate) const ROWS: &[Row] = &[
         &[
             "crates/ad/tests/fast_chad_growth.rs::the_families_are_flat",
             ":second_derivatives_through_chosen_accumulators",
+            "crates/ad/tests/fast_chad_growth.rs::zeros_are_paid_for_by_steps_and_inputs",
+            "crates/ad/tests/exceptions.rs::views_of_accumulators_are_what_makes_a_choice_of_arrays_cheap",
         ],
     ),
     row(
@@ -163,6 +166,7 @@ pub(crate) const ROWS: &[Row] = &[
             ":updates_of_rows",
             "suite/with/updates.md",
             "crates/ad/tests/fast_chad_indexed.rs::indexed_writes_in_loops_of_few_and_many_elements",
+            "crates/ad/tests/tapes.rs::save_lists_hold_what_the_reverse_sweep_reads",
         ],
     ),
     row(
@@ -388,10 +392,11 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "views and selection of accumulators",
-        "conditional aliases flat; equal with the feature off; second order",
+        "conditional aliases flat, and not with the feature off; equal with it off; second order",
         &[
             "crates/ad/tests/fast_chad_growth.rs::the_families_are_flat",
             ":second_derivatives_through_chosen_accumulators",
+            "crates/ad/tests/exceptions.rs::views_of_accumulators_are_what_makes_a_choice_of_arrays_cheap",
         ],
     ),
     row(

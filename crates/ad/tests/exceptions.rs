@@ -66,6 +66,27 @@ fn the_same_array_without_the_map_costs_a_constant() {
     assert!(large.1 <= 2 * 128, "the gradients of the two inputs: {large:?}");
 }
 
+/// A choice of names alone is no exception, since the accumulator is chosen likewise (views); without that it is one.
+#[test]
+fn views_of_accumulators_are_what_makes_a_choice_of_arrays_cheap() {
+    let text = program(MAP).replace("{ let e: []f64 = update(b, [0i64], s) in e }", "{ in b }");
+    assert!(!text.contains("update"));
+    let ratio = |n: usize, views: bool| {
+        let mut program = parse(&text);
+        let f = first(&program);
+        let config = Config { views, ..Config::default() };
+        let id = add_vjp(&mut program, f, &config).expect("supported");
+        let floats = || Value::f64s(&(0..n).map(|i| (i as f64 * 0.37).sin() * 0.5).collect::<Vec<f64>>());
+        let args = [Value::i64(n as i64), floats(), floats()];
+        assert_eq!(mismatch(&text, &args, &config), None);
+        let (_, plain) = run(&program, f, &args);
+        let (_, derived) = run(&program, id, &[&args[..], &[Value::f64(1.0)]].concat());
+        derived.work as f64 / plain.work as f64
+    };
+    assert!(ratio(128, true) <= 1.1 * ratio(16, true), "{} {}", ratio(16, true), ratio(128, true));
+    assert!(ratio(128, false) > 3.0 * ratio(16, false), "{} {}", ratio(16, false), ratio(128, false));
+}
+
 /// With larger numbers both arms are taken.
 #[test]
 fn gradients_of_the_exception_are_right_in_both_arms() {

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Numbers, add_vjp, first, mismatch, parse, run};
-use pullback_ad::fast_chad::{Config, Variant};
+use pullback_ad::fast_chad::{Accumulate, Config, Variant};
 use pullback_core::Value;
 use pullback_core::metrics::{Metrics, body_metrics};
 
@@ -246,6 +246,22 @@ fn an_index_inside_a_map_is_one_accumulation() {
     assert_eq!(derived.count("replicate"), 1, "one array of zeros, opened for the whole map");
     let one_hot = Config { variant: Variant::OneHot, ..Config::default() };
     assert!(metrics(text, &one_hot).1.count("replicate") > 1, "the didactic rule makes zeros per index");
+}
+
+/// Free scalars of a map are returned and summed; on request they get accumulators like arrays. (All programs of
+/// `fast_chad` have the same gradients either way: `common::adjoint`.)
+#[test]
+fn free_scalars_are_summed_or_accumulated() {
+    let text = "fun f(n: i64, a: []f64, c: f64): []f64 {
+        let y: []f64 = map n [a] (x: f64) { let z: f64 = mul.f64(x, c) in z }
+        in y
+    }";
+    let count = |accumulate: Accumulate| {
+        let (_, derived) = metrics(text, &Config { accumulate, ..Config::default() });
+        (derived.count("withacc"), derived.count("reduce"))
+    };
+    assert_eq!(count(Accumulate::ArraysAndSums), (0, 1));
+    assert_eq!(count(Accumulate::Everything), (1, 0));
 }
 
 #[test]

@@ -230,6 +230,11 @@ impl SuiteCase {
         let args = self.arguments(&entry)?;
         let ready = session.primal(&entry).map_err(|d| d.render(&session.sources))?;
         let found = ready.run(&args, &Options::default()).map_err(|e| e.to_string())?.results;
+        let copying = Options { in_place: false, ..Options::default() };
+        let copied = ready.run(&args, &copying).map_err(|e| e.to_string())?.results;
+        if format!("{found:?}") != format!("{copied:?}") {
+            return Err(format!("writes in place change the result: {found:?}, else {copied:?}"));
+        }
         let data = value_text::read(self.get("value").unwrap_or("")).map_err(|e| e.to_string())?;
         let expected =
             encode(&entry.entry.result, &data, &mut Sizes::new(), "value").map_err(|e| e.to_string())?;
@@ -253,6 +258,12 @@ impl SuiteCase {
         let found = found.map_err(|d| d.render(&session.sources))?;
         let (rows, columns) = found.shape();
         let entries = Value::Array(found.dense()).floats();
+        let copying = Options { in_place: false, ..Options::default() };
+        let copied = session.jacobian(&entry, &selected, &args, sweep, &copying);
+        let copied = Value::Array(copied.map_err(|d| d.render(&session.sources))?.dense()).floats();
+        if format!("{entries:?}") != format!("{copied:?}") {
+            return Err(format!("writes in place change the Jacobian: {entries:?}, else {copied:?}"));
+        }
         self.compare_matrix(&entries, rows, columns)
     }
 

@@ -12,6 +12,8 @@ pub struct Config {
     pub sparse_map: bool,
     /// Whether names that stand for part of an accumulated variable get views of its accumulator.
     pub views: bool,
+    /// Which free variables of maps and loops get accumulators.
+    pub accumulate: Accumulate,
     /// The rule for reductions with an operator that is nothing special.
     pub reduce: ReduceRule,
     /// The rule for scans with an operator that is nothing special.
@@ -31,6 +33,7 @@ impl Default for Config {
             variant: Variant::Production,
             sparse_map: true,
             views: true,
+            accumulate: Accumulate::ArraysAndSums,
             reduce: ReduceRule::Chosen,
             scan: ScanRule::Chosen,
             max_inlined: MAX_INLINED,
@@ -59,6 +62,15 @@ pub enum Variant {
     Production,
     /// Didactic: a dense array of zeros with one element set. Right, and too expensive; the growth tests must say so.
     OneHot,
+}
+
+/// Which free variables of maps and loops get accumulators; the others are returned as values and summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accumulate {
+    /// Those that hold arrays or sums.
+    ArraysAndSums,
+    /// All, scalars too. For comparisons: the same derivatives.
+    Everything,
 }
 
 /// The rule for `reduce` with an operator that is neither addition nor product nor choice, nor elementwise.

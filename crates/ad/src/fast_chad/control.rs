@@ -5,7 +5,7 @@
 //! join of the descriptors, which pads and never adds. What an arm saves is a result of the forward branch, with a hole
 //! in the other arms. Loops: the saved values are stacked by the forward loop and read backwards.
 
-use super::config::Mutation;
+use super::config::{Accumulate, Mutation};
 use super::ct::{Ct, coerce, pack, plus, split, unpack, zero};
 use super::cut::Plan;
 use super::desc::{Alternative, Desc, choice, join, optional};
@@ -326,7 +326,7 @@ impl<'p> Reverse<'p> {
                 Type::Sum(_) | Type::Named(_) | Type::Array(_) | Type::Acc(_) => true,
             }
         }
-        walk(&self.b.program.vars[v].ty)
+        self.config.accumulate == Accumulate::Everything || walk(&self.b.program.vars[v].ty)
     }
 
     fn loop_frees(&self, l: &Loop, env: &Env) -> Vec<Var> {

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use pullback_ad::contract::Unsupported;
-use pullback_ad::fast_chad::{Config, Tape, vjp_with};
+use pullback_ad::fast_chad::{Accumulate, Config, Tape, vjp_with};
 use pullback_base::SourceMap;
 use pullback_base::Symbol;
 use pullback_core::check::{Rules, check};
@@ -164,6 +164,7 @@ pub(crate) fn adjoint(text: &str, args: Vec<Value>) {
         Config::default(),
         Config { sparse_map: false, views: false, ..Config::default() },
         Config { variant: pullback_ad::fast_chad::Variant::OneHot, ..Config::default() },
+        Config { accumulate: Accumulate::Everything, ..Config::default() },
         Config { tape: Tape::Store, ..Config::default() },
         Config { tape: Tape::Recompute, ..Config::default() },
         Config { tape: Tape::Random(1), ..Config::default() },
