@@ -126,10 +126,7 @@ pub trait Lanes {
     /// `x * 2^n`, rounded once, for `2^-100 < |x| < 2^100` and `|n| <= 1900`.
     #[inline(always)]
     fn scale(&self, x: Self::F, n: Self::I) -> Self::F {
-        // Half of n, rounded down; the offset keeps it positive for the logical shift. The first product is exact.
-        let half = self.int_sub(self.shift_right(self.int_add(n, self.int(4096)), 1), self.int(2048));
-        let rest = self.int_sub(n, half);
-        self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(rest))
+        scale_in_two_steps(self, x, n)
     }
 
     /// The whole number `0 <= n < 2^52` as a float.
@@ -151,6 +148,15 @@ pub trait Lanes {
     fn is_nan(&self, x: Self::F) -> Self::M {
         self.not(self.eq(x, x))
     }
+}
+
+/// [`Lanes::scale`] by the other operations, for executors with the instruction for some numbers of lanes only.
+#[inline(always)]
+pub fn scale_in_two_steps<L: Lanes + ?Sized>(cx: &L, x: L::F, n: L::I) -> L::F {
+    // Half of n, rounded down; the offset keeps it positive for the logical shift. The first product is exact.
+    let half = cx.int_sub(cx.shift_right(cx.int_add(n, cx.int(4096)), 1), cx.int(2048));
+    let rest = cx.int_sub(n, half);
+    cx.mul(cx.mul(x, cx.power_of_two(half)), cx.power_of_two(rest))
 }
 
 /// Lanes of `f32` beside those of `f64`.

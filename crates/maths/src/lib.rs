@@ -68,4 +68,4 @@ pub mod lanes;
 pub mod portable;
 
 pub use function::{Facts, Function, MAX_ULP_SINGLE, apply, apply_single};
-pub use lanes::{Lanes, SingleLanes};
+pub use lanes::{Lanes, SingleLanes, scale_in_two_steps};
