@@ -7,7 +7,7 @@
 use crate::coefficients::{COS, HALF_PI, SIN, TWO_OVER_PI, TWO_OVER_PI_PARTS};
 use crate::exponential::{SHIFT, Steps, steps};
 use crate::lanes::Lanes;
-use crate::pair::{self, Pair, choice, ordered_sum, polynomial, quotient, sum};
+use crate::pair::{self, Pair, choice, normalised, ordered_sum, polynomial, quotient, sum};
 
 /// A rest, and the bits of a float whose low bits are the number of quarter turns.
 struct Turned<L: Lanes> {
@@ -61,7 +61,7 @@ fn reduce_huge<L: Lanes>(cx: &L, a: L::F) -> Turned<L> {
     Turned { quarters: cx.bits(cx.add(quarters, cx.float(SHIFT))), rest }
 }
 
-/// The sine and the cosine of `r`, |r| <= pi/4, to 2^-56.
+/// The sine and the cosine of `r`, |r| <= pi/4, to 2^-56; the second part of each is up to a quarter of the first.
 #[inline(always)]
 pub(crate) fn sine_and_cosine<L: Lanes>(cx: &L, r: Pair<L>) -> (Pair<L>, Pair<L>) {
     let square = pair::product(cx, r.hi, r.hi);
@@ -72,7 +72,7 @@ pub(crate) fn sine_and_cosine<L: Lanes>(cx: &L, r: Pair<L>) -> (Pair<L>, Pair<L>
     // r.lo and the rounding of the square, both times r.
     let correction = cx.fma(cx.float(0.5), square.lo, cx.mul(r.hi, r.lo));
     let cosine_tail = cx.fma(cx.mul(z, z), polynomial(cx, z, &COS), cx.sub(main.lo, correction));
-    (ordered_sum(cx, r.hi, sine_tail), ordered_sum(cx, main.hi, cosine_tail))
+    (Pair { hi: r.hi, lo: sine_tail }, Pair { hi: main.hi, lo: cosine_tail })
 }
 
 /// The sine.
@@ -103,6 +103,7 @@ pub(crate) fn tan<L: Lanes>(cx: &L, x: L::F) -> L::F {
     let turned = reduce(cx, cx.abs(x));
     let (sine, cosine) = sine_and_cosine(cx, turned.rest);
     let is_odd = cx.any_bit(turned.quarters, 1);
+    let (sine, cosine) = (normalised(cx, sine), normalised(cx, cosine));
     let ratio = quotient(cx, choice(cx, is_odd, cosine, sine), choice(cx, is_odd, sine, cosine));
     let quarter_turn = cx.shift_left(turned.quarters, 63);
     cx.flip_sign(pair::rounded(cx, ratio), cx.int_xor(quarter_turn, cx.bits(x)))

@@ -16,7 +16,7 @@ fn inner<L: Lanes>(cx: &L, x: L::F) -> Pair<L> {
     let main = pair::product(cx, x, cx.float(TWO_OVER_SQRT_PI.0));
     let rest = cx.fma(x, cx.float(TWO_OVER_SQRT_PI.1), main.lo);
     let tail = cx.fma(cx.mul(x, square), polynomial(cx, square, &ERF), rest);
-    ordered_sum(cx, main.hi, tail)
+    Pair { hi: main.hi, lo: tail }
 }
 
 /// The complement, `0 <= a <= 28`.
@@ -30,7 +30,10 @@ fn outer<L: Lanes>(cx: &L, a: L::F) -> Scaled<L> {
     let ratio = quotient(cx, f, sum(cx, a, cx.float(1.0)));
     let square = pair::product(cx, a, a);
     let power = exp_pair(cx, pair::negated(cx, square));
-    Scaled { value: pair::times(cx, power.value, ratio), n: power.n }
+    let power_value = pair::normalised(cx, power.value);
+    let value = pair::product(cx, power_value.hi, ratio.hi);
+    let lo = cx.fma(power_value.hi, ratio.lo, cx.fma(power_value.lo, ratio.hi, value.lo));
+    Scaled { value: Pair { hi: value.hi, lo }, n: power.n }
 }
 
 /// The error function.

@@ -44,7 +44,7 @@ pub(crate) struct Scaled<L: Lanes> {
     pub(crate) n: L::I,
 }
 
-/// `e^x` with a relative error of 2^-58, for |x| <= 1000.
+/// `e^x` with a relative error of 2^-58, for |x| <= 1000; the second part is up to a fortieth of the first.
 #[inline(always)]
 pub(crate) fn exp_pair<L: Lanes>(cx: &L, x: Pair<L>) -> Scaled<L> {
     let Steps { k, bits } = steps(cx, x.hi, SIXTEEN_OVER_LN2);
@@ -53,7 +53,7 @@ pub(crate) fn exp_pair<L: Lanes>(cx: &L, x: Pair<L>) -> Scaled<L> {
     let p = cx.add(r.hi, cx.fma(cx.mul(r.hi, r.hi), q, r.lo));
     let power = cx.table(&POWERS, bits);
     let lo = cx.fma(power, p, cx.table(&POWERS_REST, bits));
-    Scaled { value: ordered_sum(cx, power, lo), n: sixteenths(cx, bits) }
+    Scaled { value: Pair { hi: power, lo }, n: sixteenths(cx, bits) }
 }
 
 /// The exponential function.
@@ -105,7 +105,8 @@ pub(crate) fn sigmoid<L: Lanes>(cx: &L, x: L::F) -> L::F {
     let e = cx.scale(pair::rounded(cx, power.value), power.n);
     let one = cx.float(1.0);
     let is_negative = cx.lt(x, cx.float(0.0));
-    let top = pair::choice(cx, is_negative, power.value, pair::constant(cx, (1.0, 0.0)));
+    let value = pair::normalised(cx, power.value);
+    let top = pair::choice(cx, is_negative, value, pair::constant(cx, (1.0, 0.0)));
     let ratio = pair::rounded(cx, pair::quotient(cx, top, ordered_sum(cx, one, e)));
     let result = cx.select(is_negative, cx.scale(ratio, power.n), ratio);
     cx.select(cx.is_nan(x), x, result)

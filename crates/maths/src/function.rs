@@ -70,7 +70,7 @@ functions! {
     Exp "exp", Some(Op::Exp), 1.2, exponential::exp(x);
     Exp2 "exp2", None, 1.2, exponential::exp2(x);
     Expm1 "expm1", Some(Op::Expm1), 1.6, exponential::expm1(x);
-    Log "log", Some(Op::Log), 1.0, logarithm::log(x);
+    Log "log", Some(Op::Log), 1.2, logarithm::log(x);
     Log2 "log2", Some(Op::Log2), 1.0, logarithm::log2(x);
     Log10 "log10", Some(Op::Log10), 1.0, logarithm::log10(x);
     Log1p "log1p", Some(Op::Log1p), 1.0, logarithm::log1p(x);

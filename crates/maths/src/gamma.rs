@@ -71,7 +71,8 @@ fn log_of_sine<L: Lanes>(cx: &L, a: L::F) -> Pair<L> {
     let is_far = cx.lt(cx.float(0.25), distance);
     let within = cx.select(is_far, cx.sub(cx.float(0.5), distance), distance);
     let (sine, cosine) = sine_and_cosine(cx, times_float(cx, constant(cx, PI), within));
-    log_pair(cx, Argument::Pair(pair::choice(cx, is_far, cosine, sine)))
+    let sine = pair::normalised(cx, pair::choice(cx, is_far, cosine, sine));
+    log_pair(cx, Argument::Pair(sine))
 }
 
 /// The logarithm of the absolute value of the gamma function.

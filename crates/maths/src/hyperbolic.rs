@@ -11,7 +11,7 @@ use crate::logarithm::{Argument, log_pair};
 use crate::pair::{self, Pair, constant, ordered_sum, plus, polynomial, quotient, sum};
 use crate::power::root;
 
-/// `2^-down` times `sinh a` and `cosh a`, for `0 <= a <= 711`.
+/// `2^-down` times `sinh a` and `cosh a`, for `0 <= a <= 711`; the second parts are not small.
 #[inline(always)]
 fn sinh_and_cosh<L: Lanes>(cx: &L, a: L::F, down: i64) -> (Pair<L>, Pair<L>) {
     let Steps { k, bits } = steps(cx, a, SIXTEEN_OVER_LN2);
@@ -37,8 +37,8 @@ fn sinh_and_cosh<L: Lanes>(cx: &L, a: L::F, down: i64) -> (Pair<L>, Pair<L>) {
     let sinh_tail = cx.fma(s.hi, cosh_r_less_1, cx.fma(c_lo, sinh_r, s_lo));
     let cosh_tail = cx.fma(c.hi, cosh_r_less_1, cx.fma(s_lo, sinh_r, c_lo));
     (
-        ordered_sum(cx, s.hi, cx.fma(c.hi, sinh_r, sinh_tail)),
-        ordered_sum(cx, c.hi, cx.fma(s.hi, sinh_r, cosh_tail)),
+        Pair { hi: s.hi, lo: cx.fma(c.hi, sinh_r, sinh_tail) },
+        Pair { hi: c.hi, lo: cx.fma(s.hi, sinh_r, cosh_tail) },
     )
 }
 
@@ -68,7 +68,8 @@ pub(crate) fn cosh<L: Lanes>(cx: &L, x: L::F) -> L::F {
 #[inline(always)]
 pub(crate) fn tanh<L: Lanes>(cx: &L, x: L::F) -> L::F {
     let (sinh, cosh) = sinh_and_cosh(cx, cx.min(cx.float(22.0), cx.abs(x)), 0);
-    cx.flip_sign(pair::rounded(cx, quotient(cx, sinh, cosh)), cx.bits(x))
+    let ratio = quotient(cx, pair::normalised(cx, sinh), pair::normalised(cx, cosh));
+    cx.flip_sign(pair::rounded(cx, ratio), cx.bits(x))
 }
 
 /// `log (a + root)`, or `log (2 a)` where `a` is so large that there is no difference.

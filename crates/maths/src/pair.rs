@@ -42,6 +42,12 @@ pub(crate) fn ordered_sum<L: Lanes>(cx: &L, a: L::F, b: L::F) -> Pair<L> {
     Pair { hi, lo: cx.add(cx.sub(a, hi), b) }
 }
 
+/// The same number with the second part as small as it can be.
+#[inline(always)]
+pub(crate) fn normalised<L: Lanes>(cx: &L, a: Pair<L>) -> Pair<L> {
+    ordered_sum(cx, a.hi, a.lo)
+}
+
 /// `a * b` exactly (unless the error underflows).
 #[inline(always)]
 pub(crate) fn product<L: Lanes>(cx: &L, a: L::F, b: L::F) -> Pair<L> {
