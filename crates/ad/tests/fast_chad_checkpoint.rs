@@ -388,6 +388,26 @@ fn whole_arrays_are_kept_as_often_as_the_policy_says() {
     assert!(bytes("#[tape(limit(3000))]") <= 3_000);
 }
 
+/// Also what the reverse sweep of an iteration copies counts.
+#[test]
+fn a_limit_holds_in_a_map_whatever_its_width() {
+    let text = "fun f(n: i64, k: i64, a: []f64): []f64 {
+        let y: []f64 = map k [a] (x: f64) {
+            let z: f64 = loop #[tape(limit(3000))] (s: f64 = x) for i: i64 < n { let t: f64 = sin.f64(s) in t }
+            in z
+        }
+        in y
+    }";
+    let mut program = parse(text);
+    let main = first(&program);
+    let id = add_vjp(&mut program, main, &Config::default()).expect("supported");
+    for width in [1, 2, 4, 5, 7, 10] {
+        let ones = fs(&vec![1.0; width]);
+        let used = run(&program, id, &[n(500), n(width as i64), ones.clone(), ones]).1.peak_tape_bytes;
+        assert!(used <= 3000, "width {width}: {used}");
+    }
+}
+
 #[test]
 fn a_limit_is_shared_by_loops_and_by_the_iterations_of_a_map() {
     // Two outermost loops, one of them in a map over 5 elements; a third is inside the second.

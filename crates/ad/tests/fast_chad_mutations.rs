@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::mismatch;
+use common::{add_vjp, first, mismatch, parse, run};
 use pullback_ad::fast_chad::{Config, Mutation};
 use pullback_core::Value;
 
@@ -317,6 +317,49 @@ fn witness(mutation: Mutation) -> (&'static str, Vec<Value>) {
             }",
             vec![f(0.7), Value::i64(2)],
         ),
+        // A limit runs the first iteration once more.
+        Mutation::EffectsTwice => (
+            "fun f(x: f64): []f64, f64 {
+                let z: []f64 = array(0.0f64): f64
+                let r: []f64, y: f64 = withacc [z] (acc: acc []f64) {
+                    let y1: f64 = loop #[tape(limit(40))] (s: f64 = x) for i: i64 < 9i64 {
+                        let t: f64 = sin.f64(s)
+                        let done: () = add_to(acc, [0i64], t)
+                        in t
+                    }
+                    in y1
+                }
+                in r, y
+            }",
+            vec![f(0.7)],
+        ),
+        Mutation::LimitIgnored | Mutation::LimitNotShared => {
+            panic!("an error of memory: the derivative is right")
+        }
+    }
+}
+
+/// A limit in a map: five tapes are alive together. Everything would be at least 5 · 100 · 8 bytes.
+const LIMITED: &str = "fun f(n: i64, a: []f64): []f64 {
+    let y: []f64 = map 5i64 [a] (x: f64) {
+        let z: f64 = loop #[tape(limit(3000))] (s: f64 = x) for i: i64 < n { let t: f64 = sin.f64(s) in t }
+        in z
+    }
+    in y
+}";
+
+#[test]
+fn errors_of_memory_are_noticed() {
+    let bytes = |mutation: Option<Mutation>| {
+        let mut program = parse(LIMITED);
+        let main = first(&program);
+        let id = add_vjp(&mut program, main, &Config { mutation, ..Config::default() }).expect("supported");
+        let a = fs(&[0.1, 0.2, 0.3, 0.4, 0.5]);
+        run(&program, id, &[Value::i64(100), a, fs(&[1.0; 5])]).1.peak_tape_bytes
+    };
+    assert!(bytes(None) <= 3000, "{}", bytes(None));
+    for &mutation in Mutation::OF_MEMORY {
+        assert!(bytes(Some(mutation)) > 3000, "{mutation:?} goes unnoticed: {}", bytes(Some(mutation)));
     }
 }
 

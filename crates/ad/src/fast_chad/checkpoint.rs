@@ -124,9 +124,13 @@ impl<'p> Reverse<'p> {
         };
         let again = self.revolving(again, slots);
         let bytes = Atom::i64(i64::try_from(limit).unwrap_or(i64::MAX));
-        let lanes = self.lanes.clone();
+        let shared = !self.mutant(Mutation::LimitNotShared);
+        let lanes = if shared { self.lanes.clone() } else { Vec::new() };
+        let ignored = self.mutant(Mutation::LimitIgnored);
         let arrays = first.body.result.len() + 2;
         let columns = 2 * BOXED * i64::try_from(arrays).unwrap_or(0);
+        // In a map the snapshots stand in a column, and the reverse sweep of an iteration moves them in a copy of its own.
+        let copies = if lanes.is_empty() { 1 } else { 2 };
         self.rewrite(stm, cts, env, |b| {
             let mut limit = bytes;
             for width in lanes {
@@ -145,8 +149,9 @@ impl<'p> Reverse<'p> {
                 let bytes = stored_bytes(b, init);
                 state = b.op2(Op::Add, state, bytes);
             }
+            let state = b.op2(Op::Mul, state, Atom::i64(copies));
             let all = b.op2(Op::Mul, n, one);
-            let fits = b.op2(Op::Le, all, limit);
+            let fits = if ignored { Atom::bool(true) } else { b.op2(Op::Le, all, limit) };
             let least = b.op2(Op::Add, state, one);
             let least = b.op2(Op::Min, least, all);
             let possible = b.op2(Op::Le, least, limit);
@@ -190,7 +195,9 @@ impl<'p> Reverse<'p> {
             }
         }
         self.b.close(Vec::new());
-        first.stms = without_effects(self.b.program, first.stms);
+        if !self.mutant(Mutation::EffectsTwice) {
+            first.stms = without_effects(self.b.program, first.stms);
+        }
         Ok(Lam { params, body: first })
     }
 }

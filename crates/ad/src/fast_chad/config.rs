@@ -204,10 +204,16 @@ pub enum Mutation {
     StateStoredLate,
     /// The first arm of a branch stores holes.
     BranchTapeLost,
+    /// The iteration that a limit runs once more adds to accumulators once more.
+    EffectsTwice,
+    /// A limit for a tape is not looked at.
+    LimitIgnored,
+    /// Every iteration of a map has the whole limit.
+    LimitNotShared,
 }
 
 impl Mutation {
-    /// All of them.
+    /// Those that make derivatives wrong.
     pub const ALL: &[Mutation] = &[
         Mutation::SignOfSubtraction,
         Mutation::SwappedPartials,
@@ -251,5 +257,9 @@ impl Mutation {
         Mutation::CounterForwards,
         Mutation::StateStoredLate,
         Mutation::BranchTapeLost,
+        Mutation::EffectsTwice,
     ];
+
+    /// Those that make derivatives use more memory than they may.
+    pub const OF_MEMORY: &[Mutation] = &[Mutation::LimitIgnored, Mutation::LimitNotShared];
 }
