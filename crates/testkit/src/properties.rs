@@ -10,6 +10,8 @@ mod in_place;
 mod many;
 mod tape;
 
+pub use many::many_with;
+
 use crate::flat::{cotangent_floats, random_cotangent, zero_cotangent};
 use crate::generate::shape::Sizes;
 use crate::generate::{Config, Generated, generate};
@@ -229,7 +231,7 @@ impl From<Unsupported> for Stop {
 }
 
 /// Nothing, or why a check ends early.
-pub(crate) type Check = Result<(), Stop>;
+pub type Check = Result<(), Stop>;
 
 fn fail<T>(text: String) -> Result<T, Stop> {
     Err(Stop::Fail(text))

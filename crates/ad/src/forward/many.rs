@@ -10,7 +10,7 @@
 
 use super::{Forward, run};
 use crate::contract::Unsupported;
-use crate::many::map_stacked;
+use crate::many::{Mutation, map_stacked};
 use crate::tangent::{emit_partial, is_zero, unit, zero_like};
 use pullback_base::index::IdMap;
 use pullback_core::types::Variant;
@@ -24,7 +24,29 @@ pub(super) fn jvp_many(
     wanted: &[bool],
     seeds: Atom,
 ) -> Result<Lam, Unsupported> {
-    let inner = run(program, lam, wanted, Some(seeds))?;
+    jvp_many_by(program, lam, wanted, seeds, None)
+}
+
+/// As [`jvp_many`], with an error.
+#[cfg(feature = "mutations")]
+pub fn jvp_many_with(
+    program: &mut Program,
+    lam: &Lam,
+    wanted: &[bool],
+    seeds: Atom,
+    mutation: Option<Mutation>,
+) -> Result<Lam, Unsupported> {
+    jvp_many_by(program, lam, wanted, seeds, mutation)
+}
+
+fn jvp_many_by(
+    program: &mut Program,
+    lam: &Lam,
+    wanted: &[bool],
+    seeds: Atom,
+    mutation: Option<Mutation>,
+) -> Result<Lam, Unsupported> {
+    let inner = run(program, lam, wanted, Some(seeds), mutation)?;
     let (xs, x_dots) = inner.params.split_at(lam.params.len());
     let ys = &inner.body.result[..lam.body.result.len()];
     let mut b = Builder::new(program);
@@ -43,7 +65,7 @@ pub(super) fn jvp_many(
         };
         let stack = b.fresh(stacked, "x_dots");
         params.push(stack);
-        subst.insert(x_dot, pack(&mut b, seeds, x.into(), stack.into()));
+        subst.insert(x_dot, pack(&mut b, seeds, x.into(), stack.into(), mutation));
     }
     let mut body = inner.body.clone();
     rename::substitute_body(&mut body, &subst);
@@ -133,7 +155,11 @@ impl Forward<'_> {
                 let Some(x_dot) = this.dot(x).filter(|_| !is_zero(partial)) else { continue };
                 let scale = match partial {
                     Partial::Const(c) if *c == 1.0 => Scale::One,
+                    Partial::Const(c) if *c == -1.0 && this.mutation == Some(Mutation::MinusLost) => {
+                        Scale::One
+                    }
                     Partial::Const(c) if *c == -1.0 => Scale::MinusOne,
+                    _ if this.mutation == Some(Mutation::PartialLost) => Scale::One,
                     _ => Scale::By(emit_partial(&mut this.b, s, partial, args, y.into())),
                 };
                 terms.push((scale, x_dot));
@@ -183,7 +209,7 @@ fn outwards(rank: usize) -> Vec<usize> {
 }
 
 /// `T_k` of the value `x` from a stack of its tangents.
-fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom) -> Atom {
+fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom, mutation: Option<Mutation>) -> Atom {
     let ty = b.ty(x);
     let target = batched(&tangent(b, &ty));
     match &ty {
@@ -193,7 +219,7 @@ fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom) -> Atom {
                     return unit(b);
                 }
                 let (x, stack) = (b.emit(Exp::Proj(x, i), "part"), b.emit(Exp::Proj(stack, i), "part"));
-                pack(b, k, x, stack)
+                pack(b, k, x, stack, mutation)
             });
             let parts = parts.collect();
             b.emit(Exp::Tuple(parts), "x_dot")
@@ -201,11 +227,13 @@ fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom) -> Atom {
         Type::Array(_) => {
             let stack = shaped(b, k, x, stack);
             if ty.base().scalar().is_some() {
-                return b.emit(Exp::Rearrange(inwards(ty.rank()), stack), "x_dot");
+                let kept = mutation == Some(Mutation::StackNotTurned);
+                let order = if kept { (0..=ty.rank()).collect() } else { inwards(ty.rank()) };
+                return b.emit(Exp::Rearrange(order, stack), "x_dot");
             }
             let rows = b.emit(Exp::Rearrange(vec![1, 0], stack), "rows");
             let n = b.size(x, 0);
-            b.map(n, &[x, rows], |b, row| vec![pack(b, k, row[0].into(), row[1].into())])[0].into()
+            b.map(n, &[x, rows], |b, row| vec![pack(b, k, row[0].into(), row[1].into(), mutation)])[0].into()
         }
         Type::Sum(_) | Type::Named(_) => b.match_(x, |b, alternative, fields| {
             let mut parts = Vec::new();
@@ -217,7 +245,7 @@ fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom) -> Atom {
                 }
                 let column = map_stacked(b, k, &[stack], |b, seed| {
                     let part = b.match_(seed[0], |b, of, payload| {
-                        let given = of == alternative + 1;
+                        let given = of == alternative + 1 && mutation != Some(Mutation::PayloadLost);
                         vec![if given {
                             payload[i].into()
                         } else {
@@ -226,7 +254,7 @@ fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom) -> Atom {
                     });
                     vec![part[0].into()]
                 });
-                parts.push(pack(b, k, field.into(), column[0]));
+                parts.push(pack(b, k, field.into(), column[0], mutation));
             }
             vec![b.emit(Exp::Inject(target.clone(), alternative + 1, parts), "x_dot")]
         })[0]

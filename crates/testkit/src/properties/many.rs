@@ -5,7 +5,8 @@
 
 use super::{Case, Check, Reverse, Reversed, Stop, close, fail, finite, options, rng_of, stopped};
 use crate::flat::random_cotangent;
-use pullback_ad::many::separate;
+use pullback_ad::forward::jvp_many_with;
+use pullback_ad::many::{Mutation, separate_with};
 use pullback_core::check::{Rules, check};
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::{Array, Atom, Buffer, Fun, FunId, Lam, Program, Value};
@@ -19,6 +20,11 @@ struct Pair {
 }
 
 pub(super) fn many(case: &Case, reverse: Reverse<'_>) -> Check {
+    many_with(case, reverse, None)
+}
+
+/// The property of the code with a deliberate error.
+pub fn many_with(case: &Case, reverse: Reverse<'_>, mutation: Option<Mutation>) -> Check {
     let r = Reversed::new(case, reverse)?;
     let mut rng = rng_of(case);
     let fun = r.program.funs[r.id].clone();
@@ -38,7 +44,7 @@ pub(super) fn many(case: &Case, reverse: Reverse<'_>) -> Check {
         };
     let backwards = Lam { params: fun.params, body: fun.body };
     let backwards = pair("reverse", &r.program, backwards, &|p, one| {
-        Ok(separate(p, one, n, m, Atom::i64(DIRECTIONS as i64)))
+        Ok(separate_with(p, one, (n, m), Atom::i64(DIRECTIONS as i64), mutation))
     })?;
     let bars: Vec<Vec<Value>> = (0..DIRECTIONS).map(|_| r.cotangents(&mut rng)).collect();
     compare(case, &backwards, m, &bars)?;
@@ -49,9 +55,8 @@ pub(super) fn many(case: &Case, reverse: Reverse<'_>) -> Check {
     let forward = pullback_ad::forward::ALGORITHM;
     let wanted = vec![true; n];
     let one = (forward.transform)(&mut program, &source, &wanted)?;
-    let forwards = pair("forward", &program, one, &|p, _| match forward.many {
-        Some(many) => Ok(many(p, &source, &wanted, Atom::i64(DIRECTIONS as i64))?),
-        None => fail("forward mode takes one direction at a time".into()),
+    let forwards = pair("forward", &program, one, &|p, _| {
+        Ok(jvp_many_with(p, &source, &wanted, Atom::i64(DIRECTIONS as i64), mutation)?)
     })?;
     let dots: Vec<Vec<Value>> = (0..DIRECTIONS)
         .map(|_| {
