@@ -5,6 +5,8 @@ mod loader;
 #[path = "../../maths/tests/reference/points.rs"]
 mod points;
 
+use std::collections::BTreeSet;
+
 use loader::Llvm;
 use points::{Random, point};
 use pullback_llvm::maths::{definition, module, name};
@@ -157,5 +159,29 @@ fn no_line_has_a_fast_math_flag() {
     let text = text(Shape { precision: Precision::Double, lanes: 4, machine: Machine::Generic });
     for flag in ["fast", "reassoc", "contract", "nnan", "ninf", "nsz", "arcp", "afn"] {
         assert!(!text.split_whitespace().any(|word| word == flag), "{flag}");
+    }
+}
+
+/// Also where there is no LLVM: every name is defined once, and before it is used (in an incoming edge of a `phi` too).
+#[test]
+fn names_are_defined_once_and_before_they_are_used() {
+    for machine in [Machine::Generic, Machine::Avx512] {
+        for lanes in [1, 8] {
+            let shape = Shape { precision: Precision::Double, lanes, machine };
+            for function in Function::ALL {
+                let definition = definition(*function, shape, "");
+                let mut defined = BTreeSet::new();
+                for line in definition.text.lines() {
+                    let (target, value) = line.split_once(" = ").unwrap_or(("", line));
+                    let words = value.split(|c: char| !(c.is_alphanumeric() || c == '%'));
+                    for name in words.filter(|w| w.starts_with("%v")) {
+                        assert!(defined.contains(name), "{}: {line}", definition.name);
+                    }
+                    let is_new = target.is_empty() || defined.insert(target.trim().to_owned());
+                    assert!(is_new, "{}: {line}", definition.name);
+                }
+                assert!(!defined.is_empty(), "{}", definition.name);
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use pullback_maths::portable::One;
 use pullback_maths::{Function, apply, apply_single};
-use pullback_prim::{Prim, Scalar, ScalarValue};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 const SPECIAL: &[f64] = &[
     f64::NAN,
@@ -147,4 +147,25 @@ fn round_numbers_come_out_exactly() {
     assert_eq!(value(Function::Hypot, &[3.0 * huge, 4.0 * huge]), 5.0 * huge);
     assert_eq!(value(Function::Lgamma, &[1.0]), 0.0);
     assert_eq!(value(Function::Lgamma, &[2.0]), 0.0);
+}
+
+/// A new function of the primitive table has to be decided about.
+#[test]
+fn every_primitive_is_a_function_or_known_not_to_be() {
+    let arithmetic = [Op::Neg, Op::Abs, Op::Sgn, Op::Sqrt, Op::Floor, Op::Ceil, Op::Round, Op::Trunc];
+    let arithmetic_of_two = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Mod, Op::Min, Op::Max, Op::Select];
+    let tests = [Op::IsNan, Op::IsInf, Op::Eq, Op::Ne, Op::Lt, Op::Le];
+    // Without vector versions: the interpreter's are called.
+    let scalar = [Op::Gamma, Op::Digamma, Op::Polygamma];
+    for op in Op::ALL.iter().copied() {
+        let is_known =
+            [&arithmetic[..], &arithmetic_of_two, &tests, &scalar].iter().any(|ops| ops.contains(&op));
+        let is_float = Prim::Op(op, Scalar::F64).is_valid();
+        assert_eq!(is_float && !is_known, Function::of_op(op).is_some(), "{op:?}");
+    }
+    for function in Function::ALL.iter().copied() {
+        assert_eq!(Function::from_name(function.facts().name), Some(function));
+        assert!(function.facts().op.is_none_or(|op| op.name() == function.facts().name));
+    }
+    assert_eq!(Function::from_name("nothing"), None);
 }
