@@ -1,7 +1,7 @@
 //! Core to core optimisations.
 //!
-//! Every pass takes a checked program and gives a checked program that computes the same values, bit for bit, for every
-//! input on which the first one runs to its end. (A pass may remove an error together with the unused value whose
+//! Every pass takes a checked program and gives a checked program that computes the same values, bit for bit but for the
+//! rounding of sums of accumulators, for every input on which the first one runs to its end. (A pass may remove an error together with the unused value whose
 //! computation would have stopped the program; it never turns an error into a wrong value that is used, and `assert`
 //! stays. An array without elements may come to know inner sizes that a `map` over nothing could not tell.) No AD algorithm relies on a pass for its cost.
 

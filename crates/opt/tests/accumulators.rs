@@ -224,7 +224,27 @@ impl Nest<'_> {
             return row;
         }
         let factor = self.pick(&scope.floats);
+        if self.below(2) == 0 {
+            return self.product(b, factor);
+        }
         b.map(self.row, &[row], |b, ps| vec![b.op2(Op::Mul, ps[0].into(), factor)])[0].into()
+    }
+
+    /// The transposed table of rows times a vector that depends on the point: a linear function of it.
+    fn product(&mut self, b: &mut Builder<'_>, factor: Atom) -> Atom {
+        let columns = b.emit(Exp::Rearrange(vec![1, 0], self.rows), "columns");
+        let (five, four) = (b.size(self.rows, 0), b.size(self.rows, 1));
+        let column = b.index(columns, &[Atom::i64(1)]);
+        let z = b.map(five, &[column], |b, ps| vec![b.op2(Op::Mul, ps[0].into(), factor)])[0];
+        let negative = self.below(2) == 0;
+        let row = b.map(four, &[columns], |b, ps| {
+            let terms = b.map(five, &[z.into(), ps[0].into()], |b, ps| {
+                vec![b.op2(Op::Mul, ps[0].into(), ps[1].into())]
+            });
+            let sum = b.sum(five, terms[0].into());
+            vec![if negative { b.op1(Op::Neg, sum) } else { sum }]
+        });
+        row[0].into()
     }
 
     fn index(&mut self, b: &mut Builder<'_>, scope: &Scope) -> Atom {

@@ -105,6 +105,28 @@ fn same_values(name: &str, before: &Program, after: &Program) {
     }
 }
 
+/// As [`same_values`], but for the rounding of sums of accumulators, whose order the language leaves open.
+fn same_sums(name: &str, before: &Program, after: &Program) {
+    let main: FunId = before.funs.ids().next().unwrap();
+    for seed in 0..4 {
+        let types = before.funs[main].params.iter().map(|p| &before.vars[*p].ty);
+        let args: Option<Vec<Value>> =
+            types.enumerate().map(|(k, t)| argument(before, t, seed + 3 * k as u64)).collect();
+        let Some(args) = args else { return };
+        let options = Options { work_limit: 1_000_000, ..Options::default() };
+        let Ok(first) = run(before, main, args.clone(), &options) else { continue };
+        let second =
+            run(after, main, args, &options).unwrap_or_else(|e| panic!("{name}: {e}\n{}", print(after)));
+        let numbers = |values: &[Value]| values.iter().flat_map(Value::floats).collect::<Vec<f64>>();
+        let (xs, ys) = (numbers(&first.results), numbers(&second.results));
+        assert_eq!(xs.len(), ys.len(), "{name}");
+        for (x, y) in xs.iter().zip(&ys) {
+            let scale = x.abs().max(y.abs()).max(1.0);
+            assert!(x == y || (x - y).abs() <= 1e-14 * scale, "{name}: {x} and {y}\n{}", print(after));
+        }
+    }
+}
+
 #[test]
 fn inlining() {
     expect(include_str!("inline.core"), &[&INLINE], 3);
@@ -150,7 +172,7 @@ fn interfaces() {
 /// What became unused is removed, so that the texts show what the rules are about.
 #[test]
 fn accumulators() {
-    expect(include_str!("accumulators.core"), &[&ELIMINATE_ACCUMULATORS, &SIMPLIFY, &CSE, &PRUNE], 3);
+    expect(include_str!("accumulators.core"), &[&ELIMINATE_ACCUMULATORS, &SIMPLIFY, &CSE, &PRUNE], 5);
 }
 
 /// Nested maps over a literal: each level is unrolled only as far as the limits allow.
@@ -227,18 +249,19 @@ fn values_stay_the_same() {
             for pass in PASSES {
                 let mut after = before.clone();
                 apply(pass, &mut after, &ctx);
-                same_values(pass.name, &before, &after);
+                let same = if pass.name == "eliminate_accumulators" { same_sums } else { same_values };
+                same(pass.name, &before, &after);
             }
             let mut after = before.clone();
             for pass in PASSES.iter().chain(PASSES) {
                 apply(pass, &mut after, &ctx);
             }
-            same_values("all", &before, &after);
+            same_sums("all", &before, &after);
             let mut after = before.clone();
             for pass in PASSES.iter().rev() {
                 apply(pass, &mut after, &ctx);
             }
-            same_values("all in reverse", &before, &after);
+            same_sums("all in reverse", &before, &after);
         }
     }
 }

@@ -5,8 +5,9 @@
 
 use pullback_base::index::IdMap;
 use pullback_core::traverse::for_each_stm;
-use pullback_core::{Atom, Body, Exp, Program, Soac, Var, print};
+use pullback_core::{Atom, Body, Exp, Program, Soac, Value, Var, print};
 use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_interp::core::Options;
 use pullback_prim::{Op, Prim};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -149,6 +150,41 @@ fn rank_one_updates_of_a_loop_are_one_product_after_it() {
     let outside =
         contractions(&program).into_iter().filter(|c| c.loops == 0 && c.kind() == (0, 1, 1, 1)).count();
     assert_eq!(outside, 2, "{}", print(&program));
+}
+
+/// The cotangent of a shift in front of a matrix: the matrix is applied to a sum, not to each term.
+const SHIFT: &str = "
+entry loss [n] [d] (q: [d][d]f64) (mu: [d]f64) (xs: [n][d]f64) : f64 =
+  let dot [k] (p: [k]f64) (r: [k]f64) = f64.sum (map2 (*) p r)
+  in f64.sum (map (\\x -> let y = map2 (-) x mu
+                         in f64.sum (map (\\row -> let t = dot row y in t * t) q)) xs)
+";
+
+#[test]
+fn a_linear_function_is_applied_once_to_a_sum() {
+    let session =
+        Session::compile("program.fut", SHIFT, Settings::default()).map_err(|e| e.render()).unwrap();
+    let entry = session.entry(None).unwrap();
+    let wanted = session.select(&entry, &Wrt::parse("mu")).unwrap();
+    let (primal, gradient) = (
+        session.primal(&entry).unwrap(),
+        session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).unwrap(),
+    );
+    // What the gradient costs besides the objective: n d, and d d once; a product for every point would be n d d.
+    let extra = |d: usize| {
+        let n = 64;
+        let numbers = |k: usize| (0..k).map(|i| (i % 7) as f64 - 3.0).collect::<Vec<f64>>();
+        let mut args = vec![
+            Value::f64_array(&[d, d], &numbers(d * d)),
+            Value::f64s(&numbers(d)),
+            Value::f64_array(&[n, d], &numbers(n * d)),
+        ];
+        let before = primal.run(&args, &Options::default()).unwrap().counts.work;
+        args.push(Value::f64(1.0));
+        gradient.run(&args, &Options::default()).unwrap().counts.work - before
+    };
+    let [small, big] = [16, 32].map(extra);
+    assert!(big < 3 * small, "{small} steps, {big} steps for rows twice as long");
 }
 
 /// A nest of maps around the sum of products of two elements, by what its axes do. An axis is a dimension of the nest.

@@ -10,6 +10,7 @@
 
 mod elements;
 mod sizes;
+pub(in crate::accumulators) mod sums;
 
 use super::index::Polynomial;
 use pullback_base::index::{IdMap, IdSet};

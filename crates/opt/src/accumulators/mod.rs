@@ -46,15 +46,16 @@ pub fn eliminate_accumulators(program: &mut Program, _ctx: &Ctx) {
         }
         let mut tried: IdSet<(Var, usize)> = IdSet::new();
         for _ in 0..LIMIT {
-            if !step(program, id, &mut tried) {
+            let changed = step(program, id, &mut tried);
+            // Views that only removed accumulations used would keep scopes open.
+            let mut body = std::mem::take(&mut program.funs[id].body);
+            prune_body(program, &mut body);
+            program.funs[id].body = body;
+            scopes::close(program, id);
+            if !changed {
                 break;
             }
         }
-        // Views that only removed accumulations used would keep scopes open.
-        let mut body = std::mem::take(&mut program.funs[id].body);
-        prune_body(program, &mut body);
-        program.funs[id].body = body;
-        scopes::close(program, id);
     }
 }
 

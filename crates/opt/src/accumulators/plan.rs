@@ -4,20 +4,23 @@
 //! coordinate are summed.
 
 mod histogram;
+mod linear;
 mod loops;
+mod whole;
 
 use super::carry::carry_out;
 use super::delayed::{Delayed, Dim, Id, Node, OUTSIDE};
 use super::escape::{Neutral, binds, hand_out};
 use super::index::{Affine, Polynomial, affine, polynomial, radix_order};
-use super::nest::{Known, Nest, Shapes, to_front};
+use super::nest::{Known, Nest, Shapes};
 use super::sites::{Attempt, Site, Way};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::{
-    Atom, Body, Builder, Exp, FunId, LoopForm, Program, SliceDim, Soac, Stm, Type, Var, VarInfo, View,
+    Atom, Body, Builder, Exp, FunId, LoopForm, Program, Soac, Stm, Type, Var, VarInfo, View,
 };
 use pullback_prim::{Op, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
+use whole::add_sum;
 
 /// So many operations per point may be written anew although the nest that held them stays.
 const CHEAP: usize = 2;
@@ -29,13 +32,17 @@ const SHORT: i64 = 16;
 pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
     let mut work = program.clone();
     let copies = match attempt.way {
-        Way::Anew => None,
+        Way::Anew | Way::Linear => None,
         Way::HandedOut | Way::Histogram | Way::Carried => Some(name_values(&mut work, id, site)?),
     };
     let before = work.clone();
     let mut plan = Plan::new(&before, id, site, attempt)?;
     let coordinates = plan.coordinates(copies.as_ref())?;
     (attempt.way != Way::Anew || plan.is_proportionate()).then_some(())?;
+    if attempt.way == Way::Linear {
+        plan.linear(&mut work, &coordinates)?;
+        return Some(work);
+    }
     let element = plan.element(copies.as_ref())?;
     if attempt.way == Way::Anew && !plan.worth_writing_anew(element) {
         return None;
@@ -46,6 +53,7 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
             let axes = plan.axes(&affine)?;
             plan.add_as_a_whole(&mut work, element, &axes)?;
         }
+        Way::Linear => {}
         Way::Histogram => {
             plan.axes(&affine).is_none().then_some(())?;
             plan.histogram(&mut work, element, &coordinates, &affine)?;
@@ -447,46 +455,9 @@ impl<'a> Plan<'a> {
         let mut b = Builder::new(work);
         b.origin = self.values.program.vars[self.site.done].origin.clone();
         let given = self.extents(&mut b)?;
-        let mut known = given.clone();
         let mut nest = Nest { values: &mut self.values, loops, kept: kept.len(), shapes: &shapes, given };
-        let mut sum = nest.emit(&mut b, parts[0])?;
-        if kept.len() >= 2 || axes.moving.iter().any(|a| a.dims.len() > 1) {
-            let mut shape = Vec::new();
-            for axis in &axes.moving {
-                let mut size = None;
-                for d in &axis.dims {
-                    let width = nest.values.widths[*d];
-                    let width = nest.scalar(&mut b, width, &mut known)?;
-                    size = Some(size.map_or(width, |s| b.op2(Op::Mul, s, width)));
-                }
-                shape.push(size?);
-            }
-            sum = b.emit(Exp::Reshape { shape, from: kept.len(), array: sum }, "x_bar");
-        }
-        let order = axes.fixed.iter().map(|f| f.0).chain(axes.moving.iter().map(|a| a.number));
-        let order: Vec<usize> = order.collect();
-        let mut acc = view(&mut b, self.root.into(), &order);
-        let mut ix = Vec::new();
-        for (_, start) in &axes.fixed {
-            ix.push(nest.scalar(&mut b, *start, &mut known)?);
-        }
-        if axes.moving.iter().any(|a| !a.whole) {
-            if !ix.is_empty() {
-                acc = b.emit(Exp::AccView(acc, View::Index(std::mem::take(&mut ix))), "acc");
-            }
-            let rank = axes.moving.len();
-            for (k, axis) in axes.moving.iter().enumerate().filter(|(_, a)| !a.whole) {
-                let start = nest.scalar(&mut b, axis.start, &mut known)?;
-                let stride = nest.scalar(&mut b, axis.stride, &mut known)?;
-                let len = extent(&mut nest, &mut b, &axis.dims, &mut known)?;
-                acc = view(&mut b, acc, &to_front(k, rank));
-                acc = b.emit(Exp::AccView(acc, View::Slice(SliceDim { start, len, stride })), "acc");
-                let mut back = vec![0; rank];
-                to_front(k, rank).iter().enumerate().for_each(|(i, p)| back[*p] = i);
-                acc = view(&mut b, acc, &back);
-            }
-        }
-        b.emit(Exp::AccAdd(acc, ix, sum), "done");
+        let sum = nest.emit(&mut b, parts[0])?;
+        add_sum(&mut nest, &mut b, self.root, axes, sum)?;
         let stms = b.finish();
         self.insert(work, stms);
         Some(())
@@ -593,15 +564,6 @@ fn extent(
         size = Some(size.map_or(width, |s| b.op2(Op::Mul, s, width)));
     }
     size
-}
-
-/// A view with its dimensions in another order.
-fn view(b: &mut Builder<'_>, acc: Atom, perm: &[usize]) -> Atom {
-    if perm.iter().enumerate().all(|(i, p)| i == *p) {
-        acc
-    } else {
-        b.emit(Exp::AccView(acc, View::Rearrange(perm.to_vec())), "acc")
-    }
 }
 
 /// What a nest could hand out, and through how many maps.

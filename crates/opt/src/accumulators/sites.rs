@@ -33,6 +33,8 @@ pub(super) struct Attempt {
 pub(super) enum Way {
     /// Written anew in a nest of their own.
     Anew,
+    /// A linear function of a sum: the function is taken out of the sum over the nest.
+    Linear,
     /// Handed out by the nest.
     HandedOut,
     /// Handed out together with the indices, for a histogram.
@@ -132,8 +134,11 @@ fn attempts(kinds: &[Kind], root: usize) -> Vec<Attempt> {
     let start = root + 1 + inside.iter().rposition(closed).map_or(0, |k| k + 1);
     let maps: Vec<usize> = (start..kinds.len()).filter(|k| kinds[*k] == Kind::Map).collect();
     if let (Some(&first), Some(&last)) = (maps.first(), maps.last()) {
-        let mut out =
-            vec![Attempt { nest: first, way: Way::Anew }, Attempt { nest: last, way: Way::HandedOut }];
+        let mut out = vec![
+            Attempt { nest: first, way: Way::Anew },
+            Attempt { nest: first, way: Way::Linear },
+            Attempt { nest: last, way: Way::HandedOut },
+        ];
         if first == root + 1 {
             out.push(Attempt { nest: first, way: Way::Histogram });
         }

@@ -92,56 +92,17 @@ impl Delayed<'_> {
         match exp {
             Exp::Atom(a) | Exp::StopGradient(a) => self.element(*a, env, index),
             Exp::Prim(prim, args) => self.primitive(*prim, args, env),
-            Exp::Index(b, ix) => {
-                let mut whole = self.indices(ix, env)?;
-                whole.extend(index);
-                self.element(*b, env, &whole)
-            }
             Exp::Size(a, d) => self.size(*a, env, *d),
             Exp::Iota(_) => index.first().copied(),
             Exp::Replicate(shape, x) => self.element(*x, env, index.get(shape.len()..)?),
-            Exp::Rearrange(perm, b) => {
-                let mut whole = index.to_vec();
-                for (i, p) in perm.iter().enumerate() {
-                    *whole.get_mut(*p)? = *index.get(i)?;
-                }
-                self.element(*b, env, &whole)
-            }
-            Exp::Reshape { shape, from, array } => {
-                let named = self.indices(shape, env)?;
-                if shape.len() != *from {
-                    return None;
-                }
-                for (d, n) in named.into_iter().enumerate() {
-                    let size = self.size(*array, env, d)?;
-                    if !self.agree(size, n) {
-                        return None;
-                    }
-                }
-                self.element(*array, env, index)
-            }
-            Exp::Reverse(b) => {
-                let n = self.size(*b, env, 0)?;
-                let one = self.int(1);
-                let last = self.op2(Op::Sub, Scalar::I64, n, one);
-                let (first, rest) = index.split_first()?;
-                let i = self.op2(Op::Sub, Scalar::I64, last, *first);
-                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
-                self.element(*b, env, &whole)
-            }
-            Exp::Slice(b, s) => {
-                let (first, rest) = index.split_first()?;
-                let [start, stride] = self.indices(&[s.start, s.stride], env)?[..] else { return None };
-                let far = self.op2(Op::Mul, Scalar::I64, stride, *first);
-                let i = self.op2(Op::Add, Scalar::I64, start, far);
-                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
-                self.element(*b, env, &whole)
-            }
-            Exp::Gather(b, is) => {
-                let (first, rest) = index.split_first()?;
-                let i = self.element(*is, env, &[*first])?;
-                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
-                self.element(*b, env, &whole)
+            Exp::Index(..)
+            | Exp::Rearrange(..)
+            | Exp::Reshape { .. }
+            | Exp::Reverse(_)
+            | Exp::Slice(..)
+            | Exp::Gather(..) => {
+                let (array, whole) = self.through(exp, env, index)?;
+                self.element(array, env, &whole)
             }
             Exp::Plus(a, b) => {
                 let s = self.program.vars[v].ty.base().scalar().filter(|s| s.is_float())?;
@@ -181,6 +142,60 @@ impl Delayed<'_> {
                 let inner = self.iteration(l, env, *first)?;
                 (k >= l.params.len()).then_some(())?;
                 self.element(*l.body.result.get(k)?, inner, rest)
+            }
+            _ => None,
+        }
+    }
+    /// The array that a view shows, and the indices there.
+    pub(super) fn through(&mut self, exp: &Exp, env: Env, index: &[Id]) -> Option<(Atom, Vec<Id>)> {
+        match exp {
+            Exp::Index(b, ix) => {
+                let mut whole = self.indices(ix, env)?;
+                whole.extend(index);
+                Some((*b, whole))
+            }
+            Exp::Rearrange(perm, b) => {
+                let mut whole = index.to_vec();
+                for (i, p) in perm.iter().enumerate() {
+                    *whole.get_mut(*p)? = *index.get(i)?;
+                }
+                Some((*b, whole))
+            }
+            Exp::Reshape { shape, from, array } => {
+                let named = self.indices(shape, env)?;
+                if shape.len() != *from {
+                    return None;
+                }
+                for (d, n) in named.into_iter().enumerate() {
+                    let size = self.size(*array, env, d)?;
+                    if !self.agree(size, n) {
+                        return None;
+                    }
+                }
+                Some((*array, index.to_vec()))
+            }
+            Exp::Reverse(b) => {
+                let n = self.size(*b, env, 0)?;
+                let one = self.int(1);
+                let last = self.op2(Op::Sub, Scalar::I64, n, one);
+                let (first, rest) = index.split_first()?;
+                let i = self.op2(Op::Sub, Scalar::I64, last, *first);
+                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
+                Some((*b, whole))
+            }
+            Exp::Slice(b, s) => {
+                let (first, rest) = index.split_first()?;
+                let [start, stride] = self.indices(&[s.start, s.stride], env)?[..] else { return None };
+                let far = self.op2(Op::Mul, Scalar::I64, stride, *first);
+                let i = self.op2(Op::Add, Scalar::I64, start, far);
+                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
+                Some((*b, whole))
+            }
+            Exp::Gather(b, is) => {
+                let (first, rest) = index.split_first()?;
+                let i = self.element(*is, env, &[*first])?;
+                let whole: Vec<Id> = std::iter::once(i).chain(rest.iter().copied()).collect();
+                Some((*b, whole))
             }
             _ => None,
         }
