@@ -181,8 +181,9 @@ impl Nest<'_> {
             let stride = Atom::i64(self.pick(&[1, 1, 2, -1]));
             acc = b.emit(Exp::AccView(acc, View::Slice(SliceDim { start, len, stride })), "part");
         }
-        match self.below(if self.loops { 6 } else { 5 }) {
-            5 => {
+        match self.below(if self.loops { 7 } else { 6 }) {
+            5 => self.components(b, acc, scope),
+            6 => {
                 let twice = b.emit(Exp::Plus(self.rows, self.rows), "twice");
                 b.emit(Exp::AccAdd(whole, vec![], twice), "done");
             }
@@ -208,6 +209,22 @@ impl Nest<'_> {
                 let (i, j) = (self.index(b, scope), self.index(b, scope));
                 let v = self.value(b, scope);
                 b.emit(Exp::AccAdd(acc, vec![i, j], v), "done");
+            }
+        }
+    }
+
+    /// Numbers for the components of a row, some of them twice, now and then not for all of them.
+    fn components(&mut self, b: &mut Builder<'_>, acc: Atom, scope: &Scope) {
+        let i = self.index(b, scope);
+        let row = b.emit(Exp::AccView(acc, View::Index(vec![i])), "row");
+        let (first, count) = (self.below(4), 3 + self.below(4));
+        for k in first..first + count {
+            let c = Atom::i64((k % 4) as i64);
+            let v = self.value(b, scope);
+            if self.below(2) == 0 {
+                b.emit(Exp::AccAdd(row, vec![c], v), "done");
+            } else {
+                b.emit(Exp::AccAdd(acc, vec![i, c], v), "done");
             }
         }
     }
@@ -330,6 +347,10 @@ fn program(seed: u64, loops: bool, sizes: usize) -> (Program, FunId, Vec<Value>)
             loops,
         };
         let first = nest.below(2) as usize;
+        if nest.below(2) == 0 {
+            let four = b.op2(Op::Eq, nest.row, Atom::i64(4));
+            b.emit(Exp::Assert(four, "four".into(), vec![nest.row, Atom::i64(4)]), "ok");
+        }
         let init = if zeros {
             let shape = b.shape(at(11));
             b.emit(Exp::Replicate(shape, Atom::f64(0.0)), "zeros")

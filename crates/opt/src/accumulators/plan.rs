@@ -3,6 +3,7 @@
 //! Coordinates are classified (`index`): fixed ones, ones with dimensions of their own, others. Dimensions without a
 //! coordinate are summed.
 
+mod columns;
 mod histogram;
 mod linear;
 mod loops;
@@ -30,9 +31,12 @@ const SHORT: i64 = 16;
 
 /// The program without this accumulation, if the attempt fits.
 pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
+    if attempt.way == Way::Columns {
+        return columns::apply(program, id, site, attempt);
+    }
     let mut work = program.clone();
     let copies = match attempt.way {
-        Way::Anew | Way::Linear => None,
+        Way::Anew | Way::Linear | Way::Columns => None,
         Way::HandedOut | Way::Histogram | Way::Carried => Some(name_values(&mut work, id, site)?),
     };
     let before = work.clone();
@@ -53,7 +57,7 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
             let axes = plan.axes(&affine)?;
             plan.add_as_a_whole(&mut work, element, &axes)?;
         }
-        Way::Linear => {}
+        Way::Linear | Way::Columns => {}
         Way::Histogram => {
             plan.axes(&affine).is_none().then_some(())?;
             plan.histogram(&mut work, element, &coordinates, &affine)?;

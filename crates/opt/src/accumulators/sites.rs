@@ -37,6 +37,8 @@ pub(super) enum Way {
     Linear,
     /// Handed out by the nest.
     HandedOut,
+    /// The components of a row handed out together, for one histogram over columns.
+    Columns,
     /// Handed out together with the indices, for a histogram.
     Histogram,
     /// Summed in the state of loops.
@@ -140,6 +142,7 @@ fn attempts(kinds: &[Kind], root: usize) -> Vec<Attempt> {
             Attempt { nest: last, way: Way::HandedOut },
         ];
         if first == root + 1 {
+            out.push(Attempt { nest: first, way: Way::Columns });
             out.push(Attempt { nest: first, way: Way::Histogram });
         }
         return out;

@@ -58,7 +58,7 @@ impl Plan<'_> {
                 self.trips = self.trips().filter(|_| self.is_unconditional());
                 self.trips.is_some()
             }
-            Way::Histogram | Way::Linear => false,
+            Way::Histogram | Way::Linear | Way::Columns => false,
         };
         fits.then_some(axes)
     }
