@@ -53,6 +53,7 @@ fn expect_none(name: &str, program: &Program) {
 fn no_accumulation_is_left_in_maps() {
     expect_none("gmm", &of_file("examples/gmm.fut", "objective", "params"));
     expect_none("gmm with data", &of_file("examples/gmm.fut", "objective", "x,gamma,params"));
+    expect_none("bundle adjustment", &of_file("examples/ba.fut", "cost", "cams,points,weights"));
     expect_none("k-means", &of_file("examples/kmeans.fut", "cost", "points,centroids"));
     expect_none("logistic regression", &of_file("benches/programs/matvec.fut", "squares", "a,v"));
 }
