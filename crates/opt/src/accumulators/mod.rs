@@ -6,15 +6,17 @@
 //! - E1: dimensions that `e` does not mention are summed by `reduce (+)`, as the innermost loops of a new nest;
 //! - E2, E7: a coordinate `s * p + b` becomes a strided slice of the accumulator, to which a whole array is added
 //!   (several sites with different offsets are a stencil); mixed-radix coordinates are flattened first;
-//! - E3: other indices become one histogram after the scope of the accumulator;
+//! - E3: other indices become one histogram after the scope of the accumulator; numbers added to all components of one
+//!   row are one histogram over columns (`plan::columns`);
 //! - E6: under a condition the value is 0 where the condition does not hold; nothing is evaluated where it was not;
 //! - E8: additions in a counted loop whose index does not depend on the iteration are summed after the loop, if what
-//!   has to be stacked for it has fewer dimensions than what was added.
+//!   has to be stacked for it has fewer dimensions than what was added;
+//! - a linear function of an inner sum is applied to one sum over the nest, not to every term (`plan::linear`).
 //!
 //! Values are followed to the inputs of the nest (`delayed`) and written anew in the order of the sum where that is as
 //! cheap as the original; otherwise the nest hands them out as one more result, one map at a time, so that never more
 //! than the points of one map are held. `scopes` then removes what is left of an accumulator that is only added to
-//! once, as a whole (E10), and unused ones (E11) go with `prune`.
+//! as a whole (E10) or at known places, and unused ones (E11) go with `prune`.
 //!
 //! Assumes a checked program. Guarantees: values up to the order of summation, which the language leaves open for
 //! accumulators; no expression that can stop the program is evaluated where it was not. Not changed: accumulators of
