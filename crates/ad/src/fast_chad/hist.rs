@@ -5,8 +5,8 @@
 //!
 //! - `+` on elements of any type: every value gets the cotangent of its bin, and so does the destination.
 //! - `min`, `max`: of a bin the first that attains the result gets everything, the destination before the values.
-//! - `*`: the product of the others, from the number of zeros and the product of the rest; where such a product is too
-//!   small or too large to be divided, the general rule.
+//! - `*`: the product of the others, by division; where a product is zero, or too small or too large to be divided, the
+//!   general rule.
 //! - an operator that works element by element on rows: a histogram per column.
 //! - any other closed operator without kinks and of steady cost: the values sorted by bin, and segmented scans from both
 //!   sides. Work `n log w`.
@@ -188,10 +188,10 @@ impl<'p> Reverse<'p> {
         forward
     }
 
-    /// `y[b] = dst[b] · Π vs`: with `z` zeros among the values of the bin and the product `p` of the others,
-    /// `dst_bar[b] += y_bar[b] · (z = 0 ? p : 0)`, and a value `v` gets `y_bar[b] · dst[b] · p / v` if `z = 0`,
-    /// `y_bar[b] · dst[b] · p` if it is the only zero, else nothing. A `p` that is not a normal number was rounded
-    /// too much for the division: then the general rule.
+    /// `y[b] = dst[b] · p` with the product `p` of the values of the bin: `dst_bar[b] += y_bar[b] · p`, and a value `v` gets
+    /// `y_bar[b] · dst[b] · p / v`. Where a product is zero or not a normal number (it was rounded too much for the division)
+    /// the general rule: the product of the others would do for this derivative, but its own derivatives would lose the
+    /// zeros.
     fn hist_product(
         &mut self,
         stm: &Stm,
@@ -204,10 +204,10 @@ impl<'p> Reverse<'p> {
         let (dst, values, bar) = (h.dst[k], h.values[k], d.atoms[0]);
         let s = self.b.elem(bar).scalar().unwrap_or(Scalar::F64);
         let lost = self.mutant(Mutation::HistogramFactorLost);
-        let (zeros, rest) = zeros_and_rest(&mut self.b, h, k, s);
-        let normal = all_normal(&mut self.b, rest, s);
+        let products = products(&mut self.b, h, k, s);
+        let normal = all_normal(&mut self.b, products, s);
         self.b.open();
-        let quick = product_bars(&mut self.b, h, k, (zeros, rest, bar), lost);
+        let quick = product_bars(&mut self.b, h, k, (products, bar), lost);
         let quick = self.b.close(quick);
         self.b.open();
         let product = self.b.lam(&[Type::Scalar(s), Type::Scalar(s)], "x", |b, p| {
@@ -228,30 +228,18 @@ impl<'p> Reverse<'p> {
     }
 }
 
-/// Per bin: how many values are zero, and the product of the others.
-fn zeros_and_rest(b: &mut Builder<'_>, h: Hist<'_>, k: usize, s: Scalar) -> (Atom, Atom) {
-    let (zero, one) = (Atom::Const(s.zero()), Atom::Const(s.from_f64(1.0)));
+/// The product of the values of each bin.
+fn products(b: &mut Builder<'_>, h: Hist<'_>, k: usize, s: Scalar) -> Atom {
+    let one = Atom::Const(s.one());
     let size = b.size(h.dst[k], 0);
-    let parts = b.map(h.width, &[h.values[k]], |b, p| {
-        let is_zero = b.op2(Op::Eq, p[0].into(), zero);
-        vec![b.select(is_zero, Atom::i64(1), Atom::i64(0)), b.select(is_zero, one, p[0].into())]
-    });
-    let types = [Type::I64, Type::Scalar(s), Type::I64, Type::Scalar(s)];
-    let lam = b.lam(&types, "x", |b, p| {
-        vec![b.op2(Op::Add, p[0].into(), p[2].into()), b.op2(Op::Mul, p[1].into(), p[3].into())]
-    });
-    let none = b.emit(Exp::Replicate(vec![size], Atom::i64(0)), "zeros");
+    let types = [Type::Scalar(s), Type::Scalar(s)];
+    let lam = b.lam(&types, "x", |b, p| vec![b.op2(Op::Mul, p[0].into(), p[1].into())]);
     let ones = b.emit(Exp::Replicate(vec![size], one), "ones");
-    let soac = Soac::Hist {
-        width: h.width,
-        lam,
-        neutral: vec![Atom::i64(0), one],
-        dst: vec![none, ones],
-        indices: h.indices,
-        values: parts.into_iter().map(Atom::Var).collect(),
-    };
-    let out = b.emit_all(Exp::Soac(soac), "rest");
-    (out[0].into(), out[1].into())
+    let (neutral, dst, values) = (vec![one], vec![ones], vec![h.values[k]]);
+    b.emit(
+        Exp::Soac(Soac::Hist { width: h.width, lam, neutral, dst, indices: h.indices, values }),
+        "products",
+    )
 }
 
 /// Whether all numbers are normal: divided by a factor they keep their digits.
@@ -275,32 +263,21 @@ fn product_bars(
     b: &mut Builder<'_>,
     h: Hist<'_>,
     k: usize,
-    (zeros, rest, bar): (Atom, Atom, Atom),
+    (products, bar): (Atom, Atom),
     lost: bool,
 ) -> Vec<Atom> {
     let size = b.size(bar, 0);
     let zero = Atom::Const(b.elem(bar).scalar().unwrap_or(Scalar::F64).zero());
-    let to_dst = b.map(size, &[zeros, rest, bar], |b, p| {
-        let product = b.op2(Op::Mul, p[1].into(), p[2].into());
-        let nonzero = b.op2(Op::Eq, p[0].into(), Atom::i64(0));
-        vec![b.select(nonzero, product, zero)]
-    });
+    let to_dst = b.map(size, &[products, bar], |b, p| vec![b.op2(Op::Mul, p[0].into(), p[1].into())]);
     let to_values = b.map(h.width, &[h.indices, h.values[k]], |b, p| {
         let (i, v) = (p[0].into(), p[1].into());
         let inside = in_range(b, i, size);
         let derivative = |b: &mut Builder<'_>| {
-            let (z, others, d) = (b.index(zeros, &[i]), b.index(rest, &[i]), b.index(bar, &[i]));
+            let (product, d) = (b.index(products, &[i]), b.index(bar, &[i]));
             let factor = b.index(h.dst[k], &[i]);
             let scale = if lost { d } else { b.op2(Op::Mul, factor, d) };
-            let quotient = b.op2(Op::Div, others, v);
-            let without = b.op2(Op::Mul, scale, quotient);
-            let with = b.op2(Op::Mul, scale, others);
-            let no_zero = b.op2(Op::Eq, z, Atom::i64(0));
-            let is_zero = b.op2(Op::Eq, v, zero);
-            let one_zero = b.op2(Op::Eq, z, Atom::i64(1));
-            let only_zero = b.op2(Op::And, is_zero, one_zero);
-            let rare = b.select(only_zero, with, zero);
-            vec![b.select(no_zero, without, rare)]
+            let others = b.op2(Op::Div, product, v);
+            vec![b.op2(Op::Mul, scale, others)]
         };
         let out = b.if_(inside, derivative, |_| vec![zero]);
         vec![out[0].into()]
