@@ -87,7 +87,7 @@ functions! {
     Asinh "asinh", Some(Op::Asinh), 1.0, hyperbolic::asinh(x);
     Acosh "acosh", Some(Op::Acosh), 1.0, hyperbolic::acosh(x);
     Atanh "atanh", Some(Op::Atanh), 1.0, hyperbolic::atanh(x);
-    Pow "pow", Some(Op::Pow), 1.0, power::pow(x, y);
+    Pow "pow", Some(Op::Pow), 1.3, power::pow(x, y);
     Cbrt "cbrt", Some(Op::Cbrt), 1.0, power::cbrt(x);
     Hypot "hypot", Some(Op::Hypot), 1.0, power::hypot(x, y);
     Erf "erf", Some(Op::Erf), 1.5, error_function::erf(x);
