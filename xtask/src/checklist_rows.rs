@@ -327,9 +327,11 @@ pub(crate) const ROWS: &[Row] = &[
             "crates/opt/tests/accumulators.rs::random_nests_keep_their_sums",
             "crates/opt/src/accumulators/index.rs::what_is_called_injective_is",
             "crates/testkit/tests/accumulators.rs::the_reverse_of_a_matrix_product_is_two_matrix_products",
-            "crates/testkit/tests/accumulators.rs::no_accumulation_is_left_in_maps",
             "crates/testkit/tests/accumulators.rs::blocks_of_a_jacobian_are_results_of_a_map",
             "crates/testkit/tests/accumulators.rs::a_linear_function_is_applied_once_to_a_sum",
+            "crates/testkit/tests/accumulators.rs::no_accumulation_is_left_in_maps_and_loops",
+            "crates/testkit/tests/steps.rs::elimination_of_accumulators_costs_little",
+            "crates/opt/tests/accumulators.rs::elimination_costs_little",
             "crates/opt/tests/passes.rs::accumulators",
         ],
     ),
@@ -343,8 +345,12 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "stencils, loops",
-        "gather form with boundaries; one product after the loop",
-        &["crates/testkit/tests/accumulators.rs::rank_one_updates_of_a_loop_are_one_product_after_it"],
+        "gather form with boundaries; one product after the loop; sums at one place are states, at others stacks",
+        &[
+            "crates/testkit/tests/accumulators.rs::rank_one_updates_of_a_loop_are_one_product_after_it",
+            "crates/opt/tests/accumulators.rs::random_nests_with_loops_keep_their_sums",
+            "crates/testkit/tests/accumulators.rs::a_loop_that_does_not_run_leaves_no_sum",
+        ],
     ),
     row(
         "bound on zeros",

@@ -35,10 +35,10 @@ fn of_file(file: &str, entry: &str, wrt: &str) -> Program {
     gradient(&std::fs::read_to_string(root.join(file)).unwrap(), entry, wrt)
 }
 
-/// Additions into accumulators inside array operations.
+/// Additions into accumulators inside array operations and loops.
 fn hot(body: &Body, inside: bool) -> usize {
     let here = |exp: &Exp| usize::from(inside && matches!(exp, Exp::AccAdd(..)));
-    let within = |exp: &Exp| inside || matches!(exp, Exp::Soac(_));
+    let within = |exp: &Exp| inside || matches!(exp, Exp::Soac(_) | Exp::Loop(_));
     let nested = |exp: &Exp| exp.bodies().iter().map(|s| hot(s.body, within(exp))).sum::<usize>();
     body.stms.iter().map(|s| here(&s.exp) + nested(&s.exp)).sum()
 }
@@ -50,7 +50,12 @@ fn expect_none(name: &str, program: &Program) {
 }
 
 #[test]
-fn no_accumulation_is_left_in_maps() {
+fn no_accumulation_is_left_in_maps_and_loops() {
+    expect_none("lstm", &of_file("examples/lstm.fut", "objective", "main_params,extra_params"));
+    expect_none(
+        "lstm, all",
+        &of_file("examples/lstm.fut", "objective", "main_params,extra_params,state,sequence"),
+    );
     expect_none("gmm", &of_file("examples/gmm.fut", "objective", "params"));
     expect_none("gmm with data", &of_file("examples/gmm.fut", "objective", "x,gamma,params"));
     expect_none("bundle adjustment", &of_file("examples/ba.fut", "cost", "cams,points,weights"));
@@ -128,6 +133,27 @@ entry loss [t] [h] [d] (w: [h][d]f64) (u: [h][h]f64) (b: [h]f64) (xs: [t][d]f64)
     map3 (\\wr ur c -> f64.tanh (dot wr xs[i] + dot ur s + c)) w u b
   in f64.sum last
 ";
+
+/// With one row the loop runs -1 times: the state stays zero, and so is the derivative.
+const SHORT: &str = "
+entry loss [t] [h] [d] (w: [h][d]f64) (b: [h]f64) (xs: [t][d]f64) : f64 =
+  let last = loop s = replicate h 0f64 for i < t - 2 do
+    map3 (\\wr c y -> f64.tanh (f64.sum (map2 (*) wr xs[i]) + c) * y) w b s
+  in f64.sum last
+";
+
+#[test]
+fn a_loop_that_does_not_run_leaves_no_sum() {
+    let session =
+        Session::compile("program.fut", SHORT, Settings::default()).map_err(|e| e.render()).unwrap();
+    let entry = session.entry(None).unwrap();
+    let wanted = session.select(&entry, &Wrt::parse("w,b")).unwrap();
+    let ready = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).unwrap();
+    let matrix = |x| Value::f64_array(&[1, 2], &[x, 2.0 * x]);
+    let args = [matrix(1.0), Value::f64s(&[3.0]), matrix(2.0), Value::f64(1.0)];
+    let found = ready.run(&args, &Options::default()).unwrap().results;
+    assert_eq!(found, [Value::f64(0.0), matrix(0.0), Value::f64s(&[0.0])]);
+}
 
 #[test]
 fn the_reverse_of_a_matrix_product_is_two_matrix_products() {

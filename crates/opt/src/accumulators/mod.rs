@@ -11,6 +11,9 @@
 //! - E6: under a condition the value is 0 where the condition does not hold; nothing is evaluated where it was not;
 //! - E8: additions in a counted loop whose index does not depend on the iteration are summed after the loop, if what
 //!   has to be stacked for it has fewer dimensions than what was added;
+//! - E2 in counted loops: if every iteration adds somewhere else, the loop collects what is added, and the stack is added
+//!   after it; it is at most as large as the accumulator;
+//! - E9: what iterations of any loop add at one place, a number or an array, is a state of the loop, added once after it;
 //! - a linear function of an inner sum is applied to one sum over the nest, not to every term (`plan::linear`).
 //!
 //! Values are followed to the inputs of the nest (`delayed`) and written anew in the order of the sum where that is as
@@ -20,7 +23,7 @@
 //!
 //! Assumes a checked program. Guarantees: values up to the order of summation, which the language leaves open for
 //! accumulators; no expression that can stop the program is evaluated where it was not. Not changed: accumulators of
-//! products and sums, additions in `while` loops and in operators of reductions.
+//! products and sums, additions in operators of reductions, additions in loops at places that change in another way.
 
 mod carry;
 mod delayed;

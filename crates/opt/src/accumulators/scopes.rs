@@ -1,11 +1,12 @@
 //! Accumulator scopes that have become unnecessary (E10): an accumulator to which only whole values are added, and only
 //! in the body of its scope itself, is the sum of its first value and these. A short vector of zeros to which numbers
-//! are added at known places is an array literal. One number added to one element is an update. Before that, what
+//! are added at known places is an array literal. Additions at places that hold zeros are writes (`written`). One number added to one element is an update. Before that, what
 //! does not add leaves the scope (`lift`).
 
 mod facts;
 mod lift;
 mod literal;
+mod written;
 
 use facts::Facts;
 use literal::elements;
@@ -13,11 +14,13 @@ use pullback_base::index::IdSet;
 use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Builder, Exp, FunId, Lam, Program, Stm, Var, VarInfo};
 use pullback_prim::Op;
+use written::{Write, writes};
 
 /// Simplifies the scopes of a function, inner ones first.
 pub(super) fn close(program: &mut Program, id: FunId) {
     let mut body = std::mem::take(&mut program.funs[id].body);
-    close_in(program, &mut body, &mut Facts::default());
+    let mut facts = Facts::of(&body);
+    close_in(program, &mut body, &mut facts);
     program.funs[id].body = body;
 }
 
@@ -80,6 +83,8 @@ enum Total {
     Sum(Option<Atom>, Vec<Atom>),
     /// A vector: the terms of each element.
     Literal(Vec<Vec<Atom>>),
+    /// A first value with other parts.
+    Written(Atom, Vec<Write>),
 }
 
 impl Total {
@@ -87,6 +92,7 @@ impl Total {
         match self {
             Total::Sum(_, values) => values.iter_mut().collect(),
             Total::Literal(elements) => elements.iter_mut().flatten().collect(),
+            Total::Written(_, writes) => writes.iter_mut().map(|w| &mut w.1).collect(),
         }
     }
 }
@@ -98,7 +104,10 @@ impl Scope {
             let first = (!facts.is_zero(init) || values.is_empty()).then_some(init);
             return Some(Total::Sum(first, values));
         }
-        elements(&self.body, acc, facts.length_of_zeros(init)?).map(Total::Literal)
+        if let Some(length) = facts.length_of_zeros(init) {
+            return elements(&self.body, acc, length).map(Total::Literal);
+        }
+        writes(&self.body, acc, init, facts).map(|(first, writes)| Total::Written(first, writes))
     }
 
     fn close(mut self, program: &mut Program, pat: Vec<Var>, facts: &Facts, out: &mut Vec<Stm>) {
@@ -158,6 +167,7 @@ impl Scope {
                     sum(program, v, &terms, out);
                 }
                 Total::Literal(elements) => literal::write(program, v, &elements, out),
+                Total::Written(first, writes) => written::write(program, v, first, &writes, facts, out),
             }
         }
     }
