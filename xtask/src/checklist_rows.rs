@@ -340,7 +340,10 @@ pub(crate) const ROWS: &[Row] = &[
         "data-dependent indices; many collisions",
         &[
             "crates/testkit/tests/accumulators.rs::data_dependent_indices_become_one_histogram",
+            "crates/testkit/tests/accumulators.rs::segments_of_a_dimension_are_sums_of_rows",
+            "crates/testkit/tests/accumulators.rs::a_read_is_not_taken_out_of_a_sum_without_points",
             "crates/opt/tests/accumulators.rs::random_nests_keep_their_sums",
+            "crates/opt/tests/segments.rs::random_segments_keep_their_sums",
         ],
     ),
     row(

@@ -133,7 +133,7 @@ pub static TRIM: Pass = Pass {
 pub static ELIMINATE_ACCUMULATORS: Pass = Pass {
     name: "eliminate_accumulators",
     description: "turn accumulations in nests of maps into reductions, plain maps and histograms",
-    source: "Fast CHAD notes, 3.1: E1 to E3, E6 to E10",
+    source: "Fast CHAD notes, 3.1: E1 to E4, E6 to E10",
     run: eliminate_accumulators,
 };
 /// Functions that no entry point reaches.

@@ -214,6 +214,71 @@ fn a_linear_function_is_applied_once_to_a_sum() {
     assert!(big < 3 * small, "{small} steps, {big} steps for rows twice as long");
 }
 
+/// Elements chosen by the segment of a position, by the place in it, and by a quotient with a number that need not divide.
+const SEGMENTS: &str = "
+entry by_size [m] [c] (a: [m]f64) (b: [m][c]f64) : f64 =
+  f64.sum (map2 (\\i x -> a[i / c] * x) (iota (m * c)) (flatten b))
+entry by_place [m] [c] (a: [c]f64) (b: [m][c]f64) : f64 =
+  f64.sum (map2 (\\i x -> a[i % c] * x) (iota (m * c)) (flatten b))
+entry by_number [m] [n] (k: i64) (a: [m]f64) (b: [n]f64) : f64 =
+  f64.sum (map2 (\\i x -> a[i / k] * x) (iota n) b)
+";
+
+/// The cotangent of `a`, the steps of value and gradient, and whether additions or histograms are left.
+fn of_segments(entry: &str, args: &[Value]) -> (Vec<f64>, u64, bool) {
+    let session =
+        Session::compile("program.fut", SEGMENTS, Settings::default()).map_err(|e| e.render()).unwrap();
+    let entry = session.entry(Some(entry)).unwrap();
+    let wanted = session.select(&entry, &Wrt::parse("a")).unwrap();
+    let (mut last, mut adds) = (Program::default(), false);
+    let derivative = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, p| last = p.clone()).unwrap();
+    for fun in last.funs.iter() {
+        for_each_stm(&fun.body, &mut |s| {
+            adds |= matches!(s.exp, Exp::WithAcc(..) | Exp::AccAdd(..) | Exp::Soac(Soac::Hist { .. }));
+        });
+    }
+    let out = derivative.run(args, &Options::default()).unwrap();
+    (out.results.last().unwrap().floats(), out.counts.work, adds)
+}
+
+#[test]
+fn segments_of_a_dimension_are_sums_of_rows() {
+    let numbers = |n: usize| Value::f64s(&(0..n).map(|k| k as f64).collect::<Vec<f64>>());
+    let (a, b) = (Value::f64s(&[2.0, 3.0]), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let matrix = Value::f64_array(&[2, 3], &b);
+    let seed = Value::f64(1.0);
+    let (x_bar, _, adds) = of_segments("by_size", &[a, matrix.clone(), seed.clone()]);
+    assert_eq!((x_bar, adds), (vec![3.0, 12.0], false));
+    let (x_bar, _, adds) = of_segments("by_place", &[numbers(3), matrix, seed.clone()]);
+    assert_eq!((x_bar, adds), (vec![3.0, 5.0, 7.0], false));
+
+    let (m, c) = (20, 30);
+    let b: Vec<f64> = (0..m * c).map(|k| (k % 7) as f64).collect();
+    let (sums, sum_steps, _) =
+        of_segments("by_size", &[numbers(m), Value::f64_array(&[m, c], &b), seed.clone()]);
+    let args = [Value::i64(c as i64), numbers(m), Value::f64s(&b), seed];
+    let (added, steps, adds) = of_segments("by_number", &args);
+    assert!(adds, "a number that need not divide");
+    assert_eq!(sums, added);
+    assert!(sum_steps <= steps, "{sum_steps} steps for sums, {steps} for a histogram");
+}
+
+/// The elements of `w` and `c` are read for each point, of which there are none.
+#[test]
+fn a_read_is_not_taken_out_of_a_sum_without_points() {
+    let text = "
+entry f [n] [m] (c: [m]f64) (w: [m]f64) (b: [n]f64) : f64 =
+  f64.sum (map (\\x -> (w[0] * x) * c[0]) b)
+";
+    let session = Session::compile("program.fut", text, Settings::default()).map_err(|e| e.render()).unwrap();
+    let entry = session.entry(None).unwrap();
+    let wanted = session.select(&entry, &Wrt::parse("c,w,b")).unwrap();
+    let derivative = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).unwrap();
+    let none = Value::f64s(&[]);
+    let out = derivative.run(&[none.clone(), none.clone(), none, Value::f64(1.0)], &Options::default());
+    assert_eq!(out.unwrap().results[0].floats(), [0.0]);
+}
+
 /// A nest of maps around the sum of products of two elements, by what its axes do. An axis is a dimension of the nest.
 #[derive(Debug)]
 struct Contraction {

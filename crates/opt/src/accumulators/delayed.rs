@@ -10,6 +10,7 @@
 
 mod elements;
 mod sizes;
+mod split;
 pub(in crate::accumulators) mod sums;
 
 use super::index::Polynomial;
@@ -102,6 +103,8 @@ pub(super) struct Delayed<'a> {
     pub(super) local_shapes: IdMap<Var, Vec<Id>>,
     /// Extents of the dimensions; they depend on no dimension.
     pub(super) widths: Vec<Id>,
+    /// What was split.
+    flats: Vec<split::Flat>,
     /// All dimensions of the accumulation in question.
     pub(super) full: BTreeSet<Dim>,
     assumed: BTreeMap<Id, bool>,
@@ -139,6 +142,7 @@ impl<'a> Delayed<'a> {
             nest: OUTSIDE,
             local_shapes: IdMap::new(),
             widths: Vec::new(),
+            flats: Vec::new(),
             full: BTreeSet::new(),
             assumed: BTreeMap::new(),
             names: BTreeMap::new(),

@@ -17,6 +17,12 @@ impl Polynomial {
         out.add(Vec::new(), k);
         out
     }
+    /// A product of nodes (sorted) times a number.
+    pub(crate) fn monomial(factors: &[Id], k: i64) -> Polynomial {
+        let mut out = Polynomial::default();
+        out.add(factors.to_vec(), k);
+        out
+    }
     pub(crate) fn of(id: Id) -> Polynomial {
         let mut out = Polynomial::default();
         out.add(vec![id], 1);
@@ -221,7 +227,8 @@ pub(crate) fn radix_order(
     extent: &dyn Fn(Dim) -> Polynomial,
 ) -> Option<Vec<Dim>> {
     let mut left: Vec<(Dim, &Polynomial)> = strides.to_vec();
-    let first = left.iter().position(|(_, s)| s.number().is_some_and(|k| k != 0))?;
+    let numbers = left.iter().enumerate().filter_map(|(k, (_, s))| Some((s.number()?.unsigned_abs(), k)));
+    let (_, first) = numbers.filter(|(n, _)| *n > 0).min()?;
     let (d, stride) = left.remove(first);
     let mut next = stride.times(&extent(d));
     let mut order = vec![d];

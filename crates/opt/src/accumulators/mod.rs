@@ -8,6 +8,8 @@
 //!   (several sites with different offsets are a stencil); mixed-radix coordinates are flattened first;
 //! - E3: other indices become one histogram after the scope of the accumulator; numbers added to all components of one
 //!   row are one histogram over columns (`plan::columns`);
+//! - E4: quotients and remainders `p / c`, `p % c` of a dimension of `m * c` points are dimensions of `m` and `c` points
+//!   (`delayed::split`), so that the sum over a segment is a sum over a row;
 //! - E6: under a condition the value is 0 where the condition does not hold; nothing is evaluated where it was not;
 //! - E8: additions in a counted loop whose index does not depend on the iteration are summed after the loop, if what
 //!   has to be stacked for it has fewer dimensions than what was added;

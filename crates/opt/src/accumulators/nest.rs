@@ -76,29 +76,30 @@ impl Nest<'_, '_> {
         seen.into_iter().collect()
     }
 
-    /// The read as an input of maps, if all its indices are different dimensions (or run backwards through one) and the
-    /// sizes are known to fit.
+    /// The read as an input of maps, if all its indices are different dimensions (or run backwards through one, or through
+    /// several that were one) and the sizes are known to fit.
     #[allow(clippy::type_complexity, reason = "an option inside a result that may fail")]
     fn stream(&mut self, b: &mut Builder<'_>, id: Id, known: &mut Known) -> Option<Option<Stream>> {
         let Node::Read(base, ids) = self.values.node(id).clone() else { return Some(None) };
         let mut axes: Vec<(usize, Dim, bool)> = Vec::new();
         let mut exact = true;
         for (axis, i) in ids.iter().enumerate() {
-            let Some((d, backwards)) = self.run(*i) else { return Some(None) };
-            let Some(level) = self.loops.iter().position(|l| *l == d) else { return Some(None) };
-            if axes.iter().any(|(l, ..)| *l == level) {
-                return Some(None);
+            let Some((dims, width, backwards)) = self.run(*i) else { return Some(None) };
+            for d in &dims {
+                let Some(level) = self.loops.iter().position(|l| l == d) else { return Some(None) };
+                if axes.iter().any(|(l, ..)| *l == level) {
+                    return Some(None);
+                }
+                axes.push((level, *d, backwards));
             }
             let (size, certain) = match self.shapes.get(&base) {
                 Some(shape) => (shape[axis], ids.len() == 1),
                 None => (self.values.size(base.into(), super::delayed::OUTSIDE, axis)?, true),
             };
-            let width = self.values.widths[d];
             if !self.values.agree(size, width) {
                 return Some(None);
             }
-            exact &= certain && self.values.same(size, width);
-            axes.push((level, d, backwards));
+            exact &= certain && dims.len() == 1 && self.values.same(size, width);
         }
         let mut array = Atom::Var(base);
         if !exact {
@@ -106,7 +107,7 @@ impl Nest<'_, '_> {
             for (_, d, _) in &axes {
                 shape.push(self.scalar(b, self.values.widths[*d], known)?);
             }
-            array = b.emit(Exp::Reshape { shape, from: axes.len(), array }, "xs");
+            array = b.emit(Exp::Reshape { shape, from: ids.len(), array }, "xs");
         }
         for (axis, (.., backwards)) in axes.iter().enumerate() {
             if *backwards {
@@ -123,10 +124,10 @@ impl Nest<'_, '_> {
         Some(Some(Stream { node: id, array, axes }))
     }
 
-    /// A dimension from its first position to its last, or from the last to the first.
-    fn run(&mut self, index: Id) -> Option<(Dim, bool)> {
-        if let Node::Dim(d) = self.values.node(index) {
-            return Some((*d, false));
+    /// Dimensions from their first position to their last, their extent; or one from the last to the first.
+    fn run(&mut self, index: Id) -> Option<(Vec<Dim>, Id, bool)> {
+        if let Some((dims, width)) = self.values.run_through(index) {
+            return Some((dims, width, false));
         }
         let mut dims = self.values.dims(index).iter();
         let (d, None) = (*dims.next()?, dims.next()) else { return None };
@@ -135,7 +136,7 @@ impl Nest<'_, '_> {
         let one = self.values.int(1);
         let last = polynomial(self.values, width).plus(&polynomial(self.values, one), -1);
         let there = last.plus(&polynomial(self.values, place), -1);
-        (polynomial(self.values, index) == there).then_some((d, true))
+        (polynomial(self.values, index) == there).then(|| (vec![d], width, true))
     }
 
     fn level(
@@ -254,13 +255,13 @@ impl Nest<'_, '_> {
         let Node::Read(base, ids) = self.values.node(id).clone() else { return false };
         let mut seen = BTreeSet::new();
         ids.iter().enumerate().all(|(axis, i)| {
-            let Some((d, _)) = self.run(*i) else { return false };
+            let Some((dims, width, _)) = self.run(*i) else { return false };
             let size = match self.shapes.get(&base) {
                 Some(shape) => Some(shape[axis]),
                 None => self.values.size(base.into(), super::delayed::OUTSIDE, axis),
             };
-            let width = self.values.widths[d];
-            self.loops.contains(&d) && seen.insert(d) && size.is_some_and(|s| self.values.agree(s, width))
+            let apart = dims.iter().all(|d| self.loops.contains(d) && seen.insert(*d));
+            apart && size.is_some_and(|s| self.values.agree(s, width))
         })
     }
 
@@ -270,6 +271,28 @@ impl Nest<'_, '_> {
         let mut outer = Vec::new();
         let inner = self.without_factors(element, &summed, &mut outer);
         (inner, outer)
+    }
+    /// Whether this can be evaluated outside the sum over these dimensions: the sum may be empty, so that it must not stop
+    /// the program.
+    fn is_fixed(&mut self, id: Id, summed: &BTreeSet<Dim>) -> bool {
+        let runs =
+            |d: &Dim| matches!(self.values.node(self.values.widths[*d]), Node::Const(n) if n.as_i64() > 0);
+        self.values.dims(id).is_disjoint(summed) && (summed.iter().all(runs) || self.is_total(id))
+    }
+    /// Whether evaluating the element cannot stop the program: all that it reads are inputs of maps.
+    fn is_total(&mut self, id: Id) -> bool {
+        if self.values.is_safe(id) || self.is_stream(id) {
+            return true;
+        }
+        match self.values.node(id).clone() {
+            Node::Prim(Prim::Op(op, s), ids) => {
+                let divides = matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow);
+                (s.is_float() || !divides) && ids.iter().all(|i| self.is_total(*i))
+            }
+            Node::Prim(Prim::Convert(..), ids) => ids.iter().all(|i| self.is_total(*i)),
+            Node::If(a, b, c) => [a, b, c].iter().all(|i| self.is_total(*i)),
+            _ => false,
+        }
     }
     fn without_factors(
         &mut self,
@@ -281,14 +304,13 @@ impl Nest<'_, '_> {
         if !s.is_float() {
             return element;
         }
-        let fixed = |values: &Delayed<'_>, id: Id| values.dims(id).is_disjoint(summed);
         match (op, &args[..]) {
-            (Op::Neg, [x]) if !fixed(self.values, *x) => {
+            (Op::Neg, [x]) if !self.is_fixed(*x, summed) => {
                 let inner = self.without_factors(*x, summed, outer);
                 outer.push((Op::Neg, None));
                 inner
             }
-            (Op::Mul, [x, y]) => match (fixed(self.values, *x), fixed(self.values, *y)) {
+            (Op::Mul, [x, y]) => match (self.is_fixed(*x, summed), self.is_fixed(*y, summed)) {
                 (true, false) => {
                     let inner = self.without_factors(*y, summed, outer);
                     outer.push((Op::Mul, Some(*x)));
@@ -306,7 +328,7 @@ impl Nest<'_, '_> {
                 }
                 (true, true) => element,
             },
-            (Op::Div, [x, y]) if fixed(self.values, *y) && !fixed(self.values, *x) => {
+            (Op::Div, [x, y]) if self.is_fixed(*y, summed) && !self.is_fixed(*x, summed) => {
                 let inner = self.without_factors(*x, summed, outer);
                 outer.push((Op::Div, Some(*y)));
                 inner

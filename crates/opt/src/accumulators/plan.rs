@@ -48,6 +48,10 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
         return Some(work);
     }
     let element = plan.element(copies.as_ref())?;
+    let (coordinates, element) = match attempt.way {
+        Way::Anew | Way::HandedOut if !plan.is_loop => plan.values.split(coordinates, element)?,
+        _ => (coordinates, element),
+    };
     if attempt.way == Way::Anew && !plan.worth_writing_anew(element) {
         return None;
     }
@@ -400,7 +404,7 @@ impl<'a> Plan<'a> {
                 }
                 Node::Read(_, ids) => {
                     narrow &= !is_full;
-                    let moving = ids.iter().filter(|i| !matches!(self.values.node(**i), Node::Dim(_)));
+                    let moving = ids.iter().filter(|i| self.values.run_through(**i).is_none());
                     work.extend(moving);
                 }
                 Node::Dim(_) | Node::Const(_) | Node::Var(_) | Node::Size(..) => {}
