@@ -17,6 +17,10 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("core", "lambda", "the two IRs meet in elab only"),
     ("lambda", "core", "the two IRs meet in elab only"),
     ("base", "prim", "base is below everything"),
+    ("kernel", "llvm", "kernel IR knows no executor"),
+    ("kernel", "interp", "kernel IR knows no executor"),
+    ("llvm", "core", "executors take kernel IR"),
+    ("llvm", "cpu", "making machine code needs no run time"),
 ];
 
 /// What the header of an AD algorithm says, in this order.

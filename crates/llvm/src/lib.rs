@@ -1,7 +1,14 @@
-//! Text of LLVM IR. This crate writes it; it neither links nor loads LLVM.
+//! Kernel IR to machine code through LLVM, found at run time: nothing of LLVM is needed to build this crate.
 //!
-//! Guarantees: equal inputs give equal text. The text is read by LLVM 15 and later (opaque pointers).
+//! Place in the pipeline: after the lowering to kernel IR, below the executors. `text` and `maths` are pure: equal inputs give
+//! equal text, which LLVM 15 and later read; `load` opens a library.
 
+pub mod abi;
+pub mod load;
 pub mod maths;
+pub mod text;
 
+pub use abi::Context;
+pub use load::{Found, Level, Linked, Llvm, LlvmError};
 pub use maths::{Machine, Precision, Shape, definition, module};
+pub use text::{Emitted, Options, Symbol, emit, entry_symbol};

@@ -3,6 +3,7 @@
 //! Place in the pipeline: below both IRs. All executors evaluate floating point functions through [`Prim::eval`].
 
 pub mod book;
+pub mod function;
 pub mod prim;
 pub mod scalar;
 pub mod special;
@@ -11,6 +12,7 @@ pub mod table;
 mod arith;
 
 pub use book::table_as_markdown;
+pub use function::Function;
 pub use prim::{MAX_ARITY, Partial, Prim, PrimError, eval_partial};
 pub use scalar::{Scalar, ScalarValue};
 pub use table::{Op, Row};

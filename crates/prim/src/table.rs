@@ -26,6 +26,7 @@
 //! The file is longer than others because it is one table.
 
 use crate::arith::{Outcome, Real, Whole};
+use crate::function::Function;
 use crate::prim::{Partial, PrimError};
 use crate::scalar::{Scalar, ScalarValue};
 
@@ -178,6 +179,26 @@ macro_rules! evaluate {
     };
 }
 
+/// The row at a float type as a compiled function. The row's evaluation at floats comes first; nothing for tests and for
+/// rows with a condition.
+macro_rules! function {
+    ($t:ident ($x:ident) same float ($value:expr) $($rest:tt)*) => {{
+        extern "C" fn function($x: $t) -> $t {
+            $value
+        }
+        Some(Function::One(function))
+    }};
+    ($t:ident ($x:ident, $y:ident) same float ($value:expr) $($rest:tt)*) => {{
+        extern "C" fn function($x: $t, $y: $t) -> $t {
+            $value
+        }
+        Some(Function::Two(function))
+    }};
+    ($($other:tt)*) => {
+        None
+    };
+}
+
 macro_rules! prims {
     ($(
         $op:ident $name:literal $args:tt -> $kind:ident {
@@ -214,6 +235,14 @@ macro_rules! prims {
                     Op::$op => { $( evaluate!($class $args $value, s, given); )+ }
                 )* }
                 Err(PrimError::IllTyped)
+            }
+            /// The operation on `f64`; `None` if it takes or gives something else.
+            pub fn f64_function(self) -> Option<Function<f64>> {
+                match self { $( Op::$op => function!(f64 $args $kind $($class $value)+), )* }
+            }
+            /// The operation on `f32`; `None` if it takes or gives something else.
+            pub fn f32_function(self) -> Option<Function<f32>> {
+                match self { $( Op::$op => function!(f32 $args $kind $($class $value)+), )* }
             }
         }
     };

@@ -1,0 +1,128 @@
+//! A module of kernel IR as machine code, with the workspaces of its calls.
+
+#![allow(unsafe_code, reason = "addresses of compiled functions become functions; see the block")]
+
+use crate::cache;
+use crate::session::Session;
+use crate::symbols;
+use crate::workspace::Workspace;
+use pullback_base::index::IndexVec;
+use pullback_kernel::{FunctionId, Module};
+use pullback_llvm::abi::Entry;
+use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, emit, entry_symbol, text};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// How code is made and run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How much the compiler tries.
+    pub level: Level,
+    /// How the text for LLVM is made.
+    pub text: text::Options,
+    /// The library; `None`: the first one found.
+    pub library: Option<PathBuf>,
+    /// Where compiled objects are kept; `None`: nowhere. See [`cache::folder`].
+    pub cache: Option<PathBuf>,
+    /// A call stops with a `Limit` error before its workspace holds more bytes than this.
+    pub memory_limit: u64,
+    /// A call stops with a `Limit` error when so many calls of recursive functions are open.
+    pub call_depth_limit: u64,
+}
+
+impl Default for Options {
+    /// All optimisations; nothing is kept on disk; 8 GiB, 10,000 open calls.
+    fn default() -> Self {
+        Options {
+            level: Level::O3,
+            text: text::Options::default(),
+            library: None,
+            cache: None,
+            memory_limit: 8 << 30,
+            call_depth_limit: 10_000,
+        }
+    }
+}
+
+/// Machine code of a module. May be called from many threads at once.
+#[derive(Debug)]
+pub struct Executable {
+    pub(crate) module: Module,
+    pub(crate) options: Options,
+    pub(crate) is_recursive: bool,
+    pub(crate) entries: IndexVec<FunctionId, Entry>,
+    found: Found,
+    was_kept: bool,
+    workspaces: Mutex<Vec<Workspace>>,
+    /// The code that the entries are in.
+    _linked: Linked,
+}
+
+impl Executable {
+    /// Compiles a module.
+    pub fn new(module: &Module, options: &Options) -> Result<Executable, LlvmError> {
+        let llvm = match &options.library {
+            Some(path) => Llvm::open(path)?,
+            None => Llvm::find()?,
+        };
+        let emitted = emit(module, &options.text);
+        let (object, was_kept) = object(llvm, &emitted.text, options)?;
+        let library = symbols::library();
+        let mut all: Vec<(&str, usize)> = library.clone();
+        for symbol in &emitted.symbols {
+            all.extend(symbols::address(symbol).map(|address| (symbol.name.as_str(), address)));
+        }
+        let linked = llvm.link(&object, &all)?;
+        let mut entries = IndexVec::new();
+        for f in module.functions.iter() {
+            let address = linked.address(&entry_symbol(f))?;
+            // SAFETY: the address is that of the exported function, whose type the text fixes as that of an entry.
+            entries.push(unsafe { std::mem::transmute::<usize, Entry>(address) });
+        }
+        Ok(Executable {
+            module: module.clone(),
+            options: options.clone(),
+            is_recursive: emitted.is_recursive,
+            entries,
+            found: llvm.found().clone(),
+            was_kept,
+            workspaces: Mutex::default(),
+            _linked: linked,
+        })
+    }
+
+    /// The library that made the code.
+    pub fn compiler(&self) -> &Found {
+        &self.found
+    }
+    /// Whether the code was compiled before and kept on disk.
+    pub fn was_kept(&self) -> bool {
+        self.was_kept
+    }
+    /// The function with this name.
+    pub fn function(&self, name: &str) -> Option<FunctionId> {
+        self.module.functions.iter_enumerated().find(|(_, f)| f.name == name).map(|(id, _)| id)
+    }
+    /// A workspace for calls, one after the other. It is given back when the session is dropped.
+    pub fn session(&self) -> Session<'_> {
+        let kept = self.pool().pop();
+        Session::new(self, kept.unwrap_or_else(|| Workspace::new(self.options.memory_limit)))
+    }
+    /// Workspaces that no call uses.
+    pub(crate) fn pool(&self) -> std::sync::MutexGuard<'_, Vec<Workspace>> {
+        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The object of a text, and whether it was kept on disk.
+fn object(llvm: &Llvm, text: &str, options: &Options) -> Result<(Vec<u8>, bool), LlvmError> {
+    let Some(folder) = &options.cache else { return Ok((llvm.compile(text, options.level)?, false)) };
+    let (found, (cpu, features)) = (llvm.found(), llvm.processor());
+    let source = format!("{} {:?} {:?} {cpu} {features}\n{text}", found.version, found.path, options.level);
+    if let Some(object) = cache::read(folder, &source) {
+        return Ok((object, true));
+    }
+    let object = llvm.compile(text, options.level)?;
+    cache::write(folder, &source, &object);
+    Ok((object, false))
+}

@@ -1,0 +1,15 @@
+//! Kernel IR on the processors of this machine, as machine code.
+//!
+//! Place in the pipeline: an executor, after the lowering to kernel IR. An [`Executable`] is made once and called from any
+//! number of threads; every running call has a [`Session`] with its own workspace, which is kept for later calls.
+
+pub mod cache;
+mod executable;
+mod session;
+mod symbols;
+mod values;
+mod workspace;
+
+pub use executable::{Executable, Options};
+pub use pullback_llvm::{Found, Level, LlvmError};
+pub use session::{Outcome, Session};

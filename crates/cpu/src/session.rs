@@ -1,0 +1,205 @@
+//! Running calls: the context of compiled code, and what it says when it stops.
+
+#![allow(unsafe_code, reason = "compiled code is called; each block says why it may be")]
+
+use crate::executable::Executable;
+use crate::values::{Arguments, from_words, width};
+use crate::workspace::Workspace;
+use pullback_base::index::Index;
+use pullback_base::{RuntimeError, RuntimeErrorKind};
+use pullback_core::{Type, Value};
+use pullback_kernel::{FunctionId, MessageId};
+use pullback_llvm::Context;
+use pullback_llvm::abi;
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicBool;
+
+/// Where no one cancels.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// The stack of a recursive function: so much is there, or a new one of twice the size is made.
+const DEEP_STACK: usize = 32 << 20;
+/// What stays free of the stack for functions that are not recursive.
+const STACK_RESERVE: usize = 256 << 10;
+
+/// Results and cost of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The results of the function.
+    pub results: Vec<Value>,
+    /// The most bytes of the workspace that were in use at one time. Arguments are not in it.
+    pub peak_bytes: u64,
+}
+
+/// A workspace with which an executable is called.
+#[derive(Debug)]
+pub struct Session<'a> {
+    executable: &'a Executable,
+    /// Given back to the executable when the session ends.
+    workspace: ManuallyDrop<Workspace>,
+    /// On the heap, so that compiled code is given the same address each time.
+    context: Box<Context>,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the workspace is not used again.
+        let workspace = unsafe { ManuallyDrop::take(&mut self.workspace) };
+        self.executable.pool().push(workspace);
+    }
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(executable: &'a Executable, workspace: Workspace) -> Session<'a> {
+        let mut workspace = ManuallyDrop::new(workspace);
+        let context = Box::new(Context {
+            top: workspace.start(),
+            end: workspace.end(),
+            peak: null_mut(),
+            cancel: &NEVER,
+            calls: 0,
+            call_limit: executable.options.call_depth_limit,
+            stack_limit: 0,
+            message: 0,
+            count: 0,
+            values: [0; abi::MAX_VALUES],
+        });
+        Session { executable, workspace, context }
+    }
+
+    /// Calls a function with words; see [`abi`] for what they are. Results that are addresses are of the workspace, until the
+    /// next call with this session, or of the arguments.
+    ///
+    /// # Errors
+    /// Those of the program, `Limit` and `Cancelled`.
+    ///
+    /// # Panics
+    /// If there are not as many arguments and results as the function has.
+    ///
+    /// # Safety
+    /// The arguments are of the types of the function's parameters, and memory that they point to is as the function expects.
+    pub unsafe fn call_words(
+        &mut self,
+        function: FunctionId,
+        args: &[u64],
+        results: &mut [u64],
+        cancel: Option<&AtomicBool>,
+    ) -> Result<(), RuntimeError> {
+        let f = &self.executable.module.functions[function];
+        assert_eq!((args.len(), results.len()), (f.params.len(), f.results.len()), "arguments and results");
+        let context = &mut *self.context;
+        context.top = self.workspace.start();
+        context.peak = context.top;
+        context.cancel = cancel.unwrap_or(&NEVER);
+        context.calls = 0;
+        let status = if self.executable.is_recursive {
+            stacker::maybe_grow(DEEP_STACK, 2 * DEEP_STACK, || self.enter(function, args, results))
+        } else {
+            self.enter(function, args, results)
+        };
+        match status {
+            abi::DONE => Ok(()),
+            _ => Err(self.stopped()),
+        }
+    }
+
+    /// Calls on this stack, whose end the context knows.
+    fn enter(&mut self, function: FunctionId, args: &[u64], results: &mut [u64]) -> i32 {
+        let entry = self.executable.entries[function];
+        if self.executable.is_recursive {
+            let here = std::ptr::from_ref(&entry).addr();
+            let free = stacker::remaining_stack().unwrap_or(here);
+            self.context.stack_limit = (here - free.min(here)).saturating_add(STACK_RESERVE);
+        }
+        // SAFETY: the context is that of a workspace that nobody else uses; the rest is the condition of `call_words`.
+        unsafe { entry(&mut *self.context, args.as_ptr(), results.as_mut_ptr()) }
+    }
+
+    /// The most bytes of the workspace that the last call had in use at one time.
+    pub fn peak_bytes(&mut self) -> u64 {
+        let highest = self.context.peak.addr().max(self.context.top.addr());
+        (highest - self.workspace.start().addr()) as u64
+    }
+
+    /// Calls a function with values of core.
+    ///
+    /// # Errors
+    /// Those of the program, `Limit`, `Cancelled`, and `Internal` for arguments of wrong types.
+    pub fn call(
+        &mut self,
+        function: FunctionId,
+        args: &[(&Type, &Value)],
+        results: &[Type],
+        cancel: Option<&AtomicBool>,
+    ) -> Result<Outcome, RuntimeError> {
+        let mut given = Arguments::default();
+        for (ty, value) in args {
+            given.push(ty, value)?;
+        }
+        let mut count = 0;
+        for ty in results {
+            count += width(ty)?;
+        }
+        let f = &self.executable.module.functions[function];
+        if (given.words.len(), count) != (f.params.len(), f.results.len()) {
+            let message = format!("function {} is called with other types than it has", f.name);
+            return Err(RuntimeError::new(RuntimeErrorKind::Internal, message));
+        }
+        let mut words = vec![0; count];
+        // SAFETY: the words are made from values by the layout of the lowering, and what they point to lives until the end.
+        unsafe { self.call_words(function, &given.words, &mut words, cancel)? };
+        let mut rest = words.as_slice();
+        let mut values = Vec::with_capacity(results.len());
+        for ty in results {
+            // SAFETY: the words are those of a value of this type; what they point to is not changed before the next call.
+            values.push(unsafe { from_words(ty, &mut rest)? });
+        }
+        Ok(Outcome { results: values, peak_bytes: self.peak_bytes() })
+    }
+
+    /// Why the last call stopped.
+    fn stopped(&mut self) -> RuntimeError {
+        let values: Vec<i64> = {
+            let count = (self.context.count as usize).min(abi::MAX_VALUES);
+            self.context.values[..count].to_vec()
+        };
+        let value = |k: usize| values.get(k).copied().unwrap_or(0);
+        let function = || {
+            let index = value(0) as usize;
+            self.executable.module.functions.iter().nth(index).map_or("", |f| f.name.as_str())
+        };
+        let limit = |message| RuntimeError::new(RuntimeErrorKind::Limit, message);
+        match self.context.message {
+            abi::OUT_OF_MEMORY => {
+                let bytes = u128::from(value(0) as u64) * u128::from(value(1) as u64);
+                let in_use = self.context.top.addr() - self.workspace.start().addr();
+                limit(format!(
+                    "out of memory: {bytes} more bytes are needed, {in_use} are in use, the limit is {}",
+                    self.workspace.bytes()
+                ))
+            }
+            abi::CANCELLED => RuntimeError::new(RuntimeErrorKind::Cancelled, "cancelled"),
+            abi::TOO_MANY_CALLS => limit(format!(
+                "more than {} calls are open (in {})",
+                self.executable.options.call_depth_limit,
+                function()
+            )),
+            abi::STACK_FULL => {
+                limit(format!("the stack is full: {} calls are open (in {})", self.context.calls, function()))
+            }
+            index => {
+                let message = usize::try_from(index)
+                    .ok()
+                    .and_then(|i| self.executable.module.messages.get(MessageId::new(i)));
+                match message {
+                    Some(m) => RuntimeError::new(m.kind.clone(), m.render(&values)).at(m.span),
+                    None => RuntimeError::new(
+                        RuntimeErrorKind::Internal,
+                        format!("compiled code stopped with the unknown message {index}"),
+                    ),
+                }
+            }
+        }
+    }
+}

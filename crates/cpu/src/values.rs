@@ -1,0 +1,400 @@
+//! Values of core as words, and back.
+//!
+//! A scalar is one word. A product is its parts, a sum is the number of its alternative and then the fields of all
+//! alternatives, those of the others being zero. An array of rank `r` has, for each word of its base type, the address of
+//! elements of that word; then `r` sizes; then `r` strides in elements.
+
+#![allow(
+    unsafe_code,
+    reason = "results of compiled code are read from memory; each block says why they may be"
+)]
+
+use pullback_base::{RuntimeError, RuntimeErrorKind};
+use pullback_core::{Array, Buffer, Type, Value};
+use pullback_kernel::Ty;
+use pullback_prim::{Scalar, ScalarValue};
+use std::convert::identity;
+use std::sync::Arc;
+
+fn internal(message: impl Into<String>) -> RuntimeError {
+    RuntimeError::new(RuntimeErrorKind::Internal, message)
+}
+
+/// The types of the words of a type.
+fn leaves(ty: &Type, out: &mut Vec<Ty>) -> Result<(), RuntimeError> {
+    match ty {
+        Type::Scalar(s) => out.push(Ty::Scalar(*s)),
+        Type::Tuple(ts) => ts.iter().try_for_each(|t| leaves(t, out))?,
+        Type::Sum(variants) => {
+            out.push(Ty::I64);
+            variants.iter().flat_map(|v| &v.fields).try_for_each(|t| leaves(t, out))?;
+        }
+        Type::Array(_) => {
+            let elements = width(ty.base())?;
+            out.extend(std::iter::repeat_n(Ty::Pointer, elements));
+            out.extend(std::iter::repeat_n(Ty::I64, 2 * ty.rank()));
+        }
+        Type::Named(_) | Type::Acc(_) => return Err(internal(format!("{ty:?} has no words"))),
+    }
+    Ok(())
+}
+
+/// The number of words of a type.
+pub(crate) fn width(ty: &Type) -> Result<usize, RuntimeError> {
+    let mut out = Vec::new();
+    leaves(ty, &mut out)?;
+    Ok(out.len())
+}
+
+/// A scalar as a word.
+fn word(x: ScalarValue) -> u64 {
+    match x {
+        ScalarValue::F32(x) => x.to_bits().into(),
+        ScalarValue::F64(x) => x.to_bits(),
+        _ => x.as_i64() as u64,
+    }
+}
+
+/// A word as a scalar.
+fn scalar(s: Scalar, word: u64) -> ScalarValue {
+    match s {
+        Scalar::F32 => ScalarValue::F32(f32::from_bits(word as u32)),
+        Scalar::F64 => ScalarValue::F64(f64::from_bits(word)),
+        Scalar::U64 => ScalarValue::U64(word),
+        Scalar::Bool
+        | Scalar::I8
+        | Scalar::I16
+        | Scalar::I32
+        | Scalar::I64
+        | Scalar::U8
+        | Scalar::U16
+        | Scalar::U32 => s.from_i64(word as i64),
+    }
+}
+
+/// Words of arguments, and the memory that some of them point to. Others point into the values they were made from.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    pub(crate) words: Vec<u64>,
+    kept: Vec<Vec<u64>>,
+}
+
+impl Arguments {
+    /// Appends a value.
+    pub(crate) fn push(&mut self, ty: &Type, value: &Value) -> Result<(), RuntimeError> {
+        match (ty, value) {
+            (Type::Scalar(s), Value::Scalar(x)) if x.scalar() == *s => self.words.push(word(*x)),
+            (Type::Tuple(ts), Value::Tuple(vs)) if ts.len() == vs.len() => {
+                ts.iter().zip(vs).try_for_each(|(t, v)| self.push(t, v))?;
+            }
+            (Type::Sum(variants), Value::Sum(k, fields)) => {
+                self.words.push(*k as u64);
+                for (j, variant) in variants.iter().enumerate() {
+                    if j != *k {
+                        for t in &variant.fields {
+                            let zeros = width(t)?;
+                            self.words.extend(std::iter::repeat_n(0, zeros));
+                        }
+                    } else if variant.fields.len() == fields.len() {
+                        variant.fields.iter().zip(fields.iter()).try_for_each(|(t, v)| self.push(t, v))?;
+                    } else {
+                        return Err(internal("a sum with other fields than its type"));
+                    }
+                }
+            }
+            (Type::Array(_), Value::Array(a)) if a.shape.len() == ty.rank() => {
+                self.push_array(ty.base(), a)?
+            }
+            _ => return Err(internal(format!("an argument is not of type {ty:?}"))),
+        }
+        Ok(())
+    }
+
+    fn push_array(&mut self, base: &Type, a: &Array) -> Result<(), RuntimeError> {
+        match (base, &*a.data) {
+            (_, Buffer::Boxed(items)) => self.push_boxed(base, &items[a.offset..][..a.count()])?,
+            (Type::Scalar(s), data) if data.scalar() == Some(*s) => {
+                self.words.push(address(data, a.offset) as u64);
+            }
+            _ => return Err(internal(format!("an argument is not an array of {base:?}"))),
+        }
+        self.words.extend(a.shape.iter().map(|n| *n as u64));
+        let mut strides = vec![1u64; a.shape.len()];
+        for k in (1..a.shape.len()).rev() {
+            strides[k - 1] = strides[k] * a.shape[k] as u64;
+        }
+        self.words.extend(strides);
+        Ok(())
+    }
+
+    /// One array for each word of the elements.
+    fn push_boxed(&mut self, base: &Type, items: &[Value]) -> Result<(), RuntimeError> {
+        let mut types = Vec::new();
+        leaves(base, &mut types)?;
+        let mut columns = vec![Vec::new(); types.len()];
+        let start = self.words.len();
+        for item in items {
+            self.push(base, item)?;
+            for ((column, t), word) in columns.iter_mut().zip(&types).zip(self.words.drain(start..)) {
+                column.extend_from_slice(&word.to_le_bytes()[..t.bytes()]);
+            }
+        }
+        for column in columns {
+            // In words, so that every element is aligned.
+            let words: Vec<u64> = column.chunks(8).map(from_bytes).collect();
+            self.words.push(words.as_ptr().expose_provenance() as u64);
+            self.kept.push(words);
+        }
+        Ok(())
+    }
+}
+
+fn from_bytes(bytes: &[u8]) -> u64 {
+    let mut all = [0; 8];
+    all[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(all)
+}
+
+/// The address of an element of scalars.
+fn address(data: &Buffer, offset: usize) -> usize {
+    match data {
+        Buffer::F32(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::F64(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::I8(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::I16(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::I32(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::I64(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::U8(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::U16(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::U32(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::U64(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::Bool(v) => v[offset..].as_ptr().expose_provenance(),
+        Buffer::Boxed(v) => v[offset..].as_ptr().expose_provenance(),
+    }
+}
+
+/// The first words as a value; they are taken off.
+///
+/// # Safety
+/// The words are those of a value of this type, and the memory that they point to is alive.
+pub(crate) unsafe fn from_words(ty: &Type, words: &mut &[u64]) -> Result<Value, RuntimeError> {
+    let mut take = |n: usize| -> Result<&[u64], RuntimeError> {
+        let (first, rest) = words.split_at_checked(n).ok_or_else(|| internal("a result without words"))?;
+        *words = rest;
+        Ok(first)
+    };
+    match ty {
+        Type::Scalar(s) => Ok(Value::Scalar(scalar(*s, take(1)?[0]))),
+        Type::Tuple(ts) => {
+            // SAFETY: the words of a product are those of its parts.
+            let parts = ts.iter().map(|t| unsafe { from_words(t, words) });
+            Ok(Value::Tuple(parts.collect::<Result<_, _>>()?))
+        }
+        Type::Sum(variants) => {
+            let tag = take(1)?[0] as usize;
+            let mut fields = Vec::new();
+            for (k, variant) in variants.iter().enumerate() {
+                for t in &variant.fields {
+                    if k == tag {
+                        // SAFETY: these are the fields that the value has.
+                        fields.push(unsafe { from_words(t, words)? });
+                    } else {
+                        let skipped = width(t)?;
+                        *words = words.get(skipped..).unwrap_or_default();
+                    }
+                }
+            }
+            Ok(Value::Sum(tag, Arc::new(fields)))
+        }
+        Type::Array(_) => {
+            let base = ty.base();
+            let mut types = Vec::new();
+            leaves(base, &mut types)?;
+            let pointers = take(types.len())?.to_vec();
+            let shape: Vec<usize> = take(ty.rank())?.iter().map(|n| *n as usize).collect();
+            let strides: Vec<isize> = take(ty.rank())?.iter().map(|n| *n as isize).collect();
+            // SAFETY: the elements at these strides from these addresses are alive.
+            let data = unsafe {
+                match base {
+                    Type::Scalar(s) => read(*s, pointers[0], &shape, &strides),
+                    _ => boxed(base, &types, &pointers, &shape, &strides)?,
+                }
+            };
+            Ok(Value::Array(Array::new(shape, data)))
+        }
+        Type::Named(_) | Type::Acc(_) => Err(internal(format!("a result of type {ty:?}"))),
+    }
+}
+
+/// Elements that are no scalars.
+///
+/// # Safety
+/// As for [`from_words`].
+unsafe fn boxed(
+    base: &Type,
+    types: &[Ty],
+    pointers: &[u64],
+    shape: &[usize],
+    strides: &[isize],
+) -> Result<Buffer, RuntimeError> {
+    let count = shape.iter().product();
+    let mut columns = Vec::with_capacity(types.len());
+    for (t, p) in types.iter().zip(pointers) {
+        let scalar = match t {
+            Ty::Scalar(s) => *s,
+            Ty::Pointer => Scalar::U64,
+        };
+        // SAFETY: each word of the elements has memory of this shape.
+        columns.push(unsafe { read(scalar, *p, shape, strides) });
+    }
+    let mut items = Vec::with_capacity(count);
+    for i in 0..count {
+        let words: Vec<u64> = columns
+            .iter()
+            .map(|column| match column.get(i) {
+                Value::Scalar(x) => word(x),
+                _ => 0,
+            })
+            .collect();
+        // SAFETY: the words of element `i`.
+        items.push(unsafe { from_words(base, &mut words.as_slice())? });
+    }
+    Ok(Buffer::Boxed(items))
+}
+
+/// Scalars in row-major order.
+///
+/// # Safety
+/// There are elements of this type at these strides from the address, if the shape has any.
+unsafe fn read(s: Scalar, address: u64, shape: &[usize], strides: &[isize]) -> Buffer {
+    macro_rules! buffer {
+        ($($scalar:ident $variant:ident $t:ty, $from:expr;)*) => {
+            match s {
+                $(Scalar::$scalar => {
+                    let mut out: Vec<$t> = Vec::with_capacity(shape.iter().product());
+                    let from = std::ptr::with_exposed_provenance::<$t>(address as usize);
+                    if !shape.contains(&0) {
+                        // SAFETY: by the condition of this function.
+                        unsafe { gather(from, shape, strides, &mut out) };
+                    }
+                    Buffer::$variant($from(out))
+                })*
+            }
+        };
+    }
+    buffer! {
+        F32 F32 f32, identity;
+        F64 F64 f64, identity;
+        I8 I8 i8, identity;
+        I16 I16 i16, identity;
+        I32 I32 i32, identity;
+        I64 I64 i64, identity;
+        U8 U8 u8, identity;
+        U16 U16 u16, identity;
+        U32 U32 u32, identity;
+        U64 U64 u64, identity;
+        Bool Bool u8, truth_values;
+    }
+}
+
+/// Bytes as truth values.
+fn truth_values(bytes: Vec<u8>) -> Vec<bool> {
+    bytes.into_iter().map(|b| b != 0).collect()
+}
+
+/// # Safety
+/// As for [`read`], and no size is 0.
+unsafe fn gather<T: Copy>(from: *const T, shape: &[usize], strides: &[isize], out: &mut Vec<T>) {
+    // SAFETY: only addresses of elements are read, by the condition.
+    unsafe {
+        match (shape, strides) {
+            ([], _) | (_, []) => out.push(*from),
+            ([n], [1]) => out.extend_from_slice(std::slice::from_raw_parts(from, *n)),
+            ([n, shape @ ..], [step, strides @ ..]) => {
+                for i in 0..*n {
+                    gather(from.offset(i as isize * step), shape, strides, out);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arguments, from_words, width};
+    use pullback_core::{Array, Buffer, Type, Value};
+    use pullback_prim::{Scalar, ScalarValue};
+    use std::sync::Arc;
+
+    fn sum(tag: usize, fields: Vec<Value>) -> Value {
+        Value::Sum(tag, Arc::new(fields))
+    }
+
+    fn round_trip(ty: &Type, value: &Value) -> Value {
+        let mut given = Arguments::default();
+        given.push(ty, value).expect("a value of the type");
+        assert_eq!(given.words.len(), width(ty).expect("words"));
+        let mut words = given.words.as_slice();
+        // SAFETY: the words were just made from a value that is alive.
+        let out = unsafe { from_words(ty, &mut words) }.expect("a value");
+        assert!(words.is_empty());
+        out
+    }
+
+    #[test]
+    fn values_of_all_kinds_come_back() {
+        let bools = Value::Array(Array::new(vec![2, 2], Buffer::Bool(vec![true, false, false, true])));
+        let small = Value::Scalar(ScalarValue::I8(-3));
+        let tuple = Type::tuple([Type::array_of_rank(Type::BOOL, 2), Type::Scalar(Scalar::I8), Type::F32]);
+        let value = Value::Tuple(vec![bools, small, Value::Scalar(ScalarValue::F32(1.5))]);
+        assert_eq!(round_trip(&tuple, &value), value);
+
+        let option =
+            Type::sum([("none", vec![]), ("one", vec![Type::F64]), ("all", vec![Type::array(Type::I64)])]);
+        for value in [sum(0, vec![]), sum(1, vec![Value::f64(2.5)]), sum(2, vec![Value::i64s(&[4, 5])])] {
+            assert_eq!(round_trip(&option, &value), value);
+        }
+
+        let items =
+            vec![sum(2, vec![Value::i64s(&[1, 2, 3])]), sum(0, vec![]), sum(1, vec![Value::f64(-0.5)])];
+        let array = Value::Array(Array::new(vec![3, 1], Buffer::Boxed(items)));
+        assert_eq!(round_trip(&Type::array_of_rank(option, 2), &array), array);
+    }
+
+    #[test]
+    fn words_are_laid_out_as_the_lowering_reads_them() {
+        let mut given = Arguments::default();
+        let matrix = Value::f64_array(&[2, 3], &[0.0; 6]);
+        given.push(&Type::array_of_rank(Type::F64, 2), &matrix).expect("a matrix");
+        // An address, then sizes, then strides.
+        assert_eq!(given.words[1..], [2, 3, 3, 1]);
+        let mut given = Arguments::default();
+        given.push(&Type::option(Type::F64), &sum(0, vec![])).expect("a sum");
+        assert_eq!(given.words, [0, 0]);
+    }
+
+    #[test]
+    fn results_are_read_at_any_strides() {
+        let numbers: Vec<i64> = (0..12).collect();
+        // The transposition of a 3 by 4 matrix, and every second element backwards from the last.
+        let start = numbers.as_ptr().expose_provenance() as u64;
+        let words = [start, 4, 3, 1, 4, start + 8 * 11, 3, (-2i64) as u64];
+        let mut rest = words.as_slice();
+        let matrix = Type::array_of_rank(Type::I64, 2);
+        // SAFETY: the elements at these strides are those of `numbers`.
+        let (a, b) =
+            unsafe { (from_words(&matrix, &mut rest), from_words(&Type::array(Type::I64), &mut rest)) };
+        let expected = vec![0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11];
+        assert_eq!(a, Ok(Value::Array(Array::new(vec![4, 3], Buffer::I64(expected)))));
+        assert_eq!(b, Ok(Value::i64s(&[11, 9, 7])));
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_an_error() {
+        let mut given = Arguments::default();
+        assert!(given.push(&Type::F64, &Value::i64(1)).is_err());
+        assert!(given.push(&Type::array(Type::F64), &Value::i64s(&[1])).is_err());
+        assert!(given.push(&Type::array_of_rank(Type::F64, 2), &Value::f64s(&[1.0])).is_err());
+        assert!(given.push(&Type::acc(Type::F64), &Value::f64(1.0)).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! Compiled programs compute what the reference interpreter computes, and stop with the same errors: random programs and the
+//! problems of the test kit, with their gradients.
+
+mod common;
+
+use common::executables;
+use pullback_core::{FunId, Program, Type, Value};
+use pullback_cpu::Options;
+use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
+use pullback_interp::core::{Compiled, Options as Interpreter};
+use pullback_kernel::lower;
+use pullback_testkit::generate::Config;
+use pullback_testkit::problems::PROBLEMS;
+use pullback_testkit::properties::case_of_seed;
+
+/// Equal bits (any NaN for a NaN). Arrays without elements may differ in their other sizes.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => {
+            (a.shape == b.shape || (a.count() == 0 && b.count() == 0))
+                && a.elements().zip(b.elements()).all(|(a, b)| same(&a, &b))
+        }
+        (Value::Tuple(a), Value::Tuple(b)) => a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Sum(j, a), Value::Sum(k, b)) => j == k && a.iter().zip(b.iter()).all(|(a, b)| same(a, b)),
+        (Value::Scalar(a), Value::Scalar(b)) => a == b || (a.as_f64().is_nan() && b.as_f64().is_nan()),
+        _ => false,
+    }
+}
+
+/// Compares so many compilers with the interpreter; false if the program has no kernel IR.
+fn compare(what: &str, program: &Program, fun: FunId, args: &[Value], compilers: usize) -> bool {
+    let Ok((module, id)) = lower(program, fun) else { return false };
+    let expected = Compiled::new(program).run(fun, args, &Interpreter::default());
+    let params: Vec<Type> = program.funs[fun].params.iter().map(|p| program.vars[*p].ty.clone()).collect();
+    let args: Vec<(&Type, &Value)> = params.iter().zip(args).collect();
+    for executable in executables(&module, &Options::default()).take(compilers) {
+        let compiler = executable.compiler();
+        let found = executable.session().call(id, &args, &program.funs[fun].results, None);
+        match (&expected, found) {
+            (Ok(expected), Ok(found)) => {
+                let all = expected.results.iter().zip(&found.results).all(|(a, b)| same(a, b));
+                assert!(
+                    all,
+                    "{what} {compiler:?}: expected {:?}\nfound {:?}",
+                    expected.results, found.results
+                );
+            }
+            (Err(expected), Err(found)) => {
+                let text = |e: &pullback_base::RuntimeError| format!("{:?}: {e}", e.kind);
+                assert_eq!(text(expected), text(&found), "{what} {compiler:?}");
+            }
+            (expected, found) => panic!("{what} {compiler:?}: expected {expected:?}\nfound {found:?}"),
+        }
+    }
+    true
+}
+
+#[test]
+fn random_programs_and_their_gradients() {
+    let number =
+        |name: &str, default: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default);
+    let (from, count) = (number("SEED", 0), number("COUNT", 8));
+    let mut native = 0;
+    for seed in from..from + count {
+        let case = case_of_seed(seed, &Config::default());
+        let mut check = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
+            let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
+            let choice = Settings::default().choice;
+            if pipeline::run(&mut program, pipeline::steps(true), &choice, &mut |_, _| {}).is_ok() {
+                native +=
+                    u64::from(compare(&format!("seed {seed} {what}"), &program, roots[0], args, usize::MAX));
+            }
+        };
+        check("program", &case.program, case.main, &case.args);
+        let params = &case.program.funs[case.main].params;
+        let wanted: Vec<bool> =
+            params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
+        let mut program = case.program.clone();
+        let Ok(fun) = derive::add(&mut program, case.main, Kind::Vjp, &wanted) else { continue };
+        let Ok(primal) = Compiled::new(&case.program).run(case.main, &case.args, &Interpreter::default())
+        else {
+            continue;
+        };
+        // Cotangents of the types of the results: only where those are the same.
+        let types = &case.program.funs[case.main].results;
+        let bars = primal.results.iter().zip(types).filter(|(_, t)| case.program.is_active(t));
+        if bars.clone().any(|(_, t)| t.base().scalar().is_none_or(|s| !s.is_float())) {
+            continue;
+        }
+        let args: Vec<Value> = case.args.iter().cloned().chain(bars.map(|(v, _)| v.clone())).collect();
+        check("gradient", &program, fun, &args);
+    }
+    eprintln!("{native} programs were compiled");
+    assert!(native >= count, "too few have kernel IR: {native}");
+}
+
+#[test]
+fn the_problems_and_their_gradients() {
+    let mut foreign = Vec::new();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for problem in PROBLEMS {
+        let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
+        let session = Session::compile(problem.file, &text, Settings::default()).expect(problem.name);
+        let entry = session.entry(Some(problem.entry)).expect(problem.name);
+        let args = (problem.args)(5);
+        let primal = session.primal(&entry).expect(problem.name);
+        let what = format!("{} objective", problem.name);
+        if !compare(&what, &primal.program, primal.fun, &args, 1) {
+            foreign.push(what);
+        }
+        let wrt = Wrt::parse(problem.wrt);
+        let selected = session.select(&entry, &wrt).expect(problem.name);
+        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(problem.name);
+        // The results themselves are cotangents as good as any.
+        let bars = Compiled::new(&primal.program).run(primal.fun, &args, &Interpreter::default());
+        let args: Vec<Value> = args.into_iter().chain(bars.expect(problem.name).results).collect();
+        let what = format!("{} gradient", problem.name);
+        if !compare(&what, &ready.program, ready.fun, &args, 1) {
+            foreign.push(what);
+        }
+    }
+    eprintln!("without kernel IR: {foreign:?}");
+    assert!(foreign.len() * 5 < PROBLEMS.len(), "too many have no kernel IR: {foreign:?}");
+}

@@ -1,0 +1,228 @@
+//! Kernel IR: functions of structured loops over registers and explicit memory.
+//!
+//! It is what executors take. Registers are typed and may be set more than once; memory is reached through pointers to
+//! elements of one type; control flow is nested, so that any target can follow it. Nothing here knows arrays, products or
+//! sums: the lowering has made pointers, sizes and strides of them.
+//!
+//! Memory comes from a workspace that grows like a stack: [`Ins::Mark`] remembers its height, [`Ins::Release`] goes back to
+//! it. A workspace is kept between calls.
+
+use pullback_base::index::IndexVec;
+use pullback_base::{RuntimeErrorKind, Span};
+use pullback_prim::{Prim, Scalar, ScalarValue};
+
+pullback_base::index_type! {
+    /// A register of a function.
+    pub struct Reg
+}
+pullback_base::index_type! {
+    /// A function of a module.
+    pub struct FunctionId
+}
+pullback_base::index_type! {
+    /// What an executor says when a program stops.
+    pub struct MessageId
+}
+
+/// A module: functions that call each other, and the messages with which they stop.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Module {
+    /// The functions.
+    pub functions: IndexVec<FunctionId, Function>,
+    /// The messages.
+    pub messages: IndexVec<MessageId, Message>,
+}
+
+/// The type of a register, and of an element of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ty {
+    /// A scalar. Booleans take one byte of memory: 0 or 1.
+    Scalar(Scalar),
+    /// A pointer: eight bytes of memory.
+    Pointer,
+}
+
+impl Ty {
+    /// `i64`
+    pub const I64: Ty = Ty::Scalar(Scalar::I64);
+    /// `bool`
+    pub const BOOL: Ty = Ty::Scalar(Scalar::Bool);
+    /// Bytes of one element in memory; also its alignment.
+    pub fn bytes(self) -> usize {
+        match self {
+            Ty::Scalar(s) => s.bytes(),
+            Ty::Pointer => 8,
+        }
+    }
+}
+
+/// A function. Its results are what the result registers hold at the end of the body.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its name, unique in the module.
+    pub name: String,
+    /// The registers that hold the arguments at the start.
+    pub params: Vec<Reg>,
+    /// The registers that hold the results at the end.
+    pub results: Vec<Reg>,
+    /// All registers.
+    pub regs: IndexVec<Reg, RegInfo>,
+    /// What it does.
+    pub body: Block,
+}
+
+/// What is known about a register.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegInfo {
+    /// Its type.
+    pub ty: Ty,
+    /// A name for printing; not unique.
+    pub hint: String,
+}
+
+/// Instructions in order.
+pub type Block = Vec<Ins>;
+
+/// A register or a constant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operand {
+    /// What the register holds.
+    Reg(Reg),
+    /// A scalar.
+    Const(ScalarValue),
+    /// The pointer that points nowhere.
+    Null,
+}
+
+impl Operand {
+    /// The `i64` constant.
+    pub fn i64(x: i64) -> Operand {
+        Operand::Const(ScalarValue::I64(x))
+    }
+    /// The truth value.
+    pub fn bool(x: bool) -> Operand {
+        Operand::Const(ScalarValue::Bool(x))
+    }
+    /// The `i64` constant, if it is one.
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            Operand::Const(ScalarValue::I64(x)) => Some(x),
+            Operand::Const(_) | Operand::Reg(_) | Operand::Null => None,
+        }
+    }
+}
+
+impl From<Reg> for Operand {
+    fn from(r: Reg) -> Operand {
+        Operand::Reg(r)
+    }
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variant documents its fields")]
+pub enum Ins {
+    /// `to = value`
+    Set { to: Reg, value: Operand },
+    /// `to = prim(args)`. Integer division by zero and negative exponents have been excluded before by [`Ins::Fail`].
+    Prim { to: Reg, prim: Prim, args: Vec<Operand> },
+    /// `to = pointer[index]`; the type of `to` is that of the element.
+    Load { to: Reg, pointer: Operand, index: Operand },
+    /// `pointer[index] = value`, elements of type `ty`.
+    Store { pointer: Operand, index: Operand, value: Operand, ty: Ty },
+    /// `to = pointer + index`, counted in elements of type `ty`.
+    Offset { to: Reg, pointer: Operand, index: Operand, ty: Ty },
+    /// `to` points to `count` new elements of type `ty` of the workspace, aligned to 64 bytes, of any value. A count that is too
+    /// large for the workspace stops the program with an error of kind `Limit`. `count` is not negative.
+    Alloc { to: Reg, count: Operand, ty: Ty },
+    /// `to` = the height of the workspace.
+    Mark { to: Reg },
+    /// The workspace goes back to a height; what was allocated since is gone.
+    Release { mark: Operand },
+    /// `pointer[0 .. count] = value`
+    Fill { pointer: Operand, count: Operand, value: Operand, ty: Ty },
+    /// `to[0 .. count] = from[0 .. count]`; the two do not overlap.
+    Copy { to: Operand, from: Operand, count: Operand, ty: Ty },
+    /// `i` from `from` up to, not including, `to`. `i` is an `i64` and is set by nothing else. Polls for cancellation.
+    For { i: Reg, from: Operand, to: Operand, body: Block },
+    /// While `test` holds after `condition`. Polls for cancellation.
+    While { condition: Block, test: Operand, body: Block },
+    /// One of two blocks.
+    If { condition: Operand, then: Block, otherwise: Block },
+    /// Stops the program with a message if the condition holds. The values (`i64`) take the places in the message.
+    Fail { condition: Operand, message: MessageId, values: Vec<Operand> },
+    /// Calls a function of the module.
+    Call { to: Vec<Reg>, function: FunctionId, args: Vec<Operand> },
+}
+
+/// What is said when a program stops.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// The kind.
+    pub kind: RuntimeErrorKind,
+    /// The text, from the values of [`Ins::Fail`].
+    pub text: Text,
+    /// Where in the source program.
+    pub span: Option<Span>,
+}
+
+/// The text of a message. The wording is that of the reference interpreter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Text {
+    /// This text; each `{}` is the next value.
+    Plain(String),
+    /// Values: so many indices, then the shape of the array.
+    Index(usize),
+    /// This text, then the values as two shapes of this rank.
+    Shapes(String, usize),
+    /// A slice outside an array. Values: length, start, stride, size of the array.
+    Slice,
+    /// A reshape. Values: so many old sizes, then the new ones.
+    Reshape(usize),
+}
+
+impl Message {
+    /// The text with the values in it.
+    pub fn render(&self, values: &[i64]) -> String {
+        let shape = |sizes: &[i64]| sizes.iter().map(|n| format!("[{n}]")).collect::<String>();
+        match &self.text {
+            Text::Plain(text) => values.iter().fold(text.clone(), |t, v| t.replacen("{}", &v.to_string(), 1)),
+            Text::Index(indices) => {
+                let (ix, sizes) = values.split_at((*indices).min(values.len()));
+                let ix: Vec<String> = ix.iter().map(i64::to_string).collect();
+                let what = match ix.len() {
+                    1 => ix.concat(),
+                    _ => format!("[{}]", ix.join(", ")),
+                };
+                let of = match (ix.len(), sizes) {
+                    (1, [n]) => format!("size {n}"),
+                    _ => format!("shape {}", shape(sizes)),
+                };
+                format!("index {what} is out of bounds for an array of {of}")
+            }
+            Text::Shapes(what, rank) => {
+                let (left, right) = values.split_at((*rank).min(values.len()));
+                format!("{what}: shapes {} and {} differ", shape(left), shape(right))
+            }
+            Text::Slice => {
+                let value = |i: usize| values.get(i).copied().unwrap_or(0);
+                let (len, start, stride, size) = (value(0), value(1), value(2), value(3));
+                let step = if stride == 1 { String::new() } else { format!(" in steps of {stride}") };
+                format!(
+                    "a slice of {len} elements from index {start}{step} is out of bounds for an array of size {size}"
+                )
+            }
+            Text::Reshape(old) => {
+                let (old, new) = values.split_at((*old).min(values.len()));
+                let count = |sizes: &[i64]| sizes.iter().product::<i64>();
+                format!(
+                    "reshape: {} has {} elements, {} has {}",
+                    shape(old),
+                    count(old),
+                    shape(new),
+                    count(new)
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Core to kernel IR: what executors run.
+//!
+//! Place in the pipeline: after the last pass of core, before an executor. Pure: no files, threads or clock.
+//!
+//! [`lower`] takes a checked program without derivatives and gives a [`Module`], or [`NotNative`] with the rule that the
+//! program breaks.
+
+mod ir;
+mod lower;
+mod print;
+pub mod run;
+mod shapes;
+pub mod values;
+
+pub use ir::{Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Reg, RegInfo, Text, Ty};
+pub use lower::{NotNative, lower};
+pub use print::print;
+pub use shapes::{Dim, Shapes, shapes};

@@ -1,0 +1,340 @@
+//! Accumulators: memory that is added to.
+
+use super::owners::Roots;
+use super::rep::{AccRep, ArrayRep, Leaf, Rep};
+use super::{Lower, NotNative, Res, Val};
+use crate::ir::{Ins, Operand, Ty};
+use pullback_base::index::IdSet;
+use pullback_core::traverse::free_vars_lam;
+use pullback_core::{Atom, Lam, SliceDim, Type, Var, View};
+use pullback_prim::{Op, Scalar};
+
+/// How what was set apart goes back to its accumulator.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Back {
+    /// In the same order.
+    Same,
+    /// Element `i` to element `(i + k) mod n`.
+    Rotated(Operand),
+}
+
+impl Lower<'_> {
+    pub(super) fn with_acc(&mut self, pat: &[Var], inits: &[Atom], lam: &Lam) -> Res<Vec<Val>> {
+        let users = free_vars_lam(lam);
+        let mut accs = Vec::new();
+        for (k, init) in inits.iter().enumerate() {
+            let ty = self.atom_type(*init);
+            let others = inits.iter().enumerate().filter(|(j, _)| *j != k).filter_map(|(_, a)| a.var());
+            let others: IdSet<Var> = users.iter().copied().chain(others).collect();
+            accs.push((self.opened(pat.get(k).copied(), *init, &ty, &others)?, ty));
+        }
+        let args = accs.iter().map(|((rep, _), _)| Val { rep: rep.clone(), roots: Roots::new() }).collect();
+        let results = self.apply(lam, args)?;
+        let mut out = Vec::new();
+        for ((rep, roots), ty) in accs {
+            out.push(Val { rep: self.closed(&rep, &ty)?, roots });
+        }
+        out.extend(results);
+        Ok(out)
+    }
+    /// An accumulator that starts with a value.
+    fn opened(&mut self, v: Option<Var>, init: Atom, ty: &Type, others: &IdSet<Var>) -> Res<(Rep, Roots)> {
+        let val = self.val(init);
+        match (&val.rep, ty) {
+            (Rep::Array(a), _) => {
+                if !matches!(ty.base(), Type::Scalar(_)) {
+                    return Err(NotNative::new(
+                        "accumulators for sums",
+                        "an accumulator for an array of sums",
+                    ));
+                }
+                let take = a.in_memory() && init.var().is_some_and(|v| self.owners.may_write(v, others));
+                let (array, roots) = if take {
+                    (a.clone(), val.roots)
+                } else {
+                    let to = self.array_for(v, a.dims.clone(), ty.base())?;
+                    self.copy(&to, a)?;
+                    (to, self.owners.fresh())
+                };
+                Ok((Rep::Acc(AccRep::whole(array)), roots))
+            }
+            (rep, ty) => Ok((self.cells(rep, ty)?, Roots::new())),
+        }
+    }
+    /// Accumulators for what is no array: cells of memory.
+    fn cells(&mut self, rep: &Rep, ty: &Type) -> Res<Rep> {
+        match (rep, ty) {
+            (Rep::Tuple(items), Type::Tuple(types)) => {
+                let cells = items.iter().zip(types.iter()).map(|(i, t)| self.cells(i, t));
+                Ok(Rep::Tuple(cells.collect::<Res<_>>()?))
+            }
+            (Rep::Scalar(_) | Rep::Array(_), _) => {
+                let dims = match rep {
+                    Rep::Array(a) => a.dims.clone(),
+                    _ => Vec::new(),
+                };
+                let array = self.new_array(dims, ty.base())?;
+                self.store(&array, &[], rep, ty)?;
+                Ok(Rep::Acc(AccRep::whole(array)))
+            }
+            _ => Err(NotNative::new("accumulators for sums", "an accumulator for a sum")),
+        }
+    }
+    /// What an accumulator holds at the end.
+    fn closed(&mut self, rep: &Rep, ty: &Type) -> Res<Rep> {
+        match (rep, ty) {
+            (Rep::Acc(a), Type::Array(_)) => Ok(Rep::Array(a.array.clone())),
+            (Rep::Acc(a), _) => self.element(&a.array.clone(), &[], ty),
+            (Rep::Tuple(items), Type::Tuple(types)) => {
+                let items = items.iter().zip(types.iter()).map(|(i, t)| self.closed(i, t));
+                Ok(Rep::Tuple(items.collect::<Res<_>>()?))
+            }
+            (rep, _) => panic!("expected an accumulator, found {rep:?}"),
+        }
+    }
+
+    pub(super) fn acc_view(&mut self, acc: Atom, view: &View) -> Res<Rep> {
+        let a = match self.atom(acc) {
+            Rep::Acc(a) => a,
+            Rep::Tuple(items) => match view {
+                View::Proj(i) => return Ok(items[*i].clone()),
+                _ => panic!("a view of a product of accumulators"),
+            },
+            rep => panic!("expected an accumulator, found {rep:?}"),
+        };
+        Ok(Rep::Acc(match view {
+            View::Index(ix) => {
+                let operands = self.scalars(ix);
+                let there = self.inside(acc, &a, ix, &operands);
+                let array = self.part(&a.array, &operands);
+                AccRep { array, there, within: a.within[ix.len()..].to_vec() }
+            }
+            View::Slice(s) => self.slice_view(&a, s),
+            View::Proj(_) => panic!("a component of an array accumulator"),
+            View::Rearrange(perm) => {
+                let at = |k: usize| perm.get(k).copied().unwrap_or(k);
+                let within = (0..a.within.len()).map(|k| a.within[at(k)]).collect();
+                AccRep { array: self.rearranged(perm, &a.array), there: a.there, within }
+            }
+            View::Reshape { shape, from } => self.reshape_view(acc, &a, shape, *from)?,
+            View::Reverse => {
+                let n = a.array.dims[0];
+                let mut within = a.within.clone();
+                if let Some((low, high)) = within[0] {
+                    within[0] = Some((self.sub(n, high), self.sub(n, low)));
+                }
+                AccRep { array: self.reversed(&a.array), there: a.there, within }
+            }
+            View::Rotate(k) => {
+                let k = self.scalar(*k);
+                let apart = self.set_apart(acc, &a)?;
+                self.deferred.push((apart.array.clone(), a, Back::Rotated(k)));
+                apart
+            }
+        }))
+    }
+    /// A slice of an accumulator. Elements outside are ignored.
+    fn slice_view(&mut self, a: &AccRep, s: &SliceDim) -> AccRep {
+        let (start, len, stride) = (self.scalar(s.start), self.scalar(s.len), self.scalar(s.stride));
+        let (zero, one) = (Operand::i64(0), Operand::i64(1));
+        let (first, end) = a.within[0].unwrap_or((zero, a.array.dims[0]));
+        // Element e of the slice is there if first <= start + e * stride < end.
+        let forward = self.op(Op::Le, Scalar::I64, &[zero, stride]);
+        let back = self.op(Op::Sub, Scalar::I64, &[zero, stride]);
+        let step = self.op(Op::Select, Scalar::I64, &[forward, stride, back]);
+        let step = self.op(Op::Max, Scalar::I64, &[step, one]);
+        let (below, last) = (self.sub(start, first), self.sub(end, one));
+        let above = self.sub(last, start);
+        let before = self.op(Op::Select, Scalar::I64, &[forward, below, above]);
+        let after = self.op(Op::Select, Scalar::I64, &[forward, above, below]);
+        let over = |lower: &mut Self, x: Operand| match step.as_i64() {
+            Some(1) => x,
+            _ => lower.op(Op::Div, Scalar::I64, &[x, step]),
+        };
+        let skipped = over(self, before);
+        let low = self.op(Op::Sub, Scalar::I64, &[zero, skipped]);
+        let low = self.op(Op::Max, Scalar::I64, &[low, zero]);
+        let reached = over(self, after);
+        let high = self.add(reached, one);
+        let mut high = self.op(Op::Min, Scalar::I64, &[high, len]);
+        let mut there = a.there;
+        if stride.as_i64() != Some(1) {
+            // Without a step all elements are one.
+            let still = self.op(Op::Eq, Scalar::I64, &[stride, zero]);
+            high = self.op(Op::Select, Scalar::I64, &[still, len, high]);
+            let inside = self.between(start, (first, end));
+            let moves = self.not(still);
+            let fine = self.either(moves, inside);
+            there = self.both(there, fine);
+        }
+        let mut within = a.within.clone();
+        within[0] = Some((low, high));
+        AccRep { array: self.sliced(&a.array, (start, len, stride)), there, within }
+    }
+    fn between(&mut self, i: Operand, (low, high): (Operand, Operand)) -> Operand {
+        let from = self.op(Op::Le, Scalar::I64, &[low, i]);
+        let to = self.op(Op::Lt, Scalar::I64, &[i, high]);
+        self.both(from, to)
+    }
+    fn reshape_view(&mut self, acc: Atom, a: &AccRep, shape: &[Atom], from: usize) -> Res<AccRep> {
+        let sizes = self.scalars(shape);
+        let dims: Vec<Operand> = sizes.iter().chain(&a.array.dims[from..]).copied().collect();
+        let gaps = a.within[..from].iter().any(Option::is_some) || (!a.array.packed && from > 1);
+        if gaps {
+            let apart = self.set_apart(acc, a)?;
+            self.deferred.push((apart.array.clone(), a.clone(), Back::Same));
+            let strides = self.row_major(&dims);
+            let array = ArrayRep { dims, strides, ..apart.array };
+            return Ok(AccRep::whole(array));
+        }
+        // Without gaps among the leading dimensions, the last of them has the step of all.
+        let step = a.array.strides[..from].last().copied().unwrap_or(Operand::i64(1));
+        let mut strides = vec![step; sizes.len()];
+        for k in (1..sizes.len()).rev() {
+            strides[k - 1] = self.mul(strides[k], sizes[k]);
+        }
+        strides.extend(&a.array.strides[from..]);
+        let within = vec![None; sizes.len()].into_iter().chain(a.within[from..].iter().copied()).collect();
+        Ok(AccRep { array: ArrayRep { dims, strides, ..a.array.clone() }, there: a.there, within })
+    }
+    /// Zeros that are added to instead, and added to the accumulator when the body ends.
+    fn set_apart(&mut self, acc: Atom, a: &AccRep) -> Res<AccRep> {
+        let ty = match self.atom_type(acc) {
+            Type::Acc(t) => Type::clone(&t),
+            t => t,
+        };
+        let array = self.new_array(a.array.dims.clone(), ty.base())?;
+        let count = self.product(&array.dims);
+        for leaf in &array.leaves {
+            if let Leaf::Memory { pointer, ty } = *leaf {
+                self.emit(Ins::Fill { pointer, count, value: super::memory::absent(ty), ty });
+            }
+        }
+        Ok(AccRep::whole(array))
+    }
+    /// Adds what was set apart in this body to where it belongs.
+    pub(super) fn add_deferred(&mut self, from: usize) -> Res<()> {
+        for (array, to, back) in self.deferred.split_off(from).into_iter().rev() {
+            let elem = match array.leaves.first() {
+                Some(Leaf::Memory { ty: Ty::Scalar(s), .. }) => Type::Scalar(*s),
+                _ => continue,
+            };
+            let ty = Type::array_of_rank(elem, array.rank());
+            match back {
+                Back::Same => self.add_there(&to, &Rep::Array(array), &ty)?,
+                Back::Rotated(k) => {
+                    let n = array.dims[0];
+                    let some = self.op(Op::Lt, Scalar::I64, &[Operand::i64(0), n]);
+                    let (then, ()) = self.block(|s| {
+                        let shift = s.op(Op::Mod, Scalar::I64, &[k, n]);
+                        let rest = s.sub(n, shift);
+                        let (zero, one) = (Operand::i64(0), Operand::i64(1));
+                        // Element i of the view is element (i + k) mod n.
+                        for (view, own, len) in [(zero, shift, rest), (rest, zero, shift)] {
+                            let part = s.sliced(&array, (view, len, one));
+                            let place = s.part_of_acc(&to, own, len);
+                            s.add_there(&place, &Rep::Array(part), &ty)?;
+                        }
+                        Ok(())
+                    })?;
+                    self.emit(Ins::If { condition: some, then, otherwise: Vec::new() });
+                }
+            }
+        }
+        Ok(())
+    }
+    /// Rows `start .. start + len` of an accumulator, all in range.
+    fn part_of_acc(&mut self, a: &AccRep, start: Operand, len: Operand) -> AccRep {
+        let mut within = a.within.clone();
+        if let Some((low, high)) = within[0] {
+            let (low, high) = (self.sub(low, start), self.sub(high, start));
+            let low = self.op(Op::Max, Scalar::I64, &[low, Operand::i64(0)]);
+            within[0] = Some((low, self.op(Op::Min, Scalar::I64, &[high, len])));
+        }
+        let array = self.sliced(&a.array, (start, len, Operand::i64(1)));
+        AccRep { array, there: a.there, within }
+    }
+    /// Whether an accumulator is there and the indices are in range.
+    fn inside(&mut self, acc: Atom, a: &AccRep, ix: &[Atom], operands: &[Operand]) -> Operand {
+        let dims = acc.var().map_or(Vec::new(), |v| self.shapes.of(v).to_vec());
+        let mut all = a.there;
+        for (k, (i, operand)) in ix.iter().zip(operands).enumerate() {
+            let n = a.array.dims[k];
+            let known = a.within[k].is_none() && self.in_range(*i, *operand, n, dims.get(k).copied());
+            if !known {
+                let inside = self.between(*operand, a.within[k].unwrap_or((Operand::i64(0), n)));
+                all = self.both(all, inside);
+            }
+        }
+        all
+    }
+    pub(super) fn acc_add(&mut self, acc: Atom, ix: &[Atom], value: Atom) -> Res<()> {
+        let (rep, ty, val) = (self.atom(acc), self.atom_type(value), self.atom(value));
+        if let Rep::Tuple(_) = rep {
+            return self.add_parts(&rep, &val, &ty);
+        }
+        let Rep::Acc(a) = rep else { panic!("expected an accumulator") };
+        let operands = self.scalars(ix);
+        let there = self.inside(acc, &a, ix, &operands);
+        let array = self.part(&a.array, &operands);
+        let part = AccRep { array, there, within: a.within[ix.len()..].to_vec() };
+        self.add_there(&part, &val, &ty)
+    }
+    /// Adds what is there.
+    fn add_there(&mut self, a: &AccRep, value: &Rep, ty: &Type) -> Res<()> {
+        let (then, ()) = self.block(|s| {
+            let (mut to, mut value) = (a.array.clone(), value.clone());
+            for (k, within) in a.within.iter().enumerate() {
+                if let (Some((low, high)), Rep::Array(v)) = (within, &value) {
+                    let len = s.sub(*high, *low);
+                    let len = s.op(Op::Max, Scalar::I64, &[len, Operand::i64(0)]);
+                    to = s.clipped(&to, k, *low, len);
+                    value = Rep::Array(s.clipped(v, k, *low, len));
+                }
+            }
+            s.add_to(&to, &value, ty)
+        })?;
+        if a.there == Operand::bool(true) {
+            then.into_iter().for_each(|ins| self.emit(ins));
+        } else {
+            self.emit(Ins::If { condition: a.there, then, otherwise: Vec::new() });
+        }
+        Ok(())
+    }
+    /// The elements `low .. low + len` of dimension `k`.
+    fn clipped(&mut self, a: &ArrayRep, k: usize, low: Operand, len: Operand) -> ArrayRep {
+        let p = self.mul(low, a.strides[k]);
+        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p)).collect();
+        let mut dims = a.dims.clone();
+        dims[k] = len;
+        ArrayRep { dims, strides: a.strides.clone(), leaves, packed: false }
+    }
+    fn add_parts(&mut self, acc: &Rep, value: &Rep, ty: &Type) -> Res<()> {
+        match (acc, value, ty) {
+            (Rep::Tuple(accs), Rep::Tuple(items), Type::Tuple(types)) => {
+                for ((a, v), t) in accs.iter().zip(items).zip(types.iter()) {
+                    self.add_parts(a, v, t)?;
+                }
+                Ok(())
+            }
+            (Rep::Acc(a), value, ty) => self.add_there(&a.clone(), value, ty),
+            (rep, ..) => panic!("expected an accumulator, found {rep:?}"),
+        }
+    }
+    fn add_to(&mut self, to: &ArrayRep, value: &Rep, ty: &Type) -> Res<()> {
+        match value {
+            Rep::Array(v) => self.plus_arrays(to, &to.clone(), v, ty.base()),
+            value => {
+                let before = self.element(to, &[], ty)?;
+                let sum = self.plus_values(&before, value, ty)?;
+                let words = self.flatten(&sum, ty)?;
+                for (leaf, value) in to.leaves.iter().zip(words) {
+                    if let Leaf::Memory { pointer, ty } = *leaf {
+                        self.emit(Ins::Store { pointer, index: Operand::i64(0), value, ty });
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Array operations without functions: arithmetic on strides where that will do, loops where it will not.
+
+use super::owners::Roots;
+use super::rep::{ArrayRep, Leaf, Rep};
+use super::{Lower, Res, Val};
+use crate::ir::{Ins, Operand, Text};
+use crate::shapes::Dim;
+use pullback_base::RuntimeErrorKind;
+use pullback_base::index::IdSet;
+use pullback_core::{Atom, SliceDim, Type, Var};
+use pullback_prim::{Op, Scalar};
+
+impl Lower<'_> {
+    /// Whether an index is known to be in range.
+    pub(super) fn in_range(&self, i: Atom, operand: Operand, size: Operand, dim: Option<Dim>) -> bool {
+        if let (Some(i), Some(n)) = (operand.as_i64(), size.as_i64()) {
+            return (0..n).contains(&i);
+        }
+        match (i, dim) {
+            (Atom::Var(v), Some(d)) => self.below.get(&v).is_some_and(|n| self.called(*n) == self.called(d)),
+            _ => false,
+        }
+    }
+    /// Whether the index is outside.
+    pub(super) fn outside(&mut self, i: Operand, size: Operand) -> Operand {
+        let low = self.op(Op::Lt, Scalar::I64, &[i, Operand::i64(0)]);
+        let high = self.op(Op::Le, Scalar::I64, &[size, i]);
+        self.either(low, high)
+    }
+    /// Stops the program if leading indices are out of bounds.
+    fn check_index(&mut self, array: Atom, rep: &ArrayRep, ix: &[Atom], operands: &[Operand]) {
+        let dims = array.var().map_or(Vec::new(), |v| self.shapes.of(v).to_vec());
+        let mut bad = Operand::bool(false);
+        for (k, (i, operand)) in ix.iter().zip(operands).enumerate() {
+            if !self.in_range(*i, *operand, rep.dims[k], dims.get(k).copied()) {
+                let outside = self.outside(*operand, rep.dims[k]);
+                bad = self.either(bad, outside);
+            }
+        }
+        let values = operands.iter().chain(&rep.dims).copied().collect();
+        self.fail(bad, RuntimeErrorKind::OutOfBounds, Text::Index(ix.len()), values);
+    }
+    pub(super) fn index(&mut self, pat: &[Var], a: Atom, ix: &[Atom]) -> Res<Val> {
+        let (array, operands) = (self.array(a), self.scalars(ix));
+        self.check_index(a, &array, ix, &operands);
+        let ty = self.atom_type(a);
+        let ty = ty.peel(ix.len()).cloned().unwrap_or(ty);
+        let rep = self.element(&array, &operands, &ty)?;
+        let roots = if let Type::Scalar(_) = ty { Roots::new() } else { self.owners.of(a.var()) };
+        let _ = pat;
+        Ok(Val { rep, roots })
+    }
+
+    /// Stops the program if a slice is out of bounds of a dimension.
+    fn check_slice(&mut self, s: &SliceDim, n: Operand) -> (Operand, Operand, Operand) {
+        let (start, stride) = (self.scalar(s.start), self.scalar(s.stride));
+        let len = self.size(s.len);
+        let (zero, one) = (Operand::i64(0), Operand::i64(1));
+        let some = self.op(Op::Lt, Scalar::I64, &[zero, len]);
+        let first_out = self.outside(start, n);
+        // How many steps there is room for on the side of the array to which the slice goes.
+        let forward = self.op(Op::Lt, Scalar::I64, &[zero, stride]);
+        let last = self.sub(n, one);
+        let ahead = self.sub(last, start);
+        let room = self.op(Op::Select, Scalar::I64, &[forward, ahead, start]);
+        let back = self.op(Op::Max, Scalar::I64, &[stride, Operand::i64(-(1 << 62))]);
+        let back = self.op(Op::Sub, Scalar::I64, &[zero, back]);
+        let step = self.op(Op::Select, Scalar::I64, &[forward, stride, back]);
+        let whole = self.op(Op::Max, Scalar::I64, &[step, one]);
+        let most = if whole == one { room } else { self.op(Op::Quot, Scalar::I64, &[room, whole]) };
+        let steps = self.sub(len, one);
+        let moves = self.op(Op::Ne, Scalar::I64, &[stride, zero]);
+        let far = self.op(Op::Lt, Scalar::I64, &[most, steps]);
+        let far = self.both(moves, far);
+        let out = self.either(first_out, far);
+        let bad = self.both(some, out);
+        self.fail(bad, RuntimeErrorKind::OutOfBounds, Text::Slice, vec![len, start, stride, n]);
+        (start, len, stride)
+    }
+    /// The part of an array that a slice in range selects.
+    pub(super) fn sliced(
+        &mut self,
+        a: &ArrayRep,
+        (start, len, stride): (Operand, Operand, Operand),
+    ) -> ArrayRep {
+        let p = self.mul(start, a.strides[0]);
+        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p)).collect();
+        let (mut dims, mut strides) = (a.dims.clone(), a.strides.clone());
+        dims[0] = len;
+        strides[0] = self.mul(strides[0], stride);
+        ArrayRep { dims, strides, leaves, packed: a.packed && stride.as_i64() == Some(1) }
+    }
+    pub(super) fn slice(&mut self, a: Atom, s: &SliceDim) -> Val {
+        let (array, roots) = (self.array(a), self.owners.of(a.var()));
+        let span = self.check_slice(s, array.dims[0]);
+        Val { rep: Rep::Array(self.sliced(&array, span)), roots }
+    }
+
+    /// The array, to be overwritten: itself if nobody else looks at it, else a copy.
+    pub(super) fn writable(&mut self, pat: &[Var], a: Atom, others: &[Atom]) -> Res<(ArrayRep, Roots)> {
+        let array = self.array(a);
+        let others: IdSet<Var> = others.iter().filter_map(|o| o.var()).collect();
+        if array.in_memory() && a.var().is_some_and(|v| self.owners.may_write(v, &others)) {
+            return Ok((array, self.owners.of(a.var())));
+        }
+        let elem = self.atom_type(a).base().clone();
+        let to = self.array_for(pat.first().copied(), array.dims.clone(), &elem)?;
+        self.copy(&to, &array)?;
+        let mut roots = self.owners.fresh();
+        if super::rep::has_boxes(&elem) {
+            roots.extend(self.owners.of(a.var()));
+        }
+        Ok((to, roots))
+    }
+    /// A value that is written into an array: a copy if it is a part of that array.
+    fn apart(&mut self, value: Atom, from: &Roots) -> Res<Val> {
+        let val = self.val(value);
+        if let Rep::Array(a) = &val.rep
+            && !val.roots.is_disjoint(from)
+        {
+            let elem = self.atom_type(value).base().clone();
+            let rep = Rep::Array(self.copied(a, &elem)?);
+            return Ok(Val { rep, roots: self.owners.fresh() });
+        }
+        Ok(val)
+    }
+    fn check_shapes(&mut self, what: &str, left: &[Operand], right: &[Operand]) {
+        // Arrays without elements always agree: they may not know their inner sizes.
+        let mut differ = Operand::bool(false);
+        for (l, r) in left.iter().zip(right) {
+            if l != r {
+                let here = self.op(Op::Ne, Scalar::I64, &[*l, *r]);
+                differ = self.either(differ, here);
+            }
+        }
+        if differ == Operand::bool(false) {
+            return;
+        }
+        let (n, m) = (self.product(left), self.product(right));
+        let both = self.op(Op::Or, Scalar::I64, &[n, m]);
+        let some = self.op(Op::Ne, Scalar::I64, &[both, Operand::i64(0)]);
+        let bad = self.both(differ, some);
+        let values = left.iter().chain(right).copied().collect();
+        let text = Text::Shapes(what.to_string(), left.len());
+        self.fail(bad, RuntimeErrorKind::ShapeMismatch, text, values);
+    }
+    pub(super) fn update(&mut self, pat: &[Var], a: Atom, ix: &[Atom], value: Atom) -> Res<Val> {
+        let (array, operands) = (self.array(a), self.scalars(ix));
+        self.check_index(a, &array, ix, &operands);
+        let roots = self.owners.of(a.var());
+        let new = self.apart(value, &roots)?;
+        if let Rep::Array(part) = &new.rep {
+            self.check_shapes("update of a part of an array", &array.dims[ix.len()..], &part.dims);
+        }
+        let (to, mut roots) = self.writable(pat, a, &[])?;
+        let ty = self.atom_type(value);
+        self.store(&to, &operands, &new.rep, &ty)?;
+        if super::rep::has_boxes(&ty) {
+            roots.extend(new.roots);
+        }
+        Ok(Val { rep: Rep::Array(to), roots })
+    }
+    pub(super) fn update_slice(&mut self, pat: &[Var], a: Atom, s: &SliceDim, value: Atom) -> Res<Val> {
+        let array = self.array(a);
+        let span = self.check_slice(s, array.dims[0]);
+        let roots = self.owners.of(a.var());
+        let new = self.apart(value, &roots)?;
+        let Rep::Array(part) = &new.rep else { panic!("expected an array") };
+        let mut expected = array.dims.clone();
+        expected[0] = span.1;
+        self.check_shapes("update of a slice", &expected, &part.dims);
+        let (to, mut roots) = self.writable(pat, a, &[])?;
+        let place = self.sliced(&to, span);
+        self.copy(&place, part)?;
+        roots.extend(new.roots.iter().copied().filter(|_| super::rep::has_boxes(&self.atom_type(value))));
+        Ok(Val { rep: Rep::Array(to), roots })
+    }
+    pub(super) fn gather(&mut self, pat: &[Var], a: Atom, is: Atom) -> Res<Val> {
+        let (array, indices) = (self.array(a), self.array(is));
+        let ty = self.atom_type(a);
+        let mut dims = array.dims.clone();
+        dims[0] = indices.dims[0];
+        let to = self.array_for(pat.first().copied(), dims, ty.base())?;
+        let row = ty.peel(1).cloned().unwrap_or(ty.clone());
+        let safe = match (indices.leaves[0], self.outer(is)) {
+            (Leaf::Count { start }, Some(n)) => start.as_i64() == Some(0) && self.outer(a) == Some(n),
+            _ => false,
+        };
+        self.count(indices.dims[0], |s, k| {
+            let p = s.position(&indices, &[k]);
+            let i = s.load_leaf(indices.leaves[0], p);
+            if !safe {
+                let bad = s.outside(i, array.dims[0]);
+                let values = std::iter::once(i).chain(array.dims.iter().copied()).collect();
+                s.fail(bad, RuntimeErrorKind::OutOfBounds, Text::Index(1), values);
+            }
+            let value = s.element(&array, &[i], &row)?;
+            s.store(&to, &[k], &value, &row)
+        })?;
+        let mut roots = self.owners.fresh();
+        if super::rep::has_boxes(ty.base()) {
+            roots.extend(self.owners.of(a.var()));
+        }
+        Ok(Val { rep: Rep::Array(to), roots })
+    }
+    /// The name of an array's outer size.
+    fn outer(&self, a: Atom) -> Option<Dim> {
+        a.var().and_then(|v| self.shapes.of(v).first().copied())
+    }
+    pub(super) fn literal(&mut self, pat: &[Var], elem: &Type, items: &[Atom]) -> Res<Val> {
+        let mut dims = vec![Operand::i64(items.len() as i64)];
+        match items.first() {
+            Some(a) if elem.rank() > 0 => dims.extend(self.array(*a).dims),
+            Some(_) => {}
+            None => dims.extend(std::iter::repeat_n(Operand::i64(0), elem.rank())),
+        }
+        let to = self.array_for(pat.first().copied(), dims.clone(), elem.base())?;
+        let mut roots = self.owners.fresh();
+        for (k, a) in items.iter().enumerate() {
+            let value = self.val(*a);
+            if let Rep::Array(part) = &value.rep {
+                self.check_shapes("irregular array", &dims[1..], &part.dims);
+            }
+            self.store(&to, &[Operand::i64(k as i64)], &value.rep, elem)?;
+            if super::rep::has_boxes(elem.base()) {
+                roots.extend(value.roots);
+            }
+        }
+        Ok(Val { rep: Rep::Array(to), roots })
+    }
+    pub(super) fn replicate(&mut self, shape: &[Atom], a: Atom) -> Res<Val> {
+        let mut dims: Vec<Operand> = shape.iter().map(|n| self.size(*n)).collect();
+        let value = self.val(a);
+        let mut strides = vec![Operand::i64(0); dims.len()];
+        let rep = match value.rep {
+            Rep::Array(inner) => {
+                dims.extend(inner.dims);
+                strides.extend(inner.strides);
+                let packed = inner.leaves.iter().all(|l| matches!(l, Leaf::Same { .. }));
+                ArrayRep { dims, strides, leaves: inner.leaves, packed }
+            }
+            rep => {
+                let ty = self.atom_type(a);
+                let types = super::rep::words(self.program, &ty)?;
+                let values = self.flatten(&rep, &ty)?;
+                let leaves = values.into_iter().zip(types).map(|(value, ty)| Leaf::Same { value, ty });
+                ArrayRep { dims, strides, leaves: leaves.collect(), packed: true }
+            }
+        };
+        Ok(Val { rep: Rep::Array(rep), roots: value.roots })
+    }
+    pub(super) fn rearranged(&mut self, perm: &[usize], a: &ArrayRep) -> ArrayRep {
+        let at = |k: usize| perm.get(k).copied().unwrap_or(k);
+        let identity = (0..a.rank()).all(|k| at(k) == k);
+        let packed = a.packed && (identity || a.leaves.iter().all(|l| matches!(l, Leaf::Same { .. })));
+        ArrayRep {
+            dims: (0..a.rank()).map(|k| a.dims[at(k)]).collect(),
+            strides: (0..a.rank()).map(|k| a.strides[at(k)]).collect(),
+            leaves: a.leaves.clone(),
+            packed,
+        }
+    }
+    pub(super) fn rearrange(&mut self, perm: &[usize], a: Atom) -> Val {
+        let (array, roots) = (self.array(a), self.owners.of(a.var()));
+        Val { rep: Rep::Array(self.rearranged(perm, &array)), roots }
+    }
+    pub(super) fn reversed(&mut self, a: &ArrayRep) -> ArrayRep {
+        let last = self.sub(a.dims[0], Operand::i64(1));
+        let p = self.mul(last, a.strides[0]);
+        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p)).collect();
+        let mut strides = a.strides.clone();
+        strides[0] = self.mul(strides[0], Operand::i64(-1));
+        let packed = a.leaves.iter().all(|l| matches!(l, Leaf::Same { .. }));
+        let leaves: Vec<Leaf> = leaves;
+        ArrayRep { dims: a.dims.clone(), strides, leaves, packed: packed && a.packed }
+    }
+    pub(super) fn reshape(&mut self, pat: &[Var], shape: &[Atom], from: usize, a: Atom) -> Res<Val> {
+        let sizes: Vec<Operand> = shape.iter().map(|n| self.size(*n)).collect();
+        let Val { rep: Rep::Array(array), roots } = self.val(a) else { panic!("expected an array") };
+        let old = array.dims[..from].to_vec();
+        if old != sizes {
+            let (n, m) = (self.product(&old), self.product(&sizes));
+            let differ = if n == m { Operand::bool(false) } else { self.op(Op::Ne, Scalar::I64, &[n, m]) };
+            let values = old.iter().chain(&sizes).copied().collect();
+            self.fail(differ, RuntimeErrorKind::ShapeMismatch, Text::Reshape(from), values);
+        }
+        let dims: Vec<Operand> = sizes.iter().chain(&array.dims[from..]).copied().collect();
+        if old == sizes {
+            return Ok(Val { rep: Rep::Array(ArrayRep { dims, ..array }), roots });
+        }
+        let elem = self.atom_type(a).base().clone();
+        let (array, roots) = if array.packed {
+            (array, roots)
+        } else {
+            let to = self.array_for(None, array.dims.clone(), &elem)?;
+            self.copy(&to, &array)?;
+            let mut fresh = self.owners.fresh();
+            if super::rep::has_boxes(&elem) {
+                fresh.extend(roots);
+            }
+            (to, fresh)
+        };
+        let _ = pat;
+        let strides = self.row_major(&dims);
+        Ok(Val { rep: Rep::Array(ArrayRep { dims, strides, leaves: array.leaves, packed: true }), roots })
+    }
+    pub(super) fn concat(&mut self, pat: &[Var], arrays: &[Atom]) -> Res<Val> {
+        let reps: Vec<ArrayRep> = arrays.iter().map(|a| self.array(*a)).collect();
+        let ty = self.atom_type(arrays[0]);
+        // An array without rows need not know how long rows are.
+        let mut dims = reps[0].dims.clone();
+        for (k, n) in dims.iter_mut().enumerate().skip(1) {
+            for r in &reps[1..] {
+                if r.dims[k] != *n {
+                    let empty = self.op(Op::Eq, Scalar::I64, &[*n, Operand::i64(0)]);
+                    *n = self.op(Op::Select, Scalar::I64, &[empty, r.dims[k], *n]);
+                }
+            }
+        }
+        for r in &reps {
+            let mut expected = dims.clone();
+            expected[0] = r.dims[0];
+            self.check_shapes("concat", &expected, &r.dims);
+        }
+        dims[0] = reps.iter().fold(Operand::i64(0), |n, r| self.add(n, r.dims[0]));
+        let to = self.array_for(pat.first().copied(), dims, ty.base())?;
+        let mut start = Operand::i64(0);
+        for r in &reps {
+            let place = self.sliced(&to, (start, r.dims[0], Operand::i64(1)));
+            self.copy(&ArrayRep { dims: r.dims.clone(), ..place }, r)?;
+            start = self.add(start, r.dims[0]);
+        }
+        let mut roots = self.owners.fresh();
+        if super::rep::has_boxes(ty.base()) {
+            roots.extend(arrays.iter().flat_map(|a| self.owners.of(a.var())));
+        }
+        Ok(Val { rep: Rep::Array(to), roots })
+    }
+    pub(super) fn rotate(&mut self, pat: &[Var], a: Atom, k: Atom) -> Res<Val> {
+        let (array, k) = (self.array(a), self.scalar(k));
+        let ty = self.atom_type(a);
+        let to = self.array_for(pat.first().copied(), array.dims.clone(), ty.base())?;
+        let n = array.dims[0];
+        let some = self.op(Op::Lt, Scalar::I64, &[Operand::i64(0), n]);
+        let (then, ()) = self.block(|s| {
+            let shift = s.op(Op::Mod, Scalar::I64, &[k, n]);
+            let rest = s.sub(n, shift);
+            let one = Operand::i64(1);
+            let (tail, head) =
+                (s.sliced(&array, (shift, rest, one)), s.sliced(&to, (Operand::i64(0), rest, one)));
+            s.copy(&head, &tail)?;
+            let (start, end) =
+                (s.sliced(&array, (Operand::i64(0), shift, one)), s.sliced(&to, (rest, shift, one)));
+            s.copy(&end, &start)
+        })?;
+        self.emit(Ins::If { condition: some, then, otherwise: Vec::new() });
+        let mut roots = self.owners.fresh();
+        if super::rep::has_boxes(ty.base()) {
+            roots.extend(self.owners.of(a.var()));
+        }
+        Ok(Val { rep: Rep::Array(to), roots })
+    }
+}

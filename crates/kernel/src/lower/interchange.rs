@@ -1,0 +1,255 @@
+//! Reductions inside maps, with the reduction's loop outside.
+//!
+//! `map (\.. -> map (\.. -> reduce ..))` reads its arrays along the dimension that is reduced. Where the elements that the
+//! innermost map takes one after the other are neighbours in memory and those of the reduction are not, the loops run the
+//! other way: every result is kept in memory and takes its next element in turn. For each result the order of the elements is the same, so
+//! its bits are. The reduction's loop goes all the way out if the results fit into a cache, else outside the innermost map only.
+//!
+//! Only for bodies of primitives that cannot stop the program: the order of errors would change.
+
+use super::owners::Roots;
+use super::rep::{ArrayRep, Leaf, Rep};
+use super::{Lower, Res, Val};
+use crate::ir::{Ins, Operand};
+use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Soac, Type, Var};
+use pullback_prim::{Op, Prim, Scalar};
+
+/// Bytes of results up to which the reduction's loop is the outermost.
+const CACHE: i64 = 256 << 10;
+
+/// A map of the nest.
+struct Level<'a> {
+    width: Atom,
+    params: &'a [Var],
+    arrays: &'a [Atom],
+}
+
+/// A nest of maps around a reduction.
+struct Nest<'a> {
+    levels: Vec<Level<'a>>,
+    width: Atom,
+    pre: Option<&'a Lam>,
+    lam: &'a Lam,
+    neutral: &'a [Atom],
+    arrays: &'a [Atom],
+}
+
+impl Lower<'_> {
+    /// Lowers a map whose loops are better interchanged; `None`: it is something else.
+    pub(super) fn interchanged(
+        &mut self,
+        pat: &[Var],
+        width: Atom,
+        lam: &Lam,
+        arrays: &[Atom],
+    ) -> Res<Option<Vec<Val>>> {
+        let Some(nest) = nest(width, lam, arrays) else { return Ok(None) };
+        if !self.is_worth_it(&nest) || !self.sizes_agree(&nest) {
+            return Ok(None);
+        }
+        let mut dims = Vec::new();
+        for level in &nest.levels {
+            dims.push(self.size(level.width));
+        }
+        let n = self.size(nest.width);
+        let mut out = Vec::new();
+        let mut bytes = Operand::i64(0);
+        for (v, neutral) in pat.iter().zip(nest.neutral) {
+            let elem = self.ty(*v).base().clone();
+            let array = self.array_for(Some(*v), dims.clone(), &elem)?;
+            let Type::Scalar(s) = elem else { return Ok(None) };
+            let count = self.product(&dims);
+            let here = self.mul(count, Operand::i64(s.bytes() as i64));
+            bytes = self.add(bytes, here);
+            let value = self.scalar(*neutral);
+            let leaf = Leaf::Same { value, ty: crate::ir::Ty::Scalar(s) };
+            let strides = vec![Operand::i64(0); dims.len()];
+            self.copy(&array, &ArrayRep { dims: dims.clone(), strides, leaves: vec![leaf], packed: true })?;
+            out.push(array);
+        }
+        if nest.levels.len() == 1 {
+            self.ordered(&nest, &dims, n, &out, 0)?;
+        } else {
+            let small = self.op(Op::Le, Scalar::I64, &[bytes, Operand::i64(CACHE)]);
+            let (then, ()) = self.block(|s| s.ordered(&nest, &dims, n, &out, 0))?;
+            let inner = nest.levels.len() - 1;
+            let (otherwise, ()) = self.block(|s| s.ordered(&nest, &dims, n, &out, inner))?;
+            self.emit(Ins::If { condition: small, then, otherwise });
+        }
+        let values = out.into_iter().map(|a| Val { rep: Rep::Array(a), roots: self.owners.fresh() });
+        Ok(Some(values.collect()))
+    }
+    /// The loops, that of the reduction outside map number `at`.
+    fn ordered(
+        &mut self,
+        nest: &Nest<'_>,
+        dims: &[Operand],
+        n: Operand,
+        out: &[ArrayRep],
+        at: usize,
+    ) -> Res<()> {
+        let before = self.owners.enter();
+        self.level(nest, dims, n, out, (0, at), (None, &mut Vec::new()))?;
+        self.owners.leave(before);
+        Ok(())
+    }
+    fn level(
+        &mut self,
+        nest: &Nest<'_>,
+        dims: &[Operand],
+        n: Operand,
+        out: &[ArrayRep],
+        (depth, at): (usize, usize),
+        (t, ix): (Option<Operand>, &mut Vec<Operand>),
+    ) -> Res<()> {
+        if depth == at && t.is_none() {
+            let ix = ix.clone();
+            return self
+                .count(n, |s, t| s.level(nest, dims, n, out, (depth, at), (Some(t), &mut ix.clone())));
+        }
+        match nest.levels.get(depth) {
+            Some(level) => {
+                let ix = ix.clone();
+                self.count(dims[depth], |s, i| {
+                    s.bind_rows(level.params, level.arrays, i)?;
+                    let mut ix = ix.clone();
+                    ix.push(i);
+                    s.level(nest, dims, n, out, (depth + 1, at), (t, &mut ix))
+                })
+            }
+            None => self.step(nest, t.unwrap_or(Operand::i64(0)), out, ix),
+        }
+    }
+    /// The results at an index take the element `t` in.
+    fn step(&mut self, nest: &Nest<'_>, t: Operand, out: &[ArrayRep], ix: &[Operand]) -> Res<()> {
+        let m = out.len();
+        let made = match nest.pre {
+            Some(pre) => {
+                self.bind_rows(&pre.params, nest.arrays, t)?;
+                self.results(&pre.body)?
+            }
+            None => Vec::new(),
+        };
+        for (p, array) in nest.lam.params.iter().zip(out) {
+            let ty = self.ty(*p).clone();
+            let rep = self.element(array, ix, &ty)?;
+            self.bind(*p, rep, Roots::new());
+        }
+        match nest.pre {
+            Some(_) => {
+                for (p, val) in nest.lam.params[m..].iter().zip(made) {
+                    self.bind_val(*p, val);
+                }
+            }
+            None => self.bind_rows(&nest.lam.params[m..], nest.arrays, t)?,
+        }
+        let next = self.results(&nest.lam.body)?;
+        for ((array, val), p) in out.iter().zip(next).zip(&nest.lam.params) {
+            let ty = self.ty(*p).clone();
+            self.store(array, ix, &val.rep, &ty)?;
+        }
+        Ok(())
+    }
+    /// Whether neighbours of the innermost map are neighbours in memory, and those of the reduction are not.
+    fn is_worth_it(&self, nest: &Nest<'_>) -> bool {
+        let last = nest.levels.len() - 1;
+        let mut gains = false;
+        for a in nest.arrays {
+            let Some((strides, through)) = self.strides(nest, *a) else { return false };
+            let along = strides.get(through.len()).copied();
+            let near = |x: Option<Operand>| x.and_then(Operand::as_i64).is_some_and(|s| s == 1 || s == 0);
+            let innermost = through.iter().position(|level| *level == last);
+            match innermost {
+                // Does not vary with the innermost map: read once for its whole loop.
+                None => {}
+                Some(k) => gains |= near(strides.get(k).copied()) && !near(along),
+            }
+            if innermost.is_some() && near(along) && !near(innermost.and_then(|k| strides.get(k).copied())) {
+                return false;
+            }
+        }
+        gains
+    }
+    /// The strides of the array that an atom is a part of, and the maps that select the part.
+    fn strides(&self, nest: &Nest<'_>, a: Atom) -> Option<(Vec<Operand>, Vec<usize>)> {
+        let mut through = Vec::new();
+        let mut at = a;
+        while let Some((level, array)) = row_of(nest, at) {
+            through.insert(0, level);
+            at = array;
+        }
+        match self.env.get(&at.var()?)? {
+            Rep::Array(array) => Some((array.strides.clone(), through)),
+            _ => None,
+        }
+    }
+    /// Whether all widths are known before the nest, and known to be those of the arrays.
+    fn sizes_agree(&self, nest: &Nest<'_>) -> bool {
+        let outside = |a: Atom| a.var().is_none_or(|v| self.env.contains_key(&v) && !is_bound(nest, v));
+        let fits = |width: Atom, arrays: &[Atom]| {
+            let name = self.called(self.shapes.name(width));
+            arrays.iter().all(|a| {
+                let outer = a.var().and_then(|v| self.shapes.of(v).first().copied());
+                outer.is_some_and(|d| self.called(d) == name)
+            })
+        };
+        nest.levels.iter().all(|l| outside(l.width) && fits(l.width, l.arrays))
+            && outside(nest.width)
+            && fits(nest.width, nest.arrays)
+            && nest.neutral.iter().all(|a| outside(*a))
+    }
+}
+
+fn is_bound(nest: &Nest<'_>, v: Var) -> bool {
+    nest.levels.iter().any(|l| l.params.contains(&v))
+}
+
+/// The map whose parameter the atom is, and the array that it is a row of.
+fn row_of(nest: &Nest<'_>, a: Atom) -> Option<(usize, Atom)> {
+    let v = a.var()?;
+    nest.levels.iter().enumerate().find_map(|(k, level)| {
+        let p = level.params.iter().position(|p| *p == v)?;
+        Some((k, level.arrays[p]))
+    })
+}
+
+/// The nest that a map is, if there is nothing else in it.
+fn nest<'a>(width: Atom, lam: &'a Lam, arrays: &'a [Atom]) -> Option<Nest<'a>> {
+    let mut levels = vec![Level { width, params: &lam.params, arrays }];
+    let mut body = &lam.body;
+    loop {
+        let [stm] = &body.stms[..] else { return None };
+        let results: Vec<Var> = body.result.iter().filter_map(|a| a.var()).collect();
+        if results != stm.pat || results.len() != body.result.len() {
+            return None;
+        }
+        let Exp::Soac(soac) = &stm.exp else { return None };
+        match soac {
+            Soac::Map { width, lam, arrays } => {
+                levels.push(Level { width: *width, params: &lam.params, arrays });
+                body = &lam.body;
+            }
+            Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
+                let nest = Nest { levels, width: *width, pre: None, lam, neutral, arrays };
+                return is_plain(&lam.body).then_some(nest);
+            }
+            Soac::Fused { form: FusedForm::Reduce { .. }, width, pre, lam, neutral, arrays } => {
+                let only = pre.body.result.len() == neutral.len();
+                let nest = Nest { levels, width: *width, pre: Some(pre), lam, neutral, arrays };
+                return (only && is_plain(&pre.body) && is_plain(&lam.body)).then_some(nest);
+            }
+            Soac::Fused { .. } | Soac::Scan { .. } | Soac::Hist { .. } | Soac::Scatter { .. } => return None,
+        }
+    }
+}
+
+/// Only primitives that cannot stop the program.
+fn is_plain(body: &Body) -> bool {
+    body.stms.iter().all(|s| match &s.exp {
+        Exp::Prim(Prim::Op(op, s), _) => {
+            !s.is_integer() || !matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow)
+        }
+        Exp::Prim(Prim::Convert(..), _) | Exp::Atom(_) => true,
+        _ => false,
+    })
+}

@@ -1,0 +1,742 @@
+//! Loops: those of the program, and those that array operations with functions are.
+//!
+//! State of a fixed shape lives in memory made before the loop, which every iteration overwrites at its end; other state
+//! lives in registers. Collected values are written straight into their array, unless their shape is known only after
+//! the first iteration (then it is made there) or their number only at the end (then it grows).
+
+use super::owners::Roots;
+use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
+use super::{Lower, Res, Val};
+use crate::ir::{Block, Ins, Operand, Reg, Text, Ty};
+use crate::shapes::Dim;
+use pullback_base::RuntimeErrorKind;
+use pullback_base::index::IdSet;
+use pullback_core::traverse::free_vars_exp;
+use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Type, Var};
+use pullback_prim::{Op, Scalar};
+
+/// A component of a loop's state.
+enum Cell {
+    /// Words in registers.
+    Words(Type, Vec<Reg>),
+    /// An array of a shape that does not change, in memory of its own.
+    Buffer(Type, ArrayRep, Roots),
+    Tuple(Vec<Cell>),
+}
+
+/// An array of collected values.
+struct Collector {
+    elem: Type,
+    place: Place,
+    /// The result of the body that is collected.
+    from: Atom,
+}
+
+enum Place {
+    /// Made before the loop.
+    Ready(ArrayRep),
+    /// Made when the first value is there: pointers, and sizes of a value.
+    Late(Vec<Reg>, Vec<Reg>),
+}
+
+/// How often a loop runs.
+enum Trip {
+    /// So often.
+    Count(Operand),
+    /// Until its condition fails.
+    While(Block, Operand),
+}
+
+/// Where the collected arrays of an iteration belong.
+type Slots = [Option<ArrayRep>];
+/// An iteration: from counter, state and slots to the next state and the collected values.
+type Iteration<'a, L> = dyn FnMut(&mut L, Operand, Vec<Val>, &Slots) -> Res<(Vec<Val>, Vec<Val>)> + 'a;
+
+impl Lower<'_> {
+    // --- state ---
+
+    /// Cells that hold the first state. `fixed`: whether an array keeps its shape. `users`: what the body mentions.
+    fn cell(&mut self, init: Atom, ty: &Type, fixed: bool, users: &IdSet<Var>) -> Res<Cell> {
+        let val = self.val(init);
+        if let (Rep::Array(a), true) = (&val.rep, fixed) {
+            let take = a.packed
+                && a.in_memory()
+                && init.var().is_some_and(|v| self.owners.may_write(v, users) && !users.contains(&v));
+            let buffer = if take { a.clone() } else { self.copied(a, ty.base())? };
+            let mut roots = if take { val.roots.clone() } else { self.owners.fresh() };
+            if has_boxes(ty) {
+                roots.extend(val.roots);
+            }
+            return Ok(Cell::Buffer(ty.clone(), buffer, roots));
+        }
+        self.word_cell(&val.rep, ty)
+    }
+    fn word_cell(&mut self, rep: &Rep, ty: &Type) -> Res<Cell> {
+        if let (Rep::Tuple(items), Type::Tuple(types)) = (rep, ty) {
+            let cells = items.iter().zip(types.iter()).map(|(i, t)| self.word_cell(i, t));
+            return Ok(Cell::Tuple(cells.collect::<Res<_>>()?));
+        }
+        let operands = self.flatten(rep, ty)?;
+        let types = words(self.program, ty)?;
+        let regs = operands.into_iter().zip(types).map(|(x, t)| self.variable(t, "state", x)).collect();
+        Ok(Cell::Words(ty.clone(), regs))
+    }
+    /// What the body sees of a cell. Its memory counts as made in this iteration, and used again by the next.
+    fn seen(&mut self, cell: &Cell) -> Res<Val> {
+        Ok(match cell {
+            Cell::Words(ty, regs) => {
+                let rep = self.unflatten(ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
+                let arrays = ty.rank() > 0 || has_boxes(ty);
+                let roots = if arrays { self.owners.foreign() } else { Roots::new() };
+                Val { rep, roots }
+            }
+            Cell::Buffer(ty, a, _) => {
+                let mut roots = self.owners.state();
+                if has_boxes(ty) {
+                    roots.extend(self.owners.foreign());
+                }
+                Val { rep: Rep::Array(a.clone()), roots }
+            }
+            Cell::Tuple(cells) => {
+                let items = cells.iter().map(|c| self.seen(c)).collect::<Res<Vec<Val>>>()?;
+                let roots = items.iter().flat_map(|v| v.roots.clone()).collect();
+                Val { rep: Rep::Tuple(items.into_iter().map(|v| v.rep).collect()), roots }
+            }
+        })
+    }
+    /// The value of a cell after the loop.
+    fn finished(&mut self, cell: &Cell) -> Res<Val> {
+        Ok(match cell {
+            Cell::Words(ty, regs) => {
+                let rep = self.unflatten(ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
+                let arrays = ty.rank() > 0 || has_boxes(ty);
+                let roots = if arrays { self.owners.foreign() } else { Roots::new() };
+                Val { rep, roots }
+            }
+            Cell::Buffer(_, a, roots) => Val { rep: Rep::Array(a.clone()), roots: roots.clone() },
+            Cell::Tuple(cells) => {
+                let items = cells.iter().map(|c| self.finished(c)).collect::<Res<Vec<Val>>>()?;
+                let roots = items.iter().flat_map(|v| v.roots.clone()).collect();
+                Val { rep: Rep::Tuple(items.into_iter().map(|v| v.rep).collect()), roots }
+            }
+        })
+    }
+    /// Puts the next state into the cells, all at once.
+    fn advance(&mut self, cells: &[Cell], seen: &[Val], next: Vec<Val>) -> Res<()> {
+        let state: Roots = seen.iter().flat_map(|v| v.roots.iter().copied()).collect();
+        let mut copies = Vec::new();
+        let mut sets = Vec::new();
+        for (cell, val) in cells.iter().zip(next) {
+            self.plan(cell, val, &state, &mut copies, &mut sets)?;
+        }
+        for (to, from) in copies {
+            self.copy(&to, &from)?;
+        }
+        // A register that another one takes its value from is read before it is set.
+        let written: Vec<Reg> = sets.iter().map(|(to, _)| *to).collect();
+        let mut safe = Vec::new();
+        for (k, (to, value)) in sets.into_iter().enumerate() {
+            match value {
+                Operand::Reg(r) if r == to => {}
+                Operand::Reg(r) if written[..k].contains(&r) => {
+                    let ty = self.regs[to].ty;
+                    safe.push((to, Operand::Reg(self.reg(ty, "next")), Some(r)));
+                }
+                value => safe.push((to, value, None)),
+            }
+        }
+        for (_, value, from) in &safe {
+            if let (Operand::Reg(to), Some(r)) = (value, from) {
+                self.emit(Ins::Set { to: *to, value: (*r).into() });
+            }
+        }
+        for (to, value, _) in safe {
+            self.emit(Ins::Set { to, value });
+        }
+        Ok(())
+    }
+    fn plan(
+        &mut self,
+        cell: &Cell,
+        val: Val,
+        state: &Roots,
+        copies: &mut Vec<(ArrayRep, ArrayRep)>,
+        sets: &mut Vec<(Reg, Operand)>,
+    ) -> Res<()> {
+        match (cell, val.rep) {
+            (Cell::Buffer(ty, to, _), Rep::Array(from)) => {
+                if to.same_place(&from) {
+                    return Ok(());
+                }
+                // A part of the present state, perhaps in another order: out of the way first.
+                let from = if val.roots.is_disjoint(state) { from } else { self.copied(&from, ty.base())? };
+                copies.push((to.clone(), from));
+            }
+            (Cell::Tuple(cells), Rep::Tuple(items)) => {
+                for (cell, rep) in cells.iter().zip(items) {
+                    self.plan(cell, Val { rep, roots: val.roots.clone() }, state, copies, sets)?;
+                }
+            }
+            (Cell::Words(ty, regs), rep) => {
+                let val = self.lasting(Val { rep, roots: val.roots }, ty)?;
+                let operands = self.flatten(&val.rep, ty)?;
+                sets.extend(regs.iter().copied().zip(operands));
+            }
+            _ => panic!("a state of another kind"),
+        }
+        Ok(())
+    }
+
+    // --- collected values ---
+
+    /// Collectors for results of a body; `vars` are the variables that will hold the arrays.
+    fn collectors(&mut self, n: Option<Operand>, vars: &[Var], from: &[Atom]) -> Res<Vec<Collector>> {
+        let mut out = Vec::new();
+        for (v, a) in vars.iter().zip(from) {
+            let elem = match self.ty(*v) {
+                Type::Array(t) => Type::clone(t),
+                t => t.clone(),
+            };
+            let inner: Vec<Dim> = self.shapes.of(*v).iter().skip(1).copied().collect();
+            let place = match (n, self.known_sizes(&inner)) {
+                (Some(n), Some(inner)) => {
+                    let dims = std::iter::once(n).chain(inner).collect();
+                    Place::Ready(self.array_for(Some(*v), dims, elem.base())?)
+                }
+                _ => {
+                    let pointers = words(self.program, elem.base())?.len();
+                    let pointers = (0..pointers).map(|_| self.variable(Ty::Pointer, "made", Operand::Null));
+                    let pointers = pointers.collect();
+                    let sizes = (0..elem.rank()).map(|_| self.variable(Ty::I64, "size", Operand::i64(0)));
+                    Place::Late(pointers, sizes.collect())
+                }
+            };
+            out.push(Collector { elem, place, from: *a });
+        }
+        Ok(out)
+    }
+    /// Where the values of iteration `i` belong.
+    fn slots(&mut self, collectors: &[Collector], i: Operand) -> Vec<Option<ArrayRep>> {
+        let slot = |c: &Collector| match &c.place {
+            Place::Ready(array) if c.elem.rank() > 0 => Some(self.part(array, &[i])),
+            Place::Ready(_) | Place::Late(..) => None,
+        };
+        collectors.iter().map(slot).collect()
+    }
+    /// Asks the body to make the values in their slots.
+    fn want_collected(&mut self, body: &Body, collectors: &[Collector], slots: &[Option<ArrayRep>]) {
+        let mut asked = Vec::new();
+        for (c, slot) in collectors.iter().zip(slots) {
+            if let Some(slot) = slot
+                && !asked.contains(&c.from)
+            {
+                asked.push(c.from);
+                self.want(body, c.from, slot.clone());
+            }
+        }
+    }
+    /// Writes the values of an iteration.
+    fn collect(
+        &mut self,
+        collectors: &[Collector],
+        slots: &[Option<ArrayRep>],
+        (i, n): (Operand, Option<Operand>),
+        values: Vec<Val>,
+    ) -> Res<()> {
+        for ((c, slot), val) in collectors.iter().zip(slots).zip(values) {
+            let val = if c.elem.rank() == 0 { self.lasting(val, &c.elem)? } else { val };
+            match (&c.place, slot, &val.rep) {
+                (Place::Ready(_), Some(slot), Rep::Array(a)) => self.copy(slot, a)?,
+                (Place::Ready(array), ..) => self.store(array, &[i], &val.rep, &c.elem)?,
+                (Place::Late(pointers, sizes), ..) => {
+                    self.collect_late(c, pointers, sizes, (i, n), &val.rep)?;
+                }
+            }
+        }
+        Ok(())
+    }
+    fn collect_late(
+        &mut self,
+        c: &Collector,
+        pointers: &[Reg],
+        sizes: &[Reg],
+        (i, n): (Operand, Option<Operand>),
+        value: &Rep,
+    ) -> Res<()> {
+        let inner: Vec<Operand> = match value {
+            Rep::Array(a) => a.dims.clone(),
+            _ => Vec::new(),
+        };
+        let first = self.op(Op::Eq, Scalar::I64, &[i, Operand::i64(0)]);
+        let (room, grows) = match n {
+            Some(n) => (n, first),
+            None => self.doubled(i),
+        };
+        let (grow, ()) = self.block(|s| {
+            let dims = std::iter::once(room).chain(inner.iter().copied()).collect();
+            let bigger = s.new_array(dims, c.elem.base())?;
+            let row = s.product(&inner);
+            let count = s.mul(i, row);
+            for (leaf, p) in bigger.leaves.iter().zip(pointers) {
+                if let Leaf::Memory { pointer, ty } = *leaf {
+                    if n.is_none() {
+                        s.emit(Ins::Copy { to: pointer, from: (*p).into(), count, ty });
+                    }
+                    s.emit(Ins::Set { to: *p, value: pointer });
+                }
+            }
+            for (size, dim) in sizes.iter().zip(&inner) {
+                s.emit(Ins::Set { to: *size, value: *dim });
+            }
+            Ok(())
+        })?;
+        self.emit(Ins::If { condition: grows, then: grow, otherwise: Vec::new() });
+        let known: Vec<Operand> = sizes.iter().map(|r| Operand::Reg(*r)).collect();
+        let mut bad = Operand::bool(false);
+        for (l, r) in known.iter().zip(&inner) {
+            let here = self.op(Op::Ne, Scalar::I64, &[*l, *r]);
+            bad = self.either(bad, here);
+        }
+        let values = known.iter().chain(&inner).copied().collect();
+        let text = Text::Shapes("irregular array".into(), known.len());
+        self.fail(bad, RuntimeErrorKind::ShapeMismatch, text, values);
+        let array = self.late(c, pointers, sizes, room)?;
+        self.store(&array, &[i], value, &c.elem)
+    }
+    /// For a number of elements that is not known: whether element `i` needs more room, and how much is made then.
+    fn doubled(&mut self, i: Operand) -> (Operand, Operand) {
+        // Room for 2^k elements is made when element 2^(k-1) comes; for 16 when the first comes.
+        let less = self.sub(i, Operand::i64(1));
+        let common = self.op(Op::And, Scalar::I64, &[i, less]);
+        let power = self.op(Op::Eq, Scalar::I64, &[common, Operand::i64(0)]);
+        let late = self.op(Op::Le, Scalar::I64, &[Operand::i64(16), i]);
+        let first = self.op(Op::Eq, Scalar::I64, &[i, Operand::i64(0)]);
+        let later = self.both(power, late);
+        let grows = self.either(first, later);
+        let twice = self.mul(i, Operand::i64(2));
+        let room = self.op(Op::Max, Scalar::I64, &[twice, Operand::i64(16)]);
+        (room, grows)
+    }
+    fn late(&mut self, c: &Collector, pointers: &[Reg], sizes: &[Reg], n: Operand) -> Res<ArrayRep> {
+        let types = words(self.program, c.elem.base())?;
+        let leaves = pointers.iter().zip(types).map(|(p, ty)| Leaf::Memory { pointer: (*p).into(), ty });
+        let dims: Vec<Operand> = std::iter::once(n).chain(sizes.iter().map(|r| Operand::Reg(*r))).collect();
+        let strides = self.row_major(&dims);
+        Ok(ArrayRep { dims, strides, leaves: leaves.collect(), packed: true })
+    }
+    fn collected(&mut self, c: &Collector, n: Operand, boxed: Roots) -> Res<Val> {
+        let rep = match &c.place {
+            Place::Ready(array) => array.clone(),
+            Place::Late(pointers, sizes) => self.late(c, pointers, sizes, n)?,
+        };
+        let mut roots = self.owners.fresh();
+        if has_boxes(&c.elem) {
+            roots.extend(boxed);
+        }
+        Ok(Val { rep: Rep::Array(rep), roots })
+    }
+
+    // --- the loop itself ---
+
+    /// A loop. `iteration` gets the counter and the state and gives the next state and what is collected. Results: the
+    /// final state, the arrays collected, and the number of iterations.
+    fn iterate(
+        &mut self,
+        trip: Trip,
+        cells: &[Cell],
+        collectors: &[Collector],
+        seen: Vec<Val>,
+        iteration: &mut Iteration<'_, Self>,
+    ) -> Res<(Vec<Val>, Vec<Val>, Operand)> {
+        let i = match &trip {
+            Trip::Count(_) => self.reg(Ty::I64, "i"),
+            Trip::While(..) => self.variable(Ty::I64, "i", Operand::i64(0)),
+        };
+        let n = match &trip {
+            Trip::Count(n) => Some(*n),
+            Trip::While(..) => None,
+        };
+        // What a value that leaves the iteration points to has to stay.
+        let stays = cells.iter().any(keeps_memory)
+            || collectors.iter().any(|c| has_boxes(&c.elem) || matches!(c.place, Place::Late(..)));
+        let mut boxed = Roots::new();
+        let (mut body, ()) = self.block(|s| {
+            let slots = s.slots(collectors, i.into());
+            let (next, values) = iteration(s, i.into(), seen.clone(), &slots)?;
+            boxed.extend(values.iter().chain(&next).flat_map(|v| v.roots.iter().copied()));
+            s.collect(collectors, &slots, (i.into(), n), values)?;
+            s.advance(cells, &seen, next)
+        })?;
+        if !stays && allocates(&body) {
+            let mark = self.reg(Ty::Pointer, "mark");
+            body.insert(0, Ins::Mark { to: mark });
+            body.push(Ins::Release { mark: mark.into() });
+        }
+        let done = match trip {
+            Trip::Count(n) => {
+                self.emit(Ins::For { i, from: Operand::i64(0), to: n, body });
+                n
+            }
+            Trip::While(condition, test) => {
+                let one = Operand::i64(1);
+                let prim = pullback_prim::Prim::Op(Op::Add, Scalar::I64);
+                body.push(Ins::Prim { to: i, prim, args: vec![i.into(), one] });
+                self.emit(Ins::While { condition, test, body });
+                i.into()
+            }
+        };
+        let states = cells.iter().map(|c| self.finished(c)).collect::<Res<Vec<_>>>()?;
+        let arrays = collectors.iter().map(|c| self.collected(c, done, boxed.clone()));
+        Ok((states, arrays.collect::<Res<Vec<_>>>()?, done))
+    }
+    /// Whether the array in this state variable keeps its shape.
+    fn is_fixed(&self, v: Var) -> bool {
+        let dims = self.shapes.of(v);
+        !dims.is_empty() && !dims.iter().enumerate().any(|(k, d)| *d == Dim::Size(v, k))
+    }
+
+    pub(super) fn looped(&mut self, pat: &[Var], l: &Loop) -> Res<Vec<Val>> {
+        let users = free_vars_exp(&Exp::Loop(Loop {
+            params: l.params.iter().map(|p| (p.0, Atom::i64(0))).collect(),
+            ..l.clone()
+        }));
+        let mut cells = Vec::new();
+        for (v, init) in &l.params {
+            let ty = self.ty(*v).clone();
+            let others = l.params.iter().filter(|p| p.0 != *v).filter_map(|p| p.1.var());
+            let users = users.iter().copied().chain(others).collect();
+            cells.push(self.cell(*init, &ty, self.is_fixed(*v), &users)?);
+        }
+        let states = l.params.len();
+        let from = &l.body.result[states..];
+        let counted = match &l.form {
+            LoopForm::For { i, n } => Some((*i, *n)),
+            LoopForm::While(_) => None,
+        };
+        let n = counted.map(|(_, n)| {
+            let count = self.as_i64(n);
+            self.op(Op::Max, Scalar::I64, &[count, Operand::i64(0)])
+        });
+        let collectors = self.collectors(n, &pat[states..states + l.collect], from)?;
+        let before = self.owners.enter();
+        let seen = cells.iter().map(|c| self.seen(c)).collect::<Res<Vec<_>>>()?;
+        for ((v, _), val) in l.params.iter().zip(&seen) {
+            self.bind_val(*v, val.clone());
+        }
+        let trip = match (&l.form, n) {
+            (LoopForm::While(condition), _) => {
+                let (block, results) = self.block(|s| s.results(condition))?;
+                match &results[..] {
+                    [Val { rep: Rep::Scalar(test), .. }] => Trip::While(block, *test),
+                    _ => panic!("a condition that is no scalar"),
+                }
+            }
+            (LoopForm::For { .. }, n) => Trip::Count(n.unwrap_or(Operand::i64(0))),
+        };
+        let mut iteration = |s: &mut Self, k: Operand, _: Vec<Val>, slots: &Slots| {
+            if let Some((i, n)) = counted {
+                let counter = s.counter(k, i);
+                s.bind(i, Rep::Scalar(counter), Roots::new());
+                let bound = s.shapes.name(n);
+                s.below.insert(i, bound);
+            }
+            s.want_collected(&l.body, &collectors, slots);
+            let mut next = s.results(&l.body)?;
+            let values = next.split_off(states);
+            Ok((next, values))
+        };
+        let (mut out, arrays, done) = self.iterate(trip, &cells, &collectors, seen, &mut iteration)?;
+        self.owners.leave(before);
+        out.extend(arrays);
+        if counted.is_none() && l.collect > 0 {
+            out.push(Val { rep: Rep::Scalar(done), roots: Roots::new() });
+        }
+        Ok(out)
+    }
+    fn as_i64(&mut self, n: Atom) -> Operand {
+        let x = self.scalar(n);
+        match self.atom_type(n).scalar() {
+            Some(Scalar::I64) | None => x,
+            Some(s) => self.prim(pullback_prim::Prim::Convert(s, Scalar::I64), vec![x], "n"),
+        }
+    }
+    fn counter(&mut self, k: Operand, i: Var) -> Operand {
+        match self.ty(i).scalar() {
+            Some(Scalar::I64) | None => k,
+            Some(s) => self.prim(pullback_prim::Prim::Convert(Scalar::I64, s), vec![k], "i"),
+        }
+    }
+
+    // --- array operations with functions ---
+
+    pub(super) fn soac(&mut self, pat: &[Var], soac: &Soac) -> Res<Vec<Val>> {
+        match soac {
+            Soac::Map { width, lam, arrays } => {
+                if let Some(values) = self.interchanged(pat, *width, lam, arrays)? {
+                    return Ok(values);
+                }
+                let n = self.width(*width, arrays);
+                let collectors = self.collectors(Some(n), pat, &lam.body.result)?;
+                let before = self.owners.enter();
+                let mut iteration = |s: &mut Self, i: Operand, _: Vec<Val>, slots: &Slots| {
+                    s.bind_rows(&lam.params, arrays, i)?;
+                    s.want_collected(&lam.body, &collectors, slots);
+                    Ok((Vec::new(), s.results(&lam.body)?))
+                };
+                let (_, out, _) =
+                    self.iterate(Trip::Count(n), &[], &collectors, Vec::new(), &mut iteration)?;
+                self.owners.leave(before);
+                Ok(out)
+            }
+            Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
+                self.combine(pat, Combine { width: *width, pre: None, lam, neutral, arrays, scan: false })
+            }
+            Soac::Scan { width, lam, neutral, arrays } => {
+                self.combine(pat, Combine { width: *width, pre: None, lam, neutral, arrays, scan: true })
+            }
+            Soac::Fused { form, width, pre, lam, neutral, arrays } => {
+                let scan = *form == FusedForm::Scan;
+                self.combine(pat, Combine { width: *width, pre: Some(pre), lam, neutral, arrays, scan })
+            }
+            Soac::Hist { width, lam, neutral: _, dst, indices, values } => {
+                self.hist(pat, (*width, lam), dst, *indices, values)
+            }
+            Soac::Scatter { width, dst, indices, values } => {
+                Ok(vec![self.scatter(pat, *width, *dst, *indices, *values)?])
+            }
+        }
+    }
+    /// The width, checked against the arrays.
+    fn width(&mut self, width: Atom, arrays: &[Atom]) -> Operand {
+        let n = self.size(width);
+        let name = self.called(self.shapes.name(width));
+        for a in arrays {
+            let outer = a.var().and_then(|v| self.shapes.of(v).first().copied());
+            let known = outer.is_some_and(|d| self.called(d) == name);
+            let size = self.array(*a).dims[0];
+            if !known && size != n {
+                let differ = self.op(Op::Ne, Scalar::I64, &[n, size]);
+                let text = Text::Plain("arrays of sizes {} and {} are combined".into());
+                self.fail(differ, RuntimeErrorKind::ShapeMismatch, text, vec![n, size]);
+            }
+        }
+        n
+    }
+    /// Binds parameters to the elements at `i`.
+    pub(super) fn bind_rows(&mut self, params: &[Var], arrays: &[Atom], i: Operand) -> Res<()> {
+        for (p, a) in params.iter().zip(arrays) {
+            let array = self.array(*a);
+            let ty = self.ty(*p).clone();
+            let rep = self.element(&array, &[i], &ty)?;
+            let roots = if let Type::Scalar(_) = ty { Roots::new() } else { self.owners.of(a.var()) };
+            self.bind(*p, rep, roots);
+            if let [Leaf::Count { start }] = array.leaves[..]
+                && start.as_i64() == Some(0)
+                && array.strides[0].as_i64() == Some(1)
+                && let Some(n) = a.var().and_then(|v| self.shapes.of(v).first().copied())
+            {
+                self.below.insert(*p, n);
+            }
+        }
+        Ok(())
+    }
+    fn combine(&mut self, pat: &[Var], c: Combine<'_>) -> Res<Vec<Val>> {
+        let n = self.width(c.width, c.arrays);
+        let m = c.neutral.len();
+        let mut users = free_vars_exp(&Exp::Soac(c.soac()));
+        users.extend(c.arrays.iter().filter_map(|a| a.var()));
+        let mut cells = Vec::new();
+        for (p, init) in c.lam.params.iter().zip(c.neutral) {
+            let ty = self.ty(*p).clone();
+            cells.push(self.cell(*init, &ty, self.is_fixed(*p), &users)?);
+        }
+        let others: &[Atom] = c.pre.map_or(&[], |pre| &pre.body.result[m..]);
+        let (prefixes, rest) = if c.scan { pat.split_at(m) } else { (&pat[..0], &pat[m..]) };
+        let mut collectors = self.collectors(Some(n), prefixes, &c.lam.body.result)?;
+        let scanned = collectors.len();
+        collectors.extend(self.collectors(Some(n), rest, others)?);
+        let before = self.owners.enter();
+        let seen = cells.iter().map(|cell| self.seen(cell)).collect::<Res<Vec<_>>>()?;
+        let mut iteration = |s: &mut Self, i: Operand, state: Vec<Val>, slots: &Slots| {
+            let mut made = Vec::new();
+            if let Some(pre) = c.pre {
+                s.bind_rows(&pre.params, c.arrays, i)?;
+                s.want_collected(&pre.body, &collectors[scanned..], &slots[scanned..]);
+                made = s.results(&pre.body)?;
+            }
+            let extra = made.split_off(m.min(made.len()));
+            for (p, val) in c.lam.params.iter().zip(state.into_iter().chain(made)) {
+                s.bind_val(*p, val);
+            }
+            if c.pre.is_none() {
+                s.bind_rows(&c.lam.params[m..], c.arrays, i)?;
+            }
+            let next = s.results(&c.lam.body)?;
+            let mut values = if c.scan { next.clone() } else { Vec::new() };
+            values.extend(extra);
+            Ok((next, values))
+        };
+        let (mut out, arrays, _) = self.iterate(Trip::Count(n), &cells, &collectors, seen, &mut iteration)?;
+        self.owners.leave(before);
+        if c.scan {
+            out.clear();
+        }
+        out.extend(arrays);
+        Ok(out)
+    }
+    fn hist(
+        &mut self,
+        pat: &[Var],
+        (width, lam): (Atom, &Lam),
+        dst: &[Atom],
+        indices: Atom,
+        values: &[Atom],
+    ) -> Res<Vec<Val>> {
+        let all: Vec<Atom> = values.iter().copied().chain([indices]).collect();
+        let n = self.width(width, &all);
+        let mut users: Vec<Atom> =
+            pullback_core::traverse::free_vars_lam(lam).into_iter().map(Atom::Var).collect();
+        users.extend(&all);
+        let mut out = Vec::new();
+        for (k, d) in dst.iter().enumerate() {
+            let others: Vec<Atom> = dst
+                .iter()
+                .enumerate()
+                .filter(|(j, _)| *j != k)
+                .map(|(_, a)| *a)
+                .chain(users.clone())
+                .collect();
+            let slot = pat.get(k..=k).unwrap_or(&[]);
+            let (rep, roots) = self.writable(slot, *d, &others)?;
+            out.push(Val { rep: Rep::Array(rep), roots });
+        }
+        let targets: Vec<ArrayRep> = out.iter().filter_map(as_array).collect();
+        let is = self.array(indices);
+        let before = self.owners.enter();
+        let (mut body, ()) = self.block(|s| {
+            let i = s.reg(Ty::I64, "i");
+            let (inner, ()) = s.block(|s| {
+                let p = s.position(&is, &[i.into()]);
+                let j = s.load_leaf(is.leaves[0], p);
+                let outside = s.outside(j, targets[0].dims[0]);
+                let inside = s.not(outside);
+                let (then, ()) = s.block(|s| s.bin(lam, &targets, j, values, i.into()))?;
+                s.emit(Ins::If { condition: inside, then, otherwise: Vec::new() });
+                Ok(())
+            })?;
+            let inner = s.with_mark(inner);
+            s.emit(Ins::For { i, from: Operand::i64(0), to: n, body: inner });
+            Ok(())
+        })?;
+        self.owners.leave(before);
+        body.drain(..).for_each(|ins| self.emit(ins));
+        Ok(out)
+    }
+    /// One bin takes one value in.
+    fn bin(&mut self, lam: &Lam, targets: &[ArrayRep], j: Operand, values: &[Atom], i: Operand) -> Res<()> {
+        let m = targets.len();
+        let mut state = Roots::new();
+        for (p, target) in lam.params.iter().zip(targets) {
+            let ty = self.ty(*p).clone();
+            let rep = self.element(target, &[j], &ty)?;
+            let roots = if let Type::Scalar(_) = ty { Roots::new() } else { self.owners.foreign() };
+            state.extend(roots.iter().copied());
+            self.bind(*p, rep, roots);
+        }
+        self.bind_rows(&lam.params[m..], values, i)?;
+        let mut next = self.results(&lam.body)?;
+        let types: Vec<Type> = lam.params[..m].iter().map(|p| self.ty(*p).clone()).collect();
+        for (val, ty) in next.iter_mut().zip(&types) {
+            if let Rep::Array(a) = &val.rep
+                && !val.roots.is_disjoint(&state)
+            {
+                val.rep = Rep::Array(self.copied(&a.clone(), ty.base())?);
+            }
+        }
+        for ((target, val), ty) in targets.iter().zip(next).zip(&types) {
+            self.store(target, &[j], &val.rep, ty)?;
+        }
+        Ok(())
+    }
+    fn scatter(&mut self, pat: &[Var], width: Atom, dst: Atom, indices: Atom, values: Atom) -> Res<Val> {
+        let n = self.width(width, &[indices, values]);
+        let (to, mut roots) = self.writable(pat, dst, &[indices, values])?;
+        let (is, from) = (self.array(indices), self.array(values));
+        let ty = self.atom_type(dst);
+        let row = ty.peel(1).cloned().unwrap_or(ty.clone());
+        if has_boxes(&row) {
+            roots.extend(self.owners.of(values.var()));
+        }
+        self.count(n, |s, i| {
+            let p = s.position(&is, &[i]);
+            let j = s.load_leaf(is.leaves[0], p);
+            let outside = s.outside(j, to.dims[0]);
+            let inside = s.not(outside);
+            let (then, ()) = s.block(|s| {
+                let value = s.element(&from, &[i], &row)?;
+                s.store(&to, &[j], &value, &row)
+            })?;
+            s.emit(Ins::If { condition: inside, then, otherwise: Vec::new() });
+            Ok(())
+        })?;
+        Ok(Val { rep: Rep::Array(to), roots })
+    }
+    /// The block, giving back at its end what it allocates.
+    fn with_mark(&mut self, mut block: Block) -> Block {
+        if allocates(&block) {
+            let mark = self.reg(Ty::Pointer, "mark");
+            block.insert(0, Ins::Mark { to: mark });
+            block.push(Ins::Release { mark: mark.into() });
+        }
+        block
+    }
+}
+
+/// `reduce`, `scan`, and both fused with what makes their elements.
+struct Combine<'a> {
+    width: Atom,
+    pre: Option<&'a Lam>,
+    lam: &'a Lam,
+    neutral: &'a [Atom],
+    arrays: &'a [Atom],
+    scan: bool,
+}
+
+impl Combine<'_> {
+    /// What the bodies mention, as an operation without operands.
+    fn soac(&self) -> Soac {
+        let lam = self.lam.clone();
+        let pre = self.pre.cloned().unwrap_or_else(|| lam.clone());
+        let form = FusedForm::Scan;
+        Soac::Fused { form, width: self.width, pre, lam, neutral: Vec::new(), arrays: Vec::new() }
+    }
+}
+
+fn as_array(val: &Val) -> Option<ArrayRep> {
+    match &val.rep {
+        Rep::Array(a) => Some(a.clone()),
+        _ => None,
+    }
+}
+
+/// Whether the next state may point to memory of this iteration.
+fn keeps_memory(cell: &Cell) -> bool {
+    match cell {
+        Cell::Words(ty, _) => ty.rank() > 0 || has_boxes(ty),
+        Cell::Buffer(ty, ..) => has_boxes(ty),
+        Cell::Tuple(cells) => cells.iter().any(keeps_memory),
+    }
+}
+
+/// Whether the block itself takes memory that it does not give back.
+fn allocates(block: &Block) -> bool {
+    let marked = matches!(block.first(), Some(Ins::Mark { .. }));
+    !marked
+        && block.iter().any(|ins| match ins {
+            Ins::Alloc { .. } | Ins::Call { .. } => true,
+            Ins::For { body, .. } => allocates(body),
+            Ins::While { condition, body, .. } => allocates(condition) || allocates(body),
+            Ins::If { then, otherwise, .. } => allocates(then) || allocates(otherwise),
+            _ => false,
+        })
+}

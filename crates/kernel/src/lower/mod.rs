@@ -1,0 +1,389 @@
+//! Core to kernel IR.
+//!
+//! Every array is pointers, sizes and strides ([`rep`]); indexing, slicing, transposing and reversing are arithmetic on
+//! them. What makes elements writes them where they will stay: the result of an inner operation goes straight into the
+//! array of the outer one. Updates are in place where nobody else will look ([`owners`]); other arrays are made in a workspace
+//! that each iteration gives back.
+//!
+//! Assumes a checked program without derivatives. Guarantees the values of the reference interpreter, bit for bit where the
+//! executor's primitives are those of the table, and its messages.
+//!
+//! Not native: recursive values as arguments and results of the whole program; accumulators for sums; sums of recursive
+//! cotangents.
+
+mod acc;
+mod arrays;
+mod branch;
+mod interchange;
+mod loops;
+mod memory;
+mod owners;
+mod rep;
+mod stm;
+
+use crate::ir::{
+    Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Reg, RegInfo, Text, Ty,
+};
+use crate::shapes::{Dim, Shapes, shapes};
+use owners::{Owners, Roots};
+use pullback_base::index::{IdMap, Index, IndexVec};
+use pullback_base::{RuntimeErrorKind, Span};
+use pullback_core::traverse::reachable_functions;
+use pullback_core::{Atom, Body, FunId, Lam, Program, Type, Var};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use rep::{AccRep, ArrayRep, Rep, words};
+
+/// A program that executors of kernel IR cannot run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotNative {
+    /// The rule: what native programs do not have.
+    pub rule: &'static str,
+    /// What was found.
+    pub found: String,
+    /// Where.
+    pub span: Option<Span>,
+}
+
+impl NotNative {
+    fn new(rule: &'static str, found: impl Into<String>) -> Box<NotNative> {
+        Box::new(NotNative { rule, found: found.into(), span: None })
+    }
+}
+
+impl std::fmt::Display for NotNative {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "native programs have no {}: {}", self.rule, self.found)
+    }
+}
+impl std::error::Error for NotNative {}
+
+type Res<T> = Result<T, Box<NotNative>>;
+
+/// Lowers a function and what it calls.
+///
+/// Errors: [`NotNative`]. Cost: linear in the program, times its nesting depth.
+pub fn lower(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
+    let mut module = Module::default();
+    let interface = program.funs[entry].params.iter().map(|p| &program.vars[*p].ty);
+    if interface.chain(&program.funs[entry].results).any(Type::is_recursive) {
+        return Err(NotNative::new(
+            "recursive values as arguments and results",
+            "a recursive type in the interface",
+        ));
+    }
+    let reachable: Vec<FunId> = reachable_functions(program, [entry]).into_iter().collect();
+    let functions: IdMap<FunId, FunctionId> =
+        reachable.iter().enumerate().map(|(k, f)| (*f, FunctionId::new(k))).collect();
+    for f in &reachable {
+        let function = function(program, *f, &functions, &mut module.messages)?;
+        module.functions.push(function);
+    }
+    Ok((module, functions[&entry]))
+}
+
+fn function(
+    program: &Program,
+    id: FunId,
+    functions: &IdMap<FunId, FunctionId>,
+    messages: &mut IndexVec<MessageId, Message>,
+) -> Res<Function> {
+    let fun = &program.funs[id];
+    let mut s = Lower {
+        program,
+        functions,
+        messages,
+        shapes: shapes(program, &fun.params, &fun.body),
+        regs: IndexVec::new(),
+        blocks: vec![Vec::new()],
+        env: IdMap::new(),
+        owners: Owners::default(),
+        wanted: IdMap::new(),
+        below: IdMap::new(),
+        deferred: Vec::new(),
+        comparisons: IdMap::new(),
+        equal: Vec::new(),
+        span: None,
+    };
+    let mut params = Vec::new();
+    for p in &fun.params {
+        let ty = program.vars[*p].ty.clone();
+        let hint = program.vars[*p].hint.to_string();
+        let regs: Vec<Reg> = words(program, &ty)?.into_iter().map(|t| s.reg(t, &hint)).collect();
+        let value = s.unflatten(&ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
+        params.extend(regs);
+        let roots = s.owners.foreign();
+        s.bind(*p, value, roots);
+    }
+    s.body(&fun.body)?;
+    let mut results = Vec::new();
+    for (a, ty) in fun.body.result.iter().zip(&fun.results) {
+        let value = s.atom(*a);
+        let operands = s.flatten(&value, ty)?;
+        for (operand, ty) in operands.into_iter().zip(words(program, ty)?) {
+            let to = s.reg(ty, "result");
+            s.emit(Ins::Set { to, value: operand });
+            results.push(to);
+        }
+    }
+    let body = s.blocks.pop().unwrap_or_default();
+    Ok(Function { name: fun.name.to_string(), params, results, regs: s.regs, body })
+}
+
+/// A function being lowered.
+struct Lower<'p> {
+    program: &'p Program,
+    functions: &'p IdMap<FunId, FunctionId>,
+    messages: &'p mut IndexVec<MessageId, Message>,
+    shapes: Shapes,
+    regs: IndexVec<Reg, RegInfo>,
+    /// Open blocks, the innermost last.
+    blocks: Vec<Block>,
+    env: IdMap<Var, Rep>,
+    owners: Owners,
+    /// Where a variable's array should be made.
+    wanted: IdMap<Var, ArrayRep>,
+    /// Scalars that are at least 0 and below a size.
+    below: IdMap<Var, Dim>,
+    /// Conditions that are `a == b`.
+    comparisons: IdMap<Var, (Atom, Atom)>,
+    /// Sizes that an assertion before this place has found equal: the first is called the second.
+    equal: Vec<(Dim, Dim)>,
+    /// Parts of accumulators that are set apart, to be added when the body ends in which they were made.
+    deferred: Vec<(ArrayRep, AccRep, acc::Back)>,
+    span: Option<Span>,
+}
+
+/// A value and the memory that it may lie in.
+#[derive(Clone, Debug)]
+struct Val {
+    rep: Rep,
+    roots: Roots,
+}
+
+impl<'p> Lower<'p> {
+    // --- instructions ---
+
+    fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
+        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+    }
+    fn emit(&mut self, ins: Ins) {
+        self.blocks.last_mut().expect("an open block").push(ins);
+    }
+    /// What `f` emits, as a block of its own.
+    fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> Res<T>) -> Res<(Block, T)> {
+        self.blocks.push(Vec::new());
+        let out = f(self);
+        let block = self.blocks.pop().unwrap_or_default();
+        Ok((block, out?))
+    }
+    /// A new register set to the operand.
+    fn variable(&mut self, ty: Ty, hint: &str, value: Operand) -> Reg {
+        let to = self.reg(ty, hint);
+        self.emit(Ins::Set { to, value });
+        to
+    }
+    /// A primitive; computed now if its arguments are constants.
+    fn prim(&mut self, prim: Prim, args: Vec<Operand>, hint: &str) -> Operand {
+        let constants: Option<Vec<ScalarValue>> = args
+            .iter()
+            .map(|a| match a {
+                Operand::Const(c) => Some(*c),
+                Operand::Reg(_) | Operand::Null => None,
+            })
+            .collect();
+        if let Some(Ok(value)) = constants.map(|c| prim.eval(&c)) {
+            return Operand::Const(value);
+        }
+        let to = self.reg(Ty::Scalar(prim.result()), hint);
+        self.emit(Ins::Prim { to, prim, args });
+        to.into()
+    }
+    fn op(&mut self, op: Op, scalar: Scalar, args: &[Operand]) -> Operand {
+        self.prim(Prim::Op(op, scalar), args.to_vec(), "t")
+    }
+    fn add(&mut self, a: Operand, b: Operand) -> Operand {
+        match (a.as_i64(), b.as_i64()) {
+            (Some(0), _) => b,
+            (_, Some(0)) => a,
+            _ => self.op(Op::Add, Scalar::I64, &[a, b]),
+        }
+    }
+    fn sub(&mut self, a: Operand, b: Operand) -> Operand {
+        if b.as_i64() == Some(0) { a } else { self.op(Op::Sub, Scalar::I64, &[a, b]) }
+    }
+    fn mul(&mut self, a: Operand, b: Operand) -> Operand {
+        match (a.as_i64(), b.as_i64()) {
+            (Some(0), _) | (_, Some(0)) => Operand::i64(0),
+            (Some(1), _) => b,
+            (_, Some(1)) => a,
+            _ => self.op(Op::Mul, Scalar::I64, &[a, b]),
+        }
+    }
+    fn both(&mut self, a: Operand, b: Operand) -> Operand {
+        match (a, b) {
+            (Operand::Const(ScalarValue::Bool(true)), x) | (x, Operand::Const(ScalarValue::Bool(true))) => x,
+            _ => self.op(Op::And, Scalar::Bool, &[a, b]),
+        }
+    }
+    fn either(&mut self, a: Operand, b: Operand) -> Operand {
+        match (a, b) {
+            (Operand::Const(ScalarValue::Bool(false)), x) | (x, Operand::Const(ScalarValue::Bool(false))) => {
+                x
+            }
+            _ => self.op(Op::Or, Scalar::Bool, &[a, b]),
+        }
+    }
+    fn not(&mut self, a: Operand) -> Operand {
+        self.op(Op::Not, Scalar::Bool, &[a])
+    }
+    fn product(&mut self, sizes: &[Operand]) -> Operand {
+        sizes.iter().fold(Operand::i64(1), |n, m| self.mul(n, *m))
+    }
+    /// Stops the program if the condition holds.
+    fn fail(&mut self, condition: Operand, kind: RuntimeErrorKind, text: Text, values: Vec<Operand>) {
+        if condition == Operand::bool(false) {
+            return;
+        }
+        let message = self.messages.push(Message { kind, text, span: self.span });
+        self.emit(Ins::Fail { condition, message, values });
+    }
+    /// A loop from 0 up to `n`; the block gets the counter.
+    fn count(&mut self, n: Operand, f: impl FnOnce(&mut Self, Operand) -> Res<()>) -> Res<()> {
+        let i = self.reg(Ty::I64, "i");
+        let (body, ()) = self.block(|s| f(s, i.into()))?;
+        self.emit(Ins::For { i, from: Operand::i64(0), to: n, body });
+        Ok(())
+    }
+
+    // --- names ---
+
+    fn bind(&mut self, v: Var, rep: Rep, roots: Roots) {
+        self.env.insert(v, rep);
+        self.owners.bind(v, roots);
+    }
+    fn bind_val(&mut self, v: Var, val: Val) {
+        self.bind(v, val.rep, val.roots);
+    }
+    fn ty(&self, v: Var) -> &'p Type {
+        &self.program.vars[v].ty
+    }
+    fn atom_type(&self, a: Atom) -> Type {
+        self.program.atom_type(a)
+    }
+    fn atom(&self, a: Atom) -> Rep {
+        match a {
+            Atom::Const(c) => Rep::Scalar(Operand::Const(c)),
+            Atom::Var(v) => self.env[&v].clone(),
+        }
+    }
+    fn val(&self, a: Atom) -> Val {
+        Val { rep: self.atom(a), roots: self.owners.of(a.var()) }
+    }
+    fn scalar(&self, a: Atom) -> Operand {
+        match self.atom(a) {
+            Rep::Scalar(x) => x,
+            rep => panic!("expected a scalar, found {rep:?}"),
+        }
+    }
+    fn array(&self, a: Atom) -> ArrayRep {
+        match self.atom(a) {
+            Rep::Array(x) => x,
+            rep => panic!("expected an array, found {rep:?}"),
+        }
+    }
+    fn scalars(&self, atoms: &[Atom]) -> Vec<Operand> {
+        atoms.iter().map(|a| self.scalar(*a)).collect()
+    }
+    /// The operand of a size, if what it is named after is in scope.
+    fn resolve(&mut self, d: Dim) -> Option<Operand> {
+        match d {
+            Dim::Const(n) => Some(Operand::i64(n)),
+            Dim::Unknown => None,
+            Dim::Size(v, k) => match self.env.get(&v)? {
+                Rep::Array(a) => a.dims.get(k).copied(),
+                Rep::Acc(a) => a.array.dims.get(k).copied(),
+                Rep::Scalar(_) | Rep::Tuple(_) | Rep::Sum(..) | Rep::Record(..) => None,
+            },
+            Dim::Value(v) => match self.env.get(&v)? {
+                // A count of iterations may be negative; the array then has no elements.
+                Rep::Scalar(x) => {
+                    let x = *x;
+                    Some(self.op(Op::Max, Scalar::I64, &[x, Operand::i64(0)]))
+                }
+                _ => None,
+            },
+        }
+    }
+    /// The name of a size after the assertions that were made before this place.
+    fn called(&self, d: Dim) -> Dim {
+        let next = |d: Dim| self.equal.iter().find(|(from, _)| *from == d).map(|(_, to)| *to);
+        std::iter::successors(Some(d), |d| next(*d)).last().unwrap_or(d)
+    }
+    /// Two sizes are equal from here to the end of the body.
+    fn note_equal(&mut self, a: Atom, b: Atom) {
+        let (a, b) = (self.called(self.shapes.name(a)), self.called(self.shapes.name(b)));
+        if a != b {
+            // A constant is no name for another constant: the program has stopped.
+            match (a, b) {
+                (Dim::Const(_), Dim::Const(_)) => {}
+                (Dim::Const(_), _) => self.equal.push((b, a)),
+                _ => self.equal.push((a, b)),
+            }
+        }
+    }
+    /// The sizes of an array variable, if all are known here.
+    fn known_sizes(&mut self, dims: &[Dim]) -> Option<Vec<Operand>> {
+        dims.iter().map(|d| self.resolve(*d)).collect()
+    }
+
+    // --- bodies ---
+
+    /// Lowers the statements; the results can be read afterwards.
+    fn body(&mut self, body: &Body) -> Res<()> {
+        self.owners.open(body);
+        let (deferred, equal) = (self.deferred.len(), self.equal.len());
+        for (k, stm) in body.stms.iter().enumerate() {
+            self.owners.at(k);
+            let outer = self.span;
+            self.span = stm.pat.first().and_then(|v| self.program.vars[*v].origin.span).or(outer);
+            let done = self.stm(stm);
+            if let Err(mut e) = done {
+                e.span = e.span.or(self.span);
+                return Err(e);
+            }
+            self.span = outer;
+        }
+        let leaves = |a: &Atom| a.var().is_some_and(|v| self.ty(v).is_acc());
+        if self.deferred.len() > deferred && body.result.iter().any(leaves) {
+            let found = "a branch that gives a rotated or reshaped view of an accumulator";
+            return Err(NotNative::new(
+                "views of accumulators that leave the body that rearranges them",
+                found,
+            ));
+        }
+        self.add_deferred(deferred)?;
+        self.equal.truncate(equal);
+        self.owners.close();
+        Ok(())
+    }
+    /// Lowers a body and reads its results.
+    fn results(&mut self, body: &Body) -> Res<Vec<Val>> {
+        self.body(body)?;
+        Ok(body.result.iter().map(|a| self.val(*a)).collect())
+    }
+    /// Lowers the body of a lambda with these arguments.
+    fn apply(&mut self, lam: &Lam, args: Vec<Val>) -> Res<Vec<Val>> {
+        for (p, arg) in lam.params.iter().zip(args) {
+            self.bind_val(*p, arg);
+        }
+        self.results(&lam.body)
+    }
+    /// Asks that an array result of a body be made at this place.
+    fn want(&mut self, body: &Body, result: Atom, place: ArrayRep) {
+        if let Atom::Var(v) = result
+            && body.stms.iter().any(|s| s.pat.contains(&v))
+        {
+            self.wanted.insert(v, place);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Who may write in place.
+//!
+//! A *root* is memory that was made at one place. A variable has the roots that its elements may lie in. An array may be
+//! overwritten if all its roots were made in the same iteration of the same loops as the write (the same *frame*), and no
+//! variable with one of these roots is used afterwards. Anything else is copied first.
+
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::traverse::free_vars_exp;
+use pullback_core::{Body, Var};
+use std::collections::BTreeSet;
+
+/// Memory made at one place.
+pub(super) type Root = usize;
+/// Roots that a value may lie in.
+pub(super) type Roots = BTreeSet<Root>;
+
+#[derive(Debug, Default)]
+struct RootInfo {
+    frame: usize,
+    /// Whether it is ours: not an argument, not shared with code that we do not see.
+    owned: bool,
+    /// Whether the next iteration uses the same memory for something else.
+    reused: bool,
+    sharing: Vec<Var>,
+}
+
+#[derive(Debug)]
+struct BodyUses {
+    frame: usize,
+    /// The last statement that mentions a variable; results come after all statements.
+    last: IdMap<Var, usize>,
+    at: usize,
+}
+
+/// What is known about owners at a point of the program.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    roots: IdMap<Var, Roots>,
+    info: Vec<RootInfo>,
+    frame: usize,
+    frames: usize,
+    bodies: Vec<BodyUses>,
+}
+
+impl Owners {
+    /// Memory that is made here.
+    pub(super) fn fresh(&mut self) -> Roots {
+        self.root(true, false)
+    }
+    /// Memory of somebody else.
+    pub(super) fn foreign(&mut self) -> Roots {
+        self.root(false, false)
+    }
+    /// Memory for the state of a loop, made before it; seen from its body.
+    pub(super) fn state(&mut self) -> Roots {
+        self.root(true, true)
+    }
+    fn root(&mut self, owned: bool, reused: bool) -> Roots {
+        self.info.push(RootInfo { frame: self.frame, owned, reused, sharing: Vec::new() });
+        Roots::from([self.info.len() - 1])
+    }
+    pub(super) fn bind(&mut self, v: Var, roots: Roots) {
+        for r in &roots {
+            self.info[*r].sharing.push(v);
+        }
+        self.roots.insert(v, roots);
+    }
+    pub(super) fn of(&self, v: Option<Var>) -> Roots {
+        v.and_then(|v| self.roots.get(&v)).cloned().unwrap_or_default()
+    }
+    /// Whether some of this memory will be used for something else while the value may still be needed.
+    pub(super) fn is_reused(&self, roots: &Roots) -> bool {
+        roots.iter().any(|r| self.info[*r].reused)
+    }
+    /// A new iteration of a loop: what was made before it may not be overwritten in it. Returns what [`Owners::leave`] takes.
+    pub(super) fn enter(&mut self) -> usize {
+        self.frames += 1;
+        std::mem::replace(&mut self.frame, self.frames)
+    }
+    pub(super) fn leave(&mut self, before: usize) {
+        self.frame = before;
+    }
+    pub(super) fn open(&mut self, body: &Body) {
+        let mut last = IdMap::new();
+        for (k, stm) in body.stms.iter().enumerate() {
+            last.extend(free_vars_exp(&stm.exp).into_iter().map(|v| (v, k)));
+        }
+        last.extend(body.result.iter().filter_map(|a| a.var()).map(|v| (v, usize::MAX)));
+        self.bodies.push(BodyUses { frame: self.frame, last, at: 0 });
+    }
+    pub(super) fn at(&mut self, k: usize) {
+        if let Some(body) = self.bodies.last_mut() {
+            body.at = k;
+        }
+    }
+    pub(super) fn close(&mut self) {
+        self.bodies.pop();
+    }
+    fn is_live(&self, v: Var) -> bool {
+        let here = self.bodies.iter().rev().take_while(|b| b.frame == self.frame);
+        here.into_iter().any(|b| b.last.get(&v).is_some_and(|last| *last > b.at))
+    }
+    /// Whether the array in this variable may be overwritten by the present statement, which also reads `others`.
+    pub(super) fn may_write(&self, v: Var, others: &IdSet<Var>) -> bool {
+        let Some(roots) = self.roots.get(&v) else { return false };
+        let free = |w: &Var| !self.is_live(*w) && (*w == v || !others.contains(w));
+        !roots.is_empty()
+            && free(&v)
+            && !others.contains(&v)
+            && roots.iter().all(|r| {
+                let info = &self.info[*r];
+                info.owned && info.frame == self.frame && info.sharing.iter().all(free)
+            })
+    }
+}

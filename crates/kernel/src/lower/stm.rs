@@ -1,0 +1,355 @@
+//! Statements: one arm per construct.
+
+use super::memory::absent;
+use super::owners::Roots;
+use super::rep::{ArrayRep, Leaf, Rep, has_boxes, unfolded, words};
+use super::{Lower, NotNative, Res, Val};
+use crate::ir::{Ins, Operand, Reg, Text};
+use pullback_base::RuntimeErrorKind;
+use pullback_base::index::IdSet;
+use pullback_core::{Atom, Exp, Stm, Type, Var};
+use pullback_prim::{Op, Prim, Scalar};
+
+impl Lower<'_> {
+    pub(super) fn stm(&mut self, stm: &Stm) -> Res<()> {
+        let values = self.exp(&stm.pat, &stm.exp)?;
+        for (v, value) in stm.pat.iter().zip(values) {
+            self.bind_val(*v, value);
+        }
+        Ok(())
+    }
+
+    /// The values of an expression; `pat` is what they will be bound to.
+    fn exp(&mut self, pat: &[Var], exp: &Exp) -> Res<Vec<Val>> {
+        let one = |v: Val| Ok(vec![v]);
+        let plain = |rep: Rep| Ok(vec![Val { rep, roots: Roots::new() }]);
+        match exp {
+            Exp::Atom(a) | Exp::StopGradient(a) => one(self.val(*a)),
+            Exp::Prim(prim, args) => {
+                if let (Prim::Op(Op::Eq, Scalar::I64), [c]) = (prim, pat) {
+                    self.comparisons.insert(*c, (args[0], args[1]));
+                }
+                let x = self.primitive(*prim, args, pat)?;
+                plain(Rep::Scalar(x))
+            }
+            Exp::Tuple(items) => {
+                let rep = Rep::Tuple(items.iter().map(|a| self.atom(*a)).collect());
+                let roots = items.iter().flat_map(|a| self.owners.of(a.var())).collect();
+                one(Val { rep, roots })
+            }
+            Exp::Proj(a, i) => match self.val(*a) {
+                Val { rep: Rep::Tuple(items), roots } => one(Val { rep: items[*i].clone(), roots }),
+                Val { rep, .. } => panic!("expected a product, found {rep:?}"),
+            },
+            Exp::Inject(ty, k, items) => one(self.inject(ty, *k, items)?),
+            Exp::Match(a, arms) => self.matched(pat, *a, arms),
+            Exp::If(c, then, otherwise) => self.conditional(pat, *c, then, otherwise),
+            Exp::Loop(l) => self.looped(pat, l),
+            Exp::Call(f, args) => self.call(*f, args),
+
+            Exp::ArrayLit(elem, items) => one(self.literal(pat, elem, items)?),
+            Exp::Index(a, ix) => one(self.index(pat, *a, ix)?),
+            Exp::Slice(a, s) => one(self.slice(*a, s)),
+            Exp::Update(a, ix, value) => one(self.update(pat, *a, ix, *value)?),
+            Exp::UpdateSlice(a, s, value) => one(self.update_slice(pat, *a, s, *value)?),
+            Exp::Gather(a, is) => one(self.gather(pat, *a, *is)?),
+            Exp::Size(a, k) => {
+                let n = self.array(*a).dims[*k];
+                plain(Rep::Scalar(n))
+            }
+            Exp::Iota(n) => {
+                let n = self.size(*n);
+                let leaves = vec![Leaf::Count { start: Operand::i64(0) }];
+                plain(Rep::Array(ArrayRep {
+                    dims: vec![n],
+                    strides: vec![Operand::i64(1)],
+                    leaves,
+                    packed: true,
+                }))
+            }
+            Exp::Replicate(shape, a) => one(self.replicate(shape, *a)?),
+            Exp::Rearrange(perm, a) => one(self.rearrange(perm, *a)),
+            Exp::Reshape { shape, from, array } => one(self.reshape(pat, shape, *from, *array)?),
+            Exp::Concat(arrays) => one(self.concat(pat, arrays)?),
+            Exp::Reverse(a) => {
+                let Val { rep: Rep::Array(a), roots } = self.val(*a) else { panic!("expected an array") };
+                one(Val { rep: Rep::Array(self.reversed(&a)), roots })
+            }
+            Exp::Rotate(a, k) => one(self.rotate(pat, *a, *k)?),
+            Exp::Soac(soac) => self.soac(pat, soac),
+
+            Exp::WithAcc(inits, lam) => self.with_acc(pat, inits, lam),
+            Exp::AccView(acc, view) => plain(self.acc_view(*acc, view)?),
+            Exp::AccAdd(acc, ix, value) => {
+                self.acc_add(*acc, ix, *value)?;
+                plain(Rep::Tuple(Vec::new()))
+            }
+            Exp::Plus(a, b) => one(self.plus(pat, *a, *b)?),
+
+            Exp::Custom { primal, args, rule: _ } => {
+                let args = args.iter().map(|a| self.val(*a)).collect();
+                self.apply(primal, args)
+            }
+            Exp::Marked(_, body) => self.results(body),
+            Exp::Par(bodies) => {
+                let mut out = Vec::new();
+                for body in bodies {
+                    out.extend(self.results(body)?);
+                }
+                Ok(out)
+            }
+            Exp::Assert(condition, message, values) => {
+                let holds = self.scalar(*condition);
+                let fails = self.not(holds);
+                let values = self.scalars(values);
+                let (kind, text) = assertion(message.as_str(), values.len());
+                self.fail(fails, kind, Text::Plain(text), values);
+                if let Some((a, b)) = condition.var().and_then(|c| self.comparisons.get(&c)).copied() {
+                    self.note_equal(a, b);
+                }
+                plain(Rep::Tuple(Vec::new()))
+            }
+            Exp::Vjp { .. } | Exp::Jvp { .. } => {
+                Err(NotNative::new("derivatives", "vjp and jvp are expanded before"))
+            }
+        }
+    }
+
+    fn primitive(&mut self, prim: Prim, args: &[Atom], pat: &[Var]) -> Res<Operand> {
+        let args = self.scalars(args);
+        let hint = pat.first().map_or("t".to_string(), |v| self.program.vars[*v].hint.to_string());
+        if let Prim::Op(op, s) = prim
+            && s.is_integer()
+        {
+            let as_i64 = |lower: &mut Self, x: Operand| match s {
+                Scalar::I64 => x,
+                s => lower.prim(Prim::Convert(s, Scalar::I64), vec![x], "x"),
+            };
+            match op {
+                Op::Div | Op::Mod | Op::Quot | Op::Rem => {
+                    let zero = self.op(Op::Eq, s, &[args[1], Operand::Const(s.zero())]);
+                    if zero != Operand::bool(false) {
+                        let x = as_i64(self, args[0]);
+                        let text = Text::Plain("division of {} by zero".into());
+                        self.fail(zero, RuntimeErrorKind::DivisionByZero, text, vec![x]);
+                    }
+                }
+                Op::Pow if s.is_signed() => {
+                    let negative = self.op(Op::Lt, s, &[args[1], Operand::Const(s.zero())]);
+                    if negative != Operand::bool(false) {
+                        let values = vec![as_i64(self, args[0]), as_i64(self, args[1])];
+                        let text = Text::Plain("the integer {} raised to the negative power {}".into());
+                        self.fail(negative, RuntimeErrorKind::AssertFailed, text, values);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(self.prim(prim, args, &hint))
+    }
+
+    fn inject(&mut self, ty: &Type, k: usize, items: &[Atom]) -> Res<Val> {
+        if let Type::Named(id) = ty {
+            let sum = self.inject(&unfolded(self.program, *id), k, items)?;
+            return Ok(Val { rep: self.fold(*id, &sum.rep)?, roots: sum.roots });
+        }
+        let Type::Sum(variants) = ty else { panic!("expected a sum, found {ty:?}") };
+        let mut roots = Roots::new();
+        let mut fields = Vec::new();
+        for (alternative, variant) in variants.iter().enumerate() {
+            let mut here = Vec::new();
+            for (f, t) in variant.fields.iter().enumerate() {
+                if alternative == k {
+                    let value = self.val(items[f]);
+                    let value = self.lasting(value, t)?;
+                    roots.extend(value.roots);
+                    here.push(value.rep);
+                } else {
+                    let zeros: Vec<Operand> = words(self.program, t)?.into_iter().map(absent).collect();
+                    here.push(self.unflatten(t, &mut zeros.into_iter())?);
+                }
+            }
+            fields.push(here);
+        }
+        Ok(Val { rep: Rep::Sum(Operand::i64(k as i64), fields), roots })
+    }
+    /// The value in memory that stays as it is when the iteration ends.
+    pub(super) fn lasting(&mut self, value: Val, ty: &Type) -> Res<Val> {
+        if ty.rank() == 0 && !has_boxes(ty) {
+            return Ok(value);
+        }
+        match (value.rep, ty) {
+            (Rep::Array(a), _) if self.owners.is_reused(&value.roots) => {
+                let rep = Rep::Array(self.copied(&a, ty.base())?);
+                let mut roots = self.owners.fresh();
+                if has_boxes(ty) {
+                    roots.extend(value.roots);
+                }
+                Ok(Val { rep, roots })
+            }
+            (Rep::Tuple(items), Type::Tuple(types)) => {
+                let (mut all, mut roots) = (Vec::new(), Roots::new());
+                for (rep, t) in items.into_iter().zip(types.iter()) {
+                    let item = self.lasting(Val { rep, roots: value.roots.clone() }, t)?;
+                    all.push(item.rep);
+                    roots.extend(item.roots);
+                }
+                Ok(Val { rep: Rep::Tuple(all), roots })
+            }
+            (rep, _) => Ok(Val { rep, roots: value.roots }),
+        }
+    }
+
+    fn call(&mut self, f: pullback_core::FunId, args: &[Atom]) -> Res<Vec<Val>> {
+        let mut operands = Vec::new();
+        let mut roots = self.owners.fresh();
+        for a in args {
+            let value = self.val(*a);
+            operands.extend(self.flatten(&value.rep, &self.atom_type(*a))?);
+            roots.extend(value.roots);
+        }
+        let results = self.program.funs[f].results.clone();
+        let mut to: Vec<Reg> = Vec::new();
+        for ty in &results {
+            for t in words(self.program, ty)? {
+                to.push(self.reg(t, "result"));
+            }
+        }
+        self.emit(Ins::Call { to: to.clone(), function: self.functions[&f], args: operands });
+        let mut words = to.into_iter().map(Operand::Reg);
+        let mut out = Vec::new();
+        for ty in &results {
+            out.push(Val { rep: self.unflatten(ty, &mut words)?, roots: roots.clone() });
+        }
+        Ok(out)
+    }
+
+    /// A size, checked not to be negative.
+    pub(super) fn size(&mut self, n: Atom) -> Operand {
+        let operand = self.scalar(n);
+        let name = self.shapes.name(n);
+        let known = matches!(name, crate::shapes::Dim::Size(..)) || operand.as_i64().is_some_and(|n| n >= 0);
+        if !known {
+            let negative = self.op(Op::Lt, Scalar::I64, &[operand, Operand::i64(0)]);
+            let text = Text::Plain("{} is not the size of an array".into());
+            self.fail(negative, RuntimeErrorKind::NegativeSize, text, vec![operand]);
+        }
+        operand
+    }
+
+    pub(super) fn plus(&mut self, pat: &[Var], a: Atom, b: Atom) -> Res<Val> {
+        let ty = self.atom_type(a);
+        let (x, y) = (self.val(a), self.val(b));
+        if let (Rep::Array(first), Rep::Array(second)) = (&x.rep, &y.rep) {
+            let others: IdSet<Var> = b.var().into_iter().collect();
+            let in_place = first.in_memory() && a.var().is_some_and(|v| self.owners.may_write(v, &others));
+            let (to, roots) = if in_place {
+                (first.clone(), x.roots)
+            } else {
+                (self.array_for(pat.first().copied(), first.dims.clone(), ty.base())?, self.owners.fresh())
+            };
+            self.plus_arrays(&to, first, second, ty.base())?;
+            return Ok(Val { rep: Rep::Array(to), roots });
+        }
+        let roots = x.roots.union(&y.roots).copied().collect();
+        Ok(Val { rep: self.plus_values(&x.rep, &y.rep, &ty)?, roots })
+    }
+    /// `to[i] = a[i] + b[i]` everywhere.
+    pub(super) fn plus_arrays(&mut self, to: &ArrayRep, a: &ArrayRep, b: &ArrayRep, elem: &Type) -> Res<()> {
+        let strides = [to.strides.clone(), a.strides.clone(), b.strides.clone()];
+        let (to, a, b) = (to.clone(), a.clone(), b.clone());
+        self.every(&to.dims.clone(), &strides, &mut Vec::new(), &mut |s, at| {
+            let load = |s: &mut Self, array: &ArrayRep, p: Operand| {
+                let words: Vec<Operand> = array.leaves.iter().map(|l| s.load_leaf(*l, p)).collect();
+                s.unflatten(elem, &mut words.into_iter())
+            };
+            let (x, y) = (load(s, &a, at[1])?, load(s, &b, at[2])?);
+            let sum = s.plus_values(&x, &y, elem)?;
+            let sum = s.flatten(&sum, elem)?;
+            for (leaf, value) in to.leaves.iter().zip(sum) {
+                if let Leaf::Memory { pointer, ty } = *leaf {
+                    s.emit(Ins::Store { pointer, index: at[0], value, ty });
+                }
+            }
+            Ok(())
+        })
+    }
+    /// Addition of cotangents that are not arrays (arrays inside sums included).
+    pub(super) fn plus_values(&mut self, x: &Rep, y: &Rep, ty: &Type) -> Res<Rep> {
+        Ok(match (x, y, ty) {
+            (Rep::Scalar(a), Rep::Scalar(b), Type::Scalar(s)) if s.is_float() => {
+                Rep::Scalar(self.op(Op::Add, *s, &[*a, *b]))
+            }
+            (Rep::Tuple(xs), Rep::Tuple(ys), Type::Tuple(types)) => {
+                let mut out = Vec::new();
+                for ((x, y), t) in xs.iter().zip(ys).zip(types.iter()) {
+                    out.push(self.plus_values(x, y, t)?);
+                }
+                Rep::Tuple(out)
+            }
+            (Rep::Array(a), Rep::Array(b), Type::Array(_)) => {
+                let to = self.new_array(a.dims.clone(), ty.base())?;
+                self.plus_arrays(&to, a, b, ty.base())?;
+                Rep::Array(to)
+            }
+            (Rep::Record(..), Rep::Record(..), _) => {
+                return Err(NotNative::new(
+                    "sums of recursive values",
+                    "an addition of recursive cotangents",
+                ));
+            }
+            (Rep::Sum(a, xs), Rep::Sum(b, ys), Type::Sum(variants)) => {
+                self.plus_sums((*a, xs), (*b, ys), ty, variants)?
+            }
+            (x, _, _) => x.clone(),
+        })
+    }
+    /// Alternative 0 is zero; equal alternatives add their fields.
+    fn plus_sums(
+        &mut self,
+        (a, xs): (Operand, &Vec<Vec<Rep>>),
+        (b, ys): (Operand, &Vec<Vec<Rep>>),
+        ty: &Type,
+        variants: &[pullback_core::Variant],
+    ) -> Res<Rep> {
+        let zero = Operand::i64(0);
+        let first_zero = self.op(Op::Eq, Scalar::I64, &[a, zero]);
+        let second_zero = self.op(Op::Eq, Scalar::I64, &[b, zero]);
+        let (x, y) = (Rep::Sum(a, xs.clone()), Rep::Sum(b, ys.clone()));
+        let (left, left_words) = self.block(|s| s.flatten(&y, ty))?;
+        let (middle, middle_words) = self.block(|s| s.flatten(&x, ty))?;
+        let mut arms = vec![(first_zero, left, left_words), (second_zero, middle, middle_words)];
+        for k in 1..variants.len() {
+            let here = self.op(Op::Eq, Scalar::I64, &[a, Operand::i64(k as i64)]);
+            let (block, sum) = self.block(|s| {
+                let mut fields = xs.clone();
+                for (f, t) in variants[k].fields.iter().enumerate() {
+                    fields[k][f] = s.plus_values(&xs[k][f], &ys[k][f], t)?;
+                }
+                s.flatten(&Rep::Sum(a, fields), ty)
+            })?;
+            arms.push((here, block, sum));
+        }
+        let to: Vec<Reg> = words(self.program, ty)?.into_iter().map(|t| self.reg(t, "sum")).collect();
+        let mut chain = Vec::new();
+        for (condition, mut block, values) in arms.into_iter().rev() {
+            block.extend(to.iter().zip(values).map(|(to, value)| Ins::Set { to: *to, value }));
+            chain = vec![Ins::If { condition, then: block, otherwise: chain }];
+        }
+        chain.into_iter().for_each(|ins| self.emit(ins));
+        self.unflatten(ty, &mut to.into_iter().map(Operand::Reg))
+    }
+}
+
+/// The kind and text of a failed assertion, as the reference interpreter says it.
+fn assertion(message: &str, values: usize) -> (RuntimeErrorKind, String) {
+    if values == 0 {
+        // The text may contain braces of its own: there are no values to take their places.
+        (RuntimeErrorKind::AssertFailed, format!("assertion failed: {message}"))
+    } else if message.contains("{}") {
+        (RuntimeErrorKind::AssertFailed, message.to_string())
+    } else {
+        let sizes = vec!["{}"; values].join(" and ");
+        (RuntimeErrorKind::ShapeMismatch, format!("{message}: sizes {sizes} differ"))
+    }
+}

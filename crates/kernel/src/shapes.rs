@@ -1,0 +1,341 @@
+//! What the sizes of arrays are called: every dimension of every array variable as a constant, a variable, or the size of
+//! an array that is bound as far out as possible.
+//!
+//! Arrays are regular, so the size of a row inside a `map` is a size of the whole array outside. The state of a loop is
+//! taken to keep its shape, which is checked on the body; a dimension that changes is a name of its own.
+//!
+//! Guarantees: two dimensions with equal names are equal in every run that does not stop with an error.
+
+use pullback_base::index::IdMap;
+use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Program, Soac, Type, Var, View};
+use pullback_prim::ScalarValue;
+
+/// The name of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dim {
+    /// This number.
+    Const(i64),
+    /// The value of an `i64` variable.
+    Value(Var),
+    /// A dimension of an array variable.
+    Size(Var, usize),
+    /// Not known. Only while the analysis runs: what it has bound has a name.
+    Unknown,
+}
+
+/// The sizes of all arrays of a function.
+#[derive(Debug, Default)]
+pub struct Shapes {
+    dims: IdMap<Var, Vec<Dim>>,
+    /// Scalars that are sizes.
+    names: IdMap<Var, Dim>,
+    /// How deeply the binding of a variable is nested.
+    depth: IdMap<Var, usize>,
+}
+
+/// The sizes in a function with these parameters and this body. Cost: linear in the program, times the nesting of loops whose
+/// state changes its shape.
+pub fn shapes(program: &Program, params: &[Var], body: &Body) -> Shapes {
+    let mut analysis = Analysis { program, shapes: Shapes::default(), depth: 0 };
+    for p in params {
+        analysis.opaque(*p);
+    }
+    analysis.body(body);
+    analysis.shapes
+}
+
+impl Shapes {
+    /// The dimensions of an array (or of the array that an accumulator is for); empty for what is none.
+    pub fn of(&self, v: Var) -> &[Dim] {
+        self.dims.get(&v).map_or(&[], |d| d)
+    }
+    /// The name of a scalar as a size.
+    pub fn name(&self, a: Atom) -> Dim {
+        match a {
+            Atom::Const(ScalarValue::I64(n)) => Dim::Const(n),
+            Atom::Const(c) => Dim::Const(if c.scalar().is_integer() { c.as_i64() } else { 0 }),
+            Atom::Var(v) => self.names.get(&v).copied().unwrap_or(Dim::Value(v)),
+        }
+    }
+    fn of_atom(&self, a: Atom) -> Vec<Dim> {
+        a.var().map_or(Vec::new(), |v| self.of(v).to_vec())
+    }
+}
+
+/// The rank of what can be indexed: arrays, and accumulators for them.
+fn rank(ty: &Type) -> usize {
+    match ty {
+        Type::Acc(t) => t.rank(),
+        t => t.rank(),
+    }
+}
+
+struct Analysis<'p> {
+    program: &'p Program,
+    shapes: Shapes,
+    depth: usize,
+}
+
+impl Analysis<'_> {
+    fn opaque(&mut self, v: Var) {
+        let dims = (0..rank(&self.program.vars[v].ty)).map(|k| Dim::Size(v, k)).collect();
+        self.bind(v, dims);
+    }
+    /// Binds a variable to dimensions. A dimension that is not known, or whose name is not in scope, gets the variable's own.
+    fn bind(&mut self, v: Var, dims: Vec<Dim>) {
+        self.shapes.depth.insert(v, self.depth);
+        let n = rank(&self.program.vars[v].ty);
+        let dims: Vec<Dim> = (0..n)
+            .map(|k| match dims.get(k) {
+                Some(d) if self.in_scope(*d) => *d,
+                _ => Dim::Size(v, k),
+            })
+            .collect();
+        self.shapes.dims.insert(v, dims);
+    }
+    fn in_scope(&self, d: Dim) -> bool {
+        match d {
+            Dim::Const(_) => true,
+            Dim::Unknown => false,
+            Dim::Value(v) | Dim::Size(v, _) => {
+                self.shapes.depth.get(&v).is_some_and(|depth| *depth <= self.depth)
+            }
+        }
+    }
+    /// Analyses a nested body whose parameters `enter` binds.
+    fn nested<T>(&mut self, enter: impl FnOnce(&mut Self) -> T, body: &Body) -> (T, Vec<Vec<Dim>>) {
+        self.depth += 1;
+        let out = enter(self);
+        self.body(body);
+        let results = body.result.iter().map(|a| self.shapes.of_atom(*a)).collect();
+        self.depth -= 1;
+        (out, results)
+    }
+    fn lam(&mut self, lam: &Lam, params: Vec<Vec<Dim>>) -> Vec<Vec<Dim>> {
+        let enter = |s: &mut Self| {
+            for (p, dims) in lam.params.iter().zip(params) {
+                s.bind(*p, dims);
+            }
+        };
+        self.nested(enter, &lam.body).1
+    }
+    fn body(&mut self, body: &Body) {
+        for stm in &body.stms {
+            let results = self.exp(&stm.exp);
+            for (k, v) in stm.pat.iter().enumerate() {
+                self.bind(*v, results.get(k).cloned().unwrap_or_default());
+            }
+            if let [v] = stm.pat[..] {
+                self.scalar(v, &stm.exp);
+            }
+        }
+    }
+    fn scalar(&mut self, v: Var, exp: &Exp) {
+        let name = match exp {
+            Exp::Size(a, k) => self.shapes.of_atom(*a).get(*k).copied(),
+            Exp::Atom(a) if self.program.vars[v].ty == Type::I64 => Some(self.shapes.name(*a)),
+            _ => None,
+        };
+        if let Some(name) = name {
+            self.shapes.names.insert(v, name);
+        }
+    }
+    fn exp(&mut self, exp: &Exp) -> Vec<Vec<Dim>> {
+        let of = |s: &Self, a: &Atom| s.shapes.of_atom(*a);
+        let name = |s: &Self, a: &Atom| s.shapes.name(*a);
+        let outer = |n: Dim, mut rest: Vec<Dim>| {
+            rest.insert(0, n);
+            rest
+        };
+        let tail = |dims: Vec<Dim>, n: usize| dims.into_iter().skip(n).collect::<Vec<_>>();
+        match exp {
+            Exp::Atom(a) | Exp::StopGradient(a) | Exp::Plus(a, _) => vec![of(self, a)],
+            Exp::Update(a, ..) | Exp::UpdateSlice(a, ..) | Exp::Reverse(a) | Exp::Rotate(a, _) => {
+                vec![of(self, a)]
+            }
+            Exp::Iota(n) => vec![vec![name(self, n)]],
+            Exp::Replicate(shape, a) => {
+                vec![shape.iter().map(|n| name(self, n)).chain(of(self, a)).collect()]
+            }
+            Exp::ArrayLit(_, items) => {
+                let inner = items.first().map_or(Vec::new(), |a| of(self, a));
+                vec![outer(Dim::Const(items.len() as i64), inner)]
+            }
+            Exp::Index(a, ix) => vec![tail(of(self, a), ix.len())],
+            Exp::Slice(a, s) => vec![outer(name(self, &s.len), tail(of(self, a), 1))],
+            Exp::Gather(a, is) => {
+                let n = of(self, is);
+                vec![n.into_iter().take(1).chain(tail(of(self, a), 1)).collect()]
+            }
+            Exp::Rearrange(perm, a) => vec![rearranged(perm, of(self, a))],
+            Exp::Reshape { shape, from, array } => {
+                vec![shape.iter().map(|n| name(self, n)).chain(tail(of(self, array), *from)).collect()]
+            }
+            Exp::Soac(soac) => self.soac(soac),
+            Exp::Loop(l) => self.looped(l),
+            Exp::If(_, then, otherwise) => {
+                let (_, a) = self.nested(|_| {}, then);
+                let (_, b) = self.nested(|_| {}, otherwise);
+                agreeing(vec![a, b])
+            }
+            Exp::Match(_, arms) => {
+                let arms: Vec<_> = arms.iter().map(|arm| self.lam(arm, Vec::new())).collect();
+                agreeing(arms)
+            }
+            Exp::WithAcc(inits, lam) => {
+                let inits: Vec<_> = inits.iter().map(|a| of(self, a)).collect();
+                let results = self.lam(lam, inits.clone());
+                inits.into_iter().chain(results).collect()
+            }
+            Exp::AccView(acc, view) => vec![self.view(of(self, acc), view)],
+            Exp::Marked(_, body) => self.nested(|_| {}, body).1,
+            Exp::Par(bodies) => bodies.iter().flat_map(|b| self.nested(|_| {}, b).1).collect(),
+            Exp::Custom { primal, args, rule: _ } => {
+                let args = args.iter().map(|a| of(self, a)).collect();
+                self.lam(primal, args)
+            }
+            Exp::Prim(..)
+            | Exp::Tuple(_)
+            | Exp::Proj(..)
+            | Exp::Inject(..)
+            | Exp::Call(..)
+            | Exp::Size(..)
+            | Exp::Concat(_)
+            | Exp::AccAdd(..)
+            | Exp::Assert(..)
+            | Exp::Vjp { .. }
+            | Exp::Jvp { .. } => Vec::new(),
+        }
+    }
+    fn view(&self, dims: Vec<Dim>, view: &View) -> Vec<Dim> {
+        let name = |a: &Atom| self.shapes.name(*a);
+        match view {
+            View::Index(ix) => dims.into_iter().skip(ix.len()).collect(),
+            View::Slice(s) => std::iter::once(name(&s.len)).chain(dims.into_iter().skip(1)).collect(),
+            View::Proj(_) => Vec::new(),
+            View::Rearrange(perm) => rearranged(perm, dims),
+            View::Reshape { shape, from } => {
+                shape.iter().map(name).chain(dims.into_iter().skip(*from)).collect()
+            }
+            View::Reverse | View::Rotate(_) => dims,
+        }
+    }
+    fn rows(&self, arrays: &[Atom]) -> Vec<Vec<Dim>> {
+        arrays.iter().map(|a| self.shapes.of_atom(*a).into_iter().skip(1).collect()).collect()
+    }
+    fn soac(&mut self, soac: &Soac) -> Vec<Vec<Dim>> {
+        let stacked = |n: Dim, dims: Vec<Dim>| std::iter::once(n).chain(dims).collect::<Vec<_>>();
+        match soac {
+            Soac::Map { width, lam, arrays } => {
+                let n = self.shapes.name(*width);
+                let rows = self.rows(arrays);
+                self.lam(lam, rows).into_iter().map(|d| stacked(n, d)).collect()
+            }
+            Soac::Reduce { lam, neutral, arrays, .. } => {
+                let rows = self.rows(arrays);
+                self.operator(lam, neutral, rows)
+            }
+            Soac::Scan { width, lam, neutral, arrays } => {
+                let n = self.shapes.name(*width);
+                let rows = self.rows(arrays);
+                self.operator(lam, neutral, rows).into_iter().map(|d| stacked(n, d)).collect()
+            }
+            Soac::Fused { form, width, pre, lam, neutral, arrays } => {
+                let n = self.shapes.name(*width);
+                let rows = self.rows(arrays);
+                let mut made = self.lam(pre, rows);
+                let others = made.split_off(neutral.len());
+                let mut combined = self.operator(lam, neutral, made);
+                if *form == FusedForm::Scan {
+                    combined = combined.into_iter().map(|d| stacked(n, d)).collect();
+                }
+                combined.extend(others.into_iter().map(|d| stacked(n, d)));
+                combined
+            }
+            Soac::Hist { lam, dst, values, .. } => {
+                let dsts: Vec<Vec<Dim>> = dst.iter().map(|a| self.shapes.of_atom(*a)).collect();
+                let cells = dsts.iter().map(|d| d.iter().skip(1).copied().collect::<Vec<_>>());
+                let params = cells.chain(self.rows(values)).collect();
+                self.lam(lam, params);
+                dsts
+            }
+            Soac::Scatter { dst, .. } => vec![self.shapes.of_atom(*dst)],
+        }
+    }
+    /// The shapes of what an operator combines, starting from its neutral element.
+    fn operator(&mut self, lam: &Lam, neutral: &[Atom], rows: Vec<Vec<Dim>>) -> Vec<Vec<Dim>> {
+        let mut state: Vec<Vec<Dim>> = neutral.iter().map(|a| self.shapes.of_atom(*a)).collect();
+        let params: Vec<Var> = lam.params.iter().copied().take(neutral.len()).collect();
+        loop {
+            let all = state.iter().cloned().chain(rows.clone()).collect();
+            let results = self.lam(lam, all);
+            if !self.forget_changed(&params, &mut state, &results) {
+                return state;
+            }
+        }
+    }
+    fn looped(&mut self, l: &Loop) -> Vec<Vec<Dim>> {
+        let params: Vec<Var> = l.params.iter().map(|p| p.0).collect();
+        let mut state: Vec<Vec<Dim>> = l.params.iter().map(|p| self.shapes.of_atom(p.1)).collect();
+        let n = match &l.form {
+            LoopForm::For { n, .. } => Some(*n),
+            LoopForm::While(_) => None,
+        };
+        loop {
+            let dims = state.clone();
+            let enter = |s: &mut Self| {
+                for (p, dims) in params.iter().zip(dims) {
+                    s.bind(*p, dims);
+                }
+                match &l.form {
+                    LoopForm::For { i, n: _ } => s.opaque(*i),
+                    LoopForm::While(condition) => s.body(condition),
+                }
+            };
+            let (_, results) = self.nested(enter, &l.body);
+            if self.forget_changed(&params, &mut state, &results) {
+                continue;
+            }
+            let width = match n {
+                Some(Atom::Const(c)) => Dim::Const(c.as_i64().max(0)),
+                // May be negative, when there is no element. Whoever allocates by this name takes care of that.
+                Some(n) => self.shapes.name(n),
+                None => Dim::Unknown,
+            };
+            let collected = results.into_iter().skip(params.len());
+            let collected: Vec<_> = collected.map(|d| std::iter::once(width).chain(d).collect()).collect();
+            return state.into_iter().chain(collected).collect();
+        }
+    }
+    /// Where a result's dimension is not that of the state, the state's becomes unknown. Whether that happened.
+    fn forget_changed(&self, params: &[Var], state: &mut [Vec<Dim>], results: &[Vec<Dim>]) -> bool {
+        let mut changed = false;
+        for (p, (dims, result)) in params.iter().zip(state.iter_mut().zip(results)) {
+            let own = self.shapes.of(*p).to_vec();
+            for k in 0..rank(&self.program.vars[*p].ty) {
+                let expected = own.get(k).copied();
+                if result.get(k).copied() != expected && dims.get(k).is_some_and(|d| *d != Dim::Size(*p, k)) {
+                    dims[k] = Dim::Size(*p, k);
+                    changed = true;
+                }
+            }
+        }
+        changed
+    }
+}
+
+fn rearranged(perm: &[usize], dims: Vec<Dim>) -> Vec<Dim> {
+    (0..dims.len()).map(|i| dims[perm.get(i).copied().unwrap_or(i)]).collect()
+}
+
+/// Dimensions on which all branches agree.
+fn agreeing(arms: Vec<Vec<Vec<Dim>>>) -> Vec<Vec<Dim>> {
+    let Some((first, rest)) = arms.split_first() else { return Vec::new() };
+    (0..first.len())
+        .map(|r| {
+            let agree =
+                |k: usize, d: Dim| rest.iter().all(|arm| arm.get(r).and_then(|a| a.get(k)) == Some(&d));
+            first[r].iter().enumerate().map(|(k, d)| if agree(k, *d) { *d } else { Dim::Unknown }).collect()
+        })
+        .collect()
+}

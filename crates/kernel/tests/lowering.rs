@@ -1,0 +1,157 @@
+//! Kernel IR computes what the reference interpreter computes: on random programs, their gradients, and the problems.
+
+use pullback_core::{FunId, Program, Type, Value};
+use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
+use pullback_interp::core::{Compiled, Options};
+use pullback_kernel::run::{Memory, Word, run};
+use pullback_kernel::values::{from_words, to_words};
+use pullback_kernel::{NotNative, lower};
+use pullback_testkit::generate::Config;
+use pullback_testkit::problems::PROBLEMS;
+use pullback_testkit::properties::case_of_seed;
+
+/// Runs a program through kernel IR. `Ok(Err(..))`: the program stopped.
+fn kernel(
+    program: &Program,
+    fun: FunId,
+    args: &[Value],
+) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
+    let (module, id) = lower(program, fun)?;
+    let mut memory = Memory::new(1 << 24);
+    let mut words: Vec<Word> = Vec::new();
+    for (p, value) in program.funs[fun].params.iter().zip(args) {
+        to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
+    }
+    let results = match run(&module, id, &words, &mut memory, 400_000_000) {
+        Ok(results) => results,
+        Err(e) => return Ok(Err(format!("{:?}: {e}", e.kind))),
+    };
+    let mut words = results.into_iter();
+    let read = |t: &Type| from_words(&memory, t, &mut words);
+    let values: Result<Vec<Value>, _> = program.funs[fun].results.iter().map(read).collect();
+    Ok(values.map_err(|e| format!("{:?}: {e}", e.kind)))
+}
+
+/// Whether two values are the same bits. Arrays without elements may differ in their other sizes.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => {
+            (a.shape == b.shape || (a.count() == 0 && b.count() == 0))
+                && a.elements().zip(b.elements()).all(|(a, b)| same(&a, &b))
+        }
+        (Value::Tuple(a), Value::Tuple(b)) => a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Sum(j, a), Value::Sum(k, b)) => j == k && a.iter().zip(b.iter()).all(|(a, b)| same(a, b)),
+        (Value::Scalar(a), Value::Scalar(b)) => a == b || (a.as_f64().is_nan() && b.as_f64().is_nan()),
+        _ => false,
+    }
+}
+
+/// Compares with the interpreter; `None` if the program is not native.
+fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<(), String>> {
+    let expected = Compiled::new(program).run(fun, args, &Options::default());
+    let found = match kernel(program, fun, args) {
+        Ok(found) => found,
+        Err(_) => return None,
+    };
+    Some(match (expected, found) {
+        (Ok(expected), Ok(found)) => {
+            if expected.results.iter().zip(&found).all(|(a, b)| same(a, b)) {
+                Ok(())
+            } else {
+                Err(format!("expected {:?}\nfound {found:?}", expected.results))
+            }
+        }
+        (Err(e), Err(f)) if format!("{:?}: {e}", e.kind) == f => Ok(()),
+        (Ok(_), Err(f)) => Err(format!("stopped: {f}")),
+        (Err(e), f) => Err(format!("should stop with {:?}: {e}\nfound {f:?}", e.kind)),
+    })
+}
+
+/// The program without derivatives inside, optimised or not.
+fn finished(program: &Program, fun: FunId, optimise: bool) -> Option<(Program, FunId)> {
+    let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
+    let choice = Settings::default().choice;
+    pipeline::run(&mut program, pipeline::steps(optimise), &choice, &mut |_, _| {}).ok()?;
+    Some((program, roots[0]))
+}
+
+#[test]
+fn random_programs_and_their_gradients() {
+    let from: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    let count: u64 = std::env::var("COUNT").ok().and_then(|s| s.parse().ok()).unwrap_or(300);
+    let (mut native, mut foreign, mut failures) = (0, 0, Vec::new());
+    for seed in from..from + count {
+        let case = case_of_seed(seed, &Config::default());
+        let mut check = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
+            for optimise in [false, true] {
+                let Some((program, fun)) = finished(program, fun, optimise) else { continue };
+                let run = std::panic::AssertUnwindSafe(|| agrees(&program, fun, args));
+                match std::panic::catch_unwind(run) {
+                    Ok(None) => foreign += 1,
+                    Ok(Some(Ok(()))) => native += 1,
+                    Ok(Some(Err(text))) => failures.push(format!("seed {seed} {what} {optimise}: {text}")),
+                    Err(_) => failures.push(format!("seed {seed} {what} {optimise}: panic")),
+                }
+            }
+        };
+        check("program", &case.program, case.main, &case.args);
+        let params = &case.program.funs[case.main].params;
+        let wanted: Vec<bool> =
+            params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
+        let mut program = case.program.clone();
+        let Ok(fun) = derive::add(&mut program, case.main, Kind::Vjp, &wanted) else { continue };
+        let Ok(primal) = Compiled::new(&case.program).run(case.main, &case.args, &Options::default()) else {
+            continue;
+        };
+        let bars = primal.results.iter().zip(&case.program.funs[case.main].results);
+        let bars = bars.filter(|(_, t)| case.program.is_active(t)).map(|(v, _)| v.clone());
+        if bars.clone().any(|v| has_sum(&v)) {
+            continue;
+        }
+        let args: Vec<Value> = case.args.iter().cloned().chain(bars).collect();
+        check("gradient", &program, fun, &args);
+    }
+    println!("{native} native, {foreign} not, {} wrong", failures.len());
+    assert!(failures.is_empty(), "{}", failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n"));
+    assert!(foreign * 20 < native, "too much is not native: {foreign} of {native}");
+}
+
+/// Whether a cotangent would have another type than the value.
+fn has_sum(v: &Value) -> bool {
+    match v {
+        Value::Sum(..) => true,
+        Value::Tuple(items) => items.iter().any(has_sum),
+        Value::Array(a) => a.data.scalar().is_none_or(|s| !s.is_float()),
+        Value::Scalar(s) => !s.scalar().is_float(),
+        Value::Acc(_) => false,
+    }
+}
+
+#[test]
+fn the_problems_and_their_gradients() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for problem in PROBLEMS {
+        let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
+        let session = Session::compile(problem.file, &text, Settings::default()).expect(problem.name);
+        let entry = session.entry(Some(problem.entry)).expect(problem.name);
+        let args = (problem.args)(5);
+        let ready = session.primal(&entry).expect(problem.name);
+        let compare =
+            |what: &str, program: &Program, fun: FunId, args: &[Value]| match agrees(program, fun, args) {
+                None => panic!("{} {what}: {}", problem.name, lower(program, fun).unwrap_err()),
+                Some(result) => result.unwrap_or_else(|e| panic!("{} {what}: {e}", problem.name)),
+            };
+        compare("objective", &ready.program, ready.fun, &args);
+        let wrt = Wrt::parse(problem.wrt);
+        let selected = session.select(&entry, &wrt).expect(problem.name);
+        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(problem.name);
+        let plain = session.primal(&entry).expect(problem.name).run(&args, &Options::default());
+        let ones = plain.expect(problem.name).results.into_iter().filter_map(|v| match v {
+            Value::Array(a) => Some(Value::f64_array(&a.shape, &vec![1.0; a.count()])),
+            Value::Scalar(_) => Some(Value::f64(1.0)),
+            _ => None,
+        });
+        let args: Vec<Value> = args.iter().cloned().chain(ones).collect();
+        compare("gradient", &ready.program, ready.fun, &args);
+    }
+}

@@ -1,0 +1,141 @@
+//! Calls, the words that results travel in, and recursion.
+
+use super::{Emitter, PerFunction, in_memory, line, quoted, ty};
+use crate::abi;
+use pullback_base::index::Index;
+use pullback_kernel::{Block, FunctionId, Ins, Module, Operand, Reg, Ty};
+use pullback_prim::Scalar;
+use std::fmt::Write;
+
+impl Emitter<'_> {
+    pub(super) fn call(&mut self, to: &[Reg], function: FunctionId, args: &[Operand]) {
+        let mut given = vec!["ptr %cx".to_string()];
+        for a in args {
+            let value = self.value(*a);
+            given.push(format!("{} {value}", ty(self.type_of(*a))));
+        }
+        let words = self.temp();
+        let _ = writeln!(self.slots, "  {words} = alloca [{} x i64]", to.len());
+        given.push(format!("ptr {words}"));
+        let name = quoted(&format!("fn.{}", self.module.functions[function].name));
+        let status = self.let_(format_args!("call i32 @{name}({})", given.join(", ")));
+        let stopped = self.let_(format_args!("icmp ne i32 {status}, {}", abi::DONE));
+        self.stop_if(&stopped);
+        for (k, r) in to.iter().enumerate() {
+            let from = self.let_(format_args!("getelementptr inbounds i64, ptr {words}, i64 {k}"));
+            let value = self.temp();
+            self.out += &load_word(&value, &from, self.f.regs[*r].ty);
+            self.set(*r, &value);
+        }
+    }
+
+    /// Stores word `k`: integers are extended to eight bytes.
+    pub(super) fn store_word(&mut self, words: &str, k: usize, value: &str, t: Ty) {
+        let to = self.let_(format_args!("getelementptr inbounds i64, ptr {words}, i64 {k}"));
+        let wide = match t {
+            Ty::Pointer => {
+                line!(self, "store ptr {value}, ptr {to}");
+                return;
+            }
+            Ty::Scalar(Scalar::F64) => self.let_(format_args!("bitcast double {value} to i64")),
+            Ty::Scalar(Scalar::F32) => {
+                let bits = self.let_(format_args!("bitcast float {value} to i32"));
+                self.let_(format_args!("zext i32 {bits} to i64"))
+            }
+            Ty::Scalar(Scalar::I64 | Scalar::U64) => value.to_string(),
+            Ty::Scalar(s) => {
+                let extend = if s.is_signed() { "sext" } else { "zext" };
+                self.let_(format_args!("{extend} {} {value} to i64", ty(t)))
+            }
+        };
+        line!(self, "store i64 {wide}, ptr {to}");
+    }
+
+    /// Counts a call of a recursive function, and stops if it is one too many or the stack is nearly full.
+    pub(super) fn open_call(&mut self) {
+        self.declare("declare ptr @llvm.frameaddress.p0(i32)");
+        let calls = self.field(abi::CALLS, "i64");
+        let limit = self.field(abi::CALL_LIMIT, "i64");
+        let many = self.let_(format_args!("icmp uge i64 {calls}, {limit}"));
+        let index = [self.id.index().to_string()];
+        self.stop_with_if(&many, abi::TOO_MANY_CALLS, &index);
+        let frame = self.let_("call ptr @llvm.frameaddress.p0(i32 0)");
+        let frame = self.let_(format_args!("ptrtoint ptr {frame} to i64"));
+        let limit = self.field(abi::STACK_LIMIT, "i64");
+        let deep = self.let_(format_args!("icmp ult i64 {frame}, {limit}"));
+        self.stop_with_if(&deep, abi::STACK_FULL, &index);
+        let more = self.let_(format_args!("add i64 {calls}, 1"));
+        self.set_field(abi::CALLS, "i64", &more);
+    }
+    /// The end of a call of a recursive function.
+    pub(super) fn close_call(&mut self) {
+        let calls = self.field(abi::CALLS, "i64");
+        let fewer = self.let_(format_args!("sub i64 {calls}, 1"));
+        self.set_field(abi::CALLS, "i64", &fewer);
+    }
+}
+
+/// Loads a value from a word: the low bytes, which come first.
+pub(super) fn load_word(to: &str, from: &str, t: Ty) -> String {
+    match t {
+        Ty::Scalar(Scalar::Bool) => {
+            format!("  {to}.byte = load i8, ptr {from}, align 8\n  {to} = icmp ne i8 {to}.byte, 0\n")
+        }
+        Ty::Scalar(_) | Ty::Pointer => format!("  {to} = load {}, ptr {from}, align 8\n", in_memory(t)),
+    }
+}
+
+/// Which functions may be called while they are running.
+pub(super) fn recursive(module: &Module) -> PerFunction<bool> {
+    let called: PerFunction<Vec<FunctionId>> = collect(module.functions.iter().map(|f| {
+        let mut out = Vec::new();
+        callees(&f.body, &mut out);
+        out
+    }));
+    collect(module.functions.ids().map(|f| {
+        let mut seen: PerFunction<bool> = collect(module.functions.iter().map(|_| false));
+        let mut todo = called[f].clone();
+        while let Some(g) = todo.pop() {
+            if !std::mem::replace(&mut seen[g], true) {
+                todo.extend(&called[g]);
+            }
+        }
+        seen[f]
+    }))
+}
+
+fn collect<T>(items: impl Iterator<Item = T>) -> PerFunction<T> {
+    let mut out = PerFunction::new();
+    for item in items {
+        out.push(item);
+    }
+    out
+}
+
+fn callees(block: &Block, out: &mut Vec<FunctionId>) {
+    for ins in block {
+        match ins {
+            Ins::Call { function, .. } => out.push(*function),
+            Ins::For { body, .. } => callees(body, out),
+            Ins::While { condition, body, .. } => {
+                callees(condition, out);
+                callees(body, out);
+            }
+            Ins::If { then, otherwise, .. } => {
+                callees(then, out);
+                callees(otherwise, out);
+            }
+            Ins::Set { .. }
+            | Ins::Prim { .. }
+            | Ins::Load { .. }
+            | Ins::Store { .. }
+            | Ins::Offset { .. }
+            | Ins::Alloc { .. }
+            | Ins::Mark { .. }
+            | Ins::Release { .. }
+            | Ins::Fill { .. }
+            | Ins::Copy { .. }
+            | Ins::Fail { .. } => {}
+        }
+    }
+}

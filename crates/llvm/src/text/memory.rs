@@ -1,0 +1,164 @@
+//! Loads, stores and the workspace.
+
+use super::{Emitter, in_memory, line, ty};
+use crate::abi;
+use pullback_kernel::{Operand, Reg, Ty};
+use pullback_prim::{Scalar, ScalarValue};
+use std::fmt::Write;
+
+impl Emitter<'_> {
+    /// The address of an element that exists.
+    fn element(&mut self, pointer: Operand, index: Operand, t: Ty) -> String {
+        let (pointer, index) = (self.value(pointer), self.value(index));
+        self.let_(format_args!("getelementptr inbounds {}, ptr {pointer}, i64 {index}", in_memory(t)))
+    }
+
+    pub(super) fn load(&mut self, to: Reg, pointer: Operand, index: Operand) {
+        let t = self.f.regs[to].ty;
+        let from = self.element(pointer, index, t);
+        let scope = self.scopes.suffix(pointer).to_string();
+        let value = match t {
+            Ty::Scalar(Scalar::Bool) => {
+                let byte = self.let_(format_args!("load i8, ptr {from}, align 1, !range !1{scope}"));
+                self.let_(format_args!("trunc i8 {byte} to i1"))
+            }
+            Ty::Scalar(_) | Ty::Pointer => {
+                self.let_(format_args!("load {}, ptr {from}, align {}{scope}", ty(t), t.bytes()))
+            }
+        };
+        self.set(to, &value);
+    }
+
+    pub(super) fn store(&mut self, pointer: Operand, index: Operand, value: Operand, t: Ty) {
+        let to = self.element(pointer, index, t);
+        let value = self.value_in_memory(value, t);
+        let scope = self.scopes.suffix(pointer).to_string();
+        line!(self, "store {} {value}, ptr {to}, align {}{scope}", in_memory(t), t.bytes());
+    }
+
+    /// An operand as it is in memory.
+    fn value_in_memory(&mut self, value: Operand, t: Ty) -> String {
+        let value = self.value(value);
+        match t {
+            Ty::Scalar(Scalar::Bool) => self.let_(format_args!("zext i1 {value} to i8")),
+            Ty::Scalar(_) | Ty::Pointer => value,
+        }
+    }
+
+    /// Takes elements from the top of the workspace. Top and end are multiples of the alignment, so what fits before it is
+    /// rounded up also fits after; and as many elements as fit have a number of bytes.
+    pub(super) fn alloc(&mut self, to: Reg, count: Operand, t: Ty) {
+        let count = self.value(count);
+        let shift = t.bytes().ilog2();
+        let top = self.field(abi::TOP, "ptr");
+        let end = self.field(abi::END, "ptr");
+        let top_address = self.let_(format_args!("ptrtoint ptr {top} to i64"));
+        let end_address = self.let_(format_args!("ptrtoint ptr {end} to i64"));
+        let free = self.let_(format_args!("sub i64 {end_address}, {top_address}"));
+        let room = self.let_(format_args!("lshr i64 {free}, {shift}"));
+        let is_full = self.let_(format_args!("icmp ugt i64 {count}, {room}"));
+        self.stop_with_if(&is_full, abi::OUT_OF_MEMORY, &[count.clone(), t.bytes().to_string()]);
+        let bytes = self.let_(format_args!("shl i64 {count}, {shift}"));
+        let padded = self.let_(format_args!("add i64 {bytes}, {}", abi::ALIGNMENT - 1));
+        let rounded = self.let_(format_args!("and i64 {padded}, -{}", abi::ALIGNMENT));
+        let after = self.let_(format_args!("getelementptr inbounds i8, ptr {top}, i64 {rounded}"));
+        self.set_field(abi::TOP, "ptr", &after);
+        self.set(to, &top);
+    }
+
+    /// The height of the workspace as a pointer or as a number, as the register has it.
+    pub(super) fn mark(&mut self, to: Reg) {
+        let top = self.field(abi::TOP, ty(self.f.regs[to].ty));
+        self.set(to, &top);
+    }
+
+    /// Goes back to a height. The highest one is always reached just before a release or at the end.
+    pub(super) fn release(&mut self, mark: Operand) {
+        let t = ty(self.type_of(mark));
+        let mark = self.value(mark);
+        let top = self.field(abi::TOP, "ptr");
+        let peak = self.field(abi::PEAK, "ptr");
+        let higher = self.let_(format_args!("icmp ugt ptr {top}, {peak}"));
+        let peak = self.let_(format_args!("select i1 {higher}, ptr {top}, ptr {peak}"));
+        self.set_field(abi::PEAK, "ptr", &peak);
+        self.set_field(abi::TOP, t, &mark);
+        // What is allocated from now on may be where something else was: see `scopes`.
+        line!(self, "fence syncscope(\"singlethread\") seq_cst");
+    }
+
+    pub(super) fn fill(&mut self, pointer: Operand, count: Operand, value: Operand, t: Ty) {
+        let is_byte = t.bytes() == 1;
+        let stored = self.value_in_memory(value, t);
+        let (pointer, count) = (self.value(pointer), self.value(count));
+        if is_byte || is_zero(value) {
+            self.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)");
+            let byte = if is_byte { stored.as_str() } else { "0" };
+            let bytes = self.let_(format_args!("mul i64 {count}, {}", t.bytes()));
+            line!(
+                self,
+                "call void @llvm.memset.p0.i64(ptr align {} {pointer}, i8 {byte}, i64 {bytes}, i1 false)",
+                t.bytes()
+            );
+            return;
+        }
+        let (before, head, inside, done) = (self.label(), self.label(), self.label(), self.label());
+        line!(self, "br label %{before}");
+        self.begin(&before);
+        line!(self, "br label %{head}");
+        self.begin(&head);
+        let (i, next) = (self.temp(), self.temp());
+        line!(self, "{i} = phi i64 [ 0, %{before} ], [ {next}, %{inside} ]");
+        let test = self.let_(format_args!("icmp slt i64 {i}, {count}"));
+        line!(self, "br i1 {test}, label %{inside}, label %{done}");
+        self.begin(&inside);
+        let m = in_memory(t);
+        let to = self.let_(format_args!("getelementptr inbounds {m}, ptr {pointer}, i64 {i}"));
+        line!(self, "store {m} {stored}, ptr {to}, align {}", t.bytes());
+        line!(self, "{next} = add nsw i64 {i}, 1");
+        line!(self, "br label %{head}");
+        self.begin(&done);
+    }
+
+    pub(super) fn copy(&mut self, to: Operand, from: Operand, count: Operand, t: Ty) {
+        self.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)");
+        let (to, from, count) = (self.value(to), self.value(from), self.value(count));
+        let bytes = self.let_(format_args!("mul i64 {count}, {}", t.bytes()));
+        let align = t.bytes();
+        line!(
+            self,
+            "call void @llvm.memcpy.p0.p0.i64(ptr align {align} {to}, ptr align {align} {from}, i64 {bytes}, i1 false)"
+        );
+    }
+
+    /// Adds a declaration to the module.
+    pub(super) fn declare(&mut self, text: &str) {
+        self.shared.declarations.entry(text.to_string()).or_insert_with(|| text.to_string());
+    }
+}
+
+/// Whether all bytes of a constant are zero.
+fn is_zero(value: Operand) -> bool {
+    match value {
+        Operand::Const(ScalarValue::F32(x)) => x.to_bits() == 0,
+        Operand::Const(ScalarValue::F64(x)) => x.to_bits() == 0,
+        Operand::Const(c) => c.as_i64() == 0,
+        Operand::Null => true,
+        Operand::Reg(_) => false,
+    }
+}
+
+/// The function that says why the program stops, with so many values.
+pub(super) fn fail(values: usize) -> String {
+    let names: Vec<String> = (0..values).map(|k| format!("%v{k}")).collect();
+    let params: String = names.iter().map(|v| format!(", i64 {v}")).collect();
+    let mut fields = vec![(abi::MESSAGE, "%message".to_string()), (abi::COUNT, values.to_string())];
+    fields.extend(names.into_iter().enumerate().map(|(k, name)| (abi::VALUES + 8 * k, name)));
+    let mut out = format!("define internal void @pb_fail{values}(ptr %cx, i64 %message{params}) #1 {{\n");
+    for (k, (offset, value)) in fields.iter().enumerate() {
+        let _ = write!(
+            out,
+            "  %p{k} = getelementptr inbounds i8, ptr %cx, i64 {offset}\n  store i64 {value}, ptr %p{k}\n"
+        );
+    }
+    out + "  ret void\n}\n"
+}

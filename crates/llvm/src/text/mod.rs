@@ -1,0 +1,482 @@
+//! Kernel IR as LLVM IR text that LLVM 15 to 22 read alike.
+//!
+//! Registers become slots of the entry block, which LLVM's first pass turns into values; nested control becomes basic
+//! blocks. A function is `i32 @fn.NAME(ptr context, arguments .., ptr results)`; every function also has an exported
+//! `i32 @entry.NAME(ptr context, ptr arguments, ptr results)` on words of eight bytes (see [`crate::abi`]).
+//!
+//! Assumes a module whose registers are set before they are read and whose operands have the types of their places.
+//! Guarantees: equal modules give equal text. No operation has undefined behaviour, whatever its operands, except for
+//! loads and stores outside memory. Floating point is strict: nothing is reassociated or contracted.
+//!
+//! Cancellation is polled in loops that contain a loop or a call, and in every `While`: inner loops stay free of it, so that
+//! they can become vector instructions.
+
+mod calls;
+mod memory;
+mod prim;
+mod scopes;
+
+use crate::abi;
+use calls::recursive;
+use pullback_base::index::{Index, IndexVec};
+use pullback_kernel::{Block, Function, FunctionId, Ins, MessageId, Module, Operand, Reg, Ty};
+use pullback_prim::{Prim, Scalar, ScalarValue};
+use scopes::Scopes;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// How text is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// The width in bits of the vectors that LLVM should prefer; `None`: what it thinks best for the processor.
+    pub vector_width: Option<u32>,
+}
+
+/// A module as text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emitted {
+    /// LLVM IR.
+    pub text: String,
+    /// Functions that the text calls and does not define.
+    pub symbols: Vec<Symbol>,
+    /// Whether a function may call itself, directly or through others: it needs a deep stack.
+    pub is_recursive: bool,
+}
+
+/// A primitive that is called and not computed in place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Symbol {
+    /// Its name in the text.
+    pub name: String,
+    /// The primitive. All its arguments and its result are of one float type.
+    pub prim: Prim,
+}
+
+/// The exported name of a function.
+pub fn entry_symbol(function: &Function) -> String {
+    format!("entry.{}", function.name)
+}
+
+/// The module as text.
+pub fn emit(module: &Module, options: &Options) -> Emitted {
+    let recursive = recursive(module);
+    let mut shared = Shared::default();
+    let mut text = String::new();
+    for (id, f) in module.functions.iter_enumerated() {
+        let scopes = Scopes::new(f, &mut shared);
+        let emitter = Emitter {
+            scopes,
+            module,
+            id,
+            f,
+            shared: &mut shared,
+            out: String::new(),
+            slots: String::new(),
+            next: 0,
+            has_stop: false,
+        };
+        text += &emitter.function(recursive[id]);
+        text += &entry(f);
+    }
+    let mut attributes = "attributes #0 = { nounwind".to_string();
+    if let Some(width) = options.vector_width {
+        let _ = write!(attributes, " \"prefer-vector-width\"=\"{width}\"");
+    }
+    attributes += " }\n";
+    let declarations: String = shared.declarations.values().map(|d| format!("{d}\n")).collect();
+    let nodes: String =
+        shared.nodes.iter().enumerate().map(|(k, n)| format!("!{} = {n}\n", k + FIRST_NODE)).collect();
+    Emitted {
+        text: format!("{text}{declarations}{attributes}{TAIL}{nodes}"),
+        symbols: shared.symbols.into_values().collect(),
+        is_recursive: recursive.iter().any(|r| *r),
+    }
+}
+
+/// Attributes of cold paths and of primitives that are called, branch weights, and the range of truth values in memory.
+const TAIL: &str = "\
+attributes #1 = { nounwind noinline cold }
+attributes #2 = { nounwind readnone willreturn speculatable }
+!0 = !{!\"branch_weights\", i32 1, i32 1000000}
+!1 = !{i8 0, i8 2}
+";
+
+/// The number of the first node of metadata after those of [`TAIL`].
+const FIRST_NODE: usize = 2;
+
+/// What all functions of a module add to.
+#[derive(Default)]
+struct Shared {
+    /// Declarations and helper functions by name.
+    declarations: BTreeMap<String, String>,
+    symbols: BTreeMap<String, Symbol>,
+    /// Metadata, numbered after those of [`TAIL`].
+    nodes: Vec<String>,
+}
+
+impl Shared {
+    /// A new node of metadata, given its number.
+    fn node(&mut self, text: impl FnOnce(usize) -> String) -> usize {
+        let number = self.nodes.len() + FIRST_NODE;
+        self.nodes.push(text(number));
+        number
+    }
+}
+
+/// The text of one function.
+struct Emitter<'a> {
+    module: &'a Module,
+    id: FunctionId,
+    f: &'a Function,
+    scopes: Scopes,
+    shared: &'a mut Shared,
+    /// Everything after the slots.
+    out: String,
+    /// The allocations of the entry block.
+    slots: String,
+    /// The next number of a value or label.
+    next: usize,
+    /// Whether the block `stop` is used.
+    has_stop: bool,
+}
+
+/// A line of the body.
+macro_rules! line {
+    ($emitter:expr, $($format:tt)*) => {{
+        $emitter.out.push_str("  ");
+        let _ = writeln!($emitter.out, $($format)*);
+    }};
+}
+use line;
+
+/// The type of a value in a register.
+fn ty(t: Ty) -> &'static str {
+    match t {
+        Ty::Pointer => "ptr",
+        Ty::Scalar(s) => scalar(s),
+    }
+}
+
+/// The type of a scalar in a register: truth values are one bit.
+fn scalar(s: Scalar) -> &'static str {
+    match s {
+        Scalar::F32 => "float",
+        Scalar::F64 => "double",
+        Scalar::I8 | Scalar::U8 => "i8",
+        Scalar::I16 | Scalar::U16 => "i16",
+        Scalar::I32 | Scalar::U32 => "i32",
+        Scalar::I64 | Scalar::U64 => "i64",
+        Scalar::Bool => "i1",
+    }
+}
+
+/// The type of a value in memory: truth values are one byte.
+fn in_memory(t: Ty) -> &'static str {
+    match t {
+        Ty::Scalar(Scalar::Bool) => "i8",
+        Ty::Scalar(_) | Ty::Pointer => ty(t),
+    }
+}
+
+/// A constant. Floats are written by their bits, those of `f32` as the `f64` of the same value.
+fn constant(c: ScalarValue) -> String {
+    match c {
+        ScalarValue::F32(x) => format!("0x{:016X}", f64::from(x).to_bits()),
+        ScalarValue::F64(x) => format!("0x{:016X}", x.to_bits()),
+        ScalarValue::Bool(x) => x.to_string(),
+        ScalarValue::U64(x) => x.to_string(),
+        _ => c.as_i64().to_string(),
+    }
+}
+
+/// Any text as a quoted name.
+fn quoted(name: &str) -> String {
+    let mut out = String::from("\"");
+    for b in name.bytes() {
+        match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' => out.push(char::from(b)),
+            _ => {
+                let _ = write!(out, "\\{b:02X}");
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+impl Emitter<'_> {
+    fn function(mut self, is_recursive: bool) -> String {
+        let mut params = vec!["ptr noalias nonnull %cx".to_string()];
+        let f = self.f;
+        for (r, info) in f.regs.iter_enumerated() {
+            let slot = slot(f, r);
+            let _ = writeln!(self.slots, "  {slot} = alloca {}", ty(info.ty));
+        }
+        for (k, r) in f.params.iter().enumerate() {
+            let t = ty(f.regs[*r].ty);
+            params.push(format!("{t} %a{k}"));
+            line!(self, "store {t} %a{k}, ptr {}", slot(f, *r));
+        }
+        params.push("ptr noalias nonnull %results".to_string());
+        if is_recursive {
+            self.open_call();
+        }
+        self.block(&f.body);
+        for (k, r) in f.results.iter().enumerate() {
+            let value = self.value((*r).into());
+            self.store_word("%results", k, &value, f.regs[*r].ty);
+        }
+        if is_recursive {
+            self.close_call();
+        }
+        line!(self, "ret i32 {}", abi::DONE);
+        if self.has_stop {
+            let _ = write!(self.out, "stop:\n  ret i32 {}\n", abi::STOPPED);
+        }
+        format!(
+            "define internal i32 @{}({}) #0 {{\nentry:\n{}{}}}\n",
+            quoted(&format!("fn.{}", f.name)),
+            params.join(", "),
+            self.slots,
+            self.out
+        )
+    }
+
+    /// A new name of a value.
+    fn temp(&mut self) -> String {
+        self.next += 1;
+        format!("%t{}", self.next)
+    }
+    /// A new name of a block.
+    fn label(&mut self) -> String {
+        self.next += 1;
+        format!("b{}", self.next)
+    }
+    /// The value of an instruction that is given as text.
+    fn let_(&mut self, instruction: impl std::fmt::Display) -> String {
+        let to = self.temp();
+        line!(self, "{to} = {instruction}");
+        to
+    }
+    /// Starts a block.
+    fn begin(&mut self, label: &str) {
+        let _ = writeln!(self.out, "{label}:");
+    }
+    fn type_of(&self, a: Operand) -> Ty {
+        match a {
+            Operand::Reg(r) => self.f.regs[r].ty,
+            Operand::Const(c) => Ty::Scalar(c.scalar()),
+            Operand::Null => Ty::Pointer,
+        }
+    }
+    /// An operand as a value.
+    fn value(&mut self, a: Operand) -> String {
+        match a {
+            Operand::Reg(r) => {
+                let (t, from) = (ty(self.f.regs[r].ty), slot(self.f, r));
+                self.let_(format_args!("load {t}, ptr {from}"))
+            }
+            Operand::Const(c) => constant(c),
+            Operand::Null => "null".to_string(),
+        }
+    }
+    fn set(&mut self, to: Reg, value: &str) {
+        line!(self, "store {} {value}, ptr {}", ty(self.f.regs[to].ty), slot(self.f, to));
+    }
+
+    fn block(&mut self, block: &Block) {
+        for ins in block {
+            self.ins(ins);
+        }
+    }
+
+    fn ins(&mut self, ins: &Ins) {
+        match ins {
+            Ins::Set { to, value } => {
+                let value = self.value(*value);
+                self.set(*to, &value);
+            }
+            Ins::Prim { to, prim, args } => {
+                let args: Vec<String> = args.iter().map(|a| self.value(*a)).collect();
+                let value = self.prim(*prim, &args);
+                self.set(*to, &value);
+            }
+            Ins::Load { to, pointer, index } => self.load(*to, *pointer, *index),
+            Ins::Store { pointer, index, value, ty } => self.store(*pointer, *index, *value, *ty),
+            Ins::Offset { to, pointer, index, ty: t } => {
+                let (pointer, index) = (self.value(*pointer), self.value(*index));
+                let value =
+                    self.let_(format_args!("getelementptr {}, ptr {pointer}, i64 {index}", in_memory(*t)));
+                self.set(*to, &value);
+            }
+            Ins::Alloc { to, count, ty } => self.alloc(*to, *count, *ty),
+            Ins::Mark { to } => self.mark(*to),
+            Ins::Release { mark } => self.release(*mark),
+            Ins::Fill { pointer, count, value, ty } => self.fill(*pointer, *count, *value, *ty),
+            Ins::Copy { to, from, count, ty } => self.copy(*to, *from, *count, *ty),
+            Ins::For { i, from, to, body } => self.for_loop(*i, *from, *to, body),
+            Ins::While { condition, test, body } => self.while_loop(condition, *test, body),
+            Ins::If { condition, then, otherwise } => self.branch(*condition, then, otherwise),
+            Ins::Fail { condition, message, values } => self.fail(*condition, *message, values),
+            Ins::Call { to, function, args } => self.call(to, *function, args),
+        }
+    }
+
+    fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) {
+        let (head, inside, done) = (self.label(), self.label(), self.label());
+        let (from, to) = (self.value(from), self.value(to));
+        self.set(i, &from);
+        line!(self, "br label %{head}");
+        self.begin(&head);
+        if body.iter().any(is_long) {
+            self.poll();
+        }
+        let here = self.value(i.into());
+        let test = self.let_(format_args!("icmp slt i64 {here}, {to}"));
+        line!(self, "br i1 {test}, label %{inside}, label %{done}");
+        self.begin(&inside);
+        self.block(body);
+        let here = self.value(i.into());
+        // Below `to`, so there is a next number.
+        let next = self.let_(format_args!("add nsw i64 {here}, 1"));
+        self.set(i, &next);
+        line!(self, "br label %{head}");
+        self.begin(&done);
+    }
+
+    fn while_loop(&mut self, condition: &Block, test: Operand, body: &Block) {
+        let (head, inside, done) = (self.label(), self.label(), self.label());
+        line!(self, "br label %{head}");
+        self.begin(&head);
+        self.poll();
+        self.block(condition);
+        let test = self.value(test);
+        line!(self, "br i1 {test}, label %{inside}, label %{done}");
+        self.begin(&inside);
+        self.block(body);
+        line!(self, "br label %{head}");
+        self.begin(&done);
+    }
+
+    fn branch(&mut self, condition: Operand, then: &Block, otherwise: &Block) {
+        let (yes, no, done) = (self.label(), self.label(), self.label());
+        let condition = self.value(condition);
+        line!(self, "br i1 {condition}, label %{yes}, label %{no}");
+        self.begin(&yes);
+        self.block(then);
+        line!(self, "br label %{done}");
+        self.begin(&no);
+        self.block(otherwise);
+        line!(self, "br label %{done}");
+        self.begin(&done);
+    }
+
+    fn fail(&mut self, condition: Operand, message: MessageId, values: &[Operand]) {
+        let condition = self.value(condition);
+        let goes_on = self.begin_cold(&condition);
+        let values: Vec<String> = values.iter().take(abi::MAX_VALUES).map(|v| self.value(*v)).collect();
+        self.stop_with(message.index() as i64, &values);
+        self.begin(&goes_on);
+    }
+
+    /// Begins a block for when the condition holds, which is not expected. Gives the block to go on in.
+    fn begin_cold(&mut self, condition: &str) -> String {
+        let (stops, goes_on) = (self.label(), self.label());
+        line!(self, "br i1 {condition}, label %{stops}, label %{goes_on}, !prof !0");
+        self.begin(&stops);
+        goes_on
+    }
+    /// Ends a block by stopping the program with a message.
+    fn stop_with(&mut self, message: i64, values: &[String]) {
+        self.declare(&memory::fail(values.len()));
+        let given: String = values.iter().map(|v| format!(", i64 {v}")).collect();
+        line!(self, "call void @pb_fail{}(ptr %cx, i64 {message}{given})", values.len());
+        self.has_stop = true;
+        line!(self, "br label %stop");
+    }
+    /// Stops the program if the condition holds; the message is there already.
+    fn stop_if(&mut self, condition: &str) {
+        let goes_on = self.label();
+        self.has_stop = true;
+        line!(self, "br i1 {condition}, label %stop, label %{goes_on}, !prof !0");
+        self.begin(&goes_on);
+    }
+    /// Stops the program with a message if the condition holds.
+    fn stop_with_if(&mut self, condition: &str, message: i64, values: &[String]) {
+        let goes_on = self.begin_cold(condition);
+        self.stop_with(message, values);
+        self.begin(&goes_on);
+    }
+    /// Stops if the flag for cancellation is set.
+    fn poll(&mut self) {
+        let flag = self.field(abi::CANCEL, "ptr");
+        let flag = self.let_(format_args!("load atomic i8, ptr {flag} monotonic, align 1"));
+        let is_set = self.let_(format_args!("icmp ne i8 {flag}, 0"));
+        self.stop_with_if(&is_set, abi::CANCELLED, &[]);
+    }
+
+    /// The address of a field of the context.
+    fn field_address(&mut self, offset: usize) -> String {
+        self.let_(format_args!("getelementptr inbounds i8, ptr %cx, i64 {offset}"))
+    }
+    /// What a field of the context holds.
+    fn field(&mut self, offset: usize, ty: &str) -> String {
+        let address = self.field_address(offset);
+        self.let_(format_args!("load {ty}, ptr {address}"))
+    }
+    fn set_field(&mut self, offset: usize, ty: &str, value: &str) {
+        let address = self.field_address(offset);
+        line!(self, "store {ty} {value}, ptr {address}");
+    }
+}
+
+/// Whether an instruction may take long: a loop that contains it polls for cancellation.
+fn is_long(ins: &Ins) -> bool {
+    match ins {
+        Ins::For { .. } | Ins::While { .. } | Ins::Call { .. } => true,
+        Ins::If { condition: _, then, otherwise } => then.iter().chain(otherwise).any(is_long),
+        Ins::Set { .. }
+        | Ins::Prim { .. }
+        | Ins::Load { .. }
+        | Ins::Store { .. }
+        | Ins::Offset { .. }
+        | Ins::Alloc { .. }
+        | Ins::Mark { .. }
+        | Ins::Release { .. }
+        | Ins::Fill { .. }
+        | Ins::Copy { .. }
+        | Ins::Fail { .. } => false,
+    }
+}
+
+/// The slot of a register.
+fn slot(f: &Function, r: Reg) -> String {
+    let hint: String = f.regs[r].hint.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    format!("%r{}.{hint}", r.index())
+}
+
+/// The exported function on words.
+fn entry(f: &Function) -> String {
+    let mut out = format!(
+        "define i32 @{}(ptr noalias nonnull %cx, ptr noalias %arguments, ptr noalias nonnull %results) #0 {{\n",
+        quoted(&entry_symbol(f))
+    );
+    let mut args = vec!["ptr %cx".to_string()];
+    for (k, r) in f.params.iter().enumerate() {
+        let t = f.regs[*r].ty;
+        let _ = writeln!(out, "  %p{k} = getelementptr inbounds i64, ptr %arguments, i64 {k}");
+        out += &calls::load_word(&format!("%a{k}"), &format!("%p{k}"), t);
+        args.push(format!("{} %a{k}", ty(t)));
+    }
+    args.push("ptr %results".to_string());
+    let _ = write!(
+        out,
+        "  %status = call i32 @{}({})\n  ret i32 %status\n}}\n",
+        quoted(&format!("fn.{}", f.name)),
+        args.join(", ")
+    );
+    out
+}
+
+/// One entry for each function.
+type PerFunction<T> = IndexVec<FunctionId, T>;
