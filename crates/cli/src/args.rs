@@ -84,6 +84,23 @@ Examples:
   pullback core --print-pipeline
   pullback core program.core --pass simplify     one pass on text")]
     Core(CoreArgs),
+    /// Print what an entry point or its derivative is compiled to.
+    #[command(after_help = "\
+Examples:
+  pullback code model.fut                                     structured loops over memory
+  pullback code model.fut --derivative vjp --stage llvm       LLVM IR of the reverse derivative
+  pullback code model.fut --stage assembly")]
+    Code(CodeArgs),
+    /// Say which executors are there, and which one is used.
+    #[command(after_help = "\
+Examples:
+  pullback doctor
+  PULLBACK_LLVM=/usr/lib/llvm-19/lib/libLLVM.so pullback doctor")]
+    Doctor {
+        /// Print machine-readable JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show what differentiation made of each source statement: statement | rule | result.
     #[command(after_help = "Example:\n  pullback explain model.fut --mode vjp")]
     Explain(ExplainArgs),
@@ -110,7 +127,12 @@ impl Command {
             Command::Hvp(a) => a.program.json,
             Command::GaussNewton(a) => a.program.json,
             Command::Gradcheck(a) => a.program.json,
-            Command::Check(_) | Command::Core(_) | Command::Explain(_) | Command::Completions { .. } => false,
+            Command::Check(_)
+            | Command::Core(_)
+            | Command::Code(_)
+            | Command::Doctor { .. }
+            | Command::Explain(_)
+            | Command::Completions { .. } => false,
         }
     }
 }
@@ -135,6 +157,20 @@ pub(crate) struct ProgramArgs {
     /// Run the program as lowered, without optimisation.
     #[arg(long)]
     pub(crate) no_optimise: bool,
+    /// What runs the program. The results do not depend on it.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) backend: BackendName,
+}
+
+/// An executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackendName {
+    /// The interpreter for short runs and where steps are counted; else LLVM, if it is there.
+    Auto,
+    /// Machine code made by LLVM (see `pullback doctor`).
+    Llvm,
+    /// The reference interpreter, which counts steps.
+    Interp,
 }
 
 /// Which algorithm differentiates.
@@ -380,6 +416,36 @@ pub(crate) struct CoreArgs {
     /// List the passes in order.
     #[arg(long)]
     pub(crate) print_pipeline: bool,
+    #[command(flatten)]
+    pub(crate) algorithm: AlgorithmArgs,
+}
+
+/// A stage of compiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StageName {
+    /// Kernel IR: structured loops over registers and memory.
+    Kernel,
+    /// LLVM IR, as it is given to LLVM.
+    Llvm,
+    /// Assembly of this machine.
+    Assembly,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CodeArgs {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// The entry point.
+    #[arg(long, short)]
+    pub(crate) entry: Option<String>,
+    /// The code of a derivative instead of that of the entry point.
+    #[arg(long, value_enum)]
+    pub(crate) derivative: Option<DerivativeKind>,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
+    /// Which code.
+    #[arg(long, value_enum, default_value = "kernel")]
+    pub(crate) stage: StageName,
     #[command(flatten)]
     pub(crate) algorithm: AlgorithmArgs,
 }

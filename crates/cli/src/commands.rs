@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use crate::args::{
-    CheckArgs, CoreArgs, DerivativeKind, GradArgs, GradcheckArgs, JvpArgs, ProgramArgs, RunArgs, VjpArgs,
+    BackendName, CheckArgs, CoreArgs, DerivativeKind, GradArgs, GradcheckArgs, JvpArgs, ProgramArgs, RunArgs,
+    VjpArgs,
 };
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
@@ -12,10 +13,11 @@ use pullback_core::{Program, Value};
 use pullback_driver::gradcheck::{self, index_text};
 use pullback_driver::leaves::cotangent_type;
 use pullback_driver::values::{Sizes, decode, encode, json, type_text};
-use pullback_driver::{EntryPoint, Kind, Leaf, Session, Settings, Wrt};
+use pullback_driver::{Backend, EntryPoint, Kind, Leaf, Session, Settings, Wrt};
 use pullback_interp::core::{Counts, Options};
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
+use std::time::Instant;
 
 /// Reads and compiles a program; prints its warnings.
 pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Session, Failure> {
@@ -46,6 +48,12 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
 pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
     let mut session = load(&args.file, args.algorithm.ad.as_deref(), !args.no_optimise)?;
     session.settings.choice.tape_limit = args.tape_limit;
+    session.settings.cache = pullback_driver::backend::cache_folder();
+    session.settings.backend = match args.backend {
+        BackendName::Auto => Backend::Auto,
+        BackendName::Llvm => Backend::Llvm,
+        BackendName::Interp => Backend::Interp,
+    };
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     Ok((session, entry))
 }
@@ -80,6 +88,12 @@ fn counts_json(counts: &Counts) -> Json {
 }
 
 fn counts_text(what: &str, c: &Counts) -> String {
+    if c.work == 0 && c.peak_bytes > 0 {
+        return format!(
+            "{what}: compiled, peak {:.2} MiB of workspace",
+            c.peak_bytes as f64 / (1 << 20) as f64
+        );
+    }
     format!(
         "{what}: work {} steps, span {}, {} scalar operations, peak {:.2} MiB, tapes {} bytes, {} accumulations",
         c.work,
@@ -91,13 +105,23 @@ fn counts_text(what: &str, c: &Counts) -> String {
     )
 }
 
+/// A report is about steps, which only the interpreter counts: it runs unless the user named another executor.
+fn count_steps(session: &mut Session, report: bool) {
+    if report && session.settings.backend == Backend::Auto {
+        session.settings.backend = Backend::Interp;
+    }
+}
+
 /// `pullback run`
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let (session, entry) = load_program(&args.program)?;
+    let (mut session, entry) = load_program(&args.program)?;
+    count_steps(&mut session, args.report);
     let values = arguments(&entry, &args.inputs)?;
     let ready = session.primal(&entry).map_err(|d| failed(&session, &d))?;
+    let start = Instant::now();
     let outcome = with_progress(&args.inputs, "running", |o| ready.run(&values, o));
     let outcome = outcome.map_err(stopped(&session))?;
+    let seconds = start.elapsed().as_secs_f64();
     let data = decode(&entry.entry.result, &outcome.results);
     if let Some(path) = &args.output {
         write_value(path, &data)?;
@@ -108,6 +132,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         let mut report = Map::from_iter([("result".to_string(), value)]);
         if args.report {
             report.insert("cost".into(), counts_json(&outcome.counts));
+            report.insert("seconds".into(), json!(seconds));
         }
         print_json(&Json::Object(report));
     } else {
@@ -116,6 +141,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         if args.report {
             say(&counts_text(&entry.name, &outcome.counts));
+            say(&format!("time: {seconds:.6} s"));
         }
     }
     Ok(())
@@ -221,7 +247,8 @@ impl Gradient {
 
 /// `pullback grad`
 pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
-    let (session, entry) = load_program(&args.program)?;
+    let (mut session, entry) = load_program(&args.program)?;
+    count_steps(&mut session, args.report);
     let is_scalar = matches!(&entry.entry.result, pullback_core::EntryType::Scalar(s) if s.is_float());
     if !is_scalar {
         let ty = type_text(&entry.entry.result);
@@ -286,7 +313,9 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
         if let Some(primal) = &primal_counts {
             say(&counts_text("objective", primal));
             say(&counts_text("objective and gradient", &outcome.counts));
-            say(&format!("ratio of work: {:.2}", outcome.counts.work as f64 / primal.work as f64));
+            if primal.work > 0 {
+                say(&format!("ratio of work: {:.2}", outcome.counts.work as f64 / primal.work as f64));
+            }
         }
         if let Some(report) = &report {
             print_report(report, false);

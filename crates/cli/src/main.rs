@@ -5,6 +5,7 @@
 //! 2 the command line is wrong, 3 not supported yet, 4 a bug in Pullback.
 
 mod args;
+mod code;
 mod commands;
 mod explain;
 mod inputs;
@@ -60,6 +61,11 @@ fn main() -> ExitCode {
         Command::GaussNewton(c) => matrices::gauss_newton(&c),
         Command::Gradcheck(c) => commands::gradcheck(&c),
         Command::Core(c) => commands::core(&c),
+        Command::Code(c) => code::code(&c),
+        Command::Doctor { json } => {
+            code::doctor(json);
+            Ok(())
+        }
         Command::Explain(c) => explain::explain(&c),
         Command::Completions { shell } => {
             args::completions(shell);

@@ -9,6 +9,7 @@ fn root() -> PathBuf {
 
 fn pullback(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pullback"))
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .args(args)
         .current_dir(root())
         .output()

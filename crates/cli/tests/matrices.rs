@@ -4,7 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn pullback(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_pullback")).args(args).output().expect("the program starts")
+    Command::new(env!("CARGO_BIN_EXE_pullback"))
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .args(args)
+        .output()
+        .expect("the program starts")
 }
 
 fn json(args: &[&str]) -> serde_json::Value {

@@ -5,6 +5,7 @@
 //! (Jacobians, Hessians and their products), [`mod@explain`] (source, rule
 //! and result side by side), [`values`] (formats).
 
+pub mod backend;
 pub mod derive;
 pub mod explain;
 pub mod front;
@@ -15,6 +16,7 @@ pub mod pipeline;
 pub mod session;
 pub mod values;
 
+pub use backend::{Backend, Native};
 pub use derive::Kind;
 pub use leaves::{Leaf, Wrt};
 pub use matrices::{Block, Entries, Matrix, Product, Sweep};

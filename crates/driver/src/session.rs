@@ -1,5 +1,6 @@
 //! A session: one source program, compiled once, whose entry points can be run and differentiated.
 
+use crate::backend::{Backend, Native};
 use crate::derive::{self, Kind};
 use crate::leaves::{Leaf, Wrt, leaves, parameter_leaves};
 use crate::pipeline;
@@ -7,6 +8,8 @@ use pullback_ad::differentiate::Choice;
 use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
 use pullback_core::{Entry, FunId, Program, Type, Value};
 use pullback_interp::core::{Compiled, Options, Outcome};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -15,11 +18,15 @@ pub struct Settings {
     pub choice: Choice,
     /// Whether to optimise.
     pub optimise: bool,
+    /// Which executor runs what is ready.
+    pub backend: Backend,
+    /// The folder where machine code is kept between processes; `None`: it is not kept.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { choice: Choice::default(), optimise: true }
+        Settings { choice: Choice::default(), optimise: true, backend: Backend::Interp, cache: None }
     }
 }
 
@@ -76,11 +83,20 @@ pub struct Ready {
     pub program: Program,
     /// The function.
     pub fun: FunId,
+    /// Which executor runs it.
+    pub backend: Backend,
+    /// Where its machine code is kept between processes.
+    pub cache: Option<PathBuf>,
+    pub(crate) native: OnceLock<Result<Native, Box<Diagnostic>>>,
 }
 
 impl Ready {
+    /// A function of a program that has been through the pipeline.
+    pub fn new(program: Program, fun: FunId, backend: Backend) -> Ready {
+        Ready { program, fun, backend, cache: None, native: OnceLock::new() }
+    }
     /// Runs the function in the reference interpreter.
-    pub fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+    pub fn interpret(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
         deep(|| Compiled::new(&self.program).run(self.fun, args, options))
     }
 }
@@ -89,7 +105,7 @@ impl Ready {
 const STACK: usize = 256 << 20;
 
 /// Runs `work` with room to recurse, wherever it is called from.
-fn deep<T>(work: impl FnOnce() -> T) -> T {
+pub(crate) fn deep<T>(work: impl FnOnce() -> T) -> T {
     stacker::grow(STACK, work)
 }
 
@@ -218,6 +234,11 @@ impl Session {
         let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
         let steps = pipeline::steps(self.settings.optimise);
         deep(|| pipeline::run(&mut program, steps, &self.settings.choice, watch))?;
-        Ok(Ready { program, fun: roots[0] })
+        let mut ready = Ready::new(program, roots[0], self.settings.backend);
+        ready.cache = self.settings.cache.clone();
+        if self.settings.backend == Backend::Llvm {
+            deep(|| crate::backend::compiles(&ready)).map_err(|d| *d)?;
+        }
+        Ok(ready)
     }
 }

@@ -54,7 +54,7 @@ pub fn measure_elimination(root: &Path, problem: &Problem, size: usize) -> Resul
     let args = (problem.args)(size);
     let plain = compiled.primal.run(&args, &Options::default()).map_err(|e| e.to_string())?;
     let all = with_cotangents(&args, &plain.results);
-    let without = Ready { program, fun: compiled.gradient.fun };
+    let without = Ready::new(program, compiled.gradient.fun, pullback_driver::Backend::Interp);
     let run = |ready: &Ready| ready.run(&all, &Options::default()).map_err(|e| e.to_string());
     Ok([run(&compiled.gradient)?.counts, run(&without)?.counts])
 }

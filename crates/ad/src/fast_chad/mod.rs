@@ -32,7 +32,8 @@
 //!   the reverse code (`cut`), and arrays that last are read again (`lasting`). Whole arrays of a body around a branch pass
 //!   through the branch, so that they are stored only where an arm needs them.
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes (tested in `tests/fast_chad_growth.rs`), but for
-//!   two things. Arrays that a branch makes and that only a small map or loop inside the same iteration uses. And histograms
+//!   two things. Arrays that a branch makes, or that a loop carries, and that only a small map or loop in a branch of the
+//!   same iteration uses: each time they cost a zero per element. And histograms
 //!   whose operator is none of the known ones: they sort their elements by the binary digits of the bins, so their share of
 //!   the work is multiplied by the logarithm of the number of bins (`by_bin`).
 //! Not supported: vjp jvp (expanded before).

@@ -27,7 +27,7 @@ pub(super) fn jvp_many(
     jvp_many_by(program, lam, wanted, seeds, None)
 }
 
-/// As [`jvp_many`], with an error.
+/// As `jvp_many`, with an error.
 #[cfg(feature = "mutations")]
 pub fn jvp_many_with(
     program: &mut Program,

@@ -1,0 +1,102 @@
+//! Compiled code from the command line. Where no LLVM is found, these tests say so and check the refusal instead.
+
+use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn pullback(args: &[&str], library: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pullback"));
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.args(args).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    if let Some(path) = library {
+        command.env("PULLBACK_LLVM", path);
+    }
+    command.output().expect("the program starts")
+}
+
+fn stdout(args: &[&str]) -> String {
+    let out = pullback(args, None);
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success(), "{args:?}: {text}{}", String::from_utf8_lossy(&out.stderr));
+    text
+}
+
+/// Whether there is an LLVM.
+fn compiles() -> bool {
+    let report: Json = serde_json::from_str(&stdout(&["doctor", "--json"])).expect("JSON");
+    let there = report["llvm"] == true;
+    if !there {
+        eprintln!("skipped: no LLVM is found");
+    }
+    there
+}
+
+const IRIS: [&str; 6] =
+    ["--input", "examples/data/gmm_iris.json", "--arg", "x=@examples/data/iris.csv", "--wrt", "params"];
+
+fn gradient(backend: &str) -> Json {
+    let mut args = vec!["grad", "examples/gmm.fut", "--json", "--backend", backend];
+    args.extend(IRIS);
+    serde_json::from_str(&stdout(&args)).expect("JSON")
+}
+
+#[test]
+fn executors_give_the_same_bits() {
+    if compiles() {
+        let interpreted = gradient("interp");
+        assert_eq!(interpreted, gradient("llvm"));
+        assert_eq!(interpreted, gradient("auto"));
+        assert!(
+            interpreted["objective"].as_f64().is_some_and(|x| x < -400.0),
+            "{}",
+            interpreted["objective"]
+        );
+    }
+}
+
+#[test]
+fn errors_of_compiled_programs_have_place_and_values() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join("outside.fut");
+    std::fs::write(&file, "entry main (xs: []f64) (i: i64) : f64 = xs[i] + 1\n").expect("a file");
+    let file = file.display().to_string();
+    let run = |backend| {
+        let out =
+            pullback(&["run", &file, "--arg", "xs=[1.0,2.0]", "--arg", "i=5", "--backend", backend], None);
+        assert_eq!(out.status.code(), Some(1));
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    let interpreted = run("interp");
+    assert!(interpreted.contains("index 5 is out of bounds for an array of size 2"), "{interpreted}");
+    if compiles() {
+        assert_eq!(interpreted, run("llvm"));
+    }
+}
+
+#[test]
+fn the_stages_of_compiling_are_shown() {
+    let kernel = stdout(&["code", "examples/kmeans.fut", "--entry", "cost"]);
+    assert!(kernel.contains("for i_") && kernel.contains("min.f64"), "{kernel}");
+    let reverse =
+        stdout(&["code", "examples/lse.fut", "--entry", "primal", "--derivative", "vjp", "--stage", "llvm"]);
+    assert!(reverse.contains("define"), "{reverse}");
+    if compiles() {
+        let assembly = stdout(&["code", "examples/lse.fut", "--entry", "primal", "--stage", "assembly"]);
+        assert!(assembly.contains(".text"), "{assembly}");
+    }
+}
+
+#[test]
+fn a_missing_library_is_an_error_where_it_is_asked_for_and_no_matter_elsewhere() {
+    let nowhere = Some("/nowhere/libLLVM.so");
+    let args = ["run", "examples/lse.fut", "--entry", "primal", "--arg", "x=[1.0,2.0]", "--backend"];
+    let with = |backend| pullback(&[&args[..], &[backend]].concat(), nowhere);
+    assert!(with("auto").status.success());
+    let asked = with("llvm");
+    let text = String::from_utf8_lossy(&asked.stderr).into_owned();
+    assert_eq!(asked.status.code(), Some(3), "{text}");
+    assert!(text.contains("/nowhere/libLLVM.so") && text.contains("--backend interp"), "{text}");
+    let doctor = pullback(&["doctor"], nowhere);
+    let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(doctor.status.success() && text.contains("llvm: not there"), "{text}");
+}

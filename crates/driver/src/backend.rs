@@ -1,0 +1,190 @@
+//! Which executor runs a program.
+//!
+//! The reference interpreter runs everything, counts steps, and finds NaNs; compiled code runs programs of the native rules
+//! many times faster, and takes time to make. Both give the same results, bit for bit.
+
+use crate::session::Ready;
+use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
+use pullback_core::{Type, Value};
+use pullback_cpu::Executable;
+use pullback_interp::core::{Counts, Options, Outcome};
+use pullback_kernel::{FunctionId, Module, lower};
+use pullback_llvm::load::candidates;
+use pullback_llvm::{Level, Llvm, emit, text};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// An executor, or how one is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// The interpreter for the first steps; compiled code if there are more of them and it can be made.
+    #[default]
+    Auto,
+    /// Compiled by LLVM.
+    Llvm,
+    /// The reference interpreter.
+    Interp,
+}
+
+/// Steps after which compiling pays: a tenth of a second of interpreting.
+const PATIENCE: u64 = 2_000_000;
+
+/// What to do where there is no native code.
+const HINT: &str = "`--backend interp` runs every program; `--backend auto` chooses";
+
+/// A function as machine code.
+#[derive(Debug)]
+pub struct Native {
+    executable: Executable,
+    function: FunctionId,
+}
+
+impl Native {
+    /// Compiles what is ready to run.
+    ///
+    /// Errors: a program that is not native, and an LLVM that is missing or fails, with what to do.
+    pub(crate) fn new(ready: &Ready, memory_limit: u64) -> Result<Native, Box<Diagnostic>> {
+        let (module, function) = lowered(ready)?;
+        let cache = ready.cache.clone();
+        let options = pullback_cpu::Options { memory_limit, cache, ..pullback_cpu::Options::default() };
+        let executable = Executable::new(&module, &options).map_err(|e| {
+            Box::new(Diagnostic::global(Code::Unsupported, format!("no native code: {e}")).hint(HINT))
+        })?;
+        Ok(Native { executable, function })
+    }
+    fn run(&self, ready: &Ready, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+        let fun = &ready.program.funs[ready.fun];
+        if fun.params.len() != args.len() {
+            let message =
+                format!("function {} takes {} arguments, not {}", fun.name, fun.params.len(), args.len());
+            return Err(RuntimeError::new(RuntimeErrorKind::Internal, message));
+        }
+        let types = fun.params.iter().map(|p| &ready.program.vars[*p].ty);
+        let args: Vec<(&Type, &Value)> = types.zip(args).collect();
+        let out = self.executable.session().call(self.function, &args, &fun.results, options.cancel)?;
+        let counts = Counts { peak_bytes: out.peak_bytes, ..Counts::default() };
+        Ok(Outcome { results: out.results, counts })
+    }
+}
+
+impl Ready {
+    /// Runs the function with the executor of the settings. What only the interpreter can do (simulated schedules, stopping at the
+    /// first NaN, a limit on steps) it does whatever the executor. Steps are counted where the interpreter ran.
+    pub fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+        let special = options.schedule_seed.is_some() || options.check_nan || options.work_limit < u64::MAX;
+        match self.backend {
+            _ if special => self.interpret(args, options),
+            Backend::Interp => self.interpret(args, options),
+            Backend::Llvm => match self.native(options.memory_limit) {
+                Ok(native) => native.run(self, args, options),
+                Err(d) => Err(RuntimeError {
+                    span: d.span,
+                    ..RuntimeError::new(RuntimeErrorKind::Limit, d.message)
+                }),
+            },
+            Backend::Auto => self.choose(args, options),
+        }
+    }
+    fn choose(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+        if let Some(Ok(native)) = self.native.get() {
+            return native.run(self, args, options);
+        }
+        let enough = AtomicBool::new(false);
+        let watch = |steps: u64| {
+            let cancelled = options.cancel.is_some_and(|c| c.load(Ordering::Relaxed));
+            if steps > PATIENCE || cancelled {
+                enough.store(true, Ordering::Relaxed);
+            }
+            if let Some(progress) = options.progress {
+                progress(steps);
+            }
+        };
+        let trial = Options { cancel: Some(&enough), progress: Some(&watch), ..*options };
+        let first = self.interpret(args, &trial);
+        let cancelled = options.cancel.is_some_and(|c| c.load(Ordering::Relaxed));
+        match first {
+            Err(e) if e.kind == RuntimeErrorKind::Cancelled && !cancelled => {
+                match self.native(options.memory_limit) {
+                    Ok(native) => native.run(self, args, options),
+                    Err(_) => self.interpret(args, options),
+                }
+            }
+            done => done,
+        }
+    }
+    /// The function as machine code, made at the first call.
+    pub fn native(&self, memory_limit: u64) -> Result<&Native, Box<Diagnostic>> {
+        let made = self.native.get_or_init(|| crate::session::deep(|| Native::new(self, memory_limit)));
+        made.as_ref().map_err(Clone::clone)
+    }
+}
+
+fn lowered(ready: &Ready) -> Result<(Module, FunctionId), Box<Diagnostic>> {
+    lower(&ready.program, ready.fun).map_err(|e| {
+        let mut d = Diagnostic::global(Code::Unsupported, e.to_string()).hint(HINT);
+        d.span = e.span;
+        Box::new(d)
+    })
+}
+
+/// Whether the program is native and there is an LLVM; else the error that `--backend llvm` gives.
+pub(crate) fn compiles(ready: &Ready) -> Result<(), Box<Diagnostic>> {
+    lowered(ready)?;
+    match Llvm::find() {
+        Ok(_) => Ok(()),
+        Err(e) => {
+            let message = format!("no native code: {e}");
+            Err(Box::new(
+                Diagnostic::global(Code::Unsupported, message).hint(HINT).hint("see `pullback doctor`"),
+            ))
+        }
+    }
+}
+
+/// A stage of compiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Kernel IR.
+    Kernel,
+    /// LLVM IR, as it is given to LLVM.
+    Llvm,
+    /// Assembly of this machine.
+    Assembly,
+}
+
+/// What a function is compiled to, as text. Errors: as for running compiled code.
+pub fn code_text(ready: &Ready, stage: Stage) -> Result<String, Diagnostic> {
+    let (module, _) = crate::session::deep(|| lowered(ready)).map_err(|d| *d)?;
+    match stage {
+        Stage::Kernel => Ok(pullback_kernel::print(&module)),
+        Stage::Llvm => Ok(emit(&module, &text::Options::default()).text),
+        Stage::Assembly => {
+            let emitted = emit(&module, &text::Options::default());
+            let made = Llvm::find().and_then(|llvm| llvm.assembly(&emitted.text, Level::O3));
+            made.map_err(|e| Diagnostic::global(Code::Unsupported, format!("no native code: {e}")).hint(HINT))
+        }
+    }
+}
+
+/// A libLLVM that was found.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// Where.
+    pub path: PathBuf,
+    /// Its version and the processor that it makes code for, or why it cannot be used.
+    pub usable: Result<(String, String), String>,
+}
+
+/// The folder where the command line keeps machine code between runs.
+pub fn cache_folder() -> Option<PathBuf> {
+    pullback_cpu::cache::folder()
+}
+
+/// Every libLLVM that is found, in the order in which they are tried.
+pub fn libraries() -> Vec<Library> {
+    let usable = |path: &PathBuf| {
+        let llvm = Llvm::open(path).map_err(|e| e.message)?;
+        Ok((format!("LLVM {}", llvm.found().version), llvm.processor().0.to_string()))
+    };
+    candidates().into_iter().map(|path| Library { usable: usable(&path), path }).collect()
+}
