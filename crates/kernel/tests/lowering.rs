@@ -32,22 +32,37 @@ fn kernel(
     Ok(values.map_err(|e| format!("{:?}: {e}", e.kind)))
 }
 
-/// Whether two values are the same bits. Arrays without elements may differ in their other sizes.
-fn same(a: &Value, b: &Value) -> bool {
+/// Whether two values are the same bits, or floats that differ by at most `tolerance`. Arrays without elements may differ in their
+/// other sizes.
+fn same(a: &Value, b: &Value, tolerance: f64) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
             (a.shape == b.shape || (a.count() == 0 && b.count() == 0))
-                && a.elements().zip(b.elements()).all(|(a, b)| same(&a, &b))
+                && a.elements().zip(b.elements()).all(|(a, b)| same(&a, &b, tolerance))
         }
-        (Value::Tuple(a), Value::Tuple(b)) => a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Value::Sum(j, a), Value::Sum(k, b)) => j == k && a.iter().zip(b.iter()).all(|(a, b)| same(a, b)),
-        (Value::Scalar(a), Value::Scalar(b)) => a == b || (a.as_f64().is_nan() && b.as_f64().is_nan()),
+        (Value::Tuple(a), Value::Tuple(b)) => a.iter().zip(b).all(|(a, b)| same(a, b, tolerance)),
+        (Value::Sum(j, a), Value::Sum(k, b)) => {
+            j == k && a.iter().zip(b.iter()).all(|(a, b)| same(a, b, tolerance))
+        }
+        (Value::Scalar(a), Value::Scalar(b)) => {
+            let (x, y) = (a.as_f64(), b.as_f64());
+            a == b || (x.is_nan() && y.is_nan()) || (a.scalar().is_float() && (x - y).abs() <= tolerance)
+        }
         _ => false,
     }
 }
 
+/// How a program agrees with the interpreter.
+#[derive(Clone, Copy, PartialEq)]
+enum Agreement {
+    /// In every bit.
+    Bits,
+    /// But for rounding: what goes through a rotated or reshaped view of an accumulator is added later.
+    Rounding,
+}
+
 /// Compares with the interpreter; `None` if the program is not native.
-fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<(), String>> {
+fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreement, String>> {
     let expected = Compiled::new(program).run(fun, args, &Options::default());
     let found = match kernel(program, fun, args) {
         Ok(found) => found,
@@ -55,13 +70,20 @@ fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<(), St
     };
     Some(match (expected, found) {
         (Ok(expected), Ok(found)) => {
-            if expected.results.iter().zip(&found).all(|(a, b)| same(a, b)) {
-                Ok(())
+            let largest =
+                expected.results.iter().flat_map(Value::floats).fold(0.0, |m: f64, x| m.max(x.abs()));
+            let single = program.vars.iter().any(|v| *v.ty.base() == Type::F32);
+            let rounding = if single { 1e-5 } else { 1e-12 } * largest;
+            let all = |t: f64| expected.results.iter().zip(&found).all(|(a, b)| same(a, b, t));
+            if all(0.0) {
+                Ok(Agreement::Bits)
+            } else if all(rounding) {
+                Ok(Agreement::Rounding)
             } else {
                 Err(format!("expected {:?}\nfound {found:?}", expected.results))
             }
         }
-        (Err(e), Err(f)) if format!("{:?}: {e}", e.kind) == f => Ok(()),
+        (Err(e), Err(f)) if format!("{:?}: {e}", e.kind) == f => Ok(Agreement::Bits),
         (Ok(_), Err(f)) => Err(format!("stopped: {f}")),
         (Err(e), f) => Err(format!("should stop with {:?}: {e}\nfound {f:?}", e.kind)),
     })
@@ -79,7 +101,7 @@ fn finished(program: &Program, fun: FunId, optimise: bool) -> Option<(Program, F
 fn random_programs_and_their_gradients() {
     let from: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
     let count: u64 = std::env::var("COUNT").ok().and_then(|s| s.parse().ok()).unwrap_or(300);
-    let (mut native, mut foreign, mut failures) = (0, 0, Vec::new());
+    let (mut native, mut rounded, mut foreign, mut failures) = (0, 0, 0, Vec::new());
     for seed in from..from + count {
         let case = case_of_seed(seed, &Config::default());
         let mut check = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
@@ -88,7 +110,10 @@ fn random_programs_and_their_gradients() {
                 let run = std::panic::AssertUnwindSafe(|| agrees(&program, fun, args));
                 match std::panic::catch_unwind(run) {
                     Ok(None) => foreign += 1,
-                    Ok(Some(Ok(()))) => native += 1,
+                    Ok(Some(Ok(agreement))) => {
+                        native += 1;
+                        rounded += usize::from(agreement == Agreement::Rounding);
+                    }
                     Ok(Some(Err(text))) => failures.push(format!("seed {seed} {what} {optimise}: {text}")),
                     Err(_) => failures.push(format!("seed {seed} {what} {optimise}: panic")),
                 }
@@ -111,8 +136,9 @@ fn random_programs_and_their_gradients() {
         let args: Vec<Value> = case.args.iter().cloned().chain(bars).collect();
         check("gradient", &program, fun, &args);
     }
-    println!("{native} native, {foreign} not, {} wrong", failures.len());
+    println!("{native} native, {rounded} of them but for rounding, {foreign} not, {} wrong", failures.len());
     assert!(failures.is_empty(), "{}", failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n"));
+    assert!(rounded * 100 <= native, "too much differs by rounding: {rounded} of {native}");
     assert!(foreign * 20 < native, "too much is not native: {foreign} of {native}");
 }
 
@@ -139,7 +165,8 @@ fn the_problems_and_their_gradients() {
         let compare =
             |what: &str, program: &Program, fun: FunId, args: &[Value]| match agrees(program, fun, args) {
                 None => panic!("{} {what}: {}", problem.name, lower(program, fun).unwrap_err()),
-                Some(result) => result.unwrap_or_else(|e| panic!("{} {what}: {e}", problem.name)),
+                Some(Ok(agreement)) => assert!(agreement == Agreement::Bits, "{} {what}", problem.name),
+                Some(Err(e)) => panic!("{} {what}: {e}", problem.name),
             };
         compare("objective", &ready.program, ready.fun, &args);
         let wrt = Wrt::parse(problem.wrt);
@@ -154,4 +181,25 @@ fn the_problems_and_their_gradients() {
         let args: Vec<Value> = args.iter().cloned().chain(ones).collect();
         compare("gradient", &ready.program, ready.fun, &args);
     }
+}
+
+#[test]
+fn rows_of_a_replicated_array_are_not_one_row() {
+    let text = "fun f(a: []f64): [][]f64, [][]f64 {
+        let n: i64 = size(a, 0)
+        let b: []f64 = map n [a] (x: f64) { let y: f64 = mul.f64(x, 2.0f64) in y }
+        let rows: [][]f64 = replicate([3i64], b)
+        let written: [][]f64 = update(rows, [1i64], a)
+        let c: []f64 = map n [a] (x: f64) { let y: f64 = mul.f64(x, 3.0f64) in y }
+        let more: [][]f64 = replicate([2i64], c)
+        let sum: [][]f64 = plus(more, more)
+        in written, sum
+    }";
+    let mut sources = pullback_base::SourceMap::new();
+    let id = sources.add("rows.core", text);
+    let program = pullback_core::read::read(id, text).expect("a program");
+    let f = program.funs.ids().next().expect("a function");
+    let found = kernel(&program, f, &[Value::f64s(&[1.0, 5.0])]).expect("native").expect("runs");
+    assert_eq!(found[0], Value::f64_array(&[3, 2], &[2.0, 10.0, 1.0, 5.0, 2.0, 10.0]));
+    assert_eq!(found[1], Value::f64_array(&[2, 2], &[6.0, 30.0, 6.0, 30.0]));
 }

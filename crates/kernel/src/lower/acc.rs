@@ -48,7 +48,7 @@ impl Lower<'_> {
                         "an accumulator for an array of sums",
                     ));
                 }
-                let take = a.in_memory() && init.var().is_some_and(|v| self.owners.may_write(v, others));
+                let take = a.is_writable() && init.var().is_some_and(|v| self.owners.may_write(v, others));
                 let (array, roots) = if take {
                     (a.clone(), val.roots)
                 } else {

@@ -100,7 +100,7 @@ impl Lower<'_> {
     pub(super) fn writable(&mut self, pat: &[Var], a: Atom, others: &[Atom]) -> Res<(ArrayRep, Roots)> {
         let array = self.array(a);
         let others: IdSet<Var> = others.iter().filter_map(|o| o.var()).collect();
-        if array.in_memory() && a.var().is_some_and(|v| self.owners.may_write(v, &others)) {
+        if array.is_writable() && a.var().is_some_and(|v| self.owners.may_write(v, &others)) {
             return Ok((array, self.owners.of(a.var())));
         }
         let elem = self.atom_type(a).base().clone();

@@ -59,8 +59,7 @@ impl Lower<'_> {
     fn cell(&mut self, init: Atom, ty: &Type, fixed: bool, users: &IdSet<Var>) -> Res<Cell> {
         let val = self.val(init);
         if let (Rep::Array(a), true) = (&val.rep, fixed) {
-            let take = a.packed
-                && a.in_memory()
+            let take = a.is_writable()
                 && init.var().is_some_and(|v| self.owners.may_write(v, users) && !users.contains(&v));
             let buffer = if take { a.clone() } else { self.copied(a, ty.base())? };
             let mut roots = if take { val.roots.clone() } else { self.owners.fresh() };

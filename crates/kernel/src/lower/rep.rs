@@ -69,6 +69,11 @@ impl ArrayRep {
     pub(super) fn in_memory(&self) -> bool {
         self.leaves.iter().all(|l| matches!(l, Leaf::Memory { .. }))
     }
+    /// Whether elements may be overwritten one by one: each has a place of its own. (The rows of a replicated array, and the
+    /// elements of a slice with step 0, are the same memory.)
+    pub(super) fn is_writable(&self) -> bool {
+        self.packed && self.in_memory()
+    }
     /// Whether both are the same elements in the same order.
     pub(super) fn same_place(&self, other: &ArrayRep) -> bool {
         self.leaves == other.leaves

@@ -242,7 +242,7 @@ impl Lower<'_> {
         let (x, y) = (self.val(a), self.val(b));
         if let (Rep::Array(first), Rep::Array(second)) = (&x.rep, &y.rep) {
             let others: IdSet<Var> = b.var().into_iter().collect();
-            let in_place = first.in_memory() && a.var().is_some_and(|v| self.owners.may_write(v, &others));
+            let in_place = first.is_writable() && a.var().is_some_and(|v| self.owners.may_write(v, &others));
             let (to, roots) = if in_place {
                 (first.clone(), x.roots)
             } else {
