@@ -187,10 +187,10 @@ fn the_problems_and_their_gradients() {
 fn rows_of_a_replicated_array_are_not_one_row() {
     let text = "fun f(a: []f64): [][]f64, [][]f64 {
         let n: i64 = size(a, 0)
-        let b: []f64 = map n [a] (x: f64) { let y: f64 = mul.f64(x, 2.0f64) in y }
+        let b: []f64 = loop (s: []f64 = a) for i: i64 < n { let x: f64 = s[i] let y: f64 = mul.f64(x, 2.0f64) let u: []f64 = update(s, [i], y) in u }
         let rows: [][]f64 = replicate([3i64], b)
         let written: [][]f64 = update(rows, [1i64], a)
-        let c: []f64 = map n [a] (x: f64) { let y: f64 = mul.f64(x, 3.0f64) in y }
+        let c: []f64 = loop (s: []f64 = a) for i: i64 < n { let x: f64 = s[i] let y: f64 = mul.f64(x, 3.0f64) let u: []f64 = update(s, [i], y) in u }
         let more: [][]f64 = replicate([2i64], c)
         let sum: [][]f64 = plus(more, more)
         in written, sum

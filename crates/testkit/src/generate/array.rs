@@ -217,6 +217,7 @@ impl Generator<'_> {
         }
         let len = self.rng.range(0, size.min(2));
         let array = self.value(b, shape);
+        self.features.empty_arrays += usize::from(len == 0);
         let v = self.value(b, &Shaped::array(Dim::constant(len), element.clone()));
         // Backwards from `len - 1`, or forwards from a start.
         let (start, stride) =
@@ -240,6 +241,7 @@ impl Generator<'_> {
         } else {
             return None;
         };
+        self.features.empty_arrays += [first, second].iter().filter(|d| **d == Dim::constant(0)).count();
         let x = self.value(b, &Shaped::array(first, element.clone()));
         let y = self.value(b, &Shaped::array(second, element.clone()));
         self.features.shape_operations += 1;
