@@ -395,6 +395,15 @@ pub(crate) enum DerivativeKind {
     Jvp,
 }
 
+impl From<DerivativeKind> for pullback_driver::Kind {
+    fn from(kind: DerivativeKind) -> Self {
+        match kind {
+            DerivativeKind::Vjp => Self::Vjp,
+            DerivativeKind::Jvp => Self::Jvp,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CoreArgs {
     /// A `.fut` program, or a `.core` text with --pass.

@@ -1,10 +1,9 @@
 //! `pullback code` and `pullback doctor`: compiled code, and what compiles it.
 
 use crate::Failure;
-use crate::args::{CodeArgs, DerivativeKind, StageName};
+use crate::args::{CodeArgs, StageName};
 use crate::commands::{failed, load, print_json};
 use crate::output::say;
-use pullback_driver::Kind;
 use pullback_driver::backend::{Stage, cache_folder, code_text, libraries};
 use serde_json::{Value as Json, json};
 
@@ -16,11 +15,7 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
         None => session.primal(&entry),
         Some(kind) => {
             let selected = session.select(&entry, &args.wrt.parse()).map_err(|d| failed(&session, &d))?;
-            let kind = match kind {
-                DerivativeKind::Vjp => Kind::Vjp,
-                DerivativeKind::Jvp => Kind::Jvp,
-            };
-            session.derivative(&entry, kind, &selected, &mut |_, _| {})
+            session.derivative(&entry, kind.into(), &selected, &mut |_, _| {})
         }
     }
     .map_err(|d| failed(&session, &d))?;

@@ -2,8 +2,7 @@
 
 use crate::Failure;
 use crate::args::{
-    BackendName, CheckArgs, CoreArgs, DerivativeKind, GradArgs, GradcheckArgs, JvpArgs, ProgramArgs, RunArgs,
-    VjpArgs,
+    BackendName, CheckArgs, CoreArgs, GradArgs, GradcheckArgs, JvpArgs, ProgramArgs, RunArgs, VjpArgs,
 };
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
@@ -586,11 +585,7 @@ pub(crate) fn core(args: &CoreArgs) -> Result<(), Failure> {
         Some(kind) => {
             let wrt = args.wrt.parse();
             let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
-            let kind = match kind {
-                DerivativeKind::Vjp => Kind::Vjp,
-                DerivativeKind::Jvp => Kind::Jvp,
-            };
-            session.derivative(&entry, kind, &selected, &mut watch)
+            session.derivative(&entry, kind.into(), &selected, &mut watch)
         }
     }
     .map_err(|d| failed(&session, &d))?;

@@ -155,6 +155,29 @@ pub enum Ins {
     Call { to: Vec<Reg>, function: FunctionId, args: Vec<Operand> },
 }
 
+impl Ins {
+    /// The blocks inside, in the order in which they run.
+    pub fn blocks(&self) -> Vec<&Block> {
+        match self {
+            Ins::For { body, .. } => vec![body],
+            Ins::While { condition, body, .. } => vec![condition, body],
+            Ins::If { then, otherwise, .. } => vec![then, otherwise],
+            Ins::Set { .. }
+            | Ins::Prim { .. }
+            | Ins::Load { .. }
+            | Ins::Store { .. }
+            | Ins::Offset { .. }
+            | Ins::Alloc { .. }
+            | Ins::Mark { .. }
+            | Ins::Release { .. }
+            | Ins::Fill { .. }
+            | Ins::Copy { .. }
+            | Ins::Fail { .. }
+            | Ins::Call { .. } => Vec::new(),
+        }
+    }
+}
+
 /// What is said when a program stops.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {

@@ -40,14 +40,13 @@ impl Lower<'_> {
         let values = operands.iter().chain(&rep.dims).copied().collect();
         self.fail(bad, RuntimeErrorKind::OutOfBounds, Text::Index(ix.len()), values);
     }
-    pub(super) fn index(&mut self, pat: &[Var], a: Atom, ix: &[Atom]) -> Res<Val> {
+    pub(super) fn index(&mut self, a: Atom, ix: &[Atom]) -> Res<Val> {
         let (array, operands) = (self.array(a), self.scalars(ix));
         self.check_index(a, &array, ix, &operands);
         let ty = self.atom_type(a);
         let ty = ty.peel(ix.len()).cloned().unwrap_or(ty);
         let rep = self.element(&array, &operands, &ty)?;
         let roots = if let Type::Scalar(_) = ty { Roots::new() } else { self.owners.of(a.var()) };
-        let _ = pat;
         Ok(Val { rep, roots })
     }
 
@@ -274,7 +273,7 @@ impl Lower<'_> {
         let leaves: Vec<Leaf> = leaves;
         ArrayRep { dims: a.dims.clone(), strides, leaves, packed: packed && a.packed }
     }
-    pub(super) fn reshape(&mut self, pat: &[Var], shape: &[Atom], from: usize, a: Atom) -> Res<Val> {
+    pub(super) fn reshape(&mut self, shape: &[Atom], from: usize, a: Atom) -> Res<Val> {
         let sizes: Vec<Operand> = shape.iter().map(|n| self.size(*n)).collect();
         let Val { rep: Rep::Array(array), roots } = self.val(a) else { panic!("expected an array") };
         let old = array.dims[..from].to_vec();
@@ -300,7 +299,6 @@ impl Lower<'_> {
             }
             (to, fresh)
         };
-        let _ = pat;
         let strides = self.row_major(&dims);
         Ok(Val { rep: Rep::Array(ArrayRep { dims, strides, leaves: array.leaves, packed: true }), roots })
     }

@@ -366,10 +366,8 @@ impl Lower<'_> {
             s.collect(collectors, &slots, (i.into(), n), values)?;
             s.advance(cells, &seen, next)
         })?;
-        if !stays && allocates(&body) {
-            let mark = self.reg(Ty::Pointer, "mark");
-            body.insert(0, Ins::Mark { to: mark });
-            body.push(Ins::Release { mark: mark.into() });
+        if !stays {
+            body = self.with_mark(body);
         }
         let done = match trip {
             Trip::Count(n) => {
@@ -612,23 +610,19 @@ impl Lower<'_> {
         let targets: Vec<ArrayRep> = out.iter().filter_map(as_array).collect();
         let is = self.array(indices);
         let before = self.owners.enter();
-        let (mut body, ()) = self.block(|s| {
-            let i = s.reg(Ty::I64, "i");
-            let (inner, ()) = s.block(|s| {
-                let p = s.position(&is, &[i.into()]);
-                let j = s.load_leaf(is.leaves[0], p);
-                let outside = s.outside(j, targets[0].dims[0]);
-                let inside = s.not(outside);
-                let (then, ()) = s.block(|s| s.bin(lam, &targets, j, values, i.into()))?;
-                s.emit(Ins::If { condition: inside, then, otherwise: Vec::new() });
-                Ok(())
-            })?;
-            let inner = s.with_mark(inner);
-            s.emit(Ins::For { i, from: Operand::i64(0), to: n, body: inner });
+        let i = self.reg(Ty::I64, "i");
+        let (body, ()) = self.block(|s| {
+            let p = s.position(&is, &[i.into()]);
+            let j = s.load_leaf(is.leaves[0], p);
+            let outside = s.outside(j, targets[0].dims[0]);
+            let inside = s.not(outside);
+            let (then, ()) = s.block(|s| s.bin(lam, &targets, j, values, i.into()))?;
+            s.emit(Ins::If { condition: inside, then, otherwise: Vec::new() });
             Ok(())
         })?;
+        let body = self.with_mark(body);
+        self.emit(Ins::For { i, from: Operand::i64(0), to: n, body });
         self.owners.leave(before);
-        body.drain(..).for_each(|ins| self.emit(ins));
         Ok(out)
     }
     /// One bin takes one value in.
@@ -730,12 +724,8 @@ fn keeps_memory(cell: &Cell) -> bool {
 /// Whether the block itself takes memory that it does not give back.
 fn allocates(block: &Block) -> bool {
     let marked = matches!(block.first(), Some(Ins::Mark { .. }));
-    !marked
-        && block.iter().any(|ins| match ins {
-            Ins::Alloc { .. } | Ins::Call { .. } => true,
-            Ins::For { body, .. } => allocates(body),
-            Ins::While { condition, body, .. } => allocates(condition) || allocates(body),
-            Ins::If { then, otherwise, .. } => allocates(then) || allocates(otherwise),
-            _ => false,
-        })
+    let takes = |ins: &Ins| {
+        matches!(ins, Ins::Alloc { .. } | Ins::Call { .. }) || ins.blocks().into_iter().any(allocates)
+    };
+    !marked && block.iter().any(takes)
 }

@@ -48,7 +48,7 @@ impl Lower<'_> {
             Exp::Call(f, args) => self.call(*f, args),
 
             Exp::ArrayLit(elem, items) => one(self.literal(pat, elem, items)?),
-            Exp::Index(a, ix) => one(self.index(pat, *a, ix)?),
+            Exp::Index(a, ix) => one(self.index(*a, ix)?),
             Exp::Slice(a, s) => one(self.slice(*a, s)),
             Exp::Update(a, ix, value) => one(self.update(pat, *a, ix, *value)?),
             Exp::UpdateSlice(a, s, value) => one(self.update_slice(pat, *a, s, *value)?),
@@ -69,7 +69,7 @@ impl Lower<'_> {
             }
             Exp::Replicate(shape, a) => one(self.replicate(shape, *a)?),
             Exp::Rearrange(perm, a) => one(self.rearrange(perm, *a)),
-            Exp::Reshape { shape, from, array } => one(self.reshape(pat, shape, *from, *array)?),
+            Exp::Reshape { shape, from, array } => one(self.reshape(shape, *from, *array)?),
             Exp::Concat(arrays) => one(self.concat(pat, arrays)?),
             Exp::Reverse(a) => {
                 let Val { rep: Rep::Array(a), roots } = self.val(*a) else { panic!("expected an array") };

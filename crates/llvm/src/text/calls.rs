@@ -114,28 +114,9 @@ fn collect<T>(items: impl Iterator<Item = T>) -> PerFunction<T> {
 
 fn callees(block: &Block, out: &mut Vec<FunctionId>) {
     for ins in block {
-        match ins {
-            Ins::Call { function, .. } => out.push(*function),
-            Ins::For { body, .. } => callees(body, out),
-            Ins::While { condition, body, .. } => {
-                callees(condition, out);
-                callees(body, out);
-            }
-            Ins::If { then, otherwise, .. } => {
-                callees(then, out);
-                callees(otherwise, out);
-            }
-            Ins::Set { .. }
-            | Ins::Prim { .. }
-            | Ins::Load { .. }
-            | Ins::Store { .. }
-            | Ins::Offset { .. }
-            | Ins::Alloc { .. }
-            | Ins::Mark { .. }
-            | Ins::Release { .. }
-            | Ins::Fill { .. }
-            | Ins::Copy { .. }
-            | Ins::Fail { .. } => {}
+        if let Ins::Call { function, .. } = ins {
+            out.push(*function);
         }
+        ins.blocks().into_iter().for_each(|b| callees(b, out));
     }
 }

@@ -432,21 +432,8 @@ impl Emitter<'_> {
 
 /// Whether an instruction may take long: a loop that contains it polls for cancellation.
 fn is_long(ins: &Ins) -> bool {
-    match ins {
-        Ins::For { .. } | Ins::While { .. } | Ins::Call { .. } => true,
-        Ins::If { condition: _, then, otherwise } => then.iter().chain(otherwise).any(is_long),
-        Ins::Set { .. }
-        | Ins::Prim { .. }
-        | Ins::Load { .. }
-        | Ins::Store { .. }
-        | Ins::Offset { .. }
-        | Ins::Alloc { .. }
-        | Ins::Mark { .. }
-        | Ins::Release { .. }
-        | Ins::Fill { .. }
-        | Ins::Copy { .. }
-        | Ins::Fail { .. } => false,
-    }
+    matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::Call { .. })
+        || ins.blocks().into_iter().flatten().any(is_long)
 }
 
 /// The slot of a register.
