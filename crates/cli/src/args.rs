@@ -160,6 +160,9 @@ pub(crate) struct ProgramArgs {
     /// What runs the program. The results do not depend on it.
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) backend: BackendName,
+    /// Neither use machine code that an earlier run kept, nor keep any.
+    #[arg(long)]
+    pub(crate) no_cache: bool,
 }
 
 /// An executor.

@@ -4,8 +4,9 @@ use crate::Failure;
 use crate::args::{CodeArgs, StageName};
 use crate::commands::{failed, load, print_json};
 use crate::output::say;
-use pullback_driver::backend::{Stage, cache_folder, code_text, libraries};
+use pullback_driver::backend::{Stage, cache_contents, cache_folder, code_text, libraries};
 use serde_json::{Value as Json, json};
+use std::path::Path;
 
 /// `pullback code`
 pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
@@ -43,7 +44,7 @@ pub(crate) fn doctor(as_json: bool) {
         });
         return print_json(
             &json!({"interp": true, "llvm": used.is_some(), "libraries": list.collect::<Vec<_>>(),
-                                  "cache": cache_folder().map(|f| f.display().to_string())}),
+                                  "cache": cache_folder().map(|f| cache_json(&f))}),
         );
     }
     say("interp: always there; runs every program, counts steps, finds NaNs");
@@ -60,14 +61,36 @@ pub(crate) fn doctor(as_json: bool) {
             );
         }
     }
-    if let Some(folder) = cache_folder() {
-        say(&format!("  machine code is kept in {} (it may be deleted at any time)", folder.display()));
-    }
+    say(&cache_text());
     for (_, l) in all.iter().enumerate().filter(|(k, _)| Some(*k) != used) {
         let why = match &l.usable {
             Ok((version, _)) => format!("{version}, not needed"),
             Err(e) => format!("cannot be used: {e}"),
         };
         say(&format!("  also {}: {why}", l.path.display()));
+    }
+}
+
+fn cache_json(folder: &Path) -> Json {
+    let found = cache_contents(folder);
+    json!({"folder": folder.display().to_string(), "objects": found.objects, "bytes": found.bytes,
+           "error": found.error})
+}
+
+/// Where machine code is kept, or why it is not.
+fn cache_text() -> String {
+    let Some(folder) = cache_folder() else {
+        return "  machine code is not kept: there is no home folder; set XDG_CACHE_HOME".to_string();
+    };
+    let (found, folder) = (cache_contents(&folder), folder.display());
+    match found.error {
+        Some(e) => format!(
+            "  machine code is not kept, so every run compiles: {folder} cannot be written to: {e}\n  set XDG_CACHE_HOME to another folder"
+        ),
+        None => format!(
+            "  machine code is kept in {folder} (it may be deleted at any time): {} programs, {:.1} MiB",
+            found.objects,
+            found.bytes as f64 / (1 << 20) as f64
+        ),
     }
 }

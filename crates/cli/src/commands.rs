@@ -47,7 +47,7 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
 pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
     let mut session = load(&args.file, args.algorithm.ad.as_deref(), !args.no_optimise)?;
     session.settings.choice.tape_limit = args.tape_limit;
-    session.settings.cache = pullback_driver::backend::cache_folder();
+    session.settings.cache = if args.no_cache { None } else { pullback_driver::backend::cache_folder() };
     session.settings.backend = match args.backend {
         BackendName::Auto => Backend::Auto,
         BackendName::Llvm => Backend::Llvm,

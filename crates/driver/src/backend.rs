@@ -11,7 +11,7 @@ use pullback_interp::core::{Counts, Options, Outcome};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_llvm::load::candidates;
 use pullback_llvm::{Level, Llvm, emit, text};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An executor, or how one is chosen.
@@ -178,6 +178,11 @@ pub struct Library {
 /// The folder where the command line keeps machine code between runs.
 pub fn cache_folder() -> Option<PathBuf> {
     pullback_cpu::cache::folder()
+}
+
+/// What that folder holds, and whether it can be written to.
+pub fn cache_contents(folder: &Path) -> pullback_cpu::cache::Contents {
+    pullback_cpu::cache::contents(folder)
 }
 
 /// Every libLLVM that is found, in the order in which they are tried.

@@ -133,7 +133,8 @@ impl Api {
         // several versions can be open at once.
         let library =
             unsafe { Library::new(path) }.map_err(|e| format!("the library was not opened: {e}"))?;
-        let api = Api::from_library(&library);
+        let api =
+            Api::from_library(&library).map_err(|e| format!("this is no libLLVM with its C interface: {e}"));
         // LLVM does not survive being closed, whether or not it is of use.
         std::mem::forget(library);
         api
