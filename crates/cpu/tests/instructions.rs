@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_cpu::{Executable, Options};
-use pullback_kernel::{Function, FunctionId, Ins, Message, Module, Operand, Text, Ty};
+use pullback_kernel::{Function, FunctionId, Ins, Message, Module, Operand, Order, Text, Ty};
 use pullback_prim::{Op, Scalar, ScalarValue};
 use std::sync::atomic::AtomicBool;
 
@@ -46,7 +46,7 @@ fn a_loop_adds_the_elements_of_a_vector() {
         ];
         let code = vec![
             Ins::Set { to: total, value: float(0.0) },
-            Ins::For { i, from: int(0), to: p[1].into(), body },
+            Ins::For { i, from: int(0), to: p[1].into(), body, order: Order::Given },
         ];
         (vec![total], code)
     });
@@ -64,7 +64,7 @@ fn a_loop_of_no_iterations_does_nothing_and_bounds_are_read_before_it() {
         let body = vec![of_ints(count, Op::Add, count, int(1)), of_ints(p[1], Op::Add, p[1], int(5))];
         let code = vec![
             Ins::Set { to: count, value: int(0) },
-            Ins::For { i, from: p[0].into(), to: p[1].into(), body },
+            Ins::For { i, from: p[0].into(), to: p[1].into(), body, order: Order::Given },
         ];
         (vec![count, p[1]], code)
     });
@@ -93,13 +93,13 @@ fn nested_loops_multiply_matrices() {
         ];
         let middle = vec![
             Ins::Set { to: sum, value: float(0.0) },
-            Ins::For { i: k, from: int(0), to: p[3].into(), body: inner },
+            Ins::For { i: k, from: int(0), to: p[3].into(), body: inner, order: Order::Given },
             of_ints(ic, Op::Mul, i, p[3]),
             of_ints(ic, Op::Add, ic, j),
             Ins::Store { pointer: p[2].into(), index: ic.into(), value: sum.into(), ty: F64 },
         ];
-        let outer = vec![Ins::For { i: j, from: int(0), to: p[3].into(), body: middle }];
-        (vec![], vec![Ins::For { i, from: int(0), to: p[3].into(), body: outer }])
+        let outer = vec![Ins::For { i: j, from: int(0), to: p[3].into(), body: middle, order: Order::Given }];
+        (vec![], vec![Ins::For { i, from: int(0), to: p[3].into(), body: outer, order: Order::Given }])
     });
     let n = 37;
     let mut a: Vec<f64> = (0..n * n).map(|k| (k % 11) as f64 - 4.0).collect();
@@ -165,7 +165,7 @@ fn memory_holds_elements_of_every_type() {
                 Ins::Alloc { to: b, count: int(9), ty: t },
                 fill(b.into(), 9, Operand::Const(y)),
                 fill(a.into(), 9, Operand::Const(zero)),
-                Ins::Offset { to: moved, pointer: a.into(), index: int(2), ty: t },
+                Ins::Offset { to: moved, pointer: a.into(), index: int(2), ty: t, room: None },
                 fill(moved.into(), 3, p[0].into()),
                 fill(a.into(), 0, Operand::Const(y)),
                 Ins::Store { pointer: moved.into(), index: int(3), value: Operand::Const(x), ty: t },
@@ -271,7 +271,7 @@ fn a_release_keeps_accesses_in_order() {
             Ins::Mark { to: mark },
             Ins::Set { to: sum, value: int(0) },
             // At least one iteration, which the lines below need.
-            Ins::For { i, from: int(0), to: p[0].into(), body },
+            Ins::For { i, from: int(0), to: p[0].into(), body, order: Order::Given },
             Ins::Load { to: y, pointer: b.into(), index: int(0) },
         ];
         (vec![sum, y], code)
@@ -361,7 +361,10 @@ fn a_failure_in_a_called_function_stops_its_callers() {
             Ins::Call { to: vec![x], function: first(), args: vec![i.into(), p[0].into()] },
             of_ints(sum, Op::Add, sum, x),
         ];
-        let code = vec![Ins::Set { to: sum, value: int(0) }, Ins::For { i, from: int(0), to: int(5), body }];
+        let code = vec![
+            Ins::Set { to: sum, value: int(0) },
+            Ins::For { i, from: int(0), to: int(5), body, order: Order::Given },
+        ];
         (vec![sum], code)
     });
     // The names are of no matter to calls by number.
@@ -433,7 +436,7 @@ fn calls_that_have_ended_are_not_open() {
         let to: Vec<_> = types.iter().map(|t| regs.add(*t)).collect();
         let args = p.iter().map(|r| (*r).into()).collect();
         let body = vec![Ins::Call { to: to.clone(), function: first(), args }];
-        (to, vec![Ins::For { i, from: int(0), to: int(5000), body }])
+        (to, vec![Ins::For { i, from: int(0), to: int(5000), body, order: Order::Given }])
     }));
     let args = [7, 1.5f64.to_bits(), 1, 3, u64::from(2.5f32.to_bits()), 64];
     for executable in executables(&module, &Options::default()) {
@@ -468,7 +471,14 @@ fn a_call_can_be_cancelled() {
                             i,
                             from: int(0),
                             to: int(i64::MAX),
-                            body: vec![Ins::For { i: j, from: int(0), to: p[0].into(), body: inner }],
+                            body: vec![Ins::For {
+                                i: j,
+                                from: int(0),
+                                to: p[0].into(),
+                                body: inner,
+                                order: Order::Given,
+                            }],
+                            order: Order::Given,
                         }],
                     },
                 ],

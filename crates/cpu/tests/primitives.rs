@@ -7,7 +7,7 @@ mod common;
 
 use common::*;
 use pullback_cpu::Options;
-use pullback_kernel::{Function, Ins, Ty};
+use pullback_kernel::{Function, Ins, Order, Ty};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// Every valid primitive.
@@ -48,7 +48,7 @@ fn map(prim: Prim) -> Function {
             ty: Ty::Scalar(prim.result()),
         });
         let n = p[prim.arity() + 1];
-        (vec![], vec![Ins::For { i, from: int(0), to: n.into(), body }])
+        (vec![], vec![Ins::For { i, from: int(0), to: n.into(), body, order: Order::Given }])
     })
 }
 

@@ -6,6 +6,14 @@
 //!
 //! Memory comes from a workspace that grows like a stack: [`Ins::Mark`] remembers its height, [`Ins::Release`] goes back to
 //! it. A workspace is kept between calls.
+//!
+//! # Lanes
+//! A register of type [`Ty::Lanes`] holds [`Module::lanes`] scalars side by side. [`Ins::Lanes`] runs iterations of a loop
+//! that way, a block of so many at once; the last block may have fewer *active* lanes. Outside such a loop all lanes are
+//! active. What lanes that are not active hold is not specified, but for one rule: [`Ins::Set`] leaves them as they are, so
+//! that a register can gather something over all blocks. Where an operand of an instruction on lanes is a scalar, all lanes
+//! take it. A *mask* is an operand of truth values: lanes where it does not hold are treated as not active by this
+//! instruction. Control flow is the same for all lanes: conditions, bounds and pointers are scalars.
 
 use pullback_base::index::IndexVec;
 use pullback_base::{RuntimeErrorKind, Span};
@@ -31,6 +39,8 @@ pub struct Module {
     pub functions: IndexVec<FunctionId, Function>,
     /// The messages.
     pub messages: IndexVec<MessageId, Message>,
+    /// How many scalars a register of lanes holds; 0 where no function has one.
+    pub lanes: usize,
 }
 
 /// The type of a register, and of an element of memory.
@@ -40,6 +50,8 @@ pub enum Ty {
     Scalar(Scalar),
     /// A pointer: eight bytes of memory.
     Pointer,
+    /// Scalars side by side. Only in registers.
+    Lanes(Scalar),
 }
 
 impl Ty {
@@ -50,9 +62,20 @@ impl Ty {
     /// Bytes of one element in memory; also its alignment.
     pub fn bytes(self) -> usize {
         match self {
-            Ty::Scalar(s) => s.bytes(),
+            Ty::Scalar(s) | Ty::Lanes(s) => s.bytes(),
             Ty::Pointer => 8,
         }
+    }
+    /// The scalar of a register of scalars or lanes.
+    pub fn scalar(self) -> Option<Scalar> {
+        match self {
+            Ty::Scalar(s) | Ty::Lanes(s) => Some(s),
+            Ty::Pointer => None,
+        }
+    }
+    /// Whether it is a register of lanes.
+    pub fn is_lanes(self) -> bool {
+        matches!(self, Ty::Lanes(_))
     }
 }
 
@@ -130,8 +153,11 @@ pub enum Ins {
     Load { to: Reg, pointer: Operand, index: Operand },
     /// `pointer[index] = value`, elements of type `ty`.
     Store { pointer: Operand, index: Operand, value: Operand, ty: Ty },
-    /// `to = pointer + index`, counted in elements of type `ty`.
-    Offset { to: Reg, pointer: Operand, index: Operand, ty: Ty },
+    /// `pointer[index] += value`, elements of the scalar type `ty`. Several of them may be done in any order.
+    Accumulate { pointer: Operand, index: Operand, value: Operand, ty: Ty },
+    /// `to = pointer + index`, counted in elements of type `ty`. `room`: so many elements, if known, are there from the new
+    /// place on, each of which could be loaded or stored.
+    Offset { to: Reg, pointer: Operand, index: Operand, ty: Ty, room: Option<Operand> },
     /// `to` points to `count` new elements of type `ty` of the workspace, aligned to 64 bytes, of any value. A count that is too
     /// large for the workspace stops the program with an error of kind `Limit`. `count` is not negative.
     Alloc { to: Reg, count: Operand, ty: Ty },
@@ -144,28 +170,95 @@ pub enum Ins {
     /// `to[0 .. count] = from[0 .. count]`; the two do not overlap.
     Copy { to: Operand, from: Operand, count: Operand, ty: Ty },
     /// `i` from `from` up to, not including, `to`. `i` is an `i64` and is set by nothing else. Polls for cancellation.
-    For { i: Reg, from: Operand, to: Operand, body: Block },
+    For { i: Reg, from: Operand, to: Operand, body: Block, order: Order },
+    /// Iterations of a loop side by side: `i` is the counter of the first lane of a block, the others follow.
+    Lanes { i: Reg, from: Operand, to: Operand, body: Block },
+    /// `to` = 0, 1, 2, .. (`i64`) in the lanes.
+    LaneNumber { to: Reg },
+    /// In lane `l`, `to = pointer[index + l * stride]`. The index may differ between lanes; the stride is a scalar.
+    LoadLanes { to: Reg, pointer: Operand, index: Operand, stride: Operand, mask: Option<Operand> },
+    /// In lane `l`, `pointer[index + l * stride] = value`, elements of type `ty`, one lane after the other.
+    StoreLanes {
+        pointer: Operand,
+        index: Operand,
+        stride: Operand,
+        value: Operand,
+        ty: Ty,
+        mask: Option<Operand>,
+    },
+    /// In lane `l`, `pointer[index + l * stride] += value`, one lane after the other: several lanes may hit one element.
+    AccumulateLanes {
+        pointer: Operand,
+        index: Operand,
+        stride: Operand,
+        value: Operand,
+        ty: Ty,
+        mask: Option<Operand>,
+    },
+    /// The scalar `to` is all active lanes of `from` taken together with a primitive of two arguments that is associative and
+    /// commutative and has `neutral` as its neutral element: lanes that are not active count as that. The order: halves of
+    /// the lanes with each other, as long as their number is even, then one after the other.
+    FoldLanes { to: Reg, prim: Prim, neutral: ScalarValue, from: Operand, mask: Option<Operand> },
+    /// The scalar `to` is what lane number `lane` holds.
+    Lane { to: Reg, from: Operand, lane: usize },
     /// While `test` holds after `condition`. Polls for cancellation.
     While { condition: Block, test: Operand, body: Block },
     /// One of two blocks.
     If { condition: Operand, then: Block, otherwise: Block },
-    /// Stops the program with a message if the condition holds. The values (`i64`) take the places in the message.
+    /// Stops the program with a message if the condition holds. The values (`i64`) take the places in the message. If the
+    /// condition is one of lanes: if it holds in an active lane, with the values of the first such lane.
     Fail { condition: Operand, message: MessageId, values: Vec<Operand> },
     /// Calls a function of the module.
     Call { to: Vec<Reg>, function: FunctionId, args: Vec<Operand> },
+}
+
+/// What is known about the order of iterations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Order {
+    /// One after the other.
+    #[default]
+    Given,
+    /// Any order, also side by side: no iteration reads what another one writes, two write different memory, and both add to
+    /// memory only with [`Ins::Accumulate`]. Registers that the body sets are set in each iteration before they are read, but
+    /// for the states of folds.
+    Any(Vec<Fold>),
+}
+
+/// An associative and commutative operation by which a loop takes its elements together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fold {
+    /// What has been taken together so far.
+    pub state: Vec<Reg>,
+    /// The value of `state` before the loop, also the neutral element.
+    pub neutral: Vec<Operand>,
+    /// `out` is what [`Fold::left`] and [`Fold::right`] are together, after this block.
+    pub combine: Block,
+    /// Operands of `combine`.
+    pub left: Vec<Reg>,
+    /// Operands of `combine`.
+    pub right: Vec<Reg>,
+    /// Results of `combine`.
+    pub out: Vec<Operand>,
 }
 
 impl Ins {
     /// The blocks inside, in the order in which they run.
     pub fn blocks(&self) -> Vec<&Block> {
         match self {
-            Ins::For { body, .. } => vec![body],
+            Ins::For { body, .. } | Ins::Lanes { body, .. } => vec![body],
             Ins::While { condition, body, .. } => vec![condition, body],
             Ins::If { then, otherwise, .. } => vec![then, otherwise],
             Ins::Set { .. }
             | Ins::Prim { .. }
             | Ins::Load { .. }
             | Ins::Store { .. }
+            | Ins::Accumulate { .. }
+            | Ins::LaneNumber { .. }
+            | Ins::LoadLanes { .. }
+            | Ins::StoreLanes { .. }
+            | Ins::AccumulateLanes { .. }
+            | Ins::FoldLanes { .. }
+            | Ins::Lane { .. }
             | Ins::Offset { .. }
             | Ins::Alloc { .. }
             | Ins::Mark { .. }

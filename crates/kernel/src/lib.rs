@@ -12,7 +12,10 @@ pub mod run;
 mod shapes;
 pub mod values;
 
-pub use ir::{Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Reg, RegInfo, Text, Ty};
+pub use ir::{
+    Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text,
+    Ty,
+};
 pub use lower::{NotNative, lower};
 pub use print::print;
 pub use shapes::{Dim, Shapes, shapes};

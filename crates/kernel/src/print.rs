@@ -1,6 +1,6 @@
 //! Kernel IR as text, for people.
 
-use crate::ir::{Block, Function, Ins, Module, Operand, Reg, Ty};
+use crate::ir::{Block, Fold, Function, Ins, Module, Operand, Order, Reg, Ty};
 use pullback_base::index::Index;
 use std::fmt::Write;
 
@@ -31,6 +31,7 @@ fn ty(ty: Ty) -> String {
     match ty {
         Ty::Scalar(s) => s.name().to_string(),
         Ty::Pointer => "pointer".to_string(),
+        Ty::Lanes(s) => format!("lanes of {}", s.name()),
     }
 }
 
@@ -53,6 +54,18 @@ impl Printer<'_> {
     fn operands(&self, args: &[Operand]) -> String {
         args.iter().map(|a| self.operand(*a)).collect::<Vec<_>>().join(", ")
     }
+    fn order(&self, folds: &[Fold]) -> String {
+        let states: Vec<String> = folds.iter().flat_map(|f| &f.state).map(|r| self.reg(*r)).collect();
+        let states =
+            if states.is_empty() { String::new() } else { format!(", folding {}", states.join(", ")) };
+        format!(" in any order{states}")
+    }
+    fn place(&self, pointer: Operand, index: Operand, stride: Operand) -> String {
+        format!("{}[{} + lane * {}]", self.operand(pointer), self.operand(index), self.operand(stride))
+    }
+    fn mask(&self, mask: Option<Operand>) -> String {
+        mask.map_or(String::new(), |m| format!(" where {}", self.operand(m)))
+    }
     fn block(&self, block: &Block, depth: usize, out: &mut String) {
         for ins in block {
             self.ins(ins, depth, out);
@@ -71,7 +84,10 @@ impl Printer<'_> {
             Ins::Store { pointer, index, value, ty: _ } => {
                 format!("{}[{}] = {}", o(pointer), o(index), o(value))
             }
-            Ins::Offset { to, pointer, index, ty: _ } => {
+            Ins::Accumulate { pointer, index, value, ty: _ } => {
+                format!("{}[{}] += {}", o(pointer), o(index), o(value))
+            }
+            Ins::Offset { to, pointer, index, ty: _, room: _ } => {
                 format!("{} = {} + {}", self.reg(*to), o(pointer), o(index))
             }
             Ins::Alloc { to, count, ty: t } => format!("{} = alloc {} {}", self.reg(*to), o(count), ty(*t)),
@@ -83,11 +99,38 @@ impl Printer<'_> {
             Ins::Copy { to, from, count, ty: _ } => {
                 format!("copy {}[0 .. {}] = {}", o(to), o(count), o(from))
             }
-            Ins::For { i, from, to, body } => {
-                let _ = writeln!(out, "for {} from {} to {} {{", self.reg(*i), o(from), o(to));
+            Ins::For { i, from, to, body, order } => {
+                let (i, from, to) = (self.reg(*i), o(from), o(to));
+                let order = match order {
+                    Order::Given => String::new(),
+                    Order::Any(folds) => self.order(folds),
+                };
+                let _ = writeln!(out, "for {i} from {from} to {to}{order} {{");
                 self.block(body, depth + 1, out);
                 format!("{pad}}}")
             }
+            Ins::Lanes { i, from, to, body } => {
+                let _ = writeln!(out, "lanes {} from {} to {} {{", self.reg(*i), o(from), o(to));
+                self.block(body, depth + 1, out);
+                format!("{pad}}}")
+            }
+            Ins::LaneNumber { to } => format!("{} = lane numbers", self.reg(*to)),
+            Ins::LoadLanes { to, pointer, index, stride, mask } => {
+                let place = self.place(*pointer, *index, *stride);
+                format!("{} = {place}{}", self.reg(*to), self.mask(*mask))
+            }
+            Ins::StoreLanes { pointer, index, stride, value, ty: _, mask } => {
+                let place = self.place(*pointer, *index, *stride);
+                format!("{place} = {}{}", o(value), self.mask(*mask))
+            }
+            Ins::AccumulateLanes { pointer, index, stride, value, ty: _, mask } => {
+                let place = self.place(*pointer, *index, *stride);
+                format!("{place} += {}{}", o(value), self.mask(*mask))
+            }
+            Ins::FoldLanes { to, prim, neutral: _, from, mask } => {
+                format!("{} = {} of lanes {}{}", self.reg(*to), prim.name(), o(from), self.mask(*mask))
+            }
+            Ins::Lane { to, from, lane } => format!("{} = lane {lane} of {}", self.reg(*to), o(from)),
             Ins::While { condition, test, body } => {
                 out.push_str("while {\n");
                 self.block(condition, depth + 1, out);

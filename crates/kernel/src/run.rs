@@ -3,11 +3,14 @@
 //! It checks what compiled code assumes: every load and store is inside memory that was allocated and not yet released, memory
 //! is written before it is read, and elements have one type. A violation is an `Internal` error. It is the oracle for
 //! executors, and shows whether the lowering or an executor is wrong.
+//!
+//! Lanes are run one after the other within each instruction. Loops whose order is [`Order::Any`] can be run backwards
+//! ([`Options::backwards`]), which shows most wrong claims about order.
 
-use crate::ir::{Block, FunctionId, Ins, Module, Operand, Reg, Ty};
+use crate::ir::{Block, FunctionId, Ins, Module, Operand, Order, Reg, Ty};
 use pullback_base::index::Index;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
-use pullback_prim::{PrimError, Scalar, ScalarValue};
+use pullback_prim::{Op, Prim, PrimError, Scalar, ScalarValue};
 
 /// What a register or a cell of memory holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,15 +104,25 @@ fn wrong(what: impl Into<String>) -> RuntimeError {
     RuntimeError::new(RuntimeErrorKind::Internal, what)
 }
 
-/// Runs a function. `steps`: how many instructions it may take. Errors: those of the program, `Limit` and `Internal`.
+/// How a function is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many instructions it may take.
+    pub steps: u64,
+    /// Whether loops that allow any order run from their end.
+    pub backwards: bool,
+}
+
+/// Runs a function. Errors: those of the program, `Limit` and `Internal`.
 pub fn run(
     module: &Module,
     function: FunctionId,
     args: &[Word],
     memory: &mut Memory,
-    steps: u64,
+    options: Options,
 ) -> Result<Vec<Word>, RuntimeError> {
-    let mut machine = Machine { module, memory, steps, depth: 0 };
+    let mut machine =
+        Machine { module, memory, steps: options.steps, depth: 0, active: module.lanes, options };
     machine.call(function, args)
 }
 
@@ -118,9 +131,21 @@ struct Machine<'a> {
     memory: &'a mut Memory,
     steps: u64,
     depth: usize,
+    /// How many lanes are active.
+    active: usize,
+    options: Options,
 }
 
-type Regs = Vec<Option<Word>>;
+/// What a register holds; nothing before it is set. Lanes that were never active hold nothing either.
+#[derive(Clone, Debug, Default)]
+enum Held {
+    #[default]
+    Nothing,
+    One(Word),
+    Lanes(Vec<Option<ScalarValue>>),
+}
+
+type Regs = Vec<Held>;
 type Res<T> = Result<T, RuntimeError>;
 
 impl Machine<'_> {
@@ -129,9 +154,9 @@ impl Machine<'_> {
         if self.depth >= 10_000 {
             return Err(RuntimeError::new(RuntimeErrorKind::Limit, "too many open calls"));
         }
-        let mut regs: Regs = vec![None; f.regs.len()];
+        let mut regs: Regs = vec![Held::Nothing; f.regs.len()];
         for (p, a) in f.params.iter().zip(args) {
-            regs[p.index()] = Some(*a);
+            regs[p.index()] = Held::One(*a);
         }
         self.depth += 1;
         self.block(&f.body, &mut regs, id)?;
@@ -140,7 +165,11 @@ impl Machine<'_> {
     }
     fn value(&self, regs: &Regs, a: Operand) -> Res<Word> {
         match a {
-            Operand::Reg(r) => regs[r.index()].ok_or_else(|| wrong(format!("register {r:?} is not set"))),
+            Operand::Reg(r) => match &regs[r.index()] {
+                Held::One(word) => Ok(*word),
+                Held::Nothing => Err(wrong(format!("register {r:?} is not set"))),
+                Held::Lanes(_) => Err(wrong(format!("register {r:?} is one of lanes"))),
+            },
             Operand::Const(c) => Ok(Word::Scalar(c)),
             Operand::Null => Ok(Word::Pointer(Pointer::NULL)),
         }
@@ -163,6 +192,9 @@ impl Machine<'_> {
     }
     fn set(&self, regs: &mut Regs, id: FunctionId, to: Reg, value: Word) -> Res<()> {
         let ty = self.module.functions[id].regs[to].ty;
+        if let (Word::Scalar(x), Ty::Lanes(_)) = (value, ty) {
+            return self.set_lanes(regs, id, to, |_, _| Ok(x));
+        }
         let fits = match (value, ty) {
             (Word::Scalar(x), Ty::Scalar(s)) => x.scalar() == s,
             (Word::Pointer(_), Ty::Pointer) => true,
@@ -171,14 +203,131 @@ impl Machine<'_> {
         if !fits {
             return Err(wrong(format!("{value:?} does not fit a register of type {ty:?}")));
         }
-        regs[to.index()] = Some(value);
+        regs[to.index()] = Held::One(value);
         Ok(())
     }
+
+    // --- lanes ---
+
+    fn is_lanes(&self, id: FunctionId, a: Operand) -> bool {
+        match a {
+            Operand::Reg(r) => self.module.functions[id].regs[r].ty.is_lanes(),
+            Operand::Const(_) | Operand::Null => false,
+        }
+    }
+    /// What an operand is in a lane.
+    fn lane(&self, regs: &Regs, a: Operand, lane: usize) -> Res<ScalarValue> {
+        match a {
+            Operand::Reg(r) => match &regs[r.index()] {
+                Held::Lanes(all) => all
+                    .get(lane)
+                    .copied()
+                    .flatten()
+                    .ok_or_else(|| wrong(format!("lane {lane} of register {r:?} is not set"))),
+                _ => self.scalar(regs, a),
+            },
+            _ => self.scalar(regs, a),
+        }
+    }
+    fn lane_i64(&self, regs: &Regs, a: Operand, lane: usize) -> Res<i64> {
+        let x = self.lane(regs, a, lane)?;
+        if x.scalar() == Scalar::I64 { Ok(x.as_i64()) } else { Err(wrong("an index that is no i64")) }
+    }
+    /// The active lanes where a mask holds.
+    fn chosen(&self, regs: &Regs, mask: Option<Operand>) -> Res<Vec<usize>> {
+        let mut out = Vec::new();
+        for lane in 0..self.active {
+            if mask.map_or(Ok(true), |m| self.lane(regs, m, lane).map(ScalarValue::is_true))? {
+                out.push(lane);
+            }
+        }
+        Ok(out)
+    }
+    /// Sets the active lanes.
+    fn set_lanes(
+        &self,
+        regs: &mut Regs,
+        id: FunctionId,
+        to: Reg,
+        value: impl Fn(&Regs, usize) -> Res<ScalarValue>,
+    ) -> Res<()> {
+        let Ty::Lanes(scalar) = self.module.functions[id].regs[to].ty else {
+            return Err(wrong(format!("register {to:?} is not one of lanes")));
+        };
+        let mut all = match std::mem::take(&mut regs[to.index()]) {
+            Held::Lanes(all) => all,
+            Held::Nothing | Held::One(_) => vec![None; self.module.lanes],
+        };
+        // What an operand holds is read before its own register is set.
+        let old = Held::Lanes(all.clone());
+        regs[to.index()] = old;
+        for (lane, cell) in all.iter_mut().enumerate().take(self.active) {
+            let x = value(regs, lane)?;
+            if x.scalar() != scalar {
+                return Err(wrong(format!("{x:?} does not fit lanes of type {scalar:?}")));
+            }
+            *cell = Some(x);
+        }
+        regs[to.index()] = Held::Lanes(all);
+        Ok(())
+    }
+    fn prim(&self, prim: Prim, args: &[ScalarValue]) -> Res<ScalarValue> {
+        match prim.eval(args) {
+            Ok(value) => Ok(value),
+            Err(e @ (PrimError::DivisionByZero | PrimError::NegativeExponent)) => {
+                Err(wrong(format!("{e:?} was not checked before")))
+            }
+            Err(e) => Err(wrong(format!("{}: {e:?}", prim.name()))),
+        }
+    }
+    /// A primitive in all active lanes. Lanes that are not wanted may divide by zero.
+    fn prim_lanes(&self, regs: &mut Regs, id: FunctionId, to: Reg, prim: Prim, args: &[Operand]) -> Res<()> {
+        self.set_lanes(regs, id, to, |regs, lane| {
+            let args = args.iter().map(|a| self.lane(regs, *a, lane)).collect::<Res<Vec<_>>>()?;
+            match prim.eval(&args) {
+                Err(PrimError::DivisionByZero | PrimError::NegativeExponent) => Ok(prim.result().zero()),
+                _ => self.prim(prim, &args),
+            }
+        })
+    }
+    /// The elements that the chosen lanes are at.
+    fn places(
+        &self,
+        regs: &Regs,
+        (pointer, index, stride): (Operand, Operand, Operand),
+        mask: Option<Operand>,
+    ) -> Res<Vec<(usize, Pointer, i64)>> {
+        let p = self.pointer(regs, pointer)?;
+        let stride = self.i64(regs, stride)?;
+        let place = |lane: usize| {
+            let at = self.lane_i64(regs, index, lane)?.wrapping_add(stride.wrapping_mul(lane as i64));
+            Ok((lane, p, at))
+        };
+        self.chosen(regs, mask)?.into_iter().map(place).collect()
+    }
+    /// Halves with each other as long as their number is even, then one after the other.
+    fn fold(&self, prim: Prim, mut all: Vec<ScalarValue>) -> Res<ScalarValue> {
+        while all.len() > 1 && all.len().is_multiple_of(2) {
+            let (low, high) = all.split_at(all.len() / 2);
+            all = low.iter().zip(high).map(|(a, b)| self.prim(prim, &[*a, *b])).collect::<Res<_>>()?;
+        }
+        let Some((first, rest)) = all.split_first() else { return Err(wrong("no lanes")) };
+        rest.iter().try_fold(*first, |a, b| self.prim(prim, &[a, *b]))
+    }
+    fn plus(&mut self, p: Pointer, index: i64, ty: Ty, value: ScalarValue) -> Res<()> {
+        let Word::Scalar(before) = self.memory.get(p, index)? else {
+            return Err(wrong("an addition to a pointer"));
+        };
+        let sum = self.prim(Prim::Op(Op::Add, before.scalar()), &[before, value])?;
+        self.memory.set(p, index, ty, Word::Scalar(sum))
+    }
+
+    // --- instructions ---
+
     fn block(&mut self, block: &Block, regs: &mut Regs, id: FunctionId) -> Res<()> {
         for ins in block {
             self.ins(ins, regs, id).map_err(|mut e| {
-                let leaf =
-                    !matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::If { .. } | Ins::Call { .. });
+                let leaf = ins.blocks().is_empty() && !matches!(ins, Ins::Call { .. });
                 if e.kind == RuntimeErrorKind::Internal && leaf {
                     e.message = format!("{} in {ins:?} of {}", e.message, self.module.functions[id].name);
                 }
@@ -193,19 +342,19 @@ impl Machine<'_> {
         }
         self.steps -= 1;
         match ins {
+            Ins::Set { to, value } if self.is_lanes(id, (*to).into()) => {
+                self.set_lanes(regs, id, *to, |regs, lane| self.lane(regs, *value, lane))?;
+            }
             Ins::Set { to, value } => {
                 let value = self.value(regs, *value)?;
                 self.set(regs, id, *to, value)?;
             }
+            Ins::Prim { to, prim, args } if self.is_lanes(id, (*to).into()) => {
+                self.prim_lanes(regs, id, *to, *prim, args)?;
+            }
             Ins::Prim { to, prim, args } => {
                 let args = args.iter().map(|a| self.scalar(regs, *a)).collect::<Res<Vec<_>>>()?;
-                let value = match prim.eval(&args) {
-                    Ok(value) => value,
-                    Err(e @ (PrimError::DivisionByZero | PrimError::NegativeExponent)) => {
-                        return Err(wrong(format!("{e:?} was not checked before")));
-                    }
-                    Err(e) => return Err(wrong(format!("{}: {e:?}", prim.name()))),
-                };
+                let value = self.prim(*prim, &args)?;
                 self.set(regs, id, *to, Word::Scalar(value))?;
             }
             Ins::Load { to, pointer, index } => {
@@ -217,7 +366,12 @@ impl Machine<'_> {
                 let value = self.value(regs, *value)?;
                 self.memory.set(p, i, *ty, value)?;
             }
-            Ins::Offset { to, pointer, index, ty: _ } => {
+            Ins::Accumulate { pointer, index, value, ty } => {
+                let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
+                let value = self.scalar(regs, *value)?;
+                self.plus(p, i, *ty, value)?;
+            }
+            Ins::Offset { to, pointer, index, ty: _, room: _ } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
                 let moved = Pointer { piece: p.piece, at: p.at.wrapping_add(i) };
                 self.set(regs, id, *to, Word::Pointer(moved))?;
@@ -252,12 +406,63 @@ impl Machine<'_> {
                     self.memory.set(to, i, *ty, value)?;
                 }
             }
-            Ins::For { i, from, to, body } => {
+            Ins::For { i, from, to, body, order } => {
                 let (from, to) = (self.i64(regs, *from)?, self.i64(regs, *to)?);
+                let backwards = self.options.backwards && matches!(order, Order::Any(_));
                 for k in from..to {
+                    let k = if backwards { to - 1 - (k - from) } else { k };
                     self.set(regs, id, *i, Word::Scalar(ScalarValue::I64(k)))?;
                     self.block(body, regs, id)?;
                 }
+            }
+            Ins::Lanes { i, from, to, body } => {
+                let (mut first, to) = (self.i64(regs, *from)?, self.i64(regs, *to)?);
+                while first < to {
+                    self.active = usize::try_from(to - first).unwrap_or(usize::MAX).min(self.module.lanes);
+                    self.set(regs, id, *i, Word::Scalar(ScalarValue::I64(first)))?;
+                    self.block(body, regs, id)?;
+                    first = first.saturating_add(self.module.lanes as i64);
+                }
+                self.active = self.module.lanes;
+            }
+            Ins::LaneNumber { to } => {
+                self.set_lanes(regs, id, *to, |_, lane| Ok(ScalarValue::I64(lane as i64)))?;
+            }
+            Ins::LoadLanes { to, pointer, index, stride, mask } => {
+                let mut all = vec![None; self.module.lanes];
+                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), *mask)? {
+                    match self.memory.get(p, at)? {
+                        Word::Scalar(x) => all[lane] = Some(x),
+                        Word::Pointer(_) => return Err(wrong("lanes of pointers")),
+                    }
+                }
+                let zero = self.module.functions[id].regs[*to].ty.scalar().map(Scalar::zero);
+                let zero = zero.ok_or_else(|| wrong("lanes of pointers"))?;
+                self.set_lanes(regs, id, *to, |_, lane| Ok(all[lane].unwrap_or(zero)))?;
+            }
+            Ins::StoreLanes { pointer, index, stride, value, ty, mask } => {
+                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), *mask)? {
+                    let value = self.lane(regs, *value, lane)?;
+                    self.memory.set(p, at, *ty, Word::Scalar(value))?;
+                }
+            }
+            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask } => {
+                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), *mask)? {
+                    let value = self.lane(regs, *value, lane)?;
+                    self.plus(p, at, *ty, value)?;
+                }
+            }
+            Ins::FoldLanes { to, prim, neutral, from, mask } => {
+                let mut all = vec![*neutral; self.module.lanes];
+                for lane in self.chosen(regs, *mask)? {
+                    all[lane] = self.lane(regs, *from, lane)?;
+                }
+                let value = self.fold(*prim, all)?;
+                self.set(regs, id, *to, Word::Scalar(value))?;
+            }
+            Ins::Lane { to, from, lane } => {
+                let value = self.lane(regs, *from, *lane)?;
+                self.set(regs, id, *to, Word::Scalar(value))?;
             }
             Ins::While { condition, test, body } => loop {
                 self.block(condition, regs, id)?;
@@ -271,8 +476,17 @@ impl Machine<'_> {
                 self.block(taken, regs, id)?;
             }
             Ins::Fail { condition, message, values } => {
-                if self.scalar(regs, *condition)?.is_true() {
-                    let values = values.iter().map(|v| self.i64(regs, *v)).collect::<Res<Vec<_>>>()?;
+                let (mut first, mut lane) = (false, 0);
+                if self.is_lanes(id, *condition) {
+                    if let Some(l) = self.chosen(regs, Some(*condition))?.first() {
+                        (first, lane) = (true, *l);
+                    }
+                } else {
+                    first = self.scalar(regs, *condition)?.is_true();
+                }
+                if first {
+                    let values =
+                        values.iter().map(|v| self.lane_i64(regs, *v, lane)).collect::<Res<Vec<_>>>()?;
                     let message = &self.module.messages[*message];
                     let error = RuntimeError::new(message.kind.clone(), message.render(&values));
                     return Err(error.at(message.span));

@@ -3,18 +3,19 @@
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
-use pullback_kernel::run::{Memory, Word, run};
+use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{NotNative, lower};
 use pullback_testkit::generate::Config;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
 
-/// Runs a program through kernel IR. `Ok(Err(..))`: the program stopped.
+/// Runs a program through kernel IR; `backwards`: loops that allow any order run from their end. `Ok(Err(..))`: the program stopped.
 fn kernel(
     program: &Program,
     fun: FunId,
     args: &[Value],
+    backwards: bool,
 ) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
     let (module, id) = lower(program, fun)?;
     let mut memory = Memory::new(1 << 24);
@@ -22,7 +23,8 @@ fn kernel(
     for (p, value) in program.funs[fun].params.iter().zip(args) {
         to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
     }
-    let results = match run(&module, id, &words, &mut memory, 400_000_000) {
+    let options = run::Options { steps: 400_000_000, backwards };
+    let results = match run(&module, id, &words, &mut memory, options) {
         Ok(results) => results,
         Err(e) => return Ok(Err(format!("{:?}: {e}", e.kind))),
     };
@@ -64,7 +66,7 @@ enum Agreement {
 /// Compares with the interpreter; `None` if the program is not native.
 fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreement, String>> {
     let expected = Compiled::new(program).run(fun, args, &Options::default());
-    let found = match kernel(program, fun, args) {
+    let found = match kernel(program, fun, args, false) {
         Ok(found) => found,
         Err(_) => return None,
     };
@@ -75,7 +77,14 @@ fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreem
             let single = program.vars.iter().any(|v| *v.ty.base() == Type::F32);
             let rounding = if single { 1e-5 } else { 1e-12 } * largest;
             let all = |t: f64| expected.results.iter().zip(&found).all(|(a, b)| same(a, b, t));
-            if all(0.0) {
+            let order = kernel(program, fun, args, true).expect("native, as before");
+            let order_matters = match &order {
+                Ok(back) => !expected.results.iter().zip(back).all(|(a, b)| same(a, b, rounding)),
+                Err(_) => true,
+            };
+            if order_matters {
+                Err(format!("expected {:?}\nfound backwards {order:?}", expected.results))
+            } else if all(0.0) {
                 Ok(Agreement::Bits)
             } else if all(rounding) {
                 Ok(Agreement::Rounding)
@@ -205,7 +214,7 @@ fn rows_of_a_replicated_array_are_not_one_row() {
     let id = sources.add("rows.core", text);
     let program = pullback_core::read::read(id, text).expect("a program");
     let f = program.funs.ids().next().expect("a function");
-    let found = kernel(&program, f, &[Value::f64s(&[1.0, 5.0])]).expect("native").expect("runs");
+    let found = kernel(&program, f, &[Value::f64s(&[1.0, 5.0])], false).expect("native").expect("runs");
     assert_eq!(found[0], Value::f64_array(&[3, 2], &[2.0, 10.0, 1.0, 5.0, 2.0, 10.0]));
     assert_eq!(found[1], Value::f64_array(&[2, 2], &[6.0, 30.0, 6.0, 30.0]));
 }

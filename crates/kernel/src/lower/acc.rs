@@ -304,7 +304,7 @@ impl Lower<'_> {
     /// The elements `low .. low + len` of dimension `k`.
     fn clipped(&mut self, a: &ArrayRep, k: usize, low: Operand, len: Operand) -> ArrayRep {
         let p = self.mul(low, a.strides[k]);
-        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p)).collect();
+        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p, None)).collect();
         let mut dims = a.dims.clone();
         dims[k] = len;
         ArrayRep { dims, strides: a.strides.clone(), leaves, packed: false }
@@ -323,17 +323,29 @@ impl Lower<'_> {
     }
     fn add_to(&mut self, to: &ArrayRep, value: &Rep, ty: &Type) -> Res<()> {
         match value {
-            Rep::Array(v) => self.plus_arrays(to, &to.clone(), v, ty.base()),
+            Rep::Array(v) => {
+                let (to, v) = (to.clone(), v.clone());
+                let strides = [to.strides.clone(), v.strides.clone()];
+                self.every(&to.dims.clone(), &strides, &mut Vec::new(), &mut |s, at| {
+                    let words = v.leaves.iter().map(|l| s.load_leaf(*l, at[1])).collect();
+                    s.accumulate(&to, at[0], words);
+                    Ok(())
+                })
+            }
             value => {
-                let before = self.element(to, &[], ty)?;
-                let sum = self.plus_values(&before, value, ty)?;
-                let words = self.flatten(&sum, ty)?;
-                for (leaf, value) in to.leaves.iter().zip(words) {
-                    if let Leaf::Memory { pointer, ty } = *leaf {
-                        self.emit(Ins::Store { pointer, index: Operand::i64(0), value, ty });
-                    }
-                }
+                let words = self.flatten(value, ty)?;
+                self.accumulate(to, Operand::i64(0), words);
                 Ok(())
+            }
+        }
+    }
+    /// Adds the words of an element at a position. Only floats can be added.
+    fn accumulate(&mut self, to: &ArrayRep, index: Operand, words: Vec<Operand>) {
+        for (leaf, value) in to.leaves.iter().zip(words) {
+            if let Leaf::Memory { pointer, ty } = *leaf
+                && ty.scalar().is_some_and(Scalar::is_float)
+            {
+                self.emit(Ins::Accumulate { pointer, index, value, ty });
             }
         }
     }

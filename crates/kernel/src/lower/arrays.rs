@@ -3,7 +3,7 @@
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep};
 use super::{Lower, Res, Val};
-use crate::ir::{Ins, Operand, Text};
+use crate::ir::{Ins, Operand, Order, Text};
 use crate::shapes::Dim;
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::IdSet;
@@ -83,7 +83,7 @@ impl Lower<'_> {
         (start, len, stride): (Operand, Operand, Operand),
     ) -> ArrayRep {
         let p = self.mul(start, a.strides[0]);
-        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p)).collect();
+        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p, None)).collect();
         let (mut dims, mut strides) = (a.dims.clone(), a.strides.clone());
         dims[0] = len;
         strides[0] = self.mul(strides[0], stride);
@@ -185,7 +185,7 @@ impl Lower<'_> {
             (Leaf::Count { start }, Some(n)) => start.as_i64() == Some(0) && self.outer(a) == Some(n),
             _ => false,
         };
-        self.count(indices.dims[0], |s, k| {
+        self.count(indices.dims[0], Order::Any(Vec::new()), |s, k| {
             let p = s.position(&indices, &[k]);
             let i = s.load_leaf(indices.leaves[0], p);
             if !safe {
@@ -266,7 +266,7 @@ impl Lower<'_> {
     pub(super) fn reversed(&mut self, a: &ArrayRep) -> ArrayRep {
         let last = self.sub(a.dims[0], Operand::i64(1));
         let p = self.mul(last, a.strides[0]);
-        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p)).collect();
+        let leaves = a.leaves.iter().map(|leaf| self.moved(*leaf, p, None)).collect();
         let mut strides = a.strides.clone();
         strides[0] = self.mul(strides[0], Operand::i64(-1));
         let packed = a.leaves.iter().all(|l| matches!(l, Leaf::Same { .. }));

@@ -10,8 +10,8 @@
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep};
 use super::{Lower, Res, Val};
-use crate::ir::{Ins, Operand};
-use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Soac, Type, Var};
+use crate::ir::{Ins, Operand, Order};
+use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
 /// Bytes of results up to which the reduction's loop is the outermost.
@@ -32,6 +32,7 @@ struct Nest<'a> {
     lam: &'a Lam,
     neutral: &'a [Atom],
     arrays: &'a [Atom],
+    commutative: bool,
 }
 
 impl Lower<'_> {
@@ -104,13 +105,15 @@ impl Lower<'_> {
     ) -> Res<()> {
         if depth == at && t.is_none() {
             let ix = ix.clone();
-            return self
-                .count(n, |s, t| s.level(nest, dims, n, out, (depth, at), (Some(t), &mut ix.clone())));
+            let order = if sum(nest).is_some() { Order::Any(Vec::new()) } else { Order::Given };
+            return self.count(n, order, |s, t| {
+                s.level(nest, dims, n, out, (depth, at), (Some(t), &mut ix.clone()))
+            });
         }
         match nest.levels.get(depth) {
             Some(level) => {
                 let ix = ix.clone();
-                self.count(dims[depth], |s, i| {
+                self.count(dims[depth], Order::Any(Vec::new()), |s, i| {
                     s.bind_rows(level.params, level.arrays, i)?;
                     let mut ix = ix.clone();
                     ix.push(i);
@@ -130,6 +133,22 @@ impl Lower<'_> {
             }
             None => Vec::new(),
         };
+        if let (Some(s), [array]) = (sum(nest), out) {
+            let value = match (&made[..], nest.arrays) {
+                ([val], _) => val.rep.clone(),
+                (_, [a]) => {
+                    let from = self.array(*a);
+                    self.element(&from, &[t], &Type::Scalar(s))?
+                }
+                _ => panic!("a sum of one element"),
+            };
+            let Rep::Scalar(value) = value else { panic!("a sum of scalars") };
+            let index = self.position(array, ix);
+            if let Leaf::Memory { pointer, ty } = array.leaves[0] {
+                self.emit(Ins::Accumulate { pointer, index, value, ty });
+            }
+            return Ok(());
+        }
         for (p, array) in nest.lam.params.iter().zip(out) {
             let ty = self.ty(*p).clone();
             let rep = self.element(array, ix, &ty)?;
@@ -229,17 +248,33 @@ fn nest<'a>(width: Atom, lam: &'a Lam, arrays: &'a [Atom]) -> Option<Nest<'a>> {
                 levels.push(Level { width: *width, params: &lam.params, arrays });
                 body = &lam.body;
             }
-            Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
-                let nest = Nest { levels, width: *width, pre: None, lam, neutral, arrays };
+            Soac::Reduce { width, lam, neutral, arrays, commutative } => {
+                let commutative = *commutative;
+                let nest = Nest { levels, width: *width, pre: None, lam, neutral, arrays, commutative };
                 return is_plain(&lam.body).then_some(nest);
             }
-            Soac::Fused { form: FusedForm::Reduce { .. }, width, pre, lam, neutral, arrays } => {
+            Soac::Fused { form: FusedForm::Reduce { commutative }, width, pre, lam, neutral, arrays } => {
                 let only = pre.body.result.len() == neutral.len();
-                let nest = Nest { levels, width: *width, pre: Some(pre), lam, neutral, arrays };
-                return (only && is_plain(&pre.body) && is_plain(&lam.body)).then_some(nest);
+                let (pre, commutative) = (Some(pre), *commutative);
+                let nest = Nest { levels, width: *width, pre, lam, neutral, arrays, commutative };
+
+                let plain = pre.is_none_or(|pre| is_plain(&pre.body)) && is_plain(&lam.body);
+                return (only && plain).then_some(nest);
             }
             Soac::Fused { .. } | Soac::Scan { .. } | Soac::Hist { .. } | Soac::Scatter { .. } => return None,
         }
+    }
+}
+
+/// The type of the elements, if the reduction is a sum of floats that may be taken in any order.
+fn sum(nest: &Nest<'_>) -> Option<Scalar> {
+    match &nest.lam.body.stms[..] {
+        [Stm { pat, exp: Exp::Prim(Prim::Op(Op::Add, s), args) }] if nest.commutative && s.is_float() => {
+            let given: Vec<Atom> = nest.lam.params.iter().map(|p| Atom::Var(*p)).collect();
+            let result: Vec<Atom> = pat.iter().map(|v| Atom::Var(*v)).collect();
+            (*args == given && nest.lam.body.result == result).then_some(*s)
+        }
+        _ => None,
     }
 }
 

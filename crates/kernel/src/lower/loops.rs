@@ -7,7 +7,7 @@
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
 use super::{Lower, Res, Val};
-use crate::ir::{Block, Ins, Operand, Reg, Text, Ty};
+use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Text, Ty};
 use crate::shapes::Dim;
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::IdSet;
@@ -338,13 +338,15 @@ impl Lower<'_> {
     // --- the loop itself ---
 
     /// A loop. `iteration` gets the counter and the state and gives the next state and what is collected. Results: the
-    /// final state, the arrays collected, and the number of iterations.
+    /// final state, the arrays collected, and the number of iterations. `order`: that of the iterations, if no memory of one
+    /// of them outlives it.
     fn iterate(
         &mut self,
         trip: Trip,
         cells: &[Cell],
         collectors: &[Collector],
         seen: Vec<Val>,
+        order: Order,
         iteration: &mut Iteration<'_, Self>,
     ) -> Res<(Vec<Val>, Vec<Val>, Operand)> {
         let i = match &trip {
@@ -371,7 +373,8 @@ impl Lower<'_> {
         }
         let done = match trip {
             Trip::Count(n) => {
-                self.emit(Ins::For { i, from: Operand::i64(0), to: n, body });
+                let order = if stays { Order::Given } else { order };
+                self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
                 n
             }
             Trip::While(condition, test) => {
@@ -442,7 +445,8 @@ impl Lower<'_> {
             let values = next.split_off(states);
             Ok((next, values))
         };
-        let (mut out, arrays, done) = self.iterate(trip, &cells, &collectors, seen, &mut iteration)?;
+        let (mut out, arrays, done) =
+            self.iterate(trip, &cells, &collectors, seen, Order::Given, &mut iteration)?;
         self.owners.leave(before);
         out.extend(arrays);
         if counted.is_none() && l.collect > 0 {
@@ -480,20 +484,29 @@ impl Lower<'_> {
                     s.want_collected(&lam.body, &collectors, slots);
                     Ok((Vec::new(), s.results(&lam.body)?))
                 };
-                let (_, out, _) =
-                    self.iterate(Trip::Count(n), &[], &collectors, Vec::new(), &mut iteration)?;
+                let (any, trip) = (Order::Any(Vec::new()), Trip::Count(n));
+                let (_, out, _) = self.iterate(trip, &[], &collectors, Vec::new(), any, &mut iteration)?;
                 self.owners.leave(before);
                 Ok(out)
             }
-            Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
-                self.combine(pat, Combine { width: *width, pre: None, lam, neutral, arrays, scan: false })
+            Soac::Reduce { width, lam, neutral, arrays, commutative } => {
+                let (width, commutative) = (*width, *commutative);
+                self.combine(
+                    pat,
+                    Combine { width, pre: None, lam, neutral, arrays, scan: false, commutative },
+                )
             }
             Soac::Scan { width, lam, neutral, arrays } => {
-                self.combine(pat, Combine { width: *width, pre: None, lam, neutral, arrays, scan: true })
+                let (width, commutative) = (*width, false);
+                self.combine(pat, Combine { width, pre: None, lam, neutral, arrays, scan: true, commutative })
             }
             Soac::Fused { form, width, pre, lam, neutral, arrays } => {
-                let scan = *form == FusedForm::Scan;
-                self.combine(pat, Combine { width: *width, pre: Some(pre), lam, neutral, arrays, scan })
+                let (scan, commutative) = match form {
+                    FusedForm::Scan => (true, false),
+                    FusedForm::Reduce { commutative } => (false, *commutative),
+                };
+                let (width, pre) = (*width, Some(pre));
+                self.combine(pat, Combine { width, pre, lam, neutral, arrays, scan, commutative })
             }
             Soac::Hist { width, lam, neutral: _, dst, indices, values } => {
                 self.hist(pat, (*width, lam), dst, *indices, values)
@@ -573,13 +586,34 @@ impl Lower<'_> {
             values.extend(extra);
             Ok((next, values))
         };
-        let (mut out, arrays, _) = self.iterate(Trip::Count(n), &cells, &collectors, seen, &mut iteration)?;
+        let order = if c.commutative && !c.scan { self.order_of(&c, &cells)? } else { Order::Given };
+        let trip = Trip::Count(n);
+        let (mut out, arrays, _) = self.iterate(trip, &cells, &collectors, seen, order, &mut iteration)?;
         self.owners.leave(before);
         if c.scan {
             out.clear();
         }
         out.extend(arrays);
         Ok(out)
+    }
+    /// How the iterations of a reduction to scalars may be ordered.
+    fn order_of(&mut self, c: &Combine<'_>, cells: &[Cell]) -> Res<Order> {
+        let (lam, m) = (c.lam, cells.len());
+        let (mut state, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
+        for (k, cell) in cells.iter().enumerate() {
+            let Cell::Words(Type::Scalar(s), regs) = cell else { return Ok(Order::Given) };
+            state.extend(regs);
+            for (side, p) in [(&mut left, lam.params[k]), (&mut right, lam.params[m + k])] {
+                let reg = self.reg(Ty::Scalar(*s), "side");
+                side.push(reg);
+                self.bind(p, Rep::Scalar(reg.into()), Roots::new());
+            }
+        }
+        let neutral = c.neutral.iter().map(|a| self.scalar(*a)).collect();
+        let (combine, out) = self.block(|s| s.results(&lam.body))?;
+        let out =
+            out.iter().filter_map(|v| if let Rep::Scalar(x) = v.rep { Some(x) } else { None }).collect();
+        Ok(Order::Any(vec![Fold { state, neutral, combine, left, right, out }]))
     }
     fn hist(
         &mut self,
@@ -621,7 +655,7 @@ impl Lower<'_> {
             Ok(())
         })?;
         let body = self.with_mark(body);
-        self.emit(Ins::For { i, from: Operand::i64(0), to: n, body });
+        self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order: Order::Given });
         self.owners.leave(before);
         Ok(out)
     }
@@ -660,7 +694,7 @@ impl Lower<'_> {
         if has_boxes(&row) {
             roots.extend(self.owners.of(values.var()));
         }
-        self.count(n, |s, i| {
+        self.count(n, Order::Given, |s, i| {
             let p = s.position(&is, &[i]);
             let j = s.load_leaf(is.leaves[0], p);
             let outside = s.outside(j, to.dims[0]);
@@ -693,6 +727,8 @@ struct Combine<'a> {
     neutral: &'a [Atom],
     arrays: &'a [Atom],
     scan: bool,
+    /// Whether the elements may be taken in any order.
+    commutative: bool,
 }
 
 impl Combine<'_> {

@@ -2,7 +2,7 @@
 
 use super::rep::{AccRep, ArrayRep, Leaf, Rep, kinds, unfolded, words};
 use super::{Lower, Res};
-use crate::ir::{Ins, Operand, Text, Ty};
+use crate::ir::{Ins, Operand, Order, Text, Ty};
 use pullback_base::RuntimeErrorKind;
 use pullback_core::{Type, TypeId, Var};
 use pullback_prim::{Op, Scalar, ScalarValue};
@@ -10,7 +10,7 @@ use pullback_prim::{Op, Scalar, ScalarValue};
 /// The value of a word of an alternative that is not there.
 pub(super) fn absent(ty: Ty) -> Operand {
     match ty {
-        Ty::Scalar(s) => Operand::Const(s.zero()),
+        Ty::Scalar(s) | Ty::Lanes(s) => Operand::Const(s.zero()),
         Ty::Pointer => Operand::Null,
     }
 }
@@ -204,7 +204,8 @@ impl Lower<'_> {
     /// The part of an array at leading indices in range.
     pub(super) fn part(&mut self, array: &ArrayRep, ix: &[Operand]) -> ArrayRep {
         let p = self.position(array, ix);
-        let leaves = array.leaves.iter().map(|leaf| self.moved(*leaf, p)).collect();
+        let room = array.packed.then(|| ix.len().checked_sub(1).map(|k| array.strides[k])).flatten();
+        let leaves = array.leaves.iter().map(|leaf| self.moved(*leaf, p, room)).collect();
         ArrayRep {
             dims: array.dims[ix.len()..].to_vec(),
             strides: array.strides[ix.len()..].to_vec(),
@@ -212,12 +213,12 @@ impl Lower<'_> {
             packed: array.packed,
         }
     }
-    /// The leaf seen from another position.
-    pub(super) fn moved(&mut self, leaf: Leaf, p: Operand) -> Leaf {
+    /// The leaf seen from another position, from which on there are `room` elements, if that is known.
+    pub(super) fn moved(&mut self, leaf: Leaf, p: Operand, room: Option<Operand>) -> Leaf {
         match leaf {
             Leaf::Memory { pointer, ty } if p.as_i64() != Some(0) => {
                 let to = self.reg(Ty::Pointer, "part");
-                self.emit(Ins::Offset { to, pointer, index: p, ty });
+                self.emit(Ins::Offset { to, pointer, index: p, ty, room });
                 Leaf::Memory { pointer: to.into(), ty }
             }
             Leaf::Count { start } => Leaf::Count { start: self.add(start, p) },
@@ -291,7 +292,7 @@ impl Lower<'_> {
             Ok(())
         })
     }
-    /// Runs `f` at every index of a shape, with the positions under each list of strides.
+    /// Runs `f` at every index of a shape, with the positions under each list of strides. The order does not matter to `f`.
     pub(super) fn every(
         &mut self,
         dims: &[Operand],
@@ -305,7 +306,7 @@ impl Lower<'_> {
         let depth = strides.first().map_or(0, Vec::len) - dims.len();
         let Some((n, rest)) = dims.split_first() else { return f(self, at) };
         let base = at.clone();
-        self.count(*n, |s, i| {
+        self.count(*n, Order::Any(Vec::new()), |s, i| {
             let mut here: Vec<Operand> = Vec::with_capacity(base.len());
             for (b, strides) in base.iter().zip(strides) {
                 let step = s.mul(i, strides[depth]);

@@ -22,7 +22,7 @@ mod rep;
 mod stm;
 
 use crate::ir::{
-    Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Reg, RegInfo, Text, Ty,
+    Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text, Ty,
 };
 use crate::shapes::{Dim, Shapes, shapes};
 use owners::{Owners, Roots};
@@ -248,10 +248,10 @@ impl<'p> Lower<'p> {
         self.emit(Ins::Fail { condition, message, values });
     }
     /// A loop from 0 up to `n`; the block gets the counter.
-    fn count(&mut self, n: Operand, f: impl FnOnce(&mut Self, Operand) -> Res<()>) -> Res<()> {
+    fn count(&mut self, n: Operand, order: Order, f: impl FnOnce(&mut Self, Operand) -> Res<()>) -> Res<()> {
         let i = self.reg(Ty::I64, "i");
         let (body, ()) = self.block(|s| f(s, i.into()))?;
-        self.emit(Ins::For { i, from: Operand::i64(0), to: n, body });
+        self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::{Emitter, in_memory, line, ty};
 use crate::abi;
 use pullback_kernel::{Operand, Reg, Ty};
-use pullback_prim::{Scalar, ScalarValue};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::fmt::Write;
 
 impl Emitter<'_> {
@@ -22,7 +22,7 @@ impl Emitter<'_> {
                 let byte = self.let_(format_args!("load i8, ptr {from}, align 1, !range !1{scope}"));
                 self.let_(format_args!("trunc i8 {byte} to i1"))
             }
-            Ty::Scalar(_) | Ty::Pointer => {
+            Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(_) => {
                 self.let_(format_args!("load {}, ptr {from}, align {}{scope}", ty(t), t.bytes()))
             }
         };
@@ -36,12 +36,24 @@ impl Emitter<'_> {
         line!(self, "store {} {value}, ptr {to}, align {}{scope}", in_memory(t), t.bytes());
     }
 
+    /// Adds to an element.
+    pub(super) fn accumulate(&mut self, pointer: Operand, index: Operand, value: Operand, t: Ty) {
+        let Some(s) = t.scalar() else { panic!("an addition to a pointer") };
+        let at = self.element(pointer, index, t);
+        let scope = self.scopes.suffix(pointer).to_string();
+        let (ty, bytes) = (in_memory(t), t.bytes());
+        let before = self.let_(format_args!("load {ty}, ptr {at}, align {bytes}{scope}"));
+        let value = self.value(value);
+        let sum = self.prim(Prim::Op(Op::Add, s), &[before, value]);
+        line!(self, "store {ty} {sum}, ptr {at}, align {bytes}{scope}");
+    }
+
     /// An operand as it is in memory.
     fn value_in_memory(&mut self, value: Operand, t: Ty) -> String {
         let value = self.value(value);
         match t {
             Ty::Scalar(Scalar::Bool) => self.let_(format_args!("zext i1 {value} to i8")),
-            Ty::Scalar(_) | Ty::Pointer => value,
+            Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(_) => value,
         }
     }
 

@@ -154,6 +154,7 @@ fn ty(t: Ty) -> &'static str {
     match t {
         Ty::Pointer => "ptr",
         Ty::Scalar(s) => scalar(s),
+        Ty::Lanes(_) => panic!("lanes are not emitted yet"),
     }
 }
 
@@ -174,7 +175,7 @@ fn scalar(s: Scalar) -> &'static str {
 fn in_memory(t: Ty) -> &'static str {
     match t {
         Ty::Scalar(Scalar::Bool) => "i8",
-        Ty::Scalar(_) | Ty::Pointer => ty(t),
+        Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(_) => ty(t),
     }
 }
 
@@ -303,7 +304,8 @@ impl Emitter<'_> {
             }
             Ins::Load { to, pointer, index } => self.load(*to, *pointer, *index),
             Ins::Store { pointer, index, value, ty } => self.store(*pointer, *index, *value, *ty),
-            Ins::Offset { to, pointer, index, ty: t } => {
+            Ins::Accumulate { pointer, index, value, ty } => self.accumulate(*pointer, *index, *value, *ty),
+            Ins::Offset { to, pointer, index, ty: t, room: _ } => {
                 let (pointer, index) = (self.value(*pointer), self.value(*index));
                 let value =
                     self.let_(format_args!("getelementptr {}, ptr {pointer}, i64 {index}", in_memory(*t)));
@@ -314,7 +316,14 @@ impl Emitter<'_> {
             Ins::Release { mark } => self.release(*mark),
             Ins::Fill { pointer, count, value, ty } => self.fill(*pointer, *count, *value, *ty),
             Ins::Copy { to, from, count, ty } => self.copy(*to, *from, *count, *ty),
-            Ins::For { i, from, to, body } => self.for_loop(*i, *from, *to, body),
+            Ins::For { i, from, to, body, order: _ } => self.for_loop(*i, *from, *to, body),
+            Ins::Lanes { .. }
+            | Ins::LaneNumber { .. }
+            | Ins::LoadLanes { .. }
+            | Ins::StoreLanes { .. }
+            | Ins::AccumulateLanes { .. }
+            | Ins::FoldLanes { .. }
+            | Ins::Lane { .. } => panic!("lanes are not emitted yet"),
             Ins::While { condition, test, body } => self.while_loop(condition, *test, body),
             Ins::If { condition, then, otherwise } => self.branch(*condition, then, otherwise),
             Ins::Fail { condition, message, values } => self.fail(*condition, *message, values),
@@ -432,7 +441,7 @@ impl Emitter<'_> {
 
 /// Whether an instruction may take long: a loop that contains it polls for cancellation.
 fn is_long(ins: &Ins) -> bool {
-    matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::Call { .. })
+    matches!(ins, Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } | Ins::Call { .. })
         || ins.blocks().into_iter().flatten().any(is_long)
 }
 

@@ -64,12 +64,7 @@ struct Walk<'a> {
 
 /// The blocks of an instruction, and whether they are repeated.
 fn blocks(ins: &Ins) -> (Vec<&Block>, bool) {
-    match ins {
-        Ins::For { body, .. } => (vec![body], true),
-        Ins::While { condition, body, .. } => (vec![condition, body], true),
-        Ins::If { then, otherwise, .. } => (vec![then, otherwise], false),
-        _ => (Vec::new(), false),
-    }
+    (ins.blocks(), matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::Lanes { .. }))
 }
 
 impl Walk<'_> {
@@ -82,9 +77,17 @@ impl Walk<'_> {
                 | Ins::Offset { to, .. }
                 | Ins::Alloc { to, .. }
                 | Ins::Mark { to }
+                | Ins::LaneNumber { to }
+                | Ins::LoadLanes { to, .. }
+                | Ins::FoldLanes { to, .. }
+                | Ins::Lane { to, .. }
+                | Ins::Lanes { i: to, .. }
                 | Ins::For { i: to, .. } => self.definitions[*to] += 1,
                 Ins::Call { to, .. } => to.iter().for_each(|to| self.definitions[*to] += 1),
                 Ins::Store { .. }
+                | Ins::Accumulate { .. }
+                | Ins::StoreLanes { .. }
+                | Ins::AccumulateLanes { .. }
                 | Ins::Release { .. }
                 | Ins::Fill { .. }
                 | Ins::Copy { .. }
@@ -118,7 +121,12 @@ impl Walk<'_> {
                 {
                     self.origins[*to] = self.origin(*pointer);
                 }
-                Ins::Load { pointer, .. } | Ins::Store { pointer, .. } => {
+                Ins::Load { pointer, .. }
+                | Ins::Store { pointer, .. }
+                | Ins::Accumulate { pointer, .. }
+                | Ins::LoadLanes { pointer, .. }
+                | Ins::StoreLanes { pointer, .. }
+                | Ins::AccumulateLanes { pointer, .. } => {
                     if let Some(origin) = self.origin(*pointer) {
                         self.weights[origin] = self.weights[origin].saturating_add(weight);
                     }
