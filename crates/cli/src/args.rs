@@ -168,7 +168,7 @@ pub(crate) struct ProgramArgs {
 /// An executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendName {
-    /// The interpreter for short runs and where steps are counted; else LLVM, if it is there.
+    /// The interpreter for short runs; else LLVM, if it is there.
     Auto,
     /// Machine code made by LLVM (see `pullback doctor`).
     Llvm,
@@ -241,7 +241,7 @@ pub(crate) struct RunArgs {
     /// Write the result to a file; the ending chooses the format (.json, .csv, .npy, .txt).
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print work, span and memory.
+    /// Print what the run cost, what ran it, and what compiling took.
     #[arg(long)]
     pub(crate) report: bool,
 }
@@ -272,7 +272,7 @@ pub(crate) struct GradArgs {
     /// Write value and gradient to a JSON file.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print work, span and memory of primal and derivative.
+    /// Print what primal and derivative cost, what ran them, and what compiling took.
     #[arg(long)]
     pub(crate) report: bool,
 }

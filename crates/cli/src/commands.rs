@@ -7,16 +7,17 @@ use crate::args::{
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
 use crate::progress::with_progress;
+use crate::report::{cost_json, cost_text, ratio_text, run_json, run_text};
 use pullback_base::{Diagnostic, Fault, RuntimeError, Severity, SourceMap};
 use pullback_core::{Program, Value};
 use pullback_driver::gradcheck::{self, index_text};
 use pullback_driver::leaves::cotangent_type;
+use pullback_driver::report::timed;
 use pullback_driver::values::{Sizes, decode, encode, json, type_text};
 use pullback_driver::{Backend, EntryPoint, Kind, Leaf, Session, Settings, Wrt};
-use pullback_interp::core::{Counts, Options};
+use pullback_interp::core::Options;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
-use std::time::Instant;
 
 /// Reads and compiles a program; prints its warnings.
 pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Session, Failure> {
@@ -80,47 +81,14 @@ pub(crate) fn print_json(value: &Json) {
     say(&format!("{value:#}"));
 }
 
-fn counts_json(counts: &Counts) -> Json {
-    json!({"work": counts.work, "span": counts.span, "flops": counts.flops, "peak_bytes": counts.peak_bytes,
-           "peak_tape_bytes": counts.peak_tape_bytes,
-           "accumulations": counts.acc_adds})
-}
-
-fn counts_text(what: &str, c: &Counts) -> String {
-    if c.work == 0 && c.peak_bytes > 0 {
-        return format!(
-            "{what}: compiled, peak {:.2} MiB of workspace",
-            c.peak_bytes as f64 / (1 << 20) as f64
-        );
-    }
-    format!(
-        "{what}: work {} steps, span {}, {} scalar operations, peak {:.2} MiB, tapes {} bytes, {} accumulations",
-        c.work,
-        c.span,
-        c.flops,
-        c.peak_bytes as f64 / (1 << 20) as f64,
-        c.peak_tape_bytes,
-        c.acc_adds
-    )
-}
-
-/// A report is about steps, which only the interpreter counts: it runs unless the user named another executor.
-fn count_steps(session: &mut Session, report: bool) {
-    if report && session.settings.backend == Backend::Auto {
-        session.settings.backend = Backend::Interp;
-    }
-}
-
 /// `pullback run`
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let (mut session, entry) = load_program(&args.program)?;
-    count_steps(&mut session, args.report);
+    let (session, entry) = load_program(&args.program)?;
     let values = arguments(&entry, &args.inputs)?;
     let ready = session.primal(&entry).map_err(|d| failed(&session, &d))?;
-    let start = Instant::now();
-    let outcome = with_progress(&args.inputs, "running", |o| ready.run(&values, o));
+    let run = || with_progress(&args.inputs, "running", |o| ready.run(&values, o));
+    let (outcome, seconds) = timed(run);
     let outcome = outcome.map_err(stopped(&session))?;
-    let seconds = start.elapsed().as_secs_f64();
     let data = decode(&entry.entry.result, &outcome.results);
     if let Some(path) = &args.output {
         write_value(path, &data)?;
@@ -130,7 +98,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         note_lost(lost);
         let mut report = Map::from_iter([("result".to_string(), value)]);
         if args.report {
-            report.insert("cost".into(), counts_json(&outcome.counts));
+            report.insert("cost".into(), cost_json(&outcome));
+            report.insert("run".into(), run_json(&ready, &outcome));
             report.insert("seconds".into(), json!(seconds));
         }
         print_json(&Json::Object(report));
@@ -139,7 +108,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
             say(&summary(&data));
         }
         if args.report {
-            say(&counts_text(&entry.name, &outcome.counts));
+            say(&cost_text(&entry.name, &outcome));
+            say(&run_text(&ready, &outcome));
             say(&format!("time: {seconds:.6} s"));
         }
     }
@@ -246,8 +216,7 @@ impl Gradient {
 
 /// `pullback grad`
 pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
-    let (mut session, entry) = load_program(&args.program)?;
-    count_steps(&mut session, args.report);
+    let (session, entry) = load_program(&args.program)?;
     let is_scalar = matches!(&entry.entry.result, pullback_core::EntryType::Scalar(s) if s.is_float());
     if !is_scalar {
         let ty = type_text(&entry.entry.result);
@@ -266,11 +235,11 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
     let outcome = with_progress(&args.inputs, "gradient", |o| vjp.run(&all, o)).map_err(stopped(&session))?;
     let objective = outcome.results[0].clone();
     let gradient = Gradient::new(&entry, &selected, &outcome.results[1..]);
-    let primal_counts = if args.report {
+    let primal = if args.report {
         let ready = session.primal(&entry).map_err(|d| failed(&session, &d))?;
         let run =
             with_progress(&args.inputs, "objective", |o| ready.run(&values, o)).map_err(stopped(&session))?;
-        Some(run.counts)
+        Some((ready, run))
     } else {
         None
     };
@@ -291,11 +260,10 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
         if let Some(report) = &report {
             whole.insert("gradcheck".into(), report_json(report));
         }
-        if let Some(primal) = &primal_counts {
-            whole.insert(
-                "cost".into(),
-                json!({"primal": counts_json(primal), "gradient": counts_json(&outcome.counts)}),
-            );
+        if let Some((ready, run)) = &primal {
+            let (cost, how) = (cost_json(run), run_json(ready, run));
+            whole.insert("cost".into(), json!({"primal": cost, "gradient": cost_json(&outcome)}));
+            whole.insert("run".into(), json!({"primal": how, "gradient": run_json(&vjp, &outcome)}));
         }
     }
     let whole = Json::Object(whole);
@@ -309,12 +277,13 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
         say(&format!("{} = {value:?}", entry.name));
         say("gradient");
         gradient.print(args.top);
-        if let Some(primal) = &primal_counts {
-            say(&counts_text("objective", primal));
-            say(&counts_text("objective and gradient", &outcome.counts));
-            if primal.work > 0 {
-                say(&format!("ratio of work: {:.2}", outcome.counts.work as f64 / primal.work as f64));
+        if let Some((ready, run)) = &primal {
+            for (what, ready, run) in [("objective", ready, run), ("objective and gradient", &vjp, &outcome)]
+            {
+                say(&cost_text(what, run));
+                say(&run_text(ready, run));
             }
+            say(&ratio_text(run, &outcome));
         }
         if let Some(report) = &report {
             print_report(report, false);

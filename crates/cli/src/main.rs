@@ -12,6 +12,7 @@ mod inputs;
 mod matrices;
 mod output;
 mod progress;
+mod report;
 
 use args::{Cli, Command};
 use clap::Parser;

@@ -86,6 +86,46 @@ fn the_stages_of_compiling_are_shown() {
     }
 }
 
+/// What `--report` says about a run.
+fn report(more: &[&str]) -> Json {
+    let args = ["run", "examples/lse.fut", "--entry", "primal", "--arg", "x=[1.0,2.0]", "--json", "--report"];
+    serde_json::from_str(&stdout(&[&args[..], more].concat())).expect("JSON")
+}
+
+#[test]
+fn reports_say_what_ran_and_what_compiling_took() {
+    let interpreted = report(&[]);
+    assert_eq!(interpreted["run"]["executor"], "interp", "the run is short");
+    assert!(interpreted["cost"]["work"].as_u64().is_some_and(|n| n > 0));
+    let stages = |report: &Json| {
+        let stages = report["run"]["stages"].as_object().expect("stages");
+        assert!(stages.values().all(|s| s.as_f64().is_some_and(|s| s > 0.0)), "{report}");
+        stages.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(stages(&interpreted), "front end optimise differentiate");
+    let again = report(&["--no-cache"]);
+    assert_eq!(again["run"]["from_cache"], Json::Null);
+    if compiles() {
+        let llvm = ["--backend", "llvm"];
+        report(&llvm);
+        let compiled = report(&llvm);
+        assert_eq!(stages(&compiled), "front end optimise differentiate lower LLVM");
+        let run = &compiled["run"];
+        assert_eq!((&run["executor"], &run["from_cache"]), (&"llvm".into(), &true.into()), "{run}");
+        assert!(run["run_seconds"].as_f64() < run["compile_seconds"].as_f64(), "{run}");
+        assert_eq!(compiled["cost"]["work"], Json::Null, "steps are not counted");
+        assert!(compiled["cost"]["peak_bytes"].is_u64());
+        let compiled = report(&["--backend", "llvm", "--no-cache"]);
+        assert_eq!(compiled["run"]["from_cache"], false);
+        let mut args = vec!["grad", "examples/gmm.fut", "--report", "--backend", "llvm"];
+        args.extend(IRIS);
+        let text = stdout(&args);
+        for part in ["bytes of workspace", "run by llvm", "compiling: ", "LLVM ", "ratio of time"] {
+            assert!(text.contains(part), "{part} is missing in {text}");
+        }
+    }
+}
+
 #[test]
 fn a_missing_library_is_an_error_where_it_is_asked_for_and_no_matter_elsewhere() {
     let nowhere = Some("/nowhere/libLLVM.so");

@@ -3,11 +3,12 @@
 //! The reference interpreter runs everything, counts steps, and finds NaNs; compiled code runs programs of the native rules
 //! many times faster, and takes time to make. Both give the same results, bit for bit.
 
+use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
 use crate::session::Ready;
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_cpu::Executable;
-use pullback_interp::core::{Counts, Options, Outcome};
+use pullback_interp::core::{Counts, Options};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_llvm::load::candidates;
 use pullback_llvm::{Level, Llvm, emit, text};
@@ -32,11 +33,15 @@ const PATIENCE: u64 = 2_000_000;
 /// What to do where there is no native code.
 const HINT: &str = "`--backend interp` runs every program; `--backend auto` chooses";
 
+/// Where to look.
+const DOCTOR: &str = "see `pullback doctor`";
+
 /// A function as machine code.
 #[derive(Debug)]
 pub struct Native {
     executable: Executable,
     function: FunctionId,
+    report: CodeReport,
 }
 
 impl Native {
@@ -44,13 +49,25 @@ impl Native {
     ///
     /// Errors: a program that is not native, and an LLVM that is missing or fails, with what to do.
     pub(crate) fn new(ready: &Ready, memory_limit: u64) -> Result<Native, Box<Diagnostic>> {
-        let (module, function) = lowered(ready)?;
+        let (lowered, lowering) = timed(|| lowered(ready));
+        let (module, function) = lowered?;
         let cache = ready.cache.clone();
         let options = pullback_cpu::Options { memory_limit, cache, ..pullback_cpu::Options::default() };
-        let executable = Executable::new(&module, &options).map_err(|e| {
-            Box::new(Diagnostic::global(Code::Unsupported, format!("no native code: {e}")).hint(HINT))
+        let (made, compiling) = timed(|| Executable::new(&module, &options));
+        let executable = made.map_err(|e| {
+            let message = format!("no native code: {e}");
+            Box::new(Diagnostic::global(Code::Unsupported, message).hint(HINT).hint(DOCTOR))
         })?;
-        Ok(Native { executable, function })
+        let report = CodeReport {
+            compiler: format!("LLVM {}", executable.compiler().version),
+            was_kept: executable.was_kept(),
+            stages: vec![("lower", lowering), ("LLVM", compiling)],
+        };
+        Ok(Native { executable, function, report })
+    }
+    /// What making it took.
+    pub fn report(&self) -> &CodeReport {
+        &self.report
     }
     fn run(&self, ready: &Ready, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
         let fun = &ready.program.funs[ready.fun];
@@ -61,9 +78,12 @@ impl Native {
         }
         let types = fun.params.iter().map(|p| &ready.program.vars[*p].ty);
         let args: Vec<(&Type, &Value)> = types.zip(args).collect();
-        let out = self.executable.session().call(self.function, &args, &fun.results, options.cancel)?;
+        let call = || self.executable.session().call(self.function, &args, &fun.results, options.cancel);
+        let (out, seconds) = timed(call);
+        let out = out?;
         let counts = Counts { peak_bytes: out.peak_bytes, ..Counts::default() };
-        Ok(Outcome { results: out.results, counts })
+        let ran = Ran { executor: Executor::Llvm, seconds, code: Some(self.report.clone()) };
+        Ok(Outcome { results: out.results, counts, ran })
     }
 }
 
@@ -73,8 +93,8 @@ impl Ready {
     pub fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
         let special = options.schedule_seed.is_some() || options.check_nan || options.work_limit < u64::MAX;
         match self.backend {
-            _ if special => self.interpret(args, options),
-            Backend::Interp => self.interpret(args, options),
+            _ if special => self.interpreted(args, options),
+            Backend::Interp => self.interpreted(args, options),
             Backend::Llvm => match self.native(options.memory_limit) {
                 Ok(native) => native.run(self, args, options),
                 Err(d) => Err(RuntimeError {
@@ -84,6 +104,12 @@ impl Ready {
             },
             Backend::Auto => self.choose(args, options),
         }
+    }
+    fn interpreted(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+        let (out, seconds) = timed(|| self.interpret(args, options));
+        let out = out?;
+        let ran = Ran { executor: Executor::Interp, seconds, code: None };
+        Ok(Outcome { results: out.results, counts: out.counts, ran })
     }
     fn choose(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
         if let Some(Ok(native)) = self.native.get() {
@@ -100,13 +126,13 @@ impl Ready {
             }
         };
         let trial = Options { cancel: Some(&enough), progress: Some(&watch), ..*options };
-        let first = self.interpret(args, &trial);
+        let first = self.interpreted(args, &trial);
         let cancelled = options.cancel.is_some_and(|c| c.load(Ordering::Relaxed));
         match first {
             Err(e) if e.kind == RuntimeErrorKind::Cancelled && !cancelled => {
                 match self.native(options.memory_limit) {
                     Ok(native) => native.run(self, args, options),
-                    Err(_) => self.interpret(args, options),
+                    Err(_) => self.interpreted(args, options),
                 }
             }
             done => done,
@@ -134,9 +160,7 @@ pub(crate) fn compiles(ready: &Ready) -> Result<(), Box<Diagnostic>> {
         Ok(_) => Ok(()),
         Err(e) => {
             let message = format!("no native code: {e}");
-            Err(Box::new(
-                Diagnostic::global(Code::Unsupported, message).hint(HINT).hint("see `pullback doctor`"),
-            ))
+            Err(Box::new(Diagnostic::global(Code::Unsupported, message).hint(HINT).hint(DOCTOR)))
         }
     }
 }

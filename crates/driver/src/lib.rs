@@ -13,6 +13,7 @@ pub mod gradcheck;
 pub mod leaves;
 pub mod matrices;
 pub mod pipeline;
+pub mod report;
 pub mod session;
 pub mod values;
 
@@ -20,6 +21,7 @@ pub use backend::{Backend, Native};
 pub use derive::Kind;
 pub use leaves::{Leaf, Wrt};
 pub use matrices::{Block, Entries, Matrix, Product, Sweep};
+pub use report::{CodeReport, Executor, Outcome, Ran};
 pub use session::{EntryPoint, Failed, Ready, Session, Settings};
 
 /// The names of the algorithms for reverse mode that a user may choose.

@@ -4,12 +4,14 @@ use crate::backend::{Backend, Native};
 use crate::derive::{self, Kind};
 use crate::leaves::{Leaf, Wrt, leaves, parameter_leaves};
 use crate::pipeline;
+use crate::report::{self, Stage, timed};
 use pullback_ad::differentiate::Choice;
 use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
 use pullback_core::{Entry, FunId, Program, Type, Value};
 use pullback_interp::core::{Compiled, Options, Outcome};
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -56,6 +58,8 @@ pub struct Session {
     /// How derivatives and programs are compiled.
     pub settings: Settings,
     program: Program,
+    /// Seconds from the source text to core.
+    front_seconds: f64,
 }
 
 /// An entry point.
@@ -87,13 +91,15 @@ pub struct Ready {
     pub backend: Backend,
     /// Where its machine code is kept between processes.
     pub cache: Option<PathBuf>,
+    /// Seconds of each stage from the source to this program.
+    pub stages: Vec<Stage>,
     pub(crate) native: OnceLock<Result<Native, Box<Diagnostic>>>,
 }
 
 impl Ready {
     /// A function of a program that has been through the pipeline.
     pub fn new(program: Program, fun: FunId, backend: Backend) -> Ready {
-        Ready { program, fun, backend, cache: None, native: OnceLock::new() }
+        Ready { program, fun, backend, cache: None, stages: Vec::new(), native: OnceLock::new() }
     }
     /// Runs the function in the reference interpreter.
     pub fn interpret(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
@@ -115,11 +121,12 @@ impl Session {
     /// Cost: linear in the text, but for type inference, which is nearly so.
     pub fn compile(name: &str, text: &str, settings: Settings) -> Result<Session, Box<Failed>> {
         let mut sources = SourceMap::new();
-        let (program, diagnostics) = deep(|| crate::front::lower_source(&mut sources, name, text));
+        let ((program, diagnostics), front_seconds) =
+            timed(|| deep(|| crate::front::lower_source(&mut sources, name, text)));
         let is_error = |d: &Diagnostic| d.severity == Severity::Error;
         match program {
             Some(program) if !diagnostics.iter().any(is_error) => {
-                Ok(Session { sources, warnings: diagnostics, settings, program })
+                Ok(Session { sources, warnings: diagnostics, settings, program, front_seconds })
             }
             _ => Err(Box::new(Failed { sources, diagnostics })),
         }
@@ -127,7 +134,7 @@ impl Session {
 
     /// A session on a core program given directly (text IR, tests, the embedded language).
     pub fn from_core(program: Program, settings: Settings) -> Session {
-        Session { sources: SourceMap::new(), warnings: Vec::new(), settings, program }
+        Session { sources: SourceMap::new(), warnings: Vec::new(), settings, program, front_seconds: 0.0 }
     }
 
     /// Whether the file is the prelude, and not the user's.
@@ -233,8 +240,17 @@ impl Session {
     ) -> Result<Ready, Diagnostic> {
         let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
         let steps = pipeline::steps(self.settings.optimise);
-        deep(|| pipeline::run(&mut program, steps, &self.settings.choice, watch))?;
+        let mut stages = vec![("front end", self.front_seconds)];
+        let mut start = Instant::now();
+        let mut watch = |name: &'static str, program: &Program| {
+            let stage = if name == pipeline::Step::Differentiate.name() { name } else { "optimise" };
+            report::add(&mut stages, stage, start.elapsed().as_secs_f64());
+            watch(name, program);
+            start = Instant::now();
+        };
+        deep(|| pipeline::run(&mut program, steps, &self.settings.choice, &mut watch))?;
         let mut ready = Ready::new(program, roots[0], self.settings.backend);
+        ready.stages = stages;
         ready.cache = self.settings.cache.clone();
         if self.settings.backend == Backend::Llvm {
             deep(|| crate::backend::compiles(&ready)).map_err(|d| *d)?;

@@ -21,8 +21,10 @@
 //! derivatives, formats) there is [`Program::session`].
 
 pub use pullback_core::{Array, Buffer, Value};
-pub use pullback_driver::{Block, Entries, EntryPoint, Kind, Matrix, Product, Session, Settings, Sweep, Wrt};
-pub use pullback_interp::core::{Counts, Options, Outcome};
+pub use pullback_driver::{
+    Block, Entries, EntryPoint, Kind, Matrix, Outcome, Product, Session, Settings, Sweep, Wrt,
+};
+pub use pullback_interp::core::{Counts, Options};
 
 use std::fmt;
 
