@@ -21,6 +21,7 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("kernel", "interp", "kernel IR knows no executor"),
     ("llvm", "core", "executors take kernel IR"),
     ("llvm", "cpu", "making machine code needs no run time"),
+    ("words", "llvm", "values and workspaces are those of every executor"),
 ];
 
 /// What the header of an AD algorithm says, in this order.

@@ -5,11 +5,11 @@
 use crate::cache;
 use crate::session::Session;
 use crate::symbols;
-use crate::workspace::Workspace;
 use pullback_base::index::IndexVec;
 use pullback_kernel::{FunctionId, Module};
 use pullback_llvm::abi::Entry;
 use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, emit, entry_symbol, text};
+use pullback_words::Workspace;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 

@@ -7,9 +7,8 @@ pub mod cache;
 mod executable;
 mod session;
 mod symbols;
-mod values;
-mod workspace;
 
 pub use executable::{Executable, Options};
 pub use pullback_llvm::{Found, Level, LlvmError};
-pub use session::{Outcome, Session};
+pub use pullback_words::Outcome;
+pub use session::Session;

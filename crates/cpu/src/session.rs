@@ -3,14 +3,13 @@
 #![allow(unsafe_code, reason = "compiled code is called; each block says why it may be")]
 
 use crate::executable::Executable;
-use crate::values::{Arguments, from_words, width};
-use crate::workspace::Workspace;
 use pullback_base::index::Index;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_kernel::{FunctionId, MessageId};
 use pullback_llvm::Context;
 use pullback_llvm::abi;
+use pullback_words::{Outcome, Workspace, stop, with_values};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicBool;
@@ -22,15 +21,6 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 const DEEP_STACK: usize = 32 << 20;
 /// What stays free of the stack for functions that are not recursive.
 const STACK_RESERVE: usize = 256 << 10;
-
-/// Results and cost of a call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// The results of the function.
-    pub results: Vec<Value>,
-    /// The most bytes of the workspace that were in use at one time. Arguments are not in it.
-    pub peak_bytes: u64,
-}
 
 /// A workspace with which an executable is called.
 #[derive(Debug)]
@@ -133,28 +123,14 @@ impl<'a> Session<'a> {
         results: &[Type],
         cancel: Option<&AtomicBool>,
     ) -> Result<Outcome, RuntimeError> {
-        let mut given = Arguments::default();
-        for (ty, value) in args {
-            given.push(ty, value)?;
-        }
-        let mut count = 0;
-        for ty in results {
-            count += width(ty)?;
-        }
-        let f = &self.executable.module.functions[function];
-        if (given.words.len(), count) != (f.params.len(), f.results.len()) {
-            let message = format!("function {} is called with other types than it has", f.name);
-            return Err(RuntimeError::new(RuntimeErrorKind::Internal, message));
-        }
-        let mut words = vec![0; count];
-        // SAFETY: the words are made from values by the layout of the lowering, and what they point to lives until the end.
-        unsafe { self.call_words(function, &given.words, &mut words, cancel)? };
-        let mut rest = words.as_slice();
-        let mut values = Vec::with_capacity(results.len());
-        for ty in results {
-            // SAFETY: the words are those of a value of this type; what they point to is not changed before the next call.
-            values.push(unsafe { from_words(ty, &mut rest)? });
-        }
+        let executable = self.executable;
+        // SAFETY: the words are made from values by the layout of the lowering, what they point to lives until the end, and
+        // the workspace is not changed before the next call.
+        let values = unsafe {
+            with_values(&executable.module.functions[function], args, results, |args, results| {
+                self.call_words(function, args, results, cancel)
+            })?
+        };
         Ok(Outcome { results: values, peak_bytes: self.peak_bytes() })
     }
 
@@ -169,25 +145,14 @@ impl<'a> Session<'a> {
             let index = value(0) as usize;
             self.executable.module.functions.iter().nth(index).map_or("", |f| f.name.as_str())
         };
-        let limit = |message| RuntimeError::new(RuntimeErrorKind::Limit, message);
         match self.context.message {
             abi::OUT_OF_MEMORY => {
-                let bytes = u128::from(value(0) as u64) * u128::from(value(1) as u64);
                 let in_use = self.context.top.addr() - self.workspace.start().addr();
-                limit(format!(
-                    "out of memory: {bytes} more bytes are needed, {in_use} are in use, the limit is {}",
-                    self.workspace.bytes()
-                ))
+                stop::out_of_memory(value(0) as u64, value(1) as u64, in_use, self.workspace.bytes())
             }
-            abi::CANCELLED => RuntimeError::new(RuntimeErrorKind::Cancelled, "cancelled"),
-            abi::TOO_MANY_CALLS => limit(format!(
-                "more than {} calls are open (in {})",
-                self.executable.options.call_depth_limit,
-                function()
-            )),
-            abi::STACK_FULL => {
-                limit(format!("the stack is full: {} calls are open (in {})", self.context.calls, function()))
-            }
+            abi::CANCELLED => stop::cancelled(),
+            abi::TOO_MANY_CALLS => stop::too_many_calls(self.executable.options.call_depth_limit, function()),
+            abi::STACK_FULL => stop::stack_full(self.context.calls, function()),
             index => {
                 let message = usize::try_from(index)
                     .ok()

@@ -5,6 +5,7 @@
 //! [`lower`] takes a checked program without derivatives and gives a [`Module`], or [`NotNative`] with the rule that the
 //! program breaks.
 
+mod calls;
 mod ir;
 mod lower;
 mod print;
@@ -12,6 +13,7 @@ pub mod run;
 mod shapes;
 pub mod values;
 
+pub use calls::recursive;
 pub use ir::{
     Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text,
     Ty,

@@ -1,9 +1,9 @@
-//! Calls, the words that results travel in, and recursion.
+//! Calls, and the words that results travel in.
 
-use super::{Emitter, PerFunction, in_memory, line, quoted, ty};
+use super::{Emitter, in_memory, line, quoted, ty};
 use crate::abi;
 use pullback_base::index::Index;
-use pullback_kernel::{Block, FunctionId, Ins, Module, Operand, Reg, Ty};
+use pullback_kernel::{FunctionId, Operand, Reg, Ty};
 use pullback_prim::Scalar;
 use std::fmt::Write;
 
@@ -85,41 +85,5 @@ pub(super) fn load_word(to: &str, from: &str, t: Ty) -> String {
         Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(_) => {
             format!("  {to} = load {}, ptr {from}, align 8\n", in_memory(t))
         }
-    }
-}
-
-/// Which functions may be called while they are running.
-pub(super) fn recursive(module: &Module) -> PerFunction<bool> {
-    let called: PerFunction<Vec<FunctionId>> = collect(module.functions.iter().map(|f| {
-        let mut out = Vec::new();
-        callees(&f.body, &mut out);
-        out
-    }));
-    collect(module.functions.ids().map(|f| {
-        let mut seen: PerFunction<bool> = collect(module.functions.iter().map(|_| false));
-        let mut todo = called[f].clone();
-        while let Some(g) = todo.pop() {
-            if !std::mem::replace(&mut seen[g], true) {
-                todo.extend(&called[g]);
-            }
-        }
-        seen[f]
-    }))
-}
-
-fn collect<T>(items: impl Iterator<Item = T>) -> PerFunction<T> {
-    let mut out = PerFunction::new();
-    for item in items {
-        out.push(item);
-    }
-    out
-}
-
-fn callees(block: &Block, out: &mut Vec<FunctionId>) {
-    for ins in block {
-        if let Ins::Call { function, .. } = ins {
-            out.push(*function);
-        }
-        ins.blocks().into_iter().for_each(|b| callees(b, out));
     }
 }

@@ -17,9 +17,8 @@ mod prim;
 mod scopes;
 
 use crate::abi;
-use calls::recursive;
-use pullback_base::index::{Index, IndexVec};
-use pullback_kernel::{Block, Function, FunctionId, Ins, MessageId, Module, Operand, Reg, Ty};
+use pullback_base::index::Index;
+use pullback_kernel::{Block, Function, FunctionId, Ins, MessageId, Module, Operand, Reg, Ty, recursive};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 use scopes::Scopes;
 use std::collections::BTreeMap;
@@ -473,6 +472,3 @@ fn entry(f: &Function) -> String {
     );
     out
 }
-
-/// One entry for each function.
-type PerFunction<T> = IndexVec<FunctionId, T>;

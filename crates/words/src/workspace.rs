@@ -1,17 +1,19 @@
 //! The memory of running calls: a range of addresses that grows like a stack and is kept between calls.
 
 use memmap2::{MmapMut, MmapOptions};
-use pullback_llvm::abi::ALIGNMENT;
+
+/// Allocations start at multiples of this.
+pub const ALIGNMENT: usize = 64;
 
 /// A range of addresses. The system gives memory where it is first used.
 #[derive(Debug)]
-pub(crate) struct Workspace {
+pub struct Workspace {
     map: Option<MmapMut>,
 }
 
 impl Workspace {
     /// Reserves `limit` bytes, or as many as the system gives: half as many as long as it refuses.
-    pub(crate) fn new(limit: u64) -> Workspace {
+    pub fn new(limit: u64) -> Workspace {
         let mut bytes = usize::try_from(limit).unwrap_or(usize::MAX) / ALIGNMENT * ALIGNMENT;
         while bytes > 0 {
             if let Ok(map) = MmapOptions::new().len(bytes).no_reserve_swap().map_anon() {
@@ -25,16 +27,16 @@ impl Workspace {
         Workspace { map: None }
     }
     /// The first byte, aligned for allocations.
-    pub(crate) fn start(&mut self) -> *mut u8 {
+    pub fn start(&mut self) -> *mut u8 {
         // A place that is not null, for a workspace of no bytes.
         self.map.as_mut().map_or(std::ptr::without_provenance_mut(ALIGNMENT), |map| map.as_mut_ptr())
     }
     /// The number of bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.map.as_ref().map_or(0, |map| map.len())
     }
     /// The end.
-    pub(crate) fn end(&mut self) -> *mut u8 {
+    pub fn end(&mut self) -> *mut u8 {
         let bytes = self.bytes();
         self.start().wrapping_add(bytes)
     }

@@ -4,10 +4,7 @@
 //! alternatives, those of the others being zero. An array of rank `r` has, for each word of its base type, the address of
 //! elements of that word; then `r` sizes; then `r` strides in elements.
 
-#![allow(
-    unsafe_code,
-    reason = "results of compiled code are read from memory; each block says why they may be"
-)]
+#![allow(unsafe_code, reason = "results of calls are read from memory; each block says why they may be")]
 
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Array, Buffer, Type, Value};
@@ -40,14 +37,14 @@ fn leaves(ty: &Type, out: &mut Vec<Ty>) -> Result<(), RuntimeError> {
 }
 
 /// The number of words of a type.
-pub(crate) fn width(ty: &Type) -> Result<usize, RuntimeError> {
+pub fn width(ty: &Type) -> Result<usize, RuntimeError> {
     let mut out = Vec::new();
     leaves(ty, &mut out)?;
     Ok(out.len())
 }
 
 /// A scalar as a word.
-fn word(x: ScalarValue) -> u64 {
+pub fn word(x: ScalarValue) -> u64 {
     match x {
         ScalarValue::F32(x) => x.to_bits().into(),
         ScalarValue::F64(x) => x.to_bits(),
@@ -56,7 +53,7 @@ fn word(x: ScalarValue) -> u64 {
 }
 
 /// A word as a scalar.
-fn scalar(s: Scalar, word: u64) -> ScalarValue {
+pub fn scalar(s: Scalar, word: u64) -> ScalarValue {
     match s {
         Scalar::F32 => ScalarValue::F32(f32::from_bits(word as u32)),
         Scalar::F64 => ScalarValue::F64(f64::from_bits(word)),
@@ -74,14 +71,15 @@ fn scalar(s: Scalar, word: u64) -> ScalarValue {
 
 /// Words of arguments, and the memory that some of them point to. Others point into the values they were made from.
 #[derive(Debug, Default)]
-pub(crate) struct Arguments {
-    pub(crate) words: Vec<u64>,
+pub struct Arguments {
+    /// The words, in order.
+    pub words: Vec<u64>,
     kept: Vec<Vec<u64>>,
 }
 
 impl Arguments {
     /// Appends a value.
-    pub(crate) fn push(&mut self, ty: &Type, value: &Value) -> Result<(), RuntimeError> {
+    pub fn push(&mut self, ty: &Type, value: &Value) -> Result<(), RuntimeError> {
         match (ty, value) {
             (Type::Scalar(s), Value::Scalar(x)) if x.scalar() == *s => self.words.push(word(*x)),
             (Type::Tuple(ts), Value::Tuple(vs)) if ts.len() == vs.len() => {
@@ -177,7 +175,7 @@ fn address(data: &Buffer, offset: usize) -> usize {
 ///
 /// # Safety
 /// The words are those of a value of this type, and the memory that they point to is alive.
-pub(crate) unsafe fn from_words(ty: &Type, words: &mut &[u64]) -> Result<Value, RuntimeError> {
+pub unsafe fn from_words(ty: &Type, words: &mut &[u64]) -> Result<Value, RuntimeError> {
     let mut take = |n: usize| -> Result<&[u64], RuntimeError> {
         let (first, rest) = words.split_at_checked(n).ok_or_else(|| internal("a result without words"))?;
         *words = rest;

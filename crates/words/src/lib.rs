@@ -1,0 +1,13 @@
+//! What the native executors share: values of core as words, workspaces, and what is said when a call stops.
+//!
+//! Place in the pipeline: below the executors of kernel IR. A function of kernel IR is called with one word of eight bytes for
+//! each argument and result: the bits of a scalar, zero- or sign-extended, or an address.
+
+mod call;
+pub mod stop;
+mod values;
+mod workspace;
+
+pub use call::{Outcome, with_values};
+pub use values::{Arguments, from_words, scalar, width, word};
+pub use workspace::{ALIGNMENT, Workspace};
