@@ -242,6 +242,34 @@ pub struct Fold {
 }
 
 impl Ins {
+    /// The registers that it sets itself, not in a block inside.
+    pub fn sets(&self) -> Vec<Reg> {
+        match self {
+            Ins::Set { to, .. }
+            | Ins::Prim { to, .. }
+            | Ins::Load { to, .. }
+            | Ins::Offset { to, .. }
+            | Ins::Alloc { to, .. }
+            | Ins::Mark { to }
+            | Ins::LaneNumber { to }
+            | Ins::LoadLanes { to, .. }
+            | Ins::FoldLanes { to, .. }
+            | Ins::Lane { to, .. }
+            | Ins::Lanes { i: to, .. }
+            | Ins::For { i: to, .. } => vec![*to],
+            Ins::Call { to, .. } => to.clone(),
+            Ins::Store { .. }
+            | Ins::Accumulate { .. }
+            | Ins::StoreLanes { .. }
+            | Ins::AccumulateLanes { .. }
+            | Ins::Release { .. }
+            | Ins::Fill { .. }
+            | Ins::Copy { .. }
+            | Ins::While { .. }
+            | Ins::If { .. }
+            | Ins::Fail { .. } => Vec::new(),
+        }
+    }
     /// The blocks inside, in the order in which they run.
     pub fn blocks(&self) -> Vec<&Block> {
         match self {

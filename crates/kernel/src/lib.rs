@@ -10,6 +10,7 @@ mod ir;
 mod lower;
 mod print;
 pub mod run;
+pub mod schedule;
 mod shapes;
 pub mod values;
 

@@ -83,6 +83,23 @@ impl Memory {
             None => Err(wrong(format!("a store outside memory: {p:?} + {index} of {}", cells.len()))),
         }
     }
+    /// Copies an element. One that was never written stays so.
+    fn copy(&mut self, to: Pointer, from: Pointer, index: i64, ty: Ty) -> Result<(), RuntimeError> {
+        let at = usize::try_from(from.at + index).ok();
+        if let Some(None) = self.pieces.get(from.piece).and_then(|(_, cells)| cells.get(at?)) {
+            let at = usize::try_from(to.at + index).ok();
+            let cell = self.pieces.get_mut(to.piece).and_then(|(_, cells)| cells.get_mut(at?));
+            return match cell {
+                Some(cell) => {
+                    *cell = None;
+                    Ok(())
+                }
+                None => Err(wrong(format!("a copy outside memory: {to:?} + {index}"))),
+            };
+        }
+        let value = self.get(from, index)?;
+        self.set(to, index, ty, value)
+    }
     fn alloc(&mut self, ty: Ty, count: i64) -> Result<Pointer, RuntimeError> {
         let count = usize::try_from(count).map_err(|_| wrong("a negative number of elements"))?;
         if count > self.limit.saturating_sub(self.cells) {
@@ -402,8 +419,7 @@ impl Machine<'_> {
                     return Err(wrong("a copy of memory onto itself"));
                 }
                 for i in 0..n {
-                    let value = self.memory.get(from, i)?;
-                    self.memory.set(to, i, *ty, value)?;
+                    self.memory.copy(to, from, i, *ty)?;
                 }
             }
             Ins::For { i, from, to, body, order } => {

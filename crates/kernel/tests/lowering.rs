@@ -4,20 +4,37 @@ use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
+use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{NotNative, lower};
 use pullback_testkit::generate::Config;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
 
-/// Runs a program through kernel IR; `backwards`: loops that allow any order run from their end. `Ok(Err(..))`: the program stopped.
+/// How kernel IR is run.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    /// As it was lowered.
+    Plain,
+    /// Loops that allow any order from their end.
+    Backwards,
+    /// As many loops as can be in lanes, so many side by side.
+    Lanes(usize),
+}
+
+/// Runs a program through kernel IR. `Ok(Err(..))`: the program stopped.
 fn kernel(
     program: &Program,
     fun: FunId,
     args: &[Value],
-    backwards: bool,
+    how: How,
 ) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
-    let (module, id) = lower(program, fun)?;
+    let (mut module, id) = lower(program, fun)?;
+    if let How::Lanes(lanes) = how {
+        let free = Model { block: 0.0, lane: 0.0, apart: 0.0 };
+        schedule(&mut module, &schedule::Options { lanes, model: free });
+    }
+    let backwards = matches!(how, How::Backwards);
     let mut memory = Memory::new(1 << 24);
     let mut words: Vec<Word> = Vec::new();
     for (p, value) in program.funs[fun].params.iter().zip(args) {
@@ -66,7 +83,7 @@ enum Agreement {
 /// Compares with the interpreter; `None` if the program is not native.
 fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreement, String>> {
     let expected = Compiled::new(program).run(fun, args, &Options::default());
-    let found = match kernel(program, fun, args, false) {
+    let found = match kernel(program, fun, args, How::Plain) {
         Ok(found) => found,
         Err(_) => return None,
     };
@@ -77,13 +94,17 @@ fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreem
             let single = program.vars.iter().any(|v| *v.ty.base() == Type::F32);
             let rounding = if single { 1e-5 } else { 1e-12 } * largest;
             let all = |t: f64| expected.results.iter().zip(&found).all(|(a, b)| same(a, b, t));
-            let order = kernel(program, fun, args, true).expect("native, as before");
-            let order_matters = match &order {
-                Ok(back) => !expected.results.iter().zip(back).all(|(a, b)| same(a, b, rounding)),
-                Err(_) => true,
+            let differs = |how: How| {
+                let other = kernel(program, fun, args, how).expect("native, as before");
+                let right = match &other {
+                    Ok(other) => expected.results.iter().zip(other).all(|(a, b)| same(a, b, rounding)),
+                    Err(_) => false,
+                };
+                (!right).then(|| format!("expected {:?}\nfound {how:?} {other:?}", expected.results))
             };
-            if order_matters {
-                Err(format!("expected {:?}\nfound backwards {order:?}", expected.results))
+            let hows = [How::Backwards, How::Lanes(2), How::Lanes(8)];
+            if let Some(text) = hows.into_iter().find_map(differs) {
+                Err(text)
             } else if all(0.0) {
                 Ok(Agreement::Bits)
             } else if all(rounding) {
@@ -214,7 +235,7 @@ fn rows_of_a_replicated_array_are_not_one_row() {
     let id = sources.add("rows.core", text);
     let program = pullback_core::read::read(id, text).expect("a program");
     let f = program.funs.ids().next().expect("a function");
-    let found = kernel(&program, f, &[Value::f64s(&[1.0, 5.0])], false).expect("native").expect("runs");
+    let found = kernel(&program, f, &[Value::f64s(&[1.0, 5.0])], How::Plain).expect("native").expect("runs");
     assert_eq!(found[0], Value::f64_array(&[3, 2], &[2.0, 10.0, 1.0, 5.0, 2.0, 10.0]));
     assert_eq!(found[1], Value::f64_array(&[2, 2], &[6.0, 30.0, 6.0, 30.0]));
 }

@@ -758,7 +758,7 @@ fn keeps_memory(cell: &Cell) -> bool {
 }
 
 /// Whether the block itself takes memory that it does not give back.
-fn allocates(block: &Block) -> bool {
+pub(crate) fn allocates(block: &Block) -> bool {
     let marked = matches!(block.first(), Some(Ins::Mark { .. }));
     let takes = |ins: &Ins| {
         matches!(ins, Ins::Alloc { .. } | Ins::Call { .. }) || ins.blocks().into_iter().any(allocates)

@@ -57,6 +57,8 @@ impl std::fmt::Display for NotNative {
 }
 impl std::error::Error for NotNative {}
 
+pub(crate) use loops::allocates;
+
 type Res<T> = Result<T, Box<NotNative>>;
 
 /// Lowers a function and what it calls.

@@ -1,0 +1,118 @@
+//! What code is expected to cost, to choose between schedules. The unit is a cheap scalar instruction. Only ratios count.
+
+use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo};
+use pullback_base::index::IndexVec;
+use pullback_prim::{Op, Prim};
+
+/// What an executor takes for kinds of instructions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Model {
+    /// A cheap instruction on lanes, whatever their number.
+    pub block: f64,
+    /// More for each active lane.
+    pub lane: f64,
+    /// A load or store at places that are not neighbours, for each active lane.
+    pub apart: f64,
+}
+
+impl Model {
+    /// Machine code, with registers of `width` lanes.
+    pub fn machine(width: usize) -> Model {
+        Model { block: 0.0, lane: 1.0 / width as f64, apart: 1.0 }
+    }
+    /// An interpreter that runs each instruction over a block.
+    pub fn interpreter() -> Model {
+        Model { block: 4.0, lane: 0.05, apart: 0.3 }
+    }
+}
+
+/// How often a loop is taken to run if nothing is known.
+const TRIPS: f64 = 24.0;
+
+pub(super) struct Costs<'a> {
+    pub(super) model: Model,
+    pub(super) lanes: usize,
+    pub(super) regs: &'a IndexVec<Reg, RegInfo>,
+}
+
+impl Costs<'_> {
+    /// The cost of a block outside of lanes.
+    pub(super) fn of(&self, block: &Block) -> f64 {
+        self.block(block, 1.0)
+    }
+    fn block(&self, block: &Block, active: f64) -> f64 {
+        block.iter().map(|ins| self.ins(ins, active)).sum()
+    }
+    fn is_lanes(&self, a: Operand) -> bool {
+        matches!(a, Operand::Reg(r) if self.regs[r].ty.is_lanes())
+    }
+    fn ins(&self, ins: &Ins, active: f64) -> f64 {
+        let wide = self.model.block + self.model.lane * active;
+        let apart = self.model.block + self.model.apart * active;
+        match ins {
+            Ins::Set { to, .. } => {
+                if self.is_lanes((*to).into()) {
+                    0.5 * wide
+                } else {
+                    0.3
+                }
+            }
+            Ins::Prim { to, prim, .. } => work(*prim) * if self.is_lanes((*to).into()) { wide } else { 1.0 },
+            Ins::Load { .. } | Ins::Store { .. } | Ins::Offset { .. } | Ins::Lane { .. } => 1.0,
+            Ins::Accumulate { .. } => 4.0,
+            Ins::LoadLanes { index, stride, .. } | Ins::StoreLanes { index, stride, .. } => {
+                let near = stride.as_i64() == Some(1) && !self.is_lanes(*index);
+                if near { wide } else { apart }
+            }
+            Ins::AccumulateLanes { index, stride, .. } => match stride.as_i64() {
+                Some(0) if !self.is_lanes(*index) => 3.0 * wide + 4.0,
+                Some(1) if !self.is_lanes(*index) => 2.0 * wide,
+                _ => 3.0 * apart,
+            },
+            Ins::FoldLanes { .. } => 2.0 * wide + 2.0,
+            Ins::LaneNumber { .. } => 0.0,
+            Ins::Alloc { .. } | Ins::Mark { .. } | Ins::Release { .. } => 4.0,
+            Ins::Fill { count, .. } | Ins::Copy { count, .. } => 5.0 + 0.25 * trips(Operand::i64(0), *count),
+            Ins::For { from, to, body, order, .. } => {
+                // A sum waits for the one before.
+                let waits: usize = match order {
+                    Order::Any(folds) => folds.iter().map(|f| f.state.len()).sum(),
+                    Order::Given => 0,
+                };
+                trips(*from, *to) * (self.block(body, active) + 1.0 + 3.0 * waits as f64)
+            }
+            Ins::Lanes { from, to, body, .. } => {
+                let n = trips(*from, *to);
+                let width = self.lanes as f64;
+                let blocks = (n / width).ceil();
+                blocks * (self.block(body, n.min(width)) + 2.0)
+            }
+            Ins::While { condition, body, .. } => {
+                TRIPS * (self.block(condition, active) + self.block(body, active))
+            }
+            Ins::If { then, otherwise, .. } => {
+                2.0 + 0.6 * (self.block(then, active) + self.block(otherwise, active))
+            }
+            Ins::Fail { .. } => 1.0,
+            Ins::Call { .. } => 100.0,
+        }
+    }
+}
+
+fn trips(from: Operand, to: Operand) -> f64 {
+    match (from.as_i64(), to.as_i64()) {
+        (Some(from), Some(to)) => (to - from).max(0) as f64,
+        _ => TRIPS,
+    }
+}
+
+fn work(prim: Prim) -> f64 {
+    match prim {
+        Prim::Convert(..) => 1.0,
+        Prim::Op(op, s) => match op {
+            Op::Div | Op::Mod | Op::Quot | Op::Rem if s.is_integer() => 10.0,
+            Op::Div | Op::Sqrt => 5.0,
+            op => op.row().cost as f64,
+        },
+    }
+}

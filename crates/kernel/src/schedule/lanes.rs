@@ -1,0 +1,785 @@
+//! A loop with its iterations side by side.
+//!
+//! Every register of the body is the same in all lanes, or *linear* (an `i64` that grows by the same step from lane to lane: it
+//! stays a scalar, that of the first lane), or one of lanes. A pointer is linear, or has an index in lanes, or points to
+//! memory that each lane has for itself: element `j` of lane `l` is at `j * lanes + l`, so that lanes lie side by side.
+//! Branches on lanes become masks; loops whose bounds are lanes run to the largest one.
+//!
+//! Registers that are set more than once are taken to be scalars until a value of lanes is found; then the work starts again
+//! with that knowledge.
+//!
+//! Assumes a loop whose order is [`Order::Any`]. Gives nothing up: what cannot stand side by side is refused ([`No`]): calls, pointers that
+//! differ in memory, allocations of a size that differs.
+
+use super::rows::Uses;
+use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use pullback_base::index::{IdMap, IdSet, IndexVec};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+
+/// Why a loop keeps its iterations one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum No {
+    Call,
+    /// A pointer that is not the same in all lanes, and not linear.
+    Pointer,
+    /// Memory of a size that is not the same in all lanes.
+    Size,
+    /// All lanes write one place.
+    Place,
+}
+
+/// What a register is.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// The same in all lanes.
+    Same,
+    /// It grows by this from lane to lane; the register holds that of the first lane.
+    Linear(Operand),
+    /// These lanes.
+    Lanes(Reg),
+    /// A pointer: in lane `l` the register, plus `stride * l`, plus the index. If private, counted in columns of lanes.
+    Pointer { stride: Operand, index: Option<Operand>, private: bool },
+}
+
+/// A place in memory for each lane.
+#[derive(Clone, Copy)]
+struct Place {
+    pointer: Operand,
+    index: Operand,
+    stride: Operand,
+    /// Whether it is the same for all lanes.
+    same: bool,
+}
+
+/// A loop in any order.
+pub(super) struct Loop<'a> {
+    pub(super) i: Reg,
+    pub(super) from: Operand,
+    pub(super) to: Operand,
+    pub(super) body: &'a Block,
+    pub(super) folds: &'a [Fold],
+}
+
+/// The loop with its iterations side by side. `lanes`: how many. `defined`: how often each register is set; `root`: the memory
+/// that a pointer points into.
+pub(super) fn side_by_side(
+    l: &Loop<'_>,
+    lanes: usize,
+    regs: &mut IndexVec<Reg, RegInfo>,
+    defined: &IndexVec<Reg, usize>,
+    root: &dyn Fn(Reg) -> Option<Reg>,
+) -> Result<Block, No> {
+    let uses = Uses::of(l.body, root);
+    let mut varying: IdSet<Reg> = l.folds.iter().flat_map(|f| f.state.iter().copied()).collect();
+    loop {
+        let before = regs.clone();
+        let mut v = Vector {
+            lanes: lanes as i64,
+            regs,
+            defined,
+            uses: &uses,
+            varying: &mut varying,
+            again: false,
+            shapes: IdMap::new(),
+            of_lanes: IdMap::new(),
+            made: Vec::new(),
+            number: None,
+            blocks: vec![Vec::new()],
+            mask: None,
+        };
+        let out = v.whole(l)?;
+        if !v.again {
+            return Ok(out);
+        }
+        *regs = before;
+    }
+}
+
+struct Vector<'a> {
+    lanes: i64,
+    regs: &'a mut IndexVec<Reg, RegInfo>,
+    defined: &'a IndexVec<Reg, usize>,
+    uses: &'a Uses,
+    /// Registers that are set more than once and hold lanes.
+    varying: &'a mut IdSet<Reg>,
+    /// Whether one of them was taken for a scalar.
+    again: bool,
+    shapes: IdMap<Reg, Shape>,
+    of_lanes: IdMap<Reg, Reg>,
+    /// The lanes of registers that are set under a mask, and the states of folds.
+    made: Vec<Reg>,
+    number: Option<Reg>,
+    /// Open blocks.
+    blocks: Vec<Block>,
+    /// Where the present instructions count; `None`: everywhere.
+    mask: Option<Operand>,
+}
+
+type Res<T> = Result<T, No>;
+
+fn is_zero(a: Operand) -> bool {
+    a.as_i64() == Some(0)
+}
+
+impl Vector<'_> {
+    // --- instructions ---
+
+    fn emit(&mut self, ins: Ins) {
+        self.blocks.last_mut().expect("an open block").push(ins);
+    }
+    fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> Res<T>) -> Res<(Block, T)> {
+        self.blocks.push(Vec::new());
+        let out = f(self);
+        let block = self.blocks.pop().unwrap_or_default();
+        Ok((block, out?))
+    }
+    fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
+        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+    }
+    fn ty(&self, a: Operand) -> Ty {
+        match a {
+            Operand::Reg(r) => self.regs[r].ty,
+            Operand::Const(c) => Ty::Scalar(c.scalar()),
+            Operand::Null => Ty::Pointer,
+        }
+    }
+    /// A primitive of scalars or of lanes.
+    fn prim(&mut self, prim: Prim, args: &[Operand]) -> Operand {
+        let lanes = args.iter().any(|a| self.ty(*a).is_lanes());
+        let result = prim.result();
+        let to = self.reg(if lanes { Ty::Lanes(result) } else { Ty::Scalar(result) }, "t");
+        self.emit(Ins::Prim { to, prim, args: args.to_vec() });
+        to.into()
+    }
+    fn op(&mut self, op: Op, s: Scalar, args: &[Operand]) -> Operand {
+        self.prim(Prim::Op(op, s), args)
+    }
+    fn add(&mut self, a: Operand, b: Operand) -> Operand {
+        match (a.as_i64(), b.as_i64()) {
+            (Some(0), _) => b,
+            (_, Some(0)) => a,
+            (Some(x), Some(y)) => Operand::i64(x.wrapping_add(y)),
+            _ => self.op(Op::Add, Scalar::I64, &[a, b]),
+        }
+    }
+    fn sub(&mut self, a: Operand, b: Operand) -> Operand {
+        match (a.as_i64(), b.as_i64()) {
+            (_, Some(0)) => a,
+            (Some(x), Some(y)) => Operand::i64(x.wrapping_sub(y)),
+            _ => self.op(Op::Sub, Scalar::I64, &[a, b]),
+        }
+    }
+    fn mul(&mut self, a: Operand, b: Operand) -> Operand {
+        match (a.as_i64(), b.as_i64()) {
+            (Some(0), _) | (_, Some(0)) => Operand::i64(0),
+            (Some(1), _) => b,
+            (_, Some(1)) => a,
+            (Some(x), Some(y)) => Operand::i64(x.wrapping_mul(y)),
+            _ => self.op(Op::Mul, Scalar::I64, &[a, b]),
+        }
+    }
+    fn both(&mut self, mask: Option<Operand>, b: Operand) -> Operand {
+        match mask {
+            None => b,
+            Some(a) => self.op(Op::And, Scalar::Bool, &[a, b]),
+        }
+    }
+    /// Whether a mask holds anywhere.
+    fn any(&mut self, mask: Operand) -> Operand {
+        let to = self.reg(Ty::BOOL, "any");
+        let prim = Prim::Op(Op::Or, Scalar::Bool);
+        self.emit(Ins::FoldLanes { to, prim, neutral: ScalarValue::Bool(false), from: mask, mask: None });
+        to.into()
+    }
+
+    // --- shapes ---
+
+    fn shape(&self, a: Operand) -> Shape {
+        match a {
+            Operand::Reg(r) => self.shapes.get(&r).copied().unwrap_or(Shape::Same),
+            Operand::Const(_) | Operand::Null => Shape::Same,
+        }
+    }
+    fn is_same(&self, a: Operand) -> bool {
+        matches!(self.shape(a), Shape::Same)
+    }
+    /// The operand for an instruction on lanes.
+    fn value(&mut self, a: Operand) -> Operand {
+        match self.shape(a) {
+            Shape::Same | Shape::Pointer { .. } => a,
+            Shape::Lanes(r) => r.into(),
+            Shape::Linear(stride) => {
+                let number = self.number.expect("numbers of the lanes").into();
+                let steps = self.mul(number, stride);
+                self.add(steps, a)
+            }
+        }
+    }
+    /// The lanes that hold a register.
+    fn lanes_of(&mut self, r: Reg) -> Reg {
+        if let Some(lanes) = self.of_lanes.get(&r) {
+            return *lanes;
+        }
+        let info = self.regs[r].clone();
+        let s = info.ty.scalar().expect("scalars have lanes");
+        let lanes = self.reg(Ty::Lanes(s), &info.hint);
+        self.of_lanes.insert(r, lanes);
+        lanes
+    }
+    fn is_single(&self, r: Reg) -> bool {
+        self.defined.get(r).is_none_or(|n| *n == 1)
+    }
+    /// Notes that a register that is set more than once holds lanes.
+    fn found(&mut self, r: Reg) {
+        if self.varying.insert(r) {
+            self.again = true;
+        }
+    }
+
+    // --- the loop ---
+
+    fn whole(&mut self, l: &Loop<'_>) -> Res<Block> {
+        let mut states = Vec::new();
+        for fold in l.folds {
+            for (state, neutral) in fold.state.iter().zip(&fold.neutral) {
+                let lanes = self.lanes_of(*state);
+                self.shapes.insert(*state, Shape::Lanes(lanes));
+                self.emit(Ins::Set { to: lanes, value: *neutral });
+                states.push(lanes);
+            }
+        }
+        let number = self.reg(Ty::Lanes(Scalar::I64), "lane");
+        self.emit(Ins::LaneNumber { to: number });
+        self.number = Some(number);
+        self.shapes.insert(l.i, Shape::Linear(Operand::i64(1)));
+        let (mut body, ()) = self.block(|v| v.all(l.body))?;
+        let zero = |r: Reg, v: &Self| {
+            let s = v.regs[r].ty.scalar().unwrap_or(Scalar::Bool);
+            Ins::Set { to: r, value: Operand::Const(s.zero()) }
+        };
+        let first: Block = self.made.iter().filter(|r| !states.contains(r)).map(|r| zero(*r, self)).collect();
+        body.splice(0..0, first);
+        let body = self.with_mark(body);
+        self.emit(Ins::Lanes { i: l.i, from: l.from, to: l.to, body });
+        for fold in l.folds {
+            self.folded(fold);
+        }
+        Ok(self.blocks.pop().unwrap_or_default())
+    }
+    /// Takes the lanes of states together.
+    fn folded(&mut self, fold: &Fold) {
+        if let ([Ins::Prim { to, prim, args }], [state], [neutral]) =
+            (&fold.combine[..], &fold.state[..], &fold.neutral[..])
+            && args[..] == [fold.left[0].into(), fold.right[0].into()]
+            && fold.out[..] == [Operand::Reg(*to)]
+        {
+            let from = self.of_lanes[state].into();
+            let neutral = match neutral {
+                Operand::Const(c) => *c,
+                // All lanes are active here.
+                _ => prim.result().zero(),
+            };
+            self.emit(Ins::FoldLanes { to: *state, prim: *prim, neutral, from, mask: None });
+            return;
+        }
+        // Through memory: first the lane 0, then the others.
+        let mark = self.reg(Ty::Pointer, "mark");
+        self.emit(Ins::Mark { to: mark });
+        let (count, one) = (Operand::i64(self.lanes), Operand::i64(1));
+        let mut columns = Vec::new();
+        for (state, left) in fold.state.iter().zip(&fold.left) {
+            let ty = self.regs[*state].ty;
+            let to = self.reg(Ty::Pointer, "lanes");
+            self.emit(Ins::Alloc { to, count, ty });
+            let (pointer, value) = (to.into(), self.of_lanes[state].into());
+            let index = Operand::i64(0);
+            self.emit(Ins::StoreLanes { pointer, index, stride: one, value, ty, mask: None });
+            self.emit(Ins::Load { to: *left, pointer, index });
+            columns.push(pointer);
+        }
+        let i = self.reg(Ty::I64, "lane");
+        let mut body = Vec::new();
+        for (pointer, right) in columns.into_iter().zip(&fold.right) {
+            body.push(Ins::Load { to: *right, pointer, index: i.into() });
+        }
+        body.extend(fold.combine.iter().cloned());
+        let mut next = Vec::new();
+        for (value, left) in fold.out.iter().zip(&fold.left) {
+            let ty = self.regs[*left].ty;
+            let to = self.reg(ty, "next");
+            body.push(Ins::Set { to, value: *value });
+            next.push(Ins::Set { to: *left, value: to.into() });
+        }
+        body.extend(next);
+        self.emit(Ins::For { i, from: one, to: count, body, order: Order::Given });
+        for (state, left) in fold.state.iter().zip(&fold.left) {
+            self.emit(Ins::Set { to: *state, value: (*left).into() });
+        }
+        self.emit(Ins::Release { mark: mark.into() });
+    }
+
+    /// The body of a loop, giving back what it allocates: no memory of an iteration outlives it here.
+    fn with_mark(&mut self, mut body: Block) -> Block {
+        if crate::lower::allocates(&body) {
+            let mark = self.reg(Ty::Pointer, "mark");
+            body.insert(0, Ins::Mark { to: mark });
+            body.push(Ins::Release { mark: mark.into() });
+        }
+        body
+    }
+
+    fn all(&mut self, block: &Block) -> Res<()> {
+        block.iter().try_for_each(|ins| self.ins(ins))
+    }
+
+    fn ins(&mut self, ins: &Ins) -> Res<()> {
+        match ins {
+            Ins::Set { to, value } => self.set(*to, *value),
+            Ins::Prim { to, prim, args } => self.primitive(*to, *prim, args),
+            Ins::Load { to, pointer, index } => self.load(*to, *pointer, *index),
+            Ins::Store { pointer, index, value, ty } => {
+                let place = self.place(*pointer, *index)?;
+                if place.same || *ty == Ty::Pointer {
+                    return Err(No::Place);
+                }
+                let (value, mask) = (self.value(*value), self.mask);
+                let Place { pointer, index, stride, .. } = place;
+                self.emit(Ins::StoreLanes { pointer, index, stride, value, ty: *ty, mask });
+                Ok(())
+            }
+            Ins::Accumulate { pointer, index, value, ty } => {
+                let Place { pointer, index, stride, .. } = self.place(*pointer, *index)?;
+                let (value, mask) = (self.value(*value), self.mask);
+                self.emit(Ins::AccumulateLanes { pointer, index, stride, value, ty: *ty, mask });
+                Ok(())
+            }
+            Ins::Offset { to, pointer, index, ty, room } => self.offset(*to, *pointer, *index, *ty, *room),
+            Ins::Alloc { to, count, ty } => {
+                if !self.is_same(*count) || *ty == Ty::Pointer || !self.is_single(*to) {
+                    return Err(if *ty == Ty::Pointer { No::Pointer } else { No::Size });
+                }
+                let count = self.columns(*count);
+                self.emit(Ins::Alloc { to: *to, count, ty: *ty });
+                self.shapes.insert(*to, private_memory());
+                Ok(())
+            }
+            Ins::Mark { .. } | Ins::Release { .. } => {
+                self.emit(ins.clone());
+                Ok(())
+            }
+            Ins::Fill { pointer, count, value, ty } => self.fill(*pointer, *count, *value, *ty),
+            Ins::Copy { to, from, count, ty } => self.copy(*to, *from, *count, *ty),
+            Ins::For { i, from, to, body, order: _ } => self.for_loop(*i, *from, *to, body),
+            Ins::While { condition, test, body } => self.while_loop(condition, *test, body),
+            Ins::If { condition, then, otherwise } => self.branch(*condition, then, otherwise),
+            Ins::Fail { condition, message, values } => {
+                let differs = !self.is_same(*condition) || values.iter().any(|v| !self.is_same(*v));
+                let mut at = self.value(*condition);
+                if (differs || self.mask.is_some()) && !self.ty(at).is_lanes() {
+                    let all = self.reg(Ty::Lanes(Scalar::Bool), "fails");
+                    self.emit(Ins::Set { to: all, value: at });
+                    at = all.into();
+                }
+                let condition = if self.ty(at).is_lanes() { self.both(self.mask, at) } else { at };
+                let values = values.iter().map(|v| self.value(*v)).collect();
+                self.emit(Ins::Fail { condition, message: *message, values });
+                Ok(())
+            }
+            Ins::Call { .. } => Err(No::Call),
+            Ins::Lanes { .. }
+            | Ins::LaneNumber { .. }
+            | Ins::LoadLanes { .. }
+            | Ins::StoreLanes { .. }
+            | Ins::AccumulateLanes { .. }
+            | Ins::FoldLanes { .. }
+            | Ins::Lane { .. } => panic!("lanes inside a loop that has none yet"),
+        }
+    }
+
+    fn set(&mut self, to: Reg, value: Operand) -> Res<()> {
+        let shape = self.shape(value);
+        if self.is_single(to) && !self.varying.contains(&to) {
+            // The value of lanes may change later, a scalar is copied anyhow.
+            match shape {
+                Shape::Lanes(from) => {
+                    let lanes = self.lanes_of(to);
+                    self.emit(Ins::Set { to: lanes, value: from.into() });
+                    self.shapes.insert(to, Shape::Lanes(lanes));
+                }
+                shape => {
+                    self.emit(Ins::Set { to, value });
+                    self.shapes.insert(to, shape);
+                }
+            }
+            return Ok(());
+        }
+        if self.ty(to.into()) == Ty::Pointer {
+            return match shape {
+                Shape::Same if self.mask.is_none() => {
+                    self.emit(Ins::Set { to, value });
+                    Ok(())
+                }
+                _ => Err(No::Pointer),
+            };
+        }
+        if !self.varying.contains(&to) {
+            if self.mask.is_none() && matches!(shape, Shape::Same) {
+                self.emit(Ins::Set { to, value });
+                return Ok(());
+            }
+            self.found(to);
+        }
+        let lanes = self.lanes_of(to);
+        self.shapes.insert(to, Shape::Lanes(lanes));
+        if !self.made.contains(&lanes) {
+            self.made.push(lanes);
+        }
+        let mut value = self.value(value);
+        if let Some(mask) = self.mask {
+            let s = self.ty(value).scalar().expect("scalars have lanes");
+            value = self.op(Op::Select, s, &[mask, value, lanes.into()]);
+        }
+        self.emit(Ins::Set { to: lanes, value });
+        Ok(())
+    }
+
+    /// Sets a register that an instruction makes new lanes for.
+    fn define(&mut self, to: Reg, f: impl FnOnce(&mut Self, Reg)) -> Res<()> {
+        if self.is_single(to) && !self.varying.contains(&to) {
+            let lanes = self.lanes_of(to);
+            self.shapes.insert(to, Shape::Lanes(lanes));
+            f(self, lanes);
+            return Ok(());
+        }
+        let (s, hint) = (self.ty(to.into()).scalar().ok_or(No::Pointer)?, self.regs[to].hint.clone());
+        let fresh = self.reg(Ty::Scalar(s), &hint);
+        let lanes = self.reg(Ty::Lanes(s), &hint);
+        f(self, lanes);
+        self.shapes.insert(fresh, Shape::Lanes(lanes));
+        self.set(to, fresh.into())
+    }
+    /// Sets a register by an instruction on scalars.
+    fn define_same(&mut self, to: Reg, shape: Shape, f: impl FnOnce(Reg) -> Ins) -> Res<()> {
+        if self.is_single(to) && !self.varying.contains(&to) {
+            self.emit(f(to));
+            self.shapes.insert(to, shape);
+            return Ok(());
+        }
+        let info = self.regs[to].clone();
+        let fresh = self.reg(info.ty, &info.hint);
+        self.emit(f(fresh));
+        self.shapes.insert(fresh, shape);
+        self.set(to, fresh.into())
+    }
+
+    fn primitive(&mut self, to: Reg, prim: Prim, args: &[Operand]) -> Res<()> {
+        let shapes: Vec<Shape> = args.iter().map(|a| self.shape(*a)).collect();
+        if shapes.iter().all(|s| matches!(s, Shape::Same)) {
+            return self.define_same(to, Shape::Same, |to| Ins::Prim { to, prim, args: args.to_vec() });
+        }
+        let step = |s: Shape| match s {
+            Shape::Same => Some(Operand::i64(0)),
+            Shape::Linear(step) => Some(step),
+            Shape::Lanes(_) | Shape::Pointer { .. } => None,
+        };
+        if let (Prim::Op(op, Scalar::I64), [a, b]) = (prim, &shapes[..])
+            && let (Some(x), Some(y)) = (step(*a), step(*b))
+        {
+            let stride = match (op, a, b) {
+                (Op::Add, ..) => Some(self.add(x, y)),
+                (Op::Sub, ..) => Some(self.sub(x, y)),
+                (Op::Mul, _, Shape::Same) => Some(self.mul(x, args[1])),
+                (Op::Mul, Shape::Same, _) => Some(self.mul(y, args[0])),
+                _ => None,
+            };
+            if let Some(stride) = stride {
+                let shape = if is_zero(stride) { Shape::Same } else { Shape::Linear(stride) };
+                return self.define_same(to, shape, |to| Ins::Prim { to, prim, args: args.to_vec() });
+            }
+        }
+        let args: Vec<Operand> = args.iter().map(|a| self.value(*a)).collect();
+        self.define(to, |v, to| v.emit(Ins::Prim { to, prim, args }))
+    }
+
+    // --- memory ---
+
+    /// So many elements for each lane. Not more than there can be.
+    fn columns(&mut self, count: Operand) -> Operand {
+        let most = Operand::i64(1 << 50);
+        let count = match count.as_i64() {
+            Some(n) => Operand::i64(n.min(1 << 50)),
+            None => self.op(Op::Min, Scalar::I64, &[count, most]),
+        };
+        self.mul(count, Operand::i64(self.lanes))
+    }
+    fn place(&mut self, pointer: Operand, index: Operand) -> Res<Place> {
+        let (mut stride, mut at, private) = match self.shape(pointer) {
+            Shape::Same => (Operand::i64(0), None, false),
+            Shape::Pointer { stride, index, private } => (stride, index, private),
+            Shape::Linear(_) | Shape::Lanes(_) => return Err(No::Pointer),
+        };
+        let width = Operand::i64(if private { self.lanes } else { 1 });
+        let mut here = Operand::i64(0);
+        match self.shape(index) {
+            Shape::Same => here = self.mul(index, width),
+            Shape::Linear(step) => {
+                here = self.mul(index, width);
+                let step = self.mul(step, width);
+                stride = self.add(stride, step);
+            }
+            Shape::Lanes(r) => {
+                let more = self.mul(r.into(), width);
+                at = Some(at.map_or(more, |a| self.add(a, more)));
+            }
+            Shape::Pointer { .. } => return Err(No::Pointer),
+        }
+        let same = at.is_none() && is_zero(stride);
+        let index = at.map_or(here, |a| self.add(a, here));
+        Ok(Place { pointer, index, stride, same })
+    }
+    fn load(&mut self, to: Reg, pointer: Operand, index: Operand) -> Res<()> {
+        let place = self.place(pointer, index)?;
+        if place.same {
+            return self.define_same(to, Shape::Same, |to| Ins::Load { to, pointer, index });
+        }
+        if self.ty(to.into()) == Ty::Pointer {
+            return Err(No::Pointer);
+        }
+        let mask = self.mask;
+        let Place { pointer, index, stride, .. } = place;
+        self.define(to, |v, to| v.emit(Ins::LoadLanes { to, pointer, index, stride, mask }))
+    }
+    fn offset(
+        &mut self,
+        to: Reg,
+        pointer: Operand,
+        index: Operand,
+        ty: Ty,
+        room: Option<Operand>,
+    ) -> Res<()> {
+        if !self.is_single(to) {
+            return Err(No::Pointer);
+        }
+        let (mut stride, mut at, private) = match self.shape(pointer) {
+            Shape::Same => (Operand::i64(0), None, false),
+            Shape::Pointer { stride, index, private } => (stride, index, private),
+            Shape::Linear(_) | Shape::Lanes(_) => return Err(No::Pointer),
+        };
+        let width = Operand::i64(if private { self.lanes } else { 1 });
+        let mut by = Operand::i64(0);
+        match self.shape(index) {
+            Shape::Same => by = self.mul(index, width),
+            Shape::Linear(step) => {
+                by = self.mul(index, width);
+                let step = self.mul(step, width);
+                stride = self.add(stride, step);
+            }
+            Shape::Lanes(r) => {
+                let more = self.mul(r.into(), width);
+                at = Some(at.map_or(more, |a| self.add(a, more)));
+            }
+            Shape::Pointer { .. } => return Err(No::Pointer),
+        }
+        let shape = if at.is_none() && is_zero(stride) && !private {
+            Shape::Same
+        } else {
+            Shape::Pointer { stride, index: at, private }
+        };
+        let apart = at.is_some() || !matches!(stride.as_i64(), Some(0 | 1));
+        let often = !private && apart && self.mask.is_none() && self.uses.is_read_often(to);
+        let room = room.filter(|room| often && self.is_same(*room));
+        let Some(room) = room else {
+            self.emit(Ins::Offset { to, pointer, index: by, ty, room: None });
+            self.shapes.insert(to, shape);
+            return Ok(());
+        };
+        // The row of each lane is copied to where lanes lie side by side.
+        let row = self.reg(Ty::Pointer, "row");
+        self.emit(Ins::Offset { to: row, pointer, index: by, ty, room: None });
+        self.shapes.insert(row, shape);
+        let memory = self.reg(Ty::Pointer, "packed");
+        let count = self.columns(room);
+        self.emit(Ins::Alloc { to: memory, count, ty });
+        self.shapes.insert(memory, private_memory());
+        self.copy(memory.into(), row.into(), room, ty)?;
+        let (pointer, index) = (memory.into(), Operand::i64(0));
+        self.emit(Ins::Offset { to, pointer, index, ty, room: None });
+        self.shapes.insert(to, private_memory());
+        Ok(())
+    }
+    fn fill(&mut self, pointer: Operand, count: Operand, value: Operand, ty: Ty) -> Res<()> {
+        let shape = self.shape(pointer);
+        if let Shape::Pointer { private: true, index: None, stride } = shape
+            && stride.as_i64() == Some(1)
+            && self.is_same(count)
+            && self.is_same(value)
+            && self.mask.is_none()
+        {
+            let count = self.columns(count);
+            self.emit(Ins::Fill { pointer, count, value, ty });
+            return Ok(());
+        }
+        self.every(count, &mut |v, j| v.ins(&Ins::Store { pointer, index: j, value, ty }))
+    }
+    fn copy(&mut self, to: Operand, from: Operand, count: Operand, ty: Ty) -> Res<()> {
+        let whole = |s: Shape| match s {
+            Shape::Pointer { private: true, index: None, stride } => stride.as_i64() == Some(1),
+            _ => false,
+        };
+        if whole(self.shape(to)) && whole(self.shape(from)) && self.is_same(count) && self.mask.is_none() {
+            let count = self.columns(count);
+            self.emit(Ins::Copy { to, from, count, ty });
+            return Ok(());
+        }
+        let s = ty.scalar().ok_or(No::Pointer)?;
+        self.every(count, &mut |v, j| {
+            let x = v.reg(Ty::Scalar(s), "x");
+            v.ins(&Ins::Load { to: x, pointer: from, index: j })?;
+            v.ins(&Ins::Store { pointer: to, index: j, value: x.into(), ty })
+        })
+    }
+    /// A loop from 0 up to `count`.
+    fn every(&mut self, count: Operand, f: &mut dyn FnMut(&mut Self, Operand) -> Res<()>) -> Res<()> {
+        let j = self.reg(Ty::I64, "j");
+        self.counted(j, Operand::i64(0), count, f)
+    }
+
+    // --- control ---
+
+    fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) -> Res<()> {
+        if self.is_same(from) {
+            return self.counted(i, from, to, &mut |v, _| v.all(body));
+        }
+        // Each lane has its own counter.
+        let counter = self.lanes_of(i);
+        self.made.push(counter);
+        let start = self.value(from);
+        self.emit(Ins::Set { to: counter, value: start });
+        self.shapes.insert(i, Shape::Lanes(counter));
+        let outer = self.mask;
+        let runs = self.reg(Ty::Lanes(Scalar::Bool), "runs");
+        let (condition, test) = self.block(|v| {
+            let to = v.value(to);
+            let below = v.op(Op::Lt, Scalar::I64, &[counter.into(), to]);
+            let below = v.both(outer, below);
+            v.emit(Ins::Set { to: runs, value: below });
+            Ok(v.any(runs.into()))
+        })?;
+        let (body, ()) = self.block(|v| {
+            v.mask = Some(runs.into());
+            v.all(body)?;
+            let next = v.op(Op::Add, Scalar::I64, &[counter.into(), Operand::i64(1)]);
+            v.emit(Ins::Set { to: counter, value: next });
+            Ok(())
+        })?;
+        self.mask = outer;
+        let body = self.with_mark(body);
+        self.emit(Ins::While { condition, test, body });
+        Ok(())
+    }
+    /// A loop whose counter is the same in all lanes.
+    fn counted(
+        &mut self,
+        i: Reg,
+        from: Operand,
+        to: Operand,
+        f: &mut dyn FnMut(&mut Self, Operand) -> Res<()>,
+    ) -> Res<()> {
+        self.shapes.insert(i, Shape::Same);
+        let outer = self.mask;
+        let (last, limit) = if self.is_same(to) {
+            (to, None)
+        } else {
+            let limit = self.value(to);
+            let last = self.reg(Ty::I64, "last");
+            let prim = Prim::Op(Op::Max, Scalar::I64);
+            let neutral = ScalarValue::I64(i64::MIN);
+            self.emit(Ins::FoldLanes { to: last, prim, neutral, from: limit, mask: outer });
+            (last.into(), Some(limit))
+        };
+        let (body, ()) = self.block(|v| {
+            if let Some(limit) = limit {
+                let below = v.op(Op::Lt, Scalar::I64, &[i.into(), limit]);
+                v.mask = Some(v.both(outer, below));
+            }
+            f(v, i.into())
+        })?;
+        self.mask = outer;
+        let body = self.with_mark(body);
+        self.emit(Ins::For { i, from, to: last, body, order: Order::Given });
+        Ok(())
+    }
+    fn while_loop(&mut self, condition: &Block, test: Operand, body: &Block) -> Res<()> {
+        let (first, ()) = self.block(|v| v.all(condition))?;
+        if self.is_same(test) {
+            let (body, ()) = self.block(|v| v.all(body))?;
+            let body = self.with_mark(body);
+            self.emit(Ins::While { condition: first, test, body });
+            return Ok(());
+        }
+        // Lanes stop one after the other.
+        let outer = self.mask;
+        let runs = self.reg(Ty::Lanes(Scalar::Bool), "runs");
+        self.emit(Ins::Set { to: runs, value: outer.unwrap_or(Operand::bool(true)) });
+        self.mask = Some(runs.into());
+        let (condition, test) = self.block(|v| {
+            v.all(condition)?;
+            let test = v.value(test);
+            let still = v.op(Op::And, Scalar::Bool, &[runs.into(), test]);
+            v.emit(Ins::Set { to: runs, value: still });
+            Ok(v.any(runs.into()))
+        })?;
+        let (body, ()) = self.block(|v| v.all(body))?;
+        let body = self.with_mark(body);
+        self.mask = outer;
+        self.emit(Ins::While { condition, test, body });
+        Ok(())
+    }
+    fn branch(&mut self, condition: Operand, then: &Block, otherwise: &Block) -> Res<()> {
+        if self.is_same(condition) {
+            let (then, ()) = self.block(|v| v.all(then))?;
+            let (otherwise, ()) = self.block(|v| v.all(otherwise))?;
+            self.emit(Ins::If { condition, then, otherwise });
+            return Ok(());
+        }
+        let yes = self.value(condition);
+        self.arm(yes, then)?;
+        if !otherwise.is_empty() {
+            let no = self.op(Op::Not, Scalar::Bool, &[yes]);
+            self.arm(no, otherwise)?;
+        }
+        Ok(())
+    }
+    /// An arm of a branch: its instructions where the condition holds.
+    fn arm(&mut self, condition: Operand, block: &Block) -> Res<()> {
+        let outer = self.mask;
+        let mask = self.both(outer, condition);
+        self.mask = Some(mask);
+        let done = if is_cheap(block) {
+            self.all(block)
+        } else {
+            let any = self.any(mask);
+            let inner = self.block(|v| v.all(block));
+            inner.map(|(then, ())| self.emit(Ins::If { condition: any, then, otherwise: Vec::new() }))
+        };
+        self.mask = outer;
+        done
+    }
+}
+
+fn private_memory() -> Shape {
+    Shape::Pointer { stride: Operand::i64(1), index: None, private: true }
+}
+
+/// Whether all lanes may run the block, whether they need it or not: it is short and cannot stop the program.
+fn is_cheap(block: &Block) -> bool {
+    block.len() <= 8
+        && block.iter().all(|ins| match ins {
+            Ins::Set { .. } => true,
+            Ins::Prim { prim: Prim::Op(op, s), .. } => {
+                !matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow) || !s.is_integer()
+            }
+            Ins::Prim { .. } => true,
+            _ => false,
+        })
+}

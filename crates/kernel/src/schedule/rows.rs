@@ -1,0 +1,97 @@
+//! How pointers are used: which rows are worth a copy to where lanes lie side by side.
+
+use crate::ir::{Block, Ins, Operand, Reg, Ty};
+use pullback_base::index::{IdMap, IdSet};
+
+/// Uses of pointers in the body of a loop.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    rows: IdMap<Reg, Row>,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    /// How many loops are around the place where it is made.
+    depth: usize,
+    /// Loads, and the most loops between the place where it is made and one of them.
+    loads: usize,
+    deepest: usize,
+    /// Whether it is used in another way, or its memory is written in the body.
+    other: bool,
+}
+
+impl Uses {
+    /// Uses in a body; `root`: the memory that a pointer points into, if it is known.
+    pub(super) fn of(body: &Block, root: &dyn Fn(Reg) -> Option<Reg>) -> Uses {
+        let mut uses = Uses::default();
+        let (mut written, mut anything) = (IdSet::new(), false);
+        uses.block(body, 0, &mut |pointer| match pointer {
+            Operand::Reg(r) => match root(r) {
+                Some(root) => {
+                    written.insert(root);
+                }
+                None => anything = true,
+            },
+            Operand::Const(_) | Operand::Null => {}
+        });
+        for (r, row) in uses.rows.iter_mut() {
+            let is_written = root(*r).is_none_or(|root| written.contains(&root));
+            row.other |= anything || is_written;
+        }
+        uses
+    }
+    /// Whether a row is only read, and elements of it more than once.
+    pub(super) fn is_read_often(&self, row: Reg) -> bool {
+        self.rows.get(&row).is_some_and(|r| !r.other && (r.deepest >= 2 || (r.deepest >= 1 && r.loads >= 2)))
+    }
+
+    fn block(&mut self, block: &Block, depth: usize, written: &mut dyn FnMut(Operand)) {
+        for ins in block {
+            self.ins(ins, depth, written);
+            let inner = depth + usize::from(!matches!(ins, Ins::If { .. }));
+            for block in ins.blocks() {
+                self.block(block, inner, written);
+            }
+        }
+    }
+    fn ins(&mut self, ins: &Ins, depth: usize, written: &mut dyn FnMut(Operand)) {
+        match ins {
+            Ins::Offset { to, pointer, .. } => {
+                self.rows.insert(*to, Row { depth, ..Row::default() });
+                self.other(*pointer);
+            }
+            Ins::Load { pointer: Operand::Reg(r), .. } => {
+                if let Some(row) = self.rows.get_mut(r) {
+                    row.loads += 1;
+                    row.deepest = row.deepest.max(depth - row.depth.min(depth));
+                }
+            }
+            Ins::Store { pointer, value, ty, .. } => {
+                written(*pointer);
+                self.other(*pointer);
+                if *ty == Ty::Pointer {
+                    self.other(*value);
+                }
+            }
+            Ins::Accumulate { pointer, .. } | Ins::Fill { pointer, .. } => {
+                written(*pointer);
+                self.other(*pointer);
+            }
+            Ins::Copy { to, from, .. } => {
+                written(*to);
+                self.other(*to);
+                self.other(*from);
+            }
+            Ins::Set { value, .. } => self.other(*value),
+            Ins::Call { args, .. } => args.iter().for_each(|a| self.other(*a)),
+            _ => {}
+        }
+    }
+    fn other(&mut self, a: Operand) {
+        if let Operand::Reg(r) = a
+            && let Some(row) = self.rows.get_mut(&r)
+        {
+            row.other = true;
+        }
+    }
+}
