@@ -125,3 +125,68 @@ fn the_first_operation_that_is_not_finite_in_an_example_is_shown() {
     }
     assert!(pullback(&base).status.success(), "infinities alone are no error");
 }
+
+/// Sizes that no machine has: what is said names the bytes and the operation, whatever runs the program, and nothing is written.
+#[test]
+fn more_memory_than_there_is_is_an_error_with_a_place() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("limits-memory");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("large.fut");
+    let text = "\
+entry filled (n: i64) : []f64 = replicate n 1.0
+entry square (n: i64) : [][]f64 = replicate n (replicate n 1.0)
+entry roots (n: i64) : []f64 =
+  map (\\i -> f64.sqrt (f64.i64 i)) (iota n)
+";
+    std::fs::write(&file, text).expect("written");
+    let (file, result) = (file.display().to_string(), folder.join("result.npy"));
+    // 2^32 numbers are 32 GiB; 2^62 are 2^65 bytes; the square of 2^32 has more elements than can be counted.
+    let cases = [
+        ("filled", "4294967296", "34359738368 more bytes", "large.fut:1:33"),
+        ("filled", "4611686018427387904", "36893488147419103232 more bytes", "large.fut:1:33"),
+        ("square", "100000", "80000000000 more bytes", "large.fut:2:35"),
+        ("square", "4294967296", "[4294967296][4294967296] has too many elements", "large.fut:2:35"),
+        ("roots", "4294967296", "34359738368 more bytes", "large.fut:4:"),
+    ];
+    let doctor = json(&["doctor", "--json"]);
+    let compiled: &[&str] =
+        if doctor["llvm"] == true { &["interp", "llvm", "auto"] } else { &["interp", "auto"] };
+    for (entry, n, what, place) in cases {
+        for backend in compiled {
+            let n = format!("n={n}");
+            let output = result.display().to_string();
+            let args =
+                ["run", &file, "--entry", entry, "--arg", &n, "--backend", backend, "--output", &output];
+            let text = fails(&args);
+            for part in ["E0601", what, place] {
+                assert!(text.contains(part), "{entry} {n} {backend}: {part} is missing in {text}");
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 1, "nothing is written");
+}
+
+/// A limit above what the machine has is no permission to use it up.
+#[test]
+fn the_limit_is_never_more_than_the_machine_has() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("limits-machine");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("filled.fut");
+    std::fs::write(&file, "entry main (n: i64) : []f64 = replicate n 1.0\n").expect("written");
+    let file = file.display().to_string();
+    for backend in ["interp", "auto"] {
+        // 32 TiB under a limit of 64 TiB.
+        let args =
+            ["run", &file, "--arg", "n=4398046511104", "--memory-limit", "67108864", "--backend", backend];
+        if cfg!(target_os = "linux") {
+            let text = fails(&args);
+            assert!(text.contains("35184372088832 more bytes") && text.contains("this machine"), "{text}");
+        }
+        let small = ["run", &file, "--arg", "n=1000000", "--memory-limit", "4", "--backend", backend];
+        let text = fails(&small);
+        assert!(text.contains("8000000 more bytes") && text.contains("--memory-limit"), "{text}");
+        let enough = ["run", &file, "--arg", "n=1000000", "--memory-limit", "20", "--backend", backend];
+        assert!(pullback(&enough).status.success());
+    }
+}

@@ -24,7 +24,7 @@ pub struct Options {
     pub library: Option<PathBuf>,
     /// Where compiled objects are kept; `None`: nowhere. See [`cache::folder`].
     pub cache: Option<PathBuf>,
-    /// A call stops with a `Limit` error before its workspace holds more bytes than this.
+    /// A call stops with a `Limit` error before its workspace and its results hold more bytes than this.
     pub memory_limit: u64,
     /// A call stops with a `Limit` error when so many calls of recursive functions are open.
     pub call_depth_limit: u64,
@@ -105,8 +105,18 @@ impl Executable {
     }
     /// A workspace for calls, one after the other. It is given back when the session is dropped.
     pub fn session(&self) -> Session<'_> {
-        let kept = self.pool().pop();
-        Session::new(self, kept.unwrap_or_else(|| Workspace::new(self.options.memory_limit)))
+        self.session_within(self.options.memory_limit)
+    }
+    /// The same with another limit on its bytes.
+    pub fn session_within(&self, memory_limit: u64) -> Session<'_> {
+        let kept = self.pool().pop().filter(|w| w.asked() >= memory_limit);
+        // Addresses cost nothing: with some to spare the next limit need not be the same.
+        let reserve = || Workspace::new(memory_limit.max(self.options.memory_limit));
+        Session::new(self, kept.unwrap_or_else(reserve), memory_limit)
+    }
+    /// Bytes of the workspace that the next session takes over which the system has given already.
+    pub fn kept_bytes(&self) -> u64 {
+        self.pool().last().map_or(0, Workspace::touched)
     }
     /// Workspaces that no call uses.
     pub(crate) fn pool(&self) -> std::sync::MutexGuard<'_, Vec<Workspace>> {

@@ -6,10 +6,10 @@ use crate::executable::Executable;
 use pullback_base::index::Index;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
-use pullback_kernel::{FunctionId, MessageId};
+use pullback_kernel::{FunctionId, MessageId, Reg};
 use pullback_llvm::Context;
 use pullback_llvm::abi;
-use pullback_words::{Outcome, Workspace, stop, with_values};
+use pullback_words::{Outcome, Room, Workspace, stop, with_values};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicBool;
@@ -30,22 +30,25 @@ pub struct Session<'a> {
     workspace: ManuallyDrop<Workspace>,
     /// On the heap, so that compiled code is given the same address each time.
     context: Box<Context>,
+    /// The most bytes of the workspace that a call has had in use.
+    highest: u64,
 }
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
         // SAFETY: the workspace is not used again.
-        let workspace = unsafe { ManuallyDrop::take(&mut self.workspace) };
+        let mut workspace = unsafe { ManuallyDrop::take(&mut self.workspace) };
+        workspace.touch(self.highest);
         self.executable.pool().push(workspace);
     }
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(executable: &'a Executable, workspace: Workspace) -> Session<'a> {
+    pub(crate) fn new(executable: &'a Executable, workspace: Workspace, memory_limit: u64) -> Session<'a> {
         let mut workspace = ManuallyDrop::new(workspace);
         let context = Box::new(Context {
             top: workspace.start(),
-            end: workspace.end(),
+            end: workspace.end_within(memory_limit),
             peak: null_mut(),
             cancel: &NEVER,
             calls: 0,
@@ -55,7 +58,7 @@ impl<'a> Session<'a> {
             count: 0,
             values: [0; abi::MAX_VALUES],
         });
-        Session { executable, workspace, context }
+        Session { executable, workspace, context, highest: 0 }
     }
 
     /// Calls a function with words; see [`abi`] for what they are. Results that are addresses are of the workspace, until the
@@ -88,6 +91,7 @@ impl<'a> Session<'a> {
         } else {
             self.enter(function, args, results)
         };
+        self.highest = self.highest.max(self.peak_bytes());
         match status {
             abi::DONE => Ok(()),
             _ => Err(self.stopped()),
@@ -112,6 +116,15 @@ impl<'a> Session<'a> {
         (highest - self.workspace.start().addr()) as u64
     }
 
+    /// Bytes of the workspace that are in use, and how many there may be.
+    fn room(&mut self) -> Room {
+        let start = self.workspace.start().addr();
+        Room {
+            in_use: (self.context.top.addr() - start) as u64,
+            limit: (self.context.end.addr() - start) as u64,
+        }
+    }
+
     /// Calls a function with values of core.
     ///
     /// # Errors
@@ -128,7 +141,8 @@ impl<'a> Session<'a> {
         // the workspace is not changed before the next call.
         let values = unsafe {
             with_values(&executable.module.functions[function], args, results, |args, results| {
-                self.call_words(function, args, results, cancel)
+                self.call_words(function, args, results, cancel)?;
+                Ok(self.room())
             })?
         };
         Ok(Outcome { results: values, peak_bytes: self.peak_bytes() })
@@ -147,8 +161,9 @@ impl<'a> Session<'a> {
         };
         match self.context.message {
             abi::OUT_OF_MEMORY => {
-                let in_use = self.context.top.addr() - self.workspace.start().addr();
-                stop::out_of_memory(value(0) as u64, value(1) as u64, in_use, self.workspace.bytes())
+                let place = (FunctionId::new(value(2) as usize), Reg::new(value(3) as usize));
+                let span = self.executable.module.places.get(&place).copied();
+                stop::out_of_memory(value(0) as u64, value(1) as u64, &self.room()).at(span)
             }
             abi::CANCELLED => stop::cancelled(),
             abi::TOO_MANY_CALLS => stop::too_many_calls(self.executable.options.call_depth_limit, function()),

@@ -568,3 +568,36 @@ fn a_module_is_compiled_once_if_objects_are_kept() {
         assert_eq!(values(&executable), Ok(vec![4]));
     }
 }
+
+#[test]
+fn memory_that_is_refused_has_its_place_in_the_source() {
+    let mut module = checked_allocation();
+    let (f, register) = (first(), module.functions[first()].params[0]);
+    let mut sources = pullback_base::SourceMap::new();
+    let span = pullback_base::Span::new(sources.add("place.fut", "iota n"), 0, 6);
+    module.places.insert((f, pullback_base::index::Index::new(1)), span);
+    assert_ne!(register, pullback_base::index::Index::new(1), "the allocation has register 1");
+    for executable in executables(&module, &Options::default()) {
+        let mut session = executable.session_within(1 << 20);
+        // SAFETY: the function takes a number and gives one.
+        let mut run = |n: u64| unsafe { session.call_words(f, &[n], &mut [0], None) };
+        assert_eq!(run(1 << 17), Ok(()));
+        let e = run((1 << 17) + 1).expect_err("too much");
+        assert_eq!((e.kind, e.span), (RuntimeErrorKind::Limit, Some(span)));
+        assert!(run(1 << 17).is_ok(), "the session goes on");
+        drop(session);
+        assert_eq!(executable.kept_bytes(), 1 << 20, "the workspace is kept");
+        // A larger one is made where it is asked for.
+        let mut session = executable.session_within(16 << 30);
+        // SAFETY: as above. The memory is not touched.
+        unsafe { session.call_words(f, &[3 << 30 >> 3], &mut [0], None) }.expect("there is room");
+    }
+}
+
+/// Asks for some numbers.
+fn checked_allocation() -> Module {
+    module([function("f", &[I64], |regs, p| {
+        let a = regs.add(PTR);
+        (vec![p[0]], vec![Ins::Alloc { to: a, count: p[0].into(), ty: F64 }])
+    })])
+}

@@ -3,6 +3,7 @@
 //! The reference interpreter runs everything, counts steps, and finds NaNs; compiled code runs programs of the native rules
 //! many times faster, and takes time to make. Both give the same results, bit for bit.
 
+use crate::memory;
 use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
 use crate::session::Ready;
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
@@ -48,11 +49,11 @@ impl Native {
     /// Compiles what is ready to run.
     ///
     /// Errors: a program that is not native, and an LLVM that is missing or fails, with what to do.
-    pub(crate) fn new(ready: &Ready, memory_limit: u64) -> Result<Native, Box<Diagnostic>> {
+    pub(crate) fn new(ready: &Ready) -> Result<Native, Box<Diagnostic>> {
         let (lowered, lowering) = timed(|| lowered(ready));
         let (module, function) = lowered?;
         let cache = ready.cache.clone();
-        let options = pullback_cpu::Options { memory_limit, cache, ..pullback_cpu::Options::default() };
+        let options = pullback_cpu::Options { cache, ..pullback_cpu::Options::default() };
         let (made, compiling) = timed(|| Executable::new(&module, &options));
         let executable = made.map_err(|e| {
             let message = format!("no native code: {e}");
@@ -69,7 +70,14 @@ impl Native {
     pub fn report(&self) -> &CodeReport {
         &self.report
     }
-    fn run(&self, ready: &Ready, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+    /// `available`: bytes that the process can take. Workspaces that are kept have been taken before.
+    fn run(
+        &self,
+        ready: &Ready,
+        args: &[Value],
+        options: &Options<'_>,
+        available: u64,
+    ) -> Result<Outcome, RuntimeError> {
         let fun = &ready.program.funs[ready.fun];
         if fun.params.len() != args.len() {
             let message =
@@ -78,7 +86,11 @@ impl Native {
         }
         let types = fun.params.iter().map(|p| &ready.program.vars[*p].ty);
         let args: Vec<(&Type, &Value)> = types.zip(args).collect();
-        let call = || self.executable.session().call(self.function, &args, &fun.results, options.cancel);
+        let call = || {
+            let there = available.saturating_add(self.executable.kept_bytes());
+            let mut session = self.executable.session_within(options.memory_limit.min(there));
+            session.call(self.function, &args, &fun.results, options.cancel)
+        };
         let (out, seconds) = timed(call);
         let out = out?;
         let counts = Counts { peak_bytes: out.peak_bytes, ..Counts::default() };
@@ -89,20 +101,32 @@ impl Native {
 
 impl Ready {
     /// Runs the function with the executor of the settings. What only the interpreter can do (simulated schedules, stopping at the
-    /// first NaN, a limit on steps) it does whatever the executor. Steps are counted where the interpreter ran.
+    /// first NaN, a limit on steps) it does whatever the executor. Steps are counted where the interpreter ran. No more memory
+    /// is taken than there is, whatever the limit.
     pub fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+        let available = memory::available().unwrap_or(u64::MAX);
+        let out = self.run_within(args, options, available);
+        out.map_err(|e| about_memory(e, options.memory_limit, available))
+    }
+    fn run_within(
+        &self,
+        args: &[Value],
+        options: &Options<'_>,
+        available: u64,
+    ) -> Result<Outcome, RuntimeError> {
         let special = options.schedule_seed.is_some() || options.check_nan || options.work_limit < u64::MAX;
+        let within = Options { memory_limit: options.memory_limit.min(available), ..*options };
         match self.backend {
-            _ if special => self.interpreted(args, options),
-            Backend::Interp => self.interpreted(args, options),
-            Backend::Llvm => match self.native(options.memory_limit) {
-                Ok(native) => native.run(self, args, options),
+            _ if special => self.interpreted(args, &within),
+            Backend::Interp => self.interpreted(args, &within),
+            Backend::Llvm => match self.native() {
+                Ok(native) => native.run(self, args, options, available),
                 Err(d) => Err(RuntimeError {
                     span: d.span,
                     ..RuntimeError::new(RuntimeErrorKind::Limit, d.message)
                 }),
             },
-            Backend::Auto => self.choose(args, options),
+            Backend::Auto => self.choose(args, &within, available),
         }
     }
     fn interpreted(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
@@ -111,9 +135,9 @@ impl Ready {
         let ran = Ran { executor: Executor::Interp, seconds, code: None };
         Ok(Outcome { results: out.results, counts: out.counts, ran })
     }
-    fn choose(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+    fn choose(&self, args: &[Value], options: &Options<'_>, available: u64) -> Result<Outcome, RuntimeError> {
         if let Some(Ok(native)) = self.native.get() {
-            return native.run(self, args, options);
+            return native.run(self, args, options, available);
         }
         let enough = AtomicBool::new(false);
         let watch = |steps: u64| {
@@ -128,21 +152,42 @@ impl Ready {
         let trial = Options { cancel: Some(&enough), progress: Some(&watch), ..*options };
         let first = self.interpreted(args, &trial);
         let cancelled = options.cancel.is_some_and(|c| c.load(Ordering::Relaxed));
+        // Compiled code needs less memory, so it may do where the interpreter stopped.
+        let gives_up = |e: &RuntimeError| match e.kind {
+            RuntimeErrorKind::Cancelled => !cancelled,
+            RuntimeErrorKind::Limit => e.message.starts_with(OUT_OF_MEMORY),
+            _ => false,
+        };
         match first {
-            Err(e) if e.kind == RuntimeErrorKind::Cancelled && !cancelled => {
-                match self.native(options.memory_limit) {
-                    Ok(native) => native.run(self, args, options),
-                    Err(_) => self.interpreted(args, options),
-                }
-            }
+            Err(e) if gives_up(&e) => match self.native() {
+                Ok(native) => native.run(self, args, options, available),
+                Err(_) if e.kind == RuntimeErrorKind::Limit => Err(e),
+                Err(_) => self.interpreted(args, options),
+            },
             done => done,
         }
     }
     /// The function as machine code, made at the first call.
-    pub fn native(&self, memory_limit: u64) -> Result<&Native, Box<Diagnostic>> {
-        let made = self.native.get_or_init(|| crate::session::deep(|| Native::new(self, memory_limit)));
+    pub fn native(&self) -> Result<&Native, Box<Diagnostic>> {
+        let made = self.native.get_or_init(|| crate::session::deep(|| Native::new(self)));
         made.as_ref().map_err(Clone::clone)
     }
+}
+
+/// How the message of a run begins that needs more memory than it may take.
+const OUT_OF_MEMORY: &str = "out of memory";
+
+/// Says what set the limit of memory.
+fn about_memory(e: RuntimeError, limit: u64, available: u64) -> RuntimeError {
+    if e.kind != RuntimeErrorKind::Limit || !e.message.starts_with(OUT_OF_MEMORY) {
+        return e;
+    }
+    let hint = if available < limit {
+        "the limit is what this machine, or the container of the process, has left; make the sizes smaller"
+    } else {
+        "give more with `--memory-limit`, or make the sizes smaller"
+    };
+    RuntimeError { hint: Some(hint.to_string()), ..e }
 }
 
 fn lowered(ready: &Ready) -> Result<(Module, FunctionId), Box<Diagnostic>> {

@@ -12,6 +12,7 @@ pub mod front;
 pub mod gradcheck;
 pub mod leaves;
 pub mod matrices;
+pub mod memory;
 pub mod pipeline;
 pub mod report;
 pub mod session;

@@ -18,6 +18,7 @@
 use pullback_base::index::IndexVec;
 use pullback_base::{RuntimeErrorKind, Span};
 use pullback_prim::{Prim, Scalar, ScalarValue};
+use std::collections::BTreeMap;
 
 pullback_base::index_type! {
     /// A register of a function.
@@ -41,6 +42,9 @@ pub struct Module {
     pub messages: IndexVec<MessageId, Message>,
     /// How many scalars a register of lanes holds; 0 where no function has one.
     pub lanes: usize,
+    /// Where in the source program memory is asked for, by the register that is to point to it. Not every [`Ins::Alloc`] has
+    /// a place.
+    pub places: BTreeMap<(FunctionId, Reg), Span>,
 }
 
 /// The type of a register, and of an element of memory.

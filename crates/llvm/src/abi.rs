@@ -19,7 +19,8 @@ pub const STOPPED: i32 = 1;
 /// Values that a message can hold. More are left out.
 pub const MAX_VALUES: usize = 64;
 
-/// [`Context::message`]: the workspace is full. Values: the number of elements asked for, and the bytes of each.
+/// [`Context::message`]: the workspace is full. Values: the number of elements asked for, the bytes of each, the index of the
+/// function, that of the register that was to point to them.
 pub const OUT_OF_MEMORY: i64 = -1;
 /// [`Context::message`]: the flag for cancellation is set.
 pub const CANCELLED: i64 = -2;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "results are read from memory; see the block")]
 
-use crate::values::{Arguments, from_words, width};
+use crate::values::{Arguments, Room, from_words, width};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_kernel::Function;
@@ -16,10 +16,11 @@ pub struct Outcome {
     pub peak_bytes: u64,
 }
 
-/// Calls a function with values: `call` is given the words of the arguments and sets those of the results.
+/// Calls a function with values: `call` is given the words of the arguments, sets those of the results, and gives the memory
+/// that values may take then.
 ///
 /// # Errors
-/// Those of `call`, and `Internal` for arguments of wrong types.
+/// Those of `call`, `Limit` for results for which there is no room, and `Internal` for arguments of wrong types.
 ///
 /// # Safety
 /// `call` sets the words as the function says, and what they point to is neither changed nor given back by its end.
@@ -27,7 +28,7 @@ pub unsafe fn with_values(
     function: &Function,
     args: &[(&Type, &Value)],
     results: &[Type],
-    call: impl FnOnce(&[u64], &mut [u64]) -> Result<(), RuntimeError>,
+    call: impl FnOnce(&[u64], &mut [u64]) -> Result<Room, RuntimeError>,
 ) -> Result<Vec<Value>, RuntimeError> {
     let mut given = Arguments::default();
     for (ty, value) in args {
@@ -42,12 +43,12 @@ pub unsafe fn with_values(
         return Err(RuntimeError::new(RuntimeErrorKind::Internal, message));
     }
     let mut words = vec![0; count];
-    call(&given.words, &mut words)?;
+    let mut room = call(&given.words, &mut words)?;
     let mut rest = words.as_slice();
     let mut values = Vec::with_capacity(results.len());
     for ty in results {
         // SAFETY: the words are those of a value of this type; by the condition what they point to is as it was left.
-        values.push(unsafe { from_words(ty, &mut rest)? });
+        values.push(unsafe { from_words(ty, &mut rest, &mut room)? });
     }
     Ok(values)
 }

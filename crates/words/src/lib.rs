@@ -9,5 +9,5 @@ mod values;
 mod workspace;
 
 pub use call::{Outcome, with_values};
-pub use values::{Arguments, from_words, scalar, width, word};
+pub use values::{Arguments, Room, from_words, scalar, width, word};
 pub use workspace::{ALIGNMENT, Workspace};

@@ -1,15 +1,21 @@
 //! What is said when a call stops: the same words whatever the executor.
 
+use crate::values::Room;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 
 fn limit(message: String) -> RuntimeError {
     RuntimeError::new(RuntimeErrorKind::Limit, message)
 }
 
-/// The workspace has no room for `count` more elements of `size` bytes; `in_use` of its `all` bytes are taken.
-pub fn out_of_memory(count: u64, size: u64, in_use: usize, all: usize) -> RuntimeError {
-    let bytes = u128::from(count) * u128::from(size);
-    limit(format!("out of memory: {bytes} more bytes are needed, {in_use} are in use, the limit is {all}"))
+/// The workspace has no room for `count` more elements of `size` bytes.
+pub fn out_of_memory(count: u64, size: u64, room: &Room) -> RuntimeError {
+    no_room(u128::from(count) * u128::from(size), room)
+}
+
+/// There is no room for so many more bytes. The wording is that of the interpreter.
+pub(crate) fn no_room(bytes: u128, room: &Room) -> RuntimeError {
+    let (in_use, most) = (room.in_use, room.limit);
+    limit(format!("out of memory: {bytes} more bytes are needed, {in_use} are in use, the limit is {most}"))
 }
 
 /// More than so many calls of recursive functions would be open.

@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code, reason = "results of calls are read from memory; each block says why they may be")]
 
+use crate::stop;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Array, Buffer, Type, Value};
 use pullback_kernel::Ty;
@@ -171,11 +172,45 @@ fn address(data: &Buffer, offset: usize) -> usize {
     }
 }
 
+/// Memory that values may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes in use.
+    pub in_use: u64,
+    /// At most so many.
+    pub limit: u64,
+}
+
+impl Room {
+    /// Takes memory for so many elements of so many bytes.
+    fn take(&mut self, count: u128, bytes: usize) -> Result<(), RuntimeError> {
+        let bytes = count.saturating_mul(bytes as u128);
+        let all = u128::from(self.in_use).saturating_add(bytes);
+        if all > u128::from(self.limit) {
+            return Err(stop::no_room(bytes, self));
+        }
+        // Not above the limit.
+        self.in_use = all as u64;
+        Ok(())
+    }
+}
+
+/// The number of elements of a shape, which may be more than there can be.
+fn count_of(shape: &[usize]) -> u128 {
+    if shape.contains(&0) {
+        return 0;
+    }
+    shape.iter().fold(1u128, |n, m| n.saturating_mul(*m as u128))
+}
+
 /// The first words as a value; they are taken off.
+///
+/// # Errors
+/// `Limit` if there is no room for the elements of arrays; `Internal` if there are too few words.
 ///
 /// # Safety
 /// The words are those of a value of this type, and the memory that they point to is alive.
-pub unsafe fn from_words(ty: &Type, words: &mut &[u64]) -> Result<Value, RuntimeError> {
+pub unsafe fn from_words(ty: &Type, words: &mut &[u64], room: &mut Room) -> Result<Value, RuntimeError> {
     let mut take = |n: usize| -> Result<&[u64], RuntimeError> {
         let (first, rest) = words.split_at_checked(n).ok_or_else(|| internal("a result without words"))?;
         *words = rest;
@@ -185,7 +220,7 @@ pub unsafe fn from_words(ty: &Type, words: &mut &[u64]) -> Result<Value, Runtime
         Type::Scalar(s) => Ok(Value::Scalar(scalar(*s, take(1)?[0]))),
         Type::Tuple(ts) => {
             // SAFETY: the words of a product are those of its parts.
-            let parts = ts.iter().map(|t| unsafe { from_words(t, words) });
+            let parts = ts.iter().map(|t| unsafe { from_words(t, words, room) });
             Ok(Value::Tuple(parts.collect::<Result<_, _>>()?))
         }
         Type::Sum(variants) => {
@@ -195,7 +230,7 @@ pub unsafe fn from_words(ty: &Type, words: &mut &[u64]) -> Result<Value, Runtime
                 for t in &variant.fields {
                     if k == tag {
                         // SAFETY: these are the fields that the value has.
-                        fields.push(unsafe { from_words(t, words)? });
+                        fields.push(unsafe { from_words(t, words, room)? });
                     } else {
                         let skipped = width(t)?;
                         *words = words.get(skipped..).unwrap_or_default();
@@ -214,8 +249,11 @@ pub unsafe fn from_words(ty: &Type, words: &mut &[u64]) -> Result<Value, Runtime
             // SAFETY: the elements at these strides from these addresses are alive.
             let data = unsafe {
                 match base {
-                    Type::Scalar(s) => read(*s, pointers[0], &shape, &strides),
-                    _ => boxed(base, &types, &pointers, &shape, &strides)?,
+                    Type::Scalar(s) => {
+                        room.take(count_of(&shape), s.bytes())?;
+                        read(*s, pointers[0], &shape, &strides)
+                    }
+                    _ => boxed(base, &types, &pointers, (&shape, &strides), room)?,
                 }
             };
             Ok(Value::Array(Array::new(shape, data)))
@@ -232,9 +270,11 @@ unsafe fn boxed(
     base: &Type,
     types: &[Ty],
     pointers: &[u64],
-    shape: &[usize],
-    strides: &[isize],
+    (shape, strides): (&[usize], &[isize]),
+    room: &mut Room,
 ) -> Result<Buffer, RuntimeError> {
+    let in_words = types.iter().map(|t| t.bytes()).sum::<usize>();
+    room.take(count_of(shape), in_words + size_of::<Value>())?;
     let count = shape.iter().product();
     let mut columns = Vec::with_capacity(types.len());
     for (t, p) in types.iter().zip(pointers) {
@@ -255,7 +295,7 @@ unsafe fn boxed(
             })
             .collect();
         // SAFETY: the words of element `i`.
-        items.push(unsafe { from_words(base, &mut words.as_slice())? });
+        items.push(unsafe { from_words(base, &mut words.as_slice(), room)? });
     }
     Ok(Buffer::Boxed(items))
 }
@@ -319,10 +359,35 @@ unsafe fn gather<T: Copy>(from: *const T, shape: &[usize], strides: &[isize], ou
 
 #[cfg(test)]
 mod tests {
-    use super::{Arguments, from_words, width};
+    use super::{Arguments, Room, from_words, width};
     use pullback_core::{Array, Buffer, Type, Value};
     use pullback_prim::{Scalar, ScalarValue};
     use std::sync::Arc;
+
+    fn room() -> Room {
+        Room { in_use: 0, limit: 1 << 20 }
+    }
+
+    #[test]
+    fn results_for_which_there_is_no_room_are_refused_before_they_are_read() {
+        let x = 1.5f64;
+        let address = std::ptr::from_ref(&x).expose_provenance() as u64;
+        // One number seen as many, as a replicated array is.
+        let view = |n: u64, m: u64| [address, n, m, 0, 0];
+        let matrix = Type::array_of_rank(Type::F64, 2);
+        let read = |words: [u64; 5], limit: u64| {
+            let mut room = Room { in_use: 100, limit };
+            // SAFETY: all elements are the number above.
+            unsafe { from_words(&matrix, &mut words.as_slice(), &mut room) }
+        };
+        assert!(read(view(3, 4), 196).is_ok());
+        let refused = |words, limit| read(words, limit).expect_err("too much").message;
+        let text = "out of memory: 96 more bytes are needed, 100 are in use, the limit is 195";
+        assert_eq!(refused(view(3, 4), 195), text);
+        let text = refused(view(1 << 40, 1 << 40), 1 << 34);
+        assert!(text.contains(&format!("{} more bytes", 1u128 << 83)), "{text}");
+        assert!(read(view(1 << 40, 0), 200).is_ok(), "empty");
+    }
 
     fn sum(tag: usize, fields: Vec<Value>) -> Value {
         Value::Sum(tag, Arc::new(fields))
@@ -334,7 +399,7 @@ mod tests {
         assert_eq!(given.words.len(), width(ty).expect("words"));
         let mut words = given.words.as_slice();
         // SAFETY: the words were just made from a value that is alive.
-        let out = unsafe { from_words(ty, &mut words) }.expect("a value");
+        let out = unsafe { from_words(ty, &mut words, &mut room()) }.expect("a value");
         assert!(words.is_empty());
         out
     }
@@ -380,8 +445,12 @@ mod tests {
         let mut rest = words.as_slice();
         let matrix = Type::array_of_rank(Type::I64, 2);
         // SAFETY: the elements at these strides are those of `numbers`.
-        let (a, b) =
-            unsafe { (from_words(&matrix, &mut rest), from_words(&Type::array(Type::I64), &mut rest)) };
+        let (a, b) = unsafe {
+            (
+                from_words(&matrix, &mut rest, &mut room()),
+                from_words(&Type::array(Type::I64), &mut rest, &mut room()),
+            )
+        };
         let expected = vec![0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11];
         assert_eq!(a, Ok(Value::Array(Array::new(vec![4, 3], Buffer::I64(expected)))));
         assert_eq!(b, Ok(Value::i64s(&[11, 9, 7])));

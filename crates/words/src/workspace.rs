@@ -9,6 +9,9 @@ pub const ALIGNMENT: usize = 64;
 #[derive(Debug)]
 pub struct Workspace {
     map: Option<MmapMut>,
+    asked: u64,
+    /// The most bytes that were ever in use.
+    touched: u64,
 }
 
 impl Workspace {
@@ -20,11 +23,23 @@ impl Workspace {
                 #[cfg(target_os = "linux")]
                 // Fewer faults at first use. A system without large pages is as right.
                 let _ = map.advise(memmap2::Advice::HugePage);
-                return Workspace { map: Some(map) };
+                return Workspace { map: Some(map), asked: limit, touched: 0 };
             }
             bytes = bytes / 2 / ALIGNMENT * ALIGNMENT;
         }
-        Workspace { map: None }
+        Workspace { map: None, asked: limit, touched: 0 }
+    }
+    /// The number of bytes that were asked for.
+    pub fn asked(&self) -> u64 {
+        self.asked
+    }
+    /// The number of bytes that the system has given.
+    pub fn touched(&self) -> u64 {
+        self.touched
+    }
+    /// So many bytes have been in use.
+    pub fn touch(&mut self, bytes: u64) {
+        self.touched = self.touched.max(bytes);
     }
     /// The first byte, aligned for allocations.
     pub fn start(&mut self) -> *mut u8 {
@@ -35,9 +50,9 @@ impl Workspace {
     pub fn bytes(&self) -> usize {
         self.map.as_ref().map_or(0, |map| map.len())
     }
-    /// The end.
-    pub fn end(&mut self) -> *mut u8 {
-        let bytes = self.bytes();
+    /// The end of the first `limit` bytes, or of all if there are fewer.
+    pub fn end_within(&mut self, limit: u64) -> *mut u8 {
+        let bytes = usize::try_from(limit).unwrap_or(usize::MAX).min(self.bytes()) / ALIGNMENT * ALIGNMENT;
         self.start().wrapping_add(bytes)
     }
 }

@@ -154,6 +154,9 @@ impl<'p> Compiled<'p> {
         let args = self.arguments(&machine, fun, args).map_err(|e| *e)?;
         let results = machine.run(fun.index(), args).map_err(|e| *e)?;
         let counts = machine.counts();
+        // Results are copied.
+        let bytes = results.iter().map(Val::bytes).sum();
+        let _room = machine.meter.charge(bytes).map_err(|e| *e)?;
         let results = results.iter().map(Val::result).collect::<Result<_, _>>().map_err(|e| *e)?;
         Ok(Outcome { results, counts })
     }

@@ -508,6 +508,25 @@ impl<D: Domain> Val<D> {
         }
         count
     }
+    /// Bytes of the value as plain data.
+    pub(crate) fn bytes(&self) -> u128 {
+        let mut bytes = 0;
+        let mut work = vec![self];
+        while let Some(value) = work.pop() {
+            match value {
+                Val::Num(_) | Val::Unit | Val::Acc(_) | Val::Gone => {}
+                Val::Tuple(node) | Val::Sum(_, node) => work.extend(&node.items),
+                Val::Arr(a) => {
+                    let range = a.offset..a.offset + a.count();
+                    bytes += element_bytes(a.data.data.kind()) * range.len() as u128;
+                    if let Data::Boxed(items) = &a.data.data {
+                        work.extend(&items[range]);
+                    }
+                }
+            }
+        }
+        bytes
+    }
     /// The value as plain data; floats lose everything but their primal part.
     pub(crate) fn to_value(&self, depth: usize) -> Res<Value> {
         let Some(depth) = depth.checked_sub(1) else {

@@ -118,8 +118,7 @@ impl Lower<'_> {
         for kind in kinds(self.program, id) {
             let here: Vec<Operand> =
                 values.iter().zip(&types).filter(|(_, t)| **t == kind).map(|(v, _)| *v).collect();
-            let to = self.reg(Ty::Pointer, "record");
-            self.emit(Ins::Alloc { to, count: Operand::i64(here.len() as i64), ty: kind });
+            let to = self.alloc(Operand::i64(here.len() as i64), kind, "record");
             for (k, value) in here.into_iter().enumerate() {
                 let index = Operand::i64(k as i64);
                 self.emit(Ins::Store { pointer: to.into(), index, value, ty: kind });
@@ -161,8 +160,7 @@ impl Lower<'_> {
             Some(n) => self.mul(*n, strides[0]),
         };
         let leaves = leaves.into_iter().map(|ty| {
-            let to = self.reg(Ty::Pointer, "memory");
-            self.emit(Ins::Alloc { to, count, ty });
+            let to = self.alloc(count, ty, "memory");
             Leaf::Memory { pointer: to.into(), ty }
         });
         let leaves = leaves.collect();

@@ -32,6 +32,7 @@ use pullback_core::traverse::reachable_functions;
 use pullback_core::{Atom, Body, FunId, Lam, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use rep::{AccRep, ArrayRep, Rep, words};
+use std::collections::BTreeMap;
 
 /// A program that executors of kernel IR cannot run.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +78,7 @@ pub fn lower(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Bo
     let functions: IdMap<FunId, FunctionId> =
         reachable.iter().enumerate().map(|(k, f)| (*f, FunctionId::new(k))).collect();
     for f in &reachable {
-        let function = function(program, *f, &functions, &mut module.messages)?;
+        let function = function(program, *f, &functions, &mut module)?;
         module.functions.push(function);
     }
     Ok((module, functions[&entry]))
@@ -87,13 +88,15 @@ fn function(
     program: &Program,
     id: FunId,
     functions: &IdMap<FunId, FunctionId>,
-    messages: &mut IndexVec<MessageId, Message>,
+    module: &mut Module,
 ) -> Res<Function> {
     let fun = &program.funs[id];
     let mut s = Lower {
         program,
         functions,
-        messages,
+        id: functions[&id],
+        messages: &mut module.messages,
+        places: &mut module.places,
         shapes: shapes(program, &fun.params, &fun.body),
         regs: IndexVec::new(),
         blocks: vec![Vec::new()],
@@ -119,6 +122,10 @@ fn function(
     s.body(&fun.body)?;
     let mut results = Vec::new();
     for (a, ty) in fun.body.result.iter().zip(&fun.results) {
+        // What has no memory yet gets it here.
+        if let Atom::Var(v) = a {
+            s.span = program.vars[*v].origin.span;
+        }
         let value = s.atom(*a);
         let operands = s.flatten(&value, ty)?;
         for (operand, ty) in operands.into_iter().zip(words(program, ty)?) {
@@ -135,7 +142,10 @@ fn function(
 struct Lower<'p> {
     program: &'p Program,
     functions: &'p IdMap<FunId, FunctionId>,
+    /// The function being lowered.
+    id: FunctionId,
     messages: &'p mut IndexVec<MessageId, Message>,
+    places: &'p mut BTreeMap<(FunctionId, Reg), Span>,
     shapes: Shapes,
     regs: IndexVec<Reg, RegInfo>,
     /// Open blocks, the innermost last.
@@ -170,6 +180,15 @@ impl<'p> Lower<'p> {
     }
     fn emit(&mut self, ins: Ins) {
         self.blocks.last_mut().expect("an open block").push(ins);
+    }
+    /// Asks for memory.
+    fn alloc(&mut self, count: Operand, ty: Ty, hint: &str) -> Reg {
+        let to = self.reg(Ty::Pointer, hint);
+        if let Some(span) = self.span {
+            self.places.insert((self.id, to), span);
+        }
+        self.emit(Ins::Alloc { to, count, ty });
+        to
     }
     /// What `f` emits, as a block of its own.
     fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> Res<T>) -> Res<(Block, T)> {

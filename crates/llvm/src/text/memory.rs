@@ -2,6 +2,7 @@
 
 use super::{Emitter, in_memory, line, ty};
 use crate::abi;
+use pullback_base::index::Index;
 use pullback_kernel::{Operand, Reg, Ty};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::fmt::Write;
@@ -69,7 +70,9 @@ impl Emitter<'_> {
         let free = self.let_(format_args!("sub i64 {end_address}, {top_address}"));
         let room = self.let_(format_args!("lshr i64 {free}, {shift}"));
         let is_full = self.let_(format_args!("icmp ugt i64 {count}, {room}"));
-        self.stop_with_if(&is_full, abi::OUT_OF_MEMORY, &[count.clone(), t.bytes().to_string()]);
+        let (function, register) = (self.id.index().to_string(), to.index().to_string());
+        let about = [count.clone(), t.bytes().to_string(), function, register];
+        self.stop_with_if(&is_full, abi::OUT_OF_MEMORY, &about);
         let bytes = self.let_(format_args!("shl i64 {count}, {shift}"));
         let padded = self.let_(format_args!("add i64 {bytes}, {}", abi::ALIGNMENT - 1));
         let rounded = self.let_(format_args!("and i64 {padded}, -{}", abi::ALIGNMENT));
