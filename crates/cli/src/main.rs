@@ -2,13 +2,14 @@
 //!
 //! Errors go to standard error with the source line and a hint, with `--json` also to standard output as
 //! `{"ok": false, "diagnostics": [..]}`; exit codes: 0 success, 1 the program or input is wrong,
-//! 2 the command line is wrong, 3 not supported yet, 4 a bug in Pullback.
+//! 2 the command line is wrong, 3 not supported yet, 4 a bug in Pullback, 130 stopped by Ctrl-C.
 
 mod args;
 mod code;
 mod commands;
 mod explain;
 mod inputs;
+mod interrupt;
 mod matrices;
 mod output;
 mod progress;
@@ -50,6 +51,7 @@ impl Failure {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let wants_json = cli.command.wants_json();
+    interrupt::listen();
     let result = run_deep(move || match cli.command {
         Command::Run(c) => commands::run(&c),
         Command::Check(c) => commands::check(&c),
@@ -76,6 +78,8 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
+            let code = failure.code();
+            let (failure, code) = interrupt::stopped().unwrap_or((failure, code));
             eprint!("{}", failure.message);
             if !failure.message.ends_with('\n') {
                 eprintln!();
@@ -83,7 +87,7 @@ fn main() -> ExitCode {
             if wants_json && !failure.report.is_empty() {
                 output::say(&format!("{:#}", json!({"ok": false, "diagnostics": failure.report})));
             }
-            ExitCode::from(failure.code())
+            ExitCode::from(code)
         }
     }
 }

@@ -9,6 +9,7 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let beside = path.with_file_name(name);
+    let _unfinished = crate::interrupt::Unfinished::new(&beside);
     let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
     written.map_err(|e| {
         // Best effort: the temporary file is of no use, and the first error is the one to report.

@@ -1,5 +1,5 @@
-//! A spinner with the number of steps, for runs of more than a second. It goes to standard error and hides itself
-//! where that is no terminal.
+//! Long runs: Ctrl-C stops them, and after a second a spinner shows the number of steps. It goes to standard error and hides
+//! itself where that is no terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use pullback_interp::core::Options;
@@ -15,6 +15,7 @@ pub(crate) fn with_progress<T>(
         schedule_seed: inputs.schedule,
         memory_limit: inputs.memory_limit.saturating_mul(1 << 20),
         check_nan: inputs.check_nan,
+        cancel: Some(crate::interrupt::flag()),
         ..Options::default()
     };
     if inputs.quiet {

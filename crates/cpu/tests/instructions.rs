@@ -449,7 +449,7 @@ fn calls_that_have_ended_are_not_open() {
 }
 
 #[test]
-fn a_call_can_be_cancelled() {
+fn a_call_can_be_cancelled_and_its_session_be_used_again() {
     // Loops that would take years.
     let forever = function("f", &[I64], |regs, p| {
         let (i, j, k, go) = (regs.add(I64), regs.add(I64), regs.add(I64), regs.add(BOOL));
@@ -487,7 +487,13 @@ fn a_call_can_be_cancelled() {
         ];
         (vec![k], code)
     });
-    for executable in executables(&module([forever]), &Options::default()) {
+    let triple = function("triple", &[I64], |regs, p| {
+        let to = regs.add(I64);
+        (vec![to], vec![of_ints(to, Op::Mul, p[0], int(3))])
+    });
+    for executable in executables(&module([forever, triple]), &Options::default()) {
+        let triple = executable.function("triple").expect("it is there");
+        let mut session = executable.session();
         for n in [0, 3] {
             let flag = AtomicBool::new(false);
             let result = std::thread::scope(|scope| {
@@ -496,9 +502,13 @@ fn a_call_can_be_cancelled() {
                     flag.store(true, std::sync::atomic::Ordering::Relaxed);
                 });
                 // SAFETY: the argument is a number.
-                unsafe { executable.session().call_words(first(), &[n], &mut [0], Some(&flag)) }
+                unsafe { session.call_words(first(), &[n], &mut [0], Some(&flag)) }
             });
             assert_eq!(result.expect_err("cancelled").kind, RuntimeErrorKind::Cancelled);
+            let mut out = [0];
+            // SAFETY: the argument is a number.
+            unsafe { session.call_words(triple, &[14], &mut out, None) }.expect("the session is usable");
+            assert_eq!(out, [42]);
         }
     }
 }
