@@ -12,6 +12,7 @@ pub mod print;
 pub mod prune;
 pub mod read;
 pub mod rename;
+pub mod shapes;
 pub mod traverse;
 pub mod types;
 pub mod typing;

@@ -105,6 +105,17 @@ impl Type {
             _ => None,
         }
     }
+    /// What a box holds: the field of a sum with one alternative that has one field. (A box of a product or of an accumulator
+    /// is none: arrays have no such elements.)
+    pub fn boxed(&self) -> Option<&Type> {
+        let Type::Sum(variants) = self else { return None };
+        let [Variant { name: _, fields }] = &variants[..] else { return None };
+        match &fields[..] {
+            [Type::Tuple(_) | Type::Acc(_)] => None,
+            [inside] => Some(inside),
+            _ => None,
+        }
+    }
     /// The scalar type, if it is one.
     pub fn scalar(&self) -> Option<Scalar> {
         match self {

@@ -57,6 +57,10 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::PRUNE),
     Step::Pass(&pullback_opt::FUSE), // after differentiation, whose rules are about the parts
     Step::Pass(&pullback_opt::SIMPLIFY), // what was boxed for a tape meets its reader
+    Step::Pass(&pullback_opt::UNBOX), // when what is never read is off the tape
+    Step::Pass(&pullback_opt::SIMPLIFY),
+    Step::Pass(&pullback_opt::HOIST),
+    Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::FUSE),
     Step::Pass(&pullback_opt::CSE),
     Step::Pass(&pullback_opt::SINK), // parts of the tape that one branch reads

@@ -11,7 +11,6 @@ mod lower;
 mod print;
 pub mod run;
 pub mod schedule;
-mod shapes;
 pub mod values;
 
 pub use calls::recursive;
@@ -21,4 +20,3 @@ pub use ir::{
 };
 pub use lower::{NotNative, lower};
 pub use print::print;
-pub use shapes::{Dim, Shapes, shapes};

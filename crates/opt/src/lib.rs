@@ -14,6 +14,7 @@ mod inline;
 mod simplify;
 mod sink;
 mod trim;
+mod unbox;
 mod unroll;
 
 use pullback_base::index::{IdMap, Index};
@@ -29,6 +30,7 @@ pub use inline::inline;
 pub use simplify::simplify;
 pub use sink::sink;
 pub use trim::trim;
+pub use unbox::unbox;
 pub use unroll::unroll;
 
 /// What passes may assume and how far they go.
@@ -129,6 +131,13 @@ pub static TRIM: Pass = Pass {
     source: "classic",
     run: trim,
 };
+/// Tapes without boxes.
+pub static UNBOX: Pass = Pass {
+    name: "unbox",
+    description: "turn arrays of boxed arrays of one shape into regular arrays",
+    source: "regular nested arrays: Henriksen et al., Futhark, PLDI 2017",
+    run: unbox,
+};
 /// Accumulators in nests of maps.
 pub static ELIMINATE_ACCUMULATORS: Pass = Pass {
     name: "eliminate_accumulators",
@@ -155,6 +164,7 @@ pub static PASSES: &[&Pass] = &[
     &FUSE,
     &SINK,
     &TRIM,
+    &UNBOX,
     &ELIMINATE_ACCUMULATORS,
     &DROP_UNUSED_FUNCTIONS,
 ];

@@ -7,8 +7,8 @@ use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
-    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, SINK, TRIM, UNROLL,
-    pass,
+    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, SINK, TRIM, UNBOX,
+    UNROLL, pass,
 };
 use pullback_prim::{Scalar, ScalarValue};
 
@@ -162,6 +162,12 @@ fn unrolling() {
 #[test]
 fn sinking() {
     expect(include_str!("sink.core"), &[&SINK], 3);
+}
+
+/// Copies that it leaves are resolved, so that the texts show what it is about.
+#[test]
+fn unboxing() {
+    expect(include_str!("unbox.core"), &[&UNBOX, &SIMPLIFY, &PRUNE], 10);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep};
 use super::{Lower, Res, Val};
 use crate::ir::{Ins, Operand, Order, Text};
-use crate::shapes::Dim;
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::IdSet;
+use pullback_core::shapes::Dim;
 use pullback_core::{Atom, SliceDim, Type, Var};
 use pullback_prim::{Op, Scalar};
 

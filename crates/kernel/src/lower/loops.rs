@@ -8,9 +8,9 @@ use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
 use super::{Lower, Res, Val};
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Text, Ty};
-use crate::shapes::Dim;
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::IdSet;
+use pullback_core::shapes::Dim;
 use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Type, Var};
 use pullback_prim::{Op, Scalar};
@@ -454,7 +454,7 @@ impl Lower<'_> {
         }
         Ok(out)
     }
-    fn as_i64(&mut self, n: Atom) -> Operand {
+    pub(super) fn as_i64(&mut self, n: Atom) -> Operand {
         let x = self.scalar(n);
         match self.atom_type(n).scalar() {
             Some(Scalar::I64) | None => x,

@@ -24,10 +24,10 @@ mod stm;
 use crate::ir::{
     Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text, Ty,
 };
-use crate::shapes::{Dim, Shapes, shapes};
 use owners::{Owners, Roots};
 use pullback_base::index::{IdMap, Index, IndexVec};
 use pullback_base::{RuntimeErrorKind, Span};
+use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::traverse::reachable_functions;
 use pullback_core::{Atom, Body, FunId, Lam, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
@@ -327,8 +327,8 @@ impl<'p> Lower<'p> {
             },
             Dim::Value(v) => match self.env.get(&v)? {
                 // A count of iterations may be negative; the array then has no elements.
-                Rep::Scalar(x) => {
-                    let x = *x;
+                Rep::Scalar(_) => {
+                    let x = self.as_i64(v.into());
                     Some(self.op(Op::Max, Scalar::I64, &[x, Operand::i64(0)]))
                 }
                 _ => None,

@@ -228,7 +228,8 @@ impl Lower<'_> {
     pub(super) fn size(&mut self, n: Atom) -> Operand {
         let operand = self.scalar(n);
         let name = self.shapes.name(n);
-        let known = matches!(name, crate::shapes::Dim::Size(..)) || operand.as_i64().is_some_and(|n| n >= 0);
+        let known =
+            matches!(name, pullback_core::shapes::Dim::Size(..)) || operand.as_i64().is_some_and(|n| n >= 0);
         if !known {
             let negative = self.op(Op::Lt, Scalar::I64, &[operand, Operand::i64(0)]);
             let text = Text::Plain("{} is not the size of an array".into());

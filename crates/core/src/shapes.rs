@@ -4,10 +4,15 @@
 //! Arrays are regular, so the size of a row inside a `map` is a size of the whole array outside. The state of a loop is
 //! taken to keep its shape, which is checked on the body; a dimension that changes is a name of its own.
 //!
+//! A box (a sum with one alternative and one field, see [`Type::boxed`]) is looked through: the dimensions of a value are those of
+//! its arrays, then those of the arrays in its boxes, and so on. Boxes in one array may hold arrays of different shapes; their
+//! dimensions have a name only if all are equal and the name is in scope where the array is.
+//!
 //! Guarantees: two dimensions with equal names are equal in every run that does not stop with an error.
 
+use crate::ir::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Program, Soac, Var, View};
+use crate::types::Type;
 use pullback_base::index::IdMap;
-use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Program, Soac, Type, Var, View};
 use pullback_prim::ScalarValue;
 
 /// The name of a size.
@@ -19,14 +24,17 @@ pub enum Dim {
     Value(Var),
     /// A dimension of an array variable.
     Size(Var, usize),
-    /// Not known. Only while the analysis runs: what it has bound has a name.
+    /// Not known. Once the analysis is done: the arrays in the boxes of an array need not agree on it.
     Unknown,
 }
 
 /// The sizes of all arrays of a function.
 #[derive(Debug, Default)]
 pub struct Shapes {
+    /// Of all levels of boxes.
     dims: IdMap<Var, Vec<Dim>>,
+    /// How many of the dimensions are before the first box.
+    rank: IdMap<Var, usize>,
     /// Scalars that are sizes.
     names: IdMap<Var, Dim>,
     /// How deeply the binding of a variable is nested.
@@ -45,8 +53,12 @@ pub fn shapes(program: &Program, params: &[Var], body: &Body) -> Shapes {
 }
 
 impl Shapes {
-    /// The dimensions of an array (or of the array that an accumulator is for); empty for what is none.
+    /// The dimensions of an array (or of the array that an accumulator is for); empty for what is none. All have names.
     pub fn of(&self, v: Var) -> &[Dim] {
+        &self.through(v)[..self.rank.get(&v).copied().unwrap_or(0)]
+    }
+    /// The dimensions of a value, those of what is in boxes included.
+    pub fn through(&self, v: Var) -> &[Dim] {
         self.dims.get(&v).map_or(&[], |d| d)
     }
     /// The name of a scalar as a size.
@@ -58,7 +70,7 @@ impl Shapes {
         }
     }
     fn of_atom(&self, a: Atom) -> Vec<Dim> {
-        a.var().map_or(Vec::new(), |v| self.of(v).to_vec())
+        a.var().map_or(Vec::new(), |v| self.through(v).to_vec())
     }
 }
 
@@ -70,6 +82,17 @@ fn rank(ty: &Type) -> usize {
     }
 }
 
+/// How many dimensions a type has outside of all boxes, inside the first one, inside the next one in that ..
+pub fn levels(ty: &Type) -> Vec<usize> {
+    let mut out = vec![rank(ty)];
+    let mut base = ty.base();
+    while let Some(inside) = base.boxed() {
+        out.push(inside.rank());
+        base = inside.base();
+    }
+    out
+}
+
 struct Analysis<'p> {
     program: &'p Program,
     shapes: Shapes,
@@ -78,20 +101,28 @@ struct Analysis<'p> {
 
 impl Analysis<'_> {
     fn opaque(&mut self, v: Var) {
-        let dims = (0..rank(&self.program.vars[v].ty)).map(|k| Dim::Size(v, k)).collect();
-        self.bind(v, dims);
+        self.bind(v, Vec::new());
     }
     /// Binds a variable to dimensions. A dimension that is not known, or whose name is not in scope, gets the variable's own.
     fn bind(&mut self, v: Var, dims: Vec<Dim>) {
         self.shapes.depth.insert(v, self.depth);
-        let n = rank(&self.program.vars[v].ty);
-        let dims: Vec<Dim> = (0..n)
-            .map(|k| match dims.get(k) {
+        self.shapes.rank.insert(v, rank(&self.program.vars[v].ty));
+        let own = self.own(v).into_iter().enumerate();
+        let dims: Vec<Dim> = own
+            .map(|(k, own)| match dims.get(k) {
                 Some(d) if self.in_scope(*d) => *d,
-                _ => Dim::Size(v, k),
+                _ => own,
             })
             .collect();
         self.shapes.dims.insert(v, dims);
+    }
+    /// The dimensions of a variable named after it. In boxes of an array they have no name.
+    fn own(&self, v: Var) -> Vec<Dim> {
+        let levels = levels(&self.program.vars[v].ty);
+        let first = levels.iter().position(|n| *n > 0).unwrap_or(0);
+        let named: usize = levels.iter().take(first + 1).sum();
+        let name = |k: usize| if k < named { Dim::Size(v, k) } else { Dim::Unknown };
+        (0..levels.iter().sum()).map(name).collect()
     }
     fn in_scope(&self, d: Dim) -> bool {
         match d {
@@ -149,9 +180,10 @@ impl Analysis<'_> {
         };
         let tail = |dims: Vec<Dim>, n: usize| dims.into_iter().skip(n).collect::<Vec<_>>();
         match exp {
-            Exp::Atom(a) | Exp::StopGradient(a) | Exp::Plus(a, _) => vec![of(self, a)],
-            Exp::Update(a, ..) | Exp::UpdateSlice(a, ..) | Exp::Reverse(a) | Exp::Rotate(a, _) => {
-                vec![of(self, a)]
+            Exp::Atom(a) | Exp::StopGradient(a) => vec![of(self, a)],
+            Exp::Reverse(a) | Exp::Rotate(a, _) => vec![of(self, a)],
+            Exp::Update(a, _, value) | Exp::UpdateSlice(a, _, value) | Exp::Plus(a, value) => {
+                vec![self.written(*a, *value)]
             }
             Exp::Iota(n) => vec![vec![name(self, n)]],
             Exp::Replicate(shape, a) => {
@@ -159,7 +191,9 @@ impl Analysis<'_> {
             }
             Exp::ArrayLit(_, items) => {
                 let inner = items.first().map_or(Vec::new(), |a| of(self, a));
-                vec![outer(Dim::Const(items.len() as i64), inner)]
+                let all = outer(Dim::Const(items.len() as i64), inner);
+                let rank = items.first().map_or(0, |a| 1 + self.program.atom_type(*a).rank());
+                vec![items.iter().fold(all, |all, a| boxes_agree(all, rank, &of(self, a)))]
             }
             Exp::Index(a, ix) => vec![tail(of(self, a), ix.len())],
             Exp::Slice(a, s) => vec![outer(name(self, &s.len), tail(of(self, a), 1))],
@@ -178,12 +212,25 @@ impl Analysis<'_> {
                 let (_, b) = self.nested(|_| {}, otherwise);
                 agreeing(vec![a, b])
             }
-            Exp::Match(_, arms) => {
-                let arms: Vec<_> = arms.iter().map(|arm| self.lam(arm, Vec::new())).collect();
+            Exp::Match(a, arms) => {
+                let inside = match self.program.atom_type(*a).boxed() {
+                    Some(_) => vec![of(self, a)],
+                    None => Vec::new(),
+                };
+                let arms: Vec<_> = arms.iter().map(|arm| self.lam(arm, inside.clone())).collect();
                 agreeing(arms)
             }
+            Exp::Inject(ty, _, fields) if ty.boxed().is_some() => vec![of(self, &fields[0])],
+            Exp::Concat(arrays) => {
+                let mut tails = arrays.iter().map(|a| tail(of(self, a), 1));
+                let first = tails.next().unwrap_or_default();
+                let inner = tails.fold(first, |all, other| boxes_agree(all, 0, &other));
+                vec![outer(Dim::Unknown, inner)]
+            }
             Exp::WithAcc(inits, lam) => {
-                let inits: Vec<_> = inits.iter().map(|a| of(self, a)).collect();
+                let rank = |a: &Atom| rank(&self.program.atom_type(*a));
+                let inits: Vec<Vec<Dim>> =
+                    inits.iter().map(|a| of(self, a).into_iter().take(rank(a)).collect()).collect();
                 let results = self.lam(lam, inits.clone());
                 inits.into_iter().chain(results).collect()
             }
@@ -200,12 +247,16 @@ impl Analysis<'_> {
             | Exp::Inject(..)
             | Exp::Call(..)
             | Exp::Size(..)
-            | Exp::Concat(_)
             | Exp::AccAdd(..)
             | Exp::Assert(..)
             | Exp::Vjp { .. }
             | Exp::Jvp { .. } => Vec::new(),
         }
+    }
+    /// The dimensions of an array after values were written into or added to it: in its boxes, those that they agree on.
+    fn written(&self, a: Atom, value: Atom) -> Vec<Dim> {
+        let rank = self.program.atom_type(a).rank();
+        boxes_agree(self.shapes.of_atom(a), rank, &self.shapes.of_atom(value))
     }
     fn view(&self, dims: Vec<Dim>, view: &View) -> Vec<Dim> {
         let name = |a: &Atom| self.shapes.name(*a);
@@ -256,10 +307,12 @@ impl Analysis<'_> {
                 let dsts: Vec<Vec<Dim>> = dst.iter().map(|a| self.shapes.of_atom(*a)).collect();
                 let cells = dsts.iter().map(|d| d.iter().skip(1).copied().collect::<Vec<_>>());
                 let params = cells.chain(self.rows(values)).collect();
-                self.lam(lam, params);
-                dsts
+                let cells = self.lam(lam, params);
+                let rank = |a: &Atom| self.program.atom_type(*a).rank();
+                let written = dsts.into_iter().zip(&cells).zip(dst);
+                written.map(|((d, cell), a)| boxes_agree(d, rank(a), cell)).collect()
             }
-            Soac::Scatter { dst, .. } => vec![self.shapes.of_atom(*dst)],
+            Soac::Scatter { dst, values, .. } => vec![self.written(*dst, *values)],
         }
     }
     /// The shapes of what an operator combines, starting from its neutral element.
@@ -311,17 +364,28 @@ impl Analysis<'_> {
     fn forget_changed(&self, params: &[Var], state: &mut [Vec<Dim>], results: &[Vec<Dim>]) -> bool {
         let mut changed = false;
         for (p, (dims, result)) in params.iter().zip(state.iter_mut().zip(results)) {
-            let own = self.shapes.of(*p).to_vec();
-            for k in 0..rank(&self.program.vars[*p].ty) {
-                let expected = own.get(k).copied();
-                if result.get(k).copied() != expected && dims.get(k).is_some_and(|d| *d != Dim::Size(*p, k)) {
-                    dims[k] = Dim::Size(*p, k);
+            let seen = self.shapes.through(*p).to_vec();
+            for (k, own) in self.own(*p).into_iter().enumerate() {
+                let expected = seen.get(k).copied();
+                if result.get(k).copied() != expected && dims.get(k).is_some_and(|d| *d != own) {
+                    dims[k] = own;
                     changed = true;
                 }
             }
         }
         changed
     }
+}
+
+/// The dimensions `all`, of which the first `rank` are equal anyway, where they are those of a part (aligned at the end) too.
+fn boxes_agree(mut all: Vec<Dim>, rank: usize, part: &[Dim]) -> Vec<Dim> {
+    let missing = all.len().saturating_sub(part.len());
+    for (k, d) in all.iter_mut().enumerate().skip(rank) {
+        if k.checked_sub(missing).and_then(|k| part.get(k)) != Some(d) {
+            *d = Dim::Unknown;
+        }
+    }
+    all
 }
 
 fn rearranged(perm: &[usize], dims: Vec<Dim>) -> Vec<Dim> {
