@@ -5,10 +5,12 @@
 
 pub mod cache;
 mod executable;
+mod prepared;
 mod session;
 mod symbols;
 
 pub use executable::{Executable, Options};
+pub use prepared::Prepared;
 pub use pullback_llvm::{Found, Level, LlvmError};
-pub use pullback_words::Outcome;
+pub use pullback_words::{Argument, Element, Outcome, Place};
 pub use session::Session;

@@ -8,7 +8,7 @@ use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
 use crate::session::Ready;
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
-use pullback_cpu::Executable;
+use pullback_cpu::{Executable, Prepared};
 use pullback_interp::core::{Counts, Options};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_llvm::load::candidates;
@@ -166,6 +166,19 @@ impl Ready {
             },
             done => done,
         }
+    }
+    /// The function as machine code, ready to be called with buffers of the caller. Calls may take so many bytes of memory, and
+    /// no more than there are now.
+    ///
+    /// Errors: a program that is not native, a missing LLVM, and arguments or results that are neither scalars nor arrays of
+    /// scalars.
+    pub fn prepare(&self, memory_limit: u64) -> Result<Prepared<'_>, Box<Diagnostic>> {
+        let native = self.native()?;
+        let fun = &self.program.funs[self.fun];
+        let params: Vec<Type> = fun.params.iter().map(|p| self.program.vars[*p].ty.clone()).collect();
+        let limit = memory_limit.min(memory::available().unwrap_or(u64::MAX));
+        let made = native.executable.prepare(native.function, &params, &fun.results, limit);
+        made.map_err(|e| Box::new(Diagnostic::global(Code::Unsupported, e.message)))
     }
     /// The function as machine code, made at the first call.
     pub fn native(&self) -> Result<&Native, Box<Diagnostic>> {

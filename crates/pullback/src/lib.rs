@@ -17,12 +17,14 @@
 //! ```
 //!
 //! Arguments and results are flat: a record or tuple argument is one [`Value`] per field, in the order that
-//! [`Program::parameters`] gives; an array of records is an array per field. For everything else (pipelines, other
+//! [`Program::parameters`] gives; an array of records is an array per field. Who calls often prepares machine code once, and
+//! calls it with buffers of his own (`Ready::prepare`; the example `prepared`). For everything else (pipelines, other
 //! derivatives, formats) there is [`Program::session`].
 
 pub use pullback_core::{Array, Buffer, Value};
 pub use pullback_driver::{
-    Block, Entries, EntryPoint, Kind, Matrix, Outcome, Product, Session, Settings, Sweep, Wrt,
+    Argument, Block, Entries, EntryPoint, Kind, Matrix, Outcome, Place, Prepared, Product, Ready, Session,
+    Settings, Sweep, Wrt,
 };
 pub use pullback_interp::core::{Counts, Options};
 

@@ -3,11 +3,13 @@
 //! Place in the pipeline: below the executors of kernel IR. A function of kernel IR is called with one word of eight bytes for
 //! each argument and result: the bits of a scalar, zero- or sign-extended, or an address.
 
+mod buffers;
 mod call;
 pub mod stop;
 mod values;
 mod workspace;
 
+pub use buffers::{Argument, Element, Place, Slot, set_words, take_results};
 pub use call::{Outcome, with_values};
 pub use values::{Arguments, Room, from_words, scalar, width, word};
 pub use workspace::{ALIGNMENT, Workspace};

@@ -1,0 +1,292 @@
+//! Calls with buffers of the caller: numbers and row-major arrays, without a value of core and without allocation.
+
+#![allow(
+    unsafe_code,
+    reason = "elements of results are copied from where a call left them; each block says why they may be"
+)]
+
+use crate::values::word;
+use pullback_base::{RuntimeError, RuntimeErrorKind};
+use pullback_core::Type;
+use pullback_prim::{Scalar, ScalarValue};
+use std::marker::PhantomData;
+
+/// What a parameter or result is: a scalar, or an array of scalars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    scalar: Scalar,
+    /// The number of dimensions; 0 for a scalar.
+    rank: usize,
+}
+
+impl Slot {
+    /// That of a type; `None` for products, sums, and arrays of them.
+    pub fn of(ty: &Type) -> Option<Slot> {
+        Some(Slot { scalar: ty.base().scalar()?, rank: ty.rank() })
+    }
+    /// The number of its words.
+    pub fn width(self) -> usize {
+        if self.rank == 0 { 1 } else { 1 + 2 * self.rank }
+    }
+}
+
+/// A type of Rust that is a scalar of programs, with the same bytes.
+pub trait Element: Copy {
+    /// Which scalar.
+    const SCALAR: Scalar;
+    /// As a value.
+    fn value(self) -> ScalarValue;
+}
+
+macro_rules! elements {
+    ($($t:ty: $scalar:ident;)*) => {
+        $(impl Element for $t {
+            const SCALAR: Scalar = Scalar::$scalar;
+            fn value(self) -> ScalarValue {
+                ScalarValue::$scalar(self)
+            }
+        })*
+    };
+}
+elements! {
+    f32: F32; f64: F64; i8: I8; i16: I16; i32: I32; i64: I64; u8: U8; u16: U16; u32: U32; u64: U64; bool: Bool;
+}
+
+/// An argument: a number, or elements of an array in row-major order with its sizes.
+#[derive(Clone, Copy, Debug)]
+pub struct Argument<'a> {
+    scalar: Scalar,
+    /// The word of a scalar, or the address of elements.
+    word: u64,
+    elements: usize,
+    shape: &'a [usize],
+    of: PhantomData<&'a ()>,
+}
+
+impl<'a> Argument<'a> {
+    /// A number.
+    pub fn scalar<T: Element>(x: T) -> Argument<'a> {
+        Argument { scalar: T::SCALAR, word: word(x.value()), elements: 1, shape: &[], of: PhantomData }
+    }
+    /// An array: as many elements as the product of the sizes.
+    pub fn array<T: Element>(elements: &'a [T], shape: &'a [usize]) -> Argument<'a> {
+        let word = elements.as_ptr().expose_provenance() as u64;
+        Argument { scalar: T::SCALAR, word, elements: elements.len(), shape, of: PhantomData }
+    }
+}
+
+/// Where a result goes: a number, or elements of an array in row-major order, with its sizes.
+#[derive(Debug)]
+pub struct Place<'a> {
+    scalar: Scalar,
+    address: *mut u8,
+    elements: usize,
+    shape: &'a mut [usize],
+    of: PhantomData<&'a mut ()>,
+}
+
+impl<'a> Place<'a> {
+    /// A number.
+    pub fn scalar<T: Element>(to: &'a mut T) -> Place<'a> {
+        let address = std::ptr::from_mut(to).cast();
+        Place { scalar: T::SCALAR, address, elements: 1, shape: &mut [], of: PhantomData }
+    }
+    /// An array: room for its elements, of which there may be fewer, and for its sizes.
+    pub fn array<T: Element>(elements: &'a mut [T], shape: &'a mut [usize]) -> Place<'a> {
+        let (address, count) = (elements.as_mut_ptr().cast(), elements.len());
+        Place { scalar: T::SCALAR, address, elements: count, shape, of: PhantomData }
+    }
+}
+
+fn wrong(message: String) -> RuntimeError {
+    RuntimeError::new(RuntimeErrorKind::ShapeMismatch, message)
+}
+
+/// What is wrong with the number of arguments or results.
+#[cold]
+fn wrong_count(what: &str, given: usize, expected: usize) -> RuntimeError {
+    wrong(format!("{given} {what} are given, the function has {expected}"))
+}
+
+#[cold]
+fn wrong_type(what: &str, k: usize, (scalar, rank): (Scalar, usize), slot: Slot) -> RuntimeError {
+    let name = |s: Scalar, rank: usize| format!("{}{}", "[]".repeat(rank), s.name());
+    wrong(format!("{what} {k} is {}, not {}", name(slot.scalar, slot.rank), name(scalar, rank)))
+}
+
+/// The number of elements; `None` if they cannot be counted.
+fn count(shape: impl Iterator<Item = usize> + Clone) -> Option<usize> {
+    if shape.clone().any(|n| n == 0) {
+        return Some(0);
+    }
+    shape.into_iter().try_fold(1usize, usize::checked_mul)
+}
+
+/// Sets the words of arguments.
+///
+/// # Errors
+/// Arguments of other types than the slots, and arrays with other numbers of elements than their sizes say.
+///
+/// # Panics
+/// If there are not as many words as the slots have.
+pub fn set_words(slots: &[Slot], args: &[Argument<'_>], words: &mut [u64]) -> Result<(), RuntimeError> {
+    if slots.len() != args.len() {
+        return Err(wrong_count("arguments", args.len(), slots.len()));
+    }
+    let mut at = 0;
+    for (k, (slot, arg)) in slots.iter().zip(args).enumerate() {
+        let rank = arg.shape.len();
+        if (slot.scalar, slot.rank) != (arg.scalar, rank) {
+            return Err(wrong_type("argument", k, (arg.scalar, rank), *slot));
+        }
+        if count(arg.shape.iter().copied()) != Some(arg.elements) {
+            let (shape, elements) = (arg.shape, arg.elements);
+            return Err(wrong(format!("argument {k} has {elements} elements, and the sizes {shape:?}")));
+        }
+        words[at] = arg.word;
+        let mut stride = 1u64;
+        for d in (0..rank).rev() {
+            words[at + 1 + d] = arg.shape[d] as u64;
+            words[at + 1 + rank + d] = stride;
+            stride = stride.wrapping_mul(arg.shape[d] as u64);
+        }
+        at += slot.width();
+    }
+    Ok(())
+}
+
+/// Copies results to where they go. If one does not fit, nothing is written.
+///
+/// # Errors
+/// Places of other types than the slots, or too small.
+///
+/// # Safety
+/// The words are those of results of these types, and the memory that they point to is alive and in no place.
+pub unsafe fn take_results(
+    slots: &[Slot],
+    words: &[u64],
+    places: &mut [Place<'_>],
+) -> Result<(), RuntimeError> {
+    if slots.len() != places.len() {
+        return Err(wrong_count("places for results", places.len(), slots.len()));
+    }
+    let mut at = 0;
+    for (k, (slot, place)) in slots.iter().zip(places.iter()).enumerate() {
+        let rank = place.shape.len();
+        if (slot.scalar, slot.rank) != (place.scalar, rank) {
+            return Err(wrong_type("the place of result", k, (place.scalar, rank), *slot));
+        }
+        let shape = words[at + 1..at + 1 + rank].iter().map(|n| *n as usize);
+        if count(shape.clone()).is_none_or(|n| n > place.elements) {
+            let shape: Vec<usize> = shape.collect();
+            let room = place.elements;
+            return Err(wrong(format!("result {k} has the sizes {shape:?}, its place has room for {room}")));
+        }
+        at += slot.width();
+    }
+    at = 0;
+    for (slot, place) in slots.iter().zip(places) {
+        let rank = slot.rank;
+        if rank == 0 {
+            // The bytes of a scalar come first in its word.
+            let bytes = words[at].to_le_bytes();
+            // SAFETY: the place is a scalar of this type, so it has so many bytes; truth values are 0 or 1.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.address, slot.scalar.bytes()) };
+        } else {
+            let (shape, strides) = words[at + 1..at + 1 + 2 * rank].split_at(rank);
+            for (to, n) in place.shape.iter_mut().zip(shape) {
+                *to = *n as usize;
+            }
+            if !shape.contains(&0) {
+                let from = std::ptr::with_exposed_provenance::<u8>(words[at] as usize);
+                // SAFETY: there are such elements at these strides, and room for them, as was just seen.
+                unsafe { copy(from, place.address, shape, strides, slot.scalar.bytes()) };
+            }
+        }
+        at += slot.width();
+    }
+    Ok(())
+}
+
+/// Copies elements to row-major order; gives where the next one would go.
+///
+/// # Safety
+/// Elements of so many bytes are at these strides from `from`, there is room for them at `to`, and no size is 0.
+unsafe fn copy(from: *const u8, mut to: *mut u8, shape: &[u64], strides: &[u64], bytes: usize) -> *mut u8 {
+    // SAFETY: only addresses of elements are read, and only so many are written, by the condition.
+    unsafe {
+        match (shape, strides) {
+            ([], _) | (_, []) => {
+                std::ptr::copy_nonoverlapping(from, to, bytes);
+                to.add(bytes)
+            }
+            ([n], [1]) => {
+                let all = *n as usize * bytes;
+                std::ptr::copy_nonoverlapping(from, to, all);
+                to.add(all)
+            }
+            ([n, shape @ ..], [step, strides @ ..]) => {
+                let step = (*step as isize).wrapping_mul(bytes as isize);
+                for i in 0..*n as isize {
+                    to = copy(from.offset(i * step), to, shape, strides, bytes);
+                }
+                to
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Argument, Place, Slot, set_words, take_results};
+    use pullback_core::Type;
+
+    fn slots(types: &[Type]) -> Vec<Slot> {
+        types.iter().map(|t| Slot::of(t).expect("a slot")).collect()
+    }
+
+    #[test]
+    fn arguments_become_words_and_words_become_results() {
+        let types = [Type::F32, Type::array_of_rank(Type::F64, 2), Type::BOOL];
+        let slots = slots(&types);
+        let numbers: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let args = [Argument::scalar(1.5f32), Argument::array(&numbers, &[2, 3]), Argument::scalar(true)];
+        let mut words = [0; 7];
+        set_words(&slots, &args, &mut words).expect("right");
+        assert_eq!(words[0], u64::from(1.5f32.to_bits()));
+        assert_eq!((&words[2..6], words[6]), (&[2, 3, 3, 1][..], 1));
+        // The transposition: other sizes, and columns for rows.
+        words[2..6].copy_from_slice(&[3, 2, 1, 3]);
+        let (mut x, mut ys, mut shape, mut is) = (0f32, [0f64; 7], [0; 2], false);
+        let mut places = [Place::scalar(&mut x), Place::array(&mut ys, &mut shape), Place::scalar(&mut is)];
+        // SAFETY: the words are those of values that are alive.
+        unsafe { take_results(&slots, &words, &mut places) }.expect("right");
+        assert_eq!((x, shape, is), (1.5, [3, 2], true));
+        assert_eq!(ys, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0, 0.0]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_nothing_is_written() {
+        let slots = slots(&[Type::I64, Type::array(Type::F64)]);
+        let numbers = [1.0, 2.0];
+        let mut words = [0; 4];
+        let mut refused =
+            |args: &[Argument<'_>]| set_words(&slots, args, &mut words).expect_err("wrong").message;
+        assert_eq!(refused(&[Argument::scalar(1i64)]), "1 arguments are given, the function has 2");
+        let text = refused(&[Argument::scalar(1i64), Argument::scalar(1.0)]);
+        assert_eq!(text, "argument 1 is []f64, not f64");
+        let text = refused(&[Argument::scalar(1i64), Argument::array(&numbers, &[3])]);
+        assert_eq!(text, "argument 1 has 2 elements, and the sizes [3]");
+        let most = [usize::MAX, usize::MAX];
+        let text = refused(&[Argument::scalar(1i64), Argument::array(&numbers, &most)]);
+        assert_eq!(text, "argument 1 is []f64, not [][]f64");
+        let args = [Argument::scalar(7i64), Argument::array(&numbers, &[2])];
+        set_words(&slots, &args, &mut words).expect("right");
+        let (mut x, mut ys, mut shape) = (0i64, [0f64; 1], [9]);
+        let mut places = [Place::scalar(&mut x), Place::array(&mut ys, &mut shape)];
+        // SAFETY: the words are those of values that are alive.
+        let e = unsafe { take_results(&slots, &words, &mut places) }.expect_err("too small");
+        assert_eq!(e.message, "result 1 has the sizes [2], its place has room for 1");
+        assert_eq!((x, shape), (0, [9]));
+    }
+}
