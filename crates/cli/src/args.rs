@@ -157,7 +157,7 @@ pub(crate) struct ProgramArgs {
     /// Run the program as lowered, without optimisation.
     #[arg(long)]
     pub(crate) no_optimise: bool,
-    /// What runs the program. The results do not depend on it.
+    /// What runs the program. The results do not depend on it, but for rounding.
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) backend: BackendName,
     /// Neither use machine code that an earlier run kept, nor keep any.

@@ -65,7 +65,7 @@ impl Executable {
             Some(path) => Llvm::open(path)?,
             None => Llvm::find()?,
         };
-        let emitted = emit(module, &options.text);
+        let emitted = emit(module, &text::Options { machine: llvm.instructions(), ..options.text.clone() });
         let (object, was_kept) = object(llvm, &emitted.text, options)?;
         let library = symbols::library();
         let mut all: Vec<(&str, usize)> = library.clone();

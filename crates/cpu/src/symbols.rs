@@ -26,6 +26,8 @@ pub(crate) fn library() -> Vec<(&'static str, usize)> {
         ("memcmp", memcmp as *const () as usize),
         ("bcmp", memcmp as *const () as usize),
     ];
+    // On processors without the instruction.
+    out.push(("fma", fma as *const () as usize));
     // Rounding on processors without an instruction for it.
     let rounding = [
         ("floor", "floorf", Op::Floor),
@@ -39,6 +41,11 @@ pub(crate) fn library() -> Vec<(&'static str, usize)> {
         out.extend(op.f32_function().map(|f| (narrow, f.address())));
     }
     out
+}
+
+/// `x * y + z`, rounded once.
+extern "C" fn fma(x: f64, y: f64, z: f64) -> f64 {
+    x.mul_add(y, z)
 }
 
 /// # Safety

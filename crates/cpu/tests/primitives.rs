@@ -1,13 +1,16 @@
-//! Every primitive of the table at every type, at special and random arguments: compiled code gives the bits of the table's
-//! evaluation (any NaN for a NaN).
+//! Every primitive of the table at every type, at special and random arguments, on scalars and on lanes: compiled code gives
+//! the bits of the table's evaluation, or of the portable function where there is one (any NaN for a NaN). How far those are
+//! from the table is tested with them.
 
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
 mod common;
 
 use common::*;
-use pullback_cpu::Options;
-use pullback_kernel::{Function, Ins, Order, Ty};
+use pullback_cpu::{Executable, Options};
+use pullback_kernel::{Function, Ins, Module, Order, Ty};
+use pullback_llvm::{Functions, text};
+use pullback_maths::portable::One;
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// Every valid primitive.
@@ -52,17 +55,37 @@ fn map(prim: Prim) -> Function {
     })
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
+/// The same with lanes.
+fn map_lanes(prim: Prim) -> Function {
+    let mut params = vec![PTR; prim.arity() + 1];
+    params.push(I64);
+    function(&format!("map.{}", prim.name()), &params, |regs, p| {
+        let i = regs.add(I64);
+        let args: Vec<_> = prim.params().iter().map(|s| regs.add(Ty::Lanes(*s))).collect();
+        let to = regs.add(Ty::Lanes(prim.result()));
+        let mut body: Vec<Ins> = args
+            .iter()
+            .zip(p)
+            .map(|(a, from)| Ins::LoadLanes {
+                to: *a,
+                pointer: (*from).into(),
+                index: i.into(),
+                stride: int(1),
+                mask: None,
+            })
+            .collect();
+        body.push(Ins::Prim { to, prim, args: args.iter().map(|a| (*a).into()).collect() });
+        body.push(Ins::StoreLanes {
+            pointer: p[prim.arity()].into(),
+            index: i.into(),
+            stride: int(1),
+            value: to.into(),
+            ty: Ty::Scalar(prim.result()),
+            mask: None,
+        });
+        let n = p[prim.arity() + 1];
+        (vec![], vec![Ins::Lanes { i, from: int(0), to: n.into(), body }])
+    })
 }
 
 /// Arguments at which something special may happen, and some random ones.
@@ -127,8 +150,27 @@ fn samples(s: Scalar, random: &mut Random) -> Vec<ScalarValue> {
     out
 }
 
+/// The value of a primitive as compiled code is to give it; `None` if it has none.
+fn expected(prim: Prim, args: &[ScalarValue], functions: Functions) -> Option<ScalarValue> {
+    let of_table = prim.eval(args).ok()?;
+    let Prim::Op(op, s) = prim else { return Some(of_table) };
+    let own = pullback_maths::Function::of_op(op).filter(|_| s.is_float() && functions == Functions::Own);
+    let Some(own) = own else { return Some(of_table) };
+    let wide: Vec<f64> = args.iter().map(|x| x.as_f64()).collect();
+    if s == Scalar::F64 {
+        return pullback_maths::apply(&One, own, &wide).map(ScalarValue::F64);
+    }
+    let single: Vec<f32> = wide.iter().map(|x| *x as f32).collect();
+    pullback_maths::apply_single(&One, own, &single).map(ScalarValue::F32)
+}
+
+/// Both kinds of functions.
+fn options(functions: Functions) -> Options {
+    Options { text: text::Options { functions, ..text::Options::default() }, ..Options::default() }
+}
+
 /// All tuples of samples for a primitive that have a value, with it. Three arguments only occur with a condition.
-fn cases(prim: Prim, random: &mut Random) -> Vec<(Vec<ScalarValue>, ScalarValue)> {
+fn cases(prim: Prim, functions: Functions, random: &mut Random) -> Vec<(Vec<ScalarValue>, ScalarValue)> {
     let mut tuples: Vec<Vec<ScalarValue>> = vec![vec![]];
     for s in prim.params() {
         let values = samples(s, random);
@@ -141,39 +183,7 @@ fn cases(prim: Prim, random: &mut Random) -> Vec<(Vec<ScalarValue>, ScalarValue)
         tuples = tuples.into_iter().step_by(step).collect();
     }
     // Integer division by zero and negative exponents have no value and never come here.
-    tuples.into_iter().filter_map(|t| Some((t.clone(), prim.eval(&t).ok()?))).collect()
-}
-
-/// Equal bits, or both NaN.
-fn agree(x: ScalarValue, y: ScalarValue) -> bool {
-    let is_nan = |x: ScalarValue| x.scalar().is_float() && x.as_f64().is_nan();
-    x == y || (x.scalar() == y.scalar() && is_nan(x) && is_nan(y))
-}
-
-/// A scalar as a word, written apart from the code under test.
-fn to_word(x: ScalarValue) -> u64 {
-    match x {
-        ScalarValue::F32(x) => u64::from(x.to_bits()),
-        ScalarValue::F64(x) => x.to_bits(),
-        ScalarValue::I8(x) => i64::from(x) as u64,
-        ScalarValue::I16(x) => i64::from(x) as u64,
-        ScalarValue::I32(x) => i64::from(x) as u64,
-        ScalarValue::I64(x) => x as u64,
-        ScalarValue::U8(x) => u64::from(x),
-        ScalarValue::U16(x) => u64::from(x),
-        ScalarValue::U32(x) => u64::from(x),
-        ScalarValue::U64(x) => x,
-        ScalarValue::Bool(x) => u64::from(x),
-    }
-}
-
-fn from_word(s: Scalar, word: u64) -> ScalarValue {
-    match s {
-        Scalar::F32 => ScalarValue::F32(f32::from_bits(word as u32)),
-        Scalar::F64 => ScalarValue::F64(f64::from_bits(word)),
-        Scalar::U64 => ScalarValue::U64(word),
-        _ => s.from_i64(word as i64),
-    }
+    tuples.into_iter().filter_map(|t| Some((t.clone(), expected(prim, &t, functions)?))).collect()
 }
 
 #[test]
@@ -181,12 +191,12 @@ fn single_values_have_the_bits_of_the_table() {
     let primitives = primitives();
     assert!(primitives.len() > 300, "{}", primitives.len());
     let module = module(primitives.iter().map(|p| apply(*p)));
-    for executable in executables(&module, &Options::default()) {
+    for (executable, functions) in both(&module) {
         let mut session = executable.session();
         let mut random = Random(1);
         for prim in &primitives {
             let f = executable.function(&prim.name()).expect("it is there");
-            for (args, expected) in cases(*prim, &mut random) {
+            for (args, expected) in cases(*prim, functions, &mut random) {
                 let words: Vec<u64> = args.iter().map(|x| to_word(*x)).collect();
                 let mut out = [0];
                 // SAFETY: scalars of the right types.
@@ -203,20 +213,48 @@ fn single_values_have_the_bits_of_the_table() {
 
 #[test]
 fn elements_of_arrays_have_the_bits_of_the_table() {
-    let primitives = primitives();
-    let module = module(primitives.iter().map(|p| map(*p)));
-    for executable in executables(&module, &Options::default()) {
+    let module = module(primitives().iter().map(|p| map(*p)));
+    for functions in [Functions::Own, Functions::Table] {
+        check_elements(&module, functions, if functions == Functions::Own { usize::MAX } else { 1 });
+    }
+}
+
+/// All widths; four and eight are those that are used.
+#[test]
+fn lanes_have_the_bits_of_the_table() {
+    for lanes in [2, 4, 8, 16] {
+        let mut module = module(primitives().iter().map(|p| map_lanes(*p)));
+        module.lanes = lanes;
+        check_elements(&module, Functions::Own, if lanes == 8 { usize::MAX } else { 1 });
+        if lanes == 4 {
+            check_elements(&module, Functions::Table, 1);
+        }
+    }
+}
+
+/// Code with both kinds of functions.
+fn both(module: &Module) -> impl Iterator<Item = (Executable, Functions)> {
+    [Functions::Own, Functions::Table]
+        .into_iter()
+        .flat_map(move |f| executables(module, &options(f)).map(move |e| (e, f)).collect::<Vec<_>>())
+}
+
+/// Compares functions on arrays for all primitives, with so many compilers.
+fn check_elements(module: &Module, functions: Functions, compilers: usize) {
+    for executable in executables(module, &options(functions)).take(compilers) {
         let mut session = executable.session();
         let mut random = Random(2);
-        for prim in &primitives {
+        for prim in &primitives() {
             let f = executable.function(&format!("map.{}", prim.name())).expect("it is there");
-            let cases = cases(*prim, &mut random);
+            let cases = cases(*prim, functions, &mut random);
             let bytes = |x: ScalarValue| to_word(x).to_le_bytes()[..x.scalar().bytes()].to_vec();
             let mut columns: Vec<Vec<u8>> = (0..prim.arity())
                 .map(|k| cases.iter().flat_map(|(args, _)| bytes(args[k])).collect())
                 .collect();
             let size = prim.result().bytes();
-            columns.push(vec![0xAA; cases.len() * size]);
+            // What is behind the results must stay as it is.
+            let behind = 64;
+            columns.push(vec![0xAA; cases.len() * size + behind]);
             // Aligned for every type.
             let mut aligned: Vec<Vec<u64>> = columns
                 .iter()
@@ -236,6 +274,8 @@ fn elements_of_arrays_have_the_bits_of_the_table() {
             // SAFETY: arrays of so many elements of the right types.
             unsafe { session.call_words(f, &words, &mut [], None) }.expect("no error");
             let out: Vec<u8> = aligned[prim.arity()].iter().flat_map(|w| w.to_le_bytes()).collect();
+            let after = &out[cases.len() * size..][..behind];
+            assert!(after.iter().all(|b| *b == 0xAA), "{prim}: more than the results is written: {after:?}");
             for (i, (args, expected)) in cases.iter().enumerate() {
                 let mut word = [0; 8];
                 word[..size].copy_from_slice(&out[i * size..][..size]);

@@ -1,7 +1,7 @@
 //! Which executor runs a program.
 //!
 //! The reference interpreter runs everything, counts steps, and finds NaNs; compiled code runs programs of the native rules
-//! many times faster, and takes time to make. Both give the same results, bit for bit.
+//! many times faster, and takes time to make. Both give the same results up to rounding.
 
 use crate::memory;
 use crate::report::{CodeReport, Executor, Outcome, Ran, timed};

@@ -11,4 +11,4 @@ pub mod text;
 pub use abi::Context;
 pub use load::{Found, Level, Linked, Llvm, LlvmError};
 pub use maths::{Machine, Precision, Shape, definition, module};
-pub use text::{Emitted, Options, Symbol, emit, entry_symbol};
+pub use text::{Emitted, Floats, Functions, Options, Symbol, emit, entry_symbol};

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use pullback_maths::{Function, Lanes, SingleLanes, apply, apply_single, scale_in_two_steps};
 
 /// What instructions there are beyond those that LLVM chooses by itself.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Machine {
     /// Nothing is assumed.
+    #[default]
     Generic,
     /// x86 with AVX-512F and AVX-512DQ: tables in registers, and scaling by powers of two, if there are 8 lanes.
     Avx512,
@@ -58,7 +59,7 @@ pub fn name(function: Function, shape: Shape) -> String {
     format!("pb_{}_f{bits}x{}", function.facts().name, shape.lanes)
 }
 
-/// The definition of a function. `attributes` are added to its own (the processor's features, say).
+/// The definition of a function, with these attributes: it does not unwind, and neither reads nor writes memory that changes.
 pub fn definition(function: Function, shape: Shape, attributes: &str) -> Definition {
     let emitter = Emitter::new(shape);
     let arity = function.facts().arity;
@@ -80,7 +81,7 @@ pub fn definition(function: Function, shape: Shape, attributes: &str) -> Definit
     let params: Vec<_> = (0..arity).map(|i| format!("{ty} %a{i}")).collect();
     let name = name(function, shape);
     let text = format!(
-        "define internal {ty} @{name}({}) alwaysinline nounwind readnone {attributes} {{\nentry:\n{}  ret {ty} {result}\n}}\n",
+        "define internal {ty} @{name}({}) {attributes} {{\nentry:\n{}  ret {ty} {result}\n}}\n",
         params.join(", "),
         emitter.text.into_inner(),
     );

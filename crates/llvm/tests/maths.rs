@@ -22,7 +22,8 @@ const SPECIAL: &[f64] =
 
 /// All functions in one module, each with an entry that takes addresses.
 fn text(shape: Shape) -> String {
-    let definitions: Vec<_> = Function::ALL.iter().map(|f| definition(*f, shape, "")).collect();
+    let definitions: Vec<_> =
+        Function::ALL.iter().map(|f| definition(*f, shape, "alwaysinline nounwind readnone")).collect();
     let mut text = module(&definitions);
     let scalar = if shape.precision == Precision::Single { "float" } else { "double" };
     let ty = if shape.lanes == 1 { scalar.to_owned() } else { format!("<{} x {scalar}>", shape.lanes) };

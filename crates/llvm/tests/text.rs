@@ -45,6 +45,6 @@ fn a_pointer_that_is_set_twice_gives_no_claim() {
 
 #[test]
 fn a_width_is_an_attribute_of_functions() {
-    let text = emit(&copy(true), &Options { vector_width: Some(512) }).text;
+    let text = emit(&copy(true), &Options { vector_width: Some(512), ..Options::default() }).text;
     assert!(text.contains("\"prefer-vector-width\"=\"512\""), "{text}");
 }

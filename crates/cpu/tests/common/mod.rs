@@ -102,3 +102,48 @@ pub(crate) fn executables(module: &Module, options: &Options) -> impl Iterator<I
 pub(crate) fn floats(xs: &[f64]) -> Vec<u64> {
     xs.iter().map(|x| x.to_bits()).collect()
 }
+
+/// SplitMix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+}
+
+/// Equal bits, or both NaN.
+pub(crate) fn agree(x: ScalarValue, y: ScalarValue) -> bool {
+    let is_nan = |x: ScalarValue| x.scalar().is_float() && x.as_f64().is_nan();
+    x == y || (x.scalar() == y.scalar() && is_nan(x) && is_nan(y))
+}
+
+/// A scalar as a word, written apart from the code under test.
+pub(crate) fn to_word(x: ScalarValue) -> u64 {
+    match x {
+        ScalarValue::F32(x) => u64::from(x.to_bits()),
+        ScalarValue::F64(x) => x.to_bits(),
+        ScalarValue::I8(x) => i64::from(x) as u64,
+        ScalarValue::I16(x) => i64::from(x) as u64,
+        ScalarValue::I32(x) => i64::from(x) as u64,
+        ScalarValue::I64(x) => x as u64,
+        ScalarValue::U8(x) => u64::from(x),
+        ScalarValue::U16(x) => u64::from(x),
+        ScalarValue::U32(x) => u64::from(x),
+        ScalarValue::U64(x) => x,
+        ScalarValue::Bool(x) => u64::from(x),
+    }
+}
+
+pub(crate) fn from_word(s: Scalar, word: u64) -> ScalarValue {
+    match s {
+        Scalar::F32 => ScalarValue::F32(f32::from_bits(word as u32)),
+        Scalar::F64 => ScalarValue::F64(f64::from_bits(word)),
+        Scalar::U64 => ScalarValue::U64(word),
+        _ => s.from_i64(word as i64),
+    }
+}

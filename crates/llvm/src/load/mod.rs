@@ -9,6 +9,7 @@
 mod api;
 mod find;
 
+use crate::maths;
 use api::{Api, Diagnostics, Handle};
 pub use find::{Found, candidates};
 use std::collections::BTreeMap;
@@ -133,6 +134,13 @@ impl Llvm {
     /// The processor that code is made for, with its features.
     pub fn processor(&self) -> (&str, &str) {
         (self.cpu.to_str().unwrap_or(""), self.features.to_str().unwrap_or(""))
+    }
+
+    /// Which instructions functions of lanes may use on it.
+    pub fn instructions(&self) -> maths::Machine {
+        let (_, features) = self.processor();
+        let has = |feature: &str| features.split(',').any(|f| f == feature);
+        if has("+avx512f") && has("+avx512dq") { maths::Machine::Avx512 } else { maths::Machine::Generic }
     }
 
     fn error(&self, what: &str, why: &str) -> LlvmError {

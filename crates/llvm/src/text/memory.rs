@@ -45,7 +45,7 @@ impl Emitter<'_> {
         let (ty, bytes) = (in_memory(t), t.bytes());
         let before = self.let_(format_args!("load {ty}, ptr {at}, align {bytes}{scope}"));
         let value = self.value(value);
-        let sum = self.prim(Prim::Op(Op::Add, s), &[before, value]);
+        let sum = self.prim(Prim::Op(Op::Add, s), 1, &[before, value]);
         line!(self, "store {ty} {sum}, ptr {at}, align {bytes}{scope}");
     }
 

@@ -4,19 +4,26 @@
 //! blocks. A function is `i32 @fn.NAME(ptr context, arguments .., ptr results)`; every function also has an exported
 //! `i32 @entry.NAME(ptr context, ptr arguments, ptr results)` on words of eight bytes (see [`crate::abi`]).
 //!
-//! Assumes a module whose registers are set before they are read and whose operands have the types of their places.
-//! Guarantees: equal modules give equal text. No operation has undefined behaviour, whatever its operands, except for
-//! loads and stores outside memory. Floating point is strict: nothing is reassociated or contracted.
+//! Assumes a module whose registers are set before they are read and whose operands have the types of their places, and two
+//! lanes or more where there are some. Guarantees: equal modules give equal text. No operation has undefined behaviour,
+//! whatever its operands, except for loads and stores outside memory (and what [`Floats::Fast`] gives up). What LLVM may change
+//! about floating point is said by [`Floats`].
 //!
 //! Cancellation is polled in loops that contain a loop or a call, and in every `While`: inner loops stay free of it, so that
 //! they can become vector instructions.
 
 mod calls;
+mod form;
+mod functions;
+mod lanes;
 mod memory;
+mod places;
 mod prim;
 mod scopes;
 
 use crate::abi;
+use crate::maths::Machine;
+use places::At;
 use pullback_base::index::Index;
 use pullback_kernel::{Block, Function, FunctionId, Ins, MessageId, Module, Operand, Reg, Ty, recursive};
 use pullback_prim::{Prim, Scalar, ScalarValue};
@@ -29,6 +36,35 @@ use std::fmt::Write;
 pub struct Options {
     /// The width in bits of the vectors that LLVM should prefer; `None`: what it thinks best for the processor.
     pub vector_width: Option<u32>,
+    /// The instructions that functions of lanes may use.
+    pub machine: Machine,
+    /// What functions such as `exp` are.
+    pub functions: Functions,
+    /// What LLVM may change about floating point.
+    pub floats: Floats,
+}
+
+/// What functions such as `exp` are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Functions {
+    /// Those of `pullback-maths`, as part of the code.
+    #[default]
+    Own,
+    /// Those of the primitive table, which are called: slow, with the bits of the interpreter.
+    Table,
+}
+
+/// What LLVM may change about floating point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Floats {
+    /// A product and a sum may be rounded once. Nothing is done in another order.
+    #[default]
+    Contract,
+    /// Nothing: results have the bits of the reference executor.
+    Strict,
+    /// Everything: order, and what happens at NaN, infinities and zeros with a sign. Where one of these comes up, a result may
+    /// be anything.
+    Fast,
 }
 
 /// A module as text.
@@ -65,6 +101,8 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
         let scopes = Scopes::new(f, &mut shared);
         let emitter = Emitter {
             scopes,
+            options,
+            active: None,
             module,
             id,
             f,
@@ -78,10 +116,11 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
         text += &entry(f);
     }
     let mut attributes = "attributes #0 = { nounwind".to_string();
-    if let Some(width) = options.vector_width {
-        let _ = write!(attributes, " \"prefer-vector-width\"=\"{width}\"");
+    let mut width = String::new();
+    if let Some(bits) = options.vector_width.or_else(|| lanes_width(module)) {
+        let _ = write!(width, " \"prefer-vector-width\"=\"{bits}\"");
     }
-    attributes += " }\n";
+    let _ = write!(attributes, "{width} }}\nattributes #3 = {{ nounwind readnone{width} }}\n");
     let declarations: String = shared.declarations.values().map(|d| format!("{d}\n")).collect();
     let nodes: String =
         shared.nodes.iter().enumerate().map(|(k, n)| format!("!{} = {n}\n", k + FIRST_NODE)).collect();
@@ -90,6 +129,11 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
         symbols: shared.symbols.into_values().collect(),
         is_recursive: recursive.iter().any(|r| *r),
     }
+}
+
+/// The width of vectors of as many numbers of eight bytes as there are lanes, up to the widest registers.
+fn lanes_width(module: &Module) -> Option<u32> {
+    (module.lanes > 0).then(|| (64 * module.lanes).clamp(128, 512) as u32)
 }
 
 /// Attributes of cold paths and of primitives that are called, branch weights, and the range of truth values in memory.
@@ -125,6 +169,9 @@ impl Shared {
 /// The text of one function.
 struct Emitter<'a> {
     module: &'a Module,
+    options: &'a Options,
+    /// Which lanes are active; `None`: all.
+    active: Option<String>,
     id: FunctionId,
     f: &'a Function,
     scopes: Scopes,
@@ -148,12 +195,12 @@ macro_rules! line {
 }
 use line;
 
-/// The type of a value in a register.
+/// The type of a value in a register that is not one of lanes.
 fn ty(t: Ty) -> &'static str {
     match t {
         Ty::Pointer => "ptr",
         Ty::Scalar(s) => scalar(s),
-        Ty::Lanes(_) => panic!("lanes are not emitted yet"),
+        Ty::Lanes(_) => panic!("lanes stay inside a function, in registers"),
     }
 }
 
@@ -210,7 +257,7 @@ impl Emitter<'_> {
         let f = self.f;
         for (r, info) in f.regs.iter_enumerated() {
             let slot = slot(f, r);
-            let _ = writeln!(self.slots, "  {slot} = alloca {}", ty(info.ty));
+            let _ = writeln!(self.slots, "  {slot} = alloca {}", self.ty(info.ty));
         }
         for (k, r) in f.params.iter().enumerate() {
             let t = ty(f.regs[*r].ty);
@@ -242,6 +289,13 @@ impl Emitter<'_> {
         )
     }
 
+    /// The type of a value in a register.
+    fn ty(&self, t: Ty) -> String {
+        match t {
+            Ty::Lanes(s) => self.lanes_of(s).ty(),
+            Ty::Scalar(_) | Ty::Pointer => ty(t).to_string(),
+        }
+    }
     /// A new name of a value.
     fn temp(&mut self) -> String {
         self.next += 1;
@@ -273,7 +327,7 @@ impl Emitter<'_> {
     fn value(&mut self, a: Operand) -> String {
         match a {
             Operand::Reg(r) => {
-                let (t, from) = (ty(self.f.regs[r].ty), slot(self.f, r));
+                let (t, from) = (self.ty(self.f.regs[r].ty), slot(self.f, r));
                 self.let_(format_args!("load {t}, ptr {from}"))
             }
             Operand::Const(c) => constant(c),
@@ -281,7 +335,7 @@ impl Emitter<'_> {
         }
     }
     fn set(&mut self, to: Reg, value: &str) {
-        line!(self, "store {} {value}, ptr {}", ty(self.f.regs[to].ty), slot(self.f, to));
+        line!(self, "store {} {value}, ptr {}", self.ty(self.f.regs[to].ty), slot(self.f, to));
     }
 
     fn block(&mut self, block: &Block) {
@@ -292,13 +346,21 @@ impl Emitter<'_> {
 
     fn ins(&mut self, ins: &Ins) {
         match ins {
-            Ins::Set { to, value } => {
-                let value = self.value(*value);
-                self.set(*to, &value);
-            }
+            Ins::Set { to, value } => match self.f.regs[*to].ty {
+                Ty::Lanes(s) => self.set_lanes(*to, s, *value),
+                Ty::Scalar(_) | Ty::Pointer => {
+                    let value = self.value(*value);
+                    self.set(*to, &value);
+                }
+            },
             Ins::Prim { to, prim, args } => {
-                let args: Vec<String> = args.iter().map(|a| self.value(*a)).collect();
-                let value = self.prim(*prim, &args);
+                let value = if self.f.regs[*to].ty.is_lanes() {
+                    let args: Vec<String> = args.iter().map(|a| self.wide_value(*a)).collect();
+                    self.prim(*prim, self.width(), &args)
+                } else {
+                    let args: Vec<String> = args.iter().map(|a| self.value(*a)).collect();
+                    self.prim(*prim, 1, &args)
+                };
                 self.set(*to, &value);
             }
             Ins::Load { to, pointer, index } => self.load(*to, *pointer, *index),
@@ -316,13 +378,25 @@ impl Emitter<'_> {
             Ins::Fill { pointer, count, value, ty } => self.fill(*pointer, *count, *value, *ty),
             Ins::Copy { to, from, count, ty } => self.copy(*to, *from, *count, *ty),
             Ins::For { i, from, to, body, order: _ } => self.for_loop(*i, *from, *to, body),
-            Ins::Lanes { .. }
-            | Ins::LaneNumber { .. }
-            | Ins::LoadLanes { .. }
-            | Ins::StoreLanes { .. }
-            | Ins::AccumulateLanes { .. }
-            | Ins::FoldLanes { .. }
-            | Ins::Lane { .. } => panic!("lanes are not emitted yet"),
+            Ins::Lanes { i, from, to, body } => self.lanes_loop(*i, *from, *to, body),
+            Ins::LaneNumber { to } => self.lane_number(*to),
+            Ins::LoadLanes { to, pointer, index, stride, mask } => {
+                let Ty::Lanes(s) = self.f.regs[*to].ty else { panic!("lanes are loaded into lanes") };
+                let at = At { pointer: *pointer, index: *index, stride: *stride, mask: *mask };
+                self.load_lanes(*to, s, at);
+            }
+            Ins::StoreLanes { pointer, index, stride, value, ty, mask } => {
+                let at = At { pointer: *pointer, index: *index, stride: *stride, mask: *mask };
+                self.store_lanes(at, *value, scalar_of(*ty));
+            }
+            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask } => {
+                let at = At { pointer: *pointer, index: *index, stride: *stride, mask: *mask };
+                self.accumulate_lanes(at, *value, scalar_of(*ty));
+            }
+            Ins::FoldLanes { to, prim, neutral, from, mask } => {
+                self.fold_lanes(*to, *prim, *neutral, *from, *mask);
+            }
+            Ins::Lane { to, from, lane } => self.lane(*to, *from, *lane),
             Ins::While { condition, test, body } => self.while_loop(condition, *test, body),
             Ins::If { condition, then, otherwise } => self.branch(*condition, then, otherwise),
             Ins::Fail { condition, message, values } => self.fail(*condition, *message, values),
@@ -380,6 +454,9 @@ impl Emitter<'_> {
     }
 
     fn fail(&mut self, condition: Operand, message: MessageId, values: &[Operand]) {
+        if self.type_of(condition).is_lanes() {
+            return self.fail_lanes(condition, message, values);
+        }
         let condition = self.value(condition);
         let goes_on = self.begin_cold(&condition);
         let values: Vec<String> = values.iter().take(abi::MAX_VALUES).map(|v| self.value(*v)).collect();
@@ -442,6 +519,11 @@ impl Emitter<'_> {
 fn is_long(ins: &Ins) -> bool {
     matches!(ins, Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } | Ins::Call { .. })
         || ins.blocks().into_iter().flatten().any(is_long)
+}
+
+/// The scalar of an element that lanes are stored to or added to.
+fn scalar_of(t: Ty) -> Scalar {
+    t.scalar().unwrap_or_else(|| panic!("lanes of pointers"))
 }
 
 /// The slot of a register.
