@@ -1,4 +1,4 @@
-//! Repository tasks: `cargo xtask tidy | coverage | steps | book | soak [COUNT [SEED]]`.
+//! Repository tasks: `cargo xtask tidy | coverage | steps | book | benchmarks [WORKLOAD..] | soak [COUNT [SEED]]`.
 
 mod checklist;
 mod checklist_rows;
@@ -16,6 +16,7 @@ cargo xtask TASK
   coverage           rewrite docs/book/coverage.md and docs/book/primitives.md from the code
   steps              rewrite docs/book/steps.md: what gradients cost, counted by the interpreter
   book               rewrite the generated blocks of docs/book: the worked examples
+  benchmarks [W..]   print the table of docs/benchmarks.md: our derivatives against C by hand (gcc)
   soak [N [SEED]]    run all random properties on N programs (default 50000)
 ";
 
@@ -33,6 +34,7 @@ fn main() -> Result<()> {
         ["coverage"] => coverage::write(&root()),
         ["steps"] => steps(),
         ["book"] => book(),
+        ["benchmarks", rest @ ..] => benchmarks(rest),
         ["soak", rest @ ..] => soak(rest),
         _ => {
             eprint!("{HELP}");
@@ -76,6 +78,18 @@ fn book() -> Result<()> {
         .status()?;
     if !status.success() {
         bail!("a page of the book could not be written; the message above names it");
+    }
+    Ok(())
+}
+
+fn benchmarks(names: &[&str]) -> Result<()> {
+    let status = Command::new("cargo")
+        .args(["run", "--release", "--quiet", "--package", "pullback-cpu", "--example", "benchmarks", "--"])
+        .args(names)
+        .current_dir(root())
+        .status()?;
+    if !status.success() {
+        bail!("the benchmarks failed");
     }
     Ok(())
 }

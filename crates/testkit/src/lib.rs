@@ -2,6 +2,7 @@
 //!
 //! Place in the pipeline: beside it; used from integration tests, `cargo xtask soak` and fuzzers only.
 
+pub mod baseline;
 pub mod book;
 pub mod checkpoints;
 pub mod cost;
@@ -16,3 +17,4 @@ pub mod soak;
 pub mod steps;
 pub mod suite;
 pub mod text;
+pub mod workloads;
