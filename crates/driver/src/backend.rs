@@ -203,7 +203,7 @@ fn about_memory(e: RuntimeError, limit: u64, available: u64) -> RuntimeError {
     RuntimeError { hint: Some(hint.to_string()), ..e }
 }
 
-fn lowered(ready: &Ready) -> Result<(Module, FunctionId), Box<Diagnostic>> {
+pub(crate) fn lowered(ready: &Ready) -> Result<(Module, FunctionId), Box<Diagnostic>> {
     lower(&ready.program, ready.fun).map_err(|e| {
         let mut d = Diagnostic::global(Code::Unsupported, e.to_string()).hint(HINT);
         d.span = e.span;
