@@ -21,6 +21,8 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("kernel", "interp", "kernel IR knows no executor"),
     ("llvm", "core", "executors take kernel IR"),
     ("llvm", "cpu", "making machine code needs no run time"),
+    ("vm", "llvm", "the vm needs nothing at run time"),
+    ("vm", "cpu", "the vm needs nothing at run time"),
     ("words", "llvm", "values and workspaces are those of every executor"),
 ];
 

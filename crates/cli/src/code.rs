@@ -5,6 +5,7 @@ use crate::args::{CodeArgs, StageName};
 use crate::commands::{failed, load, print_json};
 use crate::output::say;
 use pullback_driver::backend::{Stage, cache_contents, cache_folder, code_text, libraries};
+use pullback_driver::vm::machines;
 use serde_json::{Value as Json, json};
 use std::path::Path;
 
@@ -43,11 +44,21 @@ pub(crate) fn doctor(as_json: bool) {
                    "error": error, "used": used == Some(k)})
         });
         return print_json(
-            &json!({"interp": true, "llvm": used.is_some(), "libraries": list.collect::<Vec<_>>(),
+            &json!({"interp": true, "vm": machines().0.name(), "llvm": used.is_some(), "libraries": list.collect::<Vec<_>>(),
                                   "cache": cache_folder().map(|f| cache_json(&f))}),
         );
     }
     say("interp: always there; runs every program, counts steps, finds NaNs");
+    let (machine, lacking) = machines();
+    let lacking: Vec<&str> = lacking.iter().map(|m| m.name()).collect();
+    let why = match lacking.as_slice() {
+        [] => "the best that it knows".to_string(),
+        names => format!("this processor has no {}", names.join(", no ")),
+    };
+    say(&format!(
+        "vm: always there; runs native programs at once, with kernels for {} ({why})",
+        machine.name()
+    ));
     match used.map(|k| &all[k]) {
         Some(l) => {
             if let Ok((version, processor)) = &l.usable {
@@ -55,7 +66,7 @@ pub(crate) fn doctor(as_json: bool) {
             }
         }
         None => {
-            say("llvm: not there, so programs are interpreted");
+            say("llvm: not there, so long runs stay on the vm");
             say(
                 "  install LLVM 15 or later or a Rust toolchain, or set PULLBACK_LLVM to the path of libLLVM",
             );

@@ -4,7 +4,7 @@ use pullback_driver::report::Stage;
 use pullback_driver::{CodeReport, Executor, Outcome, Ready};
 use serde_json::{Map, Value as Json, json};
 
-/// What a run cost, as JSON. Machine code counts bytes only.
+/// What a run cost, as JSON. Only the interpreter counts more than bytes.
 pub(crate) fn cost_json(outcome: &Outcome) -> Json {
     let c = &outcome.counts;
     match outcome.ran.executor {
@@ -12,7 +12,7 @@ pub(crate) fn cost_json(outcome: &Outcome) -> Json {
             json!({"work": c.work, "span": c.span, "flops": c.flops, "peak_bytes": c.peak_bytes,
             "peak_tape_bytes": c.peak_tape_bytes, "accumulations": c.acc_adds})
         }
-        Executor::Llvm => json!({"peak_bytes": c.peak_bytes, "peak_tape_bytes": null}),
+        Executor::Vm | Executor::Llvm => json!({"peak_bytes": c.peak_bytes, "peak_tape_bytes": null}),
     }
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn cost_text(what: &str, outcome: &Outcome) -> String {
             "{what}: work {} steps, span {}, {} scalar operations, peak {peak:.2} MiB, tapes {} bytes, {} accumulations",
             c.work, c.span, c.flops, c.peak_tape_bytes, c.acc_adds
         ),
-        Executor::Llvm => format!(
+        Executor::Vm | Executor::Llvm => format!(
             "{what}: peak {} bytes of workspace, tapes included (`--backend interp` counts steps and tapes)",
             c.peak_bytes
         ),
@@ -63,6 +63,7 @@ pub(crate) fn run_text(ready: &Ready, outcome: &Outcome) -> String {
     let (ran, code) = (&outcome.ran, outcome.ran.code.as_ref());
     let by = match code {
         None => String::new(),
+        Some(c) if ran.executor == Executor::Vm => format!(", {}", c.compiler),
         Some(c) if c.was_kept => format!(", code of {} from an earlier run", c.compiler),
         Some(c) => format!(", compiled by {}", c.compiler),
     };

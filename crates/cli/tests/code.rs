@@ -69,16 +69,15 @@ fn near(a: &Json, b: &Json) -> bool {
 
 #[test]
 fn executors_give_the_same_results() {
+    let interpreted = gradient("interp");
+    let objective = &interpreted["objective"];
+    assert!(objective.as_f64().is_some_and(|x| x < -400.0), "{objective}");
+    let on_vm = gradient("vm");
+    assert!(near(&interpreted, &on_vm), "{interpreted}\n{on_vm}");
+    assert_eq!(on_vm, gradient("auto"), "the run is short");
     if compiles() {
-        let interpreted = gradient("interp");
         let compiled = gradient("llvm");
         assert!(near(&interpreted, &compiled), "{interpreted}\n{compiled}");
-        assert_eq!(interpreted, gradient("auto"));
-        assert!(
-            interpreted["objective"].as_f64().is_some_and(|x| x < -400.0),
-            "{}",
-            interpreted["objective"]
-        );
     }
 }
 
@@ -96,6 +95,7 @@ fn errors_of_compiled_programs_have_place_and_values() {
     };
     let interpreted = run("interp");
     assert!(interpreted.contains("index 5 is out of bounds for an array of size 2"), "{interpreted}");
+    assert_eq!(interpreted, run("vm"));
     if compiles() {
         assert_eq!(interpreted, run("llvm"));
     }
@@ -122,8 +122,8 @@ fn report(more: &[&str]) -> Json {
 
 #[test]
 fn reports_say_what_ran_and_what_compiling_took() {
-    let interpreted = report(&[]);
-    assert_eq!(interpreted["run"]["executor"], "interp", "the run is short");
+    let interpreted = report(&["--backend", "interp"]);
+    assert_eq!(interpreted["run"]["executor"], "interp");
     assert!(interpreted["cost"]["work"].as_u64().is_some_and(|n| n > 0));
     let stages = |report: &Json| {
         let stages = report["run"]["stages"].as_object().expect("stages");
@@ -131,8 +131,12 @@ fn reports_say_what_ran_and_what_compiling_took() {
         stages.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(stages(&interpreted), "front end optimise differentiate");
-    let again = report(&["--no-cache"]);
-    assert_eq!(again["run"]["from_cache"], Json::Null);
+    assert_eq!(interpreted["run"]["from_cache"], Json::Null);
+    let on_vm = report(&["--no-cache"]);
+    assert_eq!(on_vm["run"]["executor"], "vm", "the run is short");
+    assert_eq!(stages(&on_vm), "front end optimise differentiate lower schedule translate");
+    assert!(on_vm["run"]["compiler"].as_str().is_some_and(|c| c.starts_with("kernels for ")), "{on_vm}");
+    assert!(on_vm["cost"]["peak_bytes"].is_u64());
     if compiles() {
         let llvm = ["--backend", "llvm"];
         report(&llvm);

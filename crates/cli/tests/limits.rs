@@ -43,7 +43,7 @@ struct Run {
 fn limited(limit: Option<u64>) -> Run {
     let limit = limit.map(|l| l.to_string());
     let mut args = STEPS.to_vec();
-    args.extend(["--json", "--report"]);
+    args.extend(["--json", "--report", "--backend", "interp"]);
     if let Some(limit) = &limit {
         args.extend(["--tape-limit", limit]);
     }

@@ -86,7 +86,7 @@ fn compare(
     let expected = Compiled::new(program).run(fun, args, &Interpreter::default());
     let params: Vec<Type> = program.funs[fun].params.iter().map(|p| program.vars[*p].ty.clone()).collect();
     let args: Vec<(&Type, &Value)> = params.iter().zip(args).collect();
-    for executable in executables(&module, options).take(compilers) {
+    for executable in executables(&module, options.clone()).take(compilers) {
         let compiler = executable.compiler();
         let found = executable.session().call(id, &args, &program.funs[fun].results, None);
         match (&expected, found) {

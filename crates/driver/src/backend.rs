@@ -1,11 +1,13 @@
 //! Which executor runs a program.
 //!
-//! The reference interpreter runs everything, counts steps, and finds NaNs; compiled code runs programs of the native rules
-//! many times faster, and takes time to make. Both give the same results up to rounding.
+//! The reference interpreter runs everything, counts steps, and finds NaNs. Programs of the native rules run many times faster
+//! on the vm, which is ready at once, and faster still as machine code, which takes time to make. The results are the same but
+//! for rounding: the order of sums that may be re-associated, and the last bits of functions such as `exp`.
 
 use crate::memory;
 use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
 use crate::session::Ready;
+use crate::vm::Vm;
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_cpu::{Executable, Prepared};
@@ -13,26 +15,25 @@ use pullback_interp::core::{Counts, Options};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_llvm::load::candidates;
 use pullback_llvm::{Level, Llvm, emit, text};
+use pullback_vm::is_out_of_work;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An executor, or how one is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Backend {
-    /// The interpreter for the first steps; compiled code if there are more of them and it can be made.
+    /// The vm; machine code if there is much work and it can be made; the interpreter for programs that are not native.
     #[default]
     Auto,
+    /// The interpreter of blocks of lanes.
+    Vm,
     /// Compiled by LLVM.
     Llvm,
     /// The reference interpreter.
     Interp,
 }
 
-/// Steps after which compiling pays: a tenth of a second of interpreting.
-const PATIENCE: u64 = 2_000_000;
-
 /// What to do where there is no native code.
-const HINT: &str = "`--backend interp` runs every program; `--backend auto` chooses";
+pub(crate) const HINT: &str = "`--backend interp` runs every program; `--backend auto` chooses";
 
 /// Where to look.
 const DOCTOR: &str = "see `pullback doctor`";
@@ -79,13 +80,7 @@ impl Native {
         available: u64,
     ) -> Result<Outcome, RuntimeError> {
         let fun = &ready.program.funs[ready.fun];
-        if fun.params.len() != args.len() {
-            let message =
-                format!("function {} takes {} arguments, not {}", fun.name, fun.params.len(), args.len());
-            return Err(RuntimeError::new(RuntimeErrorKind::Internal, message));
-        }
-        let types = fun.params.iter().map(|p| &ready.program.vars[*p].ty);
-        let args: Vec<(&Type, &Value)> = types.zip(args).collect();
+        let args = with_types(ready, args)?;
         let call = || {
             let there = available.saturating_add(self.executable.kept_bytes());
             let mut session = self.executable.session_within(options.memory_limit.min(there));
@@ -97,6 +92,20 @@ impl Native {
         let ran = Ran { executor: Executor::Llvm, seconds, code: Some(self.report.clone()) };
         Ok(Outcome { results: out.results, counts, ran })
     }
+}
+
+/// Arguments with the types of the parameters. Errors: their number.
+pub(crate) fn with_types<'a>(
+    ready: &'a Ready,
+    args: &'a [Value],
+) -> Result<Vec<(&'a Type, &'a Value)>, RuntimeError> {
+    let fun = &ready.program.funs[ready.fun];
+    if fun.params.len() != args.len() {
+        let message =
+            format!("function {} takes {} arguments, not {}", fun.name, fun.params.len(), args.len());
+        return Err(RuntimeError::new(RuntimeErrorKind::Internal, message));
+    }
+    Ok(fun.params.iter().map(|p| &ready.program.vars[*p].ty).zip(args).collect())
 }
 
 impl Ready {
@@ -121,10 +130,11 @@ impl Ready {
             Backend::Interp => self.interpreted(args, &within),
             Backend::Llvm => match self.native() {
                 Ok(native) => native.run(self, args, options, available),
-                Err(d) => Err(RuntimeError {
-                    span: d.span,
-                    ..RuntimeError::new(RuntimeErrorKind::Limit, d.message)
-                }),
+                Err(d) => Err(not_made(*d)),
+            },
+            Backend::Vm => match self.vm() {
+                Ok(vm) => vm.run(self, args, options, available, None),
+                Err(d) => Err(not_made(*d)),
             },
             Backend::Auto => self.choose(args, &within, available),
         }
@@ -139,30 +149,14 @@ impl Ready {
         if let Some(Ok(native)) = self.native.get() {
             return native.run(self, args, options, available);
         }
-        let enough = AtomicBool::new(false);
-        let watch = |steps: u64| {
-            let cancelled = options.cancel.is_some_and(|c| c.load(Ordering::Relaxed));
-            if steps > PATIENCE || cancelled {
-                enough.store(true, Ordering::Relaxed);
-            }
-            if let Some(progress) = options.progress {
-                progress(steps);
-            }
-        };
-        let trial = Options { cancel: Some(&enough), progress: Some(&watch), ..*options };
-        let first = self.interpreted(args, &trial);
-        let cancelled = options.cancel.is_some_and(|c| c.load(Ordering::Relaxed));
-        // Compiled code needs less memory, so it may do where the interpreter stopped.
-        let gives_up = |e: &RuntimeError| match e.kind {
-            RuntimeErrorKind::Cancelled => !cancelled,
-            RuntimeErrorKind::Limit => e.message.starts_with(OUT_OF_MEMORY),
-            _ => false,
-        };
+        let Ok(vm) = self.vm() else { return self.interpreted(args, options) };
+        let first = vm.run(self, args, options, available, Some(vm.patience()));
         match first {
-            Err(e) if gives_up(&e) => match self.native() {
+            // Blocks of many lanes need more memory, so machine code may do where the vm stopped.
+            Err(e) if is_out_of_work(&e) || is_out_of_memory(&e) => match self.native() {
                 Ok(native) => native.run(self, args, options, available),
-                Err(_) if e.kind == RuntimeErrorKind::Limit => Err(e),
-                Err(_) => self.interpreted(args, options),
+                Err(_) if is_out_of_memory(&e) => Err(e),
+                Err(_) => vm.run(self, args, options, available, None),
             },
             done => done,
         }
@@ -180,6 +174,11 @@ impl Ready {
         let made = native.executable.prepare(native.function, &params, &fun.results, limit);
         made.map_err(|e| Box::new(Diagnostic::global(Code::Unsupported, e.message)))
     }
+    /// The function as bytecode, made at the first call.
+    pub fn vm(&self) -> Result<&Vm, Box<Diagnostic>> {
+        let made = self.vm.get_or_init(|| crate::session::deep(|| Vm::new(self)));
+        made.as_ref().map_err(Clone::clone)
+    }
     /// The function as machine code, made at the first call.
     pub fn native(&self) -> Result<&Native, Box<Diagnostic>> {
         let made = self.native.get_or_init(|| crate::session::deep(|| Native::new(self)));
@@ -190,9 +189,18 @@ impl Ready {
 /// How the message of a run begins that needs more memory than it may take.
 const OUT_OF_MEMORY: &str = "out of memory";
 
+fn is_out_of_memory(e: &RuntimeError) -> bool {
+    e.kind == RuntimeErrorKind::Limit && e.message.starts_with(OUT_OF_MEMORY)
+}
+
+/// Why there is no code to run.
+fn not_made(d: Diagnostic) -> RuntimeError {
+    RuntimeError { span: d.span, ..RuntimeError::new(RuntimeErrorKind::Limit, d.message) }
+}
+
 /// Says what set the limit of memory.
 fn about_memory(e: RuntimeError, limit: u64, available: u64) -> RuntimeError {
-    if e.kind != RuntimeErrorKind::Limit || !e.message.starts_with(OUT_OF_MEMORY) {
+    if !is_out_of_memory(&e) {
         return e;
     }
     let hint = if available < limit {
@@ -209,6 +217,11 @@ pub(crate) fn lowered(ready: &Ready) -> Result<(Module, FunctionId), Box<Diagnos
         d.span = e.span;
         Box::new(d)
     })
+}
+
+/// Whether the program is native; else the error that `--backend vm` gives.
+pub(crate) fn is_native(ready: &Ready) -> Result<(), Box<Diagnostic>> {
+    lowered(ready).map(|_| ())
 }
 
 /// Whether the program is native and there is an LLVM; else the error that `--backend llvm` gives.

@@ -11,13 +11,13 @@ pub mod explain;
 pub mod front;
 pub mod gradcheck;
 pub mod leaves;
-pub mod library;
 pub mod matrices;
 pub mod memory;
 pub mod pipeline;
 pub mod report;
 pub mod session;
 pub mod values;
+pub mod vm;
 
 pub use backend::{Backend, Native};
 pub use derive::Kind;

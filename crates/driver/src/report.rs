@@ -9,6 +9,8 @@ use std::time::Instant;
 pub enum Executor {
     /// The reference interpreter.
     Interp,
+    /// The interpreter of blocks of lanes.
+    Vm,
     /// Machine code made by LLVM.
     Llvm,
 }
@@ -18,6 +20,7 @@ impl Executor {
     pub fn name(self) -> &'static str {
         match self {
             Executor::Interp => "interp",
+            Executor::Vm => "vm",
             Executor::Llvm => "llvm",
         }
     }
@@ -28,7 +31,7 @@ impl Executor {
 pub struct Outcome {
     /// The results of the function.
     pub results: Vec<Value>,
-    /// What it cost. Machine code counts bytes of its workspace, and nothing else.
+    /// What it cost. Only the interpreter counts more than bytes.
     pub counts: Counts,
     /// What ran it, and how long that took.
     pub ran: Ran,
@@ -41,14 +44,14 @@ pub struct Ran {
     pub executor: Executor,
     /// Seconds of the run itself, without compiling.
     pub seconds: f64,
-    /// The machine code, where that ran.
+    /// Machine code or bytecode, where that ran.
     pub code: Option<CodeReport>,
 }
 
-/// What making machine code took.
+/// What making machine code or bytecode took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodeReport {
-    /// The library that made it, as `LLVM 22.1.2`.
+    /// The library that made it, as `LLVM 22.1.2`, or what runs it, as `kernels for AVX2`.
     pub compiler: String,
     /// Whether an earlier process had made it and kept it on disk.
     pub was_kept: bool,

@@ -5,6 +5,7 @@ use crate::derive::{self, Kind};
 use crate::leaves::{Leaf, Wrt, leaves, parameter_leaves};
 use crate::pipeline;
 use crate::report::{self, Stage, timed};
+use crate::vm::Vm;
 use pullback_ad::differentiate::Choice;
 use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
 use pullback_core::{Entry, FunId, Program, Type, Value};
@@ -94,12 +95,21 @@ pub struct Ready {
     /// Seconds of each stage from the source to this program.
     pub stages: Vec<Stage>,
     pub(crate) native: OnceLock<Result<Native, Box<Diagnostic>>>,
+    pub(crate) vm: OnceLock<Result<Vm, Box<Diagnostic>>>,
 }
 
 impl Ready {
     /// A function of a program that has been through the pipeline.
     pub fn new(program: Program, fun: FunId, backend: Backend) -> Ready {
-        Ready { program, fun, backend, cache: None, stages: Vec::new(), native: OnceLock::new() }
+        Ready {
+            program,
+            fun,
+            backend,
+            cache: None,
+            stages: Vec::new(),
+            native: OnceLock::new(),
+            vm: OnceLock::new(),
+        }
     }
     /// Runs the function in the reference interpreter.
     pub fn interpret(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
@@ -252,8 +262,10 @@ impl Session {
         let mut ready = Ready::new(program, roots[0], self.settings.backend);
         ready.stages = stages;
         ready.cache = self.settings.cache.clone();
-        if self.settings.backend == Backend::Llvm {
-            deep(|| crate::backend::compiles(&ready)).map_err(|d| *d)?;
+        match self.settings.backend {
+            Backend::Llvm => deep(|| crate::backend::compiles(&ready)).map_err(|d| *d)?,
+            Backend::Vm => deep(|| crate::backend::is_native(&ready)).map_err(|d| *d)?,
+            Backend::Auto | Backend::Interp => {}
         }
         Ok(ready)
     }

@@ -18,6 +18,22 @@ pub struct Facts {
     pub max_ulp: f64,
 }
 
+/// A function as a type.
+pub trait Named {
+    /// Which one.
+    const FUNCTION: Function;
+    /// The function of the arguments, lane by lane; `None` if their number is not its arity.
+    fn apply<L: Lanes>(cx: &L, args: &[L::F]) -> Option<L::F>;
+}
+
+/// What is done with a function as a type.
+pub trait Visitor {
+    /// What comes of it.
+    type Out;
+    /// Does it.
+    fn visit<F: Named>(self) -> Self::Out;
+}
+
 macro_rules! functions {
     ($($variant:ident $name:literal, $op:expr, $max_ulp:literal, $module:ident::$function:ident($($x:ident),+);)*) => {
         /// A function of the crate.
@@ -36,6 +52,33 @@ macro_rules! functions {
                     $(Function::$variant => {
                         Facts { name: $name, op: $op, arity: [$(stringify!($x)),+].len(), max_ulp: $max_ulp }
                     })*
+                }
+            }
+        }
+
+        /// The functions as types, for code that is compiled once for each of them.
+        pub mod named {
+            $(#[doc = concat!("`", $name, "`")]
+            #[derive(Clone, Copy, Debug)]
+            pub struct $variant;)*
+        }
+
+        $(impl Named for named::$variant {
+            const FUNCTION: Function = Function::$variant;
+            #[inline(always)]
+            fn apply<L: Lanes>(cx: &L, args: &[L::F]) -> Option<L::F> {
+                match args {
+                    &[$($x),+] => Some($module::$function(cx, $($x),+)),
+                    _ => None,
+                }
+            }
+        })*
+
+        impl Function {
+            /// What a visitor makes of the function as a type.
+            pub fn visit<V: Visitor>(self, visitor: V) -> V::Out {
+                match self {
+                    $(Function::$variant => visitor.visit::<named::$variant>(),)*
                 }
             }
         }

@@ -68,5 +68,5 @@ pub mod function;
 pub mod lanes;
 pub mod portable;
 
-pub use function::{Facts, Function, MAX_ULP_SINGLE, apply, apply_single};
+pub use function::{Facts, Function, MAX_ULP_SINGLE, Named, Visitor, apply, apply_single, named};
 pub use lanes::{Lanes, SingleLanes, scale_in_two_steps};

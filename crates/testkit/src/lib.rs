@@ -5,6 +5,7 @@
 pub mod baseline;
 pub mod book;
 pub mod checkpoints;
+pub mod conformance;
 pub mod cost;
 pub mod flat;
 pub mod generate;

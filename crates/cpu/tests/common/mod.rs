@@ -1,67 +1,18 @@
 //! Modules written by hand, and every libLLVM of this machine.
 
-#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "each test uses some of it")]
+#![allow(unsafe_code, reason = "compiled code is called with words")]
 
-use pullback_base::index::IndexVec;
+use pullback_base::RuntimeError;
 use pullback_cpu::{Executable, Level, Options};
-use pullback_kernel::{Block, Function, Ins, Module, Operand, Reg, RegInfo, Ty};
-use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use pullback_kernel::{FunctionId, Module};
+use pullback_llvm::{Floats, Functions, text};
+pub(crate) use pullback_testkit::conformance::{
+    self, BOOL, F64, I64, PTR, Setup, checked, first, floats, function, int, module, of_floats, of_ints,
+};
 use std::path::PathBuf;
 use std::sync::OnceLock;
-
-/// `f64`
-pub(crate) const F64: Ty = Ty::Scalar(Scalar::F64);
-/// `i64`
-pub(crate) const I64: Ty = Ty::I64;
-/// `bool`
-pub(crate) const BOOL: Ty = Ty::BOOL;
-/// A pointer.
-pub(crate) const PTR: Ty = Ty::Pointer;
-
-/// The registers of a function.
-pub(crate) struct Regs(IndexVec<Reg, RegInfo>);
-
-impl Regs {
-    pub(crate) fn add(&mut self, ty: Ty) -> Reg {
-        self.0.push(RegInfo { ty, hint: "r".to_string() })
-    }
-}
-
-/// A function. The closure is given the registers of the parameters, and gives the results and the body.
-pub(crate) fn function(
-    name: &str,
-    params: &[Ty],
-    body: impl FnOnce(&mut Regs, &[Reg]) -> (Vec<Reg>, Block),
-) -> Function {
-    let mut regs = Regs(IndexVec::new());
-    let params: Vec<Reg> = params.iter().map(|t| regs.add(*t)).collect();
-    let (results, body) = body(&mut regs, &params);
-    Function { name: name.to_string(), params, results, regs: regs.0, body }
-}
-
-/// A module of functions without messages.
-pub(crate) fn module(functions: impl IntoIterator<Item = Function>) -> Module {
-    let mut out = Module::default();
-    for f in functions {
-        out.functions.push(f);
-    }
-    out
-}
-
-pub(crate) fn int(x: i64) -> Operand {
-    Operand::i64(x)
-}
-pub(crate) fn float(x: f64) -> Operand {
-    Operand::Const(ScalarValue::F64(x))
-}
-/// `to = op(x, y)` on `i64`
-pub(crate) fn of_ints(to: Reg, op: Op, x: impl Into<Operand>, y: impl Into<Operand>) -> Ins {
-    Ins::Prim { to, prim: Prim::Op(op, Scalar::I64), args: vec![x.into(), y.into()] }
-}
-/// `to = op(x, y)` on `f64`
-pub(crate) fn of_floats(to: Reg, op: Op, x: impl Into<Operand>, y: impl Into<Operand>) -> Ins {
-    Ins::Prim { to, prim: Prim::Op(op, Scalar::F64), args: vec![x.into(), y.into()] }
-}
+use std::sync::atomic::AtomicBool;
 
 /// The libraries of this machine, one of each version that can be opened.
 fn libraries() -> &'static [PathBuf] {
@@ -87,7 +38,7 @@ fn search() -> Vec<PathBuf> {
 }
 
 /// Compiles a module with every library at every level, the most used way first.
-pub(crate) fn executables(module: &Module, options: &Options) -> impl Iterator<Item = Executable> {
+pub(crate) fn executables(module: &Module, options: Options) -> impl Iterator<Item = Executable> {
     let levels = libraries().iter().flat_map(|library| [Level::O3, Level::O1].map(|level| (library, level)));
     levels.map(move |(library, level)| {
         let options = Options { level, library: Some(library.clone()), ..options.clone() };
@@ -98,52 +49,57 @@ pub(crate) fn executables(module: &Module, options: &Options) -> impl Iterator<I
     })
 }
 
-/// The words of numbers.
-pub(crate) fn floats(xs: &[f64]) -> Vec<u64> {
-    xs.iter().map(|x| x.to_bits()).collect()
-}
+/// Compiled code, as the tests of all executors take it.
+struct Compiled(Executable);
+struct Running<'a>(pullback_cpu::Session<'a>);
 
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+impl conformance::Executable for Compiled {
+    fn name(&self) -> String {
+        format!("{:?}", self.0.compiler())
+    }
+    fn function(&self, name: &str) -> Option<FunctionId> {
+        self.0.function(name)
+    }
+    fn session(&self) -> Box<dyn conformance::Session + '_> {
+        Box::new(Running(self.0.session()))
     }
 }
 
-/// Equal bits, or both NaN.
-pub(crate) fn agree(x: ScalarValue, y: ScalarValue) -> bool {
-    let is_nan = |x: ScalarValue| x.scalar().is_float() && x.as_f64().is_nan();
-    x == y || (x.scalar() == y.scalar() && is_nan(x) && is_nan(y))
-}
-
-/// A scalar as a word, written apart from the code under test.
-pub(crate) fn to_word(x: ScalarValue) -> u64 {
-    match x {
-        ScalarValue::F32(x) => u64::from(x.to_bits()),
-        ScalarValue::F64(x) => x.to_bits(),
-        ScalarValue::I8(x) => i64::from(x) as u64,
-        ScalarValue::I16(x) => i64::from(x) as u64,
-        ScalarValue::I32(x) => i64::from(x) as u64,
-        ScalarValue::I64(x) => x as u64,
-        ScalarValue::U8(x) => u64::from(x),
-        ScalarValue::U16(x) => u64::from(x),
-        ScalarValue::U32(x) => u64::from(x),
-        ScalarValue::U64(x) => x,
-        ScalarValue::Bool(x) => u64::from(x),
+impl conformance::Session for Running<'_> {
+    unsafe fn call(
+        &mut self,
+        function: FunctionId,
+        args: &[u64],
+        results: &mut [u64],
+        cancel: Option<&AtomicBool>,
+    ) -> Result<(), RuntimeError> {
+        // SAFETY: the conditions are the same.
+        unsafe { self.0.call_words(function, args, results, cancel) }
+    }
+    fn peak_bytes(&mut self) -> u64 {
+        self.0.peak_bytes()
     }
 }
 
-pub(crate) fn from_word(s: Scalar, word: u64) -> ScalarValue {
-    match s {
-        Scalar::F32 => ScalarValue::F32(f32::from_bits(word as u32)),
-        Scalar::F64 => ScalarValue::F64(f64::from_bits(word)),
-        Scalar::U64 => ScalarValue::U64(word),
-        _ => s.from_i64(word as i64),
-    }
+/// Compiles a module with every library at every level, without what rounds otherwise.
+pub(crate) fn make(module: &Module, setup: Setup) -> conformance::Executables<'_> {
+    let functions = match setup.functions {
+        conformance::Functions::Own => Functions::Own,
+        conformance::Functions::Table => Functions::Table,
+    };
+    let text = text::Options { floats: Floats::Strict, functions, ..text::Options::default() };
+    let options =
+        Options { text, memory_limit: setup.memory, call_depth_limit: setup.calls, ..Options::default() };
+    Box::new(executables(module, options).map(|e| Box::new(Compiled(e)) as _))
 }
+
+/// Tests that every executor must pass.
+macro_rules! each {
+    ($($name:ident)*) => { $(
+        #[test]
+        fn $name() {
+            pullback_testkit::conformance::$name(&common::make);
+        }
+    )* };
+}
+pub(crate) use each;

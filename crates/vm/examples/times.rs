@@ -1,0 +1,134 @@
+//! Times of objectives and gradients on the vm and as machine code, one thread: the least of some runs, and how long making them
+//! took.
+//!
+//! `cargo run --release -p pullback-vm --example times -- [SIZE] [PROBLEM..]`; the problems are those of
+//! `docs/book/steps.md`, and `gmm-large`: the mixture model with 10 dimensions and 25 components.
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program that prints a table and stops at what is wrong"
+)]
+
+use pullback_core::{FunId, Program, Type, Value};
+use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::{FunctionId, Module, lower};
+use pullback_testkit::problems::{PROBLEMS, Problem, uniform};
+use pullback_vm::{Executable, LANES, Limits, Options};
+use std::time::Instant;
+
+const RUNS: usize = 15;
+
+fn main() {
+    let mut names: Vec<String> = std::env::args().skip(1).collect();
+    let size = names.first().and_then(|s| s.parse().ok());
+    if size.is_some() {
+        names.remove(0);
+    }
+    println!(
+        "| problem | made for the vm, ms | scalars, ms | lanes, ms | machine code, ms | lanes / machine code |"
+    );
+    println!("|---|---|---|---|---|---|");
+    let large = PROBLEMS.iter().filter(|p| p.name == "gmm").map(|p| Problem {
+        name: "gmm-large",
+        args: gmm_large,
+        ..*p
+    });
+    for problem in PROBLEMS.iter().map(|p| Problem { ..*p }).chain(large) {
+        if names.is_empty() || names.iter().any(|n| n == problem.name) {
+            lines(&problem, size.unwrap_or(1000));
+        }
+    }
+}
+
+fn gmm_large(n: usize) -> Vec<Value> {
+    let (d, k) = (10, 25);
+    let array = |s: u32, shape: &[usize]| Value::f64_array(shape, &uniform(s, shape.iter().product()));
+    let parameters =
+        [array(12, &[k]), array(13, &[k, d]), array(14, &[k, d]), array(15, &[k, d * (d - 1) / 2])];
+    [array(11, &[n, d]), Value::f64(1.0), Value::i64(0)].into_iter().chain(parameters).collect()
+}
+
+fn lines(problem: &Problem, size: usize) {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join(problem.file)).unwrap();
+    let session = Session::compile(problem.file, &text, Settings::default()).unwrap();
+    let entry = session.entry(Some(problem.entry)).unwrap();
+    let args = (problem.args)(size);
+    let plain = session.primal(&entry).unwrap();
+    let results = line(problem.name, "objective", &plain.program, plain.fun, &args);
+    let selected = session.select(&entry, &Wrt::parse(problem.wrt)).unwrap();
+    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).unwrap();
+    let ones = results.iter().filter_map(|v| match v {
+        Value::Array(a) => Some(Value::f64_array(&a.shape, &vec![1.0; a.count()])),
+        Value::Scalar(_) => Some(Value::f64(1.0)),
+        _ => None,
+    });
+    let args: Vec<Value> = args.iter().cloned().chain(ones).collect();
+    line(problem.name, "gradient", &ready.program, ready.fun, &args);
+}
+
+/// What is timed: a function, and values for it.
+struct Call<'a> {
+    id: FunctionId,
+    args: Vec<(&'a Type, &'a Value)>,
+    results: &'a [Type],
+}
+
+fn line(name: &str, what: &str, program: &Program, fun: FunId, args: &[Value]) -> Vec<Value> {
+    let f = &program.funs[fun];
+    let types = f.params.iter().map(|p| &program.vars[*p].ty);
+    let mut made = f64::INFINITY;
+    for _ in 0..3 {
+        let start = Instant::now();
+        let (mut module, _) = lower(program, fun).unwrap();
+        in_lanes(&mut module);
+        Executable::new(&module, &Options::default());
+        made = made.min(start.elapsed().as_secs_f64());
+    }
+    let (plain, id) = lower(program, fun).unwrap();
+    let call = Call { id, args: types.zip(args).collect(), results: &f.results };
+    let mut wide = plain.clone();
+    in_lanes(&mut wide);
+    let scalars = on_vm(&plain, &call);
+    let lanes = on_vm(&wide, &call);
+    let executable = pullback_cpu::Executable::new(&plain, &pullback_cpu::Options::default()).unwrap();
+    let mut session = executable.session();
+    let mut results = Vec::new();
+    let machine = least(|| {
+        results = session.call(call.id, &call.args, call.results, None).unwrap().results;
+    });
+    println!(
+        "| {name} {what} | {:.1} | {:.3} | {:.3} | {:.3} | {:.2} |",
+        made * 1e3,
+        scalars * 1e3,
+        lanes * 1e3,
+        machine * 1e3,
+        lanes / machine
+    );
+    results
+}
+
+fn in_lanes(module: &mut Module) {
+    schedule(module, &schedule::Options { lanes: LANES, model: Model::interpreter() });
+}
+
+fn on_vm(module: &Module, call: &Call<'_>) -> f64 {
+    let executable = Executable::new(module, &Options::default());
+    let mut session = executable.session();
+    least(|| {
+        session.call(call.id, &call.args, call.results, Limits::default()).unwrap();
+    })
+}
+
+/// The least time of some runs, after one that is not counted.
+fn least(mut run: impl FnMut()) -> f64 {
+    run();
+    let mut best = f64::INFINITY;
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        run();
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    best
+}

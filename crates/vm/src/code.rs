@@ -1,0 +1,195 @@
+//! Bytecode: what a module of kernel IR is translated to.
+//!
+//! A function has one frame: first its words (scalar registers, constants, the ends of loops), then its registers of lanes.
+//! An operand is the place of a word or of a register in the frame, in bytes, so that the same kernels take all of them.
+//! Constants are written when the frame is made.
+
+use crate::kernels::{Kernel, MemoryKernel};
+use pullback_kernel::{MessageId, Reg};
+use pullback_prim::{Prim, Scalar};
+
+/// A place in the frame, in bytes.
+pub(crate) type At = u32;
+
+/// No place: there is no mask.
+pub(crate) const NOWHERE: At = At::MAX;
+
+/// An instruction. Those without a type in their name take and give words.
+#[derive(Clone, Copy, Debug)]
+#[rustfmt::skip]
+pub(crate) enum Op {
+    Copy { to: At, from: At },
+    // Arithmetic that programs are full of.
+    AddF64 { to: At, a: At, b: At },
+    SubF64 { to: At, a: At, b: At },
+    MulF64 { to: At, a: At, b: At },
+    DivF64 { to: At, a: At, b: At },
+    MinF64 { to: At, a: At, b: At },
+    MaxF64 { to: At, a: At, b: At },
+    NegF64 { to: At, a: At },
+    SqrtF64 { to: At, a: At },
+    LtF64 { to: At, a: At, b: At },
+    LeF64 { to: At, a: At, b: At },
+    EqF64 { to: At, a: At, b: At },
+    NeF64 { to: At, a: At, b: At },
+    AddI64 { to: At, a: At, b: At },
+    SubI64 { to: At, a: At, b: At },
+    MulI64 { to: At, a: At, b: At },
+    LtI64 { to: At, a: At, b: At },
+    LeI64 { to: At, a: At, b: At },
+    /// Equality of words: of any type but floats.
+    EqWord { to: At, a: At, b: At },
+    NeWord { to: At, a: At, b: At },
+    AndWord { to: At, a: At, b: At },
+    OrWord { to: At, a: At, b: At },
+    XorWord { to: At, a: At, b: At },
+    NotBool { to: At, a: At },
+    Select { to: At, condition: At, a: At, b: At },
+    /// `to = a * b + c`, rounded twice.
+    MulAddF64 { to: At, a: At, b: At, c: At },
+    /// `to = a * b + c`
+    MulAddI64 { to: At, a: At, b: At, c: At },
+    /// A kernel on words.
+    Apply { kernel: u16, to: At, a: At, b: At, c: At },
+    /// A kernel on words that sets the low half of a word; the other half becomes 0.
+    ApplyLow { kernel: u16, to: At, a: At, b: At, c: At },
+    /// A kernel on the active lanes.
+    ApplyLanes { kernel: u16, to: At, a: At, b: At, c: At },
+    /// An evaluation by the primitive table.
+    Table { site: u32 },
+    // Memory: bytes of an element, and whether it is sign-extended.
+    Load1 { to: At, pointer: At, index: At },
+    Load1Signed { to: At, pointer: At, index: At },
+    Load2 { to: At, pointer: At, index: At },
+    Load2Signed { to: At, pointer: At, index: At },
+    Load4 { to: At, pointer: At, index: At },
+    Load4Signed { to: At, pointer: At, index: At },
+    Load8 { to: At, pointer: At, index: At },
+    Store1 { pointer: At, index: At, value: At },
+    Store2 { pointer: At, index: At, value: At },
+    Store4 { pointer: At, index: At, value: At },
+    Store8 { pointer: At, index: At, value: At },
+    AddToF64 { pointer: At, index: At, value: At },
+    /// `to = pointer + (index << shift)`
+    Offset { shift: u8, to: At, pointer: At, index: At },
+    /// `to = pointer + (a * b << shift)`
+    OffsetMul { shift: u8, to: At, pointer: At, a: At, b: At },
+    Alloc { shift: u8, to: At, count: At },
+    Mark { to: At },
+    Release { mark: At },
+    Fill { shift: u8, pointer: At, count: At, value: At },
+    CopyMemory { shift: u8, to: At, from: At, count: At },
+    /// A memory kernel on one element.
+    Access { kernel: u16, shift: u8, register: At, pointer: At, index: At },
+    /// A memory kernel on the active lanes; the index is a word.
+    AccessLanes { kernel: u16, shift: u8, register: At, pointer: At, index: At, stride: At, mask: At },
+    /// A memory kernel on the active lanes; the index is a register of lanes.
+    AccessAt { kernel: u16, register: At, pointer: At, indices: At, stride: At, mask: At },
+    LaneNumber { to: At },
+    FoldLanes { site: u32 },
+    /// A lane of elements of `1 << shift` bytes as a word.
+    Lane { shift: u8, is_signed: bool, to: At, from: At },
+    // Control.
+    Jump { to: u32 },
+    JumpIf { condition: At, to: u32 },
+    JumpIfNot { condition: At, to: u32 },
+    JumpIfNotLtI64 { a: At, b: At, to: u32 },
+    JumpIfNotLeI64 { a: At, b: At, to: u32 },
+    JumpIfNotEq { a: At, b: At, to: u32 },
+    JumpIfEq { a: At, b: At, to: u32 },
+    /// Enters a loop, or goes behind it.
+    ForStart { i: At, from: At, to: At, end: At, exit: u32 },
+    /// The next iteration. `work`: instructions of this one, without those of loops inside.
+    ForNext { i: At, end: At, body: u32, work: u32 },
+    LanesStart { i: At, from: At, to: At, end: At, exit: u32 },
+    LanesNext { i: At, end: At, body: u32, work: u32 },
+    /// The end of an iteration of a `while`.
+    Again { to: u32, work: u32 },
+    Fail { condition: At, site: u32 },
+    FailIfNot { condition: At, site: u32 },
+    FailLanes { condition: At, site: u32 },
+    Call { site: u32 },
+    Return,
+}
+
+/// What an operand is, and where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) at: At,
+    pub(crate) is_lanes: bool,
+}
+
+/// An evaluation by the primitive table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableSite {
+    pub(crate) prim: Prim,
+    pub(crate) to: Place,
+    pub(crate) args: Vec<(Scalar, Place)>,
+}
+
+/// Lanes taken together.
+#[derive(Clone, Debug)]
+pub(crate) struct FoldSite {
+    pub(crate) to: At,
+    pub(crate) from: Place,
+    pub(crate) mask: At,
+    /// A register that nobody else uses.
+    pub(crate) scratch: At,
+    pub(crate) neutral: At,
+    pub(crate) scalar: Scalar,
+    /// Lanes with lanes, lanes with a word, and lanes from a word.
+    pub(crate) both: Kernel,
+    pub(crate) with_word: Kernel,
+    pub(crate) spread: Kernel,
+}
+
+/// A reason to stop.
+#[derive(Clone, Debug)]
+pub(crate) struct FailSite {
+    pub(crate) message: MessageId,
+    pub(crate) values: Vec<Place>,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) struct CallSite {
+    pub(crate) function: usize,
+    pub(crate) args: Vec<At>,
+    pub(crate) to: Vec<At>,
+}
+
+/// A function.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FunctionCode {
+    pub(crate) ops: Vec<Op>,
+    /// A multiple of the alignment.
+    pub(crate) frame_bytes: usize,
+    pub(crate) constants: Vec<(At, u64)>,
+    pub(crate) params: Vec<At>,
+    pub(crate) results: Vec<At>,
+    pub(crate) calls: Vec<CallSite>,
+    pub(crate) fails: Vec<FailSite>,
+    pub(crate) folds: Vec<FoldSite>,
+    pub(crate) tables: Vec<TableSite>,
+    pub(crate) is_recursive: bool,
+    /// Instructions outside of loops.
+    pub(crate) work: u32,
+    /// Scalar registers, in the order of their words.
+    pub(crate) words: Vec<Reg>,
+}
+
+impl FunctionCode {
+    /// The scalar register with this place.
+    pub(crate) fn register(&self, at: At) -> Option<Reg> {
+        self.words.get(at as usize / 8).copied()
+    }
+}
+
+/// A module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Code {
+    pub(crate) functions: Vec<FunctionCode>,
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) memory_kernels: Vec<MemoryKernel>,
+    pub(crate) lanes: usize,
+}

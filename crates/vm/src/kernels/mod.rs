@@ -1,0 +1,180 @@
+//! Kernels: one operation on a block of lanes, for each kind of operands and each instruction set.
+//!
+//! A kernel does `n` lanes, exactly: it computes whole chunks of [`CHUNK`] lanes, and where fewer are wanted leaves the rest of
+//! the register as it is. Registers have room for one chunk more than they have lanes. A chunk is read whole before any of it
+//! is written, so that the result may lie where an argument lies, and the compiler needs no checks for that.
+//!
+//! One generic body serves all instruction sets; it is compiled once for each ([`Machine`]).
+
+#![allow(unsafe_code, reason = "kernels work on raw registers; every function states what it assumes")]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "all that the bodies do with pointers is allowed by the conditions of `Kernel` and `MemoryKernel`"
+)]
+
+pub(crate) mod element;
+mod exact;
+mod functions;
+mod lanes;
+mod memory;
+
+pub(crate) use exact::{exact, identity};
+pub(crate) use functions::function;
+pub(crate) use memory::{accumulate, load, store};
+
+/// Lanes that are computed together.
+pub(crate) const CHUNK: usize = 16;
+
+/// `kernel(n, to, a, b, c)`: the operation on `n` lanes of the arguments, of which there are up to three.
+///
+/// # Safety
+/// `to` and those arguments that are lanes have room for `n` elements rounded up to a multiple of [`CHUNK`], those that are
+/// scalars are words. The processor has the instruction set that the kernel was chosen for.
+pub(crate) type Kernel = unsafe fn(usize, *mut u8, *const u8, *const u8, *const u8);
+
+/// `kernel(n, register, memory, indices, stride, mask)`: the first `n` lanes of a register and elements of memory. In lane `l`
+/// the element is number `indices[l] + l * stride`. No indices: all are 0. No mask: all lanes are meant.
+///
+/// # Safety
+/// The register has room for `n` elements rounded up to a multiple of [`CHUNK`], indices and mask for `n`; the elements of the
+/// lanes that are meant may be accessed.
+pub(crate) type MemoryKernel = unsafe fn(usize, *mut u8, *mut u8, *const i64, i64, *const u8);
+
+/// What an operand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// A word.
+    Scalar,
+    /// A register of lanes.
+    Lanes,
+}
+
+/// An instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// What every processor of the kind has.
+    Portable,
+    /// x86 with AVX2 and fused multiply-add: four doubles at a time.
+    Avx2,
+    /// x86 with AVX-512 (F, DQ, BW, VL): eight doubles at a time.
+    Avx512,
+}
+
+impl Machine {
+    /// All of them.
+    pub const ALL: [Machine; 3] = [Machine::Portable, Machine::Avx2, Machine::Avx512];
+
+    /// Whether this processor has it.
+    pub fn is_there(self) -> bool {
+        match self {
+            Machine::Portable => true,
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Machine::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Machine::Avx512 => {
+                Machine::Avx2.is_there()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            Machine::Avx2 | Machine::Avx512 => false,
+        }
+    }
+
+    /// The best one that this processor has.
+    pub fn best() -> Machine {
+        Machine::ALL.into_iter().rev().find(|m| m.is_there()).unwrap_or(Machine::Portable)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Machine::Portable => "portable",
+            Machine::Avx2 => "AVX2",
+            Machine::Avx512 => "AVX-512",
+        }
+    }
+}
+
+/// Where an argument comes from, as a type.
+pub(crate) trait Source {
+    /// A chunk of it.
+    ///
+    /// # Safety
+    /// As for [`Kernel`], of which `p` is an argument.
+    unsafe fn chunk<T: Copy>(p: *const u8, number: usize) -> [T; CHUNK];
+}
+
+/// Lanes.
+pub(crate) struct Many;
+/// One word for all lanes.
+pub(crate) struct Same;
+
+impl Source for Many {
+    #[inline(always)]
+    unsafe fn chunk<T: Copy>(p: *const u8, number: usize) -> [T; CHUNK] {
+        p.cast::<[T; CHUNK]>().add(number).read()
+    }
+}
+
+impl Source for Same {
+    #[inline(always)]
+    unsafe fn chunk<T: Copy>(p: *const u8, _: usize) -> [T; CHUNK] {
+        // The low bytes of a word come first.
+        const { assert!(cfg!(target_endian = "little"), "words are little-endian") };
+        [p.cast::<T>().read(); CHUNK]
+    }
+}
+
+/// Writes `n` lanes of `to`, in chunks that `f` gives.
+///
+/// # Safety
+/// As for [`Kernel`].
+#[inline(always)]
+pub(crate) unsafe fn each<R: Copy>(n: usize, to: *mut u8, f: impl Fn(usize) -> [R; CHUNK]) {
+    let to = to.cast::<[R; CHUNK]>();
+    for number in 0..n.div_ceil(CHUNK) {
+        let new = f(number);
+        let place = to.add(number);
+        let wanted = n - CHUNK * number;
+        if wanted >= CHUNK {
+            place.write(new);
+        } else {
+            let old = place.read();
+            place.write(std::array::from_fn(|i| if i < wanted { new[i] } else { old[i] }));
+        }
+    }
+}
+
+/// Compiles generic kernels for each instruction set: `name::<parameters>(machine)` is the one for a machine.
+macro_rules! for_each_machine {
+    ($($(#[$meta:meta])* fn $name:ident<$($g:ident: $bound:path),+>($($x:ident: $t:ty),*);)*) => { $(
+        $(#[$meta])*
+        pub(crate) fn $name<$($g: $bound),+>(machine: Machine) -> unsafe fn($($t),*) {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            {
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+                unsafe fn avx2<$($g: $bound),+>($($x: $t),*) {
+                    bodies::$name::<$($g),+>($($x),*)
+                }
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,avx512f,avx512dq,avx512bw,avx512vl")]
+                unsafe fn avx512<$($g: $bound),+>($($x: $t),*) {
+                    bodies::$name::<$($g),+>($($x),*)
+                }
+                match machine {
+                    Machine::Portable => bodies::$name::<$($g),+>,
+                    Machine::Avx2 => avx2::<$($g),+>,
+                    Machine::Avx512 => avx512::<$($g),+>,
+                }
+            }
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            {
+                let _ = machine;
+                bodies::$name::<$($g),+>
+            }
+        }
+    )* };
+}
+pub(crate) use for_each_machine;

@@ -1,0 +1,24 @@
+//! Kernel IR run by an interpreter of blocks of lanes: needs nothing at run time.
+//!
+//! Place in the pipeline: an executor, after the lowering to kernel IR and the scheduling of its loops. An [`Executable`] is made
+//! once, in much less time than machine code, and called from any number of threads; every running call has a [`Session`] with
+//! its own workspace, which is kept for later calls.
+//!
+//! A module is translated to [bytecode](code): instructions on the words and registers of a frame. One instruction on lanes runs a
+//! kernel, compiled beforehand for the instruction set of the processor, over all active lanes, so that the time to choose it
+//! is spread over up to [`LANES`] elements.
+
+mod coalesce;
+mod code;
+mod executable;
+mod kernels;
+mod run;
+mod session;
+mod slots;
+mod translate;
+mod uses;
+
+pub use executable::{Executable, Functions, LANES, Options};
+pub use kernels::Machine;
+pub use pullback_words::Outcome;
+pub use session::{Limits, Session, is_out_of_work};

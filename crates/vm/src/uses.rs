@@ -1,0 +1,70 @@
+//! Which registers and constants instructions read.
+
+use pullback_kernel::{Block, Ins, Operand, Reg};
+
+/// Shows the operands that an instruction itself reads, not those of the blocks inside.
+pub(crate) fn operands(ins: &Ins, f: &mut impl FnMut(Operand)) {
+    let mut all = |operands: &[Operand]| operands.iter().for_each(|a| f(*a));
+    match ins {
+        Ins::Set { value, .. } => all(&[*value]),
+        Ins::Prim { args, .. } | Ins::Call { args, .. } => all(args),
+        Ins::Load { pointer, index, .. } => all(&[*pointer, *index]),
+        Ins::Store { pointer, index, value, .. } | Ins::Accumulate { pointer, index, value, .. } => {
+            all(&[*pointer, *index, *value]);
+        }
+        // What is said about room is not read.
+        Ins::Offset { pointer, index, .. } => all(&[*pointer, *index]),
+        Ins::Alloc { count, .. } => all(&[*count]),
+        Ins::Mark { .. } | Ins::LaneNumber { .. } => {}
+        Ins::Release { mark } => all(&[*mark]),
+        Ins::Fill { pointer, count, value, .. } => all(&[*pointer, *count, *value]),
+        Ins::Copy { to, from, count, .. } => all(&[*to, *from, *count]),
+        Ins::For { from, to, .. } | Ins::Lanes { from, to, .. } => all(&[*from, *to]),
+        Ins::LoadLanes { pointer, index, stride, mask, .. } => {
+            all(&[*pointer, *index, *stride]);
+            all(mask.as_slice());
+        }
+        Ins::StoreLanes { pointer, index, stride, value, mask, .. }
+        | Ins::AccumulateLanes { pointer, index, stride, value, mask, .. } => {
+            all(&[*pointer, *index, *stride, *value]);
+            all(mask.as_slice());
+        }
+        Ins::FoldLanes { neutral, from, mask, .. } => {
+            all(&[Operand::Const(*neutral), *from]);
+            all(mask.as_slice());
+        }
+        Ins::Lane { from, .. } => all(&[*from]),
+        Ins::While { test, .. } => all(&[*test]),
+        Ins::If { condition, .. } => all(&[*condition]),
+        Ins::Fail { condition, values, .. } => {
+            all(&[*condition]);
+            all(values);
+        }
+    }
+}
+
+/// Shows the registers that an instruction reads itself.
+pub(crate) fn reads(ins: &Ins, f: &mut impl FnMut(Reg)) {
+    operands(ins, &mut |a| {
+        if let Operand::Reg(r) = a {
+            f(r);
+        }
+    });
+}
+
+/// Whether an instruction or one inside it reads or sets a register.
+pub(crate) fn mentions(ins: &Ins, r: Reg) -> bool {
+    let mut found = ins.sets().contains(&r);
+    reads(ins, &mut |x| found |= x == r);
+    found || ins.blocks().into_iter().any(|block| block.iter().any(|ins| mentions(ins, r)))
+}
+
+/// Shows every instruction of a block, those inside after the one they are in.
+pub(crate) fn walk<'a>(block: &'a Block, f: &mut impl FnMut(&'a Ins)) {
+    for ins in block {
+        f(ins);
+        for inner in ins.blocks() {
+            walk(inner, f);
+        }
+    }
+}
