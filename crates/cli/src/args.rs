@@ -91,6 +91,20 @@ Examples:
   pullback code model.fut --derivative vjp --stage llvm       LLVM IR of the reverse derivative
   pullback code model.fut --stage assembly")]
     Code(CodeArgs),
+    /// Compile ahead of running: into the cache, or to a shared library for C programs.
+    #[command(after_help = "\
+Examples:
+  pullback compile model.fut --derivative vjp                              later runs and gradients need not compile
+  pullback compile model.fut --derivative vjp --library -o out/model       out/libmodel.so and out/model.h
+  pullback compile kmeans.fut --entry cost --derivative vjp --wrt centroids --library --object -o kmeans
+
+A C program calls what the header declares:
+  model_handle *handle = model_new(0);
+  if (model_objective(handle, n, xs, &y) != MODEL_OK) puts(model_last_error(handle));
+  model_free(handle);
+and is linked with
+  cc main.c -Lout -lmodel -lm -Wl,-rpath,out        or, with --object, cc main.c out/model.o -lm")]
+    Compile(CompileArgs),
     /// Say which executors are there, and which one is used.
     #[command(after_help = "\
 Examples:
@@ -130,6 +144,7 @@ impl Command {
             Command::Check(_)
             | Command::Core(_)
             | Command::Code(_)
+            | Command::Compile(_)
             | Command::Doctor { .. }
             | Command::Explain(_)
             | Command::Completions { .. } => false,
@@ -460,6 +475,31 @@ pub(crate) struct CodeArgs {
     /// Which code.
     #[arg(long, value_enum, default_value = "kernel")]
     pub(crate) stage: StageName,
+    #[command(flatten)]
+    pub(crate) algorithm: AlgorithmArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompileArgs {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// An entry point; may be given more than once.
+    #[arg(long, short)]
+    pub(crate) entry: Vec<String>,
+    /// Also a derivative of each; may be given more than once.
+    #[arg(long, value_enum)]
+    pub(crate) derivative: Vec<DerivativeKind>,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
+    /// Make a shared library and its header, for C programs.
+    #[arg(long, requires = "output")]
+    pub(crate) library: bool,
+    /// Also make an object for static linking.
+    #[arg(long, requires = "library")]
+    pub(crate) object: bool,
+    /// The name of the library, with its folder: FOLDER/NAME makes FOLDER/libNAME.so and FOLDER/NAME.h.
+    #[arg(long, short, value_name = "NAME", requires = "library")]
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) algorithm: AlgorithmArgs,
 }

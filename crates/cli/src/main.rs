@@ -7,6 +7,7 @@
 mod args;
 mod code;
 mod commands;
+mod compile;
 mod explain;
 mod inputs;
 mod interrupt;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Command::Gradcheck(c) => commands::gradcheck(&c),
         Command::Core(c) => commands::core(&c),
         Command::Code(c) => code::code(&c),
+        Command::Compile(c) => compile::compile(&c),
         Command::Doctor { json } => {
             code::doctor(json);
             Ok(())

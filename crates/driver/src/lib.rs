@@ -11,6 +11,7 @@ pub mod explain;
 pub mod front;
 pub mod gradcheck;
 pub mod leaves;
+pub mod library;
 pub mod matrices;
 pub mod memory;
 pub mod pipeline;

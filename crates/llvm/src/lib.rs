@@ -4,6 +4,7 @@
 //! equal text, which LLVM 15 and later read; `load` opens a library.
 
 pub mod abi;
+pub mod library;
 pub mod load;
 pub mod maths;
 pub mod text;

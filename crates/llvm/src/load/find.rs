@@ -90,6 +90,20 @@ fn system_folders() -> Vec<PathBuf> {
     out
 }
 
+/// The linkers that come with toolchains of Rust, in the order of their libraries. They need `-flavor gnu`.
+pub fn linkers() -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for toolchain in toolchains() {
+        for target in folders_in(&toolchain.join("lib/rustlib")) {
+            let linker = target.join("bin/rust-lld");
+            if linker.is_file() {
+                out.push(linker);
+            }
+        }
+    }
+    out
+}
+
 /// What a folder holds, in order of names; nothing if it cannot be read.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };

@@ -11,7 +11,7 @@ mod find;
 
 use crate::maths;
 use api::{Api, Diagnostics, Handle};
-pub use find::{Found, candidates};
+pub use find::{Found, candidates, linkers};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
