@@ -176,6 +176,15 @@ impl Text {
         self.declarations.insert(format!("declare double @llvm.vector.reduce.fadd.{suffix}(double, {ty})"));
         self.line(&format!("call reassoc double @llvm.vector.reduce.fadd.{suffix}(double -0.0, {ty} {v})"))
     }
+    /// The largest of the lanes.
+    pub(crate) fn largest(&mut self, v: &str) -> V {
+        if self.style.lanes == 1 {
+            return v.to_owned();
+        }
+        let (ty, suffix) = (self.vector(), self.suffix());
+        self.declarations.insert(format!("declare double @llvm.vector.reduce.fmax.{suffix}({ty})"));
+        self.line(&format!("call double @llvm.vector.reduce.fmax.{suffix}({ty} {v})"))
+    }
     /// A function of the project's vector mathematics, as a call that is inlined; eight lanes at a time.
     pub(crate) fn call(&mut self, function: Function, x: &str) -> V {
         let lanes = self.style.lanes;
