@@ -69,7 +69,7 @@ fn ctrl_c_stops_every_executor_and_leaves_no_output() {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).expect("a folder");
     let output = folder.join("result.json");
-    let all: Vec<(&str, Child)> = ["interp", "llvm", "auto"]
+    let all: Vec<(&str, Child)> = ["interp", "llvm", "vm", "auto"]
         .map(|backend| {
             let file = file.to_str().expect("text");
             let output = output.to_str().expect("text");

@@ -25,7 +25,6 @@ impl Emitter<'_> {
     }
 
     pub(super) fn lanes_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) {
-        let (head, inside, rest) = (self.label(), self.label(), self.label());
         let (some, done) = (self.label(), self.label());
         let width = self.width();
         let (from, to) = (self.value(from), self.value(to));
@@ -33,23 +32,8 @@ impl Emitter<'_> {
         let left = self.let_(format_args!("srem i64 {count}, {width}"));
         let end = self.let_(format_args!("sub i64 {to}, {left}"));
         self.set(i, &from);
-        line!(self, "br label %{head}");
-        self.begin(&head);
-        if body.iter().any(super::is_long) {
-            self.poll();
-        }
-        let here = self.value(i.into());
-        let test = self.let_(format_args!("icmp slt i64 {here}, {end}"));
-        line!(self, "br i1 {test}, label %{inside}, label %{rest}");
-        self.begin(&inside);
         let outer = self.active.take();
-        self.block(body);
-        let here = self.value(i.into());
-        // At most the end, so there is such a number.
-        let next = self.let_(format_args!("add nsw i64 {here}, {width}"));
-        self.set(i, &next);
-        line!(self, "br label %{head}");
-        self.begin(&rest);
+        self.counted(i, &end, width, body);
         let test = self.let_(format_args!("icmp sgt i64 {left}, 0"));
         line!(self, "br i1 {test}, label %{some}, label %{done}");
         self.begin(&some);
@@ -57,7 +41,9 @@ impl Emitter<'_> {
         let left = self.spread(&left, k);
         let active = format_args!("icmp slt {} {}, {left}", k.ty(), numbers(width)).to_string();
         self.active = Some(self.let_(active));
+        self.open_loops += 1;
         self.block(body);
+        self.open_loops -= 1;
         self.active = outer;
         line!(self, "br label %{done}");
         self.begin(&done);

@@ -8,14 +8,12 @@
 //! lanes or more where there are some. Guarantees: equal modules give equal text. No operation has undefined behaviour,
 //! whatever its operands, except for loads and stores outside memory (and what [`Floats::Fast`] gives up). What LLVM may change
 //! about floating point is said by [`Floats`].
-//!
-//! Cancellation is polled in loops that contain a loop or a call, and in every `While`: inner loops stay free of it, so that
-//! they can become vector instructions.
 
 mod calls;
 mod form;
 mod functions;
 mod lanes;
+mod loops;
 mod memory;
 mod places;
 mod prim;
@@ -111,6 +109,7 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
             slots: String::new(),
             next: 0,
             has_stop: false,
+            open_loops: 0,
         };
         text += &emitter.function(recursive[id]);
         text += &entry(f);
@@ -184,6 +183,8 @@ struct Emitter<'a> {
     next: usize,
     /// Whether the block `stop` is used.
     has_stop: bool,
+    /// The loops of this function that the present place is in.
+    open_loops: usize,
 }
 
 /// A line of the body.
@@ -404,42 +405,6 @@ impl Emitter<'_> {
         }
     }
 
-    fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) {
-        let (head, inside, done) = (self.label(), self.label(), self.label());
-        let (from, to) = (self.value(from), self.value(to));
-        self.set(i, &from);
-        line!(self, "br label %{head}");
-        self.begin(&head);
-        if body.iter().any(is_long) {
-            self.poll();
-        }
-        let here = self.value(i.into());
-        let test = self.let_(format_args!("icmp slt i64 {here}, {to}"));
-        line!(self, "br i1 {test}, label %{inside}, label %{done}");
-        self.begin(&inside);
-        self.block(body);
-        let here = self.value(i.into());
-        // Below `to`, so there is a next number.
-        let next = self.let_(format_args!("add nsw i64 {here}, 1"));
-        self.set(i, &next);
-        line!(self, "br label %{head}");
-        self.begin(&done);
-    }
-
-    fn while_loop(&mut self, condition: &Block, test: Operand, body: &Block) {
-        let (head, inside, done) = (self.label(), self.label(), self.label());
-        line!(self, "br label %{head}");
-        self.begin(&head);
-        self.poll();
-        self.block(condition);
-        let test = self.value(test);
-        line!(self, "br i1 {test}, label %{inside}, label %{done}");
-        self.begin(&inside);
-        self.block(body);
-        line!(self, "br label %{head}");
-        self.begin(&done);
-    }
-
     fn branch(&mut self, condition: Operand, then: &Block, otherwise: &Block) {
         let (yes, no, done) = (self.label(), self.label(), self.label());
         let condition = self.value(condition);
@@ -492,14 +457,6 @@ impl Emitter<'_> {
         self.stop_with(message, values);
         self.begin(&goes_on);
     }
-    /// Stops if the flag for cancellation is set.
-    fn poll(&mut self) {
-        let flag = self.field(abi::CANCEL, "ptr");
-        let flag = self.let_(format_args!("load atomic i8, ptr {flag} monotonic, align 1"));
-        let is_set = self.let_(format_args!("icmp ne i8 {flag}, 0"));
-        self.stop_with_if(&is_set, abi::CANCELLED, &[]);
-    }
-
     /// The address of a field of the context.
     fn field_address(&mut self, offset: usize) -> String {
         self.let_(format_args!("getelementptr inbounds i8, ptr %cx, i64 {offset}"))
@@ -513,12 +470,6 @@ impl Emitter<'_> {
         let address = self.field_address(offset);
         line!(self, "store {ty} {value}, ptr {address}");
     }
-}
-
-/// Whether an instruction may take long: a loop that contains it polls for cancellation.
-fn is_long(ins: &Ins) -> bool {
-    matches!(ins, Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } | Ins::Call { .. })
-        || ins.blocks().into_iter().flatten().any(is_long)
 }
 
 /// The scalar of an element that lanes are stored to or added to.
