@@ -1,8 +1,10 @@
-//! Repository tasks: `cargo xtask tidy | coverage | steps | book | benchmarks [WORKLOAD..] | soak [COUNT [SEED]]`.
+//! Repository tasks: `cargo xtask tidy | coverage | steps | book | benchmarks [WORKLOAD..] | soak [COUNT [SEED]] |
+//! sanitize [WORD..]`.
 
 mod checklist;
 mod checklist_rows;
 mod coverage;
+mod sanitize;
 mod tidy;
 
 use anyhow::{Result, bail};
@@ -18,6 +20,7 @@ cargo xtask TASK
   book               rewrite the generated blocks of docs/book: the worked examples
   benchmarks [W..]   print the table of docs/benchmarks.md: our derivatives against C by hand (gcc)
   soak [N [SEED]]    run all random properties on N programs (default 50000)
+  sanitize [W..]     run the tests of unsafe code under Miri and sanitizers (those whose names have the words)
 ";
 
 fn main() -> Result<()> {
@@ -36,6 +39,7 @@ fn main() -> Result<()> {
         ["book"] => book(),
         ["benchmarks", rest @ ..] => benchmarks(rest),
         ["soak", rest @ ..] => soak(rest),
+        ["sanitize", words @ ..] => sanitize::run(&root(), words),
         _ => {
             eprint!("{HELP}");
             bail!("unknown task");
