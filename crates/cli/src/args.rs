@@ -1,6 +1,7 @@
 //! The command line's grammar and help texts.
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use pullback_driver::Floats;
 use std::path::PathBuf;
 
 /// A parallel functional array language with first-class reverse-mode automatic differentiation.
@@ -178,6 +179,29 @@ pub(crate) struct ProgramArgs {
     /// Neither use machine code that an earlier run kept, nor keep any.
     #[arg(long)]
     pub(crate) no_cache: bool,
+    #[command(flatten)]
+    pub(crate) floats: FloatArgs,
+}
+
+/// What machine code may change about floating point. By default a product and a sum may be rounded once.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct FloatArgs {
+    /// Machine code rounds every operation, and keeps the order of all sums that are not in lanes.
+    #[arg(long)]
+    pub(crate) no_contract: bool,
+    /// Machine code may do float operations in any order, and gives anything where NaN, infinities or signs of zeros matter.
+    #[arg(long, conflicts_with = "no_contract")]
+    pub(crate) fast_math: bool,
+}
+
+impl FloatArgs {
+    pub(crate) fn policy(self) -> Floats {
+        match (self.no_contract, self.fast_math) {
+            (true, _) => Floats::Strict,
+            (false, true) => Floats::Fast,
+            (false, false) => Floats::Contract,
+        }
+    }
 }
 
 /// An executor.
@@ -477,6 +501,8 @@ pub(crate) struct CodeArgs {
     pub(crate) stage: StageName,
     #[command(flatten)]
     pub(crate) algorithm: AlgorithmArgs,
+    #[command(flatten)]
+    pub(crate) floats: FloatArgs,
 }
 
 #[derive(Debug, Args)]
@@ -502,6 +528,8 @@ pub(crate) struct CompileArgs {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) algorithm: AlgorithmArgs,
+    #[command(flatten)]
+    pub(crate) floats: FloatArgs,
 }
 
 #[derive(Debug, Args)]

@@ -11,7 +11,8 @@ use std::path::Path;
 
 /// `pullback code`
 pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
-    let session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
+    let mut session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
+    session.settings.floats = args.floats.policy();
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     let ready = match args.derivative {
         None => session.primal(&entry),

@@ -14,6 +14,7 @@ use std::path::Path;
 pub(crate) fn compile(args: &CompileArgs) -> Result<(), Failure> {
     let mut session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
     session.settings.cache = cache_folder();
+    session.settings.floats = args.floats.policy();
     let names: Vec<Option<&str>> = if args.entry.is_empty() {
         vec![None]
     } else {

@@ -172,3 +172,18 @@ fn a_missing_library_is_an_error_where_it_is_asked_for_and_no_matter_elsewhere()
     let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(doctor.status.success() && text.contains("llvm: not there"), "{text}");
 }
+
+#[test]
+fn what_machine_code_may_change_about_floats_is_chosen_by_options() {
+    let code = |options: &[&str]| {
+        let mut args = vec!["code", "examples/kmeans.fut", "--entry", "cost", "--stage", "llvm"];
+        args.extend(options);
+        stdout(&args)
+    };
+    assert!(code(&[]).contains("fmul contract double"));
+    assert!(code(&["--fast-math"]).contains("fmul fast double"));
+    let strict = code(&["--no-contract"]);
+    assert!(strict.contains("fmul double") && !strict.contains("contract"), "{strict}");
+    let both = pullback(&["code", "examples/kmeans.fut", "--no-contract", "--fast-math"], None);
+    assert!(!both.status.success());
+}

@@ -1,6 +1,15 @@
-//! Lanes as machine code.
+//! Lanes as machine code, and what it may change about floats.
+
+#![allow(unsafe_code, reason = "compiled code is called with words")]
 
 mod common;
+
+use common::*;
+use pullback_cpu::{Executable, Options};
+use pullback_kernel::{Function, Ins, Module, Ty};
+use pullback_llvm::{Floats, text};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use pullback_testkit::conformance::float;
 
 #[test]
 fn random_functions_of_lanes_do_what_the_reference_executor_does() {
@@ -10,4 +19,164 @@ fn random_functions_of_lanes_do_what_the_reference_executor_does() {
         &|w| vec![0, 1, w - 1, w, w + 1, 3 * w + 5],
         12,
     );
+}
+
+fn strict() -> Options {
+    let text = text::Options { floats: Floats::Strict, ..text::Options::default() };
+    Options { text, ..Options::default() }
+}
+
+/// A module of one function with lanes.
+fn with_lanes(lanes: usize, f: Function) -> Module {
+    Module { lanes, ..module([f]) }
+}
+
+/// Calls `f` of a module with addresses of arrays, and numbers.
+fn call(executable: &Executable, args: &[u64], results: usize) -> Vec<u64> {
+    let f = executable.function("f").expect("it is there");
+    let mut out = vec![0; results];
+    // SAFETY: every test gives arguments of the types of its function.
+    unsafe { executable.session().call_words(f, args, &mut out, None) }.expect("no error");
+    out
+}
+
+fn address<T>(xs: &mut [T]) -> u64 {
+    xs.as_mut_ptr().expose_provenance() as u64
+}
+
+/// `1e16 + 1` is `1e16`. One after the other the sum is 1; halves with each other give `(1e16 - 1e16) + (1 + 1)`. Three of four
+/// lanes: the last one counts as zero, so `(1e16 - 1e16) + (1 + 0)`.
+#[test]
+fn folds_take_halves_of_the_lanes_together_and_lanes_that_are_not_active_count_as_nothing() {
+    let f = function("f", &[PTR, I64], |regs, p| {
+        let (i, x) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::F64)));
+        let (total, sum) = (regs.add(F64), regs.add(F64));
+        let prim = Prim::Op(Op::Add, Scalar::F64);
+        let (pointer, index) = (p[0].into(), i.into());
+        let body = vec![
+            Ins::LoadLanes { to: x, pointer, index, stride: int(1), mask: None },
+            Ins::FoldLanes { to: sum, prim, neutral: ScalarValue::F64(0.0), from: x.into(), mask: None },
+            of_floats(total, Op::Add, total, sum),
+        ];
+        let code = vec![
+            Ins::Set { to: total, value: float(0.0) },
+            Ins::Lanes { i, from: int(0), to: p[1].into(), body },
+        ];
+        (vec![total], code)
+    });
+    let module = with_lanes(4, f);
+    let mut xs = [1e16, 1.0, -1e16, 1.0, f64::NAN];
+    for executable in executables(&module, Options::default()) {
+        for (n, expected) in [(0, 0.0), (3, 1.0), (4, 2.0)] {
+            assert_eq!(call(&executable, &[address(&mut xs), n], 1), floats(&[expected]));
+        }
+    }
+}
+
+/// Ones in all lanes, of which those that are active are counted.
+#[test]
+fn a_fold_counts_the_active_lanes() {
+    let f = function("f", &[I64], |regs, p| {
+        let (i, ones) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64)));
+        let (total, sum) = (regs.add(I64), regs.add(I64));
+        let (prim, neutral) = (Prim::Op(Op::Add, Scalar::I64), ScalarValue::I64(0));
+        let body = vec![
+            Ins::FoldLanes { to: sum, prim, neutral, from: ones.into(), mask: None },
+            of_ints(total, Op::Add, total, sum),
+        ];
+        let code = vec![
+            Ins::Set { to: total, value: int(0) },
+            Ins::Set { to: ones, value: int(1) },
+            Ins::Lanes { i, from: int(0), to: p[0].into(), body },
+        ];
+        (vec![total], code)
+    });
+    for lanes in [2, 4, 8, 16] {
+        for executable in executables(&with_lanes(lanes, f.clone()), Options::default()) {
+            for n in [0, 1, lanes as u64 - 1, lanes as u64, 3 * lanes as u64 + 5] {
+                assert_eq!(call(&executable, &[n], 1), [n], "{lanes} lanes");
+            }
+        }
+    }
+}
+
+/// The pointer points nowhere, and no lane is active.
+#[test]
+fn memory_is_not_touched_where_a_mask_holds_nowhere() {
+    for stride in [0, 1, -1, 3] {
+        let f = function("f", &[PTR, BOOL, I64], |regs, p| {
+            let (i, never) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::Bool)));
+            let (x, y) = (regs.add(Ty::Lanes(Scalar::F64)), regs.add(Ty::Lanes(Scalar::F64)));
+            let (pointer, index, stride) = (p[0].into(), i.into(), int(stride));
+            let (mask, ty) = (Some(never.into()), F64);
+            let body = vec![
+                Ins::Set { to: never, value: p[1].into() },
+                Ins::LoadLanes { to: x, pointer, index, stride, mask },
+                Ins::Prim { to: y, prim: Prim::Op(Op::Add, Scalar::F64), args: vec![x.into(), float(1.0)] },
+                Ins::StoreLanes { pointer, index, stride, value: y.into(), ty, mask },
+                Ins::AccumulateLanes { pointer, index, stride, value: float(1.0), ty, mask },
+            ];
+            (vec![], vec![Ins::Lanes { i, from: int(0), to: p[2].into(), body }])
+        });
+        for executable in executables(&with_lanes(8, f), Options::default()) {
+            call(&executable, &[0, 0, 21], 0);
+        }
+    }
+}
+
+/// LLVM 22 writes the whole wide integer where a masked store of a narrow one has a constant mask with one lane.
+#[test]
+fn masked_stores_of_narrow_integers_keep_to_their_lanes() {
+    for lanes in [2, 4, 8, 16] {
+        for to in [Scalar::I8, Scalar::U16, Scalar::I32] {
+            let f = function("f", &[PTR, PTR], |regs, p| {
+                let (i, x) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64)));
+                let y = regs.add(Ty::Lanes(to));
+                let (index, stride) = (i.into(), int(1));
+                let prim = Prim::Convert(Scalar::I64, to);
+                let body = vec![
+                    Ins::LoadLanes { to: x, pointer: p[0].into(), index, stride, mask: None },
+                    Ins::Prim { to: y, prim, args: vec![x.into()] },
+                    Ins::StoreLanes {
+                        pointer: p[1].into(),
+                        index,
+                        stride,
+                        value: y.into(),
+                        ty: Ty::Scalar(to),
+                        mask: None,
+                    },
+                ];
+                (vec![], vec![Ins::Lanes { i, from: int(0), to: int(1), body }])
+            });
+            for executable in executables(&with_lanes(lanes, f.clone()), Options::default()) {
+                let mut from = [0x0123_4567_89AB_CDEFu64];
+                let mut into = [0xFFu8; 8];
+                call(&executable, &[address(&mut from), address(&mut into)], 0);
+                let mut expected = [0xFF; 8];
+                expected[..to.bytes()].copy_from_slice(&from[0].to_le_bytes()[..to.bytes()]);
+                assert_eq!(into, expected, "{lanes} lanes of {to:?}");
+            }
+        }
+    }
+}
+
+/// With `e = 2^-30`, `(1 + e) * (1 - e) - 1` is `-e^2`, or 0 if the product is rounded first.
+#[test]
+fn strict_code_rounds_products_before_they_are_added() {
+    let f = function("f", &[F64, F64], |regs, p| {
+        let (product, sum) = (regs.add(F64), regs.add(F64));
+        let code =
+            vec![of_floats(product, Op::Mul, p[0], p[1]), of_floats(sum, Op::Sub, product, float(1.0))];
+        (vec![sum], code)
+    });
+    let module = module([f]);
+    let e = f64::from_bits((1023 - 30) << 52);
+    let args = floats(&[1.0 + e, 1.0 - e]);
+    for executable in executables(&module, strict()) {
+        assert_eq!(call(&executable, &args, 1), floats(&[0.0]));
+    }
+    for executable in executables(&module, Options::default()) {
+        let found = f64::from_bits(call(&executable, &args, 1)[0]);
+        assert!(found == 0.0 || found == -e * e, "{found}");
+    }
 }

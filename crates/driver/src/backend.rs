@@ -54,7 +54,8 @@ impl Native {
         let (lowered, lowering) = timed(|| lowered(ready));
         let (module, function) = lowered?;
         let cache = ready.cache.clone();
-        let options = pullback_cpu::Options { cache, ..pullback_cpu::Options::default() };
+        let text = text::Options { floats: ready.floats, ..text::Options::default() };
+        let options = pullback_cpu::Options { cache, text, ..pullback_cpu::Options::default() };
         let (made, compiling) = timed(|| Executable::new(&module, &options));
         let executable = made.map_err(|e| {
             let message = format!("no native code: {e}");
@@ -250,11 +251,14 @@ pub enum Stage {
 /// What a function is compiled to, as text. Errors: as for running compiled code.
 pub fn code_text(ready: &Ready, stage: Stage) -> Result<String, Diagnostic> {
     let (module, _) = crate::session::deep(|| lowered(ready)).map_err(|d| *d)?;
+    // As for running, if it can be run here.
+    let machine = Llvm::find().map(Llvm::instructions).unwrap_or_default();
+    let options = text::Options { floats: ready.floats, machine, ..text::Options::default() };
     match stage {
         Stage::Kernel => Ok(pullback_kernel::print(&module)),
-        Stage::Llvm => Ok(emit(&module, &text::Options::default()).text),
+        Stage::Llvm => Ok(emit(&module, &options).text),
         Stage::Assembly => {
-            let emitted = emit(&module, &text::Options::default());
+            let emitted = emit(&module, &options);
             let made = Llvm::find().and_then(|llvm| llvm.assembly(&emitted.text, Level::O3));
             made.map_err(|e| Diagnostic::global(Code::Unsupported, format!("no native code: {e}")).hint(HINT))
         }

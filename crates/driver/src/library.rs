@@ -62,7 +62,7 @@ pub fn library(
                 Some(kind) => session.derivative(entry, kind, selected, &mut |_, _| {})?,
             };
             let signature = signature(session, prefix, entry, kind, selected)?;
-            let (text, called) = deep(|| one(session, prefix, &signature, &ready))?;
+            let (text, called) = deep(|| one(session, prefix, &signature, &ready, llvm))?;
             signatures.push(signature);
             texts.push(text);
             symbols.extend(called);
@@ -89,9 +89,12 @@ fn one(
     prefix: &str,
     signature: &Signature,
     ready: &Ready,
+    llvm: &Llvm,
 ) -> Result<(String, Vec<text::Symbol>), Diagnostic> {
     let (module, function) = crate::backend::lowered(ready).map_err(|d| *d)?;
-    let emitted = emit(&module, &text::Options::default());
+    let options =
+        text::Options { floats: ready.floats, machine: llvm.instructions(), ..text::Options::default() };
+    let emitted = emit(&module, &options);
     let missing = library::unavailable(&emitted.symbols);
     if !missing.is_empty() {
         let names = missing.join(", ");

@@ -10,6 +10,7 @@ use pullback_ad::differentiate::Choice;
 use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
 use pullback_core::{Entry, FunId, Program, Type, Value};
 use pullback_interp::core::{Compiled, Options, Outcome};
+use pullback_llvm::Floats;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -25,11 +26,19 @@ pub struct Settings {
     pub backend: Backend,
     /// The folder where machine code is kept between processes; `None`: it is not kept.
     pub cache: Option<PathBuf>,
+    /// What machine code may change about floating point.
+    pub floats: Floats,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { choice: Choice::default(), optimise: true, backend: Backend::Interp, cache: None }
+        Settings {
+            choice: Choice::default(),
+            optimise: true,
+            backend: Backend::Interp,
+            cache: None,
+            floats: Floats::default(),
+        }
     }
 }
 
@@ -92,6 +101,8 @@ pub struct Ready {
     pub backend: Backend,
     /// Where its machine code is kept between processes.
     pub cache: Option<PathBuf>,
+    /// What its machine code may change about floating point.
+    pub floats: Floats,
     /// Seconds of each stage from the source to this program.
     pub stages: Vec<Stage>,
     pub(crate) native: OnceLock<Result<Native, Box<Diagnostic>>>,
@@ -106,6 +117,7 @@ impl Ready {
             fun,
             backend,
             cache: None,
+            floats: Floats::default(),
             stages: Vec::new(),
             native: OnceLock::new(),
             vm: OnceLock::new(),
@@ -262,6 +274,7 @@ impl Session {
         let mut ready = Ready::new(program, roots[0], self.settings.backend);
         ready.stages = stages;
         ready.cache = self.settings.cache.clone();
+        ready.floats = self.settings.floats;
         match self.settings.backend {
             Backend::Llvm => deep(|| crate::backend::compiles(&ready)).map_err(|d| *d)?,
             Backend::Vm => deep(|| crate::backend::is_native(&ready)).map_err(|d| *d)?,

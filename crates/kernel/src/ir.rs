@@ -190,7 +190,9 @@ pub enum Ins {
         ty: Ty,
         mask: Option<Operand>,
     },
-    /// In lane `l`, `pointer[index + l * stride] += value`, one lane after the other: several lanes may hit one element.
+    /// In lane `l`, `pointer[index + l * stride] += value`, one lane after the other: several lanes may hit one element. Where
+    /// all lanes hit the same one (the index is a scalar and the stride 0), an executor may first take the lanes together, as
+    /// [`Ins::FoldLanes`] does.
     AccumulateLanes {
         pointer: Operand,
         index: Operand,

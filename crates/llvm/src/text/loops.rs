@@ -109,7 +109,7 @@ impl Emitter<'_> {
 }
 
 /// Whether an instruction may take long: a loop that contains it polls for cancellation.
-fn is_long(ins: &Ins) -> bool {
+pub(super) fn is_long(ins: &Ins) -> bool {
     let is_bulk = |count: &Operand| count.as_i64().is_none();
     match ins {
         Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } | Ins::Call { .. } => true,

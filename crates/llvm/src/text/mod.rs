@@ -23,8 +23,10 @@ use crate::abi;
 use crate::maths::Machine;
 use places::At;
 use pullback_base::index::Index;
-use pullback_kernel::{Block, Function, FunctionId, Ins, MessageId, Module, Operand, Reg, Ty, recursive};
-use pullback_prim::{Prim, Scalar, ScalarValue};
+use pullback_kernel::{
+    Block, Fold, Function, FunctionId, Ins, MessageId, Module, Operand, Order, Reg, Ty, recursive,
+};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use scopes::Scopes;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -55,13 +57,14 @@ pub enum Functions {
 /// What LLVM may change about floating point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Floats {
-    /// A product and a sum may be rounded once. Nothing is done in another order.
+    /// A product and a sum may be rounded once. Inner loops whose order is [`Order::Any`] may fold sums and products side by
+    /// side; the order then depends on the machine's vectors and on sizes. Nothing else is done in another order.
     #[default]
     Contract,
     /// Nothing: results have the bits of the reference executor.
     Strict,
-    /// Everything: order, and what happens at NaN, infinities and zeros with a sign. Where one of these comes up, a result may
-    /// be anything.
+    /// Everything: order, reciprocals, and what happens at NaN, infinities and zeros with a sign. Where one of these comes up,
+    /// a result may be anything, and so may be which branch is taken on it.
     Fast,
 }
 
@@ -101,6 +104,8 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
             scopes,
             options,
             active: None,
+            folds: Vec::new(),
+            is_fold: false,
             module,
             id,
             f,
@@ -171,6 +176,10 @@ struct Emitter<'a> {
     options: &'a Options,
     /// Which lanes are active; `None`: all.
     active: Option<String>,
+    /// What the loop around takes together in any order.
+    folds: Vec<(Reg, Prim)>,
+    /// Whether the instruction that is being written is part of such a fold.
+    is_fold: bool,
     id: FunctionId,
     f: &'a Function,
     scopes: Scopes,
@@ -359,8 +368,11 @@ impl Emitter<'_> {
                     let args: Vec<String> = args.iter().map(|a| self.wide_value(*a)).collect();
                     self.prim(*prim, self.width(), &args)
                 } else {
+                    self.is_fold = self.folds.iter().any(|(s, p)| p == prim && args.contains(&(*s).into()));
                     let args: Vec<String> = args.iter().map(|a| self.value(*a)).collect();
-                    self.prim(*prim, 1, &args)
+                    let value = self.prim(*prim, 1, &args);
+                    self.is_fold = false;
+                    value
                 };
                 self.set(*to, &value);
             }
@@ -378,7 +390,11 @@ impl Emitter<'_> {
             Ins::Release { mark } => self.release(*mark),
             Ins::Fill { pointer, count, value, ty } => self.fill(*pointer, *count, *value, *ty),
             Ins::Copy { to, from, count, ty } => self.copy(*to, *from, *count, *ty),
-            Ins::For { i, from, to, body, order: _ } => self.for_loop(*i, *from, *to, body),
+            Ins::For { i, from, to, body, order } => {
+                let outer = std::mem::replace(&mut self.folds, single_folds(order, body));
+                self.for_loop(*i, *from, *to, body);
+                self.folds = outer;
+            }
             Ins::Lanes { i, from, to, body } => self.lanes_loop(*i, *from, *to, body),
             Ins::LaneNumber { to } => self.lane_number(*to),
             Ins::LoadLanes { to, pointer, index, stride, mask } => {
@@ -470,6 +486,21 @@ impl Emitter<'_> {
         let address = self.field_address(offset);
         line!(self, "store {ty} {value}, ptr {address}");
     }
+}
+
+/// The states of a loop without loops in it that one primitive takes together in any order, with it.
+fn single_folds(order: &Order, body: &Block) -> Vec<(Reg, Prim)> {
+    let Order::Any(folds) = order else { return Vec::new() };
+    if body.iter().any(loops::is_long) {
+        return Vec::new();
+    }
+    let single = |fold: &Fold| match (&fold.combine[..], &fold.state[..]) {
+        ([Ins::Prim { prim: prim @ Prim::Op(Op::Add | Op::Mul, s), .. }], [state]) if s.is_float() => {
+            Some((*state, *prim))
+        }
+        _ => None,
+    };
+    folds.iter().filter_map(single).collect()
 }
 
 /// The scalar of an element that lanes are stored to or added to.

@@ -323,7 +323,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Adds the sum of all lanes to one element, if there is an active lane.
+    /// Adds the sum of all lanes to one element, if there is an active lane. The sum has the order of a fold of lanes.
     fn add_same(
         &mut self,
         to: &str,

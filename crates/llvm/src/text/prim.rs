@@ -28,9 +28,10 @@ impl Emitter<'_> {
         self.let_(format_args!("select {truth} {condition}, {t} {x}, {t} {y}"))
     }
 
-    /// What LLVM may do with a sum, a difference, a product or a negation of floats.
+    /// What LLVM may do with arithmetic of floats.
     fn freedom(&self) -> &'static str {
         match self.options.floats {
+            Floats::Contract if self.is_fold => " reassoc contract",
             Floats::Contract => " contract",
             Floats::Strict => "",
             Floats::Fast => " fast",

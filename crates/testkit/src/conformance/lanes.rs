@@ -225,6 +225,11 @@ impl Writer<'_> {
         let to = self.regs.add(Ty::Scalar(s));
         self.out.push(Ins::FoldLanes { to, prim, neutral, from: from.into(), mask });
         self.scalars.push((to, s));
+        let columns = self.arrays.types();
+        if let Some(column) = [0, 5, 6].into_iter().find(|c| columns[*c] == s) {
+            let (pointer, index) = (self.params[column].into(), int(self.below(20) as i64));
+            self.out.push(Ins::Store { pointer, index, value: to.into(), ty: Ty::Scalar(s) });
+        }
     }
     fn gather(&mut self) {
         let (state, s) = self.pick(&self.states.clone());
