@@ -86,7 +86,11 @@ pub(crate) enum Op {
     /// A memory kernel on the active lanes; the index is a register of lanes.
     AccessAt { kernel: u16, register: At, pointer: At, indices: At, stride: At, mask: At },
     LaneNumber { to: At },
+    /// `to` = lane numbers + a word.
+    Count { to: At, from: At },
     FoldLanes { site: u32 },
+    /// Whether a truth value holds in one of the active lanes, or in all of them (`wanted`: 1, 0).
+    AnyLanes { to: At, from: At, wanted: u8 },
     /// A lane of elements of `1 << shift` bytes as a word.
     Lane { shift: u8, is_signed: bool, to: At, from: At },
     // Control.
@@ -131,16 +135,19 @@ pub(crate) struct TableSite {
 #[derive(Clone, Debug)]
 pub(crate) struct FoldSite {
     pub(crate) to: At,
-    pub(crate) from: Place,
+    pub(crate) from: At,
     pub(crate) mask: At,
     /// A register that nobody else uses.
     pub(crate) scratch: At,
     pub(crate) neutral: At,
     pub(crate) scalar: Scalar,
-    /// Lanes with lanes, lanes with a word, and lanes from a word.
+    /// Lanes with lanes, and lanes with a word.
     pub(crate) both: Kernel,
     pub(crate) with_word: Kernel,
-    pub(crate) spread: Kernel,
+    /// A copy of what is taken together, one where a mask holds, and one of a word.
+    pub(crate) taken: Kernel,
+    pub(crate) chosen: Kernel,
+    pub(crate) fill: Kernel,
 }
 
 /// A reason to stop.

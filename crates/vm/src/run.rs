@@ -329,6 +329,18 @@ pub(crate) unsafe fn run(
                 let to = at!(to).cast::<i64>();
                 (0..active).for_each(|l| to.add(l).write(l as i64));
             }
+            Op::Count { to, from } => {
+                fuel -= lanes_work;
+                let (to, first) = (at!(to).cast::<i64>(), int!(from));
+                (0..active).for_each(|l| to.add(l).write(first.wrapping_add(l as i64)));
+            }
+            Op::AnyLanes { to, from, wanted } => {
+                let lanes = std::slice::from_raw_parts(at!(from), active);
+                // Of truth values, `x ^ 0` is whether it holds and `x ^ 1` whether it does not.
+                let flip = wanted ^ 1;
+                let any = lanes.iter().fold(0, |any, x| any | (x ^ flip));
+                set!(to, u64::from(any ^ flip));
+            }
             Op::FoldLanes { site } => fold(&f.folds[site as usize], base, active, code.lanes),
             Op::Lane { shift, is_signed, to, from } => set!(to, lane(at!(from), shift, is_signed)),
             Op::Jump { to } => jump!(to),
@@ -543,36 +555,32 @@ unsafe fn table(site: &TableSite, base: *mut u8, active: usize) {
 /// meant count as the neutral element; where a whole half is neutral, once is as good as many times.
 unsafe fn fold(site: &FoldSite, base: *mut u8, active: usize, lanes: usize) {
     let place = |at: At| base.add(at as usize);
-    let (scratch, neutral) = (place(site.scratch), place(site.neutral));
+    let (scratch, from, neutral) = (place(site.scratch), place(site.from), place(site.neutral));
+    let nothing = std::ptr::null();
     let size = site.scalar.bytes();
-    let copy = |l: usize, from: *const u8| scratch.add(l * size).copy_from_nonoverlapping(from, size);
-    let mut all = lanes;
-    let mut used = active;
-    if site.from.is_lanes {
-        scratch.copy_from_nonoverlapping(place(site.from.at), active * size);
+    if site.mask == NOWHERE {
+        (site.taken)(active, scratch, from, nothing, nothing);
     } else {
-        (site.spread)(active, scratch, place(site.from.at), std::ptr::null(), std::ptr::null());
+        (site.chosen)(active, scratch, place(site.mask), from, neutral);
     }
-    if site.mask != NOWHERE {
-        let mask = place(site.mask);
-        (0..active).filter(|l| mask.add(*l).read() == 0).for_each(|l| copy(l, neutral));
-    }
+    let mut all = lanes;
     let mut is_with_neutral = false;
-    while all > 1 && all.is_multiple_of(2) && used <= all / 2 {
+    while all > 1 && all.is_multiple_of(2) && active <= all / 2 {
         all /= 2;
         is_with_neutral = true;
     }
     if is_with_neutral {
-        (site.with_word)(used, scratch, scratch, neutral, std::ptr::null());
+        (site.with_word)(active, scratch, scratch, neutral, nothing);
     }
-    (used..all).for_each(|l| copy(l, neutral));
+    if active < all {
+        (site.fill)(all - active, scratch.add(active * size), neutral, nothing, nothing);
+    }
     while all > 1 && all.is_multiple_of(2) {
         all /= 2;
-        (site.both)(all, scratch, scratch, scratch.add(all * size), std::ptr::null());
+        (site.both)(all, scratch, scratch, scratch.add(all * size), nothing);
     }
-    used = all;
-    for l in 1..used {
-        (site.both)(1, scratch, scratch, scratch.add(l * size), std::ptr::null());
+    for l in 1..all {
+        (site.both)(1, scratch, scratch, scratch.add(l * size), nothing);
     }
     let shift = size.trailing_zeros() as u8;
     place(site.to).cast::<u64>().write(lane(scratch, shift, site.scalar.is_signed()));

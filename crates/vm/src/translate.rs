@@ -10,7 +10,7 @@ use pullback_base::index::{Index, IndexVec};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty, recursive};
 use pullback_prim::{Op as PrimOp, Prim, Scalar};
 use pullback_words::{ALIGNMENT, word};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Registers of lanes that instructions use beside those of the function.
 const SPARE_LANES: usize = 4;
@@ -72,6 +72,8 @@ struct Translator<'a, 'b> {
     constants: BTreeMap<u64, At>,
     /// How often a register is read.
     reads: IndexVec<Reg, u32>,
+    /// Registers that hold lane numbers and are only read to be added to a scalar.
+    counters: BTreeSet<Reg>,
     /// The next word for the end of a loop.
     next_end: At,
     spare_word: At,
@@ -140,6 +142,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             places,
             constants,
             reads: read_counts,
+            counters: counters(f),
             next_end,
             spare_word: next_end + 8 * loops,
             spare_lanes: std::array::from_fn(|k| slot(slot_count + k)),
@@ -257,6 +260,8 @@ impl<'a, 'b> Translator<'a, 'b> {
             }
             Ins::For { i, from, to, body, order: _ } => self.counted(*i, *from, *to, body, false),
             Ins::Lanes { i, from, to, body } => self.counted(*i, *from, *to, body, true),
+            // Where it is only counted from, that is done at once; see `on_lanes`.
+            Ins::LaneNumber { to } if self.counters.contains(to) => {}
             Ins::LaneNumber { to } => self.emit(Op::LaneNumber { to: self.places[*to] }),
             Ins::LoadLanes { to, pointer, index, stride, mask } => {
                 let s = self.f.regs[*to].ty.scalar().expect("lanes are of scalars");
@@ -397,6 +402,10 @@ impl<'a, 'b> Translator<'a, 'b> {
         {
             return self.choose_lanes(to, s, *condition, *x, *y);
         }
+        if let Some(other) = self.counted_from(prim, args) {
+            let from = self.at(other);
+            return self.emit(Op::Count { to, from });
+        }
         let sides: Vec<Side> =
             args.iter().map(|a| if self.is_lanes(*a) { Side::Lanes } else { Side::Scalar }).collect();
         let Some(kernel) = self.chosen(prim, &sides) else {
@@ -405,6 +414,15 @@ impl<'a, 'b> Translator<'a, 'b> {
         let kernel = self.shared.kernel(kernel);
         let [a, b, c] = padded(&args.iter().map(|a| self.at(*a)).collect::<Vec<_>>());
         self.emit(Op::ApplyLanes { kernel, to, a, b, c });
+    }
+    /// The scalar that lane numbers are added to.
+    fn counted_from(&self, prim: Prim, args: &[Operand]) -> Option<Operand> {
+        match (prim, args) {
+            (Prim::Op(PrimOp::Add, Scalar::I64), [Operand::Reg(r), other] | [other, Operand::Reg(r)]) => {
+                (self.counters.contains(r) && !self.is_lanes(*other)).then_some(*other)
+            }
+            _ => None,
+        }
     }
     /// One of two registers, for all lanes.
     fn choose_lanes(&mut self, to: At, s: Scalar, condition: Operand, x: Operand, y: Operand) {
@@ -483,21 +501,32 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     fn fold(&mut self, to: Reg, prim: Prim, neutral: Operand, from: Operand, mask: Option<Operand>) {
         let s = prim.result();
+        if let (Prim::Op(op @ (PrimOp::And | PrimOp::Or), Scalar::Bool), None, true) =
+            (prim, mask, self.is_lanes(from))
+            && neutral == Operand::bool(op == PrimOp::And)
+        {
+            let wanted = u8::from(op == PrimOp::Or);
+            let (to, from) = (self.places[to], self.at(from));
+            return self.emit(Op::AnyLanes { to, from, wanted });
+        }
         let mask = mask.map_or(NOWHERE, |m| self.in_lanes(m, Scalar::Bool, 1));
-        let kernel = |sides: &[Side]| {
+        let kernel = |prim: Prim, sides: &[Side]| {
             kernels::exact(prim, sides, self.shared.options.machine)
                 .expect("lanes are folded by exact operations")
         };
+        let side = if self.is_lanes(from) { Side::Lanes } else { Side::Scalar };
         let site = FoldSite {
             to: self.places[to],
-            from: self.place(from),
+            from: self.at(from),
             mask,
             scratch: self.spare_lanes[2],
             neutral: self.at(neutral),
             scalar: s,
-            both: kernel(&[Side::Lanes, Side::Lanes]),
-            with_word: kernel(&[Side::Lanes, Side::Scalar]),
-            spread: kernels::identity(s, Side::Scalar, self.shared.options.machine),
+            both: kernel(prim, &[Side::Lanes, Side::Lanes]),
+            with_word: kernel(prim, &[Side::Lanes, Side::Scalar]),
+            taken: kernels::identity(s, side, self.shared.options.machine),
+            chosen: kernel(Prim::Op(PrimOp::Select, s), &[Side::Lanes, side, Side::Scalar]),
+            fill: kernels::identity(s, Side::Scalar, self.shared.options.machine),
         };
         self.out.folds.push(site);
         self.emit(Op::FoldLanes { site: self.out.folds.len() as u32 - 1 });
@@ -588,6 +617,29 @@ impl<'a, 'b> Translator<'a, 'b> {
             _ => self.emit(Op::Fail { condition: at, site }),
         }
     }
+}
+
+/// Registers that are set once, to lane numbers, and only read to be added to a scalar.
+fn counters(f: &Function) -> BTreeSet<Reg> {
+    let (mut numbers, mut others) = (BTreeSet::new(), BTreeSet::new());
+    walk(&f.body, &mut |ins| {
+        if let Ins::LaneNumber { to } = ins {
+            if !numbers.insert(*to) {
+                others.insert(*to);
+            }
+            return;
+        }
+        others.extend(ins.sets());
+        let is_lanes = |a: Operand| matches!(a, Operand::Reg(r) if f.regs[r].ty.is_lanes());
+        match ins {
+            Ins::Prim { prim: Prim::Op(PrimOp::Add, Scalar::I64), args, .. }
+                if args.iter().filter(|a| is_lanes(**a)).count() == 1 => {}
+            _ => reads(ins, &mut |r| {
+                others.insert(r);
+            }),
+        }
+    });
+    &numbers - &others
 }
 
 /// The operand that is not the product `t`, if the other one is it and may be joined.

@@ -127,47 +127,47 @@ truths! {
 
 /// The bodies, compiled for each instruction set.
 mod bodies {
-    use super::super::{CHUNK, Many, Source, each};
+    use super::super::{CHUNK, Many, Source, Tail, each};
     use super::{Binary, Element, Truth, Unary};
     use std::array::from_fn;
 
     #[inline(always)]
-    pub(super) unsafe fn unary<O: Unary, A: Source>(
+    pub(super) unsafe fn unary<O: Unary, A: Source, T: Tail>(
         n: usize,
         to: *mut u8,
         a: *const u8,
         _: *const u8,
         _: *const u8,
     ) {
-        each(n, to, |number| {
+        each::<T, _>(n, to, |number| {
             let x: [O::X; CHUNK] = A::chunk(a, number);
             from_fn(|i| O::of(x[i]))
         });
     }
     #[inline(always)]
-    pub(super) unsafe fn binary<O: Binary, A: Source, B: Source>(
+    pub(super) unsafe fn binary<O: Binary, A: Source, B: Source, T: Tail>(
         n: usize,
         to: *mut u8,
         a: *const u8,
         b: *const u8,
         _: *const u8,
     ) {
-        each(n, to, |number| {
+        each::<T, _>(n, to, |number| {
             let (x, y): ([O::X; CHUNK], [O::X; CHUNK]) = (A::chunk(a, number), B::chunk(b, number));
             from_fn(|i| O::of(x[i], y[i]))
         });
     }
     #[inline(always)]
-    pub(super) unsafe fn select<T: Element, A: Source, B: Source>(
+    pub(super) unsafe fn select<E: Element, A: Source, B: Source, T: Tail>(
         n: usize,
         to: *mut u8,
         condition: *const u8,
         a: *const u8,
         b: *const u8,
     ) {
-        each(n, to, |number| {
+        each::<T, _>(n, to, |number| {
             let c: [Truth; CHUNK] = Many::chunk(condition, number);
-            let (x, y): ([T; CHUNK], [T; CHUNK]) = (A::chunk(a, number), B::chunk(b, number));
+            let (x, y): ([E; CHUNK], [E; CHUNK]) = (A::chunk(a, number), B::chunk(b, number));
             from_fn(|i| if c[i].0 != 0 { x[i] } else { y[i] })
         });
     }

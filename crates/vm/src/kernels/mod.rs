@@ -128,23 +128,80 @@ impl Source for Same {
     }
 }
 
+/// How the first lanes of a chunk are written.
+pub(crate) trait Tail {
+    /// Writes the first `n` elements of a chunk, fewer than all.
+    ///
+    /// # Safety
+    /// There is room for them, and the processor has the instruction set.
+    unsafe fn write<R: Copy>(to: *mut R, new: [R; CHUNK], n: usize);
+}
+
+/// Eight, four, two and one, as the number of lanes has them.
+pub(crate) struct Halves;
+impl Tail for Halves {
+    #[inline(always)]
+    unsafe fn write<R: Copy>(to: *mut R, new: [R; CHUNK], n: usize) {
+        let from = new.as_ptr();
+        let mut done = 0;
+        for some in [8, 4, 2, 1] {
+            if n & some != 0 {
+                to.add(done).copy_from_nonoverlapping(from.add(done), some);
+                done += some;
+            }
+        }
+    }
+}
+
+/// A store with a mask.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) struct Masked;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+impl Tail for Masked {
+    #[inline(always)]
+    unsafe fn write<R: Copy>(to: *mut R, new: [R; CHUNK], n: usize) {
+        use std::arch::x86_64::*;
+        let mask = (1u32 << n) - 1;
+        let from = new.as_ptr();
+        match size_of::<R>() {
+            1 => _mm_mask_storeu_epi8(to.cast(), mask as u16, from.cast::<__m128i>().read_unaligned()),
+            2 => _mm256_mask_storeu_epi16(to.cast(), mask as u16, from.cast::<__m256i>().read_unaligned()),
+            4 => _mm512_mask_storeu_epi32(to.cast(), mask as u16, from.cast::<__m512i>().read_unaligned()),
+            _ => {
+                let from = from.cast::<__m512i>();
+                _mm512_mask_storeu_epi64(to.cast(), mask as u8, from.read_unaligned());
+                let high = from.add(1).read_unaligned();
+                _mm512_mask_storeu_epi64(to.add(8).cast(), (mask >> 8) as u8, high);
+            }
+        }
+    }
+}
+
+/// Iterations of the loop around stay as they are. They are vector instructions already; a compiler that does several of them
+/// side by side checks for overlap, and takes the chunks apart again (twice the time).
+#[inline(always)]
+fn one_by_one() {
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+    // SAFETY: it is nothing.
+    unsafe {
+        std::arch::asm!("", options(nomem, nostack, preserves_flags));
+    }
+}
+
 /// Writes `n` lanes of `to`, in chunks that `f` gives.
 ///
 /// # Safety
 /// As for [`Kernel`].
 #[inline(always)]
-pub(crate) unsafe fn each<R: Copy>(n: usize, to: *mut u8, f: impl Fn(usize) -> [R; CHUNK]) {
-    let to = to.cast::<[R; CHUNK]>();
-    for number in 0..n.div_ceil(CHUNK) {
-        let new = f(number);
-        let place = to.add(number);
-        let wanted = n - CHUNK * number;
-        if wanted >= CHUNK {
-            place.write(new);
-        } else {
-            let old = place.read();
-            place.write(std::array::from_fn(|i| if i < wanted { new[i] } else { old[i] }));
-        }
+pub(crate) unsafe fn each<T: Tail, R: Copy>(n: usize, to: *mut u8, f: impl Fn(usize) -> [R; CHUNK]) {
+    let to = to.cast::<R>();
+    let (whole, rest) = (n / CHUNK, n % CHUNK);
+    for number in 0..whole {
+        to.add(CHUNK * number).cast::<[R; CHUNK]>().write(f(number));
+        one_by_one();
+    }
+    if rest != 0 {
+        T::write(to.add(CHUNK * whole), f(whole), rest);
     }
 }
 
@@ -157,14 +214,14 @@ macro_rules! for_each_machine {
             {
                 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
                 unsafe fn avx2<$($g: $bound),+>($($x: $t),*) {
-                    bodies::$name::<$($g),+>($($x),*)
+                    bodies::$name::<$($g,)+ crate::kernels::Halves>($($x),*)
                 }
                 #[target_feature(enable = "avx2,fma,bmi1,bmi2,avx512f,avx512dq,avx512bw,avx512vl")]
                 unsafe fn avx512<$($g: $bound),+>($($x: $t),*) {
-                    bodies::$name::<$($g),+>($($x),*)
+                    bodies::$name::<$($g,)+ crate::kernels::Masked>($($x),*)
                 }
                 match machine {
-                    Machine::Portable => bodies::$name::<$($g),+>,
+                    Machine::Portable => bodies::$name::<$($g,)+ crate::kernels::Halves>,
                     Machine::Avx2 => avx2::<$($g),+>,
                     Machine::Avx512 => avx512::<$($g),+>,
                 }
@@ -172,7 +229,7 @@ macro_rules! for_each_machine {
             #[cfg(not(all(target_arch = "x86_64", not(miri))))]
             {
                 let _ = machine;
-                bodies::$name::<$($g),+>
+                bodies::$name::<$($g,)+ crate::kernels::Halves>
             }
         }
     )* };
