@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::args::CompileArgs;
 use crate::commands::{failed, load};
 use crate::output::{say, write_file};
+use crate::report::stages_text;
 use pullback_base::Diagnostic;
 use pullback_driver::backend::cache_folder;
 use pullback_driver::library::{self, Parts, c_name, file_name, folder_and_name};
@@ -47,9 +48,8 @@ pub(crate) fn compile(args: &CompileArgs) -> Result<(), Failure> {
 fn warm(session: &Session, entries: &[(EntryPoint, Vec<bool>)], kinds: &[Kind]) -> Result<(), Diagnostic> {
     let one = |what: &str, ready: &Ready| -> Result<(), Diagnostic> {
         let report = ready.native().map_err(|d| *d)?.report();
-        let seconds: f64 = ready.stages.iter().chain(&report.stages).map(|(_, s)| s).sum();
         let how = if report.was_kept { "was there already" } else { "is compiled" };
-        say(&format!("{what} {how}: {seconds:.3} s, {}", report.compiler));
+        say(&format!("{what} {how} by {}: {}", report.compiler, stages_text(ready, Some(report))));
         Ok(())
     };
     for (entry, selected) in entries {

@@ -67,13 +67,14 @@ pub(crate) fn run_text(ready: &Ready, outcome: &Outcome) -> String {
         Some(c) if c.was_kept => format!(", code of {} from an earlier run", c.compiler),
         Some(c) => format!(", compiled by {}", c.compiler),
     };
+    let (name, compiling) = (ran.executor.name(), stages_text(ready, code));
+    format!("  run by {name}{by}: {:.6} s\n  compiling: {compiling}", ran.seconds)
+}
+
+/// The time of compiling, and that of each stage.
+pub(crate) fn stages_text(ready: &Ready, code: Option<&CodeReport>) -> String {
     let stages = stages(ready, code);
     let total: f64 = stages.iter().map(|(_, s)| s * 1e3).sum();
     let parts: Vec<String> = stages.iter().map(|(name, s)| format!("{name} {:.1}", s * 1e3)).collect();
-    format!(
-        "  run by {}{by}: {:.6} s\n  compiling: {total:.1} ms ({})",
-        ran.executor.name(),
-        ran.seconds,
-        parts.join(", ")
-    )
+    format!("{total:.1} ms ({})", parts.join(", "))
 }

@@ -271,6 +271,7 @@ fn compiling_ahead_fills_the_cache() {
     let compile = ["compile", "examples/lse.fut", "--entry", "primal", "--derivative", "vjp"];
     let said = run(&compile);
     assert!(said.contains("primal is compiled") && said.contains("Vjp of primal is compiled"), "{said}");
+    assert!(said.contains("differentiate ") && said.contains("LLVM "), "the stages: {said}");
     assert!(run(&compile).contains("Vjp of primal was there already"));
     let report =
         ["run", "examples/lse.fut", "--entry", "primal", "--arg", "x=[1.0]", "--backend", "llvm", "--report"];

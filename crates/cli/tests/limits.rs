@@ -151,7 +151,7 @@ entry roots (n: i64) : []f64 =
     ];
     let doctor = json(&["doctor", "--json"]);
     let compiled: &[&str] =
-        if doctor["llvm"] == true { &["interp", "llvm", "auto"] } else { &["interp", "auto"] };
+        if doctor["llvm"] == true { &["interp", "vm", "llvm", "auto"] } else { &["interp", "vm", "auto"] };
     for (entry, n, what, place) in cases {
         for backend in compiled {
             let n = format!("n={n}");
@@ -175,7 +175,7 @@ fn the_limit_is_never_more_than_the_machine_has() {
     let file = folder.join("filled.fut");
     std::fs::write(&file, "entry main (n: i64) : []f64 = replicate n 1.0\n").expect("written");
     let file = file.display().to_string();
-    for backend in ["interp", "auto"] {
+    for backend in ["interp", "vm", "auto"] {
         // 32 TiB under a limit of 64 TiB.
         let args =
             ["run", &file, "--arg", "n=4398046511104", "--memory-limit", "67108864", "--backend", backend];

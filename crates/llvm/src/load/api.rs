@@ -38,8 +38,10 @@ type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint, *mut c_uint);
 pub(super) type OnDiagnostic = unsafe extern "C" fn(Handle, *mut c_void);
 
 /// The passes that an option of the pass builder switches on.
-const PASS_OPTIONS: [&str; 4] =
-    ["LoopVectorization", "LoopInterleaving", "SLPVectorization", "LoopUnrolling"];
+const PASS_OPTIONS: [&str; 4] = ["LoopVectorization", "LoopInterleaving", "SLPVectorization", UNROLLING];
+
+/// The option for unrolling loops.
+pub(super) const UNROLLING: &str = "LoopUnrolling";
 
 /// The name of this machine's target in LLVM.
 const TARGET: &str = if cfg!(target_arch = "aarch64") { "AArch64" } else { "X86" };
@@ -58,7 +60,8 @@ macro_rules! api {
         pub(super) struct Api {
             $(pub(super) $field: unsafe extern "C" fn($($arg),*) $(-> $result)?,)*
             pub(super) initialize: Vec<Initialize>,
-            pub(super) pass_options_set: Vec<SetOption>,
+            /// By the name of the option.
+            pub(super) pass_options_set: Vec<(&'static str, SetOption)>,
             /// Missing before version 16.
             get_version: Option<GetVersion>,
         }
@@ -71,7 +74,8 @@ macro_rules! api {
                 }
                 let mut pass_options_set = Vec::new();
                 for option in PASS_OPTIONS {
-                    pass_options_set.push(symbol(library, &format!("LLVMPassBuilderOptionsSet{option}"))?);
+                    let set = symbol(library, &format!("LLVMPassBuilderOptionsSet{option}"))?;
+                    pass_options_set.push((option, set));
                 }
                 Ok(Api {
                     $($field: symbol(library, $name)?,)*
