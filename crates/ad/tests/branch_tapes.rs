@@ -171,3 +171,34 @@ fn what_an_arm_makes_itself() {
     // The sum of squares reads `d`, which is also the result that `exp` reads; the map stores it for that.
     follows("in an arm of a match", &text, 2);
 }
+
+/// Only one arm is taken: what the arms save shares results of the forward branch, as far as the types agree.
+#[test]
+fn arms_share_slots() {
+    let text = "fun f(c: bool, m: i64, a: []f64): f64 {
+        let t: f64 = if c {
+            let q: []f64 = map m [a] (z: f64) { let w: f64 = exp.f64(z) in w }
+            let r: f64 = reduce m [0.0f64] [q] (g: f64, h: f64) { let k: f64 = add.f64(g, h) in k }
+            in r
+        } else {
+            let q2: []f64 = map m [a] (z2: f64) { let w2: f64 = sqrt.f64(z2) in w2 }
+            let r2: f64 = reduce m [0.0f64] [q2] (g2: f64, h2: f64) { let k2: f64 = add.f64(g2, h2) in k2 }
+            let e2: f64 = exp.f64(r2)
+            in e2
+        }
+        in t
+    }";
+    let xs = Value::f64s(&[0.3, 1.5, 2.0]);
+    for c in [true, false] {
+        let all = [Value::Scalar(pullback_prim::ScalarValue::Bool(c)), Value::i64(3), xs.clone()];
+        assert_eq!(mismatch(text, &all, &Config::default()), None, "arm {c}");
+    }
+    let mut program = parse(text);
+    let f = first(&program);
+    let id = add_vjp(&mut program, f, &Config::default()).expect("supported");
+    let branches = program.funs[id].body.stms.iter().filter(|s| matches!(s.exp, pullback_core::Exp::If(..)));
+    let tapes = branches.flat_map(|s| &s.pat).map(|v| &program.vars[*v]).filter(|v| v.origin.is_tape());
+    let ranks: Vec<usize> = tapes.map(|v| v.ty.rank()).collect();
+    // The array that `exp` or `sqrt` made, and the number that the second arm's `exp` made.
+    assert_eq!(ranks, [1, 0]);
+}

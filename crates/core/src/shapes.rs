@@ -8,12 +8,15 @@
 //! its arrays, then those of the arrays in its boxes, and so on. Boxes in one array may hold arrays of different shapes; their
 //! dimensions have a name only if all are equal and the name is in scope where the array is.
 //!
-//! Guarantees: two dimensions with equal names are equal in every run that does not stop with an error.
+//! Sizes that an assertion found equal have one name in what is bound after it.
+//!
+//! Guarantees: two dimensions with equal names are equal in every run that does not stop with an error, and where both are in
+//! scope an assertion that says so has been passed.
 
 use crate::ir::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Program, Soac, Var, View};
 use crate::types::Type;
 use pullback_base::index::IdMap;
-use pullback_prim::ScalarValue;
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// The name of a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +47,8 @@ pub struct Shapes {
 /// The sizes in a function with these parameters and this body. Cost: linear in the program, times the nesting of loops whose
 /// state changes its shape.
 pub fn shapes(program: &Program, params: &[Var], body: &Body) -> Shapes {
-    let mut analysis = Analysis { program, shapes: Shapes::default(), depth: 0 };
+    let shapes = Shapes::default();
+    let mut analysis = Analysis { program, shapes, depth: 0, comparisons: IdMap::new(), equal: Vec::new() };
     for p in params {
         analysis.opaque(*p);
     }
@@ -97,9 +101,40 @@ struct Analysis<'p> {
     program: &'p Program,
     shapes: Shapes,
     depth: usize,
+    /// Conditions that are `a == b`.
+    comparisons: IdMap<Var, (Atom, Atom)>,
+    /// Sizes that an assertion before this place has found equal: the first is called the second.
+    equal: Vec<(Dim, Dim)>,
 }
 
 impl Analysis<'_> {
+    /// The name after the assertions before this place.
+    fn called(&self, d: Dim) -> Dim {
+        let next = |d: &Dim| self.equal.iter().find(|(from, _)| from == d).map(|(_, to)| *to);
+        std::iter::successors(Some(d), next).last().unwrap_or(d)
+    }
+    fn name(&self, a: Atom) -> Dim {
+        self.called(self.shapes.name(a))
+    }
+    fn of(&self, a: Atom) -> Vec<Dim> {
+        self.shapes.of_atom(a).into_iter().map(|d| self.called(d)).collect()
+    }
+    /// Two sizes are equal from here to the end of the body. The name from further out is kept.
+    fn note_equal(&mut self, (a, b): (Atom, Atom)) {
+        let (a, b) = (self.name(a), self.name(b));
+        let depth = |d: Dim| match d {
+            Dim::Const(_) => None,
+            Dim::Unknown => Some(usize::MAX),
+            Dim::Value(v) | Dim::Size(v, _) => self.shapes.depth.get(&v).copied(),
+        };
+        match (a, b) {
+            // (Of two different numbers: the program has stopped.)
+            (Dim::Const(_), Dim::Const(_)) => {}
+            _ if a == b => {}
+            _ if depth(a) < depth(b) => self.equal.push((b, a)),
+            _ => self.equal.push((a, b)),
+        }
+    }
     fn opaque(&mut self, v: Var) {
         self.bind(v, Vec::new());
     }
@@ -138,7 +173,8 @@ impl Analysis<'_> {
         self.depth += 1;
         let out = enter(self);
         self.body(body);
-        let results = body.result.iter().map(|a| self.shapes.of_atom(*a)).collect();
+        // By the names from before the body: an executor may make a result where it belongs before an assertion inside.
+        let results = body.result.iter().map(|a| self.of(*a)).collect();
         self.depth -= 1;
         (out, results)
     }
@@ -151,6 +187,7 @@ impl Analysis<'_> {
         self.nested(enter, &lam.body).1
     }
     fn body(&mut self, body: &Body) {
+        let before = self.equal.len();
         for stm in &body.stms {
             let results = self.exp(&stm.exp);
             for (k, v) in stm.pat.iter().enumerate() {
@@ -160,11 +197,21 @@ impl Analysis<'_> {
                 self.scalar(v, &stm.exp);
             }
         }
+        self.equal.truncate(before);
     }
     fn scalar(&mut self, v: Var, exp: &Exp) {
         let name = match exp {
-            Exp::Size(a, k) => self.shapes.of_atom(*a).get(*k).copied(),
-            Exp::Atom(a) if self.program.vars[v].ty == Type::I64 => Some(self.shapes.name(*a)),
+            Exp::Size(a, k) => self.of(*a).get(*k).copied(),
+            Exp::Atom(a) if self.program.vars[v].ty == Type::I64 => Some(self.name(*a)),
+            Exp::Prim(Prim::Op(Op::Eq, Scalar::I64), args) => {
+                self.comparisons.insert(v, (args[0], args[1]));
+                None
+            }
+            Exp::Assert(condition, ..) => {
+                let equal = condition.var().and_then(|c| self.comparisons.get(&c)).copied();
+                equal.into_iter().for_each(|equal| self.note_equal(equal));
+                None
+            }
             _ => None,
         };
         if let Some(name) = name {
@@ -172,8 +219,8 @@ impl Analysis<'_> {
         }
     }
     fn exp(&mut self, exp: &Exp) -> Vec<Vec<Dim>> {
-        let of = |s: &Self, a: &Atom| s.shapes.of_atom(*a);
-        let name = |s: &Self, a: &Atom| s.shapes.name(*a);
+        let of = |s: &Self, a: &Atom| s.of(*a);
+        let name = |s: &Self, a: &Atom| s.name(*a);
         let outer = |n: Dim, mut rest: Vec<Dim>| {
             rest.insert(0, n);
             rest
@@ -237,9 +284,15 @@ impl Analysis<'_> {
             Exp::AccView(acc, view) => vec![self.view(of(self, acc), view)],
             Exp::Marked(_, body) => self.nested(|_| {}, body).1,
             Exp::Par(bodies) => bodies.iter().flat_map(|b| self.nested(|_| {}, b).1).collect(),
-            Exp::Custom { primal, args, rule: _ } => {
-                let args = args.iter().map(|a| of(self, a)).collect();
+            Exp::Custom { primal, rule, args } => {
+                let args: Vec<_> = args.iter().map(|a| of(self, a)).collect();
+                self.lam(rule, args.clone());
                 self.lam(primal, args)
+            }
+            // The results of the function come first; of the others nothing is said.
+            Exp::Vjp { lam, args, .. } | Exp::Jvp { lam, args, .. } => {
+                let args = args.iter().map(|a| of(self, a)).collect();
+                self.lam(lam, args)
             }
             Exp::Prim(..)
             | Exp::Tuple(_)
@@ -248,18 +301,16 @@ impl Analysis<'_> {
             | Exp::Call(..)
             | Exp::Size(..)
             | Exp::AccAdd(..)
-            | Exp::Assert(..)
-            | Exp::Vjp { .. }
-            | Exp::Jvp { .. } => Vec::new(),
+            | Exp::Assert(..) => Vec::new(),
         }
     }
     /// The dimensions of an array after values were written into or added to it: in its boxes, those that they agree on.
     fn written(&self, a: Atom, value: Atom) -> Vec<Dim> {
         let rank = self.program.atom_type(a).rank();
-        boxes_agree(self.shapes.of_atom(a), rank, &self.shapes.of_atom(value))
+        boxes_agree(self.of(a), rank, &self.of(value))
     }
     fn view(&self, dims: Vec<Dim>, view: &View) -> Vec<Dim> {
-        let name = |a: &Atom| self.shapes.name(*a);
+        let name = |a: &Atom| self.name(*a);
         match view {
             View::Index(ix) => dims.into_iter().skip(ix.len()).collect(),
             View::Slice(s) => std::iter::once(name(&s.len)).chain(dims.into_iter().skip(1)).collect(),
@@ -272,13 +323,13 @@ impl Analysis<'_> {
         }
     }
     fn rows(&self, arrays: &[Atom]) -> Vec<Vec<Dim>> {
-        arrays.iter().map(|a| self.shapes.of_atom(*a).into_iter().skip(1).collect()).collect()
+        arrays.iter().map(|a| self.of(*a).into_iter().skip(1).collect()).collect()
     }
     fn soac(&mut self, soac: &Soac) -> Vec<Vec<Dim>> {
         let stacked = |n: Dim, dims: Vec<Dim>| std::iter::once(n).chain(dims).collect::<Vec<_>>();
         match soac {
             Soac::Map { width, lam, arrays } => {
-                let n = self.shapes.name(*width);
+                let n = self.name(*width);
                 let rows = self.rows(arrays);
                 self.lam(lam, rows).into_iter().map(|d| stacked(n, d)).collect()
             }
@@ -287,12 +338,12 @@ impl Analysis<'_> {
                 self.operator(lam, neutral, rows)
             }
             Soac::Scan { width, lam, neutral, arrays } => {
-                let n = self.shapes.name(*width);
+                let n = self.name(*width);
                 let rows = self.rows(arrays);
                 self.operator(lam, neutral, rows).into_iter().map(|d| stacked(n, d)).collect()
             }
             Soac::Fused { form, width, pre, lam, neutral, arrays } => {
-                let n = self.shapes.name(*width);
+                let n = self.name(*width);
                 let rows = self.rows(arrays);
                 let mut made = self.lam(pre, rows);
                 let others = made.split_off(neutral.len());
@@ -304,7 +355,7 @@ impl Analysis<'_> {
                 combined
             }
             Soac::Hist { lam, dst, values, .. } => {
-                let dsts: Vec<Vec<Dim>> = dst.iter().map(|a| self.shapes.of_atom(*a)).collect();
+                let dsts: Vec<Vec<Dim>> = dst.iter().map(|a| self.of(*a)).collect();
                 let cells = dsts.iter().map(|d| d.iter().skip(1).copied().collect::<Vec<_>>());
                 let params = cells.chain(self.rows(values)).collect();
                 let cells = self.lam(lam, params);
@@ -317,7 +368,7 @@ impl Analysis<'_> {
     }
     /// The shapes of what an operator combines, starting from its neutral element.
     fn operator(&mut self, lam: &Lam, neutral: &[Atom], rows: Vec<Vec<Dim>>) -> Vec<Vec<Dim>> {
-        let mut state: Vec<Vec<Dim>> = neutral.iter().map(|a| self.shapes.of_atom(*a)).collect();
+        let mut state: Vec<Vec<Dim>> = neutral.iter().map(|a| self.of(*a)).collect();
         let params: Vec<Var> = lam.params.iter().copied().take(neutral.len()).collect();
         loop {
             let all = state.iter().cloned().chain(rows.clone()).collect();
@@ -329,7 +380,7 @@ impl Analysis<'_> {
     }
     fn looped(&mut self, l: &Loop) -> Vec<Vec<Dim>> {
         let params: Vec<Var> = l.params.iter().map(|p| p.0).collect();
-        let mut state: Vec<Vec<Dim>> = l.params.iter().map(|p| self.shapes.of_atom(p.1)).collect();
+        let mut state: Vec<Vec<Dim>> = l.params.iter().map(|p| self.of(p.1)).collect();
         let n = match &l.form {
             LoopForm::For { n, .. } => Some(*n),
             LoopForm::While(_) => None,
@@ -352,7 +403,7 @@ impl Analysis<'_> {
             let width = match n {
                 Some(Atom::Const(c)) => Dim::Const(c.as_i64().max(0)),
                 // May be negative, when there is no element. Whoever allocates by this name takes care of that.
-                Some(n) => self.shapes.name(n),
+                Some(n) => self.name(n),
                 None => Dim::Unknown,
             };
             let collected = results.into_iter().skip(params.len());

@@ -239,3 +239,72 @@ fn rows_of_a_replicated_array_are_not_one_row() {
     assert_eq!(found[0], Value::f64_array(&[3, 2], &[2.0, 10.0, 1.0, 5.0, 2.0, 10.0]));
     assert_eq!(found[1], Value::f64_array(&[2, 2], &[6.0, 30.0, 6.0, 30.0]));
 }
+
+/// What a `map` made belongs to nobody else: it is updated where it is, made where its reshape to the same sizes is collected,
+/// and copied only if it is still read.
+#[test]
+fn arrays_of_maps_are_written_in_place() {
+    let program = |read_again: &str| {
+        format!(
+            "fun f(n: i64, a: []f64): [][]f64, f64 {{
+                let m: i64 = size(a, 0)
+                let r: []f64 = map m [a] (x: f64) {{ let y: f64 = mul.f64(x, 2.0f64) in y }}
+                let u: []f64 = update(r, [0i64], 7.0f64)
+                let z: f64 = {read_again}[0i64]
+                let is: []i64 = iota(n)
+                let rows: [][]f64 = map n [is] (i: i64) {{
+                    let v: []f64 = map m [u] (x2: f64) {{ let y2: f64 = add.f64(x2, 1.0f64) in y2 }}
+                    let w: []f64 = reshape([m], 1, v)
+                    in w
+                }}
+                in rows, z
+            }}"
+        )
+    };
+    for (read_again, copies, last) in [("u", 0, 7.0), ("r", 1, 2.0)] {
+        let mut sources = pullback_base::SourceMap::new();
+        let id = sources.add("rows.core", &program(read_again));
+        let program = pullback_core::read::read(id, &program(read_again)).expect("a program");
+        let f = program.funs.ids().next().expect("a function");
+        let (module, _) = lower(&program, f).expect("native");
+        let text = pullback_kernel::print(&module);
+        assert_eq!(text.matches("copy ").count(), copies, "{text}");
+        let args = [Value::i64(2), Value::f64s(&[1.0, 5.0])];
+        let found = kernel(&program, f, &args, How::Plain).expect("native").expect("runs");
+        assert_eq!(found[0], Value::f64_array(&[2, 2], &[8.0, 11.0, 8.0, 11.0]));
+        assert_eq!(found[1], Value::f64(last));
+    }
+}
+
+/// An index that counts backwards is in range; one that begins one further is not known to be.
+#[test]
+fn backward_counters_need_no_check() {
+    for (first, checks) in [("sub.i64(n, 1i64)", 0), ("add.i64(-1i64, n)", 0), ("sub.i64(n, 0i64)", 1)] {
+        let text = format!(
+            "fun f(a: []f64): f64 {{
+                let n: i64 = size(a, 0)
+                let last: i64 = {first}
+                let r: f64 = loop (s: f64 = 0.0f64) for i: i64 < n {{
+                    let k: i64 = sub.i64(last, i)
+                    let x: f64 = a[k]
+                    let t: f64 = mul.f64(s, 10.0f64)
+                    let u: f64 = add.f64(t, x)
+                    in u
+                }}
+                in r
+            }}"
+        );
+        let mut sources = pullback_base::SourceMap::new();
+        let id = sources.add("backwards.core", &text);
+        let program = pullback_core::read::read(id, &text).expect("a program");
+        let f = program.funs.ids().next().expect("a function");
+        let (module, _) = lower(&program, f).expect("native");
+        let printed = pullback_kernel::print(&module);
+        assert_eq!(printed.matches("fail if").count(), checks, "{printed}");
+        let found = kernel(&program, f, &[Value::f64s(&[1.0, 2.0, 3.0])], How::Plain).expect("native");
+        match checks {
+            0 => assert_eq!(found, Ok(vec![Value::f64(321.0)])),
+            _ => assert!(found.is_err_and(|e| e.contains("OutOfBounds") || e.contains("out of bounds"))),
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! Equal means: the same construct with the same operands (constants by their bits), types and attributes, and bodies
 //! that are the same but for the names bound in them. Anything that does not touch an outer accumulator is
 //! a candidate: a second `assert` of the same condition is redundant, a second call with the same arguments gives the same
-//! results or does not end either. Inside a `#[recompute]` body nothing from outside is reused, for the mark asks
+//! results or does not end either. Sizes are equal if they have the same name (`pullback_core::shapes`). Inside a `#[recompute]` body nothing from outside is reused, for the mark asks
 //! exactly for that; so recomputing code keeps its cost in memory as long as it keeps its mark.
 
 use crate::Ctx;
@@ -11,6 +11,7 @@ use crate::effects::accumulates;
 use pullback_base::index::{IdMap, Index};
 use pullback_core::metrics::construct;
 use pullback_core::rename::{Subst, substitute_atom};
+use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::{Atom, Body, Exp, LoopForm, Mark, Program, Soac, Stm, Var, View};
 use pullback_prim::ScalarValue;
 use std::collections::BTreeMap;
@@ -20,8 +21,9 @@ use std::fmt::Write;
 pub fn cse(program: &mut Program, _ctx: &Ctx) {
     let ids: Vec<_> = program.funs.ids().collect();
     for id in ids {
+        let shapes = shapes(program, &program.funs[id].params, &program.funs[id].body);
         let mut body = std::mem::take(&mut program.funs[id].body);
-        let mut pass = Cse { program, subst: Subst::new(), table: BTreeMap::new() };
+        let mut pass = Cse { program, shapes, subst: Subst::new(), table: BTreeMap::new() };
         pass.body(&mut body);
         program.funs[id].body = body;
     }
@@ -29,6 +31,7 @@ pub fn cse(program: &mut Program, _ctx: &Ctx) {
 
 struct Cse<'p> {
     program: &'p Program,
+    shapes: Shapes,
     subst: Subst,
     /// Keys of expressions in scope and the variables that hold their results.
     table: BTreeMap<String, Vec<Var>>,
@@ -54,7 +57,14 @@ impl Cse<'_> {
                 out.push(Stm { pat, exp });
                 continue;
             }
-            let key = key(self.program, &exp);
+            let key = match self.size(&pat, &exp) {
+                Some(Dim::Const(n)) => {
+                    self.subst.extend(pat.iter().map(|v| (*v, Atom::i64(n))));
+                    continue;
+                }
+                Some(size) => format!("size {size:?}"),
+                None => key(self.program, &exp),
+            };
             if let Some(known) = self.table.get(&key) {
                 self.subst.extend(pat.iter().zip(known).map(|(v, w)| (*v, Atom::Var(*w))));
                 continue;
@@ -70,6 +80,10 @@ impl Cse<'_> {
         for key in added {
             self.table.remove(&key);
         }
+    }
+    /// The name of the size that the expression asks for, if it is one.
+    fn size(&self, pat: &[Var], exp: &Exp) -> Option<Dim> {
+        matches!(exp, Exp::Size(..)).then(|| self.shapes.name(pat[0].into()))
     }
 }
 

@@ -19,6 +19,15 @@ use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopAttrs, LoopForm, Stm, Type, 
 use pullback_prim::Op;
 use pullback_prim::{Scalar, ScalarValue};
 
+/// What an arm saves.
+struct Saved {
+    /// The result of the branch that holds it, or a hole if another arm was taken.
+    slot: Var,
+    value: Var,
+    /// Whether the value is from outside the branch.
+    outside: bool,
+}
+
 /// An arm of a branch after reversal.
 struct Arm {
     params: Vec<Var>,
@@ -95,7 +104,7 @@ impl<'p> Reverse<'p> {
             })
             .collect();
         let mut reverse = Vec::new();
-        let mut saves: Vec<Vec<(Var, Var)>> = Vec::new();
+        let mut saves: Vec<Vec<Saved>> = Vec::new();
         for (k, arm) in done.iter_mut().enumerate() {
             let mut body = self.arm_reverse(k, arm, &payload, &joined);
             // Sizes of the payload that the cotangent of a recursive sum needs.
@@ -104,7 +113,10 @@ impl<'p> Reverse<'p> {
             let plan = self.plan(&body, &arm.forward, &[]);
             body.stms.splice(..0, plan.again);
             let passed = self.pass_through(arm, &mut body);
-            saves.push(plan.stored.into_iter().map(|v| (v, v)).chain(passed).collect());
+            let stored = plan.stored.into_iter().map(|v| Saved { slot: v, value: v, outside: false });
+            let passed = passed.into_iter().map(|(slot, value)| Saved { slot, value, outside: true });
+            saves.push(self.in_slots(&saves, stored.collect(), &mut body));
+            saves[k].extend(passed);
             reverse.push(Lam { params: arm.params.clone(), body });
         }
         let forward = self.branch_forward(stm, z, &done, &saves, is_match);
@@ -214,15 +226,42 @@ impl<'p> Reverse<'p> {
         passed
     }
 
-    /// The forward branch, which also returns what each arm saves. Outside, saved values have their old names.
+    /// What an arm saves, in the slots of earlier arms as far as there are some of the type: only one arm is taken.
+    fn in_slots(&mut self, earlier: &[Vec<Saved>], mut stored: Vec<Saved>, reverse: &mut Body) -> Vec<Saved> {
+        let ty = |s: &Self, v: Var| s.b.program.vars[v].ty.clone();
+        let mut free: Vec<Var> = Vec::new();
+        for save in earlier.iter().flatten() {
+            if !save.outside && !free.contains(&save.slot) {
+                free.push(save.slot);
+            }
+        }
+        let mut subst = Subst::new();
+        for save in &mut stored {
+            let wanted = ty(self, save.value);
+            if let Some(k) = free.iter().position(|slot| ty(self, *slot) == wanted) {
+                save.slot = free.remove(k);
+                subst.insert(save.value, save.slot.into());
+            }
+        }
+        substitute_body(reverse, &subst);
+        stored
+    }
+
+    /// The forward branch, which also returns what each arm saves. Outside, saved values have the names of their slots.
     fn branch_forward(
         &mut self,
         stm: &Stm,
         z: Atom,
         arms: &[Arm],
-        saves: &[Vec<(Var, Var)>],
+        saves: &[Vec<Saved>],
         is_match: bool,
     ) -> Stm {
+        let mut slots: Vec<Var> = Vec::new();
+        for save in saves.iter().flatten() {
+            if !slots.contains(&save.slot) {
+                slots.push(save.slot);
+            }
+        }
         let mut lams = Vec::new();
         for (k, arm) in arms.iter().enumerate() {
             self.b.open();
@@ -230,27 +269,28 @@ impl<'p> Reverse<'p> {
                 self.b.emit_stm(stm.clone());
             }
             let mut result = arm.result.clone();
-            for (j, list) in saves.iter().enumerate() {
-                for &(slot, v) in list {
-                    let kept = j == k && !(k == 0 && self.mutant(Mutation::BranchTapeLost));
-                    result.push(if !kept {
-                        let ty = self.b.program.vars[v].ty.clone();
+            for slot in &slots {
+                let lost = k == 0 && self.mutant(Mutation::BranchTapeLost);
+                let saved = saves[k].iter().find(|save| save.slot == *slot && !lost);
+                result.push(match saved {
+                    None => {
+                        let ty = self.b.program.vars[*slot].ty.clone();
                         self.placeholder(&ty)
-                    } else if slot != v && self.lifetimes.parts.contains(&v) {
-                        self.owned_copy(v)
-                    } else {
-                        v.into()
-                    });
-                }
+                    }
+                    Some(Saved { value, outside: true, .. }) if self.lifetimes.parts.contains(value) => {
+                        self.owned_copy(*value)
+                    }
+                    Some(Saved { value, .. }) => (*value).into(),
+                });
             }
             let body = self.b.close(result);
             let lam = Lam { params: arm.params.clone(), body };
             lams.push(copy_lam(self.b.program, &lam, &Subst::new()));
         }
-        for &(slot, v) in saves.iter().flatten() {
-            self.b.program.vars[slot].origin.rule = Some(("fast_chad.tape", Some(v)));
+        for slot in &slots {
+            self.b.program.vars[*slot].origin.rule = Some(("fast_chad.tape", Some(*slot)));
         }
-        let pat = stm.pat.iter().copied().chain(saves.iter().flatten().map(|(slot, _)| *slot)).collect();
+        let pat = stm.pat.iter().copied().chain(slots).collect();
         let exp = if is_match { Exp::Match(z, lams) } else { if_of(z, lams) };
         Stm { pat, exp }
     }

@@ -148,7 +148,9 @@ impl Lower<'_> {
         self.check_index(a, &array, ix, &operands);
         let roots = self.owners.of(a.var());
         let new = self.apart(value, &roots)?;
-        if let Rep::Array(part) = &new.rep {
+        if let Rep::Array(part) = &new.rep
+            && !self.same_sizes(&self.names(a)[ix.len()..], &self.names(value))
+        {
             self.check_shapes("update of a part of an array", &array.dims[ix.len()..], &part.dims);
         }
         let (to, mut roots) = self.writable(pat, a, &[])?;
@@ -167,7 +169,11 @@ impl Lower<'_> {
         let Rep::Array(part) = &new.rep else { panic!("expected an array") };
         let mut expected = array.dims.clone();
         expected[0] = span.1;
-        self.check_shapes("update of a slice", &expected, &part.dims);
+        let mut names = self.names(a);
+        names[0] = self.shapes.name(s.len);
+        if !self.same_sizes(&names, &self.names(value)) {
+            self.check_shapes("update of a slice", &expected, &part.dims);
+        }
         let (to, mut roots) = self.writable(pat, a, &[])?;
         let place = self.sliced(&to, span);
         self.copy(&place, part)?;
@@ -217,7 +223,9 @@ impl Lower<'_> {
         let mut roots = self.owners.fresh();
         for (k, a) in items.iter().enumerate() {
             let value = self.val(*a);
-            if let Rep::Array(part) = &value.rep {
+            if let Rep::Array(part) = &value.rep
+                && !self.same_sizes(&self.names(items[0]), &self.names(*a))
+            {
                 self.check_shapes("irregular array", &dims[1..], &part.dims);
             }
             self.store(&to, &[Operand::i64(k as i64)], &value.rep, elem)?;
@@ -277,14 +285,15 @@ impl Lower<'_> {
         let sizes: Vec<Operand> = shape.iter().map(|n| self.size(*n)).collect();
         let Val { rep: Rep::Array(array), roots } = self.val(a) else { panic!("expected an array") };
         let old = array.dims[..from].to_vec();
-        if old != sizes {
+        let same = old == sizes || (from == shape.len() && self.has_sizes(a, shape));
+        if !same {
             let (n, m) = (self.product(&old), self.product(&sizes));
             let differ = if n == m { Operand::bool(false) } else { self.op(Op::Ne, Scalar::I64, &[n, m]) };
             let values = old.iter().chain(&sizes).copied().collect();
             self.fail(differ, RuntimeErrorKind::ShapeMismatch, Text::Reshape(from), values);
         }
         let dims: Vec<Operand> = sizes.iter().chain(&array.dims[from..]).copied().collect();
-        if old == sizes {
+        if same {
             return Ok(Val { rep: Rep::Array(ArrayRep { dims, ..array }), roots });
         }
         let elem = self.atom_type(a).base().clone();
@@ -301,6 +310,19 @@ impl Lower<'_> {
         };
         let strides = self.row_major(&dims);
         Ok(Val { rep: Rep::Array(ArrayRep { dims, strides, leaves: array.leaves, packed: true }), roots })
+    }
+    /// Whether these are, by name, the first sizes of an array.
+    pub(super) fn has_sizes(&self, a: Atom, shape: &[Atom]) -> bool {
+        let names: Vec<Dim> = shape.iter().map(|n| self.shapes.name(*n)).collect();
+        self.names(a).get(..shape.len()).is_some_and(|dims| self.same_sizes(&names, dims))
+    }
+    /// The names of an array's sizes.
+    fn names(&self, a: Atom) -> Vec<Dim> {
+        a.var().map_or(Vec::new(), |v| self.shapes.of(v).to_vec())
+    }
+    /// Whether sizes are equal by name. (One that compiled code lost, since there is no element, comes after one that is 0.)
+    fn same_sizes(&self, left: &[Dim], right: &[Dim]) -> bool {
+        left.len() == right.len() && left.iter().zip(right).all(|(l, r)| self.called(*l) == self.called(*r))
     }
     pub(super) fn concat(&mut self, pat: &[Var], arrays: &[Atom]) -> Res<Val> {
         let reps: Vec<ArrayRep> = arrays.iter().map(|a| self.array(*a)).collect();

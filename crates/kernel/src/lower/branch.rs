@@ -140,9 +140,8 @@ impl Lower<'_> {
         let mut result = Vec::new();
         for (w, t) in types.into_iter().enumerate() {
             let first = all.first().map_or(absent(t), |operands| operands[w]);
-            // A constant is known on every path, and so is what was there before the branch.
-            let same = all.iter().all(|operands| operands[w] == first);
-            if same && matches!(first, Operand::Const(_) | Operand::Null) {
+            // A constant is known on every path, and so is what was there before the branch: no arm makes another's registers.
+            if all.len() > 1 && all.iter().all(|operands| operands[w] == first) {
                 result.push(first);
                 continue;
             }

@@ -89,9 +89,9 @@ impl Lower<'_> {
         out: &[ArrayRep],
         at: usize,
     ) -> Res<()> {
-        let before = self.owners.enter();
+        self.owners.enter();
         self.level(nest, dims, n, out, (0, at), (None, &mut Vec::new()))?;
-        self.owners.leave(before);
+        self.owners.leave();
         Ok(())
     }
     fn level(

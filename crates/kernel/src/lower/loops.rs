@@ -337,7 +337,7 @@ impl Lower<'_> {
 
     // --- the loop itself ---
 
-    /// A loop. `iteration` gets the counter and the state and gives the next state and what is collected. Results: the
+    /// A loop, in the frame that the caller has entered; leaves it. `iteration` gets the counter and the state and gives the next state and what is collected. Results: the
     /// final state, the arrays collected, and the number of iterations. `order`: that of the iterations, if no memory of one
     /// of them outlives it.
     fn iterate(
@@ -385,6 +385,8 @@ impl Lower<'_> {
                 i.into()
             }
         };
+        // The results are made once for all iterations.
+        self.owners.leave();
         let states = cells.iter().map(|c| self.finished(c)).collect::<Res<Vec<_>>>()?;
         let arrays = collectors.iter().map(|c| self.collected(c, done, boxed.clone()));
         Ok((states, arrays.collect::<Res<Vec<_>>>()?, done))
@@ -418,7 +420,7 @@ impl Lower<'_> {
             self.op(Op::Max, Scalar::I64, &[count, Operand::i64(0)])
         });
         let collectors = self.collectors(n, &pat[states..states + l.collect], from)?;
-        let before = self.owners.enter();
+        self.owners.enter();
         let seen = cells.iter().map(|c| self.seen(c)).collect::<Res<Vec<_>>>()?;
         for ((v, _), val) in l.params.iter().zip(&seen) {
             self.bind_val(*v, val.clone());
@@ -447,7 +449,6 @@ impl Lower<'_> {
         };
         let (mut out, arrays, done) =
             self.iterate(trip, &cells, &collectors, seen, Order::Given, &mut iteration)?;
-        self.owners.leave(before);
         out.extend(arrays);
         if counted.is_none() && l.collect > 0 {
             out.push(Val { rep: Rep::Scalar(done), roots: Roots::new() });
@@ -478,7 +479,7 @@ impl Lower<'_> {
                 }
                 let n = self.width(*width, arrays);
                 let collectors = self.collectors(Some(n), pat, &lam.body.result)?;
-                let before = self.owners.enter();
+                self.owners.enter();
                 let mut iteration = |s: &mut Self, i: Operand, _: Vec<Val>, slots: &Slots| {
                     s.bind_rows(&lam.params, arrays, i)?;
                     s.want_collected(&lam.body, &collectors, slots);
@@ -486,7 +487,6 @@ impl Lower<'_> {
                 };
                 let (any, trip) = (Order::Any(Vec::new()), Trip::Count(n));
                 let (_, out, _) = self.iterate(trip, &[], &collectors, Vec::new(), any, &mut iteration)?;
-                self.owners.leave(before);
                 Ok(out)
             }
             Soac::Reduce { width, lam, neutral, arrays, commutative } => {
@@ -565,7 +565,7 @@ impl Lower<'_> {
         let mut collectors = self.collectors(Some(n), prefixes, &c.lam.body.result)?;
         let scanned = collectors.len();
         collectors.extend(self.collectors(Some(n), rest, others)?);
-        let before = self.owners.enter();
+        self.owners.enter();
         let seen = cells.iter().map(|cell| self.seen(cell)).collect::<Res<Vec<_>>>()?;
         let mut iteration = |s: &mut Self, i: Operand, state: Vec<Val>, slots: &Slots| {
             let mut made = Vec::new();
@@ -589,7 +589,6 @@ impl Lower<'_> {
         let order = if c.commutative && !c.scan { self.order_of(&c, &cells)? } else { Order::Given };
         let trip = Trip::Count(n);
         let (mut out, arrays, _) = self.iterate(trip, &cells, &collectors, seen, order, &mut iteration)?;
-        self.owners.leave(before);
         if c.scan {
             out.clear();
         }
@@ -643,7 +642,7 @@ impl Lower<'_> {
         }
         let targets: Vec<ArrayRep> = out.iter().filter_map(as_array).collect();
         let is = self.array(indices);
-        let before = self.owners.enter();
+        self.owners.enter();
         let i = self.reg(Ty::I64, "i");
         let (body, ()) = self.block(|s| {
             let p = s.position(&is, &[i.into()]);
@@ -656,7 +655,7 @@ impl Lower<'_> {
         })?;
         let body = self.with_mark(body);
         self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order: Order::Given });
-        self.owners.leave(before);
+        self.owners.leave();
         Ok(out)
     }
     /// One bin takes one value in.

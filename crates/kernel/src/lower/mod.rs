@@ -29,7 +29,7 @@ use pullback_base::index::{IdMap, Index, IndexVec};
 use pullback_base::{RuntimeErrorKind, Span};
 use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::traverse::reachable_functions;
-use pullback_core::{Atom, Body, FunId, Lam, Program, Type, Var};
+use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use rep::{AccRep, ArrayRep, Rep, words};
 use std::collections::BTreeMap;
@@ -104,6 +104,7 @@ fn function(
         owners: Owners::default(),
         wanted: IdMap::new(),
         below: IdMap::new(),
+        last: IdMap::new(),
         deferred: Vec::new(),
         comparisons: IdMap::new(),
         equal: Vec::new(),
@@ -156,6 +157,8 @@ struct Lower<'p> {
     wanted: IdMap<Var, ArrayRep>,
     /// Scalars that are at least 0 and below a size.
     below: IdMap<Var, Dim>,
+    /// Scalars that are one less than a size.
+    last: IdMap<Var, Dim>,
     /// Conditions that are `a == b`.
     comparisons: IdMap<Var, (Atom, Atom)>,
     /// Sizes that an assertion before this place has found equal: the first is called the second.
@@ -323,7 +326,11 @@ impl<'p> Lower<'p> {
             Dim::Size(v, k) => match self.env.get(&v)? {
                 Rep::Array(a) => a.dims.get(k).copied(),
                 Rep::Acc(a) => a.array.dims.get(k).copied(),
-                Rep::Scalar(_) | Rep::Tuple(_) | Rep::Sum(..) | Rep::Record(..) => None,
+                Rep::Sum(_, alternatives) => match &alternatives.first()?[..] {
+                    [Rep::Array(inside)] if alternatives.len() == 1 => inside.dims.get(k).copied(),
+                    _ => None,
+                },
+                Rep::Scalar(_) | Rep::Tuple(_) | Rep::Record(..) => None,
             },
             Dim::Value(v) => match self.env.get(&v)? {
                 // A count of iterations may be negative; the array then has no elements.
@@ -399,12 +406,18 @@ impl<'p> Lower<'p> {
         }
         self.results(&lam.body)
     }
-    /// Asks that an array result of a body be made at this place.
+    /// Asks that an array result of a body be made at this place, or the array of which it is another name.
     fn want(&mut self, body: &Body, result: Atom, place: ArrayRep) {
-        if let Atom::Var(v) = result
-            && body.stms.iter().any(|s| s.pat.contains(&v))
-        {
-            self.wanted.insert(v, place);
+        let Atom::Var(v) = result else { return };
+        let Some(stm) = body.stms.iter().find(|s| s.pat.contains(&v)) else { return };
+        match &stm.exp {
+            Exp::Atom(a) => self.want(body, *a, place),
+            Exp::Reshape { shape, from, array } if *from == shape.len() && self.has_sizes(*array, shape) => {
+                self.want(body, *array, place);
+            }
+            _ => {
+                self.wanted.insert(v, place);
+            }
         }
     }
 }

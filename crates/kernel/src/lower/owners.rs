@@ -39,6 +39,8 @@ pub(super) struct Owners {
     info: Vec<RootInfo>,
     frame: usize,
     frames: usize,
+    /// The frames around the present one.
+    outer: Vec<usize>,
     bodies: Vec<BodyUses>,
 }
 
@@ -72,13 +74,14 @@ impl Owners {
     pub(super) fn is_reused(&self, roots: &Roots) -> bool {
         roots.iter().any(|r| self.info[*r].reused)
     }
-    /// A new iteration of a loop: what was made before it may not be overwritten in it. Returns what [`Owners::leave`] takes.
-    pub(super) fn enter(&mut self) -> usize {
+    /// A new iteration of a loop: what was made before it may not be overwritten in it.
+    pub(super) fn enter(&mut self) {
         self.frames += 1;
-        std::mem::replace(&mut self.frame, self.frames)
+        self.outer.push(std::mem::replace(&mut self.frame, self.frames));
     }
-    pub(super) fn leave(&mut self, before: usize) {
-        self.frame = before;
+    /// The end of the loop entered last.
+    pub(super) fn leave(&mut self) {
+        self.frame = self.outer.pop().unwrap_or_default();
     }
     pub(super) fn open(&mut self, body: &Body) {
         let mut last = IdMap::new();

@@ -26,8 +26,8 @@ impl Lower<'_> {
         match exp {
             Exp::Atom(a) | Exp::StopGradient(a) => one(self.val(*a)),
             Exp::Prim(prim, args) => {
-                if let (Prim::Op(Op::Eq, Scalar::I64), [c]) = (prim, pat) {
-                    self.comparisons.insert(*c, (args[0], args[1]));
+                if let (Prim::Op(op, Scalar::I64), [v]) = (prim, pat) {
+                    self.note_integer(*v, *op, args);
                 }
                 let x = self.primitive(*prim, args, pat)?;
                 plain(Rep::Scalar(x))
@@ -112,6 +112,31 @@ impl Lower<'_> {
             Exp::Vjp { .. } | Exp::Jvp { .. } => {
                 Err(NotNative::new("derivatives", "vjp and jvp are expanded before"))
             }
+        }
+    }
+
+    /// Notes what is known of an operation on `i64`: comparisons, and indices that count backwards.
+    fn note_integer(&mut self, v: Var, op: Op, args: &[Atom]) {
+        let (one, minus_one) = (Atom::i64(1), Atom::i64(-1));
+        match (op, args) {
+            (Op::Eq, [a, b]) => {
+                self.comparisons.insert(v, (*a, *b));
+            }
+            (Op::Sub, [n, k]) if *k == one => {
+                self.last.insert(v, self.shapes.name(*n));
+            }
+            (Op::Add, [n, k] | [k, n]) if *k == minus_one => {
+                self.last.insert(v, self.shapes.name(*n));
+            }
+            // `n - 1 - i` is below `n` where `i` is.
+            (Op::Sub, [Atom::Var(last), Atom::Var(i)]) => {
+                if let (Some(n), Some(m)) = (self.last.get(last), self.below.get(i))
+                    && self.called(*n) == self.called(*m)
+                {
+                    self.below.insert(v, *m);
+                }
+            }
+            _ => {}
         }
     }
 
