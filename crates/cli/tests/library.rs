@@ -256,6 +256,30 @@ fn what_cannot_be_made_is_said_and_nothing_is_written() {
 }
 
 #[test]
+fn without_a_linker_what_to_install_is_said() {
+    let Some(folder) = folder("library-linker") else { return };
+    let doctor: serde_json::Value =
+        serde_json::from_slice(&pullback(&["doctor", "--json"]).stdout).expect("JSON");
+    let used = doctor["libraries"].as_array().expect("libraries").iter().find(|l| l["used"] == true);
+    let library = used.and_then(|l| l["path"].as_str()).expect("a path");
+    std::fs::write(folder.join("model.fut"), "entry main (x: f64) : f64 = x * x").expect("written");
+    let out = Command::new(env!("CARGO_BIN_EXE_pullback"))
+        .args(["compile", "model.fut", "--library", "-o", "model"])
+        .current_dir(&folder)
+        .env("PULLBACK_LLVM", Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(library))
+        .env("RUSTUP_HOME", &folder)
+        .env("PATH", &folder)
+        .output()
+        .expect("it starts");
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    for part in ["no linker can be used", "cc: ", "rustup", "gcc"] {
+        assert!(said.contains(part), "{part} is missing in {said}");
+    }
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 1, "nothing is written");
+}
+
+#[test]
 fn compiling_ahead_fills_the_cache() {
     let Some(folder) = folder("library-warm") else { return };
     let run = |args: &[&str]| {
