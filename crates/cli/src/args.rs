@@ -478,6 +478,8 @@ pub(crate) struct CoreArgs {
 pub(crate) enum StageName {
     /// Kernel IR: structured loops over registers and memory.
     Kernel,
+    /// Kernel IR with loops in lanes, and in parts for threads.
+    Lanes,
     /// LLVM IR, as it is given to LLVM.
     Llvm,
     /// Assembly of this machine.
@@ -517,6 +519,12 @@ pub(crate) struct CompileArgs {
     pub(crate) derivative: Vec<DerivativeKind>,
     #[command(flatten)]
     pub(crate) wrt: WrtArgs,
+    /// Arguments as in later runs: loops are chosen for their sizes, so that those runs find their code.
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pub(crate) args: Vec<String>,
+    /// The same from files, as for `run`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Vec<String>,
     /// Make a shared library and its header, for C programs.
     #[arg(long, requires = "output")]
     pub(crate) library: bool,

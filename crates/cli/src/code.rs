@@ -24,6 +24,7 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
     .map_err(|d| failed(&session, &d))?;
     let stage = match args.stage {
         StageName::Kernel => Stage::Kernel,
+        StageName::Lanes => Stage::Lanes,
         StageName::Llvm => Stage::Llvm,
         StageName::Assembly => Stage::Assembly,
     };

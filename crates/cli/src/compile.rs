@@ -3,9 +3,11 @@
 use crate::Failure;
 use crate::args::CompileArgs;
 use crate::commands::{failed, load};
+use crate::inputs::values;
 use crate::output::{say, write_file};
 use crate::report::stages_text;
 use pullback_base::Diagnostic;
+use pullback_core::Value;
 use pullback_driver::backend::cache_folder;
 use pullback_driver::library::{self, Parts, c_name, file_name, folder_and_name};
 use pullback_driver::{EntryPoint, Kind, Ready, Session};
@@ -39,24 +41,37 @@ pub(crate) fn compile(args: &CompileArgs) -> Result<(), Failure> {
             let parts = if args.object { Parts::SharedAndObject } else { Parts::Shared };
             return write(&session, path, &entries, &kinds, parts);
         }
-        None => warm(&session, &entries, &kinds),
+        None => {
+            let given = !(args.args.is_empty() && args.input.is_empty());
+            let inputs = |(entry, _): &(EntryPoint, Vec<bool>)| match given {
+                true => values(entry, &args.args, &args.input),
+                false => Ok(Vec::new()),
+            };
+            let inputs = entries.iter().map(inputs).collect::<Result<Vec<_>, _>>()?;
+            warm(&session, &entries, &inputs, &kinds)
+        }
     };
     made.map_err(|d| failed(&session, &d))
 }
 
 /// Compiles into the cache.
-fn warm(session: &Session, entries: &[(EntryPoint, Vec<bool>)], kinds: &[Kind]) -> Result<(), Diagnostic> {
-    let one = |what: &str, ready: &Ready| -> Result<(), Diagnostic> {
-        let report = ready.native().map_err(|d| *d)?.report();
+fn warm(
+    session: &Session,
+    entries: &[(EntryPoint, Vec<bool>)],
+    inputs: &[Vec<Value>],
+    kinds: &[Kind],
+) -> Result<(), Diagnostic> {
+    let one = |what: &str, ready: &Ready, args: &[Value]| -> Result<(), Diagnostic> {
+        let report = ready.native(args).map_err(|d| *d)?.report();
         let how = if report.was_kept { "was there already" } else { "is compiled" };
         say(&format!("{what} {how} by {}: {}", report.compiler, stages_text(ready, Some(report))));
         Ok(())
     };
-    for (entry, selected) in entries {
-        one(&entry.name, &session.primal(entry)?)?;
+    for ((entry, selected), args) in entries.iter().zip(inputs) {
+        one(&entry.name, &session.primal(entry)?, args)?;
         for kind in kinds {
             let ready = session.derivative(entry, *kind, selected, &mut |_, _| {})?;
-            one(&format!("{kind:?} of {}", entry.name), &ready)?;
+            one(&format!("{kind:?} of {}", entry.name), &ready, args)?;
         }
     }
     match &session.settings.cache {

@@ -18,13 +18,18 @@ impl WrtArgs {
 
 /// The core values of all arguments, in order. Checks names, types, shapes and that sizes with one name agree.
 pub(crate) fn arguments(entry: &EntryPoint, inputs: &InputArgs) -> Result<Vec<Value>, Failure> {
+    values(entry, &inputs.args, &inputs.input)
+}
+
+/// The same from single arguments and files.
+pub(crate) fn values(entry: &EntryPoint, args: &[String], files: &[String]) -> Result<Vec<Value>, Failure> {
     let params = &entry.entry.params;
     let mut given: BTreeMap<String, Data> = BTreeMap::new();
-    for file in &inputs.input {
+    for file in files {
         input_file(entry, file, &mut given)?;
     }
     let mut written = BTreeSet::new();
-    for arg in &inputs.args {
+    for arg in args {
         let (name, value) = split(arg)?;
         if !written.insert(name) {
             return Err(Failure::input(format!("--arg gives `{name}` twice")));

@@ -144,7 +144,7 @@ fn reports_say_what_ran_and_what_compiling_took() {
         assert_eq!(stages(&compiled), "front end optimise differentiate lower LLVM");
         let run = &compiled["run"];
         assert_eq!((&run["executor"], &run["from_cache"]), (&"llvm".into(), &true.into()), "{run}");
-        assert!(run["run_seconds"].as_f64() < run["compile_seconds"].as_f64(), "{run}");
+        assert!(run["run_seconds"].as_f64().is_some_and(|s| s > 0.0), "{run}");
         assert_eq!(compiled["cost"]["work"], Json::Null, "steps are not counted");
         assert!(compiled["cost"]["peak_bytes"].is_u64());
         let compiled = report(&["--backend", "llvm", "--no-cache"]);

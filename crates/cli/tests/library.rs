@@ -292,7 +292,8 @@ fn compiling_ahead_fills_the_cache() {
         assert!(out.status.success(), "{}", text(&out.stderr));
         text(&out.stdout)
     };
-    let compile = ["compile", "examples/lse.fut", "--entry", "primal", "--derivative", "vjp"];
+    let compile =
+        ["compile", "examples/lse.fut", "--entry", "primal", "--derivative", "vjp", "--arg", "x=[1.0]"];
     let said = run(&compile);
     assert!(said.contains("primal is compiled") && said.contains("Vjp of primal is compiled"), "{said}");
     assert!(said.contains("differentiate ") && said.contains("LLVM "), "the stages: {said}");

@@ -85,12 +85,14 @@ struct Timed {
 fn time(program: &Program, fun: FunId, args: &[Value]) -> Timed {
     let start = Instant::now();
     let (module, id) = lower(program, fun).unwrap();
-    let executable = Executable::new(&module, &Options::default()).unwrap();
-    let compile = start.elapsed().as_secs_f64();
-    let mut session = executable.session();
     let f = &program.funs[fun];
     let types: Vec<&Type> = f.params.iter().map(|p| &program.vars[*p].ty).collect();
     let args: Vec<(&Type, &Value)> = types.into_iter().zip(args).collect();
+    let lanes = std::env::var("LANES").ok().and_then(|s| s.parse().ok());
+    let options = Options { sizes: vec![(id, pullback_words::sizes(&args))], lanes, ..Options::default() };
+    let executable = Executable::new(&module, &options).unwrap();
+    let compile = start.elapsed().as_secs_f64();
+    let mut session = executable.session();
     let out = session.call(id, &args, &f.results, None).unwrap();
     let mut best = f64::INFINITY;
     for _ in 0..RUNS {

@@ -6,9 +6,10 @@ use crate::cache;
 use crate::session::Session;
 use crate::symbols;
 use pullback_base::index::IndexVec;
+use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{FunctionId, Module};
 use pullback_llvm::abi::Entry;
-use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, emit, entry_symbol, text};
+use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, Machine, emit, entry_symbol, text};
 use pullback_words::Workspace;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +21,11 @@ pub struct Options {
     pub level: Level,
     /// How the text for LLVM is made.
     pub text: text::Options,
+    /// How many iterations run side by side; `None`: as the machine and the program suggest; 0: loops stay as they are. A module that
+    /// has lanes already is taken as it is.
+    pub lanes: Option<usize>,
+    /// What the arguments of functions are expected to be, if they are sizes: the choice of loops depends on it.
+    pub sizes: Vec<(FunctionId, Vec<Option<i64>>)>,
     /// The library; `None`: the first one found.
     pub library: Option<PathBuf>,
     /// Where compiled objects are kept; `None`: nowhere. See [`cache::folder`].
@@ -36,6 +42,8 @@ impl Default for Options {
         Options {
             level: Level::O3,
             text: text::Options::default(),
+            lanes: None,
+            sizes: Vec::new(),
             library: None,
             cache: None,
             memory_limit: 8 << 30,
@@ -65,6 +73,7 @@ impl Executable {
             Some(path) => Llvm::open(path)?,
             None => Llvm::find()?,
         };
+        let module = &scheduled(module, llvm.instructions(), options);
         let emitted = emit(module, &text::Options { machine: llvm.instructions(), ..options.text.clone() });
         let (object, was_kept) = object(llvm, &emitted.text, options)?;
         let library = symbols::library();
@@ -123,6 +132,25 @@ impl Executable {
         self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// A module as it is given to LLVM: with loops in lanes.
+pub fn scheduled(module: &Module, machine: Machine, options: &Options) -> Module {
+    let mut module = module.clone();
+    let width = match machine {
+        Machine::Avx512 => 8,
+        Machine::Generic => 4,
+    };
+    let lanes = options.lanes.unwrap_or(2 * width);
+    if module.lanes == 0 && lanes > 0 {
+        let (model, grain) = (Model::machine(width), Some(GRAIN));
+        let sizes = options.sizes.clone();
+        schedule(&mut module, &schedule::Options { lanes, model, grain, sizes });
+    }
+    module
+}
+
+/// Work that is worth a part of its own when threads share a loop: about 20 microseconds.
+const GRAIN: f64 = 60_000.0;
 
 /// The object of a text, and whether it was kept on disk.
 fn object(llvm: &Llvm, text: &str, options: &Options) -> Result<(Vec<u8>, bool), LlvmError> {

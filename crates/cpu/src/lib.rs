@@ -9,7 +9,7 @@ mod prepared;
 mod session;
 mod symbols;
 
-pub use executable::{Executable, Options};
+pub use executable::{Executable, Options, scheduled};
 pub use prepared::Prepared;
 pub use pullback_llvm::{Found, Level, LlvmError};
 pub use pullback_words::{Argument, Element, Outcome, Place};

@@ -11,7 +11,7 @@ use pullback_llvm::Context;
 use pullback_llvm::abi;
 use pullback_words::{Outcome, Room, Workspace, stop, with_values};
 use std::mem::ManuallyDrop;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicBool;
 
 /// Where no one cancels.
@@ -51,6 +51,8 @@ impl<'a> Session<'a> {
             end: workspace.end_within(memory_limit),
             peak: null_mut(),
             cancel: &NEVER,
+            share: None,
+            shared: null(),
             calls: 0,
             call_limit: executable.options.call_depth_limit,
             stack_limit: 0,

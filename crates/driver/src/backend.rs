@@ -14,7 +14,7 @@ use pullback_cpu::{Executable, Prepared};
 use pullback_interp::core::{Counts, Options};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_llvm::load::candidates;
-use pullback_llvm::{Level, Llvm, emit, text};
+use pullback_llvm::{Level, Llvm, Machine, emit, text};
 use pullback_vm::is_out_of_work;
 use std::path::{Path, PathBuf};
 
@@ -50,12 +50,15 @@ impl Native {
     /// Compiles what is ready to run.
     ///
     /// Errors: a program that is not native, and an LLVM that is missing or fails, with what to do.
-    pub(crate) fn new(ready: &Ready) -> Result<Native, Box<Diagnostic>> {
+    pub(crate) fn new(ready: &Ready, args: &[Value]) -> Result<Native, Box<Diagnostic>> {
         let (lowered, lowering) = timed(|| lowered(ready));
         let (module, function) = lowered?;
         let cache = ready.cache.clone();
         let text = text::Options { floats: ready.floats, ..text::Options::default() };
-        let options = pullback_cpu::Options { cache, text, ..pullback_cpu::Options::default() };
+        let params = ready.program.funs[ready.fun].params.iter().map(|p| &ready.program.vars[*p].ty);
+        let given: Vec<(&Type, &Value)> = params.zip(args).collect();
+        let sizes = vec![(function, pullback_words::sizes(&given))];
+        let options = pullback_cpu::Options { cache, text, sizes, ..pullback_cpu::Options::default() };
         let (made, compiling) = timed(|| Executable::new(&module, &options));
         let executable = made.map_err(|e| {
             let message = format!("no native code: {e}");
@@ -129,11 +132,11 @@ impl Ready {
         match self.backend {
             _ if special => self.interpreted(args, &within),
             Backend::Interp => self.interpreted(args, &within),
-            Backend::Llvm => match self.native() {
+            Backend::Llvm => match self.native(args) {
                 Ok(native) => native.run(self, args, options, available),
                 Err(d) => Err(not_made(*d)),
             },
-            Backend::Vm => match self.vm() {
+            Backend::Vm => match self.vm(args) {
                 Ok(vm) => vm.run(self, args, options, available, None),
                 Err(d) => Err(not_made(*d)),
             },
@@ -150,11 +153,11 @@ impl Ready {
         if let Some(Ok(native)) = self.native.get() {
             return native.run(self, args, options, available);
         }
-        let Ok(vm) = self.vm() else { return self.interpreted(args, options) };
+        let Ok(vm) = self.vm(args) else { return self.interpreted(args, options) };
         let first = vm.run(self, args, options, available, Some(vm.patience()));
         match first {
             // Blocks of many lanes need more memory, so machine code may do where the vm stopped.
-            Err(e) if is_out_of_work(&e) || is_out_of_memory(&e) => match self.native() {
+            Err(e) if is_out_of_work(&e) || is_out_of_memory(&e) => match self.native(args) {
                 Ok(native) => native.run(self, args, options, available),
                 Err(_) if is_out_of_memory(&e) => Err(e),
                 Err(_) => vm.run(self, args, options, available, None),
@@ -168,7 +171,7 @@ impl Ready {
     /// Errors: a program that is not native, a missing LLVM, and arguments or results that are neither scalars nor arrays of
     /// scalars.
     pub fn prepare(&self, memory_limit: u64) -> Result<Prepared<'_>, Box<Diagnostic>> {
-        let native = self.native()?;
+        let native = self.native(&[])?;
         let fun = &self.program.funs[self.fun];
         let params: Vec<Type> = fun.params.iter().map(|p| self.program.vars[*p].ty.clone()).collect();
         let limit = memory_limit.min(memory::available().unwrap_or(u64::MAX));
@@ -176,13 +179,14 @@ impl Ready {
         made.map_err(|e| Box::new(Diagnostic::global(Code::Unsupported, e.message)))
     }
     /// The function as bytecode, made at the first call.
-    pub fn vm(&self) -> Result<&Vm, Box<Diagnostic>> {
-        let made = self.vm.get_or_init(|| crate::session::deep(|| Vm::new(self)));
+    pub fn vm(&self, args: &[Value]) -> Result<&Vm, Box<Diagnostic>> {
+        let made = self.vm.get_or_init(|| crate::session::deep(|| Vm::new(self, args)));
         made.as_ref().map_err(Clone::clone)
     }
-    /// The function as machine code, made at the first call.
-    pub fn native(&self) -> Result<&Native, Box<Diagnostic>> {
-        let made = self.native.get_or_init(|| crate::session::deep(|| Native::new(self)));
+    /// The function as machine code, made at the first call. It is right for all arguments; loops are chosen for arguments of the
+    /// sizes of these.
+    pub fn native(&self, args: &[Value]) -> Result<&Native, Box<Diagnostic>> {
+        let made = self.native.get_or_init(|| crate::session::deep(|| Native::new(self, args)));
         made.as_ref().map_err(Clone::clone)
     }
 }
@@ -242,6 +246,8 @@ pub(crate) fn compiles(ready: &Ready) -> Result<(), Box<Diagnostic>> {
 pub enum Stage {
     /// Kernel IR.
     Kernel,
+    /// Kernel IR with loops in lanes and in parts for threads.
+    Lanes,
     /// LLVM IR, as it is given to LLVM.
     Llvm,
     /// Assembly of this machine.
@@ -251,15 +257,17 @@ pub enum Stage {
 /// What a function is compiled to, as text. Errors: as for running compiled code.
 pub fn code_text(ready: &Ready, stage: Stage) -> Result<String, Diagnostic> {
     let (module, _) = crate::session::deep(|| lowered(ready)).map_err(|d| *d)?;
-    // As for running, if it can be run here.
-    let machine = Llvm::find().map(Llvm::instructions).unwrap_or_default();
+    let found = Llvm::find();
+    let machine = found.as_ref().map_or(Machine::Generic, |llvm| llvm.instructions());
     let options = text::Options { floats: ready.floats, machine, ..text::Options::default() };
+    let in_lanes = || pullback_cpu::scheduled(&module, machine, &pullback_cpu::Options::default());
     match stage {
         Stage::Kernel => Ok(pullback_kernel::print(&module)),
-        Stage::Llvm => Ok(emit(&module, &options).text),
+        Stage::Lanes => Ok(pullback_kernel::print(&in_lanes())),
+        Stage::Llvm => Ok(emit(&in_lanes(), &options).text),
         Stage::Assembly => {
-            let emitted = emit(&module, &options);
-            let made = Llvm::find().and_then(|llvm| llvm.assembly(&emitted.text, Level::O3));
+            let emitted = emit(&in_lanes(), &options);
+            let made = found.and_then(|llvm| llvm.assembly(&emitted.text, Level::O3));
             made.map_err(|e| Diagnostic::global(Code::Unsupported, format!("no native code: {e}")).hint(HINT))
         }
     }

@@ -4,7 +4,7 @@ use crate::backend::{lowered, with_types};
 use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
 use crate::session::Ready;
 use pullback_base::{Diagnostic, RuntimeError};
-use pullback_core::Value;
+use pullback_core::{Type, Value};
 use pullback_interp::core::{Counts, Options};
 use pullback_kernel::FunctionId;
 use pullback_kernel::schedule::{self, Model, schedule};
@@ -26,11 +26,15 @@ pub struct Vm {
 
 impl Vm {
     /// Translates what is ready to run. Errors: a program that is not native.
-    pub(crate) fn new(ready: &Ready) -> Result<Vm, Box<Diagnostic>> {
+    pub(crate) fn new(ready: &Ready, args: &[Value]) -> Result<Vm, Box<Diagnostic>> {
         let (lowered, lowering) = timed(|| lowered(ready));
         let (mut module, function) = lowered?;
         let ((), scheduling) = timed(|| {
-            schedule(&mut module, &schedule::Options { lanes: LANES, model: Model::interpreter() });
+            let params = ready.program.funs[ready.fun].params.iter().map(|p| &ready.program.vars[*p].ty);
+            let given: Vec<(&Type, &Value)> = params.zip(args).collect();
+            let sizes = vec![(function, pullback_words::sizes(&given))];
+            let options = schedule::Options { sizes, ..schedule::Options::new(LANES, Model::interpreter()) };
+            schedule(&mut module, &options);
         });
         let (executable, translating) = timed(|| Executable::new(&module, &pullback_vm::Options::default()));
         let report = CodeReport {

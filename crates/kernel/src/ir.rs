@@ -130,6 +130,13 @@ impl Operand {
     pub fn bool(x: bool) -> Operand {
         Operand::Const(ScalarValue::Bool(x))
     }
+    /// The register, if it is one.
+    pub fn as_reg(self) -> Option<Reg> {
+        match self {
+            Operand::Reg(r) => Some(r),
+            Operand::Const(_) | Operand::Null => None,
+        }
+    }
     /// The `i64` constant, if it is one.
     pub fn as_i64(self) -> Option<i64> {
         match self {
@@ -175,6 +182,10 @@ pub enum Ins {
     Copy { to: Operand, from: Operand, count: Operand, ty: Ty },
     /// `i` from `from` up to, not including, `to`. `i` is an `i64` and is set by nothing else. Polls for cancellation.
     For { i: Reg, from: Operand, to: Operand, body: Block, order: Order },
+    /// Calls a function of the module, which has no results, with `k` and the arguments for every `k` from 0 up to `count`; in
+    /// any order, also at the same time. What a call allocates is given back at its end. If calls stop the program, it stops with
+    /// the message of one of them.
+    Chunks { count: Operand, function: FunctionId, args: Vec<Operand> },
     /// Iterations of a loop side by side: `i` is the counter of the first lane of a block, the others follow.
     Lanes { i: Reg, from: Operand, to: Operand, body: Block },
     /// `to` = 0, 1, 2, .. (`i64`) in the lanes.
@@ -247,6 +258,13 @@ pub struct Fold {
     pub out: Vec<Operand>,
 }
 
+fn reads_of(block: &mut Block, f: &mut dyn FnMut(&mut Operand)) {
+    for ins in block {
+        ins.reads_mut(f);
+        ins.blocks_mut().into_iter().for_each(|b| reads_of(b, f));
+    }
+}
+
 impl Ins {
     /// The registers that it sets itself, not in a block inside.
     pub fn sets(&self) -> Vec<Reg> {
@@ -265,6 +283,7 @@ impl Ins {
             | Ins::For { i: to, .. } => vec![*to],
             Ins::Call { to, .. } => to.clone(),
             Ins::Store { .. }
+            | Ins::Chunks { .. }
             | Ins::Accumulate { .. }
             | Ins::StoreLanes { .. }
             | Ins::AccumulateLanes { .. }
@@ -276,6 +295,78 @@ impl Ins {
             | Ins::Fail { .. } => Vec::new(),
         }
     }
+    /// Calls `f` with every operand that it reads itself, not in a block inside. How a fold combines its states counts as read
+    /// by the loop itself.
+    pub fn reads(&self, f: &mut dyn FnMut(Operand)) {
+        self.clone_without_blocks().reads_mut(&mut |a| f(*a));
+    }
+    /// The same for changing them.
+    pub fn reads_mut(&mut self, f: &mut dyn FnMut(&mut Operand)) {
+        match self {
+            Ins::Set { value, .. } => f(value),
+            Ins::Prim { args, .. } | Ins::Call { args, .. } => args.iter_mut().for_each(f),
+            Ins::Chunks { count, args, .. } => [count].into_iter().chain(args).for_each(f),
+            Ins::Load { pointer, index, .. } => [pointer, index].into_iter().for_each(f),
+            Ins::Store { pointer, index, value, .. } | Ins::Accumulate { pointer, index, value, .. } => {
+                [pointer, index, value].into_iter().for_each(f);
+            }
+            Ins::Offset { pointer, index, room, .. } => {
+                [pointer, index].into_iter().chain(room).for_each(f);
+            }
+            Ins::Alloc { count, .. } => f(count),
+            Ins::Mark { .. } | Ins::LaneNumber { .. } => {}
+            Ins::Release { mark } => f(mark),
+            Ins::Fill { pointer, count, value, .. } => [pointer, count, value].into_iter().for_each(f),
+            Ins::Copy { to, from, count, .. } => [to, from, count].into_iter().for_each(f),
+            Ins::For { from, to, order, .. } => {
+                [from, to].into_iter().for_each(&mut *f);
+                if let Order::Any(folds) = order {
+                    for fold in folds {
+                        fold.neutral.iter_mut().chain(&mut fold.out).for_each(&mut *f);
+                        reads_of(&mut fold.combine, f);
+                    }
+                }
+            }
+            Ins::Lanes { from, to, .. } => [from, to].into_iter().for_each(f),
+            Ins::LoadLanes { pointer, index, stride, mask, .. } => {
+                [pointer, index, stride].into_iter().chain(mask).for_each(f);
+            }
+            Ins::StoreLanes { pointer, index, stride, value, mask, .. }
+            | Ins::AccumulateLanes { pointer, index, stride, value, mask, .. } => {
+                [pointer, index, stride, value].into_iter().chain(mask).for_each(f);
+            }
+            Ins::FoldLanes { from, mask, .. } => [from].into_iter().chain(mask).for_each(f),
+            Ins::Lane { from, .. } => f(from),
+            Ins::While { test, .. } => f(test),
+            Ins::If { condition, .. } => f(condition),
+            Ins::Fail { condition, values, .. } => [condition].into_iter().chain(values).for_each(f),
+        }
+    }
+    /// The instruction with empty blocks.
+    fn clone_without_blocks(&self) -> Ins {
+        match self {
+            Ins::For { i, from, to, body: _, order } => {
+                Ins::For { i: *i, from: *from, to: *to, body: Vec::new(), order: order.clone() }
+            }
+            Ins::Lanes { i, from, to, body: _ } => {
+                Ins::Lanes { i: *i, from: *from, to: *to, body: Vec::new() }
+            }
+            Ins::While { test, .. } => Ins::While { condition: Vec::new(), test: *test, body: Vec::new() },
+            Ins::If { condition, .. } => {
+                Ins::If { condition: *condition, then: Vec::new(), otherwise: Vec::new() }
+            }
+            other => other.clone(),
+        }
+    }
+    /// The blocks inside, for changing them.
+    pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
+        match self {
+            Ins::For { body, .. } | Ins::Lanes { body, .. } => vec![body],
+            Ins::While { condition, body, .. } => vec![condition, body],
+            Ins::If { then, otherwise, .. } => vec![then, otherwise],
+            _ => Vec::new(),
+        }
+    }
     /// The blocks inside, in the order in which they run.
     pub fn blocks(&self) -> Vec<&Block> {
         match self {
@@ -283,6 +374,7 @@ impl Ins {
             Ins::While { condition, body, .. } => vec![condition, body],
             Ins::If { then, otherwise, .. } => vec![then, otherwise],
             Ins::Set { .. }
+            | Ins::Chunks { .. }
             | Ins::Prim { .. }
             | Ins::Load { .. }
             | Ins::Store { .. }

@@ -109,6 +109,10 @@ impl Printer<'_> {
                 self.block(body, depth + 1, out);
                 format!("{pad}}}")
             }
+            Ins::Chunks { count, function, args } => {
+                let name = &self.module.functions[*function].name;
+                format!("chunks 0 .. {} of {name}({})", o(count), self.operands(args))
+            }
             Ins::Lanes { i, from, to, body } => {
                 let _ = writeln!(out, "lanes {} from {} to {} {{", self.reg(*i), o(from), o(to));
                 self.block(body, depth + 1, out);

@@ -344,7 +344,7 @@ impl Machine<'_> {
     fn block(&mut self, block: &Block, regs: &mut Regs, id: FunctionId) -> Res<()> {
         for ins in block {
             self.ins(ins, regs, id).map_err(|mut e| {
-                let leaf = ins.blocks().is_empty() && !matches!(ins, Ins::Call { .. });
+                let leaf = ins.blocks().is_empty() && !matches!(ins, Ins::Call { .. } | Ins::Chunks { .. });
                 if e.kind == RuntimeErrorKind::Internal && leaf {
                     e.message = format!("{} in {ins:?} of {}", e.message, self.module.functions[id].name);
                 }
@@ -429,6 +429,18 @@ impl Machine<'_> {
                     let k = if backwards { to - 1 - (k - from) } else { k };
                     self.set(regs, id, *i, Word::Scalar(ScalarValue::I64(k)))?;
                     self.block(body, regs, id)?;
+                }
+            }
+            Ins::Chunks { count, function, args } => {
+                let n = self.i64(regs, *count)?;
+                let args = args.iter().map(|a| self.value(regs, *a)).collect::<Res<Vec<_>>>()?;
+                for k in 0..n {
+                    let k = if self.options.backwards { n - 1 - k } else { k };
+                    let k = Word::Scalar(ScalarValue::I64(k));
+                    let height = self.memory.pieces.len();
+                    let args: Vec<Word> = std::iter::once(k).chain(args.iter().copied()).collect();
+                    self.call(*function, &args)?;
+                    self.memory.release(height);
                 }
             }
             Ins::Lanes { i, from, to, body } => {

@@ -31,8 +31,8 @@ fn kernel(
 ) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
     let (mut module, id) = lower(program, fun)?;
     if let How::Lanes(lanes) = how {
-        let free = Model { block: 0.0, lane: 0.0, apart: 0.0 };
-        schedule(&mut module, &schedule::Options { lanes, model: free });
+        let free = Model { block: 0.0, lane: 0.0, apart: 0.01 };
+        schedule(&mut module, &schedule::Options { lanes, model: free, grain: Some(2.0), sizes: Vec::new() });
     }
     let backwards = matches!(how, How::Backwards);
     let mut memory = Memory::new(1 << 24);
@@ -43,7 +43,9 @@ fn kernel(
     let options = run::Options { steps: 400_000_000, backwards };
     let results = match run(&module, id, &words, &mut memory, options) {
         Ok(results) => results,
-        Err(e) => return Ok(Err(format!("{:?}: {e}", e.kind))),
+        Err(e) => {
+            return Ok(Err(format!("{:?}: {e}", e.kind)));
+        }
     };
     let mut words = results.into_iter();
     let read = |t: &Type| from_words(&memory, t, &mut words);
@@ -78,6 +80,19 @@ enum Agreement {
     Bits,
     /// But for rounding: what goes through a rotated or reshaped view of an accumulator is added later.
     Rounding,
+    /// Only in the order of the source: the last bits of a sum decide a branch.
+    Unstable,
+}
+
+/// Whether the interpreter gives other values when it adds in another order.
+fn is_unstable(program: &Program, fun: FunId, args: &[Value], expected: &[Value], tolerance: f64) -> bool {
+    (0..8).any(|seed| {
+        let options = Options { schedule_seed: Some(seed), ..Options::default() };
+        match Compiled::new(program).run(fun, args, &options) {
+            Ok(other) => !expected.iter().zip(&other.results).all(|(a, b)| same(a, b, tolerance)),
+            Err(_) => true,
+        }
+    })
 }
 
 /// Compares with the interpreter; `None` if the program is not native.
@@ -104,7 +119,11 @@ fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreem
             };
             let hows = [How::Backwards, How::Lanes(2), How::Lanes(8)];
             if let Some(text) = hows.into_iter().find_map(differs) {
-                Err(text)
+                if is_unstable(program, fun, args, &expected.results, rounding) {
+                    Ok(Agreement::Unstable)
+                } else {
+                    Err(text)
+                }
             } else if all(0.0) {
                 Ok(Agreement::Bits)
             } else if all(rounding) {
@@ -131,7 +150,8 @@ fn finished(program: &Program, fun: FunId, optimise: bool) -> Option<(Program, F
 fn random_programs_and_their_gradients() {
     let from: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
     let count: u64 = std::env::var("COUNT").ok().and_then(|s| s.parse().ok()).unwrap_or(300);
-    let (mut native, mut rounded, mut lost, mut foreign, mut failures) = (0, 0, 0, 0, Vec::new());
+    let (mut native, mut rounded, mut unstable) = (0, 0, 0);
+    let (mut lost, mut foreign, mut failures) = (0, 0, Vec::new());
     for seed in from..from + count {
         let case = case_of_seed(seed, &Config::default());
         let mut check = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
@@ -143,6 +163,7 @@ fn random_programs_and_their_gradients() {
                     Ok(Some(Ok(agreement))) => {
                         native += 1;
                         rounded += usize::from(agreement == Agreement::Rounding);
+                        unstable += usize::from(agreement == Agreement::Unstable);
                     }
                     // Sizes of elements that nobody made: the interpreter infers some that compiled code does not know.
                     Ok(Some(Err(text))) if case.empties && text.starts_with("stopped: ") => lost += 1,
@@ -169,11 +190,12 @@ fn random_programs_and_their_gradients() {
         check("gradient", &program, fun, &args);
     }
     println!(
-        "{native} native, {rounded} of them but for rounding, {lost} without a size, {foreign} not, {} wrong",
+        "{native} native, {rounded} of them but for rounding, {unstable} unstable, {lost} without a size, {foreign} not, {} wrong",
         failures.len()
     );
     assert!(failures.is_empty(), "{}", failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n"));
     assert!(lost * 100 <= native, "too many sizes are lost: {lost} of {native}");
+    assert!(unstable * 50 <= native, "too many are unstable: {unstable} of {native}");
     assert!(rounded * 100 <= native, "too much differs by rounding: {rounded} of {native}");
     assert!(foreign * 20 < native, "too much is not native: {foreign} of {native}");
 }

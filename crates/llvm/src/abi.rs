@@ -32,6 +32,10 @@ pub const STACK_FULL: i64 = -4;
 /// Allocations start at multiples of this.
 pub const ALIGNMENT: usize = 64;
 
+/// Calls an entry point for every number below a count, perhaps by several threads: `share(context, entry, words, how many
+/// words, count)`. The first word is the place of the number. Gives [`DONE`], or [`STOPPED`] with the message in the context.
+pub type Share = unsafe extern "C" fn(*mut Context, Entry, *const u64, u64, i64) -> i32;
+
 /// The state of one running call.
 #[repr(C)]
 #[derive(Debug)]
@@ -44,6 +48,10 @@ pub struct Context {
     pub peak: *mut u8,
     /// Set from outside to stop the call soon.
     pub cancel: *const AtomicBool,
+    /// Who shares parts of loops among threads; `None`: they run one after the other.
+    pub share: Option<Share>,
+    /// What that function needs.
+    pub shared: *const u8,
     /// Open calls of recursive functions.
     pub calls: u64,
     /// At most so many.
@@ -62,6 +70,7 @@ pub(crate) const TOP: usize = offset_of!(Context, top);
 pub(crate) const END: usize = offset_of!(Context, end);
 pub(crate) const PEAK: usize = offset_of!(Context, peak);
 pub(crate) const CANCEL: usize = offset_of!(Context, cancel);
+pub(crate) const SHARE: usize = offset_of!(Context, share);
 pub(crate) const CALLS: usize = offset_of!(Context, calls);
 pub(crate) const CALL_LIMIT: usize = offset_of!(Context, call_limit);
 pub(crate) const STACK_LIMIT: usize = offset_of!(Context, stack_limit);

@@ -110,7 +110,7 @@ fn line(name: &str, what: &str, program: &Program, fun: FunId, args: &[Value]) -
 }
 
 fn in_lanes(module: &mut Module) {
-    schedule(module, &schedule::Options { lanes: LANES, model: Model::interpreter() });
+    schedule(module, &schedule::Options::new(LANES, Model::interpreter()));
 }
 
 fn on_vm(module: &Module, call: &Call<'_>) -> f64 {

@@ -4,6 +4,7 @@ use crate::code::Code;
 use crate::kernels::Machine;
 use crate::session::{Session, Spaces};
 use crate::translate::translate;
+use pullback_kernel::schedule::without_chunks;
 use pullback_kernel::{FunctionId, Module};
 use std::sync::{Mutex, PoisonError};
 
@@ -65,8 +66,10 @@ impl Executable {
     /// If the options name an instruction set that the processor does not have.
     pub fn new(module: &Module, options: &Options) -> Executable {
         assert!(options.machine.is_there(), "the instruction set is one of this processor");
-        let code = translate(module, options);
-        Executable { module: module.clone(), options: options.clone(), code, workspaces: Mutex::default() }
+        let mut module = module.clone();
+        without_chunks(&mut module);
+        let code = translate(&module, options);
+        Executable { module, options: options.clone(), code, workspaces: Mutex::default() }
     }
 
     /// The options.

@@ -216,6 +216,7 @@ impl<'a, 'b> Translator<'a, 'b> {
     }
     fn ins(&mut self, ins: &Ins) {
         match ins {
+            Ins::Chunks { .. } => panic!("parts of loops are calls here"),
             Ins::Set { to, value } => self.set(*to, *value),
             Ins::Prim { to, prim, args } => self.prim(*to, *prim, args),
             Ins::Load { to, pointer, index } => {

@@ -7,7 +7,7 @@ pub(crate) fn operands(ins: &Ins, f: &mut impl FnMut(Operand)) {
     let mut all = |operands: &[Operand]| operands.iter().for_each(|a| f(*a));
     match ins {
         Ins::Set { value, .. } => all(&[*value]),
-        Ins::Prim { args, .. } | Ins::Call { args, .. } => all(args),
+        Ins::Prim { args, .. } | Ins::Call { args, .. } | Ins::Chunks { args, .. } => all(args),
         Ins::Load { pointer, index, .. } => all(&[*pointer, *index]),
         Ins::Store { pointer, index, value, .. } | Ins::Accumulate { pointer, index, value, .. } => {
             all(&[*pointer, *index, *value]);

@@ -90,7 +90,7 @@ fn compare(what: &str, program: &Program, fun: FunId, args: &[Value]) -> bool {
     let free = Model { block: 0.0, lane: 0.0, apart: 0.0 };
     for (lanes, model) in [(4, free), (64, free), (512, free), (512, Model::interpreter())] {
         let mut module = plain.clone();
-        schedule(&mut module, &schedule::Options { lanes, model });
+        schedule(&mut module, &schedule::Options::new(lanes, model));
         let expected = reference(&module, id, &interface, args);
         for machine in Machine::ALL.into_iter().filter(|m| m.is_there()) {
             let options = Options { machine, ..exact.clone() };

@@ -11,5 +11,5 @@ mod workspace;
 
 pub use buffers::{Argument, Element, Place, Slot, set_words, take_results};
 pub use call::{Outcome, with_values};
-pub use values::{Arguments, Room, from_words, scalar, width, word};
+pub use values::{Arguments, Room, from_words, scalar, sizes, width, word};
 pub use workspace::{ALIGNMENT, Workspace};

@@ -78,6 +78,29 @@ pub struct Arguments {
     kept: Vec<Vec<u64>>,
 }
 
+/// For every word of arguments, what it is if it is a size: a dimension of an array or an `i64`.
+pub fn sizes(args: &[(&Type, &Value)]) -> Vec<Option<i64>> {
+    let mut out = Vec::new();
+    for (ty, value) in args {
+        push_sizes(ty, value, &mut out);
+    }
+    out
+}
+
+fn push_sizes(ty: &Type, value: &Value, out: &mut Vec<Option<i64>>) {
+    match (ty, value) {
+        (Type::Scalar(_), Value::Scalar(ScalarValue::I64(n))) => out.push(Some(*n)),
+        (Type::Tuple(ts), Value::Tuple(vs)) => ts.iter().zip(vs).for_each(|(t, v)| push_sizes(t, v, out)),
+        (Type::Array(_), Value::Array(a)) => {
+            let pointers = width(ty).unwrap_or(0).saturating_sub(2 * a.shape.len());
+            out.extend(std::iter::repeat_n(None, pointers));
+            out.extend(a.shape.iter().map(|n| i64::try_from(*n).ok()));
+            out.extend(a.shape.iter().map(|_| None));
+        }
+        _ => out.extend(std::iter::repeat_n(None, width(ty).unwrap_or(0))),
+    }
+}
+
 impl Arguments {
     /// Appends a value.
     pub fn push(&mut self, ty: &Type, value: &Value) -> Result<(), RuntimeError> {

@@ -36,10 +36,14 @@ impl Ready {
         let ready = ready.expect("it is differentiable");
         let program: &Program = &ready.program;
         let (module, function) = lower(program, ready.fun).expect("it is native");
-        let executable = Executable::new(&module, &Options::default()).expect("LLVM compiles it");
         let f = &program.funs[ready.fun];
         let types = f.params.iter().map(|p| program.vars[*p].ty.clone());
-        Ready { module, executable, function, args: types.zip(args).collect(), results: f.results.clone() }
+        let args: Vec<(Type, Value)> = types.zip(args).collect();
+        let given: Vec<(&Type, &Value)> = args.iter().map(|(ty, value)| (ty, value)).collect();
+        let sizes = vec![(function, pullback_words::sizes(&given))];
+        let options = Options { sizes, ..Options::default() };
+        let executable = Executable::new(&module, &options).expect("LLVM compiles it");
+        Ready { module, executable, function, args, results: f.results.clone() }
     }
 
     /// The arguments as a call takes them.

@@ -321,7 +321,7 @@ impl Lower<'_> {
             (rep, ..) => panic!("expected an accumulator, found {rep:?}"),
         }
     }
-    fn add_to(&mut self, to: &ArrayRep, value: &Rep, ty: &Type) -> Res<()> {
+    pub(super) fn add_to(&mut self, to: &ArrayRep, value: &Rep, ty: &Type) -> Res<()> {
         match value {
             Rep::Array(v) => {
                 let (to, v) = (to.clone(), v.clone());

@@ -11,6 +11,8 @@ use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep};
 use super::{Lower, Res, Val};
 use crate::ir::{Ins, Operand, Order};
+use pullback_base::index::IdSet;
+use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -36,6 +38,32 @@ struct Nest<'a> {
 }
 
 impl Lower<'_> {
+    /// Lowers a map as several, if they have nothing to do with each other and some are better interchanged; `None`: it is
+    /// something else.
+    pub(super) fn in_parts(
+        &mut self,
+        pat: &[Var],
+        width: Atom,
+        lam: &Lam,
+        arrays: &[Atom],
+    ) -> Res<Option<Vec<Val>>> {
+        let parts = parts(lam);
+        let gains = |(part, _): &(Lam, Vec<usize>)| {
+            nest(width, part, arrays).is_some_and(|n| self.is_worth_it(&n) && self.sizes_agree(&n))
+        };
+        if parts.len() < 2 || !parts.iter().any(gains) {
+            return Ok(None);
+        }
+        let mut out = vec![None; pat.len()];
+        for (part, results) in parts {
+            let here: Vec<Var> = results.iter().map(|k| pat[*k]).collect();
+            let map = Soac::Map { width, lam: part, arrays: arrays.to_vec() };
+            for (k, val) in results.into_iter().zip(self.soac(&here, &map)?) {
+                out[k] = Some(val);
+            }
+        }
+        Ok(Some(out.into_iter().flatten().collect()))
+    }
     /// Lowers a map whose loops are better interchanged; `None`: it is something else.
     pub(super) fn interchanged(
         &mut self,
@@ -287,4 +315,62 @@ fn is_plain(body: &Body) -> bool {
         Exp::Prim(Prim::Convert(..), _) | Exp::Atom(_) => true,
         _ => false,
     })
+}
+
+/// The parts of a function that have nothing to do with each other, with the numbers of their results: maps inside are
+/// taken apart first.
+pub(super) fn parts(lam: &Lam) -> Vec<(Lam, Vec<usize>)> {
+    let mut stms = Vec::new();
+    for stm in &lam.body.stms {
+        match &stm.exp {
+            Exp::Soac(Soac::Map { width, lam, arrays }) => {
+                for (part, results) in parts(lam) {
+                    let pat = results.iter().map(|k| stm.pat[*k]).collect();
+                    let map = Soac::Map { width: *width, lam: part, arrays: arrays.clone() };
+                    stms.push(Stm { pat, exp: Exp::Soac(map) });
+                }
+            }
+            _ => stms.push(stm.clone()),
+        }
+    }
+    let mut out: Vec<(Lam, Vec<usize>)> = Vec::new();
+    let mut taken = vec![false; stms.len()];
+    let mut seen: Vec<IdSet<Var>> = Vec::new();
+    // What each result needs, and which results need something in common.
+    for (k, result) in lam.body.result.iter().enumerate() {
+        let mut needed: IdSet<Var> = result.var().into_iter().collect();
+        for stm in stms.iter().rev() {
+            if stm.pat.iter().any(|v| needed.contains(v)) {
+                needed.extend(free_vars_exp(&stm.exp));
+            }
+        }
+        let made: IdSet<Var> =
+            needed.iter().copied().filter(|v| stms.iter().any(|s| s.pat.contains(v))).collect();
+        match seen.iter().position(|other| made.iter().any(|v| other.contains(v))) {
+            Some(at) => {
+                seen[at].extend(made);
+                out[at].1.push(k);
+            }
+            None => {
+                seen.push(made);
+                out.push((Lam { params: lam.params.clone(), body: Body::default() }, vec![k]));
+            }
+        }
+    }
+    for ((part, results), made) in out.iter_mut().zip(&seen) {
+        for (stm, taken) in stms.iter().zip(&mut taken) {
+            if stm.pat.iter().any(|v| made.contains(v)) {
+                part.body.stms.push(stm.clone());
+                *taken = true;
+            }
+        }
+        part.body.result = results.iter().map(|k| lam.body.result[*k]).collect();
+    }
+    // Something that no result needs may stop the program; and parts may have met only later.
+    let shared = stms.iter().any(|s| seen.iter().filter(|m| s.pat.iter().any(|v| m.contains(v))).count() > 1);
+    if shared || taken.contains(&false) || out.len() < 2 {
+        let whole = Body { stms, result: lam.body.result.clone() };
+        return vec![(Lam { params: lam.params.clone(), body: whole }, (0..lam.body.result.len()).collect())];
+    }
+    out
 }

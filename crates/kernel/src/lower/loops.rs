@@ -13,7 +13,7 @@ use pullback_base::index::IdSet;
 use pullback_core::shapes::Dim;
 use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Type, Var};
-use pullback_prim::{Op, Scalar};
+use pullback_prim::{Op, Prim, Scalar};
 
 /// A component of a loop's state.
 enum Cell {
@@ -379,7 +379,7 @@ impl Lower<'_> {
             }
             Trip::While(condition, test) => {
                 let one = Operand::i64(1);
-                let prim = pullback_prim::Prim::Op(Op::Add, Scalar::I64);
+                let prim = Prim::Op(Op::Add, Scalar::I64);
                 body.push(Ins::Prim { to: i, prim, args: vec![i.into(), one] });
                 self.emit(Ins::While { condition, test, body });
                 i.into()
@@ -459,13 +459,13 @@ impl Lower<'_> {
         let x = self.scalar(n);
         match self.atom_type(n).scalar() {
             Some(Scalar::I64) | None => x,
-            Some(s) => self.prim(pullback_prim::Prim::Convert(s, Scalar::I64), vec![x], "n"),
+            Some(s) => self.prim(Prim::Convert(s, Scalar::I64), vec![x], "n"),
         }
     }
     fn counter(&mut self, k: Operand, i: Var) -> Operand {
         match self.ty(i).scalar() {
             Some(Scalar::I64) | None => k,
-            Some(s) => self.prim(pullback_prim::Prim::Convert(Scalar::I64, s), vec![k], "i"),
+            Some(s) => self.prim(Prim::Convert(Scalar::I64, s), vec![k], "i"),
         }
     }
 
@@ -475,6 +475,9 @@ impl Lower<'_> {
         match soac {
             Soac::Map { width, lam, arrays } => {
                 if let Some(values) = self.interchanged(pat, *width, lam, arrays)? {
+                    return Ok(values);
+                }
+                if let Some(values) = self.in_parts(pat, *width, lam, arrays)? {
                     return Ok(values);
                 }
                 let n = self.width(*width, arrays);
@@ -641,6 +644,7 @@ impl Lower<'_> {
             out.push(Val { rep: Rep::Array(rep), roots });
         }
         let targets: Vec<ArrayRep> = out.iter().filter_map(as_array).collect();
+        let sums = adds(lam);
         let is = self.array(indices);
         self.owners.enter();
         let i = self.reg(Ty::I64, "i");
@@ -649,12 +653,21 @@ impl Lower<'_> {
             let j = s.load_leaf(is.leaves[0], p);
             let outside = s.outside(j, targets[0].dims[0]);
             let inside = s.not(outside);
-            let (then, ()) = s.block(|s| s.bin(lam, &targets, j, values, i.into()))?;
+            let (then, ()) = s.block(|s| match (sums, &targets[..], values) {
+                (true, [target], [from]) => {
+                    let (to, from) = (s.part(target, &[j]), s.array(*from));
+                    let ty = s.ty(lam.params[0]).clone();
+                    let value = s.element(&from, &[i.into()], &ty)?;
+                    s.add_to(&to, &value, &ty)
+                }
+                _ => s.bin(lam, &targets, j, values, i.into()),
+            })?;
             s.emit(Ins::If { condition: inside, then, otherwise: Vec::new() });
             Ok(())
         })?;
         let body = self.with_mark(body);
-        self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order: Order::Given });
+        let order = if sums { Order::Any(Vec::new()) } else { Order::Given };
+        self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
         self.owners.leave();
         Ok(out)
     }
@@ -738,6 +751,20 @@ impl Combine<'_> {
         let form = FusedForm::Scan;
         Soac::Fused { form, width: self.width, pre, lam, neutral: Vec::new(), arrays: Vec::new() }
     }
+}
+
+/// Whether the operation is the addition of two floats, or of two arrays of floats element by element.
+fn adds(lam: &Lam) -> bool {
+    let ([left, right], [stm], [result]) = (&lam.params[..], &lam.body.stms[..], &lam.body.result[..]) else {
+        return false;
+    };
+    let given = [Atom::Var(*left), Atom::Var(*right)];
+    let adds = match &stm.exp {
+        Exp::Prim(Prim::Op(Op::Add, s), args) => s.is_float() && args[..] == given,
+        Exp::Soac(Soac::Map { lam, arrays, .. }) => arrays[..] == given && adds(lam),
+        _ => false,
+    };
+    adds && stm.pat.len() == 1 && *result == Atom::Var(stm.pat[0])
 }
 
 fn as_array(val: &Val) -> Option<ArrayRep> {

@@ -1,8 +1,8 @@
 //! What code is expected to cost, to choose between schedules. The unit is a cheap scalar instruction. Only ratios count.
 
 use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo};
-use pullback_base::index::IndexVec;
-use pullback_prim::{Op, Prim};
+use pullback_base::index::{IdMap, IndexVec};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// What an executor takes for kinds of instructions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,13 +29,27 @@ impl Model {
 /// How often a loop is taken to run if nothing is known.
 const TRIPS: f64 = 24.0;
 
+/// What it takes to start a loop of lanes: bounds, masks of the last block.
+const START: f64 = 15.0;
+
 pub(super) struct Costs<'a> {
     pub(super) model: Model,
     pub(super) lanes: usize,
     pub(super) regs: &'a IndexVec<Reg, RegInfo>,
+    /// What sizes are expected to be.
+    pub(super) sizes: &'a IdMap<Reg, i64>,
 }
 
 impl Costs<'_> {
+    fn size(&self, a: Operand) -> Option<i64> {
+        a.as_i64().or_else(|| self.sizes.get(&a.as_reg()?).copied())
+    }
+    fn trips(&self, from: Operand, to: Operand) -> f64 {
+        match (self.size(from), self.size(to)) {
+            (Some(from), Some(to)) => to.saturating_sub(from).max(0) as f64,
+            _ => TRIPS,
+        }
+    }
     /// The cost of a block outside of lanes.
     pub(super) fn of(&self, block: &Block) -> f64 {
         self.block(block, 1.0)
@@ -72,20 +86,22 @@ impl Costs<'_> {
             Ins::FoldLanes { .. } => 2.0 * wide + 2.0,
             Ins::LaneNumber { .. } => 0.0,
             Ins::Alloc { .. } | Ins::Mark { .. } | Ins::Release { .. } => 4.0,
-            Ins::Fill { count, .. } | Ins::Copy { count, .. } => 5.0 + 0.25 * trips(Operand::i64(0), *count),
+            Ins::Fill { count, .. } | Ins::Copy { count, .. } => {
+                5.0 + 0.25 * self.trips(Operand::i64(0), *count)
+            }
             Ins::For { from, to, body, order, .. } => {
                 // A sum waits for the one before.
                 let waits: usize = match order {
                     Order::Any(folds) => folds.iter().map(|f| f.state.len()).sum(),
                     Order::Given => 0,
                 };
-                trips(*from, *to) * (self.block(body, active) + 1.0 + 3.0 * waits as f64)
+                self.trips(*from, *to) * (self.block(body, active) + 1.0 + 3.0 * waits as f64)
             }
             Ins::Lanes { from, to, body, .. } => {
-                let n = trips(*from, *to);
+                let n = self.trips(*from, *to);
                 let width = self.lanes as f64;
                 let blocks = (n / width).ceil();
-                blocks * (self.block(body, n.min(width)) + 2.0)
+                START + blocks * (self.block(body, n.min(width)) + 2.0)
             }
             Ins::While { condition, body, .. } => {
                 TRIPS * (self.block(condition, active) + self.block(body, active))
@@ -94,15 +110,33 @@ impl Costs<'_> {
                 2.0 + 0.6 * (self.block(then, active) + self.block(otherwise, active))
             }
             Ins::Fail { .. } => 1.0,
-            Ins::Call { .. } => 100.0,
+            Ins::Call { .. } | Ins::Chunks { .. } => 100.0,
         }
     }
 }
 
-fn trips(from: Operand, to: Operand) -> f64 {
-    match (from.as_i64(), to.as_i64()) {
-        (Some(from), Some(to)) => (to - from).max(0) as f64,
-        _ => TRIPS,
+/// Sizes that follow from expected ones.
+pub(super) fn follow(block: &Block, defined: &IndexVec<Reg, usize>, sizes: &mut IdMap<Reg, i64>) {
+    for ins in block {
+        let known = |a: &Operand| a.as_i64().or_else(|| sizes.get(&a.as_reg()?).copied());
+        let value = match ins {
+            Ins::Set { value, .. } => known(value),
+            Ins::Prim { prim: prim @ Prim::Op(_, Scalar::I64), args, .. } => {
+                let args: Option<Vec<i64>> = args.iter().map(known).collect();
+                let values = args.map(|args| args.into_iter().map(ScalarValue::I64).collect::<Vec<_>>());
+                match values.map(|values| prim.eval(&values)) {
+                    Some(Ok(ScalarValue::I64(n))) => Some(n),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        if let (Some(n), [to]) = (value, &ins.sets()[..])
+            && defined[*to] == 1
+        {
+            sizes.insert(*to, n);
+        }
+        ins.blocks().into_iter().for_each(|b| follow(b, defined, sizes));
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) enum No {
     Size,
     /// All lanes write one place.
     Place,
+    /// Interleaved memory is used in another way than row by row.
+    Rows,
 }
 
 /// What a register is.
@@ -39,6 +41,8 @@ enum Shape {
     Lanes(Reg),
     /// A pointer: in lane `l` the register, plus `stride * l`, plus the index. If private, counted in columns of lanes.
     Pointer { stride: Operand, index: Option<Operand>, private: bool },
+    /// A pointer into interleaved memory before the row is chosen; the number of elements of a row.
+    Rows(Operand),
 }
 
 /// A place in memory for each lane.
@@ -60,27 +64,43 @@ pub(super) struct Loop<'a> {
     pub(super) folds: &'a [Fold],
 }
 
-/// The loop with its iterations side by side. `lanes`: how many. `defined`: how often each register is set; `root`: the memory
-/// that a pointer points into.
+/// What is known about registers of the function.
+pub(super) struct Known<'a> {
+    /// How often each is set.
+    pub(super) defined: &'a IndexVec<Reg, usize>,
+    /// The memory that a pointer points into.
+    pub(super) root: &'a dyn Fn(Reg) -> Option<Reg>,
+    /// Memory in which rows of so many elements lie interleaved: element `j` of row `i` at
+    /// `(i / lanes * row + j) * lanes + i % lanes`.
+    pub(super) rows: &'a IdMap<Reg, Operand>,
+    /// Pointers that are offsets: pointer, index, type.
+    pub(super) offsets: &'a super::chunks::Offsets,
+}
+
+/// The loop with its iterations side by side. `lanes`: how many.
 pub(super) fn side_by_side(
     l: &Loop<'_>,
     lanes: usize,
     regs: &mut IndexVec<Reg, RegInfo>,
-    defined: &IndexVec<Reg, usize>,
-    root: &dyn Fn(Reg) -> Option<Reg>,
+    known: &Known<'_>,
 ) -> Result<Block, No> {
+    let (defined, root) = (known.defined, known.root);
     let uses = Uses::of(l.body, root);
     let mut varying: IdSet<Reg> = l.folds.iter().flat_map(|f| f.state.iter().copied()).collect();
     loop {
         let before = regs.clone();
+        let rows = |(r, row): (&Reg, &Operand)| (*r, Shape::Rows(*row));
         let mut v = Vector {
+            known,
+            counter: (l.i, l.from),
+            products: IdMap::new(),
             lanes: lanes as i64,
             regs,
             defined,
             uses: &uses,
             varying: &mut varying,
             again: false,
-            shapes: IdMap::new(),
+            shapes: known.rows.iter().map(rows).collect(),
             of_lanes: IdMap::new(),
             made: Vec::new(),
             number: None,
@@ -96,7 +116,12 @@ pub(super) fn side_by_side(
 }
 
 struct Vector<'a> {
+    known: &'a Known<'a>,
     lanes: i64,
+    /// The counter of the loop, and from where it counts.
+    counter: (Reg, Operand),
+    /// Registers that are the counter times this.
+    products: IdMap<Reg, Operand>,
     regs: &'a mut IndexVec<Reg, RegInfo>,
     defined: &'a IndexVec<Reg, usize>,
     uses: &'a Uses,
@@ -206,7 +231,7 @@ impl Vector<'_> {
     /// The operand for an instruction on lanes.
     fn value(&mut self, a: Operand) -> Operand {
         match self.shape(a) {
-            Shape::Same | Shape::Pointer { .. } => a,
+            Shape::Same | Shape::Pointer { .. } | Shape::Rows(_) => a,
             Shape::Lanes(r) => r.into(),
             Shape::Linear(stride) => {
                 let number = self.number.expect("numbers of the lanes").into();
@@ -268,18 +293,16 @@ impl Vector<'_> {
     }
     /// Takes the lanes of states together.
     fn folded(&mut self, fold: &Fold) {
-        if let ([Ins::Prim { to, prim, args }], [state], [neutral]) =
-            (&fold.combine[..], &fold.state[..], &fold.neutral[..])
-            && args[..] == [fold.left[0].into(), fold.right[0].into()]
-            && fold.out[..] == [Operand::Reg(*to)]
-        {
-            let from = self.of_lanes[state].into();
-            let neutral = match neutral {
-                Operand::Const(c) => *c,
-                // All lanes are active here.
-                _ => prim.result().zero(),
-            };
-            self.emit(Ins::FoldLanes { to: *state, prim: *prim, neutral, from, mask: None });
+        if let Some(prims) = apart(fold) {
+            for ((state, prim), neutral) in fold.state.iter().zip(prims).zip(&fold.neutral) {
+                let from = self.of_lanes[state].into();
+                let neutral = match neutral {
+                    Operand::Const(c) => *c,
+                    // All lanes are active here.
+                    _ => prim.result().zero(),
+                };
+                self.emit(Ins::FoldLanes { to: *state, prim, neutral, from, mask: None });
+            }
             return;
         }
         // Through memory: first the lane 0, then the others.
@@ -385,7 +408,7 @@ impl Vector<'_> {
                 self.emit(Ins::Fail { condition, message: *message, values });
                 Ok(())
             }
-            Ins::Call { .. } => Err(No::Call),
+            Ins::Call { .. } | Ins::Chunks { .. } => Err(No::Call),
             Ins::Lanes { .. }
             | Ins::LaneNumber { .. }
             | Ins::LoadLanes { .. }
@@ -480,7 +503,7 @@ impl Vector<'_> {
         let step = |s: Shape| match s {
             Shape::Same => Some(Operand::i64(0)),
             Shape::Linear(step) => Some(step),
-            Shape::Lanes(_) | Shape::Pointer { .. } => None,
+            Shape::Lanes(_) | Shape::Pointer { .. } | Shape::Rows(_) => None,
         };
         if let (Prim::Op(op, Scalar::I64), [a, b]) = (prim, &shapes[..])
             && let (Some(x), Some(y)) = (step(*a), step(*b))
@@ -493,6 +516,13 @@ impl Vector<'_> {
                 _ => None,
             };
             if let Some(stride) = stride {
+                if op == Op::Mul && self.is_single(to) {
+                    let (i, by) =
+                        if matches!(a, Shape::Same) { (args[1], args[0]) } else { (args[0], args[1]) };
+                    if i == self.counter.0.into() {
+                        self.products.insert(to, by);
+                    }
+                }
                 let shape = if is_zero(stride) { Shape::Same } else { Shape::Linear(stride) };
                 return self.define_same(to, shape, |to| Ins::Prim { to, prim, args: args.to_vec() });
             }
@@ -512,18 +542,36 @@ impl Vector<'_> {
         };
         self.mul(count, Operand::i64(self.lanes))
     }
-    fn place(&mut self, pointer: Operand, index: Operand) -> Res<Place> {
+    /// A pointer; if it was computed outside of the loop and points into interleaved memory, computed again from the memory.
+    fn inside(&mut self, pointer: Operand) -> Res<Operand> {
+        let Operand::Reg(r) = pointer else { return Ok(pointer) };
+        let outside = !self.shapes.contains_key(&r);
+        let into = (self.known.root)(r).is_some_and(|root| self.known.rows.contains_key(&root));
+        if !(outside && into) {
+            return Ok(pointer);
+        }
+        let (base, index, ty) = *self.known.offsets.get(&r).ok_or(No::Rows)?;
+        let base = self.inside(base)?;
+        let (by, shape) = self.moved(base, index)?;
+        let to = self.reg(Ty::Pointer, "part");
+        self.emit(Ins::Offset { to, pointer: base, index: by, ty, room: None });
+        self.shapes.insert(to, shape);
+        Ok(to.into())
+    }
+    /// A pointer moved by an index: by how much the scalar pointer moves, and the shape then.
+    fn moved(&mut self, pointer: Operand, index: Operand) -> Res<(Operand, Shape)> {
         let (mut stride, mut at, private) = match self.shape(pointer) {
             Shape::Same => (Operand::i64(0), None, false),
             Shape::Pointer { stride, index, private } => (stride, index, private),
+            Shape::Rows(row) => return self.in_rows(row, index),
             Shape::Linear(_) | Shape::Lanes(_) => return Err(No::Pointer),
         };
         let width = Operand::i64(if private { self.lanes } else { 1 });
-        let mut here = Operand::i64(0);
+        let mut by = Operand::i64(0);
         match self.shape(index) {
-            Shape::Same => here = self.mul(index, width),
+            Shape::Same => by = self.mul(index, width),
             Shape::Linear(step) => {
-                here = self.mul(index, width);
+                by = self.mul(index, width);
                 let step = self.mul(step, width);
                 stride = self.add(stride, step);
             }
@@ -531,11 +579,34 @@ impl Vector<'_> {
                 let more = self.mul(r.into(), width);
                 at = Some(at.map_or(more, |a| self.add(a, more)));
             }
-            Shape::Pointer { .. } => return Err(No::Pointer),
+            Shape::Pointer { .. } | Shape::Rows(_) => return Err(No::Pointer),
         }
-        let same = at.is_none() && is_zero(stride);
-        let index = at.map_or(here, |a| self.add(a, here));
-        Ok(Place { pointer, index, stride, same })
+        if at.is_none() && is_zero(stride) && !private {
+            return Ok((by, Shape::Same));
+        }
+        Ok((by, Shape::Pointer { stride, index: at, private }))
+    }
+    /// In interleaved memory: the row of the lane is chosen by the counter of the loop, at any time; before and after that, all lanes
+    /// go to the same elements of their rows.
+    fn in_rows(&mut self, row: Operand, index: Operand) -> Res<(Operand, Shape)> {
+        let is_row = index.as_reg().is_some_and(|r| self.products.get(&r) == Some(&row));
+        match self.shape(index) {
+            Shape::Same => Ok((self.mul(index, Operand::i64(self.lanes)), Shape::Rows(row))),
+            Shape::Linear(_) if is_row && is_zero(self.counter.1) => Ok((index, private_memory())),
+            _ => Err(No::Rows),
+        }
+    }
+    fn place(&mut self, pointer: Operand, index: Operand) -> Res<Place> {
+        let pointer = self.inside(pointer)?;
+        let (here, shape) = self.moved(pointer, index)?;
+        match shape {
+            Shape::Pointer { stride, index, private: _ } => {
+                let index = index.map_or(here, |a| self.add(a, here));
+                Ok(Place { pointer, index, stride, same: false })
+            }
+            Shape::Rows(_) => Err(No::Rows),
+            _ => Ok(Place { pointer, index: here, stride: Operand::i64(0), same: true }),
+        }
     }
     fn load(&mut self, to: Reg, pointer: Operand, index: Operand) -> Res<()> {
         let place = self.place(pointer, index)?;
@@ -560,33 +631,15 @@ impl Vector<'_> {
         if !self.is_single(to) {
             return Err(No::Pointer);
         }
-        let (mut stride, mut at, private) = match self.shape(pointer) {
-            Shape::Same => (Operand::i64(0), None, false),
-            Shape::Pointer { stride, index, private } => (stride, index, private),
-            Shape::Linear(_) | Shape::Lanes(_) => return Err(No::Pointer),
-        };
-        let width = Operand::i64(if private { self.lanes } else { 1 });
-        let mut by = Operand::i64(0);
-        match self.shape(index) {
-            Shape::Same => by = self.mul(index, width),
-            Shape::Linear(step) => {
-                by = self.mul(index, width);
-                let step = self.mul(step, width);
-                stride = self.add(stride, step);
+        let pointer = self.inside(pointer)?;
+        let (by, shape) = self.moved(pointer, index)?;
+        let apart = match shape {
+            Shape::Pointer { stride, index, private: false } => {
+                index.is_some() || !matches!(stride.as_i64(), Some(0 | 1))
             }
-            Shape::Lanes(r) => {
-                let more = self.mul(r.into(), width);
-                at = Some(at.map_or(more, |a| self.add(a, more)));
-            }
-            Shape::Pointer { .. } => return Err(No::Pointer),
-        }
-        let shape = if at.is_none() && is_zero(stride) && !private {
-            Shape::Same
-        } else {
-            Shape::Pointer { stride, index: at, private }
+            _ => false,
         };
-        let apart = at.is_some() || !matches!(stride.as_i64(), Some(0 | 1));
-        let often = !private && apart && self.mask.is_none() && self.uses.is_read_often(to);
+        let often = apart && self.mask.is_none() && self.uses.is_read_often(to);
         let room = room.filter(|room| often && self.is_same(*room));
         let Some(room) = room else {
             self.emit(Ins::Offset { to, pointer, index: by, ty, room: None });
@@ -608,6 +661,7 @@ impl Vector<'_> {
         Ok(())
     }
     fn fill(&mut self, pointer: Operand, count: Operand, value: Operand, ty: Ty) -> Res<()> {
+        let pointer = self.inside(pointer)?;
         let shape = self.shape(pointer);
         if let Shape::Pointer { private: true, index: None, stride } = shape
             && stride.as_i64() == Some(1)
@@ -622,6 +676,7 @@ impl Vector<'_> {
         self.every(count, &mut |v, j| v.ins(&Ins::Store { pointer, index: j, value, ty }))
     }
     fn copy(&mut self, to: Operand, from: Operand, count: Operand, ty: Ty) -> Res<()> {
+        let (to, from) = (self.inside(to)?, self.inside(from)?);
         let whole = |s: Shape| match s {
             Shape::Pointer { private: true, index: None, stride } => stride.as_i64() == Some(1),
             _ => false,
@@ -765,6 +820,22 @@ impl Vector<'_> {
         self.mask = outer;
         done
     }
+}
+
+/// The primitives of a fold whose states have nothing to do with each other.
+fn apart(fold: &Fold) -> Option<Vec<Prim>> {
+    let prim = |k: usize| {
+        fold.combine.iter().find_map(|ins| match ins {
+            Ins::Prim { to, prim, args }
+                if fold.out[k] == Operand::Reg(*to)
+                    && args[..] == [fold.left[k].into(), fold.right[k].into()] =>
+            {
+                Some(*prim)
+            }
+            _ => None,
+        })
+    };
+    (0..fold.state.len()).map(prim).collect()
 }
 
 fn private_memory() -> Shape {

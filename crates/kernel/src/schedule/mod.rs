@@ -8,50 +8,266 @@
 //! declare that any order will do ([`crate::Fold`], [`crate::Ins::Accumulate`]); which of several errors a program stops with
 //! may change.
 
+mod chunks;
 mod cost;
 mod lanes;
+mod numbers;
 mod rows;
 
-use crate::ir::{Block, Function, Ins, Module, Operand, Order, Reg, RegInfo, Ty};
+use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty};
+pub use chunks::without_chunks;
 use cost::Costs;
 pub use cost::Model;
-use pullback_base::index::IndexVec;
+use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
+use pullback_prim::{Op, Prim, Scalar};
+use std::collections::BTreeMap;
 
 /// How loops are scheduled.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// How many iterations run side by side: a power of two.
     pub lanes: usize,
     /// What the executor takes.
     pub model: Model,
+    /// Loops are split into parts that threads can share, each of so much work ([`Model`]); `None`: they are not.
+    pub grain: Option<f64>,
+    /// What the arguments of functions are expected to be, if they are sizes. Only the choice of loops depends on it.
+    pub sizes: Vec<(FunctionId, Vec<Option<i64>>)>,
+}
+
+impl Options {
+    /// So many lanes, no parts for threads, nothing known about sizes.
+    pub fn new(lanes: usize, model: Model) -> Options {
+        Options { lanes, model, grain: None, sizes: Vec::new() }
+    }
 }
 
 /// Puts loops of all functions into lanes. The module has none yet. Cost: the size of the module, times the depth of its nests.
 pub fn schedule(module: &mut Module, options: &Options) {
     module.lanes = options.lanes;
-    for f in module.functions.iter_mut() {
+    let mut made = Vec::new();
+    let first = module.functions.len();
+    for (k, f) in module.functions.iter_mut().enumerate() {
         let body = std::mem::take(&mut f.body);
+        let (defined, _) = registers(f, &body);
+        let body = numbers::number(body, &defined, &f.results);
         let (defined, roots) = registers(f, &body);
-        let mut s = Scheduler { options, regs: &mut f.regs, defined, roots };
-        f.body = s.block(body);
+        let rows = rows::candidates(&body, &defined);
+        let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
+        let mut sizes = IdMap::new();
+        sizes.extend(f.params.iter().zip(expected).filter_map(|(r, n)| Some((*r, (*n)?))));
+        cost::follow(&body, &defined, &mut sizes);
+        let (_, offsets) = chunks::pointers(&body, &defined, &f.regs);
+        let rows_chosen = IdMap::new();
+        let regs = f.regs.clone();
+        let mut s = Scheduler { options, regs, defined, roots, offsets, sizes, rows: rows_chosen };
+        s.choose_rows(rows, &body, &f.regs, &f.results);
+        s.regs = f.regs.clone();
+        let body = s.room(body);
+        let (counts, _) = chunks::pointers(&body, &s.defined, &s.regs);
+        let mut t = Top { s, name: &f.name, counts, first, made: &mut made };
+        f.body = if options.grain.is_some() { t.block(body) } else { t.s.block(body) };
+        f.regs = t.s.regs;
     }
+    for f in made {
+        module.functions.push(f);
+    }
+}
+
+/// The loops of a function that are in no other loop: threads share them.
+struct Top<'a> {
+    s: Scheduler<'a>,
+    name: &'a str,
+    counts: chunks::Sizes,
+    /// The number of the first function that is made.
+    first: usize,
+    made: &'a mut Vec<Function>,
+}
+
+impl Top<'_> {
+    fn block(&mut self, block: Block) -> Block {
+        block.into_iter().flat_map(|ins| self.ins(ins)).collect()
+    }
+    fn ins(&mut self, ins: Ins) -> Block {
+        match ins {
+            Ins::For { i, from, to, body, order: Order::Any(folds) } => {
+                let order = Order::Any(folds.clone());
+                let code = self.s.for_loop(i, from, to, body, order);
+                let is_wide = code.iter().any(|x| matches!(x, Ins::Lanes { i: j, .. } if *j == i));
+                let together = if is_wide { self.s.options.lanes } else { 1 };
+                let l = chunks::Scheduled { i, from, to, folds: &folds, code: code.clone(), together };
+                let number = self.first + self.made.len();
+                let mut regs = self.s.regs.clone();
+                let known = chunks::Known {
+                    costs: self.s.costs(),
+                    grain: self.s.options.grain.unwrap_or(f64::INFINITY),
+                    roots: &self.s.roots,
+                    counts: &self.counts,
+                    offsets: &self.s.offsets,
+                };
+                let named = (format!("{}.{number}", self.name), FunctionId::new(number));
+                match chunks::outline(l, &known, &mut regs, named) {
+                    Some((code, function)) => {
+                        self.s.regs = regs;
+                        self.made.push(function);
+                        code
+                    }
+                    None => code,
+                }
+            }
+            Ins::If { condition, then, otherwise } => {
+                vec![Ins::If { condition, then: self.block(then), otherwise: self.block(otherwise) }]
+            }
+            other => self.s.ins(other),
+        }
+    }
+}
+
+/// Schedules of parts of a function that have been tried.
+struct Trials {
+    pieces: Vec<Piece>,
+    /// By the number of the piece, and the interleaved memory that it uses.
+    known: BTreeMap<(usize, Vec<Reg>), Tried>,
+}
+
+/// An instruction of the body of a function, with what is inside.
+struct Piece {
+    block: Block,
+    /// Memory that it uses.
+    uses: IdSet<Reg>,
+}
+
+#[derive(Default)]
+struct Tried {
+    cost: f64,
+    /// Memory that is used outside of lanes.
+    plain: IdSet<Reg>,
+    /// Memory that is allocated outside of lanes.
+    made: IdSet<Reg>,
 }
 
 struct Scheduler<'a> {
     options: &'a Options,
-    regs: &'a mut IndexVec<Reg, RegInfo>,
+    regs: IndexVec<Reg, RegInfo>,
     /// How often each register of the function before is set.
     defined: IndexVec<Reg, usize>,
     /// The memory that a pointer points into: the register of an argument or allocation.
     roots: IndexVec<Reg, Option<Reg>>,
+    /// Pointers that are offsets: pointer, index, type.
+    offsets: chunks::Offsets,
+    /// What registers are expected to hold.
+    sizes: IdMap<Reg, i64>,
+    /// Interleaved memory: see [`lanes::Known::rows`].
+    rows: IdMap<Reg, Operand>,
 }
 
 impl Scheduler<'_> {
+    /// Chooses the memory that is interleaved: what makes the function cheaper, first all with rows of one size together (they
+    /// are used by the same loops), then one by one.
+    fn choose_rows(
+        &mut self,
+        rows: Vec<(Reg, Operand)>,
+        body: &Block,
+        regs: &IndexVec<Reg, RegInfo>,
+        results: &[Reg],
+    ) {
+        let mut trials =
+            Trials { pieces: body.iter().map(|ins| self.piece(ins)).collect(), known: BTreeMap::new() };
+        let fixed: IdSet<Reg> = results.iter().filter_map(|r| self.roots[*r]).collect();
+        let rows: Vec<(Reg, Operand)> = rows.into_iter().filter(|(r, _)| !fixed.contains(r)).collect();
+        let mut chosen = IdMap::new();
+        let mut best = self.trial(&mut trials, regs);
+        let mut groups: Vec<Vec<(Reg, Operand)>> = Vec::new();
+        for (r, row) in &rows {
+            match groups.iter_mut().find(|g| g[0].1 == *row) {
+                Some(group) => group.push((*r, *row)),
+                None => groups.push(vec![(*r, *row)]),
+            }
+        }
+        let single = groups.iter().filter(|g| g.len() > 1).flatten().map(|x| vec![*x]).collect::<Vec<_>>();
+        for group in groups.into_iter().chain(single) {
+            if group.iter().all(|(r, _)| chosen.contains_key(r)) {
+                continue;
+            }
+            self.rows = chosen.clone();
+            self.rows.extend(group);
+            let cost = self.trial(&mut trials, regs);
+            if !self.rows.is_empty() && cost < best {
+                best = cost;
+                chosen = self.rows.clone();
+            }
+        }
+        self.rows = chosen;
+    }
+    fn piece(&self, ins: &Ins) -> Piece {
+        let mut uses = IdSet::new();
+        let block = vec![ins.clone()];
+        rows::mentioned(&block, &mut |r| uses.extend(self.roots.get(r).copied().flatten()));
+        Piece { block, uses }
+    }
+    /// Leaves that memory interleaved that is only used by lanes, and gives the cost of the function then.
+    fn trial(&mut self, trials: &mut Trials, regs: &IndexVec<Reg, RegInfo>) -> f64 {
+        loop {
+            let (mut cost, mut plain, mut made) = (0.0, IdSet::new(), IdSet::new());
+            for k in 0..trials.pieces.len() {
+                let piece = &trials.pieces[k];
+                let mut here: Vec<Reg> =
+                    self.rows.keys().filter(|r| piece.uses.contains(r)).copied().collect();
+                here.sort();
+                let tried = trials.known.entry((k, here)).or_insert_with(|| {
+                    self.regs = regs.clone();
+                    let out = self.block(piece.block.clone());
+                    let mut tried = Tried { cost: self.cost(&out), ..Tried::default() };
+                    rows::used_outside_lanes(&out, &mut |r| {
+                        tried.plain.extend(self.roots.get(r).copied().flatten());
+                    });
+                    rows::made_outside_lanes(&out, &mut tried.made);
+                    tried
+                });
+                cost += tried.cost;
+                plain.extend(tried.plain.iter().copied());
+                made.extend(tried.made.iter().copied());
+            }
+            let before = self.rows.len();
+            self.rows.retain(|r, _| made.contains(r) && !plain.contains(r));
+            if self.rows.len() == before {
+                return cost;
+            }
+        }
+    }
+    /// Interleaved memory has room for whole blocks of rows.
+    fn room(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut ins in block {
+            for inner in ins.blocks_mut() {
+                *inner = self.room(std::mem::take(inner));
+            }
+            if let Ins::Alloc { to, count, .. } = &mut ins
+                && let Some(row) = self.rows.get(to)
+            {
+                let mut with = |op: Op, args: [Operand; 2]| {
+                    let to = self.regs.push(RegInfo { ty: Ty::I64, hint: "room".into() });
+                    let prim = Prim::Op(op, Scalar::I64);
+                    out.push(Ins::Prim { to, prim, args: args.to_vec() });
+                    Operand::Reg(to)
+                };
+                let row = with(Op::Min, [*row, Operand::i64(1 << 50)]);
+                let more = with(Op::Mul, [row, Operand::i64(self.options.lanes as i64)]);
+                *count = with(Op::Add, [*count, more]);
+            }
+            out.push(ins);
+        }
+        out
+    }
     fn block(&mut self, block: Block) -> Block {
         block.into_iter().flat_map(|ins| self.ins(ins)).collect()
     }
+    fn costs(&self) -> Costs<'_> {
+        let Options { model, lanes, .. } = *self.options;
+        Costs { model, lanes, regs: &self.regs, sizes: &self.sizes }
+    }
     fn cost(&self, block: &Block) -> f64 {
-        Costs { model: self.options.model, lanes: self.options.lanes, regs: self.regs }.of(block)
+        self.costs().of(block)
     }
     fn ins(&mut self, ins: Ins) -> Block {
         match ins {
@@ -71,7 +287,9 @@ impl Scheduler<'_> {
                 let l = lanes::Loop { i, from, to, body: &body, folds };
                 let roots = &self.roots;
                 let root = |r: Reg| roots.get(r).copied().flatten();
-                lanes::side_by_side(&l, self.options.lanes, self.regs, &self.defined, &root).ok()
+                let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);
+                let known = lanes::Known { defined, root: &root, rows, offsets };
+                lanes::side_by_side(&l, self.options.lanes, &mut self.regs, &known).ok()
             }
             Order::Given => None,
         };

@@ -1,7 +1,8 @@
-//! How pointers are used: which rows are worth a copy to where lanes lie side by side.
+//! Rows: which are worth a copy to where lanes lie side by side, and which could lie interleaved in the first place.
 
 use crate::ir::{Block, Ins, Operand, Reg, Ty};
-use pullback_base::index::{IdMap, IdSet};
+use pullback_base::index::{IdMap, IdSet, IndexVec};
+use pullback_prim::{Op, Prim, Scalar};
 
 /// Uses of pointers in the body of a loop.
 #[derive(Debug, Default)]
@@ -93,5 +94,70 @@ impl Uses {
         {
             row.other = true;
         }
+    }
+}
+
+/// Memory that could be interleaved: allocated for a number of rows, and how many elements a row has.
+pub(super) fn candidates(block: &Block, defined: &IndexVec<Reg, usize>) -> Vec<(Reg, Operand)> {
+    let (mut products, mut out) = (IdMap::new(), Vec::new());
+    find(block, defined, &mut products, &mut out);
+    out
+}
+
+fn find(
+    block: &Block,
+    defined: &IndexVec<Reg, usize>,
+    products: &mut IdMap<Reg, Operand>,
+    out: &mut Vec<(Reg, Operand)>,
+) {
+    for ins in block {
+        match ins {
+            Ins::Prim { to, prim: Prim::Op(Op::Mul, Scalar::I64), args } if defined[*to] == 1 => {
+                products.insert(*to, args[1]);
+            }
+            Ins::Alloc { to, count: Operand::Reg(count), ty: Ty::Scalar(_) } if defined[*to] == 1 => {
+                out.extend(products.get(count).map(|row| (*to, *row)));
+            }
+            _ => {}
+        }
+        ins.blocks().into_iter().for_each(|b| find(b, defined, products, out));
+    }
+}
+
+/// Calls `f` with every register that is read outside of lanes, for another purpose than to compute a pointer.
+pub(super) fn used_outside_lanes(block: &Block, f: &mut dyn FnMut(Reg)) {
+    for ins in block {
+        if matches!(ins, Ins::Offset { .. }) {
+            continue;
+        }
+        ins.reads(&mut |a| {
+            if let Operand::Reg(r) = a {
+                f(r);
+            }
+        });
+        if !matches!(ins, Ins::Lanes { .. }) {
+            ins.blocks().into_iter().for_each(|b| used_outside_lanes(b, f));
+        }
+    }
+}
+
+/// Memory that is allocated outside of lanes.
+pub(super) fn made_outside_lanes(block: &Block, out: &mut IdSet<Reg>) {
+    for ins in block {
+        if let Ins::Alloc { to, .. } = ins {
+            out.insert(*to);
+        }
+        if !matches!(ins, Ins::Lanes { .. }) {
+            ins.blocks().into_iter().for_each(|b| made_outside_lanes(b, out));
+        }
+    }
+}
+
+/// Calls `f` with every register that is read or set.
+pub(super) fn mentioned(block: &Block, f: &mut dyn FnMut(Reg)) {
+    for ins in block {
+        ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f));
+        ins.sets().into_iter().for_each(&mut *f);
+        ins.blocks().into_iter().for_each(|b| mentioned(b, f));
     }
 }

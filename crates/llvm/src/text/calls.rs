@@ -29,6 +29,65 @@ impl Emitter<'_> {
         }
     }
 
+    /// Calls a function for every number below a count: by the function of the context that shares the calls among threads, or
+    /// one after the other if there is none.
+    pub(super) fn chunks(&mut self, count: Operand, function: FunctionId, args: &[Operand]) {
+        let name = self.module.functions[function].name.clone();
+        let words = self.temp();
+        let _ = writeln!(self.slots, "  {words} = alloca [{} x i64]", args.len() + 1);
+        let count = self.value(count);
+        let mut given = String::new();
+        for (k, a) in args.iter().enumerate() {
+            let (value, t) = (self.value(*a), self.type_of(*a));
+            let _ = write!(given, "{} {value}, ", ty(t));
+            self.store_word(&words, k + 1, &value, t);
+        }
+        let (shared, alone, done) = (self.label(), self.label(), self.label());
+        let status = self.temp();
+        let _ = writeln!(self.slots, "  {status} = alloca i32");
+        line!(self, "store i32 {}, ptr {status}", abi::DONE);
+        let share = self.field(abi::SHARE, "ptr");
+        let nobody = self.let_(format_args!("icmp eq ptr {share}, null"));
+        let single = self.let_(format_args!("icmp slt i64 {count}, 2"));
+        let here = self.let_(format_args!("or i1 {nobody}, {single}"));
+        line!(self, "br i1 {here}, label %{alone}, label %{shared}");
+        self.begin(&shared);
+        let entry = quoted(&format!("entry.{name}"));
+        let left = self.let_(format_args!(
+            "call i32 {share}(ptr %cx, ptr @{entry}, ptr {words}, i64 {}, i64 {count})",
+            args.len() + 1
+        ));
+        line!(self, "store i32 {left}, ptr {status}");
+        line!(self, "br label %{done}");
+        self.begin(&alone);
+        // One after the other.
+        let (head, inside, next) = (self.label(), self.label(), self.label());
+        let counter = self.temp();
+        let _ = writeln!(self.slots, "  {counter} = alloca i64");
+        line!(self, "store i64 0, ptr {counter}");
+        line!(self, "br label %{head}");
+        self.begin(&head);
+        let k = self.let_(format_args!("load i64, ptr {counter}"));
+        let more = self.let_(format_args!("icmp slt i64 {k}, {count}"));
+        line!(self, "br i1 {more}, label %{inside}, label %{done}");
+        self.begin(&inside);
+        let top = self.field(abi::TOP, "ptr");
+        let fun = quoted(&format!("fn.{name}"));
+        let left = self.let_(format_args!("call i32 @{fun}(ptr %cx, i64 {k}, {given}ptr {words})"));
+        line!(self, "store i32 {left}, ptr {status}");
+        self.release_to(&top);
+        let after = self.let_(format_args!("add i64 {k}, 1"));
+        line!(self, "store i64 {after}, ptr {counter}");
+        let stopped = self.let_(format_args!("icmp ne i32 {left}, {}", abi::DONE));
+        line!(self, "br i1 {stopped}, label %{done}, label %{next}");
+        self.begin(&next);
+        line!(self, "br label %{head}");
+        self.begin(&done);
+        let left = self.let_(format_args!("load i32, ptr {status}"));
+        let stopped = self.let_(format_args!("icmp ne i32 {left}, {}", abi::DONE));
+        self.stop_if(&stopped);
+    }
+
     /// Stores word `k`: integers are extended to eight bytes.
     pub(super) fn store_word(&mut self, words: &str, k: usize, value: &str, t: Ty) {
         let to = self.let_(format_args!("getelementptr inbounds i64, ptr {words}, i64 {k}"));

@@ -14,6 +14,9 @@ use pullback_kernel::{Block, MessageId, Operand, Reg, Ty};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 use std::fmt::Write;
 
+/// Larger bodies are emitted once, with masks everywhere: to compile them twice costs more than the masks.
+const LARGE: usize = 60;
+
 impl Emitter<'_> {
     /// How many lanes there are.
     pub(super) fn width(&self) -> usize {
@@ -24,7 +27,45 @@ impl Emitter<'_> {
         Form { scalar, lanes: self.width() }
     }
 
+    /// All blocks with a mask of the lanes that are active.
+    fn masked_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) {
+        let (head, inside, done) = (self.label(), self.label(), self.label());
+        let width = self.width();
+        let (from, to) = (self.value(from), self.value(to));
+        self.set(i, &from);
+        line!(self, "br label %{head}");
+        self.begin(&head);
+        if self.open_loops == 0 || body.iter().any(super::loops::is_long) {
+            self.poll();
+        }
+        let here = self.value(i.into());
+        let left = self.let_(format_args!("sub i64 {to}, {here}"));
+        let test = self.let_(format_args!("icmp slt i64 {here}, {to}"));
+        line!(self, "br i1 {test}, label %{inside}, label %{done}");
+        self.begin(&inside);
+        let k = self.lanes_of(Scalar::I64);
+        let left = self.spread(&left, k);
+        let active = format_args!("icmp slt {} {}, {left}", k.ty(), numbers(width)).to_string();
+        let outer = self.active.take();
+        self.active = Some(self.let_(active));
+        self.open_loops += 1;
+        self.block(body);
+        self.open_loops -= 1;
+        self.active = outer;
+        let here = self.value(i.into());
+        // The counter may wrap only after the last block; then it is not read.
+        let next = self.let_(format_args!("add i64 {here}, {width}"));
+        let last = self.let_(format_args!("sub i64 {to}, {here}"));
+        let last = self.let_(format_args!("icmp sle i64 {last}, {width}"));
+        self.set(i, &next);
+        line!(self, "br i1 {last}, label %{done}, label %{head}");
+        self.begin(&done);
+    }
+
     pub(super) fn lanes_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) {
+        if count(body) > LARGE {
+            return self.masked_loop(i, from, to, body);
+        }
         let (some, done) = (self.label(), self.label());
         let width = self.width();
         let (from, to) = (self.value(from), self.value(to));
@@ -221,4 +262,9 @@ impl Emitter<'_> {
 /// 0, 1, 2, ..
 pub(super) fn numbers(lanes: usize) -> String {
     vector("i64", 0..lanes)
+}
+
+/// The instructions of a block with those inside.
+fn count(block: &Block) -> usize {
+    block.iter().map(|ins| 1 + ins.blocks().into_iter().map(count).sum::<usize>()).sum()
 }

@@ -100,7 +100,7 @@ impl Emitter<'_> {
     }
 
     /// Stops if the flag for cancellation is set.
-    fn poll(&mut self) {
+    pub(super) fn poll(&mut self) {
         let flag = self.field(abi::CANCEL, "ptr");
         let flag = self.let_(format_args!("load atomic i8, ptr {flag} monotonic, align 1"));
         let is_set = self.let_(format_args!("icmp ne i8 {flag}, 0"));
@@ -112,7 +112,9 @@ impl Emitter<'_> {
 pub(super) fn is_long(ins: &Ins) -> bool {
     let is_bulk = |count: &Operand| count.as_i64().is_none();
     match ins {
-        Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } | Ins::Call { .. } => true,
+        Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } | Ins::Call { .. } | Ins::Chunks { .. } => {
+            true
+        }
         Ins::Fill { count, .. } | Ins::Copy { count, .. } => is_bulk(count),
         _ => ins.blocks().into_iter().flatten().any(is_long),
     }

@@ -89,14 +89,17 @@ impl Emitter<'_> {
 
     /// Goes back to a height. The highest one is always reached just before a release or at the end.
     pub(super) fn release(&mut self, mark: Operand) {
-        let t = ty(self.type_of(mark));
         let mark = self.value(mark);
+        self.release_to(&mark);
+    }
+    /// The same, to a height that is a pointer.
+    pub(super) fn release_to(&mut self, mark: &str) {
         let top = self.field(abi::TOP, "ptr");
         let peak = self.field(abi::PEAK, "ptr");
         let higher = self.let_(format_args!("icmp ugt ptr {top}, {peak}"));
         let peak = self.let_(format_args!("select i1 {higher}, ptr {top}, ptr {peak}"));
         self.set_field(abi::PEAK, "ptr", &peak);
-        self.set_field(abi::TOP, t, &mark);
+        self.set_field(abi::TOP, "ptr", mark);
         // What is allocated from now on may be where something else was: see `scopes`.
         line!(self, "fence syncscope(\"singlethread\") seq_cst");
     }

@@ -395,6 +395,7 @@ impl Emitter<'_> {
                 self.for_loop(*i, *from, *to, body);
                 self.folds = outer;
             }
+            Ins::Chunks { count, function, args } => self.chunks(*count, *function, args),
             Ins::Lanes { i, from, to, body } => self.lanes_loop(*i, *from, *to, body),
             Ins::LaneNumber { to } => self.lane_number(*to),
             Ins::LoadLanes { to, pointer, index, stride, mask } => {

@@ -86,6 +86,7 @@ impl Walk<'_> {
                 Ins::Call { to, .. } => to.iter().for_each(|to| self.definitions[*to] += 1),
                 Ins::Store { .. }
                 | Ins::Accumulate { .. }
+                | Ins::Chunks { .. }
                 | Ins::StoreLanes { .. }
                 | Ins::AccumulateLanes { .. }
                 | Ins::Release { .. }
