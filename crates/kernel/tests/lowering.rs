@@ -262,39 +262,32 @@ fn rows_of_a_replicated_array_are_not_one_row() {
     assert_eq!(found[1], Value::f64_array(&[2, 2], &[6.0, 30.0, 6.0, 30.0]));
 }
 
-/// What a `map` made belongs to nobody else: it is updated where it is, made where its reshape to the same sizes is collected,
-/// and copied only if it is still read.
+/// A row is made where its reshape to the same sizes is collected; with other sizes it is copied there.
 #[test]
-fn arrays_of_maps_are_written_in_place() {
-    let program = |read_again: &str| {
-        format!(
-            "fun f(n: i64, a: []f64): [][]f64, f64 {{
+fn reshapes_to_the_same_sizes_are_made_where_they_are_collected() {
+    for (size, copies) in [("m", 0), ("k", 1)] {
+        let text = format!(
+            "fun f(n: i64, k: i64, a: []f64): [][]f64 {{
                 let m: i64 = size(a, 0)
-                let r: []f64 = map m [a] (x: f64) {{ let y: f64 = mul.f64(x, 2.0f64) in y }}
-                let u: []f64 = update(r, [0i64], 7.0f64)
-                let z: f64 = {read_again}[0i64]
                 let is: []i64 = iota(n)
                 let rows: [][]f64 = map n [is] (i: i64) {{
-                    let v: []f64 = map m [u] (x2: f64) {{ let y2: f64 = add.f64(x2, 1.0f64) in y2 }}
-                    let w: []f64 = reshape([m], 1, v)
+                    let v: []f64 = map m [a] (x: f64) {{ let y: f64 = add.f64(x, 1.0f64) in y }}
+                    let w: []f64 = reshape([{size}], 1, v)
                     in w
                 }}
-                in rows, z
+                in rows
             }}"
-        )
-    };
-    for (read_again, copies, last) in [("u", 0, 7.0), ("r", 1, 2.0)] {
+        );
         let mut sources = pullback_base::SourceMap::new();
-        let id = sources.add("rows.core", &program(read_again));
-        let program = pullback_core::read::read(id, &program(read_again)).expect("a program");
+        let id = sources.add("rows.core", &text);
+        let program = pullback_core::read::read(id, &text).expect("a program");
         let f = program.funs.ids().next().expect("a function");
         let (module, _) = lower(&program, f).expect("native");
-        let text = pullback_kernel::print(&module);
-        assert_eq!(text.matches("copy ").count(), copies, "{text}");
-        let args = [Value::i64(2), Value::f64s(&[1.0, 5.0])];
+        let printed = pullback_kernel::print(&module);
+        assert_eq!(printed.matches("copy ").count(), copies, "{printed}");
+        let args = [Value::i64(2), Value::i64(2), Value::f64s(&[7.0, 10.0])];
         let found = kernel(&program, f, &args, How::Plain).expect("native").expect("runs");
         assert_eq!(found[0], Value::f64_array(&[2, 2], &[8.0, 11.0, 8.0, 11.0]));
-        assert_eq!(found[1], Value::f64(last));
     }
 }
 
@@ -327,6 +320,34 @@ fn backward_counters_need_no_check() {
         match checks {
             0 => assert_eq!(found, Ok(vec![Value::f64(321.0)])),
             _ => assert!(found.is_err_and(|e| e.contains("OutOfBounds") || e.contains("out of bounds"))),
+        }
+    }
+}
+
+/// An assertion that an array has two elements is what an index needs.
+#[test]
+fn constant_indices_below_an_asserted_size_need_no_check() {
+    for (index, checks) in [(1, 1), (2, 2), (-1, 2)] {
+        let text = format!(
+            "fun f(a: []f64): f64 {{
+                let n: i64 = size(a, 0)
+                let two: bool = eq.i64(n, 2i64)
+                let ok: () = assert(two, \"two\", n)
+                let x: f64 = a[{index}i64]
+                in x
+            }}"
+        );
+        let mut sources = pullback_base::SourceMap::new();
+        let id = sources.add("asserted.core", &text);
+        let program = pullback_core::read::read(id, &text).expect("a program");
+        let f = program.funs.ids().next().expect("a function");
+        let (module, _) = lower(&program, f).expect("native");
+        let printed = pullback_kernel::print(&module);
+        assert_eq!(printed.matches("fail if").count(), checks, "{printed}");
+        let found = kernel(&program, f, &[Value::f64s(&[3.0, 5.0])], How::Plain).expect("native");
+        match checks {
+            1 => assert_eq!(found, Ok(vec![Value::f64(5.0)])),
+            _ => assert!(found.is_err()),
         }
     }
 }

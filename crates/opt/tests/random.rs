@@ -5,7 +5,9 @@
 use pullback_core::check::{Rules, check};
 use pullback_core::{Exp, FunId, Program, Value, print, read, renumber};
 use pullback_interp::core::{Options, Outcome, run};
-use pullback_opt::{CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY};
+use pullback_opt::{
+    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, UNBOX,
+};
 use pullback_prim::{Scalar, ScalarValue};
 use pullback_testkit::generate::{Config, generate};
 use pullback_testkit::properties::{Case, reverse_program};
@@ -105,6 +107,7 @@ fn pipelines() -> Vec<(&'static str, Vec<&'static Pass>)> {
     ));
     let after = vec![&SIMPLIFY, &CSE, &PRUNE, &ELIMINATE_ACCUMULATORS, &SIMPLIFY, &CSE, &PRUNE];
     out.push(("after differentiation", after));
+    out.push(("without boxes", vec![&SIMPLIFY, &CSE, &PRUNE, &FUSE, &SIMPLIFY, &UNBOX, &SIMPLIFY, &HOIST]));
     out
 }
 

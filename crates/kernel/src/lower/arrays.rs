@@ -13,7 +13,11 @@ use pullback_prim::{Op, Scalar};
 impl Lower<'_> {
     /// Whether an index is known to be in range.
     pub(super) fn in_range(&self, i: Atom, operand: Operand, size: Operand, dim: Option<Dim>) -> bool {
-        if let (Some(i), Some(n)) = (operand.as_i64(), size.as_i64()) {
+        let size = match dim.map(|d| self.called(d)) {
+            Some(Dim::Const(n)) => Some(n),
+            _ => size.as_i64(),
+        };
+        if let (Some(i), Some(n)) = (operand.as_i64(), size) {
             return (0..n).contains(&i);
         }
         match (i, dim) {

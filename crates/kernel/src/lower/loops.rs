@@ -337,9 +337,9 @@ impl Lower<'_> {
 
     // --- the loop itself ---
 
-    /// A loop, in the frame that the caller has entered; leaves it. `iteration` gets the counter and the state and gives the next state and what is collected. Results: the
-    /// final state, the arrays collected, and the number of iterations. `order`: that of the iterations, if no memory of one
-    /// of them outlives it.
+    /// A loop, in the frame that the caller has entered; leaves it. `iteration` gets the counter and the state and gives the
+    /// next state and what is collected. Results: the final state, the arrays collected, and the number of iterations.
+    /// `order`: that of the iterations, if no memory of one of them outlives it.
     fn iterate(
         &mut self,
         trip: Trip,
@@ -385,11 +385,11 @@ impl Lower<'_> {
                 i.into()
             }
         };
-        // The results are made once for all iterations.
-        self.owners.leave();
         let states = cells.iter().map(|c| self.finished(c)).collect::<Res<Vec<_>>>()?;
         let arrays = collectors.iter().map(|c| self.collected(c, done, boxed.clone()));
-        Ok((states, arrays.collect::<Res<Vec<_>>>()?, done))
+        let arrays = arrays.collect::<Res<Vec<_>>>()?;
+        self.owners.leave();
+        Ok((states, arrays, done))
     }
     /// Whether the array in this state variable keeps its shape.
     fn is_fixed(&self, v: Var) -> bool {

@@ -32,9 +32,8 @@ pub(super) fn tape(case: &Case, reverse: Reverse<'_>) -> Check {
         let what = format!("{:?}, views {}, optimised {optimised}", config.tape, config.views);
         let mut r = Reversed::new(case, &|p, l, w| vjp_with(p, l, w, &config))?;
         if optimised {
-            for pass in
-                [&pullback_opt::INLINE, &pullback_opt::SIMPLIFY, &pullback_opt::CSE, &pullback_opt::PRUNE]
-            {
+            use pullback_opt::{CSE, INLINE, PRUNE, SIMPLIFY, UNBOX};
+            for pass in [&INLINE, &SIMPLIFY, &CSE, &PRUNE, &UNBOX, &SIMPLIFY] {
                 (pass.run)(&mut r.program, &pullback_opt::Ctx::default());
             }
             if let Err(e) = check(&r.program, Rules::NO_AD) {
