@@ -17,6 +17,8 @@ mod exact;
 mod functions;
 mod lanes;
 mod memory;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use exact::{exact, identity};
 pub(crate) use functions::function;

@@ -1,0 +1,128 @@
+//! Kernels do as many lanes as they are told, and no more, also in place.
+
+#![allow(unsafe_code, reason = "kernels are called with registers that are large enough")]
+
+use super::{CHUNK, Machine, Side, accumulate, exact, function, identity, load, store};
+use pullback_prim::{Op, Prim, Scalar};
+use std::ptr::null;
+
+/// Around one chunk, two of them, and their halves.
+const COUNTS: [usize; 12] = [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40];
+const ROOM: usize = 40usize.next_multiple_of(CHUNK);
+
+fn machines() -> impl Iterator<Item = Machine> {
+    Machine::ALL.into_iter().filter(|m| m.is_there())
+}
+
+fn numbers(from: f64) -> Vec<f64> {
+    (0..ROOM).map(|l| from + l as f64).collect()
+}
+
+const LANES: Side = Side::Lanes;
+
+#[test]
+fn operations_do_so_many_lanes() {
+    for machine in machines() {
+        for n in COUNTS {
+            let (x, y) = (numbers(1.0), numbers(0.5));
+            let sum = exact(Prim::Op(Op::Add, Scalar::F64), &[LANES, LANES], machine).expect("it is exact");
+            let mut to = vec![-1.0; ROOM];
+            // SAFETY: all registers have room for whole chunks.
+            unsafe { sum(n, to.as_mut_ptr().cast(), x.as_ptr().cast(), y.as_ptr().cast(), null()) };
+            // 1 + l + 0.5 + l
+            let expected: Vec<f64> =
+                (0..ROOM).map(|l| if l < n { 1.5 + 2.0 * l as f64 } else { -1.0 }).collect();
+            assert_eq!(to, expected, "{machine:?} {n}");
+            // In place.
+            let mut to = numbers(1.0);
+            // SAFETY: as above; the result may lie where an argument does.
+            unsafe { sum(n, to.as_mut_ptr().cast(), to.as_ptr().cast(), to.as_ptr().cast(), null()) };
+            let expected: Vec<f64> =
+                (0..ROOM).map(|l| (1.0 + l as f64) * if l < n { 2.0 } else { 1.0 }).collect();
+            assert_eq!(to, expected, "{machine:?} {n}");
+        }
+    }
+}
+
+#[test]
+fn truth_values_and_words_of_every_size_are_kept_apart() {
+    for machine in machines() {
+        for n in COUNTS {
+            let x = numbers(0.0);
+            let less = exact(Prim::Op(Op::Lt, Scalar::F64), &[LANES, Side::Scalar], machine).expect("exact");
+            let mut to = vec![9u8; ROOM];
+            let limit = 20.0f64;
+            // SAFETY: all registers have room for whole chunks; the limit is a word.
+            unsafe {
+                less(n, to.as_mut_ptr(), x.as_ptr().cast(), std::ptr::from_ref(&limit).cast(), null());
+            }
+            let expected: Vec<u8> = (0..ROOM).map(|l| if l < n { u8::from(l < 20) } else { 9 }).collect();
+            assert_eq!(to, expected, "{machine:?} {n}");
+            for s in [Scalar::U8, Scalar::I16, Scalar::F32, Scalar::I64] {
+                let mut to = vec![0u8; 8 * ROOM];
+                let word = 0x0101_0101_0101_0101u64;
+                let fill = identity(s, Side::Scalar, machine);
+                // SAFETY: as above.
+                unsafe {
+                    fill(n, to.as_mut_ptr(), std::ptr::from_ref(&word).cast(), null(), null());
+                }
+                assert!(to[..n * s.bytes()].iter().all(|b| *b == 1), "{machine:?} {n} {s}");
+                assert!(to[n * s.bytes()..].iter().all(|b| *b == 0), "{machine:?} {n} {s}");
+            }
+        }
+    }
+}
+
+#[test]
+fn functions_do_so_many_lanes_and_give_the_same_bits_everywhere() {
+    for n in COUNTS {
+        let x: Vec<f64> = numbers(-3.0).iter().map(|x| 0.37 * x).collect();
+        let mut all = machines().map(|machine| {
+            let exp = function(Op::Exp, Scalar::F64, &[LANES], machine).expect("there is one");
+            let mut to = vec![-1.0; ROOM];
+            // SAFETY: both registers have room for whole chunks.
+            unsafe { exp(n, to.as_mut_ptr().cast(), x.as_ptr().cast(), null(), null()) };
+            to
+        });
+        let first = all.next().expect("one is always there");
+        for (l, y) in first.iter().enumerate() {
+            // The standard library and our own function err by at most two units in the last place each.
+            let near = (y - x[l].exp()).abs() <= 4.0 * f64::EPSILON * y;
+            assert!(if l < n { near } else { *y == -1.0 }, "{n} lanes, {l}: {y}");
+        }
+        assert!(all.all(|other| other == first), "{n}");
+    }
+}
+
+#[test]
+fn memory_is_touched_where_lanes_are_meant() {
+    let indices: Vec<i64> = (0..ROOM as i64).map(|l| (l * 7) % 40).collect();
+    let mask: Vec<u8> = (0..ROOM).map(|l| u8::from(l % 3 != 0)).collect();
+    for n in COUNTS {
+        let mut memory: Vec<f64> = (0..80).map(f64::from).collect();
+        let mut register = vec![-1.0; ROOM];
+        // SAFETY: the places of the lanes that are meant are inside; the others are not accessed.
+        unsafe {
+            let (r, m) = (register.as_mut_ptr().cast::<u8>(), memory.as_mut_ptr().cast::<u8>());
+            load(Scalar::F64)(n, r, m, indices.as_ptr(), 1, mask.as_ptr());
+        }
+        for (l, x) in register.iter().enumerate() {
+            let there = l < n && mask[l] != 0;
+            assert_eq!(*x, if there { (indices[l] + l as i64) as f64 } else { -1.0 }, "{n} lanes, {l}");
+        }
+        let mut register = numbers(100.0);
+        // SAFETY: as above.
+        unsafe {
+            let (r, m) = (register.as_mut_ptr().cast::<u8>(), memory.as_mut_ptr().cast::<u8>());
+            store(Scalar::F64)(n, r, m, null(), 2, null());
+            // All lanes to one place, one after the other.
+            accumulate(Scalar::F64).expect("numbers")(n, r, m.add(8), null(), 0, null());
+        }
+        let sum: f64 = 1.0 + (0..n).map(|l| 100.0 + l as f64).sum::<f64>();
+        for (k, x) in memory.iter().enumerate() {
+            let stored = k % 2 == 0 && k / 2 < n;
+            let expected = if stored { 100.0 + (k / 2) as f64 } else { k as f64 };
+            assert_eq!(*x, if k == 1 { sum } else { expected }, "{n} lanes, {k}");
+        }
+    }
+}
