@@ -17,6 +17,9 @@ impl From<bool> for Truth {
 
 /// A scalar type as it lies in memory.
 pub(crate) trait Element: Copy + PartialEq + PartialOrd {
+    /// Whether there are kernels for each instruction set: for the types that numerical programs are made of. Others have the
+    /// portable ones only, which keeps the number of kernels down.
+    const IS_COMMON: bool;
     /// The word of eight bytes that holds it: zero- or sign-extended.
     fn word(self) -> u64;
 }
@@ -66,6 +69,7 @@ pub(crate) trait To<T> {
 }
 
 impl Element for Truth {
+    const IS_COMMON: bool = true;
     #[inline(always)]
     fn word(self) -> u64 {
         u64::from(self.0)
@@ -75,6 +79,7 @@ impl Element for Truth {
 macro_rules! float {
     ($t:ty) => {
         impl Element for $t {
+            const IS_COMMON: bool = true;
             #[inline(always)]
             fn word(self) -> u64 {
                 u64::from(self.to_bits())
@@ -172,6 +177,8 @@ float!(f64);
 macro_rules! whole {
     ($($t:ident $wide:ident $unsigned:ident, |$x:ident| $abs:expr, $sgn:expr;)*) => { $(
         impl Element for $t {
+            // Indices, and the sizes of floats.
+            const IS_COMMON: bool = matches!(stringify!($t).as_bytes(), b"i64" | b"i32" | b"u64" | b"u32");
             #[inline(always)]
             fn word(self) -> u64 {
                 $wide::from(self) as u64

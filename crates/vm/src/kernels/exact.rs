@@ -1,7 +1,7 @@
 //! Kernels of the operations whose results are exact or correctly rounded: arithmetic, comparisons, selection, conversions.
 
 use super::element::{Element, Float, Number, To, Truth, Whole};
-use super::{Kernel, Machine, Many, Same, Side, for_each_machine};
+use super::{Halves, Kernel, Machine, Many, Same, Side, for_each_machine};
 use pullback_prim::{Op, Prim, Scalar};
 use std::marker::PhantomData;
 
@@ -196,10 +196,17 @@ struct Wanted<'a> {
     sides: &'a [Side],
 }
 
+/// The kernel for the machine, or the portable one for elements that are not common.
+macro_rules! for_type {
+    ($x:ty, $w:ident, $name:ident::<$($g:ty),+>) => {
+        if <$x as Element>::IS_COMMON { $name::<$($g),+>($w.machine) } else { bodies::$name::<$($g,)+ Halves> }
+    };
+}
+
 fn one<O: Unary>(w: Wanted<'_>) -> Option<Kernel> {
     Some(match w.sides {
         [Side::Scalar] => one_of_scalar::<O>,
-        [Side::Lanes] => unary::<O, Many>(w.machine),
+        [Side::Lanes] => for_type!(O::X, w, unary::<O, Many>),
         _ => return None,
     })
 }
@@ -207,19 +214,19 @@ fn one<O: Unary>(w: Wanted<'_>) -> Option<Kernel> {
 fn two<O: Binary>(w: Wanted<'_>) -> Option<Kernel> {
     Some(match w.sides {
         [Side::Scalar, Side::Scalar] => two_of_scalar::<O>,
-        [Side::Lanes, Side::Lanes] => binary::<O, Many, Many>(w.machine),
-        [Side::Lanes, Side::Scalar] => binary::<O, Many, Same>(w.machine),
-        [Side::Scalar, Side::Lanes] => binary::<O, Same, Many>(w.machine),
+        [Side::Lanes, Side::Lanes] => for_type!(O::X, w, binary::<O, Many, Many>),
+        [Side::Lanes, Side::Scalar] => for_type!(O::X, w, binary::<O, Many, Same>),
+        [Side::Scalar, Side::Lanes] => for_type!(O::X, w, binary::<O, Same, Many>),
         _ => return None,
     })
 }
 
 fn choice<T: Element>(w: Wanted<'_>) -> Option<Kernel> {
     Some(match w.sides {
-        [Side::Lanes, Side::Lanes, Side::Lanes] => select::<T, Many, Many>(w.machine),
-        [Side::Lanes, Side::Lanes, Side::Scalar] => select::<T, Many, Same>(w.machine),
-        [Side::Lanes, Side::Scalar, Side::Lanes] => select::<T, Same, Many>(w.machine),
-        [Side::Lanes, Side::Scalar, Side::Scalar] => select::<T, Same, Same>(w.machine),
+        [Side::Lanes, Side::Lanes, Side::Lanes] => for_type!(T, w, select::<T, Many, Many>),
+        [Side::Lanes, Side::Lanes, Side::Scalar] => for_type!(T, w, select::<T, Many, Same>),
+        [Side::Lanes, Side::Scalar, Side::Lanes] => for_type!(T, w, select::<T, Same, Many>),
+        [Side::Lanes, Side::Scalar, Side::Scalar] => for_type!(T, w, select::<T, Same, Same>),
         _ => return None,
     })
 }
@@ -321,20 +328,12 @@ where
     with_type!(to, B => converted::<A, B>(w))
 }
 
-/// Instruction sets matter for the types that numerical programs are made of; for others the portable kernels do.
-fn machine_for(s: Scalar, machine: Machine) -> Machine {
-    match s {
-        Scalar::F32 | Scalar::F64 | Scalar::I32 | Scalar::I64 | Scalar::Bool => machine,
-        Scalar::I8 | Scalar::I16 | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => Machine::Portable,
-    }
-}
-
 /// The kernel of a primitive for arguments from these sides; `None` for one that is not exact, and for a condition that is a
 /// scalar.
 pub(crate) fn exact(prim: Prim, sides: &[Side], machine: Machine) -> Option<Kernel> {
     match prim {
         Prim::Op(op, s) => {
-            let w = Wanted { machine: machine_for(s, machine), sides };
+            let w = Wanted { machine, sides };
             match s {
                 Scalar::F32 => float::<f32>(op, w),
                 Scalar::F64 => float::<f64>(op, w),
@@ -350,8 +349,7 @@ pub(crate) fn exact(prim: Prim, sides: &[Side], machine: Machine) -> Option<Kern
             }
         }
         Prim::Convert(from, to) => {
-            let best = machine_for(from, machine) == machine && machine_for(to, machine) == machine;
-            let w = Wanted { machine: if best { machine } else { Machine::Portable }, sides };
+            let w = Wanted { machine, sides };
             with_type!(from, A => conversion::<A>(to, w))
         }
     }
@@ -367,7 +365,7 @@ fn copied<T: Element>(side: Side, machine: Machine) -> Kernel {
 /// The kernel that gives a register of lanes what a scalar or a register holds.
 pub(crate) fn identity(s: Scalar, side: Side, machine: Machine) -> Kernel {
     match s.bytes() {
-        1 => copied::<u8>(side, machine),
+        1 => copied::<Truth>(side, machine),
         2 => copied::<u16>(side, machine),
         4 => copied::<u32>(side, machine),
         _ => copied::<u64>(side, machine),

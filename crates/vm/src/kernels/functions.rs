@@ -223,6 +223,7 @@ impl Choose<'_> {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     fn many_values<N: Named, T: Argument, S: Sides>(&self) -> Kernel {
+        let _ = self.machine;
         portable::<N, T, S>
     }
 }

@@ -3,8 +3,8 @@
 //! The types of x86 are only used in code that is compiled for their instruction set and chosen after it was found; that is
 //! why their intrinsics may be called.
 
+use pullback_maths::SingleLanes;
 use pullback_maths::portable::One;
-use pullback_maths::{Lanes, SingleLanes};
 
 /// Lanes that are read from memory and written to it.
 pub(super) trait Wide: SingleLanes {
@@ -75,8 +75,8 @@ macro_rules! memory {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(super) mod x86 {
-    use super::{Lanes, SingleLanes, Wide};
-    use pullback_maths::scale_in_two_steps;
+    use super::Wide;
+    use pullback_maths::{Lanes, SingleLanes, scale_in_two_steps};
     use std::arch::x86_64::*;
 
     /// Eight lanes of AVX-512.

@@ -59,13 +59,15 @@ fn truth_values_and_words_of_every_size_are_kept_apart() {
             let expected: Vec<u8> = (0..ROOM).map(|l| if l < n { u8::from(l < 20) } else { 9 }).collect();
             assert_eq!(to, expected, "{machine:?} {n}");
             for s in [Scalar::U8, Scalar::I16, Scalar::F32, Scalar::I64] {
-                let mut to = vec![0u8; 8 * ROOM];
+                // Aligned for elements of every size.
+                let mut words = vec![0u64; ROOM];
                 let word = 0x0101_0101_0101_0101u64;
                 let fill = identity(s, Side::Scalar, machine);
                 // SAFETY: as above.
                 unsafe {
-                    fill(n, to.as_mut_ptr(), std::ptr::from_ref(&word).cast(), null(), null());
+                    fill(n, words.as_mut_ptr().cast(), std::ptr::from_ref(&word).cast(), null(), null());
                 }
+                let to: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
                 assert!(to[..n * s.bytes()].iter().all(|b| *b == 1), "{machine:?} {n} {s}");
                 assert!(to[n * s.bytes()..].iter().all(|b| *b == 0), "{machine:?} {n} {s}");
             }
