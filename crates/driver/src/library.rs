@@ -94,6 +94,8 @@ fn one(
     let (module, function) = crate::backend::lowered(ready).map_err(|d| *d)?;
     let options =
         text::Options { floats: ready.floats, machine: llvm.instructions(), ..text::Options::default() };
+    let in_lanes = pullback_cpu::Options { text: options.clone(), ..pullback_cpu::Options::default() };
+    let module = pullback_cpu::scheduled(&module, options.machine, &in_lanes);
     let emitted = emit(&module, &options);
     let missing = library::unavailable(&emitted.symbols);
     if !missing.is_empty() {

@@ -231,6 +231,7 @@ impl Wrapper {
             (abi::END, "ptr", "%end"),
             (abi::PEAK, "ptr", "%start"),
             (abi::CANCEL, "ptr", flag.as_str()),
+            (abi::SHARE, "ptr", "null"),
             (abi::CALLS, "i64", "0"),
             (abi::CALL_LIMIT, "i64", "10000"),
             (abi::STACK_LIMIT, "i64", "%stack_limit"),
