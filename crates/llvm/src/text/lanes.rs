@@ -15,7 +15,7 @@ use pullback_prim::{Prim, Scalar, ScalarValue};
 use std::fmt::Write;
 
 /// Larger bodies are emitted once, with masks everywhere: to compile them twice costs more than the masks.
-const LARGE: usize = 60;
+const LARGE: usize = 200;
 
 impl Emitter<'_> {
     /// How many lanes there are.
