@@ -181,6 +181,10 @@ pub(crate) struct ProgramArgs {
     pub(crate) no_cache: bool,
     #[command(flatten)]
     pub(crate) floats: FloatArgs,
+    /// How many threads run the parts of long loops in machine code; the results do not depend on it. Default: those of the
+    /// machine.
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<std::num::NonZeroUsize>,
 }
 
 /// What machine code may change about floating point. By default a product and a sum may be rounded once.

@@ -1,4 +1,4 @@
-//! Times of objectives and gradients as compiled code, one thread: the least of some runs, and how long compiling took.
+//! Times of objectives and gradients as compiled code, on one thread or `THREADS`, with `LANES` side by side: the least of some runs, and how long compiling took.
 //!
 //! `cargo run --release -p pullback-cpu --example times -- [SIZE] [PROBLEM..]`; the problems are those of
 //! `docs/book/steps.md`, and `gmm-large`: the mixture model with 10 dimensions and 25 components.
@@ -89,7 +89,10 @@ fn time(program: &Program, fun: FunId, args: &[Value]) -> Timed {
     let types: Vec<&Type> = f.params.iter().map(|p| &program.vars[*p].ty).collect();
     let args: Vec<(&Type, &Value)> = types.into_iter().zip(args).collect();
     let lanes = std::env::var("LANES").ok().and_then(|s| s.parse().ok());
-    let options = Options { sizes: vec![(id, pullback_words::sizes(&args))], lanes, ..Options::default() };
+    let threads = std::env::var("THREADS").ok().and_then(|s| s.parse().ok());
+    let threads = threads.unwrap_or(std::num::NonZeroUsize::MIN);
+    let options =
+        Options { threads, sizes: vec![(id, pullback_words::sizes(&args))], lanes, ..Options::default() };
     let executable = Executable::new(&module, &options).unwrap();
     let compile = start.elapsed().as_secs_f64();
     let mut session = executable.session();

@@ -11,6 +11,7 @@ use pullback_kernel::{FunctionId, Module};
 use pullback_llvm::abi::Entry;
 use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, Machine, emit, entry_symbol, text};
 use pullback_words::Workspace;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -30,6 +31,8 @@ pub struct Options {
     pub library: Option<PathBuf>,
     /// Where compiled objects are kept; `None`: nowhere. See [`cache::folder`].
     pub cache: Option<PathBuf>,
+    /// How many threads run the parts of loops. Results do not depend on it.
+    pub threads: NonZeroUsize,
     /// A call stops with a `Limit` error before its workspace and its results hold more bytes than this.
     pub memory_limit: u64,
     /// A call stops with a `Limit` error when so many calls of recursive functions are open.
@@ -37,7 +40,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// All optimisations; nothing is kept on disk; 8 GiB, 10,000 open calls.
+    /// All optimisations; the threads of the machine; nothing is kept on disk; 8 GiB, 10,000 open calls.
     fn default() -> Self {
         Options {
             level: Level::O3,
@@ -46,6 +49,7 @@ impl Default for Options {
             sizes: Vec::new(),
             library: None,
             cache: None,
+            threads: pullback_pool::available_threads(),
             memory_limit: 8 << 30,
             call_depth_limit: 10_000,
         }
@@ -100,6 +104,10 @@ impl Executable {
         })
     }
 
+    /// What was compiled: the module with loops in lanes and parts.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
     /// The library that made the code.
     pub fn compiler(&self) -> &Found {
         &self.found

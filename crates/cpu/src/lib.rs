@@ -7,6 +7,7 @@ pub mod cache;
 mod executable;
 mod prepared;
 mod session;
+mod share;
 mod symbols;
 
 pub use executable::{Executable, Options, scheduled};

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "compiled code is called; each block says why it may be")]
 
 use crate::executable::Executable;
+use crate::share::{self, Share};
 use pullback_base::index::Index;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
@@ -11,7 +12,7 @@ use pullback_llvm::Context;
 use pullback_llvm::abi;
 use pullback_words::{Outcome, Room, Workspace, stop, with_values};
 use std::mem::ManuallyDrop;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::sync::atomic::AtomicBool;
 
 /// Where no one cancels.
@@ -30,6 +31,8 @@ pub struct Session<'a> {
     workspace: ManuallyDrop<Workspace>,
     /// On the heap, so that compiled code is given the same address each time.
     context: Box<Context>,
+    /// The context points to it.
+    _share: Box<Share>,
     /// The most bytes of the workspace that a call has had in use.
     highest: u64,
 }
@@ -46,13 +49,16 @@ impl Drop for Session<'_> {
 impl<'a> Session<'a> {
     pub(crate) fn new(executable: &'a Executable, workspace: Workspace, memory_limit: u64) -> Session<'a> {
         let mut workspace = ManuallyDrop::new(workspace);
+        let share = Box::new(Share::new(executable.options.threads, memory_limit));
+        // Recursive functions need a deep stack, which only this thread has.
+        let several = executable.options.threads.get() > 1 && !executable.is_recursive;
         let context = Box::new(Context {
             top: workspace.start(),
             end: workspace.end_within(memory_limit),
             peak: null_mut(),
             cancel: &NEVER,
-            share: None,
-            shared: null(),
+            share: if several { Some(share::share) } else { None },
+            shared: std::ptr::from_ref(&*share).cast(),
             calls: 0,
             call_limit: executable.options.call_depth_limit,
             stack_limit: 0,
@@ -60,7 +66,7 @@ impl<'a> Session<'a> {
             count: 0,
             values: [0; abi::MAX_VALUES],
         });
-        Session { executable, workspace, context, highest: 0 }
+        Session { executable, workspace, context, _share: share, highest: 0 }
     }
 
     /// Calls a function with words; see [`abi`] for what they are. Results that are addresses are of the workspace, until the

@@ -59,6 +59,8 @@ impl Native {
         let given: Vec<(&Type, &Value)> = params.zip(args).collect();
         let sizes = vec![(function, pullback_words::sizes(&given))];
         let options = pullback_cpu::Options { cache, text, sizes, ..pullback_cpu::Options::default() };
+        let threads = ready.threads.unwrap_or(options.threads);
+        let options = pullback_cpu::Options { threads, ..options };
         let (made, compiling) = timed(|| Executable::new(&module, &options));
         let executable = made.map_err(|e| {
             let message = format!("no native code: {e}");

@@ -11,6 +11,7 @@ use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
 use pullback_core::{Entry, FunId, Program, Type, Value};
 use pullback_interp::core::{Compiled, Options, Outcome};
 use pullback_llvm::Floats;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub cache: Option<PathBuf>,
     /// What machine code may change about floating point.
     pub floats: Floats,
+    /// How many threads run the parts of loops in machine code; `None`: those of the machine.
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl Default for Settings {
@@ -38,6 +41,7 @@ impl Default for Settings {
             backend: Backend::Interp,
             cache: None,
             floats: Floats::default(),
+            threads: None,
         }
     }
 }
@@ -103,6 +107,8 @@ pub struct Ready {
     pub cache: Option<PathBuf>,
     /// What its machine code may change about floating point.
     pub floats: Floats,
+    /// How many threads its machine code uses; `None`: those of the machine.
+    pub threads: Option<NonZeroUsize>,
     /// Seconds of each stage from the source to this program.
     pub stages: Vec<Stage>,
     pub(crate) native: OnceLock<Result<Native, Box<Diagnostic>>>,
@@ -118,6 +124,7 @@ impl Ready {
             backend,
             cache: None,
             floats: Floats::default(),
+            threads: None,
             stages: Vec::new(),
             native: OnceLock::new(),
             vm: OnceLock::new(),
@@ -275,6 +282,7 @@ impl Session {
         ready.stages = stages;
         ready.cache = self.settings.cache.clone();
         ready.floats = self.settings.floats;
+        ready.threads = self.settings.threads;
         match self.settings.backend {
             Backend::Llvm => deep(|| crate::backend::compiles(&ready)).map_err(|d| *d)?,
             Backend::Vm => deep(|| crate::backend::is_native(&ready)).map_err(|d| *d)?,

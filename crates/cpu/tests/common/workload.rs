@@ -41,7 +41,8 @@ impl Ready {
         let args: Vec<(Type, Value)> = types.zip(args).collect();
         let given: Vec<(&Type, &Value)> = args.iter().map(|(ty, value)| (ty, value)).collect();
         let sizes = vec![(function, pullback_words::sizes(&given))];
-        let options = Options { sizes, ..Options::default() };
+        let threads = std::num::NonZeroUsize::MIN;
+        let options = Options { sizes, threads, ..Options::default() };
         let executable = Executable::new(&module, &options).expect("LLVM compiles it");
         Ready { module, executable, function, args, results: f.results.clone() }
     }
