@@ -54,7 +54,7 @@ impl Share {
         Share { threads: threads.get(), helpers: (1..threads.get()).map(|_| helper()).collect() }
     }
 
-    fn run(&self, launch: &Launch, index: u32, worker: usize) -> Result<(), Stop> {
+    fn run(&self, launch: &Launch, index: u32, worker: usize) -> Result<(), Box<Stop>> {
         // SAFETY: the caller of `share` gives so many words.
         let given = unsafe { std::slice::from_raw_parts(launch.words, launch.width) };
         let mut few = [0; 64];
@@ -98,7 +98,7 @@ impl Share {
 ///
 /// # Safety
 /// As for calling the entry.
-unsafe fn part(context: &mut Context, entry: Entry, words: &mut [u64]) -> Result<(), Stop> {
+unsafe fn part(context: &mut Context, entry: Entry, words: &mut [u64]) -> Result<(), Box<Stop>> {
     let top = context.top;
     // SAFETY: the condition of this function; the entry has no results, so nothing is written to them.
     let status = unsafe { entry(context, words.as_ptr(), null_mut()) };
@@ -106,7 +106,10 @@ unsafe fn part(context: &mut Context, entry: Entry, words: &mut [u64]) -> Result
     context.top = top;
     match status {
         abi::DONE => Ok(()),
-        _ => Err(Stop { message: context.message, count: context.count, values: context.values }),
+        _ => {
+            let (message, count, values) = (context.message, context.count, context.values);
+            Err(Box::new(Stop { message, count, values }))
+        }
     }
 }
 
