@@ -4,7 +4,7 @@
 //! once, in much less time than machine code, and called from any number of threads; every running call has a [`Session`] with
 //! its own workspace, which is kept for later calls.
 //!
-//! A module is translated to [bytecode](code): instructions on the words and registers of a frame. One instruction on lanes runs a
+//! A module is translated to bytecode: instructions on the words and registers of a frame. One instruction on lanes runs a
 //! kernel, compiled beforehand for the instruction set of the processor, over all active lanes, so that the time to choose it
 //! is spread over up to [`LANES`] elements.
 
