@@ -55,9 +55,7 @@ impl Native {
         let (module, function) = lowered?;
         let cache = ready.cache.clone();
         let text = text::Options { floats: ready.floats, ..text::Options::default() };
-        let params = ready.program.funs[ready.fun].params.iter().map(|p| &ready.program.vars[*p].ty);
-        let given: Vec<(&Type, &Value)> = params.zip(args).collect();
-        let sizes = vec![(function, pullback_words::sizes(&given))];
+        let sizes = sizes(ready, function, args);
         let options = pullback_cpu::Options { cache, text, sizes, ..pullback_cpu::Options::default() };
         let threads = ready.threads.unwrap_or(options.threads);
         let options = pullback_cpu::Options { threads, ..options };
@@ -229,6 +227,17 @@ pub(crate) fn lowered(ready: &Ready) -> Result<(Module, FunctionId), Box<Diagnos
 /// Whether the program is native; else the error that `--backend vm` gives.
 pub(crate) fn is_native(ready: &Ready) -> Result<(), Box<Diagnostic>> {
     lowered(ready).map(|_| ())
+}
+
+/// What the sizes in these arguments tell the scheduler of loops.
+pub(crate) fn sizes(
+    ready: &Ready,
+    function: FunctionId,
+    args: &[Value],
+) -> Vec<(FunctionId, Vec<Option<i64>>)> {
+    let params = ready.program.funs[ready.fun].params.iter().map(|p| &ready.program.vars[*p].ty);
+    let given: Vec<(&Type, &Value)> = params.zip(args).collect();
+    vec![(function, pullback_words::sizes(&given))]
 }
 
 /// Whether the program is native and there is an LLVM; else the error that `--backend llvm` gives.

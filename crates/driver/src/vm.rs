@@ -1,10 +1,10 @@
 //! A function on the vm.
 
-use crate::backend::{lowered, with_types};
+use crate::backend::{lowered, sizes, with_types};
 use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
 use crate::session::Ready;
 use pullback_base::{Diagnostic, RuntimeError};
-use pullback_core::{Type, Value};
+use pullback_core::Value;
 use pullback_interp::core::{Counts, Options};
 use pullback_kernel::FunctionId;
 use pullback_kernel::schedule::{self, Model, schedule};
@@ -30,9 +30,7 @@ impl Vm {
         let (lowered, lowering) = timed(|| lowered(ready));
         let (mut module, function) = lowered?;
         let ((), scheduling) = timed(|| {
-            let params = ready.program.funs[ready.fun].params.iter().map(|p| &ready.program.vars[*p].ty);
-            let given: Vec<(&Type, &Value)> = params.zip(args).collect();
-            let sizes = vec![(function, pullback_words::sizes(&given))];
+            let sizes = sizes(ready, function, args);
             let options = schedule::Options { sizes, ..schedule::Options::new(LANES, Model::interpreter()) };
             schedule(&mut module, &options);
         });

@@ -7,9 +7,9 @@
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
 use super::{Lower, Res, Val};
-use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Text, Ty};
+use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Text, Ty};
 use pullback_base::RuntimeErrorKind;
-use pullback_base::index::IdSet;
+use pullback_base::index::{IdSet, IndexVec};
 use pullback_core::shapes::Dim;
 use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Type, Var};
@@ -721,14 +721,19 @@ impl Lower<'_> {
         Ok(Val { rep: Rep::Array(to), roots })
     }
     /// The block, giving back at its end what it allocates.
-    fn with_mark(&mut self, mut block: Block) -> Block {
-        if allocates(&block) {
-            let mark = self.reg(Ty::Pointer, "mark");
-            block.insert(0, Ins::Mark { to: mark });
-            block.push(Ins::Release { mark: mark.into() });
-        }
-        block
+    fn with_mark(&mut self, block: Block) -> Block {
+        with_mark(block, &mut self.regs)
     }
+}
+
+/// The block, giving back at its end what it allocates.
+pub(crate) fn with_mark(mut block: Block, regs: &mut IndexVec<Reg, RegInfo>) -> Block {
+    if allocates(&block) {
+        let mark = regs.push(RegInfo { ty: Ty::Pointer, hint: "mark".to_string() });
+        block.insert(0, Ins::Mark { to: mark });
+        block.push(Ins::Release { mark: mark.into() });
+    }
+    block
 }
 
 /// `reduce`, `scan`, and both fused with what makes their elements.
@@ -784,7 +789,7 @@ fn keeps_memory(cell: &Cell) -> bool {
 }
 
 /// Whether the block itself takes memory that it does not give back.
-pub(crate) fn allocates(block: &Block) -> bool {
+fn allocates(block: &Block) -> bool {
     let marked = matches!(block.first(), Some(Ins::Mark { .. }));
     let takes = |ins: &Ins| {
         matches!(ins, Ins::Alloc { .. } | Ins::Call { .. }) || ins.blocks().into_iter().any(allocates)

@@ -58,7 +58,7 @@ impl std::fmt::Display for NotNative {
 }
 impl std::error::Error for NotNative {}
 
-pub(crate) use loops::allocates;
+pub(crate) use loops::with_mark;
 
 type Res<T> = Result<T, Box<NotNative>>;
 

@@ -279,29 +279,8 @@ impl Outline<'_> {
     fn folds(&mut self, folds: &[Fold], states: &[Reg], columns: &[Reg], parts: Operand) {
         let column: IdMap<Reg, Reg> = states.iter().copied().zip(columns.iter().copied()).collect();
         for fold in folds {
-            let load =
-                |to: Reg, state: &Reg, index: Operand| Ins::Load { to, pointer: column[state].into(), index };
-            for (state, left) in fold.state.iter().zip(&fold.left) {
-                self.out.push(load(*left, state, Operand::i64(0)));
-            }
-            let k = self.reg(Ty::I64, "part");
-            let mut body = Vec::new();
-            for (state, right) in fold.state.iter().zip(&fold.right) {
-                body.push(load(*right, state, k.into()));
-            }
-            body.extend(fold.combine.iter().cloned());
-            let mut next = Vec::new();
-            for (value, left) in fold.out.iter().zip(&fold.left) {
-                let to = self.reg(self.regs[*left].ty, "next");
-                body.push(Ins::Set { to, value: *value });
-                next.push(Ins::Set { to: *left, value: to.into() });
-            }
-            body.extend(next);
-            let order = Order::Given;
-            self.out.push(Ins::For { i: k, from: Operand::i64(1), to: parts, body, order });
-            for (state, left) in fold.state.iter().zip(&fold.left) {
-                self.out.push(Ins::Set { to: *state, value: (*left).into() });
-            }
+            let columns: Vec<Operand> = fold.state.iter().map(|state| column[state].into()).collect();
+            self.out.extend(together(fold, &columns, parts, self.regs));
         }
     }
     /// Lets pointers into memory that is added to point into the copy of the part.
@@ -344,6 +323,36 @@ impl Outline<'_> {
         moved.insert(r, to.into());
         to.into()
     }
+}
+
+/// Takes elements of columns, one for each state of a fold, together in their order; there is at least one.
+pub(super) fn together(
+    fold: &Fold,
+    columns: &[Operand],
+    count: Operand,
+    regs: &mut IndexVec<Reg, RegInfo>,
+) -> Block {
+    let mut out = Vec::new();
+    for (pointer, left) in columns.iter().zip(&fold.left) {
+        out.push(Ins::Load { to: *left, pointer: *pointer, index: Operand::i64(0) });
+    }
+    let i = regs.push(RegInfo { ty: Ty::I64, hint: "part".to_string() });
+    let mut body = Vec::new();
+    for (pointer, right) in columns.iter().zip(&fold.right) {
+        body.push(Ins::Load { to: *right, pointer: *pointer, index: i.into() });
+    }
+    body.extend(fold.combine.iter().cloned());
+    let mut next = Vec::new();
+    for (value, left) in fold.out.iter().zip(&fold.left) {
+        let to = regs.push(RegInfo { ty: regs[*left].ty, hint: "next".to_string() });
+        body.push(Ins::Set { to, value: *value });
+        next.push(Ins::Set { to: *left, value: to.into() });
+    }
+    body.extend(next);
+    out.push(Ins::For { i, from: Operand::i64(1), to: count, body, order: Order::Given });
+    let last = fold.state.iter().zip(&fold.left);
+    out.extend(last.map(|(state, left)| Ins::Set { to: *state, value: (*left).into() }));
+    out
 }
 
 fn real(x: f64) -> Operand {

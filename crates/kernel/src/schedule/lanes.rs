@@ -310,45 +310,23 @@ impl Vector<'_> {
         self.emit(Ins::Mark { to: mark });
         let (count, one) = (Operand::i64(self.lanes), Operand::i64(1));
         let mut columns = Vec::new();
-        for (state, left) in fold.state.iter().zip(&fold.left) {
+        for state in &fold.state {
             let ty = self.regs[*state].ty;
             let to = self.reg(Ty::Pointer, "lanes");
             self.emit(Ins::Alloc { to, count, ty });
             let (pointer, value) = (to.into(), self.of_lanes[state].into());
             let index = Operand::i64(0);
             self.emit(Ins::StoreLanes { pointer, index, stride: one, value, ty, mask: None });
-            self.emit(Ins::Load { to: *left, pointer, index });
             columns.push(pointer);
         }
-        let i = self.reg(Ty::I64, "lane");
-        let mut body = Vec::new();
-        for (pointer, right) in columns.into_iter().zip(&fold.right) {
-            body.push(Ins::Load { to: *right, pointer, index: i.into() });
-        }
-        body.extend(fold.combine.iter().cloned());
-        let mut next = Vec::new();
-        for (value, left) in fold.out.iter().zip(&fold.left) {
-            let ty = self.regs[*left].ty;
-            let to = self.reg(ty, "next");
-            body.push(Ins::Set { to, value: *value });
-            next.push(Ins::Set { to: *left, value: to.into() });
-        }
-        body.extend(next);
-        self.emit(Ins::For { i, from: one, to: count, body, order: Order::Given });
-        for (state, left) in fold.state.iter().zip(&fold.left) {
-            self.emit(Ins::Set { to: *state, value: (*left).into() });
-        }
+        let together = super::chunks::together(fold, &columns, count, self.regs);
+        together.into_iter().for_each(|ins| self.emit(ins));
         self.emit(Ins::Release { mark: mark.into() });
     }
 
     /// The body of a loop, giving back what it allocates: no memory of an iteration outlives it here.
-    fn with_mark(&mut self, mut body: Block) -> Block {
-        if crate::lower::allocates(&body) {
-            let mark = self.reg(Ty::Pointer, "mark");
-            body.insert(0, Ins::Mark { to: mark });
-            body.push(Ins::Release { mark: mark.into() });
-        }
-        body
+    fn with_mark(&mut self, body: Block) -> Block {
+        crate::lower::with_mark(body, self.regs)
     }
 
     fn all(&mut self, block: &Block) -> Res<()> {

@@ -58,9 +58,8 @@ pub fn schedule(module: &mut Module, options: &Options) {
         sizes.extend(f.params.iter().zip(expected).filter_map(|(r, n)| Some((*r, (*n)?))));
         cost::follow(&body, &defined, &mut sizes);
         let (_, offsets) = chunks::pointers(&body, &defined, &f.regs);
-        let rows_chosen = IdMap::new();
         let regs = f.regs.clone();
-        let mut s = Scheduler { options, regs, defined, roots, offsets, sizes, rows: rows_chosen };
+        let mut s = Scheduler { options, regs, defined, roots, offsets, sizes, rows: IdMap::new() };
         s.choose_rows(rows, &body, &f.regs, &f.results);
         s.regs = f.regs.clone();
         let body = s.room(body);

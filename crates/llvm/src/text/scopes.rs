@@ -70,33 +70,8 @@ fn blocks(ins: &Ins) -> (Vec<&Block>, bool) {
 impl Walk<'_> {
     fn count(&mut self, block: &Block) {
         for ins in block {
-            match ins {
-                Ins::Set { to, .. }
-                | Ins::Prim { to, .. }
-                | Ins::Load { to, .. }
-                | Ins::Offset { to, .. }
-                | Ins::Alloc { to, .. }
-                | Ins::Mark { to }
-                | Ins::LaneNumber { to }
-                | Ins::LoadLanes { to, .. }
-                | Ins::FoldLanes { to, .. }
-                | Ins::Lane { to, .. }
-                | Ins::Lanes { i: to, .. }
-                | Ins::For { i: to, .. } => self.definitions[*to] += 1,
-                Ins::Call { to, .. } => to.iter().for_each(|to| self.definitions[*to] += 1),
-                Ins::Store { .. }
-                | Ins::Accumulate { .. }
-                | Ins::Chunks { .. }
-                | Ins::StoreLanes { .. }
-                | Ins::AccumulateLanes { .. }
-                | Ins::Release { .. }
-                | Ins::Fill { .. }
-                | Ins::Copy { .. }
-                | Ins::While { .. }
-                | Ins::If { .. }
-                | Ins::Fail { .. } => {}
-            }
-            for inner in blocks(ins).0 {
+            ins.sets().into_iter().for_each(|to| self.definitions[to] += 1);
+            for inner in ins.blocks() {
                 self.count(inner);
             }
         }
