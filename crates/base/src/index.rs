@@ -59,6 +59,10 @@ impl<I: Index, T> IndexVec<I, T> {
         self.items.push(item);
         id
     }
+    /// Keeps the first `count` items: ids that were given out since are given out again.
+    pub fn truncate(&mut self, count: usize) {
+        self.items.truncate(count);
+    }
     /// Number of items.
     pub fn len(&self) -> usize {
         self.items.len()

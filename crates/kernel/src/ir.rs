@@ -258,10 +258,76 @@ pub struct Fold {
     pub out: Vec<Operand>,
 }
 
-fn reads_of(block: &mut Block, f: &mut dyn FnMut(&mut Operand)) {
+/// Calls `$f` with a reference to every operand that an instruction reads itself, and `$fold` with its folds.
+macro_rules! each_read {
+    ($ins:expr, $f:expr, $fold:expr) => {
+        match $ins {
+            Ins::Set { value, .. } => $f(value),
+            Ins::Prim { args, .. } | Ins::Call { args, .. } => {
+                for a in args {
+                    $f(a);
+                }
+            }
+            Ins::Chunks { count, args, .. } => [count].into_iter().chain(args).for_each(&mut *$f),
+            Ins::Load { pointer, index, .. } => [pointer, index].into_iter().for_each(&mut *$f),
+            Ins::Store { pointer, index, value, .. } | Ins::Accumulate { pointer, index, value, .. } => {
+                [pointer, index, value].into_iter().for_each(&mut *$f);
+            }
+            Ins::Offset { pointer, index, room, .. } => {
+                [pointer, index].into_iter().chain(room).for_each(&mut *$f);
+            }
+            Ins::Alloc { count, .. } => $f(count),
+            Ins::Mark { .. } | Ins::LaneNumber { .. } => {}
+            Ins::Release { mark } => $f(mark),
+            Ins::Fill { pointer, count, value, .. } => [pointer, count, value].into_iter().for_each(&mut *$f),
+            Ins::Copy { to, from, count, .. } => [to, from, count].into_iter().for_each(&mut *$f),
+            Ins::For { from, to, order, .. } => {
+                [from, to].into_iter().for_each(&mut *$f);
+                if let Order::Any(folds) = order {
+                    for fold in folds {
+                        $fold(fold, $f);
+                    }
+                }
+            }
+            Ins::Lanes { from, to, .. } => [from, to].into_iter().for_each(&mut *$f),
+            Ins::LoadLanes { pointer, index, stride, mask, .. } => {
+                [pointer, index, stride].into_iter().chain(mask).for_each(&mut *$f);
+            }
+            Ins::StoreLanes { pointer, index, stride, value, mask, .. }
+            | Ins::AccumulateLanes { pointer, index, stride, value, mask, .. } => {
+                [pointer, index, stride, value].into_iter().chain(mask).for_each(&mut *$f);
+            }
+            Ins::FoldLanes { from, mask, .. } => [from].into_iter().chain(mask).for_each(&mut *$f),
+            Ins::Lane { from, .. } => $f(from),
+            Ins::While { test, .. } => $f(test),
+            Ins::If { condition, .. } => $f(condition),
+            Ins::Fail { condition, values, .. } => [condition].into_iter().chain(values).for_each(&mut *$f),
+        }
+    };
+}
+
+impl Fold {
+    fn reads(&self, f: &mut dyn FnMut(&Operand)) {
+        self.neutral.iter().chain(&self.out).for_each(&mut *f);
+        all_reads(&self.combine, f);
+    }
+    fn reads_mut(&mut self, f: &mut dyn FnMut(&mut Operand)) {
+        self.neutral.iter_mut().chain(&mut self.out).for_each(&mut *f);
+        all_reads_mut(&mut self.combine, f);
+    }
+}
+
+fn all_reads(block: &Block, f: &mut dyn FnMut(&Operand)) {
+    for ins in block {
+        each_read!(ins, f, Fold::reads);
+        ins.blocks().into_iter().for_each(|b| all_reads(b, f));
+    }
+}
+
+fn all_reads_mut(block: &mut Block, f: &mut dyn FnMut(&mut Operand)) {
     for ins in block {
         ins.reads_mut(f);
-        ins.blocks_mut().into_iter().for_each(|b| reads_of(b, f));
+        ins.blocks_mut().into_iter().for_each(|b| all_reads_mut(b, f));
     }
 }
 
@@ -298,65 +364,12 @@ impl Ins {
     /// Calls `f` with every operand that it reads itself, not in a block inside. How a fold combines its states counts as read
     /// by the loop itself.
     pub fn reads(&self, f: &mut dyn FnMut(Operand)) {
-        self.clone_without_blocks().reads_mut(&mut |a| f(*a));
+        let f: &mut dyn FnMut(&Operand) = &mut |a| f(*a);
+        each_read!(self, f, Fold::reads);
     }
     /// The same for changing them.
     pub fn reads_mut(&mut self, f: &mut dyn FnMut(&mut Operand)) {
-        match self {
-            Ins::Set { value, .. } => f(value),
-            Ins::Prim { args, .. } | Ins::Call { args, .. } => args.iter_mut().for_each(f),
-            Ins::Chunks { count, args, .. } => [count].into_iter().chain(args).for_each(f),
-            Ins::Load { pointer, index, .. } => [pointer, index].into_iter().for_each(f),
-            Ins::Store { pointer, index, value, .. } | Ins::Accumulate { pointer, index, value, .. } => {
-                [pointer, index, value].into_iter().for_each(f);
-            }
-            Ins::Offset { pointer, index, room, .. } => {
-                [pointer, index].into_iter().chain(room).for_each(f);
-            }
-            Ins::Alloc { count, .. } => f(count),
-            Ins::Mark { .. } | Ins::LaneNumber { .. } => {}
-            Ins::Release { mark } => f(mark),
-            Ins::Fill { pointer, count, value, .. } => [pointer, count, value].into_iter().for_each(f),
-            Ins::Copy { to, from, count, .. } => [to, from, count].into_iter().for_each(f),
-            Ins::For { from, to, order, .. } => {
-                [from, to].into_iter().for_each(&mut *f);
-                if let Order::Any(folds) = order {
-                    for fold in folds {
-                        fold.neutral.iter_mut().chain(&mut fold.out).for_each(&mut *f);
-                        reads_of(&mut fold.combine, f);
-                    }
-                }
-            }
-            Ins::Lanes { from, to, .. } => [from, to].into_iter().for_each(f),
-            Ins::LoadLanes { pointer, index, stride, mask, .. } => {
-                [pointer, index, stride].into_iter().chain(mask).for_each(f);
-            }
-            Ins::StoreLanes { pointer, index, stride, value, mask, .. }
-            | Ins::AccumulateLanes { pointer, index, stride, value, mask, .. } => {
-                [pointer, index, stride, value].into_iter().chain(mask).for_each(f);
-            }
-            Ins::FoldLanes { from, mask, .. } => [from].into_iter().chain(mask).for_each(f),
-            Ins::Lane { from, .. } => f(from),
-            Ins::While { test, .. } => f(test),
-            Ins::If { condition, .. } => f(condition),
-            Ins::Fail { condition, values, .. } => [condition].into_iter().chain(values).for_each(f),
-        }
-    }
-    /// The instruction with empty blocks.
-    fn clone_without_blocks(&self) -> Ins {
-        match self {
-            Ins::For { i, from, to, body: _, order } => {
-                Ins::For { i: *i, from: *from, to: *to, body: Vec::new(), order: order.clone() }
-            }
-            Ins::Lanes { i, from, to, body: _ } => {
-                Ins::Lanes { i: *i, from: *from, to: *to, body: Vec::new() }
-            }
-            Ins::While { test, .. } => Ins::While { condition: Vec::new(), test: *test, body: Vec::new() },
-            Ins::If { condition, .. } => {
-                Ins::If { condition: *condition, then: Vec::new(), otherwise: Vec::new() }
-            }
-            other => other.clone(),
-        }
+        each_read!(self, f, Fold::reads_mut);
     }
     /// The blocks inside, for changing them.
     pub fn blocks_mut(&mut self) -> Vec<&mut Block> {

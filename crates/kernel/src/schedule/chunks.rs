@@ -315,7 +315,7 @@ impl Outline<'_> {
         if let Some(to) = moved.get(&r) {
             return *to;
         }
-        // A pointer with a root that is not the root itself is an offset: see `added`.
+        // By `is_offset`: see `added`.
         let (pointer, index, ty) = known.offsets[&r];
         let pointer = pointer.as_reg().map_or(pointer, |p| self.moved(p, before, moved, known));
         let to = self.reg(Ty::Pointer, "own");
@@ -394,12 +394,20 @@ fn added(l: &Scheduled<'_>, known: &Known<'_>) -> Option<Sizes> {
     });
     let offset = |r: Reg| {
         let root = known.roots.get(r).copied().flatten();
-        root.is_none_or(|root| !out.contains_key(&root) || root == r || known.offsets.contains_key(&r))
+        root.is_none_or(|root| !out.contains_key(&root) || is_offset(r, root, known.offsets))
     };
     let mut simple = true;
     reads(&l.code, &mut |r| simple &= inside.contains(&r) || offset(r));
     let mixed = out.keys().any(|root| other.contains(root));
     (!refused && !mixed && simple).then_some(out)
+}
+
+/// Whether a pointer is `root`, or computed from it by offsets only.
+fn is_offset(r: Reg, root: Reg, offsets: &Offsets) -> bool {
+    r == root
+        || offsets
+            .get(&r)
+            .is_some_and(|(from, ..)| from.as_reg().is_some_and(|r| is_offset(r, root, offsets)))
 }
 
 /// The allocations of a function with their sizes, and the pointers that are offsets. Only registers that are set once.

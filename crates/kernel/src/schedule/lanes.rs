@@ -88,7 +88,7 @@ pub(super) fn side_by_side(
     let uses = Uses::of(l.body, root);
     let mut varying: IdSet<Reg> = l.folds.iter().flat_map(|f| f.state.iter().copied()).collect();
     loop {
-        let before = regs.clone();
+        let before = regs.len();
         let rows = |(r, row): (&Reg, &Operand)| (*r, Shape::Rows(*row));
         let mut v = Vector {
             known,
@@ -111,7 +111,7 @@ pub(super) fn side_by_side(
         if !v.again {
             return Ok(out);
         }
-        *regs = before;
+        regs.truncate(before);
     }
 }
 

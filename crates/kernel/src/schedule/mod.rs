@@ -58,10 +58,9 @@ pub fn schedule(module: &mut Module, options: &Options) {
         sizes.extend(f.params.iter().zip(expected).filter_map(|(r, n)| Some((*r, (*n)?))));
         cost::follow(&body, &defined, &mut sizes);
         let (_, offsets) = chunks::pointers(&body, &defined, &f.regs);
-        let regs = f.regs.clone();
+        let regs = std::mem::take(&mut f.regs);
         let mut s = Scheduler { options, regs, defined, roots, offsets, sizes, rows: IdMap::new() };
-        s.choose_rows(rows, &body, &f.regs, &f.results);
-        s.regs = f.regs.clone();
+        s.choose_rows(rows, &body, &f.results);
         let body = s.room(body);
         let (counts, _) = chunks::pointers(&body, &s.defined, &s.regs);
         let mut t = Top { s, name: &f.name, counts, first, made: &mut made };
@@ -163,19 +162,16 @@ struct Scheduler<'a> {
 impl Scheduler<'_> {
     /// Chooses the memory that is interleaved: what makes the function cheaper, first all with rows of one size together (they
     /// are used by the same loops), then one by one.
-    fn choose_rows(
-        &mut self,
-        rows: Vec<(Reg, Operand)>,
-        body: &Block,
-        regs: &IndexVec<Reg, RegInfo>,
-        results: &[Reg],
-    ) {
+    fn choose_rows(&mut self, rows: Vec<(Reg, Operand)>, body: &Block, results: &[Reg]) {
+        if rows.is_empty() {
+            return;
+        }
         let mut trials =
             Trials { pieces: body.iter().map(|ins| self.piece(ins)).collect(), known: BTreeMap::new() };
         let fixed: IdSet<Reg> = results.iter().filter_map(|r| self.roots[*r]).collect();
         let rows: Vec<(Reg, Operand)> = rows.into_iter().filter(|(r, _)| !fixed.contains(r)).collect();
         let mut chosen = IdMap::new();
-        let mut best = self.trial(&mut trials, regs);
+        let mut best = self.trial(&mut trials);
         let mut groups: Vec<Vec<(Reg, Operand)>> = Vec::new();
         for (r, row) in &rows {
             match groups.iter_mut().find(|g| g[0].1 == *row) {
@@ -190,7 +186,7 @@ impl Scheduler<'_> {
             }
             self.rows = chosen.clone();
             self.rows.extend(group);
-            let cost = self.trial(&mut trials, regs);
+            let cost = self.trial(&mut trials);
             if !self.rows.is_empty() && cost < best {
                 best = cost;
                 chosen = self.rows.clone();
@@ -205,7 +201,8 @@ impl Scheduler<'_> {
         Piece { block, uses }
     }
     /// Leaves that memory interleaved that is only used by lanes, and gives the cost of the function then.
-    fn trial(&mut self, trials: &mut Trials, regs: &IndexVec<Reg, RegInfo>) -> f64 {
+    fn trial(&mut self, trials: &mut Trials) -> f64 {
+        let given = self.regs.len();
         loop {
             let (mut cost, mut plain, mut made) = (0.0, IdSet::new(), IdSet::new());
             for k in 0..trials.pieces.len() {
@@ -214,13 +211,13 @@ impl Scheduler<'_> {
                     self.rows.keys().filter(|r| piece.uses.contains(r)).copied().collect();
                 here.sort();
                 let tried = trials.known.entry((k, here)).or_insert_with(|| {
-                    self.regs = regs.clone();
                     let out = self.block(piece.block.clone());
                     let mut tried = Tried { cost: self.cost(&out), ..Tried::default() };
                     rows::used_outside_lanes(&out, &mut |r| {
                         tried.plain.extend(self.roots.get(r).copied().flatten());
                     });
                     rows::made_outside_lanes(&out, &mut tried.made);
+                    self.regs.truncate(given);
                     tried
                 });
                 cost += tried.cost;
@@ -296,7 +293,7 @@ impl Scheduler<'_> {
         let Some(wide) = wide else {
             return loop_with(self.block(body));
         };
-        let plain = loop_with(self.block(body.clone()));
+        let plain = loop_with(self.block(body));
         let (wide_cost, plain_cost) = (self.cost(&wide), self.cost(&plain));
         if plain_cost <= wide_cost { plain } else { wide }
     }
