@@ -2,7 +2,7 @@
 //!
 //! *Vertical*: a `map` whose arrays another operation takes elementwise moves into it; where anybody else needs its
 //! arrays they become further results. The other operation is a `map`, a `reduce` or a `scan` (the last two become
-//! [`Soac::Fused`], see `docs/decisions/0008-fusion.md`), or `plus` of arrays of scalars. *Horizontal*: two operations that
+//! [`Soac::Fused`], see `docs/decisions/0008-fusion.md`), or `plus` of arrays. *Horizontal*: two operations that
 //! share an argument and do not depend on each other run side by side.
 //!
 //! Nothing is computed twice: a producer is moved, never copied, so the number of steps does not rise. Two statements
@@ -230,11 +230,12 @@ impl Fuser<'_> {
         at
     }
 
-    /// `plus` of two arrays of scalars becomes a map where that can be fused with what made one of them.
+    /// `plus` of two arrays becomes a map where that can be fused with what made one of them. Of rows it is `plus` again, which
+    /// comes to its turn in the body of the map.
     fn plus(&mut self, j: usize) -> Option<usize> {
         let Exp::Plus(a, b) = self.stms[j].exp else { return None };
         let Type::Array(elem) = self.program.atom_type(a) else { return None };
-        let scalar = elem.scalar()?;
+        let elem = Type::clone(&elem);
         let made_by_map = |a: Atom| {
             let made = self.stms[..j].iter().rev().find(|s| s.pat.iter().any(|v| Atom::Var(*v) == a))?;
             match &made.exp {
@@ -255,14 +256,17 @@ impl Fuser<'_> {
         let mut operands = Vec::new();
         for (operand, constant) in [(a, everywhere(a)), (b, everywhere(b))] {
             operands.push(constant.unwrap_or_else(|| {
-                let p = fresh(self.program, Type::Scalar(scalar), "x");
+                let p = fresh(self.program, elem.clone(), "x");
                 lam.params.push(p);
                 arrays.push(operand);
                 p.into()
             }));
         }
-        let sum = fresh(self.program, Type::Scalar(scalar), "t");
-        let exp = Exp::Prim(Prim::Op(Op::Add, scalar), operands);
+        let sum = fresh(self.program, elem.clone(), "t");
+        let exp = match elem.scalar() {
+            Some(scalar) => Exp::Prim(Prim::Op(Op::Add, scalar), operands),
+            None => Exp::Plus(operands[0], operands[1]),
+        };
         lam.body = Body { stms: vec![Stm { pat: vec![sum], exp }], result: vec![sum.into()] };
         let stm = Stm { pat: self.stms[j].pat.clone(), exp: Exp::Soac(Soac::Map { width, lam, arrays }) };
         let facts = Facts::of(self.program, &stm);

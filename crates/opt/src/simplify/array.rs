@@ -4,7 +4,7 @@
 //! errors of its computation have happened before.
 
 use super::{Simplifier, Step};
-use pullback_core::{Atom, Exp, SliceDim, Soac};
+use pullback_core::{Atom, Exp, Origin, SliceDim, Soac, Stm, VarInfo};
 use pullback_prim::ScalarValue;
 
 impl Simplifier<'_> {
@@ -79,10 +79,8 @@ impl Simplifier<'_> {
         let (mut a, mut d) = (a, d);
         // Chains of definitions may be long; what is known is usually near.
         for _ in 0..64 {
-            if d == 0
-                && let Some(width) = a.var().and_then(|v| self.widths.get(&v))
-            {
-                return Some(*width);
+            if let Some(size) = a.var().and_then(|v| self.widths.get(&v)?.get(d)) {
+                return Some(*size);
             }
             (a, d) = match self.def(a)? {
                 Exp::Replicate(shape, v) => match shape.get(d) {
@@ -108,6 +106,37 @@ impl Simplifier<'_> {
             };
         }
         None
+    }
+
+    /// The sum of two arrays that are reshaped to the sizes they have: reshaped after the sum, so that it can be fused with what
+    /// made them. (A map of width 0 does not know the sizes of its elements, so the reshape cannot go.)
+    pub(super) fn plus(&mut self, a: Atom, b: Atom) -> Step {
+        let (
+            Some(Exp::Reshape { shape, from, array: x }),
+            Some(Exp::Reshape { shape: same, from: also, array: y }),
+        ) = (self.def(a), self.def(b))
+        else {
+            return Step::Keep(Exp::Plus(a, b));
+        };
+        let is_named = |x: Atom| self.is_of_shape(x, shape, *from);
+        if (shape, from) != (same, also) || !is_named(*x) || !is_named(*y) {
+            return Step::Keep(Exp::Plus(a, b));
+        }
+        let (x, y, shape, from) = (*x, *y, shape.clone(), *from);
+        let [sum, named] = ["sum", "named"].map(|hint| {
+            let ty = self.program.atom_type(a);
+            self.program.vars.push(VarInfo { ty, hint: hint.into(), origin: Origin::default() })
+        });
+        let stms = vec![
+            Stm { pat: vec![sum], exp: Exp::Plus(x, y) },
+            Stm { pat: vec![named], exp: Exp::Reshape { shape, from, array: sum.into() } },
+        ];
+        Step::Splice(stms, vec![named.into()])
+    }
+
+    /// Whether the first `from` sizes of an array are known to be these.
+    fn is_of_shape(&self, a: Atom, shape: &[Atom], from: usize) -> bool {
+        shape.len() == from && shape.iter().enumerate().all(|(d, n)| self.size(a, d) == Some(*n))
     }
 
     /// Whether the slice is the whole array: from 0, as many as there are, one by one.

@@ -14,15 +14,23 @@ impl Simplifier<'_> {
         }
     }
 
-    /// Outer sizes of the arrays that the statement binds.
+    /// Sizes of the arrays that the statement binds: the outer one, and those of a map's elements that are known outside.
     pub(super) fn note_width(&mut self, pat: &[Var], exp: &Exp) {
         match exp {
-            Exp::Soac(Soac::Map { width, .. } | Soac::Scan { width, .. }) => {
-                self.widths.extend(pat.iter().map(|v| (*v, *width)));
+            Exp::Soac(Soac::Map { width, lam, .. }) => {
+                for (v, r) in pat.iter().zip(&lam.body.result) {
+                    let rank = self.program.atom_type(*r).rank();
+                    let inner = (0..rank).map_while(|d| self.size(*r, d).filter(|n| self.is_older(*n, *v)));
+                    let sizes = std::iter::once(*width).chain(inner).collect();
+                    self.widths.insert(*v, sizes);
+                }
+            }
+            Exp::Soac(Soac::Scan { width, .. }) => {
+                self.widths.extend(pat.iter().map(|v| (*v, vec![*width])));
             }
             Exp::Soac(Soac::Fused { form, width, neutral, .. }) => {
                 let values = if *form == FusedForm::Scan { 0 } else { neutral.len() };
-                self.widths.extend(pat.iter().skip(values).map(|v| (*v, *width)));
+                self.widths.extend(pat.iter().skip(values).map(|v| (*v, vec![*width])));
             }
             Exp::Loop(Loop {
                 params, form: LoopForm::For { i: _, n: n @ Atom::Const(_) }, collect, ..
@@ -32,11 +40,16 @@ impl Simplifier<'_> {
                     && c.as_i64() >= 0
                 {
                     let stacked = pat.iter().skip(params.len()).take(*collect);
-                    self.widths.extend(stacked.map(|v| (*v, Atom::i64(c.as_i64()))));
+                    self.widths.extend(stacked.map(|v| (*v, vec![Atom::i64(c.as_i64())])));
                 }
             }
             _ => {}
         }
+    }
+
+    /// Whether an atom was bound before a variable.
+    fn is_older(&self, a: Atom, than: Var) -> bool {
+        a.var().is_none_or(|v| self.order.get(&v) < self.order.get(&than))
     }
 
     /// Counters of loops, and elements of `iota`, are in range.

@@ -61,8 +61,8 @@ struct Simplifier<'p> {
     subst: Subst,
     /// Expressions without bodies by the variable they define. Names are unique, so no entry is ever wrong.
     defs: IdMap<Var, Exp>,
-    /// Outer sizes of the arrays that array operations return.
-    widths: IdMap<Var, Atom>,
+    /// Sizes of the arrays that array operations return, from the outermost on, as far as they are known.
+    widths: IdMap<Var, Vec<Atom>>,
     /// The variables that hold outer sizes of arrays.
     sized: IdMap<Var, Var>,
     /// Variables that are known to be at least zero and less than the atom.
@@ -167,7 +167,7 @@ impl Simplifier<'_> {
             Exp::Plus(a, b) => match self.program.atom_type(a) {
                 Type::Scalar(s) if !s.is_float() => Step::Alias(vec![a]),
                 Type::Tuple(ts) if ts.is_empty() => Step::Alias(vec![a]),
-                _ => Step::Keep(Exp::Plus(a, b)),
+                _ => self.plus(a, b),
             },
             Exp::Par(mut bodies) if bodies.len() == 1 => match bodies.pop() {
                 Some(body) => Step::Splice(body.stms, body.result),

@@ -17,8 +17,20 @@ impl Simplifier<'_> {
                 Some(Exp::Prim(inner, inner_args)) if *inner == prim => Some(inner_args[0]),
                 _ => None,
             },
+            Prim::Op(Op::Eq, _) if args[1] == Atom::f64(0.0) && self.is_never_zero(args[0]) => {
+                Some(Atom::bool(false))
+            }
             Prim::Op(op, s) => identity(op, s, args),
         }
+    }
+
+    /// Whether a float is an absolute value and a positive number more. Derivatives of powers ask this of their exponents.
+    fn is_never_zero(&self, a: Atom) -> bool {
+        let Some(Exp::Prim(Prim::Op(Op::Add, s), terms)) = self.def(a) else { return false };
+        let [size, Atom::Const(more)] = terms.as_slice() else { return false };
+        s.is_float()
+            && more.as_f64() > 0.0
+            && matches!(self.def(*size), Some(Exp::Prim(Prim::Op(Op::Abs, _), _)))
     }
 }
 
