@@ -354,3 +354,154 @@ fn constant_indices_below_an_asserted_size_need_no_check() {
         }
     }
 }
+
+/// Small whole powers are products, within two units in the last place of the power, at the ends of the range too.
+#[test]
+fn small_powers_are_products() {
+    let huge = [
+        0.0,
+        f64::INFINITY,
+        f64::NAN,
+        1.0,
+        1.5e154,
+        1e160,
+        1.3e103,
+        2e-108,
+        1e-154,
+        1e-160,
+        5e-324,
+        f64::MAX,
+    ];
+    let many = (0..1000).map(|i| 0.9 + 1.3e-3 * f64::from(i));
+    let xs: Vec<f64> = huge.into_iter().chain(many).flat_map(|x| [x, -x]).collect();
+    for (exponent, is_power) in
+        [(-1, false), (0, true), (1, false), (2, false), (3, false), (4, true), (-2, true)]
+    {
+        let text = format!("fun f(x: f64): f64 {{ let y: f64 = pow.f64(x, {exponent}.0f64) in y }}");
+        let mut sources = pullback_base::SourceMap::new();
+        let id = sources.add("power.core", &text);
+        let program = pullback_core::read::read(id, &text).expect("a program");
+        let f = program.funs.ids().next().expect("a function");
+        let (module, _) = lower(&program, f).expect("native");
+        assert_eq!(pullback_kernel::print(&module).contains("pow"), is_power, "exponent {exponent}");
+        for &x in &xs {
+            let found = kernel(&program, f, &[Value::f64(x)], How::Plain).expect("native").expect("runs");
+            let Value::Scalar(found) = &found[0] else { panic!("a number") };
+            let (found, expected) = (found.as_f64(), x.powf(f64::from(exponent)));
+            let units = (found.to_bits() as i64).wrapping_sub(expected.to_bits() as i64).unsigned_abs();
+            assert!(
+                units <= 2 || found.is_nan() && expected.is_nan(),
+                "{x} to the power {exponent}: {found}, {expected}"
+            );
+        }
+    }
+}
+
+/// An array that is added in several moved places is gathered in one pass; where a slice has gaps it is not.
+#[test]
+fn moved_arrays_are_added_element_by_element() {
+    for (stride, in_one_pass) in [(1, true), (2, false)] {
+        let text = format!(
+            "fun f(base: [][]f64, xs: [][]f64, ys: [][]f64, k: i64): [][]f64 {{
+                let n: i64 = size(ys, 0)
+                let m: i64 = size(ys, 1)
+                let sum: [][]f64 = withacc [base] (acc: acc [][]f64) {{
+                    let up: acc [][]f64 = view_slice(acc, k, n, 1i64)
+                    let a: () = add_to(up, [], ys)
+                    let turned: acc [][]f64 = view_rearrange(acc, [1, 0])
+                    let left: acc [][]f64 = view_slice(turned, -1i64, m, {stride}i64)
+                    let again: acc [][]f64 = view_slice(left, 2i64, m, 1i64)
+                    let back: acc [][]f64 = view_rearrange(again, [1, 0])
+                    let higher: acc [][]f64 = view_slice(back, 1i64, n, 1i64)
+                    let b: () = add_to(higher, [], ys)
+                    let c: () = add_to(acc, [], xs)
+                    in
+                }}
+                in sum
+            }}"
+        );
+        let mut sources = pullback_base::SourceMap::new();
+        let id = sources.add("moved.core", &text);
+        let program = pullback_core::read::read(id, &text).expect("a program");
+        let f = program.funs.ids().next().expect("a function");
+        let (module, _) = lower(&program, f).expect("native");
+        let printed = pullback_kernel::print(&module);
+        assert_eq!(!printed.contains("+="), in_one_pass, "{printed}");
+        for (rows, columns) in [(5, 4), (1, 1), (3, 0), (0, 3), (4, 9)] {
+            let array = |seed: f64| {
+                let numbers: Vec<f64> = (0..rows * columns).map(|i| seed + (i * i) as f64).collect();
+                Value::f64_array(&[rows, columns], &numbers)
+            };
+            for k in [-3, -1, 0, 1, 2, 7] {
+                let args = [array(0.5), array(1e3), array(1e6), Value::i64(k)];
+                let expected = Compiled::new(&program).run(f, &args, &Options::default());
+                let expected = expected.expect("runs").results;
+                for how in [How::Plain, How::Backwards, How::Lanes(2), How::Lanes(8)] {
+                    let found = kernel(&program, f, &args, how).expect("native").expect("runs");
+                    assert!(
+                        same(&found[0], &expected[0], 0.0),
+                        "{rows} x {columns}, {k}, {how:?}: {found:?} {expected:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// An array that is the state of a loop as a component of a tuple is not overwritten while the final state is needed.
+#[test]
+fn states_share_the_memory_of_what_they_began_with() {
+    let text = "fun f(n: i64, xs: []f64): []f64, []f64 {
+        let a: []f64 = map n [xs] (x: f64) { let y: f64 = mul.f64(x, 2.0f64) in y }
+        let t: ([]f64,) = tuple(a)
+        let last: ([]f64,) = loop (s: ([]f64,) = t) for i: i64 < n { in s }
+        let b: []f64 = update(a, [0i64], 100.0f64)
+        let c: []f64 = proj(last, 0)
+        in b, c
+    }";
+    let mut sources = pullback_base::SourceMap::new();
+    let id = sources.add("states.core", text);
+    let program = pullback_core::read::read(id, text).expect("a program");
+    let f = program.funs.ids().next().expect("a function");
+    for n in [1, 3] {
+        let args = [Value::i64(n), Value::f64s(&[1.0, 5.0, 7.0][..n as usize])];
+        let found = kernel(&program, f, &args, How::Plain).expect("native").expect("runs");
+        assert_eq!(found[1], Value::f64s(&[2.0, 10.0, 14.0][..n as usize]));
+    }
+}
+
+/// An array that every iteration makes anew is made in one of two places in turn, and not copied. One that is written in place
+/// has one place.
+#[test]
+fn states_made_anew_take_turns() {
+    let cases = [
+        ("map n [s] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }", [4.0, 8.0, 10.0]),
+        ("plus(s, r)", [4.0, 8.0, 10.0]),
+        ("update(s, [0i64], 9.0f64)", [9.0, 5.0, 7.0]),
+    ];
+    for (next, expected) in cases {
+        let text = format!(
+            "fun f(xs: []f64, steps: i64): []f64 {{
+                let n: i64 = size(xs, 0)
+                let last: []f64 = loop (s: []f64 = xs) for i: i64 < steps {{
+                    let r: []f64 = replicate([n], 1.0f64)
+                    let t: []f64 = {next}
+                    in t
+                }}
+                in last
+            }}"
+        );
+        let mut sources = pullback_base::SourceMap::new();
+        let id = sources.add("turns.core", &text);
+        let program = pullback_core::read::read(id, &text).expect("a program");
+        let f = program.funs.ids().next().expect("a function");
+        let (module, _) = lower(&program, f).expect("native");
+        let printed = pullback_kernel::print(&module);
+        assert_eq!(printed.matches("copy ").count(), 1, "of the argument: {printed}");
+        let args = [Value::f64s(&[1.0, 5.0, 7.0]), Value::i64(3)];
+        for how in [How::Plain, How::Backwards, How::Lanes(2)] {
+            let found = kernel(&program, f, &args, how).expect("native").expect("runs");
+            assert_eq!(found[0], Value::f64s(&expected), "{next}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Accumulators: memory that is added to.
 
+use super::gather::only_adds_arrays;
 use super::owners::Roots;
 use super::rep::{AccRep, ArrayRep, Leaf, Rep};
 use super::{Lower, NotNative, Res, Val};
@@ -27,6 +28,15 @@ impl Lower<'_> {
             let others = inits.iter().enumerate().filter(|(j, _)| *j != k).filter_map(|(_, a)| a.var());
             let others: IdSet<Var> = users.iter().copied().chain(others).collect();
             accs.push((self.opened(pat.get(k).copied(), *init, &ty, &others)?, ty));
+        }
+        if let [((Rep::Acc(acc), _), _)] = &accs[..]
+            && only_adds_arrays(lam, acc.array.rank(), self)
+        {
+            self.gathered(lam, &acc.clone())?;
+            return accs
+                .into_iter()
+                .map(|((rep, roots), ty)| Ok(Val { rep: self.closed(&rep, &ty)?, roots }))
+                .collect();
         }
         let args = accs.iter().map(|((rep, _), _)| Val { rep: rep.clone(), roots: Roots::new() }).collect();
         let results = self.apply(lam, args)?;

@@ -17,10 +17,12 @@ use pullback_prim::{Op, Prim, Scalar};
 
 /// A component of a loop's state.
 enum Cell {
-    /// Words in registers.
-    Words(Type, Vec<Reg>),
+    /// Words in registers, and where the memory lies that they point to at first.
+    Words(Type, Vec<Reg>, Roots),
     /// An array of a shape that does not change, in memory of its own.
     Buffer(Type, ArrayRep, Roots),
+    /// An array of a shape that does not change, in one of two places in turn.
+    Turns(ArrayRep, Roots),
     Tuple(Vec<Cell>),
 }
 
@@ -68,22 +70,22 @@ impl Lower<'_> {
             }
             return Ok(Cell::Buffer(ty.clone(), buffer, roots));
         }
-        self.word_cell(&val.rep, ty)
+        self.word_cell(&val.rep, ty, &val.roots)
     }
-    fn word_cell(&mut self, rep: &Rep, ty: &Type) -> Res<Cell> {
+    fn word_cell(&mut self, rep: &Rep, ty: &Type, roots: &Roots) -> Res<Cell> {
         if let (Rep::Tuple(items), Type::Tuple(types)) = (rep, ty) {
-            let cells = items.iter().zip(types.iter()).map(|(i, t)| self.word_cell(i, t));
+            let cells = items.iter().zip(types.iter()).map(|(i, t)| self.word_cell(i, t, roots));
             return Ok(Cell::Tuple(cells.collect::<Res<_>>()?));
         }
         let operands = self.flatten(rep, ty)?;
         let types = words(self.program, ty)?;
         let regs = operands.into_iter().zip(types).map(|(x, t)| self.variable(t, "state", x)).collect();
-        Ok(Cell::Words(ty.clone(), regs))
+        Ok(Cell::Words(ty.clone(), regs, roots.clone()))
     }
     /// What the body sees of a cell. Its memory counts as made in this iteration, and used again by the next.
     fn seen(&mut self, cell: &Cell) -> Res<Val> {
         Ok(match cell {
-            Cell::Words(ty, regs) => {
+            Cell::Words(ty, regs, _) => {
                 let rep = self.unflatten(ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
                 let arrays = ty.rank() > 0 || has_boxes(ty);
                 let roots = if arrays { self.owners.foreign() } else { Roots::new() };
@@ -96,6 +98,10 @@ impl Lower<'_> {
                 }
                 Val { rep: Rep::Array(a.clone()), roots }
             }
+            Cell::Turns(pair, _) => {
+                let first = self.part(pair, &[Operand::i64(0)]);
+                Val { rep: Rep::Array(first), roots: self.owners.state() }
+            }
             Cell::Tuple(cells) => {
                 let items = cells.iter().map(|c| self.seen(c)).collect::<Res<Vec<Val>>>()?;
                 let roots = items.iter().flat_map(|v| v.roots.clone()).collect();
@@ -103,18 +109,25 @@ impl Lower<'_> {
             }
         })
     }
-    /// The value of a cell after the loop.
-    fn finished(&mut self, cell: &Cell) -> Res<Val> {
+    /// The value of a cell after so many iterations. `next`: where the states lie that iterations made.
+    fn finished(&mut self, cell: &Cell, done: Operand, next: &Roots) -> Res<Val> {
         Ok(match cell {
-            Cell::Words(ty, regs) => {
+            Cell::Words(ty, regs, first) => {
                 let rep = self.unflatten(ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
                 let arrays = ty.rank() > 0 || has_boxes(ty);
-                let roots = if arrays { self.owners.foreign() } else { Roots::new() };
+                let mut roots = Roots::new();
+                if arrays {
+                    roots = self.owners.foreign();
+                    roots.extend(first.iter().chain(next).copied());
+                }
                 Val { rep, roots }
             }
             Cell::Buffer(_, a, roots) => Val { rep: Rep::Array(a.clone()), roots: roots.clone() },
+            Cell::Turns(pair, roots) => {
+                Val { rep: Rep::Array(self.both_places(pair, done).now), roots: roots.clone() }
+            }
             Cell::Tuple(cells) => {
-                let items = cells.iter().map(|c| self.finished(c)).collect::<Res<Vec<Val>>>()?;
+                let items = cells.iter().map(|c| self.finished(c, done, next)).collect::<Res<Vec<Val>>>()?;
                 let roots = items.iter().flat_map(|v| v.roots.clone()).collect();
                 Val { rep: Rep::Tuple(items.into_iter().map(|v| v.rep).collect()), roots }
             }
@@ -171,12 +184,14 @@ impl Lower<'_> {
                 let from = if val.roots.is_disjoint(state) { from } else { self.copied(&from, ty.base())? };
                 copies.push((to.clone(), from));
             }
+            // It lies where it belongs.
+            (Cell::Turns(..), _) => {}
             (Cell::Tuple(cells), Rep::Tuple(items)) => {
                 for (cell, rep) in cells.iter().zip(items) {
                     self.plan(cell, Val { rep, roots: val.roots.clone() }, state, copies, sets)?;
                 }
             }
-            (Cell::Words(ty, regs), rep) => {
+            (Cell::Words(ty, regs, _), rep) => {
                 let val = self.lasting(Val { rep, roots: val.roots }, ty)?;
                 let operands = self.flatten(&val.rep, ty)?;
                 sets.extend(regs.iter().copied().zip(operands));
@@ -385,10 +400,10 @@ impl Lower<'_> {
                 i.into()
             }
         };
-        let states = cells.iter().map(|c| self.finished(c)).collect::<Res<Vec<_>>>()?;
+        self.owners.leave();
+        let states = cells.iter().map(|c| self.finished(c, done, &boxed)).collect::<Res<Vec<_>>>()?;
         let arrays = collectors.iter().map(|c| self.collected(c, done, boxed.clone()));
         let arrays = arrays.collect::<Res<Vec<_>>>()?;
-        self.owners.leave();
         Ok((states, arrays, done))
     }
     /// Whether the array in this state variable keeps its shape.
@@ -403,8 +418,16 @@ impl Lower<'_> {
             ..l.clone()
         }));
         let mut cells = Vec::new();
-        for (v, init) in &l.params {
+        let is_counted = matches!(l.form, LoopForm::For { .. });
+        for ((v, init), result) in l.params.iter().zip(&l.body.result) {
             let ty = self.ty(*v).clone();
+            if is_counted
+                && self.is_fixed(*v)
+                && let Some(pair) = self.pair(*v, *init, &l.body, *result)?
+            {
+                cells.push(Cell::Turns(pair, self.owners.fresh()));
+                continue;
+            }
             let others = l.params.iter().filter(|p| p.0 != *v).filter_map(|p| p.1.var());
             let users = users.iter().copied().chain(others).collect();
             cells.push(self.cell(*init, &ty, self.is_fixed(*v), &users)?);
@@ -435,7 +458,15 @@ impl Lower<'_> {
             }
             (LoopForm::For { .. }, n) => Trip::Count(n.unwrap_or(Operand::i64(0))),
         };
-        let mut iteration = |s: &mut Self, k: Operand, _: Vec<Val>, slots: &Slots| {
+        let mut iteration = |s: &mut Self, k: Operand, seen: Vec<Val>, slots: &Slots| {
+            let mut places = Vec::new();
+            for (n, cell) in cells.iter().enumerate() {
+                let Cell::Turns(pair, _) = cell else { continue };
+                let both = s.both_places(pair, k);
+                s.bind(l.params[n].0, Rep::Array(both.now.clone()), seen[n].roots.clone());
+                s.want(&l.body, l.body.result[n], both.next.clone());
+                places.push((n, both));
+            }
             if let Some((i, n)) = counted {
                 let counter = s.counter(k, i);
                 s.bind(i, Rep::Scalar(counter), Roots::new());
@@ -445,6 +476,10 @@ impl Lower<'_> {
             s.want_collected(&l.body, &collectors, slots);
             let mut next = s.results(&l.body)?;
             let values = next.split_off(states);
+            for (n, both) in &places {
+                let val = next[*n].clone();
+                next[*n] = s.put(both, val)?;
+            }
             Ok((next, values))
         };
         let (mut out, arrays, done) =
@@ -561,6 +596,8 @@ impl Lower<'_> {
         let mut cells = Vec::new();
         for (p, init) in c.lam.params.iter().zip(c.neutral) {
             let ty = self.ty(*p).clone();
+            let others = c.neutral.iter().filter(|a| *a != init).filter_map(|a| a.var());
+            let users = users.iter().copied().chain(others).collect();
             cells.push(self.cell(*init, &ty, self.is_fixed(*p), &users)?);
         }
         let others: &[Atom] = c.pre.map_or(&[], |pre| &pre.body.result[m..]);
@@ -603,7 +640,7 @@ impl Lower<'_> {
         let (lam, m) = (c.lam, cells.len());
         let (mut state, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
         for (k, cell) in cells.iter().enumerate() {
-            let Cell::Words(Type::Scalar(s), regs) = cell else { return Ok(Order::Given) };
+            let Cell::Words(Type::Scalar(s), regs, _) = cell else { return Ok(Order::Given) };
             state.extend(regs);
             for (side, p) in [(&mut left, lam.params[k]), (&mut right, lam.params[m + k])] {
                 let reg = self.reg(Ty::Scalar(*s), "side");
@@ -782,8 +819,9 @@ fn as_array(val: &Val) -> Option<ArrayRep> {
 /// Whether the next state may point to memory of this iteration.
 fn keeps_memory(cell: &Cell) -> bool {
     match cell {
-        Cell::Words(ty, _) => ty.rank() > 0 || has_boxes(ty),
+        Cell::Words(ty, ..) => ty.rank() > 0 || has_boxes(ty),
         Cell::Buffer(ty, ..) => has_boxes(ty),
+        Cell::Turns(..) => false,
         Cell::Tuple(cells) => cells.iter().any(keeps_memory),
     }
 }

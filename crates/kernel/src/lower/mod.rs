@@ -14,12 +14,14 @@
 mod acc;
 mod arrays;
 mod branch;
+mod gather;
 mod interchange;
 mod loops;
 mod memory;
 mod owners;
 mod rep;
 mod stm;
+mod turns;
 
 use crate::ir::{
     Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text, Ty,
@@ -206,7 +208,7 @@ impl<'p> Lower<'p> {
         self.emit(Ins::Set { to, value });
         to
     }
-    /// A primitive; computed now if its arguments are constants.
+    /// A primitive; computed now if its arguments are constants, or its condition is.
     fn prim(&mut self, prim: Prim, args: Vec<Operand>, hint: &str) -> Operand {
         let constants: Option<Vec<ScalarValue>> = args
             .iter()
@@ -217,6 +219,9 @@ impl<'p> Lower<'p> {
             .collect();
         if let Some(Ok(value)) = constants.map(|c| prim.eval(&c)) {
             return Operand::Const(value);
+        }
+        if let (Prim::Op(Op::Select, _), Operand::Const(c)) = (prim, args[0]) {
+            return args[if c.is_true() { 1 } else { 2 }];
         }
         let to = self.reg(Ty::Scalar(prim.result()), hint);
         self.emit(Ins::Prim { to, prim, args });
@@ -414,6 +419,13 @@ impl<'p> Lower<'p> {
             Exp::Atom(a) => self.want(body, *a, place),
             Exp::Reshape { shape, from, array } if *from == shape.len() && self.has_sizes(*array, shape) => {
                 self.want(body, *array, place);
+            }
+            // What is added to lies where it was made, if it is not needed any more as it was.
+            Exp::WithAcc(inits, _)
+                if let Some(init) = stm.pat.iter().position(|p| *p == v).and_then(|k| inits.get(k))
+                    && init.var().is_some_and(|v| body.stms.iter().any(|s| s.pat.contains(&v))) =>
+            {
+                self.want(body, *init, place);
             }
             _ => {
                 self.wanted.insert(v, place);

@@ -170,7 +170,29 @@ impl Lower<'_> {
                 _ => {}
             }
         }
+        if let (Prim::Op(Op::Pow, s), [x, Operand::Const(exponent)]) = (prim, args.as_slice())
+            && s.is_float()
+            && let Some(power) = self.small_power(s, *x, exponent.as_f64())
+        {
+            return Ok(power);
+        }
         Ok(self.prim(prim, args, &hint))
+    }
+
+    /// Powers that products and quotients give within two units in the last place, for all `x`: where a square overflows or
+    /// underflows, so does the cube. (The square of a square can be three units off.)
+    fn small_power(&mut self, s: Scalar, x: Operand, exponent: f64) -> Option<Operand> {
+        if exponent == -1.0 {
+            return Some(self.op(Op::Div, s, &[Operand::Const(s.one()), x]));
+        }
+        if exponent == 1.0 {
+            return Some(x);
+        }
+        if exponent != 2.0 && exponent != 3.0 {
+            return None;
+        }
+        let square = self.op(Op::Mul, s, &[x, x]);
+        Some(if exponent == 2.0 { square } else { self.op(Op::Mul, s, &[square, x]) })
     }
 
     fn inject(&mut self, ty: &Type, k: usize, items: &[Atom]) -> Res<Val> {
