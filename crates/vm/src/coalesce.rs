@@ -1,58 +1,27 @@
-//! Copies that are not needed: `t = ..; s = t` becomes `s = ..` where nothing else reads `t` and nothing between uses `s`.
+//! Copies that are not needed: `t = ..; s = t` becomes `s = ..` where nothing else reads `t` and nothing between uses `s`; also
+//! where `t` is set in both arms of branches.
 //!
 //! Loops leave such copies at the ends of their bodies. For lanes it is right because kernels do the active lanes exactly.
 
-use crate::uses::{mentions, reads, walk};
-use pullback_base::index::IndexVec;
+use crate::uses::{Counts, mentions};
+use pullback_base::index::Index;
 use pullback_kernel::{Block, Function, Ins, Operand, Reg};
 
 /// How far back the place is looked for where the value is made: more would be slow for long blocks.
 const WINDOW: usize = 200;
 
-/// How often registers are set and read.
-struct Counts {
-    sets: IndexVec<Reg, u32>,
-    reads: IndexVec<Reg, u32>,
-}
-
-impl Counts {
-    fn of(f: &Function) -> Counts {
-        let mut counts = Counts { sets: IndexVec::new(), reads: IndexVec::new() };
-        for _ in f.regs.iter() {
-            counts.sets.push(0);
-            counts.reads.push(0);
-        }
-        f.params.iter().for_each(|r| counts.sets[*r] += 1);
-        f.results.iter().for_each(|r| counts.reads[*r] += 1);
-        walk(&f.body, &mut |ins| {
-            ins.sets().into_iter().for_each(|r| counts.sets[r] += 1);
-            reads(ins, &mut |r| counts.reads[r] += 1);
-        });
-        counts
-    }
-}
-
 /// Removes the copies of a function.
 pub(crate) fn coalesce(f: &mut Function) {
-    let counts = Counts::of(f);
+    let mut counts = Counts::of(f);
     let mut body = std::mem::take(&mut f.body);
-    in_block(&mut body, f, &counts);
+    in_block(&mut body, f, &mut counts);
     f.body = body;
 }
 
-fn in_block(block: &mut Block, f: &Function, counts: &Counts) {
+fn in_block(block: &mut Block, f: &Function, counts: &mut Counts) {
     for ins in block.iter_mut() {
-        match ins {
-            Ins::For { body, .. } | Ins::Lanes { body, .. } => in_block(body, f, counts),
-            Ins::While { condition, body, .. } => {
-                in_block(condition, f, counts);
-                in_block(body, f, counts);
-            }
-            Ins::If { then, otherwise, .. } => {
-                in_block(then, f, counts);
-                in_block(otherwise, f, counts);
-            }
-            _ => {}
+        for inner in ins.blocks_mut() {
+            in_block(inner, f, counts);
         }
     }
     let mut k = 0;
@@ -66,25 +35,60 @@ fn in_block(block: &mut Block, f: &Function, counts: &Counts) {
 }
 
 /// Gives what is copied by instruction `k` the register that it is copied to; whether that was possible.
-fn remove(block: &mut Block, k: usize, f: &Function, counts: &Counts) -> bool {
+fn remove(block: &mut Block, k: usize, f: &Function, counts: &mut Counts) -> bool {
     let Ins::Set { to, value: Operand::Reg(from) } = block[k] else { return false };
-    if counts.sets[from] != 1 || counts.reads[from] != 1 || f.regs[from].ty != f.regs[to].ty {
+    if counts.reads[from] != 1 || f.regs[from].ty != f.regs[to].ty {
         return false;
     }
-    for j in (k.saturating_sub(WINDOW)..k).rev() {
-        if block[j].sets() == [from] {
-            return rename(&mut block[j], to);
-        }
-        if mentions(&block[j], to) {
-            return false;
-        }
+    let first = k.saturating_sub(WINDOW);
+    let Some(sets) = made_within(&block[first..k], from, to) else { return false };
+    // Not where it is set elsewhere too.
+    if sets != counts.sets[from] {
+        return false;
     }
-    false
+    rename(&mut block[first..k], from, to);
+    counts.sets[to] += sets - 1;
+    (counts.sets[from], counts.reads[from]) = (0, 0);
+    true
 }
 
-/// Makes an instruction set another register, if it is one that sets a register at its end. Not an allocation: its register names the
-/// place in the source.
-fn rename(ins: &mut Ins, new: Reg) -> bool {
+/// How often a block sets `from`: on every way through it once, in a way that lets it set `to` instead, which nothing behind that
+/// place uses. `None`: not so.
+fn made_within(block: &[Ins], from: Reg, to: Reg) -> Option<u32> {
+    for ins in block.iter().rev() {
+        match ins {
+            Ins::If { then, otherwise, .. } if mentions(ins, from) => {
+                return Some(made_within(then, from, to)? + made_within(otherwise, from, to)?);
+            }
+            _ if ins.sets() == [from] => return can_set_another(ins).then_some(1),
+            _ if mentions(ins, to) => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Lets what [`made_within`] found set `to`. Copies of `to` to itself are left, and are nothing in bytecode.
+fn rename(block: &mut [Ins], from: Reg, to: Reg) {
+    for ins in block.iter_mut().rev() {
+        if ins.sets() == [from] {
+            set_another(ins, to);
+            return;
+        }
+        if mentions(ins, from) {
+            return ins.blocks_mut().into_iter().for_each(|b| rename(b, from, to));
+        }
+    }
+}
+
+/// Whether an instruction sets a register at its end, which may be another one. Not an allocation: its register names the place in the
+/// source.
+fn can_set_another(ins: &Ins) -> bool {
+    set_another(&mut ins.clone(), Reg::new(0))
+}
+
+/// Makes an instruction set another register, if it may.
+fn set_another(ins: &mut Ins, new: Reg) -> bool {
     match ins {
         Ins::Set { to, .. }
         | Ins::Prim { to, .. }

@@ -19,6 +19,10 @@ pub(crate) const NOWHERE: At = At::MAX;
 #[rustfmt::skip]
 pub(crate) enum Op {
     Copy { to: At, from: At },
+    /// Two copies, one after the other.
+    Copy2 { to: At, from: At, to2: At, from2: At },
+    /// More of them, in the table of copies.
+    Copies { first: u32, count: u32 },
     // Arithmetic that programs are full of.
     AddF64 { to: At, a: At, b: At },
     SubF64 { to: At, a: At, b: At },
@@ -47,6 +51,10 @@ pub(crate) enum Op {
     Select { to: At, condition: At, a: At, b: At },
     /// `to = a * b + c`, rounded twice.
     MulAddF64 { to: At, a: At, b: At, c: At },
+    /// `to = a * b - c`, rounded twice.
+    MulSubF64 { to: At, a: At, b: At, c: At },
+    /// `to = c - a * b`, rounded twice.
+    SubMulF64 { to: At, a: At, b: At, c: At },
     /// `to = a * b + c`
     MulAddI64 { to: At, a: At, b: At, c: At },
     /// A kernel on words.
@@ -55,6 +63,12 @@ pub(crate) enum Op {
     ApplyLow { kernel: u16, to: At, a: At, b: At, c: At },
     /// A kernel on the active lanes.
     ApplyLanes { kernel: u16, to: At, a: At, b: At, c: At },
+    /// The same where arguments are words with the addresses of lanes: bit `k` of `views` for argument `k`.
+    ApplyViews { kernel: u16, views: u8, to: At, a: At, b: At, c: At },
+    /// A kernel on the active lanes that writes neighbours in memory.
+    ApplyTo { kernel: u16, shift: u8, a: At, b: At, c: At, pointer: At, index: At },
+    /// `to` = the address of neighbours in memory, or of a register with a copy of them if the lanes are no whole chunks.
+    View { shift: u8, to: At, register: At, pointer: At, index: At },
     /// An evaluation by the primitive table.
     Table { site: u32 },
     // Memory: bytes of an element, and whether it is sign-extended.
@@ -111,6 +125,10 @@ pub(crate) enum Op {
     Again { to: u32, work: u32 },
     Fail { condition: At, site: u32 },
     FailIfNot { condition: At, site: u32 },
+    /// Fails unless `0 <= index < size`.
+    FailOutside { index: At, size: At, site: u32 },
+    /// Fails unless `0 <= from + l < size` in all active lanes `l`.
+    FailOutsideLanes { from: At, size: At, site: u32 },
     FailLanes { condition: At, site: u32 },
     Call { site: u32 },
     Return,
@@ -154,7 +172,16 @@ pub(crate) struct FoldSite {
 #[derive(Clone, Debug)]
 pub(crate) struct FailSite {
     pub(crate) message: MessageId,
-    pub(crate) values: Vec<Place>,
+    pub(crate) values: Vec<Value>,
+}
+
+/// A value in a message, in the lane that is the reason.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    Word(At),
+    Lanes(At),
+    /// A word and the number of the lane.
+    Counted(At),
 }
 
 /// A call.
@@ -174,6 +201,8 @@ pub(crate) struct FunctionCode {
     pub(crate) constants: Vec<(At, u64)>,
     pub(crate) params: Vec<At>,
     pub(crate) results: Vec<At>,
+    /// Copies of words: to, from.
+    pub(crate) copies: Vec<(At, At)>,
     pub(crate) calls: Vec<CallSite>,
     pub(crate) fails: Vec<FailSite>,
     pub(crate) folds: Vec<FoldSite>,

@@ -17,7 +17,8 @@ pub enum Functions {
     /// By `pullback-maths`: many lanes at once, with the errors that are stated there.
     #[default]
     Lanes,
-    /// By the primitive table, one value at a time: the bits of the reference interpreter.
+    /// By the primitive table, one value at a time: the bits of the reference interpreter. Lanes are added to one element of
+    /// memory one after the other.
     Table,
 }
 

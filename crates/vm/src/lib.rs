@@ -8,10 +8,12 @@
 //! kernel, compiled beforehand for the instruction set of the processor, over all active lanes, so that the time to choose it
 //! is spread over up to [`LANES`] elements.
 
+mod checks;
 mod coalesce;
 mod code;
 mod executable;
 mod kernels;
+mod near;
 mod run;
 mod session;
 mod slots;

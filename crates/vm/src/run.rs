@@ -9,9 +9,10 @@
     reason = "what instructions do with memory is allowed by the condition of `run`: one reason for all of them"
 )]
 
-use crate::code::{At, Code, FoldSite, FunctionCode, NOWHERE, Op, Place, TableSite};
+use crate::code::{At, Code, FoldSite, FunctionCode, NOWHERE, Op, TableSite, Value};
 use crate::executable::Executable;
 use crate::kernels::element::{Float, Number};
+use crate::kernels::{CHUNK, copy};
 use pullback_kernel::MessageId;
 use pullback_prim::{PrimError, ScalarValue};
 use pullback_words::{ALIGNMENT, scalar, word};
@@ -208,6 +209,15 @@ pub(crate) unsafe fn run(
         ip = ip.add(1);
         match *op {
             Op::Copy { to, from } => set!(to, word!(from)),
+            Op::Copy2 { to, from, to2, from2 } => {
+                set!(to, word!(from));
+                set!(to2, word!(from2));
+            }
+            Op::Copies { first, count } => {
+                for (to, from) in f.copies.get_unchecked(first as usize..(first + count) as usize) {
+                    set!(*to, word!(*from));
+                }
+            }
             Op::AddF64 { to, a, b } => set_float!(to, float!(a) + float!(b)),
             Op::SubF64 { to, a, b } => set_float!(to, float!(a) - float!(b)),
             Op::MulF64 { to, a, b } => set_float!(to, float!(a) * float!(b)),
@@ -236,6 +246,8 @@ pub(crate) unsafe fn run(
                 set!(to, word!(from));
             }
             Op::MulAddF64 { to, a, b, c } => set_float!(to, float!(a) * float!(b) + float!(c)),
+            Op::MulSubF64 { to, a, b, c } => set_float!(to, float!(a) * float!(b) - float!(c)),
+            Op::SubMulF64 { to, a, b, c } => set_float!(to, float!(c) - float!(a) * float!(b)),
             Op::MulAddI64 { to, a, b, c } => {
                 set!(to, word!(a).wrapping_mul(word!(b)).wrapping_add(word!(c)));
             }
@@ -249,6 +261,26 @@ pub(crate) unsafe fn run(
             Op::ApplyLanes { kernel, to, a, b, c } => {
                 fuel -= lanes_work;
                 code.kernels[kernel as usize](active, at!(to), at!(a), at!(b), at!(c));
+            }
+            Op::ApplyViews { kernel, views, to, a, b, c } => {
+                fuel -= lanes_work;
+                let argument = |at: At, k: u8| if views & (1 << k) != 0 { pointer!(at) } else { at!(at) };
+                let (a, b, c) = (argument(a, 0), argument(b, 1), argument(c, 2));
+                code.kernels[kernel as usize](active, at!(to), a, b, c);
+            }
+            Op::ApplyTo { kernel, shift, a, b, c, pointer, index } => {
+                fuel -= 2 * lanes_work;
+                let memory = pointer!(pointer).wrapping_offset((int!(index) << shift) as isize);
+                code.kernels[kernel as usize](active, memory, at!(a), at!(b), at!(c));
+            }
+            Op::View { shift, to, register, pointer, index } => {
+                fuel -= lanes_work;
+                let mut memory = pointer!(pointer).wrapping_offset((int!(index) << shift) as isize);
+                if !active.is_multiple_of(CHUNK) {
+                    copy(memory, at!(register), active << shift);
+                    memory = at!(register);
+                }
+                at!(to).cast::<*mut u8>().write(memory);
             }
             Op::Table { site } => table(&f.tables[site as usize], base, active),
             Op::Load1 { to, pointer, index } => set!(to, u64::from(element!(u8, pointer, index).read())),
@@ -299,7 +331,7 @@ pub(crate) unsafe fn run(
             Op::CopyMemory { shift, to, from, count } => {
                 let count = word!(count) as usize;
                 fuel -= work_of(count);
-                std::ptr::copy_nonoverlapping(pointer!(from), pointer!(to), count << shift);
+                copy(pointer!(from), pointer!(to), count << shift);
             }
             Op::Access { kernel, shift, register, pointer, index } => {
                 let memory = pointer!(pointer).wrapping_offset((int!(index) << shift) as isize);
@@ -429,6 +461,20 @@ pub(crate) unsafe fn run(
                     return Err(failed(f, site, base, 0));
                 }
             }
+            Op::FailOutside { index, size, site } => {
+                let (index, size) = (int!(index), int!(size));
+                if index < 0 || size <= index {
+                    return Err(failed(f, site, base, 0));
+                }
+            }
+            Op::FailOutsideLanes { from, size, site } => {
+                let (from, size) = (int!(from), int!(size));
+                let left = size.saturating_sub(from);
+                if active > 0 && (from < 0 || left < active as i64) {
+                    let lane = if from < 0 { 0 } else { Ord::max(left, 0) as usize };
+                    return Err(failed(f, site, base, lane));
+                }
+            }
             Op::FailLanes { condition, site } => {
                 let lanes = std::slice::from_raw_parts(at!(condition), active);
                 if lanes.iter().fold(0, |any, x| any | x) != 0 {
@@ -512,11 +558,12 @@ unsafe fn fill(shift: u8, to: *mut u8, count: usize, value: u64) {
 }
 
 #[cold]
-unsafe fn failed(f: &FunctionCode, site: u32, base: *mut u8, number: usize) -> Stop {
+unsafe fn failed(f: &FunctionCode, site: u32, base: *mut u8, lane: usize) -> Stop {
     let fail = &f.fails[site as usize];
-    let value = |p: &Place| {
-        let number = if p.is_lanes { number } else { 0 };
-        base.add(p.at as usize).cast::<i64>().add(number).read()
+    let value = |v: &Value| match *v {
+        Value::Word(at) => base.add(at as usize).cast::<i64>().read(),
+        Value::Lanes(at) => base.add(at as usize).cast::<i64>().add(lane).read(),
+        Value::Counted(at) => base.add(at as usize).cast::<i64>().read().wrapping_add(lane as i64),
     };
     Stop::Message(fail.message, fail.values.iter().map(value).collect())
 }

@@ -1,10 +1,14 @@
 //! Kernel IR to bytecode. Once for a module; linear in its size but for looking back at copies and loops.
 
+use crate::checks::Checks;
 use crate::coalesce::coalesce;
-use crate::code::{At, CallSite, Code, FailSite, FoldSite, FunctionCode, NOWHERE, Op, Place, TableSite};
+use crate::code::{
+    At, CallSite, Code, FailSite, FoldSite, FunctionCode, NOWHERE, Op, Place, TableSite, Value,
+};
 use crate::executable::{Functions, Options};
-use crate::kernels::{self, CHUNK, Kernel, MemoryKernel, Side};
+use crate::kernels::{self, CHUNK, Kernel, MemoryKernel, Side, Sums};
 use crate::slots::slots;
+use crate::uses::Counts;
 use crate::uses::{operands, reads, walk};
 use pullback_base::index::{Index, IndexVec};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty, recursive};
@@ -33,7 +37,7 @@ pub(crate) fn translate(module: &Module, options: &Options) -> Code {
 }
 
 /// What all functions of a module share.
-struct Shared<'a> {
+pub(crate) struct Shared<'a> {
     options: &'a Options,
     lanes: usize,
     kernels: Vec<Kernel>,
@@ -64,14 +68,19 @@ fn number<T>(known: Option<usize>, all: &mut Vec<T>, new: T) -> u16 {
     u16::try_from(index).expect("there are fewer kernels than that")
 }
 
-struct Translator<'a, 'b> {
-    f: &'a Function,
+pub(crate) struct Translator<'a, 'b> {
+    pub(crate) f: &'a Function,
     shared: &'a mut Shared<'b>,
-    out: FunctionCode,
-    places: IndexVec<Reg, At>,
+    pub(crate) out: FunctionCode,
+    pub(crate) places: IndexVec<Reg, At>,
     constants: BTreeMap<u64, At>,
-    /// How often a register is read.
-    reads: IndexVec<Reg, u32>,
+    /// How often a register is read and set.
+    pub(crate) counts: Counts,
+    checks: Checks,
+    /// Lanes that stay in memory: words with their addresses.
+    pub(crate) views: BTreeMap<Reg, At>,
+    /// The next word for such an address.
+    pub(crate) next_view: At,
     /// Registers that hold lane numbers and are only read to be added to a scalar.
     counters: BTreeSet<Reg>,
     /// The next word for the end of a loop.
@@ -79,7 +88,7 @@ struct Translator<'a, 'b> {
     spare_word: At,
     spare_lanes: [At; SPARE_LANES],
     /// Jumps lead here: what comes before may not be joined with what comes after.
-    barrier: usize,
+    pub(crate) barrier: usize,
     /// Instructions since the innermost loop around began, without those of loops inside.
     work: u32,
 }
@@ -112,22 +121,19 @@ impl<'a, 'b> Translator<'a, 'b> {
         };
         add(0);
         add(1);
-        let (mut loops, mut read_counts) = (0, IndexVec::<Reg, u32>::new());
-        f.regs.iter().for_each(|_| {
-            read_counts.push(0);
-        });
-        f.results.iter().for_each(|r| read_counts[*r] += 1);
+        let (mut loops, mut loads) = (0, 0);
         walk(&f.body, &mut |ins| {
             operands(ins, &mut |a| {
                 if let Operand::Const(c) = a {
                     add(word(c));
                 }
             });
-            reads(ins, &mut |r| read_counts[r] += 1);
+            loads += At::from(matches!(ins, Ins::LoadLanes { .. }));
             loops += At::from(matches!(ins, Ins::For { .. } | Ins::Lanes { .. }));
         });
+        let (counts, counters) = (Counts::of(f), counters(f));
         let next_end = words;
-        words += 8 * (loops + SPARE_WORDS as At);
+        words += 8 * (loops + loads + SPARE_WORDS as At);
         let lanes_start = (words as usize).next_multiple_of(ALIGNMENT);
         let has_lanes = slot_count > 0 || f.regs.iter().any(|r| r.ty.is_lanes());
         let slot = |k: usize| (lanes_start + k * shared.slot_bytes()) as At;
@@ -141,8 +147,11 @@ impl<'a, 'b> Translator<'a, 'b> {
             out,
             places,
             constants,
-            reads: read_counts,
-            counters: counters(f),
+            checks: Checks::of(f, &counters, &counts),
+            counts,
+            views: BTreeMap::new(),
+            next_view: next_end + 8 * (loops + SPARE_WORDS as At),
+            counters,
             next_end,
             spare_word: next_end + 8 * loops,
             spare_lanes: std::array::from_fn(|k| slot(slot_count + k)),
@@ -163,7 +172,7 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     // --- places ---
 
-    fn emit(&mut self, op: Op) {
+    pub(crate) fn emit(&mut self, op: Op) {
         self.work += 1;
         self.out.ops.push(op);
     }
@@ -185,10 +194,10 @@ impl<'a, 'b> Translator<'a, 'b> {
             Operand::Null => Ty::Pointer,
         }
     }
-    fn is_lanes(&self, a: Operand) -> bool {
+    pub(crate) fn is_lanes(&self, a: Operand) -> bool {
         self.ty(a).is_lanes()
     }
-    fn at(&self, a: Operand) -> At {
+    pub(crate) fn at(&self, a: Operand) -> At {
         match a {
             Operand::Reg(r) => self.places[r],
             Operand::Const(c) => self.constant(word(c)),
@@ -198,9 +207,18 @@ impl<'a, 'b> Translator<'a, 'b> {
     fn place(&self, a: Operand) -> Place {
         Place { at: self.at(a), is_lanes: self.is_lanes(a) }
     }
+    /// A value of a message; if lanes that count are not computed, from what they count.
+    fn value(&self, a: Operand, counts: bool) -> Value {
+        let counting = a.as_reg().filter(|_| counts).and_then(|r| self.checks.counting.get(&r));
+        match (counting, self.is_lanes(a)) {
+            (Some(from), _) => Value::Counted(self.at(*from)),
+            (None, true) => Value::Lanes(self.at(a)),
+            (None, false) => Value::Word(self.at(a)),
+        }
+    }
     /// Whether a register is read once only, so that what sets it may be joined with what reads it.
     fn is_read_once(&self, a: Operand) -> bool {
-        matches!(a, Operand::Reg(r) if self.reads[r] == 1)
+        matches!(a, Operand::Reg(r) if self.counts.reads[r] == 1)
     }
     /// The last instruction, if it may be joined with what comes next.
     fn last(&self) -> Option<Op> {
@@ -210,14 +228,22 @@ impl<'a, 'b> Translator<'a, 'b> {
     // --- instructions ---
 
     fn block(&mut self, block: &Block) {
-        for ins in block {
-            self.ins(ins);
+        for (k, ins) in block.iter().enumerate() {
+            match ins {
+                Ins::LoadLanes { to, pointer, index, stride, mask: None }
+                    if self.is_near(*index, *stride) && self.may_stay(*to, &block[k + 1..]) =>
+                {
+                    self.view(*to, *pointer, *index);
+                }
+                _ => self.ins(ins),
+            }
         }
     }
     fn ins(&mut self, ins: &Ins) {
         match ins {
             Ins::Chunks { .. } => panic!("parts of loops are calls here"),
             Ins::Set { to, value } => self.set(*to, *value),
+            Ins::Prim { to, .. } if self.checks.unused.contains(to) => {}
             Ins::Prim { to, prim, args } => self.prim(*to, *prim, args),
             Ins::Load { to, pointer, index } => {
                 let (to, ty) = (self.places[*to], self.f.regs[*to].ty);
@@ -238,7 +264,7 @@ impl<'a, 'b> Translator<'a, 'b> {
                 match ty.scalar() {
                     Some(Scalar::F64) => self.emit(Op::AddToF64 { pointer, index, value }),
                     s => {
-                        let kernel = s.and_then(kernels::accumulate).expect("sums are of numbers");
+                        let kernel = s.and_then(|s| self.accumulate(s)).expect("sums are of numbers");
                         let kernel = self.shared.memory(kernel);
                         self.emit(Op::Access { kernel, shift: shift(*ty), register: value, pointer, index });
                     }
@@ -269,6 +295,8 @@ impl<'a, 'b> Translator<'a, 'b> {
                 let kernel = kernels::load(s);
                 self.access(kernel, s, self.places[*to], (*pointer, *index, *stride), *mask);
             }
+            Ins::StoreLanes { pointer, index, stride, value, ty, mask: None }
+                if self.is_near(*index, *stride) && self.made_in_place(*pointer, *index, *value, *ty) => {}
             Ins::StoreLanes { pointer, index, stride, value, ty, mask } => {
                 let s = ty.scalar().expect("lanes are of scalars");
                 let value = self.in_lanes(*value, s, 0);
@@ -277,7 +305,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             Ins::AccumulateLanes { pointer, index, stride, value, ty, mask } => {
                 let s = ty.scalar().expect("lanes are of scalars");
                 let value = self.in_lanes(*value, s, 0);
-                let kernel = kernels::accumulate(s).expect("sums are of numbers");
+                let kernel = self.accumulate(s).expect("sums are of numbers");
                 self.access(kernel, s, value, (*pointer, *index, *stride), *mask);
             }
             Ins::FoldLanes { to, prim, neutral, from, mask } => {
@@ -309,9 +337,16 @@ impl<'a, 'b> Translator<'a, 'b> {
             }
             Ins::Fail { condition, message, values } => {
                 let site = self.out.fails.len() as u32;
-                let values = values.iter().map(|v| self.place(*v)).collect();
+                let outside = condition.as_reg().and_then(|r| self.checks.outside.get(&r)).copied();
+                let values = values.iter().map(|v| self.value(*v, outside.is_some())).collect();
                 self.out.fails.push(FailSite { message: *message, values });
-                self.fail(*condition, site);
+                match outside {
+                    Some((from, size)) => {
+                        let (from, size) = (self.at(from), self.at(size));
+                        self.emit(Op::FailOutsideLanes { from, size, site });
+                    }
+                    None => self.fail(*condition, site),
+                }
             }
             Ins::Call { to, function, args } => {
                 let site = self.out.calls.len() as u32;
@@ -328,13 +363,34 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     fn set(&mut self, to: Reg, value: Operand) {
         let (place, from) = (self.places[to], self.at(value));
+        if value == to.into() {
+            return;
+        }
         match self.f.regs[to].ty {
             Ty::Lanes(s) => {
                 let side = if self.is_lanes(value) { Side::Lanes } else { Side::Scalar };
                 self.copy_lanes(s, side, place, from);
             }
-            Ty::Scalar(_) | Ty::Pointer => self.emit(Op::Copy { to: place, from }),
+            Ty::Scalar(_) | Ty::Pointer => self.copy_word(place, from),
         }
+    }
+    /// Copies one after the other are one instruction.
+    fn copy_word(&mut self, to: At, from: At) {
+        let joined = match self.last() {
+            Some(Op::Copy { to: t, from: f }) => Op::Copy2 { to: t, from: f, to2: to, from2: from },
+            Some(Op::Copy2 { to: t, from: f, to2, from2 }) => {
+                let first = self.out.copies.len() as u32;
+                self.out.copies.extend([(t, f), (to2, from2), (to, from)]);
+                Op::Copies { first, count: 3 }
+            }
+            Some(Op::Copies { first, count }) if (first + count) as usize == self.out.copies.len() => {
+                self.out.copies.push((to, from));
+                Op::Copies { first, count: count + 1 }
+            }
+            _ => return self.emit(Op::Copy { to, from }),
+        };
+        self.out.ops.pop();
+        self.emit(joined);
     }
     fn copy_lanes(&mut self, s: Scalar, side: Side, to: At, from: At) {
         let kernel = kernels::identity(s, side, self.shared.options.machine);
@@ -382,10 +438,17 @@ impl<'a, 'b> Translator<'a, 'b> {
         let [a, b, c] = padded(&at);
         self.emit(if low { Op::ApplyLow { kernel, to, a, b, c } } else { Op::Apply { kernel, to, a, b, c } });
     }
-    /// The last product and this sum in one instruction. The results of both are rounded.
+    /// The last product and this sum or difference in one instruction. The results of both are rounded.
     fn multiply_add(&self, to: At, prim: Prim, args: &[Operand], at: &[At]) -> Option<Op> {
         let product = |k: usize| self.is_read_once(args[k]).then_some(at[k]);
         match (prim, self.last()?) {
+            (Prim::Op(PrimOp::Sub, Scalar::F64), Op::MulF64 { to: t, a, b }) if at[0] != at[1] => {
+                if product(0) == Some(t) {
+                    Some(Op::MulSubF64 { to, a, b, c: at[1] })
+                } else {
+                    (product(1) == Some(t)).then_some(Op::SubMulF64 { to, a, b, c: at[0] })
+                }
+            }
             (Prim::Op(PrimOp::Add, Scalar::F64), Op::MulF64 { to: t, a, b }) => {
                 let other = other_than(t, at, [product(0), product(1)])?;
                 Some(Op::MulAddF64 { to, a, b, c: other })
@@ -407,14 +470,25 @@ impl<'a, 'b> Translator<'a, 'b> {
             let from = self.at(other);
             return self.emit(Op::Count { to, from });
         }
-        let sides: Vec<Side> =
-            args.iter().map(|a| if self.is_lanes(*a) { Side::Lanes } else { Side::Scalar }).collect();
-        let Some(kernel) = self.chosen(prim, &sides) else {
+        let Some(kernel) = self.chosen(prim, &self.sides(args)) else {
             return self.table(Place { at: to, is_lanes: true }, prim, args);
         };
         let kernel = self.shared.kernel(kernel);
-        let [a, b, c] = padded(&args.iter().map(|a| self.at(*a)).collect::<Vec<_>>());
-        self.emit(Op::ApplyLanes { kernel, to, a, b, c });
+        let mut views = 0;
+        let at: Vec<At> = (args.iter().enumerate())
+            .map(|(k, a)| match a.as_reg().and_then(|r| self.views.get(&r)) {
+                Some(view) => {
+                    views |= 1 << k;
+                    *view
+                }
+                None => self.at(*a),
+            })
+            .collect();
+        let [a, b, c] = padded(&at);
+        self.emit(match views {
+            0 => Op::ApplyLanes { kernel, to, a, b, c },
+            _ => Op::ApplyViews { kernel, views, to, a, b, c },
+        });
     }
     /// The scalar that lane numbers are added to.
     fn counted_from(&self, prim: Prim, args: &[Operand]) -> Option<Operand> {
@@ -440,8 +514,11 @@ impl<'a, 'b> Translator<'a, 'b> {
         copy(self, y);
         self.land(end);
     }
+    pub(crate) fn sides(&self, args: &[Operand]) -> Vec<Side> {
+        args.iter().map(|a| if self.is_lanes(*a) { Side::Lanes } else { Side::Scalar }).collect()
+    }
     /// The kernel of a primitive, if it has one that the options allow.
-    fn chosen(&self, prim: Prim, sides: &[Side]) -> Option<Kernel> {
+    pub(crate) fn chosen(&self, prim: Prim, sides: &[Side]) -> Option<Kernel> {
         let machine = self.shared.options.machine;
         kernels::exact(prim, sides, machine).or_else(|| match (prim, self.shared.options.functions) {
             (Prim::Op(op, s), Functions::Lanes) => kernels::function(op, s, sides, machine),
@@ -467,6 +544,13 @@ impl<'a, 'b> Translator<'a, 'b> {
         }
     }
 
+    fn accumulate(&self, s: Scalar) -> Option<MemoryKernel> {
+        let sums = match self.shared.options.functions {
+            Functions::Lanes => Sums::Together,
+            Functions::Table => Sums::InOrder,
+        };
+        kernels::accumulate(s, sums, self.shared.options.machine)
+    }
     fn access(
         &mut self,
         kernel: MemoryKernel,
@@ -615,8 +699,29 @@ impl<'a, 'b> Translator<'a, 'b> {
                 self.out.ops.pop();
                 self.emit(Op::FailIfNot { condition: a, site });
             }
+            Some(Op::OrWord { to, a, b }) if to == at && self.is_read_once(condition) => {
+                match self.outside(a, b) {
+                    Some((index, size)) => {
+                        self.out.ops.truncate(self.out.ops.len() - 3);
+                        self.emit(Op::FailOutside { index, size, site });
+                    }
+                    None => self.emit(Op::Fail { condition: at, site }),
+                }
+            }
             _ => self.emit(Op::Fail { condition: at, site }),
         }
+    }
+    /// Index and size, if the last three instructions are `a = index < 0; b = size <= index; a | b`, and nobody else reads `a` and `b`.
+    fn outside(&self, a: At, b: At) -> Option<(At, At)> {
+        let before = &self.out.ops[self.barrier..];
+        let [.., Op::LtI64 { to: low, a: index, b: zero }, Op::LeI64 { to: high, a: size, b: same }, _] =
+            *before
+        else {
+            return None;
+        };
+        let once = |at: At| self.out.register(at).is_some_and(|r| self.counts.reads[r] == 1);
+        let fits = (low, high) == (a, b) && index == same && zero == self.constant(0);
+        (fits && once(a) && once(b)).then_some((index, size))
     }
 }
 
@@ -658,7 +763,7 @@ fn padded(at: &[At]) -> [At; 3] {
 }
 
 /// Elements have this power of two of bytes.
-fn shift(ty: Ty) -> u8 {
+pub(crate) fn shift(ty: Ty) -> u8 {
     ty.bytes().trailing_zeros() as u8
 }
 

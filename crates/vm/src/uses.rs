@@ -1,6 +1,7 @@
 //! Which registers and constants instructions read.
 
-use pullback_kernel::{Block, Ins, Operand, Reg};
+use pullback_base::index::IndexVec;
+use pullback_kernel::{Block, Function, Ins, Operand, Reg};
 
 /// Shows the operands that an instruction itself reads, not those of the blocks inside.
 pub(crate) fn operands(ins: &Ins, f: &mut impl FnMut(Operand)) {
@@ -66,5 +67,29 @@ pub(crate) fn walk<'a>(block: &'a Block, f: &mut impl FnMut(&'a Ins)) {
         for inner in ins.blocks() {
             walk(inner, f);
         }
+    }
+}
+
+/// How often registers are set and read.
+pub(crate) struct Counts {
+    pub(crate) sets: IndexVec<Reg, u32>,
+    pub(crate) reads: IndexVec<Reg, u32>,
+}
+
+impl Counts {
+    /// Those of a function.
+    pub(crate) fn of(f: &Function) -> Counts {
+        let mut counts = Counts { sets: IndexVec::new(), reads: IndexVec::new() };
+        for _ in f.regs.iter() {
+            counts.sets.push(0);
+            counts.reads.push(0);
+        }
+        f.params.iter().for_each(|r| counts.sets[*r] += 1);
+        f.results.iter().for_each(|r| counts.reads[*r] += 1);
+        walk(&f.body, &mut |ins| {
+            ins.sets().into_iter().for_each(|r| counts.sets[r] += 1);
+            reads(ins, &mut |r| counts.reads[r] += 1);
+        });
+        counts
     }
 }

@@ -1,7 +1,7 @@
 //! Kernels that load lanes from memory, store them, and add them to it.
 
-use super::MemoryKernel;
 use super::element::Number;
+use super::{Machine, MemoryKernel, for_each_machine, one_by_one};
 use pullback_prim::Scalar;
 use std::ptr::copy_nonoverlapping;
 
@@ -42,6 +42,30 @@ unsafe fn for_each<T>(
     }
 }
 
+/// Copies bytes: few of them without a call.
+///
+/// # Safety
+/// They are there, and do not overlap.
+#[inline(always)]
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    const FEW: usize = 256;
+    if bytes > FEW {
+        return copy_nonoverlapping(from, to, bytes);
+    }
+    let mut done = 0;
+    while done + 32 <= bytes {
+        to.add(done).cast::<[u8; 32]>().write(from.add(done).cast::<[u8; 32]>().read());
+        done += 32;
+        one_by_one();
+    }
+    for some in [16, 8, 4, 2, 1] {
+        if bytes & some != 0 {
+            copy_nonoverlapping(from.add(done), to.add(done), some);
+            done += some;
+        }
+    }
+}
+
 unsafe fn load_lanes<T: Copy>(
     n: usize,
     register: *mut u8,
@@ -52,7 +76,7 @@ unsafe fn load_lanes<T: Copy>(
 ) {
     let (register, memory) = (register.cast::<T>(), memory.cast::<T>());
     if stride == 1 && indices.is_null() && mask.is_null() {
-        copy_nonoverlapping(memory, register, n);
+        copy(memory.cast(), register.cast(), n * size_of::<T>());
     } else {
         for_each(n, memory, indices, stride, mask, |l, place| register.add(l).write(place.read()));
     }
@@ -68,13 +92,22 @@ unsafe fn store_lanes<T: Copy>(
 ) {
     let (register, memory) = (register.cast::<T>(), memory.cast::<T>());
     if stride == 1 && indices.is_null() && mask.is_null() {
-        copy_nonoverlapping(register, memory, n);
+        copy(register.cast(), memory.cast(), n * size_of::<T>());
     } else {
         for_each(n, memory, indices, stride, mask, |l, place| place.write(register.add(l).read()));
     }
 }
 
-unsafe fn accumulate_lanes<T: Number>(
+/// How lanes are added to one element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// One after the other.
+    InOrder,
+    /// Lanes of a chunk side by side, then together: the same on all instruction sets.
+    Together,
+}
+
+unsafe fn accumulate_in_order<T: Number>(
     n: usize,
     register: *mut u8,
     memory: *mut u8,
@@ -83,15 +116,65 @@ unsafe fn accumulate_lanes<T: Number>(
     mask: *const u8,
 ) {
     let (register, memory) = (register.cast::<T>(), memory.cast::<T>());
-    let stays = stride == 0 && indices.is_null() && n > 0;
-    if stays && mask.is_null() {
-        // One element takes all lanes, in order.
-        memory.write((0..n).fold(memory.read(), |sum, l| sum.add(register.add(l).read())));
-    } else {
-        for_each(n, memory, indices, stride, mask, |l, place| {
-            place.write(place.read().add(register.add(l).read()));
-        });
+    for_each(n, memory, indices, stride, mask, |l, place| {
+        place.write(place.read().add(register.add(l).read()));
+    });
+}
+
+mod bodies {
+    use super::super::element::Number;
+    use super::super::{CHUNK, Many, Source, Tail, each};
+    use std::array::from_fn;
+
+    /// Lanes that are neighbours in memory, or all of one element: else as in [`super::accumulate_in_order`].
+    #[inline(always)]
+    pub(super) unsafe fn accumulate_lanes<N: Number, T: Tail>(
+        n: usize,
+        register: *mut u8,
+        memory: *mut u8,
+        indices: *const i64,
+        stride: i64,
+        mask: *const u8,
+    ) {
+        if n == 0 || !indices.is_null() || !mask.is_null() || !matches!(stride, 0 | 1) {
+            return super::accumulate_in_order::<N>(n, register, memory, indices, stride, mask);
+        }
+        if stride == 1 {
+            let (whole, rest) = (n / CHUNK, n % CHUNK);
+            each::<T, _>(whole * CHUNK, memory, |number| {
+                let (x, y): ([N; CHUNK], [N; CHUNK]) =
+                    (Many::chunk(memory, number), Many::chunk(register, number));
+                from_fn(|i| x[i].add(y[i]))
+            });
+            let done = whole * CHUNK * size_of::<N>();
+            let (memory, register) = (memory.add(done), register.add(done));
+            return super::accumulate_in_order::<N>(rest, register, memory, indices, stride, mask);
+        }
+        let chunk = |number: usize| -> [N; CHUNK] { Many::chunk(register, number) };
+        let (whole, rest) = (n / CHUNK, n % CHUNK);
+        let place = memory.cast::<N>();
+        let mut sum = place.read();
+        if whole > 0 {
+            let mut sums = chunk(0);
+            for number in 1..whole {
+                let x = chunk(number);
+                sums = from_fn(|i| sums[i].add(x[i]));
+            }
+            let eight: [N; 8] = from_fn(|i| sums[i].add(sums[i + 8]));
+            let four: [N; 4] = from_fn(|i| eight[i].add(eight[i + 4]));
+            sum = sum.add(four[0].add(four[2]).add(four[1].add(four[3])));
+        }
+        let last = register.cast::<N>().add(whole * CHUNK);
+        for l in 0..rest {
+            sum = sum.add(last.add(l).read());
+        }
+        place.write(sum);
     }
+}
+
+for_each_machine! {
+    /// Adds lanes to memory.
+    fn accumulate_lanes<N: Number>(n: usize, register: *mut u8, memory: *mut u8, indices: *const i64, stride: i64, mask: *const u8);
 }
 
 /// Loads elements of a type.
@@ -115,14 +198,23 @@ pub(crate) fn store(s: Scalar) -> MemoryKernel {
 }
 
 /// Adds to elements of a type; `None` for truth values.
-pub(crate) fn accumulate(s: Scalar) -> Option<MemoryKernel> {
+pub(crate) fn accumulate(s: Scalar, sums: Sums, machine: Machine) -> Option<MemoryKernel> {
+    macro_rules! of {
+        ($t:ty) => {
+            match sums {
+                Sums::InOrder => accumulate_in_order::<$t>,
+                Sums::Together => accumulate_lanes::<$t>(machine),
+            }
+        };
+    }
     Some(match s {
-        Scalar::F32 => accumulate_lanes::<f32>,
-        Scalar::F64 => accumulate_lanes::<f64>,
-        Scalar::I8 | Scalar::U8 => accumulate_lanes::<u8>,
-        Scalar::I16 | Scalar::U16 => accumulate_lanes::<u16>,
-        Scalar::I32 | Scalar::U32 => accumulate_lanes::<u32>,
-        Scalar::I64 | Scalar::U64 => accumulate_lanes::<u64>,
+        Scalar::F32 => of!(f32),
+        Scalar::F64 => of!(f64),
+        // Sums of integers are the same in every order.
+        Scalar::I8 | Scalar::U8 => accumulate_in_order::<u8>,
+        Scalar::I16 | Scalar::U16 => accumulate_in_order::<u16>,
+        Scalar::I32 | Scalar::U32 => accumulate_in_order::<u32>,
+        Scalar::I64 | Scalar::U64 => accumulate_in_order::<u64>,
         Scalar::Bool => return None,
     })
 }

@@ -22,7 +22,7 @@ mod tests;
 
 pub(crate) use exact::{exact, identity};
 pub(crate) use functions::function;
-pub(crate) use memory::{accumulate, load, store};
+pub(crate) use memory::{Sums, accumulate, copy, load, store};
 
 /// Lanes that are computed together.
 pub(crate) const CHUNK: usize = 16;

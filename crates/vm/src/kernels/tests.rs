@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "kernels are called with registers that are large enough")]
 
-use super::{CHUNK, Machine, Side, accumulate, exact, function, identity, load, store};
+use super::{CHUNK, Machine, Side, Sums, accumulate, exact, function, identity, load, store};
 use pullback_prim::{Op, Prim, Scalar};
 use std::ptr::null;
 
@@ -118,13 +118,38 @@ fn memory_is_touched_where_lanes_are_meant() {
             let (r, m) = (register.as_mut_ptr().cast::<u8>(), memory.as_mut_ptr().cast::<u8>());
             store(Scalar::F64)(n, r, m, null(), 2, null());
             // All lanes to one place, one after the other.
-            accumulate(Scalar::F64).expect("numbers")(n, r, m.add(8), null(), 0, null());
+            let add = accumulate(Scalar::F64, Sums::InOrder, Machine::Portable).expect("numbers");
+            add(n, r, m.add(8), null(), 0, null());
         }
         let sum: f64 = 1.0 + (0..n).map(|l| 100.0 + l as f64).sum::<f64>();
         for (k, x) in memory.iter().enumerate() {
             let stored = k % 2 == 0 && k / 2 < n;
             let expected = if stored { 100.0 + (k / 2) as f64 } else { k as f64 };
             assert_eq!(*x, if k == 1 { sum } else { expected }, "{n} lanes, {k}");
+        }
+    }
+}
+
+/// Whole numbers, so that sums are exact in every order.
+#[test]
+fn lanes_are_added_to_one_element_or_to_neighbours() {
+    let kinds = machines().flat_map(|m| [Sums::InOrder, Sums::Together].map(|s| (m, s)));
+    for (machine, sums) in kinds {
+        let add = accumulate(Scalar::F64, sums, machine).expect("numbers");
+        for n in COUNTS {
+            let mut register = numbers(100.0);
+            let (mut one, mut many) = (numbers(1.0), numbers(1.0));
+            // SAFETY: there is room for all lanes.
+            unsafe {
+                add(n, register.as_mut_ptr().cast(), one.as_mut_ptr().cast(), null(), 0, null());
+                add(n, register.as_mut_ptr().cast(), many.as_mut_ptr().cast(), null(), 1, null());
+            }
+            // 100 + 101 + .. + (99 + n)
+            let sum = (100 * n + n * n.saturating_sub(1) / 2) as f64;
+            let expected = |l: usize| 1.0 + l as f64 + if l == 0 { sum } else { 0.0 };
+            assert_eq!(one, (0..ROOM).map(expected).collect::<Vec<_>>(), "{machine:?} {sums:?} {n}");
+            let expected = |l: usize| 1.0 + l as f64 + if l < n { 100.0 + l as f64 } else { 0.0 };
+            assert_eq!(many, (0..ROOM).map(expected).collect::<Vec<_>>(), "{machine:?} {sums:?} {n}");
         }
     }
 }
