@@ -532,3 +532,48 @@ fn of_equal_elements_the_first_one_varies_in_every_schedule() {
         assert_eq!(out.results[1], fs(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]), "schedule {seed}");
     }
 }
+
+/// The first number that is equal to the maximum varies: zeros are equal, NaN is passed over, and where the neutral element is
+/// as large, or nothing is a number, nothing varies.
+#[test]
+fn of_zeros_and_numbers_that_are_none_the_right_one_varies() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let cases: [(f64, &[f64], Option<usize>); 9] = [
+        (-inf, &[nan, -0.0, 0.0, -1.0], Some(1)),
+        (-inf, &[-1.0, nan, 0.0, -0.0, nan], Some(2)),
+        (-inf, &[nan, nan], None),
+        (-inf, &[-inf, nan], None),
+        (nan, &[nan, nan, nan], None),
+        (nan, &[nan, -inf, nan, -inf], Some(1)),
+        (2.0, &[1.0, 2.0, 2.0], None),
+        (-inf, &[], None),
+        (nan, &[], None),
+    ];
+    for (operator, sign) in [("max", 1.0), ("min", -1.0)] {
+        for (neutral, xs, winner) in cases {
+            let e = match sign * neutral {
+                x if x.is_nan() => "f64.nan".to_string(),
+                x if x.is_infinite() => if x < 0.0 { "-f64.inf" } else { "f64.inf" }.to_string(),
+                x => format!("{x:.1}f64"),
+            };
+            let text = format!(
+                "fun f(n: i64, a: []f64): f64 {{
+                    let y: f64 = reduce_comm n [{e}] [a] (u: f64, v: f64) {{ let w: f64 = {operator}.f64(u, v) in w }}
+                    in y
+                }}"
+            );
+            let mut program = parse(&text);
+            let f = first(&program);
+            let id = add_vjp(&mut program, f, &Config::default()).expect("supported");
+            let xs: Vec<f64> = xs.iter().map(|x| sign * x).collect();
+            let mut bars = vec![0.0; xs.len()];
+            winner.into_iter().for_each(|k| bars[k] = 5.0);
+            let args = [Value::i64(xs.len() as i64), fs(&xs), Value::f64(5.0)];
+            for seed in 0..20 {
+                let options = Options { schedule_seed: Some(seed), ..Options::default() };
+                let out = pullback_interp::core::run(&program, id, args.to_vec(), &options).expect("runs");
+                assert_eq!(out.results[1], fs(&bars), "{operator} from {e}, {xs:?}, schedule {seed}");
+            }
+        }
+    }
+}

@@ -18,5 +18,5 @@ pub use ir::{
     Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text,
     Ty,
 };
-pub use lower::{NotNative, lower};
+pub use lower::{NotNative, lower, lower_with_parts};
 pub use print::print;

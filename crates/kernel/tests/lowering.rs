@@ -6,7 +6,7 @@ use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{NotNative, lower};
+use pullback_kernel::{NotNative, lower, lower_with_parts};
 use pullback_testkit::generate::Config;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
@@ -29,7 +29,8 @@ fn kernel(
     args: &[Value],
     how: How,
 ) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
-    let (mut module, id) = lower(program, fun)?;
+    let part = if matches!(how, How::Plain) { 64 } else { 2 };
+    let (mut module, id) = lower_with_parts(program, fun, part)?;
     if let How::Lanes(lanes) = how {
         let free = Model { block: 0.0, lane: 0.0, apart: 0.01 };
         schedule(&mut module, &schedule::Options { lanes, model: free, grain: Some(2.0), sizes: Vec::new() });

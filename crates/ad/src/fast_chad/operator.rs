@@ -106,22 +106,33 @@ impl Fold {
 
     /// If the operator returns, of the given components, either all from the left or all from the right: the operator
     /// that also carries along an index, that of the chosen side.
-    pub(crate) fn choosing(&self, b: &mut Builder<'_>, components: &[usize]) -> Option<Lam> {
+    pub(crate) fn choosing(&self, b: &mut Builder<'_>, components: &[usize]) -> Option<Choice> {
         let lam = copy_lam(b.program, &self.lam, &Subst::new());
         let count = self.count();
         let wanted: Vec<Wanted> =
             components.iter().map(|&k| (lam.body.result[k], lam.params[k], lam.params[count + k])).collect();
         let mut body = lam.body.clone();
-        let from_left = side(b, &mut body, &wanted)?;
         let (i, j) = (b.fresh(Type::I64, "i"), b.fresh(Type::I64, "i"));
-        b.open();
-        let chosen = b.select(from_left, i.into(), j.into());
-        body.stms.extend(b.close(Vec::new()).stms);
+        let by_index = self.commutative.is_some() && extremum(&body, &wanted).is_some();
+        let chosen = if by_index {
+            let (r, left, right) = wanted[0];
+            emitted(b, &mut body, |b| {
+                let mut attained = |x: Var, i: Var| {
+                    let here = b.op2(Op::Eq, x.into(), r);
+                    b.select(here, i.into(), Atom::i64(NOBODY))
+                };
+                let (i, j) = (attained(left, i), attained(right, j));
+                b.op2(Op::Min, i, j)
+            })
+        } else {
+            let from_left = side(b, &mut body, &wanted)?;
+            emitted(b, &mut body, |b| b.select(from_left, i.into(), j.into()))
+        };
         body.result.push(chosen);
         let mut params = lam.params;
         params.insert(count, i);
         params.push(j);
-        Some(Lam { params, body })
+        Some(Choice { lam: Lam { params, body }, by_index })
     }
 
     /// If the operator combines arrays element by element: the same operation on each column.
@@ -148,6 +159,30 @@ impl Fold {
         let fits = arrays.iter().all(own) && !inner.iter().any(|v| varying.contains(v));
         fits.then_some(Columns { fold: self, before, map: lam, pat: &last.pat, operands: arrays })
     }
+}
+
+/// An operator that chooses one of its arguments and carries its index along.
+pub(crate) struct Choice {
+    pub(crate) lam: Lam,
+    /// Of a minimum or maximum: at ties the smaller index is taken, wherever it stands, so that elements may be taken in any
+    /// order if the operator allowed that before. The index is [`NOBODY`] if all numbers are NaN, the neutral one too.
+    pub(crate) by_index: bool,
+}
+
+/// The index where no number is equal to the result.
+pub(crate) const NOBODY: i64 = i64::MAX;
+
+/// The operation, if there is one component and it is the minimum or maximum of two floats.
+fn extremum(body: &Body, wanted: &[Wanted]) -> Option<Op> {
+    let [(result, l, r)] = wanted else { return None };
+    body.stms.iter().find_map(|stm| match &stm.exp {
+        Exp::Prim(Prim::Op(op @ (Op::Min | Op::Max), s), args)
+            if s.is_float() && stm.pat.iter().any(|&v| *result == v.into()) =>
+        {
+            (args[..] == [(*l).into(), (*r).into()]).then_some(*op)
+        }
+        _ => None,
+    })
 }
 
 /// A component of the result, and the component of the left and of the right argument.
@@ -203,13 +238,11 @@ fn side(b: &mut Builder<'_>, body: &mut Body, wanted: &[Wanted]) -> Option<Atom>
             let (x, y) = (side(b, body, &arms[0])?, side(b, body, &arms[1])?);
             Some(emitted(b, body, |b| b.select(condition, x, y)))
         }
-        Exp::Prim(Prim::Op(op @ (Op::Min | Op::Max), s), args) if s.is_float() => {
-            let [(_, l, r)] = wanted else { return None };
-            if *args != [(*l).into(), (*r).into()] {
-                return None;
-            }
+        Exp::Prim(Prim::Op(Op::Min | Op::Max, _), _) => {
+            let op = extremum(body, wanted)?;
+            let (_, l, r) = wanted[0];
             // As the derivative in the table of primitives: at ties the first one, and any number against NaN.
-            let (op, l, r) = (*op, (*l).into(), (*r).into());
+            let (l, r) = (l.into(), r.into());
             Some(emitted(b, body, |b| {
                 let wins = if op == Op::Min { b.op2(Op::Le, l, r) } else { b.op2(Op::Le, r, l) };
                 let other_is_nan = b.op1(Op::IsNan, r);

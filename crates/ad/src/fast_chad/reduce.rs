@@ -10,7 +10,7 @@
 use super::config::{Mutation, ReduceRule};
 use super::ct::Ct;
 use super::desc::Desc;
-use super::operator::{Fold, Kind, applied, float_scalar, kinds};
+use super::operator::{Choice, Fold, Kind, NOBODY, applied, float_scalar, kinds};
 use super::reverse::{Env, Reverse};
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
@@ -95,8 +95,8 @@ impl<'p> Reverse<'p> {
             self.reduce_product(stm, fold, &cts, env)?;
             return Ok(None);
         }
-        if inert && let Some(lam) = self.choice(fold) {
-            return Ok(Some(self.reduce_choice(stm, fold, lam, &cts, env)));
+        if inert && let Some(choice) = self.choice(fold) {
+            return Ok(Some(self.reduce_choice(stm, fold, choice, &cts, env)));
         }
         if let Some(columns) = fold.by_columns() {
             return Ok(Some(self.rewrite(stm, cts, env, |b| columns.interchanged(b))?));
@@ -129,34 +129,53 @@ impl<'p> Reverse<'p> {
     }
 
     /// The operator that also carries an index along, if it chooses one of its arguments.
-    pub(crate) fn choice(&mut self, fold: &Fold) -> Option<Lam> {
+    pub(crate) fn choice(&mut self, fold: &Fold) -> Option<Choice> {
         let active: Vec<usize> = (0..fold.count()).filter(|&k| self.is_active(fold.left(k).into())).collect();
         fold.choosing(&mut self.b, &active)
     }
 
     /// The operation that also returns which element was chosen (-1: the neutral one): an operand and the operation.
-    pub(crate) fn with_index(&mut self, fold: &Fold, lam: Lam) -> (Stm, Fold) {
+    pub(crate) fn with_index(&mut self, fold: &Fold, choice: Choice) -> (Stm, Fold) {
+        let Choice { lam, by_index } = choice;
         let is = self.b.fresh(Type::array(Type::I64), "is");
         let iota = Stm { pat: vec![is], exp: Exp::Iota(fold.width) };
         let mut indexed = Fold { lam, ..fold.clone() };
         indexed.neutral.push(Atom::i64(-1));
         indexed.arrays.push(is.into());
-        // At a tie the first one is chosen, so the order matters.
-        indexed.commutative = fold.commutative.map(|_| false);
+        // Where a tie is decided by who stands first, the order matters.
+        indexed.commutative = fold.commutative.map(|before| before && by_index);
         (iota, indexed)
     }
 
-    /// `y = a[j]`, the element chosen: it alone gets `y_bar`; nobody does if it is the neutral element.
-    fn reduce_choice(&mut self, stm: &Stm, fold: &Fold, lam: Lam, cts: &[Ct], env: &mut Env) -> Vec<Stm> {
-        let (iota, indexed) = self.with_index(fold, lam);
-        let winner = self.b.fresh(Type::I64, "winner");
+    /// `y = a[j]`, the element chosen: it alone gets `y_bar`; nobody does if it is the neutral element, or nothing was a number.
+    fn reduce_choice(
+        &mut self,
+        stm: &Stm,
+        fold: &Fold,
+        choice: Choice,
+        cts: &[Ct],
+        env: &mut Env,
+    ) -> Vec<Stm> {
+        let by_index = choice.by_index;
+        let (iota, indexed) = self.with_index(fold, choice);
+        let found = self.b.fresh(Type::I64, "winner");
+        let pat = stm.pat.iter().copied().chain([found]).collect();
+        let mut forward = vec![iota, Stm { pat, exp: indexed.exp() }];
+        let winner = if by_index {
+            self.b.open();
+            let nobody = self.b.op2(Op::Eq, found.into(), Atom::i64(NOBODY));
+            let winner = self.b.select(nobody, Atom::i64(-1), found.into());
+            forward.extend(self.b.close(Vec::new()).stms);
+            winner
+        } else {
+            found.into()
+        };
         for (&a, c) in fold.arrays.iter().zip(cts) {
             let first = self.mutant(Mutation::MinimumWinnerFirst);
-            let at = if first { Atom::i64(0) } else { winner.into() };
+            let at = if first { Atom::i64(0) } else { winner };
             self.contribute(env, a, Ct::hot(fold.width, at, true, c.clone()));
         }
-        let pat = stm.pat.iter().copied().chain([winner]).collect();
-        vec![iota, Stm { pat, exp: indexed.exp() }]
+        forward
     }
 
     /// `y = Π a`. No zero among the elements, which `y` tells: `a_bar = y_bar · y / a`. One zero: with the product `p`

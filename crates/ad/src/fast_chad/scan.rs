@@ -9,7 +9,7 @@
 
 use super::config::{Mutation, ScanRule};
 use super::ct::{Ct, coerce};
-use super::operator::{Fold, Kind, applied, float_scalar, kinds};
+use super::operator::{Choice, Fold, Kind, applied, float_scalar, kinds};
 use super::reduce::Changed;
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
@@ -45,8 +45,8 @@ impl<'p> Reverse<'p> {
             }
             return Ok(None);
         }
-        if inert && let Some(lam) = self.choice(fold) {
-            return Ok(Some(self.scan_choice(stm, fold, lam, &cts, env)?));
+        if inert && let Some(choice) = self.choice(fold) {
+            return Ok(Some(self.scan_choice(stm, fold, choice, &cts, env)?));
         }
         if let Some(columns) = fold.by_columns() {
             return Ok(Some(self.rewrite(stm, cts, env, |b| columns.interchanged(b))?));
@@ -113,11 +113,11 @@ impl<'p> Reverse<'p> {
         &mut self,
         stm: &Stm,
         fold: &Fold,
-        lam: Lam,
+        choice: Choice,
         cts: &[Ct],
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
-        let (iota, indexed) = self.with_index(fold, lam);
+        let (iota, indexed) = self.with_index(fold, choice);
         let winners = self.b.fresh(Type::array(Type::I64), "winners");
         let chosen: Atom =
             if self.mutant(Mutation::ScanChoiceOfSelf) { iota.pat[0].into() } else { winners.into() };

@@ -4,10 +4,11 @@
 //! lives in registers. Collected values are written straight into their array, unless their shape is known only after
 //! the first iteration (then it is made there) or their number only at the end (then it grows).
 
+use super::combine::Combine;
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
 use super::{Lower, Res, Val};
-use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Text, Ty};
+use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo, Text, Ty};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::{IdSet, IndexVec};
 use pullback_core::shapes::Dim;
@@ -16,7 +17,7 @@ use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Type,
 use pullback_prim::{Op, Prim, Scalar};
 
 /// A component of a loop's state.
-enum Cell {
+pub(super) enum Cell {
     /// Words in registers, and where the memory lies that they point to at first.
     Words(Type, Vec<Reg>, Roots),
     /// An array of a shape that does not change, in memory of its own.
@@ -27,14 +28,16 @@ enum Cell {
 }
 
 /// An array of collected values.
-struct Collector {
-    elem: Type,
-    place: Place,
+pub(super) struct Collector {
+    pub(super) elem: Type,
+    pub(super) place: Place,
     /// The result of the body that is collected.
     from: Atom,
+    /// What else lies in the memory: an operand whose elements are overwritten one by one.
+    over: Roots,
 }
 
-enum Place {
+pub(super) enum Place {
     /// Made before the loop.
     Ready(ArrayRep),
     /// Made when the first value is there: pointers, and sizes of a value.
@@ -42,15 +45,17 @@ enum Place {
 }
 
 /// How often a loop runs.
-enum Trip {
+pub(super) enum Trip {
     /// So often.
     Count(Operand),
+    /// So often; the first iteration is that of this number.
+    Part { from: Operand, length: Operand },
     /// Until its condition fails.
     While(Block, Operand),
 }
 
 /// Where the collected arrays of an iteration belong.
-type Slots = [Option<ArrayRep>];
+pub(super) type Slots = [Option<ArrayRep>];
 /// An iteration: from counter, state and slots to the next state and the collected values.
 type Iteration<'a, L> = dyn FnMut(&mut L, Operand, Vec<Val>, &Slots) -> Res<(Vec<Val>, Vec<Val>)> + 'a;
 
@@ -58,7 +63,7 @@ impl Lower<'_> {
     // --- state ---
 
     /// Cells that hold the first state. `fixed`: whether an array keeps its shape. `users`: what the body mentions.
-    fn cell(&mut self, init: Atom, ty: &Type, fixed: bool, users: &IdSet<Var>) -> Res<Cell> {
+    pub(super) fn cell(&mut self, init: Atom, ty: &Type, fixed: bool, users: &IdSet<Var>) -> Res<Cell> {
         let val = self.val(init);
         if let (Rep::Array(a), true) = (&val.rep, fixed) {
             let take = a.is_writable()
@@ -72,7 +77,7 @@ impl Lower<'_> {
         }
         self.word_cell(&val.rep, ty, &val.roots)
     }
-    fn word_cell(&mut self, rep: &Rep, ty: &Type, roots: &Roots) -> Res<Cell> {
+    pub(super) fn word_cell(&mut self, rep: &Rep, ty: &Type, roots: &Roots) -> Res<Cell> {
         if let (Rep::Tuple(items), Type::Tuple(types)) = (rep, ty) {
             let cells = items.iter().zip(types.iter()).map(|(i, t)| self.word_cell(i, t, roots));
             return Ok(Cell::Tuple(cells.collect::<Res<_>>()?));
@@ -83,7 +88,7 @@ impl Lower<'_> {
         Ok(Cell::Words(ty.clone(), regs, roots.clone()))
     }
     /// What the body sees of a cell. Its memory counts as made in this iteration, and used again by the next.
-    fn seen(&mut self, cell: &Cell) -> Res<Val> {
+    pub(super) fn seen(&mut self, cell: &Cell) -> Res<Val> {
         Ok(match cell {
             Cell::Words(ty, regs, _) => {
                 let rep = self.unflatten(ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
@@ -204,7 +209,12 @@ impl Lower<'_> {
     // --- collected values ---
 
     /// Collectors for results of a body; `vars` are the variables that will hold the arrays.
-    fn collectors(&mut self, n: Option<Operand>, vars: &[Var], from: &[Atom]) -> Res<Vec<Collector>> {
+    pub(super) fn collectors(
+        &mut self,
+        n: Option<Operand>,
+        vars: &[Var],
+        from: &[Atom],
+    ) -> Res<Vec<Collector>> {
         let mut out = Vec::new();
         for (v, a) in vars.iter().zip(from) {
             let elem = match self.ty(*v) {
@@ -225,7 +235,44 @@ impl Lower<'_> {
                     Place::Late(pointers, sizes.collect())
                 }
             };
-            out.push(Collector { elem, place, from: *a });
+            out.push(Collector { elem, place, from: *a, over: Roots::new() });
+        }
+        Ok(out)
+    }
+    /// Collectors of scalars, of which iteration `i` makes number `i` after it has read number `i` of the operands: an operand
+    /// that nobody needs afterwards gives its memory. `users`: what the body mentions.
+    pub(super) fn collectors_over(
+        &mut self,
+        n: Operand,
+        vars: &[Var],
+        from: &[Atom],
+        (operands, users): (&[Atom], &IdSet<Var>),
+    ) -> Res<Vec<Collector>> {
+        let mut given: Vec<Option<Var>> = Vec::new();
+        for v in vars {
+            let fits = |(k, a): (usize, &Atom)| {
+                let operand = a.var().filter(|o| !given.contains(&Some(*o)) && self.ty(*o) == self.ty(*v))?;
+                let others =
+                    operands.iter().enumerate().filter(|(j, _)| *j != k).filter_map(|(_, a)| a.var());
+                let users = users.iter().copied().chain(others).collect();
+                let array = self.array(*a);
+                let whole =
+                    array.is_writable() && array.dims[..] == [n] && array.strides[0].as_i64() == Some(1);
+                let free = whole && !self.wanted.contains_key(v) && self.owners.may_write(operand, &users);
+                free.then_some(operand)
+            };
+            let operand = operands.iter().enumerate().find_map(fits);
+            given.push(operand);
+        }
+        for (v, operand) in vars.iter().zip(&given) {
+            if let Some(operand) = operand {
+                let array = self.array((*operand).into());
+                self.wanted.insert(*v, array);
+            }
+        }
+        let mut out = self.collectors(Some(n), vars, from)?;
+        for (collector, operand) in out.iter_mut().zip(given) {
+            collector.over = self.owners.of(operand);
         }
         Ok(out)
     }
@@ -238,7 +285,12 @@ impl Lower<'_> {
         collectors.iter().map(slot).collect()
     }
     /// Asks the body to make the values in their slots.
-    fn want_collected(&mut self, body: &Body, collectors: &[Collector], slots: &[Option<ArrayRep>]) {
+    pub(super) fn want_collected(
+        &mut self,
+        body: &Body,
+        collectors: &[Collector],
+        slots: &[Option<ArrayRep>],
+    ) {
         let mut asked = Vec::new();
         for (c, slot) in collectors.iter().zip(slots) {
             if let Some(slot) = slot
@@ -338,12 +390,13 @@ impl Lower<'_> {
         let strides = self.row_major(&dims);
         Ok(ArrayRep { dims, strides, leaves: leaves.collect(), packed: true })
     }
-    fn collected(&mut self, c: &Collector, n: Operand, boxed: Roots) -> Res<Val> {
+    pub(super) fn collected(&mut self, c: &Collector, n: Operand, boxed: Roots) -> Res<Val> {
         let rep = match &c.place {
             Place::Ready(array) => array.clone(),
             Place::Late(pointers, sizes) => self.late(c, pointers, sizes, n)?,
         };
         let mut roots = self.owners.fresh();
+        roots.extend(c.over.iter().copied());
         if has_boxes(&c.elem) {
             roots.extend(boxed);
         }
@@ -355,7 +408,7 @@ impl Lower<'_> {
     /// A loop, in the frame that the caller has entered; leaves it. `iteration` gets the counter and the state and gives the
     /// next state and what is collected. Results: the final state, the arrays collected, and the number of iterations.
     /// `order`: that of the iterations, if no memory of one of them outlives it.
-    fn iterate(
+    pub(super) fn iterate(
         &mut self,
         trip: Trip,
         cells: &[Cell],
@@ -365,11 +418,11 @@ impl Lower<'_> {
         iteration: &mut Iteration<'_, Self>,
     ) -> Res<(Vec<Val>, Vec<Val>, Operand)> {
         let i = match &trip {
-            Trip::Count(_) => self.reg(Ty::I64, "i"),
+            Trip::Count(_) | Trip::Part { .. } => self.reg(Ty::I64, "i"),
             Trip::While(..) => self.variable(Ty::I64, "i", Operand::i64(0)),
         };
         let n = match &trip {
-            Trip::Count(n) => Some(*n),
+            Trip::Count(n) | Trip::Part { length: n, .. } => Some(*n),
             Trip::While(..) => None,
         };
         // What a value that leaves the iteration points to has to stay.
@@ -377,17 +430,21 @@ impl Lower<'_> {
             || collectors.iter().any(|c| has_boxes(&c.elem) || matches!(c.place, Place::Late(..)));
         let mut boxed = Roots::new();
         let (mut body, ()) = self.block(|s| {
-            let slots = s.slots(collectors, i.into());
-            let (next, values) = iteration(s, i.into(), seen.clone(), &slots)?;
+            let at = match &trip {
+                Trip::Part { from, .. } => s.add(*from, i.into()),
+                Trip::Count(_) | Trip::While(..) => i.into(),
+            };
+            let slots = s.slots(collectors, at);
+            let (next, values) = iteration(s, at, seen.clone(), &slots)?;
             boxed.extend(values.iter().chain(&next).flat_map(|v| v.roots.iter().copied()));
-            s.collect(collectors, &slots, (i.into(), n), values)?;
+            s.collect(collectors, &slots, (at, n), values)?;
             s.advance(cells, &seen, next)
         })?;
         if !stays {
             body = self.with_mark(body);
         }
         let done = match trip {
-            Trip::Count(n) => {
+            Trip::Count(n) | Trip::Part { length: n, .. } => {
                 let order = if stays { Order::Given } else { order };
                 self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
                 n
@@ -400,6 +457,7 @@ impl Lower<'_> {
                 i.into()
             }
         };
+        // The results are made once, outside of the iterations.
         self.owners.leave();
         let states = cells.iter().map(|c| self.finished(c, done, &boxed)).collect::<Res<Vec<_>>>()?;
         let arrays = collectors.iter().map(|c| self.collected(c, done, boxed.clone()));
@@ -407,7 +465,7 @@ impl Lower<'_> {
         Ok((states, arrays, done))
     }
     /// Whether the array in this state variable keeps its shape.
-    fn is_fixed(&self, v: Var) -> bool {
+    pub(super) fn is_fixed(&self, v: Var) -> bool {
         let dims = self.shapes.of(v);
         !dims.is_empty() && !dims.iter().enumerate().any(|(k, d)| *d == Dim::Size(v, k))
     }
@@ -516,7 +574,8 @@ impl Lower<'_> {
                     return Ok(values);
                 }
                 let n = self.width(*width, arrays);
-                let collectors = self.collectors(Some(n), pat, &lam.body.result)?;
+                let users = pullback_core::traverse::free_vars_lam(lam);
+                let collectors = self.collectors_over(n, pat, &lam.body.result, (arrays, &users))?;
                 self.owners.enter();
                 let mut iteration = |s: &mut Self, i: Operand, _: Vec<Val>, slots: &Slots| {
                     s.bind_rows(&lam.params, arrays, i)?;
@@ -555,7 +614,7 @@ impl Lower<'_> {
         }
     }
     /// The width, checked against the arrays.
-    fn width(&mut self, width: Atom, arrays: &[Atom]) -> Operand {
+    pub(super) fn width(&mut self, width: Atom, arrays: &[Atom]) -> Operand {
         let n = self.size(width);
         let name = self.called(self.shapes.name(width));
         for a in arrays {
@@ -587,72 +646,6 @@ impl Lower<'_> {
             }
         }
         Ok(())
-    }
-    fn combine(&mut self, pat: &[Var], c: Combine<'_>) -> Res<Vec<Val>> {
-        let n = self.width(c.width, c.arrays);
-        let m = c.neutral.len();
-        let mut users = free_vars_exp(&Exp::Soac(c.soac()));
-        users.extend(c.arrays.iter().filter_map(|a| a.var()));
-        let mut cells = Vec::new();
-        for (p, init) in c.lam.params.iter().zip(c.neutral) {
-            let ty = self.ty(*p).clone();
-            let others = c.neutral.iter().filter(|a| *a != init).filter_map(|a| a.var());
-            let users = users.iter().copied().chain(others).collect();
-            cells.push(self.cell(*init, &ty, self.is_fixed(*p), &users)?);
-        }
-        let others: &[Atom] = c.pre.map_or(&[], |pre| &pre.body.result[m..]);
-        let (prefixes, rest) = if c.scan { pat.split_at(m) } else { (&pat[..0], &pat[m..]) };
-        let mut collectors = self.collectors(Some(n), prefixes, &c.lam.body.result)?;
-        let scanned = collectors.len();
-        collectors.extend(self.collectors(Some(n), rest, others)?);
-        self.owners.enter();
-        let seen = cells.iter().map(|cell| self.seen(cell)).collect::<Res<Vec<_>>>()?;
-        let mut iteration = |s: &mut Self, i: Operand, state: Vec<Val>, slots: &Slots| {
-            let mut made = Vec::new();
-            if let Some(pre) = c.pre {
-                s.bind_rows(&pre.params, c.arrays, i)?;
-                s.want_collected(&pre.body, &collectors[scanned..], &slots[scanned..]);
-                made = s.results(&pre.body)?;
-            }
-            let extra = made.split_off(m.min(made.len()));
-            for (p, val) in c.lam.params.iter().zip(state.into_iter().chain(made)) {
-                s.bind_val(*p, val);
-            }
-            if c.pre.is_none() {
-                s.bind_rows(&c.lam.params[m..], c.arrays, i)?;
-            }
-            let next = s.results(&c.lam.body)?;
-            let mut values = if c.scan { next.clone() } else { Vec::new() };
-            values.extend(extra);
-            Ok((next, values))
-        };
-        let order = if c.commutative && !c.scan { self.order_of(&c, &cells)? } else { Order::Given };
-        let trip = Trip::Count(n);
-        let (mut out, arrays, _) = self.iterate(trip, &cells, &collectors, seen, order, &mut iteration)?;
-        if c.scan {
-            out.clear();
-        }
-        out.extend(arrays);
-        Ok(out)
-    }
-    /// How the iterations of a reduction to scalars may be ordered.
-    fn order_of(&mut self, c: &Combine<'_>, cells: &[Cell]) -> Res<Order> {
-        let (lam, m) = (c.lam, cells.len());
-        let (mut state, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
-        for (k, cell) in cells.iter().enumerate() {
-            let Cell::Words(Type::Scalar(s), regs, _) = cell else { return Ok(Order::Given) };
-            state.extend(regs);
-            for (side, p) in [(&mut left, lam.params[k]), (&mut right, lam.params[m + k])] {
-                let reg = self.reg(Ty::Scalar(*s), "side");
-                side.push(reg);
-                self.bind(p, Rep::Scalar(reg.into()), Roots::new());
-            }
-        }
-        let neutral = c.neutral.iter().map(|a| self.scalar(*a)).collect();
-        let (combine, out) = self.block(|s| s.results(&lam.body))?;
-        let out =
-            out.iter().filter_map(|v| if let Rep::Scalar(x) = v.rep { Some(x) } else { None }).collect();
-        Ok(Order::Any(vec![Fold { state, neutral, combine, left, right, out }]))
     }
     fn hist(
         &mut self,
@@ -758,7 +751,7 @@ impl Lower<'_> {
         Ok(Val { rep: Rep::Array(to), roots })
     }
     /// The block, giving back at its end what it allocates.
-    fn with_mark(&mut self, block: Block) -> Block {
+    pub(super) fn with_mark(&mut self, block: Block) -> Block {
         with_mark(block, &mut self.regs)
     }
 }
@@ -771,28 +764,6 @@ pub(crate) fn with_mark(mut block: Block, regs: &mut IndexVec<Reg, RegInfo>) -> 
         block.push(Ins::Release { mark: mark.into() });
     }
     block
-}
-
-/// `reduce`, `scan`, and both fused with what makes their elements.
-struct Combine<'a> {
-    width: Atom,
-    pre: Option<&'a Lam>,
-    lam: &'a Lam,
-    neutral: &'a [Atom],
-    arrays: &'a [Atom],
-    scan: bool,
-    /// Whether the elements may be taken in any order.
-    commutative: bool,
-}
-
-impl Combine<'_> {
-    /// What the bodies mention, as an operation without operands.
-    fn soac(&self) -> Soac {
-        let lam = self.lam.clone();
-        let pre = self.pre.cloned().unwrap_or_else(|| lam.clone());
-        let form = FusedForm::Scan;
-        Soac::Fused { form, width: self.width, pre, lam, neutral: Vec::new(), arrays: Vec::new() }
-    }
 }
 
 /// Whether the operation is the addition of two floats, or of two arrays of floats element by element.

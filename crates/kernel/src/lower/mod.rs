@@ -14,13 +14,16 @@
 mod acc;
 mod arrays;
 mod branch;
+mod combine;
 mod gather;
 mod interchange;
 mod loops;
 mod memory;
 mod owners;
+mod parts;
 mod rep;
 mod stm;
+mod symmetric;
 mod turns;
 
 use crate::ir::{
@@ -68,6 +71,15 @@ type Res<T> = Result<T, Box<NotNative>>;
 ///
 /// Errors: [`NotNative`]. Cost: linear in the program, times its nesting depth.
 pub fn lower(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
+    lower_with_parts(program, entry, 64)
+}
+
+/// The same; reductions that keep their order are done in parts of at least so many elements (more than none).
+pub fn lower_with_parts(
+    program: &Program,
+    entry: FunId,
+    part: i64,
+) -> Result<(Module, FunctionId), Box<NotNative>> {
     let mut module = Module::default();
     let interface = program.funs[entry].params.iter().map(|p| &program.vars[*p].ty);
     if interface.chain(&program.funs[entry].results).any(Type::is_recursive) {
@@ -80,7 +92,7 @@ pub fn lower(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Bo
     let functions: IdMap<FunId, FunctionId> =
         reachable.iter().enumerate().map(|(k, f)| (*f, FunctionId::new(k))).collect();
     for f in &reachable {
-        let function = function(program, *f, &functions, &mut module)?;
+        let function = function(program, (*f, part.max(1)), &functions, &mut module)?;
         module.functions.push(function);
     }
     Ok((module, functions[&entry]))
@@ -88,7 +100,7 @@ pub fn lower(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Bo
 
 fn function(
     program: &Program,
-    id: FunId,
+    (id, part): (FunId, i64),
     functions: &IdMap<FunId, FunctionId>,
     module: &mut Module,
 ) -> Res<Function> {
@@ -96,6 +108,7 @@ fn function(
     let mut s = Lower {
         program,
         functions,
+        part,
         id: functions[&id],
         messages: &mut module.messages,
         places: &mut module.places,
@@ -147,6 +160,8 @@ struct Lower<'p> {
     functions: &'p IdMap<FunId, FunctionId>,
     /// The function being lowered.
     id: FunctionId,
+    /// The fewest elements of a part of a reduction.
+    part: i64,
     messages: &'p mut IndexVec<MessageId, Message>,
     places: &'p mut BTreeMap<(FunctionId, Reg), Span>,
     shapes: Shapes,

@@ -74,6 +74,10 @@ impl Owners {
     pub(super) fn is_reused(&self, roots: &Roots) -> bool {
         roots.iter().any(|r| self.info[*r].reused)
     }
+    /// Whether no loop of the function is around this place.
+    pub(super) fn is_outermost(&self) -> bool {
+        self.outer.is_empty()
+    }
     /// A new iteration of a loop: what was made before it may not be overwritten in it.
     pub(super) fn enter(&mut self) {
         self.frames += 1;

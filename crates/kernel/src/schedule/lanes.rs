@@ -287,12 +287,12 @@ impl Vector<'_> {
         let body = self.with_mark(body);
         self.emit(Ins::Lanes { i: l.i, from: l.from, to: l.to, body });
         for fold in l.folds {
-            self.folded(fold);
+            self.folded(fold, l);
         }
         Ok(self.blocks.pop().unwrap_or_default())
     }
     /// Takes the lanes of states together.
-    fn folded(&mut self, fold: &Fold) {
+    fn folded(&mut self, fold: &Fold, l: &Loop<'_>) {
         if let Some(prims) = apart(fold) {
             for ((state, prim), neutral) in fold.state.iter().zip(prims).zip(&fold.neutral) {
                 let from = self.of_lanes[state].into();
@@ -319,6 +319,10 @@ impl Vector<'_> {
             self.emit(Ins::StoreLanes { pointer, index, stride: one, value, ty, mask: None });
             columns.push(pointer);
         }
+        // Lanes without elements hold the neutral element, which is left out if nothing else is there.
+        let trips = self.sub(l.to, l.from);
+        let some = self.op(Op::Max, Scalar::I64, &[trips, one]);
+        let count = self.op(Op::Min, Scalar::I64, &[some, count]);
         let together = super::chunks::together(fold, &columns, count, self.regs);
         together.into_iter().for_each(|ins| self.emit(ins));
         self.emit(Ins::Release { mark: mark.into() });

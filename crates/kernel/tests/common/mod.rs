@@ -1,0 +1,38 @@
+//! Core programs as text, run by the reference executor of kernel IR.
+
+use pullback_core::{FunId, Program, Value};
+use pullback_kernel::lower_with_parts;
+use pullback_kernel::run::{self, Memory, Word, run};
+use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::values::{from_words, to_words};
+
+pub(crate) fn parse(text: &str) -> (Program, FunId) {
+    let mut sources = pullback_base::SourceMap::new();
+    let id = sources.add("test.core", text);
+    let program = pullback_core::read::read(id, text).expect("a program");
+    let f = program.funs.ids().next().expect("a function");
+    (program, f)
+}
+
+/// The results with parts of at least so many elements, in so many lanes (0: none, and loops in any order from their end).
+pub(crate) fn results(
+    (program, f): &(Program, FunId),
+    args: &[Value],
+    part: i64,
+    lanes: usize,
+) -> Vec<Value> {
+    let (mut module, id) = lower_with_parts(program, *f, part).expect("native");
+    if lanes > 0 {
+        let free = Model { block: 0.0, lane: 0.0, apart: 0.01 };
+        schedule(&mut module, &schedule::Options { lanes, model: free, grain: Some(2.0), sizes: Vec::new() });
+    }
+    let mut memory = Memory::new(1 << 26);
+    let mut words: Vec<Word> = Vec::new();
+    for (p, value) in program.funs[*f].params.iter().zip(args) {
+        to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
+    }
+    let options = run::Options { steps: 400_000_000, backwards: lanes == 0 };
+    let mut words = run(&module, id, &words, &mut memory, options).expect("it runs").into_iter();
+    let types = &program.funs[*f].results;
+    types.iter().map(|t| from_words(&memory, t, &mut words).expect("results")).collect()
+}

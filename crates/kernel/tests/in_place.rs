@@ -1,0 +1,118 @@
+//! Arrays that nobody needs any more give their memory; those that somebody needs do not.
+
+mod common;
+
+use common::{parse, results};
+use pullback_core::Value;
+use pullback_kernel::{lower, print};
+
+/// How often memory is asked for, and copied.
+fn memory(text: &str) -> (usize, usize) {
+    let (program, f) = parse(text);
+    let printed = print(&lower(&program, f).expect("native").0);
+    (printed.matches("= alloc ").count(), printed.matches("copy ").count())
+}
+
+fn check(text: &str, args: &[Value], expected: &[Value]) {
+    let program = parse(text);
+    for (part, lanes) in [(64, 0), (64, 2), (1, 8)] {
+        assert_eq!(results(&program, args, part, lanes), expected, "{lanes} lanes: {text}");
+    }
+}
+
+/// `ys = a + 1`, then `zs`; `rest`: what is made of them.
+fn two_maps(second: &str, rest: &str) -> String {
+    format!(
+        "fun f(a: []f64): []f64, f64 {{
+            let n: i64 = size(a, 0)
+            let ys: []f64 = map n [a] (x: f64) {{ let y: f64 = add.f64(x, 1.0f64) in y }}
+            let zs: []f64 = {second}
+            {rest}
+            in zs, r
+        }}"
+    )
+}
+
+#[test]
+fn a_map_writes_over_its_operand_if_nobody_needs_it() {
+    let args = [Value::f64s(&[1.0, 2.0, 3.0])];
+    let twice = "map n [ys] (x: f64) { let y: f64 = mul.f64(x, 2.0f64) in y }";
+    let nothing = "let r: f64 = zs[0i64]";
+    let later = "let r: f64 = ys[0i64]";
+    let shifted = "map n [ys] (x: f64) { let first: f64 = ys[0i64] let y: f64 = mul.f64(x, first) in y }";
+    let both = "map n [ys, ys] (x: f64, w: f64) { let y: f64 = mul.f64(x, w) in y }";
+    let doubled = Value::f64s(&[4.0, 6.0, 8.0]);
+    for (what, rest, allocations, zs, r) in [
+        (twice, nothing, 1, doubled.clone(), 4.0),
+        (twice, later, 2, doubled.clone(), 2.0),
+        (shifted, nothing, 2, doubled, 4.0),
+        (both, nothing, 2, Value::f64s(&[4.0, 9.0, 16.0]), 4.0),
+    ] {
+        let text = two_maps(what, rest);
+        assert_eq!(memory(&text), (allocations, 0), "{text}");
+        check(&text, &args, &[zs, Value::f64(r)]);
+    }
+}
+
+/// The next state of `t` lies in the memory of the state `s`, which has a next state of its own.
+#[test]
+fn a_state_that_was_written_over_is_put_aside() {
+    let text = "fun f(a: []f64, b: []f64): []f64, []f64 {
+        let n: i64 = size(a, 0)
+        let k: []f64, l: []f64 = loop (s: []f64 = a, t: []f64 = b) for i: i64 < 3i64 {
+            let u: []f64 = map n [t] (x: f64) { let y: f64 = add.f64(x, 100.0f64) in y }
+            let v: []f64 = map n [s] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+            in u, v
+        }
+        in k, l }";
+    let args = [Value::f64s(&[1.0, 2.0]), Value::f64s(&[10.0, 20.0])];
+    // s, t: (1, 10), (110, 2), (102, 111), (211, 103).
+    check(text, &args, &[Value::f64s(&[211.0, 221.0]), Value::f64s(&[103.0, 104.0])]);
+}
+
+#[test]
+fn an_update_in_one_arm_of_a_branch_is_in_place() {
+    let text = "fun f(a: []f64, i: i64): []f64 {
+        let n: i64 = size(a, 0)
+        let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+        let some: bool = le.i64(0i64, i)
+        let zs: []f64 = if some { let u: []f64 = update(ys, [i], 7.0f64) in u } else { in ys }
+        in zs }";
+    assert_eq!(memory(text), (1, 0));
+    for (i, expected) in [(-1, [2.0, 3.0, 4.0]), (1, [2.0, 7.0, 4.0])] {
+        check(text, &[Value::f64s(&[1.0, 2.0, 3.0]), Value::i64(i)], &[Value::f64s(&expected)]);
+    }
+}
+
+/// Two states that begin with the same array do not share its memory.
+#[test]
+fn equal_neutral_elements_are_two_states() {
+    for operation in ["scan", "reduce"] {
+        let ty = if operation == "scan" { "[][]i64" } else { "[]i64" };
+        let text = format!(
+            "fun f(a: [][]i64, b: [][]i64): {ty}, {ty} {{
+                let n: i64 = size(a, 0)
+                let e: []i64 = array(0i64, 0i64): i64
+                let one: []i64 = map 2i64 [e] (x: i64) {{ let y: i64 = mul.i64(x, 5i64) in y }}
+                let r: {ty}, s: {ty} = {operation} n [one, one] [a, b] (p: []i64, q: []i64, v: []i64, w: []i64) {{
+                    let k: []i64 = map 2i64 [p, v] (c: i64, d: i64) {{ let y: i64 = add.i64(c, d) in y }}
+                    let l: []i64 = map 2i64 [q, w] (c: i64, d: i64) {{ let y: i64 = add.i64(c, d) in y }}
+                    in k, l
+                }}
+                in r, s }}"
+        );
+        let rows = |xs: &[i64]| {
+            Value::Array(pullback_core::Array::new(
+                vec![xs.len() / 2, 2],
+                pullback_core::Buffer::I64(xs.to_vec()),
+            ))
+        };
+        let args = [rows(&[1, 2, 3, 4]), rows(&[10, 20, 30, 40])];
+        let expected = if operation == "scan" {
+            [rows(&[1, 2, 4, 6]), rows(&[10, 20, 40, 60])]
+        } else {
+            [Value::i64s(&[4, 6]), Value::i64s(&[40, 60])]
+        };
+        check(&text, &args, &expected);
+    }
+}
