@@ -12,10 +12,11 @@ use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_cpu::{Executable, Prepared};
 use pullback_interp::core::{Counts, Options};
-use pullback_kernel::{FunctionId, Module, lower};
+use pullback_kernel::{FunctionId, Module, Plan, lower};
 use pullback_llvm::load::candidates;
 use pullback_llvm::{Level, Llvm, Machine, emit, text};
 use pullback_vm::is_out_of_work;
+use pullback_words::Room;
 use std::path::{Path, PathBuf};
 
 /// An executor, or how one is chosen.
@@ -43,6 +44,7 @@ const DOCTOR: &str = "see `pullback doctor`";
 pub struct Native {
     executable: Executable,
     function: FunctionId,
+    plan: Plan,
     report: CodeReport,
 }
 
@@ -53,6 +55,7 @@ impl Native {
     pub(crate) fn new(ready: &Ready, args: &[Value]) -> Result<Native, Box<Diagnostic>> {
         let (lowered, lowering) = timed(|| lowered(ready));
         let (module, function) = lowered?;
+        let plan = Plan::new(&module, function);
         let cache = ready.cache.clone();
         let text = text::Options { floats: ready.floats, ..text::Options::default() };
         let sizes = sizes(ready, function, args);
@@ -69,7 +72,7 @@ impl Native {
             was_kept: executable.was_kept(),
             stages: vec![("lower", lowering), ("LLVM", compiling)],
         };
-        Ok(Native { executable, function, report })
+        Ok(Native { executable, function, plan, report })
     }
     /// What making it took.
     pub fn report(&self) -> &CodeReport {
@@ -87,7 +90,9 @@ impl Native {
         let args = with_types(ready, args)?;
         let call = || {
             let there = available.saturating_add(self.executable.kept_bytes());
-            let mut session = self.executable.session_within(options.memory_limit.min(there));
+            let limit = options.memory_limit.min(there);
+            fits(&self.plan, &args, limit)?;
+            let mut session = self.executable.session_within(limit);
             session.call(self.function, &args, &fun.results, options.cancel)
         };
         let (out, seconds) = timed(call);
@@ -96,6 +101,14 @@ impl Native {
         let ran = Ran { executor: Executor::Llvm, seconds, code: Some(self.report.clone()) };
         Ok(Outcome { results: out.results, counts, ran })
     }
+}
+
+/// Whether a call with these arguments may go through with so many bytes. Errors: if it is sure that it does not.
+pub(crate) fn fits(plan: &Plan, args: &[(&Type, &Value)], limit: u64) -> Result<(), RuntimeError> {
+    plan.check(&pullback_words::sizes(args), limit).map_err(|s| {
+        let room = Room { in_use: s.in_use, limit };
+        pullback_words::stop::out_of_memory(s.count, s.size, &room).at(s.span)
+    })
 }
 
 /// Arguments with the types of the parameters. Errors: their number.

@@ -1,13 +1,13 @@
 //! A function on the vm.
 
-use crate::backend::{lowered, sizes, with_types};
+use crate::backend::{fits, lowered, sizes, with_types};
 use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
 use crate::session::Ready;
 use pullback_base::{Diagnostic, RuntimeError};
 use pullback_core::Value;
 use pullback_interp::core::{Counts, Options};
-use pullback_kernel::FunctionId;
 use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::{FunctionId, Plan};
 use pullback_vm::{Executable, LANES, Limits, Machine};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +19,7 @@ const PATIENCE: u64 = 50_000_000;
 pub struct Vm {
     executable: Executable,
     function: FunctionId,
+    plan: Plan,
     report: CodeReport,
     /// Work that calls have done.
     done: AtomicU64,
@@ -29,6 +30,7 @@ impl Vm {
     pub(crate) fn new(ready: &Ready, args: &[Value]) -> Result<Vm, Box<Diagnostic>> {
         let (lowered, lowering) = timed(|| lowered(ready));
         let (mut module, function) = lowered?;
+        let plan = Plan::new(&module, function);
         let ((), scheduling) = timed(|| {
             let sizes = sizes(ready, function, args);
             let options = schedule::Options { sizes, ..schedule::Options::new(LANES, Model::interpreter()) };
@@ -40,7 +42,7 @@ impl Vm {
             was_kept: false,
             stages: vec![("lower", lowering), ("schedule", scheduling), ("translate", translating)],
         };
-        Ok(Vm { executable, function, report, done: AtomicU64::new(0) })
+        Ok(Vm { executable, function, plan, report, done: AtomicU64::new(0) })
     }
     /// What making it took.
     pub fn report(&self) -> &CodeReport {
@@ -64,7 +66,9 @@ impl Vm {
         let limits = Limits { cancel: options.cancel, work };
         let call = || {
             let there = available.saturating_add(self.executable.kept_bytes());
-            let mut session = self.executable.session_within(options.memory_limit.min(there));
+            let limit = options.memory_limit.min(there);
+            fits(&self.plan, &args, limit)?;
+            let mut session = self.executable.session_within(limit);
             let out = session.call(self.function, &args, &fun.results, limits);
             self.done.fetch_add(session.work_done(), Ordering::Relaxed);
             out

@@ -8,6 +8,7 @@
 mod calls;
 mod ir;
 mod lower;
+mod plan;
 mod print;
 pub mod run;
 pub mod schedule;
@@ -19,4 +20,5 @@ pub use ir::{
     Ty,
 };
 pub use lower::{NotNative, lower, lower_with_parts};
+pub use plan::{Plan, Shortage};
 pub use print::print;

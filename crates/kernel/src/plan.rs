@@ -1,0 +1,240 @@
+//! How much memory a call takes at least, from the sizes of its arguments: known before it runs.
+//!
+//! A run that is sure to need more memory than there is should not stop after an hour. The instructions that decide over memory
+//! are carried out with what is known: numbers that follow from sizes. What depends on data counts as nothing.
+//!
+//! Assumes: the module is not scheduled; schedules take as much or more. Guarantees: a call that goes through takes at least
+//! [`Plan::least`] bytes, and one for which [`Plan::check`] finds a shortage stops there, or before for another reason.
+
+use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty};
+use pullback_base::Span;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_prim::ScalarValue;
+
+/// Memory is taken in multiples of so many bytes.
+const ALIGNMENT: u64 = 64;
+
+/// What of a function decides over memory.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    params: Vec<Reg>,
+    body: Block,
+    places: IdMap<Reg, Span>,
+}
+
+/// An allocation that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// So many elements.
+    pub count: u64,
+    /// Bytes of an element.
+    pub size: u64,
+    /// Bytes that are in use then, at least.
+    pub in_use: u64,
+    /// The operation of the program that asks for it.
+    pub span: Option<Span>,
+}
+
+impl Plan {
+    /// The plan of a function of a module as it was lowered. Cost: that of copying it.
+    pub fn new(module: &Module, id: FunctionId) -> Plan {
+        let f: &Function = &module.functions[id];
+        let places = module.places.iter().filter(|((of, _), _)| *of == id).map(|((_, r), span)| (*r, *span));
+        Plan { params: f.params.clone(), body: deciding(&f.body), places: places.collect() }
+    }
+
+    /// The most bytes that are sure to be in use at one time. `args`: the numbers among the words of the arguments that are sizes.
+    pub fn least(&self, args: &[Option<i64>]) -> u64 {
+        self.run(args, u64::MAX).map_or(u64::MAX, |run| run.peak)
+    }
+
+    /// The first allocation that is sure not to fit into so many bytes.
+    pub fn check(&self, args: &[Option<i64>], limit: u64) -> Result<(), Shortage> {
+        self.run(args, limit).map(|_| ())
+    }
+
+    fn run(&self, args: &[Option<i64>], limit: u64) -> Result<Run<'_>, Shortage> {
+        let given = self.params.iter().zip(args).filter_map(|(r, n)| Some((*r, ScalarValue::I64((*n)?))));
+        let mut run =
+            Run { plan: self, limit, known: given.collect(), marks: IdMap::new(), in_use: 0, peak: 0 };
+        run.block(&self.body)?;
+        Ok(run)
+    }
+}
+
+/// The instructions of a block that numbers and memory depend on.
+fn deciding(block: &Block) -> Block {
+    let keep = |ins: &Ins| match ins {
+        Ins::Prim { .. } | Ins::Set { .. } | Ins::Alloc { .. } | Ins::Mark { .. } | Ins::Release { .. } => {
+            Some(ins.clone())
+        }
+        Ins::Fail { .. } => Some(ins.clone()),
+        // What they set is not known afterwards.
+        Ins::Load { .. } | Ins::Call { .. } => Some(ins.clone()),
+        ins => {
+            let mut ins = ins.clone();
+            let blocks = ins.blocks_mut();
+            let has_blocks = !blocks.is_empty();
+            blocks.into_iter().for_each(|b| *b = deciding(b));
+            has_blocks.then_some(ins)
+        }
+    };
+    block.iter().filter_map(keep).collect()
+}
+
+/// Whether the rest of a block is reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoesOn,
+    Stops,
+}
+
+#[derive(Clone)]
+struct Run<'a> {
+    plan: &'a Plan,
+    limit: u64,
+    /// What registers are known to hold.
+    known: IdMap<Reg, ScalarValue>,
+    marks: IdMap<Reg, u64>,
+    in_use: u64,
+    peak: u64,
+}
+
+impl Run<'_> {
+    fn value(&self, a: Operand) -> Option<ScalarValue> {
+        match a {
+            Operand::Const(c) => Some(c),
+            Operand::Reg(r) => self.known.get(&r).copied(),
+            Operand::Null => None,
+        }
+    }
+    fn number(&self, a: Operand) -> Option<i64> {
+        match self.value(a)? {
+            ScalarValue::I64(n) => Some(n),
+            _ => None,
+        }
+    }
+    fn truth(&self, a: Operand) -> Option<bool> {
+        match self.value(a)? {
+            ScalarValue::Bool(b) => Some(b),
+            _ => None,
+        }
+    }
+    fn learn(&mut self, to: Reg, value: Option<ScalarValue>) {
+        match value {
+            Some(value) => self.known.insert(to, value),
+            None => self.known.remove(&to),
+        };
+    }
+    fn forget(&mut self, block: &Block) {
+        let mut set = IdSet::new();
+        sets(block, &mut set);
+        set.into_iter().for_each(|r| {
+            self.known.remove(&r);
+        });
+    }
+
+    fn block(&mut self, block: &Block) -> Result<Then, Shortage> {
+        for ins in block {
+            if self.ins(ins)? == Then::Stops {
+                return Ok(Then::Stops);
+            }
+        }
+        Ok(Then::GoesOn)
+    }
+
+    fn ins(&mut self, ins: &Ins) -> Result<Then, Shortage> {
+        match ins {
+            Ins::Prim { to, prim, args } => {
+                let args: Option<Vec<ScalarValue>> = args.iter().map(|a| self.value(*a)).collect();
+                self.learn(*to, args.and_then(|args| prim.eval(&args).ok()));
+            }
+            Ins::Set { to, value } => self.learn(*to, self.value(*value)),
+            Ins::Alloc { to, count, ty } => {
+                if let Some(count) = self.number(*count).and_then(|n| u64::try_from(n).ok()) {
+                    self.take(*to, count, *ty)?;
+                }
+            }
+            Ins::Mark { to } => {
+                self.marks.insert(*to, self.in_use);
+            }
+            Ins::Release { mark } => {
+                if let Some(height) = mark.as_reg().and_then(|r| self.marks.get(&r)) {
+                    self.in_use = self.in_use.min(*height);
+                }
+            }
+            Ins::Fail { condition, .. } if self.truth(*condition) == Some(true) => return Ok(Then::Stops),
+            Ins::If { condition, then, otherwise } => match self.truth(*condition) {
+                Some(true) => return self.block(then),
+                Some(false) => return self.block(otherwise),
+                None => self.either(then, otherwise)?,
+            },
+            Ins::For { from, to, body, .. } => {
+                self.forget(body);
+                // One iteration, of which the counter is not known.
+                if let (Some(from), Some(to)) = (self.number(*from), self.number(*to))
+                    && from < to
+                    && self.block(body)? == Then::Stops
+                {
+                    return Ok(Then::Stops);
+                }
+                self.forget(body);
+            }
+            Ins::While { condition, body, .. } => {
+                self.forget(condition);
+                self.forget(body);
+                if self.block(condition)? == Then::Stops {
+                    return Ok(Then::Stops);
+                }
+                self.forget(condition);
+            }
+            ins => ins.sets().into_iter().for_each(|r| self.learn(r, None)),
+        }
+        Ok(Then::GoesOn)
+    }
+
+    fn take(&mut self, to: Reg, count: u64, ty: Ty) -> Result<(), Shortage> {
+        let size = ty.bytes() as u64;
+        let bytes = count.checked_mul(size).and_then(|n| n.checked_next_multiple_of(ALIGNMENT));
+        match bytes.and_then(|n| n.checked_add(self.in_use)) {
+            Some(used) if used <= self.limit.max(self.in_use) => {
+                self.in_use = used;
+                self.peak = self.peak.max(used);
+                Ok(())
+            }
+            _ => Err(Shortage { count, size, in_use: self.in_use, span: self.plan.places.get(&to).copied() }),
+        }
+    }
+
+    /// One of two blocks: what both are sure to take.
+    fn either(&mut self, then: &Block, otherwise: &Block) -> Result<(), Shortage> {
+        let mut ended: Option<(u64, u64)> = None;
+        let (mut stops, mut shortage) = (false, None);
+        for block in [then, otherwise] {
+            let mut side = self.clone();
+            match side.block(block) {
+                Ok(Then::GoesOn) => {
+                    let (in_use, peak) = ended.unwrap_or((side.in_use, side.peak));
+                    ended = Some((in_use.min(side.in_use), peak.min(side.peak)));
+                }
+                Ok(Then::Stops) => stops = true,
+                Err(s) => shortage = Some(s),
+            }
+        }
+        match (ended, shortage) {
+            (Some((in_use, peak)), _) => (self.in_use, self.peak) = (in_use, peak),
+            (None, Some(shortage)) if !stops => return Err(shortage),
+            (None, _) => {}
+        }
+        self.forget(then);
+        self.forget(otherwise);
+        Ok(())
+    }
+}
+
+fn sets(block: &Block, out: &mut IdSet<Reg>) {
+    for ins in block {
+        out.extend(ins.sets());
+        ins.blocks().into_iter().for_each(|b| sets(b, out));
+    }
+}
