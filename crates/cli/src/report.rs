@@ -12,7 +12,9 @@ pub(crate) fn cost_json(outcome: &Outcome) -> Json {
             json!({"work": c.work, "span": c.span, "flops": c.flops, "peak_bytes": c.peak_bytes,
             "peak_tape_bytes": c.peak_tape_bytes, "accumulations": c.acc_adds})
         }
-        Executor::Vm | Executor::Llvm => json!({"peak_bytes": c.peak_bytes, "peak_tape_bytes": null}),
+        Executor::Vm | Executor::Llvm => {
+            json!({"peak_bytes": c.peak_bytes, "peak_tape_bytes": c.peak_tape_bytes})
+        }
     }
 }
 
@@ -26,8 +28,8 @@ pub(crate) fn cost_text(what: &str, outcome: &Outcome) -> String {
             c.work, c.span, c.flops, c.peak_tape_bytes, c.acc_adds
         ),
         Executor::Vm | Executor::Llvm => format!(
-            "{what}: peak {} bytes of workspace, tapes included (`--backend interp` counts steps and tapes)",
-            c.peak_bytes
+            "{what}: peak {} bytes of workspace, of which {} for tapes of known sizes (`--backend interp` counts steps)",
+            c.peak_bytes, c.peak_tape_bytes
         ),
     }
 }

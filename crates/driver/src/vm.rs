@@ -75,7 +75,8 @@ impl Vm {
         };
         let (out, seconds) = timed(call);
         let out = out?;
-        let counts = Counts { peak_bytes: out.peak_bytes, ..Counts::default() };
+        let peak_tape_bytes = self.plan.least(&pullback_words::sizes(&args)).tapes;
+        let counts = Counts { peak_bytes: out.peak_bytes, peak_tape_bytes, ..Counts::default() };
         let ran = Ran { executor: Executor::Vm, seconds, code: Some(self.report.clone()) };
         Ok(Outcome { results: out.results, counts, ran })
     }

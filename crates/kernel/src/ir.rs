@@ -18,7 +18,7 @@
 use pullback_base::index::IndexVec;
 use pullback_base::{RuntimeErrorKind, Span};
 use pullback_prim::{Prim, Scalar, ScalarValue};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pullback_base::index_type! {
     /// A register of a function.
@@ -45,6 +45,8 @@ pub struct Module {
     /// Where in the source program memory is asked for, by the register that is to point to it. Not every [`Ins::Alloc`] has
     /// a place.
     pub places: BTreeMap<(FunctionId, Reg), Span>,
+    /// The registers that are to point to tapes of derivatives.
+    pub tapes: BTreeSet<(FunctionId, Reg)>,
 }
 
 /// The type of a register, and of an element of memory.

@@ -20,5 +20,5 @@ pub use ir::{
     Ty,
 };
 pub use lower::{NotNative, lower, lower_with_parts};
-pub use plan::{Plan, Shortage};
+pub use plan::{Bytes, Plan, Shortage};
 pub use print::print;

@@ -20,6 +20,16 @@ pub struct Plan {
     params: Vec<Reg>,
     body: Block,
     places: IdMap<Reg, Span>,
+    tapes: IdSet<Reg>,
+}
+
+/// Bytes of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// All of them.
+    pub all: u64,
+    /// Those of tapes, where reverse mode keeps what it needs again.
+    pub tapes: u64,
 }
 
 /// An allocation that does not fit.
@@ -40,12 +50,19 @@ impl Plan {
     pub fn new(module: &Module, id: FunctionId) -> Plan {
         let f: &Function = &module.functions[id];
         let places = module.places.iter().filter(|((of, _), _)| *of == id).map(|((_, r), span)| (*r, *span));
-        Plan { params: f.params.clone(), body: deciding(&f.body), places: places.collect() }
+        let tapes = module.tapes.iter().filter(|(of, _)| *of == id).map(|(_, r)| *r);
+        Plan {
+            params: f.params.clone(),
+            body: deciding(&f.body),
+            places: places.collect(),
+            tapes: tapes.collect(),
+        }
     }
 
     /// The most bytes that are sure to be in use at one time. `args`: the numbers among the words of the arguments that are sizes.
-    pub fn least(&self, args: &[Option<i64>]) -> u64 {
-        self.run(args, u64::MAX).map_or(u64::MAX, |run| run.peak)
+    pub fn least(&self, args: &[Option<i64>]) -> Bytes {
+        let most = Bytes { all: u64::MAX, tapes: u64::MAX };
+        self.run(args, u64::MAX).map_or(most, |run| run.peak)
     }
 
     /// The first allocation that is sure not to fit into so many bytes.
@@ -55,8 +72,14 @@ impl Plan {
 
     fn run(&self, args: &[Option<i64>], limit: u64) -> Result<Run<'_>, Shortage> {
         let given = self.params.iter().zip(args).filter_map(|(r, n)| Some((*r, ScalarValue::I64((*n)?))));
-        let mut run =
-            Run { plan: self, limit, known: given.collect(), marks: IdMap::new(), in_use: 0, peak: 0 };
+        let mut run = Run {
+            plan: self,
+            limit,
+            known: given.collect(),
+            marks: IdMap::new(),
+            in_use: Bytes::default(),
+            peak: Bytes::default(),
+        };
         run.block(&self.body)?;
         Ok(run)
     }
@@ -95,9 +118,9 @@ struct Run<'a> {
     limit: u64,
     /// What registers are known to hold.
     known: IdMap<Reg, ScalarValue>,
-    marks: IdMap<Reg, u64>,
-    in_use: u64,
-    peak: u64,
+    marks: IdMap<Reg, Bytes>,
+    in_use: Bytes,
+    peak: Bytes,
 }
 
 impl Run<'_> {
@@ -160,7 +183,7 @@ impl Run<'_> {
             }
             Ins::Release { mark } => {
                 if let Some(height) = mark.as_reg().and_then(|r| self.marks.get(&r)) {
-                    self.in_use = self.in_use.min(*height);
+                    self.in_use = lesser(self.in_use, *height);
                 }
             }
             Ins::Fail { condition, .. } if self.truth(*condition) == Some(true) => return Ok(Then::Stops),
@@ -196,26 +219,33 @@ impl Run<'_> {
     fn take(&mut self, to: Reg, count: u64, ty: Ty) -> Result<(), Shortage> {
         let size = ty.bytes() as u64;
         let bytes = count.checked_mul(size).and_then(|n| n.checked_next_multiple_of(ALIGNMENT));
-        match bytes.and_then(|n| n.checked_add(self.in_use)) {
-            Some(used) if used <= self.limit.max(self.in_use) => {
-                self.in_use = used;
-                self.peak = self.peak.max(used);
+        match bytes.and_then(|n| n.checked_add(self.in_use.all)) {
+            Some(used) if used <= self.limit => {
+                if self.plan.tapes.contains(&to) {
+                    self.in_use.tapes += used - self.in_use.all;
+                }
+                self.in_use.all = used;
+                self.peak.all = self.peak.all.max(used);
+                self.peak.tapes = self.peak.tapes.max(self.in_use.tapes);
                 Ok(())
             }
-            _ => Err(Shortage { count, size, in_use: self.in_use, span: self.plan.places.get(&to).copied() }),
+            _ => {
+                let span = self.plan.places.get(&to).copied();
+                Err(Shortage { count, size, in_use: self.in_use.all, span })
+            }
         }
     }
 
     /// One of two blocks: what both are sure to take.
     fn either(&mut self, then: &Block, otherwise: &Block) -> Result<(), Shortage> {
-        let mut ended: Option<(u64, u64)> = None;
+        let mut ended: Option<(Bytes, Bytes)> = None;
         let (mut stops, mut shortage) = (false, None);
         for block in [then, otherwise] {
             let mut side = self.clone();
             match side.block(block) {
                 Ok(Then::GoesOn) => {
                     let (in_use, peak) = ended.unwrap_or((side.in_use, side.peak));
-                    ended = Some((in_use.min(side.in_use), peak.min(side.peak)));
+                    ended = Some((lesser(in_use, side.in_use), lesser(peak, side.peak)));
                 }
                 Ok(Then::Stops) => stops = true,
                 Err(s) => shortage = Some(s),
@@ -230,6 +260,10 @@ impl Run<'_> {
         self.forget(otherwise);
         Ok(())
     }
+}
+
+fn lesser(a: Bytes, b: Bytes) -> Bytes {
+    Bytes { all: a.all.min(b.all), tapes: a.tapes.min(b.tapes) }
 }
 
 fn sets(block: &Block, out: &mut IdSet<Reg>) {

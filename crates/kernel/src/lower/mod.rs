@@ -36,8 +36,8 @@ use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::traverse::reachable_functions;
 use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use rep::{AccRep, ArrayRep, Rep, words};
-use std::collections::BTreeMap;
+use rep::{AccRep, ArrayRep, Leaf, Rep, words};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A program that executors of kernel IR cannot run.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +112,7 @@ fn function(
         id: functions[&id],
         messages: &mut module.messages,
         places: &mut module.places,
+        tapes: &mut module.tapes,
         shapes: shapes(program, &fun.params, &fun.body),
         regs: IndexVec::new(),
         blocks: vec![Vec::new()],
@@ -164,6 +165,7 @@ struct Lower<'p> {
     part: i64,
     messages: &'p mut IndexVec<MessageId, Message>,
     places: &'p mut BTreeMap<(FunctionId, Reg), Span>,
+    tapes: &'p mut BTreeSet<(FunctionId, Reg)>,
     shapes: Shapes,
     regs: IndexVec<Reg, RegInfo>,
     /// Open blocks, the innermost last.
@@ -306,6 +308,13 @@ impl<'p> Lower<'p> {
         self.owners.bind(v, roots);
     }
     fn bind_val(&mut self, v: Var, val: Val) {
+        if let (Rep::Array(array), true) = (&val.rep, self.program.vars[v].origin.is_tape()) {
+            for leaf in &array.leaves {
+                if let Leaf::Memory { pointer: Operand::Reg(pointer), .. } = leaf {
+                    self.tapes.insert((self.id, *pointer));
+                }
+            }
+        }
         self.bind(v, val.rep, val.roots);
     }
     fn ty(&self, v: Var) -> &'p Type {
