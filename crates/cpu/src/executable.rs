@@ -22,7 +22,7 @@ pub struct Options {
     pub level: Level,
     /// How the text for LLVM is made.
     pub text: text::Options,
-    /// How many iterations run side by side; `None`: as the machine and the program suggest; 0: loops stay as they are. A module that
+    /// How many iterations run side by side in every loop; `None`: as the machine and each loop suggest; 0: loops stay as they are. A module that
     /// has lanes already is taken as it is.
     pub lanes: Option<usize>,
     /// What the arguments of functions are expected to be, if they are sizes: the choice of loops depends on it.
@@ -148,14 +148,18 @@ pub fn scheduled(module: &Module, machine: Machine, options: &Options) -> Module
         Machine::Avx512 => 8,
         Machine::Generic => 4,
     };
-    let lanes = options.lanes.unwrap_or(2 * width);
+    let lanes = options.lanes.unwrap_or(width);
     if module.lanes == 0 && lanes > 0 {
         let (model, grain) = (Model::machine(width), Some(GRAIN));
         let sizes = options.sizes.clone();
-        schedule(&mut module, &schedule::Options { lanes, model, grain, sizes });
+        let most = options.lanes.unwrap_or(MOST * width);
+        schedule(&mut module, &schedule::Options { lanes, most, model, grain, sizes });
     }
     module
 }
+
+/// So many registers are one register of lanes at most.
+const MOST: usize = 8;
 
 /// Work that is worth a part of its own when threads share a loop: about 20 microseconds.
 const GRAIN: f64 = 60_000.0;

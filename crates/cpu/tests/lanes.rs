@@ -26,7 +26,7 @@ fn strict() -> Options {
     Options { text, ..Options::default() }
 }
 
-/// A module of one function with lanes.
+/// A module of one function with so many lanes.
 fn with_lanes(lanes: usize, f: Function) -> Module {
     Module { lanes, ..module([f]) }
 }
@@ -49,7 +49,7 @@ fn address<T>(xs: &mut [T]) -> u64 {
 #[test]
 fn folds_take_halves_of_the_lanes_together_and_lanes_that_are_not_active_count_as_nothing() {
     let f = function("f", &[PTR, I64], |regs, p| {
-        let (i, x) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::F64)));
+        let (i, x) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::F64, 4)));
         let (total, sum) = (regs.add(F64), regs.add(F64));
         let prim = Prim::Op(Op::Add, Scalar::F64);
         let (pointer, index) = (p[0].into(), i.into());
@@ -60,7 +60,7 @@ fn folds_take_halves_of_the_lanes_together_and_lanes_that_are_not_active_count_a
         ];
         let code = vec![
             Ins::Set { to: total, value: float(0.0) },
-            Ins::Lanes { i, from: int(0), to: p[1].into(), body },
+            Ins::Lanes { i, from: int(0), to: p[1].into(), lanes: 4, body },
         ];
         (vec![total], code)
     });
@@ -76,27 +76,70 @@ fn folds_take_halves_of_the_lanes_together_and_lanes_that_are_not_active_count_a
 /// Ones in all lanes, of which those that are active are counted.
 #[test]
 fn a_fold_counts_the_active_lanes() {
-    let f = function("f", &[I64], |regs, p| {
-        let (i, ones) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64)));
-        let (total, sum) = (regs.add(I64), regs.add(I64));
-        let (prim, neutral) = (Prim::Op(Op::Add, Scalar::I64), ScalarValue::I64(0));
-        let body = vec![
-            Ins::FoldLanes { to: sum, prim, neutral, from: ones.into(), mask: None },
-            of_ints(total, Op::Add, total, sum),
-        ];
-        let code = vec![
-            Ins::Set { to: total, value: int(0) },
-            Ins::Set { to: ones, value: int(1) },
-            Ins::Lanes { i, from: int(0), to: p[0].into(), body },
-        ];
-        (vec![total], code)
-    });
+    let f = |lanes: usize| {
+        function("f", &[I64], |regs, p| {
+            let (i, ones) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64, lanes)));
+            let (total, sum) = (regs.add(I64), regs.add(I64));
+            let (prim, neutral) = (Prim::Op(Op::Add, Scalar::I64), ScalarValue::I64(0));
+            let body = vec![
+                Ins::FoldLanes { to: sum, prim, neutral, from: ones.into(), mask: None },
+                of_ints(total, Op::Add, total, sum),
+            ];
+            let code = vec![
+                Ins::Set { to: total, value: int(0) },
+                Ins::Set { to: ones, value: int(1) },
+                Ins::Lanes { i, from: int(0), to: p[0].into(), lanes, body },
+            ];
+            (vec![total], code)
+        })
+    };
     for lanes in [2, 4, 8, 16] {
-        for executable in executables(&with_lanes(lanes, f.clone()), Options::default()) {
+        for executable in executables(&with_lanes(lanes, f(lanes)), Options::default()) {
             for n in [0, 1, lanes as u64 - 1, lanes as u64, 3 * lanes as u64 + 5] {
                 assert_eq!(call(&executable, &[n], 1), [n], "{lanes} lanes");
             }
         }
+    }
+}
+
+/// The sum of squares by a loop of 4 lanes that keeps the squares and one of 16 that adds them up, in one function.
+#[test]
+fn loops_of_one_function_have_different_numbers_of_lanes() {
+    let f = function("f", &[PTR, I64], |regs, p| {
+        let (i, j, x, y) = (
+            regs.add(I64),
+            regs.add(I64),
+            regs.add(Ty::Lanes(Scalar::F64, 4)),
+            regs.add(Ty::Lanes(Scalar::F64, 16)),
+        );
+        let (sum, total) = (regs.add(Ty::Lanes(Scalar::F64, 16)), regs.add(F64));
+        let (pointer, stride, mask, ty) = (p[0].into(), int(1), None, F64);
+        let squares = vec![
+            Ins::LoadLanes { to: x, pointer, index: i.into(), stride, mask },
+            of_floats(x, Op::Mul, x, x),
+            Ins::StoreLanes { pointer, index: i.into(), stride, value: x.into(), ty, mask },
+        ];
+        let sums = vec![
+            Ins::LoadLanes { to: y, pointer, index: j.into(), stride, mask },
+            Ins::Prim { to: y, prim: Prim::Op(Op::Exp, Scalar::F64), args: vec![y.into()] },
+            Ins::Prim { to: y, prim: Prim::Op(Op::Log, Scalar::F64), args: vec![y.into()] },
+            Ins::Prim { to: y, prim: Prim::Op(Op::Round, Scalar::F64), args: vec![y.into()] },
+            Ins::Prim { to: sum, prim: Prim::Op(Op::Add, Scalar::F64), args: vec![sum.into(), y.into()] },
+            Ins::Set { to: sum, value: sum.into() },
+        ];
+        let prim = Prim::Op(Op::Add, Scalar::F64);
+        let code = vec![
+            Ins::Set { to: sum, value: float(0.0) },
+            Ins::Lanes { i, from: int(0), to: p[1].into(), lanes: 4, body: squares },
+            Ins::Lanes { i: j, from: int(0), to: int(16), lanes: 16, body: sums },
+            Ins::FoldLanes { to: total, prim, neutral: ScalarValue::F64(0.0), from: sum.into(), mask: None },
+        ];
+        (vec![total], code)
+    });
+    for executable in executables(&with_lanes(16, f), Options::default()) {
+        let mut xs: Vec<f64> = (0..16).map(|k| f64::from(k % 5)).collect();
+        // Three times 0 + 1 + 4 + 9 + 16, and 0: the logarithm of the exponential rounded is the number itself.
+        assert_eq!(call(&executable, &[address(&mut xs), 16], 1), floats(&[90.0]));
     }
 }
 
@@ -105,8 +148,8 @@ fn a_fold_counts_the_active_lanes() {
 fn memory_is_not_touched_where_a_mask_holds_nowhere() {
     for stride in [0, 1, -1, 3] {
         let f = function("f", &[PTR, BOOL, I64], |regs, p| {
-            let (i, never) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::Bool)));
-            let (x, y) = (regs.add(Ty::Lanes(Scalar::F64)), regs.add(Ty::Lanes(Scalar::F64)));
+            let (i, never) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::Bool, 8)));
+            let (x, y) = (regs.add(Ty::Lanes(Scalar::F64, 8)), regs.add(Ty::Lanes(Scalar::F64, 8)));
             let (pointer, index, stride) = (p[0].into(), i.into(), int(stride));
             let (mask, ty) = (Some(never.into()), F64);
             let body = vec![
@@ -116,7 +159,7 @@ fn memory_is_not_touched_where_a_mask_holds_nowhere() {
                 Ins::StoreLanes { pointer, index, stride, value: y.into(), ty, mask },
                 Ins::AccumulateLanes { pointer, index, stride, value: float(1.0), ty, mask },
             ];
-            (vec![], vec![Ins::Lanes { i, from: int(0), to: p[2].into(), body }])
+            (vec![], vec![Ins::Lanes { i, from: int(0), to: p[2].into(), lanes: 8, body }])
         });
         for executable in executables(&with_lanes(8, f), Options::default()) {
             call(&executable, &[0, 0, 21], 0);
@@ -130,8 +173,8 @@ fn masked_stores_of_narrow_integers_keep_to_their_lanes() {
     for lanes in [2, 4, 8, 16] {
         for to in [Scalar::I8, Scalar::U16, Scalar::I32] {
             let f = function("f", &[PTR, PTR], |regs, p| {
-                let (i, x) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64)));
-                let y = regs.add(Ty::Lanes(to));
+                let (i, x) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64, lanes)));
+                let y = regs.add(Ty::Lanes(to, lanes));
                 let (index, stride) = (i.into(), int(1));
                 let prim = Prim::Convert(Scalar::I64, to);
                 let body = vec![
@@ -146,7 +189,7 @@ fn masked_stores_of_narrow_integers_keep_to_their_lanes() {
                         mask: None,
                     },
                 ];
-                (vec![], vec![Ins::Lanes { i, from: int(0), to: int(1), body }])
+                (vec![], vec![Ins::Lanes { i, from: int(0), to: int(1), lanes, body }])
             });
             for executable in executables(&with_lanes(lanes, f.clone()), Options::default()) {
                 let mut from = [0x0123_4567_89AB_CDEFu64];

@@ -66,24 +66,26 @@ fn a_loop_alone_can_be_cancelled_and_has_all_its_iterations() {
 #[test]
 fn lanes_alone_can_be_cancelled_and_have_all_their_iterations() {
     // The sum of the numbers of the iterations.
-    let sum = function("f", &[I64, I64, PTR], |regs, p| {
-        let (i, k) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64)));
-        let body = vec![
-            Ins::LaneNumber { to: k },
-            of_ints(k, Op::Add, k, i),
-            Ins::AccumulateLanes {
-                pointer: p[2].into(),
-                index: int(0),
-                stride: int(0),
-                value: k.into(),
-                ty: I64,
-                mask: None,
-            },
-        ];
-        (vec![], vec![Ins::Lanes { i, from: p[0].into(), to: p[1].into(), body }])
-    });
+    let sum = |lanes: usize| {
+        function("f", &[I64, I64, PTR], |regs, p| {
+            let (i, k) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64, lanes)));
+            let body = vec![
+                Ins::LaneNumber { to: k },
+                of_ints(k, Op::Add, k, i),
+                Ins::AccumulateLanes {
+                    pointer: p[2].into(),
+                    index: int(0),
+                    stride: int(0),
+                    value: k.into(),
+                    ty: I64,
+                    mask: None,
+                },
+            ];
+            (vec![], vec![Ins::Lanes { i, from: p[0].into(), to: p[1].into(), lanes, body }])
+        })
+    };
     // Also a number of lanes that strips are no multiple of.
-    let modules = [6, 8].map(|lanes| Module { lanes, ..module([sum.clone()]) });
+    let modules = [6, 8].map(|lanes| Module { lanes, ..module([sum(lanes)]) });
     for executable in modules.iter().flat_map(|m| executables(m, Options::default())) {
         let mut session = executable.session();
         let mut run = |from: i64, to: i64, cancel: &AtomicBool| {

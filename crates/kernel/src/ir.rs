@@ -8,9 +8,10 @@
 //! it. A workspace is kept between calls.
 //!
 //! # Lanes
-//! A register of type [`Ty::Lanes`] holds [`Module::lanes`] scalars side by side. [`Ins::Lanes`] runs iterations of a loop
-//! that way, a block of so many at once; the last block may have fewer *active* lanes. Outside such a loop all lanes are
-//! active. What lanes that are not active hold is not specified, but for one rule: [`Ins::Set`] leaves them as they are, so
+//! A register of type [`Ty::Lanes`] holds so many scalars side by side. [`Ins::Lanes`] runs iterations of a loop that way, a
+//! block of so many at once; the last block may have fewer *active* lanes. All registers of lanes that an instruction inside
+//! mentions have as many as the loop; outside, those of one instruction have equally many, at least one is such a register,
+//! and all lanes are active. What lanes that are not active hold is not specified, but for one rule: [`Ins::Set`] leaves them as they are, so
 //! that a register can gather something over all blocks. Where an operand of an instruction on lanes is a scalar, all lanes
 //! take it. A *mask* is an operand of truth values: lanes where it does not hold are treated as not active by this
 //! instruction. Control flow is the same for all lanes: conditions, bounds and pointers are scalars.
@@ -40,7 +41,7 @@ pub struct Module {
     pub functions: IndexVec<FunctionId, Function>,
     /// The messages.
     pub messages: IndexVec<MessageId, Message>,
-    /// How many scalars a register of lanes holds; 0 where no function has one.
+    /// The most scalars that a register of lanes may hold; 0 where no function has one.
     pub lanes: usize,
     /// Where in the source program memory is asked for, by the register that is to point to it. Not every [`Ins::Alloc`] has
     /// a place.
@@ -56,8 +57,8 @@ pub enum Ty {
     Scalar(Scalar),
     /// A pointer: eight bytes of memory.
     Pointer,
-    /// Scalars side by side. Only in registers.
-    Lanes(Scalar),
+    /// So many scalars side by side. Only in registers.
+    Lanes(Scalar, usize),
 }
 
 impl Ty {
@@ -68,20 +69,27 @@ impl Ty {
     /// Bytes of one element in memory; also its alignment.
     pub fn bytes(self) -> usize {
         match self {
-            Ty::Scalar(s) | Ty::Lanes(s) => s.bytes(),
+            Ty::Scalar(s) | Ty::Lanes(s, _) => s.bytes(),
             Ty::Pointer => 8,
         }
     }
     /// The scalar of a register of scalars or lanes.
     pub fn scalar(self) -> Option<Scalar> {
         match self {
-            Ty::Scalar(s) | Ty::Lanes(s) => Some(s),
+            Ty::Scalar(s) | Ty::Lanes(s, _) => Some(s),
             Ty::Pointer => None,
         }
     }
     /// Whether it is a register of lanes.
     pub fn is_lanes(self) -> bool {
-        matches!(self, Ty::Lanes(_))
+        self.lanes().is_some()
+    }
+    /// How many lanes a register of lanes has.
+    pub fn lanes(self) -> Option<usize> {
+        match self {
+            Ty::Lanes(_, lanes) => Some(lanes),
+            Ty::Scalar(_) | Ty::Pointer => None,
+        }
     }
 }
 
@@ -188,8 +196,8 @@ pub enum Ins {
     /// any order, also at the same time. What a call allocates is given back at its end. If calls stop the program, it stops with
     /// the message of one of them.
     Chunks { count: Operand, function: FunctionId, args: Vec<Operand> },
-    /// Iterations of a loop side by side: `i` is the counter of the first lane of a block, the others follow.
-    Lanes { i: Reg, from: Operand, to: Operand, body: Block },
+    /// Iterations of a loop side by side, so many at once: `i` is the counter of the first lane of a block, the others follow.
+    Lanes { i: Reg, from: Operand, to: Operand, lanes: usize, body: Block },
     /// `to` = 0, 1, 2, .. (`i64`) in the lanes.
     LaneNumber { to: Reg },
     /// In lane `l`, `to = pointer[index + l * stride]`. The index may differ between lanes; the stride is a scalar.

@@ -31,7 +31,7 @@ fn ty(ty: Ty) -> String {
     match ty {
         Ty::Scalar(s) => s.name().to_string(),
         Ty::Pointer => "pointer".to_string(),
-        Ty::Lanes(s) => format!("lanes of {}", s.name()),
+        Ty::Lanes(s, n) => format!("{n} lanes of {}", s.name()),
     }
 }
 
@@ -113,8 +113,8 @@ impl Printer<'_> {
                 let name = &self.module.functions[*function].name;
                 format!("chunks 0 .. {} of {name}({})", o(count), self.operands(args))
             }
-            Ins::Lanes { i, from, to, body } => {
-                let _ = writeln!(out, "lanes {} from {} to {} {{", self.reg(*i), o(from), o(to));
+            Ins::Lanes { i, from, to, lanes, body } => {
+                let _ = writeln!(out, "{lanes} lanes {} from {} to {} {{", self.reg(*i), o(from), o(to));
                 self.block(body, depth + 1, out);
                 format!("{pad}}}")
             }

@@ -138,8 +138,8 @@ pub fn run(
     memory: &mut Memory,
     options: Options,
 ) -> Result<Vec<Word>, RuntimeError> {
-    let mut machine =
-        Machine { module, memory, steps: options.steps, depth: 0, active: module.lanes, options };
+    let steps = options.steps;
+    let mut machine = Machine { module, memory, steps, depth: 0, lanes: None, active: usize::MAX, options };
     machine.call(function, args)
 }
 
@@ -148,7 +148,9 @@ struct Machine<'a> {
     memory: &'a mut Memory,
     steps: u64,
     depth: usize,
-    /// How many lanes are active.
+    /// How many lanes the loop around has.
+    lanes: Option<usize>,
+    /// How many of the lanes are active, if there are so many.
     active: usize,
     options: Options,
 }
@@ -209,7 +211,7 @@ impl Machine<'_> {
     }
     fn set(&self, regs: &mut Regs, id: FunctionId, to: Reg, value: Word) -> Res<()> {
         let ty = self.module.functions[id].regs[to].ty;
-        if let (Word::Scalar(x), Ty::Lanes(_)) = (value, ty) {
+        if let (Word::Scalar(x), Ty::Lanes(..)) = (value, ty) {
             return self.set_lanes(regs, id, to, |_, _| Ok(x));
         }
         let fits = match (value, ty) {
@@ -236,6 +238,9 @@ impl Machine<'_> {
     fn lane(&self, regs: &Regs, a: Operand, lane: usize) -> Res<ScalarValue> {
         match a {
             Operand::Reg(r) => match &regs[r.index()] {
+                Held::Lanes(all) if self.lanes.is_some_and(|n| n != all.len()) => {
+                    Err(wrong(format!("register {r:?} has {} lanes", all.len())))
+                }
                 Held::Lanes(all) => all
                     .get(lane)
                     .copied()
@@ -250,10 +255,21 @@ impl Machine<'_> {
         let x = self.lane(regs, a, lane)?;
         if x.scalar() == Scalar::I64 { Ok(x.as_i64()) } else { Err(wrong("an index that is no i64")) }
     }
-    /// The active lanes where a mask holds.
-    fn chosen(&self, regs: &Regs, mask: Option<Operand>) -> Res<Vec<usize>> {
+    /// How many lanes an instruction has: as many as its registers of lanes, or the loop around.
+    fn lanes_of(&self, id: FunctionId, ins: &Ins) -> Res<usize> {
+        let regs = &self.module.functions[id].regs;
+        let mut all: Vec<usize> = self.lanes.into_iter().collect();
+        all.extend(ins.sets().into_iter().filter_map(|r| regs[r].ty.lanes()));
+        ins.reads(&mut |a| all.extend(a.as_reg().and_then(|r| regs[r].ty.lanes())));
+        match all[..] {
+            [first, ref more @ ..] if more.iter().all(|n| *n == first) => Ok(first),
+            _ => Err(wrong(format!("an instruction on {all:?} lanes"))),
+        }
+    }
+    /// The active ones of so many lanes where a mask holds.
+    fn chosen(&self, regs: &Regs, lanes: usize, mask: Option<Operand>) -> Res<Vec<usize>> {
         let mut out = Vec::new();
-        for lane in 0..self.active {
+        for lane in 0..lanes.min(self.active) {
             if mask.map_or(Ok(true), |m| self.lane(regs, m, lane).map(ScalarValue::is_true))? {
                 out.push(lane);
             }
@@ -268,12 +284,12 @@ impl Machine<'_> {
         to: Reg,
         value: impl Fn(&Regs, usize) -> Res<ScalarValue>,
     ) -> Res<()> {
-        let Ty::Lanes(scalar) = self.module.functions[id].regs[to].ty else {
+        let Ty::Lanes(scalar, lanes) = self.module.functions[id].regs[to].ty else {
             return Err(wrong(format!("register {to:?} is not one of lanes")));
         };
         let mut all = match std::mem::take(&mut regs[to.index()]) {
             Held::Lanes(all) => all,
-            Held::Nothing | Held::One(_) => vec![None; self.module.lanes],
+            Held::Nothing | Held::One(_) => vec![None; lanes],
         };
         // What an operand holds is read before its own register is set.
         let old = Held::Lanes(all.clone());
@@ -312,7 +328,7 @@ impl Machine<'_> {
         &self,
         regs: &Regs,
         (pointer, index, stride): (Operand, Operand, Operand),
-        mask: Option<Operand>,
+        (lanes, mask): (usize, Option<Operand>),
     ) -> Res<Vec<(usize, Pointer, i64)>> {
         let p = self.pointer(regs, pointer)?;
         let stride = self.i64(regs, stride)?;
@@ -320,7 +336,7 @@ impl Machine<'_> {
             let at = self.lane_i64(regs, index, lane)?.wrapping_add(stride.wrapping_mul(lane as i64));
             Ok((lane, p, at))
         };
-        self.chosen(regs, mask)?.into_iter().map(place).collect()
+        self.chosen(regs, lanes, mask)?.into_iter().map(place).collect()
     }
     /// Halves with each other as long as their number is even, then one after the other.
     fn fold(&self, prim: Prim, mut all: Vec<ScalarValue>) -> Res<ScalarValue> {
@@ -443,22 +459,27 @@ impl Machine<'_> {
                     self.memory.release(height);
                 }
             }
-            Ins::Lanes { i, from, to, body } => {
+            Ins::Lanes { i, from, to, lanes, body } => {
                 let (mut first, to) = (self.i64(regs, *from)?, self.i64(regs, *to)?);
+                if self.lanes.is_some() || *lanes > self.module.lanes {
+                    return Err(wrong("a loop of lanes inside another, or of more than the module has"));
+                }
+                self.lanes = Some(*lanes);
                 while first < to {
-                    self.active = usize::try_from(to - first).unwrap_or(usize::MAX).min(self.module.lanes);
+                    self.active = usize::try_from(to - first).unwrap_or(usize::MAX).min(*lanes);
                     self.set(regs, id, *i, Word::Scalar(ScalarValue::I64(first)))?;
                     self.block(body, regs, id)?;
-                    first = first.saturating_add(self.module.lanes as i64);
+                    first = first.saturating_add(*lanes as i64);
                 }
-                self.active = self.module.lanes;
+                (self.lanes, self.active) = (None, usize::MAX);
             }
             Ins::LaneNumber { to } => {
                 self.set_lanes(regs, id, *to, |_, lane| Ok(ScalarValue::I64(lane as i64)))?;
             }
             Ins::LoadLanes { to, pointer, index, stride, mask } => {
-                let mut all = vec![None; self.module.lanes];
-                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), *mask)? {
+                let lanes = self.lanes_of(id, ins)?;
+                let mut all = vec![None; lanes];
+                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), (lanes, *mask))? {
                     match self.memory.get(p, at)? {
                         Word::Scalar(x) => all[lane] = Some(x),
                         Word::Pointer(_) => return Err(wrong("lanes of pointers")),
@@ -469,20 +490,23 @@ impl Machine<'_> {
                 self.set_lanes(regs, id, *to, |_, lane| Ok(all[lane].unwrap_or(zero)))?;
             }
             Ins::StoreLanes { pointer, index, stride, value, ty, mask } => {
-                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), *mask)? {
+                let lanes = self.lanes_of(id, ins)?;
+                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), (lanes, *mask))? {
                     let value = self.lane(regs, *value, lane)?;
                     self.memory.set(p, at, *ty, Word::Scalar(value))?;
                 }
             }
             Ins::AccumulateLanes { pointer, index, stride, value, ty, mask } => {
-                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), *mask)? {
+                let lanes = self.lanes_of(id, ins)?;
+                for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), (lanes, *mask))? {
                     let value = self.lane(regs, *value, lane)?;
                     self.plus(p, at, *ty, value)?;
                 }
             }
             Ins::FoldLanes { to, prim, neutral, from, mask } => {
-                let mut all = vec![*neutral; self.module.lanes];
-                for lane in self.chosen(regs, *mask)? {
+                let lanes = self.lanes_of(id, ins)?;
+                let mut all = vec![*neutral; lanes];
+                for lane in self.chosen(regs, lanes, *mask)? {
                     all[lane] = self.lane(regs, *from, lane)?;
                 }
                 let value = self.fold(*prim, all)?;
@@ -506,7 +530,7 @@ impl Machine<'_> {
             Ins::Fail { condition, message, values } => {
                 let (mut first, mut lane) = (false, 0);
                 if self.is_lanes(id, *condition) {
-                    if let Some(l) = self.chosen(regs, Some(*condition))?.first() {
+                    if let Some(l) = self.chosen(regs, self.lanes_of(id, ins)?, Some(*condition))?.first() {
                         (first, lane) = (true, *l);
                     }
                 } else {

@@ -81,7 +81,7 @@ fn types(ty: &Type) -> Vec<Ty> {
 
 fn nothing(ty: &Type) -> Vec<Word> {
     let zero = |t: Ty| match t {
-        Ty::Scalar(s) | Ty::Lanes(s) => Word::Scalar(s.zero()),
+        Ty::Scalar(s) | Ty::Lanes(s, _) => Word::Scalar(s.zero()),
         Ty::Pointer => Word::Pointer(Pointer::NULL),
     };
     types(ty).into_iter().map(zero).collect()

@@ -6,10 +6,26 @@ use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{NotNative, lower, lower_with_parts};
+use pullback_kernel::{Block, Ins, Module, NotNative, lower, lower_with_parts};
 use pullback_testkit::generate::Config;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
+use std::collections::BTreeSet;
+
+/// The numbers of lanes of the loops of a module, without repetition.
+fn widths(module: &Module) -> BTreeSet<usize> {
+    fn all(block: &Block, out: &mut BTreeSet<usize>) {
+        for ins in block {
+            if let Ins::Lanes { lanes, .. } = ins {
+                out.insert(*lanes);
+            }
+            ins.blocks().into_iter().for_each(|b| all(b, out));
+        }
+    }
+    let mut out = BTreeSet::new();
+    module.functions.iter().for_each(|f| all(&f.body, &mut out));
+    out
+}
 
 /// How kernel IR is run.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +34,8 @@ enum How {
     Plain,
     /// Loops that allow any order from their end.
     Backwards,
-    /// As many loops as can be in lanes, so many side by side.
-    Lanes(usize),
+    /// As many loops as can be in lanes, at least and at most so many side by side.
+    Lanes(usize, usize),
 }
 
 /// Runs a program through kernel IR. `Ok(Err(..))`: the program stopped.
@@ -31,9 +47,13 @@ fn kernel(
 ) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
     let part = if matches!(how, How::Plain) { 64 } else { 2 };
     let (mut module, id) = lower_with_parts(program, fun, part)?;
-    if let How::Lanes(lanes) = how {
-        let free = Model { block: 0.0, lane: 0.0, apart: 0.01 };
-        schedule(&mut module, &schedule::Options { lanes, model: free, grain: Some(2.0), sizes: Vec::new() });
+    if let How::Lanes(lanes, most) = how {
+        // Few registers, so that loops get different numbers of lanes.
+        let free = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 6 };
+        schedule(
+            &mut module,
+            &schedule::Options { lanes, most, model: free, grain: Some(2.0), sizes: Vec::new() },
+        );
     }
     let backwards = matches!(how, How::Backwards);
     let mut memory = Memory::new(1 << 24);
@@ -118,7 +138,7 @@ fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreem
                 };
                 (!right).then(|| format!("expected {:?}\nfound {how:?} {other:?}", expected.results))
             };
-            let hows = [How::Backwards, How::Lanes(2), How::Lanes(8)];
+            let hows = [How::Backwards, How::Lanes(2, 8), How::Lanes(8, 8)];
             if let Some(text) = hows.into_iter().find_map(differs) {
                 if is_unstable(program, fun, args, &expected.results, rounding) {
                     Ok(Agreement::Unstable)
@@ -243,6 +263,29 @@ fn the_problems_and_their_gradients() {
         let args: Vec<Value> = args.iter().cloned().chain(ones).collect();
         compare("gradient", &ready.program, ready.fun, &args);
     }
+}
+
+/// Long loops of small bodies have more lanes than short ones, and loops that share an interleaved tape equally many.
+#[test]
+fn loops_of_a_module_have_lanes_of_their_own() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    for (name, size) in [("gmm", 1000), ("lstm", 40)] {
+        let problem = PROBLEMS.iter().find(|p| p.name == name).expect("a problem");
+        let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
+        let session = Session::compile(problem.file, &text, Settings::default()).expect(name);
+        let entry = session.entry(Some(problem.entry)).expect(name);
+        let selected = session.select(&entry, &Wrt::parse(problem.wrt)).expect(name);
+        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(name);
+        let (mut module, id) = lower(&ready.program, ready.fun).expect("native");
+        // All sizes alike: words that are no sizes do not matter.
+        let sizes = vec![(id, module.functions[id].params.iter().map(|_| Some(size)).collect())];
+        let model = Model::machine(8);
+        schedule(&mut module, &schedule::Options { lanes: 8, most: 32, model, grain: None, sizes });
+        assert_eq!(module.lanes, 32);
+        found.push(widths(&module));
+    }
+    assert_eq!(found, [BTreeSet::from([8, 32]), BTreeSet::from([8])]);
 }
 
 #[test]

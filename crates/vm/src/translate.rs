@@ -1,4 +1,6 @@
 //! Kernel IR to bytecode. Once for a module; linear in its size but for looking back at copies and loops.
+//!
+//! Assumes that all loops of lanes have as many as the module.
 
 use crate::checks::Checks;
 use crate::coalesce::coalesce;
@@ -286,7 +288,10 @@ impl<'a, 'b> Translator<'a, 'b> {
                 self.emit(Op::CopyMemory { shift: shift(*ty), to, from, count });
             }
             Ins::For { i, from, to, body, order: _ } => self.counted(*i, *from, *to, body, false),
-            Ins::Lanes { i, from, to, body } => self.counted(*i, *from, *to, body, true),
+            Ins::Lanes { i, from, to, lanes, body } => {
+                assert_eq!(*lanes, self.shared.lanes, "all loops have as many lanes as the module");
+                self.counted(*i, *from, *to, body, true);
+            }
             // Where it is only counted from, that is done at once; see `on_lanes`.
             Ins::LaneNumber { to } if self.counters.contains(to) => {}
             Ins::LaneNumber { to } => self.emit(Op::LaneNumber { to: self.places[*to] }),
@@ -367,7 +372,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             return;
         }
         match self.f.regs[to].ty {
-            Ty::Lanes(s) => {
+            Ty::Lanes(s, _) => {
                 let side = if self.is_lanes(value) { Side::Lanes } else { Side::Scalar };
                 self.copy_lanes(s, side, place, from);
             }

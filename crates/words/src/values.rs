@@ -302,7 +302,7 @@ unsafe fn boxed(
     let mut columns = Vec::with_capacity(types.len());
     for (t, p) in types.iter().zip(pointers) {
         let scalar = match t {
-            Ty::Scalar(s) | Ty::Lanes(s) => *s,
+            Ty::Scalar(s) | Ty::Lanes(s, _) => *s,
             Ty::Pointer => Scalar::U64,
         };
         // SAFETY: each word of the elements has memory of this shape.

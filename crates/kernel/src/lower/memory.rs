@@ -10,7 +10,7 @@ use pullback_prim::{Op, Scalar, ScalarValue};
 /// The value of a word of an alternative that is not there.
 pub(super) fn absent(ty: Ty) -> Operand {
     match ty {
-        Ty::Scalar(s) | Ty::Lanes(s) => Operand::Const(s.zero()),
+        Ty::Scalar(s) | Ty::Lanes(s, _) => Operand::Const(s.zero()),
         Ty::Pointer => Operand::Null,
     }
 }

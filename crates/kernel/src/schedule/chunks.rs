@@ -184,7 +184,7 @@ impl Outline<'_> {
     /// How many iterations a part has, and how many parts there are: at least one.
     fn parts(&mut self, l: &Scheduled<'_>, known: &Known<'_>, added: &Sizes) -> (Operand, Operand) {
         let defined = defined(&l.code);
-        let work = self.work(&l.code, known, &defined, l.together as f64);
+        let work = self.work(&l.code, known, &defined);
         let grains = self.float(Op::Div, [work, real(known.grain)]);
         let mut most = grains;
         // Copies are filled and merged: no more than an eighth of the work.
@@ -214,20 +214,20 @@ impl Outline<'_> {
         (size, parts)
     }
     /// The work of a block, from numbers of iterations that are known here.
-    fn work(&mut self, block: &Block, known: &Known<'_>, inside: &IdSet<Reg>, lanes: f64) -> Operand {
+    fn work(&mut self, block: &Block, known: &Known<'_>, inside: &IdSet<Reg>) -> Operand {
         let mut fixed = 0.0;
         let mut all = real(0.0);
         for ins in block {
             let (from, to, step) = match ins {
                 Ins::For { from, to, .. } => (*from, *to, 1.0),
-                Ins::Lanes { from, to, .. } => (*from, *to, lanes),
+                Ins::Lanes { from, to, lanes, .. } => (*from, *to, *lanes as f64),
                 _ => {
                     fixed += known.costs.of(&vec![ins.clone()]);
                     continue;
                 }
             };
             let body = ins.blocks().into_iter().next().cloned().unwrap_or_default();
-            let inner = self.work(&body, known, inside, lanes);
+            let inner = self.work(&body, known, inside);
             let is_known = |a: Operand| a.as_reg().is_none_or(|r| !inside.contains(&r));
             let trips = if is_known(from) && is_known(to) {
                 let n = self.int(Op::Sub, [to, from]);

@@ -13,28 +13,29 @@ pub struct Model {
     pub lane: f64,
     /// A load or store at places that are not neighbours, for each active lane.
     pub apart: f64,
+    /// How many registers of [`super::Options::lanes`] lanes the executor has at hand.
+    pub registers: usize,
 }
 
 impl Model {
     /// Machine code, with registers of `width` lanes.
     pub fn machine(width: usize) -> Model {
-        Model { block: 0.0, lane: 1.0 / width as f64, apart: 1.0 }
+        Model { block: 0.0, lane: 1.0 / width as f64, apart: 1.0, registers: if width < 8 { 16 } else { 32 } }
     }
     /// An interpreter that runs each instruction over a block.
     pub fn interpreter() -> Model {
-        Model { block: 4.0, lane: 0.05, apart: 0.3 }
+        Model { block: 4.0, lane: 0.05, apart: 0.3, registers: 0 }
     }
 }
 
 /// How often a loop is taken to run if nothing is known.
-const TRIPS: f64 = 24.0;
+pub(super) const TRIPS: f64 = 24.0;
 
 /// What it takes to start a loop of lanes: bounds, masks of the last block.
 const START: f64 = 15.0;
 
 pub(super) struct Costs<'a> {
     pub(super) model: Model,
-    pub(super) lanes: usize,
     pub(super) regs: &'a IndexVec<Reg, RegInfo>,
     /// What sizes are expected to be.
     pub(super) sizes: &'a IdMap<Reg, i64>,
@@ -44,7 +45,7 @@ impl Costs<'_> {
     fn size(&self, a: Operand) -> Option<i64> {
         a.as_i64().or_else(|| self.sizes.get(&a.as_reg()?).copied())
     }
-    fn trips(&self, from: Operand, to: Operand) -> f64 {
+    pub(super) fn trips(&self, from: Operand, to: Operand) -> f64 {
         match (self.size(from), self.size(to)) {
             (Some(from), Some(to)) => to.saturating_sub(from).max(0) as f64,
             _ => TRIPS,
@@ -97,9 +98,9 @@ impl Costs<'_> {
                 };
                 self.trips(*from, *to) * (self.block(body, active) + 1.0 + 3.0 * waits as f64)
             }
-            Ins::Lanes { from, to, body, .. } => {
+            Ins::Lanes { from, to, lanes, body, .. } => {
                 let n = self.trips(*from, *to);
-                let width = self.lanes as f64;
+                let width = *lanes as f64;
                 let blocks = (n / width).ceil();
                 START + blocks * (self.block(body, n.min(width)) + 2.0)
             }

@@ -161,6 +161,10 @@ impl Vector<'_> {
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
         self.regs.push(RegInfo { ty, hint: hint.to_string() })
     }
+    /// The type of the lanes of a scalar.
+    fn wide(&self, s: Scalar) -> Ty {
+        Ty::Lanes(s, self.lanes as usize)
+    }
     fn ty(&self, a: Operand) -> Ty {
         match a {
             Operand::Reg(r) => self.regs[r].ty,
@@ -172,7 +176,7 @@ impl Vector<'_> {
     fn prim(&mut self, prim: Prim, args: &[Operand]) -> Operand {
         let lanes = args.iter().any(|a| self.ty(*a).is_lanes());
         let result = prim.result();
-        let to = self.reg(if lanes { Ty::Lanes(result) } else { Ty::Scalar(result) }, "t");
+        let to = self.reg(if lanes { self.wide(result) } else { Ty::Scalar(result) }, "t");
         self.emit(Ins::Prim { to, prim, args: args.to_vec() });
         to.into()
     }
@@ -247,7 +251,7 @@ impl Vector<'_> {
         }
         let info = self.regs[r].clone();
         let s = info.ty.scalar().expect("scalars have lanes");
-        let lanes = self.reg(Ty::Lanes(s), &info.hint);
+        let lanes = self.reg(self.wide(s), &info.hint);
         self.of_lanes.insert(r, lanes);
         lanes
     }
@@ -273,7 +277,7 @@ impl Vector<'_> {
                 states.push(lanes);
             }
         }
-        let number = self.reg(Ty::Lanes(Scalar::I64), "lane");
+        let number = self.reg(self.wide(Scalar::I64), "lane");
         self.emit(Ins::LaneNumber { to: number });
         self.number = Some(number);
         self.shapes.insert(l.i, Shape::Linear(Operand::i64(1)));
@@ -285,7 +289,7 @@ impl Vector<'_> {
         let first: Block = self.made.iter().filter(|r| !states.contains(r)).map(|r| zero(*r, self)).collect();
         body.splice(0..0, first);
         let body = self.with_mark(body);
-        self.emit(Ins::Lanes { i: l.i, from: l.from, to: l.to, body });
+        self.emit(Ins::Lanes { i: l.i, from: l.from, to: l.to, lanes: self.lanes as usize, body });
         for fold in l.folds {
             self.folded(fold, l);
         }
@@ -381,7 +385,7 @@ impl Vector<'_> {
                 let differs = !self.is_same(*condition) || values.iter().any(|v| !self.is_same(*v));
                 let mut at = self.value(*condition);
                 if (differs || self.mask.is_some()) && !self.ty(at).is_lanes() {
-                    let all = self.reg(Ty::Lanes(Scalar::Bool), "fails");
+                    let all = self.reg(self.wide(Scalar::Bool), "fails");
                     self.emit(Ins::Set { to: all, value: at });
                     at = all.into();
                 }
@@ -458,7 +462,7 @@ impl Vector<'_> {
         }
         let (s, hint) = (self.ty(to.into()).scalar().ok_or(No::Pointer)?, self.regs[to].hint.clone());
         let fresh = self.reg(Ty::Scalar(s), &hint);
-        let lanes = self.reg(Ty::Lanes(s), &hint);
+        let lanes = self.reg(self.wide(s), &hint);
         f(self, lanes);
         self.shapes.insert(fresh, Shape::Lanes(lanes));
         self.set(to, fresh.into())
@@ -694,7 +698,7 @@ impl Vector<'_> {
         self.emit(Ins::Set { to: counter, value: start });
         self.shapes.insert(i, Shape::Lanes(counter));
         let outer = self.mask;
-        let runs = self.reg(Ty::Lanes(Scalar::Bool), "runs");
+        let runs = self.reg(self.wide(Scalar::Bool), "runs");
         let (condition, test) = self.block(|v| {
             let to = v.value(to);
             let below = v.op(Op::Lt, Scalar::I64, &[counter.into(), to]);
@@ -756,7 +760,7 @@ impl Vector<'_> {
         }
         // Lanes stop one after the other.
         let outer = self.mask;
-        let runs = self.reg(Ty::Lanes(Scalar::Bool), "runs");
+        let runs = self.reg(self.wide(Scalar::Bool), "runs");
         self.emit(Ins::Set { to: runs, value: outer.unwrap_or(Operand::bool(true)) });
         self.mask = Some(runs.into());
         let (condition, test) = self.block(|v| {

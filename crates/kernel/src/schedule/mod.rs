@@ -13,6 +13,7 @@ mod cost;
 mod lanes;
 mod numbers;
 mod rows;
+mod width;
 
 use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty};
 pub use chunks::without_chunks;
@@ -27,6 +28,9 @@ use std::collections::BTreeMap;
 pub struct Options {
     /// How many iterations run side by side: a power of two.
     pub lanes: usize,
+    /// In loops that much of the time is expected to go into, at most so many: as many as registers and the number of iterations
+    /// allow. A power of two.
+    pub most: usize,
     /// What the executor takes.
     pub model: Model,
     /// Loops are split into parts that threads can share, each of so much work ([`Model`]); `None`: they are not.
@@ -36,15 +40,15 @@ pub struct Options {
 }
 
 impl Options {
-    /// So many lanes, no parts for threads, nothing known about sizes.
+    /// So many lanes in all loops, no parts for threads, nothing known about sizes.
     pub fn new(lanes: usize, model: Model) -> Options {
-        Options { lanes, model, grain: None, sizes: Vec::new() }
+        Options { lanes, most: lanes, model, grain: None, sizes: Vec::new() }
     }
 }
 
 /// Puts loops of all functions into lanes. The module has none yet. Cost: the size of the module, times the depth of its nests.
 pub fn schedule(module: &mut Module, options: &Options) {
-    module.lanes = options.lanes;
+    module.lanes = options.lanes.max(options.most);
     let mut made = Vec::new();
     let first = module.functions.len();
     for (k, f) in module.functions.iter_mut().enumerate() {
@@ -59,8 +63,12 @@ pub fn schedule(module: &mut Module, options: &Options) {
         cost::follow(&body, &defined, &mut sizes);
         let (_, offsets) = chunks::pointers(&body, &defined, &f.regs);
         let regs = std::mem::take(&mut f.regs);
-        let mut s = Scheduler { options, regs, defined, roots, offsets, sizes, rows: IdMap::new() };
+        let rows_of = IdMap::new();
+        let mut s = Scheduler { options, regs, defined, roots, offsets, sizes, rows: rows_of, widths: None };
         s.choose_rows(rows, &body, &f.results);
+        if options.most > options.lanes {
+            s.choose_widths(&body);
+        }
         let body = s.room(body);
         let (counts, _) = chunks::pointers(&body, &s.defined, &s.regs);
         let mut t = Top { s, name: &f.name, counts, first, made: &mut made };
@@ -91,8 +99,11 @@ impl Top<'_> {
             Ins::For { i, from, to, body, order: Order::Any(folds) } => {
                 let order = Order::Any(folds.clone());
                 let code = self.s.for_loop(i, from, to, body, order);
-                let is_wide = code.iter().any(|x| matches!(x, Ins::Lanes { i: j, .. } if *j == i));
-                let together = if is_wide { self.s.options.lanes } else { 1 };
+                let wide = |x: &Ins| match x {
+                    Ins::Lanes { i: j, lanes, .. } if *j == i => Some(*lanes),
+                    _ => None,
+                };
+                let together = code.iter().find_map(wide).unwrap_or(1);
                 let l = chunks::Scheduled { i, from, to, folds: &folds, code: code.clone(), together };
                 let number = self.first + self.made.len();
                 let mut regs = self.s.regs.clone();
@@ -157,6 +168,8 @@ struct Scheduler<'a> {
     sizes: IdMap<Reg, i64>,
     /// Interleaved memory: see [`lanes::Known::rows`].
     rows: IdMap<Reg, Operand>,
+    /// Which loops have been chosen, if they have.
+    widths: Option<width::Widths>,
 }
 
 impl Scheduler<'_> {
@@ -248,7 +261,8 @@ impl Scheduler<'_> {
                     Operand::Reg(to)
                 };
                 let row = with(Op::Min, [*row, Operand::i64(1 << 50)]);
-                let more = with(Op::Mul, [row, Operand::i64(self.options.lanes as i64)]);
+                let lanes = self.widths.as_ref().map_or(self.options.lanes, |w| w.of_memory(*to));
+                let more = with(Op::Mul, [row, Operand::i64(lanes as i64)]);
                 *count = with(Op::Add, [*count, more]);
             }
             out.push(ins);
@@ -259,8 +273,7 @@ impl Scheduler<'_> {
         block.into_iter().flat_map(|ins| self.ins(ins)).collect()
     }
     fn costs(&self) -> Costs<'_> {
-        let Options { model, lanes, .. } = *self.options;
-        Costs { model, lanes, regs: &self.regs, sizes: &self.sizes }
+        Costs { model: self.options.model, regs: &self.regs, sizes: &self.sizes }
     }
     fn cost(&self, block: &Block) -> f64 {
         self.costs().of(block)
@@ -278,16 +291,24 @@ impl Scheduler<'_> {
         }
     }
     fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: Block, order: Order) -> Block {
-        let wide = match &order {
-            Order::Any(folds) => {
+        let lanes = match &self.widths {
+            Some(widths) => widths.of_loop(i),
+            None => Some(self.options.lanes),
+        };
+        let wide = match (&order, lanes) {
+            (Order::Any(folds), Some(lanes)) => {
                 let l = lanes::Loop { i, from, to, body: &body, folds };
                 let roots = &self.roots;
                 let root = |r: Reg| roots.get(r).copied().flatten();
                 let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);
                 let known = lanes::Known { defined, root: &root, rows, offsets };
-                lanes::side_by_side(&l, self.options.lanes, &mut self.regs, &known).ok()
+                let wide = lanes::side_by_side(&l, lanes, &mut self.regs, &known);
+                if self.widths.is_some() {
+                    return wide.unwrap_or_else(|no| panic!("{no:?}: the loop was in lanes before"));
+                }
+                wide.ok()
             }
-            Order::Given => None,
+            _ => None,
         };
         let loop_with = |body| vec![Ins::For { i, from, to, body, order: order.clone() }];
         let Some(wide) = wide else {

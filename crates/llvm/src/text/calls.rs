@@ -92,7 +92,7 @@ impl Emitter<'_> {
     pub(super) fn store_word(&mut self, words: &str, k: usize, value: &str, t: Ty) {
         let to = self.let_(format_args!("getelementptr inbounds i64, ptr {words}, i64 {k}"));
         let wide = match t {
-            Ty::Lanes(_) => panic!("lanes are not results"),
+            Ty::Lanes(..) => panic!("lanes are not results"),
             Ty::Pointer => {
                 line!(self, "store ptr {value}, ptr {to}");
                 return;
@@ -141,7 +141,7 @@ pub(super) fn load_word(to: &str, from: &str, t: Ty) -> String {
         Ty::Scalar(Scalar::Bool) => {
             format!("  {to}.byte = load i8, ptr {from}, align 8\n  {to} = icmp ne i8 {to}.byte, 0\n")
         }
-        Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(_) => {
+        Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(..) => {
             format!("  {to} = load {}, ptr {from}, align 8\n", in_memory(t))
         }
     }

@@ -4,11 +4,14 @@
 //! algorithm and give the same bits. LLVM decides which calls become the body of the function. Where a function is not there
 //! for lanes, it is called for one lane after the other.
 
-use super::form::Form;
+use super::form::{Form, vector};
 use super::{Emitter, Functions, Symbol};
 use crate::maths::{self, Precision, Shape};
 use pullback_maths::Function;
 use pullback_prim::{Op, Prim, Scalar};
+
+/// So many lanes are the argument of a function: more are several calls. Functions have many constants and values of their own.
+const TOGETHER: usize = 8;
 
 impl Emitter<'_> {
     /// A float function of the primitive table.
@@ -21,6 +24,17 @@ impl Emitter<'_> {
     }
 
     fn own(&mut self, function: Function, k: Form, args: &[&str]) -> String {
+        if k.lanes > TOGETHER && (k.lanes / TOGETHER).is_power_of_two() && k.lanes.is_multiple_of(TOGETHER) {
+            let part = Form { lanes: TOGETHER, ..k };
+            let each = (0..k.lanes / TOGETHER).map(|p| {
+                let args: Vec<String> =
+                    args.iter().map(|a| self.part(a, k, p * TOGETHER, TOGETHER)).collect();
+                let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                self.own(function, part, &args)
+            });
+            let each = each.collect();
+            return self.joined(part, each);
+        }
         let precision = if k.scalar == Scalar::F32 { Precision::Single } else { Precision::Double };
         let shape = Shape { precision, lanes: k.lanes, machine: self.options.machine };
         let name = maths::name(function, shape);
@@ -34,6 +48,22 @@ impl Emitter<'_> {
         let t = k.ty();
         let args = args.iter().map(|a| format!("{t} {a}")).collect::<Vec<_>>().join(", ");
         self.let_(format_args!("call {t} @{name}({args})"))
+    }
+
+    /// Lanes one after the other, equally many of each; there are a power of two of them.
+    fn joined(&mut self, k: Form, mut each: Vec<String>) -> String {
+        let mut n = k.lanes;
+        while each.len() > 1 {
+            let t = Form { lanes: n, ..k }.ty();
+            let which = vector("i32", 0..2 * n);
+            let join = |pair: &[String]| {
+                let two = format!("{t} {}, {t} {}", pair[0], pair[1]);
+                self.let_(format_args!("shufflevector {two}, <{} x i32> {which}", 2 * n))
+            };
+            each = each.chunks_exact(2).map(join).collect();
+            n *= 2;
+        }
+        each.swap_remove(0)
     }
 
     /// A function that the run time provides.

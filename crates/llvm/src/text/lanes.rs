@@ -10,7 +10,7 @@ use super::form::{Form, splat, vector, wide};
 use super::{Emitter, line};
 use crate::abi;
 use pullback_base::index::Index;
-use pullback_kernel::{Block, MessageId, Operand, Reg, Ty};
+use pullback_kernel::{Block, Ins, MessageId, Operand, Reg, Ty};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 use std::fmt::Write;
 
@@ -18,9 +18,19 @@ use std::fmt::Write;
 const LARGE: usize = 200;
 
 impl Emitter<'_> {
-    /// How many lanes there are.
+    /// How many lanes the present instruction has.
     pub(super) fn width(&self) -> usize {
-        self.module.lanes
+        self.lanes
+            .unwrap_or_else(|| panic!("an instruction on lanes has registers of lanes, or a loop around it"))
+    }
+    /// Makes the text of an instruction outside of loops of lanes: it has as many as its registers.
+    pub(super) fn outside(&mut self, ins: &Ins) {
+        let number = |r: Reg| self.f.regs[r].ty.lanes();
+        let mut lanes = ins.sets().into_iter().find_map(number);
+        ins.reads(&mut |a| lanes = lanes.or_else(|| a.as_reg().and_then(number)));
+        self.lanes = lanes;
+        self.ins_of(ins);
+        self.lanes = None;
     }
     /// So many lanes of a scalar.
     pub(super) fn lanes_of(&self, scalar: Scalar) -> Form {
@@ -62,10 +72,18 @@ impl Emitter<'_> {
         self.begin(&done);
     }
 
-    pub(super) fn lanes_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) {
+    pub(super) fn lanes_loop(&mut self, i: Reg, from: Operand, to: Operand, lanes: usize, body: &Block) {
+        self.lanes = Some(lanes);
         if count(body) > LARGE {
-            return self.masked_loop(i, from, to, body);
+            self.masked_loop(i, from, to, body);
+        } else {
+            self.split_loop(i, from, to, body);
         }
+        self.lanes = None;
+    }
+
+    /// Whole blocks without a mask, then one with a mask for the rest.
+    fn split_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) {
         let (some, done) = (self.label(), self.label());
         let width = self.width();
         let (from, to) = (self.value(from), self.value(to));
@@ -152,7 +170,7 @@ impl Emitter<'_> {
     }
 
     /// So many lanes from one on.
-    fn part(&mut self, all: &str, k: Form, from: usize, count: usize) -> String {
+    pub(super) fn part(&mut self, all: &str, k: Form, from: usize, count: usize) -> String {
         if count == 1 {
             return self.extract(all, k, from);
         }
@@ -230,7 +248,7 @@ impl Emitter<'_> {
             .map(|v| {
                 let value = self.value(*v);
                 match self.type_of(*v) {
-                    Ty::Lanes(s) => self.extract(&value, self.lanes_of(s), &lane),
+                    Ty::Lanes(s, _) => self.extract(&value, self.lanes_of(s), &lane),
                     Ty::Scalar(_) | Ty::Pointer => value,
                 }
             })
@@ -252,7 +270,7 @@ impl Emitter<'_> {
     pub(super) fn lane(&mut self, to: Reg, from: Operand, lane: usize) {
         let value = self.value(from);
         let value = match self.type_of(from) {
-            Ty::Lanes(s) => self.extract(&value, self.lanes_of(s), lane),
+            Ty::Lanes(s, _) => self.extract(&value, self.lanes_of(s), lane),
             Ty::Scalar(_) | Ty::Pointer => value,
         };
         self.set(to, &value);

@@ -23,7 +23,7 @@ impl Emitter<'_> {
                 let byte = self.let_(format_args!("load i8, ptr {from}, align 1, !range !1{scope}"));
                 self.let_(format_args!("trunc i8 {byte} to i1"))
             }
-            Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(_) => {
+            Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(..) => {
                 self.let_(format_args!("load {}, ptr {from}, align {}{scope}", ty(t), t.bytes()))
             }
         };
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         let value = self.value(value);
         match t {
             Ty::Scalar(Scalar::Bool) => self.let_(format_args!("zext i1 {value} to i8")),
-            Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(_) => value,
+            Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(..) => value,
         }
     }
 

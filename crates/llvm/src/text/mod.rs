@@ -21,6 +21,7 @@ mod scopes;
 
 use crate::abi;
 use crate::maths::Machine;
+use form::Form;
 use places::At;
 use pullback_base::index::Index;
 use pullback_kernel::{
@@ -103,6 +104,7 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
         let emitter = Emitter {
             scopes,
             options,
+            lanes: None,
             active: None,
             folds: Vec::new(),
             is_fold: false,
@@ -174,6 +176,8 @@ impl Shared {
 struct Emitter<'a> {
     module: &'a Module,
     options: &'a Options,
+    /// How many lanes the present instruction, or the loop around it, has.
+    lanes: Option<usize>,
     /// Which lanes are active; `None`: all.
     active: Option<String>,
     /// What the loop around takes together in any order.
@@ -210,7 +214,7 @@ fn ty(t: Ty) -> &'static str {
     match t {
         Ty::Pointer => "ptr",
         Ty::Scalar(s) => scalar(s),
-        Ty::Lanes(_) => panic!("lanes stay inside a function, in registers"),
+        Ty::Lanes(..) => panic!("lanes stay inside a function, in registers"),
     }
 }
 
@@ -231,7 +235,7 @@ fn scalar(s: Scalar) -> &'static str {
 fn in_memory(t: Ty) -> &'static str {
     match t {
         Ty::Scalar(Scalar::Bool) => "i8",
-        Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(_) => ty(t),
+        Ty::Scalar(_) | Ty::Pointer | Ty::Lanes(..) => ty(t),
     }
 }
 
@@ -302,7 +306,7 @@ impl Emitter<'_> {
     /// The type of a value in a register.
     fn ty(&self, t: Ty) -> String {
         match t {
-            Ty::Lanes(s) => self.lanes_of(s).ty(),
+            Ty::Lanes(scalar, lanes) => Form { scalar, lanes }.ty(),
             Ty::Scalar(_) | Ty::Pointer => ty(t).to_string(),
         }
     }
@@ -355,9 +359,13 @@ impl Emitter<'_> {
     }
 
     fn ins(&mut self, ins: &Ins) {
+        if self.lanes.is_none() && ins.blocks().is_empty() { self.outside(ins) } else { self.ins_of(ins) }
+    }
+
+    fn ins_of(&mut self, ins: &Ins) {
         match ins {
             Ins::Set { to, value } => match self.f.regs[*to].ty {
-                Ty::Lanes(s) => self.set_lanes(*to, s, *value),
+                Ty::Lanes(s, _) => self.set_lanes(*to, s, *value),
                 Ty::Scalar(_) | Ty::Pointer => {
                     let value = self.value(*value);
                     self.set(*to, &value);
@@ -396,10 +404,10 @@ impl Emitter<'_> {
                 self.folds = outer;
             }
             Ins::Chunks { count, function, args } => self.chunks(*count, *function, args),
-            Ins::Lanes { i, from, to, body } => self.lanes_loop(*i, *from, *to, body),
+            Ins::Lanes { i, from, to, lanes, body } => self.lanes_loop(*i, *from, *to, *lanes, body),
             Ins::LaneNumber { to } => self.lane_number(*to),
             Ins::LoadLanes { to, pointer, index, stride, mask } => {
-                let Ty::Lanes(s) = self.f.regs[*to].ty else { panic!("lanes are loaded into lanes") };
+                let Ty::Lanes(s, _) = self.f.regs[*to].ty else { panic!("lanes are loaded into lanes") };
                 let at = At { pointer: *pointer, index: *index, stride: *stride, mask: *mask };
                 self.load_lanes(*to, s, at);
             }

@@ -55,6 +55,8 @@ struct Writer<'a> {
     n: Operand,
     /// The counter of the loop.
     i: Reg,
+    /// How many lanes registers of lanes have.
+    width: usize,
     /// Registers of lanes that are set.
     lanes: Vec<(Reg, Scalar)>,
     /// Registers of scalars that are set.
@@ -88,7 +90,7 @@ impl Writer<'_> {
         from[self.below(from.len())]
     }
     fn new_lanes(&mut self, s: Scalar) -> Reg {
-        let r = self.regs.add(Ty::Lanes(s));
+        let r = self.regs.add(Ty::Lanes(s, self.width));
         self.lanes.push((r, s));
         r
     }
@@ -161,7 +163,7 @@ impl Writer<'_> {
         let s = self.arrays.types()[column];
         let (index, stride) = self.place();
         let mask = self.mask();
-        let to = self.regs.add(Ty::Lanes(s));
+        let to = self.regs.add(Ty::Lanes(s, self.width));
         self.out.push(Ins::LoadLanes { to, pointer: self.params[column].into(), index, stride, mask });
         let Some(mask) = mask else { return self.lanes.push((to, s)) };
         // What a lane holds where the mask does not is not specified.
@@ -310,7 +312,7 @@ fn message() -> MessageId {
 fn random_function(
     name: &str,
     random: &mut Random,
-    size: i64,
+    (size, lanes): (i64, usize),
     constant: Option<i64>,
 ) -> (Function, [Scalar; 7]) {
     let numbers: Vec<Scalar> = Scalar::ALL.iter().copied().filter(|s| *s != Scalar::Bool).collect();
@@ -329,13 +331,14 @@ fn random_function(
             params: p.to_vec(),
             n,
             i,
+            width: lanes,
             lanes: vec![],
             scalars: vec![],
             states: vec![],
             out: vec![],
         };
         for s in [any, Scalar::F64, Scalar::Bool] {
-            let state = w.regs.add(Ty::Lanes(s));
+            let state = w.regs.add(Ty::Lanes(s, lanes));
             let value = w.constant(s);
             w.out.push(Ins::Set { to: state, value });
             w.states.push((state, s));
@@ -347,7 +350,7 @@ fn random_function(
         w.steps(0);
         w.store();
         let body = std::mem::replace(&mut w.out, before);
-        w.out.push(Ins::Lanes { i, from: int(0), to: n, body });
+        w.out.push(Ins::Lanes { i, from: int(0), to: n, lanes, body });
         let mut results = Vec::new();
         for (state, s) in w.states.clone() {
             let (prim, neutral) = w.fold(s);
@@ -458,7 +461,7 @@ pub fn random_functions_of_lanes_do_what_the_reference_executor_does(
         let mut functions = Vec::new();
         for k in 0..count {
             let constant = (k % 3 == 0).then(|| counts[(random.next() >> 40) as usize % counts.len()]);
-            let (f, t) = random_function(&format!("f{k}"), &mut random, size, constant);
+            let (f, t) = random_function(&format!("f{k}"), &mut random, (size, lanes), constant);
             functions.push(f);
             types.push((t, constant));
         }

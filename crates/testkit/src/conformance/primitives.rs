@@ -49,13 +49,13 @@ fn map(prim: Prim) -> Function {
 }
 
 /// The same with lanes.
-fn map_lanes(prim: Prim) -> Function {
+fn map_lanes(prim: Prim, lanes: usize) -> Function {
     let mut params = vec![PTR; prim.arity() + 1];
     params.push(I64);
     function(&format!("map.{}", prim.name()), &params, |regs, p| {
         let i = regs.add(I64);
-        let args: Vec<_> = prim.params().iter().map(|s| regs.add(Ty::Lanes(*s))).collect();
-        let to = regs.add(Ty::Lanes(prim.result()));
+        let args: Vec<_> = prim.params().iter().map(|s| regs.add(Ty::Lanes(*s, lanes))).collect();
+        let to = regs.add(Ty::Lanes(prim.result(), lanes));
         let mut body: Vec<Ins> = args
             .iter()
             .zip(p)
@@ -77,7 +77,7 @@ fn map_lanes(prim: Prim) -> Function {
             mask: None,
         });
         let n = p[prim.arity() + 1];
-        (vec![], vec![Ins::Lanes { i, from: int(0), to: n.into(), body }])
+        (vec![], vec![Ins::Lanes { i, from: int(0), to: n.into(), lanes, body }])
     })
 }
 
@@ -210,7 +210,7 @@ pub fn elements_of_arrays_have_the_bits_of_the_table(make: Make<'_>) {
 /// The same for lanes; of the last width all executables, of the others the first one.
 pub fn lanes_have_the_bits_of_the_table(make: Make<'_>, widths: &[usize]) {
     for (k, lanes) in widths.iter().rev().enumerate() {
-        let mut module = module(primitives().iter().map(|p| map_lanes(*p)));
+        let mut module = module(primitives().iter().map(|p| map_lanes(*p, *lanes)));
         module.lanes = *lanes;
         check_elements(make, &module, Functions::Own, if k == 0 { usize::MAX } else { 1 });
         if k < 2 {
