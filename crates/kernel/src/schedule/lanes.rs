@@ -75,6 +75,7 @@ pub(super) struct Known<'a> {
     pub(super) rows: &'a IdMap<Reg, Operand>,
     /// Pointers that are offsets: pointer, index, type.
     pub(super) offsets: &'a super::chunks::Offsets,
+    pub(super) scalars: &'a super::rows::Scalars,
 }
 
 /// The loop with its iterations side by side. `lanes`: how many.
@@ -573,11 +574,13 @@ impl Vector<'_> {
         Ok((by, Shape::Pointer { stride, index: at, private }))
     }
     /// In interleaved memory: the row of the lane is chosen by the counter of the loop, at any time; before and after that, all lanes
-    /// go to the same elements of their rows.
+    /// go to the same elements of their rows. A slice of the rows begins in the middle of a block: it is refused.
     fn in_rows(&mut self, row: Operand, index: Operand) -> Res<(Operand, Shape)> {
         let is_row = index.as_reg().is_some_and(|r| self.products.get(&r) == Some(&row));
         match self.shape(index) {
-            Shape::Same => Ok((self.mul(index, Operand::i64(self.lanes)), Shape::Rows(row))),
+            Shape::Same if self.known.scalars.is_in_row(index, row) => {
+                Ok((self.mul(index, Operand::i64(self.lanes)), Shape::Rows(row)))
+            }
             Shape::Linear(_) if is_row && is_zero(self.counter.1) => Ok((index, private_memory())),
             _ => Err(No::Rows),
         }

@@ -63,8 +63,10 @@ pub fn schedule(module: &mut Module, options: &Options) {
         cost::follow(&body, &defined, &mut sizes);
         let (_, offsets) = chunks::pointers(&body, &defined, &f.regs);
         let regs = std::mem::take(&mut f.regs);
-        let rows_of = IdMap::new();
-        let mut s = Scheduler { options, regs, defined, roots, offsets, sizes, rows: rows_of, widths: None };
+        let scalars = rows::Scalars::of(&body, &defined);
+        let (rows_of, widths) = (IdMap::new(), None);
+        let mut s =
+            Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows: rows_of, widths };
         s.choose_rows(rows, &body, &f.results);
         if options.most > options.lanes {
             s.choose_widths(&body);
@@ -164,6 +166,7 @@ struct Scheduler<'a> {
     roots: IndexVec<Reg, Option<Reg>>,
     /// Pointers that are offsets: pointer, index, type.
     offsets: chunks::Offsets,
+    scalars: rows::Scalars,
     /// What registers are expected to hold.
     sizes: IdMap<Reg, i64>,
     /// Interleaved memory: see [`lanes::Known::rows`].
@@ -301,7 +304,8 @@ impl Scheduler<'_> {
                 let roots = &self.roots;
                 let root = |r: Reg| roots.get(r).copied().flatten();
                 let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);
-                let known = lanes::Known { defined, root: &root, rows, offsets };
+                let scalars = &self.scalars;
+                let known = lanes::Known { defined, root: &root, rows, offsets, scalars };
                 let wide = lanes::side_by_side(&l, lanes, &mut self.regs, &known);
                 if self.widths.is_some() {
                     return wide.unwrap_or_else(|no| panic!("{no:?}: the loop was in lanes before"));
