@@ -10,12 +10,39 @@ use super::form::{Form, splat, vector, wide};
 use super::{Emitter, line};
 use crate::abi;
 use pullback_base::index::Index;
-use pullback_kernel::{Block, Ins, MessageId, Operand, Reg, Ty};
+use pullback_kernel::{Block, Ins, MessageId, Module, Operand, Reg, Ty};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 use std::fmt::Write;
 
-/// Larger bodies are emitted once, with masks everywhere: to compile them twice costs more than the masks.
-const LARGE: usize = 200;
+/// So many instructions of kernel IR may a module become longer since bodies are there twice.
+const TWICE: usize = 1500;
+
+/// The size up to which bodies are there twice, the smallest first; larger ones are there once, with masks everywhere. Masks turn
+/// loads and stores of places that are not neighbours into gathers and scatters, which takes time in large bodies too; but
+/// where there are many bodies, so does compiling.
+pub(super) fn small_enough(module: &Module) -> usize {
+    fn bodies(block: &Block, out: &mut Vec<usize>) {
+        for ins in block {
+            match ins {
+                Ins::Lanes { body, .. } => out.push(count(body)),
+                _ => ins.blocks().into_iter().for_each(|b| bodies(b, out)),
+            }
+        }
+    }
+    let mut sizes = Vec::new();
+    module.functions.iter().for_each(|f| bodies(&f.body, &mut sizes));
+    sizes.sort_unstable();
+    let sums = sizes.iter().scan(0, |sum, n| {
+        *sum += n;
+        Some(*sum)
+    });
+    let few = sums.take_while(|sum| *sum <= TWICE).count();
+    // Equal bodies are treated alike.
+    match sizes.get(few) {
+        None => usize::MAX,
+        Some(first) => first.saturating_sub(1),
+    }
+}
 
 impl Emitter<'_> {
     /// How many lanes the present instruction has.
@@ -74,7 +101,7 @@ impl Emitter<'_> {
 
     pub(super) fn lanes_loop(&mut self, i: Reg, from: Operand, to: Operand, lanes: usize, body: &Block) {
         self.lanes = Some(lanes);
-        if count(body) > LARGE {
+        if count(body) > self.small_enough {
             self.masked_loop(i, from, to, body);
         } else {
             self.split_loop(i, from, to, body);

@@ -23,13 +23,13 @@ use crate::abi;
 use crate::maths::Machine;
 use form::Form;
 use places::At;
-use pullback_base::index::Index;
+use pullback_base::index::{IdSet, Index};
 use pullback_kernel::{
     Block, Fold, Function, FunctionId, Ins, MessageId, Module, Operand, Order, Reg, Ty, recursive,
 };
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use scopes::Scopes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// How text is made.
@@ -97,6 +97,7 @@ pub fn entry_symbol(function: &Function) -> String {
 /// The module as text.
 pub fn emit(module: &Module, options: &Options) -> Emitted {
     let recursive = recursive(module);
+    let (parts, small_enough) = (parts(module), lanes::small_enough(module));
     let mut shared = Shared::default();
     let mut text = String::new();
     for (id, f) in module.functions.iter_enumerated() {
@@ -105,6 +106,7 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
             scopes,
             options,
             lanes: None,
+            small_enough,
             active: None,
             folds: Vec::new(),
             is_fold: false,
@@ -119,7 +121,7 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
             open_loops: 0,
         };
         text += &emitter.function(recursive[id]);
-        text += &entry(f);
+        text += &entry(f, parts.contains(&id));
     }
     let mut attributes = "attributes #0 = { nounwind".to_string();
     let mut width = String::new();
@@ -178,6 +180,8 @@ struct Emitter<'a> {
     options: &'a Options,
     /// How many lanes the present instruction, or the loop around it, has.
     lanes: Option<usize>,
+    /// Bodies of loops of lanes up to this size are there twice.
+    small_enough: usize,
     /// Which lanes are active; `None`: all.
     active: Option<String>,
     /// What the loop around takes together in any order.
@@ -269,7 +273,8 @@ impl Emitter<'_> {
     fn function(mut self, is_recursive: bool) -> String {
         let mut params = vec!["ptr noalias nonnull %cx".to_string()];
         let f = self.f;
-        for (r, info) in f.regs.iter_enumerated() {
+        let used = used(f);
+        for (r, info) in f.regs.iter_enumerated().filter(|(r, _)| used.contains(r)) {
             let slot = slot(f, r);
             let _ = writeln!(self.slots, "  {slot} = alloca {}", self.ty(info.ty));
         }
@@ -517,16 +522,47 @@ fn scalar_of(t: Ty) -> Scalar {
     t.scalar().unwrap_or_else(|| panic!("lanes of pointers"))
 }
 
+/// The registers that a function mentions: parts of loops have the list of the function that they are from.
+fn used(f: &Function) -> IdSet<Reg> {
+    fn add(block: &Block, out: &mut IdSet<Reg>) {
+        for ins in block {
+            out.extend(ins.sets());
+            ins.reads(&mut |a| out.extend(a.as_reg()));
+            ins.blocks().into_iter().for_each(|b| add(b, out));
+        }
+    }
+    let mut out = IdSet::new();
+    out.extend(f.params.iter().chain(&f.results).copied());
+    add(&f.body, &mut out);
+    out
+}
+
 /// The slot of a register.
 fn slot(f: &Function, r: Reg) -> String {
     let hint: String = f.regs[r].hint.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     format!("%r{}.{hint}", r.index())
 }
 
-/// The exported function on words.
-fn entry(f: &Function) -> String {
+/// The functions for parts of loops.
+fn parts(module: &Module) -> BTreeSet<FunctionId> {
+    fn add(block: &Block, out: &mut BTreeSet<FunctionId>) {
+        for ins in block {
+            if let Ins::Chunks { function, .. } = ins {
+                out.insert(*function);
+            }
+            ins.blocks().into_iter().for_each(|b| add(b, out));
+        }
+    }
+    let mut out = BTreeSet::new();
+    module.functions.iter().for_each(|f| add(&f.body, &mut out));
+    out
+}
+
+/// The exported function on words. That of a part of a loop stays one: it is long, and the call is nothing beside it.
+fn entry(f: &Function, is_part: bool) -> String {
+    let attributes = if is_part { "#0 noinline" } else { "#0" };
     let mut out = format!(
-        "define i32 @{}(ptr noalias nonnull %cx, ptr noalias %arguments, ptr noalias nonnull %results) #0 {{\n",
+        "define i32 @{}(ptr noalias nonnull %cx, ptr noalias %arguments, ptr noalias nonnull %results) {attributes} {{\n",
         quoted(&entry_symbol(f))
     );
     let mut args = vec!["ptr %cx".to_string()];
