@@ -509,7 +509,7 @@ fn moved_arrays_are_added_element_by_element() {
                 let args = [array(0.5), array(1e3), array(1e6), Value::i64(k)];
                 let expected = Compiled::new(&program).run(f, &args, &Options::default());
                 let expected = expected.expect("runs").results;
-                for how in [How::Plain, How::Backwards, How::Lanes(2), How::Lanes(8)] {
+                for how in [How::Plain, How::Backwards, How::Lanes(2, 8), How::Lanes(8, 8)] {
                     let found = kernel(&program, f, &args, how).expect("native").expect("runs");
                     assert!(
                         same(&found[0], &expected[0], 0.0),
@@ -572,7 +572,7 @@ fn states_made_anew_take_turns() {
         let printed = pullback_kernel::print(&module);
         assert_eq!(printed.matches("copy ").count(), 1, "of the argument: {printed}");
         let args = [Value::f64s(&[1.0, 5.0, 7.0]), Value::i64(3)];
-        for how in [How::Plain, How::Backwards, How::Lanes(2)] {
+        for how in [How::Plain, How::Backwards, How::Lanes(2, 8)] {
             let found = kernel(&program, f, &args, how).expect("native").expect("runs");
             assert_eq!(found[0], Value::f64s(&expected), "{next}");
         }

@@ -82,6 +82,10 @@ pub fn schedule(module: &mut Module, options: &Options) {
     }
 }
 
+/// The part of the expected time of a function from which on threads share a loop: for less they gain nothing that could be
+/// noticed, and each such loop is a function more.
+const SHARE: f64 = 0.005;
+
 /// The loops of a function that are in no other loop: threads share them.
 struct Top<'a> {
     s: Scheduler<'a>,
@@ -106,6 +110,10 @@ impl Top<'_> {
                     _ => None,
                 };
                 let together = code.iter().find_map(wide).unwrap_or(1);
+                let total = self.s.widths.as_ref().map_or(0.0, |w| w.total);
+                if self.s.cost(&code) < SHARE * total {
+                    return code;
+                }
                 let l = chunks::Scheduled { i, from, to, folds: &folds, code: code.clone(), together };
                 let number = self.first + self.made.len();
                 let mut regs = self.s.regs.clone();

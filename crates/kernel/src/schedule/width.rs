@@ -22,6 +22,8 @@ const UNUSED: f64 = 1.1;
 /// The lanes of loops.
 pub(super) struct Widths {
     fewest: usize,
+    /// The expected cost of the function.
+    pub(super) total: f64,
     /// By the counter of the loop.
     loops: IdMap<Reg, usize>,
     /// By the register of interleaved memory.
@@ -85,7 +87,7 @@ impl Scheduler<'_> {
         }
         let fewest = self.options.lanes;
         let lanes = |wish: Wish| if wish.share < SHARE { fewest } else { wish.lanes };
-        let mut widths = Widths { fewest, loops: IdMap::new(), memory: IdMap::new() };
+        let mut widths = Widths { fewest, total, loops: IdMap::new(), memory: IdMap::new() };
         widths.loops.extend(loops.iter().map(|l| (l.i, lanes(l.wish))));
         widths.memory.extend(memory.iter().map(|(m, wish)| (*m, lanes(*wish))));
         self.widths = Some(widths);
