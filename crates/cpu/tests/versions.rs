@@ -1,5 +1,7 @@
 //! Small programs and their gradients through every version of LLVM from 15 to 22 that is found. The others are counted.
 
+#![allow(unsafe_code, reason = "compiled code is called; the block says why it may be")]
+
 use pullback_core::{Type, Value};
 use pullback_cpu::{Executable, Level, Options};
 use pullback_driver::{Kind, Ready, Session, Settings, Wrt};
@@ -81,5 +83,45 @@ fn every_version_that_is_found_runs_small_programs() {
     }
     if !missing.is_empty() {
         eprintln!("skipped: {} versions of LLVM are not here: {missing:?}", missing.len());
+    }
+}
+
+/// A text with a long comment: of huge texts only few passes run, which not every version knows.
+#[test]
+fn every_version_that_is_found_compiles_huge_texts() {
+    let sum = "define i64 @sum(i64 %n) {
+entry:
+  %i = alloca i64
+  %s = alloca i64
+  store i64 0, ptr %i
+  store i64 0, ptr %s
+  br label %head
+head:
+  %k = load i64, ptr %i
+  %more = icmp slt i64 %k, %n
+  br i1 %more, label %inside, label %done
+inside:
+  %before = load i64, ptr %s
+  %after = add i64 %before, %k
+  store i64 %after, ptr %s
+  %next = add i64 %k, 1
+  store i64 %next, ptr %i
+  br label %head
+done:
+  %all = load i64, ptr %s
+  ret i64 %all
+}
+";
+    let text = format!("{sum}; {}\n", "long ".repeat(1 << 18));
+    let found: Vec<PathBuf> = VERSIONS.filter_map(library).collect();
+    assert!(!found.is_empty(), "no version was found");
+    for path in found {
+        let llvm = Llvm::open(&path).expect("it was opened before");
+        let object = llvm.compile(&text, Level::O3).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let linked = llvm.link(&object, &[]).expect("it needs nothing");
+        let address = linked.address("sum").expect("it is there");
+        // SAFETY: the text defines a function of this type, and the code is there until `linked` is dropped.
+        let sum = unsafe { std::mem::transmute::<usize, extern "C" fn(i64) -> i64>(address) };
+        assert_eq!([sum(0), sum(1), sum(11)], [0, 0, 55], "{}", path.display());
     }
 }

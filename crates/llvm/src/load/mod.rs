@@ -52,6 +52,14 @@ pub enum Level {
 /// the time of running them.
 const MUCH_TEXT: usize = 256 << 10;
 
+/// Of more bytes of text than this only the passes of [`QUICK`] run, which take a quarter of the time of the others. Loops that
+/// matter are in lanes already; what is left are scalars between them.
+const HUGE_TEXT: usize = 768 << 10;
+
+/// Registers for slots, one look at common values, simpler instructions, and what does not vary out of loops. LLVM before version 18
+/// does not know one of these names, and takes its own quick passes.
+const QUICK: &CStr = c"function(sroa,early-cse<memssa>,simplifycfg),inline,function(instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,simplifycfg)";
+
 /// An open libLLVM.
 #[derive(Debug)]
 pub struct Llvm {
@@ -187,7 +195,7 @@ impl Llvm {
     fn emit(&self, text: &str, level: Level, kind: i32) -> Result<Vec<u8>, LlvmError> {
         let parsed = self.parse(text)?;
         let machine = self.machine(level)?;
-        parsed.optimise(&machine, level, text.len() > MUCH_TEXT)?;
+        parsed.optimise(&machine, level, text.len())?;
         parsed.emit(&machine, kind)
     }
 
@@ -288,11 +296,12 @@ impl Drop for Parsed<'_> {
 
 impl Parsed<'_> {
     /// Checks the module and runs LLVM's passes.
-    fn optimise(&self, machine: &Machine<'_>, level: Level, is_large: bool) -> Result<(), LlvmError> {
+    fn optimise(&self, machine: &Machine<'_>, level: Level, bytes: usize) -> Result<(), LlvmError> {
         let api = &self.llvm.api;
-        let pipeline = match level {
-            Level::O1 => c"default<O1>",
-            Level::O3 => c"default<O3>",
+        let pipelines: &[&CStr] = match level {
+            Level::O1 => &[c"default<O1>"],
+            Level::O3 if bytes > HUGE_TEXT => &[QUICK, c"default<O1>"],
+            Level::O3 => &[c"default<O3>"],
         };
         // SAFETY: module and machine are alive; layout, options and message are disposed of here.
         unsafe {
@@ -308,12 +317,20 @@ impl Parsed<'_> {
             }
             let options = (api.pass_options_create)();
             for (name, set) in &api.pass_options_set {
-                let is_on = level == Level::O3 && !(is_large && *name == api::UNROLLING);
+                let is_on = level == Level::O3 && !(bytes > MUCH_TEXT && *name == api::UNROLLING);
                 set(options, i32::from(is_on));
             }
-            let error = (api.run_passes)(self.module, pipeline.as_ptr(), machine.machine, options);
+            let mut done = Ok(());
+            for pipeline in pipelines {
+                // Nothing has been done where a name is not known.
+                let error = (api.run_passes)(self.module, pipeline.as_ptr(), machine.machine, options);
+                done = self.llvm.check("the passes failed", error);
+                if done.is_ok() {
+                    break;
+                }
+            }
             (api.pass_options_dispose)(options);
-            self.llvm.check("the passes failed", error)
+            done
         }
     }
 

@@ -18,18 +18,19 @@ mod memory;
 mod places;
 mod prim;
 mod scopes;
+mod uses;
 
 use crate::abi;
 use crate::maths::Machine;
 use form::Form;
 use places::At;
-use pullback_base::index::{IdSet, Index};
+use pullback_base::index::Index;
 use pullback_kernel::{
     Block, Fold, Function, FunctionId, Ins, MessageId, Module, Operand, Order, Reg, Ty, recursive,
 };
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use scopes::Scopes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// How text is made.
@@ -97,7 +98,7 @@ pub fn entry_symbol(function: &Function) -> String {
 /// The module as text.
 pub fn emit(module: &Module, options: &Options) -> Emitted {
     let recursive = recursive(module);
-    let (parts, small_enough) = (parts(module), lanes::small_enough(module));
+    let (parts, small_enough) = (uses::parts(module), lanes::small_enough(module));
     let mut shared = Shared::default();
     let mut text = String::new();
     for (id, f) in module.functions.iter_enumerated() {
@@ -273,7 +274,7 @@ impl Emitter<'_> {
     fn function(mut self, is_recursive: bool) -> String {
         let mut params = vec!["ptr noalias nonnull %cx".to_string()];
         let f = self.f;
-        let used = used(f);
+        let used = uses::registers(f);
         for (r, info) in f.regs.iter_enumerated().filter(|(r, _)| used.contains(r)) {
             let slot = slot(f, r);
             let _ = writeln!(self.slots, "  {slot} = alloca {}", self.ty(info.ty));
@@ -522,40 +523,10 @@ fn scalar_of(t: Ty) -> Scalar {
     t.scalar().unwrap_or_else(|| panic!("lanes of pointers"))
 }
 
-/// The registers that a function mentions: parts of loops have the list of the function that they are from.
-fn used(f: &Function) -> IdSet<Reg> {
-    fn add(block: &Block, out: &mut IdSet<Reg>) {
-        for ins in block {
-            out.extend(ins.sets());
-            ins.reads(&mut |a| out.extend(a.as_reg()));
-            ins.blocks().into_iter().for_each(|b| add(b, out));
-        }
-    }
-    let mut out = IdSet::new();
-    out.extend(f.params.iter().chain(&f.results).copied());
-    add(&f.body, &mut out);
-    out
-}
-
 /// The slot of a register.
 fn slot(f: &Function, r: Reg) -> String {
     let hint: String = f.regs[r].hint.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     format!("%r{}.{hint}", r.index())
-}
-
-/// The functions for parts of loops.
-fn parts(module: &Module) -> BTreeSet<FunctionId> {
-    fn add(block: &Block, out: &mut BTreeSet<FunctionId>) {
-        for ins in block {
-            if let Ins::Chunks { function, .. } = ins {
-                out.insert(*function);
-            }
-            ins.blocks().into_iter().for_each(|b| add(b, out));
-        }
-    }
-    let mut out = BTreeSet::new();
-    module.functions.iter().for_each(|f| add(&f.body, &mut out));
-    out
 }
 
 /// The exported function on words. That of a part of a loop stays one: it is long, and the call is nothing beside it.
