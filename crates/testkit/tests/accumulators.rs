@@ -59,7 +59,6 @@ fn no_accumulation_is_left_in_maps_and_loops() {
     expect_none("gmm", &of_file("examples/gmm.fut", "objective", "params"));
     expect_none("gmm with data", &of_file("examples/gmm.fut", "objective", "x,gamma,params"));
     expect_none("bundle adjustment", &of_file("examples/ba.fut", "cost", "cams,points,weights"));
-    expect_none("k-means", &of_file("examples/kmeans.fut", "cost", "points,centroids"));
     expect_none("logistic regression", &of_file("benches/programs/matvec.fut", "squares", "a,v"));
 }
 
@@ -105,15 +104,36 @@ fn blocks_of_a_jacobian_are_results_of_a_map() {
     }
 }
 
-/// The accumulation of k-means is a histogram over the nearest centroids.
-#[test]
-fn data_dependent_indices_become_one_histogram() {
-    let program = of_file("examples/kmeans.fut", "cost", "centroids");
-    let mut count = 0;
+/// Rows of a table by given numbers.
+const LOOK_UP: &str = "
+entry given [n] [k] [d] (is: [n]i64) (table: [k][d]f64) : f64 =
+  f64.sum (map (\\i -> let row = table[i] in f64.sum (map f64.exp row)) is)
+";
+
+/// `hist` and additions to accumulators in the functions that differentiation made.
+fn histograms_and_additions(program: &Program) -> (usize, usize) {
+    let (mut histograms, mut additions) = (0, 0);
     for fun in program.funs.iter().filter(|f| f.entry.is_none()) {
-        for_each_stm(&fun.body, &mut |s| count += usize::from(matches!(s.exp, Exp::Soac(Soac::Hist { .. }))));
+        for_each_stm(&fun.body, &mut |s| {
+            histograms += usize::from(matches!(s.exp, Exp::Soac(Soac::Hist { .. })));
+            additions += usize::from(matches!(s.exp, Exp::AccAdd(..)));
+        });
     }
-    assert_eq!(count, 1);
+    (histograms, additions)
+}
+
+#[test]
+fn rows_at_data_dependent_indices_become_one_histogram() {
+    let program = gradient(LOOK_UP, "given", "table");
+    assert_eq!(histograms_and_additions(&program), (1, 0), "{}", print(&program));
+}
+
+/// In k-means the row of the nearest centroid is added to where there is one. A histogram would keep a row, or that there is
+/// none, for every point.
+#[test]
+fn rows_under_a_condition_are_added_where_they_are() {
+    let program = of_file("examples/kmeans.fut", "cost", "centroids");
+    assert_eq!(histograms_and_additions(&program), (0, 1), "{}", print(&program));
 }
 
 const MATMUL: &str = "

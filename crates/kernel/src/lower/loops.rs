@@ -674,7 +674,7 @@ impl Lower<'_> {
             out.push(Val { rep: Rep::Array(rep), roots });
         }
         let targets: Vec<ArrayRep> = out.iter().filter_map(as_array).collect();
-        let sums = adds(lam);
+        let sums = self.adds(lam);
         let is = self.array(indices);
         self.owners.enter();
         let i = self.reg(Ty::I64, "i");
@@ -700,6 +700,22 @@ impl Lower<'_> {
         self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
         self.owners.leave();
         Ok(out)
+    }
+    /// Whether the operation is the addition of two floats, or of two arrays of floats element by element.
+    fn adds(&self, lam: &Lam) -> bool {
+        let ([left, right], [stm], [result]) = (&lam.params[..], &lam.body.stms[..], &lam.body.result[..])
+        else {
+            return false;
+        };
+        let given = [Atom::Var(*left), Atom::Var(*right)];
+        let is_float = |v: Var| self.ty(v).base().scalar().is_some_and(Scalar::is_float);
+        let adds = match &stm.exp {
+            Exp::Prim(Prim::Op(Op::Add, s), args) => s.is_float() && args[..] == given,
+            Exp::Plus(a, b) => [*a, *b] == given && is_float(*left),
+            Exp::Soac(Soac::Map { lam, arrays, .. }) => arrays[..] == given && self.adds(lam),
+            _ => false,
+        };
+        adds && stm.pat.len() == 1 && *result == Atom::Var(stm.pat[0])
     }
     /// One bin takes one value in.
     fn bin(&mut self, lam: &Lam, targets: &[ArrayRep], j: Operand, values: &[Atom], i: Operand) -> Res<()> {
@@ -764,20 +780,6 @@ pub(crate) fn with_mark(mut block: Block, regs: &mut IndexVec<Reg, RegInfo>) -> 
         block.push(Ins::Release { mark: mark.into() });
     }
     block
-}
-
-/// Whether the operation is the addition of two floats, or of two arrays of floats element by element.
-fn adds(lam: &Lam) -> bool {
-    let ([left, right], [stm], [result]) = (&lam.params[..], &lam.body.stms[..], &lam.body.result[..]) else {
-        return false;
-    };
-    let given = [Atom::Var(*left), Atom::Var(*right)];
-    let adds = match &stm.exp {
-        Exp::Prim(Prim::Op(Op::Add, s), args) => s.is_float() && args[..] == given,
-        Exp::Soac(Soac::Map { lam, arrays, .. }) => arrays[..] == given && adds(lam),
-        _ => false,
-    };
-    adds && stm.pat.len() == 1 && *result == Atom::Var(stm.pat[0])
 }
 
 fn as_array(val: &Val) -> Option<ArrayRep> {

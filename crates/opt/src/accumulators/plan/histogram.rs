@@ -25,6 +25,8 @@ impl Plan<'_> {
         affine: &[Option<Affine>],
     ) -> Option<()> {
         let (key, kept) = self.key(coordinates)?;
+        // Rows that are there under a condition only would be values of a sum type, kept for every point.
+        (kept.is_empty() || self.guards.is_empty()).then_some(())?;
         let distinct = self.site.alone && self.is_zero() && self.is_injective(affine);
         let keys: Vec<Dim> = (0..self.values.widths.len()).filter(|d| !kept.contains(d)).collect();
         let element_scalar = self.values.program.vars[self.root].ty.clone();
