@@ -123,7 +123,7 @@ fn histograms_and_additions(program: &Program) -> (usize, usize) {
 }
 
 #[test]
-fn rows_at_data_dependent_indices_become_one_histogram() {
+fn data_dependent_indices_become_one_histogram() {
     let program = gradient(LOOK_UP, "given", "table");
     assert_eq!(histograms_and_additions(&program), (1, 0), "{}", print(&program));
 }
