@@ -15,6 +15,9 @@ use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 /// The most parts.
 const MOST: i64 = 64;
 
+/// The work that there is at least for each element that a part has a copy of.
+const COPIES: f64 = 64.0;
+
 /// A loop as it has been scheduled.
 pub(super) struct Scheduled<'a> {
     pub(super) i: Reg,
@@ -184,13 +187,13 @@ impl Outline<'_> {
     /// How many iterations a part has, and how many parts there are: at least one.
     fn parts(&mut self, l: &Scheduled<'_>, known: &Known<'_>, added: &Sizes) -> (Operand, Operand) {
         let defined = defined(&l.code);
-        let work = self.work(&l.code, known, &defined);
+        let work = self.work(&l.code, known, &defined, 1.0);
         let grains = self.float(Op::Div, [work, real(known.grain)]);
         let mut most = grains;
-        // Copies are filled and merged: no more than an eighth of the work.
+        // Copies are filled and merged: that is a small part of the work.
         for (count, _) in added.values() {
             let n = self.prim(Prim::Convert(Scalar::I64, Scalar::F64), &[*count]);
-            let n = self.float(Op::Mul, [n, real(8.0)]);
+            let n = self.float(Op::Mul, [n, real(COPIES)]);
             let n = self.float(Op::Max, [n, real(1.0)]);
             let fits = self.float(Op::Div, [work, n]);
             most = self.float(Op::Min, [most, fits]);
@@ -213,21 +216,21 @@ impl Outline<'_> {
         let size = self.int(Op::Mul, [each, block]);
         (size, parts)
     }
-    /// The work of a block, from numbers of iterations that are known here.
-    fn work(&mut self, block: &Block, known: &Known<'_>, inside: &IdSet<Reg>) -> Operand {
+    /// The work of a block, from numbers of iterations that are known here. `active`: lanes for which it is done.
+    fn work(&mut self, block: &Block, known: &Known<'_>, inside: &IdSet<Reg>, active: f64) -> Operand {
         let mut fixed = 0.0;
         let mut all = real(0.0);
         for ins in block {
-            let (from, to, step) = match ins {
-                Ins::For { from, to, .. } => (*from, *to, 1.0),
-                Ins::Lanes { from, to, lanes, .. } => (*from, *to, *lanes as f64),
+            let (from, to, step, active) = match ins {
+                Ins::For { from, to, .. } => (*from, *to, 1.0, active),
+                Ins::Lanes { from, to, lanes, .. } => (*from, *to, *lanes as f64, *lanes as f64),
                 _ => {
-                    fixed += known.costs.of(&vec![ins.clone()]);
+                    fixed += known.costs.ins(ins, active);
                     continue;
                 }
             };
             let body = ins.blocks().into_iter().next().cloned().unwrap_or_default();
-            let inner = self.work(&body, known, inside);
+            let inner = self.work(&body, known, inside, active);
             let is_known = |a: Operand| a.as_reg().is_none_or(|r| !inside.contains(&r));
             let trips = if is_known(from) && is_known(to) {
                 let n = self.int(Op::Sub, [to, from]);

@@ -61,7 +61,8 @@ impl Costs<'_> {
     fn is_lanes(&self, a: Operand) -> bool {
         matches!(a, Operand::Reg(r) if self.regs[r].ty.is_lanes())
     }
-    fn ins(&self, ins: &Ins, active: f64) -> f64 {
+    /// The cost of an instruction for so many active lanes; 1 outside of lanes.
+    pub(super) fn ins(&self, ins: &Ins, active: f64) -> f64 {
         let wide = self.model.block + self.model.lane * active;
         let apart = self.model.block + self.model.apart * active;
         match ins {
