@@ -1,7 +1,8 @@
 //! The table of `docs/benchmarks.md`: derivatives as compiled here against derivatives in C by hand.
 //!
 //! `cargo run --release -p pullback-cpu --example benchmarks -- [WORKLOAD..]`; `ROUNDS` in the environment: how often the two
-//! take turns (5). Each turn is many calls; the least time of all counts, since the machine may be busy with other things.
+//! take turns (5); `THREADS`: how many threads ours has (1). Each turn is many calls; the least time of all counts, since the
+//! machine may be busy with other things.
 //! Calls go into memory of the workspace: conversions of values are not timed. Without gcc there are our times only.
 #![allow(
     clippy::print_stdout,
@@ -27,11 +28,9 @@ fn main() {
     let baseline = Baseline::build().expect("the C programs compile");
     match &baseline {
         Some(_) => {
-            println!("C: gcc {}. One thread. Least of {rounds} turns of many calls.\n", FLAGS.join(" "))
+            println!("C: gcc {}. Least of {rounds} turns of many calls.\n", FLAGS.join(" "))
         }
-        None => println!(
-            "gcc was not found: our times only. One thread. Least of {rounds} turns of many calls.\n"
-        ),
+        None => println!("gcc was not found: our times only. Least of {rounds} turns of many calls.\n"),
     }
     println!(
         "| workload | sizes | C, us | ours, us | ratio | ours, GFLOP/s | calls of functions, /us | GB/s | off by | tape and memory, kB |"

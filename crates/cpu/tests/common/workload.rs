@@ -18,7 +18,8 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Compiles what gives value and derivatives. With a derivative, the last argument is its seed, one.
+    /// Compiles what gives value and derivatives, for one thread or `THREADS` in the environment. With a derivative, the last
+    /// argument is its seed, one.
     pub(crate) fn new(workload: &Workload, sizes: &[usize]) -> Ready {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let text = std::fs::read_to_string(root.join(workload.file)).expect("the program is there");
@@ -41,7 +42,8 @@ impl Ready {
         let args: Vec<(Type, Value)> = types.zip(args).collect();
         let given: Vec<(&Type, &Value)> = args.iter().map(|(ty, value)| (ty, value)).collect();
         let sizes = vec![(function, pullback_words::sizes(&given))];
-        let threads = std::num::NonZeroUsize::MIN;
+        let threads = std::env::var("THREADS").ok().and_then(|n| n.parse().ok());
+        let threads = threads.unwrap_or(std::num::NonZeroUsize::MIN);
         let options = Options { sizes, threads, ..Options::default() };
         let executable = Executable::new(&module, &options).expect("LLVM compiles it");
         Ready { module, executable, function, args, results: f.results.clone() }
