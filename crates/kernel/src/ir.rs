@@ -316,6 +316,38 @@ macro_rules! each_read {
     };
 }
 
+/// Calls `$f` with a reference to every register that an instruction sets itself.
+macro_rules! each_set {
+    ($ins:expr, $f:expr) => {
+        match $ins {
+            Ins::Set { to, .. }
+            | Ins::Prim { to, .. }
+            | Ins::Load { to, .. }
+            | Ins::Offset { to, .. }
+            | Ins::Alloc { to, .. }
+            | Ins::Mark { to }
+            | Ins::LaneNumber { to }
+            | Ins::LoadLanes { to, .. }
+            | Ins::FoldLanes { to, .. }
+            | Ins::Lane { to, .. }
+            | Ins::Lanes { i: to, .. }
+            | Ins::For { i: to, .. } => $f(to),
+            Ins::Call { to, .. } => to.into_iter().for_each($f),
+            Ins::Store { .. }
+            | Ins::Chunks { .. }
+            | Ins::Accumulate { .. }
+            | Ins::StoreLanes { .. }
+            | Ins::AccumulateLanes { .. }
+            | Ins::Release { .. }
+            | Ins::Fill { .. }
+            | Ins::Copy { .. }
+            | Ins::While { .. }
+            | Ins::If { .. }
+            | Ins::Fail { .. } => {}
+        }
+    };
+}
+
 impl Fold {
     fn reads(&self, f: &mut dyn FnMut(&Operand)) {
         self.neutral.iter().chain(&self.out).for_each(&mut *f);
@@ -344,32 +376,13 @@ fn all_reads_mut(block: &mut Block, f: &mut dyn FnMut(&mut Operand)) {
 impl Ins {
     /// The registers that it sets itself, not in a block inside.
     pub fn sets(&self) -> Vec<Reg> {
-        match self {
-            Ins::Set { to, .. }
-            | Ins::Prim { to, .. }
-            | Ins::Load { to, .. }
-            | Ins::Offset { to, .. }
-            | Ins::Alloc { to, .. }
-            | Ins::Mark { to }
-            | Ins::LaneNumber { to }
-            | Ins::LoadLanes { to, .. }
-            | Ins::FoldLanes { to, .. }
-            | Ins::Lane { to, .. }
-            | Ins::Lanes { i: to, .. }
-            | Ins::For { i: to, .. } => vec![*to],
-            Ins::Call { to, .. } => to.clone(),
-            Ins::Store { .. }
-            | Ins::Chunks { .. }
-            | Ins::Accumulate { .. }
-            | Ins::StoreLanes { .. }
-            | Ins::AccumulateLanes { .. }
-            | Ins::Release { .. }
-            | Ins::Fill { .. }
-            | Ins::Copy { .. }
-            | Ins::While { .. }
-            | Ins::If { .. }
-            | Ins::Fail { .. } => Vec::new(),
-        }
+        let mut out = Vec::new();
+        each_set!(self, |r: &Reg| out.push(*r));
+        out
+    }
+    /// The same for changing them.
+    pub fn sets_mut(&mut self, f: &mut dyn FnMut(&mut Reg)) {
+        each_set!(self, f);
     }
     /// Calls `f` with every operand that it reads itself, not in a block inside. How a fold combines its states counts as read
     /// by the loop itself.

@@ -42,7 +42,8 @@ pub(super) struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    fn size(&self, a: Operand) -> Option<i64> {
+    /// What a scalar is expected to be.
+    pub(super) fn size(&self, a: Operand) -> Option<i64> {
         a.as_i64().or_else(|| self.sizes.get(&a.as_reg()?).copied())
     }
     pub(super) fn trips(&self, from: Operand, to: Operand) -> f64 {
@@ -55,7 +56,8 @@ impl Costs<'_> {
     pub(super) fn of(&self, block: &Block) -> f64 {
         self.block(block, 1.0)
     }
-    fn block(&self, block: &Block, active: f64) -> f64 {
+    /// The cost of a block where so many lanes are active; 1 outside of lanes.
+    pub(super) fn block(&self, block: &Block, active: f64) -> f64 {
         block.iter().map(|ins| self.ins(ins, active)).sum()
     }
     fn is_lanes(&self, a: Operand) -> bool {

@@ -379,7 +379,7 @@ impl Vector<'_> {
             }
             Ins::Fill { pointer, count, value, ty } => self.fill(*pointer, *count, *value, *ty),
             Ins::Copy { to, from, count, ty } => self.copy(*to, *from, *count, *ty),
-            Ins::For { i, from, to, body, order: _ } => self.for_loop(*i, *from, *to, body),
+            Ins::For { i, from, to, body, order } => self.for_loop((*i, *from, *to), body, order),
             Ins::While { condition, test, body } => self.while_loop(condition, *test, body),
             Ins::If { condition, then, otherwise } => self.branch(*condition, then, otherwise),
             Ins::Fail { condition, message, values } => {
@@ -685,14 +685,18 @@ impl Vector<'_> {
     /// A loop from 0 up to `count`.
     fn every(&mut self, count: Operand, f: &mut dyn FnMut(&mut Self, Operand) -> Res<()>) -> Res<()> {
         let j = self.reg(Ty::I64, "j");
-        self.counted(j, Operand::i64(0), count, f)
+        self.counted(j, Operand::i64(0), count, Order::Given, f)
     }
 
     // --- control ---
 
-    fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: &Block) -> Res<()> {
+    fn for_loop(&mut self, (i, from, to): (Reg, Operand, Operand), body: &Block, order: &Order) -> Res<()> {
         if self.is_same(from) {
-            return self.counted(i, from, to, &mut |v, _| v.all(body));
+            let order = match order {
+                Order::Any(folds) if folds.is_empty() => Order::Any(Vec::new()),
+                Order::Any(_) | Order::Given => Order::Given,
+            };
+            return self.counted(i, from, to, order, &mut |v, _| v.all(body));
         }
         // Each lane has its own counter.
         let counter = self.lanes_of(i);
@@ -727,6 +731,7 @@ impl Vector<'_> {
         i: Reg,
         from: Operand,
         to: Operand,
+        order: Order,
         f: &mut dyn FnMut(&mut Self, Operand) -> Res<()>,
     ) -> Res<()> {
         self.shapes.insert(i, Shape::Same);
@@ -750,7 +755,7 @@ impl Vector<'_> {
         })?;
         self.mask = outer;
         let body = self.with_mark(body);
-        self.emit(Ins::For { i, from, to: last, body, order: Order::Given });
+        self.emit(Ins::For { i, from, to: last, body, order });
         Ok(())
     }
     fn while_loop(&mut self, condition: &Block, test: Operand, body: &Block) -> Res<()> {
@@ -812,7 +817,7 @@ impl Vector<'_> {
 }
 
 /// The primitives of a fold whose states have nothing to do with each other.
-fn apart(fold: &Fold) -> Option<Vec<Prim>> {
+pub(super) fn apart(fold: &Fold) -> Option<Vec<Prim>> {
     let prim = |k: usize| {
         fold.combine.iter().find_map(|ins| match ins {
             Ins::Prim { to, prim, args }

@@ -10,9 +10,12 @@
 
 mod chunks;
 mod cost;
+mod jam;
 mod lanes;
 mod numbers;
 mod rows;
+mod split;
+mod uses;
 mod width;
 
 use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty};
@@ -55,27 +58,30 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = std::mem::take(&mut f.body);
         let (defined, _) = registers(f, &body);
         let body = numbers::number(body, &defined, &f.results);
-        let (defined, roots) = registers(f, &body);
-        let rows = rows::candidates(&body, &defined);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
-        let mut sizes = IdMap::new();
-        sizes.extend(f.params.iter().zip(expected).filter_map(|(r, n)| Some((*r, (*n)?))));
-        cost::follow(&body, &defined, &mut sizes);
-        let (_, offsets) = chunks::pointers(&body, &defined, &f.regs);
-        let regs = std::mem::take(&mut f.regs);
-        let scalars = rows::Scalars::of(&body, &defined);
-        let (rows_of, widths) = (IdMap::new(), None);
-        let mut s =
-            Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows: rows_of, widths };
+        let mut s = Scheduler::new(options, f, &body, expected);
+        let body = s.split(body);
+        f.regs = s.regs;
+        let (defined, _) = registers(f, &body);
+        let body = numbers::number(body, &defined, &f.results);
+        let rows = rows::candidates(&body, &defined);
+        let mut s = Scheduler::new(options, f, &body, expected);
         s.choose_rows(rows, &body, &f.results);
         if options.most > options.lanes {
             s.choose_widths(&body);
         }
         let body = s.room(body);
         let (counts, _) = chunks::pointers(&body, &s.defined, &s.regs);
+        let before = made.len();
         let mut t = Top { s, name: &f.name, counts, first, made: &mut made };
         f.body = if options.grain.is_some() { t.block(body) } else { t.s.block(body) };
-        f.regs = t.s.regs;
+        let Scheduler { regs, mut sizes, .. } = t.s;
+        f.regs = regs;
+        for f in [f].into_iter().chain(&mut made[before..]) {
+            let uses = uses::Uses::of_function(f);
+            let body = std::mem::take(&mut f.body);
+            f.body = jam::block(body, &mut f.regs, uses, (options.model, options.lanes), &mut sizes);
+        }
     }
     for f in made {
         module.functions.push(f);
@@ -183,7 +189,76 @@ struct Scheduler<'a> {
     widths: Option<width::Widths>,
 }
 
-impl Scheduler<'_> {
+impl<'a> Scheduler<'a> {
+    /// `expected`: what the parameters are expected to hold.
+    fn new(options: &'a Options, f: &mut Function, body: &Block, expected: &[Option<i64>]) -> Scheduler<'a> {
+        let (defined, roots) = registers(f, body);
+        let mut sizes = IdMap::new();
+        sizes.extend(f.params.iter().zip(expected).filter_map(|(r, n)| Some((*r, (*n)?))));
+        cost::follow(body, &defined, &mut sizes);
+        let (_, offsets) = chunks::pointers(body, &defined, &f.regs);
+        let regs = std::mem::take(&mut f.regs);
+        let scalars = rows::Scalars::of(body, &defined);
+        let (rows, widths) = (IdMap::new(), None);
+        Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths }
+    }
+    /// Loops that no other loop in any order is around, as several where that should cost less.
+    fn split(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut ins in block {
+            let Ins::For { i, from, to, body, order: Order::Any(folds) } = &ins else {
+                for inner in ins.blocks_mut() {
+                    *inner = self.split(std::mem::take(inner));
+                }
+                out.push(ins);
+                continue;
+            };
+            let l = lanes::Loop { i: *i, from: *from, to: *to, body, folds };
+            let roots = &self.roots;
+            let others = split::alternatives(&l, &mut self.regs, &|r| roots.get(r).copied().flatten());
+            let mut best = None;
+            if !others.is_empty() {
+                let mut least = self.tried(std::slice::from_ref(&ins), &[]);
+                for (code, regs) in others {
+                    let cost = self.tried(&code, &regs);
+                    if cost < least {
+                        (least, best) = (cost, Some((code, regs)));
+                    }
+                }
+            }
+            match best {
+                None => out.push(ins),
+                Some((code, regs)) => {
+                    self.learn(&code, &regs);
+                    out.extend(self.split(code));
+                }
+            }
+        }
+        out
+    }
+    /// What a block is expected to cost when it is scheduled. `added`: the registers that it has more.
+    fn tried(&mut self, block: &[Ins], added: &[RegInfo]) -> f64 {
+        let (given, sizes) = (self.regs.len(), self.sizes.clone());
+        self.learn(block, added);
+        let code = self.block(block.to_vec());
+        let (uses, machine) = (uses::Uses::of(&code), (self.options.model, self.options.lanes));
+        let code = jam::block(code, &mut self.regs, uses, machine, &mut self.sizes);
+        let cost = self.cost(&code);
+        self.sizes = sizes;
+        self.regs.truncate(given);
+        self.defined.truncate(given);
+        self.roots.truncate(given);
+        cost
+    }
+    /// Takes registers over that were added for a block; each is set once.
+    fn learn(&mut self, block: &[Ins], added: &[RegInfo]) {
+        for info in added {
+            self.regs.push(info.clone());
+            self.defined.push(1);
+            self.roots.push(None);
+        }
+        find_roots(block, &self.defined, &mut self.roots);
+    }
     /// Chooses the memory that is interleaved: what makes the function cheaper, first all with rows of one size together (they
     /// are used by the same loops), then one by one.
     fn choose_rows(&mut self, rows: Vec<(Reg, Operand)>, body: &Block, results: &[Reg]) {
@@ -360,7 +435,7 @@ fn count(block: &Block, defined: &mut IndexVec<Reg, usize>) {
     }
 }
 
-fn find_roots(block: &Block, defined: &IndexVec<Reg, usize>, roots: &mut IndexVec<Reg, Option<Reg>>) {
+fn find_roots(block: &[Ins], defined: &IndexVec<Reg, usize>, roots: &mut IndexVec<Reg, Option<Reg>>) {
     for ins in block {
         match ins {
             Ins::Alloc { to, .. } if defined[*to] == 1 => roots[*to] = Some(*to),

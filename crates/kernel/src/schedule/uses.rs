@@ -1,0 +1,114 @@
+//! What a block reads, sets and writes.
+
+use crate::ir::{Fold, Function, Ins, Operand, Order, Reg};
+use pullback_base::index::IdMap;
+
+/// How often registers are read and set, in blocks inside too. States of folds are read by their loop.
+#[derive(Default)]
+pub(super) struct Uses {
+    reads: IdMap<Reg, usize>,
+    sets: IdMap<Reg, usize>,
+}
+
+impl Uses {
+    pub(super) fn of(block: &[Ins]) -> Uses {
+        let mut uses = Uses::default();
+        uses.block(block);
+        uses
+    }
+    /// Of a function; its parameters and results are read by others.
+    pub(super) fn of_function(f: &Function) -> Uses {
+        let mut uses = Uses::of(&f.body);
+        f.params.iter().chain(&f.results).for_each(|r| uses.read(*r));
+        uses
+    }
+    /// The registers that are set.
+    pub(super) fn set(&self) -> impl Iterator<Item = Reg> {
+        self.sets.keys().copied()
+    }
+    /// Whether a register is read or set.
+    pub(super) fn mentions(&self, r: Reg) -> bool {
+        self.reads(r) + self.sets(r) > 0
+    }
+    fn read(&mut self, r: Reg) {
+        *self.reads.entry(r).or_default() += 1;
+    }
+    fn block(&mut self, block: &[Ins]) {
+        for ins in block {
+            self.ins(ins);
+            ins.blocks().into_iter().for_each(|b| self.block(b));
+        }
+    }
+    fn ins(&mut self, ins: &Ins) {
+        ins.reads(&mut |a| a.as_reg().into_iter().for_each(|r| self.read(r)));
+        let own = ins.sets();
+        let of_folds = folds(ins).iter().flat_map(|f| {
+            let combine = f.combine.iter().flat_map(Ins::sets);
+            f.left.iter().chain(&f.right).copied().chain(combine)
+        });
+        for r in own.into_iter().chain(of_folds) {
+            *self.sets.entry(r).or_default() += 1;
+        }
+        folds(ins).iter().flat_map(|f| &f.state).for_each(|r| self.read(*r));
+    }
+    pub(super) fn reads(&self, r: Reg) -> usize {
+        self.reads.get(&r).copied().unwrap_or(0)
+    }
+    pub(super) fn sets(&self, r: Reg) -> usize {
+        self.sets.get(&r).copied().unwrap_or(0)
+    }
+}
+
+fn folds(ins: &Ins) -> &[Fold] {
+    match ins {
+        Ins::For { order: Order::Any(folds), .. } => folds,
+        _ => &[],
+    }
+}
+
+/// Whether the block sets a register before it reads it; `None`: it does neither.
+pub(super) fn sets_first(block: &[Ins], r: Reg) -> Option<bool> {
+    for (k, ins) in block.iter().enumerate() {
+        let own = Uses::of(std::slice::from_ref(ins));
+        if own.reads(r) + own.sets(r) == 0 {
+            continue;
+        }
+        let mut reads = false;
+        ins.reads(&mut |a| reads |= a == Operand::Reg(r));
+        reads |= folds(ins).iter().any(|f| f.state.contains(&r));
+        if reads {
+            return Some(false);
+        }
+        if ins.sets().contains(&r) {
+            return Some(true);
+        }
+        return Some(match ins {
+            Ins::If { then, otherwise, .. } => {
+                sets_first(then, r) == Some(true) && sets_first(otherwise, r) == Some(true)
+            }
+            // The body may run no time at all: nobody else may look.
+            _ => {
+                let after = Uses::of(&block[k + 1..]);
+                let here = ins.blocks().into_iter().all(|b| sets_first(b, r) != Some(false));
+                here && after.reads(r) == 0
+            }
+        });
+    }
+    None
+}
+
+/// Whether an instruction, or one inside, writes memory.
+pub(super) fn writes(ins: &Ins) -> bool {
+    let here = matches!(
+        ins,
+        Ins::Store { .. }
+            | Ins::StoreLanes { .. }
+            | Ins::Accumulate { .. }
+            | Ins::AccumulateLanes { .. }
+            | Ins::Fill { .. }
+            | Ins::Copy { .. }
+            | Ins::Call { .. }
+            | Ins::Chunks { .. }
+    );
+    here || ins.blocks().into_iter().flatten().any(writes)
+}

@@ -1,0 +1,250 @@
+//! Random contractions: sums of products of elements whose indices are loops in any order, some of them only up to another one,
+//! with something done to elements before and after. Values and gradients are those of the interpreter, as lowered and with the schedule
+//! of machine code.
+
+use pullback_core::{FunId, Program, Type, Value};
+use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_interp::core::{Compiled, Options};
+use pullback_kernel::lower;
+use pullback_kernel::run::{self, Memory, Word, run};
+use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::values::{from_words, to_words};
+
+/// A small generator of numbers: the same sequence in every run.
+struct Numbers(u64);
+impl Numbers {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+    fn shuffled(&mut self, mut xs: Vec<usize>) -> Vec<usize> {
+        for k in (1..xs.len()).rev() {
+            xs.swap(k, self.below(k + 1));
+        }
+        xs
+    }
+    fn float(&mut self) -> f64 {
+        self.below(2001) as f64 / 1000.0 - 1.0
+    }
+}
+
+const NAMES: [&str; 4] = ["i", "j", "k", "l"];
+
+/// A program with inputs: `out[..] = after (sum over the others of the product of the inputs, or of one of them changed)`.
+struct Contraction {
+    text: String,
+    args: Vec<Value>,
+}
+
+fn contraction(numbers: &mut Numbers) -> Contraction {
+    let loops = 3 + numbers.below(2);
+    let extents: Vec<usize> = (0..loops).map(|_| [1, 2, 3, 7, 8, 9, 12, 17][numbers.below(8)]).collect();
+    let order = numbers.shuffled((0..loops).collect());
+    // Some are results, at least one is summed.
+    let (results, summed) = order.split_at(1 + numbers.below(loops - 1));
+    // Every loop is in some input, in any place.
+    let mut inputs: Vec<Vec<usize>> = vec![Vec::new(); 2 + numbers.below(2)];
+    let many = inputs.len();
+    for l in 0..loops {
+        let first = numbers.below(many);
+        inputs[first].push(l);
+        let second = (first + 1 + numbers.below(many - 1)) % many;
+        if numbers.below(2) == 0 {
+            inputs[second].push(l);
+        }
+    }
+    inputs.retain(|dims| !dims.is_empty());
+    let inputs: Vec<Vec<usize>> = inputs.into_iter().map(|dims| numbers.shuffled(dims)).collect();
+    let element = |k: usize, dims: &Vec<usize>| {
+        let ix: Vec<&str> = dims.iter().map(|d| NAMES[*d]).collect();
+        format!("a{k}[{}]", ix.join(", "))
+    };
+    let mut factors: Vec<String> = inputs.iter().enumerate().map(|(k, dims)| element(k, dims)).collect();
+    if numbers.below(3) == 0 {
+        factors[0] = format!("f64.exp ({} * 0.1)", factors[0]);
+    }
+    // One sum may go up to a result only, if that is not larger.
+    let triangular = numbers.below(3) == 0 && extents[results[0]] <= extents[summed[0]];
+    let mut sum = factors.join(" * ");
+    for (n, l) in summed.iter().enumerate().rev() {
+        let bound =
+            if triangular && n == 0 { format!("({} + 1)", NAMES[results[0]]) } else { format!("n{l}") };
+        sum = format!("f64.sum (map (\\{} -> {sum}) (iota {bound}))", NAMES[*l]);
+    }
+    if numbers.below(2) == 0 {
+        sum = format!("(let s = {sum} in f64.sin s + 0.5 * s)");
+    }
+    for l in results.iter().rev() {
+        sum = format!("tabulate n{l} (\\{} -> {sum})", NAMES[*l]);
+    }
+    let params: Vec<String> = inputs
+        .iter()
+        .enumerate()
+        .map(|(k, dims)| {
+            let sizes: String = dims.iter().map(|d| format!("[n{d}]")).collect();
+            format!("(a{k}: {sizes}f64)")
+        })
+        .collect();
+    let names: Vec<String> = (0..inputs.len()).map(|k| format!("a{k}")).collect();
+    let sizes: String = (0..loops).map(|l| format!("[n{l}] ")).collect();
+    let shape: String = results.iter().map(|l| format!("[n{l}]")).collect();
+    let mut total = "f64.sum (map (\\x -> x * x) out)".to_string();
+    let mut flat = "out".to_string();
+    for _ in 1..results.len() {
+        flat = format!("(flatten {flat})");
+    }
+    total = total.replace("out", &flat);
+    let (params, names) = (params.join(" "), names.join(" "));
+    let text = format!(
+        "entry product {sizes}{params} : {shape}f64 =\n  {sum}\nentry loss {sizes}{params} : f64 =\n  let out = product {names} in {total}\n"
+    );
+    let mut args = Vec::new();
+    for dims in &inputs {
+        let shape: Vec<usize> = dims.iter().map(|d| extents[*d]).collect();
+        args.push(array(numbers, &shape));
+    }
+    Contraction { text, args }
+}
+
+/// How the module runs: as it was lowered, or with so many lanes of a machine with registers of 8 lanes.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Plain,
+    Lanes(usize),
+}
+
+/// The results of kernel IR, and its text.
+fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>, String) {
+    let (mut module, id) = lower(program, fun).expect("native");
+    if let How::Lanes(lanes) = how {
+        let mut sizes = Vec::new();
+        for arg in args {
+            let shape = if let Value::Array(a) = arg { a.shape.to_vec() } else { Vec::new() };
+            sizes.push(None);
+            sizes.extend(shape.iter().map(|n| Some(*n as i64)));
+            sizes.extend(shape.iter().map(|_| None));
+        }
+        let sizes = vec![(id, sizes)];
+        let options =
+            schedule::Options { lanes, most: 2 * lanes, model: Model::machine(8), grain: Some(500.0), sizes };
+        schedule(&mut module, &options);
+    }
+    let mut memory = Memory::new(1 << 24);
+    let mut words: Vec<Word> = Vec::new();
+    for (p, value) in program.funs[fun].params.iter().zip(args) {
+        to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
+    }
+    let options = run::Options { steps: 400_000_000, backwards: false };
+    let results = run(&module, id, &words, &mut memory, options).expect("it runs");
+    let mut words = results.into_iter();
+    let read = |t: &Type| from_words(&memory, t, &mut words).expect("values").floats();
+    (program.funs[fun].results.iter().flat_map(read).collect(), pullback_kernel::print(&module))
+}
+
+/// Compares an entry point, or its gradient in all parameters, with the interpreter. Gives the text of kernel IR in 16 lanes.
+fn agrees(text: &str, entry: &str, args: &[Value], gradient: bool) -> String {
+    let session = Session::compile("program.fut", text, Settings::default())
+        .unwrap_or_else(|e| panic!("{text}\n{}", e.render()));
+    let entry = session.entry(Some(entry)).expect("an entry");
+    let mut args = args.to_vec();
+    let ready = if gradient {
+        let all: Vec<String> = (0..args.len()).map(|k| format!("a{k}")).collect();
+        args.push(Value::f64(1.0));
+        let wanted = session.select(&entry, &Wrt::parse(&all.join(","))).expect("parameters");
+        session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {})
+    } else {
+        session.primal(&entry)
+    };
+    let ready = ready.expect("differentiable");
+    let compiled = Compiled::new(&ready.program);
+    let expected = compiled.run(ready.fun, &args, &Options::default()).expect("the interpreter runs it");
+    let expected: Vec<f64> = expected.results.iter().flat_map(Value::floats).collect();
+    let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+    let mut code = String::new();
+    for how in [How::Plain, How::Lanes(2), How::Lanes(16)] {
+        let (found, here) = kernel(&ready.program, ready.fun, &args, how);
+        let far = |(x, y): &(&f64, &f64)| (*x - *y).abs() > 1e-12 * largest || x.is_nan();
+        let wrong = found.iter().zip(&expected).enumerate().find(|(_, pair)| far(pair));
+        assert!(
+            found.len() == expected.len() && wrong.is_none(),
+            "gradient {gradient}, {how:?}\n{text}\n{here}\nfound and expected: {wrong:?}"
+        );
+        code = here;
+    }
+    code
+}
+
+fn array(numbers: &mut Numbers, shape: &[usize]) -> Value {
+    let count = shape.iter().product();
+    Value::f64_array(shape, &(0..count).map(|_| numbers.float()).collect::<Vec<_>>())
+}
+
+#[test]
+fn random_contractions_and_their_gradients_have_the_values_of_the_interpreter() {
+    let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let count = std::env::var("COUNT").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    let mut numbers = Numbers(seed);
+    let mut jammed = 0;
+    for _ in 0..count {
+        let Contraction { text, args } = contraction(&mut numbers);
+        for (entry, gradient) in [("product", false), ("loss", true)] {
+            jammed += agrees(&text, entry, &args, gradient).matches("for group").count();
+        }
+    }
+    // Otherwise nothing is tested but loops one by one.
+    assert!(jammed > count / 2, "{jammed} jammed loops in {count} contractions");
+}
+
+/// What is summed goes down the columns of `a0`; something is done with each sum.
+const DOWN: &str = "
+entry main [n] [d] (a0: [n][d]f64) (a1: [n]f64) (a2: [d]f64) : [d]f64 =
+  map2 (\\column w -> w * w + f64.sum (map2 (*) column a1)) (transpose a0) a2
+";
+
+#[test]
+fn sums_down_columns_are_turned_inside_out() {
+    let mut numbers = Numbers(3);
+    for (n, d) in [(900, 100), (70, 39), (1, 40), (0, 16)] {
+        let args = [array(&mut numbers, &[n, d]), array(&mut numbers, &[n]), array(&mut numbers, &[d])];
+        let code = agrees(DOWN, "main", &args, false);
+        assert!(n < 900 || code.contains(" += "), "{code}");
+    }
+}
+
+/// The sum of a row and functions of it want different loops in lanes.
+const ROWS: &str = "
+entry main [n] [d] (a0: [n][d]f64) (a1: [d]f64) (a2: [n]f64) : (f64, [n]f64) =
+  let scores = map2 (\\row y -> f64.exp (f64.sum (map2 (*) row a1)) * y) a0 a2
+  in (f64.sum scores, scores)
+";
+
+#[test]
+fn sums_of_rows_and_functions_of_them_are_two_loops() {
+    let mut numbers = Numbers(4);
+    for (n, d) in [(100, 64), (67, 100), (3, 70), (0, 1)] {
+        let args = [array(&mut numbers, &[n, d]), array(&mut numbers, &[d]), array(&mut numbers, &[n])];
+        let code = agrees(ROWS, "main", &args, false);
+        assert!(n < 100 || code.contains("kept"), "{code}");
+    }
+}
+
+/// What a step leaves for the next is used before the loop inside in `before`, after it in `after`.
+const STEPS: &str = "
+entry before [n] [k] [d] (a0: [n][d]f64) (a1: [k][d]f64) : [n]f64 =
+  map (\\x -> loop s = 0.5 for c < k do
+                let t = f64.sin s in 0.1 * f64.sum (map2 (\\p q -> p * q + t) x a1[c])) a0
+entry after [n] [k] [d] (a0: [n][d]f64) (a1: [k][d]f64) : [n]f64 =
+  map (\\x -> loop s = 0.5 for c < k do
+                let d = f64.sum (map2 (*) x a1[c]) in f64.sin s + d) a0
+";
+
+#[test]
+fn steps_run_together_where_what_they_hand_on_stays_between_two_loops() {
+    let mut numbers = Numbers(5);
+    for k in [0, 1, 7, 8, 21] {
+        let args = [array(&mut numbers, &[40, 6]), array(&mut numbers, &[k, 6])];
+        agrees(STEPS, "before", &args, false);
+        let code = agrees(STEPS, "after", &args, false);
+        assert!(k < 8 || code.contains("for group"), "{code}");
+    }
+}
