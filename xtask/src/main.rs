@@ -20,6 +20,8 @@ cargo xtask TASK
   book               rewrite the generated blocks of docs/book: the worked examples
   benchmarks [W..]   print the table of docs/benchmarks.md: our derivatives against C by hand (gcc)
   soak [N [SEED]]    run all random properties on N programs (default 50000)
+  soak native [N [SEED [O1]]]
+                     run N programs (default 20000) and their gradients through LLVM (at O3) and the vm
   sanitize [W..]     run the tests of unsafe code under Miri and sanitizers (those whose names have the words)
 ";
 

@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod cost;
 pub mod flat;
 pub mod generate;
+pub mod native;
 pub mod nested;
 pub mod problems;
 pub mod properties;

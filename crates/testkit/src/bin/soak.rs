@@ -1,4 +1,7 @@
 //! `soak COUNT [SEED] [PROPERTY..]`: random programs with all (or the named) properties; exits with 1 if one fails.
+//!
+//! `soak native COUNT [SEED] [O1|O3]`: random programs and their gradients through the native executors, in processes of
+//! their own (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 
@@ -11,7 +14,12 @@ use pullback_testkit::soak::soak_with;
 const SHRUNK: usize = 8;
 
 fn main() -> std::process::ExitCode {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args().skip(1).peekable();
+    match args.peek().map(String::as_str) {
+        Some("native") => return native::run(&args.skip(1).collect::<Vec<_>>()),
+        Some("native-part") => return native::part(&args.skip(1).collect::<Vec<_>>()),
+        _ => {}
+    }
     let count = args.next().and_then(|a| a.parse().ok()).unwrap_or(2_000);
     let seed = args.next().and_then(|a| a.parse().ok()).unwrap_or(0);
     let names: Vec<String> = args.collect();
@@ -29,4 +37,124 @@ fn main() -> std::process::ExitCode {
         println!("{}", suite_file(&small, failure.property, &failure.text));
     }
     if report.failures.is_empty() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+}
+
+/// Native executors.
+mod native {
+    use pullback_testkit::native::Way;
+    use pullback_testkit::native::soak::{Counts, one};
+    use std::process::{Command, ExitCode};
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Mutex, PoisonError};
+    use std::time::Instant;
+
+    /// Seeds of one process.
+    const BATCH: u64 = 25;
+
+    struct Wanted {
+        count: u64,
+        from: u64,
+        level: String,
+    }
+
+    fn wanted(args: &[String]) -> Wanted {
+        let number = |k: usize, default: u64| args.get(k).and_then(|a| a.parse().ok()).unwrap_or(default);
+        let level = args.get(2).cloned().unwrap_or_else(|| "O3".to_string());
+        Wanted { count: number(0, 20_000), from: number(1, 0), level }
+    }
+
+    /// The seeds of one process; a line for each count and failure.
+    pub(super) fn part(args: &[String]) -> ExitCode {
+        std::panic::set_hook(Box::new(|_| {}));
+        let w = wanted(args);
+        let level = if w.level == "O1" { pullback_cpu::Level::O1 } else { pullback_cpu::Level::O3 };
+        let mut counts = Counts::default();
+        for seed in w.from..w.from + w.count {
+            counts.extend(one(seed, &|seed| Way::of_soak(seed, level)));
+        }
+        for ((way, verdict), n) in &counts.verdicts {
+            println!("count\t{way}\t{verdict}\t{n}");
+        }
+        for (seed, text) in &counts.failures {
+            println!("failure\t{seed}\t{}", text.replace('\n', " | "));
+        }
+        ExitCode::SUCCESS
+    }
+
+    /// Runs seeds in another process; `None`: it did not come to its end.
+    fn in_process(from: u64, count: u64, level: &str) -> Option<Counts> {
+        let program = std::env::current_exe().ok()?;
+        let args = ["native-part", &count.to_string(), &from.to_string(), level].map(str::to_string);
+        let out = Command::new(program).args(args).output().ok()?;
+        if !out.status.success() {
+            return None;
+        }
+        let mut counts = Counts::default();
+        for line in String::from_utf8_lossy(&out.stdout).lines() {
+            match line.split('\t').collect::<Vec<_>>()[..] {
+                ["count", way, verdict, n] => {
+                    counts.verdicts.insert((way.into(), verdict.into()), n.parse().ok()?);
+                }
+                ["failure", seed, text] => counts.failures.push((seed.parse().ok()?, text.to_string())),
+                _ => {}
+            }
+        }
+        Some(counts)
+    }
+
+    /// The same, and if a process crashes, each of its seeds alone.
+    fn batch(from: u64, count: u64, level: &str) -> Counts {
+        in_process(from, count, level).unwrap_or_else(|| {
+            let mut counts = Counts::default();
+            for seed in from..from + count {
+                match in_process(seed, 1, level) {
+                    Some(one) => counts.extend(one),
+                    None => counts.failures.push((seed, "the process crashed".to_string())),
+                }
+            }
+            counts
+        })
+    }
+
+    pub(super) fn run(args: &[String]) -> ExitCode {
+        let w = wanted(args);
+        let jobs = std::env::var("JOBS").ok().and_then(|j| j.parse().ok());
+        let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let (next, all, start) = (AtomicU64::new(0), Mutex::new((Counts::default(), 0)), Instant::now());
+        std::thread::scope(|scope| {
+            for _ in 0..jobs {
+                scope.spawn(|| {
+                    loop {
+                        let k = next.fetch_add(BATCH, Ordering::Relaxed);
+                        if k >= w.count {
+                            break;
+                        }
+                        let count = BATCH.min(w.count - k);
+                        let counts = batch(w.from + k, count, &w.level);
+                        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                        for (seed, text) in &counts.failures {
+                            println!(
+                                "FAILS: seed {seed}: {text}\n  again: soak native 1 {seed} {}\n",
+                                w.level
+                            );
+                        }
+                        all.0.extend(counts);
+                        all.1 += count;
+                        let seconds = start.elapsed().as_secs();
+                        eprintln!(
+                            "{} of {} programs in {seconds} s, {} runs compared, {} failures",
+                            all.1,
+                            w.count,
+                            all.0.compared(),
+                            all.0.failures.len()
+                        );
+                    }
+                });
+            }
+        });
+        let (counts, _) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        println!("{} programs from seed {}, LLVM at {}", w.count, w.from, w.level);
+        println!("{}{} failures", counts.render(), counts.failures.len());
+        if counts.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
 }

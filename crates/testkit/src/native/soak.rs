@@ -1,0 +1,78 @@
+//! Many random programs through native executors, with counts.
+
+use super::{Verdict, Way, examine, runs_of_seed};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What came of some programs.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// How often each way came to each verdict: the names of both.
+    pub verdicts: BTreeMap<(String, String), u64>,
+    /// Seeds and what was wrong.
+    pub failures: Vec<(u64, String)>,
+}
+
+impl Counts {
+    /// Those of both.
+    pub fn extend(&mut self, other: Counts) {
+        for (key, n) in other.verdicts {
+            *self.verdicts.entry(key).or_default() += n;
+        }
+        self.failures.extend(other.failures);
+        self.failures.sort();
+    }
+    /// How often there was a verdict, all ways together.
+    pub fn of(&self, verdict: &str) -> u64 {
+        self.verdicts.iter().filter(|((_, v), _)| v == verdict).map(|(_, n)| n).sum()
+    }
+    /// How often functions were run and compared.
+    pub fn compared(&self) -> u64 {
+        ["bits", "rounded", "unstable", "lost"].iter().map(|v| self.of(v)).sum()
+    }
+    /// A line for each way.
+    pub fn render(&self) -> String {
+        let mut lines: BTreeMap<&str, String> = BTreeMap::new();
+        for ((way, verdict), n) in &self.verdicts {
+            *lines.entry(way).or_default() += &format!(" {verdict} {n},");
+        }
+        lines.iter().map(|(way, text)| format!("{way}:{}\n", text.trim_end_matches(','))).collect()
+    }
+}
+
+/// The programs of a seed and their gradients.
+pub fn one(seed: u64, ways: &dyn Fn(u64) -> Vec<Way>) -> Counts {
+    let mut counts = Counts::default();
+    for run in runs_of_seed(seed) {
+        for way in ways(seed) {
+            let verdict = examine(&run, way);
+            *counts.verdicts.entry((way.name().into(), verdict.name().into())).or_default() += 1;
+            if let Verdict::Fails(text) = verdict {
+                counts.failures.push((seed, format!("{}, {way:?}: {text:.3000}", run.what)));
+            }
+        }
+    }
+    counts
+}
+
+/// `count` seeds from `from` on, on all processors.
+pub fn many(from: u64, count: u64, ways: &(dyn Fn(u64) -> Vec<Way> + Sync)) -> Counts {
+    let (next, all) = (AtomicU64::new(0), Mutex::new(Counts::default()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let k = next.fetch_add(1, Ordering::Relaxed);
+                    if k >= count {
+                        break;
+                    }
+                    let counts = one(from.wrapping_add(k), ways);
+                    all.lock().unwrap_or_else(PoisonError::into_inner).extend(counts);
+                }
+            });
+        }
+    });
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
