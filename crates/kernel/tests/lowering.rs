@@ -50,7 +50,7 @@ fn kernel(
     if let How::Lanes(lanes, most) = how {
         // Few registers, so that loops get different numbers of lanes.
         // With a price for places apart memory is interleaved, without one more loops are in lanes.
-        let apart = if lanes < most { 0.01 } else { 1.0 };
+        let apart = if lanes < most { 1.0 } else { 0.01 };
         let free = Model { block: 0.0, lane: 0.0, apart, registers: 6 };
         schedule(
             &mut module,
