@@ -1,5 +1,8 @@
 //! Kernel IR computes what the reference interpreter computes: on random programs, their gradients, and the problems.
 
+#[path = "common/text.rs"]
+mod text;
+
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
@@ -11,6 +14,7 @@ use pullback_testkit::generate::Config;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
 use std::collections::BTreeSet;
+use text::parse;
 
 /// The numbers of lanes of the loops of a module, without repetition.
 fn widths(module: &Module) -> BTreeSet<usize> {
@@ -329,10 +333,7 @@ fn rows_of_a_replicated_array_are_not_one_row() {
         let sum: [][]f64 = plus(more, more)
         in written, sum
     }";
-    let mut sources = pullback_base::SourceMap::new();
-    let id = sources.add("rows.core", text);
-    let program = pullback_core::read::read(id, text).expect("a program");
-    let f = program.funs.ids().next().expect("a function");
+    let (program, f) = parse(text);
     let found = kernel(&program, f, &[Value::f64s(&[1.0, 5.0])], How::Plain).expect("native").expect("runs");
     assert_eq!(found[0], Value::f64_array(&[3, 2], &[2.0, 10.0, 1.0, 5.0, 2.0, 10.0]));
     assert_eq!(found[1], Value::f64_array(&[2, 2], &[6.0, 30.0, 6.0, 30.0]));
@@ -354,10 +355,7 @@ fn reshapes_to_the_same_sizes_are_made_where_they_are_collected() {
                 in rows
             }}"
         );
-        let mut sources = pullback_base::SourceMap::new();
-        let id = sources.add("rows.core", &text);
-        let program = pullback_core::read::read(id, &text).expect("a program");
-        let f = program.funs.ids().next().expect("a function");
+        let (program, f) = parse(&text);
         let (module, _) = lower(&program, f).expect("native");
         let printed = pullback_kernel::print(&module);
         assert_eq!(printed.matches("copy ").count(), copies, "{printed}");
@@ -385,10 +383,7 @@ fn backward_counters_need_no_check() {
                 in r
             }}"
         );
-        let mut sources = pullback_base::SourceMap::new();
-        let id = sources.add("backwards.core", &text);
-        let program = pullback_core::read::read(id, &text).expect("a program");
-        let f = program.funs.ids().next().expect("a function");
+        let (program, f) = parse(&text);
         let (module, _) = lower(&program, f).expect("native");
         let printed = pullback_kernel::print(&module);
         assert_eq!(printed.matches("fail if").count(), checks, "{printed}");
@@ -413,10 +408,7 @@ fn constant_indices_below_an_asserted_size_need_no_check() {
                 in x
             }}"
         );
-        let mut sources = pullback_base::SourceMap::new();
-        let id = sources.add("asserted.core", &text);
-        let program = pullback_core::read::read(id, &text).expect("a program");
-        let f = program.funs.ids().next().expect("a function");
+        let (program, f) = parse(&text);
         let (module, _) = lower(&program, f).expect("native");
         let printed = pullback_kernel::print(&module);
         assert_eq!(printed.matches("fail if").count(), checks, "{printed}");
@@ -451,10 +443,7 @@ fn small_powers_are_products() {
         [(-1, false), (0, true), (1, false), (2, false), (3, false), (4, true), (-2, true)]
     {
         let text = format!("fun f(x: f64): f64 {{ let y: f64 = pow.f64(x, {exponent}.0f64) in y }}");
-        let mut sources = pullback_base::SourceMap::new();
-        let id = sources.add("power.core", &text);
-        let program = pullback_core::read::read(id, &text).expect("a program");
-        let f = program.funs.ids().next().expect("a function");
+        let (program, f) = parse(&text);
         let (module, _) = lower(&program, f).expect("native");
         assert_eq!(pullback_kernel::print(&module).contains("pow"), is_power, "exponent {exponent}");
         for &x in &xs {
@@ -493,10 +482,7 @@ fn moved_arrays_are_added_element_by_element() {
                 in sum
             }}"
         );
-        let mut sources = pullback_base::SourceMap::new();
-        let id = sources.add("moved.core", &text);
-        let program = pullback_core::read::read(id, &text).expect("a program");
-        let f = program.funs.ids().next().expect("a function");
+        let (program, f) = parse(&text);
         let (module, _) = lower(&program, f).expect("native");
         let printed = pullback_kernel::print(&module);
         assert_eq!(!printed.contains("+="), in_one_pass, "{printed}");
@@ -532,10 +518,7 @@ fn states_share_the_memory_of_what_they_began_with() {
         let c: []f64 = proj(last, 0)
         in b, c
     }";
-    let mut sources = pullback_base::SourceMap::new();
-    let id = sources.add("states.core", text);
-    let program = pullback_core::read::read(id, text).expect("a program");
-    let f = program.funs.ids().next().expect("a function");
+    let (program, f) = parse(text);
     for n in [1, 3] {
         let args = [Value::i64(n), Value::f64s(&[1.0, 5.0, 7.0][..n as usize])];
         let found = kernel(&program, f, &args, How::Plain).expect("native").expect("runs");
@@ -564,10 +547,7 @@ fn states_made_anew_take_turns() {
                 in last
             }}"
         );
-        let mut sources = pullback_base::SourceMap::new();
-        let id = sources.add("turns.core", &text);
-        let program = pullback_core::read::read(id, &text).expect("a program");
-        let f = program.funs.ids().next().expect("a function");
+        let (program, f) = parse(&text);
         let (module, _) = lower(&program, f).expect("native");
         let printed = pullback_kernel::print(&module);
         assert_eq!(printed.matches("copy ").count(), 1, "of the argument: {printed}");

@@ -1,18 +1,13 @@
 //! Core programs as text, run by the reference executor of kernel IR.
 
+mod text;
+
 use pullback_core::{FunId, Program, Value};
 use pullback_kernel::lower_with_parts;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-
-pub(crate) fn parse(text: &str) -> (Program, FunId) {
-    let mut sources = pullback_base::SourceMap::new();
-    let id = sources.add("test.core", text);
-    let program = pullback_core::read::read(id, text).expect("a program");
-    let f = program.funs.ids().next().expect("a function");
-    (program, f)
-}
+pub(crate) use text::parse;
 
 /// The results with parts of at least so many elements, in so many lanes (0: none, and loops in any order from their end).
 pub(crate) fn results(

@@ -1,0 +1,12 @@
+//! Core programs as text.
+
+use pullback_core::{FunId, Program};
+
+/// The program of a text, and its first function.
+pub(crate) fn parse(text: &str) -> (Program, FunId) {
+    let mut sources = pullback_base::SourceMap::new();
+    let id = sources.add("test.core", text);
+    let program = pullback_core::read::read(id, text).expect("a program");
+    let f = program.funs.ids().next().expect("a function");
+    (program, f)
+}
