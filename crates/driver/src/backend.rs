@@ -12,7 +12,7 @@ use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_cpu::{Executable, Prepared};
 use pullback_interp::core::{Counts, Options};
-use pullback_kernel::{FunctionId, Module, Plan, lower};
+use pullback_kernel::{Bytes, FunctionId, Module, Plan, lower};
 use pullback_llvm::load::candidates;
 use pullback_llvm::{Level, Llvm, Machine, emit, text};
 use pullback_vm::is_out_of_work;
@@ -91,21 +91,21 @@ impl Native {
         let call = || {
             let there = available.saturating_add(self.executable.kept_bytes());
             let limit = options.memory_limit.min(there);
-            fits(&self.plan, &args, limit)?;
+            let planned = fits(&self.plan, &args, limit)?;
             let mut session = self.executable.session_within(limit);
-            session.call(self.function, &args, &fun.results, options.cancel)
+            Ok((planned, session.call(self.function, &args, &fun.results, options.cancel)?))
         };
         let (out, seconds) = timed(call);
-        let out = out?;
-        let peak_tape_bytes = self.plan.least(&pullback_words::sizes(&args)).tapes;
+        let (planned, out) = out?;
+        let peak_tape_bytes = planned.tapes;
         let counts = Counts { peak_bytes: out.peak_bytes, peak_tape_bytes, ..Counts::default() };
         let ran = Ran { executor: Executor::Llvm, seconds, code: Some(self.report.clone()) };
         Ok(Outcome { results: out.results, counts, ran })
     }
 }
 
-/// Whether a call with these arguments may go through with so many bytes. Errors: if it is sure that it does not.
-pub(crate) fn fits(plan: &Plan, args: &[(&Type, &Value)], limit: u64) -> Result<(), RuntimeError> {
+/// What a call with these arguments is sure to take of so many bytes. Errors: if it is sure that they are too few.
+pub(crate) fn fits(plan: &Plan, args: &[(&Type, &Value)], limit: u64) -> Result<Bytes, RuntimeError> {
     plan.check(&pullback_words::sizes(args), limit).map_err(|s| {
         let room = Room { in_use: s.in_use, limit };
         pullback_words::stop::out_of_memory(s.count, s.size, &room).at(s.span)

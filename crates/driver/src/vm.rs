@@ -67,15 +67,15 @@ impl Vm {
         let call = || {
             let there = available.saturating_add(self.executable.kept_bytes());
             let limit = options.memory_limit.min(there);
-            fits(&self.plan, &args, limit)?;
+            let planned = fits(&self.plan, &args, limit)?;
             let mut session = self.executable.session_within(limit);
             let out = session.call(self.function, &args, &fun.results, limits);
             self.done.fetch_add(session.work_done(), Ordering::Relaxed);
-            out
+            Ok((planned, out?))
         };
         let (out, seconds) = timed(call);
-        let out = out?;
-        let peak_tape_bytes = self.plan.least(&pullback_words::sizes(&args)).tapes;
+        let (planned, out) = out?;
+        let peak_tape_bytes = planned.tapes;
         let counts = Counts { peak_bytes: out.peak_bytes, peak_tape_bytes, ..Counts::default() };
         let ran = Ran { executor: Executor::Vm, seconds, code: Some(self.report.clone()) };
         Ok(Outcome { results: out.results, counts, ran })

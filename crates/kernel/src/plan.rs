@@ -62,12 +62,12 @@ impl Plan {
     /// The most bytes that are sure to be in use at one time. `args`: the numbers among the words of the arguments that are sizes.
     pub fn least(&self, args: &[Option<i64>]) -> Bytes {
         let most = Bytes { all: u64::MAX, tapes: u64::MAX };
-        self.run(args, u64::MAX).map_or(most, |run| run.peak)
+        self.check(args, u64::MAX).unwrap_or(most)
     }
 
-    /// The first allocation that is sure not to fit into so many bytes.
-    pub fn check(&self, args: &[Option<i64>], limit: u64) -> Result<(), Shortage> {
-        self.run(args, limit).map(|_| ())
+    /// The same, of a call that may take so many bytes. Errors: the first allocation that is sure not to fit.
+    pub fn check(&self, args: &[Option<i64>], limit: u64) -> Result<Bytes, Shortage> {
+        self.run(args, limit).map(|run| run.peak)
     }
 
     fn run(&self, args: &[Option<i64>], limit: u64) -> Result<Run<'_>, Shortage> {

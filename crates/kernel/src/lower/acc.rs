@@ -181,7 +181,7 @@ impl Lower<'_> {
         within[0] = Some((low, high));
         AccRep { array: self.sliced(&a.array, (start, len, stride)), there, within }
     }
-    fn between(&mut self, i: Operand, (low, high): (Operand, Operand)) -> Operand {
+    pub(super) fn between(&mut self, i: Operand, (low, high): (Operand, Operand)) -> Operand {
         let from = self.op(Op::Le, Scalar::I64, &[low, i]);
         let to = self.op(Op::Lt, Scalar::I64, &[i, high]);
         self.both(from, to)

@@ -13,7 +13,7 @@ use super::{Lower, Res, Val};
 use crate::ir::{Block, Ins, Operand};
 use pullback_base::index::IdMap;
 use pullback_core::{Atom, Exp, Lam, Type, Var, View};
-use pullback_prim::{Op, Scalar};
+use pullback_prim::Op;
 
 /// For each dimension of a view: the dimension of the accumulator, and where the view begins in it.
 type Origin = Vec<(usize, Operand)>;
@@ -135,10 +135,8 @@ impl Lower<'_> {
     fn is_there(&mut self, a: &Added, indices: &[Operand]) -> Operand {
         let mut all = a.there;
         for (i, within) in indices.iter().zip(&a.within) {
-            if let Some((low, high)) = within {
-                let from = self.op(Op::Le, Scalar::I64, &[*low, *i]);
-                let to = self.op(Op::Lt, Scalar::I64, &[*i, *high]);
-                let inside = self.both(from, to);
+            if let Some(range) = within {
+                let inside = self.between(*i, *range);
                 all = self.both(all, inside);
             }
         }

@@ -129,7 +129,7 @@ impl Lower<'_> {
             }
             Cell::Buffer(_, a, roots) => Val { rep: Rep::Array(a.clone()), roots: roots.clone() },
             Cell::Turns(pair, roots) => {
-                Val { rep: Rep::Array(self.both_places(pair, done).now), roots: roots.clone() }
+                Val { rep: Rep::Array(self.place_after(pair, done)), roots: roots.clone() }
             }
             Cell::Tuple(cells) => {
                 let items = cells.iter().map(|c| self.finished(c, done, next)).collect::<Res<Vec<Val>>>()?;

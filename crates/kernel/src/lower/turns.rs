@@ -35,6 +35,12 @@ impl Lower<'_> {
         Ok(Some(pair))
     }
 
+    /// The place of the array after `n` iterations.
+    pub(super) fn place_after(&mut self, pair: &ArrayRep, n: Operand) -> ArrayRep {
+        let place = self.op(Op::And, Scalar::I64, &[n, Operand::i64(1)]);
+        self.part(pair, &[place])
+    }
+
     /// The places in iteration `i`.
     pub(super) fn both_places(&mut self, pair: &ArrayRep, i: Operand) -> Places {
         let now = self.op(Op::And, Scalar::I64, &[i, Operand::i64(1)]);
