@@ -185,6 +185,10 @@ pub(crate) struct ProgramArgs {
     /// machine.
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<std::num::NonZeroUsize>,
+    /// Threads may add to the same memory at the same time where copies of it for each of them would cost too much, as in sums
+    /// over many indices into a large array: faster there, but the last bits then differ from run to run.
+    #[arg(long)]
+    pub(crate) relaxed: bool,
 }
 
 /// What machine code may change about floating point. By default a product and a sum may be rounded once.

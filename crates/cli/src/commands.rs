@@ -51,6 +51,7 @@ pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), 
     session.settings.cache = if args.no_cache { None } else { pullback_driver::backend::cache_folder() };
     session.settings.floats = args.floats.policy();
     session.settings.threads = args.threads;
+    session.settings.relaxed = args.relaxed;
     session.settings.backend = match args.backend {
         BackendName::Auto => Backend::Auto,
         BackendName::Vm => Backend::Vm,

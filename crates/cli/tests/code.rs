@@ -174,6 +174,29 @@ fn a_missing_library_is_an_error_where_it_is_asked_for_and_no_matter_elsewhere()
 }
 
 #[test]
+fn relaxed_sums_are_right_on_several_threads() {
+    let file = format!("{}/indexed.fut", env!("CARGO_TARGET_TMPDIR"));
+    let text = "entry value (n: i64) (x: [4000]f64) : f64 =
+          f64.sum (map (\\k -> let y = x[k * 17 % 4000] in y * y) (iota n))";
+    std::fs::write(&file, text).expect("it can be written");
+    let numbers: Vec<&str> = (0..4000).map(|j| if j % 3 == 0 { "1.0" } else { "-2.0" }).collect();
+    let x = format!("x=[{}]", numbers.join(","));
+    let run = |options: &[&str]| {
+        let mut args = vec!["grad", &file, "--wrt", "x", "--arg", "n=400000", "--arg", &x, "--json", "--backend", "llvm"];
+        args.extend(options);
+        let all: Json = serde_json::from_str(&stdout(&args)).expect("JSON");
+        all["gradient"].to_string()
+    };
+    if !compiles() {
+        return;
+    }
+    // Each element is read a hundred times; whole numbers have the same sum in every order.
+    let relaxed = run(&["--relaxed", "--threads", "2"]);
+    assert_eq!(relaxed, run(&["--threads", "1"]));
+    assert!(relaxed.contains("200.0,-400.0,-400.0"), "{relaxed}");
+}
+
+#[test]
 fn what_machine_code_may_change_about_floats_is_chosen_by_options() {
     let code = |options: &[&str]| {
         let mut args = vec!["code", "examples/kmeans.fut", "--entry", "cost", "--stage", "llvm"];

@@ -31,8 +31,11 @@ pub struct Options {
     pub library: Option<PathBuf>,
     /// Where compiled objects are kept; `None`: nowhere. See [`cache::folder`].
     pub cache: Option<PathBuf>,
-    /// How many threads run the parts of loops. Results do not depend on it.
+    /// How many threads run the parts of loops. Results do not depend on it, but see `relaxed`.
     pub threads: NonZeroUsize,
+    /// Threads may add to memory at the same time where a copy for each part would cost too much: the order in which floats are
+    /// added is not fixed then.
+    pub relaxed: bool,
     /// A call stops with a `Limit` error before its workspace and its results hold more bytes than this.
     pub memory_limit: u64,
     /// A call stops with a `Limit` error when so many calls of recursive functions are open.
@@ -50,6 +53,7 @@ impl Default for Options {
             library: None,
             cache: None,
             threads: pullback_pool::available_threads(),
+            relaxed: false,
             memory_limit: 8 << 30,
             call_depth_limit: 10_000,
         }
@@ -153,7 +157,9 @@ pub fn scheduled(module: &Module, machine: Machine, options: &Options) -> Module
         let (model, grain) = (Model::machine(width), Some(GRAIN));
         let sizes = options.sizes.clone();
         let most = options.lanes.unwrap_or(MOST * width);
-        schedule(&mut module, &schedule::Options { lanes, most, model, grain, sizes });
+        // A single thread gains nothing.
+        let relaxed = options.relaxed && options.threads.get() > 1;
+        schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes });
     }
     module
 }

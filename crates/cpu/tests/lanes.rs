@@ -157,7 +157,7 @@ fn memory_is_not_touched_where_a_mask_holds_nowhere() {
                 Ins::LoadLanes { to: x, pointer, index, stride, mask },
                 Ins::Prim { to: y, prim: Prim::Op(Op::Add, Scalar::F64), args: vec![x.into(), float(1.0)] },
                 Ins::StoreLanes { pointer, index, stride, value: y.into(), ty, mask },
-                Ins::AccumulateLanes { pointer, index, stride, value: float(1.0), ty, mask },
+                Ins::AccumulateLanes { pointer, index, stride, value: float(1.0), ty, mask, atomic: false },
             ];
             (vec![], vec![Ins::Lanes { i, from: int(0), to: p[2].into(), lanes: 8, body }])
         });

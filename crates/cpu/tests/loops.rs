@@ -79,6 +79,7 @@ fn lanes_alone_can_be_cancelled_and_have_all_their_iterations() {
                     value: k.into(),
                     ty: I64,
                     mask: None,
+                    atomic: false,
                 },
             ];
             (vec![], vec![Ins::Lanes { i, from: p[0].into(), to: p[1].into(), lanes, body }])

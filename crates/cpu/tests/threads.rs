@@ -4,7 +4,7 @@ use pullback_core::{Type, Value};
 use pullback_cpu::{Executable, Options};
 use pullback_driver::{Kind, Ready, Session, Settings, Wrt};
 use pullback_interp::core::Options as Interpreter;
-use pullback_kernel::{Ins, lower};
+use pullback_kernel::{Block, Ins, Module, lower};
 use pullback_testkit::problems::PROBLEMS;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -27,21 +27,28 @@ fn gradient(name: &str, size: usize, threads: usize) -> Option<(Vec<u64>, bool)>
 
 /// The numbers of three calls on so many threads, and whether a loop was cut into parts.
 fn run(ready: &Ready, args: &[Value], threads: usize) -> Option<(Vec<u64>, bool)> {
+    let (module, all) = calls(ready, args, threads, false)?;
+    let in_parts = module.functions.iter().flat_map(|f| &f.body).any(|i| matches!(i, Ins::Chunks { .. }));
+    Some((all, in_parts))
+}
+
+/// What is compiled, and the numbers of three calls.
+fn calls(ready: &Ready, args: &[Value], threads: usize, relaxed: bool) -> Option<(Module, Vec<u64>)> {
     let (module, id) = lower(&ready.program, ready.fun).expect("native");
     let f = &ready.program.funs[ready.fun];
     let types: Vec<&Type> = f.params.iter().map(|p| &ready.program.vars[*p].ty).collect();
     let args: Vec<(&Type, &Value)> = types.into_iter().zip(args).collect();
     let threads = NonZeroUsize::new(threads).expect("a thread");
-    let options = Options { sizes: vec![(id, pullback_words::sizes(&args))], threads, ..Options::default() };
-    let executable = Executable::new(&module, &options).ok()?;
-    let in_parts = executable.module().functions[id].body.iter().any(|i| matches!(i, Ins::Chunks { .. }));
+    let sizes = vec![(id, pullback_words::sizes(&args))];
+    let executable =
+        Executable::new(&module, &Options { sizes, threads, relaxed, ..Options::default() }).ok()?;
     let mut all = Vec::new();
     let mut session = executable.session();
     for _ in 0..3 {
         let out = session.call(id, &args, &f.results, None).expect("it runs");
         all.extend(out.results.iter().flat_map(Value::floats).map(f64::to_bits));
     }
-    Some((all, in_parts))
+    Some((executable.module().clone(), all))
 }
 
 #[test]
@@ -89,6 +96,55 @@ fn operators_that_keep_the_order_are_shared_by_threads() {
             };
             assert!(in_parts, "{name} is in parts");
             assert_eq!(found, expected.repeat(3), "{name} on {threads} threads");
+        }
+    }
+}
+
+/// Sums over indices into an array: the gradient adds where the indices say. They are whole numbers, so that every order gives
+/// the same sum.
+const INDEXED: &str = "def value [n] [m] (at: [n]i64) (x: [m]f64) : f64 =
+      f64.sum (map (\\k -> let y = x[k] in y * y * y) at)
+    entry gradient [n] [m] (at: [n]i64) (x: [m]f64) : [m]f64 = vjp (value at) x 1";
+
+/// The indices, the array, and the gradient by hand.
+fn indexed(n: usize, m: usize) -> (Vec<Value>, Vec<f64>) {
+    let at: Vec<i64> = (0..n).map(|k| ((k * k + 3 * k) % m) as i64).collect();
+    let x: Vec<f64> = (0..m).map(|j| (j % 5) as f64 - 2.0).collect();
+    let mut expected = vec![0.0; m];
+    for k in &at {
+        let y = x[*k as usize];
+        expected[*k as usize] += 3.0 * y * y;
+    }
+    (vec![Value::i64s(&at), Value::f64s(&x)], expected)
+}
+
+fn adds(block: &Block, atomically: bool) -> bool {
+    block.iter().any(|ins| {
+        let here = match ins {
+            Ins::Accumulate { atomic, .. } | Ins::AccumulateLanes { atomic, .. } => *atomic == atomically,
+            _ => false,
+        };
+        here || ins.blocks().into_iter().any(|b| adds(b, atomically))
+    })
+}
+
+/// Few elements: a copy for each part. Many: one thread adds, or, relaxed, all of them at the same time.
+#[test]
+fn sums_over_indices_lose_nothing_on_any_number_of_threads() {
+    let session = Session::compile("indexed.fut", INDEXED, Settings::default()).expect("it compiles");
+    let entry = session.entry(Some("gradient")).expect("the entry point");
+    let ready = session.primal(&entry).expect("it lowers");
+    for (n, m) in [(400_000, 50), (400_000, 3_000), (400_000, 100_000), (400_000, 7), (0, 9), (9, 1)] {
+        let (args, expected) = indexed(n, m);
+        let expected: Vec<u64> = expected.into_iter().map(f64::to_bits).collect::<Vec<_>>().repeat(3);
+        for (threads, relaxed) in [(1, false), (1, true), (2, false), (2, true), (4, false), (4, true)] {
+            let Some((module, found)) = calls(&ready, &args, threads, relaxed) else {
+                println!("skipped: no LLVM");
+                return;
+            };
+            let atomic = module.functions.iter().any(|f| adds(&f.body, true));
+            assert_eq!(atomic, n > 0 && relaxed && threads > 1, "{n} indices of {m} on {threads} threads");
+            assert!(found == expected, "{n} indices of {m} on {threads} threads, relaxed: {relaxed}");
         }
     }
 }

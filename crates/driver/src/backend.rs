@@ -61,7 +61,7 @@ impl Native {
         let sizes = sizes(ready, function, args);
         let options = pullback_cpu::Options { cache, text, sizes, ..pullback_cpu::Options::default() };
         let threads = ready.threads.unwrap_or(options.threads);
-        let options = pullback_cpu::Options { threads, ..options };
+        let options = pullback_cpu::Options { threads, relaxed: ready.relaxed, ..options };
         let (made, compiling) = timed(|| Executable::new(&module, &options));
         let executable = made.map_err(|e| {
             let message = format!("no native code: {e}");

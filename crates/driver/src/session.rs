@@ -31,6 +31,8 @@ pub struct Settings {
     pub floats: Floats,
     /// How many threads run the parts of loops in machine code; `None`: those of the machine.
     pub threads: Option<NonZeroUsize>,
+    /// Whether the threads may add floats to memory in any order.
+    pub relaxed: bool,
 }
 
 impl Default for Settings {
@@ -42,6 +44,7 @@ impl Default for Settings {
             cache: None,
             floats: Floats::default(),
             threads: None,
+            relaxed: false,
         }
     }
 }
@@ -109,6 +112,8 @@ pub struct Ready {
     pub floats: Floats,
     /// How many threads its machine code uses; `None`: those of the machine.
     pub threads: Option<NonZeroUsize>,
+    /// Whether the threads may add floats to memory in any order.
+    pub relaxed: bool,
     /// Seconds of each stage from the source to this program.
     pub stages: Vec<Stage>,
     pub(crate) native: OnceLock<Result<Native, Box<Diagnostic>>>,
@@ -125,6 +130,7 @@ impl Ready {
             cache: None,
             floats: Floats::default(),
             threads: None,
+            relaxed: false,
             stages: Vec::new(),
             native: OnceLock::new(),
             vm: OnceLock::new(),
@@ -283,6 +289,7 @@ impl Session {
         ready.cache = self.settings.cache.clone();
         ready.floats = self.settings.floats;
         ready.threads = self.settings.threads;
+        ready.relaxed = self.settings.relaxed;
         match self.settings.backend {
             Backend::Llvm => deep(|| crate::backend::compiles(&ready)).map_err(|d| *d)?,
             Backend::Vm => deep(|| crate::backend::is_native(&ready)).map_err(|d| *d)?,

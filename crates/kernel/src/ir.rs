@@ -174,8 +174,9 @@ pub enum Ins {
     Load { to: Reg, pointer: Operand, index: Operand },
     /// `pointer[index] = value`, elements of type `ty`.
     Store { pointer: Operand, index: Operand, value: Operand, ty: Ty },
-    /// `pointer[index] += value`, elements of the scalar type `ty`. Several of them may be done in any order.
-    Accumulate { pointer: Operand, index: Operand, value: Operand, ty: Ty },
+    /// `pointer[index] += value`, elements of the scalar type `ty`. Several of them may be done in any order. `atomic`: other
+    /// threads may add to the same element meanwhile.
+    Accumulate { pointer: Operand, index: Operand, value: Operand, ty: Ty, atomic: bool },
     /// `to = pointer + index`, counted in elements of type `ty`. `room`: so many elements, if known, are there from the new
     /// place on, each of which could be loaded or stored.
     Offset { to: Reg, pointer: Operand, index: Operand, ty: Ty, room: Option<Operand> },
@@ -213,7 +214,7 @@ pub enum Ins {
     },
     /// In lane `l`, `pointer[index + l * stride] += value`, one lane after the other: several lanes may hit one element. Where
     /// all lanes hit the same one (the index is a scalar and the stride 0), an executor may first take the lanes together, as
-    /// [`Ins::FoldLanes`] does.
+    /// [`Ins::FoldLanes`] does. `atomic`: as in [`Ins::Accumulate`].
     AccumulateLanes {
         pointer: Operand,
         index: Operand,
@@ -221,6 +222,7 @@ pub enum Ins {
         value: Operand,
         ty: Ty,
         mask: Option<Operand>,
+        atomic: bool,
     },
     /// The scalar `to` is all active lanes of `from` taken together with a primitive of two arguments that is associative and
     /// commutative and has `neutral` as its neutral element: lanes that are not active count as that. The order: halves of

@@ -84,8 +84,8 @@ impl Printer<'_> {
             Ins::Store { pointer, index, value, ty: _ } => {
                 format!("{}[{}] = {}", o(pointer), o(index), o(value))
             }
-            Ins::Accumulate { pointer, index, value, ty: _ } => {
-                format!("{}[{}] += {}", o(pointer), o(index), o(value))
+            Ins::Accumulate { pointer, index, value, ty: _, atomic } => {
+                format!("{}[{}] += {}{}", o(pointer), o(index), o(value), atomically(*atomic))
             }
             Ins::Offset { to, pointer, index, ty: _, room: _ } => {
                 format!("{} = {} + {}", self.reg(*to), o(pointer), o(index))
@@ -127,9 +127,9 @@ impl Printer<'_> {
                 let place = self.place(*pointer, *index, *stride);
                 format!("{place} = {}{}", o(value), self.mask(*mask))
             }
-            Ins::AccumulateLanes { pointer, index, stride, value, ty: _, mask } => {
+            Ins::AccumulateLanes { pointer, index, stride, value, ty: _, mask, atomic } => {
                 let place = self.place(*pointer, *index, *stride);
-                format!("{place} += {}{}", o(value), self.mask(*mask))
+                format!("{place} += {}{}{}", o(value), self.mask(*mask), atomically(*atomic))
             }
             Ins::FoldLanes { to, prim, neutral: _, from, mask } => {
                 format!("{} = {} of lanes {}{}", self.reg(*to), prim.name(), o(from), self.mask(*mask))
@@ -163,4 +163,8 @@ impl Printer<'_> {
         out.push_str(&line);
         out.push('\n');
     }
+}
+
+fn atomically(atomic: bool) -> &'static str {
+    if atomic { " atomically" } else { "" }
 }

@@ -399,7 +399,7 @@ impl Machine<'_> {
                 let value = self.value(regs, *value)?;
                 self.memory.set(p, i, *ty, value)?;
             }
-            Ins::Accumulate { pointer, index, value, ty } => {
+            Ins::Accumulate { pointer, index, value, ty, atomic: _ } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
                 let value = self.scalar(regs, *value)?;
                 self.plus(p, i, *ty, value)?;
@@ -496,7 +496,7 @@ impl Machine<'_> {
                     self.memory.set(p, at, *ty, Word::Scalar(value))?;
                 }
             }
-            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask } => {
+            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask, atomic: _ } => {
                 let lanes = self.lanes_of(id, ins)?;
                 for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), (lanes, *mask))? {
                     let value = self.lane(regs, *value, lane)?;

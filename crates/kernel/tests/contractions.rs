@@ -125,8 +125,8 @@ fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>,
             sizes.extend(shape.iter().map(|_| None));
         }
         let sizes = vec![(id, sizes)];
-        let options =
-            schedule::Options { lanes, most: 2 * lanes, model: Model::machine(8), grain: Some(500.0), sizes };
+        let (most, model, grain) = (2 * lanes, Model::machine(8), Some(500.0));
+        let options = schedule::Options { lanes, most, model, grain, relaxed: false, sizes };
         schedule(&mut module, &options);
     }
     let mut memory = Memory::new(1 << 24);

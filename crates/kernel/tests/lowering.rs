@@ -55,11 +55,9 @@ fn kernel(
         // Few registers, so that loops get different numbers of lanes.
         // With a price for places apart memory is interleaved, without one more loops are in lanes.
         let apart = if lanes < most { 1.0 } else { 0.01 };
-        let free = Model { block: 0.0, lane: 0.0, apart, registers: 6 };
-        schedule(
-            &mut module,
-            &schedule::Options { lanes, most, model: free, grain: Some(2.0), sizes: Vec::new() },
-        );
+        let model = Model { block: 0.0, lane: 0.0, apart, registers: 6 };
+        let (grain, relaxed) = (Some(2.0), lanes < most);
+        schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new() });
     }
     let backwards = matches!(how, How::Backwards);
     let mut memory = Memory::new(1 << 24);
@@ -287,7 +285,10 @@ fn loops_of_a_module_have_lanes_of_their_own() {
         // All sizes alike: words that are no sizes do not matter.
         let sizes = vec![(id, module.functions[id].params.iter().map(|_| Some(size)).collect())];
         let model = Model::machine(8);
-        schedule(&mut module, &schedule::Options { lanes: 8, most: 32, model, grain: None, sizes });
+        schedule(
+            &mut module,
+            &schedule::Options { lanes: 8, most: 32, model, grain: None, relaxed: false, sizes },
+        );
         assert_eq!(module.lanes, 32);
         found.push(widths(&module));
     }

@@ -261,7 +261,7 @@ impl<'a, 'b> Translator<'a, 'b> {
                     _ => Op::Store8 { pointer, index, value },
                 });
             }
-            Ins::Accumulate { pointer, index, value, ty } => {
+            Ins::Accumulate { pointer, index, value, ty, atomic: _ } => {
                 let (pointer, index, value) = (self.at(*pointer), self.at(*index), self.at(*value));
                 match ty.scalar() {
                     Some(Scalar::F64) => self.emit(Op::AddToF64 { pointer, index, value }),
@@ -307,7 +307,7 @@ impl<'a, 'b> Translator<'a, 'b> {
                 let value = self.in_lanes(*value, s, 0);
                 self.access(kernels::store(s), s, value, (*pointer, *index, *stride), *mask);
             }
-            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask } => {
+            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask, atomic: _ } => {
                 let s = ty.scalar().expect("lanes are of scalars");
                 let value = self.in_lanes(*value, s, 0);
                 let kernel = self.accumulate(s).expect("sums are of numbers");

@@ -355,7 +355,7 @@ impl Lower<'_> {
             if let Leaf::Memory { pointer, ty } = *leaf
                 && ty.scalar().is_some_and(Scalar::is_float)
             {
-                self.emit(Ins::Accumulate { pointer, index, value, ty });
+                self.emit(Ins::Accumulate { pointer, index, value, ty, atomic: false });
             }
         }
     }

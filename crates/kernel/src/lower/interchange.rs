@@ -173,7 +173,7 @@ impl Lower<'_> {
             let Rep::Scalar(value) = value else { panic!("a sum of scalars") };
             let index = self.position(array, ix);
             if let Leaf::Memory { pointer, ty } = array.leaves[0] {
-                self.emit(Ins::Accumulate { pointer, index, value, ty });
+                self.emit(Ins::Accumulate { pointer, index, value, ty, atomic: false });
             }
             return Ok(());
         }

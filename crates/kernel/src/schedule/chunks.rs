@@ -2,21 +2,29 @@
 //!
 //! How many parts there are depends on sizes only, never on threads: on the work that the loop is estimated to be, from the
 //! numbers of iterations that are known before it. So does the order in which floats are added: each part has its own state
-//! of folds and its own copy of what it adds to; they are taken together in the order of the parts.
+//! of folds and its own copy of what it adds to; they are taken together in the order of the parts. Copies are filled by the
+//! parts, and threads share the elements of the sum of all copies, so that no work grows with the number of parts on one thread.
 //!
-//! Refused ([`outline`] gives `None`): a loop that adds to memory of which it is not known how large it is, or that it also
-//! uses in another way.
+//! Relaxed, parts add to one place with atomic additions where copies would take too much of the work (rule E5 of Fast CHAD).
+//!
+//! Refused ([`outline`] gives `None`): a loop that adds to memory that it also uses in another way, or, if not relaxed, of which
+//! it is not known how large it is.
 
+use super::added::{Added, Offsets, Sizes, added, defined, reads};
 use super::cost::Costs;
 use crate::ir::{Block, Fold, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty};
-use pullback_base::index::{IdMap, IdSet, IndexVec};
+use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use std::collections::BTreeMap;
 
 /// The most parts.
 const MOST: i64 = 64;
 
 /// The work that there is at least for each element that a part has a copy of.
 const COPIES: f64 = 64.0;
+
+/// Additions that are worth a part of their own when copies are taken together.
+const MERGED: i64 = 1 << 15;
 
 /// A loop as it has been scheduled.
 pub(super) struct Scheduled<'a> {
@@ -35,6 +43,8 @@ pub(super) struct Known<'a> {
     pub(super) costs: Costs<'a>,
     /// Work that is worth a part of its own.
     pub(super) grain: f64,
+    /// Parts may add to one place at the same time, so that the order of sums is not fixed.
+    pub(super) relaxed: bool,
     /// The memory that a pointer points into, and how it was computed.
     pub(super) roots: &'a IndexVec<Reg, Option<Reg>>,
     /// How many elements an allocation has.
@@ -43,77 +53,107 @@ pub(super) struct Known<'a> {
     pub(super) offsets: &'a Offsets,
 }
 
-/// The instructions that run the loop in parts, and the function for a part, which will have this number.
+/// The functions that parts need.
+pub(super) struct Made {
+    /// The number of the first one.
+    first: usize,
+    pub(super) functions: Vec<Function>,
+    /// Those that take copies together, by the type of the elements.
+    sums: BTreeMap<Ty, FunctionId>,
+}
+
+impl Made {
+    /// None yet; the first one will have this number.
+    pub(super) fn after(first: usize) -> Made {
+        Made { first, functions: Vec::new(), sums: BTreeMap::new() }
+    }
+    fn push(&mut self, mut f: Function) -> FunctionId {
+        let number = self.first + self.functions.len();
+        f.name = format!("{}.{number}", f.name);
+        self.functions.push(f);
+        FunctionId::new(number)
+    }
+    /// The function that adds a part of the elements of copies to the memory that they are copies of.
+    fn sum(&mut self, ty: Ty) -> FunctionId {
+        if let Some(id) = self.sums.get(&ty) {
+            return *id;
+        }
+        let id = self.push(sum_of_copies(ty));
+        self.sums.insert(ty, id);
+        id
+    }
+}
+
+/// The instructions that run the loop in parts. The functions for a part are called after this name.
 pub(super) fn outline(
-    l: Scheduled<'_>,
+    l: &Scheduled<'_>,
     known: &Known<'_>,
     regs: &mut IndexVec<Reg, RegInfo>,
-    (name, id): (String, FunctionId),
-) -> Option<(Block, Function)> {
-    let added = added(&l, known)?;
-    let mut o = Outline { regs, out: Vec::new() };
-    let (size, parts) = o.parts(&l, known, &added);
+    (name, made): (&str, &mut Made),
+) -> Option<Block> {
+    let added = added(l, known)?;
+    let mut o = Outline { regs, out: Vec::new(), name, made };
+    let copied = added.sizes();
+    if !known.relaxed || added.roots.is_empty() {
+        let cut = o.parts(l, known, &copied?);
+        o.in_parts(l, known, cut, &added);
+        return Some(o.out);
+    }
+    // Where copies would leave less than half of the parts, all parts add to one place.
+    let cut = o.parts(l, known, &Sizes::new());
+    let with_copies = copied.map(|sizes| o.parts(l, known, &sizes));
+    let few = with_copies.map_or(Operand::i64(1), |(_, parts)| parts);
+    let twice = o.int(Op::Mul, [Operand::i64(2), few]);
+    let limit = if with_copies.is_some() { twice } else { few };
+    let condition = o.prim(Prim::Op(Op::Lt, Scalar::I64), &[limit, cut.1]);
+    let before = std::mem::take(&mut o.out);
+    let mut code = l.code.clone();
+    added.make_atomic(&mut code, known);
+    o.in_parts(&Scheduled { code, ..*l }, known, cut, &Added::default());
+    let then = std::mem::take(&mut o.out);
+    match with_copies {
+        Some(cut) => o.in_parts(l, known, cut, &added),
+        None => o.out.extend(l.code.iter().cloned()),
+    }
+    let otherwise = std::mem::replace(&mut o.out, before);
+    o.out.push(Ins::If { condition, then, otherwise });
+    Some(o.out)
+}
 
-    // What the parts add to, and the states of their folds.
-    let mark = o.reg(Ty::Pointer, "mark");
-    o.out.push(Ins::Mark { to: mark });
-    let mut copies = Vec::new();
-    for (root, (count, ty)) in &added {
-        copies.push(o.copies(*root, *count, *ty, parts));
-    }
-    let states: Vec<Reg> = l.folds.iter().flat_map(|f| f.state.iter().copied()).collect();
-    let columns: Vec<Reg> = states.iter().map(|s| o.alloc(parts, o.regs[*s].ty)).collect();
-
-    // The function for part `k`.
-    let k = o.reg(Ty::I64, "part");
-    let (low, high) = (o.reg(Ty::I64, "low"), o.reg(Ty::I64, "high"));
-    let mut body = Vec::new();
-    {
-        let start = o.in_block(&mut body, Op::Mul, [k.into(), size]);
-        let first = o.in_block(&mut body, Op::Add, [l.from, start]);
-        body.push(Ins::Set { to: low, value: first });
-        let end = o.in_block(&mut body, Op::Add, [first, size]);
-        let end = o.in_block(&mut body, Op::Min, [end, l.to]);
-        body.push(Ins::Set { to: high, value: end });
-    }
-    for fold in l.folds {
-        let start = fold.state.iter().zip(&fold.neutral);
-        body.extend(start.map(|(to, value)| Ins::Set { to: *to, value: *value }));
-    }
-    let mut moved = IdMap::new();
-    for ((root, (count, ty)), copy) in added.iter().zip(&copies) {
-        let by = o.in_block(&mut body, Op::Mul, [k.into(), *count]);
-        // With one part there is no copy.
-        let to = o.reg(Ty::Pointer, "own");
-        let room = None;
-        body.push(Ins::Offset { to, pointer: (*copy).into(), index: by, ty: *ty, room });
-        moved.insert(*root, Operand::Reg(to));
-    }
-    let mut code = l.code;
-    bounds(&mut code, (l.i, l.from, l.to), (low.into(), high.into()));
-    o.rebase(&mut code, &mut body, &mut moved, known);
-    body.extend(code);
-    for (state, column) in states.iter().zip(&columns) {
-        let ty = o.regs[*state].ty;
-        let (pointer, index, value) = ((*column).into(), k.into(), (*state).into());
-        body.push(Ins::Store { pointer, index, value, ty });
-    }
-    let captured = captured(&body, k);
-    o.out.push(Ins::Chunks {
-        count: parts,
-        function: id,
-        args: captured.iter().map(|r| (*r).into()).collect(),
-    });
-
-    // Together again.
-    for ((root, (count, ty)), copy) in added.iter().zip(&copies) {
-        o.merge(*root, *copy, *count, *ty, parts);
-    }
-    o.folds(l.folds, &states, &columns, parts);
-    o.out.push(Ins::Release { mark: mark.into() });
-    let params = std::iter::once(k).chain(captured).collect();
-    let function = Function { name, params, results: Vec::new(), regs: o.regs.clone(), body };
-    Some((o.out, function))
+/// Adds the elements of a part, in the order of the copies: arguments are the number of the part, the memory, the copies, how
+/// many elements it has, how many copies there are, and how many elements a part has.
+fn sum_of_copies(ty: Ty) -> Function {
+    let mut regs = IndexVec::new();
+    let mut reg = |ty: Ty, hint: &str| regs.push(RegInfo { ty, hint: hint.to_string() });
+    let (part, count) = (reg(Ty::I64, "part"), reg(Ty::I64, "count"));
+    let (root, copies) = (reg(Ty::Pointer, "sum"), reg(Ty::Pointer, "copies"));
+    let (parts, size) = (reg(Ty::I64, "parts"), reg(Ty::I64, "size"));
+    let (low, end, high) = (reg(Ty::I64, "low"), reg(Ty::I64, "end"), reg(Ty::I64, "high"));
+    let (k, start, own) = (reg(Ty::I64, "copy"), reg(Ty::I64, "start"), reg(Ty::Pointer, "own"));
+    let (j, value) = (reg(Ty::I64, "j"), reg(ty, "x"));
+    let int = |to: Reg, op: Op, args: [Reg; 2]| {
+        let args = args.map(Operand::from).to_vec();
+        Ins::Prim { to, prim: Prim::Op(op, Scalar::I64), args }
+    };
+    let add = vec![
+        Ins::Load { to: value, pointer: own.into(), index: j.into() },
+        Ins::Accumulate { pointer: root.into(), index: j.into(), value: value.into(), ty, atomic: false },
+    ];
+    let order = Order::Any(Vec::new());
+    let copy = vec![
+        int(start, Op::Mul, [k, count]),
+        Ins::Offset { to: own, pointer: copies.into(), index: start.into(), ty, room: None },
+        Ins::For { i: j, from: low.into(), to: high.into(), body: add, order },
+    ];
+    let (from, to) = (Operand::i64(0), parts.into());
+    let body = vec![
+        int(low, Op::Mul, [part, size]),
+        int(end, Op::Add, [low, size]),
+        int(high, Op::Min, [end, count]),
+        Ins::For { i: k, from, to, body: copy, order: Order::Given },
+    ];
+    let params = vec![part, root, copies, count, parts, size];
+    Function { name: "sum".to_string(), params, results: Vec::new(), regs, body }
 }
 
 /// The module with the parts of loops run one after the other: for executors without threads.
@@ -143,6 +183,9 @@ fn in_order(block: Block, regs: &mut IndexVec<Reg, RegInfo>) -> Block {
 struct Outline<'a> {
     regs: &'a mut IndexVec<Reg, RegInfo>,
     out: Block,
+    /// What functions are called after.
+    name: &'a str,
+    made: &'a mut Made,
 }
 
 impl Outline<'_> {
@@ -182,6 +225,79 @@ impl Outline<'_> {
         let to = self.reg(Ty::Pointer, "parts");
         self.out.push(Ins::Alloc { to, count, ty });
         to
+    }
+
+    /// Runs a loop in parts of `size` iterations.
+    fn in_parts(
+        &mut self,
+        l: &Scheduled<'_>,
+        known: &Known<'_>,
+        (size, parts): (Operand, Operand),
+        added: &Added,
+    ) {
+        // What the parts add to, and the states of their folds.
+        let mark = self.reg(Ty::Pointer, "mark");
+        self.out.push(Ins::Mark { to: mark });
+        let several = self.prim(Prim::Op(Op::Lt, Scalar::I64), &[Operand::i64(1), parts]);
+        let mut copies = Vec::new();
+        for (root, count, ty) in added.copied() {
+            copies.push(self.copies(root, (count, ty), (parts, several)));
+        }
+        let states: Vec<Reg> = l.folds.iter().flat_map(|f| f.state.iter().copied()).collect();
+        let columns: Vec<Reg> = states.iter().map(|s| self.alloc(parts, self.regs[*s].ty)).collect();
+
+        // The function for part `k`.
+        let k = self.reg(Ty::I64, "part");
+        let (low, high) = (self.reg(Ty::I64, "low"), self.reg(Ty::I64, "high"));
+        let mut body = Vec::new();
+        {
+            let start = self.in_block(&mut body, Op::Mul, [k.into(), size]);
+            let first = self.in_block(&mut body, Op::Add, [l.from, start]);
+            body.push(Ins::Set { to: low, value: first });
+            let end = self.in_block(&mut body, Op::Add, [first, size]);
+            let end = self.in_block(&mut body, Op::Min, [end, l.to]);
+            body.push(Ins::Set { to: high, value: end });
+        }
+        for fold in l.folds {
+            let start = fold.state.iter().zip(&fold.neutral);
+            body.extend(start.map(|(to, value)| Ins::Set { to: *to, value: *value }));
+        }
+        let mut moved = IdMap::new();
+        for ((root, count, ty), copy) in added.copied().zip(&copies) {
+            let by = self.in_block(&mut body, Op::Mul, [k.into(), count]);
+            // With one part there is no copy.
+            let to = self.reg(Ty::Pointer, "own");
+            let room = None;
+            body.push(Ins::Offset { to, pointer: (*copy).into(), index: by, ty, room });
+            let zero = Operand::Const(ty.scalar().map_or(ScalarValue::F64(0.0), Scalar::zero));
+            let fill = Ins::Fill { pointer: to.into(), count, value: zero, ty };
+            body.push(Ins::If { condition: several, then: vec![fill], otherwise: Vec::new() });
+            moved.insert(root, Operand::Reg(to));
+        }
+        let mut code = l.code.clone();
+        bounds(&mut code, (l.i, l.from, l.to), (low.into(), high.into()));
+        self.rebase(&mut code, &mut body, &mut moved, known);
+        body.extend(code);
+        for (state, column) in states.iter().zip(&columns) {
+            let ty = self.regs[*state].ty;
+            let (pointer, index, value) = ((*column).into(), k.into(), (*state).into());
+            body.push(Ins::Store { pointer, index, value, ty });
+        }
+        let captured = captured(&body, k);
+        let args = captured.iter().map(|r| (*r).into()).collect();
+        let params = std::iter::once(k).chain(captured).collect();
+        let name = self.name.to_string();
+        let part = Function { name, params, results: Vec::new(), regs: self.regs.clone(), body };
+        let function = self.made.push(part);
+        self.out.push(Ins::Chunks { count: parts, function, args });
+
+        // Together again.
+        for ((root, count, ty), copy) in added.copied().zip(&copies) {
+            let sum = self.made.sum(ty);
+            self.merge((root, *copy), count, (parts, several), sum);
+        }
+        self.folds(l.folds, &states, &columns, parts);
+        self.out.push(Ins::Release { mark: mark.into() });
     }
 
     /// How many iterations a part has, and how many parts there are: at least one.
@@ -245,38 +361,38 @@ impl Outline<'_> {
         }
         self.float(Op::Add, [all, real(fixed)])
     }
-    /// Zeros for each part to add to; with one part what is there.
-    fn copies(&mut self, root: Reg, count: Operand, ty: Ty, parts: Operand) -> Reg {
+    /// Memory for each part to add to; with one part what is there.
+    fn copies(&mut self, root: Reg, (count, ty): (Operand, Ty), (parts, several): (Operand, Operand)) -> Reg {
         let copy = self.reg(Ty::Pointer, "copy");
-        let several = self.prim(Prim::Op(Op::Lt, Scalar::I64), &[Operand::i64(1), parts]);
         let before = std::mem::take(&mut self.out);
         let all = self.int(Op::Mul, [count, parts]);
         let memory = self.alloc(all, ty);
-        let zero = ty.scalar().map_or(ScalarValue::F64(0.0), Scalar::zero);
-        let pointer = memory.into();
-        self.out.push(Ins::Fill { pointer, count: all, value: Operand::Const(zero), ty });
-        self.out.push(Ins::Set { to: copy, value: pointer });
+        self.out.push(Ins::Set { to: copy, value: memory.into() });
         let then = std::mem::replace(&mut self.out, before);
         let otherwise = vec![Ins::Set { to: copy, value: root.into() }];
         self.out.push(Ins::If { condition: several, then, otherwise });
         copy
     }
-    fn merge(&mut self, root: Reg, copy: Reg, count: Operand, ty: Ty, parts: Operand) {
-        let several = self.prim(Prim::Op(Op::Lt, Scalar::I64), &[Operand::i64(1), parts]);
-        let (k, j) = (self.reg(Ty::I64, "part"), self.reg(Ty::I64, "j"));
-        let own = self.reg(Ty::Pointer, "own");
-        let value = self.reg(ty, "x");
-        let mut body = Vec::new();
-        let index = self.in_block(&mut body, Op::Mul, [k.into(), count]);
-        body.push(Ins::Offset { to: own, pointer: copy.into(), index, ty, room: None });
-        let inner = vec![
-            Ins::Load { to: value, pointer: own.into(), index: j.into() },
-            Ins::Accumulate { pointer: root.into(), index: j.into(), value: value.into(), ty },
-        ];
-        let zero = Operand::i64(0);
-        body.push(Ins::For { i: j, from: zero, to: count, body: inner, order: Order::Any(Vec::new()) });
-        let outer = Ins::For { i: k, from: zero, to: parts, body, order: Order::Given };
-        self.out.push(Ins::If { condition: several, then: vec![outer], otherwise: Vec::new() });
+    /// Adds the copies to what they are copies of, each element in the order of the parts.
+    fn merge(
+        &mut self,
+        (root, copy): (Reg, Reg),
+        count: Operand,
+        (parts, several): (Operand, Operand),
+        function: FunctionId,
+    ) {
+        let before = std::mem::take(&mut self.out);
+        // Whole lines of the cache, so that threads do not write to the same one.
+        let size = self.int(Op::Quot, [Operand::i64(MERGED / 64), parts]);
+        let size = self.int(Op::Add, [size, Operand::i64(1)]);
+        let size = self.int(Op::Mul, [size, Operand::i64(64)]);
+        let shares = self.int(Op::Add, [count, size]);
+        let shares = self.int(Op::Sub, [shares, Operand::i64(1)]);
+        let shares = self.int(Op::Quot, [shares, size]);
+        let args = vec![root.into(), copy.into(), count, parts, size];
+        self.out.push(Ins::Chunks { count: shares, function, args });
+        let then = std::mem::replace(&mut self.out, before);
+        self.out.push(Ins::If { condition: several, then, otherwise: Vec::new() });
     }
     /// Takes the states of the parts together in their order.
     fn folds(&mut self, folds: &[Fold], states: &[Reg], columns: &[Reg], parts: Operand) {
@@ -362,101 +478,6 @@ fn real(x: f64) -> Operand {
     Operand::Const(ScalarValue::F64(x))
 }
 
-/// Memory: how many elements of which type.
-pub(super) type Sizes = IdMap<Reg, (Operand, Ty)>;
-/// Pointers that are offsets: pointer, index, type.
-pub(super) type Offsets = IdMap<Reg, (Operand, Operand, Ty)>;
-
-/// Memory from outside that the loop adds to. `None`: it cannot be copied.
-fn added(l: &Scheduled<'_>, known: &Known<'_>) -> Option<Sizes> {
-    let inside = defined(&l.code);
-    let (mut out, mut refused, mut other) = (Sizes::new(), false, IdSet::new());
-    visit(&l.code, &mut |ins| {
-        let target = match ins {
-            Ins::Accumulate { pointer, .. } | Ins::AccumulateLanes { pointer, .. } => Some(*pointer),
-            _ => None,
-        };
-        if let Some(pointer) = target {
-            let root = pointer.as_reg().and_then(|r| known.roots.get(r).copied().flatten());
-            match root {
-                None => refused = true,
-                Some(root) if inside.contains(&root) => {}
-                Some(root) => match known.counts.get(&root) {
-                    Some(count) => {
-                        out.insert(root, *count);
-                    }
-                    None => refused = true,
-                },
-            }
-        } else if !matches!(ins, Ins::Offset { .. }) {
-            ins.reads(&mut |a| {
-                let root = a.as_reg().and_then(|r| known.roots.get(r).copied().flatten());
-                other.extend(root);
-            });
-        }
-    });
-    let offset = |r: Reg| {
-        let root = known.roots.get(r).copied().flatten();
-        root.is_none_or(|root| !out.contains_key(&root) || is_offset(r, root, known.offsets))
-    };
-    let mut simple = true;
-    reads(&l.code, &mut |r| simple &= inside.contains(&r) || offset(r));
-    let mixed = out.keys().any(|root| other.contains(root));
-    (!refused && !mixed && simple).then_some(out)
-}
-
-/// Whether a pointer is `root`, or computed from it by offsets only.
-fn is_offset(r: Reg, root: Reg, offsets: &Offsets) -> bool {
-    r == root
-        || offsets
-            .get(&r)
-            .is_some_and(|(from, ..)| from.as_reg().is_some_and(|r| is_offset(r, root, offsets)))
-}
-
-/// The allocations of a function with their sizes, and the pointers that are offsets. Only registers that are set once.
-pub(super) fn pointers(
-    block: &Block,
-    defined: &IndexVec<Reg, usize>,
-    regs: &IndexVec<Reg, RegInfo>,
-) -> (Sizes, Offsets) {
-    let fixed = |a: Operand| a.as_reg().is_none_or(|r| defined.get(r) == Some(&1));
-    let (mut counts, mut offsets) = (IdMap::new(), IdMap::new());
-    visit(block, &mut |ins| match ins {
-        Ins::Alloc { to, count, ty } if fixed((*to).into()) && fixed(*count) => {
-            counts.insert(*to, (*count, *ty));
-        }
-        Ins::Offset { to, pointer, index, ty, .. }
-            if [(*to).into(), *pointer, *index].into_iter().all(fixed) && regs[*to].ty == Ty::Pointer =>
-        {
-            offsets.insert(*to, (*pointer, *index, *ty));
-        }
-        _ => {}
-    });
-    (counts, offsets)
-}
-
-fn visit(block: &Block, f: &mut dyn FnMut(&Ins)) {
-    for ins in block {
-        f(ins);
-        ins.blocks().into_iter().for_each(|b| visit(b, f));
-    }
-}
-fn reads(block: &Block, f: &mut dyn FnMut(Reg)) {
-    visit(block, &mut |ins| ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f)));
-}
-fn defined(block: &Block) -> IdSet<Reg> {
-    let mut out = IdSet::new();
-    visit(block, &mut |ins| {
-        out.extend(ins.sets());
-        if let Ins::For { order: Order::Any(folds), .. } = ins {
-            for fold in folds {
-                out.extend(fold.left.iter().chain(&fold.right));
-                out.extend(defined(&fold.combine));
-            }
-        }
-    });
-    out
-}
 /// What a function body reads and does not set.
 fn captured(body: &Block, k: Reg) -> Vec<Reg> {
     let inside = defined(body);

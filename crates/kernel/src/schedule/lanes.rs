@@ -74,7 +74,7 @@ pub(super) struct Known<'a> {
     /// `(i / lanes * row + j) * lanes + i % lanes`.
     pub(super) rows: &'a IdMap<Reg, Operand>,
     /// Pointers that are offsets: pointer, index, type.
-    pub(super) offsets: &'a super::chunks::Offsets,
+    pub(super) offsets: &'a super::added::Offsets,
     pub(super) scalars: &'a super::rows::Scalars,
 }
 
@@ -357,10 +357,11 @@ impl Vector<'_> {
                 self.emit(Ins::StoreLanes { pointer, index, stride, value, ty: *ty, mask });
                 Ok(())
             }
-            Ins::Accumulate { pointer, index, value, ty } => {
+            Ins::Accumulate { pointer, index, value, ty, atomic } => {
                 let Place { pointer, index, stride, .. } = self.place(*pointer, *index)?;
                 let (value, mask) = (self.value(*value), self.mask);
-                self.emit(Ins::AccumulateLanes { pointer, index, stride, value, ty: *ty, mask });
+                let (ty, atomic) = (*ty, *atomic);
+                self.emit(Ins::AccumulateLanes { pointer, index, stride, value, ty, mask, atomic });
                 Ok(())
             }
             Ins::Offset { to, pointer, index, ty, room } => self.offset(*to, *pointer, *index, *ty, *room),

@@ -8,6 +8,7 @@
 //! declare that any order will do ([`crate::Fold`], [`crate::Ins::Accumulate`]); which of several errors a program stops with
 //! may change.
 
+mod added;
 mod chunks;
 mod cost;
 mod jam;
@@ -38,6 +39,8 @@ pub struct Options {
     pub model: Model,
     /// Loops are split into parts that threads can share, each of so much work ([`Model`]); `None`: they are not.
     pub grain: Option<f64>,
+    /// Parts may add to memory at the same time where copies of it would cost too much: the order of sums of floats is not fixed.
+    pub relaxed: bool,
     /// What the arguments of functions are expected to be, if they are sizes. Only the choice of loops depends on it.
     pub sizes: Vec<(FunctionId, Vec<Option<i64>>)>,
 }
@@ -45,15 +48,14 @@ pub struct Options {
 impl Options {
     /// So many lanes in all loops, no parts for threads, nothing known about sizes.
     pub fn new(lanes: usize, model: Model) -> Options {
-        Options { lanes, most: lanes, model, grain: None, sizes: Vec::new() }
+        Options { lanes, most: lanes, model, grain: None, relaxed: false, sizes: Vec::new() }
     }
 }
 
 /// Puts loops of all functions into lanes. The module has none yet. Cost: the size of the module, times the depth of its nests.
 pub fn schedule(module: &mut Module, options: &Options) {
     module.lanes = options.lanes.max(options.most);
-    let mut made = Vec::new();
-    let first = module.functions.len();
+    let mut made = chunks::Made::after(module.functions.len());
     for (k, f) in module.functions.iter_mut().enumerate() {
         let body = std::mem::take(&mut f.body);
         let (defined, _) = registers(f, &body);
@@ -71,19 +73,19 @@ pub fn schedule(module: &mut Module, options: &Options) {
             s.choose_widths(&body);
         }
         let body = s.room(body);
-        let (counts, _) = chunks::pointers(&body, &s.defined, &s.regs);
-        let before = made.len();
-        let mut t = Top { s, name: &f.name, counts, first, made: &mut made };
+        let (counts, _) = added::pointers(&body, &s.defined, &s.regs);
+        let before = made.functions.len();
+        let mut t = Top { s, name: &f.name, counts, made: &mut made };
         f.body = if options.grain.is_some() { t.block(body) } else { t.s.block(body) };
         let Scheduler { regs, mut sizes, .. } = t.s;
         f.regs = regs;
-        for f in [f].into_iter().chain(&mut made[before..]) {
+        for f in [f].into_iter().chain(&mut made.functions[before..]) {
             let uses = uses::Uses::of_function(f);
             let body = std::mem::take(&mut f.body);
             f.body = jam::block(body, &mut f.regs, uses, (options.model, options.lanes), &mut sizes);
         }
     }
-    for f in made {
+    for f in made.functions {
         module.functions.push(f);
     }
 }
@@ -96,10 +98,8 @@ const SHARE: f64 = 0.005;
 struct Top<'a> {
     s: Scheduler<'a>,
     name: &'a str,
-    counts: chunks::Sizes,
-    /// The number of the first function that is made.
-    first: usize,
-    made: &'a mut Vec<Function>,
+    counts: added::Sizes,
+    made: &'a mut chunks::Made,
 }
 
 impl Top<'_> {
@@ -121,20 +121,18 @@ impl Top<'_> {
                     return code;
                 }
                 let l = chunks::Scheduled { i, from, to, folds: &folds, code: code.clone(), together };
-                let number = self.first + self.made.len();
                 let mut regs = self.s.regs.clone();
                 let known = chunks::Known {
                     costs: self.s.costs(),
                     grain: self.s.options.grain.unwrap_or(f64::INFINITY),
+                    relaxed: self.s.options.relaxed,
                     roots: &self.s.roots,
                     counts: &self.counts,
                     offsets: &self.s.offsets,
                 };
-                let named = (format!("{}.{number}", self.name), FunctionId::new(number));
-                match chunks::outline(l, &known, &mut regs, named) {
-                    Some((code, function)) => {
+                match chunks::outline(&l, &known, &mut regs, (self.name, self.made)) {
+                    Some(code) => {
                         self.s.regs = regs;
-                        self.made.push(function);
                         code
                     }
                     None => code,
@@ -179,7 +177,7 @@ struct Scheduler<'a> {
     /// The memory that a pointer points into: the register of an argument or allocation.
     roots: IndexVec<Reg, Option<Reg>>,
     /// Pointers that are offsets: pointer, index, type.
-    offsets: chunks::Offsets,
+    offsets: added::Offsets,
     scalars: rows::Scalars,
     /// What registers are expected to hold.
     sizes: IdMap<Reg, i64>,
@@ -196,7 +194,7 @@ impl<'a> Scheduler<'a> {
         let mut sizes = IdMap::new();
         sizes.extend(f.params.iter().zip(expected).filter_map(|(r, n)| Some((*r, (*n)?))));
         cost::follow(body, &defined, &mut sizes);
-        let (_, offsets) = chunks::pointers(body, &defined, &f.regs);
+        let (_, offsets) = added::pointers(body, &defined, &f.regs);
         let regs = std::mem::take(&mut f.regs);
         let scalars = rows::Scalars::of(body, &defined);
         let (rows, widths) = (IdMap::new(), None);

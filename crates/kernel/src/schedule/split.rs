@@ -241,7 +241,7 @@ impl Split<'_> {
         let clear = Ins::For { i: names[j], from: *from, to: *to, body: clear, order: any() };
         let mut add = pre;
         add.extend(made);
-        add.push(Ins::Accumulate { pointer: *pointer, index: *index, value, ty: *ty });
+        add.push(Ins::Accumulate { pointer: *pointer, index: *index, value, ty: *ty, atomic: false });
         let add = Ins::For { i: *j, from: *from, to: *to, body: add, order: any() };
         Some(vec![clear, Ins::For { i: *i, from: *low, to: *high, body: vec![add], order: any() }])
     }

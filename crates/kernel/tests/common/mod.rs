@@ -18,11 +18,9 @@ pub(crate) fn results(
 ) -> Vec<Value> {
     let (mut module, id) = lower_with_parts(program, *f, part).expect("native");
     if lanes > 0 {
-        let free = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 6 };
-        schedule(
-            &mut module,
-            &schedule::Options { lanes, most: 2 * lanes, model: free, grain: Some(2.0), sizes: Vec::new() },
-        );
+        let model = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 6 };
+        let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
+        schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new() });
     }
     let mut memory = Memory::new(1 << 26);
     let mut words: Vec<Word> = Vec::new();

@@ -38,14 +38,30 @@ impl Emitter<'_> {
     }
 
     /// Adds to an element.
-    pub(super) fn accumulate(&mut self, pointer: Operand, index: Operand, value: Operand, t: Ty) {
+    pub(super) fn accumulate(
+        &mut self,
+        (pointer, index): (Operand, Operand),
+        value: Operand,
+        t: Ty,
+        atomic: bool,
+    ) {
         let Some(s) = t.scalar() else { panic!("an addition to a pointer") };
         let at = self.element(pointer, index, t);
         let scope = self.scopes.suffix(pointer).to_string();
-        let (ty, bytes) = (in_memory(t), t.bytes());
-        let before = self.let_(format_args!("load {ty}, ptr {at}, align {bytes}{scope}"));
         let value = self.value(value);
-        let sum = self.prim(Prim::Op(Op::Add, s), 1, &[before, value]);
+        self.add_at(&at, s, &value, (&scope, atomic));
+    }
+    /// Adds to what is at an address.
+    pub(super) fn add_at(&mut self, at: &str, s: Scalar, value: &str, (scope, atomic): (&str, bool)) {
+        let (ty, bytes) = (in_memory(Ty::Scalar(s)), s.bytes());
+        if atomic {
+            // Monotonic: the parts of a loop begin after what was before it and end before what is after it.
+            let add = if s.is_float() { "fadd" } else { "add" };
+            self.let_(format_args!("atomicrmw {add} ptr {at}, {ty} {value} monotonic"));
+            return;
+        }
+        let before = self.let_(format_args!("load {ty}, ptr {at}, align {bytes}{scope}"));
+        let sum = self.prim(Prim::Op(Op::Add, s), 1, &[before, value.to_string()]);
         line!(self, "store {ty} {sum}, ptr {at}, align {bytes}{scope}");
     }
 

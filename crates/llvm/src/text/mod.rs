@@ -392,7 +392,9 @@ impl Emitter<'_> {
             }
             Ins::Load { to, pointer, index } => self.load(*to, *pointer, *index),
             Ins::Store { pointer, index, value, ty } => self.store(*pointer, *index, *value, *ty),
-            Ins::Accumulate { pointer, index, value, ty } => self.accumulate(*pointer, *index, *value, *ty),
+            Ins::Accumulate { pointer, index, value, ty, atomic } => {
+                self.accumulate((*pointer, *index), *value, *ty, *atomic);
+            }
             Ins::Offset { to, pointer, index, ty: t, room: _ } => {
                 let (pointer, index) = (self.value(*pointer), self.value(*index));
                 let value =
@@ -421,9 +423,9 @@ impl Emitter<'_> {
                 let at = At { pointer: *pointer, index: *index, stride: *stride, mask: *mask };
                 self.store_lanes(at, *value, scalar_of(*ty));
             }
-            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask } => {
+            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask, atomic } => {
                 let at = At { pointer: *pointer, index: *index, stride: *stride, mask: *mask };
-                self.accumulate_lanes(at, *value, scalar_of(*ty));
+                self.accumulate_lanes(at, *value, scalar_of(*ty), *atomic);
             }
             Ins::FoldLanes { to, prim, neutral, from, mask } => {
                 self.fold_lanes(*to, *prim, *neutral, *from, *mask);

@@ -301,7 +301,7 @@ impl Emitter<'_> {
     }
 
     /// Adds lanes to elements.
-    pub(super) fn accumulate_lanes(&mut self, at: At, value: Operand, s: Scalar) {
+    pub(super) fn accumulate_lanes(&mut self, at: At, value: Operand, s: Scalar, atomic: bool) {
         let scope = self.scopes.suffix(at.pointer).to_string();
         let places = self.places(at, s);
         let mask = self.mask(at.mask);
@@ -309,17 +309,17 @@ impl Emitter<'_> {
         let value = self.wide_value(value);
         let add = Prim::Op(Op::Add, s);
         match places {
-            Places::Same(to) => self.add_same(&to, k, value, at.mask.is_some(), mask, &scope),
-            Places::Forwards(_) | Places::Backwards(_) => {
+            Places::Same(to) => self.add_same(&to, k, value, (at.mask.is_some(), mask), (&scope, atomic)),
+            Places::Forwards(_) | Places::Backwards(_) if !atomic => {
                 if mask.is_some() && s.is_integer() && s.bytes() < 8 {
                     // As for stores.
-                    return self.add_each(&places, k, &value, mask, &scope);
+                    return self.add_each(&places, k, &value, mask, (&scope, atomic));
                 }
                 let before = self.load_places(&places, k, mask.clone(), &scope);
                 let sum = self.prim(add, k.lanes, &[before, value]);
                 self.store_places(&places, k, &sum, mask, &scope);
             }
-            Places::Apart(..) | Places::Anywhere(_) => self.add_each(&places, k, &value, mask, &scope),
+            _ => self.add_each(&places, k, &value, mask, (&scope, atomic)),
         }
     }
 
@@ -329,11 +329,9 @@ impl Emitter<'_> {
         to: &str,
         k: Form,
         value: String,
-        has_own: bool,
-        mask: Option<String>,
-        scope: &str,
+        (has_own, mask): (bool, Option<String>),
+        how: (&str, bool),
     ) {
-        let (one, bytes) = (scalar(k.scalar), k.scalar.bytes());
         let add = Prim::Op(Op::Add, k.scalar);
         let done = match &mask {
             Some(mask) if has_own => {
@@ -346,9 +344,7 @@ impl Emitter<'_> {
             _ => None,
         };
         let sum = self.folded(add, nothing(k.scalar), k, value, mask);
-        let before = self.let_(format_args!("load {one}, ptr {to}, align {bytes}{scope}"));
-        let sum = self.prim(add, 1, &[before, sum]);
-        line!(self, "store {one} {sum}, ptr {to}, align {bytes}{scope}");
+        self.add_at(to, k.scalar, &sum, how);
         if let Some(done) = done {
             line!(self, "br label %{done}");
             self.begin(&done);
@@ -357,8 +353,7 @@ impl Emitter<'_> {
 
     /// Adds one lane after the other, since two may be at one element. Lanes that are not active add to a place of no use:
     /// better than a branch for each, which would often be foreseen wrongly.
-    fn add_each(&mut self, places: &Places, k: Form, value: &str, mask: Option<String>, scope: &str) {
-        let (one, bytes) = (scalar(k.scalar), k.scalar.bytes());
+    fn add_each(&mut self, places: &Places, k: Form, value: &str, mask: Option<String>, how: (&str, bool)) {
         let elsewhere = mask.is_some().then(|| self.elsewhere(k.scalar));
         for lane in 0..k.lanes {
             let mut to = self.address(places, k, lane);
@@ -367,9 +362,7 @@ impl Emitter<'_> {
                 to = self.let_(format_args!("select i1 {is_active}, ptr {to}, ptr {elsewhere}"));
             }
             let x = self.extract(value, k, lane);
-            let before = self.let_(format_args!("load {one}, ptr {to}, align {bytes}{scope}"));
-            let sum = self.prim(Prim::Op(Op::Add, k.scalar), 1, &[before, x]);
-            line!(self, "store {one} {sum}, ptr {to}, align {bytes}{scope}");
+            self.add_at(&to, k.scalar, &x, how);
         }
     }
 }

@@ -187,7 +187,15 @@ impl Writer<'_> {
         let (index, stride) = self.place();
         let mask = self.mask();
         let (pointer, ty) = (self.params[4].into(), Ty::Scalar(s));
-        self.out.push(Ins::AccumulateLanes { pointer, index, stride, value: value.into(), ty, mask });
+        self.out.push(Ins::AccumulateLanes {
+            pointer,
+            index,
+            stride,
+            value: value.into(),
+            ty,
+            mask,
+            atomic: false,
+        });
     }
     fn primitive(&mut self) {
         let types = [self.arrays.any, Scalar::F64, Scalar::I64, Scalar::Bool, self.arrays.small];

@@ -93,7 +93,8 @@ impl<'a> Executable<'a> {
         let sizes = vec![(id, pullback_words::sizes(&first))];
         let free = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 6 };
         let mut in_lanes = |lanes: usize, most: usize, model: Model, grain: Option<f64>| {
-            schedule(&mut module, &schedule::Options { lanes, most, model, grain, sizes: sizes.clone() });
+            let (relaxed, sizes) = (false, sizes.clone());
+            schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes });
         };
         match way {
             Way::VmPlain | Way::LlvmPlain(_) | Way::LlvmDefault(_) => {}
