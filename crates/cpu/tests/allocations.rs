@@ -39,7 +39,7 @@ fn a_prepared_call_allocates_nothing() {
     let entry = session.entry(None).expect("an entry point");
     let selected = session.select(&entry, &Wrt::parse("")).expect("all");
     let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect("a gradient");
-    let mut prepared = match ready.prepare(1 << 30) {
+    let mut prepared = match ready.prepare(&[], 1 << 30) {
         Ok(prepared) => prepared,
         Err(d) => return eprintln!("skipped: {}", d.message),
     };

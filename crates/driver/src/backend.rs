@@ -7,6 +7,7 @@
 use crate::memory;
 use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
 use crate::session::Ready;
+use crate::versions::Sizes;
 use crate::vm::Vm;
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
@@ -146,13 +147,10 @@ impl Ready {
         match self.backend {
             _ if special => self.interpreted(args, &within),
             Backend::Interp => self.interpreted(args, &within),
-            Backend::Llvm => match self.native(args) {
-                Ok(native) => native.run(self, args, options, available),
-                Err(d) => Err(not_made(*d)),
-            },
-            Backend::Vm => match self.vm(args) {
+            Backend::Llvm => self.run_native(args, options, available),
+            Backend::Vm => match self.vm_for_call(args) {
                 Ok(vm) => vm.run(self, args, options, available, None),
-                Err(d) => Err(not_made(*d)),
+                Err(d) => Err(not_made(d)),
             },
             Backend::Auto => self.choose(args, &within, available),
         }
@@ -164,10 +162,10 @@ impl Ready {
         Ok(Outcome { results: out.results, counts: out.counts, ran })
     }
     fn choose(&self, args: &[Value], options: &Options<'_>, available: u64) -> Result<Outcome, RuntimeError> {
-        if let Some(Ok(native)) = self.native.get() {
-            return native.run(self, args, options, available);
+        if let Some(Ok(_)) = self.native.first() {
+            return self.run_native(args, options, available);
         }
-        let Ok(vm) = self.vm(args) else { return self.interpreted(args, options) };
+        let Ok(vm) = self.vm_for_call(args) else { return self.interpreted(args, options) };
         let first = vm.run(self, args, options, available, Some(vm.patience()));
         match first {
             // Blocks of many lanes need more memory, so machine code may do where the vm stopped.
@@ -179,29 +177,52 @@ impl Ready {
             done => done,
         }
     }
-    /// The function as machine code, ready to be called with buffers of the caller. Calls may take so many bytes of memory, and
-    /// no more than there are now.
+    fn run_native(
+        &self,
+        args: &[Value],
+        options: &Options<'_>,
+        available: u64,
+    ) -> Result<Outcome, RuntimeError> {
+        let native = self.native.for_call(&self.sizes(args), || self.make_native(args));
+        native.as_ref().map_err(|d| not_made(d))?.run(self, args, options, available)
+    }
+    /// The function as machine code, ready to be called with buffers of the caller, with loops chosen for arguments of the sizes
+    /// of these; without arguments, for sizes that are not known. Calls may take so many bytes of memory, and no more than there
+    /// are now.
     ///
     /// Errors: a program that is not native, a missing LLVM, and arguments or results that are neither scalars nor arrays of
     /// scalars.
-    pub fn prepare(&self, memory_limit: u64) -> Result<Prepared<'_>, Box<Diagnostic>> {
-        let native = self.native(&[])?;
+    pub fn prepare(&self, args: &[Value], memory_limit: u64) -> Result<Prepared<'_>, Box<Diagnostic>> {
+        let native = self.native(args)?;
         let fun = &self.program.funs[self.fun];
         let params: Vec<Type> = fun.params.iter().map(|p| self.program.vars[*p].ty.clone()).collect();
         let limit = memory_limit.min(memory::available().unwrap_or(u64::MAX));
         let made = native.executable.prepare(native.function, &params, &fun.results, limit);
         made.map_err(|e| Box::new(Diagnostic::global(Code::Unsupported, e.message)))
     }
-    /// The function as bytecode, made at the first call.
+    /// The function as bytecode. It is right for all arguments; loops are chosen for arguments of sizes near those of these, as
+    /// long as there are few kinds of sizes.
     pub fn vm(&self, args: &[Value]) -> Result<&Vm, Box<Diagnostic>> {
-        let made = self.vm.get_or_init(|| crate::session::deep(|| Vm::new(self, args)));
-        made.as_ref().map_err(Clone::clone)
+        self.vm.for_calls(&self.sizes(args), || self.make_vm(args)).as_ref().map_err(Clone::clone)
     }
-    /// The function as machine code, made at the first call. It is right for all arguments; loops are chosen for arguments of the
-    /// sizes of these.
+    /// The function as machine code, which the same is true of.
     pub fn native(&self, args: &[Value]) -> Result<&Native, Box<Diagnostic>> {
-        let made = self.native.get_or_init(|| crate::session::deep(|| Native::new(self, args)));
-        made.as_ref().map_err(Clone::clone)
+        self.native.for_calls(&self.sizes(args), || self.make_native(args)).as_ref().map_err(Clone::clone)
+    }
+    fn vm_for_call(&self, args: &[Value]) -> &Result<Vm, Box<Diagnostic>> {
+        self.vm.for_call(&self.sizes(args), || self.make_vm(args))
+    }
+    fn make_vm(&self, args: &[Value]) -> Result<Vm, Box<Diagnostic>> {
+        crate::session::deep(|| Vm::new(self, args))
+    }
+    fn make_native(&self, args: &[Value]) -> Result<Native, Box<Diagnostic>> {
+        crate::session::deep(|| Native::new(self, args))
+    }
+    /// What words of arguments are sizes.
+    fn sizes(&self, args: &[Value]) -> Sizes {
+        let params = self.program.funs[self.fun].params.iter().map(|p| &self.program.vars[*p].ty);
+        let given: Vec<(&Type, &Value)> = params.zip(args).collect();
+        pullback_words::sizes(&given)
     }
 }
 
@@ -213,8 +234,8 @@ fn is_out_of_memory(e: &RuntimeError) -> bool {
 }
 
 /// Why there is no code to run.
-fn not_made(d: Diagnostic) -> RuntimeError {
-    RuntimeError { span: d.span, ..RuntimeError::new(RuntimeErrorKind::Limit, d.message) }
+fn not_made(d: &Diagnostic) -> RuntimeError {
+    RuntimeError { span: d.span, ..RuntimeError::new(RuntimeErrorKind::Limit, d.message.clone()) }
 }
 
 /// Says what set the limit of memory.
@@ -249,9 +270,7 @@ pub(crate) fn sizes(
     function: FunctionId,
     args: &[Value],
 ) -> Vec<(FunctionId, Vec<Option<i64>>)> {
-    let params = ready.program.funs[ready.fun].params.iter().map(|p| &ready.program.vars[*p].ty);
-    let given: Vec<(&Type, &Value)> = params.zip(args).collect();
-    vec![(function, pullback_words::sizes(&given))]
+    vec![(function, ready.sizes(args))]
 }
 
 /// Whether the program is native and there is an LLVM; else the error that `--backend llvm` gives.

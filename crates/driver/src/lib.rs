@@ -18,6 +18,7 @@ pub mod pipeline;
 pub mod report;
 pub mod session;
 pub mod values;
+mod versions;
 pub mod vm;
 
 pub use backend::{Backend, Native};

@@ -5,6 +5,7 @@ use crate::derive::{self, Kind};
 use crate::leaves::{Leaf, Wrt, leaves, parameter_leaves};
 use crate::pipeline;
 use crate::report::{self, Stage, timed};
+use crate::versions::Versions;
 use crate::vm::Vm;
 use pullback_ad::differentiate::Choice;
 use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
@@ -13,7 +14,6 @@ use pullback_interp::core::{Compiled, Options, Outcome};
 use pullback_llvm::Floats;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 /// How to compile.
@@ -116,8 +116,8 @@ pub struct Ready {
     pub relaxed: bool,
     /// Seconds of each stage from the source to this program.
     pub stages: Vec<Stage>,
-    pub(crate) native: OnceLock<Result<Native, Box<Diagnostic>>>,
-    pub(crate) vm: OnceLock<Result<Vm, Box<Diagnostic>>>,
+    pub(crate) native: Versions<Native>,
+    pub(crate) vm: Versions<Vm>,
 }
 
 impl Ready {
@@ -132,8 +132,8 @@ impl Ready {
             threads: None,
             relaxed: false,
             stages: Vec::new(),
-            native: OnceLock::new(),
-            vm: OnceLock::new(),
+            native: Versions::default(),
+            vm: Versions::default(),
         }
     }
     /// Runs the function in the reference interpreter.
