@@ -79,20 +79,26 @@ fn line(name: &str, what: &str, program: &Program, fun: FunId, args: &[Value]) -
     let f = &program.funs[fun];
     let types = f.params.iter().map(|p| &program.vars[*p].ty);
     let mut made = f64::INFINITY;
+    let args: Vec<(&Type, &Value)> = types.zip(args).collect();
+    let sizes = pullback_words::sizes(&args);
     for _ in 0..3 {
         let start = Instant::now();
-        let (mut module, _) = lower(program, fun).unwrap();
-        in_lanes(&mut module);
+        let (mut module, id) = lower(program, fun).unwrap();
+        in_lanes(&mut module, id, &sizes);
         Executable::new(&module, &Options::default());
         made = made.min(start.elapsed().as_secs_f64());
     }
     let (plain, id) = lower(program, fun).unwrap();
-    let call = Call { id, args: types.zip(args).collect(), results: &f.results };
     let mut wide = plain.clone();
-    in_lanes(&mut wide);
+    in_lanes(&mut wide, id, &sizes);
+    if std::env::var("PRINT").is_ok() {
+        println!("{}", pullback_kernel::print(&wide));
+    }
+    let options = pullback_cpu::Options { sizes: vec![(id, sizes)], ..pullback_cpu::Options::default() };
+    let call = Call { id, args, results: &f.results };
     let scalars = on_vm(&plain, &call);
     let lanes = on_vm(&wide, &call);
-    let executable = pullback_cpu::Executable::new(&plain, &pullback_cpu::Options::default()).unwrap();
+    let executable = pullback_cpu::Executable::new(&plain, &options).unwrap();
     let mut session = executable.session();
     let mut results = Vec::new();
     let machine = least(|| {
@@ -109,8 +115,9 @@ fn line(name: &str, what: &str, program: &Program, fun: FunId, args: &[Value]) -
     results
 }
 
-fn in_lanes(module: &mut Module) {
-    schedule(module, &schedule::Options::new(LANES, Model::interpreter()));
+fn in_lanes(module: &mut Module, id: FunctionId, sizes: &[Option<i64>]) {
+    let sizes = vec![(id, sizes.to_vec())];
+    schedule(module, &schedule::Options { sizes, ..schedule::Options::new(LANES, Model::interpreter()) });
 }
 
 fn on_vm(module: &Module, call: &Call<'_>) -> f64 {

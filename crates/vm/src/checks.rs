@@ -7,11 +7,19 @@ use pullback_kernel::{Function, Ins, Operand, Reg};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A check that fails unless `0 <= from + lane < size` in all lanes, or in those where a mask holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outside {
+    pub(crate) from: Operand,
+    pub(crate) size: Operand,
+    pub(crate) mask: Option<Operand>,
+}
+
 /// What is known about checks of a function.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
-    /// By the condition: from where the lanes count, and the size.
-    pub(crate) outside: BTreeMap<Reg, (Operand, Operand)>,
+    /// By the condition.
+    pub(crate) outside: BTreeMap<Reg, Outside>,
     /// Lanes that count, from this.
     pub(crate) counting: BTreeMap<Reg, Operand>,
     /// Registers that need not be set.
@@ -41,11 +49,14 @@ impl Checks {
                 }
             }
             Ins::Fail { condition: Operand::Reg(c), values, .. } if is_lanes((*c).into()) => {
-                let Some((from, size, parts)) = checks.outside_of(*c, &made, counts) else { return };
-                if is_lanes(size) || !once(size) {
+                let Some((outside, parts)) = checks.outside_of(*c, &made, counts) else { return };
+                if is_lanes(outside.size) || !once(outside.size) {
                     return;
                 }
-                checks.outside.insert(*c, (from, size));
+                if outside.mask.is_some_and(|m| !is_lanes(m) || !once(m)) {
+                    return;
+                }
+                checks.outside.insert(*c, outside);
                 checks.unused.extend(parts);
                 // The values are computed where the check fails.
                 let counting = values.iter().filter_map(|v| v.as_reg());
@@ -64,25 +75,34 @@ impl Checks {
         checks
     }
 
-    /// From where the lanes count, the size, and the registers that nobody else reads, if a condition is such a check.
+    /// The check, and the registers that nobody else reads, if a condition is one.
     fn outside_of(
         &self,
         condition: Reg,
         made: &BTreeMap<Reg, &Ins>,
         counts: &Counts,
-    ) -> Option<(Operand, Operand, [Reg; 3])> {
+    ) -> Option<(Outside, Vec<Reg>)> {
         let prim = |r: Reg, wanted: Prim| match made.get(&r)? {
             Ins::Prim { prim, args, .. } if *prim == wanted && counts.reads[r] == 1 => {
                 Some((*args.first()?, *args.get(1)?))
             }
             _ => None,
         };
+        if let Some((a, b)) = prim(condition, Prim::Op(Op::And, Scalar::Bool)) {
+            let within = |c: Operand, mask: Operand| {
+                let (outside, mut parts) = self.outside_of(c.as_reg()?, made, counts)?;
+                parts.push(condition);
+                outside.mask.is_none().then_some((Outside { mask: Some(mask), ..outside }, parts))
+            };
+            return within(b, a).or_else(|| within(a, b));
+        }
         let (a, b) = prim(condition, Prim::Op(Op::Or, Scalar::Bool))?;
         let (a, b) = (a.as_reg()?, b.as_reg()?);
         let (low, zero) = prim(a, Prim::Op(Op::Lt, Scalar::I64))?;
         let (size, high) = prim(b, Prim::Op(Op::Le, Scalar::I64))?;
         let from = *self.counting.get(&low.as_reg()?)?;
         let same = self.counting.get(&high.as_reg()?) == Some(&from);
-        (same && zero.as_i64() == Some(0)).then_some((from, size, [condition, a, b]))
+        let outside = Outside { from, size, mask: None };
+        (same && zero.as_i64() == Some(0)).then_some((outside, vec![condition, a, b]))
     }
 }

@@ -30,7 +30,6 @@ pub(crate) enum Op {
     DivF64 { to: At, a: At, b: At },
     MinF64 { to: At, a: At, b: At },
     MaxF64 { to: At, a: At, b: At },
-    NegF64 { to: At, a: At },
     SqrtF64 { to: At, a: At },
     LtF64 { to: At, a: At, b: At },
     LeF64 { to: At, a: At, b: At },
@@ -49,14 +48,37 @@ pub(crate) enum Op {
     XorWord { to: At, a: At, b: At },
     NotBool { to: At, a: At },
     Select { to: At, condition: At, a: At, b: At },
-    /// `to = a * b + c`, rounded twice.
-    MulAddF64 { to: At, a: At, b: At, c: At },
-    /// `to = a * b - c`, rounded twice.
-    MulSubF64 { to: At, a: At, b: At, c: At },
-    /// `to = c - a * b`, rounded twice.
-    SubMulF64 { to: At, a: At, b: At, c: At },
+    // Two operations, each rounded: `t = a first b`, then `to = t second c`; `From`: `c - t`; `Under`: `c / t`.
+    AddAddF64 { t: At, a: At, b: At, to: At, c: At },
+    AddSubF64 { t: At, a: At, b: At, to: At, c: At },
+    AddFromF64 { t: At, a: At, b: At, to: At, c: At },
+    AddMulF64 { t: At, a: At, b: At, to: At, c: At },
+    AddDivF64 { t: At, a: At, b: At, to: At, c: At },
+    AddUnderF64 { t: At, a: At, b: At, to: At, c: At },
+    SubAddF64 { t: At, a: At, b: At, to: At, c: At },
+    SubSubF64 { t: At, a: At, b: At, to: At, c: At },
+    SubFromF64 { t: At, a: At, b: At, to: At, c: At },
+    SubMulF64 { t: At, a: At, b: At, to: At, c: At },
+    SubDivF64 { t: At, a: At, b: At, to: At, c: At },
+    SubUnderF64 { t: At, a: At, b: At, to: At, c: At },
+    MulAddF64 { t: At, a: At, b: At, to: At, c: At },
+    MulSubF64 { t: At, a: At, b: At, to: At, c: At },
+    MulFromF64 { t: At, a: At, b: At, to: At, c: At },
+    MulMulF64 { t: At, a: At, b: At, to: At, c: At },
+    MulDivF64 { t: At, a: At, b: At, to: At, c: At },
+    MulUnderF64 { t: At, a: At, b: At, to: At, c: At },
+    DivAddF64 { t: At, a: At, b: At, to: At, c: At },
+    DivSubF64 { t: At, a: At, b: At, to: At, c: At },
+    DivFromF64 { t: At, a: At, b: At, to: At, c: At },
+    DivMulF64 { t: At, a: At, b: At, to: At, c: At },
+    DivDivF64 { t: At, a: At, b: At, to: At, c: At },
+    DivUnderF64 { t: At, a: At, b: At, to: At, c: At },
     /// `to = a * b + c`
     MulAddI64 { to: At, a: At, b: At, c: At },
+    // `to` = the first value if the comparison holds, else the other one.
+    SelectEqF64 { to: At, a: At, b: At, then: At, otherwise: At },
+    SelectLtF64 { to: At, a: At, b: At, then: At, otherwise: At },
+    SelectLeF64 { to: At, a: At, b: At, then: At, otherwise: At },
     /// A kernel on words.
     Apply { kernel: u16, to: At, a: At, b: At, c: At },
     /// A kernel on words that sets the low half of a word; the other half becomes 0.
@@ -67,7 +89,7 @@ pub(crate) enum Op {
     ApplyViews { kernel: u16, views: u8, to: At, a: At, b: At, c: At },
     /// A kernel on the active lanes that writes neighbours in memory.
     ApplyTo { kernel: u16, shift: u8, a: At, b: At, c: At, pointer: At, index: At },
-    /// `to` = the address of neighbours in memory, or of a register with a copy of them if the lanes are no whole chunks.
+    /// `to` = the address of neighbours in memory, or of a register with a copy of them if whole chunks of them might not be memory that may be read.
     View { shift: u8, to: At, register: At, pointer: At, index: At },
     /// An evaluation by the primitive table.
     Table { site: u32 },
@@ -79,6 +101,8 @@ pub(crate) enum Op {
     Load4 { to: At, pointer: At, index: At },
     Load4Signed { to: At, pointer: At, index: At },
     Load8 { to: At, pointer: At, index: At },
+    /// Fails unless `0 <= index < size`, then loads.
+    Load8Inside { to: At, pointer: At, index: At, size: At, site: u32 },
     Store1 { pointer: At, index: At, value: At },
     Store2 { pointer: At, index: At, value: At },
     Store4 { pointer: At, index: At, value: At },
@@ -102,6 +126,8 @@ pub(crate) enum Op {
     LaneNumber { to: At },
     /// `to` = lane numbers + a word.
     Count { to: At, from: At },
+    /// The lanes whose number added to a word is another word.
+    CountIs { to: At, from: At, is: At },
     FoldLanes { site: u32 },
     /// Whether a truth value holds in one of the active lanes, or in all of them (`wanted`: 1, 0).
     AnyLanes { to: At, from: At, wanted: u8 },
@@ -113,6 +139,8 @@ pub(crate) enum Op {
     JumpIfNot { condition: At, to: u32 },
     JumpIfNotLtI64 { a: At, b: At, to: u32 },
     JumpIfNotLeI64 { a: At, b: At, to: u32 },
+    JumpIfNotLtF64 { a: At, b: At, to: u32 },
+    JumpIfNotLeF64 { a: At, b: At, to: u32 },
     JumpIfNotEq { a: At, b: At, to: u32 },
     JumpIfEq { a: At, b: At, to: u32 },
     /// Enters a loop, or goes behind it.
@@ -129,6 +157,8 @@ pub(crate) enum Op {
     FailOutside { index: At, size: At, site: u32 },
     /// Fails unless `0 <= from + l < size` in all active lanes `l`.
     FailOutsideLanes { from: At, size: At, site: u32 },
+    /// The same in those active lanes where a mask holds.
+    FailOutsideWhere { from: At, size: At, mask: At, site: u32 },
     FailLanes { condition: At, site: u32 },
     Call { site: u32 },
     Return,
@@ -158,6 +188,7 @@ pub(crate) struct FoldSite {
     /// A register that nobody else uses.
     pub(crate) scratch: At,
     pub(crate) neutral: At,
+    pub(crate) prim: Prim,
     pub(crate) scalar: Scalar,
     /// Lanes with lanes, and lanes with a word.
     pub(crate) both: Kernel,

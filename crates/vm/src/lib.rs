@@ -16,6 +16,7 @@ mod kernels;
 mod near;
 mod run;
 mod session;
+mod simplify;
 mod slots;
 mod translate;
 mod uses;

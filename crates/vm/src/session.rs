@@ -112,6 +112,7 @@ impl<'a> Session<'a> {
         let Spaces { data, frames } = &mut *self.spaces;
         let start = data.start();
         let mut context = Context {
+            start,
             top: start,
             end: data.end_within(self.memory_limit),
             peak: start,

@@ -4,13 +4,14 @@
 //! A register is taken to be needed from the first to the last place where it is mentioned, in the order of the text, and for the
 //! whole of every loop in which it is read before it is set, or inside and outside of which it is mentioned.
 
+use crate::checks::Checks;
 use crate::uses::reads;
-use pullback_kernel::{Block, Function, Ins, Reg};
+use pullback_kernel::{Block, Function, Ins, Operand, Reg};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The slots of the registers of lanes, and how many there are.
-pub(crate) fn slots(f: &Function) -> (BTreeMap<Reg, usize>, usize) {
-    let mut walk = Walk { f, position: 0, ranges: BTreeMap::new(), loops: Vec::new() };
+pub(crate) fn slots(f: &Function, checks: &Checks) -> (BTreeMap<Reg, usize>, usize) {
+    let mut walk = Walk { f, checks, position: 0, ranges: BTreeMap::new(), loops: Vec::new() };
     walk.block(&f.body);
     let mut ranges: Vec<(Range, Reg)> =
         walk.ranges.iter().map(|(r, range)| (walk.whole(*r, *range), *r)).collect();
@@ -42,6 +43,7 @@ struct Loop {
 
 struct Walk<'a> {
     f: &'a Function,
+    checks: &'a Checks,
     position: usize,
     ranges: BTreeMap<Reg, Range>,
     loops: Vec<Loop>,
@@ -96,6 +98,12 @@ impl Walk<'_> {
         reads(ins, &mut |r| {
             flow.read.extend(self.is_lanes(r).then_some(r));
         });
+        // The mask is looked at where the check is done.
+        if let Ins::Fail { condition: Operand::Reg(c), .. } = ins
+            && let Some(outside) = self.checks.outside.get(c)
+        {
+            flow.read.extend(outside.mask.and_then(Operand::as_reg));
+        }
         flow.set.extend(ins.sets().into_iter().filter(|r| self.is_lanes(*r)));
         flow.read.iter().chain(&flow.set).for_each(|r| self.mention(*r));
         let start = self.position;

@@ -53,11 +53,18 @@ pub(crate) fn reads(ins: &Ins, f: &mut impl FnMut(Reg)) {
     });
 }
 
+/// Shows the registers that an instruction or one inside it reads or sets.
+pub(crate) fn mentioned(ins: &Ins, f: &mut impl FnMut(Reg)) {
+    ins.sets().into_iter().for_each(&mut *f);
+    reads(ins, f);
+    ins.blocks().into_iter().for_each(|block| block.iter().for_each(|ins| mentioned(ins, f)));
+}
+
 /// Whether an instruction or one inside it reads or sets a register.
 pub(crate) fn mentions(ins: &Ins, r: Reg) -> bool {
-    let mut found = ins.sets().contains(&r);
-    reads(ins, &mut |x| found |= x == r);
-    found || ins.blocks().into_iter().any(|block| block.iter().any(|ins| mentions(ins, r)))
+    let mut found = false;
+    mentioned(ins, &mut |x| found |= x == r);
+    found
 }
 
 /// Shows every instruction of a block, those inside after the one they are in.

@@ -125,6 +125,11 @@ pub(super) fn follow(block: &Block, defined: &IndexVec<Reg, usize>, sizes: &mut 
         let known = |a: &Operand| a.as_i64().or_else(|| sizes.get(&a.as_reg()?).copied());
         let value = match ins {
             Ins::Set { value, .. } => known(value),
+            // Where it is not known what is chosen: what is no constant, as in sizes of arrays that may be empty.
+            Ins::Prim { prim: Prim::Op(Op::Select, Scalar::I64), args, .. } => match args[1].as_i64() {
+                None => known(&args[1]),
+                Some(_) => known(&args[2]),
+            },
             Ins::Prim { prim: prim @ Prim::Op(_, Scalar::I64), args, .. } => {
                 let args: Option<Vec<i64>> = args.iter().map(known).collect();
                 let values = args.map(|args| args.into_iter().map(ScalarValue::I64).collect::<Vec<_>>());

@@ -66,38 +66,6 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-unsafe fn load_lanes<T: Copy>(
-    n: usize,
-    register: *mut u8,
-    memory: *mut u8,
-    indices: *const i64,
-    stride: i64,
-    mask: *const u8,
-) {
-    let (register, memory) = (register.cast::<T>(), memory.cast::<T>());
-    if stride == 1 && indices.is_null() && mask.is_null() {
-        copy(memory.cast(), register.cast(), n * size_of::<T>());
-    } else {
-        for_each(n, memory, indices, stride, mask, |l, place| register.add(l).write(place.read()));
-    }
-}
-
-unsafe fn store_lanes<T: Copy>(
-    n: usize,
-    register: *mut u8,
-    memory: *mut u8,
-    indices: *const i64,
-    stride: i64,
-    mask: *const u8,
-) {
-    let (register, memory) = (register.cast::<T>(), memory.cast::<T>());
-    if stride == 1 && indices.is_null() && mask.is_null() {
-        copy(register.cast(), memory.cast(), n * size_of::<T>());
-    } else {
-        for_each(n, memory, indices, stride, mask, |l, place| place.write(register.add(l).read()));
-    }
-}
-
 /// How lanes are added to one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sums {
@@ -124,7 +92,41 @@ unsafe fn accumulate_in_order<T: Number>(
 mod bodies {
     use super::super::element::Number;
     use super::super::{CHUNK, Many, Source, Tail, each};
+    use super::{copy, for_each};
     use std::array::from_fn;
+
+    #[inline(always)]
+    pub(super) unsafe fn load_lanes<E: Copy, T: Tail>(
+        n: usize,
+        register: *mut u8,
+        memory: *mut u8,
+        indices: *const i64,
+        stride: i64,
+        mask: *const u8,
+    ) {
+        let (to, from) = (register.cast::<E>(), memory.cast::<E>());
+        match (stride == 1 && indices.is_null(), mask.is_null()) {
+            (true, true) => copy(memory, register, n * size_of::<E>()),
+            (true, false) => T::copy_where(from, to, mask, n),
+            _ => for_each(n, from, indices, stride, mask, |l, place| to.add(l).write(place.read())),
+        }
+    }
+    #[inline(always)]
+    pub(super) unsafe fn store_lanes<E: Copy, T: Tail>(
+        n: usize,
+        register: *mut u8,
+        memory: *mut u8,
+        indices: *const i64,
+        stride: i64,
+        mask: *const u8,
+    ) {
+        let (from, to) = (register.cast::<E>(), memory.cast::<E>());
+        match (stride == 1 && indices.is_null(), mask.is_null()) {
+            (true, true) => copy(register, memory, n * size_of::<E>()),
+            (true, false) => T::copy_where(from, to, mask, n),
+            _ => for_each(n, to, indices, stride, mask, |l, place| place.write(from.add(l).read())),
+        }
+    }
 
     /// Lanes that are neighbours in memory, or all of one element: else as in [`super::accumulate_in_order`].
     #[inline(always)]
@@ -173,27 +175,31 @@ mod bodies {
 }
 
 for_each_machine! {
+    /// Loads lanes.
+    fn load_lanes<E: Copy>(n: usize, register: *mut u8, memory: *mut u8, indices: *const i64, stride: i64, mask: *const u8);
+    /// Stores lanes.
+    fn store_lanes<E: Copy>(n: usize, register: *mut u8, memory: *mut u8, indices: *const i64, stride: i64, mask: *const u8);
     /// Adds lanes to memory.
     fn accumulate_lanes<N: Number>(n: usize, register: *mut u8, memory: *mut u8, indices: *const i64, stride: i64, mask: *const u8);
 }
 
 /// Loads elements of a type.
-pub(crate) fn load(s: Scalar) -> MemoryKernel {
+pub(crate) fn load(s: Scalar, machine: Machine) -> MemoryKernel {
     match s.bytes() {
-        1 => load_lanes::<u8>,
-        2 => load_lanes::<u16>,
-        4 => load_lanes::<u32>,
-        _ => load_lanes::<u64>,
+        1 => load_lanes::<u8>(machine),
+        2 => load_lanes::<u16>(machine),
+        4 => load_lanes::<u32>(machine),
+        _ => load_lanes::<u64>(machine),
     }
 }
 
 /// Stores elements of a type.
-pub(crate) fn store(s: Scalar) -> MemoryKernel {
+pub(crate) fn store(s: Scalar, machine: Machine) -> MemoryKernel {
     match s.bytes() {
-        1 => store_lanes::<u8>,
-        2 => store_lanes::<u16>,
-        4 => store_lanes::<u32>,
-        _ => store_lanes::<u64>,
+        1 => store_lanes::<u8>(machine),
+        2 => store_lanes::<u16>(machine),
+        4 => store_lanes::<u32>(machine),
+        _ => store_lanes::<u64>(machine),
     }
 }
 

@@ -17,6 +17,7 @@ mod exact;
 mod functions;
 mod lanes;
 mod memory;
+pub(crate) mod pairs;
 #[cfg(test)]
 mod tests;
 
@@ -38,8 +39,8 @@ pub(crate) type Kernel = unsafe fn(usize, *mut u8, *const u8, *const u8, *const 
 /// the element is number `indices[l] + l * stride`. No indices: all are 0. No mask: all lanes are meant.
 ///
 /// # Safety
-/// The register has room for `n` elements rounded up to a multiple of [`CHUNK`], indices and mask for `n`; the elements of the
-/// lanes that are meant may be accessed.
+/// The register and the mask have room for `n` elements rounded up to a multiple of [`CHUNK`], the indices for `n`; the elements
+/// of the lanes that are meant may be accessed.
 pub(crate) type MemoryKernel = unsafe fn(usize, *mut u8, *mut u8, *const i64, i64, *const u8);
 
 /// What an operand is.
@@ -137,6 +138,19 @@ pub(crate) trait Tail {
     /// # Safety
     /// There is room for them, and the processor has the instruction set.
     unsafe fn write<R: Copy>(to: *mut R, new: [R; CHUNK], n: usize);
+    /// Copies those of the first `n` elements where the mask holds.
+    ///
+    /// # Safety
+    /// They are there, and do not overlap. The mask has room for `n` lanes rounded up to a multiple of [`CHUNK`]. The processor
+    /// has the instruction set.
+    #[inline(always)]
+    unsafe fn copy_where<R: Copy>(from: *const R, to: *mut R, mask: *const u8, n: usize) {
+        for l in 0..n {
+            if mask.add(l).read() != 0 {
+                to.add(l).write(from.add(l).read());
+            }
+        }
+    }
 }
 
 /// Eight, four, two and one, as the number of lanes has them.
@@ -174,6 +188,30 @@ impl Tail for Masked {
                 _mm512_mask_storeu_epi64(to.cast(), mask as u8, from.read_unaligned());
                 let high = from.add(1).read_unaligned();
                 _mm512_mask_storeu_epi64(to.add(8).cast(), (mask >> 8) as u8, high);
+            }
+        }
+    }
+    /// What a mask leaves out is not accessed.
+    #[inline(always)]
+    unsafe fn copy_where<R: Copy>(from: *const R, to: *mut R, mask: *const u8, n: usize) {
+        use std::arch::x86_64::*;
+        for done in (0..n).step_by(CHUNK) {
+            let meant =
+                _mm_test_epi8_mask(mask.add(done).cast::<__m128i>().read_unaligned(), _mm_set1_epi8(-1));
+            let left = n - done;
+            let meant = if left < CHUNK { meant & ((1 << left) - 1) } else { meant };
+            let (from, to) = (from.add(done), to.add(done));
+            match size_of::<R>() {
+                1 => _mm_mask_storeu_epi8(to.cast(), meant, _mm_maskz_loadu_epi8(meant, from.cast())),
+                2 => _mm256_mask_storeu_epi16(to.cast(), meant, _mm256_maskz_loadu_epi16(meant, from.cast())),
+                4 => _mm512_mask_storeu_epi32(to.cast(), meant, _mm512_maskz_loadu_epi32(meant, from.cast())),
+                _ => {
+                    let (low, high) = (meant as u8, (meant >> 8) as u8);
+                    _mm512_mask_storeu_epi64(to.cast(), low, _mm512_maskz_loadu_epi64(low, from.cast()));
+                    // Places beyond may be nowhere: they are not accessed where nothing is meant.
+                    let (from, to) = (from.wrapping_add(8), to.wrapping_add(8));
+                    _mm512_mask_storeu_epi64(to.cast(), high, _mm512_maskz_loadu_epi64(high, from.cast()));
+                }
             }
         }
     }

@@ -100,13 +100,13 @@ fn functions_do_so_many_lanes_and_give_the_same_bits_everywhere() {
 fn memory_is_touched_where_lanes_are_meant() {
     let indices: Vec<i64> = (0..ROOM as i64).map(|l| (l * 7) % 40).collect();
     let mask: Vec<u8> = (0..ROOM).map(|l| u8::from(l % 3 != 0)).collect();
-    for n in COUNTS {
+    for (machine, n) in machines().flat_map(|m| COUNTS.map(|n| (m, n))) {
         let mut memory: Vec<f64> = (0..80).map(f64::from).collect();
         let mut register = vec![-1.0; ROOM];
         // SAFETY: the places of the lanes that are meant are inside; the others are not accessed.
         unsafe {
             let (r, m) = (register.as_mut_ptr().cast::<u8>(), memory.as_mut_ptr().cast::<u8>());
-            load(Scalar::F64)(n, r, m, indices.as_ptr(), 1, mask.as_ptr());
+            load(Scalar::F64, machine)(n, r, m, indices.as_ptr(), 1, mask.as_ptr());
         }
         for (l, x) in register.iter().enumerate() {
             let there = l < n && mask[l] != 0;
@@ -116,7 +116,7 @@ fn memory_is_touched_where_lanes_are_meant() {
         // SAFETY: as above.
         unsafe {
             let (r, m) = (register.as_mut_ptr().cast::<u8>(), memory.as_mut_ptr().cast::<u8>());
-            store(Scalar::F64)(n, r, m, null(), 2, null());
+            store(Scalar::F64, machine)(n, r, m, null(), 2, null());
             // All lanes to one place, one after the other.
             let add = accumulate(Scalar::F64, Sums::InOrder, Machine::Portable).expect("numbers");
             add(n, r, m.add(8), null(), 0, null());
@@ -152,4 +152,95 @@ fn lanes_are_added_to_one_element_or_to_neighbours() {
             assert_eq!(many, (0..ROOM).map(expected).collect::<Vec<_>>(), "{machine:?} {sums:?} {n}");
         }
     }
+}
+
+/// Neighbours under a mask, of every size of elements; what the mask leaves out may be nowhere.
+#[test]
+fn a_mask_leaves_neighbours_as_they_are() {
+    let mask: Vec<u8> = (0..ROOM).map(|l| u8::from(l % 3 != 0 && l != 7)).collect();
+    for machine in machines() {
+        for n in COUNTS {
+            for s in [Scalar::U8, Scalar::I16, Scalar::F32, Scalar::I64] {
+                let bytes = s.bytes();
+                let last = (0..n).rev().find(|l| mask[*l] != 0);
+                // No more memory than the lanes need that are meant.
+                let memory: Vec<u8> = (0..last.map_or(0, |l| l + 1) * bytes).map(|k| k as u8).collect();
+                let mut words = vec![u64::MAX; ROOM];
+                let mut stored = vec![0xEEu8; memory.len()];
+                // SAFETY: the register and the mask have room for whole chunks, the memory for what is meant.
+                unsafe {
+                    let r = words.as_mut_ptr().cast::<u8>();
+                    load(s, machine)(n, r, memory.as_ptr().cast_mut(), null(), 1, mask.as_ptr());
+                    store(s, machine)(n, r, stored.as_mut_ptr(), null(), 1, mask.as_ptr());
+                }
+                let register: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+                for (k, x) in register.iter().enumerate() {
+                    let meant = k / bytes < n && mask.get(k / bytes).is_some_and(|m| *m != 0);
+                    assert_eq!(*x, if meant { k as u8 } else { 0xFF }, "{machine:?} {s} {n} {k}");
+                }
+                for (k, x) in stored.iter().enumerate() {
+                    let meant = mask[k / bytes] != 0;
+                    assert_eq!(*x, if meant { k as u8 } else { 0xEE }, "{machine:?} {s} {n} {k}");
+                }
+            }
+        }
+    }
+}
+
+/// Each pair of operations gives the bits of the one after the other, for each kind of arguments.
+#[test]
+fn pairs_do_one_operation_after_the_other() {
+    use super::pairs::{Taken, two};
+    let of = |op: Op, x: f64, y: f64| match op {
+        Op::Add => x + y,
+        Op::Sub => x - y,
+        _ => x * y,
+    };
+    let (x, y, z) = (numbers(0.1), numbers(-7.3), numbers(0.7));
+    let at = |side: Side, values: &[f64], l: usize| values[if side == LANES { l } else { 0 }];
+    let sides = [[LANES, LANES], [LANES, Side::Scalar], [Side::Scalar, LANES]];
+    let takes = [
+        Taken::First(LANES),
+        Taken::First(Side::Scalar),
+        Taken::Second(LANES),
+        Taken::Second(Side::Scalar),
+        Taken::Both,
+    ];
+    let mut found = 0;
+    for machine in machines() {
+        for (first, second) in
+            [Op::Add, Op::Sub, Op::Mul].into_iter().flat_map(|f| [Op::Add, Op::Sub, Op::Mul].map(|s| (f, s)))
+        {
+            for (sides, taken) in sides.into_iter().flat_map(|s| takes.map(|t| (s, t))) {
+                let Some(kernel) = two((first, sides), (second, taken), machine) else {
+                    assert_eq!((second, taken), (Op::Sub, Taken::Both), "all others are there");
+                    continue;
+                };
+                found += 1;
+                for n in COUNTS {
+                    let mut to = vec![-1.0f64; ROOM];
+                    // SAFETY: all registers have room for whole chunks, their first elements are words.
+                    unsafe {
+                        let [x, y, z] = [&x, &y, &z].map(|v| v.as_ptr().cast::<u8>());
+                        kernel(n, to.as_mut_ptr().cast(), x, y, z);
+                    }
+                    for (l, found) in to.iter().copied().enumerate() {
+                        let t = of(first, at(sides[0], &x, l), at(sides[1], &y, l));
+                        let expected = match taken {
+                            _ if l >= n => -1.0f64,
+                            Taken::First(side) => of(second, t, at(side, &z, l)),
+                            Taken::Second(side) => of(second, at(side, &z, l), t),
+                            Taken::Both => of(second, t, t),
+                        };
+                        assert_eq!(
+                            found.to_bits(),
+                            expected.to_bits(),
+                            "{machine:?} {first:?} {second:?} {n} {l}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(found > 0);
 }

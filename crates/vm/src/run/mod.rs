@@ -9,119 +9,20 @@
     reason = "what instructions do with memory is allowed by the condition of `run`: one reason for all of them"
 )]
 
-use crate::code::{At, Code, FoldSite, FunctionCode, NOWHERE, Op, TableSite, Value};
+mod context;
+mod sites;
+
+use crate::code::{At, FunctionCode, Op};
 use crate::executable::Executable;
 use crate::kernels::element::{Float, Number};
 use crate::kernels::{CHUNK, copy};
-use pullback_kernel::MessageId;
-use pullback_prim::{PrimError, ScalarValue};
-use pullback_words::{ALIGNMENT, scalar, word};
-use std::sync::atomic::{AtomicBool, Ordering};
+pub(crate) use context::{Context, Frame, Stop};
+use sites::{active_lanes, count, failed, fill, fold, lane, outside_where, place_of_mask, table};
 
 /// So much work is done between two looks at the flag for cancellation: a few milliseconds.
 const QUANTUM: i64 = 1 << 20;
 /// So many lanes, or elements of memory, are as much work as one instruction on scalars.
 const LANES_OF_WORK: usize = 32;
-/// A pattern that is no sensible number of any type.
-const POISON: u8 = 0xFB;
-
-/// Why a call stopped.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Stop {
-    Message(MessageId, Vec<i64>),
-    OutOfMemory { count: u64, size: u64, function: usize, to: At },
-    Cancelled,
-    OutOfWork,
-    TooManyCalls(usize),
-    StackFull(usize),
-}
-
-/// The state of a running call.
-pub(crate) struct Context<'a> {
-    /// The workspace: memory up to `end`, of which what is before `top` is in use.
-    pub(crate) top: *mut u8,
-    pub(crate) end: *mut u8,
-    /// Memory for frames.
-    pub(crate) frames_start: *mut u8,
-    pub(crate) frames_end: *mut u8,
-    /// The highest value of `top` before a release.
-    pub(crate) peak: *mut u8,
-    pub(crate) cancel: Option<&'a AtomicBool>,
-    pub(crate) work_done: u64,
-    pub(crate) work_limit: u64,
-    /// Open calls of recursive functions.
-    pub(crate) calls: u64,
-    pub(crate) frames: &'a mut Vec<Frame>,
-}
-
-/// What is remembered while a function that was called runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
-    function: usize,
-    next: *const Op,
-    base: *mut u8,
-    active: usize,
-}
-
-impl Context<'_> {
-    /// Looks at the flag and at the work that was done.
-    #[cold]
-    fn poll(&mut self, done: i64) -> Result<(), Stop> {
-        if self.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
-            return Err(Stop::Cancelled);
-        }
-        self.work_done += done as u64;
-        if self.work_done > self.work_limit { Err(Stop::OutOfWork) } else { Ok(()) }
-    }
-    /// New memory, if there is room.
-    fn alloc(&mut self, count: u64, shift: u8, poison: bool) -> Option<*mut u8> {
-        let free = self.end.addr() - self.top.addr();
-        let bytes = count.checked_mul(1 << shift).and_then(|b| usize::try_from(b).ok());
-        // The room is a multiple of the alignment.
-        match bytes {
-            Some(bytes) if bytes <= free => {
-                let at = self.top;
-                self.top = at.wrapping_add(bytes.next_multiple_of(ALIGNMENT));
-                if poison {
-                    // SAFETY: the memory was free.
-                    unsafe { at.write_bytes(POISON, bytes) };
-                }
-                Some(at)
-            }
-            _ => None,
-        }
-    }
-    /// The frame of a function that is called from the frame at `above`.
-    ///
-    /// # Safety
-    /// What is below `above` is free.
-    unsafe fn enter(
-        &mut self,
-        code: &Code,
-        function: usize,
-        above: *mut u8,
-        executable: &Executable,
-    ) -> Result<*mut u8, Stop> {
-        let f = &code.functions[function];
-        if f.is_recursive {
-            if self.calls >= executable.options.call_depth_limit {
-                return Err(Stop::TooManyCalls(function));
-            }
-            self.calls += 1;
-        }
-        if above.addr() - self.frames_start.addr() < f.frame_bytes {
-            return Err(Stop::StackFull(function));
-        }
-        let base = above.sub(f.frame_bytes);
-        if executable.options.poison {
-            base.write_bytes(POISON, f.frame_bytes);
-        }
-        for (at, w) in &f.constants {
-            base.add(*at as usize).cast::<u64>().write(*w);
-        }
-        Ok(base)
-    }
-}
 
 /// Calls a function.
 ///
@@ -179,6 +80,15 @@ pub(crate) unsafe fn run(
             at!($at).cast::<f64>().write($value)
         };
     }
+    // Two operations; the second one may read the result of the first as another operand too.
+    macro_rules! pair {
+        ($t:ident = $a:ident $first:tt $b:ident, $c:ident; $to:ident = |$x:ident, $y:ident| $second:expr) => {{
+            let $x = float!($a) $first float!($b);
+            set_float!($t, $x);
+            let $y = float!($c);
+            set_float!($to, $second);
+        }};
+    }
     macro_rules! pointer {
         ($at:expr) => {
             at!($at).cast::<*mut u8>().read()
@@ -224,7 +134,6 @@ pub(crate) unsafe fn run(
             Op::DivF64 { to, a, b } => set_float!(to, float!(a) / float!(b)),
             Op::MinF64 { to, a, b } => set_float!(to, Number::min(float!(a), float!(b))),
             Op::MaxF64 { to, a, b } => set_float!(to, Number::max(float!(a), float!(b))),
-            Op::NegF64 { to, a } => set_float!(to, -float!(a)),
             Op::SqrtF64 { to, a } => set_float!(to, Float::sqrt(float!(a))),
             Op::LtF64 { to, a, b } => set!(to, u64::from(float!(a) < float!(b))),
             Op::LeF64 { to, a, b } => set!(to, u64::from(float!(a) <= float!(b))),
@@ -245,11 +154,44 @@ pub(crate) unsafe fn run(
                 let from = if word!(condition) != 0 { a } else { b };
                 set!(to, word!(from));
             }
-            Op::MulAddF64 { to, a, b, c } => set_float!(to, float!(a) * float!(b) + float!(c)),
-            Op::MulSubF64 { to, a, b, c } => set_float!(to, float!(a) * float!(b) - float!(c)),
-            Op::SubMulF64 { to, a, b, c } => set_float!(to, float!(c) - float!(a) * float!(b)),
+            Op::AddAddF64 { t, a, b, to, c } => pair!(t = a + b, c; to = |x, y| x + y),
+            Op::AddSubF64 { t, a, b, to, c } => pair!(t = a + b, c; to = |x, y| x - y),
+            Op::AddFromF64 { t, a, b, to, c } => pair!(t = a + b, c; to = |x, y| y - x),
+            Op::AddMulF64 { t, a, b, to, c } => pair!(t = a + b, c; to = |x, y| x * y),
+            Op::AddDivF64 { t, a, b, to, c } => pair!(t = a + b, c; to = |x, y| x / y),
+            Op::AddUnderF64 { t, a, b, to, c } => pair!(t = a + b, c; to = |x, y| y / x),
+            Op::SubAddF64 { t, a, b, to, c } => pair!(t = a - b, c; to = |x, y| x + y),
+            Op::SubSubF64 { t, a, b, to, c } => pair!(t = a - b, c; to = |x, y| x - y),
+            Op::SubFromF64 { t, a, b, to, c } => pair!(t = a - b, c; to = |x, y| y - x),
+            Op::SubMulF64 { t, a, b, to, c } => pair!(t = a - b, c; to = |x, y| x * y),
+            Op::SubDivF64 { t, a, b, to, c } => pair!(t = a - b, c; to = |x, y| x / y),
+            Op::SubUnderF64 { t, a, b, to, c } => pair!(t = a - b, c; to = |x, y| y / x),
+            Op::MulAddF64 { t, a, b, to, c } => pair!(t = a * b, c; to = |x, y| x + y),
+            Op::MulSubF64 { t, a, b, to, c } => pair!(t = a * b, c; to = |x, y| x - y),
+            Op::MulFromF64 { t, a, b, to, c } => pair!(t = a * b, c; to = |x, y| y - x),
+            Op::MulMulF64 { t, a, b, to, c } => pair!(t = a * b, c; to = |x, y| x * y),
+            Op::MulDivF64 { t, a, b, to, c } => pair!(t = a * b, c; to = |x, y| x / y),
+            Op::MulUnderF64 { t, a, b, to, c } => pair!(t = a * b, c; to = |x, y| y / x),
+            Op::DivAddF64 { t, a, b, to, c } => pair!(t = a / b, c; to = |x, y| x + y),
+            Op::DivSubF64 { t, a, b, to, c } => pair!(t = a / b, c; to = |x, y| x - y),
+            Op::DivFromF64 { t, a, b, to, c } => pair!(t = a / b, c; to = |x, y| y - x),
+            Op::DivMulF64 { t, a, b, to, c } => pair!(t = a / b, c; to = |x, y| x * y),
+            Op::DivDivF64 { t, a, b, to, c } => pair!(t = a / b, c; to = |x, y| x / y),
+            Op::DivUnderF64 { t, a, b, to, c } => pair!(t = a / b, c; to = |x, y| y / x),
             Op::MulAddI64 { to, a, b, c } => {
                 set!(to, word!(a).wrapping_mul(word!(b)).wrapping_add(word!(c)));
+            }
+            Op::SelectEqF64 { to, a, b, then, otherwise } => {
+                let from = if float!(a) == float!(b) { then } else { otherwise };
+                set!(to, word!(from));
+            }
+            Op::SelectLtF64 { to, a, b, then, otherwise } => {
+                let from = if float!(a) < float!(b) { then } else { otherwise };
+                set!(to, word!(from));
+            }
+            Op::SelectLeF64 { to, a, b, then, otherwise } => {
+                let from = if float!(a) <= float!(b) { then } else { otherwise };
+                set!(to, word!(from));
             }
             Op::Apply { kernel, to, a, b, c } => {
                 code.kernels[kernel as usize](1, at!(to), at!(a), at!(b), at!(c));
@@ -276,7 +218,7 @@ pub(crate) unsafe fn run(
             Op::View { shift, to, register, pointer, index } => {
                 fuel -= lanes_work;
                 let mut memory = pointer!(pointer).wrapping_offset((int!(index) << shift) as isize);
-                if !active.is_multiple_of(CHUNK) {
+                if !active.is_multiple_of(CHUNK) && !cx.has(memory, active.next_multiple_of(CHUNK) << shift) {
                     copy(memory, at!(register), active << shift);
                     memory = at!(register);
                 }
@@ -296,6 +238,12 @@ pub(crate) unsafe fn run(
                 set!(to, i64::from(element!(i32, pointer, index).read()) as u64);
             }
             Op::Load8 { to, pointer, index } => set!(to, element!(u64, pointer, index).read()),
+            Op::Load8Inside { to, pointer, index, size, site } => {
+                if int!(index) < 0 || int!(size) <= int!(index) {
+                    return Err(failed(f, site, base, 0));
+                }
+                set!(to, element!(u64, pointer, index).read());
+            }
             Op::Store1 { pointer, index, value } => element!(u8, pointer, index).write(word!(value) as u8),
             Op::Store2 { pointer, index, value } => element!(u16, pointer, index).write(word!(value) as u16),
             Op::Store4 { pointer, index, value } => element!(u32, pointer, index).write(word!(value) as u32),
@@ -357,14 +305,17 @@ pub(crate) unsafe fn run(
                 let kernel = code.memory_kernels[kernel as usize];
                 kernel(active, at!(register), pointer!(pointer), at!(indices).cast(), int!(stride), mask);
             }
-            Op::LaneNumber { to } => {
-                let to = at!(to).cast::<i64>();
-                (0..active).for_each(|l| to.add(l).write(l as i64));
-            }
+            Op::LaneNumber { to } => count(at!(to), 0, active),
             Op::Count { to, from } => {
                 fuel -= lanes_work;
-                let (to, first) = (at!(to).cast::<i64>(), int!(from));
-                (0..active).for_each(|l| to.add(l).write(first.wrapping_add(l as i64)));
+                count(at!(to), int!(from), active);
+            }
+            Op::CountIs { to, from, is } => {
+                at!(to).write_bytes(0, active);
+                let lane = word!(is).wrapping_sub(word!(from));
+                if lane < active as u64 {
+                    at!(to).add(lane as usize).write(1);
+                }
             }
             Op::AnyLanes { to, from, wanted } => {
                 let lanes = std::slice::from_raw_parts(at!(from), active);
@@ -393,6 +344,18 @@ pub(crate) unsafe fn run(
             }
             Op::JumpIfNotLeI64 { a, b, to } => {
                 if int!(a) > int!(b) {
+                    jump!(to);
+                }
+            }
+            Op::JumpIfNotLtF64 { a, b, to } => {
+                let holds = float!(a) < float!(b);
+                if !holds {
+                    jump!(to);
+                }
+            }
+            Op::JumpIfNotLeF64 { a, b, to } => {
+                let holds = float!(a) <= float!(b);
+                if !holds {
                     jump!(to);
                 }
             }
@@ -475,6 +438,12 @@ pub(crate) unsafe fn run(
                     return Err(failed(f, site, base, lane));
                 }
             }
+            Op::FailOutsideWhere { from, size, mask, site } => {
+                let lanes = std::slice::from_raw_parts(at!(mask), active);
+                if let Some(lane) = outside_where(int!(from), int!(size), lanes) {
+                    return Err(failed(f, site, base, lane));
+                }
+            }
             Op::FailLanes { condition, site } => {
                 let lanes = std::slice::from_raw_parts(at!(condition), active);
                 if lanes.iter().fold(0, |any, x| any | x) != 0 {
@@ -524,111 +493,4 @@ pub(crate) unsafe fn run(
 /// The work of an instruction on so many lanes or elements.
 fn work_of(count: usize) -> i64 {
     (count / LANES_OF_WORK) as i64 + 1
-}
-
-/// How many lanes the block has that starts at `first`.
-fn active_lanes(first: i64, last: i64, lanes: usize) -> usize {
-    // The difference of two `i64`, the second one larger, fits an `u64`.
-    Ord::min(last.wrapping_sub(first).cast_unsigned(), lanes as u64) as usize
-}
-
-unsafe fn place_of_mask(base: *mut u8, mask: At) -> *const u8 {
-    if mask == NOWHERE { std::ptr::null() } else { base.add(mask as usize) }
-}
-
-unsafe fn lane(from: *const u8, shift: u8, is_signed: bool) -> u64 {
-    match (shift, is_signed) {
-        (0, false) => u64::from(from.read()),
-        (0, true) => i64::from(from.cast::<i8>().read()) as u64,
-        (1, false) => u64::from(from.cast::<u16>().read()),
-        (1, true) => i64::from(from.cast::<i16>().read()) as u64,
-        (2, false) => u64::from(from.cast::<u32>().read()),
-        (2, true) => i64::from(from.cast::<i32>().read()) as u64,
-        _ => from.cast::<u64>().read(),
-    }
-}
-
-unsafe fn fill(shift: u8, to: *mut u8, count: usize, value: u64) {
-    match shift {
-        0 => to.write_bytes(value as u8, count),
-        1 => (0..count).for_each(|k| to.cast::<u16>().add(k).write(value as u16)),
-        2 => (0..count).for_each(|k| to.cast::<u32>().add(k).write(value as u32)),
-        _ => (0..count).for_each(|k| to.cast::<u64>().add(k).write(value)),
-    }
-}
-
-#[cold]
-unsafe fn failed(f: &FunctionCode, site: u32, base: *mut u8, lane: usize) -> Stop {
-    let fail = &f.fails[site as usize];
-    let value = |v: &Value| match *v {
-        Value::Word(at) => base.add(at as usize).cast::<i64>().read(),
-        Value::Lanes(at) => base.add(at as usize).cast::<i64>().add(lane).read(),
-        Value::Counted(at) => base.add(at as usize).cast::<i64>().read().wrapping_add(lane as i64),
-    };
-    Stop::Message(fail.message, fail.values.iter().map(value).collect())
-}
-
-/// Evaluates by the table, lane by lane. Lanes that are not wanted may have no value: 0.
-#[cold]
-unsafe fn table(site: &TableSite, base: *mut u8, active: usize) {
-    let s = site.prim.result();
-    let n = if site.to.is_lanes { active } else { 1 };
-    let mut args = [ScalarValue::Bool(false); pullback_prim::MAX_ARITY];
-    for l in 0..n {
-        for (arg, (s, place)) in args.iter_mut().zip(&site.args) {
-            let (at, shift) = (base.add(place.at as usize), s.bytes().trailing_zeros() as u8);
-            let w = if place.is_lanes {
-                lane(at.add(l << shift), shift, s.is_signed())
-            } else {
-                at.cast::<u64>().read()
-            };
-            *arg = scalar(*s, w);
-        }
-        let value = match site.prim.eval(&args[..site.args.len()]) {
-            Ok(value) => value,
-            Err(PrimError::DivisionByZero | PrimError::NegativeExponent | PrimError::IllTyped) => s.zero(),
-        };
-        let to = base.add(site.to.at as usize);
-        if site.to.is_lanes {
-            let bytes = word(value).to_le_bytes();
-            to.add(l * s.bytes()).copy_from_nonoverlapping(bytes.as_ptr(), s.bytes());
-        } else {
-            to.cast::<u64>().write(word(value));
-        }
-    }
-}
-
-/// Takes lanes together: halves with each other as long as their number is even, then one after the other. Lanes that are not
-/// meant count as the neutral element; where a whole half is neutral, once is as good as many times.
-unsafe fn fold(site: &FoldSite, base: *mut u8, active: usize, lanes: usize) {
-    let place = |at: At| base.add(at as usize);
-    let (scratch, from, neutral) = (place(site.scratch), place(site.from), place(site.neutral));
-    let nothing = std::ptr::null();
-    let size = site.scalar.bytes();
-    if site.mask == NOWHERE {
-        (site.taken)(active, scratch, from, nothing, nothing);
-    } else {
-        (site.chosen)(active, scratch, place(site.mask), from, neutral);
-    }
-    let mut all = lanes;
-    let mut is_with_neutral = false;
-    while all > 1 && all.is_multiple_of(2) && active <= all / 2 {
-        all /= 2;
-        is_with_neutral = true;
-    }
-    if is_with_neutral {
-        (site.with_word)(active, scratch, scratch, neutral, nothing);
-    }
-    if active < all {
-        (site.fill)(all - active, scratch.add(active * size), neutral, nothing, nothing);
-    }
-    while all > 1 && all.is_multiple_of(2) {
-        all /= 2;
-        (site.both)(all, scratch, scratch, scratch.add(all * size), nothing);
-    }
-    for l in 1..all {
-        (site.both)(1, scratch, scratch, scratch.add(l * size), nothing);
-    }
-    let shift = size.trailing_zeros() as u8;
-    place(site.to).cast::<u64>().write(lane(scratch, shift, site.scalar.is_signed()));
 }
