@@ -254,14 +254,33 @@ impl Nest<'_> {
         let column = b.index(columns, &[Atom::i64(1)]);
         let z = b.map(five, &[column], |b, ps| vec![b.op2(Op::Mul, ps[0].into(), factor)])[0];
         let negative = self.below(2) == 0;
-        let row = b.map(four, &[columns], |b, ps| {
-            let terms = b.map(five, &[z.into(), ps[0].into()], |b, ps| {
-                vec![b.op2(Op::Mul, ps[0].into(), ps[1].into())]
+        let triangular = self.below(2) == 0;
+        let (is, js) = (b.emit(Exp::Iota(five), "is"), b.emit(Exp::Iota(four), "js"));
+        let row = b.map(four, &[columns, js], |b, ps| {
+            let j = ps[1].into();
+            let terms = b.map(five, &[z.into(), ps[0].into(), is], |b, ps| {
+                let mut term = b.op2(Op::Mul, ps[0].into(), ps[1].into());
+                if triangular {
+                    term = self.zero_unless(b, term, (j, ps[2].into()));
+                }
+                vec![term]
             });
             let sum = b.sum(five, terms[0].into());
             vec![if negative { b.op1(Op::Neg, sum) } else { sum }]
         });
         row[0].into()
+    }
+
+    /// The number where two counters compare in some way, zero elsewhere; or the other way round.
+    fn zero_unless(&mut self, b: &mut Builder<'_>, v: Atom, (i, j): (Atom, Atom)) -> Atom {
+        let op = self.pick(&[Op::Le, Op::Lt, Op::Eq, Op::Ne]);
+        let c = b.op2(op, i, j);
+        let (value, zero) = (|_: &mut Builder<'_>| vec![v], |_: &mut Builder<'_>| vec![Atom::f64(0.0)]);
+        let (then, otherwise) = match self.below(2) {
+            0 => (b.scope(value), b.scope(zero)),
+            _ => (b.scope(zero), b.scope(value)),
+        };
+        b.emit(Exp::If(c, then, otherwise), "v")
     }
 
     fn index(&mut self, b: &mut Builder<'_>, scope: &Scope) -> Atom {
@@ -302,6 +321,10 @@ impl Nest<'_> {
             let (_, p) = self.pick(&scope.places);
             let x = b.emit(Exp::Prim(Prim::Convert(Scalar::I64, Scalar::F64), vec![p]), "x");
             v = b.op2(Op::Mul, v, x);
+        }
+        if self.below(4) == 0 {
+            let (p, q) = (self.index(b, scope), self.index(b, scope));
+            v = self.zero_unless(b, v, (p, q));
         }
         v
     }

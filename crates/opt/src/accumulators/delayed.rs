@@ -342,6 +342,32 @@ impl<'a> Delayed<'a> {
             Node::Read(..) | Node::If(..) | Node::Local(..) => false,
         }
     }
+    /// Whether the node is made of counters and numbers in scope at the nest only: nothing is read for it.
+    pub(super) fn counts(&self, id: Id) -> bool {
+        match self.node(id) {
+            Node::Const(_) | Node::Var(_) | Node::Dim(_) | Node::Size(..) => true,
+            Node::Prim(_, ids) => self.is_safe(id) && ids.iter().all(|i| self.counts(*i)),
+            Node::Read(..) | Node::If(..) | Node::Local(..) => false,
+        }
+    }
+    /// What the node is under a condition, if it is zero otherwise: the condition, whether it has to hold, the value.
+    pub(super) fn guarded(&self, id: Id) -> Option<(Id, bool, Id)> {
+        let is_zero = |id: Id| {
+            matches!(self.node(id), Node::Const(c) if c.scalar().is_float() && c.as_f64() == 0.0)
+        };
+        match *self.node(id) {
+            Node::If(c, x, y) if is_zero(y) => Some((c, true, x)),
+            Node::If(c, x, y) if is_zero(x) => Some((c, false, y)),
+            _ => None,
+        }
+    }
+    /// The value under conditions, zero of this type where one does not hold: the opposite of [`Delayed::guarded`].
+    pub(super) fn guard(&mut self, value: Id, conditions: &[(Id, bool)], scalar: Scalar) -> Id {
+        let zero = self.intern(Node::Const(scalar.zero()));
+        conditions.iter().rev().fold(value, |v, (c, holds)| {
+            self.intern(if *holds { Node::If(*c, v, zero) } else { Node::If(*c, zero, v) })
+        })
+    }
     /// Nothing is assumed of the condition any more.
     pub(super) fn forget(&mut self, condition: Id) {
         self.assumed.remove(&condition);

@@ -10,7 +10,8 @@
 //!   row are one histogram over columns (`plan::columns`);
 //! - E4: quotients and remainders `p / c`, `p % c` of a dimension of `m * c` points are dimensions of `m` and `c` points
 //!   (`delayed::split`), so that the sum over a segment is a sum over a row;
-//! - E6: under a condition the value is 0 where the condition does not hold; nothing is evaluated where it was not;
+//! - E6: under a condition the value is 0 where the condition does not hold; nothing is evaluated where it was not; a
+//!   condition that a sum does not change is asked once for the sum, one on counters costs nothing (it becomes a bound);
 //! - E8: additions in a counted loop whose index does not depend on the iteration are summed after the loop, if what
 //!   has to be stacked for it has fewer dimensions than what was added;
 //! - E2 in counted loops: if every iteration adds somewhere else, the loop collects what is added, and the stack is added

@@ -2,12 +2,13 @@
 //!
 //! Arrays whose elements are read at dimensions only are passed as inputs of the maps, transposed to the order of the
 //! nest; what can fail is evaluated at the innermost point, under the conditions it had. Factors that do not depend on
-//! a summed dimension leave its sum (rule: a linear function of a sum). Assumes nodes without [`Node::Local`].
+//! a summed dimension leave its sum (rule: a linear function of a sum), and so do conditions without which all terms are
+//! zero. Assumes nodes without [`Node::Local`].
 
 use super::delayed::{Delayed, Dim, Id, Node};
 use super::index::polynomial;
 use pullback_base::index::IdMap;
-use pullback_core::{Atom, Builder, Exp, Program, Var};
+use pullback_core::{Atom, Body, Builder, Exp, Program, Var};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -153,6 +154,9 @@ impl Nest<'_, '_> {
         };
         let sum = k >= self.kept;
         let mut known = known.clone();
+        if sum && let Some(guarded) = self.condition(k, element) {
+            return self.sum_under(b, k, guarded, streams, &known);
+        }
         let outer = if sum { self.take_factors(k, element) } else { (element, Vec::new()) };
         let (element, factors) = outer;
         let scalar = self.scalar_type(b.program, element)?;
@@ -218,6 +222,31 @@ impl Nest<'_, '_> {
         Some(total)
     }
 
+    /// A condition that is the same for all that is summed from level `k` on: whether it has to hold, and the terms then.
+    fn condition(&mut self, k: usize, element: Id) -> Option<(Id, bool, Id)> {
+        let summed: BTreeSet<Dim> = self.loops[k..].iter().copied().collect();
+        self.values.guarded(element).filter(|(c, ..)| self.is_fixed(*c, &summed))
+    }
+    /// A sum under a condition: a sum of zeros is zero.
+    fn sum_under(
+        &mut self,
+        b: &mut Builder<'_>,
+        k: usize,
+        (condition, holds, element): (Id, bool, Id),
+        streams: Vec<Stream>,
+        known: &Known,
+    ) -> Option<Atom> {
+        let mut known = known.clone();
+        let zero = Atom::Const(self.scalar_type(b.program, element)?.zero());
+        let condition = self.scalar(b, condition, &mut known)?;
+        b.open();
+        let total = self.level(b, k, element, streams, &known);
+        let sum = b.close(vec![total?]);
+        let none = Body { stms: Vec::new(), result: vec![zero] };
+        let (then, otherwise) = if holds { (sum, none) } else { (none, sum) };
+        Some(b.emit(Exp::If(condition, then, otherwise), "sum"))
+    }
+
     fn scalar_type(&self, program: &Program, id: Id) -> Option<Scalar> {
         Some(match self.values.node(id) {
             Node::Const(c) => c.scalar(),
@@ -280,7 +309,7 @@ impl Nest<'_, '_> {
         self.values.dims(id).is_disjoint(summed) && (summed.iter().all(runs) || self.is_total(id))
     }
     /// Whether evaluating the element cannot stop the program: all that it reads are inputs of maps.
-    fn is_total(&mut self, id: Id) -> bool {
+    pub(super) fn is_total(&mut self, id: Id) -> bool {
         if self.values.is_safe(id) || self.is_stream(id) {
             return true;
         }

@@ -378,8 +378,8 @@ impl<'a> Plan<'a> {
         self.guarded.iter().all(is_short)
     }
 
-    /// Whether a nest of its own for the value is as cheap as the nest that computes it: a few operations, or all that
-    /// is read has fewer dimensions (a contraction).
+    /// Whether a nest of its own for the value is as cheap as the nest that computes it: a few operations, conditions on
+    /// counters apart, or all that is read has fewer dimensions (a contraction).
     fn worth_writing_anew(&self, element: Id) -> bool {
         let mut work = vec![element];
         let mut seen = BTreeSet::new();
@@ -394,9 +394,11 @@ impl<'a> Plan<'a> {
                     operations += 1;
                     work.extend(ids);
                 }
-                Node::If(a, b, c) => {
+                // A condition on counters becomes a bound of the loop.
+                Node::If(c, x, y) if self.values.counts(*c) => work.extend([*x, *y]),
+                Node::If(c, x, y) => {
                     operations += 1;
-                    work.extend([*a, *b, *c]);
+                    work.extend([*c, *x, *y]);
                 }
                 Node::Local(..) => {
                     narrow &= !is_full;

@@ -8,7 +8,8 @@
 //! The factors that depend on a dimension that is summed over the nest (`n`) are summed first; the others must not depend
 //! on one, and the first ones must not depend on every dimension that stays (`d`): so the first sum has fewer points than
 //! the nest, and the second does not have its dimensions. The old sum must have no other use, so that it disappears:
-//! never more steps but for one array of the size of `s`, less by a factor of `n` otherwise.
+//! never more steps but for one array of the size of `s`, less by a factor of `n` otherwise. Terms may be zero but for a
+//! condition on counters (a triangular `q`): it stays with the second sum, if the first factors can be read without it.
 //!
 //! Rounding: the sum is re-associated, which accumulators leave open, and a factor is multiplied with a sum instead of each
 //! term. For finite terms both are exact up to rounding; where terms overflow, infinities and NaN may come in different
@@ -38,7 +39,7 @@ impl Plan<'_> {
         let scalar = self.values.program.atom_type(*value).base().scalar()?;
         let rows: Vec<Id> = self.rows.clone().into_iter().map(|d| self.values.dim(d)).collect();
         let sum = self.values.linear(*value, self.env, &rows)?;
-        let Split { moving, fixed } = self.split(&sum, &outer, scalar)?;
+        let Split { moving, fixed, conditions } = self.split(&sum, &outer, scalar)?;
         let of_moving = self.values.dims(moving).clone();
         let (wide, all) = (kept.iter().all(|d| of_moving.contains(d)), outer.is_subset(&of_moving));
         (!wide && all && !outer.is_empty() && self.operations(moving) <= CHEAP).then_some(())?;
@@ -57,6 +58,7 @@ impl Plan<'_> {
             shapes: &shapes,
             given: given.clone(),
         };
+        (conditions.is_empty() || nest.is_total(parts[0])).then_some(())?;
         let inner = nest.emit(&mut b, parts[0])?.var()?;
         let places: Vec<Id> = stays.iter().map(|d| self.values.dim(*d)).collect();
         let inner_element = match places[..] {
@@ -66,6 +68,7 @@ impl Plan<'_> {
         shapes.insert(inner, stays.iter().map(|d| self.values.widths[*d]).collect());
         let inner_element = self.values.intern(inner_element);
         let mut element = self.values.op2(Op::Mul, scalar, parts[1], inner_element);
+        element = self.values.guard(element, &conditions, scalar);
         if sum.negative {
             element = self.values.intern(Node::Prim(Prim::Op(Op::Neg, scalar), vec![element]));
         }
@@ -78,15 +81,24 @@ impl Plan<'_> {
         self.is_gone(work, sum.result).then_some(())
     }
 
-    /// The product of the factors that depend on these dimensions, and of the others.
+    /// The product of the factors that depend on these dimensions, and of the others; conditions on counters without which a
+    /// term is zero are factors of the second kind.
     fn split(&mut self, sum: &Sum, outer: &BTreeSet<Dim>, scalar: Scalar) -> Option<Split> {
         let mut factors = sum.factors.clone();
-        self.factors(sum.element, &mut factors);
+        let (mut term, mut conditions) = (sum.element, Vec::new());
+        while let Some((c, holds, value)) = self.values.guarded(term)
+            && self.values.counts(c)
+        {
+            self.values.dims(c).is_disjoint(outer).then_some(())?;
+            conditions.push((c, holds));
+            term = value;
+        }
+        self.factors(term, &mut factors);
         let (moving, fixed): (Vec<Id>, Vec<Id>) =
             factors.into_iter().partition(|f| !self.values.dims(*f).is_disjoint(outer));
         let mut product =
             |ids: Vec<Id>| ids.into_iter().reduce(|x, y| self.values.op2(Op::Mul, scalar, x, y));
-        Some(Split { moving: product(moving)?, fixed: product(fixed)? })
+        Some(Split { moving: product(moving)?, fixed: product(fixed)?, conditions })
     }
     fn factors(&self, id: Id, out: &mut Vec<Id>) {
         match self.values.node(id) {
@@ -113,4 +125,6 @@ impl Plan<'_> {
 struct Split {
     moving: Id,
     fixed: Id,
+    /// Each with whether it has to hold.
+    conditions: Vec<(Id, bool)>,
 }
