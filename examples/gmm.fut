@@ -16,15 +16,16 @@ def unpack [d] [t] (q: [d]f64) (l: [t]f64) : [d][d]f64 =
                            else if i > j then l[j * (2 * d - j - 1) / 2 + i - j - 1]
                            else 0)
 
-def matvec [n] [m] (a: [n][m]f64) (v: [m]f64) : [n]f64 =
-  map (\row -> f64.sum (map2 (*) row v)) a
+-- A lower triangular matrix times a vector.
+def triangular_matvec [d] (a: [d][d]f64) (v: [d]f64) : [d]f64 =
+  tabulate d (\i -> f64.sum (map (\j -> if j <= i then a[i, j] * v[j] else 0) (iota d)))
 
 def log_likelihood [n] [d] [k] [t] (pi: f64) (x: [n][d]f64)
                    (alpha: [k]f64) (mu: [k][d]f64) (q: [k][d]f64) (l: [k][t]f64) : f64 =
   let factors = map2 unpack q l
   let log_dets = map f64.sum q
   let point (p: [d]f64) : f64 =
-    logsumexp (map4 (\a m s f -> a + s - 0.5 * sum_of_squares (matvec f (map2 (-) p m)))
+    logsumexp (map4 (\a m s f -> a + s - 0.5 * sum_of_squares (triangular_matvec f (map2 (-) p m)))
                     alpha mu log_dets factors)
   let constant = 0.5 * f64.i64 (n * d) * f64.log (2 * pi)
   in f64.sum (map point x) - f64.i64 n * logsumexp alpha - constant

@@ -63,9 +63,16 @@ fn contraction(numbers: &mut Numbers) -> Contraction {
     if numbers.below(3) == 0 {
         factors[0] = format!("f64.exp ({} * 0.1)", factors[0]);
     }
-    // One sum may go up to a result only, if that is not larger.
+    // One sum may go up to a result only, if that is not larger; or its terms may be zero but for some counters.
     let triangular = numbers.below(3) == 0 && extents[results[0]] <= extents[summed[0]];
     let mut sum = factors.join(" * ");
+    if !triangular && numbers.below(2) == 0 {
+        let (i, j) = (NAMES[results[0]], NAMES[summed[0]]);
+        let condition =
+            ["I <= J", "J <= I", "J < I + 2", "I + J < 7", "J - I > 1", "I == J", "J <= 2 && I > 1"];
+        let condition = condition[numbers.below(7)].replace('I', i).replace('J', j);
+        sum = format!("(if {condition} then {sum} else 0)");
+    }
     for (n, l) in summed.iter().enumerate().rev() {
         let bound =
             if triangular && n == 0 { format!("({} + 1)", NAMES[results[0]]) } else { format!("n{l}") };

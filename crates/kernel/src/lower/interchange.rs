@@ -5,14 +5,15 @@
 //! other way: every result is kept in memory and takes its next element in turn. For each result the order of the elements is the same, so
 //! its bits are. The reduction's loop goes all the way out if the results fit into a cache, else outside the innermost map only.
 //!
-//! Only for bodies of primitives that cannot stop the program: the order of errors would change.
+//! Only for bodies of primitives that cannot stop the program: the order of errors would change. The reduction may stand under
+//! a condition without which the result is its neutral element; results begin as that.
 
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep};
 use super::{Lower, Res, Val};
 use crate::ir::{Ins, Operand, Order};
 use pullback_base::index::IdSet;
-use pullback_core::traverse::free_vars_exp;
+use pullback_core::traverse::{free_vars, free_vars_exp};
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -24,11 +25,18 @@ struct Level<'a> {
     width: Atom,
     params: &'a [Var],
     arrays: &'a [Atom],
+    /// What stands in front of the rest: conditions, counters.
+    before: &'a [Stm],
 }
+
+/// A condition, and whether it has to hold.
+type Guard = (Atom, bool);
 
 /// A nest of maps around a reduction.
 struct Nest<'a> {
     levels: Vec<Level<'a>>,
+    /// What the reduction stands under: where it fails, the result is the neutral element.
+    guard: Option<Guard>,
     width: Atom,
     pre: Option<&'a Lam>,
     lam: &'a Lam,
@@ -143,12 +151,21 @@ impl Lower<'_> {
                 let ix = ix.clone();
                 self.count(dims[depth], Order::Any(Vec::new()), |s, i| {
                     s.bind_rows(level.params, level.arrays, i)?;
+                    s.body(&Body { stms: level.before.to_vec(), result: Vec::new() })?;
                     let mut ix = ix.clone();
                     ix.push(i);
                     s.level(nest, dims, n, out, (depth + 1, at), (t, &mut ix))
                 })
             }
-            None => self.step(nest, t.unwrap_or(Operand::i64(0)), out, ix),
+            None => {
+                let t = t.unwrap_or(Operand::i64(0));
+                let Some((condition, holds)) = nest.guard else { return self.step(nest, t, out, ix) };
+                let condition = self.scalar(condition);
+                let (step, ()) = self.block(|s| s.step(nest, t, out, ix))?;
+                let (then, otherwise) = if holds { (step, Vec::new()) } else { (Vec::new(), step) };
+                self.emit(Ins::If { condition, then, otherwise });
+                Ok(())
+            }
         }
     }
     /// The results at an index take the element `t` in.
@@ -260,37 +277,75 @@ fn row_of(nest: &Nest<'_>, a: Atom) -> Option<(usize, Atom)> {
     })
 }
 
-/// The nest that a map is, if there is nothing else in it.
+/// The nest that a map is, if there is nothing else in it but conditions and counters.
 fn nest<'a>(width: Atom, lam: &'a Lam, arrays: &'a [Atom]) -> Option<Nest<'a>> {
-    let mut levels = vec![Level { width, params: &lam.params, arrays }];
+    let level = |width: Atom, lam: &'a Lam, arrays: &'a [Atom]| {
+        let (_, before) = lam.body.stms.split_last()?;
+        before.iter().all(is_counting).then_some(Level { width, params: &lam.params, arrays, before })
+    };
+    let mut levels = vec![level(width, lam, arrays)?];
     let mut body = &lam.body;
+    let mut guard = None;
+    let mut other: &[Atom] = &[];
     loop {
-        let [stm] = &body.stms[..] else { return None };
+        let stm = body.stms.last()?;
         let results: Vec<Var> = body.result.iter().filter_map(|a| a.var()).collect();
         if results != stm.pat || results.len() != body.result.len() {
             return None;
         }
-        let Exp::Soac(soac) = &stm.exp else { return None };
-        match soac {
-            Soac::Map { width, lam, arrays } => {
-                levels.push(Level { width: *width, params: &lam.params, arrays });
+        let soac = match &stm.exp {
+            Exp::Soac(soac) => soac,
+            Exp::If(c, then, otherwise) if guard.is_none() => {
+                let holds = otherwise.stms.is_empty();
+                let (inside, outside) = if holds { (then, otherwise) } else { (otherwise, then) };
+                (inside.stms.len() == 1 && outside.stms.is_empty()).then_some(())?;
+                (guard, other, body) = (Some((*c, holds)), &outside.result, inside);
+                continue;
+            }
+            _ => return None,
+        };
+        let (width, pre, lam, neutral, arrays, commutative) = match soac {
+            Soac::Map { width, lam, arrays } if guard.is_none() => {
+                levels.push(level(*width, lam, arrays)?);
                 body = &lam.body;
+                continue;
             }
             Soac::Reduce { width, lam, neutral, arrays, commutative } => {
-                let commutative = *commutative;
-                let nest = Nest { levels, width: *width, pre: None, lam, neutral, arrays, commutative };
-                return is_plain(&lam.body).then_some(nest);
+                (*width, None, lam, neutral, arrays, *commutative)
             }
             Soac::Fused { form: FusedForm::Reduce { commutative }, width, pre, lam, neutral, arrays } => {
-                let only = pre.body.result.len() == neutral.len();
-                let (pre, commutative) = (Some(pre), *commutative);
-                let nest = Nest { levels, width: *width, pre, lam, neutral, arrays, commutative };
-
-                let plain = pre.is_none_or(|pre| is_plain(&pre.body)) && is_plain(&lam.body);
-                return (only && plain).then_some(nest);
+                (pre.body.result.len() == neutral.len()).then_some(())?;
+                (*width, Some(pre), lam, neutral, arrays, *commutative)
             }
-            Soac::Fused { .. } | Soac::Scan { .. } | Soac::Hist { .. } | Soac::Scatter { .. } => return None,
+            Soac::Map { .. }
+            | Soac::Fused { .. }
+            | Soac::Scan { .. }
+            | Soac::Hist { .. }
+            | Soac::Scatter { .. } => return None,
+        };
+        let plain = pre.is_none_or(|pre| is_plain(&pre.body)) && is_plain(&lam.body);
+        let fits = guard.is_none() || other == neutral.as_slice();
+        return (plain && fits).then_some(Nest {
+            levels,
+            guard,
+            width,
+            pre,
+            lam,
+            neutral,
+            arrays,
+            commutative,
+        });
+    }
+}
+
+/// Whether a statement of a map is so cheap that it may be done for each element of the reduction, and cannot stop the program.
+fn is_counting(stm: &Stm) -> bool {
+    match &stm.exp {
+        Exp::Prim(Prim::Op(op, s), _) => {
+            !s.is_float() && !matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow)
         }
+        Exp::Iota(_) | Exp::Size(..) => true,
+        _ => false,
     }
 }
 
@@ -317,17 +372,29 @@ fn is_plain(body: &Body) -> bool {
     })
 }
 
+/// The function without parameters that it does not mention and that are counters; the arrays of the others.
+fn without_counters(lam: Lam, arrays: &[Atom], is_counter: &dyn Fn(Atom) -> bool) -> (Lam, Vec<Atom>) {
+    let used = free_vars(&lam.body);
+    let kept = |(p, a): &(&Var, &Atom)| used.contains(p) || !is_counter(**a);
+    let (params, arrays) = lam.params.iter().zip(arrays).filter(kept).unzip();
+    (Lam { params, body: lam.body }, arrays)
+}
+
 /// The parts of a function that have nothing to do with each other, with the numbers of their results: maps inside are
 /// taken apart first.
 pub(super) fn parts(lam: &Lam) -> Vec<(Lam, Vec<usize>)> {
     let mut stms = Vec::new();
+    let iota = |s: &Stm| if let Exp::Iota(n) = s.exp { Some((s.pat[0], n)) } else { None };
+    let counters: Vec<(Var, Atom)> = lam.body.stms.iter().filter_map(iota).collect();
     for stm in &lam.body.stms {
         match &stm.exp {
             Exp::Soac(Soac::Map { width, lam, arrays }) => {
                 for (part, results) in parts(lam) {
                     let pat = results.iter().map(|k| stm.pat[*k]).collect();
-                    let map = Soac::Map { width: *width, lam: part, arrays: arrays.clone() };
-                    stms.push(Stm { pat, exp: Exp::Soac(map) });
+                    let (lam, arrays) = without_counters(part, arrays, &|a| {
+                        counters.iter().any(|(v, n)| Atom::Var(*v) == a && n == width)
+                    });
+                    stms.push(Stm { pat, exp: Exp::Soac(Soac::Map { width: *width, lam, arrays }) });
                 }
             }
             _ => stms.push(stm.clone()),

@@ -13,6 +13,7 @@
 
 mod acc;
 mod arrays;
+mod bounds;
 mod branch;
 mod combine;
 mod gather;
@@ -152,6 +153,7 @@ fn function(
         }
     }
     let body = s.blocks.pop().unwrap_or_default();
+    let body = bounds::narrow(body, &results, &mut s.regs);
     Ok(Function { name: fun.name.to_string(), params, results, regs: s.regs, body })
 }
 
