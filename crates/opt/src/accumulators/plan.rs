@@ -52,7 +52,7 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
         Way::Anew | Way::HandedOut if !plan.is_loop => plan.values.split(coordinates, element)?,
         _ => (coordinates, element),
     };
-    if attempt.way == Way::Anew && !plan.worth_writing_anew(element) {
+    if attempt.way == Way::Anew && !plan.worth_writing_anew(element, &coordinates) {
         return None;
     }
     let affine: Vec<Option<Affine>> = coordinates.iter().map(|c| affine(&plan.values, *c)).collect();
@@ -378,9 +378,13 @@ impl<'a> Plan<'a> {
         self.guarded.iter().all(is_short)
     }
 
-    /// Whether a nest of its own for the value is as cheap as the nest that computes it: a few operations, conditions on
-    /// counters apart, or all that is read has fewer dimensions (a contraction).
-    fn worth_writing_anew(&self, element: Id) -> bool {
+    /// Whether a nest of its own for the value is as cheap as the nest that computes it: a few operations, or all that is read
+    /// has fewer dimensions (a contraction). In a sum, conditions on counters without which a term is zero are no operations:
+    /// they become bounds of the sum, where the nest that stays would hand all of its terms out.
+    fn worth_writing_anew(&self, element: Id, coordinates: &[Id]) -> bool {
+        let kept: BTreeSet<Dim> = coordinates.iter().flat_map(|c| self.values.dims(*c)).copied().collect();
+        let is_sum = !self.values.full.is_subset(&kept);
+        let is_bound = |id: Id, c: Id| is_sum && self.values.counts(c) && self.values.guarded(id).is_some();
         let mut work = vec![element];
         let mut seen = BTreeSet::new();
         let (mut operations, mut narrow, mut local) = (0, true, true);
@@ -394,8 +398,7 @@ impl<'a> Plan<'a> {
                     operations += 1;
                     work.extend(ids);
                 }
-                // A condition on counters becomes a bound of the loop.
-                Node::If(c, x, y) if self.values.counts(*c) => work.extend([*x, *y]),
+                Node::If(c, x, y) if is_bound(id, *c) => work.extend([*x, *y]),
                 Node::If(c, x, y) => {
                     operations += 1;
                     work.extend([*c, *x, *y]);
