@@ -182,7 +182,19 @@ fn relaxed_sums_are_right_on_several_threads() {
     let numbers: Vec<&str> = (0..4000).map(|j| if j % 3 == 0 { "1.0" } else { "-2.0" }).collect();
     let x = format!("x=[{}]", numbers.join(","));
     let run = |options: &[&str]| {
-        let mut args = vec!["grad", &file, "--wrt", "x", "--arg", "n=400000", "--arg", &x, "--json", "--backend", "llvm"];
+        let mut args = vec![
+            "grad",
+            &file,
+            "--wrt",
+            "x",
+            "--arg",
+            "n=400000",
+            "--arg",
+            &x,
+            "--json",
+            "--backend",
+            "llvm",
+        ];
         args.extend(options);
         let all: Json = serde_json::from_str(&stdout(&args)).expect("JSON");
         all["gradient"].to_string()

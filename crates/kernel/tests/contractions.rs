@@ -34,6 +34,9 @@ const NAMES: [&str; 4] = ["i", "j", "k", "l"];
 struct Contraction {
     text: String,
     args: Vec<Value>,
+    /// Whether there are a row, a column, and a loop that is contracted: of the last product one factor has the loops of the
+    /// last input, the other one those of all others.
+    is_product: bool,
 }
 
 fn contraction(numbers: &mut Numbers) -> Contraction {
@@ -45,7 +48,14 @@ fn contraction(numbers: &mut Numbers) -> Contraction {
     // Every loop is in some input, in any place.
     let mut inputs: Vec<Vec<usize>> = vec![Vec::new(); 2 + numbers.below(2)];
     let many = inputs.len();
+    // One in two is a product of matrices with something more.
+    let matrices = numbers.below(2) == 0 && results.len() >= 2;
     for l in 0..loops {
+        if matrices && (l == results[0] || l == results[1] || l == summed[0]) {
+            inputs[0].extend((l != results[1]).then_some(l));
+            inputs[many - 1].extend((l != results[0]).then_some(l));
+            continue;
+        }
         let first = numbers.below(many);
         inputs[first].push(l);
         let second = (first + 1 + numbers.below(many - 1)) % many;
@@ -65,6 +75,13 @@ fn contraction(numbers: &mut Numbers) -> Contraction {
     }
     // One sum may go up to a result only, if that is not larger; or its terms may be zero but for some counters.
     let triangular = numbers.below(3) == 0 && extents[results[0]] <= extents[summed[0]];
+    let in_last = |l: &usize| inputs[inputs.len() - 1].contains(l);
+    let in_others = |l: &usize| inputs[..inputs.len() - 1].iter().any(|dims| dims.contains(l));
+    // A loop that bounds another one stays outside.
+    let free = &results[usize::from(triangular)..];
+    let has_row = free.iter().any(|l| in_others(l) && !in_last(l));
+    let has_column = free.iter().any(|l| in_last(l) && !in_others(l));
+    let is_summed = summed.iter().any(|l| in_last(l) && in_others(l));
     let mut sum = factors.join(" * ");
     if !triangular && numbers.below(2) == 0 {
         let (i, j) = (NAMES[results[0]], NAMES[summed[0]]);
@@ -110,7 +127,7 @@ fn contraction(numbers: &mut Numbers) -> Contraction {
         let shape: Vec<usize> = dims.iter().map(|d| extents[*d]).collect();
         args.push(array(numbers, &shape));
     }
-    Contraction { text, args }
+    Contraction { text, args, is_product: has_row && has_column && is_summed }
 }
 
 /// How the module runs: as it was lowered, or with so many lanes of a machine with registers of 8 lanes.
@@ -118,12 +135,14 @@ fn contraction(numbers: &mut Numbers) -> Contraction {
 enum How {
     Plain,
     Lanes(usize),
+    /// Contractions of any size in tiles.
+    Tiles(usize),
 }
 
 /// The results of kernel IR, and its text.
 fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>, String) {
     let (mut module, id) = lower(program, fun).expect("native");
-    if let How::Lanes(lanes) = how {
+    if let How::Lanes(lanes) | How::Tiles(lanes) = how {
         let mut sizes = Vec::new();
         for arg in args {
             let shape = if let Value::Array(a) = arg { a.shape.to_vec() } else { Vec::new() };
@@ -131,8 +150,10 @@ fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>,
             sizes.extend(shape.iter().map(|n| Some(*n as i64)));
             sizes.extend(shape.iter().map(|_| None));
         }
-        let sizes = vec![(id, sizes)];
-        let (most, model, grain) = (2 * lanes, Model::machine(8), Some(500.0));
+        // In tiles for sizes that were not expected.
+        let sizes = if let How::Tiles(_) = how { Vec::new() } else { vec![(id, sizes)] };
+        let tiles = if let How::Tiles(_) = how { [1.0; 4] } else { [f64::INFINITY; 4] };
+        let (most, model, grain) = (2 * lanes, Model { tiles, ..Model::machine(8) }, Some(500.0));
         let options = schedule::Options { lanes, most, model, grain, relaxed: false, sizes };
         schedule(&mut module, &options);
     }
@@ -150,6 +171,11 @@ fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>,
 
 /// Compares an entry point, or its gradient in all parameters, with the interpreter. Gives the text of kernel IR in 16 lanes.
 fn agrees(text: &str, entry: &str, args: &[Value], gradient: bool) -> String {
+    agrees_in_all(text, entry, args, gradient).0
+}
+
+/// The same, with the number of contractions that are put in tiles, whatever their size.
+fn agrees_in_all(text: &str, entry: &str, args: &[Value], gradient: bool) -> (String, usize) {
     let session = Session::compile("program.fut", text, Settings::default())
         .unwrap_or_else(|e| panic!("{text}\n{}", e.render()));
     let entry = session.entry(Some(entry)).expect("an entry");
@@ -167,8 +193,8 @@ fn agrees(text: &str, entry: &str, args: &[Value], gradient: bool) -> String {
     let expected = compiled.run(ready.fun, &args, &Options::default()).expect("the interpreter runs it");
     let expected: Vec<f64> = expected.results.iter().flat_map(Value::floats).collect();
     let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
-    let mut code = String::new();
-    for how in [How::Plain, How::Lanes(2), How::Lanes(16)] {
+    let (mut code, mut tiles) = (String::new(), 0);
+    for how in [How::Plain, How::Tiles(2), How::Tiles(8), How::Lanes(2), How::Lanes(16)] {
         let (found, here) = kernel(&ready.program, ready.fun, &args, how);
         let far = |(x, y): &(&f64, &f64)| (*x - *y).abs() > 1e-12 * largest || x.is_nan();
         let wrong = found.iter().zip(&expected).enumerate().find(|(_, pair)| far(pair));
@@ -176,9 +202,13 @@ fn agrees(text: &str, entry: &str, args: &[Value], gradient: bool) -> String {
             found.len() == expected.len() && wrong.is_none(),
             "gradient {gradient}, {how:?}\n{text}\n{here}\nfound and expected: {wrong:?}"
         );
+        if let How::Tiles(8) = how {
+            tiles =
+                here.lines().filter(|l| l.trim().starts_with("columns_") && l.contains("= alloc")).count();
+        }
         code = here;
     }
-    code
+    (code, tiles)
 }
 
 fn array(numbers: &mut Numbers, shape: &[usize]) -> Value {
@@ -191,13 +221,19 @@ fn random_contractions_and_their_gradients_have_the_values_of_the_interpreter() 
     let seed = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
     let count = std::env::var("COUNT").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
     let mut numbers = Numbers(seed);
-    let mut jammed = 0;
+    let (mut jammed, mut products, mut tiled) = (0, 0, 0);
     for _ in 0..count {
-        let Contraction { text, args } = contraction(&mut numbers);
+        let Contraction { text, args, is_product } = contraction(&mut numbers);
         for (entry, gradient) in [("product", false), ("loss", true)] {
-            jammed += agrees(&text, entry, &args, gradient).matches("for group").count();
+            let (code, tiles) = agrees_in_all(&text, entry, &args, gradient);
+            jammed += code.matches("for group").count();
+            if !gradient {
+                assert_eq!(tiles, usize::from(is_product), "{text}");
+            }
+            (products, tiled) = (products + usize::from(is_product), tiled + tiles);
         }
     }
+    assert!(products > count / 4 && tiled > products, "{tiled} tiled, {products} products");
     // Otherwise nothing is tested but loops one by one.
     assert!(jammed > count / 2, "{jammed} jammed loops in {count} contractions");
 }
@@ -253,5 +289,66 @@ fn steps_run_together_where_what_they_hand_on_stays_between_two_loops() {
         agrees(STEPS, "before", &args, false);
         let code = agrees(STEPS, "after", &args, false);
         assert!(k < 8 || code.contains("for group"), "{code}");
+    }
+}
+
+/// Products with factors as they are and turned, batches outside and inside, functions before and after.
+const PRODUCTS: &str = "
+entry ab [n] [k] [m] (a0: [n][k]f64) (a1: [k][m]f64) : [n][m]f64 =
+  map (\\row -> map (\\column -> f64.sum (map2 (*) row column)) (transpose a1)) a0
+entry atb [n] [k] [m] (a0: [k][n]f64) (a1: [k][m]f64) : [n][m]f64 =
+  map (\\row -> map (\\column -> f64.sum (map2 (*) row column)) (transpose a1)) (transpose a0)
+entry abt [n] [k] [m] (a0: [n][k]f64) (a1: [m][k]f64) : [n][m]f64 =
+  map (\\row -> map (\\column -> f64.sum (map2 (*) row column)) a1) a0
+entry layer [n] [k] [m] (a0: [n][k]f64) (a1: [m][k]f64) : [n][m]f64 =
+  map (\\row -> map (\\weights -> f64.sin (f64.sum (map2 (\\x w -> f64.exp x * w) row weights) + row[0])) a1) a0
+entry batch [p] [n] [k] [m] (a0: [p][n][k]f64) (a1: [p][k][m]f64) : [p][n][m]f64 =
+  map2 (\\a b -> map (\\row -> map (\\column -> f64.sum (map2 (*) row column)) (transpose b)) a) a0 a1
+entry inside [p] [n] [k] [m] (a0: [p][n][k]f64) (a1: [p][k][m]f64) : [n][p][m]f64 =
+  tabulate n (\\i -> tabulate p (\\q -> tabulate m (\\j ->
+    f64.sum (map (\\l -> a0[q, i, l] * a1[q, l, j]) (iota k)))))
+entry two [p] [n] [k] [m] (a0: [p][n][k]f64) (a1: [p][k][m]f64) : [n][m]f64 =
+  tabulate n (\\i -> tabulate m (\\j ->
+    f64.sum (map (\\q -> f64.sum (map (\\l -> a0[q, i, l] * a1[q, l, j]) (iota k))) (iota p))))
+";
+
+#[test]
+fn products_of_any_size_are_put_in_tiles() {
+    let mut numbers = Numbers(6);
+    let sizes = [
+        [0, 8, 8],
+        [8, 0, 8],
+        [8, 8, 0],
+        [1, 1, 1],
+        [1, 65, 9],
+        [7, 9, 63],
+        [8, 8, 8],
+        [9, 7, 65],
+        [63, 64, 24],
+        [65, 8, 64],
+        [100, 3, 25],
+        [97, 2, 1],
+        [3, 200, 17],
+        [193, 1, 49],
+    ];
+    for entry in ["ab", "atb", "abt", "layer", "batch", "inside", "two"] {
+        for [n, k, m] in sizes {
+            let (mut a, mut b) = (vec![n, k], vec![k, m]);
+            match entry {
+                "atb" => a.reverse(),
+                "abt" | "layer" => b.reverse(),
+                "batch" | "inside" | "two" => {
+                    a.insert(0, 2);
+                    b.insert(0, 2);
+                }
+                _ => {}
+            }
+            if entry == "layer" && k == 0 {
+                continue;
+            }
+            let args = [array(&mut numbers, &a), array(&mut numbers, &b)];
+            let (_, tiles) = agrees_in_all(PRODUCTS, entry, &args, false);
+            assert!(tiles == 1, "{entry}: {tiles}");
+        }
     }
 }

@@ -55,7 +55,7 @@ fn kernel(
         // Few registers, so that loops get different numbers of lanes.
         // With a price for places apart memory is interleaved, without one more loops are in lanes.
         let apart = if lanes < most { 1.0 } else { 0.01 };
-        let model = Model { block: 0.0, lane: 0.0, apart, registers: 6 };
+        let model = Model { block: 0.0, lane: 0.0, apart, registers: 8, tiles: [1.0; 4] };
         let (grain, relaxed) = (Some(2.0), lanes < most);
         schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new() });
     }

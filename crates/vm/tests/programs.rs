@@ -87,7 +87,7 @@ fn compare(what: &str, program: &Program, fun: FunId, args: &[Value]) -> bool {
     let expected = Compiled::new(program).run(fun, args, &Interpreter::default());
     let expected = expected.map(|o| o.results).map_err(|e| text(&e));
     assert_same(what, &expected, &vm(&plain, id, &interface, args, &exact));
-    let free = Model { block: 0.0, lane: 0.0, apart: 0.0, registers: 0 };
+    let free = Model { block: 0.0, lane: 0.0, apart: 0.0, registers: 0, tiles: [f64::INFINITY; 4] };
     for (lanes, model) in [(4, free), (64, free), (512, free), (512, Model::interpreter())] {
         let mut module = plain.clone();
         schedule(&mut module, &schedule::Options::new(lanes, model));

@@ -15,18 +15,24 @@ pub struct Model {
     pub apart: f64,
     /// How many registers of [`super::Options::lanes`] lanes the executor has at hand.
     pub registers: usize,
+    /// The fewest rows, columns, elements of a sum, and products in all of a contraction that is put in tiles.
+    pub tiles: [f64; 4],
 }
 
 impl Model {
     /// Machine code, with registers of `width` lanes.
     pub fn machine(width: usize) -> Model {
-        Model { block: 0.0, lane: 1.0 / width as f64, apart: 1.0, registers: if width < 8 { 16 } else { 32 } }
+        let registers = if width < 8 { 16 } else { 32 };
+        Model { block: 0.0, lane: 1.0 / width as f64, apart: 1.0, registers, tiles: TILES }
     }
     /// An interpreter that runs each instruction over a block.
     pub fn interpreter() -> Model {
-        Model { block: 4.0, lane: 0.05, apart: 0.3, registers: 0 }
+        Model { block: 4.0, lane: 0.05, apart: 0.3, registers: 0, tiles: [f64::INFINITY; 4] }
     }
 }
+
+/// Every element that is laid out has to be used often: by as many columns, or rows.
+const TILES: [f64; 4] = [32.0, 32.0, 16.0, 65536.0];
 
 /// How often a loop is taken to run if nothing is known.
 pub(super) const TRIPS: f64 = 24.0;
@@ -65,6 +71,9 @@ impl Costs<'_> {
     }
     /// The cost of an instruction for so many active lanes; 1 outside of lanes.
     pub(super) fn ins(&self, ins: &Ins, active: f64) -> f64 {
+        // Outside of loops of lanes all lanes are active.
+        let own = |r: Reg| self.regs[r].ty.lanes().map_or(1.0, |lanes| lanes as f64);
+        let active = ins.sets().iter().fold(active, |n, r| n.max(if active == 1.0 { own(*r) } else { 1.0 }));
         let wide = self.model.block + self.model.lane * active;
         let apart = self.model.block + self.model.apart * active;
         match ins {

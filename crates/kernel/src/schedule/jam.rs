@@ -93,7 +93,8 @@ impl Jam<'_> {
     /// The loop with so many iterations together as cost least; `None`: as it is.
     fn best(&mut self, ins: &Ins) -> Option<Block> {
         let Ins::For { i, from, to, body, order } = ins else { return None };
-        if self.model.registers == 0 || !body.iter().any(|ins| is_inner(ins, self.regs)) {
+        let tiled = self.active == 1.0 && is_tiled(body);
+        if self.model.registers == 0 || tiled || !body.iter().any(|ins| is_inner(ins, self.regs)) {
             return None;
         }
         let l = Loop { i: *i, from: *from, to: *to, body, order };
@@ -223,6 +224,15 @@ fn is_inner(ins: &Ins, regs: &IndexVec<Reg, RegInfo>) -> bool {
         Ins::For { body, .. } => on_lanes(body, regs),
         _ => false,
     }
+}
+
+/// Whether there are lanes in memory outside of loops of lanes: tiles of a contraction, which fill the registers.
+fn is_tiled(block: &Block) -> bool {
+    block.iter().any(|ins| match ins {
+        Ins::LoadLanes { .. } => true,
+        Ins::Lanes { .. } => false,
+        _ => ins.blocks().into_iter().any(is_tiled),
+    })
 }
 
 /// The lanes of registers that a block without loops reads before it sets them: sums, and what does not vary.

@@ -19,6 +19,8 @@ use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 /// Why a loop keeps its iterations one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum No {
+    /// Its body is on lanes already.
+    Lanes,
     Call,
     /// A pointer that is not the same in all lanes, and not linear.
     Pointer,
@@ -403,7 +405,7 @@ impl Vector<'_> {
             | Ins::StoreLanes { .. }
             | Ins::AccumulateLanes { .. }
             | Ins::FoldLanes { .. }
-            | Ins::Lane { .. } => panic!("lanes inside a loop that has none yet"),
+            | Ins::Lane { .. } => Err(No::Lanes),
         }
     }
 

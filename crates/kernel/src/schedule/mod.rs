@@ -10,12 +10,14 @@
 
 mod added;
 mod chunks;
+mod contract;
 mod cost;
 mod jam;
 mod lanes;
 mod numbers;
 mod rows;
 mod split;
+mod tile;
 mod uses;
 mod width;
 
@@ -61,6 +63,9 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let (defined, _) = registers(f, &body);
         let body = numbers::number(body, &defined, &f.results);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
+        let mut s = Scheduler::new(options, f, &body, expected);
+        let body = s.contract(body);
+        f.regs = s.regs;
         let mut s = Scheduler::new(options, f, &body, expected);
         let body = s.split(body);
         f.regs = s.regs;

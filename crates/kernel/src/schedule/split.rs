@@ -52,6 +52,16 @@ pub(super) fn alternatives(
     out
 }
 
+/// A loop as the loop up to instruction `k` of its body, and the loop from there, with what comes before them.
+pub(super) fn in_two(
+    l: &Loop<'_>,
+    regs: &mut IndexVec<Reg, RegInfo>,
+    root: &dyn Fn(Reg) -> Option<Reg>,
+    k: usize,
+) -> Option<(Block, Ins, Ins)> {
+    Split { l, regs, root, written: written(l.body, root) }.at(l.body, k)
+}
+
 /// A body without the mark and release around it.
 fn without_mark(body: &[Ins]) -> &[Ins] {
     match body {
@@ -248,7 +258,7 @@ impl Split<'_> {
 }
 
 /// What a loop adds up, and the instructions that make it, if it takes the sum of one value.
-fn summed(body: &[Ins], folds: &[Fold], sum: Reg) -> Option<(Operand, Block)> {
+pub(super) fn summed(body: &[Ins], folds: &[Fold], sum: Reg) -> Option<(Operand, Block)> {
     let [fold] = folds else { return None };
     let [made @ .., last] = body else { return None };
     let Ins::Set { to, value: Operand::Reg(next) } = last else { return None };
