@@ -1,8 +1,8 @@
 //! Which loops run side by side.
 //!
-//! Place in the pipeline: after the lowering, before an executor. Of a nest of loops that allow any order, the one is chosen whose
-//! iterations side by side are expected to cost least (`cost`); the loops around it stay loops, those inside it too, but run
-//! for all lanes at once (`lanes`).
+//! Place in the pipeline: after the lowering, before an executor. First large contractions are put in tiles (`contract`,
+//! `tile`). Of any other nest of loops that allow any order, the one is chosen whose iterations side by side are expected to cost
+//! least (`cost`); the loops around it stay loops, those inside it too, but run for all lanes at once (`lanes`).
 //!
 //! Guarantees: the values of the module before, but for the order in which floats are added and multiplied by loops that
 //! declare that any order will do ([`crate::Fold`], [`crate::Ins::Accumulate`]); which of several errors a program stops with
