@@ -35,8 +35,8 @@ struct Contraction {
     text: String,
     args: Vec<Value>,
     /// Whether there are a row, a column, and a loop that is contracted: of the last product one factor has the loops of the
-    /// last input, the other one those of all others.
-    is_product: bool,
+    /// last input, the other one those of all others. `None`: it depends on what becomes of a condition.
+    is_product: Option<bool>,
 }
 
 fn contraction(numbers: &mut Numbers) -> Contraction {
@@ -83,7 +83,8 @@ fn contraction(numbers: &mut Numbers) -> Contraction {
     let has_column = free.iter().any(|l| in_last(l) && !in_others(l));
     let is_summed = summed.iter().any(|l| in_last(l) && in_others(l));
     let mut sum = factors.join(" * ");
-    if !triangular && numbers.below(2) == 0 {
+    let conditional = !triangular && numbers.below(2) == 0;
+    if conditional {
         let (i, j) = (NAMES[results[0]], NAMES[summed[0]]);
         let condition =
             ["I <= J", "J <= I", "J < I + 2", "I + J < 7", "J - I > 1", "I == J", "J <= 2 && I > 1"];
@@ -127,7 +128,7 @@ fn contraction(numbers: &mut Numbers) -> Contraction {
         let shape: Vec<usize> = dims.iter().map(|d| extents[*d]).collect();
         args.push(array(numbers, &shape));
     }
-    Contraction { text, args, is_product: has_row && has_column && is_summed }
+    Contraction { text, args, is_product: (!conditional).then_some(has_row && has_column && is_summed) }
 }
 
 /// How the module runs: as it was lowered, or with so many lanes of a machine with registers of 8 lanes.
@@ -227,13 +228,12 @@ fn random_contractions_and_their_gradients_have_the_values_of_the_interpreter() 
         for (entry, gradient) in [("product", false), ("loss", true)] {
             let (code, tiles) = agrees_in_all(&text, entry, &args, gradient);
             jammed += code.matches("for group").count();
-            if !gradient {
-                assert_eq!(tiles, usize::from(is_product), "{text}");
-            }
-            (products, tiled) = (products + usize::from(is_product), tiled + tiles);
+            let expected = is_product.map(usize::from);
+            assert!(gradient || expected.is_none_or(|n| tiles == n), "{tiles} tiled\n{text}");
+            (products, tiled) = (products + expected.unwrap_or(0), tiled + tiles);
         }
     }
-    assert!(products > count / 4 && tiled > products, "{tiled} tiled, {products} products");
+    assert!(products > count / 8 && tiled > products, "{tiled} tiled, {products} products");
     // Otherwise nothing is tested but loops one by one.
     assert!(jammed > count / 2, "{jammed} jammed loops in {count} contractions");
 }
