@@ -14,11 +14,12 @@ mod split;
 pub(in crate::accumulators) mod sums;
 
 use super::index::Polynomial;
-use pullback_base::index::{IdMap, IdSet};
+use pullback_base::index::{IdMap, IdSet, Index};
 use pullback_core::traverse::bound_vars;
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// A node of a [`Delayed`] table.
 pub(super) type Id = usize;
@@ -68,11 +69,17 @@ pub(super) enum Binding {
 struct Instance {
     parent: Env,
     binds: IdMap<Var, Binding>,
-    /// Everything bound in the lambda.
-    contains: IdSet<Var>,
+    /// Everything bound in the lambda but its parameters.
+    contains: Rc<IdSet<Var>>,
     dims: BTreeSet<Dim>,
     /// Of an element of a map: its position and the width of the map.
     place: Option<(Id, Option<Id>)>,
+}
+
+impl Instance {
+    fn binds_or_contains(&self, v: Var) -> bool {
+        self.binds.contains_key(&v) || self.contains.contains(&v)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -82,21 +89,75 @@ enum Definition<'a> {
     State(&'a Loop, usize),
 }
 
+/// What variables are, by their numbers.
+struct Definitions<'a>(Vec<Option<Definition<'a>>>);
+
+impl<'a> Definitions<'a> {
+    fn get(&self, v: &Var) -> Option<&Definition<'a>> {
+        self.0.get(v.index())?.as_ref()
+    }
+    fn insert(&mut self, v: Var, definition: Definition<'a>) {
+        self.0[v.index()] = Some(definition);
+    }
+}
+
+/// What a node is, as a key: constants by their bits.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Const(Scalar, u64),
+    Var(Var),
+    Dim(Dim),
+    Prim(Prim, Vec<Id>),
+    Size(Var, usize),
+    Read(Var, Vec<Id>),
+    If(Id, Id, Id),
+    Local(Var, Vec<Id>),
+}
+
+impl Key {
+    fn of(node: &Node) -> Key {
+        match node {
+            Node::Const(c) => Key::Const(c.scalar(), bits(*c)),
+            Node::Var(v) => Key::Var(*v),
+            Node::Dim(d) => Key::Dim(*d),
+            Node::Prim(prim, ids) => Key::Prim(*prim, ids.clone()),
+            Node::Size(v, axis) => Key::Size(*v, *axis),
+            Node::Read(v, ids) => Key::Read(*v, ids.clone()),
+            Node::If(c, a, b) => Key::If(*c, *a, *b),
+            Node::Local(v, ids) => Key::Local(*v, ids.clone()),
+        }
+    }
+}
+
+/// The bits of a constant. Numbers that are no numbers are the same.
+fn bits(c: ScalarValue) -> u64 {
+    match c {
+        ScalarValue::F64(x) if x.is_nan() => f64::NAN.to_bits(),
+        ScalarValue::F64(x) => x.to_bits(),
+        ScalarValue::F32(x) if x.is_nan() => f64::NAN.to_bits(),
+        ScalarValue::F32(x) => f64::from(x).to_bits(),
+        ScalarValue::U64(x) => x,
+        other => other.as_i64().cast_unsigned(),
+    }
+}
+
 /// The table of nodes and what is known of the program around and in a nest.
 pub(super) struct Delayed<'a> {
     pub(super) program: &'a Program,
-    definitions: IdMap<Var, Definition<'a>>,
+    definitions: Definitions<'a>,
     /// Variables in scope where the nest stands.
     available: IdSet<Var>,
     /// For variables that the nest can hand out: how many maps of the path enclose them.
     pub(super) homes: IdMap<Var, usize>,
     nodes: Vec<Node>,
     dims: Vec<BTreeSet<Dim>>,
-    table: BTreeMap<String, Id>,
+    table: BTreeMap<Key, Id>,
     equal: IdMap<usize, Id>,
     /// Sizes that agree if the code that needs it was reached at all.
     agree: BTreeSet<(Id, Id)>,
     instances: Vec<Instance>,
+    /// What is bound in bodies that have instances.
+    bound: BTreeMap<*const Body, Rc<IdSet<Var>>>,
     /// The environment of the body of the nest.
     pub(super) nest: Env,
     /// Shapes of what [`Node::Local`] would hand out.
@@ -119,12 +180,12 @@ pub(super) struct Delayed<'a> {
 
 impl<'a> Delayed<'a> {
     pub(super) fn new(program: &'a Program, body: &'a Body, available: IdSet<Var>) -> Delayed<'a> {
-        let mut definitions = IdMap::new();
+        let mut definitions = Definitions(vec![None; program.vars.len()]);
         define(body, &mut definitions);
         let outside = Instance {
             parent: OUTSIDE,
             binds: IdMap::new(),
-            contains: IdSet::new(),
+            contains: Rc::default(),
             dims: BTreeSet::new(),
             place: None,
         };
@@ -139,6 +200,7 @@ impl<'a> Delayed<'a> {
             equal: IdMap::new(),
             agree: BTreeSet::new(),
             instances: vec![outside],
+            bound: BTreeMap::new(),
             nest: OUTSIDE,
             local_shapes: IdMap::new(),
             widths: Vec::new(),
@@ -193,7 +255,7 @@ impl<'a> Delayed<'a> {
         if let Some(known) = self.folded(&node) {
             return known;
         }
-        let key = format!("{node:?}");
+        let key = Key::of(&node);
         if let Some(id) = self.table.get(&key) {
             return self.representative(*id);
         }
@@ -408,13 +470,14 @@ impl<'a> Delayed<'a> {
 
     fn instance(
         &mut self,
-        lam: &Body,
+        lam: &'a Body,
         parent: Env,
         binds: Vec<(Var, Binding)>,
         place: Option<(Id, Option<Id>)>,
     ) -> Env {
-        let mut contains = bound_vars(lam);
-        contains.extend(binds.iter().map(|(v, _)| *v));
+        // The program stays while it is looked at, so that bodies are known by where they are.
+        let contains = self.bound.entry(std::ptr::from_ref(lam)).or_insert_with(|| Rc::new(bound_vars(lam)));
+        let contains = Rc::clone(contains);
         let mut dims = self.instances[parent].dims.clone();
         if let Some((index, _)) = place {
             dims.extend(self.dims[index].iter().copied());
@@ -423,7 +486,7 @@ impl<'a> Delayed<'a> {
         self.instances.len() - 1
     }
     /// The environment of the elements of a map at an index.
-    pub(super) fn enter(&mut self, width: Atom, lam: &Lam, arrays: &[Atom], env: Env, index: Id) -> Env {
+    pub(super) fn enter(&mut self, width: Atom, lam: &'a Lam, arrays: &[Atom], env: Env, index: Id) -> Env {
         let binds = lam.params.iter().zip(arrays).map(|(p, a)| (*p, Binding::Element(*a, env, index)));
         let binds = binds.collect();
         let width = self.element(width, env, &[]).filter(|w| self.dims[*w].is_empty());
@@ -433,7 +496,7 @@ impl<'a> Delayed<'a> {
         self.instance(&lam.body, env, binds, Some((index, width)))
     }
     /// The environment of an iteration of a counted loop.
-    pub(super) fn iterate(&mut self, l: &Loop, env: Env, index: Id) -> Option<Env> {
+    pub(super) fn iterate(&mut self, l: &'a Loop, env: Env, index: Id) -> Option<Env> {
         let LoopForm::For { i, n } = &l.form else { return None };
         (self.program.atom_type(*n) == Type::I64).then_some(())?;
         let width = self.element(*n, env, &[]).filter(|w| self.dims[*w].is_empty());
@@ -442,7 +505,7 @@ impl<'a> Delayed<'a> {
         Some(self.instance(&l.body, env, binds, Some((index, width))))
     }
     /// The environment of an iteration of a loop of which nothing is known.
-    pub(super) fn some_iteration(&mut self, l: &Loop, env: Env) -> Env {
+    pub(super) fn some_iteration(&mut self, l: &'a Loop, env: Env) -> Env {
         let state = l.params.iter().map(|(v, _)| (*v, Binding::Opaque)).collect();
         self.instance(&l.body, env, state, None)
     }
@@ -456,14 +519,14 @@ impl<'a> Delayed<'a> {
     }
     fn owner(&self, v: Var, env: Env) -> Env {
         let mut env = env;
-        while env != OUTSIDE && !self.instances[env].contains.contains(&v) {
+        while env != OUTSIDE && !self.instances[env].binds_or_contains(v) {
             env = self.instances[env].parent;
         }
         env
     }
 }
 
-fn define<'a>(body: &'a Body, out: &mut IdMap<Var, Definition<'a>>) {
+fn define<'a>(body: &'a Body, out: &mut Definitions<'a>) {
     for stm in &body.stms {
         for (k, v) in stm.pat.iter().enumerate() {
             out.insert(*v, Definition::Result(&stm.exp, k));

@@ -34,16 +34,22 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
     if attempt.way == Way::Columns {
         return columns::apply(program, id, site, attempt);
     }
-    let mut work = program.clone();
-    let copies = match attempt.way {
-        Way::Anew | Way::Linear | Way::Columns => None,
-        Way::HandedOut | Way::Histogram | Way::Carried => Some(name_values(&mut work, id, site)?),
+    // Programs are large, and most attempts do not fit: a copy is made where something is changed.
+    let named;
+    let (before, copies) = match attempt.way {
+        Way::Anew | Way::Linear | Way::Columns => (program, None),
+        Way::HandedOut | Way::Histogram | Way::Carried => {
+            let mut with_names = program.clone();
+            let copies = name_values(&mut with_names, id, site)?;
+            named = with_names;
+            (&named, Some(copies))
+        }
     };
-    let before = work.clone();
-    let mut plan = Plan::new(&before, id, site, attempt)?;
+    let mut plan = Plan::new(before, id, site, attempt)?;
     let coordinates = plan.coordinates(copies.as_ref())?;
     (attempt.way != Way::Anew || plan.is_proportionate()).then_some(())?;
     if attempt.way == Way::Linear {
+        let mut work = before.clone();
         plan.linear(&mut work, &coordinates)?;
         return Some(work);
     }
@@ -56,16 +62,14 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
         return None;
     }
     let affine: Vec<Option<Affine>> = coordinates.iter().map(|c| affine(&plan.values, *c)).collect();
-    match attempt.way {
-        Way::Anew | Way::HandedOut | Way::Carried => {
-            let axes = plan.axes(&affine)?;
-            plan.add_as_a_whole(&mut work, element, &axes)?;
-        }
-        Way::Linear | Way::Columns => {}
-        Way::Histogram => {
-            plan.axes(&affine).is_none().then_some(())?;
-            plan.histogram(&mut work, element, &coordinates, &affine)?;
-        }
+    let (axes, is_histogram) = (plan.axes(&affine), attempt.way == Way::Histogram);
+    if axes.is_some() == is_histogram {
+        return None;
+    }
+    let mut work = before.clone();
+    match axes {
+        Some(axes) => plan.add_as_a_whole(&mut work, element, &axes)?,
+        None => plan.histogram(&mut work, element, &coordinates, &affine)?,
     }
     Some(work)
 }

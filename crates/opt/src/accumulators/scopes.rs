@@ -11,7 +11,6 @@ mod written;
 use facts::Facts;
 use literal::elements;
 use pullback_base::index::IdSet;
-use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Builder, Exp, FunId, Lam, Program, Stm, Var, VarInfo};
 use pullback_prim::Op;
 use written::{Write, writes};
@@ -197,12 +196,23 @@ impl Scope {
                     let ([index], Some(_)) = (&ix[..], program.atom_type(*v).scalar()) else { return None };
                     found = Some(Addition { init: *init, index: *index, value: *v });
                 }
-                exp if free_vars_exp(exp).contains(acc) => return None,
+                exp if mentions(exp, &|v| v == *acc) => return None,
                 _ => {}
             }
         }
         found
     }
+}
+
+/// Whether an expression mentions one of these variables. They are bound outside of it, and names are unique, so that it need not
+/// be known what is bound inside.
+fn mentions(exp: &Exp, is: &impl Fn(Var) -> bool) -> bool {
+    let mut found = false;
+    exp.for_each_atom(|a| found |= a.var().is_some_and(is));
+    let in_body = |body: &Body| {
+        body.stms.iter().any(|s| mentions(&s.exp, is)) || body.result.iter().any(|a| a.var().is_some_and(is))
+    };
+    found || exp.bodies().iter().any(|scope| in_body(scope.body))
 }
 
 /// Binds `v` to the sum of the terms.
@@ -230,7 +240,7 @@ fn additions(body: &Body, acc: Var) -> Option<Vec<Atom>> {
     for stm in &body.stms {
         match &stm.exp {
             Exp::AccAdd(a, ix, v) if *a == Atom::Var(acc) && ix.is_empty() => out.push(*v),
-            exp if free_vars_exp(exp).contains(&acc) => return None,
+            exp if mentions(exp, &|v| v == acc) => return None,
             _ => {}
         }
     }

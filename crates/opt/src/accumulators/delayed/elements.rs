@@ -4,7 +4,7 @@ use super::{Binding, Definition, Delayed, Env, Id, Node, OUTSIDE};
 use pullback_core::{Atom, Exp, Loop, Soac, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
-impl Delayed<'_> {
+impl<'a> Delayed<'a> {
     /// The element of `a` at these indices (as many as its rank).
     pub(in crate::accumulators) fn element(&mut self, a: Atom, env: Env, index: &[Id]) -> Option<Id> {
         let v = match a {
@@ -200,7 +200,7 @@ impl Delayed<'_> {
             _ => None,
         }
     }
-    pub(super) fn iteration(&mut self, l: &Loop, env: Env, index: Id) -> Option<Env> {
+    pub(super) fn iteration(&mut self, l: &'a Loop, env: Env, index: Id) -> Option<Env> {
         // Only of loops that have been run: what one in the nest computes is not known without running it.
         (!self.belongs_to_nest(env)).then_some(())?;
         self.iterate(l, env, index)

@@ -27,11 +27,11 @@ struct Row {
 
 /// The program in which this addition, and those to the other components of the row, have left their nest.
 pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
-    let mut work = program.clone();
-    let row = gather(&mut work, id, site)?;
-    let before = work.clone();
+    let mut before = program.clone();
+    let row = gather(&mut before, id, site)?;
     let alone = sites::find(&before, id).into_iter().find(|s| s.done == site.done)?.alone;
     let mut plan = Plan::new(&before, id, site, attempt)?;
+    let mut work = before.clone();
     plan.columns(&mut work, &row, alone)?;
     Some(work)
 }

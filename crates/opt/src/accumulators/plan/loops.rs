@@ -16,12 +16,12 @@ use pullback_core::{Atom, Body, Builder, Exp, Loop, LoopForm, Soac, Var};
 use pullback_prim::Op;
 use std::collections::BTreeSet;
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
     pub(super) fn is_carried(&self) -> bool {
         self.attempt.way == Way::Carried
     }
     /// The environment of an iteration; the loop is one more dimension.
-    pub(super) fn enter_loop(&mut self, l: &Loop, scope: usize, place: Id) -> Option<()> {
+    pub(super) fn enter_loop(&mut self, l: &'a Loop, scope: usize, place: Id) -> Option<()> {
         self.is_loop = true;
         match &l.form {
             LoopForm::For { i: _, n } => {

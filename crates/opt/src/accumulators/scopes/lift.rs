@@ -4,9 +4,8 @@
 //! whole value that is known before the scope is then added to the first value there, and replaces it if that is zero:
 //! one array of zeros and one addition less, never more steps.
 
-use super::{Scope, facts::Facts};
+use super::{Scope, facts::Facts, mentions};
 use pullback_base::index::IdSet;
-use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Exp, Program, Stm, Var, VarInfo};
 
 impl Scope {
@@ -21,7 +20,7 @@ impl Scope {
         let mut stuck: IdSet<Var> = self.params.iter().copied().collect();
         let mut inside = Vec::new();
         for stm in std::mem::take(&mut self.body.stms) {
-            if free_vars_exp(&stm.exp).iter().any(|v| stuck.contains(v)) {
+            if mentions(&stm.exp, &|v| stuck.contains(&v)) {
                 stuck.extend(&stm.pat);
                 inside.push(stm);
             } else {

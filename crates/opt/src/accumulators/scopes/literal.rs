@@ -3,7 +3,7 @@
 //!
 //! Guarantees fewer steps: a literal costs what the zeros cost, and a sum costs no more than an addition in place.
 
-use pullback_core::traverse::free_vars_exp;
+use super::mentions;
 use pullback_core::{Atom, Body, Builder, Exp, Program, Stm, Type, Var};
 use pullback_prim::{Op, ScalarValue};
 
@@ -23,7 +23,7 @@ pub(super) fn elements(body: &Body, acc: Var, length: i64) -> Option<Vec<Vec<Ato
                     terms.push(*v);
                 }
             }
-            exp if free_vars_exp(exp).contains(&acc) => return None,
+            exp if mentions(exp, &|v| v == acc) => return None,
             _ => {}
         }
     }

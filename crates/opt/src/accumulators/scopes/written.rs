@@ -9,8 +9,7 @@
 //! cannot stop the program; of two places that may be the same one, the second is read before it is written. Guarantees
 //! no more steps than the additions where places are known to differ.
 
-use super::Facts;
-use pullback_core::traverse::free_vars_exp;
+use super::{Facts, mentions};
 use pullback_core::{Atom, Body, Builder, Exp, Program, Stm, Type, Var};
 use pullback_prim::Op;
 
@@ -27,7 +26,7 @@ pub(super) fn writes(body: &Body, acc: Var, init: Atom, facts: &Facts) -> Option
                 is_cleared(init, ix, facts).then_some(())?;
                 out.push((ix.clone(), *v));
             }
-            exp if free_vars_exp(exp).contains(&acc) => return None,
+            exp if mentions(exp, &|v| v == acc) => return None,
             _ => {}
         }
     }
