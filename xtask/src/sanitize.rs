@@ -46,6 +46,16 @@ const CHECKS: &[Check] = &[
         tests: &["--package", "pullback-maths", "--lib", "--test", "special"],
     },
     Check {
+        name: "kernels of the vm under Miri",
+        checker: Checker::Miri,
+        tests: &["--package", "pullback-vm", "--lib"],
+    },
+    Check {
+        name: "vm under the address sanitizer",
+        checker: Checker::Address,
+        tests: &["--package", "pullback-vm", "--lib", "--test", "instructions"],
+    },
+    Check {
         name: "calls of compiled code under the address sanitizer",
         checker: Checker::Address,
         tests: &["--package", "pullback-cpu", "--test", "instructions", "--test", "primitives"],

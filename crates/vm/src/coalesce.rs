@@ -3,6 +3,8 @@
 //!
 //! Loops leave such copies at the ends of their bodies. For lanes it is right because kernels do the active lanes exactly.
 
+use crate::executable::Options;
+use crate::mutation::Mutation;
 use crate::uses::{Counts, mentions};
 use pullback_base::index::Index;
 use pullback_kernel::{Block, Function, Ins, Operand, Reg};
@@ -11,22 +13,22 @@ use pullback_kernel::{Block, Function, Ins, Operand, Reg};
 const WINDOW: usize = 200;
 
 /// Removes the copies of a function.
-pub(crate) fn coalesce(f: &mut Function) {
+pub(crate) fn coalesce(f: &mut Function, options: &Options) {
     let mut counts = Counts::of(f);
     let mut body = std::mem::take(&mut f.body);
-    in_block(&mut body, f, &mut counts);
+    in_block(&mut body, f, &mut counts, options);
     f.body = body;
 }
 
-fn in_block(block: &mut Block, f: &Function, counts: &mut Counts) {
+fn in_block(block: &mut Block, f: &Function, counts: &mut Counts, options: &Options) {
     for ins in block.iter_mut() {
         for inner in ins.blocks_mut() {
-            in_block(inner, f, counts);
+            in_block(inner, f, counts, options);
         }
     }
     let mut k = 0;
     while k < block.len() {
-        if remove(block, k, f, counts) {
+        if remove(block, k, f, counts, options) {
             block.remove(k);
         } else {
             k += 1;
@@ -35,13 +37,14 @@ fn in_block(block: &mut Block, f: &Function, counts: &mut Counts) {
 }
 
 /// Gives what is copied by instruction `k` the register that it is copied to; whether that was possible.
-fn remove(block: &mut Block, k: usize, f: &Function, counts: &mut Counts) -> bool {
+fn remove(block: &mut Block, k: usize, f: &Function, counts: &mut Counts, options: &Options) -> bool {
     let Ins::Set { to, value: Operand::Reg(from) } = block[k] else { return false };
-    if counts.reads[from] != 1 || f.regs[from].ty != f.regs[to].ty {
+    let is_read_once = counts.reads[from] == 1 || options.is(Mutation::CopiesOfManyReaders);
+    if !is_read_once || f.regs[from].ty != f.regs[to].ty {
         return false;
     }
     let first = k.saturating_sub(WINDOW);
-    let Some(sets) = made_within(&block[first..k], from, to) else { return false };
+    let Some(sets) = made_within(&block[first..k], from, to, options) else { return false };
     // Not where it is set elsewhere too.
     if sets != counts.sets[from] {
         return false;
@@ -54,14 +57,16 @@ fn remove(block: &mut Block, k: usize, f: &Function, counts: &mut Counts) -> boo
 
 /// How often a block sets `from`: on every way through it once, in a way that lets it set `to` instead, which nothing behind that
 /// place uses. `None`: not so.
-fn made_within(block: &[Ins], from: Reg, to: Reg) -> Option<u32> {
+fn made_within(block: &[Ins], from: Reg, to: Reg, options: &Options) -> Option<u32> {
     for ins in block.iter().rev() {
         match ins {
             Ins::If { then, otherwise, .. } if mentions(ins, from) => {
-                return Some(made_within(then, from, to)? + made_within(otherwise, from, to)?);
+                return Some(
+                    made_within(then, from, to, options)? + made_within(otherwise, from, to, options)?,
+                );
             }
             _ if ins.sets() == [from] => return can_set_another(ins).then_some(1),
-            _ if mentions(ins, to) => return None,
+            _ if mentions(ins, to) && !options.is(Mutation::CopiesJoinedAcrossUses) => return None,
             _ => {}
         }
     }

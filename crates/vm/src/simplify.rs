@@ -6,6 +6,8 @@
 //! a new value at their start and behind them. (The schedule numbers registers that are set once; here all of them are, so that
 //! states of loops count, and what became equal by putting loops into lanes.)
 
+use crate::executable::Options;
+use crate::mutation::Mutation;
 use crate::uses::{Counts, mentioned, reads, walk};
 use pullback_base::index::IndexVec;
 use pullback_kernel::{Block, Function, Ins, Operand, Order, Reg, Ty};
@@ -14,7 +16,7 @@ use pullback_words::word;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Simplifies a function.
-pub(crate) fn simplify(f: &mut Function) {
+pub(crate) fn simplify(f: &mut Function, options: &Options) {
     in_given_order(&mut f.body);
     let counts = Counts::of(f);
     let mut single = IndexVec::new();
@@ -23,6 +25,7 @@ pub(crate) fn simplify(f: &mut Function) {
     }
     let mut n = Numbers {
         f: &*f,
+        options,
         single,
         values: IndexVec::new(),
         next: 0,
@@ -39,7 +42,7 @@ pub(crate) fn simplify(f: &mut Function) {
     }
     let body = n.block(f.body.clone());
     f.body = body;
-    without_unread(f);
+    without_unread(f, options);
 }
 
 /// Executors of this kind run iterations as they come: what is known about the order is dropped with what it reads.
@@ -67,6 +70,7 @@ enum Key {
 
 struct Numbers<'a> {
     f: &'a Function,
+    options: &'a Options,
     /// Registers that are set once and are no results.
     single: IndexVec<Reg, bool>,
     values: IndexVec<Reg, Value>,
@@ -110,6 +114,9 @@ impl Numbers<'_> {
     }
     /// Registers that are set in blocks hold something new.
     fn forget(&mut self, blocks: &[&Block]) {
+        if self.options.is(Mutation::NothingForgotten) {
+            return;
+        }
         let mut set = Vec::new();
         blocks.iter().for_each(|b| walk(b, &mut |ins| set.extend(ins.sets())));
         for r in set {
@@ -122,10 +129,17 @@ impl Numbers<'_> {
         for ins in block {
             out.extend(self.ins(ins));
         }
+        self.close(open);
+        out
+    }
+    /// What has become known since is not known any more.
+    fn close(&mut self, open: usize) {
+        if self.options.is(Mutation::BlocksStayOpen) {
+            return;
+        }
         for key in self.log.drain(open..) {
             self.known.remove(&key);
         }
-        out
     }
     fn inside(&mut self, block: &mut Block) {
         *block = self.block(std::mem::take(block));
@@ -153,9 +167,7 @@ impl Numbers<'_> {
                 }
                 *test = self.read(*test);
                 self.inside(body);
-                for key in self.log.drain(open..) {
-                    self.known.remove(&key);
-                }
+                self.close(open);
                 self.forget(&[condition, body]);
             }
             Ins::If { then, otherwise, .. } => {
@@ -169,7 +181,8 @@ impl Numbers<'_> {
                 if *condition == Operand::bool(false) {
                     return None;
                 }
-                let key = Key::Fail(self.value(*condition));
+                let alike = self.options.is(Mutation::ChecksAreAlike);
+                let key = Key::Fail(if alike { 0 } else { self.value(*condition) });
                 if self.known.contains_key(&key) {
                     return None;
                 }
@@ -241,7 +254,9 @@ impl Numbers<'_> {
                     && self.value(other) == then
                 {
                     *condition = other;
-                    std::mem::swap(x, y);
+                    if !self.options.is(Mutation::ContraryNotExchanged) {
+                        std::mem::swap(x, y);
+                    }
                 }
                 match condition {
                     Operand::Const(ScalarValue::Bool(c)) => Some(if *c { *x } else { *y }),
@@ -279,15 +294,15 @@ fn is_pure(ins: &Ins) -> bool {
 }
 
 /// Drops what sets registers that nobody reads, or that are set again before they are read.
-fn without_unread(f: &mut Function) {
+fn without_unread(f: &mut Function, options: &Options) {
     let mut counts = Counts::of(f);
     let mut body = std::mem::take(&mut f.body);
-    while drop_unread(&mut body, &mut counts) {}
+    while drop_unread(&mut body, &mut counts, options) {}
     f.body = body;
 }
 
 /// Whether there was something to drop.
-fn drop_unread(block: &mut Block, counts: &mut Counts) -> bool {
+fn drop_unread(block: &mut Block, counts: &mut Counts, options: &Options) -> bool {
     let mut found = false;
     // Registers that are set further down before they are read.
     let mut set_again: BTreeSet<Reg> = BTreeSet::new();
@@ -306,11 +321,13 @@ fn drop_unread(block: &mut Block, counts: &mut Counts) -> bool {
             });
         } else {
             for b in inner {
-                found |= drop_unread(b, counts);
+                found |= drop_unread(b, counts, options);
             }
-            mentioned(&ins, &mut |r| {
-                set_again.remove(&r);
-            });
+            if !options.is(Mutation::ReadInsideUnseen) {
+                mentioned(&ins, &mut |r| {
+                    set_again.remove(&r);
+                });
+            }
         }
         kept.push(ins);
     }

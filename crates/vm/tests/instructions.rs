@@ -45,3 +45,18 @@ fn random_functions_of_lanes_do_what_the_reference_executor_does() {
         12,
     );
 }
+
+#[test]
+fn what_a_loop_reads_is_not_dropped() {
+    common::what_a_loop_reads_is_not_dropped(&common::make);
+}
+
+#[test]
+fn lanes_are_read_before_their_memory_changes() {
+    common::lanes_are_read_before_their_memory_changes(&common::make);
+}
+
+#[test]
+fn a_fold_leaves_out_what_its_mask_leaves_out() {
+    common::a_fold_leaves_out_what_its_mask_leaves_out(&common::make);
+}

@@ -1,5 +1,8 @@
 //! The vm computes what the reference executor of kernel IR computes from the same module, bit for bit, and stops with the same
-//! errors: random programs and the problems of the test kit, with their gradients, as lowered and in lanes.
+//! errors: random programs and the problems of the test kit, with their gradients, as lowered and in lanes. Each deliberate error
+//! of the translation is noticed by one of them, or by a test of single instructions.
+
+mod common;
 
 use pullback_base::RuntimeError;
 use pullback_core::{FunId, Program, Type, Value};
@@ -10,9 +13,9 @@ use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_testkit::generate::Config;
-use pullback_testkit::problems::PROBLEMS;
+use pullback_testkit::problems::{PROBLEMS, Problem};
 use pullback_testkit::properties::case_of_seed;
-use pullback_vm::{Executable, Functions, Limits, Machine, Options};
+use pullback_vm::{Executable, Functions, Limits, Options};
 
 /// Equal bits (any NaN for a NaN). Arrays without elements may differ in their other sizes.
 fn same(a: &Value, b: &Value) -> bool {
@@ -64,76 +67,125 @@ fn vm(
 ) -> Results {
     let executable = Executable::new(module, options);
     let args: Vec<(&Type, &Value)> = interface.params.iter().zip(args).collect();
-    let out = executable.session().call(id, &args, interface.results, Limits::default());
+    let limits = Limits { cancel: None, work: Some(400_000_000) };
+    let out = executable.session().call(id, &args, interface.results, limits);
     out.map(|o| o.results).map_err(|e| text(&e))
 }
 
-fn assert_same(what: &str, expected: &Results, found: &Results) {
+/// What is wrong, if something is.
+fn difference(what: &str, expected: &Results, found: &Results) -> Option<String> {
     let agree = match (expected, found) {
         (Ok(a), Ok(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
         (Err(a), Err(b)) => a == b,
         _ => false,
     };
-    assert!(agree, "{what}: expected {expected:?}\nfound {found:?}");
+    (!agree).then(|| format!("{what}: expected {expected:?}\nfound {found:?}"))
 }
 
-/// Compares a program, as lowered with the interpreter, and in lanes with the reference executor; false if it has no kernel IR.
-fn compare(what: &str, program: &Program, fun: FunId, args: &[Value]) -> bool {
-    let Ok((plain, id)) = lower(program, fun) else { return false };
-    let f = &program.funs[fun];
+/// A program with arguments, and its name in messages.
+struct Case {
+    what: String,
+    program: Program,
+    fun: FunId,
+    args: Vec<Value>,
+}
+
+/// Compares a program, as lowered with the interpreter, and in lanes with the reference executor; `Ok(false)` if it has no kernel IR.
+fn compare(case: &Case, exact: &Options) -> Result<bool, String> {
+    let Case { what, program, fun, args } = case;
+    let Ok((plain, id)) = lower(program, *fun) else { return Ok(false) };
+    let f = &program.funs[*fun];
     let params = f.params.iter().map(|p| program.vars[*p].ty.clone()).collect();
     let interface = Interface { params, results: &f.results };
-    let exact = Options { functions: Functions::Table, poison: true, ..Options::default() };
-    let expected = Compiled::new(program).run(fun, args, &Interpreter::default());
+    let expected = Compiled::new(program).run(*fun, args, &Interpreter::default());
     let expected = expected.map(|o| o.results).map_err(|e| text(&e));
-    assert_same(what, &expected, &vm(&plain, id, &interface, args, &exact));
+    let agree = |what: &str, expected: &Results, found: &Results| {
+        difference(what, expected, found).map_or(Ok(()), Err)
+    };
+    agree(what, &expected, &vm(&plain, id, &interface, args, exact))?;
     let free = Model { block: 0.0, lane: 0.0, apart: 0.0, registers: 0, tiles: [f64::INFINITY; 4] };
     for (lanes, model) in [(4, free), (64, free), (512, free), (512, Model::interpreter())] {
         let mut module = plain.clone();
         schedule(&mut module, &schedule::Options::new(lanes, model));
         let expected = reference(&module, id, &interface, args);
-        for machine in Machine::ALL.into_iter().filter(|m| m.is_there()) {
+        for machine in common::machines() {
             let options = Options { machine, ..exact.clone() };
             let found = vm(&module, id, &interface, args, &options);
-            assert_same(&format!("{what} with {lanes} lanes, {machine:?}"), &expected, &found);
+            agree(&format!("{what} with {lanes} lanes, {machine:?}"), &expected, &found)?;
         }
     }
-    true
+    Ok(true)
+}
+
+/// Functions of the primitive table, so that bits can be compared, and poison.
+fn exact() -> Options {
+    Options { functions: Functions::Table, poison: true, ..Options::default() }
+}
+
+/// A random program and its gradient, if they can be made.
+fn cases_of_seed(seed: u64) -> Vec<Case> {
+    let case = case_of_seed(seed, &Config::default());
+    let mut out = Vec::new();
+    let mut add = |what: &str, program: &Program, fun: FunId, args: Vec<Value>| {
+        let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
+        let choice = Settings::default().choice;
+        if pipeline::run(&mut program, pipeline::steps(true), &choice, &mut |_, _| {}).is_ok() {
+            out.push(Case { what: format!("seed {seed} {what}"), program, fun: roots[0], args });
+        }
+    };
+    add("program", &case.program, case.main, case.args.clone());
+    let params = &case.program.funs[case.main].params;
+    let wanted: Vec<bool> =
+        params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
+    let mut program = case.program.clone();
+    let Ok(fun) = derive::add(&mut program, case.main, Kind::Vjp, &wanted) else { return out };
+    let Ok(primal) = Compiled::new(&case.program).run(case.main, &case.args, &Interpreter::default()) else {
+        return out;
+    };
+    // Cotangents of the types of the results: only where those are the same.
+    let types = &case.program.funs[case.main].results;
+    let bars = primal.results.iter().zip(types).filter(|(_, t)| case.program.is_active(t));
+    if bars.clone().any(|(_, t)| t.base().scalar().is_none_or(|s| !s.is_float())) {
+        return out;
+    }
+    let args: Vec<Value> = case.args.iter().cloned().chain(bars.map(|(v, _)| v.clone())).collect();
+    add("gradient", &program, fun, args);
+    out
+}
+
+/// A problem of the test kit and its gradient.
+fn cases_of_problem(problem: &Problem) -> Vec<Case> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
+    let session = Session::compile(problem.file, &text, Settings::default()).expect(problem.name);
+    let entry = session.entry(Some(problem.entry)).expect(problem.name);
+    let args = (problem.args)(5);
+    let primal = session.primal(&entry).expect(problem.name);
+    let wrt = Wrt::parse(problem.wrt);
+    let selected = session.select(&entry, &wrt).expect(problem.name);
+    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(problem.name);
+    // The results themselves are cotangents as good as any.
+    let bars = Compiled::new(&primal.program).run(primal.fun, &args, &Interpreter::default());
+    let more = args.iter().cloned().chain(bars.expect(problem.name).results).collect();
+    let what = format!("{} objective", problem.name);
+    let objective = Case { what, program: primal.program, fun: primal.fun, args };
+    let what = format!("{} gradient", problem.name);
+    vec![objective, Case { what, program: ready.program, fun: ready.fun, args: more }]
+}
+
+/// A number from the environment.
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
 }
 
 #[test]
 fn random_programs_and_their_gradients() {
-    let number =
-        |name: &str, default: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default);
     let (from, count) = (number("SEED", 0), number("COUNT", 200));
     let mut native = 0;
     for seed in from..from + count {
-        let case = case_of_seed(seed, &Config::default());
-        let mut check = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
-            let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
-            let choice = Settings::default().choice;
-            if pipeline::run(&mut program, pipeline::steps(true), &choice, &mut |_, _| {}).is_ok() {
-                native += u64::from(compare(&format!("seed {seed} {what}"), &program, roots[0], args));
-            }
-        };
-        check("program", &case.program, case.main, &case.args);
-        let params = &case.program.funs[case.main].params;
-        let wanted: Vec<bool> =
-            params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
-        let mut program = case.program.clone();
-        let Ok(fun) = derive::add(&mut program, case.main, Kind::Vjp, &wanted) else { continue };
-        let Ok(primal) = Compiled::new(&case.program).run(case.main, &case.args, &Interpreter::default())
-        else {
-            continue;
-        };
-        // Cotangents of the types of the results: only where those are the same.
-        let types = &case.program.funs[case.main].results;
-        let bars = primal.results.iter().zip(types).filter(|(_, t)| case.program.is_active(t));
-        if bars.clone().any(|(_, t)| t.base().scalar().is_none_or(|s| !s.is_float())) {
-            continue;
+        for case in cases_of_seed(seed) {
+            native += u64::from(compare(&case, &exact()).unwrap_or_else(|e| panic!("{e}")));
         }
-        let args: Vec<Value> = case.args.iter().cloned().chain(bars.map(|(v, _)| v.clone())).collect();
-        check("gradient", &program, fun, &args);
     }
     eprintln!("{native} programs were run");
     assert!(native >= count, "too few have kernel IR: {native}");
@@ -142,28 +194,111 @@ fn random_programs_and_their_gradients() {
 #[test]
 fn the_problems_and_their_gradients() {
     let mut foreign = Vec::new();
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for problem in PROBLEMS {
-        let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
-        let session = Session::compile(problem.file, &text, Settings::default()).expect(problem.name);
-        let entry = session.entry(Some(problem.entry)).expect(problem.name);
-        let args = (problem.args)(5);
-        let primal = session.primal(&entry).expect(problem.name);
-        let what = format!("{} objective", problem.name);
-        if !compare(&what, &primal.program, primal.fun, &args) {
-            foreign.push(what);
-        }
-        let wrt = Wrt::parse(problem.wrt);
-        let selected = session.select(&entry, &wrt).expect(problem.name);
-        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(problem.name);
-        // The results themselves are cotangents as good as any.
-        let bars = Compiled::new(&primal.program).run(primal.fun, &args, &Interpreter::default());
-        let args: Vec<Value> = args.into_iter().chain(bars.expect(problem.name).results).collect();
-        let what = format!("{} gradient", problem.name);
-        if !compare(&what, &ready.program, ready.fun, &args) {
-            foreign.push(what);
+    for case in PROBLEMS.iter().flat_map(cases_of_problem) {
+        if !compare(&case, &exact()).unwrap_or_else(|e| panic!("{e}")) {
+            foreign.push(case.what);
         }
     }
     eprintln!("without kernel IR: {foreign:?}");
     assert!(foreign.len() * 5 < PROBLEMS.len(), "too many have no kernel IR: {foreign:?}");
+}
+
+/// Deliberate errors.
+#[cfg(feature = "mutations")]
+mod mutations {
+    use super::*;
+    use pullback_testkit::conformance;
+    use pullback_vm::Mutation;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::process::Command;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// The error that a process looks for: what is wrong may end the process, which counts as found.
+    const ERROR: &str = "PULLBACK_VM_ERROR";
+    /// How many random programs an error may survive.
+    const PROGRAMS: u64 = 300;
+
+    /// What notices an error.
+    fn noticed_by(mutation: Mutation) -> Option<String> {
+        common::translate_with(mutation);
+        type Test = fn(conformance::Make<'_>);
+        let tests: [(&str, Test); 10] = [
+            ("what_a_loop_reads_is_not_dropped", common::what_a_loop_reads_is_not_dropped),
+            (
+                "lanes_are_read_before_their_memory_changes",
+                common::lanes_are_read_before_their_memory_changes,
+            ),
+            (
+                "a_fold_leaves_out_what_its_mask_leaves_out",
+                common::a_fold_leaves_out_what_its_mask_leaves_out,
+            ),
+            ("while_and_if_count_the_steps_of_collatz", conformance::while_and_if_count_the_steps_of_collatz),
+            ("nested_loops_multiply_matrices", conformance::nested_loops_multiply_matrices),
+            ("a_failure_says_what_its_message_says", conformance::a_failure_says_what_its_message_says),
+            ("memory_holds_elements_of_every_type", conformance::memory_holds_elements_of_every_type),
+            (
+                "single_values_have_the_bits_of_the_table",
+                conformance::single_values_have_the_bits_of_the_table,
+            ),
+            ("lanes_have_the_bits_of_the_table", |make| {
+                conformance::lanes_have_the_bits_of_the_table(make, &[1, 7, 64]);
+            }),
+            ("random_functions_of_lanes_do_what_the_reference_executor_does", |make| {
+                let sizes = |w: i64| vec![0, 1, 7, w - 1, w, w + 1, 2 * w + 5];
+                conformance::random_functions_of_lanes_do_what_the_reference_executor_does(
+                    make,
+                    &[8, 48],
+                    &sizes,
+                    6,
+                );
+            }),
+        ];
+        for (name, test) in tests {
+            if catch_unwind(AssertUnwindSafe(|| test(&common::make))).is_err() {
+                return Some(name.to_string());
+            }
+        }
+        let options = Options { mutation: Some(mutation), ..exact() };
+        let fails = |case: &Case| {
+            let run = AssertUnwindSafe(|| compare(case, &options).is_err());
+            catch_unwind(run).unwrap_or(true).then(|| case.what.clone())
+        };
+        let problems = PROBLEMS.iter().flat_map(cases_of_problem);
+        let programs = (0..PROGRAMS).flat_map(cases_of_seed);
+        problems.chain(programs).find_map(|case| fails(&case))
+    }
+
+    #[test]
+    fn every_deliberate_error_is_noticed() {
+        if let Ok(name) = std::env::var(ERROR) {
+            let mutation = Mutation::ALL.iter().copied().find(|m| format!("{m:?}") == name);
+            println!("noticed by: {}", mutation.and_then(noticed_by).unwrap_or_else(|| "nothing".into()));
+            return;
+        }
+        assert!(Mutation::ALL.len() >= 20, "the list of deliberate errors is short");
+        let this = std::env::current_exe().expect("the program of the test");
+        let (next, survivors) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(|| {
+                    while let Some(mutation) = Mutation::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let mut command = Command::new(&this);
+                        command.args(["every_deliberate_error_is_noticed", "--nocapture"]);
+                        let out =
+                            command.env(ERROR, format!("{mutation:?}")).output().expect("it can be run");
+                        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+                        let by = text.lines().find_map(|l| l.split_once("noticed by: ").map(|x| x.1));
+                        let by = by.unwrap_or("the end of the process");
+                        println!("{mutation:?}: {by}");
+                        if by == "nothing" {
+                            survivors.lock().expect("no thread panics").push(*mutation);
+                        }
+                    }
+                });
+            }
+        });
+        let survivors = survivors.into_inner().expect("no thread panics");
+        assert!(survivors.is_empty(), "not noticed: {survivors:?}");
+    }
 }

@@ -163,16 +163,22 @@ fn a_mask_leaves_neighbours_as_they_are() {
             for s in [Scalar::U8, Scalar::I16, Scalar::F32, Scalar::I64] {
                 let bytes = s.bytes();
                 let last = (0..n).rev().find(|l| mask[*l] != 0);
-                // No more memory than the lanes need that are meant.
-                let memory: Vec<u8> = (0..last.map_or(0, |l| l + 1) * bytes).map(|k| k as u8).collect();
+                // No more memory than the lanes need that are meant: at the end of aligned words.
+                let size = last.map_or(0, |l| l + 1) * bytes;
+                let start = size.next_multiple_of(8) - size;
+                let from: Vec<u8> = (0..start).map(|_| 0).chain((0..size).map(|k| k as u8)).collect();
+                let mut memory: Vec<u64> =
+                    from.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+                let mut to = vec![u64::from_le_bytes([0xEE; 8]); memory.len()];
                 let mut words = vec![u64::MAX; ROOM];
-                let mut stored = vec![0xEEu8; memory.len()];
                 // SAFETY: the register and the mask have room for whole chunks, the memory for what is meant.
                 unsafe {
                     let r = words.as_mut_ptr().cast::<u8>();
-                    load(s, machine)(n, r, memory.as_ptr().cast_mut(), null(), 1, mask.as_ptr());
-                    store(s, machine)(n, r, stored.as_mut_ptr(), null(), 1, mask.as_ptr());
+                    let place = |words: &mut Vec<u64>| words.as_mut_ptr().cast::<u8>().add(start);
+                    load(s, machine)(n, r, place(&mut memory), null(), 1, mask.as_ptr());
+                    store(s, machine)(n, r, place(&mut to), null(), 1, mask.as_ptr());
                 }
+                let stored: Vec<u8> = to.iter().flat_map(|w| w.to_le_bytes()).skip(start).collect();
                 let register: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
                 for (k, x) in register.iter().enumerate() {
                     let meant = k / bytes < n && mask.get(k / bytes).is_some_and(|m| *m != 0);

@@ -27,12 +27,17 @@ impl Translator<'_, '_> {
         }
         if let Some(other) = self.counted_from(prim, args) {
             let from = self.at(other);
+            let from = if self.is(Mutation::CountsFromZero) { self.constant(0) } else { from };
             return self.emit(Op::Count { to: place, from });
         }
         if self.with_the_last(place, prim, args) || self.is_counted(place, prim, args) {
             return;
         }
-        let Some(kernel) = self.chosen(prim, &self.sides(args)) else {
+        let mut sides = self.sides(args);
+        if self.is(Mutation::FirstLaneForAll) && sides == [Side::Lanes, Side::Lanes] {
+            sides[1] = Side::Scalar;
+        }
+        let Some(kernel) = self.chosen(prim, &sides) else {
             return self.table(Place { at: place, is_lanes: true }, prim, args);
         };
         let mut views = 0;
@@ -72,12 +77,16 @@ impl Translator<'_, '_> {
         let side = |a: Operand| if self.is_lanes(a) { Side::Lanes } else { Side::Scalar };
         let (taken, other) = match (*x == made, *y == made) {
             (true, true) => (Taken::Both, None),
-            (true, false) => (Taken::First(side(*y)), Some(*y)),
+            (true, false) if !self.is(Mutation::PairsExchanged) => (Taken::First(side(*y)), Some(*y)),
+            (true, false) => (Taken::Second(side(*y)), Some(*y)),
             (false, true) => (Taken::Second(side(*x)), Some(*x)),
             (false, false) => return false,
         };
         let reads = if other.is_none() { 2 } else { 1 };
-        if !is_last || self.counts.reads[last.to] != reads || self.counts.sets[last.to] != 1 {
+        if !is_last
+            || (self.counts.reads[last.to] != reads && !self.is(Mutation::PairsOfManyReaders))
+            || self.counts.sets[last.to] != 1
+        {
             return false;
         }
         let machine = self.shared.options.machine;
@@ -111,7 +120,10 @@ impl Translator<'_, '_> {
             return false;
         }
         self.out.ops.pop();
-        self.emit(Op::CountIs { to, from, is: self.at(y) });
+        let is = self.at(y);
+        let (from, is) =
+            if self.is(Mutation::CountedOneFurther) { (self.constant(0), is) } else { (from, is) };
+        self.emit(Op::CountIs { to, from, is });
         true
     }
     /// One of two registers, for all lanes.
@@ -148,8 +160,11 @@ impl Translator<'_, '_> {
             Some(m) if !self.is_lanes(m) => Some(self.jump_if_not(m)),
             _ => None,
         };
-        let mask = mask.filter(|m| self.is_lanes(*m)).map_or(NOWHERE, |m| self.at(m));
+        let mask = mask
+            .filter(|m| self.is_lanes(*m) && !self.is(Mutation::MaskIgnored))
+            .map_or(NOWHERE, |m| self.at(m));
         let kernel = self.shared.memory(kernel);
+        let stride = if self.is(Mutation::StrideIgnored) { Operand::i64(1) } else { stride };
         let (pointer, at, stride) = (self.at(pointer), self.at(index), self.at(stride));
         self.emit(if self.is_lanes(index) {
             Op::AccessAt { kernel, register, pointer, indices: at, stride, mask }
@@ -181,11 +196,13 @@ impl Translator<'_, '_> {
             (prim, mask, self.is_lanes(from))
             && neutral == Operand::bool(op == PrimOp::And)
         {
-            let wanted = u8::from(op == PrimOp::Or);
+            let wanted = u8::from((op == PrimOp::Or) != self.is(Mutation::AnyIsAll));
             let (to, from) = (self.places[to], self.at(from));
             return self.emit(Op::AnyLanes { to, from, wanted });
         }
-        let mask = mask.map_or(NOWHERE, |m| self.in_lanes(m, Scalar::Bool, 1));
+        let mask = mask
+            .filter(|_| !self.is(Mutation::FoldsAllLanes))
+            .map_or(NOWHERE, |m| self.in_lanes(m, Scalar::Bool, 1));
         let kernel = |prim: Prim, sides: &[Side]| {
             kernels::exact(prim, sides, self.shared.options.machine)
                 .expect("lanes are folded by exact operations")
@@ -196,7 +213,7 @@ impl Translator<'_, '_> {
             from,
             mask,
             scratch: self.spare_lanes[2],
-            neutral: self.at(neutral),
+            neutral: if self.is(Mutation::NeutralIsAnything) { self.spare_word } else { self.at(neutral) },
             prim,
             scalar: s,
             both: kernel(prim, &[Side::Lanes, Side::Lanes]),
@@ -216,6 +233,7 @@ impl Translator<'_, '_> {
         }
         let ty = self.f.regs[to].ty;
         let is_signed = ty.scalar().is_some_and(Scalar::is_signed);
+        let lane = if self.is(Mutation::FirstLane) { 0 } else { lane };
         let from = at + (lane * ty.bytes()) as At;
         self.emit(Op::Lane { shift: shift(ty), is_signed, to: to_at, from });
     }

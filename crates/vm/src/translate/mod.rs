@@ -10,6 +10,7 @@ use crate::code::{
 use crate::executable::{Functions, Options};
 use crate::kernels::pairs::{self, Taken};
 use crate::kernels::{self, CHUNK, Kernel, MemoryKernel, Side, Sums};
+use crate::mutation::Mutation;
 use crate::simplify::simplify;
 use crate::slots::slots;
 use crate::uses::Counts;
@@ -47,8 +48,8 @@ pub(crate) fn translate(module: &Module, options: &Options) -> Code {
     let mut functions = Vec::new();
     for (id, f) in module.functions.iter_enumerated() {
         let mut f = f.clone();
-        simplify(&mut f);
-        coalesce(&mut f);
+        simplify(&mut f, options);
+        coalesce(&mut f, options);
         let mut code = Translator::new(&f, &mut shared).function();
         code.is_recursive = recursive[id];
         functions.push(code);
@@ -195,6 +196,9 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     // --- places ---
 
+    pub(crate) fn is(&self, m: Mutation) -> bool {
+        self.shared.options.is(m)
+    }
     pub(crate) fn emit(&mut self, op: Op) {
         self.work += 1;
         self.out.ops.push(op);
@@ -245,7 +249,21 @@ impl<'a, 'b> Translator<'a, 'b> {
     }
     /// The last instruction, if it may be joined with what comes next.
     fn last(&self) -> Option<Op> {
-        if self.out.ops.len() > self.barrier { self.out.ops.last().copied() } else { None }
+        if self.out.ops.len() > self.barrier || self.is(Mutation::JoinedAcrossTargets) {
+            self.out.ops.last().copied()
+        } else {
+            None
+        }
+    }
+
+    /// The type of which elements are loaded.
+    fn unsigned(&self, ty: Ty) -> Ty {
+        match ty {
+            Ty::Scalar(Scalar::I8) if self.is(Mutation::SignLost) => Ty::Scalar(Scalar::U8),
+            Ty::Scalar(Scalar::I16) if self.is(Mutation::SignLost) => Ty::Scalar(Scalar::U16),
+            Ty::Scalar(Scalar::I32) if self.is(Mutation::SignLost) => Ty::Scalar(Scalar::U32),
+            ty => ty,
+        }
     }
 
     // --- instructions ---
@@ -271,7 +289,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             Ins::Load { to, pointer, index } => {
                 let (to, ty) = (self.places[*to], self.f.regs[*to].ty);
                 let (pointer, index) = (self.at(*pointer), self.at(*index));
-                match (load(ty, to, pointer, index), self.last()) {
+                match (load(self.unsigned(ty), to, pointer, index), self.last()) {
                     (Op::Load8 { .. }, Some(Op::FailOutside { index: same, size, site }))
                         if same == index =>
                     {
@@ -340,7 +358,11 @@ impl<'a, 'b> Translator<'a, 'b> {
             Ins::AccumulateLanes { pointer, index, stride, value, ty, mask, atomic: _ } => {
                 let s = ty.scalar().expect("lanes are of scalars");
                 let value = self.in_lanes(*value, s, 0);
-                let kernel = self.accumulate(s).expect("sums are of numbers");
+                let machine = self.shared.options.machine;
+                let kernel = match self.accumulate(s) {
+                    Some(_) if self.is(Mutation::StoredNotAdded) => kernels::store(s, machine),
+                    kernel => kernel.expect("sums are of numbers"),
+                };
                 self.access(kernel, s, value, (*pointer, *index, *stride), *mask);
             }
             Ins::FoldLanes { to, prim, neutral, from, mask } => {
@@ -379,8 +401,10 @@ impl<'a, 'b> Translator<'a, 'b> {
                     Some(Outside { from, size, mask }) => {
                         let (from, size) = (self.at(from), self.at(size));
                         self.emit(match mask {
-                            Some(mask) => Op::FailOutsideWhere { from, size, mask: self.at(mask), site },
-                            None => Op::FailOutsideLanes { from, size, site },
+                            Some(mask) if !self.is(Mutation::ChecksAllLanes) => {
+                                Op::FailOutsideWhere { from, size, mask: self.at(mask), site }
+                            }
+                            _ => Op::FailOutsideLanes { from, size, site },
                         });
                     }
                     None => self.fail(*condition, site),
