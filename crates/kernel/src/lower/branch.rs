@@ -119,6 +119,10 @@ impl Lower<'_> {
                     Rep::Array(place)
                 }
                 None => {
+                    // An arm whose value lay in no memory has made some: that of a loop around it stays as it is.
+                    if !matches!(self.ty(*v), Type::Scalar(_)) {
+                        roots.extend(self.owners.fresh());
+                    }
                     let rep = self.unflatten(self.ty(*v), &mut words.into_iter())?;
                     self.with_known_sizes(rep, *v)
                 }
