@@ -203,6 +203,81 @@ fn masked_stores_of_narrow_integers_keep_to_their_lanes() {
     }
 }
 
+/// Row `i` is at `7 + i * stride`, its element `c` is `100 i + c`; what is between rows stays. The second half of a row is stored through a
+/// pointer of its own. With one register for all elements each store comes before the next element is made.
+#[test]
+fn rows_that_lanes_write_whole() {
+    let several = [(4, 3), (4, 4), (4, 7), (8, 7), (8, 8), (8, 15), (8, 30), (16, 15)];
+    let one = [(4, 7), (8, 15)].map(|(lanes, count)| (lanes, count, true));
+    for (lanes, count, one_register) in
+        several.map(|(lanes, count)| (lanes, count, false)).into_iter().chain(one)
+    {
+        let (half, stride) = (count / 2, count + 2);
+        let f = function("f", &[PTR, I64], |regs, p| {
+            let (i, number) = (regs.add(I64), regs.add(Ty::Lanes(Scalar::I64, lanes)));
+            let (at, part, second) = (regs.add(I64), regs.add(PTR), regs.add(PTR));
+            let mut value = || regs.add(Ty::Lanes(Scalar::I64, lanes));
+            let one = value();
+            let mut elements = vec![one];
+            elements.extend((1..count).map(|_| if one_register { one } else { value() }));
+            let offset = |to, pointer, index| Ins::Offset { to, pointer, index, ty: I64, room: None };
+            let mut body = vec![
+                Ins::LaneNumber { to: number },
+                Ins::Prim {
+                    to: number,
+                    prim: Prim::Op(Op::Add, Scalar::I64),
+                    args: vec![number.into(), i.into()],
+                },
+                Ins::Prim {
+                    to: one,
+                    prim: Prim::Op(Op::Mul, Scalar::I64),
+                    args: vec![number.into(), int(100)],
+                },
+                Ins::Prim { to: at, prim: Prim::Op(Op::Mul, Scalar::I64), args: vec![i.into(), int(stride)] },
+                offset(part, p[0].into(), at.into()),
+            ];
+            let (mut stores, mut before) = (Vec::new(), one);
+            for (c, element) in elements.into_iter().enumerate() {
+                if c > 0 {
+                    let prim = Prim::Op(Op::Add, Scalar::I64);
+                    let next = Ins::Prim { to: element, prim, args: vec![before.into(), int(1)] };
+                    if one_register { stores.push(next) } else { body.push(next) }
+                }
+                before = element;
+                let c = c as i64;
+                if c == half {
+                    stores.push(offset(second, part.into(), int(half)));
+                }
+                let (pointer, index) = if c < half { (part, c) } else { (second, c - half) };
+                let (pointer, index, stride) = (pointer.into(), int(index + 7), int(stride));
+                stores.push(Ins::StoreLanes {
+                    pointer,
+                    index,
+                    stride,
+                    value: element.into(),
+                    ty: I64,
+                    mask: None,
+                });
+            }
+            body.extend(stores);
+            (vec![], vec![Ins::Lanes { i, from: int(0), to: p[1].into(), lanes, body }])
+        });
+        for executable in executables(&with_lanes(lanes, f), Options::default()) {
+            for n in [0, 1, lanes, 2 * lanes + 3] {
+                let mut found = vec![-1i64; 7 + n * stride as usize];
+                call(&executable, &[address(&mut found), n as u64], 0);
+                let element =
+                    |k: usize| match k.checked_sub(7).map(|k| (k as i64 / stride, k as i64 % stride)) {
+                        Some((row, c)) if c < count => 100 * row + c,
+                        _ => -1,
+                    };
+                let expected: Vec<i64> = (0..found.len()).map(element).collect();
+                assert_eq!(found, expected, "{n} rows of {count}, {lanes} lanes");
+            }
+        }
+    }
+}
+
 /// With `e = 2^-30`, `(1 + e) * (1 - e) - 1` is `-e^2`, or 0 if the product is rounded first.
 #[test]
 fn strict_code_rounds_products_before_they_are_added() {

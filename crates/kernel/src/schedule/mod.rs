@@ -9,6 +9,7 @@
 //! may change.
 
 mod added;
+mod checks;
 mod chunks;
 mod contract;
 mod cost;
@@ -16,6 +17,7 @@ mod jam;
 mod lanes;
 mod numbers;
 mod rows;
+mod small;
 mod split;
 mod tile;
 mod uses;
@@ -25,6 +27,7 @@ use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, R
 pub use chunks::without_chunks;
 use cost::Costs;
 pub use cost::Model;
+use numbers::{Reach, number};
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeMap;
@@ -60,8 +63,11 @@ pub fn schedule(module: &mut Module, options: &Options) {
     let mut made = chunks::Made::after(module.functions.len());
     for (k, f) in module.functions.iter_mut().enumerate() {
         let body = std::mem::take(&mut f.body);
+        let body = small::small(f, body);
         let (defined, _) = registers(f, &body);
-        let body = numbers::number(body, &defined, &f.results);
+        let body = checks::hoisted(body, &defined, &mut f.regs);
+        let (defined, _) = registers(f, &body);
+        let body = number(body, Reach::Places, (&defined, &f.regs), &f.results);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
         let mut s = Scheduler::new(options, f, &body, expected);
         let body = s.contract(body);
@@ -70,7 +76,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = s.split(body);
         f.regs = s.regs;
         let (defined, _) = registers(f, &body);
-        let body = numbers::number(body, &defined, &f.results);
+        let body = number(body, Reach::Places, (&defined, &f.regs), &f.results);
         let rows = rows::candidates(&body, &defined);
         let mut s = Scheduler::new(options, f, &body, expected);
         s.choose_rows(rows, &body, &f.results);
@@ -87,7 +93,9 @@ pub fn schedule(module: &mut Module, options: &Options) {
         for f in [f].into_iter().chain(&mut made.functions[before..]) {
             let uses = uses::Uses::of_function(f);
             let body = std::mem::take(&mut f.body);
-            f.body = jam::block(body, &mut f.regs, uses, (options.model, options.lanes), &mut sizes);
+            let body = jam::block(body, &mut f.regs, uses, (options.model, options.lanes), &mut sizes);
+            let (defined, _) = registers(f, &body);
+            f.body = number(body, Reach::Code, (&defined, &f.regs), &f.results);
         }
     }
     for f in made.functions {
@@ -190,7 +198,12 @@ struct Scheduler<'a> {
     rows: IdMap<Reg, Operand>,
     /// Which loops have been chosen, if they have.
     widths: Option<width::Widths>,
+    /// How many loops, with iterations one after the other, are around.
+    depth: usize,
 }
+
+/// Copies of fewer elements are loops of lanes where they are made again and again, not calls.
+const SHORT: i64 = 128;
 
 impl<'a> Scheduler<'a> {
     /// `expected`: what the parameters are expected to hold.
@@ -202,8 +215,8 @@ impl<'a> Scheduler<'a> {
         let (_, offsets) = added::pointers(body, &defined, &f.regs);
         let regs = std::mem::take(&mut f.regs);
         let scalars = rows::Scalars::of(body, &defined);
-        let (rows, widths) = (IdMap::new(), None);
-        Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths }
+        let (rows, widths, depth) = (IdMap::new(), None, 0);
+        Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths, depth }
     }
     /// Loops that no other loop in any order is around, as several where that should cost less.
     fn split(&mut self, block: Block) -> Block {
@@ -371,13 +384,51 @@ impl<'a> Scheduler<'a> {
         match ins {
             Ins::For { i, from, to, body, order } => self.for_loop(i, from, to, body, order),
             Ins::While { condition, test, body } => {
-                vec![Ins::While { condition: self.block(condition), test, body: self.block(body) }]
+                self.depth += 1;
+                let (condition, body) = (self.block(condition), self.block(body));
+                self.depth -= 1;
+                vec![Ins::While { condition, test, body }]
             }
             Ins::If { condition, then, otherwise } => {
                 vec![Ins::If { condition, then: self.block(then), otherwise: self.block(otherwise) }]
             }
+            Ins::Copy { count, ty, .. } | Ins::Fill { count, ty, .. } if self.is_short(count, ty) => {
+                self.in_lanes(&ins).unwrap_or_else(|| vec![ins])
+            }
             other => vec![other],
         }
+    }
+    /// Whether a copy of so many elements is worth a loop of lanes.
+    fn is_short(&self, count: Operand, ty: Ty) -> bool {
+        let machine = self.options.model.registers > 0;
+        let few = self.costs().size(count).is_some_and(|n| n <= SHORT);
+        machine && self.depth > 0 && few && ty.scalar().is_some()
+    }
+    /// A copy as a loop of lanes.
+    fn in_lanes(&mut self, ins: &Ins) -> Option<Block> {
+        let (to, value, count, ty) = match *ins {
+            Ins::Copy { to, from, count, ty } => (to, Err(from), count, ty),
+            Ins::Fill { pointer, count, value, ty } => (pointer, Ok(value), count, ty),
+            _ => return None,
+        };
+        let i = self.regs.push(RegInfo { ty: Ty::I64, hint: "i".into() });
+        let index = i.into();
+        let mut body = Vec::new();
+        let value = value.unwrap_or_else(|pointer| {
+            let to = self.regs.push(RegInfo { ty, hint: "x".into() });
+            body.push(Ins::Load { to, pointer, index });
+            to.into()
+        });
+        body.push(Ins::Store { pointer: to, index, value, ty });
+        let l = lanes::Loop { i, from: Operand::i64(0), to: count, body: &body, folds: &[] };
+        self.side_by_side(&l, self.options.lanes).ok()
+    }
+    fn side_by_side(&mut self, l: &lanes::Loop<'_>, lanes: usize) -> Result<Block, lanes::No> {
+        let roots = &self.roots;
+        let root = |r: Reg| roots.get(r).copied().flatten();
+        let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);
+        let known = lanes::Known { defined, root: &root, rows, offsets, scalars: &self.scalars };
+        lanes::side_by_side(l, lanes, &mut self.regs, &known)
     }
     fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: Block, order: Order) -> Block {
         let lanes = match &self.widths {
@@ -387,12 +438,7 @@ impl<'a> Scheduler<'a> {
         let wide = match (&order, lanes) {
             (Order::Any(folds), Some(lanes)) => {
                 let l = lanes::Loop { i, from, to, body: &body, folds };
-                let roots = &self.roots;
-                let root = |r: Reg| roots.get(r).copied().flatten();
-                let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);
-                let scalars = &self.scalars;
-                let known = lanes::Known { defined, root: &root, rows, offsets, scalars };
-                let wide = lanes::side_by_side(&l, lanes, &mut self.regs, &known);
+                let wide = self.side_by_side(&l, lanes);
                 if self.widths.is_some() {
                     return wide.unwrap_or_else(|no| panic!("{no:?}: the loop was in lanes before"));
                 }
@@ -400,11 +446,11 @@ impl<'a> Scheduler<'a> {
             }
             _ => None,
         };
-        let loop_with = |body| vec![Ins::For { i, from, to, body, order: order.clone() }];
-        let Some(wide) = wide else {
-            return loop_with(self.block(body));
-        };
-        let plain = loop_with(self.block(body));
+        self.depth += 1;
+        let body = self.block(body);
+        self.depth -= 1;
+        let plain = vec![Ins::For { i, from, to, body, order }];
+        let Some(wide) = wide else { return plain };
         let (wide_cost, plain_cost) = (self.cost(&wide), self.cost(&plain));
         if plain_cost <= wide_cost { plain } else { wide }
     }

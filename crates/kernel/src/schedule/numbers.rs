@@ -1,21 +1,50 @@
-//! Equal scalars get one register.
+//! Equal values get one register.
 //!
 //! The lowering computes strides where it needs them. Here a primitive or pointer that has been computed before, in this
 //! block or one around it, is replaced by that register; instructions nobody needs are dropped. Then equal strides are equal
-//! operands, which the scheduler compares.
+//! operands, which the scheduler compares. What follows from constants is worked out, and branches on it are gone.
 //!
-//! Only registers that are set once, and primitives without functions in them: what is saved is address arithmetic.
+//! A branch that asks again what an earlier one asked (the way back of a derivative asks what the way there did) has what the
+//! same arm computed before. Since that makes registers which are set on some ways only, it is for code that is not
+//! rewritten any more: [`Reach::Code`].
+//!
+//! Only registers that are set once, and what has been checked is not checked again. Guarantees: the same values and messages.
 
-use crate::ir::{Block, Ins, Operand, Reg, Ty};
+use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
-use pullback_prim::{Prim, Scalar};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use std::collections::HashMap;
+
+/// What is looked at.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Reach {
+    /// Integers, truth values and pointers: what places are computed from.
+    Places,
+    /// Floats too, and what the same arm of an earlier branch computed.
+    Code,
+}
 
 /// Rewrites the body of a function; `defined`: how often each register is set; `results`: registers read at its end.
-pub(super) fn number(body: Block, defined: &IndexVec<Reg, usize>, results: &[Reg]) -> Block {
-    let mut n = Numbers { defined, known: Vec::new(), same: IdMap::new() };
+pub(super) fn number(
+    body: Block,
+    reach: Reach,
+    (defined, regs): (&IndexVec<Reg, usize>, &IndexVec<Reg, RegInfo>),
+    results: &[Reg],
+) -> Block {
+    let mut n = Numbers {
+        reach,
+        defined,
+        regs,
+        results,
+        known: HashMap::new(),
+        added: Vec::new(),
+        arms: Vec::new(),
+        here: 0,
+        lanes: None,
+        same: IdMap::new(),
+    };
     let body = n.block(body);
-    let results: IdSet<Reg> = results.iter().copied().collect();
-    let mut needed = results;
+    let mut needed: IdSet<Reg> = results.iter().copied().collect();
     // Backwards: what an instruction reads is needed if the instruction is.
     loop {
         let before = needed.len();
@@ -27,25 +56,86 @@ pub(super) fn number(body: Block, defined: &IndexVec<Reg, usize>, results: &[Reg
     keep(body, &needed)
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Prim(Prim, Vec<Operand>),
-    Offset(Operand, Operand, Ty),
+    Prim(Prim, Ty, Vec<Word>),
+    Offset(Word, Word, Ty),
+    /// The counter of the loop of lanes around it too: it says which lanes are active.
+    Fold(Prim, ScalarValue, Word, Option<Reg>),
+    /// That a condition, in these lanes, does not hold.
+    Passed(Reg, Option<Reg>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Word {
+    Reg(Reg),
+    Const(ScalarValue),
+    Null,
+}
+
+impl From<Operand> for Word {
+    fn from(a: Operand) -> Word {
+        match a {
+            Operand::Reg(r) => Word::Reg(r),
+            Operand::Const(c) => Word::Const(c),
+            Operand::Null => Word::Null,
+        }
+    }
+}
+
+/// What the arm of a branch computed: the condition, whether it is the arm where it holds, the values.
+struct Arm {
+    condition: Reg,
+    holds: bool,
+    values: Vec<(Key, Reg)>,
 }
 
 struct Numbers<'a> {
+    reach: Reach,
     defined: &'a IndexVec<Reg, usize>,
+    regs: &'a IndexVec<Reg, RegInfo>,
+    results: &'a [Reg],
     /// What has been computed, in the blocks that are open.
-    known: Vec<(Key, Reg)>,
+    known: HashMap<Key, Reg>,
+    /// The same in order.
+    added: Vec<(Key, Reg)>,
+    /// Arms of branches of the blocks that are open.
+    arms: Vec<Arm>,
+    /// The first of them that is in the innermost block.
+    here: usize,
+    /// The counter of the loop of lanes around.
+    lanes: Option<Reg>,
     same: IdMap<Reg, Operand>,
 }
 
 impl Numbers<'_> {
     fn block(&mut self, block: Block) -> Block {
-        let open = self.known.len();
-        let out = block.into_iter().filter_map(|ins| self.ins(ins)).collect();
-        self.known.truncate(open);
-        out
+        self.values(block).0
+    }
+    /// A block, and what it computes.
+    fn values(&mut self, block: Block) -> (Block, Vec<(Key, Reg)>) {
+        let (open, outer) = (self.added.len(), self.here);
+        self.here = self.arms.len();
+        let mut out = Vec::with_capacity(block.len());
+        self.all(block, &mut out);
+        self.arms.truncate(self.here);
+        self.here = outer;
+        let values = self.added.split_off(open);
+        for (key, _) in &values {
+            self.known.remove(key);
+        }
+        (out, values)
+    }
+    fn all(&mut self, block: Block, out: &mut Block) {
+        for ins in block {
+            self.ins(ins, out);
+        }
+    }
+    fn learn(&mut self, key: Key, r: Reg) {
+        if !self.known.contains_key(&key) {
+            self.known.insert(key.clone(), r);
+            self.added.push((key, r));
+        }
     }
     fn is_fixed(&self, a: Operand) -> bool {
         match a {
@@ -53,7 +143,7 @@ impl Numbers<'_> {
             Operand::Const(_) | Operand::Null => true,
         }
     }
-    fn ins(&mut self, mut ins: Ins) -> Option<Ins> {
+    fn ins(&mut self, mut ins: Ins, out: &mut Block) {
         ins.reads_mut(&mut |a| {
             if let Operand::Reg(r) = a
                 && let Some(other) = self.same.get(r)
@@ -61,33 +151,150 @@ impl Numbers<'_> {
                 *a = *other;
             }
         });
+        match ins {
+            Ins::If { condition: Operand::Const(c), then, otherwise } => {
+                return self.all(if c.is_true() { then } else { otherwise }, out);
+            }
+            Ins::Fail { condition: Operand::Const(c), .. } if !c.is_true() => return,
+            Ins::Fail { condition: Operand::Reg(r), .. } if self.defined[r] == 1 => {
+                let key = Key::Passed(r, self.lanes);
+                if !self.known.contains_key(&key) {
+                    self.learn(key, r);
+                    out.push(ins);
+                }
+                return;
+            }
+            Ins::If { condition, then, otherwise } => {
+                let (then, otherwise) = self.branch(condition, then, otherwise);
+                return out.push(Ins::If { condition, then, otherwise });
+            }
+            _ => {}
+        }
+        let outer = self.lanes;
+        if let Ins::Lanes { i, .. } = &ins {
+            self.lanes = Some(*i);
+        }
         for block in ins.blocks_mut() {
             *block = self.block(std::mem::take(block));
         }
-        let (to, key) = match &ins {
-            Ins::Prim { to, prim, args } if prim.result() != Scalar::F64 && prim.result() != Scalar::F32 => {
-                (*to, Key::Prim(*prim, args.clone()))
+        self.lanes = outer;
+        match self.value(&ins) {
+            Some((to, Value::Known(a))) => {
+                self.same.insert(to, a);
+                if self.results.contains(&to) {
+                    out.push(Ins::Set { to, value: a });
+                }
             }
-            Ins::Offset { to, pointer, index, ty, .. } => (*to, Key::Offset(*pointer, *index, *ty)),
-            Ins::Set { to, value } if self.defined[*to] == 1 && self.is_fixed(*value) => {
-                self.same.insert(*to, *value);
-                return Some(ins);
+            Some((to, Value::New(key))) => {
+                self.learn(key, to);
+                out.push(ins);
             }
-            _ => return Some(ins),
-        };
-        let fixed = match &key {
-            Key::Prim(_, args) => args.iter().all(|a| self.is_fixed(*a)),
-            Key::Offset(pointer, index, _) => self.is_fixed(*pointer) && self.is_fixed(*index),
-        };
-        if self.defined[to] != 1 || !fixed {
-            return Some(ins);
+            None => out.push(ins),
         }
-        if let Some((_, known)) = self.known.iter().find(|(k, _)| *k == key) {
-            self.same.insert(to, (*known).into());
-            return None;
+    }
+    fn branch(&mut self, condition: Operand, then: Block, otherwise: Block) -> (Block, Block) {
+        let asked = condition.as_reg().filter(|_| self.reach == Reach::Code && self.is_fixed(condition));
+        let Some(condition) = asked else { return (self.block(then), self.block(otherwise)) };
+        (self.arm(condition, true, then), self.arm(condition, false, otherwise))
+    }
+    /// The arm of a branch, with what the same arm of earlier branches computed.
+    fn arm(&mut self, condition: Reg, holds: bool, block: Block) -> Block {
+        let open = self.added.len();
+        for k in 0..self.arms.len() {
+            let arm = &mut self.arms[k];
+            if (arm.condition, arm.holds) == (condition, holds) {
+                // What is found in this block is in the new arm from now on.
+                let take = k >= self.here;
+                let values = if take { std::mem::take(&mut arm.values) } else { arm.values.clone() };
+                values.into_iter().for_each(|(key, r)| self.learn(key, r));
+            }
         }
-        self.known.push((key, to));
-        Some(ins)
+        let (out, mut values) = self.values(block);
+        let before = self.added.split_off(open);
+        for (key, _) in &before {
+            self.known.remove(key);
+        }
+        values.extend(before);
+        self.arms.push(Arm { condition, holds, values });
+        out
+    }
+
+    /// What an instruction computes, and for which register, if it is one that can be taken for another.
+    fn value(&self, ins: &Ins) -> Option<(Reg, Value)> {
+        let (to, key) = match ins {
+            Ins::Prim { to, prim, args } if self.is_looked_at(prim.result()) => {
+                if let Some(a) = constant(*prim, args, self.regs[*to].ty) {
+                    return self.is_fixed((*to).into()).then_some((*to, Value::Known(a)));
+                }
+                (*to, Key::Prim(*prim, self.regs[*to].ty, args.iter().map(|a| (*a).into()).collect()))
+            }
+            Ins::Offset { to, pointer, index, ty, .. } => {
+                (*to, Key::Offset((*pointer).into(), (*index).into(), *ty))
+            }
+            Ins::FoldLanes { to, prim, neutral, from, mask: None } if self.reach == Reach::Code => {
+                (*to, Key::Fold(*prim, *neutral, (*from).into(), self.lanes))
+            }
+            Ins::Set { to, value }
+                if self.defined[*to] == 1 && self.is_fixed(*value) && self.is_alike(*to, *value) =>
+            {
+                return Some((*to, Value::Known(*value)));
+            }
+            _ => return None,
+        };
+        let mut fixed = self.is_fixed(to.into());
+        ins.reads(&mut |a| fixed &= self.is_fixed(a));
+        let known = self.known.get(&key).copied();
+        fixed.then(|| (to, known.map_or(Value::New(key), |r| Value::Known(r.into()))))
+    }
+    fn is_looked_at(&self, s: Scalar) -> bool {
+        self.reach == Reach::Code || !s.is_float()
+    }
+    /// Whether a register is of the type of what it is set to.
+    fn is_alike(&self, to: Reg, value: Operand) -> bool {
+        match value {
+            Operand::Reg(r) => self.regs[r].ty == self.regs[to].ty,
+            Operand::Const(_) => !self.regs[to].ty.is_lanes(),
+            Operand::Null => true,
+        }
+    }
+}
+
+enum Value {
+    /// It is there already.
+    Known(Operand),
+    New(Key),
+}
+
+/// What a primitive of integers or truth values gives, if that follows from constants.
+fn constant(prim: Prim, args: &[Operand], ty: Ty) -> Option<Operand> {
+    match (prim, args) {
+        _ if ty.is_lanes() => return None,
+        (Prim::Op(Op::Select, _), [Operand::Const(c), a, b]) => {
+            return Some(if c.is_true() { *a } else { *b });
+        }
+        _ if prim.result().is_float() => return None,
+        _ => {}
+    }
+    let value = |a: &Operand| match a {
+        Operand::Const(c) if !c.scalar().is_float() => Some(*c),
+        _ => None,
+    };
+    if let Some(values) = args.iter().map(value).collect::<Option<Vec<_>>>() {
+        return prim.eval(&values).ok().map(Operand::Const);
+    }
+    let (op, a, b) = match (prim, args) {
+        (Prim::Op(op, _), [a, b]) => (op, *a, *b),
+        _ => return None,
+    };
+    let is = |a: Operand, x: i64| value(&a).is_some_and(|c| c.as_i64() == x);
+    match op {
+        Op::Add | Op::Or if is(a, 0) => Some(b),
+        Op::Add | Op::Or | Op::Sub if is(b, 0) => Some(a),
+        Op::Mul if is(a, 1) => Some(b),
+        Op::Mul if is(b, 1) => Some(a),
+        Op::And if prim.result() == Scalar::Bool && is(a, 1) => Some(b),
+        Op::And if prim.result() == Scalar::Bool && is(b, 1) => Some(a),
+        _ => None,
     }
 }
 
@@ -95,7 +302,6 @@ impl Numbers<'_> {
 fn has_effect(ins: &Ins) -> bool {
     !matches!(ins, Ins::Set { .. } | Ins::Prim { .. } | Ins::Offset { .. } | Ins::Load { .. })
 }
-
 fn need(block: &Block, needed: &mut IdSet<Reg>) {
     for ins in block.iter().rev() {
         ins.blocks().into_iter().rev().for_each(|b| need(b, needed));

@@ -211,7 +211,7 @@ pub(super) fn made_outside_lanes(block: &Block, out: &mut IdSet<Reg>) {
 }
 
 /// Calls `f` with every register that is read or set.
-pub(super) fn mentioned(block: &Block, f: &mut dyn FnMut(Reg)) {
+pub(super) fn mentioned(block: &[Ins], f: &mut dyn FnMut(Reg)) {
     for ins in block {
         ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f));
         ins.sets().into_iter().for_each(&mut *f);

@@ -278,7 +278,7 @@ pub(super) fn summed(body: &[Ins], folds: &[Fold], sum: Reg) -> Option<(Operand,
 }
 
 /// Gives registers other names.
-fn rename(block: &mut [Ins], names: &IdMap<Reg, Reg>) {
+pub(super) fn rename(block: &mut [Ins], names: &IdMap<Reg, Reg>) {
     let name = |r: Reg| names.get(&r).copied().unwrap_or(r);
     for ins in block {
         ins.reads_mut(&mut |a| {

@@ -18,7 +18,11 @@ impl Uses {
     }
     /// Of a function; its parameters and results are read by others.
     pub(super) fn of_function(f: &Function) -> Uses {
-        let mut uses = Uses::of(&f.body);
+        Uses::within(f, &f.body)
+    }
+    /// The same with another body.
+    pub(super) fn within(f: &Function, body: &[Ins]) -> Uses {
+        let mut uses = Uses::of(body);
         f.params.iter().chain(&f.results).for_each(|r| uses.read(*r));
         uses
     }
@@ -83,9 +87,12 @@ pub(super) fn sets_first(block: &[Ins], r: Reg) -> Option<bool> {
             return Some(true);
         }
         return Some(match ins {
-            Ins::If { then, otherwise, .. } => {
-                sets_first(then, r) == Some(true) && sets_first(otherwise, r) == Some(true)
-            }
+            Ins::If { then, otherwise, .. } => match (sets_first(then, r), sets_first(otherwise, r)) {
+                (Some(false), _) | (_, Some(false)) => false,
+                (Some(true), Some(true)) => true,
+                // Set in one arm only: nobody else may look.
+                _ => sets_first(&block[k + 1..], r) != Some(false),
+            },
             // The body may run no time at all: nobody else may look.
             _ => {
                 let after = Uses::of(&block[k + 1..]);

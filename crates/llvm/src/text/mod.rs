@@ -17,6 +17,7 @@ mod loops;
 mod memory;
 mod places;
 mod prim;
+mod rows;
 mod scopes;
 mod uses;
 
@@ -359,8 +360,19 @@ impl Emitter<'_> {
     }
 
     fn block(&mut self, block: &Block) {
-        for ins in block {
-            self.ins(ins);
+        let mut k = 0;
+        while k < block.len() {
+            let rest = &block[k..];
+            match rows::row(rest).and_then(|row| Some((self.together(&row)?, row))) {
+                Some((together, row)) => {
+                    self.store_row(rest, &row, together);
+                    k += row.length;
+                }
+                None => {
+                    self.ins(&block[k]);
+                    k += 1;
+                }
+            }
         }
     }
 

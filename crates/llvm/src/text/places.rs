@@ -111,6 +111,17 @@ impl Emitter<'_> {
                 }
                 all
             }
+            Places::Anywhere(each) if mask.is_none() => {
+                let one = scalar(m.scalar);
+                let mut all = "poison".to_string();
+                for lane in 0..m.lanes {
+                    let from =
+                        self.let_(format_args!("extractelement <{} x ptr> {each}, i64 {lane}", m.lanes));
+                    let x = self.let_(format_args!("load {one}, ptr {from}, align {}{scope}", s.bytes()));
+                    all = self.insert(&all, m, &x, lane);
+                }
+                all
+            }
             other => self.load_places(&other, m, mask, &scope),
         };
         let value = if s == Scalar::Bool {

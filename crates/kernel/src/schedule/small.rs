@@ -1,0 +1,456 @@
+//! Small memory in registers, and the loops over it written out.
+//!
+//! Vectors of three numbers, rows of eleven and the seeds of Jacobians are arrays with a known number of elements. Where all
+//! places that are loaded and stored are known once loops with known bounds are written out, each element becomes a register,
+//! and what the loop asked about its counter is decided (`numbers`).
+//!
+//! Only floats: for the integers of a list of indices it gained nothing, and made the LSTM 8 % slower.
+//!
+//! Assumes the code that the lowering makes. Guarantees: the same values and messages. The code grows at most by [`MORE`] instructions; memory
+//! that is used in another way stays memory, and its loops stay loops.
+
+use super::jam::size;
+use super::numbers::{Reach, number};
+use super::uses::{Uses, sets_first};
+use crate::ir::{Block, Function, Ins, Operand, Reg, RegInfo, Ty};
+use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
+use pullback_prim::{Op, Prim, Scalar};
+
+/// Elements of memory that may become registers.
+const ELEMENTS: i64 = 64;
+
+/// Instructions that one loop may become.
+const LARGE: usize = 1000;
+
+/// Instructions by which a function may grow.
+const MORE: usize = 4000;
+
+/// So many times what is inside has become registers, and its loops may be part of what is around.
+const ROUNDS: usize = 4;
+
+/// Rewrites the body of a function.
+pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
+    let mut left = MORE;
+    for _ in 0..ROUNDS {
+        body = numbered(f, body);
+        let chosen = Places::of(f, &body).chosen;
+        if chosen.is_empty() {
+            break;
+        }
+        let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
+        let mut w = Written { regs: &mut f.regs, roots: &roots, chosen: &chosen, uses, left };
+        body = w.block(body);
+        left = w.left;
+        body = numbered(f, body);
+        body = Elements::of(f, &body, &chosen).block(body);
+        let uses = Uses::within(f, &body);
+        body = without_marks(body, &uses);
+    }
+    numbered(f, body)
+}
+
+fn numbered(f: &Function, body: Block) -> Block {
+    let (defined, _) = super::registers(f, &body);
+    number(body, Reach::Places, (&defined, &f.regs), &f.results)
+}
+
+/// The iterations of a loop, if it may be written out.
+fn iterations(ins: &Ins) -> Option<std::ops::Range<i64>> {
+    let Ins::For { from, to, body, .. } = ins else { return None };
+    let (from, to) = (from.as_i64()?, to.as_i64()?);
+    let trips = usize::try_from(to.checked_sub(from)?.max(0)).ok()?;
+    let all = written_size(body)?.checked_mul(trips)?;
+    (all <= LARGE).then_some(from..to)
+}
+
+/// The instructions of a block with all its loops written out; `None`: they cannot be.
+fn written_size(block: &Block) -> Option<usize> {
+    let each = |ins: &Ins| match ins {
+        Ins::For { from, to, body, .. } => {
+            let trips = usize::try_from(to.as_i64()?.checked_sub(from.as_i64()?)?.max(0)).ok()?;
+            written_size(body)?.checked_mul(trips)
+        }
+        Ins::If { then, otherwise, .. } => written_size(then)?.checked_add(written_size(otherwise)? + 1),
+        Ins::While { .. }
+        | Ins::Lanes { .. }
+        | Ins::Call { .. }
+        | Ins::Chunks { .. }
+        | Ins::Alloc { .. }
+        | Ins::Mark { .. }
+        | Ins::Release { .. } => None,
+        _ => Some(1),
+    };
+    block.iter().try_fold(0usize, |sum, ins| sum.checked_add(each(ins)?))
+}
+
+/// Memory of few elements, and how it is used: only at places that are known when loops are written out, and written where it is
+/// allocated, not in a loop inside.
+struct Places {
+    /// Registers that are constants then.
+    fixed: IdSet<Reg>,
+    /// How often each register is set.
+    defined: IndexVec<Reg, usize>,
+    roots: IndexVec<Reg, Option<Reg>>,
+    /// The number of the loop around, of those that stay, and how many there have been.
+    inside: usize,
+    loops: usize,
+    /// In which loop memory is allocated.
+    made: IdMap<Reg, usize>,
+    chosen: IdSet<Reg>,
+}
+
+impl Places {
+    fn of(f: &Function, body: &Block) -> Places {
+        let (defined, roots) = super::registers(f, body);
+        let (fixed, made, chosen) = (IdSet::new(), IdMap::new(), IdSet::new());
+        let mut places = Places { fixed, defined, roots, inside: 0, loops: 0, made, chosen };
+        places.block(body);
+        for r in &f.results {
+            places.other((*r).into());
+        }
+        places
+    }
+    fn is_fixed(&self, a: Operand) -> bool {
+        match a {
+            Operand::Reg(r) => self.fixed.contains(&r),
+            Operand::Const(_) => true,
+            Operand::Null => false,
+        }
+    }
+    fn root(&self, a: Operand) -> Option<Reg> {
+        self.roots[a.as_reg()?]
+    }
+    /// A use that is not understood.
+    fn other(&mut self, a: Operand) {
+        if let Some(root) = self.root(a) {
+            self.chosen.remove(&root);
+        }
+    }
+    fn access(&mut self, pointer: Operand, index: Operand, writes: bool) {
+        let fine = self.root(pointer).is_some_and(|root| {
+            let here = self.made.get(&root) == Some(&self.inside);
+            (here || !writes) && self.is_fixed(index)
+        });
+        if !fine {
+            self.other(pointer);
+        }
+    }
+    fn block(&mut self, block: &Block) {
+        for ins in block {
+            self.ins(ins);
+            let stays =
+                !ins.blocks().is_empty() && !matches!(ins, Ins::If { .. }) && iterations(ins).is_none();
+            let outer = self.inside;
+            if stays {
+                self.loops += 1;
+                self.inside = self.loops;
+            }
+            ins.blocks().into_iter().for_each(|b| self.block(b));
+            self.inside = outer;
+        }
+    }
+    fn ins(&mut self, ins: &Ins) {
+        match ins {
+            Ins::Alloc { to, count, ty: Ty::Scalar(s) } if self.defined[*to] == 1 => {
+                self.made.insert(*to, self.inside);
+                if s.is_float() && count.as_i64().is_some_and(|n| (0..=ELEMENTS).contains(&n)) {
+                    self.chosen.insert(*to);
+                }
+            }
+            Ins::Prim { to, prim: Prim::Op(_, Scalar::I64), args } if self.defined[*to] == 1 => {
+                if args.iter().all(|a| self.is_fixed(*a)) {
+                    self.fixed.insert(*to);
+                }
+            }
+            Ins::Load { pointer, index, .. } => self.access(*pointer, *index, false),
+            Ins::Store { pointer, index, value, .. } | Ins::Accumulate { pointer, index, value, .. } => {
+                self.access(*pointer, *index, true);
+                self.other(*value);
+            }
+            Ins::Offset { to, pointer, index, .. } if self.defined[*to] == 1 => {
+                self.access(*pointer, *index, false);
+            }
+            Ins::Fill { pointer, count, value, .. } => {
+                self.access(*pointer, *count, true);
+                self.other(*value);
+            }
+            Ins::Copy { to, from, count, .. } => {
+                self.access(*to, *count, true);
+                self.access(*from, *count, false);
+            }
+            Ins::For { i, .. } => {
+                if iterations(ins).is_some() {
+                    self.fixed.insert(*i);
+                }
+                ins.reads(&mut |a| self.other(a));
+            }
+            _ => ins.reads(&mut |a| self.other(a)),
+        }
+    }
+}
+
+/// Writes loops out that load or store the memory that was chosen.
+struct Written<'a> {
+    regs: &'a mut IndexVec<Reg, RegInfo>,
+    roots: &'a IndexVec<Reg, Option<Reg>>,
+    chosen: &'a IdSet<Reg>,
+    /// Uses in the whole function as it was.
+    uses: Uses,
+    /// So many instructions may be added.
+    left: usize,
+}
+
+impl Written<'_> {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut ins in block {
+            let own = iterations(&ins).filter(|_| self.uses_chosen(&ins)).and_then(|each| {
+                let own = self.own(&ins)?;
+                Some((each, own))
+            });
+            for inner in ins.blocks_mut() {
+                *inner = self.block(std::mem::take(inner));
+            }
+            match (own, ins) {
+                (Some((each, own)), Ins::For { i, body, .. })
+                    if size(&body) * each.clone().count() <= self.left =>
+                {
+                    self.left -= size(&body) * each.clone().count();
+                    each.for_each(|k| self.iteration(&body, (i, k), &own, &mut out));
+                }
+                (_, ins) => out.push(ins),
+            }
+        }
+        out
+    }
+    fn uses_chosen(&self, ins: &Ins) -> bool {
+        let mut found = false;
+        super::rows::mentioned(std::slice::from_ref(ins), &mut |r| {
+            let root = self.roots.get(r).copied().flatten();
+            found |= root.is_some_and(|root| self.chosen.contains(&root));
+        });
+        found
+    }
+    /// The registers of a loop that mean nothing to another iteration, or after the loop: its counter is one, or `None`.
+    fn own(&self, ins: &Ins) -> Option<IdSet<Reg>> {
+        let Ins::For { i, body, .. } = ins else { return None };
+        let inside = Uses::of(body);
+        let stays = |r: Reg| self.uses.reads(r) == inside.reads(r);
+        let is_own = |r: &Reg| stays(*r) && (self.uses.sets(*r) == 1 || sets_first(body, *r) == Some(true));
+        let mut own: IdSet<Reg> = inside.set().filter(is_own).collect();
+        own.extend(stays(*i).then_some(*i));
+        own.contains(i).then_some(own)
+    }
+    /// An iteration, with registers of its own for what it hands to nobody. Those of loops inside are among them.
+    fn iteration(&mut self, body: &Block, (i, k): (Reg, i64), own: &IdSet<Reg>, out: &mut Block) {
+        let given = self.roots.len();
+        let is_own = |r: &Reg| r.index() >= given || own.contains(r);
+        let mut own: Vec<Reg> = Uses::of(body).set().filter(is_own).chain([i]).collect();
+        own.sort();
+        let mut names = IdMap::new();
+        for r in own {
+            names.insert(r, self.regs.push(self.regs[r].clone()));
+        }
+        out.push(Ins::Set { to: names[&i], value: Operand::i64(k) });
+        let mut copy = body.clone();
+        super::split::rename(&mut copy, &names);
+        out.extend(copy);
+    }
+}
+
+/// Memory whose elements become registers.
+struct Elements<'a> {
+    regs: &'a mut IndexVec<Reg, RegInfo>,
+    /// Where pointers point: the memory, and the element.
+    places: IdMap<Reg, (Reg, i64)>,
+    /// The registers of elements.
+    elements: IdMap<Reg, Vec<Reg>>,
+}
+
+impl Elements<'_> {
+    /// Of the memory that was chosen, what is used at constant places only.
+    fn of<'a>(f: &'a mut Function, body: &Block, chosen: &IdSet<Reg>) -> Elements<'a> {
+        let (defined, roots) = super::registers(f, body);
+        let mut e = Elements { regs: &mut f.regs, places: IdMap::new(), elements: IdMap::new() };
+        let (mut counts, mut bad) = (IdMap::new(), IdSet::new());
+        e.find(body, &defined, chosen, &mut counts);
+        e.check(body, &roots, &counts, &mut bad);
+        e.places.retain(|_, (root, _)| !bad.contains(root));
+        let mut good: Vec<(Reg, (i64, Ty))> =
+            counts.iter().filter(|(r, _)| !bad.contains(r)).map(|(r, c)| (*r, *c)).collect();
+        good.sort_by_key(|(r, _)| *r);
+        for (root, (count, ty)) in good {
+            let info = RegInfo { ty, hint: e.regs[root].hint.clone() };
+            let registers = (0..count).map(|_| e.regs.push(info.clone())).collect();
+            e.elements.insert(root, registers);
+        }
+        e
+    }
+    fn find(
+        &mut self,
+        block: &Block,
+        defined: &IndexVec<Reg, usize>,
+        chosen: &IdSet<Reg>,
+        counts: &mut IdMap<Reg, (i64, Ty)>,
+    ) {
+        for ins in block {
+            match ins {
+                Ins::Alloc { to, count, ty } if chosen.contains(to) && defined[*to] == 1 => {
+                    if let Some(n) = count.as_i64() {
+                        self.places.insert(*to, (*to, 0));
+                        counts.insert(*to, (n, *ty));
+                    }
+                }
+                Ins::Offset { to, pointer, index, .. } if defined[*to] == 1 => {
+                    let place = self.place(*pointer, *index);
+                    self.places.extend(place.map(|p| (*to, p)));
+                }
+                _ => {}
+            }
+            ins.blocks().into_iter().for_each(|b| self.find(b, defined, chosen, counts));
+        }
+    }
+    /// The memory and element of a place, if they are known.
+    fn place(&self, pointer: Operand, index: Operand) -> Option<(Reg, i64)> {
+        let (root, at) = self.places.get(&pointer.as_reg()?)?;
+        Some((*root, at.checked_add(index.as_i64()?)?))
+    }
+    /// Notes memory that is used in another way.
+    fn check(
+        &self,
+        block: &Block,
+        roots: &IndexVec<Reg, Option<Reg>>,
+        counts: &IdMap<Reg, (i64, Ty)>,
+        bad: &mut IdSet<Reg>,
+    ) {
+        let fits = |pointer: Operand, index: Operand, elements: i64, t: Option<Ty>| {
+            let Some((root, at)) = self.place(pointer, index) else { return false };
+            let Some((count, ty)) = counts.get(&root) else { return false };
+            at >= 0
+                && elements >= 0
+                && at.checked_add(elements).is_some_and(|end| end <= *count)
+                && t.is_none_or(|t| t == *ty)
+        };
+        let zero = Operand::i64(0);
+        for ins in block {
+            let mut refuse = |a: Operand, fine: bool| {
+                if let Some(root) = a.as_reg().and_then(|r| roots[r])
+                    && !fine
+                {
+                    bad.insert(root);
+                }
+            };
+            match ins {
+                Ins::Load { pointer, index, .. } => refuse(*pointer, fits(*pointer, *index, 1, None)),
+                Ins::Store { pointer, index, value, ty } | Ins::Accumulate { pointer, index, value, ty } => {
+                    refuse(*pointer, fits(*pointer, *index, 1, Some(*ty)));
+                    refuse(*value, false);
+                }
+                Ins::Offset { to, pointer, .. } => refuse(*pointer, self.places.contains_key(to)),
+                Ins::Fill { pointer, count, value, ty } => {
+                    refuse(*pointer, fits(*pointer, zero, count.as_i64().unwrap_or(-1), Some(*ty)));
+                    refuse(*value, false);
+                }
+                Ins::Copy { to, from, count, ty } => {
+                    let count = count.as_i64().unwrap_or(-1);
+                    refuse(*to, fits(*to, zero, count, Some(*ty)));
+                    refuse(*from, fits(*from, zero, count, Some(*ty)));
+                }
+                _ => ins.reads(&mut |a| refuse(a, false)),
+            }
+            ins.blocks().into_iter().for_each(|b| self.check(b, roots, counts, bad));
+        }
+    }
+
+    fn element(&self, pointer: Operand, index: Operand) -> Option<Reg> {
+        let (root, at) = self.place(pointer, index)?;
+        self.elements.get(&root)?.get(usize::try_from(at).ok()?).copied()
+    }
+    fn is_here(&self, pointer: Operand) -> bool {
+        pointer.as_reg().is_some_and(|r| self.places.contains_key(&r))
+    }
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut ins in block {
+            for inner in ins.blocks_mut() {
+                *inner = self.block(std::mem::take(inner));
+            }
+            self.ins(ins, &mut out);
+        }
+        out
+    }
+    fn ins(&mut self, ins: Ins, out: &mut Block) {
+        match ins {
+            Ins::Alloc { to, .. } | Ins::Offset { to, .. } if self.places.contains_key(&to) => {}
+            Ins::Load { to, pointer, index } => out.push(self.load(to, pointer, index)),
+            Ins::Store { pointer, index, value, ty } => out.push(self.store(pointer, index, value, ty)),
+            Ins::Accumulate { pointer, index, value, ty } => {
+                match (self.element(pointer, index), ty.scalar()) {
+                    (Some(element), Some(s)) => {
+                        let to = self.regs.push(RegInfo { ty, hint: "sum".to_string() });
+                        let args = vec![element.into(), value];
+                        out.push(Ins::Prim { to, prim: Prim::Op(Op::Add, s), args });
+                        out.push(Ins::Set { to: element, value: to.into() });
+                    }
+                    _ => out.push(Ins::Accumulate { pointer, index, value, ty }),
+                }
+            }
+            Ins::Fill { pointer, count, value, ty } if self.is_here(pointer) => {
+                out.extend(each(count).map(|k| self.store(pointer, k, value, ty)));
+            }
+            Ins::Copy { to, from, count, ty } if self.is_here(to) || self.is_here(from) => {
+                for k in each(count) {
+                    let x = self.regs.push(RegInfo { ty, hint: "x".to_string() });
+                    let (load, store) = (self.load(x, from, k), self.store(to, k, x.into(), ty));
+                    out.extend([load, store]);
+                }
+            }
+            other => out.push(other),
+        }
+    }
+    fn load(&self, to: Reg, pointer: Operand, index: Operand) -> Ins {
+        match self.element(pointer, index) {
+            Some(element) => Ins::Set { to, value: element.into() },
+            None => Ins::Load { to, pointer, index },
+        }
+    }
+    fn store(&self, pointer: Operand, index: Operand, value: Operand, ty: Ty) -> Ins {
+        match self.element(pointer, index) {
+            Some(to) => Ins::Set { to, value },
+            None => Ins::Store { pointer, index, value, ty },
+        }
+    }
+}
+
+/// The numbers below a constant.
+fn each(count: Operand) -> impl Iterator<Item = Operand> {
+    (0..count.as_i64().unwrap_or(0)).map(Operand::i64)
+}
+
+/// A block without the marks between which nothing is allocated any more.
+fn without_marks(mut block: Block, uses: &Uses) -> Block {
+    for inner in block.iter_mut().flat_map(Ins::blocks_mut) {
+        *inner = without_marks(std::mem::take(inner), uses);
+    }
+    let mut gone = IdSet::new();
+    for (k, ins) in block.iter().enumerate() {
+        let Ins::Mark { to } = ins else { continue };
+        let is_end = |ins: &Ins| *ins == Ins::Release { mark: (*to).into() };
+        let inside = block[k + 1..].iter().take_while(|ins| !is_end(ins)).count();
+        let ends = k + 1 + inside < block.len() && uses.reads(*to) == 1 && uses.sets(*to) == 1;
+        if ends && !block[k + 1..][..inside].iter().any(takes_memory) {
+            gone.insert(*to);
+        }
+    }
+    let is_gone = |ins: &Ins| match ins {
+        Ins::Mark { to } | Ins::Release { mark: Operand::Reg(to) } => gone.contains(to),
+        _ => false,
+    };
+    block.retain(|ins| !is_gone(ins));
+    block
+}
+
+fn takes_memory(ins: &Ins) -> bool {
+    matches!(ins, Ins::Alloc { .. } | Ins::Call { .. } | Ins::Chunks { .. } | Ins::Release { .. })
+        || ins.blocks().into_iter().flatten().any(takes_memory)
+}
