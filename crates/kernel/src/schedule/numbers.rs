@@ -13,7 +13,7 @@
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// What is looked at.
 #[derive(Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ pub(super) fn number(
         defined,
         regs,
         results,
-        known: HashMap::new(),
+        known: BTreeMap::new(),
         added: Vec::new(),
         arms: Vec::new(),
         here: 0,
@@ -56,20 +56,21 @@ pub(super) fn number(
     keep(body, &needed)
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Prim(Prim, Ty, Vec<Word>),
     Offset(Word, Word, Ty),
     /// The counter of the loop of lanes around it too: it says which lanes are active.
-    Fold(Prim, ScalarValue, Word, Option<Reg>),
+    Fold(Prim, Word, Word, Option<Reg>),
     /// That a condition, in these lanes, does not hold.
     Passed(Reg, Option<Reg>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
     Reg(Reg),
-    Const(ScalarValue),
+    /// Its bits.
+    Const(Scalar, u64),
     Null,
 }
 
@@ -77,7 +78,14 @@ impl From<Operand> for Word {
     fn from(a: Operand) -> Word {
         match a {
             Operand::Reg(r) => Word::Reg(r),
-            Operand::Const(c) => Word::Const(c),
+            Operand::Const(c) => {
+                let bits = match c {
+                    ScalarValue::F32(x) => x.to_bits().into(),
+                    ScalarValue::F64(x) => x.to_bits(),
+                    _ => c.as_i64() as u64,
+                };
+                Word::Const(c.scalar(), bits)
+            }
             Operand::Null => Word::Null,
         }
     }
@@ -96,7 +104,7 @@ struct Numbers<'a> {
     regs: &'a IndexVec<Reg, RegInfo>,
     results: &'a [Reg],
     /// What has been computed, in the blocks that are open.
-    known: HashMap<Key, Reg>,
+    known: BTreeMap<Key, Reg>,
     /// The same in order.
     added: Vec<(Key, Reg)>,
     /// Arms of branches of the blocks that are open.
@@ -232,7 +240,7 @@ impl Numbers<'_> {
                 (*to, Key::Offset((*pointer).into(), (*index).into(), *ty))
             }
             Ins::FoldLanes { to, prim, neutral, from, mask: None } if self.reach == Reach::Code => {
-                (*to, Key::Fold(*prim, *neutral, (*from).into(), self.lanes))
+                (*to, Key::Fold(*prim, Operand::Const(*neutral).into(), (*from).into(), self.lanes))
             }
             Ins::Set { to, value }
                 if self.defined[*to] == 1 && self.is_fixed(*value) && self.is_alike(*to, *value) =>

@@ -342,7 +342,8 @@ impl Elements<'_> {
             };
             match ins {
                 Ins::Load { pointer, index, .. } => refuse(*pointer, fits(*pointer, *index, 1, None)),
-                Ins::Store { pointer, index, value, ty } | Ins::Accumulate { pointer, index, value, ty } => {
+                Ins::Store { pointer, index, value, ty }
+                | Ins::Accumulate { pointer, index, value, ty, .. } => {
                     refuse(*pointer, fits(*pointer, *index, 1, Some(*ty)));
                     refuse(*value, false);
                 }
@@ -384,7 +385,7 @@ impl Elements<'_> {
             Ins::Alloc { to, .. } | Ins::Offset { to, .. } if self.places.contains_key(&to) => {}
             Ins::Load { to, pointer, index } => out.push(self.load(to, pointer, index)),
             Ins::Store { pointer, index, value, ty } => out.push(self.store(pointer, index, value, ty)),
-            Ins::Accumulate { pointer, index, value, ty } => {
+            Ins::Accumulate { pointer, index, value, ty, atomic } => {
                 match (self.element(pointer, index), ty.scalar()) {
                     (Some(element), Some(s)) => {
                         let to = self.regs.push(RegInfo { ty, hint: "sum".to_string() });
@@ -392,7 +393,7 @@ impl Elements<'_> {
                         out.push(Ins::Prim { to, prim: Prim::Op(Op::Add, s), args });
                         out.push(Ins::Set { to: element, value: to.into() });
                     }
-                    _ => out.push(Ins::Accumulate { pointer, index, value, ty }),
+                    _ => out.push(Ins::Accumulate { pointer, index, value, ty, atomic }),
                 }
             }
             Ins::Fill { pointer, count, value, ty } if self.is_here(pointer) => {
