@@ -23,7 +23,7 @@ fn compiled(text: &str) -> (Program, FunId) {
 /// Kernel IR in so many lanes.
 fn scheduled((program, f): &(Program, FunId), lanes: usize) -> (Module, FunctionId) {
     let (mut module, id) = lower(program, *f).expect("native");
-    let model = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 32 };
+    let model = Model { block: 0.0, lane: 0.0, apart: 0.01, ..Model::machine(8) };
     schedule(&mut module, &schedule::Options::new(lanes, model));
     (module, id)
 }
