@@ -1,7 +1,8 @@
 //! How much memory a call takes at least, from the sizes of its arguments: known before it runs.
 //!
 //! A run that is sure to need more memory than there is should not stop after an hour. The instructions that decide over memory
-//! are carried out with what is known: numbers that follow from sizes. What depends on data counts as nothing.
+//! are carried out with what is known: numbers that follow from sizes. What depends on data counts as nothing, and so does memory
+//! of a few floats that no argument decides over: it may become registers.
 //!
 //! Assumes: the module is not scheduled; schedules take as much or more. Guarantees: a call that goes through takes at least
 //! [`Plan::least`] bytes, and one for which [`Plan::check`] finds a shortage stops there, or before for another reason.
@@ -9,10 +10,13 @@
 use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
-use pullback_prim::ScalarValue;
+use pullback_prim::{Scalar, ScalarValue};
 
 /// Memory is taken in multiples of so many bytes.
 const ALIGNMENT: u64 = 64;
+
+/// Memory of so many floats may become registers.
+const MAYBE_REGISTERS: u64 = crate::schedule::SMALL as u64;
 
 /// What of a function decides over memory.
 #[derive(Clone, Debug)]
@@ -76,6 +80,7 @@ impl Plan {
             plan: self,
             limit,
             known: given.collect(),
+            fixed: IdSet::new(),
             marks: IdMap::new(),
             in_use: Bytes::default(),
             peak: Bytes::default(),
@@ -118,6 +123,8 @@ struct Run<'a> {
     limit: u64,
     /// What registers are known to hold.
     known: IdMap<Reg, ScalarValue>,
+    /// Registers whose values follow from constants alone.
+    fixed: IdSet<Reg>,
     marks: IdMap<Reg, Bytes>,
     in_use: Bytes,
     peak: Bytes,
@@ -143,7 +150,16 @@ impl Run<'_> {
             _ => None,
         }
     }
-    fn learn(&mut self, to: Reg, value: Option<ScalarValue>) {
+    /// Whether no argument decides over a value.
+    fn is_fixed(&self, a: Operand) -> bool {
+        a.as_reg().is_none_or(|r| self.fixed.contains(&r))
+    }
+    fn learn(&mut self, to: Reg, value: Option<ScalarValue>, fixed: bool) {
+        if fixed {
+            self.fixed.insert(to);
+        } else {
+            self.fixed.remove(&to);
+        }
         match value {
             Some(value) => self.known.insert(to, value),
             None => self.known.remove(&to),
@@ -154,6 +170,7 @@ impl Run<'_> {
         sets(block, &mut set);
         set.into_iter().for_each(|r| {
             self.known.remove(&r);
+            self.fixed.remove(&r);
         });
     }
 
@@ -169,12 +186,16 @@ impl Run<'_> {
     fn ins(&mut self, ins: &Ins) -> Result<Then, Shortage> {
         match ins {
             Ins::Prim { to, prim, args } => {
+                let fixed = args.iter().all(|a| self.is_fixed(*a));
                 let args: Option<Vec<ScalarValue>> = args.iter().map(|a| self.value(*a)).collect();
-                self.learn(*to, args.and_then(|args| prim.eval(&args).ok()));
+                self.learn(*to, args.and_then(|args| prim.eval(&args).ok()), fixed);
             }
-            Ins::Set { to, value } => self.learn(*to, self.value(*value)),
+            Ins::Set { to, value } => self.learn(*to, self.value(*value), self.is_fixed(*value)),
             Ins::Alloc { to, count, ty } => {
-                if let Some(count) = self.number(*count).and_then(|n| u64::try_from(n).ok()) {
+                let small = self.is_fixed(*count) && ty.scalar().is_some_and(Scalar::is_float);
+                let counted = |n: &u64| !small || *n > MAYBE_REGISTERS;
+                let count = self.number(*count).and_then(|n| u64::try_from(n).ok()).filter(counted);
+                if let Some(count) = count {
                     self.take(*to, count, *ty)?;
                 }
             }
@@ -211,7 +232,7 @@ impl Run<'_> {
                 }
                 self.forget(condition);
             }
-            ins => ins.sets().into_iter().for_each(|r| self.learn(r, None)),
+            ins => ins.sets().into_iter().for_each(|r| self.learn(r, None, false)),
         }
         Ok(Then::GoesOn)
     }

@@ -30,6 +30,7 @@ pub use cost::Model;
 use numbers::{Reach, number};
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
+pub(crate) use small::ELEMENTS as SMALL;
 use std::collections::BTreeMap;
 
 /// How loops are scheduled.

@@ -17,7 +17,7 @@ use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 
 /// Elements of memory that may become registers.
-const ELEMENTS: i64 = 64;
+pub(crate) const ELEMENTS: i64 = 64;
 
 /// Instructions that one loop may become.
 const LARGE: usize = 1000;
