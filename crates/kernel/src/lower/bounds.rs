@@ -18,6 +18,8 @@
 //! anything. Assumes bounds of loops that are not negative. Guarantees that bounds are in order.
 //!
 //! Source: guards as iteration domains, as in polyhedral code generation; here for one counter at a time.
+//!
+//! One piece of more than 500 lines: what is idle, what a comparison says, and the new bounds are three questions about one loop.
 
 use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo, Ty};
 use pullback_base::index::{IdMap, IdSet, IndexVec};

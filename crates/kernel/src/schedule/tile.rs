@@ -14,6 +14,8 @@
 //! stays in the first cache and the strips of a block in the second. The last strip and the last panel may be empty in part: what is
 //! computed there is not used; a last panel takes only as many vectors as it has.
 //!
+//! One piece of more than 500 lines: the layout of the factors and the loops that read it change together.
+//!
 //! Assumes a nest whose bounds are the same in all its loops ([`Roles`]). Guarantees the nest's results under the condition that it
 //! gives along, but for the order of sums. Under it no size is zero, so every element that is laid out would have been computed by
 //! the nest, and every check made.
