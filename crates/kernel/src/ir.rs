@@ -396,6 +396,20 @@ impl Ins {
     pub fn reads_mut(&mut self, f: &mut dyn FnMut(&mut Operand)) {
         each_read!(self, f, Fold::reads_mut);
     }
+    /// Whether all it does is to set its registers: it writes no memory, allocates nothing and cannot stop the program.
+    pub fn only_sets(&self) -> bool {
+        matches!(
+            self,
+            Ins::Set { .. }
+                | Ins::Prim { .. }
+                | Ins::Offset { .. }
+                | Ins::Load { .. }
+                | Ins::LoadLanes { .. }
+                | Ins::LaneNumber { .. }
+                | Ins::FoldLanes { .. }
+                | Ins::Lane { .. }
+        )
+    }
     /// The blocks inside, for changing them.
     pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
         match self {

@@ -278,21 +278,6 @@ impl Numbers<'_> {
     }
 }
 
-/// Whether an instruction only sets its register.
-fn is_pure(ins: &Ins) -> bool {
-    matches!(
-        ins,
-        Ins::Set { .. }
-            | Ins::Prim { .. }
-            | Ins::Offset { .. }
-            | Ins::Load { .. }
-            | Ins::LoadLanes { .. }
-            | Ins::LaneNumber { .. }
-            | Ins::Lane { .. }
-            | Ins::FoldLanes { .. }
-    )
-}
-
 /// Drops what sets registers that nobody reads, or that are set again before they are read.
 fn without_unread(f: &mut Function, options: &Options) {
     let mut counts = Counts::of(f);
@@ -308,7 +293,7 @@ fn drop_unread(block: &mut Block, counts: &mut Counts, options: &Options) -> boo
     let mut set_again: BTreeSet<Reg> = BTreeSet::new();
     let mut kept = Vec::with_capacity(block.len());
     while let Some(mut ins) = block.pop() {
-        if is_pure(&ins) && ins.sets().iter().all(|r| counts.reads[*r] == 0 || set_again.contains(r)) {
+        if ins.only_sets() && ins.sets().iter().all(|r| counts.reads[*r] == 0 || set_again.contains(r)) {
             reads(&ins, &mut |r| counts.reads[r] -= 1);
             found = true;
             continue;

@@ -315,19 +315,8 @@ impl Copies<'_> {
     /// Whether it does the same in all copies, and once is enough. Loads too: what is at one place for all iterations is written
     /// by none, or there is one.
     fn can_be_shared(&self, ins: &Ins) -> bool {
-        let pure = matches!(
-            ins,
-            Ins::Set { .. }
-                | Ins::Prim { .. }
-                | Ins::Offset { .. }
-                | Ins::Load { .. }
-                | Ins::LoadLanes { .. }
-                | Ins::LaneNumber { .. }
-                | Ins::FoldLanes { .. }
-                | Ins::Lane { .. }
-        );
         let single = |r: &Reg| self.inside.sets(*r) == 1 && !self.carried.contains(r);
-        pure && ins.sets().iter().all(single) && self.reads_same(ins)
+        ins.only_sets() && ins.sets().iter().all(single) && self.reads_same(ins)
     }
     /// Whether it is a loop that all copies run together.
     fn is_jammed(&self, ins: &Ins) -> bool {
