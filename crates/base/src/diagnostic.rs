@@ -36,6 +36,8 @@ pub enum Code {
     UnknownName,
     /// A name defined twice.
     DuplicateName,
+    /// A file that cannot be imported.
+    Import,
     /// Types that do not agree.
     TypeMismatch,
     /// Sizes that do not agree.
@@ -68,6 +70,7 @@ impl Code {
         Code::TooDeep,
         Code::UnknownName,
         Code::DuplicateName,
+        Code::Import,
         Code::TypeMismatch,
         Code::SizeMismatch,
         Code::Ambiguous,
@@ -88,6 +91,7 @@ impl Code {
             Code::TooDeep => "E0103",
             Code::UnknownName => "E0201",
             Code::DuplicateName => "E0202",
+            Code::Import => "E0203",
             Code::TypeMismatch => "E0301",
             Code::SizeMismatch => "E0302",
             Code::Ambiguous => "E0303",
@@ -109,6 +113,7 @@ impl Code {
             Code::TooDeep => "name inner parts with `let`",
             Code::UnknownName => "check the spelling; functions on scalars live in modules, as in `f64.exp`",
             Code::DuplicateName => "rename one of the two",
+            Code::Import => "correct the path: it is seen from the folder of the file, and has no ending",
             Code::TypeMismatch => "change one of the two, or convert explicitly, as in `f64.i64 n`",
             Code::SizeMismatch => "use one size name for both, or check at run time with `e :> [n]t`",
             Code::Ambiguous => "write the type: `(e : t)`",
@@ -136,6 +141,7 @@ impl Code {
             | Code::TooDeep
             | Code::UnknownName
             | Code::DuplicateName
+            | Code::Import
             | Code::TypeMismatch
             | Code::SizeMismatch
             | Code::Ambiguous

@@ -1,29 +1,42 @@
 //! From source text to lowered core: parse, check types, elaborate, lower. Stops at the first stage with errors.
 
+use crate::imports::{self, Reader};
 use pullback_base::{Diagnostic, Severity, SourceMap};
 use pullback_core::Program;
+use pullback_front::File;
 use pullback_syntax::{PRELUDE, PRELUDE_NAME};
 
-/// Compiles a source text to core; `name` is how messages call it. Without a program there is at least one error. Every
-/// diagnostic says what to do next.
-pub fn lower_source(sources: &mut SourceMap, name: &str, text: &str) -> (Option<Program>, Vec<Diagnostic>) {
-    let (program, mut diagnostics) = stages(sources, name, text);
+/// Compiles a source text to core; `name` is how messages call it, and the path from which its imports are found, which `read`
+/// reads. Without a program there is at least one error. Every diagnostic says what to do next.
+pub fn lower_source(
+    sources: &mut SourceMap,
+    name: &str,
+    text: &str,
+    read: &mut Reader<'_>,
+) -> (Option<Program>, Vec<Diagnostic>) {
+    let (program, mut diagnostics) = stages(sources, name, text, read);
     for d in diagnostics.iter_mut().filter(|d| d.hints.is_empty()) {
         d.hints.push(d.code.advice().to_string());
     }
     (program, diagnostics)
 }
 
-fn stages(sources: &mut SourceMap, name: &str, text: &str) -> (Option<Program>, Vec<Diagnostic>) {
+fn stages(
+    sources: &mut SourceMap,
+    name: &str,
+    text: &str,
+    read: &mut Reader<'_>,
+) -> (Option<Program>, Vec<Diagnostic>) {
     let prelude_file = sources.add(PRELUDE_NAME, PRELUDE);
-    let file = sources.add(name, text);
     let (prelude, mut diagnostics) = pullback_syntax::parse(prelude_file, PRELUDE);
-    let (user, more) = pullback_syntax::parse(file, text);
+    let (loaded, more) = imports::load(sources, (name, text), read);
     diagnostics.extend(more);
     if has_errors(&diagnostics) {
         return (None, diagnostics);
     }
-    let (typed, more) = pullback_front::check_program(&prelude, &user);
+    let files: Vec<File<'_>> =
+        loaded.iter().map(|f| File { program: &f.program, imports: f.imports.clone() }).collect();
+    let (typed, more) = pullback_front::check_files(&prelude, &files);
     diagnostics.extend(more);
     if has_errors(&diagnostics) {
         return (None, diagnostics);

@@ -10,6 +10,7 @@ pub mod derive;
 pub mod explain;
 pub mod front;
 pub mod gradcheck;
+pub mod imports;
 pub mod leaves;
 pub mod library;
 pub mod matrices;

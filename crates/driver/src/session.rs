@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, Native};
 use crate::derive::{self, Kind};
+use crate::imports::{self, Reader};
 use crate::leaves::{Leaf, Wrt, leaves, parameter_leaves};
 use crate::pipeline;
 use crate::report::{self, Stage, timed};
@@ -151,13 +152,23 @@ pub(crate) fn deep<T>(work: impl FnOnce() -> T) -> T {
 }
 
 impl Session {
-    /// Compiles a source text; `name` is shown in messages.
+    /// Compiles a source text; `name` is shown in messages, and the path of the file from which its imports are found.
     ///
     /// Cost: linear in the text, but for type inference, which is nearly so.
     pub fn compile(name: &str, text: &str, settings: Settings) -> Result<Session, Box<Failed>> {
+        Session::compile_with(name, text, &mut imports::from_disk, settings)
+    }
+
+    /// The same with imported files from elsewhere: `read` gives the text at a path.
+    pub fn compile_with(
+        name: &str,
+        text: &str,
+        read: &mut Reader<'_>,
+        settings: Settings,
+    ) -> Result<Session, Box<Failed>> {
         let mut sources = SourceMap::new();
         let ((program, diagnostics), front_seconds) =
-            timed(|| deep(|| crate::front::lower_source(&mut sources, name, text)));
+            timed(|| deep(|| crate::front::lower_source(&mut sources, name, text, read)));
         let is_error = |d: &Diagnostic| d.severity == Severity::Error;
         match program {
             Some(program) if !diagnostics.iter().any(is_error) => {

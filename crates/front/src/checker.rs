@@ -48,6 +48,19 @@ pub(crate) struct TypeName<'a> {
     pub(crate) recursive: Option<TypeId>,
     /// Set if the declaration is cyclic in a way that has no meaning; reported already.
     pub(crate) broken: bool,
+    /// The file of the declaration: a position in [`Checker::scopes`].
+    pub(crate) file: usize,
+}
+
+/// The names that the definitions of a file see, but for those of the prelude.
+#[derive(Default)]
+pub(crate) struct Scope<'a> {
+    /// The values that it defines.
+    pub(crate) own: BTreeMap<Symbol, DefId>,
+    /// The values that its imports define.
+    pub(crate) imported: BTreeMap<Symbol, DefId>,
+    /// The types of both.
+    pub(crate) types: BTreeMap<Symbol, TypeName<'a>>,
 }
 
 /// The checker.
@@ -69,10 +82,12 @@ pub(crate) struct Checker<'a> {
     pub(crate) declaring: std::collections::BTreeSet<DefId>,
     pub(crate) type_params: BTreeMap<Symbol, Vec<Type>>,
     pub(crate) prelude_names: BTreeMap<Symbol, DefId>,
-    pub(crate) user_names: BTreeMap<Symbol, DefId>,
+    /// The names of each file; the prelude is the first, without values.
+    pub(crate) scopes: Vec<Scope<'a>>,
+    /// The file being checked, or that of the type being looked into.
+    pub(crate) file: usize,
     pub(crate) globals: IdMap<DefId, Global>,
     pub(crate) declarations: IdMap<DefId, &'a ast::ValueDeclaration>,
-    pub(crate) type_names: BTreeMap<Symbol, TypeName<'a>>,
     /// The definition being checked.
     pub(crate) current: Option<DefId>,
     /// What the definition being checked mentions.
@@ -117,10 +132,10 @@ impl<'a> Checker<'a> {
             declaring: std::collections::BTreeSet::new(),
             type_params: BTreeMap::new(),
             prelude_names: BTreeMap::new(),
-            user_names: BTreeMap::new(),
+            scopes: Vec::new(),
+            file: 0,
             globals: IdMap::new(),
             declarations: IdMap::new(),
-            type_names: BTreeMap::new(),
             current: None,
             uses: IdMap::new(),
             needs_checks: IdSet::new(),
@@ -273,25 +288,38 @@ impl<'a> Checker<'a> {
     pub(crate) fn local(&self, name: &Symbol) -> Option<VarId> {
         self.locals.get(name).and_then(|stack| stack.last()).copied()
     }
-    /// A top-level definition by name: the user's first.
+    /// The names of the file being checked.
+    pub(crate) fn scope(&self) -> &Scope<'a> {
+        &self.scopes[self.file]
+    }
+    pub(crate) fn scope_mut(&mut self) -> &mut Scope<'a> {
+        &mut self.scopes[self.file]
+    }
+    /// A top-level definition by name: that of the file first, then those of its imports.
     pub(crate) fn global(&self, name: &Symbol) -> Option<DefId> {
-        let user = self.user_names.get(name).copied();
-        let prelude = self.prelude_names.get(name).copied();
-        match user {
-            // A later definition of the user hides a prelude name only after it.
-            Some(id) if prelude.is_some() && matches!(self.globals.get(&id), Some(Global::Pending)) => {
-                prelude
-            }
+        let own = self.scope().own.get(name).copied();
+        let imported = self.scope().imported.get(name);
+        let outer = imported.or_else(|| self.prelude_names.get(name)).copied();
+        match own {
+            // A later definition of the file hides another name only after it.
+            Some(id) if outer.is_some() && matches!(self.globals.get(&id), Some(Global::Pending)) => outer,
             Some(id) => Some(id),
-            None => prelude,
+            None => outer,
         }
+    }
+    /// Whether a name is that of a value that a user's file defines.
+    pub(crate) fn is_users(&self, name: &Symbol) -> bool {
+        self.scope().own.contains_key(name) || self.scope().imported.contains_key(name)
     }
     pub(crate) fn intrinsic(name: &str) -> Option<(Intrinsic, &'static str)> {
         intrinsics::TABLE.iter().find(|(n, _, _)| *n == name).map(|(_, i, t)| (*i, *t))
     }
     /// Names in scope that look like `name`.
     pub(crate) fn similar(&self, name: &str) -> Option<String> {
-        let locals = self.locals.keys().chain(self.user_names.keys()).chain(self.prelude_names.keys());
+        let locals = {
+            let (own, imported) = (self.scope().own.keys(), self.scope().imported.keys());
+            self.locals.keys().chain(own).chain(imported).chain(self.prelude_names.keys())
+        };
         let names = locals.map(|s| s.as_str()).chain(intrinsics::TABLE.iter().map(|r| r.0));
         nearest(name, names)
     }

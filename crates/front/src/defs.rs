@@ -1,7 +1,7 @@
 //! Top-level definitions: order, recursion, entry points.
 
 use crate::binding::Parts;
-use crate::checker::{Checker, Global, Scheme};
+use crate::checker::{Checker, Global, Scheme, Scope};
 use crate::expr::convert_attribute;
 use crate::size;
 use crate::typed::*;
@@ -19,15 +19,44 @@ use std::collections::BTreeMap;
 /// satisfies the conventions of [`crate::typed`] if no diagnostic is an error. Time is near linear in the program, but
 /// types are limited in size (an error beyond), as Hindley-Milner types may grow exponentially.
 pub fn check_program(prelude: &ast::Program, user: &ast::Program) -> (Program, Vec<Diagnostic>) {
+    check_files(prelude, &[File { program: user, imports: Vec::new() }])
+}
+
+/// A file of a program.
+#[derive(Clone, Debug)]
+pub struct File<'a> {
+    /// Its declarations.
+    pub program: &'a ast::Program,
+    /// The positions of the files that it imports, in their order: all before its own.
+    pub imports: Vec<usize>,
+}
+
+/// The same for a program of several files, the last of which is the one to run: its entry points are those of the program.
+///
+/// A file sees its own definitions and those of the files that it imports, of which later ones hide earlier ones; not what
+/// these import (Futhark reference, section "Referring to other files").
+pub fn check_files(prelude: &ast::Program, files: &[File<'_>]) -> (Program, Vec<Diagnostic>) {
     let mut checker = Checker::new();
-    checker.file(prelude, true);
-    checker.file(user, false);
+    checker.file(prelude, &[], Role::Prelude);
+    for (k, file) in files.iter().enumerate() {
+        let role = if k + 1 == files.len() { Role::Root } else { Role::Import };
+        checker.file(file.program, &file.imports, role);
+    }
     checker.complete();
     (checker.program, checker.diagnostics)
 }
 
+/// What a file is in a program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Prelude,
+    Import,
+    Root,
+}
+
 impl<'a> Checker<'a> {
-    fn file(&mut self, file: &'a ast::Program, prelude: bool) {
+    fn file(&mut self, file: &'a ast::Program, imports: &[usize], role: Role) {
+        self.enter_file(imports);
         let mut types = Vec::new();
         let mut values = Vec::new();
         for d in &file.declarations {
@@ -50,19 +79,33 @@ impl<'a> Checker<'a> {
             }
             own.insert(name.clone(), v.name.span);
             let id = DefId::new(first + ids.len());
-            let names = if prelude { &mut self.prelude_names } else { &mut self.user_names };
+            let prelude = role == Role::Prelude;
+            let names = if prelude { &mut self.prelude_names } else { &mut self.scope_mut().own };
             names.insert(name.clone(), id);
             self.globals.insert(id, Global::Pending);
             self.declarations.insert(id, v);
             ids.push((id, v));
         }
         for (id, v) in ids {
-            let def = self.definition(id, v, prelude);
+            let def = self.definition(id, v, role);
             self.program.defs.push(def);
         }
     }
 
-    fn definition(&mut self, id: DefId, v: &'a ast::ValueDeclaration, prelude: bool) -> Def {
+    /// Makes the scope of a file: the names of its imports, by their positions. The types of the prelude are seen by all files.
+    fn enter_file(&mut self, imports: &[usize]) {
+        let mut scope = Scope::default();
+        self.file = self.scopes.len();
+        for k in std::iter::once(0).chain(imports.iter().map(|k| k + 1)) {
+            let Some(other) = self.scopes.get(k) else { continue };
+            scope.imported.extend(other.own.iter().map(|(name, def)| (name.clone(), *def)));
+            let own = other.types.iter().filter(|(_, t)| t.file == k);
+            scope.types.extend(own.map(|(name, t)| (name.clone(), *t)));
+        }
+        self.scopes.push(scope);
+    }
+
+    fn definition(&mut self, id: DefId, v: &'a ast::ValueDeclaration, role: Role) -> Def {
         self.current = Some(id);
         self.metas.level = 1;
         self.forget_products();
@@ -104,8 +147,8 @@ impl<'a> Checker<'a> {
         }
         crate::unique::check(&fun, &self.program, &mut self.diagnostics);
         // As in Futhark, `main` is an entry point however it is declared.
-        let exposed = v.kind == ast::ValueKind::Entry || (!prelude && v.name.text.as_str() == "main");
-        let entry = exposed.then(|| self.entry(v, &fun));
+        let exposed = v.kind == ast::ValueKind::Entry || v.name.text.as_str() == "main";
+        let entry = (exposed && role == Role::Root).then(|| self.entry(v, &fun));
         self.current = None;
         Def {
             name: v.name.text.clone(),
@@ -113,7 +156,7 @@ impl<'a> Checker<'a> {
             fun,
             ty: self.final_type(&ty),
             recursive: false,
-            prelude,
+            prelude: role == Role::Prelude,
             entry,
             attributes: v.attributes.iter().map(convert_attribute).collect(),
         }
@@ -216,11 +259,11 @@ impl<'a> Checker<'a> {
                 _ => Symbol::from(format!("arg{i}")),
             };
             let ty = self.entry_type(&p.ty, ast.span);
-            params.push((name, self.declared_order(ty, pattern_type(ast), 0)));
+            params.push((name, self.declared_order(ty, pattern_type(ast), self.file, 0)));
         }
         let span = v.return_type.as_ref().map_or(v.name.span, |t| t.span);
         let result = self.entry_type(&fun.result, span);
-        let result = self.declared_order(result, v.return_type.as_ref(), 0);
+        let result = self.declared_order(result, v.return_type.as_ref(), self.file, 0);
         Entry { params, result }
     }
 
@@ -257,32 +300,39 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Puts record fields into the order of the annotation.
-    fn declared_order(&self, ty: EntryType, annotation: Option<&ast::Type>, depth: usize) -> EntryType {
+    /// Puts record fields into the order of the annotation, which stands in a file.
+    fn declared_order(
+        &self,
+        ty: EntryType,
+        annotation: Option<&ast::Type>,
+        file: usize,
+        depth: usize,
+    ) -> EntryType {
         let Some(annotation) = annotation.filter(|_| depth < 200) else { return ty };
-        let resolved = match &annotation.kind {
-            ast::TypeKind::Unique(t) | ast::TypeKind::Exists(_, t) => Some(&**t),
+        let (resolved, next) = match &annotation.kind {
+            ast::TypeKind::Unique(t) | ast::TypeKind::Exists(_, t) => (Some(&**t), file),
             ast::TypeKind::Named(name) | ast::TypeKind::Apply(name, _) => {
-                self.type_names.get(&name.name.text).map(|t| &t.declaration.definition)
+                let known = self.scopes[file].types.get(&name.name.text);
+                (known.map(|t| &t.declaration.definition), known.map_or(file, |t| t.file))
             }
             ast::TypeKind::Array(..)
             | ast::TypeKind::Tuple(_)
             | ast::TypeKind::Record(_)
             | ast::TypeKind::Function { .. }
             | ast::TypeKind::Sum(_)
-            | ast::TypeKind::Error => None,
+            | ast::TypeKind::Error => (None, file),
         };
         if resolved.is_some() {
-            return self.declared_order(ty, resolved, depth + 1);
+            return self.declared_order(ty, resolved, next, depth + 1);
         }
         match (ty, &annotation.kind) {
             (EntryType::Array(s, t), ast::TypeKind::Array(_, a)) => {
-                EntryType::Array(s, Box::new(self.declared_order(*t, Some(a), depth + 1)))
+                EntryType::Array(s, Box::new(self.declared_order(*t, Some(a), file, depth + 1)))
             }
             (EntryType::Tuple(ts), ast::TypeKind::Tuple(annotations)) => EntryType::Tuple(
                 ts.into_iter()
                     .enumerate()
-                    .map(|(i, t)| self.declared_order(t, annotations.get(i), depth + 1))
+                    .map(|(i, t)| self.declared_order(t, annotations.get(i), file, depth + 1))
                     .collect(),
             ),
             (EntryType::Record(mut fields), ast::TypeKind::Record(annotations)) => {
@@ -290,7 +340,7 @@ impl<'a> Checker<'a> {
                 fields.sort_by_key(|(n, _)| place(n));
                 let one = |(n, t): (Symbol, EntryType)| {
                     let a = place(&n).and_then(|i| annotations.get(i)).map(|(_, t)| t);
-                    (n, self.declared_order(t, a, depth + 1))
+                    (n, self.declared_order(t, a, file, depth + 1))
                 };
                 EntryType::Record(fields.into_iter().map(one).collect())
             }
@@ -299,7 +349,7 @@ impl<'a> Checker<'a> {
                     let a = annotations.iter().find(|(a, _)| a.text == n).map(|(_, a)| a.as_slice());
                     let a = |i: usize| a.and_then(|a| a.get(i));
                     let ts = ts.into_iter().enumerate();
-                    (n, ts.map(|(i, t)| self.declared_order(t, a(i), depth + 1)).collect())
+                    (n, ts.map(|(i, t)| self.declared_order(t, a(i), file, depth + 1)).collect())
                 };
                 EntryType::Sum(alternatives.into_iter().map(one).collect())
             }

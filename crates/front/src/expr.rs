@@ -134,7 +134,7 @@ impl<'a> Checker<'a> {
             return self.local_use(var, span);
         }
         if let Some(def) = self.global(text)
-            && (self.user_names.get(text) == Some(&def) || builtin(text.as_str()).is_none())
+            && (self.prelude_names.get(text) != Some(&def) || builtin(text.as_str()).is_none())
         {
             return self.def_use(def, text, span);
         }

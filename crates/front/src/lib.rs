@@ -24,5 +24,5 @@ mod types;
 mod unify;
 mod unique;
 
-pub use defs::check_program;
+pub use defs::{File, check_files, check_program};
 pub use print::type_text;

@@ -60,7 +60,7 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn is_builtin(&self, op: &ast::Operator) -> bool {
         let text = &op.name.name.text;
-        op.name.qualifiers.is_empty() && self.local(text).is_none() && !self.user_names.contains_key(text)
+        op.name.qualifiers.is_empty() && self.local(text).is_none() && !self.is_users(text)
     }
 
     pub(crate) fn binary(&mut self, op: &ast::Operator, a: &ast::Expr, b: &ast::Expr, span: Span) -> Exp {

@@ -182,7 +182,7 @@ impl<'a> Checker<'a> {
             self.no_arguments(arguments, text, span);
             return t;
         }
-        if let Some(found) = self.type_names.get(text).copied() {
+        if let Some(found) = self.scope().types.get(text).copied() {
             return self.expand(found, arguments, any, env, span);
         }
         if let Some(s) = Scalar::from_name(text.as_str()) {
@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
                 .push("use f32".into());
             return Type::Error;
         }
-        let known = self.type_names.keys().chain(self.type_params.keys()).map(|s| s.as_str());
+        let known = self.scope().types.keys().chain(self.type_params.keys()).map(|s| s.as_str());
         let near = nearest(text.as_str(), known.chain(Scalar::ALL.iter().map(|s| s.name())));
         let d = self.error(Code::UnknownName, span, format!("there is no type {text}"));
         d.hints.push(match near {
@@ -266,7 +266,9 @@ impl<'a> Checker<'a> {
         }
         // The parameters of the enclosing definition are not visible in the abbreviation.
         let outer = std::mem::take(&mut self.type_params);
+        let file = std::mem::replace(&mut self.file, found.file);
         let ty = self.convert(&declaration.definition, any, &inner);
+        self.file = file;
         self.type_params = outer;
         ty
     }
@@ -342,8 +344,8 @@ impl<'a> Checker<'a> {
                 continue;
             }
             own.insert(d.name.text.clone(), d.name.span);
-            let name = TypeName { declaration: d, recursive: None, broken: false };
-            self.type_names.insert(d.name.text.clone(), name);
+            let name = TypeName { declaration: d, recursive: None, broken: false, file: self.file };
+            self.scope_mut().types.insert(d.name.text.clone(), name);
         }
         let mut recursive: Vec<(&'a ast::TypeDeclaration, TypeId)> = Vec::new();
         for d in declarations {
@@ -359,7 +361,7 @@ impl<'a> Checker<'a> {
                 });
                 self.metas.named.push(self.program.types[id].clone());
                 recursive.push((d, id));
-                TypeName { declaration: d, recursive: Some(id), broken: false }
+                TypeName { declaration: d, recursive: Some(id), broken: false, file: self.file }
             } else {
                 if sum {
                     self.error(
@@ -380,9 +382,9 @@ impl<'a> Checker<'a> {
                 } else {
                     continue;
                 }
-                TypeName { declaration: d, recursive: None, broken: true }
+                TypeName { declaration: d, recursive: None, broken: true, file: self.file }
             };
-            self.type_names.insert(d.name.text.clone(), entry);
+            self.scope_mut().types.insert(d.name.text.clone(), entry);
         }
         for (d, id) in recursive {
             if let ast::TypeKind::Sum(variants) = &d.definition.kind {
@@ -394,7 +396,7 @@ impl<'a> Checker<'a> {
         }
         // Abbreviations that nothing uses are checked too.
         for d in declarations {
-            let known = self.type_names.get(&d.name.text).copied();
+            let known = self.scope().types.get(&d.name.text).copied();
             if known.is_some_and(|t| !t.broken && t.recursive.is_none()) {
                 self.check_type_declaration(d);
             }
@@ -427,27 +429,22 @@ impl<'a> Checker<'a> {
         self.convert(&d.definition, AnySize::Unknown, &env);
     }
 
-    /// Whether a declaration mentions itself, directly or through others.
+    /// Whether a declaration of this file mentions itself, directly or through others.
     fn reaches_itself(&self, d: &ast::TypeDeclaration) -> bool {
-        let mut seen: Vec<Symbol> = Vec::new();
-        let mut work: Vec<Symbol> = mentioned(&d.definition);
-        while let Some(name) = work.pop() {
-            if name == d.name.text {
-                return true;
-            }
-            if seen.contains(&name) {
-                continue;
-            }
-            if let Some(t) = self.type_names.get(&name) {
-                work.extend(mentioned(&t.declaration.definition));
-            }
-            seen.push(name);
-        }
-        false
+        self.reaches(d, &|_| true)
     }
 
     /// Whether a cyclic declaration reaches itself without passing a recursive sum.
     fn passes_no_sum(&self, d: &ast::TypeDeclaration) -> bool {
+        self.reaches(d, &|t| {
+            let is_sum = matches!(t.definition.kind, ast::TypeKind::Sum(_));
+            !(is_sum && self.reaches_itself(t))
+        })
+    }
+
+    /// Whether a declaration of this file is mentioned in itself, or in one that it mentions and that `passes`, and so on.
+    fn reaches(&self, d: &ast::TypeDeclaration, passes: &dyn Fn(&ast::TypeDeclaration) -> bool) -> bool {
+        // A name of another file is no name of this one: no file sees those that import it.
         let mut seen: Vec<Symbol> = Vec::new();
         let mut work: Vec<Symbol> = mentioned(&d.definition);
         while let Some(name) = work.pop() {
@@ -457,11 +454,9 @@ impl<'a> Checker<'a> {
             if seen.contains(&name) {
                 continue;
             }
-            if let Some(t) = self.type_names.get(&name) {
-                let sum = matches!(t.declaration.definition.kind, ast::TypeKind::Sum(_));
-                if !(sum && self.reaches_itself(t.declaration)) {
-                    work.extend(mentioned(&t.declaration.definition));
-                }
+            let known = self.scope().types.get(&name).filter(|t| t.file == self.file);
+            if let Some(t) = known.filter(|t| passes(t.declaration)) {
+                work.extend(mentioned(&t.declaration.definition));
             }
             seen.push(name);
         }

@@ -46,8 +46,19 @@ pub fn is_scalar_module(text: &str) -> bool {
 /// A source file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
+    /// The files whose definitions it uses, in order.
+    pub imports: Vec<Import>,
     /// The declarations, in order.
     pub declarations: Vec<Declaration>,
+}
+
+/// `import "path"`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Import {
+    /// The path as written, without the ending `.fut`.
+    pub path: String,
+    /// The declaration.
+    pub span: Span,
 }
 
 /// A top-level declaration.

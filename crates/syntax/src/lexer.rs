@@ -26,6 +26,7 @@ pub(crate) enum Keyword {
     While,
     With,
     /// A word of Futhark's module language: `module`, `open`, `import`, `local`, `include`, `val`.
+    Import,
     Module,
 }
 
@@ -128,7 +129,8 @@ fn keyword(text: &str) -> TokenKind {
         "type" => Keyword::Type,
         "while" => Keyword::While,
         "with" => Keyword::With,
-        "module" | "open" | "import" | "local" | "include" | "val" => Keyword::Module,
+        "import" => Keyword::Import,
+        "module" | "open" | "local" | "include" | "val" => Keyword::Module,
         _ => return TokenKind::Ident,
     };
     TokenKind::Keyword(keyword)

@@ -13,7 +13,7 @@ mod pattern;
 mod types;
 
 use crate::ast::{
-    self, Attribute, AttributeArgument, Declaration, Expr, ExprKind, Liftedness, Name, Pattern, PatternKind,
+    self, Attribute, AttributeArgument, Declaration, Expr, ExprKind, Import, Liftedness, Name, Pattern, PatternKind,
     Program, QualName, Type, TypeDeclaration, TypeKind, TypeParam, ValueDeclaration, ValueKind,
 };
 use crate::lexer::{Keyword, Token, TokenKind, lex};
@@ -31,7 +31,7 @@ pub fn parse(file: FileId, text: &str) -> (Program, Vec<Diagnostic>) {
     if u32::try_from(text.len()).is_err() {
         let message = "a source file of more than 4 GiB cannot be read";
         let diagnostic = Diagnostic::global(Code::Lexical, message).hint("split the file");
-        return (Program { declarations: Vec::new() }, vec![diagnostic]);
+        return (Program { imports: Vec::new(), declarations: Vec::new() }, vec![diagnostic]);
     }
     let (tokens, diagnostics) = lex(file, text);
     let mut parser = Parser { file, text, tokens, at: 0, depth: 0, gave_up: false, diagnostics };
@@ -288,7 +288,9 @@ impl<'a> Parser<'a> {
     fn at_declaration(&self) -> bool {
         let token = self.token(0);
         match token.kind {
-            TokenKind::Keyword(Keyword::Def | Keyword::Entry | Keyword::Type | Keyword::Module)
+            TokenKind::Keyword(
+                Keyword::Def | Keyword::Entry | Keyword::Type | Keyword::Module | Keyword::Import,
+            )
             | TokenKind::Eof => true,
             TokenKind::Keyword(Keyword::Let) | TokenKind::AttributeOpen => token.at_line_start,
             _ => false,
@@ -296,10 +298,12 @@ impl<'a> Parser<'a> {
     }
 
     fn program(&mut self) -> Program {
-        let mut declarations = Vec::new();
+        let (mut imports, mut declarations) = (Vec::new(), Vec::new());
         while self.at + 1 < self.tokens.len() {
             let start = self.at;
-            if let Some(declaration) = self.declaration() {
+            if *self.peek() == TokenKind::Keyword(Keyword::Import) {
+                imports.extend(self.import(declarations.is_empty()));
+            } else if let Some(declaration) = self.declaration() {
                 declarations.push(declaration);
             }
             // A complete expression is never followed by `let`, so one at any column begins a declaration.
@@ -315,7 +319,7 @@ impl<'a> Parser<'a> {
                 self.resume(start);
             }
         }
-        Program { declarations }
+        Program { imports, declarations }
     }
 
     /// Goes to the next declaration after a mistake in the one that began at token `start`.
@@ -326,6 +330,28 @@ impl<'a> Parser<'a> {
         }
         self.gave_up = false;
         self.depth = 0;
+    }
+
+    /// `import "path"`; `is_first`: no declaration stands before it.
+    fn import(&mut self, is_first: bool) -> Option<Import> {
+        let start = self.span();
+        self.advance();
+        let path = match self.peek() {
+            TokenKind::String(text) => String::from_utf8_lossy(text).into_owned(),
+            _ => {
+                let hint = "write the path of a file without its ending, as in `import \"lib/distances\"`";
+                self.unexpected("a path in quotes", hint);
+                return None;
+            }
+        };
+        self.advance();
+        let span = self.since(start);
+        if !is_first {
+            let message = "an import after a declaration";
+            self.error(Code::Syntax, span, message.to_string(), "imports come first in a file");
+            return None;
+        }
+        Some(Import { path, span })
     }
 
     fn declaration(&mut self) -> Option<Declaration> {
@@ -353,8 +379,8 @@ impl<'a> Parser<'a> {
                 self.error(
                     Code::Unsupported,
                     span,
-                    format!("`{word}`: modules and imports are not supported"),
-                    "put the definitions into this file; the scalar modules (`f64.exp`, ...) are always there",
+                    format!("`{word}`: modules are not supported"),
+                    "define functions, and `import` files that define them; the scalar modules (`f64.exp`, ...) are always there",
                 );
                 None
             }
