@@ -1,7 +1,7 @@
 //! The command line's grammar and help texts.
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use pullback_driver::Floats;
+use pullback_driver::{Backend, Floats};
 use std::path::PathBuf;
 
 /// A parallel functional array language with first-class reverse-mode automatic differentiation.
@@ -119,6 +119,13 @@ Examples:
     /// Show what differentiation made of each source statement: statement | rule | result.
     #[command(after_help = "Example:\n  pullback explain model.fut --mode vjp")]
     Explain(ExplainArgs),
+    /// Speak the GradBench protocol: messages on standard input, answers on standard output, one line of JSON each.
+    #[command(after_help = "\
+Examples:
+  gradbench run --eval 'gradbench eval gmm' --tool 'pullback gradbench'      with the suite
+  echo '{\"id\": 0, \"kind\": \"define\", \"module\": \"lse\"}' | pullback gradbench
+The problems are hello, gmm, ba, ht, lstm, kmeans, llsq, lse, ode, det, particle and saddle.")]
+    Gradbench(GradbenchArgs),
     /// Print a completion script for a shell.
     #[command(
         after_help = "Example:\n  pullback completions bash > ~/.local/share/bash-completion/completions/pullback"
@@ -148,6 +155,7 @@ impl Command {
             | Command::Compile(_)
             | Command::Doctor { .. }
             | Command::Explain(_)
+            | Command::Gradbench(_)
             | Command::Completions { .. } => false,
         }
     }
@@ -223,6 +231,30 @@ pub(crate) enum BackendName {
     Llvm,
     /// The reference interpreter, which counts steps.
     Interp,
+}
+
+impl From<BackendName> for Backend {
+    fn from(name: BackendName) -> Backend {
+        match name {
+            BackendName::Auto => Backend::Auto,
+            BackendName::Vm => Backend::Vm,
+            BackendName::Llvm => Backend::Llvm,
+            BackendName::Interp => Backend::Interp,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GradbenchArgs {
+    /// What runs the programs.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) backend: BackendName,
+    /// How many threads run the parts of long loops in machine code. Default: those of the machine.
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<std::num::NonZeroUsize>,
+    /// Neither use machine code that an earlier run kept, nor keep any.
+    #[arg(long)]
+    pub(crate) no_cache: bool,
 }
 
 /// Which algorithm differentiates.

@@ -1,9 +1,7 @@
 //! The commands, one function each.
 
 use crate::Failure;
-use crate::args::{
-    BackendName, CheckArgs, CoreArgs, GradArgs, GradcheckArgs, JvpArgs, ProgramArgs, RunArgs, VjpArgs,
-};
+use crate::args::{CheckArgs, CoreArgs, GradArgs, GradcheckArgs, JvpArgs, ProgramArgs, RunArgs, VjpArgs};
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
 use crate::progress::with_progress;
@@ -14,7 +12,7 @@ use pullback_driver::gradcheck::{self, index_text};
 use pullback_driver::leaves::cotangent_type;
 use pullback_driver::report::timed;
 use pullback_driver::values::{Sizes, decode, encode, json, type_text};
-use pullback_driver::{Backend, EntryPoint, Kind, Leaf, Session, Settings, Wrt};
+use pullback_driver::{EntryPoint, Kind, Leaf, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
@@ -52,12 +50,7 @@ pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), 
     session.settings.floats = args.floats.policy();
     session.settings.threads = args.threads;
     session.settings.relaxed = args.relaxed;
-    session.settings.backend = match args.backend {
-        BackendName::Auto => Backend::Auto,
-        BackendName::Vm => Backend::Vm,
-        BackendName::Llvm => Backend::Llvm,
-        BackendName::Interp => Backend::Interp,
-    };
+    session.settings.backend = args.backend.into();
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     Ok((session, entry))
 }

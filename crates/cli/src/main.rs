@@ -9,6 +9,7 @@ mod code;
 mod commands;
 mod compile;
 mod explain;
+mod gradbench;
 mod inputs;
 mod interrupt;
 mod matrices;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Explain(c) => explain::explain(&c),
+        Command::Gradbench(c) => gradbench::gradbench(&c),
         Command::Completions { shell } => {
             args::completions(shell);
             Ok(())

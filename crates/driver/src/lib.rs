@@ -16,6 +16,7 @@ pub mod library;
 pub mod matrices;
 pub mod memory;
 pub mod pipeline;
+mod repeat;
 pub mod report;
 pub mod session;
 pub mod values;

@@ -7,8 +7,11 @@ use pullback_interp::core::Options;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Codes and texts of errors.
+type Wrong = Vec<(Code, String)>;
+
 /// A program of files in memory; the first one is the program. How often each other file was read.
-fn compile(files: &[(&str, &str)]) -> (Result<Session, Vec<(Code, String)>>, BTreeMap<String, usize>) {
+fn compile(files: &[(&str, &str)]) -> (Result<Session, Wrong>, BTreeMap<String, usize>) {
     let mut reads = BTreeMap::new();
     let mut read = |path: &Path| {
         let name = path.display().to_string();
@@ -43,8 +46,10 @@ fn error(files: &[(&str, &str)]) -> (Code, String) {
 #[test]
 fn a_file_sees_what_it_imports() {
     let main = ("a/main.fut", "import \"lib/more\"\nentry f (x: f64) : pair = (twice x, n)");
-    let more =
-        ("a/lib/more.fut", "type pair = (f64, i64)\ndef n = 3i64\ndef twice (x: f64) = x + x\nentry g = 1i32");
+    let more = (
+        "a/lib/more.fut",
+        "type pair = (f64, i64)\ndef n = 3i64\ndef twice (x: f64) = x + x\nentry g = 1i32",
+    );
     assert_eq!(result(&[main, more], &[Value::f64(2.0)]), [Value::f64(4.0), Value::i64(3)]);
 }
 
@@ -74,7 +79,8 @@ fn imports_do_not_reach_through() {
 
 #[test]
 fn later_names_hide_earlier_ones_and_change_nothing_elsewhere() {
-    let lib = ("lib.fut", "def n = 2i64\ntype v = [2]f64\ntype w = (v, v)\ndef sum (x: f64) (y: f64) = x + y");
+    let lib =
+        ("lib.fut", "def n = 2i64\ntype v = [2]f64\ntype w = (v, v)\ndef sum (x: f64) (y: f64) = x + y");
     let other = ("other.fut", "def n = 3i64");
     // The user's `v` is not that of `w`.
     let main = "import \"lib\"\nimport \"other\"\ntype v = i64\ndef sum (x: i64) = x + n\n\

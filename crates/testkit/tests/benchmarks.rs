@@ -6,6 +6,8 @@
 
 #[path = "benchmarks/adbench.rs"]
 mod adbench;
+#[path = "benchmarks/gradbench.rs"]
+mod gradbench;
 #[path = "benchmarks/hand.rs"]
 mod hand;
 #[path = "benchmarks/nested.rs"]
@@ -20,11 +22,11 @@ use libtest_mimic::{Arguments, Trial};
 fn main() {
     let args = Arguments::from_args();
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, test) in small::TESTS.iter().chain(nested::TESTS) {
+    for (name, test) in small::TESTS.iter().chain(nested::TESTS).chain(gradbench::TESTS) {
         trials.push(Trial::test(*name, move || run(test)));
     }
     let absent = !problem::data_folder().is_dir();
-    for (name, test) in adbench::TESTS.iter().chain(hand::TESTS) {
+    for (name, test) in adbench::TESTS.iter().chain(hand::TESTS).chain(gradbench::FILE_TESTS) {
         trials.push(Trial::test(*name, move || run(test)).with_ignored_flag(absent));
     }
     libtest_mimic::run(&args, trials).exit();

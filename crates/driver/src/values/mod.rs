@@ -249,6 +249,21 @@ fn dense_type(ty: &EntryType) -> Option<(usize, Scalar)> {
     }
 }
 
+/// The sizes that an array has where the value shows none, since there are no rows: constants and sizes that are known, or 0.
+fn implied(ty: &EntryType, sizes: &Sizes) -> Vec<usize> {
+    let mut out = Vec::new();
+    let mut t = ty;
+    while let EntryType::Array(name, element) = t {
+        let size = name.as_ref().and_then(|name| {
+            let known = || sizes.get(name).map(|(n, _)| *n);
+            name.as_str().parse().ok().or_else(known)
+        });
+        out.push(size.unwrap_or(0));
+        t = element;
+    }
+    out
+}
+
 fn encode_array(
     ty: &EntryType,
     items: &[Data],
@@ -264,7 +279,8 @@ fn encode_array(
         let mut shape = vec![None; rank];
         let mut buffer = Buffer::with_capacity(Some(s), items.len());
         fill(ty, items, s, &mut shape, &mut buffer, sizes, what)?;
-        let shape = shape.into_iter().map(|n| n.unwrap_or(0)).collect();
+        let shape =
+            shape.into_iter().zip(implied(ty, sizes)).map(|(n, implied)| n.unwrap_or(implied)).collect();
         out.push(Value::Array(Array::new(shape, buffer)));
         return Ok(());
     }
@@ -450,5 +466,30 @@ pub fn nested(array: &Array, shape: &[usize], offset: usize) -> Data {
             let size: usize = rest.iter().product();
             Data::List((0..n).map(|i| nested(array, rest, offset + i * size)).collect())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shape of an array of numbers read from text.
+    fn shape(ty: &EntryType, text: &str, sizes: &mut Sizes) -> Vec<usize> {
+        let data = text::read(text).expect("a value");
+        match encode(ty, &data, sizes, "x").expect("it fits").as_slice() {
+            [Value::Array(a)] => a.shape.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_array_without_rows_has_the_sizes_that_are_known() {
+        let array = |n: &str, t| EntryType::Array(Some(Symbol::new(n)), Box::new(t));
+        let matrix = |n, m| array(n, array(m, EntryType::Scalar(Scalar::F64)));
+        let mut sizes = Sizes::new();
+        assert_eq!(shape(&matrix("n", "2"), "[]", &mut sizes), [0, 2]);
+        assert_eq!(shape(&matrix("k", "m"), "[]", &mut sizes), [0, 0]);
+        assert_eq!(shape(&matrix("p", "m"), "[[1.0, 2.0, 3.0]]", &mut sizes), [1, 3]);
+        assert_eq!(shape(&matrix("q", "m"), "[]", &mut sizes), [0, 3]);
     }
 }

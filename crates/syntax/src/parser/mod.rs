@@ -13,8 +13,8 @@ mod pattern;
 mod types;
 
 use crate::ast::{
-    self, Attribute, AttributeArgument, Declaration, Expr, ExprKind, Import, Liftedness, Name, Pattern, PatternKind,
-    Program, QualName, Type, TypeDeclaration, TypeKind, TypeParam, ValueDeclaration, ValueKind,
+    self, Attribute, AttributeArgument, Declaration, Expr, ExprKind, Import, Liftedness, Name, Pattern,
+    PatternKind, Program, QualName, Type, TypeDeclaration, TypeKind, TypeParam, ValueDeclaration, ValueKind,
 };
 use crate::lexer::{Keyword, Token, TokenKind, lex};
 use pullback_base::{Code, Diagnostic, FileId, Span, Symbol};

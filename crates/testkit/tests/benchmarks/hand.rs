@@ -56,6 +56,29 @@ fn read_model() -> Model {
     }
 }
 
+/// The model as a message of GradBench holds it, with the fields that nothing reads.
+pub(crate) fn message() -> serde_json::Value {
+    let model = read_model();
+    let mut fields = serde_json::Map::new();
+    for (name, value) in model.fields.iter().chain([&("m.triangles", model.triangles)]) {
+        fields.insert(name["m.".len()..].to_string(), nested(value));
+    }
+    fields.insert("bone_count".into(), 22.into());
+    fields.insert("bone_names".into(), vec!["wrist"; 22].into());
+    fields.into()
+}
+
+/// A value as lists of lists.
+fn nested(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Scalar(ScalarValue::Bool(b)) => (*b).into(),
+        Value::Array(a) => (0..a.shape[0]).map(|i| nested(&a.at(&[i]))).collect(),
+        Value::Scalar(ScalarValue::F64(x)) => (*x).into(),
+        Value::Scalar(ScalarValue::I64(x)) => (*x).into(),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Values in the order of the entry's leaves.
 fn ordered(problem: &Problem, named: Vec<(&'static str, Value)>) -> Vec<Value> {
     let find =

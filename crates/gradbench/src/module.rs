@@ -1,0 +1,144 @@
+//! A problem, compiled: its functions by name.
+
+use crate::message::{Runs, Timing};
+use crate::programs;
+use pullback_base::{Diagnostic, RuntimeError};
+use pullback_core::{EntryType, Value};
+use pullback_driver::values::{Data, Sizes, decode, encode, json, type_text};
+use pullback_driver::{EntryPoint, Ready, Session, Settings};
+use pullback_interp::core::Options;
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A compiled problem.
+#[derive(Debug)]
+pub struct Module {
+    session: Session,
+    functions: BTreeMap<String, Function>,
+}
+
+#[derive(Debug)]
+struct Function {
+    entry: EntryPoint,
+    ready: Ready,
+}
+
+/// What a function gave, with the time of each run and of what came before them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// The result.
+    pub output: Json,
+    /// How long what took.
+    pub timings: Vec<Timing>,
+}
+
+impl Module {
+    /// Compiles a problem of the suite. Errors: an unknown one, or messages of the compiler.
+    pub fn compile(name: &str, settings: Settings) -> Result<Module, String> {
+        let known = programs::PROBLEMS.iter().find(|(n, _)| *n == name);
+        let Some((_, path)) = known else {
+            let names: Vec<&str> = programs::PROBLEMS.iter().map(|(n, _)| *n).collect();
+            return Err(format!("no module `{name}`; there are {}", names.join(", ")));
+        };
+        let text = programs::read(Path::new(path)).map_err(|e| format!("{path}: {e}"))?;
+        let session = Session::compile_with(path, &text, &mut programs::read, settings);
+        let session = session.map_err(|failed| failed.render())?;
+        let mut functions = BTreeMap::new();
+        for entry in session.entries() {
+            let ready = session.primal(&entry).map_err(|d| d.render(&session.sources))?;
+            functions.insert(entry.name.clone(), Function { entry, ready });
+        }
+        Ok(Module { session, functions })
+    }
+
+    /// Runs a function on an input, as often as the input says. Errors: what is wrong with the input, or what stopped the program.
+    pub fn evaluate(&self, name: &str, input: Json, options: &Options<'_>) -> Result<Evaluation, String> {
+        let find = |name: &str| self.functions.get(name);
+        let function = find(name).filter(|_| !name.ends_with("_input") && !name.ends_with("_output"));
+        let Some(function) = function else {
+            let names = self.functions.keys().filter(|n| !n.ends_with("_input") && !n.ends_with("_output"));
+            let names: Vec<&str> = names.map(String::as_str).collect();
+            return Err(format!("no function `{name}`; there are {}", names.join(", ")));
+        };
+        let runs = Runs::of(&input)?;
+        let start = Instant::now();
+        let args = match find(&format!("{name}_input")) {
+            Some(from) => self.run(from, &arguments(&from.entry, input)?, options)?,
+            None => arguments(&function.entry, input)?,
+        };
+        function.ready.warm(&args).map_err(|d| self.text(&d))?;
+        let prepared = start.elapsed();
+        let (mut times, mut total) = (Vec::new(), Duration::ZERO);
+        let mut again = |time| {
+            times.push(time);
+            total += time;
+            !runs.are_met_by(&times, total)
+        };
+        let results = function.ready.repeat(&args, options, &mut again).map_err(|e| self.stopped(&e))?;
+        let (entry, results) = match find(&format!("{name}_output")) {
+            Some(from) => (&from.entry, self.run(from, &results, options)?),
+            None => (&function.entry, results),
+        };
+        let (output, lost) = json::write(&decode(&entry.entry.result, &results));
+        if lost > 0 {
+            return Err(format!(
+                "the result has {lost} numbers that are NaN or infinite, which JSON cannot hold"
+            ));
+        }
+        let runs = times.into_iter().map(|time| ("evaluate", time));
+        Ok(Evaluation { output, timings: std::iter::once(("prepare", prepared)).chain(runs).collect() })
+    }
+
+    fn run(&self, f: &Function, args: &[Value], options: &Options<'_>) -> Result<Vec<Value>, String> {
+        let outcome = f.ready.run(args, options).map_err(|e| self.stopped(&e))?;
+        Ok(outcome.results)
+    }
+    fn stopped(&self, e: &RuntimeError) -> String {
+        self.text(&e.to_diagnostic())
+    }
+    fn text(&self, d: &Diagnostic) -> String {
+        d.render(&self.session.sources)
+    }
+}
+
+/// The arguments of an entry point: fields of the input with the names of its parameters, or all of it for one that has a single
+/// parameter and no such field. Other fields are left alone.
+fn arguments(entry: &EntryPoint, input: Json) -> Result<Vec<Value>, String> {
+    let params = &entry.entry.params;
+    let mut fields = match (input, params.as_slice()) {
+        (Json::Object(fields), _) => fields,
+        (other, [(name, _)]) => Map::from_iter([(name.to_string(), other)]),
+        _ => return Err(format!("the input of `{}` is not a JSON object", entry.name)),
+    };
+    let mut sizes = Sizes::new();
+    let mut out = Vec::new();
+    for (name, ty) in params {
+        let Some(given) = fields.remove(name.as_str()) else {
+            return Err(format!("the input has no field `{name}` of type {}", type_text(ty)));
+        };
+        let data = json::from_json(ty, given);
+        let values = encode(ty, &known(ty, data), &mut sizes, name.as_str());
+        out.extend(values.map_err(|e| format!("the input's field `{name}`: {e}"))?);
+    }
+    Ok(out)
+}
+
+/// A value without the fields that its type does not have.
+fn known(ty: &EntryType, data: Data) -> Data {
+    match (ty, data) {
+        (EntryType::Record(types), Data::Record(fields)) => {
+            let one = |(name, data): (String, Data)| {
+                let (_, ty) = types.iter().find(|(n, _)| n.as_str() == name)?;
+                let data = known(ty, data);
+                Some((name, data))
+            };
+            Data::Record(fields.into_iter().filter_map(one).collect())
+        }
+        (EntryType::Tuple(types), Data::Tuple(items)) if types.len() == items.len() => {
+            Data::Tuple(types.iter().zip(items).map(|(t, d)| known(t, d)).collect())
+        }
+        (_, data) => data,
+    }
+}
