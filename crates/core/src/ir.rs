@@ -4,7 +4,7 @@
 
 use crate::TypeId;
 use crate::types::{Type, Variant};
-use pullback_base::index::IndexVec;
+use pullback_base::index::{IndexVec, SharedVec};
 use pullback_base::{Span, Symbol};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 
@@ -23,7 +23,7 @@ pub struct Program {
     /// The recursive sum types.
     pub types: IndexVec<TypeId, TypeDef>,
     /// Every variable of every function.
-    pub vars: IndexVec<Var, VarInfo>,
+    pub vars: SharedVec<Var, VarInfo>,
     /// The functions. Entry points are marked.
     pub funs: IndexVec<FunId, Fun>,
 }

@@ -13,6 +13,7 @@ pub mod prune;
 pub mod read;
 pub mod rename;
 pub mod shapes;
+mod shell;
 pub mod traverse;
 pub mod types;
 pub mod typing;

@@ -37,7 +37,7 @@ use crate::ir::{
 use crate::rename::{Subst, substitute_atom};
 use crate::types::{Type, Variant};
 use pullback_base::Symbol;
-use pullback_base::index::{IdMap, IndexVec};
+use pullback_base::index::{IdMap, SharedVec};
 use pullback_prim::{Scalar, ScalarValue};
 
 /// The numbers of variables in the text form.
@@ -111,7 +111,7 @@ pub fn renumber(program: &Program) -> Program {
     let names = Names::of(program);
     let mut order: Vec<(usize, Var)> = names.numbers.iter().map(|(v, n)| (*n, *v)).collect();
     order.sort_unstable();
-    let mut vars: IndexVec<Var, VarInfo> = IndexVec::new();
+    let mut vars: SharedVec<Var, VarInfo> = SharedVec::new();
     let mut subst = Subst::new();
     for (_, v) in order {
         let info = &program.vars[v];

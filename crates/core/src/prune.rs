@@ -8,7 +8,8 @@
 //!
 //! How: one dependence graph over variables and statements of the whole body, marked from the results. "Statement
 //! `s` is needed" implies that the statement around it is needed. The mark phase is optimistic, so state that only
-//! feeds itself is dead without any fixpoint per loop; cost is linear (times a logarithm) in the size of the body.
+//! feeds itself is dead without any fixpoint per loop; cost is linear in the size of the body, and a few bytes for each
+//! variable of the program.
 //!
 //! Effects: adding to an accumulator is needed if and only if an accumulator that it may reach (through views, and
 //! through `if` and `match` that choose between accumulators) is needed. Accumulators bound outside the pruned code
@@ -24,7 +25,7 @@
 use crate::ir::{Atom, Body, Exp, FunId, Lam, Loop, LoopForm, Origin, Program, Soac, Stm, Var, VarInfo};
 use crate::traverse::{for_each_stm, reachable_functions};
 use crate::types::Type;
-use pullback_base::index::{IdMap, IdSet};
+use pullback_base::index::{IdMap, IdSet, Index};
 
 /// What to keep besides the results.
 #[derive(Clone, Debug)]
@@ -66,7 +67,7 @@ pub fn prune_stms(program: &mut Program, stms: Vec<Stm>, results: &[Atom], optio
     sweep.stms(stms)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Node {
     /// The variable is needed.
     Var(Var),
@@ -76,10 +77,54 @@ enum Node {
     Contents(Var),
 }
 
+impl Node {
+    /// Its number among the nodes of a program with so many variables.
+    fn number(self, vars: usize) -> usize {
+        match self {
+            Node::Var(v) => v.index(),
+            Node::Contents(v) => vars + v.index(),
+            Node::Stm(n) => 2 * vars + n,
+        }
+    }
+}
+
+/// What each node needs.
+struct Edges {
+    /// By the number of a node: one past the number of its last edge; 0 if it has none.
+    last: Vec<u32>,
+    /// The node needed, and one past the number of the edge before.
+    edges: Vec<(u32, u32)>,
+}
+
+impl Edges {
+    fn push(&mut self, from: usize, to: usize) {
+        if self.last.len() <= from {
+            self.last.resize(from + 1, 0);
+        }
+        self.edges.push((to as u32, self.last[from]));
+        self.last[from] = self.edges.len() as u32;
+    }
+    /// The nodes that these ones need, themselves included.
+    fn reachable(&self, mut work: Vec<u32>, nodes: usize) -> Vec<bool> {
+        let mut seen = vec![false; nodes];
+        while let Some(node) = work.pop() {
+            if std::mem::replace(&mut seen[node as usize], true) {
+                continue;
+            }
+            let mut edge = self.last.get(node as usize).copied().unwrap_or(0);
+            while let Some((to, before)) = (edge as usize).checked_sub(1).map(|e| self.edges[e]) {
+                work.push(to);
+                edge = before;
+            }
+        }
+        seen
+    }
+}
+
 struct Graph<'a> {
     program: &'a Program,
     options: &'a Options,
-    edges: IdMap<Node, Vec<Node>>,
+    edges: Edges,
     roots: Vec<Node>,
     /// For accumulators: those opened inside the code that they may be part of.
     accs: IdMap<Var, IdSet<Var>>,
@@ -91,14 +136,20 @@ struct Graph<'a> {
 }
 
 struct Live {
-    nodes: IdSet<Node>,
+    /// By the numbers of nodes.
+    nodes: Vec<bool>,
+    /// How many variables the program had.
+    vars: usize,
     products: IdMap<Var, Vec<Atom>>,
     end: Vec<usize>,
 }
 
 impl Live {
+    fn is(&self, node: Node) -> bool {
+        self.nodes[node.number(self.vars)]
+    }
     fn var(&self, v: Var) -> bool {
-        self.nodes.contains(&Node::Var(v))
+        self.is(Node::Var(v))
     }
 }
 
@@ -107,7 +158,7 @@ impl<'a> Graph<'a> {
         Graph {
             program,
             options,
-            edges: IdMap::new(),
+            edges: Edges { last: vec![0; 2 * program.vars.len()], edges: Vec::new() },
             roots: Vec::new(),
             accs: IdMap::new(),
             products: IdMap::new(),
@@ -116,22 +167,17 @@ impl<'a> Graph<'a> {
         }
     }
 
-    fn mark(mut self, results: &[Atom]) -> Live {
-        let mut work = std::mem::take(&mut self.roots);
-        work.extend(results.iter().filter_map(|a| a.var()).map(Node::Var));
-        let mut nodes = IdSet::new();
-        while let Some(node) = work.pop() {
-            if nodes.insert(node)
-                && let Some(next) = self.edges.get(&node)
-            {
-                work.extend(next);
-            }
-        }
-        Live { nodes, products: self.products, end: self.end }
+    fn mark(self, results: &[Atom]) -> Live {
+        let vars = self.program.vars.len();
+        let results = results.iter().filter_map(|a| a.var()).map(Node::Var);
+        let work = self.roots.into_iter().chain(results).map(|n| n.number(vars) as u32).collect();
+        let nodes = self.edges.reachable(work, 2 * vars + self.end.len());
+        Live { nodes, vars, products: self.products, end: self.end }
     }
 
     fn edge(&mut self, from: Node, to: Node) {
-        self.edges.entry(from).or_default().push(to);
+        let vars = self.program.vars.len();
+        self.edges.push(from.number(vars), to.number(vars));
     }
     fn needs(&mut self, from: Node, atom: Atom) {
         if let Atom::Var(v) = atom {
@@ -430,7 +476,7 @@ impl Sweep<'_> {
         let mut out = Vec::with_capacity(stms.len());
         for stm in stms {
             let number = self.next;
-            if self.live.nodes.contains(&Node::Stm(number)) {
+            if self.live.is(Node::Stm(number)) {
                 self.next += 1;
                 self.stm(stm, &mut out);
             } else {

@@ -15,7 +15,7 @@
 
 use crate::ir::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Program, Soac, Var, View};
 use crate::types::Type;
-use pullback_base::index::IdMap;
+use pullback_base::index::{IdMap, IdTable};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// The name of a size.
@@ -41,7 +41,7 @@ pub struct Shapes {
     /// Scalars that are sizes.
     names: IdMap<Var, Dim>,
     /// How deeply the binding of a variable is nested.
-    depth: IdMap<Var, usize>,
+    depth: IdTable<Var, u32>,
 }
 
 /// The sizes in a function with these parameters and this body. Cost: linear in the program, times the nesting of loops whose
@@ -124,8 +124,8 @@ impl Analysis<'_> {
         let (a, b) = (self.name(a), self.name(b));
         let depth = |d: Dim| match d {
             Dim::Const(_) => None,
-            Dim::Unknown => Some(usize::MAX),
-            Dim::Value(v) | Dim::Size(v, _) => self.shapes.depth.get(&v).copied(),
+            Dim::Unknown => Some(u32::MAX),
+            Dim::Value(v) | Dim::Size(v, _) => self.shapes.depth.get(v).copied(),
         };
         match (a, b) {
             // (Of two different numbers: the program has stopped.)
@@ -140,7 +140,10 @@ impl Analysis<'_> {
     }
     /// Binds a variable to dimensions. A dimension that is not known, or whose name is not in scope, gets the variable's own.
     fn bind(&mut self, v: Var, dims: Vec<Dim>) {
-        self.shapes.depth.insert(v, self.depth);
+        self.shapes.depth.insert(v, self.depth as u32);
+        if let Type::Scalar(_) = self.program.vars[v].ty {
+            return;
+        }
         self.shapes.rank.insert(v, rank(&self.program.vars[v].ty));
         let own = self.own(v).into_iter().enumerate();
         let dims: Vec<Dim> = own
@@ -164,7 +167,7 @@ impl Analysis<'_> {
             Dim::Const(_) => true,
             Dim::Unknown => false,
             Dim::Value(v) | Dim::Size(v, _) => {
-                self.shapes.depth.get(&v).is_some_and(|depth| *depth <= self.depth)
+                self.shapes.depth.get(v).is_some_and(|depth| *depth as usize <= self.depth)
             }
         }
     }

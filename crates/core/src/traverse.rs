@@ -288,19 +288,19 @@ fn plain_mut(body: &mut Body) -> ScopeMut<'_> {
 
 /// Every variable mentioned in a body, nested bodies included.
 pub fn used_vars(body: &Body) -> IdSet<Var> {
-    let mut out = IdSet::new();
-    add_used(body, &mut out);
-    out
+    let mut used = Vec::new();
+    add_used(body, &mut used);
+    used.into_iter().collect()
 }
 
-fn add_used(body: &Body, out: &mut IdSet<Var>) {
+fn add_used(body: &Body, out: &mut Vec<Var>) {
     for stm in &body.stms {
         add_used_in(&stm.exp, out);
     }
     out.extend(body.result.iter().filter_map(|a| a.var()));
 }
 
-fn add_used_in(exp: &Exp, out: &mut IdSet<Var>) {
+fn add_used_in(exp: &Exp, out: &mut Vec<Var>) {
     exp.for_each_atom(|a| out.extend(a.var()));
     for scope in exp.bodies() {
         add_used(scope.body, out);
@@ -309,59 +309,72 @@ fn add_used_in(exp: &Exp, out: &mut IdSet<Var>) {
 
 /// Every variable bound in a body, nested bodies included.
 pub fn bound_vars(body: &Body) -> IdSet<Var> {
-    let mut out = IdSet::new();
-    add_bound(body, &mut out);
-    out
+    let mut bound = Vec::new();
+    add_bound(body, &mut bound);
+    bound.into_iter().collect()
 }
 
-fn add_bound(body: &Body, out: &mut IdSet<Var>) {
+fn add_bound(body: &Body, out: &mut Vec<Var>) {
     for stm in &body.stms {
         out.extend(&stm.pat);
         add_bound_in(&stm.exp, out);
     }
 }
 
-fn add_bound_in(exp: &Exp, out: &mut IdSet<Var>) {
+fn add_bound_in(exp: &Exp, out: &mut Vec<Var>) {
     for scope in exp.bodies() {
         out.extend(scope.binds);
         add_bound(scope.body, out);
     }
 }
 
-/// The variables that a body mentions and does not bind. Cost: its size.
+/// Those of `used` that are not in `bound`.
+fn difference(mut used: Vec<Var>, mut bound: Vec<Var>) -> IdSet<Var> {
+    used.sort_unstable();
+    used.dedup();
+    bound.sort_unstable();
+    let mut bound = bound.into_iter().peekable();
+    used.retain(|v| {
+        while bound.next_if(|b| b < v).is_some() {}
+        bound.peek() != Some(v)
+    });
+    used.into_iter().collect()
+}
+
+/// The variables that a body mentions and does not bind. Cost: its size (times a logarithm).
 pub fn free_vars(body: &Body) -> IdSet<Var> {
-    let bound = bound_vars(body);
-    used_vars(body).into_iter().filter(|v| !bound.contains(v)).collect()
+    let (mut used, mut bound) = (Vec::new(), Vec::new());
+    add_used(body, &mut used);
+    add_bound(body, &mut bound);
+    difference(used, bound)
 }
 
 /// The variables that a lambda mentions and does not bind.
 pub fn free_vars_lam(lam: &Lam) -> IdSet<Var> {
-    let mut free = free_vars(&lam.body);
-    for p in &lam.params {
-        free.remove(p);
-    }
-    free
+    let (mut used, mut bound) = (Vec::new(), lam.params.clone());
+    add_used(&lam.body, &mut used);
+    add_bound(&lam.body, &mut bound);
+    difference(used, bound)
 }
 
 /// The variables that an expression mentions and does not bind.
 pub fn free_vars_exp(exp: &Exp) -> IdSet<Var> {
-    let mut used = IdSet::new();
-    let mut bound = IdSet::new();
+    let (mut used, mut bound) = (Vec::new(), Vec::new());
     add_used_in(exp, &mut used);
     add_bound_in(exp, &mut bound);
-    used.into_iter().filter(|v| !bound.contains(v)).collect()
+    difference(used, bound)
 }
 
 /// The variables that statements followed by results mention and do not bind.
 pub fn free_vars_stms(stms: &[Stm], result: &[Atom]) -> IdSet<Var> {
-    let mut used: IdSet<Var> = result.iter().filter_map(|a| a.var()).collect();
-    let mut bound = IdSet::new();
+    let mut used: Vec<Var> = result.iter().filter_map(|a| a.var()).collect();
+    let mut bound = Vec::new();
     for stm in stms {
         add_used_in(&stm.exp, &mut used);
         bound.extend(&stm.pat);
         add_bound_in(&stm.exp, &mut bound);
     }
-    used.into_iter().filter(|v| !bound.contains(v)).collect()
+    difference(used, bound)
 }
 
 /// Calls `f` with every statement of a body, nested ones included, outer before inner, in the order written.

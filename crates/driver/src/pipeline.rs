@@ -1,4 +1,7 @@
-//! The pipelines as data, and the one function that runs them. The checker runs after every step.
+//! The pipelines as data, and the one function that runs them.
+//!
+//! The checker runs before the first step and after the last; in builds with debug assertions, and wherever tests ask for it
+//! ([`Checks`]), after every step: it finds errors of the passes, and every step with it takes half as long again.
 
 use pullback_ad::differentiate::Choice;
 use pullback_base::{Code, Diagnostic};
@@ -76,20 +79,48 @@ pub fn steps(optimise: bool) -> &'static [Step] {
     if optimise { STANDARD } else { PLAIN }
 }
 
-/// Runs the steps on a program, checking before the first and after each. `watch` sees the program after each step.
+/// When the checker looks at the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// Before the first step and after the last.
+    Ends,
+    /// Before the first step and after each.
+    EachStep,
+}
+
+impl Default for Checks {
+    /// After each step in builds with debug assertions, else at the ends.
+    fn default() -> Self {
+        if cfg!(debug_assertions) { Checks::EachStep } else { Checks::Ends }
+    }
+}
+
+/// Runs the steps on a program, with the checks of this build. `watch` sees the program after each step.
 ///
-/// Errors: a construct without derivative (`Unsupported`), or a malformed program (a bug of the step it names).
+/// Errors: a construct without derivative (`Unsupported`), or a malformed program (a bug of the step it names, or of one that was
+/// not checked before it).
 pub fn run(
     program: &mut Program,
     steps: &[Step],
     choice: &Choice,
     watch: &mut dyn FnMut(&'static str, &Program),
 ) -> Result<(), Diagnostic> {
+    run_with(program, steps, choice, Checks::default(), watch)
+}
+
+/// [`run`] with checks as told.
+pub fn run_with(
+    program: &mut Program,
+    steps: &[Step],
+    choice: &Choice,
+    checks: Checks,
+    watch: &mut dyn FnMut(&'static str, &Program),
+) -> Result<(), Diagnostic> {
     checked(program, Rules::SURFACE, "lower")?;
     watch("lower", program);
     let mut rules = Rules::SURFACE;
     let mut cx = pullback_opt::Ctx::default();
-    for step in steps {
+    for (k, step) in steps.iter().enumerate() {
         match step {
             Step::Pass(pass) => (pass.run)(program, &cx),
             Step::Differentiate => {
@@ -98,7 +129,9 @@ pub fn run(
                 cx.derivatives_done = true;
             }
         }
-        checked(program, rules, step.name())?;
+        if checks == Checks::EachStep || k + 1 == steps.len() {
+            checked(program, rules, step.name())?;
+        }
         watch(step.name(), program);
     }
     Ok(())

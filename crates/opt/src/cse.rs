@@ -7,24 +7,21 @@
 //! exactly for that; so recomputing code keeps its cost in memory as long as it keeps its mark.
 
 use crate::Ctx;
-use crate::effects::accumulates;
-use pullback_base::index::{IdMap, Index};
+use pullback_base::index::{IdMap, IdSet, IdTable, Index};
 use pullback_core::metrics::construct;
-use pullback_core::rename::{Subst, substitute_atom};
 use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::{Atom, Body, Exp, LoopForm, Mark, Program, Soac, Stm, Var, View};
 use pullback_prim::ScalarValue;
-use std::collections::BTreeMap;
-use std::fmt::Write;
 
-/// Runs the pass. Cost: the size of the program times its nesting depth (times a logarithm).
+/// Runs the pass. Cost: the size of the program, and that of what is replaced.
 pub fn cse(program: &mut Program, _ctx: &Ctx) {
     let ids: Vec<_> = program.funs.ids().collect();
     for id in ids {
         let shapes = shapes(program, &program.funs[id].params, &program.funs[id].body);
         let mut body = std::mem::take(&mut program.funs[id].body);
-        let mut pass = Cse { program, shapes, subst: Subst::new(), table: BTreeMap::new() };
-        pass.body(&mut body);
+        let table = Table::new(crate::size(&body));
+        let mut pass = Cse { program, shapes, subst: IdTable::new(), table };
+        pass.body(&mut body, None);
         program.funs[id].body = body;
     }
 }
@@ -32,115 +29,297 @@ pub fn cse(program: &mut Program, _ctx: &Ctx) {
 struct Cse<'p> {
     program: &'p Program,
     shapes: Shapes,
-    subst: Subst,
-    /// Keys of expressions in scope and the variables that hold their results.
-    table: BTreeMap<String, Vec<Var>>,
+    subst: IdTable<Var, Atom>,
+    table: Table,
+}
+
+/// The bodies around a place, the innermost first: their statements before it.
+struct Frame<'f> {
+    depth: usize,
+    before: &'f [Stm],
+    outer: Option<&'f Frame<'f>>,
+}
+
+impl Frame<'_> {
+    fn stm(&self, place: Place) -> &Stm {
+        match self.outer {
+            Some(outer) if place.depth < self.depth => outer.stm(place),
+            _ => &self.before[place.index],
+        }
+    }
+}
+
+/// Where a statement in scope is: the nesting depth of its body, and its number in it.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    index: usize,
+}
+
+/// The statements in scope by hashes of their expressions.
+struct Table {
+    /// By the last bits of the hash: one past the number of the last entry; 0 if there is none.
+    last: Vec<u32>,
+    /// Hash, one past the number of the entry before with the same last bits, statement.
+    entries: Vec<(u64, u32, Place)>,
+    /// Entries before this one are hidden.
+    hidden: usize,
+}
+
+impl Table {
+    fn new(statements: usize) -> Table {
+        let last = vec![0; statements.next_power_of_two()];
+        Table { last, entries: Vec::with_capacity(statements), hidden: 0 }
+    }
+    fn bucket(&self, hash: u64) -> usize {
+        hash as usize & (self.last.len() - 1)
+    }
+    fn insert(&mut self, hash: u64, place: Place) {
+        let bucket = self.bucket(hash);
+        self.entries.push((hash, self.last[bucket], place));
+        self.last[bucket] = self.entries.len() as u32;
+    }
+    /// Only the first `count` entries are in scope any more.
+    fn leave(&mut self, count: usize) {
+        while self.entries.len() > count
+            && let Some((hash, before, _)) = self.entries.pop()
+        {
+            let bucket = self.bucket(hash);
+            self.last[bucket] = before;
+        }
+    }
+    /// The variables of the statement in scope that is as wanted; else this place is that of the first.
+    fn known(
+        &mut self,
+        hash: Hash,
+        place: Place,
+        frame: &Frame<'_>,
+        is: impl Fn(&Stm) -> bool,
+    ) -> Option<Vec<Var>> {
+        let mut next = self.last[self.bucket(hash.0)] as usize;
+        while next > self.hidden {
+            let (other, before, place) = self.entries[next - 1];
+            if other == hash.0 && is(frame.stm(place)) {
+                return Some(frame.stm(place).pat.clone());
+            }
+            next = before as usize;
+        }
+        self.insert(hash.0, place);
+        None
+    }
+}
+
+/// What is known of a body.
+#[derive(Default)]
+struct Inside {
+    /// A hash that bodies have in common which differ in names.
+    hash: Hash,
+    /// Accumulators that it mentions.
+    accs: IdSet<Var>,
+    /// Accumulators that its statements bind.
+    bound: Vec<Var>,
 }
 
 impl Cse<'_> {
-    fn body(&mut self, body: &mut Body) {
-        let mut added = Vec::new();
-        let mut out = Vec::with_capacity(body.stms.len());
-        for Stm { pat, mut exp } in std::mem::take(&mut body.stms) {
-            exp.map_atoms(|a| substitute_atom(a, &self.subst));
-            let outer = match &exp {
-                Exp::Marked(Mark::Recompute, _) => Some(std::mem::take(&mut self.table)),
-                _ => None,
-            };
-            for scope in exp.bodies_mut() {
-                self.body(scope.body);
-            }
-            if let Some(outer) = outer {
-                self.table = outer;
-            }
-            if accumulates(self.program, &exp) || matches!(exp, Exp::Atom(_)) {
-                out.push(Stm { pat, exp });
-                continue;
-            }
-            let key = match self.size(&pat, &exp) {
-                Some(Dim::Const(n)) => {
-                    self.subst.extend(pat.iter().map(|v| (*v, Atom::i64(n))));
-                    continue;
-                }
-                Some(size) => format!("size {size:?}"),
-                None => key(self.program, &exp),
-            };
-            if let Some(known) = self.table.get(&key) {
-                self.subst.extend(pat.iter().zip(known).map(|(v, w)| (*v, Atom::Var(*w))));
-                continue;
-            }
-            self.table.insert(key.clone(), pat.clone());
-            added.push(key);
-            out.push(Stm { pat, exp });
+    fn atom(&self, a: Atom) -> Atom {
+        a.var().and_then(|v| self.subst.get(v)).copied().unwrap_or(a)
+    }
+    fn body(&mut self, body: &mut Body, outer: Option<&Frame<'_>>) -> Inside {
+        let depth = outer.map_or(0, |f| f.depth + 1);
+        let entered = self.table.entries.len();
+        let mut gone = vec![false; body.stms.len()];
+        let mut out = Inside::default();
+        for (index, gone) in gone.iter_mut().enumerate() {
+            let (before, rest) = body.stms.split_at_mut(index);
+            let frame = Frame { depth, before, outer };
+            *gone = self.stm(&mut rest[0], &frame, Place { depth, index }, &mut out);
         }
-        body.stms = out;
+        if gone.contains(&true) {
+            let mut gone = gone.into_iter();
+            body.stms.retain(|_| !gone.next().unwrap_or(false));
+        }
         for a in &mut body.result {
-            *a = substitute_atom(*a, &self.subst);
+            *a = self.atom(*a);
+            out.hash.shape(*a);
+            out.accs.extend(self.acc(*a));
         }
-        for key in added {
-            self.table.remove(&key);
+        self.table.leave(entered);
+        out.bound.iter().for_each(|v| {
+            out.accs.remove(v);
+        });
+        out
+    }
+    fn acc(&self, a: Atom) -> Option<Var> {
+        a.var().filter(|v| self.program.vars[*v].ty.is_acc())
+    }
+
+    /// Whether another statement's variables stand for those of this one. `around`: of the body that holds it.
+    fn stm(&mut self, stm: &mut Stm, frame: &Frame<'_>, place: Place, around: &mut Inside) -> bool {
+        let Stm { pat, exp } = stm;
+        exp.map_atoms(|a| self.atom(a));
+        let (mut exact, mut accs) = (Hash::of(exp), Vec::new());
+        let mut shape = exact;
+        exp.for_each_atom(|a| {
+            exact.atom(a);
+            shape.shape(a);
+            accs.extend(self.acc(a));
+        });
+        let hidden = self.table.hidden;
+        if let Exp::Marked(Mark::Recompute, _) = exp {
+            self.table.hidden = self.table.entries.len();
+        }
+        for scope in exp.bodies_mut() {
+            let inside = self.body(scope.body, Some(frame));
+            accs.extend(inside.accs.into_iter().filter(|v| !scope.binds.contains(v)));
+            exact.add(inside.hash.0);
+            shape.add(inside.hash.0);
+        }
+        self.table.hidden = hidden;
+        let accumulates = match exp {
+            Exp::AccView(..) | Exp::Atom(_) => false,
+            _ => !accs.is_empty(),
+        };
+        if !accs.is_empty() {
+            around.accs.extend(accs);
+            around.bound.extend(pat.iter().filter_map(|v| self.acc((*v).into())));
+        }
+        let known = if accumulates || matches!(exp, Exp::Atom(_)) {
+            None
+        } else if let Exp::Size(..) = exp {
+            // The name of the size that it asks for.
+            let name = self.shapes.name(pat[0].into());
+            if let Dim::Const(n) = name {
+                self.subst.insert(pat[0], Atom::i64(n));
+                return true;
+            }
+            let is = |s: &Stm| matches!(s.exp, Exp::Size(..)) && self.shapes.name(s.pat[0].into()) == name;
+            self.table.known(Hash::of_size(name), place, frame, is)
+        } else {
+            let program = self.program;
+            self.table.known(exact, place, frame, |s| Same::new(program).exp(&s.exp, exp))
+        };
+        match known {
+            Some(known) => {
+                self.subst.extend(pat.iter().zip(known).map(|(v, w)| (*v, Atom::Var(w))));
+                true
+            }
+            None => {
+                around.hash.add(shape.0);
+                false
+            }
         }
     }
-    /// The name of the size that the expression asks for, if it is one.
-    fn size(&self, pat: &[Var], exp: &Exp) -> Option<Dim> {
-        matches!(exp, Exp::Size(..)).then(|| self.shapes.name(pat[0].into()))
+}
+
+/// A hash of expressions: equal ones have equal hashes.
+#[derive(Clone, Copy, Default)]
+struct Hash(u64);
+
+impl Hash {
+    fn of(exp: &Exp) -> Hash {
+        use std::hash::Hash as _;
+        let mut hash = Hash::default();
+        std::mem::discriminant(exp).hash(&mut hash);
+        match exp {
+            Exp::Prim(prim, _) => prim.hash(&mut hash),
+            Exp::Proj(_, k) | Exp::Inject(_, k, _) => hash.add(*k as u64),
+            Exp::Soac(soac) => std::mem::discriminant(soac).hash(&mut hash),
+            _ => {}
+        }
+        hash
     }
-}
-
-fn key(program: &Program, exp: &Exp) -> String {
-    let mut out = String::new();
-    Key { program, bound: IdMap::new(), out: &mut out }.exp(exp);
-    out
-}
-
-struct Key<'a> {
-    program: &'a Program,
-    /// Variables bound inside, numbered in the order of binding.
-    bound: IdMap<Var, usize>,
-    out: &'a mut String,
-}
-
-impl Key<'_> {
-    fn put(&mut self, args: std::fmt::Arguments<'_>) {
-        // Writing to a string cannot fail.
-        let _ = self.out.write_fmt(args);
+    fn of_size(name: Dim) -> Hash {
+        let mut hash = Hash(1);
+        match name {
+            Dim::Const(n) => hash.add(n.cast_unsigned()),
+            Dim::Value(v) => hash.atom(v.into()),
+            Dim::Size(v, k) => {
+                hash.atom(v.into());
+                hash.add(k as u64);
+            }
+            Dim::Unknown => {}
+        }
+        hash
+    }
+    fn add(&mut self, word: u64) {
+        // A product moves differences up, the shift brings them down again.
+        let mixed = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
     }
     fn atom(&mut self, a: Atom) {
         match a {
-            Atom::Var(v) => match self.bound.get(&v).copied() {
-                Some(k) => self.put(format_args!(" %{k}")),
-                None => self.put(format_args!(" v{}", v.index())),
-            },
-            Atom::Const(ScalarValue::F64(x)) => self.put(format_args!(" f64:{}", x.to_bits())),
-            Atom::Const(ScalarValue::F32(x)) => self.put(format_args!(" f32:{}", x.to_bits())),
-            Atom::Const(c) => self.put(format_args!(" {c}")),
+            Atom::Var(v) => self.add(v.index() as u64),
+            Atom::Const(_) => self.shape(a),
         }
     }
-    fn bind(&mut self, v: Var) {
-        let next = self.bound.len();
-        self.bound.insert(v, next);
-        let ty = &self.program.vars[v].ty;
-        self.put(format_args!(" {ty:?}"));
-    }
-    fn exp(&mut self, exp: &Exp) {
-        self.put(format_args!("{}{}", construct(exp), detail(exp)));
-        exp.for_each_atom(|a| self.atom(a));
-        for scope in exp.bodies() {
-            self.put(format_args!(" ("));
-            scope.binds.iter().for_each(|v| self.bind(*v));
-            self.put(format_args!(") {{"));
-            for stm in &scope.body.stms {
-                self.put(format_args!(" let"));
-                // Only types of binders matter, and these follow from the expression, except where it writes them.
-                stm.pat.iter().for_each(|v| self.bind(*v));
-                self.put(format_args!(" = "));
-                self.exp(&stm.exp);
-                self.put(format_args!(";"));
-            }
-            self.put(format_args!(" in"));
-            scope.body.result.iter().for_each(|a| self.atom(*a));
-            self.put(format_args!(" }}"));
+    /// Variables may have other names.
+    fn shape(&mut self, a: Atom) {
+        match a {
+            Atom::Var(_) => self.add(1 << 32),
+            Atom::Const(ScalarValue::F64(x)) => self.add(x.to_bits()),
+            Atom::Const(ScalarValue::F32(x)) => self.add(x.to_bits().into()),
+            Atom::Const(c) => self.add(c.as_i64().cast_unsigned()),
         }
+    }
+}
+
+impl std::hash::Hasher for Hash {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.add(u64::from(*b)));
+    }
+    fn write_isize(&mut self, word: isize) {
+        self.add(word.cast_unsigned() as u64);
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Whether two expressions are the same but for the names of what is bound inside.
+struct Same<'p> {
+    program: &'p Program,
+    /// What is bound inside the first, and what stands for it in the second.
+    bound: IdMap<Var, Var>,
+}
+
+impl Same<'_> {
+    fn new(program: &Program) -> Same<'_> {
+        Same { program, bound: IdMap::new() }
+    }
+    fn exp(&mut self, one: &Exp, other: &Exp) -> bool {
+        let alike = match (one, other) {
+            (Exp::Prim(p, _), Exp::Prim(q, _)) => p == q,
+            _ => construct(one) == construct(other) && detail(one) == detail(other),
+        };
+        let (scopes, others) = (one.bodies(), other.bodies());
+        alike
+            && self.atoms(&one.atoms(), &other.atoms())
+            && scopes.len() == others.len()
+            && scopes
+                .into_iter()
+                .zip(others)
+                .all(|(a, b)| self.bind(&a.binds, &b.binds) && self.body(a.body, b.body))
+    }
+    fn body(&mut self, one: &Body, other: &Body) -> bool {
+        one.stms.len() == other.stms.len()
+            && one
+                .stms
+                .iter()
+                .zip(&other.stms)
+                .all(|(a, b)| self.exp(&a.exp, &b.exp) && self.bind(&a.pat, &b.pat))
+            && self.atoms(&one.result, &other.result)
+    }
+    fn atoms(&self, ones: &[Atom], others: &[Atom]) -> bool {
+        let same = |a: Atom, b: Atom| match (a, b) {
+            (Atom::Var(v), Atom::Var(w)) => *self.bound.get(&v).unwrap_or(&v) == w,
+            _ => a == b,
+        };
+        ones.len() == others.len() && ones.iter().zip(others).all(|(a, b)| same(*a, *b))
+    }
+    fn bind(&mut self, ones: &[Var], others: &[Var]) -> bool {
+        self.bound.extend(ones.iter().copied().zip(others.iter().copied()));
+        let ty = |v: &Var| &self.program.vars[*v].ty;
+        ones.len() == others.len() && ones.iter().zip(others).all(|(v, w)| ty(v) == ty(w))
     }
 }
 

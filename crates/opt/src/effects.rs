@@ -1,15 +1,32 @@
 //! What an expression does besides returning values.
 
-use pullback_core::traverse::free_vars_exp;
-use pullback_core::{Body, Exp, Program};
+use pullback_core::{Atom, Body, Exp, Program, Stm, Var};
 
 /// Whether the expression adds to an accumulator that is bound outside it (or hands one to a function).
 pub(crate) fn accumulates(program: &Program, exp: &Exp) -> bool {
     match exp {
         Exp::AccAdd(..) => true,
         Exp::AccView(..) | Exp::Atom(_) => false,
-        _ => free_vars_exp(exp).iter().any(|v| program.vars[*v].ty.is_acc()),
+        _ => mentions_outer(program, exp, &mut Vec::new()),
     }
+}
+
+/// Whether the expression mentions an accumulator that is neither bound inside nor in `bound`, to which the inner ones are added.
+fn mentions_outer(program: &Program, exp: &Exp, bound: &mut Vec<Var>) -> bool {
+    let is_acc = |v: &Var| program.vars[*v].ty.is_acc();
+    let is_outer = |a: Atom, bound: &[Var]| a.var().is_some_and(|v| is_acc(&v) && !bound.contains(&v));
+    let mut found = false;
+    exp.for_each_atom(|a| found |= is_outer(a, bound));
+    found
+        || exp.bodies().into_iter().any(|scope| {
+            bound.extend(scope.binds.iter().filter(|v| is_acc(v)));
+            let in_stm = |s: &Stm| {
+                let found = mentions_outer(program, &s.exp, bound);
+                bound.extend(s.pat.iter().filter(|v| is_acc(v)));
+                found
+            };
+            scope.body.stms.iter().any(in_stm) || scope.body.result.iter().any(|a| is_outer(*a, bound))
+        })
 }
 
 /// Whether running the body does nothing but compute its results: no accumulation, no assertion, no calls (which may

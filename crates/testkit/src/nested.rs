@@ -10,6 +10,7 @@ use pullback_ad::differentiate::Choice;
 use pullback_base::index::Index;
 use pullback_core::{Buffer, FunId, Program, Value};
 use pullback_driver::derive::{self, Kind};
+use pullback_driver::pipeline::Checks;
 use pullback_driver::session::{EntryPoint, Session};
 use pullback_driver::{gradcheck::filled, pipeline};
 use pullback_interp::core::{Compiled, Options};
@@ -176,7 +177,8 @@ impl Point<'_> {
 fn run(program: &Program, fun: FunId, args: &[Value], optimise: bool) -> Result<Vec<Value>, String> {
     let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
     debug_assert!(roots[0].index() < program.funs.len());
-    let done = pipeline::run(&mut program, pipeline::steps(optimise), &Choice::default(), &mut |_, _| {});
+    let (steps, choice) = (pipeline::steps(optimise), Choice::default());
+    let done = pipeline::run_with(&mut program, steps, &choice, Checks::EachStep, &mut |_, _| {});
     done.map_err(|d| d.message)?;
     let out = Compiled::new(&program).run(roots[0], args, &Options::default());
     out.map(|o| o.results).map_err(|e| e.to_string())

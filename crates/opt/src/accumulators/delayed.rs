@@ -14,12 +14,12 @@ mod split;
 pub(in crate::accumulators) mod sums;
 
 use super::index::Polynomial;
-use pullback_base::index::{IdMap, IdSet, Index};
-use pullback_core::traverse::bound_vars;
+use pullback_base::index::{IdMap, IdSet, IdTable};
+use pullback_core::traverse::Scope;
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::ops::Range;
 
 /// A node of a [`Delayed`] table.
 pub(super) type Id = usize;
@@ -69,17 +69,11 @@ pub(super) enum Binding {
 struct Instance {
     parent: Env,
     binds: IdMap<Var, Binding>,
-    /// Everything bound in the lambda but its parameters.
-    contains: Rc<IdSet<Var>>,
+    /// Everything bound in the lambda but its parameters: its places in the order of binding.
+    contains: Range<u32>,
     dims: BTreeSet<Dim>,
     /// Of an element of a map: its position and the width of the map.
     place: Option<(Id, Option<Id>)>,
-}
-
-impl Instance {
-    fn binds_or_contains(&self, v: Var) -> bool {
-        self.binds.contains_key(&v) || self.contains.contains(&v)
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -89,16 +83,65 @@ enum Definition<'a> {
     State(&'a Loop, usize),
 }
 
-/// What variables are, by their numbers.
-struct Definitions<'a>(Vec<Option<Definition<'a>>>);
+/// What variables are.
+struct Definitions<'a> {
+    /// The statements that bind them, as what they return or inside.
+    stms: IdTable<Var, &'a Stm>,
+    /// The order in which they are bound.
+    order: IdTable<Var, u32>,
+    count: u32,
+}
 
 impl<'a> Definitions<'a> {
-    fn get(&self, v: &Var) -> Option<&Definition<'a>> {
-        self.0.get(v.index())?.as_ref()
+    fn of(body: &'a Body) -> Definitions<'a> {
+        let mut out = Definitions { stms: IdTable::new(), order: IdTable::new(), count: 0 };
+        out.body(body);
+        out
     }
-    fn insert(&mut self, v: Var, definition: Definition<'a>) {
-        self.0[v.index()] = Some(definition);
+    fn body(&mut self, body: &'a Body) {
+        for stm in &body.stms {
+            self.bind(&stm.pat, stm);
+            for scope in stm.exp.bodies() {
+                self.bind(&scope.binds, stm);
+                self.body(scope.body);
+            }
+        }
     }
+    fn bind(&mut self, vars: &[Var], stm: &'a Stm) {
+        for v in vars {
+            self.stms.insert(*v, stm);
+            self.order.insert(*v, self.count);
+            self.count += 1;
+        }
+    }
+    fn get(&self, v: &Var) -> Option<Definition<'a>> {
+        let stm = *self.stms.get(*v)?;
+        if let Some(k) = stm.pat.iter().position(|p| p == v) {
+            return Some(Definition::Result(&stm.exp, k));
+        }
+        match &stm.exp {
+            Exp::Match(scrutinee, arms) => match &arms[..] {
+                [arm] => arm.params.iter().position(|p| p == v).map(|k| Definition::Payload(*scrutinee, k)),
+                _ => None,
+            },
+            Exp::Loop(l) => l.params.iter().position(|p| p.0 == *v).map(|k| Definition::State(l, k)),
+            _ => None,
+        }
+    }
+    /// The places in the order of what is bound in a body.
+    fn inside(&self, body: &Body) -> Range<u32> {
+        let place = |v: Option<Var>| v.and_then(|v| self.order.get(v)).copied();
+        let first = place(body.stms.first().and_then(|s| s.pat.first().copied()));
+        let last = place(body.stms.last().and_then(last_bound));
+        first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
+    }
+}
+
+/// The variable that is bound last by a statement or in it.
+fn last_bound(stm: &Stm) -> Option<Var> {
+    let in_body = |body: &Body| body.stms.last().and_then(last_bound);
+    let in_scope = |scope: &Scope<'_>| in_body(scope.body).or_else(|| scope.binds.last().copied());
+    stm.exp.bodies().iter().rev().find_map(in_scope).or_else(|| stm.pat.last().copied())
 }
 
 /// What a node is, as a key: constants by their bits.
@@ -146,9 +189,9 @@ pub(super) struct Delayed<'a> {
     pub(super) program: &'a Program,
     definitions: Definitions<'a>,
     /// Variables in scope where the nest stands.
-    available: IdSet<Var>,
+    available: IdTable<Var, ()>,
     /// For variables that the nest can hand out: how many maps of the path enclose them.
-    pub(super) homes: IdMap<Var, usize>,
+    pub(super) homes: IdTable<Var, u32>,
     nodes: Vec<Node>,
     dims: Vec<BTreeSet<Dim>>,
     table: BTreeMap<Key, Id>,
@@ -156,8 +199,6 @@ pub(super) struct Delayed<'a> {
     /// Sizes that agree if the code that needs it was reached at all.
     agree: BTreeSet<(Id, Id)>,
     instances: Vec<Instance>,
-    /// What is bound in bodies that have instances.
-    bound: BTreeMap<*const Body, Rc<IdSet<Var>>>,
     /// The environment of the body of the nest.
     pub(super) nest: Env,
     /// Shapes of what [`Node::Local`] would hand out.
@@ -179,28 +220,25 @@ pub(super) struct Delayed<'a> {
 }
 
 impl<'a> Delayed<'a> {
-    pub(super) fn new(program: &'a Program, body: &'a Body, available: IdSet<Var>) -> Delayed<'a> {
-        let mut definitions = Definitions(vec![None; program.vars.len()]);
-        define(body, &mut definitions);
+    pub(super) fn new(program: &'a Program, body: &'a Body, available: IdTable<Var, ()>) -> Delayed<'a> {
         let outside = Instance {
             parent: OUTSIDE,
             binds: IdMap::new(),
-            contains: Rc::default(),
+            contains: 0..0,
             dims: BTreeSet::new(),
             place: None,
         };
         Delayed {
             program,
-            definitions,
+            definitions: Definitions::of(body),
             available,
-            homes: IdMap::new(),
+            homes: IdTable::new(),
             nodes: Vec::new(),
             dims: Vec::new(),
             table: BTreeMap::new(),
             equal: IdMap::new(),
             agree: BTreeSet::new(),
             instances: vec![outside],
-            bound: BTreeMap::new(),
             nest: OUTSIDE,
             local_shapes: IdMap::new(),
             widths: Vec::new(),
@@ -475,9 +513,7 @@ impl<'a> Delayed<'a> {
         binds: Vec<(Var, Binding)>,
         place: Option<(Id, Option<Id>)>,
     ) -> Env {
-        // The program stays while it is looked at, so that bodies are known by where they are.
-        let contains = self.bound.entry(std::ptr::from_ref(lam)).or_insert_with(|| Rc::new(bound_vars(lam)));
-        let contains = Rc::clone(contains);
+        let contains = self.definitions.inside(lam);
         let mut dims = self.instances[parent].dims.clone();
         if let Some((index, _)) = place {
             dims.extend(self.dims[index].iter().copied());
@@ -519,32 +555,11 @@ impl<'a> Delayed<'a> {
     }
     fn owner(&self, v: Var, env: Env) -> Env {
         let mut env = env;
-        while env != OUTSIDE && !self.instances[env].binds_or_contains(v) {
+        let place = self.definitions.order.get(v);
+        let is_in = |i: &Instance| i.binds.contains_key(&v) || place.is_some_and(|p| i.contains.contains(p));
+        while env != OUTSIDE && !is_in(&self.instances[env]) {
             env = self.instances[env].parent;
         }
         env
-    }
-}
-
-fn define<'a>(body: &'a Body, out: &mut Definitions<'a>) {
-    for stm in &body.stms {
-        for (k, v) in stm.pat.iter().enumerate() {
-            out.insert(*v, Definition::Result(&stm.exp, k));
-        }
-        if let Exp::Match(scrutinee, arms) = &stm.exp
-            && let [arm] = &arms[..]
-        {
-            for (k, p) in arm.params.iter().enumerate() {
-                out.insert(*p, Definition::Payload(*scrutinee, k));
-            }
-        }
-        if let Exp::Loop(l) = &stm.exp {
-            for (k, (v, _)) in l.params.iter().enumerate() {
-                out.insert(*v, Definition::State(l, k));
-            }
-        }
-        for scope in stm.exp.bodies() {
-            define(scope.body, out);
-        }
     }
 }

@@ -71,10 +71,7 @@ pub fn eliminate_accumulators(program: &mut Program, _ctx: &Ctx) {
 fn step(program: &mut Program, id: FunId, tried: &mut IdSet<(Var, usize)>) -> bool {
     for site in sites::find(program, id) {
         for (k, attempt) in site.attempts.iter().enumerate() {
-            if tried.insert((site.done, k))
-                && let Some(next) = plan::apply(program, id, &site, *attempt)
-            {
-                *program = next;
+            if tried.insert((site.done, k)) && plan::apply(program, id, &site, *attempt) {
                 return true;
             }
         }

@@ -7,6 +7,7 @@ mod columns;
 mod histogram;
 mod linear;
 mod loops;
+mod part;
 mod whole;
 
 use super::carry::carry_out;
@@ -15,7 +16,8 @@ use super::escape::{Neutral, binds, hand_out};
 use super::index::{Affine, Polynomial, affine, polynomial, radix_order};
 use super::nest::{Known, Nest, Shapes};
 use super::sites::{Attempt, Site, Way};
-use pullback_base::index::{IdMap, IdSet};
+use part::Part;
+use pullback_base::index::{IdMap, IdSet, IdTable};
 use pullback_core::{
     Atom, Body, Builder, Exp, FunId, LoopForm, Program, Soac, Stm, Type, Var, VarInfo, View,
 };
@@ -29,31 +31,56 @@ const CHEAP: usize = 2;
 /// So many elements may be zeros where a condition does not hold.
 const SHORT: i64 = 16;
 
-/// The program without this accumulation, if the attempt fits.
-pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
-    if attempt.way == Way::Columns {
-        return columns::apply(program, id, site, attempt);
-    }
-    // Programs are large, and most attempts do not fit: a copy is made where something is changed.
-    let named;
-    let (before, copies) = match attempt.way {
-        Way::Anew | Way::Linear | Way::Columns => (program, None),
-        Way::HandedOut | Way::Histogram | Way::Carried => {
-            let mut with_names = program.clone();
-            let copies = name_values(&mut with_names, id, site)?;
-            named = with_names;
-            (&named, Some(copies))
-        }
+/// Takes this accumulation out of its nest, if the attempt fits.
+pub(super) fn apply(program: &mut Program, id: FunId, site: &Site, attempt: Attempt) -> bool {
+    let count = program.vars.len();
+    let copies = match attempt.way {
+        Way::Anew | Way::Linear | Way::Columns => None,
+        Way::HandedOut | Way::Histogram | Way::Carried => match name_values(program, id, site) {
+            None => return false,
+            copies => copies,
+        },
     };
-    let mut plan = Plan::new(before, id, site, attempt)?;
-    let coordinates = plan.coordinates(copies.as_ref())?;
-    (attempt.way != Way::Anew || plan.is_proportionate()).then_some(())?;
-    if attempt.way == Way::Linear {
-        let mut work = before.clone();
-        plan.linear(&mut work, &coordinates)?;
-        return Some(work);
+    program.vars.share();
+    let next = match attempt.way {
+        Way::Columns => columns::apply(program, id, site, attempt),
+        Way::Linear => linear(program, id, site, attempt),
+        _ => moved(program, id, site, attempt, copies.as_ref()).map(|work| work.put_back(program)),
+    };
+    match (next, copies) {
+        (Some(next), _) => *program = next,
+        (None, Some(copies)) => {
+            let body = at_mut(&mut program.funs[id].body, &site.path);
+            body.stms.drain(site.at..site.at + 1 + copies.indices.len());
+            program.vars.truncate(count);
+            return false;
+        }
+        (None, None) => return false,
     }
-    let element = plan.element(copies.as_ref())?;
+    true
+}
+
+/// The accumulation as a linear function of a sum.
+fn linear(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
+    let mut plan = Plan::new(program, id, site, attempt)?;
+    let coordinates = plan.coordinates(None)?;
+    let mut work = program.clone();
+    plan.linear(&mut work, &coordinates)?;
+    Some(work)
+}
+
+/// The accumulation behind its nest, or behind its scope.
+fn moved(
+    program: &Program,
+    id: FunId,
+    site: &Site,
+    attempt: Attempt,
+    copies: Option<&Copies>,
+) -> Option<Part> {
+    let mut plan = Plan::new(program, id, site, attempt)?;
+    let coordinates = plan.coordinates(copies)?;
+    (attempt.way != Way::Anew || plan.is_proportionate()).then_some(())?;
+    let element = plan.element(copies)?;
     let (coordinates, element) = match attempt.way {
         Way::Anew | Way::HandedOut if !plan.is_loop => plan.values.split(coordinates, element)?,
         _ => (coordinates, element),
@@ -66,12 +93,12 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
     if axes.is_some() == is_histogram {
         return None;
     }
-    let mut work = before.clone();
+    let mut part = Part::new(program, id, &site.path[..=attempt.nest]);
     match axes {
-        Some(axes) => plan.add_as_a_whole(&mut work, element, &axes)?,
-        None => plan.histogram(&mut work, element, &coordinates, &affine)?,
+        Some(axes) => plan.add_as_a_whole(&mut part.program, element, &axes)?,
+        None => plan.histogram(&mut part.program, element, &coordinates, &affine)?,
     }
-    Some(work)
+    Some(part)
 }
 
 /// The value and the indices of a site, bound by statements of their own where it was.
@@ -158,18 +185,19 @@ impl<'a> Plan<'a> {
         let fun = &program.funs[id];
         let outer = &site.path[..attempt.nest];
         let inside = &site.path[attempt.nest..];
-        let mut available: IdSet<Var> = fun.params.iter().copied().collect();
+        let mut available: IdTable<Var, ()> = IdTable::new();
+        available.extend(fun.params.iter().map(|p| (*p, ())));
         let mut learnt: Vec<&Stm> = Vec::new();
         let mut around: Vec<(&[Var], &[Atom])> = Vec::new();
         let mut body = &fun.body;
         for (n, (stm, scope)) in site.path[..=attempt.nest].iter().enumerate() {
             for s in &body.stms[..*stm] {
-                available.extend(&s.pat);
+                available.extend(s.pat.iter().map(|v| (*v, ())));
                 learnt.push(s);
             }
             if n < attempt.nest {
                 let scopes = body.stms[*stm].exp.bodies();
-                available.extend(scopes[*scope].binds.iter().copied());
+                available.extend(scopes[*scope].binds.iter().map(|v| (*v, ())));
                 if let Exp::Soac(Soac::Map { lam, arrays, .. }) = &body.stms[*stm].exp {
                     around.push((&lam.params, arrays));
                 }
@@ -584,7 +612,7 @@ fn extent(
 }
 
 /// What a nest could hand out, and through how many maps.
-fn homes(stm: &Stm, depth: usize, first: bool, out: &mut IdMap<Var, usize>) {
+fn homes(stm: &Stm, depth: u32, first: bool, out: &mut IdTable<Var, u32>) {
     let depth = match &stm.exp {
         Exp::Soac(Soac::Map { .. }) => depth + 1,
         Exp::Loop(l) if first && matches!(l.form, LoopForm::For { .. }) => depth + 1,

@@ -50,9 +50,10 @@ pub(super) fn find(program: &Program, id: FunId) -> Vec<Site> {
     let mut search = Search { views: IdMap::new(), roots: IdMap::new(), sites: Vec::new(), adds: Vec::new() };
     search.body(&program.funs[id].body, &mut Vec::new(), &mut Vec::new());
     let mut sites = search.sites;
-    for site in &mut sites {
-        let own = search.adds.iter().find(|(_, done)| *done == site.done).map(|a| a.0);
-        site.alone = search.adds.iter().filter(|a| Some(a.0) == own).count() == 1;
+    let mut counts: IdMap<Var, usize> = IdMap::new();
+    search.adds.iter().for_each(|acc| *counts.entry(*acc).or_default() += 1);
+    for (site, acc) in sites.iter_mut().zip(&search.adds) {
+        site.alone = counts[acc] == 1;
     }
     sites.sort_by_key(|s| std::cmp::Reverse(s.root));
     sites
@@ -64,8 +65,8 @@ struct Search {
     /// The entry of the path and the number of accumulators bound by scopes.
     roots: IdMap<Var, (usize, usize)>,
     sites: Vec<Site>,
-    /// Accumulators of scopes and the sites that add to them.
-    adds: Vec<(Var, Var)>,
+    /// The accumulator of a scope that each of them adds to.
+    adds: Vec<Var>,
 }
 
 /// What a path leads through.
@@ -98,11 +99,12 @@ impl Search {
                     {
                         acc = Some(*base);
                     }
-                    if let Some((root, number)) = acc.and_then(|v| self.roots.get(&v).copied()) {
+                    if let Some(acc) = acc
+                        && let Some((root, number)) = self.roots.get(&acc).copied()
+                    {
                         let attempts = attempts(kinds, root);
                         let (path, done) = (path.clone(), stm.pat[0]);
-                        let accumulator = acc;
-                        self.adds.extend(accumulator.map(|a| (a, done)));
+                        self.adds.push(acc);
                         self.sites.push(Site { path, at, done, root, number, alone: false, attempts });
                     }
                 }

@@ -9,8 +9,11 @@ use pullback_prim::{Op, Prim, Scalar};
 impl Simplifier<'_> {
     pub(super) fn note_order(&mut self, vars: &[Var]) {
         for v in vars {
-            let next = self.order.len();
-            self.order.entry(*v).or_insert(next);
+            let place = self.order.place(*v);
+            if place.is_none() {
+                *place = Some(self.bound);
+                self.bound += 1;
+            }
         }
     }
 
@@ -49,7 +52,7 @@ impl Simplifier<'_> {
 
     /// Whether an atom was bound before a variable.
     fn is_older(&self, a: Atom, than: Var) -> bool {
-        a.var().is_none_or(|v| self.order.get(&v) < self.order.get(&than))
+        a.var().is_none_or(|v| self.order.get(v) < self.order.get(than))
     }
 
     /// Counters of loops, and elements of `iota`, are in range.
@@ -87,7 +90,7 @@ impl Simplifier<'_> {
         let (a, b) = (self.atom(args[0]), self.atom(args[1]));
         let later = |a: Atom, b: Atom| match (a, b) {
             (Atom::Var(v), Atom::Const(_)) => Some((v, b)),
-            (Atom::Var(v), Atom::Var(w)) if self.order.get(&v)? > self.order.get(&w)? => Some((v, b)),
+            (Atom::Var(v), Atom::Var(w)) if self.order.get(v)? > self.order.get(w)? => Some((v, b)),
             _ => None,
         };
         let (v, known) = later(a, b).or_else(|| later(b, a))?;

@@ -16,8 +16,7 @@ mod scalar;
 
 use crate::Ctx;
 use crate::effects::is_silent;
-use pullback_base::index::{IdMap, IdSet};
-use pullback_core::rename::{Subst, substitute_atom};
+use pullback_base::index::{IdMap, IdSet, IdTable};
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Mark, Program, Soac, Stm, Type, Var, VarInfo};
 use pullback_prim::{Op, Prim};
 use std::collections::VecDeque;
@@ -34,12 +33,13 @@ pub fn simplify(program: &mut Program, ctx: &Ctx) {
             let mut pass = Simplifier {
                 program,
                 ctx,
-                subst: Subst::new(),
-                defs: IdMap::new(),
+                subst: IdTable::new(),
+                defs: Definitions::default(),
                 widths: IdMap::new(),
                 sized: IdMap::new(),
                 below: IdMap::new(),
-                order: IdMap::new(),
+                order: IdTable::new(),
+                bound: 0,
                 changed: false,
             };
             let params = pass.program.funs[id].params.clone();
@@ -58,9 +58,9 @@ struct Simplifier<'p> {
     program: &'p mut Program,
     ctx: &'p Ctx,
     /// What stands for variables whose statement is gone.
-    subst: Subst,
+    subst: IdTable<Var, Atom>,
     /// Expressions without bodies by the variable they define. Names are unique, so no entry is ever wrong.
-    defs: IdMap<Var, Exp>,
+    defs: Definitions,
     /// Sizes of the arrays that array operations return, from the outermost on, as far as they are known.
     widths: IdMap<Var, Vec<Atom>>,
     /// The variables that hold outer sizes of arrays.
@@ -68,8 +68,27 @@ struct Simplifier<'p> {
     /// Variables that are known to be at least zero and less than the atom.
     below: IdMap<Var, Atom>,
     /// The order in which variables are bound.
-    order: IdMap<Var, usize>,
+    order: IdTable<Var, u32>,
+    /// How many variables are in the order.
+    bound: u32,
     changed: bool,
+}
+
+/// Expressions by the variables that they define.
+#[derive(Default)]
+struct Definitions {
+    places: IdTable<Var, u32>,
+    exps: Vec<Exp>,
+}
+
+impl Definitions {
+    fn get(&self, v: Var) -> Option<&Exp> {
+        self.places.get(v).map(|place| &self.exps[*place as usize])
+    }
+    fn insert(&mut self, v: Var, exp: Exp) {
+        self.places.insert(v, self.exps.len() as u32);
+        self.exps.push(exp);
+    }
 }
 
 /// What becomes of a statement.
@@ -84,10 +103,10 @@ enum Step {
 
 impl Simplifier<'_> {
     fn def(&self, a: Atom) -> Option<&Exp> {
-        self.defs.get(&a.var()?)
+        self.defs.get(a.var()?)
     }
     fn atom(&self, a: Atom) -> Atom {
-        substitute_atom(a, &self.subst)
+        a.var().and_then(|v| self.subst.get(v)).copied().unwrap_or(a)
     }
 
     fn body(&mut self, body: &mut Body) {
@@ -132,11 +151,11 @@ impl Simplifier<'_> {
         }
         body.stms = out;
         for a in &mut body.result {
-            *a = substitute_atom(*a, &self.subst);
+            *a = self.atom(*a);
         }
         // What was asserted in here need not hold outside.
         for v in equal {
-            self.subst.remove(&v);
+            self.subst.remove(v);
         }
     }
 

@@ -4,6 +4,7 @@ use crate::generate::shape::Sizes;
 use crate::generate::{Config, Generated, generate};
 use crate::problems::Problem;
 use pullback_core::{FunId, Program, Type, Value};
+use pullback_driver::pipeline::Checks;
 use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
 
@@ -70,7 +71,8 @@ fn both(what: &str, program: &Program, fun: FunId, args: &[Vec<Value>], generate
     let finished = |optimise: bool| {
         let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
         let choice = Settings::default().choice;
-        pipeline::run(&mut program, pipeline::steps(optimise), &choice, &mut |_, _| {}).ok()?;
+        let steps = pipeline::steps(optimise);
+        pipeline::run_with(&mut program, steps, &choice, Checks::EachStep, &mut |_, _| {}).ok()?;
         let what = format!("{what}{}", if optimise { ", optimised" } else { "" });
         let empties = generated.features.empty_arrays > 0 || generated.sizes.m == 0;
         Some(Run { what, program, fun: roots[0], args: args.to_vec(), empties })

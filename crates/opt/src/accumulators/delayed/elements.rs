@@ -12,7 +12,7 @@ impl<'a> Delayed<'a> {
             Atom::Var(v) => v,
         };
         self.budget = self.budget.checked_sub(1)?;
-        if self.available.contains(&v) {
+        if self.available.contains(v) {
             let known = match self.instances[OUTSIDE].binds.get(&v).cloned() {
                 Some(Binding::Element(array, _, here)) => {
                     let whole: Vec<Id> = std::iter::once(here).chain(index.iter().copied()).collect();
@@ -62,7 +62,7 @@ impl<'a> Delayed<'a> {
         index: &[Id],
         sizes: &[Id],
     ) -> Option<Id> {
-        let home = *self.homes.get(&v)?;
+        let home = *self.homes.get(v)? as usize;
         let ty = &self.program.vars[v].ty;
         (ty.base().scalar().is_some() && self.belongs_to_nest(env)).then_some(())?;
         let mut around = Vec::new();
@@ -81,7 +81,7 @@ impl<'a> Delayed<'a> {
     }
 
     pub(super) fn definition(&mut self, v: Var, env: Env, index: &[Id]) -> Option<Id> {
-        let (exp, k) = match *self.definitions.get(&v)? {
+        let (exp, k) = match self.definitions.get(&v)? {
             Definition::Result(exp, k) => (exp, k),
             Definition::Payload(scrutinee, field) => {
                 let (fields, from) = self.payload(scrutinee, env, &[])?;
@@ -239,7 +239,7 @@ impl<'a> Delayed<'a> {
     pub(super) fn payload(&mut self, a: Atom, env: Env, index: &[Id]) -> Option<(Vec<Atom>, Env)> {
         let v = a.var()?;
         self.budget = self.budget.checked_sub(1)?;
-        let env = if self.available.contains(&v) { OUTSIDE } else { self.owner(v, env) };
+        let env = if self.available.contains(v) { OUTSIDE } else { self.owner(v, env) };
         match self.instances[env].binds.get(&v).cloned() {
             Some(Binding::Element(array, from, i)) => {
                 let whole: Vec<Id> = std::iter::once(i).chain(index.iter().copied()).collect();
@@ -248,7 +248,7 @@ impl<'a> Delayed<'a> {
             Some(Binding::Scalar(_) | Binding::Opaque) => return None,
             None => {}
         }
-        let (exp, k) = match *self.definitions.get(&v)? {
+        let (exp, k) = match self.definitions.get(&v)? {
             Definition::Result(exp, k) => (exp, k),
             Definition::Payload(scrutinee, field) => {
                 let (fields, from) = self.payload(scrutinee, env, &[])?;

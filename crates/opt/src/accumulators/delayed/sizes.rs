@@ -8,7 +8,7 @@ impl Delayed<'_> {
     pub(in crate::accumulators) fn size(&mut self, a: Atom, env: Env, axis: usize) -> Option<Id> {
         let v = a.var()?;
         self.budget = self.budget.checked_sub(1)?;
-        let available = self.available.contains(&v);
+        let available = self.available.contains(v);
         let env = if available { OUTSIDE } else { self.owner(v, env) };
         let found = match self.instances[env].binds.get(&v).cloned() {
             Some(Binding::Element(array, from, _)) => self.size(array, from, axis + 1),
@@ -34,7 +34,7 @@ impl Delayed<'_> {
         (next? == first).then_some(first)
     }
     pub(super) fn defined_size(&mut self, v: Var, env: Env, axis: usize) -> Option<Id> {
-        let (exp, k) = match *self.definitions.get(&v)? {
+        let (exp, k) = match self.definitions.get(&v)? {
             Definition::Result(exp, k) => (exp, k),
             Definition::Payload(scrutinee, field) => {
                 let (fields, from) = self.payload(scrutinee, env, &[])?;

@@ -17,7 +17,7 @@ pub(in crate::accumulators) struct Sum {
 impl Delayed<'_> {
     /// The value of the nest at these indices as a linear function of a sum of numbers; the sum gets a dimension.
     pub(in crate::accumulators) fn linear(&mut self, a: Atom, env: Env, index: &[Id]) -> Option<Sum> {
-        let v = a.var().filter(|v| !self.available.contains(v))?;
+        let v = a.var().filter(|v| !self.available.contains(*v))?;
         self.budget = self.budget.checked_sub(1)?;
         let env = self.owner(v, env);
         match self.instances[env].binds.get(&v).cloned() {
@@ -28,7 +28,7 @@ impl Delayed<'_> {
             Some(Binding::Scalar(_) | Binding::Opaque) => return None,
             None => {}
         }
-        let Definition::Result(exp, k) = *self.definitions.get(&v)? else { return None };
+        let Definition::Result(exp, k) = self.definitions.get(&v)? else { return None };
         match exp {
             Exp::Atom(a) => self.linear(*a, env, index),
             Exp::Prim(Prim::Op(Op::Neg, s), args) if s.is_float() => {

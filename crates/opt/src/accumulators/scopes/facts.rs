@@ -3,7 +3,7 @@
 //!
 //! Definitions hold wherever a variable is in scope; what an assertion says holds for what comes after it in its body.
 
-use pullback_base::index::IdMap;
+use pullback_base::index::{IdMap, IdTable};
 use pullback_core::{Atom, Body, Exp, Stm, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
@@ -20,7 +20,7 @@ pub(super) struct Facts {
     /// Sums of a number and a constant.
     shifted: IdMap<Var, (Var, i64)>,
     /// How often variables are mentioned.
-    uses: IdMap<Var, usize>,
+    uses: IdTable<Var, u32>,
 }
 
 impl Facts {
@@ -33,8 +33,7 @@ impl Facts {
     fn count(&mut self, body: &Body) {
         let mut mention = |a: Atom| {
             if let Atom::Var(v) = a {
-                let n = self.uses.get(&v).copied().unwrap_or(0);
-                self.uses.insert(v, n + 1);
+                *self.uses.place(v).get_or_insert(0) += 1;
             }
         };
         body.result.iter().for_each(|a| mention(*a));
@@ -96,7 +95,7 @@ impl Facts {
         Some((*before, place))
     }
     pub(super) fn is_used_once(&self, a: Atom) -> bool {
-        a.var().is_some_and(|v| self.uses.get(&v) == Some(&1))
+        a.var().is_some_and(|v| self.uses.get(v) == Some(&1))
     }
     /// Whether the parts at these places have no element in common.
     pub(super) fn differ(&self, one: &[Atom], other: &[Atom]) -> bool {
