@@ -8,6 +8,7 @@
 mod calls;
 mod ir;
 mod lower;
+mod mutation;
 mod plan;
 mod print;
 pub mod run;
@@ -20,5 +21,7 @@ pub use ir::{
     Ty,
 };
 pub use lower::{NotNative, lower, lower_with_parts};
+#[cfg(feature = "mutations")]
+pub use mutation::{Mutation, switch_on};
 pub use plan::{Bytes, Plan, Shortage};
 pub use print::print;

@@ -164,3 +164,93 @@ fn a_branch_asked_again_computes_nothing_again() {
         }
     }
 }
+
+/// Filled, written in part and added to twice at every place: 7 + x + 0, 5 + x + x, 7 + x + exp (x + x).
+#[test]
+fn small_memory_is_filled_written_and_added_to() {
+    let program = parse(
+        "fun f(n: i64, xs: []f64): []f64 {
+            let out: []f64 = map n [xs] (x: f64) {
+                let all: []f64 = replicate([3i64], 7.0f64)
+                let some: []f64 = update(all, [1i64], 5.0f64)
+                let sums: []f64 = withacc [some] (acc: acc []f64) {
+                    let all_x: f64 = loop (s: f64 = 0.0f64) for j: i64 < 3i64 {
+                        let one: () = add_to(acc, [j], x)
+                        let early: bool = lt.i64(j, 2i64)
+                        let y: f64 = if early { in s } else { let z: f64 = exp.f64(s) in z }
+                        let two: () = add_to(acc, [j], y)
+                        let more: f64 = add.f64(s, x)
+                        in more
+                    }
+                    in
+                }
+                let a: f64 = sums[0i64]
+                let b: f64 = sums[1i64]
+                let c: f64 = sums[2i64]
+                let b2: f64 = mul.f64(b, 100.0f64)
+                let c2: f64 = mul.f64(c, 10000.0f64)
+                let ab: f64 = add.f64(a, b2)
+                let abc: f64 = add.f64(ab, c2)
+                in abc
+            }
+            in out
+        }",
+    );
+    let printed = print(&scheduled(&program, 8).0);
+    assert!(!printed.split_once("lanes i").expect("a loop of lanes").1.contains("alloc"), "{printed}");
+    let xs: Vec<f64> = (0..11).map(|k| f64::from(k) / 8.0).collect();
+    let all = |x: &f64| (7.0 + x) + 100.0 * (5.0 + x + x) + 10000.0 * (7.0 + x + (x + x).exp());
+    let found = agree(&program, &[Value::i64(11), Value::f64s(&xs)]).expect("numbers").remove(0).floats();
+    assert!(found.iter().zip(&xs).all(|(y, x)| (y - all(x)).abs() <= 1e-9 * y.abs()), "{found:?}");
+    assert_eq!(found.len(), xs.len());
+}
+
+/// States of loops are not numbered, zero minus a number is its negative, and two checks are two.
+#[test]
+fn what_varies_is_computed_again() {
+    let fibonacci = compiled("entry f (n: i64) : i64 = (loop (a, b) = (0, 1) for _i < n do (b, a + b)).0");
+    for (n, expected) in [(0, 0), (1, 1), (2, 1), (10, 55)] {
+        assert_eq!(agree(&fibonacci, &[Value::i64(n)]), Ok(vec![Value::i64(expected)]));
+    }
+    let negative = parse("fun f(n: i64): i64 { let m: i64 = sub.i64(0i64, n) in m }");
+    assert_eq!(agree(&negative, &[Value::i64(3)]), Ok(vec![Value::i64(-3)]));
+    let two =
+        compiled("entry f [n] (a: []f64) (b: []f64) (k: [n]i64) : [n]f64 = map (\\i -> a[i] + b[i + 1]) k");
+    let run = |k: &[i64]| agree(&two, &[Value::f64s(&[1.0, 2.0]), Value::f64s(&[3.0, 4.0]), Value::i64s(k)]);
+    assert_eq!(run(&[0, 0]), Ok(vec![Value::f64s(&[5.0, 5.0])]));
+    let said = run(&[0, 1]).expect_err("2 is no index");
+    assert!(said.contains("index 2 is out of bounds"), "{said}");
+}
+
+/// Deliberate errors.
+#[cfg(feature = "mutations")]
+mod mutations {
+    use super::*;
+    use pullback_kernel::{Mutation, switch_on};
+
+    const TESTS: [fn(); 8] = [
+        small_rows_are_registers_and_their_loops_are_written_out,
+        small_products_need_no_memory,
+        an_element_that_is_chosen_later_is_loaded,
+        checks_of_moved_counters_are_before_their_loop,
+        checks_under_a_condition_stay_there,
+        a_branch_asked_again_computes_nothing_again,
+        small_memory_is_filled_written_and_added_to,
+        what_varies_is_computed_again,
+    ];
+
+    #[test]
+    fn every_deliberate_error_is_noticed() {
+        let noticed = |mutation: Mutation| {
+            TESTS.into_iter().any(|test| {
+                let with_error = move || {
+                    switch_on(mutation);
+                    test();
+                };
+                std::thread::spawn(with_error).join().is_err()
+            })
+        };
+        let missed: Vec<Mutation> = Mutation::ALL.iter().copied().filter(|m| !noticed(*m)).collect();
+        assert!(missed.is_empty(), "not noticed: {missed:?}");
+    }
+}

@@ -61,6 +61,10 @@ pub enum Mutation {
     SignLost,
     /// The negative of zero is zero.
     NegativeZeroLost,
+    /// What a loop reads is not kept for its next iteration.
+    LoopsRunOnce,
+    /// A slot that is taken a second time is taken to be free still.
+    SlotsStayFree,
 }
 
 #[cfg(feature = "mutations")]
@@ -95,5 +99,7 @@ impl Mutation {
         Mutation::EqualIsUnequal,
         Mutation::SignLost,
         Mutation::NegativeZeroLost,
+        Mutation::LoopsRunOnce,
+        Mutation::SlotsStayFree,
     ];
 }

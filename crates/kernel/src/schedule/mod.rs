@@ -183,6 +183,40 @@ struct Tried {
     made: IdSet<Reg>,
 }
 
+/// Loops in any order as they have been scheduled, while memory to be interleaved is chosen: many loops use none of it.
+#[derive(Default)]
+struct Seen {
+    /// By the counter: the memory that a loop uses. Loops that share a counter have none.
+    uses: IdMap<Reg, Option<IdSet<Reg>>>,
+    /// By the counter, and the interleaved memory that the loop uses.
+    code: BTreeMap<(Reg, Vec<Reg>), Block>,
+}
+
+impl Seen {
+    fn of(block: &Block, roots: &IndexVec<Reg, Option<Reg>>) -> Seen {
+        let mut seen = Seen::default();
+        seen.block(block, roots);
+        seen
+    }
+    fn block(&mut self, block: &Block, roots: &IndexVec<Reg, Option<Reg>>) {
+        for ins in block {
+            if let Ins::For { i, order: Order::Any(_), .. } = ins {
+                let mut uses = IdSet::new();
+                rows::mentioned(std::slice::from_ref(ins), &mut |r| {
+                    uses.extend(roots.get(r).copied().flatten());
+                });
+                let one = !self.uses.contains_key(i);
+                self.uses.insert(*i, one.then_some(uses));
+            }
+            ins.blocks().into_iter().for_each(|b| self.block(b, roots));
+        }
+    }
+    fn key(&self, i: Reg, rows: &IdMap<Reg, Operand>) -> Option<(Reg, Vec<Reg>)> {
+        let uses = self.uses.get(&i)?.as_ref()?;
+        Some((i, rows.keys().filter(|r| uses.contains(r)).copied().collect()))
+    }
+}
+
 struct Scheduler<'a> {
     options: &'a Options,
     regs: IndexVec<Reg, RegInfo>,
@@ -201,6 +235,8 @@ struct Scheduler<'a> {
     widths: Option<width::Widths>,
     /// How many loops, with iterations one after the other, are around.
     depth: usize,
+    /// Loops that have been scheduled, if they may be taken again.
+    seen: Option<Seen>,
 }
 
 /// Copies of fewer elements are loops of lanes where they are made again and again, not calls.
@@ -216,8 +252,8 @@ impl<'a> Scheduler<'a> {
         let (_, offsets) = added::pointers(body, &defined, &f.regs);
         let regs = std::mem::take(&mut f.regs);
         let scalars = rows::Scalars::of(body, &defined);
-        let (rows, widths, depth) = (IdMap::new(), None, 0);
-        Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths, depth }
+        let (rows, widths, depth, seen) = (IdMap::new(), None, 0, None);
+        Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths, depth, seen }
     }
     /// Loops that no other loop in any order is around, as several where that should cost less.
     fn split(&mut self, block: Block) -> Block {
@@ -286,7 +322,8 @@ impl<'a> Scheduler<'a> {
             Trials { pieces: body.iter().map(|ins| self.piece(ins)).collect(), known: BTreeMap::new() };
         let fixed: IdSet<Reg> = results.iter().filter_map(|r| self.roots[*r]).collect();
         let rows: Vec<(Reg, Operand)> = rows.into_iter().filter(|(r, _)| !fixed.contains(r)).collect();
-        let mut chosen = IdMap::new();
+        let (given, mut chosen) = (self.regs.len(), IdMap::new());
+        self.seen = Some(Seen::of(body, &self.roots));
         let mut best = self.trial(&mut trials);
         let mut groups: Vec<Vec<(Reg, Operand)>> = Vec::new();
         for (r, row) in &rows {
@@ -309,6 +346,8 @@ impl<'a> Scheduler<'a> {
             }
         }
         self.rows = chosen;
+        self.seen = None;
+        self.regs.truncate(given);
     }
     fn piece(&self, ins: &Ins) -> Piece {
         let mut uses = IdSet::new();
@@ -318,7 +357,6 @@ impl<'a> Scheduler<'a> {
     }
     /// Leaves that memory interleaved that is only used by lanes, and gives the cost of the function then.
     fn trial(&mut self, trials: &mut Trials) -> f64 {
-        let given = self.regs.len();
         loop {
             let (mut cost, mut plain, mut made) = (0.0, IdSet::new(), IdSet::new());
             for k in 0..trials.pieces.len() {
@@ -333,7 +371,6 @@ impl<'a> Scheduler<'a> {
                         tried.plain.extend(self.roots.get(r).copied().flatten());
                     });
                     rows::made_outside_lanes(&out, &mut tried.made);
-                    self.regs.truncate(given);
                     tried
                 });
                 cost += tried.cost;
@@ -432,6 +469,21 @@ impl<'a> Scheduler<'a> {
         lanes::side_by_side(l, lanes, &mut self.regs, &known)
     }
     fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: Block, order: Order) -> Block {
+        let key = match order {
+            Order::Any(_) => self.seen.as_ref().and_then(|seen| seen.key(i, &self.rows)),
+            Order::Given => None,
+        };
+        let code = |s: &Self| s.seen.as_ref()?.code.get(key.as_ref()?).cloned();
+        if let Some(code) = code(self) {
+            return code;
+        }
+        let code = self.scheduled(i, from, to, body, order);
+        if let (Some(seen), Some(key)) = (&mut self.seen, key) {
+            seen.code.insert(key, code.clone());
+        }
+        code
+    }
+    fn scheduled(&mut self, i: Reg, from: Operand, to: Operand, body: Block, order: Order) -> Block {
         let lanes = match &self.widths {
             Some(widths) => widths.of_loop(i),
             None => Some(self.options.lanes),

@@ -11,7 +11,8 @@
 //! Only registers that are set once, and what has been checked is not checked again. Guarantees: the same values and messages.
 
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
-use pullback_base::index::{IdMap, IdSet, IndexVec};
+use crate::mutation::Mutation;
+use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::BTreeMap;
 
@@ -130,7 +131,9 @@ impl Numbers<'_> {
         self.here = outer;
         let values = self.added.split_off(open);
         for (key, _) in &values {
-            self.known.remove(key);
+            if !Mutation::BlocksStayOpen.is_on() {
+                self.known.remove(key);
+            }
         }
         (out, values)
     }
@@ -147,7 +150,7 @@ impl Numbers<'_> {
     }
     fn is_fixed(&self, a: Operand) -> bool {
         match a {
-            Operand::Reg(r) => self.defined[r] == 1,
+            Operand::Reg(r) => self.defined[r] == 1 || Mutation::SetOnceForAll.is_on(),
             Operand::Const(_) | Operand::Null => true,
         }
     }
@@ -161,11 +164,13 @@ impl Numbers<'_> {
         });
         match ins {
             Ins::If { condition: Operand::Const(c), then, otherwise } => {
-                return self.all(if c.is_true() { then } else { otherwise }, out);
+                let holds = c.is_true() != Mutation::OtherArm.is_on();
+                return self.all(if holds { then } else { otherwise }, out);
             }
             Ins::Fail { condition: Operand::Const(c), .. } if !c.is_true() => return,
             Ins::Fail { condition: Operand::Reg(r), .. } if self.defined[r] == 1 => {
-                let key = Key::Passed(r, self.lanes);
+                let asked = if Mutation::ChecksAreAlike.is_on() { Reg::new(0) } else { r };
+                let key = Key::Passed(asked, self.lanes);
                 if !self.known.contains_key(&key) {
                     self.learn(key, r);
                     out.push(ins);
@@ -210,7 +215,8 @@ impl Numbers<'_> {
         let open = self.added.len();
         for k in 0..self.arms.len() {
             let arm = &mut self.arms[k];
-            if (arm.condition, arm.holds) == (condition, holds) {
+            let is_same = arm.holds == holds || Mutation::ArmsAreAlike.is_on();
+            if arm.condition == condition && is_same {
                 // What is found in this block is in the new arm from now on.
                 let take = k >= self.here;
                 let values = if take { std::mem::take(&mut arm.values) } else { arm.values.clone() };
@@ -278,7 +284,8 @@ fn constant(prim: Prim, args: &[Operand], ty: Ty) -> Option<Operand> {
     match (prim, args) {
         _ if ty.is_lanes() => return None,
         (Prim::Op(Op::Select, _), [Operand::Const(c), a, b]) => {
-            return Some(if c.is_true() { *a } else { *b });
+            let holds = c.is_true() != Mutation::OtherArm.is_on();
+            return Some(if holds { *a } else { *b });
         }
         _ if prim.result().is_float() => return None,
         _ => {}
@@ -297,6 +304,7 @@ fn constant(prim: Prim, args: &[Operand], ty: Ty) -> Option<Operand> {
     let is = |a: Operand, x: i64| value(&a).is_some_and(|c| c.as_i64() == x);
     match op {
         Op::Add | Op::Or if is(a, 0) => Some(b),
+        Op::Sub if is(a, 0) && Mutation::SubtractsNothing.is_on() => Some(b),
         Op::Add | Op::Or | Op::Sub if is(b, 0) => Some(a),
         Op::Mul if is(a, 1) => Some(b),
         Op::Mul if is(b, 1) => Some(a),

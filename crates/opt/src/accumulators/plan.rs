@@ -64,9 +64,7 @@ pub(super) fn apply(program: &mut Program, id: FunId, site: &Site, attempt: Atte
 fn linear(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
     let mut plan = Plan::new(program, id, site, attempt)?;
     let coordinates = plan.coordinates(None)?;
-    let mut work = program.clone();
-    plan.linear(&mut work, &coordinates)?;
-    Some(work)
+    plan.linear(&coordinates)
 }
 
 /// The accumulation behind its nest, or behind its scope.

@@ -120,7 +120,7 @@ impl<'a, 'b> Translator<'a, 'b> {
     fn new(f: &'a Function, shared: &'a mut Shared<'b>) -> Self {
         let (counts, counters) = (Counts::of(f), counters(f));
         let checks = Checks::of(f, &counters, &counts);
-        let (slots, slot_count) = slots(f, &checks);
+        let (slots, slot_count) = slots(f, &checks, shared.options);
         let mut words = 0;
         let mut word_place = || {
             words += 8;

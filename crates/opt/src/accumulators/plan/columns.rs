@@ -27,8 +27,9 @@ struct Row {
 
 /// The program in which this addition, and those to the other components of the row, have left their nest.
 pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
+    let found = Found::of(program, id, site)?;
     let mut before = program.clone();
-    let row = gather(&mut before, id, site)?;
+    let row = gather(&mut before, id, site, &found)?;
     let alone = sites::find(&before, id).into_iter().find(|s| s.done == site.done)?.alone;
     let mut plan = Plan::new(&before, id, site, attempt)?;
     let mut work = before.clone();
@@ -36,38 +37,56 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
     Some(work)
 }
 
-/// Names the index and the components behind the last addition, and leaves one addition in place of all.
-fn gather(program: &mut Program, id: FunId, site: &Site) -> Option<Row> {
-    let fun = &program.funs[id];
-    let scope = &at(&fun.body, &site.path[..site.root]).stms[site.path[site.root].0];
-    let Exp::WithAcc(_, lam) = &scope.exp else { return None };
-    let root = lam.params[site.number];
-    let body = at(&fun.body, &site.path);
-    let (key, _, _) = address(body, &body.stms[site.at], root)?;
-    let found = body.stms.iter().enumerate().filter_map(|(at, stm)| {
-        let (k, component, value) = address(body, stm, root)?;
-        (k == key).then_some((at, component, value))
-    });
-    let found: Vec<(usize, usize, Atom)> = found.collect();
-    let (first, last) = (found.first()?.0, found.last()?.0);
-    let count = 1 + found.iter().map(|f| f.1).max()?;
-    let complete = (0..count).all(|c| found.iter().any(|f| f.1 == c));
-    let is_float = |a: &Atom| program.atom_type(*a).scalar().is_some_and(|s| s.is_float());
-    (first == site.at && complete && (2..=LIMIT).contains(&count)).then_some(())?;
-    found.iter().all(|f| is_float(&f.2)).then_some(())?;
+/// The additions to the components of one row, in one body.
+struct Found {
+    root: Var,
+    key: Atom,
+    /// Statement, component and value of each.
+    additions: Vec<(usize, usize, Atom)>,
+    /// How many components there are.
+    count: usize,
+}
 
+impl Found {
+    /// Those with which this site is the first.
+    fn of(program: &Program, id: FunId, site: &Site) -> Option<Found> {
+        let fun = &program.funs[id];
+        let scope = &at(&fun.body, &site.path[..site.root]).stms[site.path[site.root].0];
+        let Exp::WithAcc(_, lam) = &scope.exp else { return None };
+        let root = lam.params[site.number];
+        let body = at(&fun.body, &site.path);
+        let (key, _, _) = address(body, &body.stms[site.at], root)?;
+        let additions = body.stms.iter().enumerate().filter_map(|(at, stm)| {
+            let (k, component, value) = address(body, stm, root)?;
+            (k == key).then_some((at, component, value))
+        });
+        let additions: Vec<(usize, usize, Atom)> = additions.collect();
+        let count = 1 + additions.iter().map(|f| f.1).max()?;
+        let complete = (0..count).all(|c| additions.iter().any(|f| f.1 == c));
+        let is_float = |a: &Atom| program.atom_type(*a).scalar().is_some_and(|s| s.is_float());
+        let is_first = additions.first()?.0 == site.at;
+        (is_first && complete && (2..=LIMIT).contains(&count)).then_some(())?;
+        additions.iter().all(|f| is_float(&f.2)).then_some(())?;
+        Some(Found { root, key, additions, count })
+    }
+}
+
+/// Names the index and the components behind the last addition, and leaves one addition in place of all.
+fn gather(program: &mut Program, id: FunId, site: &Site, row: &Found) -> Option<Row> {
+    let Found { root, key, additions: found, count } = row;
+    let (first, last) = (found.first()?.0, found.last()?.0);
     let mut b = Builder::new(program);
     b.origin = b.program.vars[site.done].origin.clone();
-    let key = b.emit(Exp::Atom(key), "i").var()?;
+    let key = b.emit(Exp::Atom(*key), "i").var()?;
     let mut components = Vec::new();
-    for c in 0..count {
+    for c in 0..*count {
         let terms = found.iter().filter(|f| f.1 == c).map(|f| f.2);
         let sum = terms.reduce(|x, y| b.op2(Op::Add, x, y))?;
         components.push(b.emit(Exp::Atom(sum), "v").var()?);
     }
     let mut stms = b.finish();
     let ix = vec![key.into(), Atom::i64(0)];
-    stms.push(Stm { pat: vec![site.done], exp: Exp::AccAdd(root.into(), ix, components[0].into()) });
+    stms.push(Stm { pat: vec![site.done], exp: Exp::AccAdd((*root).into(), ix, components[0].into()) });
     let body = at_mut(&mut program.funs[id].body, &site.path);
     found.iter().for_each(|f| body.stms[f.0].exp = Exp::Tuple(Vec::new()));
     body.stms.splice(last + 1..last + 1, stms);

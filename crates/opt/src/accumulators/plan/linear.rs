@@ -28,8 +28,8 @@ use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeSet;
 
 impl Plan<'_> {
-    /// The accumulation as a linear function of a sum over the nest.
-    pub(super) fn linear(&mut self, work: &mut Program, coordinates: &[Id]) -> Option<()> {
+    /// The program with the accumulation as a linear function of a sum over the nest.
+    pub(super) fn linear(&mut self, coordinates: &[Id]) -> Option<Program> {
         (self.guards.is_empty() && !self.is_loop).then_some(())?;
         let affine: Vec<Option<Affine>> = coordinates.iter().map(|c| affine(&self.values, *c)).collect();
         let axes = self.axes(&affine)?;
@@ -44,8 +44,9 @@ impl Plan<'_> {
         let (wide, all) = (kept.iter().all(|d| of_moving.contains(d)), outer.is_subset(&of_moving));
         (!wide && all && !outer.is_empty() && self.operations(moving) <= CHEAP).then_some(())?;
 
-        let (parts, mut shapes) = self.hand_out(work, &[moving, fixed])?;
-        let mut b = Builder::new(work);
+        let mut work = self.values.program.clone();
+        let (parts, mut shapes) = self.hand_out(&mut work, &[moving, fixed])?;
+        let mut b = Builder::new(&mut work);
         b.origin = self.values.program.vars[self.site.done].origin.clone();
         let stays: Vec<Dim> =
             kept.iter().copied().chain([sum.dim]).filter(|d| of_moving.contains(d)).collect();
@@ -77,8 +78,8 @@ impl Plan<'_> {
         let total = nest.emit(&mut b, element)?;
         add_sum(&mut nest, &mut b, self.root, &axes, total)?;
         let stms = b.finish();
-        self.insert(work, stms);
-        self.is_gone(work, sum.result).then_some(())
+        self.insert(&mut work, stms);
+        self.is_gone(&mut work, sum.result).then_some(work)
     }
 
     /// The product of the factors that depend on these dimensions, and of the others; conditions on counters without which a
@@ -115,9 +116,11 @@ impl Plan<'_> {
         }
     }
     /// Whether nothing needs a variable of the nest any more.
-    fn is_gone(&self, work: &Program, v: Var) -> bool {
-        let mut body = work.funs[self.function].body.clone();
-        prune_body(&mut work.clone(), &mut body);
+    fn is_gone(&self, work: &mut Program, v: Var) -> bool {
+        work.vars.share();
+        let (mut body, vars) = (work.funs[self.function].body.clone(), work.vars.clone());
+        prune_body(work, &mut body);
+        work.vars = vars;
         !binds(&body, v)
     }
 }

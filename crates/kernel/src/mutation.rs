@@ -1,0 +1,85 @@
+//! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`). They are on for a thread, and only in builds with
+//! the feature `mutations`.
+
+/// An error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "mutations"), allow(unreachable_pub, reason = "public where it can be switched on"))]
+pub enum Mutation {
+    /// What iterations hand to each other is not handed on when they are written out.
+    NothingHandedOn,
+    /// The last iteration of a loop that is written out is left out.
+    LastIterationLost,
+    /// A part of small memory begins where the memory does.
+    PartsBeginAtZero,
+    /// What is added to an element of small memory replaces it.
+    AddedReplaces,
+    /// Of small memory that is filled or copied only the first element is.
+    FirstElementOnly,
+    /// A check before a loop asks only its least number.
+    LastNumberUnchecked,
+    /// A check before a loop asks the counter without what is added to it.
+    CounterNotMoved,
+    /// A check before a loop fails although no iteration asks.
+    EmptyLoopsFail,
+    /// The message of a check before a loop shows its first number.
+    FirstNumberShown,
+    /// Numbers of a loop that begin again below zero pass the check before it.
+    OverflowPasses,
+    /// What a block computed is taken to be known behind it.
+    BlocksStayOpen,
+    /// What one arm of a branch computed is known in the other one.
+    ArmsAreAlike,
+    /// Registers that are set more than once are numbered too.
+    SetOnceForAll,
+    /// `0 - x` is `x`.
+    SubtractsNothing,
+    /// A branch or a choice by a constant is the other one.
+    OtherArm,
+    /// After a check all others have passed.
+    ChecksAreAlike,
+}
+
+#[cfg(feature = "mutations")]
+impl Mutation {
+    /// All of them.
+    pub const ALL: &'static [Mutation] = &[
+        Mutation::NothingHandedOn,
+        Mutation::LastIterationLost,
+        Mutation::PartsBeginAtZero,
+        Mutation::AddedReplaces,
+        Mutation::FirstElementOnly,
+        Mutation::LastNumberUnchecked,
+        Mutation::CounterNotMoved,
+        Mutation::EmptyLoopsFail,
+        Mutation::FirstNumberShown,
+        Mutation::OverflowPasses,
+        Mutation::BlocksStayOpen,
+        Mutation::ArmsAreAlike,
+        Mutation::SetOnceForAll,
+        Mutation::SubtractsNothing,
+        Mutation::OtherArm,
+        Mutation::ChecksAreAlike,
+    ];
+
+    pub(crate) fn is_on(self) -> bool {
+        ON.get() == Some(self)
+    }
+}
+
+#[cfg(not(feature = "mutations"))]
+impl Mutation {
+    pub(crate) fn is_on(self) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "mutations")]
+std::thread_local! {
+    static ON: std::cell::Cell<Option<Mutation>> = const { std::cell::Cell::new(None) };
+}
+
+/// Does something on this thread with an error from here on.
+#[cfg(feature = "mutations")]
+pub fn switch_on(mutation: Mutation) {
+    ON.set(Some(mutation));
+}
