@@ -1,4 +1,4 @@
-//! Repository tasks: `cargo xtask tidy | coverage | steps | book | benchmarks [WORKLOAD..] | soak [COUNT [SEED]] |
+//! Repository tasks: `cargo xtask tidy | coverage | steps | book | benchmarks [WORKLOAD..] | bench [OPTION..] | soak [COUNT [SEED]] |
 //! sanitize [WORD..]`.
 
 mod checklist;
@@ -19,6 +19,7 @@ cargo xtask TASK
   steps              rewrite docs/book/steps.md: what gradients cost, counted by the interpreter
   book               rewrite the generated blocks of docs/book: the worked examples
   benchmarks [W..]   print the table of docs/benchmarks.md: our derivatives against C by hand (gcc)
+  bench [OPTION..]   times of the GradBench problems, with plots: see cargo xtask bench --help
   soak [N [SEED]]    run all random properties on N programs (default 50000)
   soak native [N [SEED [O1]]]
                      run N programs (default 20000) and their gradients through LLVM (at O3) and the vm
@@ -40,6 +41,7 @@ fn main() -> Result<()> {
         ["steps"] => steps(),
         ["book"] => book(),
         ["benchmarks", rest @ ..] => benchmarks(rest),
+        ["bench", rest @ ..] => bench(rest),
         ["soak", rest @ ..] => soak(rest),
         ["sanitize", words @ ..] => sanitize::run(&root(), words),
         _ => {
@@ -96,6 +98,20 @@ fn benchmarks(names: &[&str]) -> Result<()> {
         .status()?;
     if !status.success() {
         bail!("the benchmarks failed");
+    }
+    Ok(())
+}
+
+/// The command is built first: it is what is measured.
+fn bench(args: &[&str]) -> Result<()> {
+    let build = ["build", "--release", "--quiet", "--package", "pullback-cli", "--package", "pullback-bench"];
+    let run = ["run", "--release", "--quiet", "--package", "pullback-bench", "--"];
+    for (what, args) in [(&build[..], &[][..]), (&run[..], args)] {
+        // Paths in the options are those of the caller.
+        let status = Command::new("cargo").args(what).args(args).status()?;
+        if !status.success() {
+            bail!("the benchmarks failed");
+        }
     }
     Ok(())
 }

@@ -102,6 +102,41 @@ fn a_fold_counts_the_active_lanes() {
     }
 }
 
+/// What was loaded stays what it was when the place is written to, before the register of the loop is set.
+#[test]
+fn what_was_loaded_outlives_a_store_to_its_place() {
+    let lanes = 8;
+    let f = function("f", &[PTR, I64], |regs, p| {
+        let (i, sum) = (regs.add(I64), regs.add(F64));
+        let [x, y, kept] = [(); 3].map(|()| regs.add(Ty::Lanes(Scalar::F64, lanes)));
+        let (pointer, index, stride, mask, ty) = (p[0].into(), i.into(), int(1), None, F64);
+        let body = vec![
+            Ins::LoadLanes { to: x, pointer, index, stride, mask },
+            Ins::StoreLanes { pointer, index, stride, value: float(0.0), ty, mask },
+            Ins::Set { to: kept, value: x.into() },
+            Ins::LoadLanes { to: y, pointer, index, stride, mask },
+            of_floats(x, Op::Add, kept, y),
+            Ins::Set { to: kept, value: x.into() },
+        ];
+        let prim = Prim::Op(Op::Add, Scalar::F64);
+        let neutral = ScalarValue::F64(0.0);
+        let code = vec![
+            Ins::Set { to: kept, value: float(0.0) },
+            Ins::Lanes { i, from: int(0), to: p[1].into(), lanes, body },
+            Ins::FoldLanes { to: sum, prim, neutral, from: kept.into(), mask: None },
+        ];
+        (vec![sum], code)
+    });
+    for executable in executables(&with_lanes(lanes, f), Options::default()) {
+        for n in [1, 3, 7, 8] {
+            let mut xs: Vec<f64> = (1..=8).map(f64::from).collect();
+            let expected: f64 = xs[..n].iter().sum();
+            assert_eq!(call(&executable, &[address(&mut xs), n as u64], 1), floats(&[expected]), "{n} lanes");
+            assert!(xs[..n].iter().all(|x| *x == 0.0));
+        }
+    }
+}
+
 /// The sum of squares by a loop of 4 lanes that keeps the squares and one of 16 that adds them up, in one function.
 #[test]
 fn loops_of_one_function_have_different_numbers_of_lanes() {

@@ -6,7 +6,7 @@ use pullback_base::{Diagnostic, RuntimeError};
 use pullback_core::{EntryType, Value};
 use pullback_driver::values::{Data, Sizes, decode, encode, json, type_text};
 use pullback_driver::{EntryPoint, Ready, Session, Settings};
-use pullback_interp::core::Options;
+use pullback_interp::core::{Counts, Options};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,19 +55,9 @@ impl Module {
 
     /// Runs a function on an input, as often as the input says. Errors: what is wrong with the input, or what stopped the program.
     pub fn evaluate(&self, name: &str, input: Json, options: &Options<'_>) -> Result<Evaluation, String> {
-        let find = |name: &str| self.functions.get(name);
-        let function = find(name).filter(|_| !name.ends_with("_input") && !name.ends_with("_output"));
-        let Some(function) = function else {
-            let names = self.functions.keys().filter(|n| !n.ends_with("_input") && !n.ends_with("_output"));
-            let names: Vec<&str> = names.map(String::as_str).collect();
-            return Err(format!("no function `{name}`; there are {}", names.join(", ")));
-        };
         let runs = Runs::of(&input)?;
         let start = Instant::now();
-        let args = match find(&format!("{name}_input")) {
-            Some(from) => self.run(from, &arguments(&from.entry, input)?, options)?,
-            None => arguments(&function.entry, input)?,
-        };
+        let (function, args) = self.call(name, input, options)?;
         function.ready.warm(&args).map_err(|d| self.text(&d))?;
         let prepared = start.elapsed();
         let (mut times, mut total) = (Vec::new(), Duration::ZERO);
@@ -77,7 +67,7 @@ impl Module {
             !runs.are_met_by(&times, total)
         };
         let results = function.ready.repeat(&args, options, &mut again).map_err(|e| self.stopped(&e))?;
-        let (entry, results) = match find(&format!("{name}_output")) {
+        let (entry, results) = match self.functions.get(&format!("{name}_output")) {
             Some(from) => (&from.entry, self.run(from, &results, options)?),
             None => (&function.entry, results),
         };
@@ -89,6 +79,42 @@ impl Module {
         }
         let runs = times.into_iter().map(|time| ("evaluate", time));
         Ok(Evaluation { output, timings: std::iter::once(("prepare", prepared)).chain(runs).collect() })
+    }
+
+    /// What a single run of a function costs: in the interpreter, which counts steps, or where the settings want it.
+    pub fn counts(
+        &self,
+        name: &str,
+        input: Json,
+        options: &Options<'_>,
+        steps: bool,
+    ) -> Result<Counts, String> {
+        let (function, args) = self.call(name, input, options)?;
+        if steps {
+            let outcome = function.ready.interpret(&args, options);
+            return outcome.map(|o| o.counts).map_err(|e| self.stopped(&e));
+        }
+        function.ready.warm(&args).map_err(|d| self.text(&d))?;
+        function.ready.run(&args, options).map(|o| o.counts).map_err(|e| self.stopped(&e))
+    }
+
+    /// A function with its arguments.
+    fn call(
+        &self,
+        name: &str,
+        input: Json,
+        options: &Options<'_>,
+    ) -> Result<(&Function, Vec<Value>), String> {
+        let is_own = |n: &str| !n.ends_with("_input") && !n.ends_with("_output");
+        let Some(function) = self.functions.get(name).filter(|_| is_own(name)) else {
+            let names: Vec<&str> = self.functions.keys().map(String::as_str).filter(|n| is_own(n)).collect();
+            return Err(format!("no function `{name}`; there are {}", names.join(", ")));
+        };
+        let args = match self.functions.get(&format!("{name}_input")) {
+            Some(from) => self.run(from, &arguments(&from.entry, input)?, options)?,
+            None => arguments(&function.entry, input)?,
+        };
+        Ok((function, args))
     }
 
     fn run(&self, f: &Function, args: &[Value], options: &Options<'_>) -> Result<Vec<Value>, String> {

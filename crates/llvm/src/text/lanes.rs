@@ -101,11 +101,13 @@ impl Emitter<'_> {
 
     pub(super) fn lanes_loop(&mut self, i: Reg, from: Operand, to: Operand, lanes: usize, body: &Block) {
         self.lanes = Some(lanes);
+        self.writes = super::uses::writes(body);
         if count(body) > self.small_enough {
             self.masked_loop(i, from, to, body);
         } else {
             self.split_loop(i, from, to, body);
         }
+        self.writes = true;
         self.lanes = None;
     }
 

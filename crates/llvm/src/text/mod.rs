@@ -109,6 +109,7 @@ pub fn emit(module: &Module, options: &Options) -> Emitted {
             options,
             lanes: None,
             small_enough,
+            writes: true,
             active: None,
             folds: Vec::new(),
             is_fold: false,
@@ -186,6 +187,8 @@ struct Emitter<'a> {
     small_enough: usize,
     /// Which lanes are active; `None`: all.
     active: Option<String>,
+    /// Whether the loop of lanes around writes to memory; true outside of one.
+    writes: bool,
     /// What the loop around takes together in any order.
     folds: Vec<(Reg, Prim)>,
     /// Whether the instruction that is being written is part of such a fold.

@@ -156,6 +156,10 @@ impl Emitter<'_> {
     }
 
     /// Lanes as they are in memory; zero where there is no active lane.
+    ///
+    /// What is loaded with a mask is frozen where the loop also writes to memory. LLVM (22 does, in its pass `instcombine`) makes one masked load
+    /// of a masked load and a selection by the same mask, in the place of the selection, though there may be a store between the two.
+    /// It does not look through the freezing, which costs nothing.
     fn load_places(&mut self, places: &Places, m: Form, mask: Option<String>, scope: &str) -> String {
         let (t, bytes, suffix) = (m.ty(), m.scalar.bytes(), m.suffix());
         let truth = m.truth();
@@ -171,9 +175,10 @@ impl Emitter<'_> {
                 Some(mask) => {
                     let name = format!("llvm.masked.load.{suffix}.p0");
                     self.declare(&format!("declare {t} @{name}(ptr, i32, {truth}, {t})"));
-                    self.let_(format_args!(
+                    let value = self.let_(format_args!(
                         "call {t} @{name}(ptr {from}, i32 {bytes}, {truth} {mask}, {t} {zero}){scope}"
-                    ))
+                    ));
+                    self.kept(&t, value)
                 }
             },
             Places::Apart(first, stride) => {
@@ -189,11 +194,17 @@ impl Emitter<'_> {
                 let name = format!("llvm.masked.gather.{suffix}.v{}p0", m.lanes);
                 let ptrs = format!("<{} x ptr>", m.lanes);
                 self.declare(&format!("declare {t} @{name}({ptrs}, i32, {truth}, {t})"));
-                self.let_(format_args!(
+                let value = self.let_(format_args!(
                     "call {t} @{name}({ptrs} {each}, i32 {bytes}, {truth} {mask}, {t} {zero}){scope}"
-                ))
+                ));
+                self.kept(&t, value)
             }
         }
+    }
+
+    /// What was loaded with a mask, so that it is not loaded again later: see [`Self::load_places`].
+    fn kept(&mut self, ty: &str, value: String) -> String {
+        if self.writes { self.let_(format_args!("freeze {ty} {value}")) } else { value }
     }
 
     pub(super) fn store_lanes(&mut self, at: At, value: Operand, s: Scalar) {

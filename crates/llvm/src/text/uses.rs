@@ -22,6 +22,13 @@ pub(super) fn registers(f: &Function) -> IdSet<Reg> {
     out
 }
 
+/// Whether something in a block may write to memory.
+pub(super) fn writes(block: &Block) -> bool {
+    let mut found = false;
+    walk(block, &mut |ins| found |= ins.blocks().is_empty() && !ins.only_sets());
+    found
+}
+
 /// The functions for parts of loops.
 pub(super) fn parts(module: &Module) -> BTreeSet<FunctionId> {
     let mut out = BTreeSet::new();

@@ -1,0 +1,264 @@
+//! Benchmarks of the GradBench problems, through the suite's protocol: our own command at several numbers of threads, and any other tool, on the
+//! same inputs, in turns. `cargo xtask bench --help`.
+#![allow(clippy::print_stdout, reason = "a program that prints tables")]
+
+mod costs;
+mod inputs;
+mod page;
+mod plots;
+mod results;
+mod tools;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use inputs::{Extent, Workload};
+use results::{Results, Row, Times, time};
+use std::path::{Path, PathBuf};
+use tools::Tool;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask bench",
+    about = "Times of the GradBench problems and their derivatives, with plots",
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  cargo xtask bench --quick                                   a minute
+  cargo xtask bench --html bench.html --json bench.json       all problems at several sizes, one thread and two
+  cargo xtask bench gmm lstm --full --threads 1               the suite's sizes of two problems
+  cargo xtask bench lse --tool 'other=python3 other_tool.py'  beside another tool of the suite
+  cargo xtask bench compare before.json after.json"
+)]
+struct Cli {
+    #[command(subcommand)]
+    task: Option<Task>,
+    /// The problems; all if none is named.
+    problems: Vec<String>,
+    /// One small size of each problem.
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// The sizes of the suite too, which take many minutes and gigabytes.
+    #[arg(long)]
+    full: bool,
+    /// Numbers of threads of our own tool, separated by commas.
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<std::num::NonZeroUsize>,
+    /// Another tool of the protocol, as NAME=COMMAND; it is run on the same inputs in turns with ours.
+    #[arg(long = "tool", value_name = "NAME=COMMAND")]
+    tools: Vec<String>,
+    /// Our own tool, if not the command beside this program.
+    #[arg(long, value_name = "COMMAND")]
+    ours: Option<String>,
+    /// For how long each function of each workload is run by each tool, in seconds.
+    #[arg(long, default_value_t = 0.5)]
+    seconds: f64,
+    /// In how many turns.
+    #[arg(long, default_value_t = 3)]
+    turns: u32,
+    /// Write the results as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a page with tables and plots.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Compare two result files: the second's times over the first's.
+    Compare {
+        /// The results before.
+        before: PathBuf,
+        /// The results after.
+        after: PathBuf,
+    },
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    if let Some(Task::Compare { before, after }) = &cli.task {
+        println!("{}", results::compare(&Results::read(before)?, &Results::read(after)?));
+        return Ok(());
+    }
+    let extent = match (cli.quick, cli.full) {
+        (true, _) => Extent::Quick,
+        (_, true) => Extent::Full,
+        _ => Extent::Usual,
+    };
+    if !(cli.seconds.is_finite() && cli.seconds >= 0.0) || cli.turns == 0 {
+        bail!("--seconds takes a number that is not negative, --turns one that is not zero");
+    }
+    let workloads = inputs::workloads(&cli.problems, extent);
+    if let Some(name) = cli.problems.iter().find(|p| !workloads.iter().any(|w| w.problem == *p)) {
+        bail!("no problem `{name}`");
+    }
+    let commands = commands(&cli)?;
+    let mut tools = Vec::new();
+    for (name, command) in &commands {
+        tools.push(Tool::start(name, command)?);
+    }
+    let mut results = Results { machine: machine(), tools: commands, ..Results::default() };
+    results.rates = costs::rates()?;
+    let mut counter = costs::Counter::default();
+    let mut counted = Vec::new();
+    let bar = ProgressBar::new(workloads.len() as u64).with_style(
+        ProgressStyle::with_template("{pos}/{len} {bar:30} {elapsed} {msg}")
+            .context("the progress display")?,
+    );
+    println!("{}", heading());
+    for workload in &workloads {
+        bar.set_message(format!("{} {}", workload.problem, workload.name));
+        define(&mut tools, workload, &mut results)?;
+        for (k, function) in workload.functions.iter().enumerate() {
+            let rows = measure(&mut tools, workload, k, &cli);
+            for row in rows {
+                bar.suspend(|| println!("{}", line(&row)));
+                results.rows.push(row);
+            }
+            counted.extend(counter.count(workload, function).ok());
+        }
+        bar.inc(1);
+        // What has been measured is not lost if a later workload ends badly.
+        write(&cli, &results, &counted)?;
+    }
+    bar.finish_and_clear();
+    let shown = [&cli.json, &cli.html].into_iter().flatten().map(|p| p.display().to_string());
+    shown.for_each(|p| println!("wrote {p}"));
+    Ok(())
+}
+
+/// Names and commands: ours with each number of threads, then the others.
+fn commands(cli: &Cli) -> Result<Vec<(String, String)>> {
+    let ours = match &cli.ours {
+        Some(command) => command.clone(),
+        None => {
+            let here = std::env::current_exe().context("where this program is")?;
+            let path = here.with_file_name("pullback");
+            if !path.exists() {
+                bail!("there is no `{}`: build it, or say --ours COMMAND", path.display());
+            }
+            format!("'{}' gradbench --no-cache", path.display())
+        }
+    };
+    let mut out = Vec::new();
+    for n in &cli.threads {
+        let name = if n.get() == 1 { "one thread".to_string() } else { format!("{n} threads") };
+        out.push((name, format!("{ours} --threads {n}")));
+    }
+    for tool in &cli.tools {
+        let Some((name, command)) = tool.split_once('=') else {
+            bail!("`{tool}` is not of the form NAME=COMMAND")
+        };
+        out.push((name.to_string(), command.to_string()));
+    }
+    Ok(out)
+}
+
+/// What this machine calls itself.
+fn machine() -> String {
+    let about = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = about.lines().find_map(|l| l.strip_prefix("model name")).and_then(|l| l.split(':').nth(1));
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    format!("{}, {cores} threads", name.map_or("unknown processor", str::trim))
+}
+
+fn define(tools: &mut [Tool], w: &Workload, results: &mut Results) -> Result<()> {
+    for tool in tools {
+        if let Some(seconds) = tool.define(w.problem)? {
+            results.defined.push((tool.name.clone(), w.problem.to_string(), seconds));
+        }
+    }
+    Ok(())
+}
+
+/// What a tool has done so far.
+#[derive(Clone, Debug, Default)]
+struct Measured {
+    /// Seconds of each run.
+    runs: Vec<f64>,
+    /// Seconds before the first.
+    before: f64,
+    /// All numbers of the first result.
+    output: Vec<f64>,
+}
+
+/// Runs a function by all tools in turns.
+fn measure(tools: &mut [Tool], w: &Workload, k: usize, cli: &Cli) -> Vec<Row> {
+    let function = w.functions[k];
+    let seconds = cli.seconds / f64::from(cli.turns);
+    let mut found: Vec<Result<Measured, String>> = tools.iter().map(|_| Ok(Measured::default())).collect();
+    for _ in 0..cli.turns {
+        for (tool, found) in tools.iter_mut().zip(&mut found) {
+            let Ok(measured) = found else { continue };
+            match tool.evaluate(w.problem, function, &w.input, seconds) {
+                Ok(answer) => {
+                    if measured.runs.is_empty() {
+                        measured.before = answer.before;
+                        measured.output = tools::numbers(&answer.output);
+                    }
+                    measured.runs.extend(answer.runs);
+                }
+                Err(e) => *found = Err(format!("{e:#}")),
+            }
+        }
+    }
+    let is_derivative = w.functions.len() == 2 && k == 1;
+    let first = found.first().and_then(|f| f.as_ref().ok()).map(|f| f.output.clone());
+    let row = |(tool, found): (&Tool, Result<Measured, String>)| Row {
+        problem: w.problem.to_string(),
+        workload: w.name.clone(),
+        function: function.to_string(),
+        tool: tool.name.clone(),
+        work: w.work,
+        least: if is_derivative { (w.least.flops, w.least.bytes) } else { (0.0, 0.0) },
+        is_derivative,
+        outcome: found.map(|m| {
+            let off = first.as_ref().map_or(f64::INFINITY, |f| tools::difference(f, &m.output));
+            Times::of(&m.runs, m.before, off)
+        }),
+    };
+    tools.iter().zip(found).map(row).collect()
+}
+
+fn heading() -> String {
+    format!(
+        "{:<9} {:<26} {:<10} {:<12} {:>12} {:>12} {:>12} {:>8} {:>12} {:>8}",
+        "problem", "workload", "function", "tool", "least", "median", "first", "runs", "compiling", "off"
+    )
+}
+
+fn line(row: &Row) -> String {
+    let head = format!("{:<9} {:<26} {:<10} {:<12}", row.problem, row.workload, row.function, row.tool);
+    match &row.outcome {
+        Ok(t) => format!(
+            "{head} {:>12} {:>12} {:>12} {:>8} {:>12} {:>8.0e}",
+            time(t.least),
+            time(t.median),
+            time(t.first),
+            t.runs,
+            time(t.before),
+            t.off
+        ),
+        Err(e) => format!("{head} failed: {}", e.lines().next().unwrap_or_default()),
+    }
+}
+
+fn write(cli: &Cli, results: &Results, counted: &[costs::Costs]) -> Result<()> {
+    if let Some(path) = &cli.json {
+        let mut all = results.to_json();
+        all["costs"] = costs::to_json(counted);
+        save(path, &format!("{all:#}\n"))?;
+    }
+    if let Some(path) = &cli.html {
+        save(path, &page::page(results, counted)?)?;
+    }
+    Ok(())
+}
+
+/// Writes a file that is never there in part.
+fn save(path: &Path, text: &str) -> Result<()> {
+    let part = path.with_extension("part");
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
