@@ -1,6 +1,6 @@
 //! Objects on disk, so that a program is compiled once.
 //!
-//! A file holds an object together with everything that it was made from: the text, the compiler, the processor, the level. It
+//! A file holds the objects of a program together with everything that they were made from: the texts, the compiler, the processor, the level. It
 //! is used only if all of that is equal, so a clash of names does no harm. Damaged files are not used. A file is written
 //! beside its place and then renamed, so that it is there whole or not at all, whoever else writes it and whenever the process
 //! is killed; what a killed process leaves is removed later. Nothing here fails: without a folder to write to, every program
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// The first bytes of a file: its format.
-const HEADER: &[u8] = b"pullback object 1\n";
+const HEADER: &[u8] = b"pullback object 2\n";
 
 /// The oldest files go when all together have more bytes than this.
 const MOST_BYTES: u64 = 256 << 20;
@@ -44,24 +44,37 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The object that was made from this source, if it is there.
-pub(crate) fn read(folder: &Path, source: &str) -> Option<Vec<u8>> {
+/// The objects that were made from this source, if they are there.
+pub(crate) fn read(folder: &Path, source: &str) -> Option<Vec<Vec<u8>>> {
     let bytes = fs::read(file(folder, source)).ok()?;
     let rest = bytes.strip_prefix(HEADER)?;
     let (length, rest) = rest.split_first_chunk()?;
     let (sum, rest) = rest.split_first_chunk()?;
-    let (of, object) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    let is_whole = of == source.as_bytes() && hash(object) == u64::from_le_bytes(*sum);
-    is_whole.then(|| object.to_vec())
+    let (of, mut objects) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    if of != source.as_bytes() || hash(objects) != u64::from_le_bytes(*sum) {
+        return None;
+    }
+    let mut out = Vec::new();
+    while let Some((length, rest)) = objects.split_first_chunk() {
+        let (object, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        out.push(object.to_vec());
+        objects = rest;
+    }
+    Some(out)
 }
 
-/// Keeps an object. The file appears whole or not at all, also where several processes write it.
-pub(crate) fn write(folder: &Path, source: &str, object: &[u8]) {
+/// Keeps objects. The file appears whole or not at all, also where several processes write it.
+pub(crate) fn write(folder: &Path, source: &str, objects: &[Vec<u8>]) {
+    let mut all = Vec::new();
+    for object in objects {
+        all.extend((object.len() as u64).to_le_bytes());
+        all.extend(object);
+    }
     let mut bytes = HEADER.to_vec();
     bytes.extend((source.len() as u64).to_le_bytes());
-    bytes.extend(hash(object).to_le_bytes());
+    bytes.extend(hash(&all).to_le_bytes());
     bytes.extend(source.as_bytes());
-    bytes.extend(object);
+    bytes.extend(all);
     let to = file(folder, source);
     let unfinished = unfinished(&to);
     let written = fs::create_dir_all(folder)
@@ -154,6 +167,11 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
+    /// The objects of a program.
+    fn objects() -> Vec<Vec<u8>> {
+        vec![b"object of a".to_vec(), Vec::new(), b"another".to_vec()]
+    }
+
     /// A new folder.
     fn folder(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("pullback-{name}-{}", std::process::id()));
@@ -165,8 +183,8 @@ mod tests {
     fn what_was_written_is_read_for_the_same_source_only() {
         let folder = folder("read");
         assert_eq!(read(&folder, "a"), None);
-        write(&folder, "a", b"object of a");
-        assert_eq!(read(&folder, "a").as_deref(), Some(&b"object of a"[..]));
+        write(&folder, "a", &objects());
+        assert_eq!(read(&folder, "a"), Some(objects()));
         assert_eq!(read(&folder, "b"), None);
         // As if the names of the two clashed.
         fs::rename(file(&folder, "a"), file(&folder, "b")).expect("renamed");
@@ -177,7 +195,7 @@ mod tests {
     #[test]
     fn damaged_files_are_not_used() {
         let folder = folder("damaged");
-        write(&folder, "a", b"object of a");
+        write(&folder, "a", &objects());
         let whole = fs::read(file(&folder, "a")).expect("written");
         for k in 0..whole.len() {
             let mut changed = whole.clone();
@@ -194,7 +212,7 @@ mod tests {
     fn the_oldest_files_go_first() {
         let folder = folder("oldest");
         for source in ["a", "b", "c"] {
-            write(&folder, source, &[7; 1000]);
+            write(&folder, source, &[vec![7; 1000]]);
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         trim(&folder, 2500, ABANDONED);
@@ -206,7 +224,7 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_removed_and_what_others_write_is_not() {
         let folder = folder("killed");
-        write(&folder, "a", b"object of a");
+        write(&folder, "a", &objects());
         let part = unfinished(&file(&folder, "b"));
         fs::write(&part, b"half").expect("written");
         // Others may be writing it.
@@ -224,17 +242,17 @@ mod tests {
     fn where_nothing_can_be_written_nothing_is_kept_and_it_is_said() {
         let folder = folder("file");
         fs::write(&folder, b"a file, no folder").expect("written");
-        write(&folder, "a", b"object of a");
+        write(&folder, "a", &objects());
         assert_eq!(read(&folder, "a"), None);
         assert!(contents(&folder).error.is_some());
         fs::remove_file(&folder).expect("removed");
-        write(&folder, "a", b"object of a");
+        write(&folder, "a", &objects());
         let found = contents(&folder);
         assert_eq!((found.objects, found.error), (1, None));
         assert!(found.bytes > 11);
         // A folder where the file belongs.
         fs::create_dir_all(file(&folder, "b").join("inside")).expect("a folder");
-        write(&folder, "b", b"object of b");
+        write(&folder, "b", &objects());
         assert_eq!(read(&folder, "b"), None);
         assert_eq!(files(&folder, "part").len(), 0);
         fs::remove_dir_all(&folder).expect("removed");

@@ -9,7 +9,7 @@ use pullback_base::index::IndexVec;
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{FunctionId, Module};
 use pullback_llvm::abi::Entry;
-use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, Machine, emit, entry_symbol, text};
+use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, Machine, emit_several, text};
 use pullback_words::Workspace;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -82,17 +82,18 @@ impl Executable {
             None => Llvm::find()?,
         };
         let module = &scheduled(module, llvm.instructions(), options);
-        let emitted = emit(module, &text::Options { machine: llvm.instructions(), ..options.text.clone() });
-        let (object, was_kept) = object(llvm, &emitted.text, options)?;
+        let emitted =
+            emit_several(module, &text::Options { machine: llvm.instructions(), ..options.text.clone() });
+        let (objects, was_kept) = objects(llvm, &emitted.texts, options)?;
         let library = symbols::library();
         let mut all: Vec<(&str, usize)> = library.clone();
         for symbol in &emitted.symbols {
             all.extend(symbols::address(symbol).map(|address| (symbol.name.as_str(), address)));
         }
-        let linked = llvm.link(&object, &all)?;
+        let linked = llvm.link(&objects, &all)?;
         let mut entries = IndexVec::new();
-        for f in module.functions.iter() {
-            let address = linked.address(&entry_symbol(f))?;
+        for entry in &emitted.entries {
+            let address = linked.address(entry)?;
             // SAFETY: the address is that of the exported function, whose type the text fixes as that of an entry.
             entries.push(unsafe { std::mem::transmute::<usize, Entry>(address) });
         }
@@ -170,15 +171,17 @@ const MOST: usize = 8;
 /// Work that is worth a part of its own when threads share a loop: about 20 microseconds.
 const GRAIN: f64 = 60_000.0;
 
-/// The object of a text, and whether it was kept on disk.
-fn object(llvm: &Llvm, text: &str, options: &Options) -> Result<(Vec<u8>, bool), LlvmError> {
-    let Some(folder) = &options.cache else { return Ok((llvm.compile(text, options.level)?, false)) };
+/// The objects of texts, and whether they were kept on disk.
+fn objects(llvm: &Llvm, texts: &[String], options: &Options) -> Result<(Vec<Vec<u8>>, bool), LlvmError> {
+    let compile = || llvm.compile_all(texts, options.level, pullback_pool::available_threads());
+    let Some(folder) = &options.cache else { return Ok((compile()?, false)) };
     let (found, (cpu, features)) = (llvm.found(), llvm.processor());
-    let source = format!("{} {:?} {:?} {cpu} {features}\n{text}", found.version, found.path, options.level);
-    if let Some(object) = cache::read(folder, &source) {
-        return Ok((object, true));
+    let (version, path, level) = (&found.version, &found.path, options.level);
+    let source = format!("{version} {path:?} {level:?} {cpu} {features}\n{}", texts.join("\n---\n"));
+    if let Some(objects) = cache::read(folder, &source) {
+        return Ok((objects, true));
     }
-    let object = llvm.compile(text, options.level)?;
-    cache::write(folder, &source, &object);
-    Ok((object, false))
+    let objects = compile()?;
+    cache::write(folder, &source, &objects);
+    Ok((objects, false))
 }

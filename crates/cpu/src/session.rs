@@ -65,6 +65,7 @@ impl<'a> Session<'a> {
             message: 0,
             count: 0,
             values: [0; abi::MAX_VALUES],
+            elsewhere: 0,
         });
         Session { executable, workspace, context, _share: share, highest: 0 }
     }

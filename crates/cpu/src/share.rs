@@ -88,6 +88,7 @@ impl Share {
             message: 0,
             count: 0,
             values: [0; abi::MAX_VALUES],
+            elsewhere: 0,
         };
         // SAFETY: the context is that of a workspace that is locked.
         unsafe { part(&mut context, launch.entry, words) }

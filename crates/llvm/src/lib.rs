@@ -7,9 +7,10 @@ pub mod abi;
 pub mod library;
 pub mod load;
 pub mod maths;
+pub mod pieces;
 pub mod text;
 
 pub use abi::Context;
 pub use load::{Found, Level, Linked, Llvm, LlvmError};
 pub use maths::{Machine, Precision, Shape, definition, module};
-pub use text::{Emitted, Floats, Functions, Options, Symbol, emit, entry_symbol};
+pub use text::{Emitted, Floats, Functions, Options, Symbol, Texts, emit, emit_several, entry_symbol};

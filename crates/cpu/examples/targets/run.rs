@@ -51,7 +51,7 @@ pub(crate) fn time(text: &str, memory: &mut [Memory], sizes: &[usize], runs: usi
     }
     let object = llvm.compile(text, Level::O3).expect("LLVM compiles it");
     let symbols = [("memset", memset as *const () as usize), ("memcpy", memcpy as *const () as usize)];
-    let linked: Linked = llvm.link(&object, &symbols).expect("it links");
+    let linked: Linked = llvm.link(&[object], &symbols).expect("it links");
     let address = linked.address("entry").expect("it has an entry");
     // SAFETY: the text defines `entry` with this type, and reads and writes inside the memory it is given.
     let entry = unsafe { std::mem::transmute::<usize, extern "C" fn(*const u64)>(address) };

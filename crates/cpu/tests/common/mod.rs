@@ -6,6 +6,7 @@
 use pullback_base::RuntimeError;
 use pullback_cpu::{Executable, Level, Options};
 use pullback_kernel::{FunctionId, Module};
+use pullback_llvm::pieces::Limits;
 use pullback_llvm::{Floats, Functions, text};
 pub(crate) use pullback_testkit::conformance::{
     self, BOOL, F64, I64, PTR, Setup, checked, first, floats, function, int, module, of_floats, of_ints,
@@ -37,11 +38,15 @@ fn search() -> Vec<PathBuf> {
     out
 }
 
-/// Compiles a module with every library at every level, the most used way first.
+/// Compiles a module with every library at every level, the most used way first; also in as many pieces as possible.
 pub(crate) fn executables(module: &Module, options: Options) -> impl Iterator<Item = Executable> {
-    let levels = libraries().iter().flat_map(|library| [Level::O3, Level::O1].map(|level| (library, level)));
-    levels.map(move |(library, level)| {
-        let options = Options { level, library: Some(library.clone()), ..options.clone() };
+    let ways = [(Level::O3, Limits::default()), (Level::O1, Limits::SMALL)];
+    let ways = libraries().iter().flat_map(move |library| ways.clone().map(|way| (library, way)));
+    ways.map(move |(library, (level, pieces))| {
+        let pieces =
+            if options.text.pieces == Limits::default() { pieces } else { options.text.pieces.clone() };
+        let text = text::Options { pieces, ..options.text.clone() };
+        let options = Options { level, text, library: Some(library.clone()), ..options.clone() };
         Executable::new(module, &options).unwrap_or_else(|error| {
             let text = pullback_llvm::emit(module, &options.text).text;
             panic!("{error}\n{text:.20000}")

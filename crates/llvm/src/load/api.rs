@@ -38,10 +38,8 @@ type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint, *mut c_uint);
 pub(super) type OnDiagnostic = unsafe extern "C" fn(Handle, *mut c_void);
 
 /// The passes that an option of the pass builder switches on.
-const PASS_OPTIONS: [&str; 4] = ["LoopVectorization", "LoopInterleaving", "SLPVectorization", UNROLLING];
-
-/// The option for unrolling loops.
-pub(super) const UNROLLING: &str = "LoopUnrolling";
+const PASS_OPTIONS: [&str; 4] =
+    ["LoopVectorization", "LoopInterleaving", "SLPVectorization", "LoopUnrolling"];
 
 /// The name of this machine's target in LLVM.
 const TARGET: &str = if cfg!(target_arch = "aarch64") { "AArch64" } else { "X86" };
@@ -60,8 +58,7 @@ macro_rules! api {
         pub(super) struct Api {
             $(pub(super) $field: unsafe extern "C" fn($($arg),*) $(-> $result)?,)*
             pub(super) initialize: Vec<Initialize>,
-            /// By the name of the option.
-            pub(super) pass_options_set: Vec<(&'static str, SetOption)>,
+            pub(super) pass_options_set: Vec<SetOption>,
             /// Missing before version 16.
             get_version: Option<GetVersion>,
         }
@@ -74,8 +71,7 @@ macro_rules! api {
                 }
                 let mut pass_options_set = Vec::new();
                 for option in PASS_OPTIONS {
-                    let set = symbol(library, &format!("LLVMPassBuilderOptionsSet{option}"))?;
-                    pass_options_set.push((option, set));
+                    pass_options_set.push(symbol(library, &format!("LLVMPassBuilderOptionsSet{option}"))?);
                 }
                 Ok(Api {
                     $($field: symbol(library, $name)?,)*
@@ -89,6 +85,7 @@ macro_rules! api {
 }
 
 api! {
+    parse_command_line = "LLVMParseCommandLineOptions": fn(c_int, *const *const c_char, *const c_char);
     dispose_message = "LLVMDisposeMessage": fn(*mut c_char);
     default_triple = "LLVMGetDefaultTargetTriple": fn() -> *mut c_char;
     host_cpu = "LLVMGetHostCPUName": fn() -> *mut c_char;

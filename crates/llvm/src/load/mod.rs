@@ -15,8 +15,10 @@ pub use find::{Found, candidates, linkers};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What went wrong, and in which library.
@@ -41,24 +43,27 @@ impl std::error::Error for LlvmError {}
 /// How much LLVM tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Level {
-    /// Little, quickly.
+    /// LLVM's own quick passes.
     O1,
-    /// Much: vector instructions, unrolling.
+    /// Passes chosen for our text, and the best instructions.
     #[default]
     O3,
 }
 
-/// Of more bytes of text than this no loops are unrolled: it takes a third of the time of compiling them, and hardly a tenth of
-/// the time of running them.
-const MUCH_TEXT: usize = 256 << 10;
+/// The stack of a thread that compiles, in bytes.
+const STACK: usize = 16 << 20;
 
-/// Of more bytes of text than this only the passes of [`QUICK`] run, which take a quarter of the time of the others. Loops that
-/// matter are in lanes already; what is left are scalars between them.
-const HUGE_TEXT: usize = 768 << 10;
+/// The passes: registers for slots, one look at common values, simpler instructions, what does not vary out of loops. Loops that
+/// matter are in lanes and unrolled already, so what LLVM could do to them is left out: it took half of the time of compiling.
+const PASSES: [&CStr; 2] = [
+    c"function(sroa,early-cse<memssa>,simplifycfg),inline,function(instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(loop-rotate,licm),gvn,simplifycfg)",
+    // Before version 18.
+    c"function(sroa,early-cse<memssa>,simplifycfg),inline,function(instcombine,simplifycfg,loop-mssa(loop-rotate,licm),gvn,simplifycfg)",
+];
 
-/// Registers for slots, one look at common values, simpler instructions, and what does not vary out of loops. LLVM before version 18
-/// does not know one of these names, and takes its own quick passes.
-const QUICK: &CStr = c"function(sroa,early-cse<memssa>,simplifycfg),inline,function(instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,simplifycfg)";
+/// What is said to LLVM once: no other forms of the addresses in loops. It took up to a third of the time of compiling, and loops
+/// over many arrays became slower. A name that a version does not know is ignored.
+const ARGUMENTS: [&CStr; 2] = [c"pullback", c"-disable-lsr"];
 
 /// An open libLLVM.
 #[derive(Debug)]
@@ -113,11 +118,14 @@ impl Llvm {
     fn load(path: &Path) -> Result<Llvm, LlvmError> {
         let error = |message| LlvmError { library: Some(path.to_path_buf()), message };
         let api = Api::load(path).map_err(error)?;
-        // SAFETY: the functions return strings that are freed by `string`; initialising targets twice does nothing.
+        // SAFETY: the functions return strings that are freed by `string`; initialising targets twice does nothing. No other thread
+        // uses this library yet, so that it may be told what holds for all that it compiles.
         let (triple, cpu, features) = unsafe {
             for initialize in &api.initialize {
                 initialize();
             }
+            let arguments = ARGUMENTS.map(CStr::as_ptr);
+            (api.parse_command_line)(arguments.len() as i32, arguments.as_ptr(), c"".as_ptr());
             (
                 api.string((api.default_triple)()),
                 api.string((api.host_cpu)()),
@@ -187,6 +195,34 @@ impl Llvm {
     pub fn compile(&self, text: &str, level: Level) -> Result<Vec<u8>, LlvmError> {
         self.emit(text, level, api::OBJECT_FILE)
     }
+    /// Texts to objects, so many at the same time. How many changes nothing but the time.
+    pub fn compile_all(
+        &self,
+        texts: &[String],
+        level: Level,
+        threads: NonZeroUsize,
+    ) -> Result<Vec<Vec<u8>>, LlvmError> {
+        let next = AtomicUsize::new(0);
+        let one = |k: usize| Some((k, self.compile(texts.get(k)?, level)));
+        let some =
+            || -> Vec<_> { std::iter::from_fn(|| one(next.fetch_add(1, Ordering::Relaxed))).collect() };
+        let helpers = threads.get().min(texts.len()).saturating_sub(1);
+        let mut made = std::thread::scope(|scope| {
+            let start = |_| {
+                let builder = std::thread::Builder::new().stack_size(STACK);
+                // Where there is no other thread, this one does it all.
+                builder.spawn_scoped(scope, some).ok()
+            };
+            let helpers: Vec<_> = (0..helpers).filter_map(start).collect();
+            let mut made = some();
+            for helper in helpers {
+                made.extend(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            made
+        });
+        made.sort_by_key(|(k, _)| *k);
+        made.into_iter().map(|(_, object)| object).collect()
+    }
     /// Text to assembly, for people.
     pub fn assembly(&self, text: &str, level: Level) -> Result<String, LlvmError> {
         Ok(String::from_utf8_lossy(&self.emit(text, level, api::ASSEMBLY_FILE)?).into_owned())
@@ -195,7 +231,7 @@ impl Llvm {
     fn emit(&self, text: &str, level: Level, kind: i32) -> Result<Vec<u8>, LlvmError> {
         let parsed = self.parse(text)?;
         let machine = self.machine(level)?;
-        parsed.optimise(&machine, level, text.len())?;
+        parsed.optimise(&machine, level)?;
         parsed.emit(&machine, kind)
     }
 
@@ -227,12 +263,12 @@ impl Llvm {
         }
     }
 
-    /// Links an object into this process. `symbols` are the functions that it calls, with their addresses.
-    pub fn link(&'static self, object: &[u8], symbols: &[(&str, usize)]) -> Result<Linked, LlvmError> {
+    /// Links objects into this process. `symbols` are the functions that they call, with their addresses.
+    pub fn link(&'static self, objects: &[Vec<u8>], symbols: &[(&str, usize)]) -> Result<Linked, LlvmError> {
         let api = &self.api;
         let names: Vec<CString> = symbols.iter().map(|(name, _)| c_string(name)).collect();
         // SAFETY: every handle is one that the library just gave; errors are looked at before a handle is used. Definitions
-        // and the copy of the object are taken over by the linker, also when it refuses them.
+        // and the copies of objects are taken over by the linker, also when it refuses them.
         unsafe {
             let mut jit = null_mut();
             self.check("no linker", (api.jit_create)(&mut jit, null_mut()))?;
@@ -252,8 +288,10 @@ impl Llvm {
                 let unit = (api.jit_absolute_symbols)(pairs.as_mut_ptr(), pairs.len());
                 self.check("symbols were not defined", (api.jit_define)(library, unit))?;
             }
-            let buffer = (api.buffer_copy)(object.as_ptr(), object.len(), c"pullback".as_ptr());
-            self.check("the object was not linked", (api.jit_add_object)(jit, library, buffer))?;
+            for object in objects {
+                let buffer = (api.buffer_copy)(object.as_ptr(), object.len(), c"pullback".as_ptr());
+                self.check("the object was not linked", (api.jit_add_object)(jit, library, buffer))?;
+            }
             Ok(linked)
         }
     }
@@ -296,12 +334,11 @@ impl Drop for Parsed<'_> {
 
 impl Parsed<'_> {
     /// Checks the module and runs LLVM's passes.
-    fn optimise(&self, machine: &Machine<'_>, level: Level, bytes: usize) -> Result<(), LlvmError> {
+    fn optimise(&self, machine: &Machine<'_>, level: Level) -> Result<(), LlvmError> {
         let api = &self.llvm.api;
         let pipelines: &[&CStr] = match level {
             Level::O1 => &[c"default<O1>"],
-            Level::O3 if bytes > HUGE_TEXT => &[QUICK, c"default<O1>"],
-            Level::O3 => &[c"default<O3>"],
+            Level::O3 => &PASSES,
         };
         // SAFETY: module and machine are alive; layout, options and message are disposed of here.
         unsafe {
@@ -316,9 +353,8 @@ impl Parsed<'_> {
                 return Err(self.llvm.error("the IR is malformed", &message));
             }
             let options = (api.pass_options_create)();
-            for (name, set) in &api.pass_options_set {
-                let is_on = level == Level::O3 && !(bytes > MUCH_TEXT && *name == api::UNROLLING);
-                set(options, i32::from(is_on));
+            for set in &api.pass_options_set {
+                set(options, 0);
             }
             let mut done = Ok(());
             for pipeline in pipelines {

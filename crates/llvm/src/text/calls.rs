@@ -17,7 +17,7 @@ impl Emitter<'_> {
         let words = self.temp();
         let _ = writeln!(self.slots, "  {words} = alloca [{} x i64]", to.len());
         given.push(format!("ptr {words}"));
-        let name = quoted(&format!("fn.{}", self.module.functions[function].name));
+        let name = quoted(&format!("fn.{}", self.pieces.module.functions[function].name));
         let status = self.let_(format_args!("call i32 @{name}({})", given.join(", ")));
         let stopped = self.let_(format_args!("icmp ne i32 {status}, {}", abi::DONE));
         self.stop_if(&stopped);
@@ -32,7 +32,7 @@ impl Emitter<'_> {
     /// Calls a function for every number below a count: by the function of the context that shares the calls among threads, or
     /// one after the other if there is none.
     pub(super) fn chunks(&mut self, count: Operand, function: FunctionId, args: &[Operand]) {
-        let name = self.module.functions[function].name.clone();
+        let name = self.pieces.module.functions[function].name.clone();
         let words = self.temp();
         let _ = writeln!(self.slots, "  {words} = alloca [{} x i64]", args.len() + 1);
         let count = self.value(count);

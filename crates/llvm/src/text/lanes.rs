@@ -9,6 +9,7 @@
 use super::form::{Form, splat, vector, wide};
 use super::{Emitter, line};
 use crate::abi;
+use crate::pieces::size;
 use pullback_base::index::Index;
 use pullback_kernel::{Block, Ins, MessageId, Module, Operand, Reg, Ty};
 use pullback_prim::{Prim, Scalar, ScalarValue};
@@ -24,7 +25,7 @@ pub(super) fn small_enough(module: &Module) -> usize {
     fn bodies(block: &Block, out: &mut Vec<usize>) {
         for ins in block {
             match ins {
-                Ins::Lanes { body, .. } => out.push(count(body)),
+                Ins::Lanes { body, .. } => out.push(size(body)),
                 _ => ins.blocks().into_iter().for_each(|b| bodies(b, out)),
             }
         }
@@ -102,7 +103,7 @@ impl Emitter<'_> {
     pub(super) fn lanes_loop(&mut self, i: Reg, from: Operand, to: Operand, lanes: usize, body: &Block) {
         self.lanes = Some(lanes);
         self.writes = super::uses::writes(body);
-        if count(body) > self.small_enough {
+        if size(body) > self.small_enough {
             self.masked_loop(i, from, to, body);
         } else {
             self.split_loop(i, from, to, body);
@@ -309,9 +310,4 @@ impl Emitter<'_> {
 /// 0, 1, 2, ..
 pub(super) fn numbers(lanes: usize) -> String {
     vector("i64", 0..lanes)
-}
-
-/// The instructions of a block with those inside.
-fn count(block: &Block) -> usize {
-    block.iter().map(|ins| 1 + ins.blocks().into_iter().map(count).sum::<usize>()).sum()
 }

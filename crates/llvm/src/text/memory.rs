@@ -86,8 +86,10 @@ impl Emitter<'_> {
         let free = self.let_(format_args!("sub i64 {end_address}, {top_address}"));
         let room = self.let_(format_args!("lshr i64 {free}, {shift}"));
         let is_full = self.let_(format_args!("icmp ugt i64 {count}, {room}"));
-        let (function, register) = (self.id.index().to_string(), to.index().to_string());
-        let about = [count.clone(), t.bytes().to_string(), function, register];
+        // Where it was before functions were cut.
+        let (function, register) = self.pieces.places.get(&(self.id, to)).copied().unwrap_or((self.id, to));
+        let place = [function.index().to_string(), register.index().to_string()];
+        let about = [count.clone(), t.bytes().to_string()].into_iter().chain(place).collect::<Vec<_>>();
         self.stop_with_if(&is_full, abi::OUT_OF_MEMORY, &about);
         let bytes = self.let_(format_args!("shl i64 {count}, {shift}"));
         let padded = self.let_(format_args!("add i64 {bytes}, {}", abi::ALIGNMENT - 1));

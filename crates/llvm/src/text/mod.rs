@@ -1,6 +1,6 @@
 //! Kernel IR as LLVM IR text that LLVM 15 to 22 read alike.
 //!
-//! Registers become slots of the entry block, which LLVM's first pass turns into values; nested control becomes basic
+//! Large functions are cut into pieces first (see [`crate::pieces`]). Registers become slots of the entry block, which LLVM's first pass turns into values; nested control becomes basic
 //! blocks. A function is `i32 @fn.NAME(ptr context, arguments .., ptr results)`; every function also has an exported
 //! `i32 @entry.NAME(ptr context, ptr arguments, ptr results)` on words of eight bytes (see [`crate::abi`]).
 //!
@@ -19,20 +19,21 @@ mod places;
 mod prim;
 mod rows;
 mod scopes;
-mod uses;
+pub(crate) mod uses;
+mod whole;
 
 use crate::abi;
 use crate::maths::Machine;
+use crate::pieces::{Limits, Pieces};
 use form::Form;
 use places::At;
 use pullback_base::index::Index;
-use pullback_kernel::{
-    Block, Fold, Function, FunctionId, Ins, MessageId, Module, Operand, Order, Reg, Ty, recursive,
-};
+use pullback_kernel::{Block, Fold, Function, FunctionId, Ins, MessageId, Module, Operand, Order, Reg, Ty};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use scopes::Scopes;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use whole::Whole;
 
 /// How text is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,6 +46,8 @@ pub struct Options {
     pub functions: Functions,
     /// What LLVM may change about floating point.
     pub floats: Floats,
+    /// How large functions are cut.
+    pub pieces: Limits,
 }
 
 /// What functions such as `exp` are.
@@ -96,55 +99,31 @@ pub fn entry_symbol(function: &Function) -> String {
     format!("entry.{}", function.name)
 }
 
-/// The module as text.
-pub fn emit(module: &Module, options: &Options) -> Emitted {
-    let recursive = recursive(module);
-    let (parts, small_enough) = (uses::parts(module), lanes::small_enough(module));
-    let mut shared = Shared::default();
-    let mut text = String::new();
-    for (id, f) in module.functions.iter_enumerated() {
-        let scopes = Scopes::new(f, &mut shared);
-        let emitter = Emitter {
-            scopes,
-            options,
-            lanes: None,
-            small_enough,
-            writes: true,
-            active: None,
-            folds: Vec::new(),
-            is_fold: false,
-            module,
-            id,
-            f,
-            shared: &mut shared,
-            out: String::new(),
-            slots: String::new(),
-            next: 0,
-            has_stop: false,
-            open_loops: 0,
-        };
-        text += &emitter.function(recursive[id]);
-        text += &entry(f, parts.contains(&id));
-    }
-    let mut attributes = "attributes #0 = { nounwind".to_string();
-    let mut width = String::new();
-    if let Some(bits) = options.vector_width.or_else(|| lanes_width(module)) {
-        let _ = write!(width, " \"prefer-vector-width\"=\"{bits}\"");
-    }
-    let _ = write!(attributes, "{width} }}\nattributes #3 = {{ nounwind readnone{width} }}\n");
-    let declarations: String = shared.declarations.values().map(|d| format!("{d}\n")).collect();
-    let nodes: String =
-        shared.nodes.iter().enumerate().map(|(k, n)| format!("!{} = {n}\n", k + FIRST_NODE)).collect();
-    Emitted {
-        text: format!("{text}{declarations}{attributes}{TAIL}{nodes}"),
-        symbols: shared.symbols.into_values().collect(),
-        is_recursive: recursive.iter().any(|r| *r),
-    }
+/// A module as texts that are compiled apart and linked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Texts {
+    /// LLVM IR. Functions of one are called by others.
+    pub texts: Vec<String>,
+    /// Functions that the texts call and do not define.
+    pub symbols: Vec<Symbol>,
+    /// Whether a function may call itself, directly or through others: it needs a deep stack.
+    pub is_recursive: bool,
+    /// The exported names of the functions of the module, in their order. Functions with the same code have one.
+    pub entries: Vec<String>,
 }
 
-/// The width of vectors of as many numbers of eight bytes as there are lanes, up to the widest registers.
-fn lanes_width(module: &Module) -> Option<u32> {
-    (module.lanes > 0).then(|| (64 * module.lanes).clamp(128, 512) as u32)
+/// The module as one text.
+pub fn emit(module: &Module, options: &Options) -> Emitted {
+    let whole = Whole::new(module, options, false);
+    let (texts, symbols) = whole.texts();
+    Emitted { text: texts.concat(), symbols, is_recursive: whole.is_recursive() }
+}
+
+/// The module as several texts, if it is large.
+pub fn emit_several(module: &Module, options: &Options) -> Texts {
+    let whole = Whole::new(module, options, true);
+    let (texts, symbols) = whole.texts();
+    Texts { texts, symbols, is_recursive: whole.is_recursive(), entries: whole.entries() }
 }
 
 /// Attributes of cold paths and of primitives that are called, branch weights, and the range of truth values in memory.
@@ -179,7 +158,7 @@ impl Shared {
 
 /// The text of one function.
 struct Emitter<'a> {
-    module: &'a Module,
+    pieces: &'a Pieces,
     options: &'a Options,
     /// How many lanes the present instruction, or the loop around it, has.
     lanes: Option<usize>,
@@ -275,7 +254,8 @@ fn quoted(name: &str) -> String {
 }
 
 impl Emitter<'_> {
-    fn function(mut self, is_recursive: bool) -> String {
+    /// The function with this linkage and these attributes.
+    fn function(mut self, is_recursive: bool, (linkage, attributes): (&str, &str)) -> String {
         let mut params = vec!["ptr noalias nonnull %cx".to_string()];
         let f = self.f;
         let used = uses::registers(f);
@@ -305,7 +285,7 @@ impl Emitter<'_> {
             let _ = write!(self.out, "stop:\n  ret i32 {}\n", abi::STOPPED);
         }
         format!(
-            "define internal i32 @{}({}) #0 {{\nentry:\n{}{}}}\n",
+            "define {linkage}i32 @{}({}) {attributes} {{\nentry:\n{}{}}}\n",
             quoted(&format!("fn.{}", f.name)),
             params.join(", "),
             self.slots,
@@ -544,28 +524,4 @@ fn scalar_of(t: Ty) -> Scalar {
 fn slot(f: &Function, r: Reg) -> String {
     let hint: String = f.regs[r].hint.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     format!("%r{}.{hint}", r.index())
-}
-
-/// The exported function on words. That of a part of a loop stays one: it is long, and the call is nothing beside it.
-fn entry(f: &Function, is_part: bool) -> String {
-    let attributes = if is_part { "#0 noinline" } else { "#0" };
-    let mut out = format!(
-        "define i32 @{}(ptr noalias nonnull %cx, ptr noalias %arguments, ptr noalias nonnull %results) {attributes} {{\n",
-        quoted(&entry_symbol(f))
-    );
-    let mut args = vec!["ptr %cx".to_string()];
-    for (k, r) in f.params.iter().enumerate() {
-        let t = f.regs[*r].ty;
-        let _ = writeln!(out, "  %p{k} = getelementptr inbounds i64, ptr %arguments, i64 {k}");
-        out += &calls::load_word(&format!("%a{k}"), &format!("%p{k}"), t);
-        args.push(format!("{} %a{k}", ty(t)));
-    }
-    args.push("ptr %results".to_string());
-    let _ = write!(
-        out,
-        "  %status = call i32 @{}({})\n  ret i32 %status\n}}\n",
-        quoted(&format!("fn.{}", f.name)),
-        args.join(", ")
-    );
-    out
 }

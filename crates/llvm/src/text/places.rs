@@ -6,6 +6,7 @@
 use super::form::{Form, splat, vector};
 use super::lanes::numbers;
 use super::{Emitter, in_memory, line, scalar};
+use crate::abi;
 use pullback_kernel::{Operand, Reg, Ty};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::fmt::Write;
@@ -235,7 +236,7 @@ impl Emitter<'_> {
     /// Stores one lane after the other; lanes that are not active to a place of no use.
     fn store_each(&mut self, places: &Places, k: Form, value: &str, mask: &str, scope: &str) {
         let (one, bytes) = (scalar(k.scalar), k.scalar.bytes());
-        let elsewhere = self.elsewhere(k.scalar);
+        let elsewhere = self.elsewhere();
         for lane in 0..k.lanes {
             let to = self.address(places, k, lane);
             let is_active = self.extract(mask, k.of(Scalar::Bool), lane);
@@ -245,12 +246,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// A place of no use.
-    fn elsewhere(&mut self, s: Scalar) -> String {
-        let (one, place) = (scalar(s), self.temp());
-        let _ = writeln!(self.slots, "  {place} = alloca {one}, align {}", s.bytes());
-        line!(self, "store {one} {}, ptr {place}", super::constant(s.zero()));
-        place
+    /// A place of no use. It is none of this function's own: LLVM would make a branch of each choice between the two places.
+    fn elsewhere(&mut self) -> String {
+        self.field_address(abi::ELSEWHERE)
     }
 
     /// Where a lane is.
@@ -376,7 +374,7 @@ impl Emitter<'_> {
     /// Adds one lane after the other, since two may be at one element. Lanes that are not active add to a place of no use:
     /// better than a branch for each, which would often be foreseen wrongly.
     fn add_each(&mut self, places: &Places, k: Form, value: &str, mask: Option<String>, how: (&str, bool)) {
-        let elsewhere = mask.is_some().then(|| self.elsewhere(k.scalar));
+        let elsewhere = mask.is_some().then(|| self.elsewhere());
         for lane in 0..k.lanes {
             let mut to = self.address(places, k, lane);
             if let (Some(mask), Some(elsewhere)) = (&mask, &elsewhere) {

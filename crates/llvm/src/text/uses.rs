@@ -30,7 +30,7 @@ pub(super) fn writes(block: &Block) -> bool {
 }
 
 /// The functions for parts of loops.
-pub(super) fn parts(module: &Module) -> BTreeSet<FunctionId> {
+pub(crate) fn parts(module: &Module) -> BTreeSet<FunctionId> {
     let mut out = BTreeSet::new();
     for f in module.functions.iter() {
         walk(&f.body, &mut |ins| {

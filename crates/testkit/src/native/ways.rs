@@ -8,7 +8,7 @@ use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower};
-use pullback_llvm::{Floats, Functions, Llvm, text};
+use pullback_llvm::{Floats, Functions, Llvm, pieces, text};
 use pullback_vm::{LANES, Limits, Machine};
 use std::num::NonZeroUsize;
 
@@ -108,6 +108,11 @@ impl<'a> Executable<'a> {
             let options = pullback_vm::Options { functions, machine, poison: true, ..Default::default() };
             Ok(Made::Vm(pullback_vm::Executable::new(&module, &options)))
         };
+        // Half of the programs in lanes are cut into as many pieces as possible, as only large ones are by themselves.
+        let pieces = match way {
+            Way::Llvm(_, 8 | 32, _) => pieces::Limits::SMALL,
+            _ => pieces::Limits::default(),
+        };
         let compiled = |level, threads: usize, strict: bool| {
             if Llvm::find().is_err() {
                 return Err(Verdict::Skipped);
@@ -116,7 +121,11 @@ impl<'a> Executable<'a> {
                 text::Options { floats: Floats::Strict, functions: Functions::Table, ..Default::default() };
             let options = pullback_cpu::Options {
                 level,
-                text: if strict { strict_text } else { text::Options::default() },
+                text: if strict {
+                    strict_text
+                } else {
+                    text::Options { pieces: pieces.clone(), ..Default::default() }
+                },
                 lanes: strict.then_some(0),
                 sizes: sizes.clone(),
                 threads: NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN),

@@ -1,0 +1,73 @@
+//! Random programs in lanes, cut into pieces: the reference executor of kernel IR gives the same bits for both.
+
+use pullback_core::Type;
+use pullback_kernel::run::{self, Memory, run};
+use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::values::{from_words, to_words};
+use pullback_kernel::{FunctionId, Module, lower, print};
+use pullback_llvm::pieces::{Limits, cut};
+use pullback_testkit::native::{Run, runs_of_seed, same};
+
+fn results(
+    module: &Module,
+    id: FunctionId,
+    run_of: &Run,
+    k: usize,
+) -> Result<Vec<pullback_core::Value>, String> {
+    let f = &run_of.program.funs[run_of.fun];
+    let mut memory = Memory::new(1 << 22);
+    let mut words = Vec::new();
+    for (p, value) in f.params.iter().zip(&run_of.args[k]) {
+        let ty: &Type = &run_of.program.vars[*p].ty;
+        to_words(&mut memory, value, ty, &mut words).map_err(|e| e.to_string())?;
+    }
+    let options = run::Options { steps: 4_000_000, backwards: false };
+    let words = run(module, id, &words, &mut memory, options).map_err(|e| e.to_string())?;
+    let mut words = words.into_iter();
+    f.results.iter().map(|t| from_words(&memory, t, &mut words).map_err(|e| e.to_string())).collect()
+}
+
+#[test]
+fn pieces_do_what_the_whole_does() {
+    let count = std::env::var("COUNT").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
+    let seed: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    let (mut pieces, mut merged, mut compared) = (0, 0, 0);
+    for seed in seed..seed + count {
+        for run_of in runs_of_seed(seed) {
+            let Ok((mut module, id)) = lower(&run_of.program, run_of.fun) else { continue };
+            let lanes = [0, 4, 8][(seed % 3) as usize];
+            if lanes > 0 {
+                let model = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4] };
+                let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
+                let sizes = Vec::new();
+                schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes });
+            }
+            let limits = Limits { most: [3, 8, 40][(seed / 3 % 3) as usize], ..Limits::SMALL };
+            let pieces_of = cut(&module, &limits);
+            pieces += pieces_of.module.functions.len() - module.functions.len();
+            merged += pieces_of
+                .same
+                .iter()
+                .zip(pieces_of.module.functions.ids())
+                .filter(|(same, f)| *same != f)
+                .count();
+            for k in 0..run_of.args.len() {
+                let (whole, cut) =
+                    (results(&module, id, &run_of, k), results(&pieces_of.module, id, &run_of, k));
+                match (&whole, &cut) {
+                    // Calls are steps too.
+                    (Err(a), Err(b))
+                        if a == b || a.contains("instructions") || b.contains("instructions") => {}
+                    (Ok(a), Ok(b)) if a.iter().zip(b).all(|(a, b)| same(a, b)) => compared += 1,
+                    _ => panic!(
+                        "{seed}, arguments {k}: {whole:?} in pieces {cut:?}\n{}\n{}",
+                        print(&module),
+                        print(&pieces_of.module)
+                    ),
+                }
+            }
+        }
+    }
+    eprintln!("{compared} calls agree, {pieces} pieces, {merged} functions were there already");
+    assert!(compared > count && pieces > 3 * count as usize);
+}
