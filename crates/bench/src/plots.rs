@@ -1,14 +1,14 @@
 //! Curves over sizes, and the roofline: pictures for the page.
 
-use crate::results::{Results, Row, time};
+use crate::results::Results;
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 
 /// Width and height of a picture.
 const SIZE: (u32, u32) = (620, 400);
 
-/// Colours that are told apart on white, also by people who see few of them (Okabe and Ito's palette).
-const COLOURS: [RGBColor; 7] = [
+/// Colours that are told apart on white, the first seven also by people who see few of them (Okabe and Ito's palette).
+const COLOURS: [RGBColor; 12] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -16,6 +16,11 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
     RGBColor(230, 159, 0),
     RGBColor(90, 90, 90),
+    RGBColor(120, 60, 20),
+    RGBColor(100, 50, 160),
+    RGBColor(170, 190, 40),
+    RGBColor(220, 30, 60),
+    RGBColor(20, 60, 60),
 ];
 
 /// A curve with its name.
@@ -44,21 +49,21 @@ pub(crate) fn scaling(results: &Results, problem: &str) -> Result<Option<String>
     if curves.iter().all(|c| c.points.len() < 2) {
         return Ok(None);
     }
-    picture(("operations of the function", "least time"), &curves, &|y| time(y), &[]).map(Some)
+    picture(("operations of the function", "least time"), &curves, &power, &[]).map(Some)
 }
 
-/// What derivatives reach of the machine's rates: sums and products per second over those per byte. Only what the derivative cannot
-/// avoid is counted, so that no point is above the roof.
+/// What derivatives reach of the machine's rates with the first tool: sums and products per second over those per byte. Only what the
+/// derivative cannot avoid is counted. Small problems stay in caches: they may be above the sloping part of the roof, which is memory.
 pub(crate) fn roofline(results: &Results) -> Result<Option<String>> {
     let (flops, bytes) = results.rates;
+    let Some((first, _)) = results.tools.first() else { return Ok(None) };
     let mut curves: Vec<Curve> = Vec::new();
-    for row in results.rows.iter().filter(|r| r.is_derivative && r.least.0 > 0.0) {
+    for row in results.rows.iter().filter(|r| r.is_derivative && r.least.0 > 0.0 && r.tool == *first) {
         let Ok(times) = &row.outcome else { continue };
         let point = (row.least.0 / row.least.1, row.least.0 / times.least);
-        let name = name(results, row);
-        match curves.iter_mut().find(|c| c.name == name) {
+        match curves.iter_mut().find(|c| c.name == row.problem) {
             Some(c) => c.points.push(point),
-            None => curves.push(Curve { name, points: vec![point] }),
+            None => curves.push(Curve { name: row.problem.clone(), points: vec![point] }),
         }
     }
     if curves.is_empty() {
@@ -71,18 +76,22 @@ pub(crate) fn roofline(results: &Results) -> Result<Option<String>> {
     picture(("sums and products per byte", "per second"), &curves, &rate, &roof).map(Some)
 }
 
-fn name(results: &Results, row: &Row) -> String {
-    match results.tools.as_slice() {
-        [_] => row.problem.clone(),
-        _ => format!("{}, {}", row.problem, row.tool),
-    }
-}
-
 /// Powers of ten around the numbers.
 fn bounds(xs: &[f64]) -> (f64, f64) {
     let least = xs.iter().copied().fold(f64::INFINITY, f64::min);
     let most = xs.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     (10f64.powf(least.log10().floor()), 10f64.powf((most.log10() * 1.000_001).ceil()).max(10.0 * least))
+}
+
+/// A power of ten of a second.
+fn power(seconds: f64) -> String {
+    let (unit, size) = match seconds * 1.000_001 {
+        s if s < 1e-6 => ("ns", 1e-9),
+        s if s < 1e-3 => ("µs", 1e-6),
+        s if s < 1.0 => ("ms", 1e-3),
+        _ => ("s", 1.0),
+    };
+    format!("{} {unit}", (1e3 * seconds / size).round() / 1e3)
 }
 
 fn picture(
@@ -148,4 +157,16 @@ fn picture(
         root.present().map_err(|e| wrong(&e))?;
     }
     Ok(svg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_go_from_powers_of_ten_to_powers_of_ten() {
+        assert_eq!(bounds(&[3.0, 250.0]), (1.0, 1000.0));
+        assert_eq!(bounds(&[7.0]), (1.0, 70.0));
+        assert_eq!([power(1e-5), power(1e-3), power(1e-9), power(10.0)], ["10 µs", "1 ms", "1 ns", "10 s"]);
+    }
 }
