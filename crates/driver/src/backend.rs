@@ -132,11 +132,19 @@ impl Ready {
     /// first NaN, a limit on steps) it does whatever the executor. Steps are counted where the interpreter ran. No more memory
     /// is taken than there is, whatever the limit.
     pub fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
-        let available = memory::available().unwrap_or(u64::MAX);
-        let out = self.run_within(args, options, available);
+        self.run_within(args, options, memory::available().unwrap_or(u64::MAX))
+    }
+    /// The same where so many bytes are there.
+    pub(crate) fn run_within(
+        &self,
+        args: &[Value],
+        options: &Options<'_>,
+        available: u64,
+    ) -> Result<Outcome, RuntimeError> {
+        let out = self.run_chosen(args, options, available);
         out.map_err(|e| about_memory(e, options.memory_limit, available))
     }
-    fn run_within(
+    fn run_chosen(
         &self,
         args: &[Value],
         options: &Options<'_>,

@@ -1,6 +1,7 @@
 //! One call many times, each with its time: what benchmarks measure.
 
 use crate::backend::Backend;
+use crate::memory;
 use crate::session::Ready;
 use pullback_base::{Diagnostic, RuntimeError};
 use pullback_core::{Array, Buffer, Value};
@@ -60,8 +61,10 @@ impl Ready {
         options: &Options<'_>,
         again: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Vec<Value>, RuntimeError> {
+        // How much memory there is, the system is asked for before.
+        let available = memory::available().unwrap_or(u64::MAX);
         let start = Instant::now();
-        let outcome = self.run(args, options)?;
+        let outcome = self.run_within(args, options, available)?;
         let mut more = again(start.elapsed());
         let mut results = outcome.results;
         let is_native = matches!(self.backend, Backend::Auto | Backend::Llvm);
@@ -79,7 +82,7 @@ impl Ready {
         }
         while more {
             let start = Instant::now();
-            results = self.run(args, options)?.results;
+            results = self.run_within(args, options, available)?.results;
             more = again(start.elapsed());
         }
         Ok(results)
