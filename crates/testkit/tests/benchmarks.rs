@@ -6,6 +6,8 @@
 
 #[path = "benchmarks/adbench.rs"]
 mod adbench;
+#[path = "benchmarks/golden.rs"]
+mod golden;
 #[path = "benchmarks/gradbench.rs"]
 mod gradbench;
 #[path = "benchmarks/hand.rs"]

@@ -1,5 +1,6 @@
 //! GMM, BA and LSTM of ADBench.
 
+use crate::golden;
 use crate::problem::{Numbers, Problem, Reference, all_close, close, norm};
 use pullback_core::Value;
 use pullback_driver::Kind;
@@ -105,29 +106,13 @@ fn gradbench_gmm() {
         (value, parts(&problem, &gradient))
     };
     let (value, [alpha, mu, q, l]) = run(1.0, 0);
-    close("objective", value, -20.067360546658307);
-    all_close("alpha", &alpha, &[0.1086628555086525, -0.7412700395238985, 0.6326071840152462]);
-    let means = [
-        1.11692576532787,
-        0.1633330135514553,
-        -0.02199898240711931,
-        0.2277782922542361,
-        1.209630256128322,
-        -0.06063759207339564,
-    ];
-    all_close("mu", &mu, &means);
-    let diagonals = [
-        -3.877309539853597,
-        -0.2513580570468236,
-        -0.02420059544032302,
-        -6.11097740927195,
-        -1.073118770446086,
-        0.8208366546891366,
-    ];
-    all_close("q", &q, &diagonals);
-    all_close("l", &l, &[-1.214897690150388, 0.1640855903225535, 1.545501069533677]);
+    close("objective", value, golden::gmm::OBJECTIVE);
+    all_close("alpha", &alpha, &golden::gmm::ALPHA);
+    all_close("mu", &mu, &golden::gmm::MU);
+    all_close("q", &q, &golden::gmm::Q);
+    all_close("l", &l, &golden::gmm::L);
     let (value, [_, _, q, l]) = run(0.7, 3);
-    close("objective", value, -47.231033137548984);
+    close("objective", value, golden::gmm::PRIOR_OBJECTIVE);
     let diagonals = [
         0.7706558776395339,
         2.841459584603791,
@@ -137,7 +122,7 @@ fn gradbench_gmm() {
         3.830846535895078,
     ];
     all_close("q", &q, &diagonals);
-    all_close("l", &l, &[-0.8067339801503881, 0.0402626903225535, 0.8977648595336771]);
+    all_close("l", &l, &golden::gmm::PRIOR_L);
 }
 
 /// The test problem, expanded as the suite does: observation i sees point i mod m with camera i mod n.
@@ -162,7 +147,7 @@ fn ba_objective() {
         // The residuals are differences of numbers near 500: their own relative error is larger.
         assert!((errors[2 * i] + 0.26904884923523686).abs() < 1e-10, "{}", errors[2 * i]);
         assert!((errors[2 * i + 1] - 0.25994479267793746).abs() < 1e-10, "{}", errors[2 * i + 1]);
-        close("weight error", weights[i], 0.826092651516);
+        close("weight error", weights[i], golden::ba::WEIGHT_ERROR);
     }
 }
 
@@ -187,10 +172,10 @@ fn read_lstm(characters: usize) -> Vec<Value> {
 fn lstm_golden() {
     let problem = Problem::new("examples/lstm.fut", "objective");
     let (value, gradient) = problem.gradient("main_params,extra_params", &read_lstm(20));
-    close("objective", value, 0.44745457367013863);
+    close("objective", value, golden::lstm::OBJECTIVE);
     let g: Vec<f64> = gradient.iter().flat_map(Value::floats).collect();
     assert_eq!(g.len(), 266);
-    close("norm", norm(&g), 0.05655429278641766);
+    close("norm", norm(&g), golden::lstm::NORM);
     assert!(g[..7].iter().all(|x| *x == 0.0), "the first seven bits of these characters are always zero");
     let next = [
         -1.525972213178843e-05,
@@ -202,7 +187,7 @@ fn lstm_golden() {
         -2.795121658085942e-07,
     ];
     all_close("entries 7 to 13", &g[7..14], &next);
-    close("last", g[265], -0.01230628453744167);
+    close("last", g[265], golden::lstm::LAST);
 }
 
 fn lstm_against_dual_numbers() {

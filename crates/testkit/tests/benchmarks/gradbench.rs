@@ -3,6 +3,7 @@
 
 #![allow(clippy::excessive_precision, reason = "golden numbers stand as their programs printed them")]
 
+use crate::golden;
 use crate::problem::{Numbers, Reference, all_close, close, norm};
 use pullback_driver::{Backend, Settings};
 use pullback_gradbench::Tool;
@@ -85,7 +86,7 @@ fn hello() {
         x = tool.evaluate("double", &y);
         seen.extend([numbers(&y)[0], numbers(&x)[0]]);
     }
-    assert_eq!(seen, [1.0, 2.0, 4.0, 8.0, 64.0, 128.0, 16384.0, 32768.0]);
+    assert_eq!(seen, golden::hello::SEEN);
 }
 
 fn ba() {
@@ -101,7 +102,7 @@ fn ba() {
     let absolute = |x: &Json, y: f64| assert!((numbers(x)[0] - y).abs() < 1e-10, "{x} is not {y}");
     absolute(&error["elements"][0], 0.10133583791448515);
     absolute(&error["elements"][1], -0.06896776592448106);
-    close("weight error", numbers(&output["w_err"]["element"])[0], 0.826092651516);
+    close("weight error", numbers(&output["w_err"]["element"])[0], golden::ba::WEIGHT_ERROR);
     assert_eq!((&error["repeated"], &output["w_err"]["repeated"]), (&json!(p), &json!(p)));
 
     let output = tool.evaluate("jacobian", &input);
@@ -154,25 +155,8 @@ fn kmeans() {
     let points = u(101, 300);
     let input = json!({"points": rows(&points, 3), "centroids": rows(&points[285..], 3), "min_runs": 1, "min_seconds": 0});
     let mut tool = Defined::new("kmeans");
-    close("cost", tool.numbers("cost", &input)[0], 21.610920569848552);
-    let expected = [
-        -0.01787512087529259,
-        -0.0903956476665501,
-        -0.03285914602955537,
-        0.02798177851364016,
-        -0.0913997877544413,
-        0.12721530594863,
-        0.2187823022112127,
-        -0.004245980067507309,
-        0.1425389861003222,
-        0.1661959751264045,
-        -0.02232749892496749,
-        -0.1225378490910914,
-        0.3709367465786636,
-        -0.104844806175679,
-        0.1616042359359562,
-    ];
-    all_close("direction", &tool.numbers("dir", &input), &expected);
+    close("cost", tool.numbers("cost", &input)[0], golden::kmeans::COST);
+    all_close("direction", &tool.numbers("dir", &input), &golden::kmeans::DIRECTION);
     assert_eq!(tool.evaluate("dir", &input).as_array().map(Vec::len), Some(5), "a row for each centroid");
 }
 
@@ -180,34 +164,8 @@ fn llsq() {
     let mut tool = Defined::new("llsq");
     let x = u(102, 8);
     let cases: [(i64, f64, [f64; 8]); 2] = [
-        (
-            16,
-            13.127415825160634,
-            [
-                13.64936129046393,
-                2.847317646345211,
-                7.975303113101055,
-                3.791935212877757,
-                6.344223882091928,
-                3.717113169087756,
-                5.534722430654366,
-                3.571791710358244,
-            ],
-        ),
-        (
-            17,
-            13.252207405871244,
-            [
-                14.40813250545451,
-                2.939761626140307,
-                8.344577312694948,
-                3.906331878853037,
-                6.593834740384823,
-                3.818730972486462,
-                5.719877653170019,
-                3.656350105912713,
-            ],
-        ),
+        (16, golden::llsq::VALUE_16, golden::llsq::GRADIENT_16),
+        (17, golden::llsq::VALUE_17, golden::llsq::GRADIENT_17),
     ];
     for (n, value, gradient) in cases {
         let input = json!({"x": x, "n": n, "min_runs": 1});
@@ -224,18 +182,18 @@ fn lse() {
     let mut tool = Defined::new("lse");
     let x = u(103, 2500);
     let input = json!({"x": x, "min_runs": 3});
-    close("value", tool.numbers("primal", &input)[0], 8.3774727971573668);
+    close("value", tool.numbers("primal", &input)[0], golden::lse::VALUE);
     let gradient = tool.numbers("gradient", &input);
-    close("norm", norm(&gradient), 0.02081725629402276);
-    close("first", gradient[0], 0.0002983172389418424);
-    close("last", gradient[2499], 0.0005830728605468441);
+    close("norm", norm(&gradient), golden::lse::NORM);
+    close("first", gradient[0], golden::lse::FIRST);
+    close("last", gradient[2499], golden::lse::LAST);
     let wide: Vec<f64> = x.iter().map(|x| 200.0 * x - 100.0).collect();
     let input = json!({"x": wide});
-    close("value", tool.numbers("primal", &input)[0], 102.87469107912902);
+    close("value", tool.numbers("primal", &input)[0], golden::lse::WIDE_VALUE);
     let gradient = tool.numbers("gradient", &input);
-    close("norm", norm(&gradient), 0.1694552319928385);
-    close("first", gradient[0], 3.064452706737275e-66);
-    close("last", gradient[2499], 4.957334780072661e-08);
+    close("norm", norm(&gradient), golden::lse::WIDE_NORM);
+    close("first", gradient[0], golden::lse::WIDE_FIRST);
+    close("last", gradient[2499], golden::lse::WIDE_LAST);
 }
 
 fn ode() {
@@ -243,21 +201,10 @@ fn ode() {
     let input = json!({"x": u(104, 4), "s": 5});
     let expected = [1.436951305251569, 0.3081551593770411, 0.02049801561511701, 0.005601778639756192];
     all_close("state", &tool.numbers("primal", &input), &expected);
-    let expected = [0.007796755003852385, 0.02612152639079824, 0.05614257243047181, 0.01024900780755851];
-    all_close("gradient", &tool.numbers("gradient", &input), &expected);
+    all_close("gradient", &tool.numbers("gradient", &input), &golden::ode::GRADIENT_4);
     let input = json!({"x": u(104, 8), "s": 10});
     close("last", tool.numbers("primal", &input)[7], 2.846089535417048e-06);
-    let expected = [
-        3.961288771603545e-06,
-        1.327153529101372e-05,
-        2.852429525717816e-05,
-        5.207202166554987e-06,
-        2.986040559262777e-06,
-        8.835849067435608e-06,
-        5.420787128099336e-06,
-        8.562434960133383e-06,
-    ];
-    all_close("gradient", &tool.numbers("gradient", &input), &expected);
+    all_close("gradient", &tool.numbers("gradient", &input), &golden::ode::GRADIENT_8);
     let input = json!({"x": u(104, 16), "s": 100});
     close("last", tool.numbers("primal", &input)[15], 1.272987881964835e-17);
     close("norm", norm(&tool.numbers("gradient", &input)), 5.849878289081906e-16);
@@ -266,35 +213,8 @@ fn ode() {
 fn det() {
     let mut tool = Defined::new("det");
     let input = json!({"A": u(105, 25), "ell": 5});
-    close("value", tool.numbers("primal", &input)[0], 0.07003124183758758);
-    let expected = [
-        0.1222402930414658,
-        -0.07893077526551709,
-        -0.02760639180243147,
-        0.06454153810664816,
-        -0.06197070995645942,
-        0.04990458211924027,
-        0.1652580071498485,
-        0.1227995657924169,
-        -0.2510646496239374,
-        -0.1165120886708736,
-        0.0663937497499477,
-        0.1584330872217134,
-        0.008580854958535944,
-        -0.1164617861861156,
-        -0.07298669899164993,
-        -0.1282842159533091,
-        -0.1159844113833383,
-        -0.04562083088020702,
-        0.1326801013502595,
-        0.208985961926025,
-        -0.07362738308669986,
-        0.008150512475995759,
-        0.03252765488673629,
-        0.08205708085406987,
-        -0.01993230131303709,
-    ];
-    all_close("gradient", &tool.numbers("gradient", &input), &expected);
+    close("value", tool.numbers("primal", &input)[0], golden::det::VALUE_5);
+    all_close("gradient", &tool.numbers("gradient", &input), &golden::det::GRADIENT_5);
     let input = json!({"A": u(105, 64), "ell": 8});
     close("value", tool.numbers("primal", &input)[0], 0.020410401289430224);
     let gradient = tool.numbers("gradient", &input);
@@ -305,7 +225,7 @@ fn det() {
 fn particle() {
     let mut tool = Defined::new("particle");
     for modes in ["rr", "ff", "fr", "rf"] {
-        close(modes, tool.numbers(modes, &json!({"w": 0, "min_runs": 1}))[0], 0.2071918746486116);
+        close(modes, tool.numbers(modes, &json!({"w": 0, "min_runs": 1}))[0], golden::particle::CONTROL);
     }
 }
 
@@ -314,7 +234,7 @@ fn saddle() {
     for modes in ["rr", "ff", "fr", "rf"] {
         let points = tool.numbers(modes, &json!({"start": [1, 1], "min_runs": 1}));
         assert_eq!(points.len(), 4);
-        points.iter().for_each(|x| close(modes, *x, 8.246324826140356e-06));
+        points.iter().for_each(|x| close(modes, *x, golden::saddle::POINT));
     }
 }
 
@@ -328,32 +248,16 @@ fn gmm() {
                "q": [[0.586443, -0.851887], [-1.509405, 0.875874], [0.166813, -1.965419]],
                "l": [[0.800321], [-0.242790], [-1.270071]], "min_runs": 2, "min_seconds": 0.0})
     };
-    close("objective", tool.numbers("objective", &input(1.0, 0))[0], -20.067360546658307);
+    close("objective", tool.numbers("objective", &input(1.0, 0))[0], golden::gmm::OBJECTIVE);
     let g = tool.evaluate("jacobian", &input(1.0, 0));
-    all_close("alpha", &numbers(&g["alpha"]), &[0.1086628555086525, -0.7412700395238985, 0.6326071840152462]);
-    let means = [
-        1.11692576532787,
-        0.1633330135514553,
-        -0.02199898240711931,
-        0.2277782922542361,
-        1.209630256128322,
-        -0.06063759207339564,
-    ];
-    all_close("mu", &numbers(&g["mu"]), &means);
-    let diagonals = [
-        -3.877309539853597,
-        -0.2513580570468236,
-        -0.02420059544032302,
-        -6.11097740927195,
-        -1.073118770446086,
-        0.8208366546891366,
-    ];
-    all_close("q", &numbers(&g["q"]), &diagonals);
-    all_close("l", &numbers(&g["l"]), &[-1.214897690150388, 0.1640855903225535, 1.545501069533677]);
+    all_close("alpha", &numbers(&g["alpha"]), &golden::gmm::ALPHA);
+    all_close("mu", &numbers(&g["mu"]), &golden::gmm::MU);
+    all_close("q", &numbers(&g["q"]), &golden::gmm::Q);
+    all_close("l", &numbers(&g["l"]), &golden::gmm::L);
     assert_eq!(g["l"].as_array().map(Vec::len), Some(3), "the shapes are those of the input");
-    close("objective", tool.numbers("objective", &input(0.7, 3))[0], -47.231033137548984);
+    close("objective", tool.numbers("objective", &input(0.7, 3))[0], golden::gmm::PRIOR_OBJECTIVE);
     let g = tool.evaluate("jacobian", &input(0.7, 3));
-    all_close("l", &numbers(&g["l"]), &[-0.8067339801503881, 0.0402626903225535, 0.8977648595336771]);
+    all_close("l", &numbers(&g["l"]), &golden::gmm::PRIOR_L);
 }
 
 fn gmm_files() {
@@ -393,14 +297,14 @@ fn lstm() {
     let input = json!({"main_params": rows(&f.take(8 * l * b), 4 * b), "extra_params": rows(&f.take(3 * b), b),
                        "state": rows(&f.take(2 * l * b), b), "sequence": rows(&f.take(c * b)[..20 * b], b)});
     let mut tool = Defined::new("lstm");
-    close("objective", tool.numbers("objective", &input)[0], 0.44745457367013863);
+    close("objective", tool.numbers("objective", &input)[0], golden::lstm::OBJECTIVE);
     let g = tool.numbers("jacobian", &input);
     assert_eq!(g.len(), 266);
-    close("norm", norm(&g), 0.05655429278641766);
+    close("norm", norm(&g), golden::lstm::NORM);
     let middle =
         [-8.736552962169538e-05, -6.933654160807896e-05, 6.209597320430721e-06, -7.716491294092297e-05];
     all_close("entries 231 to 234", &g[231..235], &middle);
-    close("last", g[265], -0.01230628453744167);
+    close("last", g[265], golden::lstm::LAST);
 }
 
 /// Both variants of the two test files, as messages.

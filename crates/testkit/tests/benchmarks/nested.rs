@@ -1,6 +1,7 @@
 //! Derivatives inside optimisers inside derivatives: the particle and saddle problems in all four mixes of modes, and the
 //! first problem of the suite. Reference values are those of the suite's own programs.
 
+use crate::golden;
 use crate::problem::{Problem, close};
 use pullback_core::Value;
 use pullback_driver::Kind;
@@ -24,7 +25,7 @@ fn hello() {
         x = double.run(&[Value::f64(y)])[0].floats()[0];
         seen.extend([y, x]);
     }
-    assert_eq!(seen, [1.0, 2.0, 4.0, 8.0, 64.0, 128.0, 16384.0, 32768.0]);
+    assert_eq!(seen, golden::hello::SEEN);
 }
 
 fn particle_path() {
@@ -43,7 +44,7 @@ fn particle_path() {
 fn particle() {
     for mix in ["rr", "ff", "fr", "rf"] {
         let w = Problem::new("examples/particle.fut", mix).run(&[Value::f64(0.0)])[0].floats()[0];
-        close(mix, w, 0.2071918746486116);
+        close(mix, w, golden::particle::CONTROL);
     }
 }
 
@@ -53,7 +54,7 @@ fn saddle() {
         let points = Problem::new("examples/saddle.fut", mix).run(&[Value::f64s(&[1.0, 1.0])])[0].floats();
         assert_eq!(points.len(), 4);
         for x in points {
-            close(mix, x, 8.246324826140356e-06);
+            close(mix, x, golden::saddle::POINT);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::excessive_precision, reason = "golden numbers stand as their programs printed them")]
 
+use crate::golden;
 use crate::problem::{Problem, all_close, close, norm};
 use pullback_core::Value;
 use pullback_driver::Kind;
@@ -91,27 +92,10 @@ fn kmeans() {
     let points = u(101, 300);
     let args = [Value::f64_array(&[100, 3], &points), Value::f64_array(&[5, 3], &points[285..])];
     let (value, g) = Problem::new("examples/kmeans.fut", "cost").gradient("centroids", &args);
-    close("cost", value, 21.610920569848552);
+    close("cost", value, golden::kmeans::COST);
     close("norm", norm(&g[0].floats()), 28.96669580703357);
     let direction = Problem::new("examples/kmeans.fut", "direction").run(&args)[0].floats();
-    let expected = [
-        -0.01787512087529259,
-        -0.0903956476665501,
-        -0.03285914602955537,
-        0.02798177851364016,
-        -0.0913997877544413,
-        0.12721530594863,
-        0.2187823022112127,
-        -0.004245980067507309,
-        0.1425389861003222,
-        0.1661959751264045,
-        -0.02232749892496749,
-        -0.1225378490910914,
-        0.3709367465786636,
-        -0.104844806175679,
-        0.1616042359359562,
-    ];
-    all_close("direction", &direction, &expected);
+    all_close("direction", &direction, &golden::kmeans::DIRECTION);
 }
 
 fn stencil() {
@@ -182,68 +166,37 @@ fn llsq() {
     let problem = Problem::new("examples/llsq.fut", "primal");
     let x = Value::f64s(&u(102, 8));
     let (value, g) = problem.gradient("x", &[x.clone(), Value::i64(16)]);
-    close("value", value, 13.127415825160634);
-    let expected = [
-        13.64936129046393,
-        2.847317646345211,
-        7.975303113101055,
-        3.791935212877757,
-        6.344223882091928,
-        3.717113169087756,
-        5.534722430654366,
-        3.571791710358244,
-    ];
-    all_close("gradient", &g[0].floats(), &expected);
+    close("value", value, golden::llsq::VALUE_16);
+    all_close("gradient", &g[0].floats(), &golden::llsq::GRADIENT_16);
     // An odd number of points meets the sign function at zero.
     let (value, g) = problem.gradient("x", &[x, Value::i64(17)]);
-    close("value", value, 13.252207405871244);
-    let expected = [
-        14.40813250545451,
-        2.939761626140307,
-        8.344577312694948,
-        3.906331878853037,
-        6.593834740384823,
-        3.818730972486462,
-        5.719877653170019,
-        3.656350105912713,
-    ];
-    all_close("gradient", &g[0].floats(), &expected);
+    close("value", value, golden::llsq::VALUE_17);
+    all_close("gradient", &g[0].floats(), &golden::llsq::GRADIENT_17);
 }
 
 fn lse() {
     let problem = Problem::new("examples/lse.fut", "primal");
     let (value, g) = problem.gradient("x", &[Value::f64s(&u(103, 2500))]);
     let g = g[0].floats();
-    close("value", value, 8.3774727971573668);
-    close("norm", norm(&g), 0.02081725629402276);
-    close("first", g[0], 0.0002983172389418424);
-    close("last", g[2499], 0.0005830728605468441);
+    close("value", value, golden::lse::VALUE);
+    close("norm", norm(&g), golden::lse::NORM);
+    close("first", g[0], golden::lse::FIRST);
+    close("last", g[2499], golden::lse::LAST);
     let wide: Vec<f64> = u(103, 2500).into_iter().map(|x| 200.0 * x - 100.0).collect();
     let (value, g) = problem.gradient("x", &[Value::f64s(&wide)]);
     let g = g[0].floats();
-    close("value", value, 102.87469107912902);
-    close("norm", norm(&g), 0.1694552319928385);
-    close("first", g[0], 3.064452706737275e-66);
-    close("last", g[2499], 4.957334780072661e-08);
+    close("value", value, golden::lse::WIDE_VALUE);
+    close("norm", norm(&g), golden::lse::WIDE_NORM);
+    close("first", g[0], golden::lse::WIDE_FIRST);
+    close("last", g[2499], golden::lse::WIDE_LAST);
 }
 
 fn ode() {
     let problem = Problem::new("examples/ode.fut", "gradient");
     let g = problem.run(&[Value::f64s(&u(104, 4)), Value::i64(5)])[0].floats();
-    let expected = [0.007796755003852385, 0.02612152639079824, 0.05614257243047181, 0.01024900780755851];
-    all_close("gradient", &g, &expected);
+    all_close("gradient", &g, &golden::ode::GRADIENT_4);
     let g = problem.run(&[Value::f64s(&u(104, 8)), Value::i64(10)])[0].floats();
-    let expected = [
-        3.961288771603545e-06,
-        1.327153529101372e-05,
-        2.852429525717816e-05,
-        5.207202166554987e-06,
-        2.986040559262777e-06,
-        8.835849067435608e-06,
-        5.420787128099336e-06,
-        8.562434960133383e-06,
-    ];
-    all_close("gradient", &g, &expected);
+    all_close("gradient", &g, &golden::ode::GRADIENT_8);
     let g = problem.run(&[Value::f64s(&u(104, 8)), Value::i64(1)])[0].floats();
     assert_eq!(g, [0.0; 8], "after one step nothing has reached the last component");
 }
@@ -253,40 +206,13 @@ fn det() {
     let problem = Problem::new("examples/det.fut", "primal");
     let a = Value::f64_array(&[5, 5], &u(105, 25));
     let (value, g) = problem.gradient("a", std::slice::from_ref(&a));
-    close("det", value, 0.07003124183758758);
-    let expected = [
-        0.1222402930414658,
-        -0.07893077526551709,
-        -0.02760639180243147,
-        0.06454153810664816,
-        -0.06197070995645942,
-        0.04990458211924027,
-        0.1652580071498485,
-        0.1227995657924169,
-        -0.2510646496239374,
-        -0.1165120886708736,
-        0.0663937497499477,
-        0.1584330872217134,
-        0.008580854958535944,
-        -0.1164617861861156,
-        -0.07298669899164993,
-        -0.1282842159533091,
-        -0.1159844113833383,
-        -0.04562083088020702,
-        0.1326801013502595,
-        0.208985961926025,
-        -0.07362738308669986,
-        0.008150512475995759,
-        0.03252765488673629,
-        0.08205708085406987,
-        -0.01993230131303709,
-    ];
-    all_close("cofactors", &g[0].floats(), &expected);
+    close("det", value, golden::det::VALUE_5);
+    all_close("cofactors", &g[0].floats(), &golden::det::GRADIENT_5);
     let mut hot = vec![0.0; 25];
     hot[1] = 1.0;
     let dots =
         problem.derivative(Kind::Jvp, "a", std::slice::from_ref(&a), &[Value::f64_array(&[5, 5], &hot)]);
-    close("cofactor by forward mode", dots[1].floats()[0], expected[1]);
+    close("cofactor by forward mode", dots[1].floats()[0], golden::det::GRADIENT_5[1]);
     let a = Value::f64_array(&[6, 6], &u(106, 36));
     let (value, g) = problem.gradient("a", std::slice::from_ref(&a));
     let trace: f64 = g[0].floats().iter().zip(u(106, 36)).map(|(c, x)| c * x).sum();
