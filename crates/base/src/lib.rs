@@ -5,6 +5,8 @@
 pub mod diagnostic;
 pub mod index;
 pub mod source;
+pub mod table;
 
 pub use diagnostic::{Code, Diagnostic, Fault, Label, RuntimeError, RuntimeErrorKind, Severity};
 pub use source::{FileId, SourceMap, Span, Symbol};
+pub use table::Table;

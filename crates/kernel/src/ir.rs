@@ -318,9 +318,9 @@ macro_rules! each_read {
     };
 }
 
-/// Calls `$f` with a reference to every register that an instruction sets itself.
-macro_rules! each_set {
-    ($ins:expr, $f:expr) => {
+/// The registers that an instruction sets itself: `$one` makes them of a register, `$all` of a vector of registers.
+macro_rules! registers_set {
+    ($ins:expr, $one:path, $all:path, $none:expr) => {
         match $ins {
             Ins::Set { to, .. }
             | Ins::Prim { to, .. }
@@ -333,8 +333,8 @@ macro_rules! each_set {
             | Ins::FoldLanes { to, .. }
             | Ins::Lane { to, .. }
             | Ins::Lanes { i: to, .. }
-            | Ins::For { i: to, .. } => $f(to),
-            Ins::Call { to, .. } => to.into_iter().for_each($f),
+            | Ins::For { i: to, .. } => $one(to),
+            Ins::Call { to, .. } => $all(to),
             Ins::Store { .. }
             | Ins::Chunks { .. }
             | Ins::Accumulate { .. }
@@ -345,7 +345,7 @@ macro_rules! each_set {
             | Ins::Copy { .. }
             | Ins::While { .. }
             | Ins::If { .. }
-            | Ins::Fail { .. } => {}
+            | Ins::Fail { .. } => $none,
         }
     };
 }
@@ -377,14 +377,12 @@ fn all_reads_mut(block: &mut Block, f: &mut dyn FnMut(&mut Operand)) {
 
 impl Ins {
     /// The registers that it sets itself, not in a block inside.
-    pub fn sets(&self) -> Vec<Reg> {
-        let mut out = Vec::new();
-        each_set!(self, |r: &Reg| out.push(*r));
-        out
+    pub fn sets(&self) -> &[Reg] {
+        registers_set!(self, std::slice::from_ref, Vec::as_slice, &[])
     }
     /// The same for changing them.
-    pub fn sets_mut(&mut self, f: &mut dyn FnMut(&mut Reg)) {
-        each_set!(self, f);
+    pub fn sets_mut(&mut self) -> &mut [Reg] {
+        registers_set!(self, std::slice::from_mut, Vec::as_mut_slice, &mut [])
     }
     /// Calls `f` with every operand that it reads itself, not in a block inside. How a fold combines its states counts as read
     /// by the loop itself.

@@ -232,7 +232,7 @@ impl Run<'_> {
                 }
                 self.forget(condition);
             }
-            ins => ins.sets().into_iter().for_each(|r| self.learn(r, None, false)),
+            ins => ins.sets().iter().for_each(|&r| self.learn(r, None, false)),
         }
         Ok(Then::GoesOn)
     }

@@ -259,7 +259,7 @@ impl Machine<'_> {
     fn lanes_of(&self, id: FunctionId, ins: &Ins) -> Res<usize> {
         let regs = &self.module.functions[id].regs;
         let mut all: Vec<usize> = self.lanes.into_iter().collect();
-        all.extend(ins.sets().into_iter().filter_map(|r| regs[r].ty.lanes()));
+        all.extend(ins.sets().iter().copied().filter_map(|r| regs[r].ty.lanes()));
         ins.reads(&mut |a| all.extend(a.as_reg().and_then(|r| regs[r].ty.lanes())));
         match all[..] {
             [first, ref more @ ..] if more.iter().all(|n| *n == first) => Ok(first),

@@ -216,7 +216,7 @@ impl Numbers<'_> {
                 return self.computed(to, key, ins);
             }
             _ => {
-                for r in ins.sets() {
+                for &r in ins.sets() {
                     self.values[r] = self.new_value();
                 }
             }

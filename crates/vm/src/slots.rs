@@ -109,7 +109,7 @@ impl Walk<'_> {
         {
             flow.read.extend(outside.mask.and_then(Operand::as_reg));
         }
-        flow.set.extend(ins.sets().into_iter().filter(|r| self.is_lanes(*r)));
+        flow.set.extend(ins.sets().iter().copied().filter(|r| self.is_lanes(*r)));
         flow.read.iter().chain(&flow.set).for_each(|r| self.mention(*r));
         let start = self.position;
         match ins {

@@ -55,7 +55,7 @@ pub(crate) fn reads(ins: &Ins, f: &mut impl FnMut(Reg)) {
 
 /// Shows the registers that an instruction or one inside it reads or sets.
 pub(crate) fn mentioned(ins: &Ins, f: &mut impl FnMut(Reg)) {
-    ins.sets().into_iter().for_each(&mut *f);
+    ins.sets().iter().copied().for_each(&mut *f);
     reads(ins, f);
     ins.blocks().into_iter().for_each(|block| block.iter().for_each(|ins| mentioned(ins, f)));
 }
@@ -94,7 +94,7 @@ impl Counts {
         f.params.iter().for_each(|r| counts.sets[*r] += 1);
         f.results.iter().for_each(|r| counts.reads[*r] += 1);
         walk(&f.body, &mut |ins| {
-            ins.sets().into_iter().for_each(|r| counts.sets[r] += 1);
+            ins.sets().iter().for_each(|&r| counts.sets[r] += 1);
             reads(ins, &mut |r| counts.reads[r] += 1);
         });
         counts

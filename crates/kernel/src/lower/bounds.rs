@@ -50,7 +50,7 @@ impl Uses {
     fn block(&mut self, block: &[Ins], times: isize) {
         for ins in block {
             ins.reads(&mut |a| a.as_reg().into_iter().for_each(|r| self.read(r, times)));
-            ins.sets().into_iter().for_each(|r| *self.sets.entry(r).or_default() += times);
+            ins.sets().iter().for_each(|&r| *self.sets.entry(r).or_default() += times);
             ins.blocks().into_iter().for_each(|b| self.block(b, times));
         }
     }

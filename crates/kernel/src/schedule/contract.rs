@@ -330,7 +330,7 @@ fn nest(ins: &Ins, defined: &IndexVec<Reg, usize>, root: &dyn Fn(Reg) -> Option<
     for ins in &made {
         let mut here = 0;
         ins.reads(&mut |a| here |= a.as_reg().and_then(|r| depends.get(&r).copied()).unwrap_or(0));
-        depends.extend(ins.sets().into_iter().map(|r| (r, here)));
+        depends.extend(ins.sets().iter().copied().map(|r| (r, here)));
     }
     let product = made.iter().find(|ins| ins.sets().iter().any(|r| value == (*r).into()))?;
     let Ins::Prim { prim: Prim::Op(Op::Mul, s), args, .. } = product else { return None };

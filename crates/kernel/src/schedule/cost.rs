@@ -71,6 +71,10 @@ impl Costs<'_> {
     }
     /// The cost of an instruction for so many active lanes; 1 outside of lanes.
     pub(super) fn ins(&self, ins: &Ins, active: f64) -> f64 {
+        self.around(ins, active, &mut |block, active| self.block(block, active))
+    }
+    /// The same, where somebody else knows what each block inside costs.
+    pub(super) fn around(&self, ins: &Ins, active: f64, inside: &mut dyn FnMut(&Block, f64) -> f64) -> f64 {
         // Outside of loops of lanes all lanes are active.
         let own = |r: Reg| self.regs[r].ty.lanes().map_or(1.0, |lanes| lanes as f64);
         let active = ins.sets().iter().fold(active, |n, r| n.max(if active == 1.0 { own(*r) } else { 1.0 }));
@@ -108,20 +112,16 @@ impl Costs<'_> {
                     Order::Any(folds) => folds.iter().map(|f| f.state.len()).sum(),
                     Order::Given => 0,
                 };
-                self.trips(*from, *to) * (self.block(body, active) + 1.0 + 3.0 * waits as f64)
+                self.trips(*from, *to) * (inside(body, active) + 1.0 + 3.0 * waits as f64)
             }
             Ins::Lanes { from, to, lanes, body, .. } => {
                 let n = self.trips(*from, *to);
                 let width = *lanes as f64;
                 let blocks = (n / width).ceil();
-                START + blocks * (self.block(body, n.min(width)) + 2.0)
+                START + blocks * (inside(body, n.min(width)) + 2.0)
             }
-            Ins::While { condition, body, .. } => {
-                TRIPS * (self.block(condition, active) + self.block(body, active))
-            }
-            Ins::If { then, otherwise, .. } => {
-                2.0 + 0.6 * (self.block(then, active) + self.block(otherwise, active))
-            }
+            Ins::While { condition, body, .. } => TRIPS * (inside(condition, active) + inside(body, active)),
+            Ins::If { then, otherwise, .. } => 2.0 + 0.6 * (inside(then, active) + inside(otherwise, active)),
             Ins::Fail { .. } => 1.0,
             Ins::Call { .. } | Ins::Chunks { .. } => 100.0,
         }
@@ -149,7 +149,7 @@ pub(super) fn follow(block: &Block, defined: &IndexVec<Reg, usize>, sizes: &mut 
             }
             _ => None,
         };
-        if let (Some(n), [to]) = (value, &ins.sets()[..])
+        if let (Some(n), [to]) = (value, ins.sets())
             && defined[*to] == 1
         {
             sizes.insert(*to, n);

@@ -171,7 +171,7 @@ impl Jam<'_> {
             return None;
         }
         let inside = Uses::of(l.body);
-        let carried = inside.set().filter(|r| !self.is_private(*r, l, &inside)).collect();
+        let carried = inside.set().into_iter().filter(|r| !self.is_private(*r, l, &inside)).collect();
         let mut out = Vec::new();
         let group = self.regs.push(RegInfo { ty: Ty::I64, hint: "group".to_string() });
         let first = self.int(&mut out, Op::Mul, [group.into(), Operand::i64(copies as i64)]);
@@ -199,7 +199,7 @@ impl Jam<'_> {
                 }
             }
         }
-        fresh.sort_by_key(|ins| ins.sets());
+        fresh.sort_by(|a, b| a.sets().cmp(b.sets()));
         out.extend(fresh);
         out.extend(body);
         Some((group, out))
@@ -432,7 +432,7 @@ impl Copies<'_> {
             _ => Order::Given,
         };
         ins.reads_mut(&mut |a| *a = self.operand(*a, k));
-        ins.sets_mut(&mut |r| *r = self.name(*r, k));
+        ins.sets_mut().iter_mut().for_each(|r| *r = self.name(*r, k));
         if let Ins::For { order: place, .. } = ins {
             *place = order;
         }

@@ -20,6 +20,7 @@ mod rows;
 mod small;
 mod split;
 mod tile;
+mod trials;
 mod uses;
 mod width;
 
@@ -28,10 +29,9 @@ pub use chunks::without_chunks;
 use cost::Costs;
 pub use cost::Model;
 use numbers::{Reach, number};
-use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
+use pullback_base::index::{IdMap, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 pub(crate) use small::ELEMENTS as SMALL;
-use std::collections::BTreeMap;
 
 /// How loops are scheduled.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,63 +160,6 @@ impl Top<'_> {
     }
 }
 
-/// Schedules of parts of a function that have been tried.
-struct Trials {
-    pieces: Vec<Piece>,
-    /// By the number of the piece, and the interleaved memory that it uses.
-    known: BTreeMap<(usize, Vec<Reg>), Tried>,
-}
-
-/// An instruction of the body of a function, with what is inside.
-struct Piece {
-    block: Block,
-    /// Memory that it uses.
-    uses: IdSet<Reg>,
-}
-
-#[derive(Default)]
-struct Tried {
-    cost: f64,
-    /// Memory that is used outside of lanes.
-    plain: IdSet<Reg>,
-    /// Memory that is allocated outside of lanes.
-    made: IdSet<Reg>,
-}
-
-/// Loops in any order as they have been scheduled, while memory to be interleaved is chosen: many loops use none of it.
-#[derive(Default)]
-struct Seen {
-    /// By the counter: the memory that a loop uses. Loops that share a counter have none.
-    uses: IdMap<Reg, Option<IdSet<Reg>>>,
-    /// By the counter, and the interleaved memory that the loop uses.
-    code: BTreeMap<(Reg, Vec<Reg>), Block>,
-}
-
-impl Seen {
-    fn of(block: &Block, roots: &IndexVec<Reg, Option<Reg>>) -> Seen {
-        let mut seen = Seen::default();
-        seen.block(block, roots);
-        seen
-    }
-    fn block(&mut self, block: &Block, roots: &IndexVec<Reg, Option<Reg>>) {
-        for ins in block {
-            if let Ins::For { i, order: Order::Any(_), .. } = ins {
-                let mut uses = IdSet::new();
-                rows::mentioned(std::slice::from_ref(ins), &mut |r| {
-                    uses.extend(roots.get(r).copied().flatten());
-                });
-                let one = !self.uses.contains_key(i);
-                self.uses.insert(*i, one.then_some(uses));
-            }
-            ins.blocks().into_iter().for_each(|b| self.block(b, roots));
-        }
-    }
-    fn key(&self, i: Reg, rows: &IdMap<Reg, Operand>) -> Option<(Reg, Vec<Reg>)> {
-        let uses = self.uses.get(&i)?.as_ref()?;
-        Some((i, rows.keys().filter(|r| uses.contains(r)).copied().collect()))
-    }
-}
-
 struct Scheduler<'a> {
     options: &'a Options,
     regs: IndexVec<Reg, RegInfo>,
@@ -235,8 +178,6 @@ struct Scheduler<'a> {
     widths: Option<width::Widths>,
     /// How many loops, with iterations one after the other, are around.
     depth: usize,
-    /// Loops that have been scheduled, if they may be taken again.
-    seen: Option<Seen>,
 }
 
 /// Copies of fewer elements are loops of lanes where they are made again and again, not calls.
@@ -252,8 +193,8 @@ impl<'a> Scheduler<'a> {
         let (_, offsets) = added::pointers(body, &defined, &f.regs);
         let regs = std::mem::take(&mut f.regs);
         let scalars = rows::Scalars::of(body, &defined);
-        let (rows, widths, depth, seen) = (IdMap::new(), None, 0, None);
-        Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths, depth, seen }
+        let (rows, widths, depth) = (IdMap::new(), None, 0);
+        Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths, depth }
     }
     /// Loops that no other loop in any order is around, as several where that should cost less.
     fn split(&mut self, block: Block) -> Block {
@@ -311,78 +252,6 @@ impl<'a> Scheduler<'a> {
             self.roots.push(None);
         }
         find_roots(block, &self.defined, &mut self.roots);
-    }
-    /// Chooses the memory that is interleaved: what makes the function cheaper, first all with rows of one size together (they
-    /// are used by the same loops), then one by one.
-    fn choose_rows(&mut self, rows: Vec<(Reg, Operand)>, body: &Block, results: &[Reg]) {
-        if rows.is_empty() {
-            return;
-        }
-        let mut trials =
-            Trials { pieces: body.iter().map(|ins| self.piece(ins)).collect(), known: BTreeMap::new() };
-        let fixed: IdSet<Reg> = results.iter().filter_map(|r| self.roots[*r]).collect();
-        let rows: Vec<(Reg, Operand)> = rows.into_iter().filter(|(r, _)| !fixed.contains(r)).collect();
-        let (given, mut chosen) = (self.regs.len(), IdMap::new());
-        self.seen = Some(Seen::of(body, &self.roots));
-        let mut best = self.trial(&mut trials);
-        let mut groups: Vec<Vec<(Reg, Operand)>> = Vec::new();
-        for (r, row) in &rows {
-            match groups.iter_mut().find(|g| g[0].1 == *row) {
-                Some(group) => group.push((*r, *row)),
-                None => groups.push(vec![(*r, *row)]),
-            }
-        }
-        let single = groups.iter().filter(|g| g.len() > 1).flatten().map(|x| vec![*x]).collect::<Vec<_>>();
-        for group in groups.into_iter().chain(single) {
-            if group.iter().all(|(r, _)| chosen.contains_key(r)) {
-                continue;
-            }
-            self.rows = chosen.clone();
-            self.rows.extend(group);
-            let cost = self.trial(&mut trials);
-            if !self.rows.is_empty() && cost < best {
-                best = cost;
-                chosen = self.rows.clone();
-            }
-        }
-        self.rows = chosen;
-        self.seen = None;
-        self.regs.truncate(given);
-    }
-    fn piece(&self, ins: &Ins) -> Piece {
-        let mut uses = IdSet::new();
-        let block = vec![ins.clone()];
-        rows::mentioned(&block, &mut |r| uses.extend(self.roots.get(r).copied().flatten()));
-        Piece { block, uses }
-    }
-    /// Leaves that memory interleaved that is only used by lanes, and gives the cost of the function then.
-    fn trial(&mut self, trials: &mut Trials) -> f64 {
-        loop {
-            let (mut cost, mut plain, mut made) = (0.0, IdSet::new(), IdSet::new());
-            for k in 0..trials.pieces.len() {
-                let piece = &trials.pieces[k];
-                let mut here: Vec<Reg> =
-                    self.rows.keys().filter(|r| piece.uses.contains(r)).copied().collect();
-                here.sort();
-                let tried = trials.known.entry((k, here)).or_insert_with(|| {
-                    let out = self.block(piece.block.clone());
-                    let mut tried = Tried { cost: self.cost(&out), ..Tried::default() };
-                    rows::used_outside_lanes(&out, &mut |r| {
-                        tried.plain.extend(self.roots.get(r).copied().flatten());
-                    });
-                    rows::made_outside_lanes(&out, &mut tried.made);
-                    tried
-                });
-                cost += tried.cost;
-                plain.extend(tried.plain.iter().copied());
-                made.extend(tried.made.iter().copied());
-            }
-            let before = self.rows.len();
-            self.rows.retain(|r, _| made.contains(r) && !plain.contains(r));
-            if self.rows.len() == before {
-                return cost;
-            }
-        }
     }
     /// Interleaved memory has room for whole blocks of rows.
     fn room(&mut self, block: Block) -> Block {
@@ -469,21 +338,6 @@ impl<'a> Scheduler<'a> {
         lanes::side_by_side(l, lanes, &mut self.regs, &known)
     }
     fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: Block, order: Order) -> Block {
-        let key = match order {
-            Order::Any(_) => self.seen.as_ref().and_then(|seen| seen.key(i, &self.rows)),
-            Order::Given => None,
-        };
-        let code = |s: &Self| s.seen.as_ref()?.code.get(key.as_ref()?).cloned();
-        if let Some(code) = code(self) {
-            return code;
-        }
-        let code = self.scheduled(i, from, to, body, order);
-        if let (Some(seen), Some(key)) = (&mut self.seen, key) {
-            seen.code.insert(key, code.clone());
-        }
-        code
-    }
-    fn scheduled(&mut self, i: Reg, from: Operand, to: Operand, body: Block, order: Order) -> Block {
         let lanes = match &self.widths {
             Some(widths) => widths.of_loop(i),
             None => Some(self.options.lanes),
@@ -530,7 +384,7 @@ fn registers(f: &Function, body: &Block) -> (IndexVec<Reg, usize>, IndexVec<Reg,
 
 fn count(block: &Block, defined: &mut IndexVec<Reg, usize>) {
     for ins in block {
-        for to in ins.sets() {
+        for &to in ins.sets() {
             defined[to] += 1;
         }
         ins.blocks().into_iter().for_each(|b| count(b, defined));

@@ -12,9 +12,9 @@
 
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
 use crate::mutation::Mutation;
-use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
+use pullback_base::Table;
+use pullback_base::index::{IdTable, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use std::collections::BTreeMap;
 
 /// What is looked at.
 #[derive(Clone, Copy, PartialEq)]
@@ -37,29 +37,29 @@ pub(super) fn number(
         defined,
         regs,
         results,
-        known: BTreeMap::new(),
+        known: Table::new(),
         added: Vec::new(),
         arms: Vec::new(),
         here: 0,
         lanes: None,
-        same: IdMap::new(),
+        same: IdTable::new(),
     };
-    let body = n.block(body);
-    let mut needed: IdSet<Reg> = results.iter().copied().collect();
+    let mut body = n.block(body);
+    let mut needed = Needed::default();
+    needed.extend(results.iter().map(|r| (*r, ())));
     // Backwards: what an instruction reads is needed if the instruction is.
-    loop {
-        let before = needed.len();
-        need(&body, &mut needed);
-        if needed.len() == before {
-            break;
-        }
-    }
-    keep(body, &needed)
+    while need(&body, &mut needed) {}
+    keep(&mut body, &needed);
+    body
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// Registers whose values are needed.
+type Needed = IdTable<Reg, ()>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    Prim(Prim, Ty, Vec<Word>),
+    /// With up to so many arguments; null stands for none.
+    Prim(Prim, Ty, [Word; 3]),
     Offset(Word, Word, Ty),
     /// The counter of the loop of lanes around it too: it says which lanes are active.
     Fold(Prim, Word, Word, Option<Reg>),
@@ -67,7 +67,7 @@ enum Key {
     Passed(Reg, Option<Reg>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Word {
     Reg(Reg),
     /// Its bits.
@@ -105,7 +105,7 @@ struct Numbers<'a> {
     regs: &'a IndexVec<Reg, RegInfo>,
     results: &'a [Reg],
     /// What has been computed, in the blocks that are open.
-    known: BTreeMap<Key, Reg>,
+    known: Table<Key, Reg>,
     /// The same in order.
     added: Vec<(Key, Reg)>,
     /// Arms of branches of the blocks that are open.
@@ -114,7 +114,7 @@ struct Numbers<'a> {
     here: usize,
     /// The counter of the loop of lanes around.
     lanes: Option<Reg>,
-    same: IdMap<Reg, Operand>,
+    same: IdTable<Reg, Operand>,
 }
 
 impl Numbers<'_> {
@@ -143,8 +143,8 @@ impl Numbers<'_> {
         }
     }
     fn learn(&mut self, key: Key, r: Reg) {
-        if !self.known.contains_key(&key) {
-            self.known.insert(key.clone(), r);
+        if !self.known.contains(&key) {
+            self.known.insert(key, r);
             self.added.push((key, r));
         }
     }
@@ -157,7 +157,7 @@ impl Numbers<'_> {
     fn ins(&mut self, mut ins: Ins, out: &mut Block) {
         ins.reads_mut(&mut |a| {
             if let Operand::Reg(r) = a
-                && let Some(other) = self.same.get(r)
+                && let Some(other) = self.same.get(*r)
             {
                 *a = *other;
             }
@@ -171,7 +171,7 @@ impl Numbers<'_> {
             Ins::Fail { condition: Operand::Reg(r), .. } if self.defined[r] == 1 => {
                 let asked = if Mutation::ChecksAreAlike.is_on() { Reg::new(0) } else { r };
                 let key = Key::Passed(asked, self.lanes);
-                if !self.known.contains_key(&key) {
+                if !self.known.contains(&key) {
                     self.learn(key, r);
                     out.push(ins);
                 }
@@ -240,7 +240,10 @@ impl Numbers<'_> {
                 if let Some(a) = constant(*prim, args, self.regs[*to].ty) {
                     return self.is_fixed((*to).into()).then_some((*to, Value::Known(a)));
                 }
-                (*to, Key::Prim(*prim, self.regs[*to].ty, args.iter().map(|a| (*a).into()).collect()))
+                let mut words = [Word::Null; 3];
+                let places = words.get_mut(..args.len())?;
+                places.iter_mut().zip(args).for_each(|(word, a)| *word = (*a).into());
+                (*to, Key::Prim(*prim, self.regs[*to].ty, words))
             }
             Ins::Offset { to, pointer, index, ty, .. } => {
                 (*to, Key::Offset((*pointer).into(), (*index).into(), *ty))
@@ -318,28 +321,31 @@ fn constant(prim: Prim, args: &[Operand], ty: Ty) -> Option<Operand> {
 fn has_effect(ins: &Ins) -> bool {
     !matches!(ins, Ins::Set { .. } | Ins::Prim { .. } | Ins::Offset { .. } | Ins::Load { .. })
 }
-fn need(block: &Block, needed: &mut IdSet<Reg>) {
+/// Notes what a block needs; whether something is new.
+fn need(block: &Block, needed: &mut Needed) -> bool {
+    let mut new = false;
     for ins in block.iter().rev() {
-        ins.blocks().into_iter().rev().for_each(|b| need(b, needed));
-        if has_effect(ins) || ins.sets().iter().any(|r| needed.contains(r)) {
+        for inner in ins.blocks().into_iter().rev() {
+            new |= need(inner, needed);
+        }
+        if is_needed(ins, needed) {
             ins.reads(&mut |a| {
                 if let Operand::Reg(r) = a {
-                    needed.insert(r);
+                    new |= needed.insert(r, ()).is_none();
                 }
             });
         }
     }
+    new
 }
 
-fn keep(block: Block, needed: &IdSet<Reg>) -> Block {
-    let mut out = Vec::with_capacity(block.len());
-    for mut ins in block {
-        for inner in ins.blocks_mut() {
-            *inner = keep(std::mem::take(inner), needed);
-        }
-        if has_effect(&ins) || ins.sets().iter().any(|r| needed.contains(r)) {
-            out.push(ins);
-        }
-    }
-    out
+fn is_needed(ins: &Ins, needed: &Needed) -> bool {
+    has_effect(ins) || ins.sets().iter().any(|r| needed.contains(*r))
+}
+
+fn keep(block: &mut Block, needed: &Needed) {
+    block.retain_mut(|ins| {
+        ins.blocks_mut().into_iter().for_each(|inner| keep(inner, needed));
+        is_needed(ins, needed)
+    });
 }

@@ -214,7 +214,7 @@ pub(super) fn made_outside_lanes(block: &Block, out: &mut IdSet<Reg>) {
 pub(super) fn mentioned(block: &[Ins], f: &mut dyn FnMut(Reg)) {
     for ins in block {
         ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f));
-        ins.sets().into_iter().for_each(&mut *f);
+        ins.sets().iter().copied().for_each(&mut *f);
         ins.blocks().into_iter().for_each(|b| mentioned(b, f));
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
         body = numbered(f, body);
         let chosen = Places::of(f, &body).chosen;
         if chosen.is_empty() {
-            break;
+            return body;
         }
         let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
         let mut w = Written { regs: &mut f.regs, roots: &roots, chosen: &chosen, uses, left };
@@ -240,7 +240,7 @@ impl Written<'_> {
         let stays = |r: Reg| self.uses.reads(r) == inside.reads(r);
         let is_new = |r: Reg| self.uses.sets(r) == 1 || sets_first(body, r) == Some(true);
         let is_own = |r: &Reg| Mutation::NothingHandedOn.is_on() || (stays(*r) && is_new(*r));
-        let mut own: IdSet<Reg> = inside.set().filter(is_own).collect();
+        let mut own: IdSet<Reg> = inside.set().into_iter().filter(is_own).collect();
         own.extend(stays(*i).then_some(*i));
         own.contains(i).then_some(own)
     }
@@ -248,7 +248,7 @@ impl Written<'_> {
     fn iteration(&mut self, body: &Block, (i, k): (Reg, i64), own: &IdSet<Reg>, out: &mut Block) {
         let given = self.roots.len();
         let is_own = |r: &Reg| r.index() >= given || own.contains(r);
-        let mut own: Vec<Reg> = Uses::of(body).set().filter(is_own).chain([i]).collect();
+        let mut own: Vec<Reg> = Uses::of(body).set().into_iter().filter(is_own).chain([i]).collect();
         own.sort();
         let mut names = IdMap::new();
         for r in own {

@@ -141,7 +141,7 @@ impl Split<'_> {
         }
         let is_state = |r: Reg| self.l.folds.iter().any(|f| f.state.contains(&r));
         let crosses = |r: &Reg| in_tail.reads(*r) > 0 && !is_state(*r) && sets_first(tail, *r) != Some(true);
-        let mut crossing: Vec<Reg> = in_head.set().filter(crosses).collect();
+        let mut crossing: Vec<Reg> = in_head.set().into_iter().filter(crosses).collect();
         crossing.sort();
         let mut again = BTreeSet::new();
         crossing.retain(|r| {
@@ -157,7 +157,7 @@ impl Split<'_> {
         }
         let repeated: Block = again.iter().map(|p| head[*p].clone()).collect();
         let set_again = repeated.iter().flat_map(Ins::sets);
-        let names = self.fresh(set_again.chain(crossing.iter().copied()).chain([self.l.i]));
+        let names = self.fresh(set_again.copied().chain(crossing.iter().copied()).chain([self.l.i]));
 
         let (mut before, mut first, mut second) = (Vec::new(), Vec::new(), repeated);
         let n = self.int(&mut before, Op::Sub, [self.l.to, self.l.from]);
@@ -243,7 +243,7 @@ impl Split<'_> {
         };
         pre.iter().chain(&made).all(plain).then_some(())?;
 
-        let names = self.fresh(pre.iter().flat_map(Ins::sets).chain([*j]));
+        let names = self.fresh(pre.iter().flat_map(Ins::sets).copied().chain([*j]));
         let mut clear = pre.clone();
         clear.push(Ins::Store { pointer: *pointer, index: *index, value: neutral, ty: *ty });
         rename(&mut clear, &names);
@@ -286,12 +286,12 @@ pub(super) fn rename(block: &mut [Ins], names: &IdMap<Reg, Reg>) {
                 *r = name(*r);
             }
         });
-        ins.sets_mut(&mut |r| *r = name(*r));
+        ins.sets_mut().iter_mut().for_each(|r| *r = name(*r));
         if let Ins::For { order: Order::Any(folds), .. } = ins {
             for fold in folds {
                 let all = fold.state.iter_mut().chain(&mut fold.left).chain(&mut fold.right);
                 all.for_each(|r| *r = name(*r));
-                fold.combine.iter_mut().for_each(|ins| ins.sets_mut(&mut |r| *r = name(*r)));
+                fold.combine.iter_mut().for_each(|ins| ins.sets_mut().iter_mut().for_each(|r| *r = name(*r)));
             }
         }
         ins.blocks_mut().into_iter().for_each(|b| rename(b, names));

@@ -172,11 +172,11 @@ impl Emit<'_> {
         if let Ins::Offset { room, .. } = &mut ins {
             *room = None;
         }
-        ins.sets_mut(&mut |r| {
+        for r in ins.sets_mut() {
             let fresh = self.regs.push(self.regs[*r].clone());
             names.insert(*r, fresh);
             *r = fresh;
-        });
+        }
         ins
     }
     /// What is computed for some values, and all checks that can be made: for each of some nested loops what belongs there, with

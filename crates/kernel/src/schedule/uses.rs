@@ -1,13 +1,15 @@
 //! What a block reads, sets and writes.
 
 use crate::ir::{Fold, Function, Ins, Operand, Order, Reg};
-use pullback_base::index::IdMap;
+use pullback_base::Table;
 
 /// How often registers are read and set, in blocks inside too. States of folds are read by their loop.
 #[derive(Default)]
 pub(super) struct Uses {
-    reads: IdMap<Reg, usize>,
-    sets: IdMap<Reg, usize>,
+    reads: Table<Reg, usize>,
+    sets: Table<Reg, usize>,
+    /// The registers that are set, in the order in which they are first.
+    set: Vec<Reg>,
 }
 
 impl Uses {
@@ -26,16 +28,18 @@ impl Uses {
         f.params.iter().chain(&f.results).for_each(|r| uses.read(*r));
         uses
     }
-    /// The registers that are set.
-    pub(super) fn set(&self) -> impl Iterator<Item = Reg> {
-        self.sets.keys().copied()
+    /// The registers that are set, in the order of their numbers.
+    pub(super) fn set(&self) -> Vec<Reg> {
+        let mut set = self.set.clone();
+        set.sort();
+        set
     }
     /// Whether a register is read or set.
     pub(super) fn mentions(&self, r: Reg) -> bool {
         self.reads(r) + self.sets(r) > 0
     }
     fn read(&mut self, r: Reg) {
-        *self.reads.entry(r).or_default() += 1;
+        *self.reads.or_insert_with(r, || 0) += 1;
     }
     fn block(&mut self, block: &[Ins]) {
         for ins in block {
@@ -47,11 +51,15 @@ impl Uses {
         ins.reads(&mut |a| a.as_reg().into_iter().for_each(|r| self.read(r)));
         let own = ins.sets();
         let of_folds = folds(ins).iter().flat_map(|f| {
-            let combine = f.combine.iter().flat_map(Ins::sets);
+            let combine = f.combine.iter().flat_map(Ins::sets).copied();
             f.left.iter().chain(&f.right).copied().chain(combine)
         });
-        for r in own.into_iter().chain(of_folds) {
-            *self.sets.entry(r).or_default() += 1;
+        for r in own.iter().copied().chain(of_folds) {
+            let times = self.sets.or_insert_with(r, || 0);
+            *times += 1;
+            if *times == 1 {
+                self.set.push(r);
+            }
         }
         folds(ins).iter().flat_map(|f| &f.state).for_each(|r| self.read(*r));
     }
@@ -70,17 +78,33 @@ fn folds(ins: &Ins) -> &[Fold] {
     }
 }
 
+/// Whether an instruction, or one inside, reads a register.
+fn reads(ins: &Ins, r: Reg) -> bool {
+    let mut found = folds(ins).iter().any(|f| f.state.contains(&r));
+    ins.reads(&mut |a| found |= a == Operand::Reg(r));
+    found || ins.blocks().into_iter().flatten().any(|ins| reads(ins, r))
+}
+
+/// Whether an instruction, or one inside, reads or sets a register.
+fn mentions(ins: &Ins, r: Reg) -> bool {
+    let sets = |f: &Fold| {
+        f.left.contains(&r) || f.right.contains(&r) || f.combine.iter().any(|ins| ins.sets().contains(&r))
+    };
+    let mut found = ins.sets().contains(&r);
+    found |= folds(ins).iter().any(|f| f.state.contains(&r) || sets(f));
+    ins.reads(&mut |a| found |= a == Operand::Reg(r));
+    found || ins.blocks().into_iter().flatten().any(|ins| mentions(ins, r))
+}
+
 /// Whether the block sets a register before it reads it; `None`: it does neither.
 pub(super) fn sets_first(block: &[Ins], r: Reg) -> Option<bool> {
     for (k, ins) in block.iter().enumerate() {
-        let own = Uses::of(std::slice::from_ref(ins));
-        if own.reads(r) + own.sets(r) == 0 {
+        if !mentions(ins, r) {
             continue;
         }
-        let mut reads = false;
-        ins.reads(&mut |a| reads |= a == Operand::Reg(r));
-        reads |= folds(ins).iter().any(|f| f.state.contains(&r));
-        if reads {
+        let mut first = folds(ins).iter().any(|f| f.state.contains(&r));
+        ins.reads(&mut |a| first |= a == Operand::Reg(r));
+        if first {
             return Some(false);
         }
         if ins.sets().contains(&r) {
@@ -95,9 +119,8 @@ pub(super) fn sets_first(block: &[Ins], r: Reg) -> Option<bool> {
             },
             // The body may run no time at all: nobody else may look.
             _ => {
-                let after = Uses::of(&block[k + 1..]);
                 let here = ins.blocks().into_iter().all(|b| sets_first(b, r) != Some(false));
-                here && after.reads(r) == 0
+                here && !block[k + 1..].iter().any(|ins| reads(ins, r))
             }
         });
     }

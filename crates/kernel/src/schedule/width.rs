@@ -169,7 +169,7 @@ fn needed(block: &Block, regs: &IndexVec<Reg, RegInfo>, live: &mut IdSet<Reg>) -
                 live.extend(after.iter().copied());
             }
         }
-        for r in ins.sets() {
+        for &r in ins.sets() {
             live.remove(&r);
         }
         ins.reads(&mut |a| live.extend(a.as_reg().filter(counts)));

@@ -68,7 +68,7 @@ impl Uses {
     /// An instruction more, with those inside.
     pub(super) fn add(&mut self, ins: &Ins) {
         reads(ins, &mut |r| *self.reads.entry(r).or_default() += 1);
-        ins.sets().into_iter().for_each(|r| *self.sets.entry(r).or_default() += 1);
+        ins.sets().iter().for_each(|&r| *self.sets.entry(r).or_default() += 1);
         ins.blocks().into_iter().flatten().for_each(|inner| self.add(inner));
     }
     /// An instruction less.
@@ -144,7 +144,7 @@ impl Walk {
             }
             _ => reads(ins, &mut |r| self.read(r)),
         }
-        let sets = ins.sets().into_iter();
+        let sets = ins.sets().iter().copied();
         let new: Vec<Reg> = sets.filter(|r| self.set.insert(*r)).collect();
         match ins {
             Ins::For { body, .. } | Ins::Lanes { body, .. } => {

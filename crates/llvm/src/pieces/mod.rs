@@ -150,7 +150,7 @@ impl Knife<'_> {
     fn ins(&mut self, mut ins: Ins) -> Ins {
         let may_be_cut = matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::If { .. });
         if may_be_cut && size_of(&ins) > self.limits.most {
-            let counter = ins.sets();
+            let counter = ins.sets().to_vec();
             for inner in ins.blocks_mut() {
                 let before = self.known.set.clone();
                 self.known.set.extend(&counter);

@@ -65,7 +65,7 @@ impl Numbers<'_> {
                     *r = self.number(*r);
                 }
             });
-            ins.sets_mut(&mut |r| *r = self.number(*r));
+            ins.sets_mut().iter_mut().for_each(|r| *r = self.number(*r));
             if let Ins::For { order: Order::Any(folds), .. } = ins {
                 folds.iter_mut().for_each(|fold| self.fold(fold));
             }
@@ -80,7 +80,7 @@ impl Numbers<'_> {
     }
     fn sets(&mut self, block: &mut Block) {
         for ins in block {
-            ins.sets_mut(&mut |r| *r = self.number(*r));
+            ins.sets_mut().iter_mut().for_each(|r| *r = self.number(*r));
             ins.blocks_mut().into_iter().for_each(|b| self.sets(b));
         }
     }

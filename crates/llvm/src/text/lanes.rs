@@ -54,7 +54,7 @@ impl Emitter<'_> {
     /// Makes the text of an instruction outside of loops of lanes: it has as many as its registers.
     pub(super) fn outside(&mut self, ins: &Ins) {
         let number = |r: Reg| self.f.regs[r].ty.lanes();
-        let mut lanes = ins.sets().into_iter().find_map(number);
+        let mut lanes = ins.sets().iter().copied().find_map(number);
         ins.reads(&mut |a| lanes = lanes.or_else(|| a.as_reg().and_then(number)));
         self.lanes = lanes;
         self.ins_of(ins);

@@ -70,7 +70,7 @@ fn blocks(ins: &Ins) -> (Vec<&Block>, bool) {
 impl Walk<'_> {
     fn count(&mut self, block: &Block) {
         for ins in block {
-            ins.sets().into_iter().for_each(|to| self.definitions[to] += 1);
+            ins.sets().iter().for_each(|&to| self.definitions[to] += 1);
             for inner in ins.blocks() {
                 self.count(inner);
             }
