@@ -68,6 +68,7 @@ impl Native {
             let message = format!("no native code: {e}");
             Box::new(Diagnostic::global(Code::Unsupported, message).hint(HINT).hint(DOCTOR))
         })?;
+        let plan = plan.as_scheduled(executable.module());
         let report = CodeReport {
             compiler: format!("LLVM {}", executable.compiler().version),
             was_kept: executable.was_kept(),

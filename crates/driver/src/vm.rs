@@ -36,6 +36,7 @@ impl Vm {
             let options = schedule::Options { sizes, ..schedule::Options::new(LANES, Model::interpreter()) };
             schedule(&mut module, &options);
         });
+        let plan = plan.as_scheduled(&module);
         let (executable, translating) = timed(|| Executable::new(&module, &pullback_vm::Options::default()));
         let report = CodeReport {
             compiler: format!("kernels for {}", executable.options().machine.name()),

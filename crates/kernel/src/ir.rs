@@ -48,6 +48,10 @@ pub struct Module {
     pub places: BTreeMap<(FunctionId, Reg), Span>,
     /// The registers that are to point to tapes of derivatives.
     pub tapes: BTreeSet<(FunctionId, Reg)>,
+    /// The registers that point to memory which iterations of a loop make, a row each, where the lowering asks for all rows at once.
+    pub owned: BTreeSet<(FunctionId, Reg)>,
+    /// Conditions that choose between two ways to do the same: which is better depends on sizes.
+    pub choices: BTreeSet<(FunctionId, Reg)>,
 }
 
 /// The type of a register, and of an element of memory.

@@ -1,4 +1,4 @@
-//! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`). They are on for a thread, and only in builds with
+//! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`, `tests/joined.rs`, `tests/contractions.rs`). They are on for a thread, and only in builds with
 //! the feature `mutations`.
 
 /// An error.
@@ -37,12 +37,36 @@ pub enum Mutation {
     OtherArm,
     /// After a check all others have passed.
     ChecksAreAlike,
+    /// Loops with other bounds are joined.
+    BoundsAreAlike,
+    /// Loops are joined although an iteration may not end.
+    AllLoopsEnd,
+    /// Loops are joined whatever they do to the same memory.
+    LoopsNeverMeet,
+    /// Rows of all sizes are the same rows.
+    RowsAreAlike,
+    /// What all iterations add to is read by each of them.
+    SumsAreReadEarly,
+    /// Every place is in a row of its iteration.
+    PlacesAreInRows,
+    /// Sizes are not compared.
+    SizesUncompared,
+    /// What the second loop needs may come after it.
+    SecondLoopWaits,
+    /// What needs the first loop may come before it.
+    NothingIsLate,
+    /// Memory of which each iteration makes a row is used after the loop.
+    RowsAreReadLater,
+    /// A row that an iteration makes is at the place where it was.
+    RowsStayApart,
+    /// Iterations run together although they share nothing.
+    AnythingIsShared,
 }
 
 #[cfg(feature = "mutations")]
 impl Mutation {
-    /// All of them.
-    pub const ALL: &'static [Mutation] = &[
+    /// Those of code before lanes are chosen.
+    pub const SMALL: &'static [Mutation] = &[
         Mutation::NothingHandedOn,
         Mutation::LastIterationLost,
         Mutation::PartsBeginAtZero,
@@ -59,6 +83,20 @@ impl Mutation {
         Mutation::SubtractsNothing,
         Mutation::OtherArm,
         Mutation::ChecksAreAlike,
+    ];
+    /// Those of loops that are joined.
+    pub const JOINED: &'static [Mutation] = &[
+        Mutation::BoundsAreAlike,
+        Mutation::AllLoopsEnd,
+        Mutation::LoopsNeverMeet,
+        Mutation::RowsAreAlike,
+        Mutation::SumsAreReadEarly,
+        Mutation::PlacesAreInRows,
+        Mutation::SizesUncompared,
+        Mutation::SecondLoopWaits,
+        Mutation::NothingIsLate,
+        Mutation::RowsAreReadLater,
+        Mutation::RowsStayApart,
     ];
 
     pub(crate) fn is_on(self) -> bool {

@@ -4,13 +4,15 @@
 //! are carried out with what is known: numbers that follow from sizes. What depends on data counts as nothing, and so does memory
 //! of a few floats that no argument decides over: it may become registers.
 //!
-//! Assumes: the module is not scheduled; schedules take as much or more. Guarantees: a call that goes through takes at least
+//! Assumes: the module is not scheduled; schedules take as much or more, but for memory that iterations of loops make for themselves
+//! then ([`Plan::as_scheduled`]). Guarantees: a call that goes through takes at least
 //! [`Plan::least`] bytes, and one for which [`Plan::check`] finds a shortage stops there, or before for another reason.
 
 use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_prim::{Scalar, ScalarValue};
+use std::collections::BTreeSet;
 
 /// Memory is taken in multiples of so many bytes.
 const ALIGNMENT: u64 = 64;
@@ -21,10 +23,15 @@ const MAYBE_REGISTERS: u64 = crate::schedule::SMALL as u64;
 /// What of a function decides over memory.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    id: FunctionId,
     params: Vec<Reg>,
     body: Block,
     places: IdMap<Reg, Span>,
     tapes: IdSet<Reg>,
+    /// Conditions that schedules may decide otherwise.
+    choices: IdSet<Reg>,
+    /// Memory that is not asked for as it was lowered.
+    owned: IdSet<Reg>,
 }
 
 /// Bytes of memory.
@@ -54,13 +61,24 @@ impl Plan {
     pub fn new(module: &Module, id: FunctionId) -> Plan {
         let f: &Function = &module.functions[id];
         let places = module.places.iter().filter(|((of, _), _)| *of == id).map(|((_, r), span)| (*r, *span));
-        let tapes = module.tapes.iter().filter(|(of, _)| *of == id).map(|(_, r)| *r);
+        let of_function = |all: &BTreeSet<(FunctionId, Reg)>| {
+            all.iter().filter(|(of, _)| *of == id).map(|(_, r)| *r).collect::<IdSet<Reg>>()
+        };
         Plan {
+            id,
             params: f.params.clone(),
             body: deciding(&f.body),
             places: places.collect(),
-            tapes: tapes.collect(),
+            tapes: of_function(&module.tapes),
+            choices: of_function(&module.choices),
+            owned: of_function(&module.owned),
         }
+    }
+    /// The same for the module as it was scheduled: what iterations make for themselves, some of it at one time, counts as nothing.
+    #[must_use]
+    pub fn as_scheduled(mut self, module: &Module) -> Plan {
+        self.owned.extend(module.owned.iter().filter(|(of, _)| *of == self.id).map(|(_, r)| *r));
+        self
     }
 
     /// The most bytes that are sure to be in use at one time. `args`: the numbers among the words of the arguments that are sizes.
@@ -188,9 +206,11 @@ impl Run<'_> {
             Ins::Prim { to, prim, args } => {
                 let fixed = args.iter().all(|a| self.is_fixed(*a));
                 let args: Option<Vec<ScalarValue>> = args.iter().map(|a| self.value(*a)).collect();
-                self.learn(*to, args.and_then(|args| prim.eval(&args).ok()), fixed);
+                let value = args.and_then(|args| prim.eval(&args).ok());
+                self.learn(*to, value.filter(|_| !self.plan.choices.contains(to)), fixed);
             }
             Ins::Set { to, value } => self.learn(*to, self.value(*value), self.is_fixed(*value)),
+            Ins::Alloc { to, .. } if self.plan.owned.contains(to) => {}
             Ins::Alloc { to, count, ty } => {
                 let small = self.is_fixed(*count) && ty.scalar().is_some_and(Scalar::is_float);
                 let counted = |n: &u64| !small || *n > MAYBE_REGISTERS;

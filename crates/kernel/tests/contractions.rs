@@ -238,6 +238,32 @@ fn random_contractions_and_their_gradients_have_the_values_of_the_interpreter() 
     assert!(jammed > count / 2, "{jammed} jammed loops in {count} contractions");
 }
 
+/// Elements of matrices: rows share nothing but the start of their loops.
+const ELEMENTS: &str = "
+entry main [n] [d] (a0: [n][d]f64) (a1: [n][d]f64) : [n][d]f64 =
+  tabulate_2d n d (\\i j -> a0[i, j] * a1[i, j] + f64.sqrt (a1[i, j] * a1[i, j]))
+";
+
+#[test]
+fn iterations_that_share_nothing_are_two_at_most() {
+    let mut numbers = Numbers(5);
+    let args = [array(&mut numbers, &[33, 9]), array(&mut numbers, &[33, 9])];
+    let code = agrees(ELEMENTS, "main", &args, false);
+    let groups: Vec<&str> = code.lines().filter(|l| l.contains("mul.i64(group_")).collect();
+    assert!(!groups.is_empty() && groups.iter().all(|l| l.ends_with(", 2i64)")), "{code}");
+}
+
+/// A deliberate error.
+#[cfg(feature = "mutations")]
+#[test]
+fn more_iterations_together_for_nothing_are_noticed() {
+    let with_error = || {
+        pullback_kernel::switch_on(pullback_kernel::Mutation::AnythingIsShared);
+        iterations_that_share_nothing_are_two_at_most();
+    };
+    assert!(std::thread::spawn(with_error).join().is_err());
+}
+
 /// What is summed goes down the columns of `a0`; something is done with each sum.
 const DOWN: &str = "
 entry main [n] [d] (a0: [n][d]f64) (a1: [n]f64) (a2: [d]f64) : [d]f64 =

@@ -14,6 +14,7 @@ use pullback_testkit::generate::Config;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use text::parse;
 
 /// The numbers of lanes of the loops of a module, without repetition.
@@ -42,6 +43,9 @@ enum How {
     Lanes(usize, usize),
 }
 
+/// How many modules had loops that were joined, with rows in them for memory around.
+static OWNED: AtomicUsize = AtomicUsize::new(0);
+
 /// Runs a program through kernel IR. `Ok(Err(..))`: the program stopped.
 fn kernel(
     program: &Program,
@@ -55,10 +59,11 @@ fn kernel(
         // Few registers, so that loops get different numbers of lanes.
         // With a price for places apart memory is interleaved, without one more loops are in lanes.
         let apart = if lanes < most { 1.0 } else { 0.01 };
-        let model = Model { block: 0.0, lane: 0.0, apart, registers: 8, tiles: [1.0; 4] };
+        let model = Model { block: 0.0, lane: 0.0, apart, registers: 8, tiles: [1.0; 4], near: Some(0) };
         let (grain, relaxed) = (Some(2.0), lanes < most);
         schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new() });
     }
+    OWNED.fetch_add(usize::from(!module.owned.is_empty()), Ordering::Relaxed);
     let backwards = matches!(how, How::Backwards);
     let mut memory = Memory::new(1 << 24);
     let mut words: Vec<Word> = Vec::new();
@@ -227,6 +232,9 @@ fn random_programs_and_their_gradients() {
     assert!(unstable * 50 <= native, "too many are unstable: {unstable} of {native}");
     assert!(rounded * 100 <= native, "too much differs by rounding: {rounded} of {native}");
     assert!(foreign * 20 < native, "too much is not native: {foreign} of {native}");
+    let owned = OWNED.load(Ordering::Relaxed);
+    println!("{owned} schedules with rows of iterations");
+    assert!(owned * 20 > native, "too few joined loops: {owned} in {native}");
 }
 
 /// Whether a cotangent would have another type than the value.

@@ -250,7 +250,7 @@ mod mutations {
                 std::thread::spawn(with_error).join().is_err()
             })
         };
-        let missed: Vec<Mutation> = Mutation::ALL.iter().copied().filter(|m| !noticed(*m)).collect();
+        let missed: Vec<Mutation> = Mutation::SMALL.iter().copied().filter(|m| !noticed(*m)).collect();
         assert!(missed.is_empty(), "not noticed: {missed:?}");
     }
 }

@@ -37,7 +37,14 @@ fn pieces_do_what_the_whole_does() {
             let Ok((mut module, id)) = lower(&run_of.program, run_of.fun) else { continue };
             let lanes = [0, 4, 8][(seed % 3) as usize];
             if lanes > 0 {
-                let model = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4] };
+                let model = Model {
+                    block: 0.0,
+                    lane: 0.0,
+                    apart: 0.01,
+                    registers: 8,
+                    tiles: [1.0; 4],
+                    near: Some(0),
+                };
                 let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
                 let sizes = Vec::new();
                 schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes });

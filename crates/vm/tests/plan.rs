@@ -16,11 +16,15 @@ fn planned_and_taken(program: &Program, fun: FunId, args: &[Value]) -> Option<(u
     let f = &program.funs[fun];
     let given: Vec<(&Type, &Value)> = f.params.iter().map(|p| &program.vars[*p].ty).zip(args).collect();
     let plan = Plan::new(&module, id);
-    let least = plan.least(&pullback_words::sizes(&given)).all;
     let mut taken = Vec::new();
     let mut in_lanes = module.clone();
     schedule(&mut in_lanes, &schedule::Options::new(64, Model::interpreter()));
-    for module in [&module, &in_lanes] {
+    let mut joined = module.clone();
+    let model = Model { near: Some(0), ..Model::interpreter() };
+    schedule(&mut joined, &schedule::Options::new(8, model));
+    for module in [&module, &in_lanes, &joined] {
+        let plan = plan.clone().as_scheduled(module);
+        let least = plan.least(&pullback_words::sizes(&given)).all;
         let executable = Executable::new(module, &Options::default());
         let out = executable.session().call(id, &given, &f.results, Limits::default()).ok()?;
         assert!(out.peak_bytes >= least, "{least} bytes were planned, {} taken", out.peak_bytes);
@@ -30,7 +34,7 @@ fn planned_and_taken(program: &Program, fun: FunId, args: &[Value]) -> Option<(u
         assert!(least == 0 || plan.check(&sizes, least - 1).is_err());
         taken.push(out.peak_bytes);
     }
-    Some((least, taken[0]))
+    Some((plan.least(&pullback_words::sizes(&given)).all, taken[0]))
 }
 
 /// The bytes of tapes that are planned.

@@ -103,7 +103,8 @@ fn compare(case: &Case, exact: &Options) -> Result<bool, String> {
         difference(what, expected, found).map_or(Ok(()), Err)
     };
     agree(what, &expected, &vm(&plain, id, &interface, args, exact))?;
-    let free = Model { block: 0.0, lane: 0.0, apart: 0.0, registers: 0, tiles: [f64::INFINITY; 4] };
+    let free =
+        Model { block: 0.0, lane: 0.0, apart: 0.0, registers: 0, tiles: [f64::INFINITY; 4], near: Some(0) };
     for (lanes, model) in [(4, free), (64, free), (512, free), (512, Model::interpreter())] {
         let mut module = plain.clone();
         schedule(&mut module, &schedule::Options::new(lanes, model));

@@ -108,6 +108,7 @@ impl Lower<'_> {
             self.ordered(&nest, &dims, n, &out, 0)?;
         } else {
             let small = self.op(Op::Le, Scalar::I64, &[bytes, Operand::i64(CACHE)]);
+            self.choices.extend(small.as_reg().map(|r| (self.id, r)));
             let (then, ()) = self.block(|s| s.ordered(&nest, &dims, n, &out, 0))?;
             let inner = nest.levels.len() - 1;
             let (otherwise, ()) = self.block(|s| s.ordered(&nest, &dims, n, &out, inner))?;

@@ -114,6 +114,7 @@ fn function(
         messages: &mut module.messages,
         places: &mut module.places,
         tapes: &mut module.tapes,
+        choices: &mut module.choices,
         shapes: shapes(program, &fun.params, &fun.body),
         regs: IndexVec::new(),
         blocks: vec![Vec::new()],
@@ -168,6 +169,7 @@ struct Lower<'p> {
     messages: &'p mut IndexVec<MessageId, Message>,
     places: &'p mut BTreeMap<(FunctionId, Reg), Span>,
     tapes: &'p mut BTreeSet<(FunctionId, Reg)>,
+    choices: &'p mut BTreeSet<(FunctionId, Reg)>,
     shapes: Shapes,
     regs: IndexVec<Reg, RegInfo>,
     /// Open blocks, the innermost last.

@@ -108,7 +108,7 @@ pub(super) fn pointers(
     (counts, offsets)
 }
 
-pub(super) fn visit(block: &Block, f: &mut dyn FnMut(&Ins)) {
+pub(super) fn visit(block: &[Ins], f: &mut dyn FnMut(&Ins)) {
     for ins in block {
         f(ins);
         ins.blocks().into_iter().for_each(|b| visit(b, f));
@@ -117,7 +117,7 @@ pub(super) fn visit(block: &Block, f: &mut dyn FnMut(&Ins)) {
 pub(super) fn reads(block: &Block, f: &mut dyn FnMut(Reg)) {
     visit(block, &mut |ins| ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f)));
 }
-pub(super) fn defined(block: &Block) -> IdSet<Reg> {
+pub(super) fn defined(block: &[Ins]) -> IdSet<Reg> {
     let mut out = IdSet::new();
     visit(block, &mut |ins| {
         out.extend(ins.sets());

@@ -41,6 +41,8 @@ pub(super) struct Scheduled<'a> {
 /// What is known about the function.
 pub(super) struct Known<'a> {
     pub(super) costs: Costs<'a>,
+    /// How many iterations run side by side.
+    pub(super) lanes: usize,
     /// Work that is worth a part of its own.
     pub(super) grain: f64,
     /// Parts may add to one place at the same time, so that the order of sums is not fixed.
@@ -73,12 +75,12 @@ impl Made {
         self.functions.push(f);
         FunctionId::new(number)
     }
-    /// The function that adds a part of the elements of copies to the memory that they are copies of.
-    fn sum(&mut self, ty: Ty) -> FunctionId {
+    /// The function that adds a part of the elements of copies, so many side by side, to the memory that they are copies of.
+    fn sum(&mut self, ty: Ty, lanes: usize) -> FunctionId {
         if let Some(id) = self.sums.get(&ty) {
             return *id;
         }
-        let id = self.push(sum_of_copies(ty));
+        let id = self.push(sum_of_copies(ty, lanes));
         self.sums.insert(ty, id);
         id
     }
@@ -122,28 +124,30 @@ pub(super) fn outline(
 
 /// Adds the elements of a part, in the order of the copies: arguments are the number of the part, the memory, the copies, how
 /// many elements it has, how many copies there are, and how many elements a part has.
-fn sum_of_copies(ty: Ty) -> Function {
-    let mut regs = IndexVec::new();
+fn sum_of_copies(ty: Ty, lanes: usize) -> Function {
+    let mut regs: IndexVec<Reg, RegInfo> = IndexVec::new();
     let mut reg = |ty: Ty, hint: &str| regs.push(RegInfo { ty, hint: hint.to_string() });
     let (part, count) = (reg(Ty::I64, "part"), reg(Ty::I64, "count"));
     let (root, copies) = (reg(Ty::Pointer, "sum"), reg(Ty::Pointer, "copies"));
     let (parts, size) = (reg(Ty::I64, "parts"), reg(Ty::I64, "size"));
     let (low, end, high) = (reg(Ty::I64, "low"), reg(Ty::I64, "end"), reg(Ty::I64, "high"));
     let (k, start, own) = (reg(Ty::I64, "copy"), reg(Ty::I64, "start"), reg(Ty::Pointer, "own"));
-    let (j, value) = (reg(Ty::I64, "j"), reg(ty, "x"));
+    let wide = ty.scalar().map_or(ty, |s| Ty::Lanes(s, lanes));
+    let (j, value) = (reg(Ty::I64, "j"), reg(wide, "x"));
     let int = |to: Reg, op: Op, args: [Reg; 2]| {
         let args = args.map(Operand::from).to_vec();
         Ins::Prim { to, prim: Prim::Op(op, Scalar::I64), args }
     };
+    let (index, stride, mask) = (j.into(), Operand::i64(1), None);
+    let (pointer, x) = (root.into(), value.into());
     let add = vec![
-        Ins::Load { to: value, pointer: own.into(), index: j.into() },
-        Ins::Accumulate { pointer: root.into(), index: j.into(), value: value.into(), ty, atomic: false },
+        Ins::LoadLanes { to: value, pointer: own.into(), index, stride, mask },
+        Ins::AccumulateLanes { pointer, index, stride, value: x, ty, mask, atomic: false },
     ];
-    let order = Order::Any(Vec::new());
     let copy = vec![
         int(start, Op::Mul, [k, count]),
         Ins::Offset { to: own, pointer: copies.into(), index: start.into(), ty, room: None },
-        Ins::For { i: j, from: low.into(), to: high.into(), body: add, order },
+        Ins::Lanes { i: j, from: low.into(), to: high.into(), lanes, body: add },
     ];
     let (from, to) = (Operand::i64(0), parts.into());
     let body = vec![
@@ -293,7 +297,7 @@ impl Outline<'_> {
 
         // Together again.
         for ((root, count, ty), copy) in added.copied().zip(&copies) {
-            let sum = self.made.sum(ty);
+            let sum = self.made.sum(ty, known.lanes);
             self.merge((root, *copy), count, (parts, several), sum);
         }
         self.folds(l.folds, &states, &columns, parts);

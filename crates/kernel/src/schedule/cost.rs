@@ -17,22 +17,28 @@ pub struct Model {
     pub registers: usize,
     /// The fewest rows, columns, elements of a sum, and products in all of a contraction that is put in tiles.
     pub tiles: [f64; 4],
+    /// Memory of fewer bytes is in a near cache: loops are joined for more, even if that costs a little; with 0 whatever it costs.
+    /// `None`: loops are not joined.
+    pub near: Option<i64>,
 }
 
 impl Model {
     /// Machine code, with registers of `width` lanes.
     pub fn machine(width: usize) -> Model {
         let registers = if width < 8 { 16 } else { 32 };
-        Model { block: 0.0, lane: 1.0 / width as f64, apart: 1.0, registers, tiles: TILES }
+        Model { block: 0.0, lane: 1.0 / width as f64, apart: 1.0, registers, tiles: TILES, near: Some(NEAR) }
     }
     /// An interpreter that runs each instruction over a block.
     pub fn interpreter() -> Model {
-        Model { block: 4.0, lane: 0.05, apart: 0.3, registers: 0, tiles: [f64::INFINITY; 4] }
+        Model { block: 4.0, lane: 0.05, apart: 0.3, registers: 0, tiles: [f64::INFINITY; 4], near: None }
     }
 }
 
 /// Every element that is laid out has to be used often: by as many columns, or rows.
 const TILES: [f64; 4] = [32.0, 32.0, 16.0, 65536.0];
+
+/// Most of a first-level cache.
+const NEAR: i64 = 32 << 10;
 
 /// How often a loop is taken to run if nothing is known.
 pub(super) const TRIPS: f64 = 24.0;

@@ -10,11 +10,13 @@
 //! one by one.
 //!
 //! Guarantees: the same values, but for the order of [`Ins::Accumulate`] and its kind. How many iterations, if any: by cost, and by the
-//! vector registers that the innermost loops keep.
+//! vector registers that the innermost loops keep; where they neither share a load nor have sums that wait for each other there is
+//! nothing to gain but the start of loops of lanes: two at most, and none in lanes.
 
 use super::cost::{Costs, Model};
 use super::uses::{Uses, sets_first, writes};
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::mutation::Mutation;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -112,7 +114,11 @@ impl Jam<'_> {
                 let main = self.costs().block(&together, self.active) + 1.0;
                 let rest = self.costs().block(body, self.active) + 1.0;
                 let cost = groups * main + left * rest + 8.0;
-                if cost < GAIN * least && self.fits(&together) {
+                // Outside of lanes two share the start of loops of lanes.
+                let starts = self.active == 1.0 && copies == 2;
+                let shares =
+                    starts || loads(&together) < copies * loads(body) || Mutation::AnythingIsShared.is_on();
+                if cost < GAIN * least && (shares || self.sums(body)) && self.fits(&together) {
                     (least, best) = (cost, Some(copies));
                 }
             }
@@ -121,6 +127,17 @@ impl Jam<'_> {
         let copies = best?;
         let together = self.together(&l, copies)?;
         Some(self.loops(&l, copies, together))
+    }
+    /// Whether a loop inside hands something in lanes from one iteration to the next: sums that wait for each other.
+    fn sums(&self, block: &Block) -> bool {
+        block.iter().any(|ins| {
+            let inner = ins.blocks();
+            let waits = |b: &Block| {
+                let sets = Uses::of(b);
+                read_first(b, self.regs).iter().any(|r| sets.sets(*r) > 0)
+            };
+            is_inner(ins, self.regs) && inner.iter().any(|b| waits(b)) || inner.iter().any(|b| self.sums(b))
+        })
     }
     /// Whether what the innermost loops keep fits into the vector registers.
     fn fits(&self, block: &Block) -> bool {
@@ -235,8 +252,22 @@ fn is_tiled(block: &Block) -> bool {
     })
 }
 
+/// How many loads are inside.
+fn loads(block: &Block) -> usize {
+    let of = |ins: &Ins| {
+        let here = usize::from(matches!(ins, Ins::Load { .. } | Ins::LoadLanes { .. }));
+        here + ins.blocks().into_iter().map(loads).sum::<usize>()
+    };
+    block.iter().map(of).sum()
+}
+
 /// The lanes of registers that a block without loops reads before it sets them: sums, and what does not vary.
 fn kept(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> usize {
+    read_first(block, regs).into_iter().filter_map(|r| regs[r].ty.lanes()).sum()
+}
+
+/// The registers of lanes that a block itself reads before it sets them.
+fn read_first(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> IdSet<Reg> {
     let (mut set, mut out): (IdSet<Reg>, IdSet<Reg>) = (IdSet::new(), IdSet::new());
     for ins in block {
         ins.reads(&mut |a| {
@@ -249,7 +280,7 @@ fn kept(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> usize {
         });
         set.extend(ins.sets());
     }
-    out.into_iter().filter_map(|r| regs[r].ty.lanes()).sum()
+    out
 }
 
 /// The instructions of a block with those inside.

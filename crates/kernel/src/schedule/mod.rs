@@ -14,8 +14,11 @@ mod chunks;
 mod contract;
 mod cost;
 mod jam;
+mod join;
 mod lanes;
 mod numbers;
+mod own;
+mod places;
 mod rows;
 mod small;
 mod split;
@@ -29,9 +32,10 @@ pub use chunks::without_chunks;
 use cost::Costs;
 pub use cost::Model;
 use numbers::{Reach, number};
-use pullback_base::index::{IdMap, Index, IndexVec};
+use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 pub(crate) use small::ELEMENTS as SMALL;
+use std::collections::BTreeSet;
 
 /// How loops are scheduled.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,17 +71,21 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = small::small(f, body);
         let (defined, _) = registers(f, &body);
         let body = checks::hoisted(body, &defined, &mut f.regs);
-        let (defined, _) = registers(f, &body);
-        let body = number(body, Reach::Places, (&defined, &f.regs), &f.results);
+        let body = numbered(f, body);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
+        let choices = module.choices.iter().filter(|(id, _)| id.index() == k).map(|(_, r)| *r).collect();
         let mut s = Scheduler::new(options, f, &body, expected);
+        let body = s.chosen(body, &choices);
         let body = s.contract(body);
         f.regs = s.regs;
+        let mut owned = BTreeSet::new();
+        let body = join::join(body, (options, expected), f, &mut owned);
+        module.owned.extend(owned.into_iter().map(|r| (FunctionId::new(k), r)));
         let mut s = Scheduler::new(options, f, &body, expected);
         let body = s.split(body);
         f.regs = s.regs;
+        let body = numbered(f, body);
         let (defined, _) = registers(f, &body);
-        let body = number(body, Reach::Places, (&defined, &f.regs), &f.results);
         let rows = rows::candidates(&body, &defined);
         let mut s = Scheduler::new(options, f, &body, expected);
         s.choose_rows(rows, &body, &f.results);
@@ -138,6 +146,7 @@ impl Top<'_> {
                 let mut regs = self.s.regs.clone();
                 let known = chunks::Known {
                     costs: self.s.costs(),
+                    lanes: self.s.options.lanes,
                     grain: self.s.options.grain.unwrap_or(f64::INFINITY),
                     relaxed: self.s.options.relaxed,
                     roots: &self.s.roots,
@@ -195,6 +204,29 @@ impl<'a> Scheduler<'a> {
         let scalars = rows::Scalars::of(body, &defined);
         let (rows, widths, depth) = (IdMap::new(), None, 0);
         Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths, depth }
+    }
+    /// The block without the ways that are not taken for the expected sizes, where either would do.
+    fn chosen(&self, block: Block, choices: &IdSet<Reg>) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut ins in block {
+            for inner in ins.blocks_mut() {
+                *inner = self.chosen(std::mem::take(inner), choices);
+            }
+            match ins {
+                Ins::If { condition: Operand::Reg(c), then, otherwise } if choices.contains(&c) => {
+                    let sides = match self.scalars.op(c.into()) {
+                        Some((Op::Le, [a, b])) => self.costs().size(*a).zip(self.costs().size(*b)),
+                        _ => None,
+                    };
+                    match sides {
+                        Some((a, b)) => out.extend(if a <= b { then } else { otherwise }),
+                        None => out.push(Ins::If { condition: Operand::Reg(c), then, otherwise }),
+                    }
+                }
+                _ => out.push(ins),
+            }
+        }
+        out
     }
     /// Loops that no other loop in any order is around, as several where that should cost less.
     fn split(&mut self, block: Block) -> Block {
@@ -361,6 +393,12 @@ impl<'a> Scheduler<'a> {
         let (wide_cost, plain_cost) = (self.cost(&wide), self.cost(&plain));
         if plain_cost <= wide_cost { plain } else { wide }
     }
+}
+
+/// A body with equal places in one register.
+fn numbered(f: &Function, body: Block) -> Block {
+    let (defined, _) = registers(f, &body);
+    number(body, Reach::Places, (&defined, &f.regs), &f.results)
 }
 
 /// How often each register is set, and where pointers that are set once point into.

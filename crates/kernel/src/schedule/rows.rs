@@ -152,7 +152,7 @@ impl Scalars {
             ins.blocks().into_iter().for_each(|b| self.find(b, defined));
         }
     }
-    fn op(&self, a: Operand) -> Option<(Op, &[Operand])> {
+    pub(super) fn op(&self, a: Operand) -> Option<(Op, &[Operand])> {
         self.ops.get(&a.as_reg()?).map(|(op, args)| (*op, &args[..]))
     }
     /// Whether an index into memory of rows with so many elements chooses an element of a row, and not a row. What moves by whole rows is a

@@ -10,7 +10,7 @@
 //! that is used in another way stays memory, and its loops stay loops.
 
 use super::jam::size;
-use super::numbers::{Reach, number};
+use super::numbered;
 use super::uses::{Uses, sets_first};
 use crate::ir::{Block, Function, Ins, Operand, Reg, RegInfo, Ty};
 use crate::mutation::Mutation;
@@ -43,16 +43,13 @@ pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
         body = w.block(body);
         left = w.left;
         body = numbered(f, body);
-        body = Elements::of(f, &body, &chosen).block(body);
+        let mut elements = Elements::of(f, &body, &chosen);
+        body = elements.block(body);
+        elements.zero(&mut body);
         let uses = Uses::within(f, &body);
         body = without_marks(body, &uses);
     }
     numbered(f, body)
-}
-
-fn numbered(f: &Function, body: Block) -> Block {
-    let (defined, _) = super::registers(f, &body);
-    number(body, Reach::Places, (&defined, &f.regs), &f.results)
 }
 
 /// The iterations of a loop, if it may be written out.
@@ -364,6 +361,24 @@ impl Elements<'_> {
                 _ => ins.reads(&mut |a| refuse(a, false)),
             }
             ins.blocks().into_iter().for_each(|b| self.check(b, roots, counts, bad));
+        }
+    }
+
+    /// What is never stored is read where nothing runs, or may be anything: zero.
+    fn zero(&self, body: &mut Block) {
+        let uses = Uses::of(body);
+        let mut zeros = IdMap::new();
+        for r in self.elements.values().flatten().filter(|r| uses.sets(**r) == 0) {
+            zeros.extend(self.regs[*r].ty.scalar().map(|s| (*r, Operand::Const(s.zero()))));
+        }
+        fn replace(block: &mut Block, zeros: &IdMap<Reg, Operand>) {
+            for ins in block {
+                ins.reads_mut(&mut |a| *a = a.as_reg().and_then(|r| zeros.get(&r)).copied().unwrap_or(*a));
+                ins.blocks_mut().into_iter().for_each(|b| replace(b, zeros));
+            }
+        }
+        if !zeros.is_empty() {
+            replace(body, &zeros);
         }
     }
 

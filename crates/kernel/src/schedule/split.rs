@@ -63,7 +63,7 @@ pub(super) fn in_two(
 }
 
 /// A body without the mark and release around it.
-fn without_mark(body: &[Ins]) -> &[Ins] {
+pub(super) fn without_mark(body: &[Ins]) -> &[Ins] {
     match body {
         [Ins::Mark { to }, inner @ .., Ins::Release { mark }] if *mark == Operand::Reg(*to) => inner,
         _ => body,

@@ -18,7 +18,8 @@ pub(crate) fn results(
 ) -> Vec<Value> {
     let (mut module, id) = lower_with_parts(program, *f, part).expect("native");
     if lanes > 0 {
-        let model = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4] };
+        let model =
+            Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4], near: Some(0) };
         let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
         schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new() });
     }
