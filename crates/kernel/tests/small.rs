@@ -222,6 +222,24 @@ fn what_varies_is_computed_again() {
     assert!(said.contains("index 2 is out of bounds"), "{said}");
 }
 
+/// Two loops over an array without elements.
+#[test]
+fn loops_that_never_run_are_gone() {
+    let program = parse(
+        "fun f(x: f64): f64, []f64 {
+            let is: []i64 = iota(0i64)
+            let a: []f64 = map 0i64 [is] (i: i64) { let y: f64 = convert.i64.f64(i) in y }
+            let s: f64 = reduce 0i64 [0.0f64] [a] (p: f64, q: f64) { let t: f64 = add.f64(p, q) in t }
+            let u: f64 = add.f64(s, x)
+            in u, a
+        }",
+    );
+    let printed = print(&scheduled(&program, 8).0);
+    assert!(!printed.contains("for ") && !printed.contains("lanes i"), "{printed}");
+    let empty = Value::f64_array(&[0], &[]);
+    assert_eq!(agree(&program, &[Value::f64(2.0)]), Ok(vec![Value::f64(2.0), empty]));
+}
+
 /// Deliberate errors.
 #[cfg(feature = "mutations")]
 mod mutations {

@@ -2,7 +2,7 @@
 //!
 //! The lowering computes strides where it needs them. Here a primitive or pointer that has been computed before, in this
 //! block or one around it, is replaced by that register; instructions nobody needs are dropped. Then equal strides are equal
-//! operands, which the scheduler compares. What follows from constants is worked out, and branches on it are gone.
+//! operands, which the scheduler compares. What follows from constants is worked out, and branches on it, and loops without iterations, are gone.
 //!
 //! A branch that asks again what an earlier one asked (the way back of a derivative asks what the way there did) has what the
 //! same arm computed before. Since that makes registers which are set on some ways only, it is for code that is not
@@ -168,6 +168,7 @@ impl Numbers<'_> {
                 return self.all(if holds { then } else { otherwise }, out);
             }
             Ins::Fail { condition: Operand::Const(c), .. } if !c.is_true() => return,
+            Ins::For { from, to, .. } if is_empty(from, to) => return,
             Ins::Fail { condition: Operand::Reg(r), .. } if self.defined[r] == 1 => {
                 let asked = if Mutation::ChecksAreAlike.is_on() { Reg::new(0) } else { r };
                 let key = Key::Passed(asked, self.lanes);
@@ -280,6 +281,11 @@ enum Value {
     /// It is there already.
     Known(Operand),
     New(Key),
+}
+
+/// Whether a loop runs no iteration, whatever the sizes are.
+fn is_empty(from: Operand, to: Operand) -> bool {
+    from.as_i64().zip(to.as_i64()).is_some_and(|(from, to)| from >= to)
 }
 
 /// What a primitive of integers or truth values gives, if that follows from constants.
