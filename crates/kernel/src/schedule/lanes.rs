@@ -11,6 +11,7 @@
 //! Assumes a loop whose order is [`Order::Any`]. Gives nothing up: what cannot stand side by side is refused ([`No`]): calls, pointers that
 //! differ in memory, allocations of a size that differs.
 
+use super::ranges::{Asked, Ranges};
 use super::rows::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
@@ -77,7 +78,7 @@ pub(super) struct Known<'a> {
     pub(super) rows: &'a IdMap<Reg, Operand>,
     /// Pointers that are offsets: pointer, index, type.
     pub(super) offsets: &'a super::added::Offsets,
-    pub(super) scalars: &'a super::rows::Scalars,
+    pub(super) ranges: &'a Ranges,
 }
 
 /// The loop with its iterations side by side. `lanes`: how many.
@@ -109,6 +110,7 @@ pub(super) fn side_by_side(
             number: None,
             blocks: vec![Vec::new()],
             mask: None,
+            asked: Asked::new(),
         };
         let out = v.whole(l)?;
         if !v.again {
@@ -141,6 +143,8 @@ struct Vector<'a> {
     blocks: Vec<Block>,
     /// Where the present instructions count; `None`: everywhere.
     mask: Option<Operand>,
+    /// What is known about numbers here, in this block and those around it.
+    asked: Asked,
 }
 
 type Res<T> = Result<T, No>;
@@ -157,7 +161,9 @@ impl Vector<'_> {
     }
     fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> Res<T>) -> Res<(Block, T)> {
         self.blocks.push(Vec::new());
+        let asked = self.asked.len();
         let out = f(self);
+        self.asked.truncate(asked);
         let block = self.blocks.pop().unwrap_or_default();
         Ok((block, out?))
     }
@@ -386,6 +392,7 @@ impl Vector<'_> {
             Ins::While { condition, test, body } => self.while_loop(condition, *test, body),
             Ins::If { condition, then, otherwise } => self.branch(*condition, then, otherwise),
             Ins::Fail { condition, message, values } => {
+                let asked = self.known.ranges.asked(*condition);
                 let differs = !self.is_same(*condition) || values.iter().any(|v| !self.is_same(*v));
                 let mut at = self.value(*condition);
                 if (differs || self.mask.is_some()) && !self.ty(at).is_lanes() {
@@ -396,6 +403,7 @@ impl Vector<'_> {
                 let condition = if self.ty(at).is_lanes() { self.both(self.mask, at) } else { at };
                 let values = values.iter().map(|v| self.value(*v)).collect();
                 self.emit(Ins::Fail { condition, message: *message, values });
+                self.asked.extend(asked);
                 Ok(())
             }
             Ins::Call { .. } | Ins::Chunks { .. } => Err(No::Call),
@@ -576,19 +584,36 @@ impl Vector<'_> {
         }
         Ok((by, Shape::Pointer { stride, index: at, private }))
     }
-    /// In interleaved memory: the row of the lane is chosen by the counter of the loop, at any time; before and after that, all lanes
-    /// go to the same elements of their rows. A slice of the rows begins in the middle of a block: it is refused.
+    /// In interleaved memory: the row of the lane is chosen by the counter of the loop, at any time; what is added before and after that
+    /// has to stay in the row ([`Vector::stays`]). A slice of the rows begins in the middle of a block: it is refused.
     fn in_rows(&mut self, row: Operand, index: Operand) -> Res<(Operand, Shape)> {
         let is_row = index.as_reg().is_some_and(|r| self.products.get(&r) == Some(&row));
         match self.shape(index) {
-            Shape::Same if self.known.scalars.is_in_row(index, row) => {
-                Ok((self.mul(index, Operand::i64(self.lanes)), Shape::Rows(row)))
-            }
+            Shape::Same => Ok((self.mul(index, Operand::i64(self.lanes)), Shape::Rows(row))),
             Shape::Linear(_) if is_row && is_zero(self.counter.1) => Ok((index, private_memory())),
             _ => Err(No::Rows),
         }
     }
+    /// Whether places of interleaved memory, so many from an index on, are in the row of the lane. Refused: those of other rows, and
+    /// where that cannot be shown.
+    fn stays(&self, pointer: Operand, index: Operand, count: Operand) -> Res<()> {
+        let Some(mut at) = pointer.as_reg() else { return Ok(()) };
+        let Some(root) = (self.known.root)(at) else { return Ok(()) };
+        let Some(row) = self.known.rows.get(&root) else { return Ok(()) };
+        let mut terms = vec![index];
+        while at != root {
+            let (from, index, _) = *self.known.offsets.get(&at).ok_or(No::Rows)?;
+            terms.push(index);
+            at = from.as_reg().ok_or(No::Rows)?;
+        }
+        let is_row = |a: &Operand| a.as_reg().is_some_and(|r| self.products.get(&r) == Some(row));
+        let chosen = terms.iter().position(is_row).ok_or(No::Rows)?;
+        terms.remove(chosen);
+        let stays = self.known.ranges.is_in_row(&terms, count, *row, &self.asked);
+        if stays { Ok(()) } else { Err(No::Rows) }
+    }
     fn place(&mut self, pointer: Operand, index: Operand) -> Res<Place> {
+        self.stays(pointer, index, Operand::i64(1))?;
         let pointer = self.inside(pointer)?;
         let (here, shape) = self.moved(pointer, index)?;
         match shape {
@@ -653,6 +678,7 @@ impl Vector<'_> {
         Ok(())
     }
     fn fill(&mut self, pointer: Operand, count: Operand, value: Operand, ty: Ty) -> Res<()> {
+        self.stays(pointer, Operand::i64(0), count)?;
         let pointer = self.inside(pointer)?;
         let shape = self.shape(pointer);
         if let Shape::Pointer { private: true, index: None, stride } = shape
@@ -668,6 +694,8 @@ impl Vector<'_> {
         self.every(count, &mut |v, j| v.ins(&Ins::Store { pointer, index: j, value, ty }))
     }
     fn copy(&mut self, to: Operand, from: Operand, count: Operand, ty: Ty) -> Res<()> {
+        self.stays(to, Operand::i64(0), count)?;
+        self.stays(from, Operand::i64(0), count)?;
         let (to, from) = (self.inside(to)?, self.inside(from)?);
         let whole = |s: Shape| match s {
             Shape::Pointer { private: true, index: None, stride } => stride.as_i64() == Some(1),
@@ -688,7 +716,10 @@ impl Vector<'_> {
     /// A loop from 0 up to `count`.
     fn every(&mut self, count: Operand, f: &mut dyn FnMut(&mut Self, Operand) -> Res<()>) -> Res<()> {
         let j = self.reg(Ty::I64, "j");
-        self.counted(j, Operand::i64(0), count, Order::Given, f)
+        self.counted(j, Operand::i64(0), count, Order::Given, &mut |v, j| {
+            v.asked.push((j, count));
+            f(v, j)
+        })
     }
 
     // --- control ---
@@ -788,34 +819,41 @@ impl Vector<'_> {
         Ok(())
     }
     fn branch(&mut self, condition: Operand, then: &Block, otherwise: &Block) -> Res<()> {
+        let (holds, fails) = (self.known.ranges.asked_by(condition), self.known.ranges.asked(condition));
         if self.is_same(condition) {
-            let (then, ()) = self.block(|v| v.all(then))?;
-            let (otherwise, ()) = self.block(|v| v.all(otherwise))?;
+            let (then, ()) = self.block(|v| v.knowing(holds, then))?;
+            let (otherwise, ()) = self.block(|v| v.knowing(fails, otherwise))?;
             self.emit(Ins::If { condition, then, otherwise });
             return Ok(());
         }
         let yes = self.value(condition);
-        self.arm(yes, then)?;
+        self.arm(yes, holds, then)?;
         if !otherwise.is_empty() {
             let no = self.op(Op::Not, Scalar::Bool, &[yes]);
-            self.arm(no, otherwise)?;
+            self.arm(no, fails, otherwise)?;
         }
         Ok(())
     }
-    /// An arm of a branch: its instructions where the condition holds.
-    fn arm(&mut self, condition: Operand, block: &Block) -> Res<()> {
+    /// An arm of a branch: its instructions where the condition holds, and what is known there.
+    fn arm(&mut self, condition: Operand, asked: Option<(Operand, Operand)>, block: &Block) -> Res<()> {
         let outer = self.mask;
         let mask = self.both(outer, condition);
         self.mask = Some(mask);
+        let before = self.asked.len();
         let done = if is_cheap(block) {
-            self.all(block)
+            self.knowing(asked, block)
         } else {
             let any = self.any(mask);
-            let inner = self.block(|v| v.all(block));
+            let inner = self.block(|v| v.knowing(asked, block));
             inner.map(|(then, ())| self.emit(Ins::If { condition: any, then, otherwise: Vec::new() }))
         };
         self.mask = outer;
+        self.asked.truncate(before);
         done
+    }
+    fn knowing(&mut self, asked: Option<(Operand, Operand)>, block: &Block) -> Res<()> {
+        self.asked.extend(asked);
+        self.all(block)
     }
 }
 

@@ -19,6 +19,7 @@ mod lanes;
 mod numbers;
 mod own;
 mod places;
+mod ranges;
 mod rows;
 mod small;
 mod split;
@@ -178,7 +179,7 @@ struct Scheduler<'a> {
     roots: IndexVec<Reg, Option<Reg>>,
     /// Pointers that are offsets: pointer, index, type.
     offsets: added::Offsets,
-    scalars: rows::Scalars,
+    ranges: ranges::Ranges,
     /// What registers are expected to hold.
     sizes: IdMap<Reg, i64>,
     /// Interleaved memory: see [`lanes::Known::rows`].
@@ -201,9 +202,9 @@ impl<'a> Scheduler<'a> {
         cost::follow(body, &defined, &mut sizes);
         let (_, offsets) = added::pointers(body, &defined, &f.regs);
         let regs = std::mem::take(&mut f.regs);
-        let scalars = rows::Scalars::of(body, &defined);
+        let ranges = ranges::Ranges::of(body, &defined);
         let (rows, widths, depth) = (IdMap::new(), None, 0);
-        Scheduler { options, regs, defined, roots, offsets, scalars, sizes, rows, widths, depth }
+        Scheduler { options, regs, defined, roots, offsets, ranges, sizes, rows, widths, depth }
     }
     /// The block without the ways that are not taken for the expected sizes, where either would do.
     fn chosen(&self, block: Block, choices: &IdSet<Reg>) -> Block {
@@ -214,7 +215,7 @@ impl<'a> Scheduler<'a> {
             }
             match ins {
                 Ins::If { condition: Operand::Reg(c), then, otherwise } if choices.contains(&c) => {
-                    let sides = match self.scalars.op(c.into()) {
+                    let sides = match self.ranges.op(c.into()) {
                         Some((Op::Le, [a, b])) => self.costs().size(*a).zip(self.costs().size(*b)),
                         _ => None,
                     };
@@ -366,7 +367,7 @@ impl<'a> Scheduler<'a> {
         let roots = &self.roots;
         let root = |r: Reg| roots.get(r).copied().flatten();
         let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);
-        let known = lanes::Known { defined, root: &root, rows, offsets, scalars: &self.scalars };
+        let known = lanes::Known { defined, root: &root, rows, offsets, ranges: &self.ranges };
         lanes::side_by_side(l, lanes, &mut self.regs, &known)
     }
     fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: Block, order: Order) -> Block {

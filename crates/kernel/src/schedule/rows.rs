@@ -124,63 +124,6 @@ fn find(
     }
 }
 
-/// How scalars of a function are computed: those that are set once.
-#[derive(Debug, Default)]
-pub(super) struct Scalars {
-    ops: IdMap<Reg, (Op, Vec<Operand>)>,
-    /// Counters of loops that begin at a constant that is not negative.
-    counters: IdSet<Reg>,
-}
-
-impl Scalars {
-    pub(super) fn of(block: &Block, defined: &IndexVec<Reg, usize>) -> Scalars {
-        let mut scalars = Scalars::default();
-        scalars.find(block, defined);
-        scalars
-    }
-    fn find(&mut self, block: &Block, defined: &IndexVec<Reg, usize>) {
-        for ins in block {
-            match ins {
-                Ins::Prim { to, prim: Prim::Op(op, Scalar::I64), args } if defined[*to] == 1 => {
-                    self.ops.insert(*to, (*op, args.clone()));
-                }
-                Ins::For { i, from, .. } if from.as_i64().is_some_and(|n| n >= 0) => {
-                    self.counters.insert(*i);
-                }
-                _ => {}
-            }
-            ins.blocks().into_iter().for_each(|b| self.find(b, defined));
-        }
-    }
-    pub(super) fn op(&self, a: Operand) -> Option<(Op, &[Operand])> {
-        self.ops.get(&a.as_reg()?).map(|(op, args)| (*op, &args[..]))
-    }
-    /// Whether an index into memory of rows with so many elements chooses an element of a row, and not a row. What moves by whole rows is a
-    /// product with the size of a row, or that size itself; elements of a row are at numbers of loops, at constants, and at
-    /// products of such with sizes that are factors of the row.
-    pub(super) fn is_in_row(&self, index: Operand, row: Operand) -> bool {
-        match (index.as_i64(), self.op(index)) {
-            (Some(n), _) => n >= 0 && row.as_i64().is_none_or(|row| n < row),
-            (_, Some((Op::Add, [a, b]))) => self.is_in_row(*a, row) && self.is_in_row(*b, row),
-            (_, Some((Op::Mul, [a, b]))) => [(a, b), (b, a)]
-                .into_iter()
-                .any(|(number, size)| self.is_in_row(*number, row) && self.is_factor(*size, row)),
-            _ => {
-                let is_counter = index.as_reg().is_some_and(|r| self.counters.contains(&r));
-                is_counter && index != row && row.as_i64().is_none_or(|row| row > 1)
-            }
-        }
-    }
-    /// Whether a size is known to be a proper factor of a product.
-    fn is_factor(&self, size: Operand, product: Operand) -> bool {
-        match (size.as_i64(), product.as_i64(), self.op(product)) {
-            (Some(size), Some(product), _) => size > 0 && size < product,
-            (_, _, Some((Op::Mul, args))) => args.iter().any(|a| *a == size || self.is_factor(size, *a)),
-            _ => false,
-        }
-    }
-}
-
 /// Calls `f` with every register that is read outside of lanes, for another purpose than to compute a pointer.
 pub(super) fn used_outside_lanes(block: &Block, f: &mut dyn FnMut(Reg)) {
     for ins in block {

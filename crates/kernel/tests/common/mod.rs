@@ -7,19 +7,26 @@ use pullback_kernel::lower_with_parts;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
+#[allow(unused_imports, reason = "not all tests use it")]
 pub(crate) use text::parse;
 
 /// The results with parts of at least so many elements, in so many lanes (0: none, and loops in any order from their end).
-pub(crate) fn results(
+#[allow(dead_code, reason = "not all tests use it")]
+pub(crate) fn results(program: &(Program, FunId), args: &[Value], part: i64, lanes: usize) -> Vec<Value> {
+    let model = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4], near: Some(0) };
+    results_with(program, args, part, lanes, model)
+}
+
+/// The same, with another model of costs.
+pub(crate) fn results_with(
     (program, f): &(Program, FunId),
     args: &[Value],
     part: i64,
     lanes: usize,
+    model: Model,
 ) -> Vec<Value> {
     let (mut module, id) = lower_with_parts(program, *f, part).expect("native");
     if lanes > 0 {
-        let model =
-            Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4], near: Some(0) };
         let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
         schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new() });
     }

@@ -3,6 +3,7 @@
 use pullback_core::{FunId, Program};
 
 /// The program of a text, and its first function.
+#[allow(dead_code, reason = "not all tests use it")]
 pub(crate) fn parse(text: &str) -> (Program, FunId) {
     let mut sources = pullback_base::SourceMap::new();
     let id = sources.add("test.core", text);
