@@ -27,7 +27,7 @@ fn assert_right(counts: &Counts, programs: u64) {
 #[test]
 fn the_vm_computes_what_the_interpreter_computes() {
     let count = number("VM_COUNT", 2000);
-    let ways = |seed: u64| {
+    let ways = |seed: u64, _: usize| {
         let lanes = [4, 64, 512][(seed / 2 % 3) as usize];
         vec![if seed.is_multiple_of(2) { Way::Vm(lanes) } else { Way::VmDefault }]
     };
@@ -37,7 +37,7 @@ fn the_vm_computes_what_the_interpreter_computes() {
 #[test]
 fn machine_code_computes_what_the_interpreter_computes() {
     let count = number("COUNT", 500);
-    let ways = |seed: u64| Way::of_llvm(seed, Level::O1).into_iter().skip(1).collect();
+    let ways = |seed: u64, _: usize| Way::of_llvm(seed, Level::O1).into_iter().skip(1).collect();
     let counts = many(number("SEED", 0), count, &ways);
     if counts.of("skipped") > 0 && counts.compared() == 0 {
         eprintln!("skipped: no LLVM was found");

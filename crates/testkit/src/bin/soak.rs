@@ -70,7 +70,7 @@ mod native {
         let level = if w.level == "O1" { pullback_cpu::Level::O1 } else { pullback_cpu::Level::O3 };
         let mut counts = Counts::default();
         for seed in w.from..w.from + w.count {
-            counts.extend(one(seed, &|seed| Way::of_soak(seed, level)));
+            counts.extend(one(seed, &|seed, k| Way::of_soak(seed, k, level)));
         }
         for ((way, verdict), n) in &counts.verdicts {
             println!("count\t{way}\t{verdict}\t{n}");

@@ -3,6 +3,7 @@
 use crate::generate::shape::Sizes;
 use crate::generate::{Config, Generated, generate};
 use crate::problems::Problem;
+use pullback_base::Fault;
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::pipeline::Checks;
 use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
@@ -26,7 +27,11 @@ pub struct Run {
     pub empties: bool,
 }
 
-/// A random program and its gradient, each as it is and optimised, at the sizes that it was made for and at awkward ones.
+/// A random program and its gradient, each as it is and optimised, at the sizes that it was made for and at awkward ones. Left out: what
+/// cannot be differentiated.
+///
+/// # Panics
+/// If a pass makes a malformed program.
 pub fn runs_of_seed(seed: u64) -> Vec<Run> {
     let generated = generate(seed, &Config::default());
     let args = all_args(&generated);
@@ -72,8 +77,11 @@ fn both(what: &str, program: &Program, fun: FunId, args: &[Vec<Value>], generate
         let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
         let choice = Settings::default().choice;
         let steps = pipeline::steps(optimise);
-        pipeline::run_with(&mut program, steps, &choice, Checks::EachStep, &mut |_, _| {}).ok()?;
         let what = format!("{what}{}", if optimise { ", optimised" } else { "" });
+        if let Err(d) = pipeline::run_with(&mut program, steps, &choice, Checks::EachStep, &mut |_, _| {}) {
+            assert!(d.code.fault() != Fault::Bug, "{what}: {}", d.message);
+            return None;
+        }
         let empties = generated.features.empty_arrays > 0 || generated.sizes.m == 0;
         Some(Run { what, program, fun: roots[0], args: args.to_vec(), empties })
     };

@@ -41,11 +41,14 @@ impl Counts {
     }
 }
 
+/// Ways to run number `k` of the programs of a seed, from both numbers.
+pub type Ways<'a> = &'a (dyn Fn(u64, usize) -> Vec<Way> + Sync);
+
 /// The programs of a seed and their gradients.
-pub fn one(seed: u64, ways: &dyn Fn(u64) -> Vec<Way>) -> Counts {
+pub fn one(seed: u64, ways: Ways<'_>) -> Counts {
     let mut counts = Counts::default();
-    for run in runs_of_seed(seed) {
-        for way in ways(seed) {
+    for (k, run) in runs_of_seed(seed).into_iter().enumerate() {
+        for way in ways(seed, k) {
             let verdict = examine(&run, way);
             *counts.verdicts.entry((way.name().into(), verdict.name().into())).or_default() += 1;
             if let Verdict::Fails(text) = verdict {
@@ -57,7 +60,7 @@ pub fn one(seed: u64, ways: &dyn Fn(u64) -> Vec<Way>) -> Counts {
 }
 
 /// `count` seeds from `from` on, on all processors.
-pub fn many(from: u64, count: u64, ways: &(dyn Fn(u64) -> Vec<Way> + Sync)) -> Counts {
+pub fn many(from: u64, count: u64, ways: Ways<'_>) -> Counts {
     let (next, all) = (AtomicU64::new(0), Mutex::new(Counts::default()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {

@@ -48,10 +48,12 @@ impl Way {
     pub fn is_plain(self) -> bool {
         matches!(self, Way::VmPlain | Way::LlvmPlain(_))
     }
-    /// The ways of a soak run: through both executors, plain and in lanes; the numbers of lanes and threads change from seed to seed.
-    pub fn of_soak(seed: u64, level: Level) -> Vec<Way> {
+    /// The ways of a soak run for number `k` of the programs of a seed: through both executors, as machine code (which takes most of the time)
+    /// plain or in lanes in turns. The numbers of lanes and threads change from seed to seed.
+    pub fn of_soak(seed: u64, k: usize, level: Level) -> Vec<Way> {
         let mut ways = Way::of_vm(seed);
-        ways.extend(Way::of_llvm(seed, level));
+        let turn = (seed / 12 + k as u64) % 2;
+        ways.push(Way::of_llvm(seed, level)[turn as usize]);
         ways
     }
     /// Those through the vm.
