@@ -30,6 +30,13 @@ impl<K: Eq + Hash, T> Table<K, T> {
     {
         self.items.get(key)
     }
+    /// The same, to be changed.
+    pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut T>
+    where
+        K: Borrow<Q>,
+    {
+        self.items.get_mut(key)
+    }
     /// Whether something is known of `key`.
     pub fn contains<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
     where

@@ -19,7 +19,8 @@ fn a_table_holds_what_an_ordered_map_holds() {
     let mut numbers = Numbers(1);
     for step in 0..20_000 {
         let key = (numbers.below(20) as u8, vec![numbers.below(3), numbers.below(5)], numbers.below(2) == 0);
-        match numbers.below(4) {
+        match numbers.below(5) {
+            3 => assert_eq!(table.get_mut(&key).map(|t| *t += step), map.get_mut(&key).map(|t| *t += step)),
             0 => assert_eq!(table.remove(&key), map.remove(&key)),
             1 => assert_eq!(table.or_insert_with(key.clone(), || step), map.entry(key).or_insert(step)),
             2 => assert_eq!(table.insert(key.clone(), step), map.insert(key, step)),

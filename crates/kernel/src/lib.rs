@@ -14,6 +14,7 @@ mod print;
 pub mod run;
 pub mod schedule;
 pub mod values;
+mod walk;
 
 pub use calls::recursive;
 pub use ir::{
@@ -25,3 +26,4 @@ pub use lower::{NotNative, lower, lower_with_parts};
 pub use mutation::{Mutation, switch_on};
 pub use plan::{Bytes, Plan, Shortage};
 pub use print::print;
+pub use walk::{size, walk};

@@ -2,8 +2,8 @@
 //!
 //! Found before the translation, so that what only the check reads is not computed at all.
 
-use crate::uses::{Counts, reads, walk};
-use pullback_kernel::{Function, Ins, Operand, Reg};
+use crate::uses::{Counts, reads};
+use pullback_kernel::{Function, Ins, Operand, Reg, walk};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 

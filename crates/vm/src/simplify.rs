@@ -8,9 +8,9 @@
 
 use crate::executable::Options;
 use crate::mutation::Mutation;
-use crate::uses::{Counts, mentioned, reads, walk};
+use crate::uses::{Counts, mentioned, reads};
 use pullback_base::index::IndexVec;
-use pullback_kernel::{Block, Function, Ins, Operand, Order, Reg, Ty};
+use pullback_kernel::{Block, Function, Ins, Operand, Order, Reg, Ty, walk};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use pullback_words::word;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! Which registers and constants instructions read.
 
 use pullback_base::index::IndexVec;
-use pullback_kernel::{Block, Function, Ins, Operand, Reg};
+use pullback_kernel::{Function, Ins, Operand, Reg, walk};
 
 /// Shows the operands that an instruction itself reads, not those of the blocks inside.
 pub(crate) fn operands(ins: &Ins, f: &mut impl FnMut(Operand)) {
@@ -65,16 +65,6 @@ pub(crate) fn mentions(ins: &Ins, r: Reg) -> bool {
     let mut found = false;
     mentioned(ins, &mut |x| found |= x == r);
     found
-}
-
-/// Shows every instruction of a block, those inside after the one they are in.
-pub(crate) fn walk<'a>(block: &'a Block, f: &mut impl FnMut(&'a Ins)) {
-    for ins in block {
-        f(ins);
-        for inner in ins.blocks() {
-            walk(inner, f);
-        }
-    }
 }
 
 /// How often registers are set and read.

@@ -5,6 +5,7 @@
 
 use super::chunks::{Known, Scheduled};
 use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::walk::walk;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 
 /// Memory: how many elements of which type.
@@ -47,7 +48,7 @@ impl Added {
 pub(super) fn added(l: &Scheduled<'_>, known: &Known<'_>) -> Option<Added> {
     let inside = defined(&l.code);
     let (mut out, mut refused, mut other) = (IdMap::new(), false, IdSet::new());
-    visit(&l.code, &mut |ins| {
+    walk(&l.code, &mut |ins| {
         let target = match ins {
             Ins::Accumulate { pointer, .. } | Ins::AccumulateLanes { pointer, .. } => Some(*pointer),
             _ => None,
@@ -94,7 +95,7 @@ pub(super) fn pointers(
 ) -> (Sizes, Offsets) {
     let fixed = |a: Operand| a.as_reg().is_none_or(|r| defined.get(r) == Some(&1));
     let (mut counts, mut offsets) = (IdMap::new(), IdMap::new());
-    visit(block, &mut |ins| match ins {
+    walk(block, &mut |ins| match ins {
         Ins::Alloc { to, count, ty } if fixed((*to).into()) && fixed(*count) => {
             counts.insert(*to, (*count, *ty));
         }
@@ -108,18 +109,12 @@ pub(super) fn pointers(
     (counts, offsets)
 }
 
-pub(super) fn visit(block: &[Ins], f: &mut dyn FnMut(&Ins)) {
-    for ins in block {
-        f(ins);
-        ins.blocks().into_iter().for_each(|b| visit(b, f));
-    }
-}
 pub(super) fn reads(block: &Block, f: &mut dyn FnMut(Reg)) {
-    visit(block, &mut |ins| ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f)));
+    walk(block, &mut |ins| ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f)));
 }
 pub(super) fn defined(block: &[Ins]) -> IdSet<Reg> {
     let mut out = IdSet::new();
-    visit(block, &mut |ins| {
+    walk(block, &mut |ins| {
         out.extend(ins.sets());
         if let Ins::For { order: Order::Any(folds), .. } = ins {
             for fold in folds {

@@ -182,6 +182,10 @@ impl Nest {
 impl Scheduler<'_> {
     /// The block with contractions in tiles.
     pub(super) fn contract(&mut self, block: Block) -> Block {
+        let has_tiles = self.options.model.tiles.iter().all(|least| least.is_finite());
+        if !has_tiles {
+            return block;
+        }
         let mut out = Vec::with_capacity(block.len());
         for mut ins in block {
             if let Some(code) = self.contraction(&ins).or_else(|| self.apart(&ins)) {

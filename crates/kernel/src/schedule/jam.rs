@@ -17,6 +17,7 @@ use super::cost::{Costs, Model};
 use super::uses::{Uses, sets_first, writes};
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::mutation::Mutation;
+use crate::walk::size;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -281,11 +282,6 @@ fn read_first(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> IdSet<Reg> {
         set.extend(ins.sets());
     }
     out
-}
-
-/// The instructions of a block with those inside.
-pub(super) fn size(block: &[Ins]) -> usize {
-    block.iter().map(|ins| 1 + ins.blocks().into_iter().map(|b| size(b)).sum::<usize>()).sum()
 }
 
 /// Copies of a body, one for each iteration of a group.

@@ -26,6 +26,7 @@ use super::{Options, Scheduler, added, own, rows, small};
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo};
 use crate::lower::with_mark;
 use crate::mutation::Mutation;
+use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use std::collections::BTreeSet;
 
@@ -188,7 +189,7 @@ impl Join<'_> {
         let mut written = of_first.iter().filter(|w| w.kind == Kind::Write).map(|w| w.root);
         written.any(|root| reads(root) && is_far(root)).then_some(())?;
         of_first.iter().all(|x| of_second.iter().all(|y| self.meet(x, y))).then_some(())?;
-        (super::jam::size(block) <= LARGE).then_some(())?;
+        (size(block) <= LARGE).then_some(())?;
         // An iteration that may not end must not be before another one that stops the program.
         (!has_while(second.body) || Mutation::AllLoopsEnd.is_on()).then_some(())?;
         let (mut code, after) = self.around(block, second, of_second)?;
@@ -266,7 +267,7 @@ impl Join<'_> {
 
 fn has_while(block: &Block) -> bool {
     let mut found = false;
-    added::visit(block, &mut |ins| found |= matches!(ins, Ins::While { .. }));
+    walk(block, &mut |ins| found |= matches!(ins, Ins::While { .. }));
     found
 }
 

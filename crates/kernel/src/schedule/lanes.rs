@@ -14,6 +14,7 @@
 use super::ranges::{Asked, Ranges};
 use super::rows::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
@@ -93,19 +94,22 @@ pub(super) fn side_by_side(
     let mut varying: IdSet<Reg> = l.folds.iter().flat_map(|f| f.state.iter().copied()).collect();
     loop {
         let before = regs.len();
-        let rows = |(r, row): (&Reg, &Operand)| (*r, Shape::Rows(*row));
+        let mut shapes = Table::new();
+        known.rows.iter().for_each(|(r, row)| {
+            shapes.insert(*r, Shape::Rows(*row));
+        });
         let mut v = Vector {
             known,
             counter: (l.i, l.from),
-            products: IdMap::new(),
+            products: Table::new(),
             lanes: lanes as i64,
             regs,
             defined,
             uses: &uses,
             varying: &mut varying,
             again: false,
-            shapes: known.rows.iter().map(rows).collect(),
-            of_lanes: IdMap::new(),
+            shapes,
+            of_lanes: Table::new(),
             made: Vec::new(),
             number: None,
             blocks: vec![Vec::new()],
@@ -126,16 +130,16 @@ struct Vector<'a> {
     /// The counter of the loop, and from where it counts.
     counter: (Reg, Operand),
     /// Registers that are the counter times this.
-    products: IdMap<Reg, Operand>,
+    products: Table<Reg, Operand>,
     regs: &'a mut IndexVec<Reg, RegInfo>,
     defined: &'a IndexVec<Reg, usize>,
-    uses: &'a Uses,
+    uses: &'a Uses<'a>,
     /// Registers that are set more than once and hold lanes.
     varying: &'a mut IdSet<Reg>,
     /// Whether one of them was taken for a scalar.
     again: bool,
-    shapes: IdMap<Reg, Shape>,
-    of_lanes: IdMap<Reg, Reg>,
+    shapes: Table<Reg, Shape>,
+    of_lanes: Table<Reg, Reg>,
     /// The lanes of registers that are set under a mask, and the states of folds.
     made: Vec<Reg>,
     number: Option<Reg>,
@@ -308,7 +312,7 @@ impl Vector<'_> {
     fn folded(&mut self, fold: &Fold, l: &Loop<'_>) {
         if let Some(prims) = apart(fold) {
             for ((state, prim), neutral) in fold.state.iter().zip(prims).zip(&fold.neutral) {
-                let from = self.of_lanes[state].into();
+                let from = self.lanes_of(*state).into();
                 let neutral = match neutral {
                     Operand::Const(c) => *c,
                     // All lanes are active here.
@@ -327,7 +331,7 @@ impl Vector<'_> {
             let ty = self.regs[*state].ty;
             let to = self.reg(Ty::Pointer, "lanes");
             self.emit(Ins::Alloc { to, count, ty });
-            let (pointer, value) = (to.into(), self.of_lanes[state].into());
+            let (pointer, value) = (to.into(), self.lanes_of(*state).into());
             let index = Operand::i64(0);
             self.emit(Ins::StoreLanes { pointer, index, stride: one, value, ty, mask: None });
             columns.push(pointer);
@@ -543,7 +547,7 @@ impl Vector<'_> {
     /// A pointer; if it was computed outside of the loop and points into interleaved memory, computed again from the memory.
     fn inside(&mut self, pointer: Operand) -> Res<Operand> {
         let Operand::Reg(r) = pointer else { return Ok(pointer) };
-        let outside = !self.shapes.contains_key(&r);
+        let outside = !self.shapes.contains(&r);
         let into = (self.known.root)(r).is_some_and(|root| self.known.rows.contains_key(&root));
         if !(outside && into) {
             return Ok(pointer);

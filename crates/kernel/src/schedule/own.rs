@@ -14,6 +14,7 @@ use super::{added, numbered, rows};
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::lower::with_mark;
 use crate::mutation::Mutation;
+use crate::walk::walk;
 use pullback_base::index::{IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeMap;
@@ -101,7 +102,7 @@ impl Own<'_> {
     }
     fn is_handed_on(&self, root: Reg, body: &Block) -> bool {
         let mut found = false;
-        added::visit(body, &mut |ins| {
+        walk(body, &mut |ins| {
             let of_root = |a: Operand| self.places.root(a) == Some(root);
             let mut mentions = 0;
             ins.reads(&mut |a| mentions += usize::from(of_root(a)));

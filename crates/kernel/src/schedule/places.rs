@@ -9,6 +9,7 @@ use super::ranges::{Asked, Ranges};
 use super::{added, registers};
 use crate::ir::{Block, Function, Ins, Operand, Reg};
 use crate::mutation::Mutation;
+use crate::walk::walk;
 use pullback_base::index::{IdMap, IndexVec};
 use pullback_prim::Op;
 
@@ -62,7 +63,7 @@ impl Places {
         let inside = added::defined(block);
         let mut out: Vec<Access> = Vec::new();
         let mut known = true;
-        added::visit(block, &mut |ins| {
+        walk(block, &mut |ins| {
             let zero = Operand::i64(0);
             let mut add = |pointer: Operand, index, count: Option<Operand>, kind| match self.root(pointer) {
                 None => known = false,

@@ -1,13 +1,19 @@
 //! Rows: which are worth a copy to where lanes lie side by side, and which could lie interleaved in the first place.
 
 use crate::ir::{Block, Ins, Operand, Reg, Ty};
+use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 
 /// Uses of pointers in the body of a loop.
-#[derive(Debug, Default)]
-pub(super) struct Uses {
-    rows: IdMap<Reg, Row>,
+pub(super) struct Uses<'a> {
+    rows: Table<Reg, Row>,
+    /// Memory that is written.
+    written: IdSet<Reg>,
+    /// Whether memory that is not known is written.
+    anything: bool,
+    /// The memory that a pointer points into, if it is known.
+    root: &'a dyn Fn(Reg) -> Option<Reg>,
 }
 
 #[derive(Debug, Default)]
@@ -17,45 +23,46 @@ struct Row {
     /// Loads, and the most loops between the place where it is made and one of them.
     loads: usize,
     deepest: usize,
-    /// Whether it is used in another way, or its memory is written in the body.
+    /// Whether it is used in another way.
     other: bool,
 }
 
-impl Uses {
+impl<'a> Uses<'a> {
     /// Uses in a body; `root`: the memory that a pointer points into, if it is known.
-    pub(super) fn of(body: &Block, root: &dyn Fn(Reg) -> Option<Reg>) -> Uses {
-        let mut uses = Uses::default();
-        let (mut written, mut anything) = (IdSet::new(), false);
-        uses.block(body, 0, &mut |pointer| match pointer {
-            Operand::Reg(r) => match root(r) {
-                Some(root) => {
-                    written.insert(root);
-                }
-                None => anything = true,
-            },
-            Operand::Const(_) | Operand::Null => {}
-        });
-        for (r, row) in uses.rows.iter_mut() {
-            let is_written = root(*r).is_none_or(|root| written.contains(&root));
-            row.other |= anything || is_written;
-        }
+    pub(super) fn of(body: &Block, root: &'a dyn Fn(Reg) -> Option<Reg>) -> Uses<'a> {
+        let mut uses = Uses { rows: Table::new(), written: IdSet::new(), anything: false, root };
+        uses.block(body, 0);
         uses
     }
     /// Whether a row is only read, and elements of it more than once.
     pub(super) fn is_read_often(&self, row: Reg) -> bool {
-        self.rows.get(&row).is_some_and(|r| !r.other && (r.deepest >= 2 || (r.deepest >= 1 && r.loads >= 2)))
+        let Some(uses) = self.rows.get(&row) else { return false };
+        let root = (self.root)(row);
+        let is_read = !uses.other && !self.anything && root.is_some_and(|root| !self.written.contains(&root));
+        is_read && (uses.deepest >= 2 || (uses.deepest >= 1 && uses.loads >= 2))
+    }
+    fn write(&mut self, pointer: Operand) {
+        if let Operand::Reg(r) = pointer {
+            match (self.root)(r) {
+                Some(root) => {
+                    self.written.insert(root);
+                }
+                None => self.anything = true,
+            }
+        }
+        self.other(pointer);
     }
 
-    fn block(&mut self, block: &Block, depth: usize, written: &mut dyn FnMut(Operand)) {
+    fn block(&mut self, block: &Block, depth: usize) {
         for ins in block {
-            self.ins(ins, depth, written);
+            self.ins(ins, depth);
             let inner = depth + usize::from(!matches!(ins, Ins::If { .. }));
             for block in ins.blocks() {
-                self.block(block, inner, written);
+                self.block(block, inner);
             }
         }
     }
-    fn ins(&mut self, ins: &Ins, depth: usize, written: &mut dyn FnMut(Operand)) {
+    fn ins(&mut self, ins: &Ins, depth: usize) {
         match ins {
             Ins::Offset { to, pointer, .. } => {
                 self.rows.insert(*to, Row { depth, ..Row::default() });
@@ -68,19 +75,16 @@ impl Uses {
                 }
             }
             Ins::Store { pointer, value, ty, .. } => {
-                written(*pointer);
-                self.other(*pointer);
+                self.write(*pointer);
                 if *ty == Ty::Pointer {
                     self.other(*value);
                 }
             }
             Ins::Accumulate { pointer, .. } | Ins::Fill { pointer, .. } => {
-                written(*pointer);
-                self.other(*pointer);
+                self.write(*pointer);
             }
             Ins::Copy { to, from, .. } => {
-                written(*to);
-                self.other(*to);
+                self.write(*to);
                 self.other(*from);
             }
             Ins::Set { value, .. } => self.other(*value),

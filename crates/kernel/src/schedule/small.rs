@@ -9,11 +9,11 @@
 //! Assumes the code that the lowering makes. Guarantees: the same values and messages. The code grows at most by [`MORE`] instructions; memory
 //! that is used in another way stays memory, and its loops stay loops.
 
-use super::jam::size;
 use super::numbered;
 use super::uses::{Uses, sets_first};
 use crate::ir::{Block, Function, Ins, Operand, Reg, RegInfo, Ty};
 use crate::mutation::Mutation;
+use crate::walk::size;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 

@@ -13,6 +13,7 @@ use super::lanes::Loop;
 use super::uses::{Uses, sets_first};
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::lower::with_mark;
+use crate::walk::size;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeSet;
@@ -28,7 +29,7 @@ pub(super) fn alternatives(
 ) -> Vec<(Block, Vec<RegInfo>)> {
     let body = without_mark(l.body);
     let is_loop = |ins: &Ins| matches!(ins, Ins::For { .. });
-    if !body.iter().any(is_loop) || super::jam::size(body) > LARGE {
+    if !body.iter().any(is_loop) || size(body) > LARGE {
         return Vec::new();
     }
     let given = regs.len();

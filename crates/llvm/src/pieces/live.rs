@@ -1,7 +1,7 @@
 //! What a piece of a function takes and gives.
 
 use pullback_base::index::{IdMap, IdSet};
-use pullback_kernel::{Block, Fold, Function, Ins, Order, Reg};
+use pullback_kernel::{Block, Fold, Function, Ins, Order, Reg, walk};
 use std::collections::BTreeSet;
 
 /// How often a function mentions its registers.
@@ -37,21 +37,17 @@ impl Uses {
         out
     }
     fn find_lanes(&mut self, f: &Function, block: &Block) {
-        for ins in block {
-            if let Ins::LaneNumber { to } | Ins::Set { to, .. } | Ins::Prim { to, .. } = ins
-                && f.regs[*to].ty.is_lanes()
-            {
-                let is_once = |r: Reg| self.sets.get(&r) == Some(&1);
-                let mut is_fixed = is_once(*to);
-                ins.reads(&mut |a| {
-                    is_fixed &= a.as_reg().is_none_or(|r| f.regs[r].ty.is_lanes() && is_once(r));
-                });
+        let is_once = |r: Reg| self.sets.get(&r) == Some(&1);
+        let is_lanes = |r: Reg| f.regs[r].ty.is_lanes();
+        walk(block, &mut |ins| {
+            if let Ins::LaneNumber { to } | Ins::Set { to, .. } | Ins::Prim { to, .. } = ins {
+                let mut is_fixed = is_lanes(*to) && is_once(*to);
+                ins.reads(&mut |a| is_fixed &= a.as_reg().is_none_or(|r| is_lanes(r) && is_once(r)));
                 if is_fixed {
                     self.lanes.insert(*to, ins.clone());
                 }
             }
-            ins.blocks().into_iter().for_each(|b| self.find_lanes(f, b));
-        }
+        });
     }
     /// What makes a register of lanes, and those that it needs, where it has not been made.
     fn again(&self, r: Reg, out: &mut Block) -> Option<()> {
@@ -67,9 +63,10 @@ impl Uses {
     }
     /// An instruction more, with those inside.
     pub(super) fn add(&mut self, ins: &Ins) {
-        reads(ins, &mut |r| *self.reads.entry(r).or_default() += 1);
-        ins.sets().iter().for_each(|&r| *self.sets.entry(r).or_default() += 1);
-        ins.blocks().into_iter().flatten().for_each(|inner| self.add(inner));
+        walk(std::slice::from_ref(ins), &mut |ins| {
+            reads(ins, &mut |r| *self.reads.entry(r).or_default() += 1);
+            ins.sets().iter().for_each(|r| *self.sets.entry(*r).or_default() += 1);
+        });
     }
     /// An instruction less.
     pub(super) fn remove(&mut self, ins: &Ins) {
@@ -179,12 +176,6 @@ fn reads(ins: &Ins, f: &mut dyn FnMut(Reg)) {
 
 /// The registers that a fold sets where states are combined.
 fn registers(fold: &Fold, out: &mut IdSet<Reg>) {
-    fn sets(block: &Block, out: &mut IdSet<Reg>) {
-        for ins in block {
-            out.extend(ins.sets());
-            ins.blocks().into_iter().for_each(|b| sets(b, out));
-        }
-    }
     out.extend(fold.left.iter().chain(&fold.right));
-    sets(&fold.combine, out);
+    walk(&fold.combine, &mut |ins| out.extend(ins.sets()));
 }

@@ -15,7 +15,7 @@ use crate::text::uses;
 use live::{Uses, Walk};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
-use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty, recursive};
+use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty, recursive, size};
 use same::{Compact, Same};
 
 /// What is cut, in instructions of kernel IR.
@@ -118,12 +118,9 @@ fn out_of_one(block: &mut Block, same: &IndexVec<FunctionId, FunctionId>) {
     }
 }
 
-/// The instructions of a block with those inside.
-pub(crate) fn size(block: &Block) -> usize {
-    block.iter().map(size_of).sum()
-}
+/// An instruction and those inside.
 fn size_of(ins: &Ins) -> usize {
-    1 + ins.blocks().into_iter().map(size).sum::<usize>()
+    size(std::slice::from_ref(ins))
 }
 
 /// Cuts one function.

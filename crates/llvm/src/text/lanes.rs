@@ -9,9 +9,8 @@
 use super::form::{Form, splat, vector, wide};
 use super::{Emitter, line};
 use crate::abi;
-use crate::pieces::size;
 use pullback_base::index::Index;
-use pullback_kernel::{Block, Ins, MessageId, Module, Operand, Reg, Ty};
+use pullback_kernel::{Block, Ins, MessageId, Module, Operand, Reg, Ty, size};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 use std::fmt::Write;
 

@@ -1,15 +1,8 @@
 //! What a function mentions, and which functions are parts of loops.
 
 use pullback_base::index::IdSet;
-use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Reg};
+use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Reg, walk};
 use std::collections::BTreeSet;
-
-fn walk(block: &Block, f: &mut dyn FnMut(&Ins)) {
-    for ins in block {
-        f(ins);
-        ins.blocks().into_iter().for_each(|b| walk(b, f));
-    }
-}
 
 /// The registers that a function mentions: parts of loops have the list of the function that they are from.
 pub(super) fn registers(f: &Function) -> IdSet<Reg> {

@@ -4,9 +4,9 @@
 //! are together depends on the module only.
 
 use super::{Emitter, Options, Scopes, Shared, Symbol, TAIL, calls, entry_symbol, lanes, quoted, ty, uses};
-use crate::pieces::{Pieces, cut, size};
+use crate::pieces::{Pieces, cut};
 use pullback_base::index::{IdSet, Index, IndexVec};
-use pullback_kernel::{Block, Function, FunctionId, Ins, Module, recursive};
+use pullback_kernel::{Block, Function, FunctionId, Ins, Module, recursive, size, walk};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -138,13 +138,11 @@ fn lanes_width(module: &Module) -> Option<u32> {
 
 /// Functions that a block calls, and whether as a part of a loop.
 fn callees(block: &Block, out: &mut IdSet<(FunctionId, bool)>) {
-    for ins in block {
-        match ins {
-            Ins::Call { function, .. } => _ = out.insert((*function, false)),
-            Ins::Chunks { function, .. } => _ = out.insert((*function, true)),
-            _ => ins.blocks().into_iter().for_each(|b| callees(b, out)),
-        }
-    }
+    walk(block, &mut |ins| match ins {
+        Ins::Call { function, .. } => _ = out.insert((*function, false)),
+        Ins::Chunks { function, .. } => _ = out.insert((*function, true)),
+        _ => {}
+    });
 }
 
 /// Functions as texts of about equal length: the largest first, each to the shortest text so far.
