@@ -83,6 +83,10 @@ impl SourceMap {
     pub fn add(&mut self, name: &str, text: &str) -> FileId {
         self.files.push((name.to_string(), Arc::from(text)))
     }
+    /// The files, in the order in which they were added.
+    pub fn files(&self) -> impl Iterator<Item = FileId> + use<> {
+        self.files.ids()
+    }
     /// The display name of a file.
     pub fn name(&self, file: FileId) -> &str {
         &self.files[file].0

@@ -4,7 +4,7 @@ use crate::imports::{self, Reader};
 use pullback_base::{Diagnostic, Severity, SourceMap};
 use pullback_core::Program;
 use pullback_front::File;
-use pullback_syntax::{PRELUDE, PRELUDE_NAME};
+use pullback_syntax::{PRELUDE, PRELUDE_NAME, prelude_of};
 
 /// Compiles a source text to core; `name` is how messages call it, and the path from which its imports are found, which `read`
 /// reads. Without a program there is at least one error. Every diagnostic says what to do next.
@@ -27,17 +27,26 @@ fn stages(
     text: &str,
     read: &mut Reader<'_>,
 ) -> (Option<Program>, Vec<Diagnostic>) {
-    let prelude_file = sources.add(PRELUDE_NAME, PRELUDE);
-    let (prelude, mut diagnostics) = pullback_syntax::parse(prelude_file, PRELUDE);
-    let (loaded, more) = imports::load(sources, (name, text), read);
-    diagnostics.extend(more);
+    let prelude = sources.add(PRELUDE_NAME, PRELUDE);
+    let (loaded, mut diagnostics) = imports::load(sources, (name, text), read);
     if has_errors(&diagnostics) {
         return (None, diagnostics);
     }
     let files: Vec<File<'_>> =
         loaded.iter().map(|f| File { program: &f.program, imports: f.imports.clone() }).collect();
-    let (typed, more) = pullback_front::check_files(&prelude, &files);
-    diagnostics.extend(more);
+    let check = |text: &str| {
+        let (program, mut wrong) = pullback_syntax::parse(prelude, text);
+        let (typed, more) = pullback_front::check_files(&program, &files);
+        wrong.extend(more);
+        (typed, wrong)
+    };
+    let texts = sources.files().filter(|f| *f != prelude).map(|f| sources.text(f));
+    let (mut typed, mut found) = check(&prelude_of(texts));
+    if has_errors(&found) {
+        // Messages may suggest any name of the prelude.
+        (typed, found) = check(PRELUDE);
+    }
+    diagnostics.extend(found);
     if has_errors(&diagnostics) {
         return (None, diagnostics);
     }

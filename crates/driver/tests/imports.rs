@@ -156,3 +156,17 @@ fn files_of_the_disk_are_found_from_the_folder_of_the_program() {
     assert!(good.is_ok());
     assert_eq!((folder_itself, no_text), (vec![Code::Import], vec![Code::Import]));
 }
+
+#[test]
+fn definitions_of_the_prelude_that_only_an_import_names_are_there() {
+    let lib = ("lib.fut", "def least [n] (xs: [n]f64) : f64 = head (f64.sort xs)");
+    let main = ("main.fut", "import \"lib\"\nentry main (x: f64) : f64 = least [3, x, 2]");
+    let out = result(&[main, lib], &[Value::f64(1.5)]);
+    assert_eq!(out, [Value::f64(1.5)]);
+}
+
+#[test]
+fn messages_suggest_names_of_the_prelude_that_the_program_does_not_use() {
+    let (_, text) = error(&[("main.fut", "entry main (n: i64) : []i64 = tabulat n (\\i -> i)")]);
+    assert!(text.contains("did you mean tabulate?"), "{text}");
+}

@@ -10,4 +10,4 @@ pub mod parser;
 pub mod prelude;
 
 pub use parser::parse;
-pub use prelude::{PRELUDE, PRELUDE_NAME};
+pub use prelude::{PRELUDE, PRELUDE_NAME, prelude_of};
