@@ -154,6 +154,10 @@ impl Atom {
     pub fn bool(x: bool) -> Atom {
         Atom::Const(ScalarValue::Bool(x))
     }
+    /// What stands for its variable, if it is one and something does; else the atom itself.
+    pub fn replaced(self, by: impl FnOnce(Var) -> Option<Atom>) -> Atom {
+        self.var().and_then(by).unwrap_or(self)
+    }
     /// The variable, if it is one.
     pub fn var(self) -> Option<Var> {
         match self {

@@ -59,12 +59,18 @@ pub fn prune_body(program: &mut Program, body: &mut Body) {
 }
 
 /// The part of `stms` that `results` (atoms valid after them) and the effects selected by `options` need.
-pub fn prune_stms(program: &mut Program, stms: Vec<Stm>, results: &[Atom], options: &Options) -> Vec<Stm> {
+pub fn prune_stms(
+    program: &mut Program,
+    mut stms: Vec<Stm>,
+    results: &[Atom],
+    options: &Options,
+) -> Vec<Stm> {
     let mut graph = Graph::new(program, options);
     graph.stms(&stms, None);
     let live = graph.mark(results);
     let mut sweep = Sweep { program, live, next: 0 };
-    sweep.stms(stms)
+    sweep.stms(&mut stms);
+    stms
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -472,22 +478,29 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    fn stms(&mut self, stms: Vec<Stm>) -> Vec<Stm> {
-        let mut out = Vec::with_capacity(stms.len());
-        for stm in stms {
+    fn stms(&mut self, stms: &mut Vec<Stm>) {
+        // What scopes leave that are not needed, and how many statements are before it.
+        let mut left: Vec<(usize, Vec<Stm>)> = Vec::new();
+        let mut kept = 0;
+        stms.retain_mut(|stm| {
             let number = self.next;
-            if self.live.is(Node::Stm(number)) {
-                self.next += 1;
-                self.stm(stm, &mut out);
-            } else {
+            if !self.live.is(Node::Stm(number)) {
                 self.next = self.live.end[number];
+                return false;
             }
+            self.next += 1;
+            let inside = self.stm(stm);
+            let stays = inside.is_none();
+            kept += usize::from(stays);
+            left.extend(inside.map(|inside| (kept, inside)));
+            stays
+        });
+        for (at, inside) in left.into_iter().rev() {
+            stms.splice(at..at, inside);
         }
-        out
     }
     fn body(&mut self, body: &mut Body) {
-        let stms = std::mem::take(&mut body.stms);
-        body.stms = self.stms(stms);
+        self.stms(&mut body.stms);
     }
     fn keep(&self, pat: &[Var]) -> Vec<bool> {
         pat.iter().map(|v| self.live.var(*v)).collect()
@@ -496,45 +509,45 @@ impl Sweep<'_> {
         self.program.vars.push(VarInfo { ty, hint: "effect".into(), origin: Origin::default() })
     }
 
-    fn stm(&mut self, stm: Stm, out: &mut Vec<Stm>) {
-        let Stm { mut pat, mut exp } = stm;
+    /// Changes a statement; what is left of one that is not needed itself.
+    fn stm(&mut self, stm: &mut Stm) -> Option<Vec<Stm>> {
+        let Stm { pat, exp } = stm;
         let origin = pat.first().map(|v| self.program.vars[*v].origin.clone());
-        match &mut exp {
+        match exp {
             Exp::Proj(Atom::Var(t), i) => {
                 if let Some(item) = self.live.products.get(t).and_then(|items| items.get(*i)) {
-                    exp = Exp::Atom(*item);
+                    *exp = Exp::Atom(*item);
                 }
             }
             Exp::Match(_, arms) => {
-                let keep = self.keep(&pat);
+                let keep = self.keep(pat);
                 for arm in arms.iter_mut() {
                     self.body(&mut arm.body);
                 }
                 let bodies = arms.iter_mut().map(|arm| &mut arm.body).collect();
-                self.choose(&mut pat, bodies, &keep);
+                self.choose(pat, bodies, &keep);
             }
             Exp::If(_, then, otherwise) => {
-                let keep = self.keep(&pat);
+                let keep = self.keep(pat);
                 self.body(then);
                 self.body(otherwise);
-                self.choose(&mut pat, vec![then, otherwise], &keep);
+                self.choose(pat, vec![then, otherwise], &keep);
             }
             Exp::Marked(_, body) => {
-                let keep = self.keep(&pat);
+                let keep = self.keep(pat);
                 self.body(body);
-                self.choose(&mut pat, vec![body], &keep);
+                self.choose(pat, vec![body], &keep);
             }
-            Exp::Par(bodies) => self.par(&mut pat, bodies),
-            Exp::Loop(l) => self.loop_(&mut pat, l),
-            Exp::Soac(soac) => self.soac(&mut pat, soac),
+            Exp::Par(bodies) => self.par(pat, bodies),
+            Exp::Loop(l) => self.loop_(pat, l),
+            Exp::Soac(soac) => self.soac(pat, soac),
             Exp::WithAcc(inits, lam) => {
                 self.body(&mut lam.body);
-                if self.with_acc(&mut pat, inits, lam) {
+                if self.with_acc(pat, inits, lam) {
                     let body = std::mem::take(&mut lam.body);
-                    out.extend(body.stms);
-                    let results = pat.into_iter().zip(body.result);
-                    out.extend(results.map(|(v, a)| Stm { pat: vec![v], exp: Exp::Atom(a) }));
-                    return;
+                    let results = pat.drain(..).zip(body.result);
+                    let results = results.map(|(v, a)| Stm { pat: vec![v], exp: Exp::Atom(a) });
+                    return Some(body.stms.into_iter().chain(results).collect());
                 }
             }
             Exp::Vjp { .. } | Exp::Jvp { .. } | Exp::Custom { .. } => {
@@ -574,7 +587,7 @@ impl Sweep<'_> {
         {
             self.program.vars[v].origin = origin;
         }
-        out.push(Stm { pat, exp });
+        None
     }
 
     /// Keeps the same results of all bodies; one new one if none is left.

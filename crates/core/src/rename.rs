@@ -13,10 +13,7 @@ pub type Subst = IdMap<Var, Atom>;
 
 /// The atom that stands for `a`.
 pub fn substitute_atom(a: Atom, subst: &Subst) -> Atom {
-    match a {
-        Atom::Var(v) => subst.get(&v).copied().unwrap_or(a),
-        Atom::Const(_) => a,
-    }
+    a.replaced(|v| subst.get(&v).copied())
 }
 
 /// Replaces variables in a body, nested bodies included. The replaced variables must not be bound in it.

@@ -122,7 +122,7 @@ struct Inside {
 
 impl Cse<'_> {
     fn atom(&self, a: Atom) -> Atom {
-        a.var().and_then(|v| self.subst.get(v)).copied().unwrap_or(a)
+        a.replaced(|v| self.subst.get(v).copied())
     }
     fn body(&mut self, body: &mut Body, outer: Option<&Frame<'_>>) -> Inside {
         let depth = outer.map_or(0, |f| f.depth + 1);

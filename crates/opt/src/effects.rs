@@ -37,3 +37,14 @@ pub(crate) fn is_silent(body: &Body) -> bool {
             && s.exp.bodies().iter().all(|scope| is_silent(scope.body))
     })
 }
+
+/// Whether an expression mentions one of these variables. They are bound outside of it, and names are unique, so that it need not
+/// be known what is bound inside.
+pub(crate) fn mentions(exp: &Exp, is: &impl Fn(Var) -> bool) -> bool {
+    let mut found = false;
+    exp.for_each_atom(|a| found |= a.var().is_some_and(is));
+    let in_body = |body: &Body| {
+        body.stms.iter().any(|s| mentions(&s.exp, is)) || body.result.iter().any(|a| a.var().is_some_and(is))
+    };
+    found || exp.bodies().iter().any(|scope| in_body(scope.body))
+}

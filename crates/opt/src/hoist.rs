@@ -15,7 +15,7 @@
 //! Source: classic; the guard is that of loop inversion.
 
 use crate::Ctx;
-use crate::effects::accumulates;
+use crate::effects::{accumulates, mentions};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, copy_stms, substitute_atom};
 use pullback_core::traverse::{free_vars_exp, used_vars};
@@ -86,22 +86,18 @@ fn rows(exp: &Exp) -> IdMap<Var, Atom> {
 
 /// Moves the cheap statements of `body` that depend on nothing in `varying` to `out`.
 fn take_cheap(body: &mut Body, mut varying: IdSet<Var>, rows: &IdMap<Var, Atom>, out: &mut Vec<Stm>) {
-    let mut kept = Vec::with_capacity(body.stms.len());
-    for mut stm in std::mem::take(&mut body.stms) {
+    out.extend(body.stms.extract_if(.., |stm| {
         if let Exp::Size(Atom::Var(row), d) = stm.exp
             && let Some(array) = rows.get(&row)
         {
             stm.exp = Exp::Size(*array, d + 1);
         }
-        let invariant = stm.exp.atoms().iter().all(|a| a.var().is_none_or(|v| !varying.contains(&v)));
-        if invariant && is_cheap_and_safe(&stm.exp) {
-            out.push(stm);
-        } else {
+        let moves = is_cheap_and_safe(&stm.exp) && !mentions(&stm.exp, &|v| varying.contains(&v));
+        if !moves {
             varying.extend(&stm.pat);
-            kept.push(stm);
         }
-    }
-    body.stms = kept;
+        moves
+    }));
 }
 
 /// Whether the expression costs a constant and cannot stop the program.
@@ -155,15 +151,16 @@ fn take_expensive(
 /// Which statements of the body move: the invariant pure ones that an expensive one of them needs, and the expensive
 /// ones whose results may be shared by all iterations.
 fn movable(program: &Program, body: &Body, mut varying: IdSet<Var>, always: bool) -> Vec<bool> {
-    let free: Vec<IdSet<Var>> = body.stms.iter().map(|s| free_vars_exp(&s.exp)).collect();
+    // Of those that may move.
+    let mut free: Vec<IdSet<Var>> = Vec::with_capacity(body.stms.len());
     let mut moving: Vec<bool> = Vec::with_capacity(body.stms.len());
-    for (stm, free) in body.stms.iter().zip(&free) {
-        let invariant = free.iter().all(|v| !varying.contains(v));
-        let moves = invariant && is_pure(program, &stm.exp);
+    for stm in &body.stms {
+        let moves = !mentions(&stm.exp, &|v| varying.contains(&v)) && is_pure(program, &stm.exp);
         if !moves {
             varying.extend(&stm.pat);
         }
         moving.push(moves);
+        free.push(if moves { free_vars_exp(&stm.exp) } else { IdSet::new() });
     }
     // Results that stay behind's users must be sharable; what an expensive statement does not need stays.
     loop {

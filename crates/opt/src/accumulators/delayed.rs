@@ -14,6 +14,7 @@ mod split;
 pub(in crate::accumulators) mod sums;
 
 use super::index::Polynomial;
+use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IdTable};
 use pullback_core::traverse::Scope;
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Type, Var};
@@ -145,7 +146,7 @@ fn last_bound(stm: &Stm) -> Option<Var> {
 }
 
 /// What a node is, as a key: constants by their bits.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, Hash)]
 enum Key {
     Const(Scalar, u64),
     Var(Var),
@@ -194,8 +195,8 @@ pub(super) struct Delayed<'a> {
     pub(super) homes: IdTable<Var, u32>,
     nodes: Vec<Node>,
     dims: Vec<BTreeSet<Dim>>,
-    table: BTreeMap<Key, Id>,
-    equal: IdMap<usize, Id>,
+    table: Table<Key, Id>,
+    equal: Table<usize, Id>,
     /// Sizes that agree if the code that needs it was reached at all.
     agree: BTreeSet<(Id, Id)>,
     instances: Vec<Instance>,
@@ -235,8 +236,8 @@ impl<'a> Delayed<'a> {
             homes: IdTable::new(),
             nodes: Vec::new(),
             dims: Vec::new(),
-            table: BTreeMap::new(),
-            equal: IdMap::new(),
+            table: Table::new(),
+            equal: Table::new(),
             agree: BTreeSet::new(),
             instances: vec![outside],
             nest: OUTSIDE,

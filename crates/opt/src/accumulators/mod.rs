@@ -52,29 +52,63 @@ pub fn eliminate_accumulators(program: &mut Program, _ctx: &Ctx) {
         if sites::find(program, id).is_empty() {
             continue;
         }
-        let mut tried: IdSet<(Var, usize)> = IdSet::new();
-        for _ in 0..LIMIT {
-            let changed = step(program, id, &mut tried);
-            // Views that only removed accumulations used would keep scopes open.
-            let mut body = std::mem::take(&mut program.funs[id].body);
-            prune_body(program, &mut body);
-            program.funs[id].body = body;
-            scopes::close(program, id);
-            if !changed {
-                break;
+        let (mut tried, mut open, mut left) = (IdSet::new(), None, LIMIT);
+        while left > 0 {
+            match step(program, id, &mut tried, open) {
+                Step::Taken(scope) => {
+                    open = Some(scope);
+                    left -= 1;
+                }
+                Step::Left => {
+                    clean(program, id);
+                    open = None;
+                }
+                Step::Done => break,
             }
+        }
+        // What a scope leaves may be all that another one was kept for.
+        let mut before = usize::MAX;
+        while crate::size(&program.funs[id].body) < before {
+            before = crate::size(&program.funs[id].body);
+            clean(program, id);
         }
     }
 }
 
-/// Treats one accumulation; false if none is left that was not tried.
-fn step(program: &mut Program, id: FunId, tried: &mut IdSet<(Var, usize)>) -> bool {
+/// Views that only removed accumulations used would keep scopes open.
+fn clean(program: &mut Program, id: FunId) {
+    let mut body = std::mem::take(&mut program.funs[id].body);
+    prune_body(program, &mut body);
+    program.funs[id].body = body;
+    scopes::close(program, id);
+}
+
+/// What has been done.
+enum Step {
+    /// An accumulation of this scope was taken out of its nest.
+    Taken(Var),
+    /// What is left to try is in another scope than the one that has changed: that one can be closed.
+    Left,
+    /// Nothing is left to try.
+    Done,
+}
+
+/// Treats one accumulation. `open`: the scope that has changed.
+fn step(program: &mut Program, id: FunId, tried: &mut IdSet<(Var, usize)>, open: Option<Var>) -> Step {
     for site in sites::find(program, id) {
         for (k, attempt) in site.attempts.iter().enumerate() {
-            if tried.insert((site.done, k)) && plan::apply(program, id, &site, *attempt) {
-                return true;
+            if tried.contains(&(site.done, k)) {
+                continue;
+            }
+            if open.is_some_and(|scope| scope != site.scope) {
+                return Step::Left;
+            }
+            tried.insert((site.done, k));
+            if plan::apply(program, id, &site, *attempt) {
+                scopes::lift_at(program, id, &site);
+                return Step::Taken(site.scope);
             }
         }
     }
-    false
+    Step::Done
 }

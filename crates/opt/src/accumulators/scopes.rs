@@ -8,6 +8,8 @@ mod lift;
 mod literal;
 mod written;
 
+use super::sites::Site;
+use crate::effects::mentions;
 use facts::Facts;
 use literal::elements;
 use pullback_base::index::IdSet;
@@ -23,26 +25,59 @@ pub(super) fn close(program: &mut Program, id: FunId) {
     program.funs[id].body = body;
 }
 
+/// What does not add leaves the scope of a site; scopes inside stay as they are.
+pub(super) fn lift_at(program: &mut Program, id: FunId, site: &Site) {
+    let mut whole = std::mem::take(&mut program.funs[id].body);
+    let (mut facts, mut body) = (Facts::default(), &mut whole);
+    let ((at, _), around) = (site.path[site.root], &site.path[..site.root]);
+    for (stm, scope) in around {
+        body.stms[..*stm].iter().for_each(|s| facts.note(s));
+        body = body.stms[*stm].exp.bodies_mut().swap_remove(*scope).body;
+    }
+    body.stms[..at].iter().for_each(|s| facts.note(s));
+    let Stm { pat, exp } = &mut body.stms[at];
+    let mut out = Vec::new();
+    if let Exp::WithAcc(inits, lam) = exp {
+        let (inside, inits) = (std::mem::take(&mut lam.body), std::mem::take(inits));
+        let mut scope = Scope { inits, params: std::mem::take(&mut lam.params), body: inside };
+        scope.lift(program, pat, &facts, &mut out);
+        *exp = Exp::WithAcc(scope.inits, Lam { params: scope.params, body: scope.body });
+    }
+    body.stms.splice(at..at, out);
+    program.funs[id].body = whole;
+}
+
 fn close_in(program: &mut Program, body: &mut Body, facts: &mut Facts) {
-    let mut out = Vec::with_capacity(body.stms.len());
     let entered = facts.enter();
-    for mut stm in std::mem::take(&mut body.stms) {
+    // What scopes have become, and where they were.
+    let mut closed: Vec<(usize, Vec<Stm>)> = Vec::new();
+    for (at, stm) in body.stms.iter_mut().enumerate() {
         for scope in stm.exp.bodies_mut() {
             close_in(program, scope.body, facts);
         }
-        facts.note(&stm);
-        match stm.exp {
-            Exp::WithAcc(inits, lam) => {
-                let mut scope = Scope { inits, params: lam.params, body: lam.body };
-                let mut pat = stm.pat;
-                scope.lift(program, &mut pat, facts, &mut out);
-                scope.close(program, pat, facts, &mut out);
-            }
-            exp => out.push(Stm { pat: stm.pat, exp }),
+        facts.note(stm);
+        if !matches!(stm.exp, Exp::WithAcc(..)) {
+            continue;
+        }
+        if let Exp::WithAcc(inits, lam) = std::mem::replace(&mut stm.exp, Exp::Tuple(Vec::new())) {
+            let mut scope = Scope { inits, params: lam.params, body: lam.body };
+            let (mut pat, mut out) = (std::mem::take(&mut stm.pat), Vec::new());
+            scope.lift(program, &mut pat, facts, &mut out);
+            scope.close(program, pat, facts, &mut out);
+            closed.push((at, out));
         }
     }
     facts.leave(entered);
-    body.stms = out;
+    if closed.is_empty() {
+        return;
+    }
+    let mut closed = closed.into_iter().peekable();
+    for (at, stm) in std::mem::take(&mut body.stms).into_iter().enumerate() {
+        match closed.next_if(|c| c.0 == at) {
+            Some((_, stms)) => body.stms.extend(stms),
+            None => body.stms.push(stm),
+        }
+    }
 }
 
 /// A scope that adds one number to one element.
@@ -202,17 +237,6 @@ impl Scope {
         }
         found
     }
-}
-
-/// Whether an expression mentions one of these variables. They are bound outside of it, and names are unique, so that it need not
-/// be known what is bound inside.
-fn mentions(exp: &Exp, is: &impl Fn(Var) -> bool) -> bool {
-    let mut found = false;
-    exp.for_each_atom(|a| found |= a.var().is_some_and(is));
-    let in_body = |body: &Body| {
-        body.stms.iter().any(|s| mentions(&s.exp, is)) || body.result.iter().any(|a| a.var().is_some_and(is))
-    };
-    found || exp.bodies().iter().any(|scope| in_body(scope.body))
 }
 
 /// Binds `v` to the sum of the terms.

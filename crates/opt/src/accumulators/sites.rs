@@ -16,6 +16,8 @@ pub(super) struct Site {
     pub(super) root: usize,
     /// The number of the accumulator among those of the scope.
     pub(super) number: usize,
+    /// The first accumulator of the scope: its name.
+    pub(super) scope: Var,
     /// Nothing else is added to the accumulator.
     pub(super) alone: bool,
     pub(super) attempts: Vec<Attempt>,
@@ -62,8 +64,8 @@ pub(super) fn find(program: &Program, id: FunId) -> Vec<Site> {
 struct Search {
     /// The accumulator that a view is part of.
     views: IdMap<Var, Var>,
-    /// The entry of the path and the number of accumulators bound by scopes.
-    roots: IdMap<Var, (usize, usize)>,
+    /// The entry of the path, the number and the first of the accumulators bound by scopes.
+    roots: IdMap<Var, (usize, usize, Var)>,
     sites: Vec<Site>,
     /// The accumulator of a scope that each of them adds to.
     adds: Vec<Var>,
@@ -90,7 +92,8 @@ impl Search {
                 }
                 Exp::WithAcc(_, lam) => {
                     let entry = path.len();
-                    self.roots.extend(lam.params.iter().enumerate().map(|(k, p)| (*p, (entry, k))));
+                    let accs = lam.params.iter().enumerate();
+                    self.roots.extend(accs.map(|(k, p)| (*p, (entry, k, lam.params[0]))));
                 }
                 Exp::AccAdd(acc, ..) => {
                     let mut acc = acc.var();
@@ -100,12 +103,13 @@ impl Search {
                         acc = Some(*base);
                     }
                     if let Some(acc) = acc
-                        && let Some((root, number)) = self.roots.get(&acc).copied()
+                        && let Some((root, number, scope)) = self.roots.get(&acc).copied()
                     {
                         let attempts = attempts(kinds, root);
                         let (path, done) = (path.clone(), stm.pat[0]);
                         self.adds.push(acc);
-                        self.sites.push(Site { path, at, done, root, number, alone: false, attempts });
+                        let alone = false;
+                        self.sites.push(Site { path, at, done, root, number, scope, alone, attempts });
                     }
                 }
                 _ => {}

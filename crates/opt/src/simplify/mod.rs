@@ -106,7 +106,7 @@ impl Simplifier<'_> {
         self.defs.get(a.var()?)
     }
     fn atom(&self, a: Atom) -> Atom {
-        a.var().and_then(|v| self.subst.get(v)).copied().unwrap_or(a)
+        a.replaced(|v| self.subst.get(v).copied())
     }
 
     fn body(&mut self, body: &mut Body) {

@@ -4,7 +4,8 @@
 //! whole value that is known before the scope is then added to the first value there, and replaces it if that is zero:
 //! one array of zeros and one addition less, never more steps.
 
-use super::{Scope, facts::Facts, mentions};
+use super::{Scope, facts::Facts};
+use crate::effects::mentions;
 use pullback_base::index::IdSet;
 use pullback_core::{Atom, Exp, Program, Stm, Var, VarInfo};
 

@@ -3,7 +3,7 @@
 //!
 //! Guarantees fewer steps: a literal costs what the zeros cost, and a sum costs no more than an addition in place.
 
-use super::mentions;
+use crate::effects::mentions;
 use pullback_core::{Atom, Body, Builder, Exp, Program, Stm, Type, Var};
 use pullback_prim::{Op, ScalarValue};
 

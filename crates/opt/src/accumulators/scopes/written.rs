@@ -9,7 +9,8 @@
 //! cannot stop the program; of two places that may be the same one, the second is read before it is written. Guarantees
 //! no more steps than the additions where places are known to differ.
 
-use super::{Facts, mentions};
+use super::Facts;
+use crate::effects::mentions;
 use pullback_core::{Atom, Body, Builder, Exp, Program, Stm, Type, Var};
 use pullback_prim::Op;
 
