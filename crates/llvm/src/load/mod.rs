@@ -61,10 +61,9 @@ const PASSES: [&CStr; 2] = [
     c"function(sroa,early-cse<memssa>,simplifycfg),inline,function(instcombine,simplifycfg,loop-mssa(loop-rotate,licm),gvn,simplifycfg)",
 ];
 
-/// What is said to LLVM once: no other forms of the addresses in loops (it took up to a third of the time of compiling, and loops
-/// over many arrays became slower), and no second order of instructions once registers are given (a seventh of the time, for
-/// processors that order instructions themselves nothing is gained). A name that a version does not know is ignored.
-const ARGUMENTS: [&CStr; 3] = [c"pullback", c"-disable-lsr", c"-disable-post-ra"];
+/// What is said to LLVM once: no other forms of the addresses in loops. It took up to a third of the time of compiling, and loops
+/// over many arrays became slower. A name that a version does not know is ignored.
+const ARGUMENTS: [&CStr; 2] = [c"pullback", c"-disable-lsr"];
 
 /// An open libLLVM.
 #[derive(Debug)]
