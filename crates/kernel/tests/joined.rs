@@ -1,5 +1,8 @@
 //! Loops over the same iterations become one loop where they may, and stay two where they may not.
 
+#[cfg(feature = "mutations")]
+#[path = "common/errors.rs"]
+mod errors;
 #[path = "common/text.rs"]
 mod text;
 
@@ -280,7 +283,7 @@ fn loops_that_may_not_end_stay_apart() {
 #[cfg(feature = "mutations")]
 mod mutations {
     use super::*;
-    use pullback_kernel::{Mutation, switch_on};
+    use pullback_kernel::Mutation;
 
     const TESTS: [fn(); 11] = [
         what_one_number_is_left_of_is_a_register,
@@ -298,16 +301,7 @@ mod mutations {
 
     #[test]
     fn every_deliberate_error_is_noticed() {
-        let noticed = |mutation: Mutation| {
-            TESTS.into_iter().any(|test| {
-                let with_error = move || {
-                    switch_on(mutation);
-                    test();
-                };
-                std::thread::spawn(with_error).join().is_err()
-            })
-        };
-        let missed: Vec<Mutation> = Mutation::JOINED.iter().copied().filter(|m| !noticed(*m)).collect();
+        let missed = errors::unnoticed(Mutation::JOINED, &TESTS);
         assert!(missed.is_empty(), "not noticed: {missed:?}");
     }
 }

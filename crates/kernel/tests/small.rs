@@ -1,5 +1,8 @@
 //! Code before lanes are chosen: memory of a known number of elements, checks of places, and what is computed twice.
 
+#[cfg(feature = "mutations")]
+#[path = "common/errors.rs"]
+mod errors;
 #[path = "common/text.rs"]
 mod text;
 
@@ -244,7 +247,7 @@ fn loops_that_never_run_are_gone() {
 #[cfg(feature = "mutations")]
 mod mutations {
     use super::*;
-    use pullback_kernel::{Mutation, switch_on};
+    use pullback_kernel::Mutation;
 
     const TESTS: [fn(); 8] = [
         small_rows_are_registers_and_their_loops_are_written_out,
@@ -259,16 +262,7 @@ mod mutations {
 
     #[test]
     fn every_deliberate_error_is_noticed() {
-        let noticed = |mutation: Mutation| {
-            TESTS.into_iter().any(|test| {
-                let with_error = move || {
-                    switch_on(mutation);
-                    test();
-                };
-                std::thread::spawn(with_error).join().is_err()
-            })
-        };
-        let missed: Vec<Mutation> = Mutation::SMALL.iter().copied().filter(|m| !noticed(*m)).collect();
+        let missed = errors::unnoticed(Mutation::SMALL, &TESTS);
         assert!(missed.is_empty(), "not noticed: {missed:?}");
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn added(l: &Scheduled<'_>, known: &Known<'_>) -> Option<Added> {
     });
     let offset = |r: Reg| {
         let root = known.roots.get(r).copied().flatten();
-        root.is_none_or(|root| !out.contains_key(&root) || is_offset(r, root, known.offsets))
+        root.is_none_or(|root| !out.contains_key(&root) || way(r.into(), root, known.offsets).is_some())
     };
     let mut simple = true;
     reads(&l.code, &mut |r| simple &= inside.contains(&r) || offset(r));
@@ -79,12 +79,15 @@ pub(super) fn added(l: &Scheduled<'_>, known: &Known<'_>) -> Option<Added> {
     (!refused && !mixed && simple).then_some(Added { roots: out })
 }
 
-/// Whether a pointer is `root`, or computed from it by offsets only.
-fn is_offset(r: Reg, root: Reg, offsets: &Offsets) -> bool {
-    r == root
-        || offsets
-            .get(&r)
-            .is_some_and(|(from, ..)| from.as_reg().is_some_and(|r| is_offset(r, root, offsets)))
+/// By which indices, of elements of which types, a pointer is computed from `root`, the last one first. `None`: not by offsets only.
+pub(super) fn way(pointer: Operand, root: Reg, offsets: &Offsets) -> Option<Vec<(Operand, Ty)>> {
+    let (mut at, mut out) = (pointer.as_reg()?, Vec::new());
+    while at != root {
+        let (from, index, ty) = *offsets.get(&at)?;
+        out.push((index, ty));
+        at = from.as_reg()?;
+    }
+    Some(out)
 }
 
 /// The allocations of a function with their sizes, and the pointers that are offsets. Only registers that are set once.

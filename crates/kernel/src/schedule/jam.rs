@@ -17,7 +17,7 @@ use super::cost::{Costs, Model};
 use super::uses::{Uses, sets_first, writes};
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::mutation::Mutation;
-use crate::walk::size;
+use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -255,11 +255,9 @@ fn is_tiled(block: &Block) -> bool {
 
 /// How many loads are inside.
 fn loads(block: &Block) -> usize {
-    let of = |ins: &Ins| {
-        let here = usize::from(matches!(ins, Ins::Load { .. } | Ins::LoadLanes { .. }));
-        here + ins.blocks().into_iter().map(loads).sum::<usize>()
-    };
-    block.iter().map(of).sum()
+    let mut count = 0;
+    walk(block, &mut |ins| count += usize::from(matches!(ins, Ins::Load { .. } | Ins::LoadLanes { .. })));
+    count
 }
 
 /// The lanes of registers that a block without loops reads before it sets them: sums, and what does not vary.

@@ -601,15 +601,11 @@ impl Vector<'_> {
     /// Whether places of interleaved memory, so many from an index on, are in the row of the lane. Refused: those of other rows, and
     /// where that cannot be shown.
     fn stays(&self, pointer: Operand, index: Operand, count: Operand) -> Res<()> {
-        let Some(mut at) = pointer.as_reg() else { return Ok(()) };
-        let Some(root) = (self.known.root)(at) else { return Ok(()) };
+        let Some(root) = pointer.as_reg().and_then(self.known.root) else { return Ok(()) };
         let Some(row) = self.known.rows.get(&root) else { return Ok(()) };
-        let mut terms = vec![index];
-        while at != root {
-            let (from, index, _) = *self.known.offsets.get(&at).ok_or(No::Rows)?;
-            terms.push(index);
-            at = from.as_reg().ok_or(No::Rows)?;
-        }
+        let way = super::added::way(pointer, root, self.known.offsets).ok_or(No::Rows)?;
+        let mut terms: Vec<Operand> =
+            [index].into_iter().chain(way.into_iter().map(|(index, _)| index)).collect();
         let is_row = |a: &Operand| a.as_reg().is_some_and(|r| self.products.get(&r) == Some(row));
         let chosen = terms.iter().position(is_row).ok_or(No::Rows)?;
         terms.remove(chosen);

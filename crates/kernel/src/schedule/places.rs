@@ -48,10 +48,6 @@ impl Places {
         let ranges = Ranges::of(body, &defined);
         Places { defined, roots, counts, offsets, ranges }
     }
-    /// How a number is computed, of what is set once.
-    fn op(&self, a: Operand) -> Option<(Op, &[Operand])> {
-        self.ranges.op(a)
-    }
 
     /// The memory that a pointer points into.
     pub(super) fn root(&self, pointer: Operand) -> Option<Reg> {
@@ -105,13 +101,11 @@ impl Places {
     fn row(&self, pointer: Operand, index: Operand, count: Option<Operand>, i: Reg) -> Option<Operand> {
         let mut terms = Vec::new();
         self.terms(index, &mut terms);
-        let (root, mut at) = (self.root(pointer)?, pointer.as_reg()?);
+        let root = self.root(pointer)?;
         let ty = self.counts.get(&root)?.1;
-        while at != root {
-            let (from, index, of) = *self.offsets.get(&at)?;
+        for (index, of) in added::way(pointer, root, &self.offsets)? {
             (of == ty).then_some(())?;
             self.terms(index, &mut terms);
-            at = from.as_reg()?;
         }
         // One term alone, of those of all pointers on the way: the others are the same in all rows.
         let [k] = (0..terms.len()).filter(|k| self.row_term(terms[*k], i).is_some()).collect::<Vec<_>>()[..]
@@ -125,7 +119,7 @@ impl Places {
     }
     /// The terms of a sum.
     pub(super) fn terms(&self, index: Operand, out: &mut Vec<Operand>) {
-        match self.op(index) {
+        match self.ranges.op(index) {
             Some((Op::Add, [a, b])) => {
                 self.terms(*a, out);
                 self.terms(*b, out);
@@ -136,7 +130,7 @@ impl Places {
     }
     /// `i` times the elements of a row: these.
     pub(super) fn row_term(&self, term: Operand, i: Reg) -> Option<Operand> {
-        match self.op(term) {
+        match self.ranges.op(term) {
             _ if term == Operand::Reg(i) => Some(Operand::i64(1)),
             Some((Op::Mul, [a, b])) if *a == Operand::Reg(i) => Some(*b),
             Some((Op::Mul, [a, b])) if *b == Operand::Reg(i) => Some(*a),
@@ -156,7 +150,7 @@ impl Places {
     }
     fn multiply(&self, a: Operand, out: &mut Vec<Operand>, constant: &mut i64) {
         let a = self.ranges.one_of(a);
-        match (a.as_i64().and_then(|n| constant.checked_mul(n)), self.op(a)) {
+        match (a.as_i64().and_then(|n| constant.checked_mul(n)), self.ranges.op(a)) {
             (Some(n), _) => *constant = n,
             (None, Some((Op::Mul, [a, b]))) => {
                 self.multiply(*a, out, constant);

@@ -1,6 +1,7 @@
 //! Rows: which are worth a copy to where lanes lie side by side, and which could lie interleaved in the first place.
 
 use crate::ir::{Block, Ins, Operand, Reg, Ty};
+use crate::walk::walk;
 use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
@@ -159,9 +160,8 @@ pub(super) fn made_outside_lanes(block: &Block, out: &mut IdSet<Reg>) {
 
 /// Calls `f` with every register that is read or set.
 pub(super) fn mentioned(block: &[Ins], f: &mut dyn FnMut(Reg)) {
-    for ins in block {
+    walk(block, &mut |ins| {
         ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f));
         ins.sets().iter().copied().for_each(&mut *f);
-        ins.blocks().into_iter().for_each(|b| mentioned(b, f));
-    }
+    });
 }
