@@ -116,3 +116,31 @@ fn equal_neutral_elements_are_two_states() {
         check(&text, &args, &expected);
     }
 }
+
+/// The operator makes `c` of the element that it takes in and does not need any more, but the element is collected too.
+#[test]
+fn elements_that_are_collected_are_not_written_over() {
+    let text = |operation: &str| {
+        format!(
+            "fun f(xs: [][]f64): {kind}[]f64, [][]f64 {{
+                let n: i64 = size(xs, 0)
+                let zeros: []f64 = replicate([2i64], 0.0f64)
+                let all: {kind}[]f64, ys: [][]f64 = {operation} n [zeros] [xs] (r: []f64) {{
+                    let q: []f64 = map 2i64 [r] (x: f64) {{ let y: f64 = mul.f64(x, 2.0f64) in y }}
+                    in q, q
+                }} with (a: []f64, b: []f64) {{
+                    let c: []f64 = map 2i64 [b] (u: f64) {{ let v: f64 = neg.f64(u) in v }}
+                    let d: []f64 = map 2i64 [a, c] (s: f64, t: f64) {{ let w: f64 = sub.f64(s, t) in w }}
+                    in d
+                }}
+                in all, ys
+            }}",
+            kind = if operation == "map_scan" { "[]" } else { "" }
+        )
+    };
+    let xs = Value::f64_array(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let doubled = Value::f64_array(&[3, 2], &[2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+    check(&text("map_reduce"), &[xs.clone()], &[Value::f64s(&[18.0, 24.0]), doubled.clone()]);
+    let prefixes = Value::f64_array(&[3, 2], &[2.0, 4.0, 8.0, 12.0, 18.0, 24.0]);
+    check(&text("map_scan"), &[xs], &[prefixes, doubled]);
+}

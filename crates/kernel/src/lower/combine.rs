@@ -101,6 +101,11 @@ impl Lower<'_> {
             made = self.results(&pre.body)?;
         }
         let extra = made.split_off(m.min(made.len()));
+        // What is collected is needed after the operator, which must not write over it.
+        let collected: Roots = extra.iter().flat_map(|v| v.roots.iter().copied()).collect();
+        for val in made.iter_mut().filter(|v| !v.roots.is_disjoint(&collected)) {
+            val.roots = self.owners.foreign();
+        }
         for (p, val) in c.lam.params.iter().zip(state.into_iter().chain(made)) {
             self.bind_val(*p, val);
         }
