@@ -183,8 +183,10 @@ impl Analysis<'_> {
     }
     fn lam(&mut self, lam: &Lam, params: Vec<Vec<Dim>>) -> Vec<Vec<Dim>> {
         let enter = |s: &mut Self| {
-            for (p, dims) in lam.params.iter().zip(params) {
-                s.bind(*p, dims);
+            // Those of which nothing is known have names too.
+            let mut params = params.into_iter();
+            for p in &lam.params {
+                s.bind(*p, params.next().unwrap_or_default());
             }
         };
         self.nested(enter, &lam.body).1

@@ -331,6 +331,25 @@ fn slices_of_rows_that_loops_of_lanes_made() {
     }
 }
 
+/// What a case holds has sizes of its own, of which nothing else is known.
+#[test]
+fn parts_of_what_a_case_holds_are_updated() {
+    let text = "type t [n] = #one f64 | #many ([n][2]f64)
+        entry f [n] (xs: *[n][2]f64) (y: f64) : [n][2]f64 =
+          let s : t [n] = if y < 0 then #one y else #many xs
+          in match s
+             case #one x -> replicate n [x, y]
+             case #many rows -> let rows = copy rows with [1:3] = [[y, 2 * y], [3 * y, y]] in rows with [0] = [y, y]";
+    let session = Session::compile("cases.fut", text, Settings::default()).expect("a program");
+    let entry = session.entry(Some("f")).expect("an entry point");
+    let ready = session.primal(&entry).expect("ready");
+    for y in [2.5, -2.5] {
+        let args = [Value::f64_array(&[4, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]), Value::f64(y)];
+        let agreement = agrees(&ready.program, ready.fun, &args).expect("native");
+        assert!(agreement.as_ref().is_ok_and(|a| *a == Agreement::Bits), "{y}: {:?}", agreement.err());
+    }
+}
+
 #[test]
 fn rows_of_a_replicated_array_are_not_one_row() {
     let text = "fun f(a: []f64): [][]f64, [][]f64 {
