@@ -254,6 +254,12 @@ fn sizes_that_were_compared_are_equal() {
     };
     let compared = text("let same: bool = eq.i64(n, l) let checked: () = assert(same, \"equal\", n)");
     assert_eq!(shape(&compared).0, 1);
+    // A size stands for what is made of it, not the other way round.
+    for sides in ["nl, l", "l, nl"] {
+        let product = "let one: i64 = size(xs, 1) let nl: i64 = mul.i64(l, one)";
+        let check = format!("let same: bool = eq.i64({sides}) let checked: () = assert(same, \"equal\", n)");
+        assert_eq!(shape(&text(&format!("{product} {check}"))).0, 2);
+    }
     assert_eq!(shape(&text("")).0, 2);
 }
 

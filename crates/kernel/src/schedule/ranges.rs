@@ -60,18 +60,31 @@ impl Ranges {
                         _ => (*condition, Op::Ne),
                     };
                     let Some((op, [a, b])) = self.op(asked) else { continue };
-                    match (self.one_of(*a), self.one_of(*b)) {
-                        (a, b) if a == b || op != differs => {}
-                        (Operand::Reg(r), other) | (other, Operand::Reg(r)) => {
-                            self.equal.insert(r, other);
-                        }
-                        _ => {}
+                    let (a, b) = (self.one_of(*a), self.one_of(*b));
+                    if a != b && op == differs {
+                        self.stand(a, b);
                     }
                 }
                 ins if !ins.blocks().is_empty() || matches!(ins, Ins::Call { .. }) => return,
                 _ => {}
             }
         }
+    }
+    /// One of two sizes that are equal stands for the other, which it is not made of: `n` for `n * m`.
+    fn stand(&mut self, a: Operand, b: Operand) {
+        let mut either = [(a, b), (b, a)].into_iter().filter_map(|(a, b)| Some((a.as_reg()?, b)));
+        if let Some((r, other)) =
+            either.find(|(r, other)| !self.is_made_of(*other, *r, &mut IdSet::default()))
+        {
+            self.equal.insert(r, other);
+        }
+    }
+    /// Whether a number is another one, or is computed from it; `seen`: what has been looked at, and is not.
+    fn is_made_of(&self, a: Operand, r: Reg, seen: &mut IdSet<Reg>) -> bool {
+        let a = self.one_of(a);
+        let is_new = a.as_reg().is_some_and(|a| seen.insert(a));
+        let args = if is_new { self.op(a).map_or(&[][..], |(_, args)| args) } else { &[] };
+        a == Operand::Reg(r) || args.iter().any(|a| self.is_made_of(*a, r, seen))
     }
     /// What stands for a size and all that are equal.
     pub(super) fn one_of(&self, mut a: Operand) -> Operand {
