@@ -443,7 +443,8 @@ impl<D: Domain> Machine<'_, D> {
         if indices.len() != width || values.shape[0] != width {
             return Err(mismatch("scatter", &[indices.len()], &values.shape[..1]));
         }
-        if width > 0 && !agree(&dst.shape[1..], &values.shape[1..]) {
+        // Where `dst` has no rows nothing is written, and the sizes of its rows may not be known.
+        if width > 0 && dst.shape[0] > 0 && !agree(&dst.shape[1..], &values.shape[1..]) {
             return Err(mismatch("scatter", &dst.shape[1..], &values.shape[1..]));
         }
         let inner: usize = dst.shape[1..].iter().product();

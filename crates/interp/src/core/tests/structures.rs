@@ -400,6 +400,22 @@ fn one_array_in_several_operands() {
 }
 
 #[test]
+fn rows_are_scattered_to_no_rows_of_any_size() {
+    let scattered = |rows: usize| {
+        let args = vec![Value::f64_array(&[rows, 0], &[]), Value::f64_array(&[2, 1], &[5.0, 6.0])];
+        try_run(&[("dst", mat_f64()), ("rows", mat_f64())], vec![mat_f64()], args, |b, p| {
+            let dst = b.emit(Exp::Concat(vec![p[0].into()]), "dst");
+            let is = b.emit(Exp::Iota(i(2)), "is");
+            let scatter = Soac::Scatter { width: i(2), dst, indices: is, values: p[1].into() };
+            vec![b.emit(Exp::Soac(scatter), "r")]
+        })
+    };
+    let Value::Array(none) = scattered(0).unwrap().results.remove(0) else { panic!("an array") };
+    assert_eq!(none.shape[0], 0);
+    assert_eq!(scattered(3).unwrap_err().kind, RuntimeErrorKind::ShapeMismatch);
+}
+
+#[test]
 fn recursive_calls_have_frames_of_their_own() {
     // After the inner call returns, the outer frame still has its array.
     let (program, fun) = build(&[("a", vec_i64()), ("n", Type::I64)], vec![Type::I64], |b, p| {
