@@ -40,6 +40,7 @@ impl Generator<'_> {
             float(w.with_acc),
             soac(w.collect),
             float(soac(w.scan * 0.3 * element.rank() as f64)),
+            soac(w.windows),
         ];
         let shape = Shaped::array(d, element.clone());
         let base = element.base();
@@ -75,6 +76,7 @@ impl Generator<'_> {
             (16, Some(s)) if s.is_float() => self.with_acc(b, &shape, d, element),
             (17, _) => Some(self.collect(b, d, element)),
             (18, Some(s)) if s.is_float() => Some(self.row_reduce(b, &shape, s)),
+            (19, _) => Some(self.windows(b, d, element)),
             _ => None,
         };
         match out {
@@ -350,6 +352,33 @@ impl Generator<'_> {
         let bound = parts.iter().fold(0.0, |m: f64, v| m.max(v.bound));
         let atoms = parts.iter().map(|v| v.atom).collect();
         Some(Val { atom: b.emit(Exp::ArrayLit(element.ty(), atoms), "lit"), bound })
+    }
+
+    /// A map over numbers, each with a slice that begins there, or at a multiple: slices overlap, lie side by side or apart.
+    fn windows(&mut self, b: &mut Builder<'_>, d: Dim, element: &Shaped) -> Val {
+        let (len, step) = (self.rng.range(1, 4), self.rng.below(4));
+        let inner =
+            if self.rng.chance(0.5) { Shaped::F64 } else { Shaped::array(self.random_dim(), Shaped::F64) };
+        let source = self.value(b, &Shaped::array(d.times(step).plus(Dim::constant(len)), inner.clone()));
+        let width = self.dim(b, d);
+        let numbers = b.emit(Exp::Iota(width), "is");
+        self.features.shape_operations += 1;
+        let mut bound = 0.0;
+        self.map_nesting += 1;
+        let out = b.map(width, &[numbers], |b, p| {
+            let start = b.op2(Op::Mul, p[0].into(), Atom::i64(step as i64));
+            let atom = b.slice(source.atom, start, Atom::i64(len as i64), Atom::i64(1));
+            self.inner(|g| {
+                let mark = g.scope.len();
+                let shape = Shaped::array(Dim::constant(len), inner.clone());
+                g.scope.push(Entry { atom, shape, bound: source.bound, used: false });
+                let v = g.body_value(b, element, LIMIT, mark);
+                bound = v.bound;
+                vec![v.atom]
+            })
+        });
+        self.map_nesting -= 1;
+        Val { atom: out[0].into(), bound }
     }
 
     /// An accumulator over a generated array, added to from a map.

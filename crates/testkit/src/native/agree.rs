@@ -65,9 +65,9 @@ pub(super) fn is_lost_size(e: &RuntimeError) -> bool {
     matches!(e.kind, RuntimeErrorKind::ShapeMismatch | RuntimeErrorKind::OutOfBounds)
 }
 
-/// How far results are from the expected ones: the least power of ten times `rounding` up to which they are equal.
+/// How far results are from the expected ones: the least power of ten times a hundredth of `rounding` up to which they are equal.
 fn deviation(expected: &[Value], other: &[Value], rounding: f64) -> f64 {
-    let mut allowed = rounding;
+    let mut allowed = rounding / WORSE;
     while allowed < HOPELESS && !expected.iter().zip(other).all(|(a, b)| near(a, b, allowed)) {
         allowed *= 10.0;
     }
@@ -90,7 +90,7 @@ pub fn is_unstable(
 ) -> bool {
     let code = Compiled::new(&run.program);
     let far = |results: Option<&[Value]>| results.map_or(HOPELESS, |r| deviation(expected, r, rounding));
-    let enough = (far(found) / WORSE).max(10.0 * rounding);
+    let enough = far(found) / WORSE;
     let differs = |args: &[Value], schedule_seed| {
         let options = Options { schedule_seed, ..Options::default() };
         let other = code.run(run.fun, args, &options).ok();
