@@ -140,7 +140,7 @@ impl Walk<'_> {
             _ => {}
         }
         for scope in exp.bodies() {
-            self.values.extend(scope.binds.iter().copied());
+            self.values.extend(scope.binds.iter());
         }
         if let Exp::Loop(Loop { form: LoopForm::For { i, .. }, .. }) = exp {
             self.values.remove(i);

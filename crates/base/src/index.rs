@@ -219,6 +219,12 @@ impl<I: Index, T> IdTable<I, T> {
     pub fn new() -> Self {
         Self::default()
     }
+    /// The empty table, with places for so many ids.
+    pub fn with_room(ids: usize) -> Self {
+        let mut items = Vec::new();
+        items.resize_with(ids, || None);
+        Self { items, marker: PhantomData }
+    }
     /// What is known of `id`.
     pub fn get(&self, id: I) -> Option<&T> {
         self.items.get(id.index())?.as_ref()

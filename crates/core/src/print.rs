@@ -86,7 +86,7 @@ impl Names {
         for stm in &body.stms {
             stm.pat.iter().for_each(|v| self.add(*v));
             for scope in stm.exp.bodies() {
-                scope.binds.iter().for_each(|v| self.add(*v));
+                scope.binds.iter().for_each(|v| self.add(v));
                 self.body(scope.body);
             }
         }

@@ -7,14 +7,41 @@
 //! it. Recursion depth is the nesting depth of bodies.
 
 use crate::ir::{Atom, Body, Exp, Fun, Lam, Loop, LoopForm, Program, SliceDim, Soac, Stm, Var, View};
+use pullback_base::Few;
 use pullback_base::index::IdSet;
+
+/// The variables that an expression binds for a body.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Binds<'a> {
+    /// Lambda parameters.
+    params: &'a [Var],
+    /// Loop state.
+    state: &'a [(Var, Atom)],
+    /// Loop counter.
+    counter: Option<Var>,
+}
+
+impl<'a> Binds<'a> {
+    fn of(params: &'a [Var]) -> Binds<'a> {
+        Binds { params, ..Binds::default() }
+    }
+    /// The variables, in their order.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Var> + use<'a> {
+        let state = self.state.iter().map(|p| p.0);
+        self.params.iter().copied().chain(state).chain(self.counter)
+    }
+    /// Whether it is one of them.
+    pub fn contains(self, v: Var) -> bool {
+        self.iter().any(|bound| bound == v)
+    }
+}
 
 /// A body inside an expression, with the variables that the expression binds for it.
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     /// Lambda parameters, loop state, loop counter. The condition of a `while` loop and the loop's body are two scopes
     /// that share the state variables.
-    pub binds: Vec<Var>,
+    pub binds: Binds<'a>,
     /// The body.
     pub body: &'a Body,
 }
@@ -23,7 +50,7 @@ pub struct Scope<'a> {
 #[derive(Debug)]
 pub struct ScopeMut<'a> {
     /// As [`Scope::binds`].
-    pub binds: Vec<Var>,
+    pub binds: Binds<'a>,
     /// The body.
     pub body: &'a mut Body,
 }
@@ -157,19 +184,18 @@ impl Exp {
         out
     }
     /// The sub-bodies, in the order in which they are written.
-    pub fn bodies(&self) -> Vec<Scope<'_>> {
+    pub fn bodies(&self) -> Few<Scope<'_>> {
         match self {
             Exp::Match(_, arms) => arms.iter().map(scope).collect(),
-            Exp::If(_, then, otherwise) => vec![plain(then), plain(otherwise)],
+            Exp::If(_, then, otherwise) => Few::Two([plain(then), plain(otherwise)]),
             Exp::Loop(l) => {
-                let mut binds: Vec<Var> = l.params.iter().map(|p| p.0).collect();
+                let binds = Binds { state: &l.params, ..Binds::default() };
                 match &l.form {
                     LoopForm::For { i, n: _ } => {
-                        binds.push(*i);
-                        vec![Scope { binds, body: &l.body }]
+                        Few::One([Scope { binds: Binds { counter: Some(*i), ..binds }, body: &l.body }])
                     }
                     LoopForm::While(cond) => {
-                        vec![Scope { binds: binds.clone(), body: cond }, Scope { binds, body: &l.body }]
+                        Few::Two([Scope { binds, body: cond }, Scope { binds, body: &l.body }])
                     }
                 }
             }
@@ -177,13 +203,13 @@ impl Exp {
                 Soac::Map { lam, .. }
                 | Soac::Reduce { lam, .. }
                 | Soac::Scan { lam, .. }
-                | Soac::Hist { lam, .. } => vec![scope(lam)],
-                Soac::Fused { pre, lam, .. } => vec![scope(pre), scope(lam)],
-                Soac::Scatter { .. } => Vec::new(),
+                | Soac::Hist { lam, .. } => Few::One([scope(lam)]),
+                Soac::Fused { pre, lam, .. } => Few::Two([scope(pre), scope(lam)]),
+                Soac::Scatter { .. } => Few::None,
             },
-            Exp::WithAcc(_, lam) | Exp::Vjp { lam, .. } | Exp::Jvp { lam, .. } => vec![scope(lam)],
-            Exp::Custom { primal, rule, args: _ } => vec![scope(primal), scope(rule)],
-            Exp::Marked(_, body) => vec![plain(body)],
+            Exp::WithAcc(_, lam) | Exp::Vjp { lam, .. } | Exp::Jvp { lam, .. } => Few::One([scope(lam)]),
+            Exp::Custom { primal, rule, args: _ } => Few::Two([scope(primal), scope(rule)]),
+            Exp::Marked(_, body) => Few::One([plain(body)]),
             Exp::Par(bodies) => bodies.iter().map(plain).collect(),
             Exp::Atom(_)
             | Exp::Prim(..)
@@ -209,26 +235,23 @@ impl Exp {
             | Exp::AccAdd(..)
             | Exp::Plus(..)
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => Vec::new(),
+            | Exp::Assert(..) => Few::None,
         }
     }
     /// The sub-bodies, in the order in which they are written, to be changed.
-    pub fn bodies_mut(&mut self) -> Vec<ScopeMut<'_>> {
+    pub fn bodies_mut(&mut self) -> Few<ScopeMut<'_>> {
         match self {
             Exp::Match(_, arms) => arms.iter_mut().map(scope_mut).collect(),
-            Exp::If(_, then, otherwise) => vec![plain_mut(then), plain_mut(otherwise)],
+            Exp::If(_, then, otherwise) => Few::Two([plain_mut(then), plain_mut(otherwise)]),
             Exp::Loop(l) => {
-                let mut binds: Vec<Var> = l.params.iter().map(|p| p.0).collect();
+                let binds = Binds { state: &l.params, ..Binds::default() };
                 match &mut l.form {
                     LoopForm::For { i, n: _ } => {
-                        binds.push(*i);
-                        vec![ScopeMut { binds, body: &mut l.body }]
+                        let binds = Binds { counter: Some(*i), ..binds };
+                        Few::One([ScopeMut { binds, body: &mut l.body }])
                     }
                     LoopForm::While(cond) => {
-                        vec![
-                            ScopeMut { binds: binds.clone(), body: cond },
-                            ScopeMut { binds, body: &mut l.body },
-                        ]
+                        Few::Two([ScopeMut { binds, body: cond }, ScopeMut { binds, body: &mut l.body }])
                     }
                 }
             }
@@ -236,13 +259,13 @@ impl Exp {
                 Soac::Map { lam, .. }
                 | Soac::Reduce { lam, .. }
                 | Soac::Scan { lam, .. }
-                | Soac::Hist { lam, .. } => vec![scope_mut(lam)],
-                Soac::Fused { pre, lam, .. } => vec![scope_mut(pre), scope_mut(lam)],
-                Soac::Scatter { .. } => Vec::new(),
+                | Soac::Hist { lam, .. } => Few::One([scope_mut(lam)]),
+                Soac::Fused { pre, lam, .. } => Few::Two([scope_mut(pre), scope_mut(lam)]),
+                Soac::Scatter { .. } => Few::None,
             },
-            Exp::WithAcc(_, lam) | Exp::Vjp { lam, .. } | Exp::Jvp { lam, .. } => vec![scope_mut(lam)],
-            Exp::Custom { primal, rule, args: _ } => vec![scope_mut(primal), scope_mut(rule)],
-            Exp::Marked(_, body) => vec![plain_mut(body)],
+            Exp::WithAcc(_, lam) | Exp::Vjp { lam, .. } | Exp::Jvp { lam, .. } => Few::One([scope_mut(lam)]),
+            Exp::Custom { primal, rule, args: _ } => Few::Two([scope_mut(primal), scope_mut(rule)]),
+            Exp::Marked(_, body) => Few::One([plain_mut(body)]),
             Exp::Par(bodies) => bodies.iter_mut().map(plain_mut).collect(),
             Exp::Atom(_)
             | Exp::Prim(..)
@@ -268,22 +291,22 @@ impl Exp {
             | Exp::AccAdd(..)
             | Exp::Plus(..)
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => Vec::new(),
+            | Exp::Assert(..) => Few::None,
         }
     }
 }
 
 fn scope(lam: &Lam) -> Scope<'_> {
-    Scope { binds: lam.params.clone(), body: &lam.body }
+    Scope { binds: Binds::of(&lam.params), body: &lam.body }
 }
 fn plain(body: &Body) -> Scope<'_> {
-    Scope { binds: Vec::new(), body }
+    Scope { binds: Binds::default(), body }
 }
 fn scope_mut(lam: &mut Lam) -> ScopeMut<'_> {
-    ScopeMut { binds: lam.params.clone(), body: &mut lam.body }
+    ScopeMut { binds: Binds::of(&lam.params), body: &mut lam.body }
 }
 fn plain_mut(body: &mut Body) -> ScopeMut<'_> {
-    ScopeMut { binds: Vec::new(), body }
+    ScopeMut { binds: Binds::default(), body }
 }
 
 /// Every variable mentioned in a body, nested bodies included.
@@ -323,7 +346,7 @@ fn add_bound(body: &Body, out: &mut Vec<Var>) {
 
 fn add_bound_in(exp: &Exp, out: &mut Vec<Var>) {
     for scope in exp.bodies() {
-        out.extend(scope.binds);
+        out.extend(scope.binds.iter());
         add_bound(scope.body, out);
     }
 }

@@ -17,7 +17,7 @@
 //! instruction. Control flow is the same for all lanes: conditions, bounds and pointers are scalars.
 
 use pullback_base::index::IndexVec;
-use pullback_base::{RuntimeErrorKind, Span};
+use pullback_base::{Few, RuntimeErrorKind, Span};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -413,20 +413,22 @@ impl Ins {
         )
     }
     /// The blocks inside, for changing them.
-    pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
+    #[inline]
+    pub fn blocks_mut(&mut self) -> Few<&mut Block> {
         match self {
-            Ins::For { body, .. } | Ins::Lanes { body, .. } => vec![body],
-            Ins::While { condition, body, .. } => vec![condition, body],
-            Ins::If { then, otherwise, .. } => vec![then, otherwise],
-            _ => Vec::new(),
+            Ins::For { body, .. } | Ins::Lanes { body, .. } => Few::One([body]),
+            Ins::While { condition, body, .. } => Few::Two([condition, body]),
+            Ins::If { then, otherwise, .. } => Few::Two([then, otherwise]),
+            _ => Few::None,
         }
     }
     /// The blocks inside, in the order in which they run.
-    pub fn blocks(&self) -> Vec<&Block> {
+    #[inline]
+    pub fn blocks(&self) -> Few<&Block> {
         match self {
-            Ins::For { body, .. } | Ins::Lanes { body, .. } => vec![body],
-            Ins::While { condition, body, .. } => vec![condition, body],
-            Ins::If { then, otherwise, .. } => vec![then, otherwise],
+            Ins::For { body, .. } | Ins::Lanes { body, .. } => Few::One([body]),
+            Ins::While { condition, body, .. } => Few::Two([condition, body]),
+            Ins::If { then, otherwise, .. } => Few::Two([then, otherwise]),
             Ins::Set { .. }
             | Ins::Chunks { .. }
             | Ins::Prim { .. }
@@ -446,7 +448,7 @@ impl Ins {
             | Ins::Fill { .. }
             | Ins::Copy { .. }
             | Ins::Fail { .. }
-            | Ins::Call { .. } => Vec::new(),
+            | Ins::Call { .. } => Few::None,
         }
     }
 }

@@ -170,7 +170,7 @@ impl Cse<'_> {
         }
         for scope in exp.bodies_mut() {
             let inside = self.body(scope.body, Some(frame));
-            accs.extend(inside.accs.into_iter().filter(|v| !scope.binds.contains(v)));
+            accs.extend(inside.accs.into_iter().filter(|v| !scope.binds.contains(*v)));
             exact.add(inside.hash.0);
             shape.add(inside.hash.0);
         }
@@ -298,15 +298,13 @@ impl Same<'_> {
             && scopes
                 .into_iter()
                 .zip(others)
-                .all(|(a, b)| self.bind(&a.binds, &b.binds) && self.body(a.body, b.body))
+                .all(|(a, b)| self.bind(a.binds.iter(), b.binds.iter()) && self.body(a.body, b.body))
     }
     fn body(&mut self, one: &Body, other: &Body) -> bool {
         one.stms.len() == other.stms.len()
-            && one
-                .stms
-                .iter()
-                .zip(&other.stms)
-                .all(|(a, b)| self.exp(&a.exp, &b.exp) && self.bind(&a.pat, &b.pat))
+            && one.stms.iter().zip(&other.stms).all(|(a, b)| {
+                self.exp(&a.exp, &b.exp) && self.bind(a.pat.iter().copied(), b.pat.iter().copied())
+            })
             && self.atoms(&one.result, &other.result)
     }
     fn atoms(&self, ones: &[Atom], others: &[Atom]) -> bool {
@@ -316,10 +314,17 @@ impl Same<'_> {
         };
         ones.len() == others.len() && ones.iter().zip(others).all(|(a, b)| same(*a, *b))
     }
-    fn bind(&mut self, ones: &[Var], others: &[Var]) -> bool {
-        self.bound.extend(ones.iter().copied().zip(others.iter().copied()));
-        let ty = |v: &Var| &self.program.vars[*v].ty;
-        ones.len() == others.len() && ones.iter().zip(others).all(|(v, w)| ty(v) == ty(w))
+    fn bind(&mut self, ones: impl Iterator<Item = Var>, others: impl Iterator<Item = Var>) -> bool {
+        let (mut ones, mut others) = (ones, others);
+        loop {
+            match (ones.next(), others.next()) {
+                (None, None) => return true,
+                (Some(v), Some(w)) if self.program.vars[v].ty == self.program.vars[w].ty => {
+                    self.bound.insert(v, w);
+                }
+                _ => return false,
+            }
+        }
     }
 }
 

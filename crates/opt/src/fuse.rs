@@ -23,6 +23,7 @@ use pullback_core::rename::{Subst, fresh_like, substitute_body};
 use pullback_core::traverse::{for_each_stm, free_vars_exp, free_vars_lam};
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Origin, Program, Soac, Stm, Type, Var, VarInfo};
 use pullback_prim::{Op, Prim};
+use std::cell::OnceCell;
 
 /// How many earlier operations are considered as partners of one.
 const WINDOW: usize = 24;
@@ -40,8 +41,7 @@ pub fn fuse(program: &mut Program, _ctx: &Ctx) {
 
 fn fuse_in(program: &mut Program, body: &mut Body) {
     let stms = std::mem::take(&mut body.stms);
-    let facts = stms.iter().map(|s| Facts::of(program, s)).collect();
-    let mut fuser = Fuser { program, stms, facts, result: &body.result };
+    let mut fuser = Fuser { program, stms, facts: OnceCell::new(), result: &body.result };
     fuser.run();
     body.stms = fuser.stms;
     for stm in &mut body.stms {
@@ -54,7 +54,8 @@ fn fuse_in(program: &mut Program, body: &mut Body) {
 struct Fuser<'a> {
     program: &'a mut Program,
     stms: Vec<Stm>,
-    facts: Vec<Facts>,
+    /// Of each statement, once two of them may be partners.
+    facts: OnceCell<Vec<Facts>>,
     result: &'a [Atom],
 }
 
@@ -62,8 +63,8 @@ struct Fuser<'a> {
 struct Facts {
     /// What it mentions.
     free: IdSet<Var>,
-    /// What it mentions other than as an argument taken elementwise.
-    inner: IdSet<Var>,
+    /// What it mentions other than as an argument taken elementwise, if that is less.
+    inner: Option<IdSet<Var>>,
     /// Whether it may write an array in place.
     writes: bool,
     accumulates: bool,
@@ -71,29 +72,39 @@ struct Facts {
 
 impl Facts {
     fn of(program: &Program, stm: &Stm) -> Facts {
-        let free = free_vars_exp(&stm.exp);
         let inner = match &stm.exp {
             Exp::Soac(Soac::Map { width, lam, arrays: _ }) => {
                 let mut inner = free_vars_lam(lam);
                 inner.extend(width.var());
-                inner
+                Some(inner)
             }
             Exp::Soac(Soac::Reduce { width, lam, neutral, .. } | Soac::Scan { width, lam, neutral, .. }) => {
                 let mut inner = free_vars_lam(lam);
                 inner.extend(width.var());
                 inner.extend(neutral.iter().filter_map(|a| a.var()));
-                inner
+                Some(inner)
             }
             Exp::Soac(Soac::Fused { width, pre, lam, neutral, .. }) => {
                 let mut inner = free_vars_lam(lam);
                 inner.extend(free_vars_lam(pre));
                 inner.extend(width.var());
                 inner.extend(neutral.iter().filter_map(|a| a.var()));
-                inner
+                Some(inner)
             }
-            _ => free.clone(),
+            _ => None,
+        };
+        let free = match &inner {
+            None => free_vars_exp(&stm.exp),
+            Some(inner) => {
+                let mut free = inner.clone();
+                stm.exp.for_each_atom(|a| free.extend(a.var()));
+                free
+            }
         };
         Facts { free, inner, writes: writes(&stm.exp), accumulates: accumulates(program, &stm.exp) }
+    }
+    fn inner(&self) -> &IdSet<Var> {
+        self.inner.as_ref().unwrap_or(&self.free)
     }
 }
 
@@ -124,6 +135,9 @@ enum Way {
 }
 
 impl Fuser<'_> {
+    fn facts(&self) -> &[Facts] {
+        self.facts.get_or_init(|| self.stms.iter().map(|s| Facts::of(self.program, s)).collect())
+    }
     fn run(&mut self) {
         let mut j = 0;
         while j < self.stms.len() {
@@ -170,13 +184,13 @@ impl Fuser<'_> {
     }
 
     fn compatible(&self, i: usize, j: usize, way: Way) -> bool {
-        let (first, second) = (&self.facts[i], &self.facts[j]);
+        let (first, second) = (&self.facts()[i], &self.facts()[j]);
         let form = |k: usize| form_of(&self.stms[k].exp);
         match way {
             Way::Vertical => {
                 form(i).is_none()
                     && !first.accumulates
-                    && self.stms[i].pat.iter().all(|v| !second.inner.contains(v))
+                    && self.stms[i].pat.iter().all(|v| !second.inner().contains(v))
             }
             Way::Horizontal => {
                 let mixed = matches!(
@@ -193,14 +207,15 @@ impl Fuser<'_> {
     /// Where the two statements can meet.
     fn place(&self, i: usize, j: usize) -> Option<usize> {
         let between = i + 1..j;
-        let (first, second) = (&self.facts[i], &self.facts[j]);
-        let effects = between.clone().any(|b| self.facts[b].accumulates);
+        let (first, second) = (&self.facts()[i], &self.facts()[j]);
+        let effects = between.clone().any(|b| self.facts()[b].accumulates);
         let early = between.clone().all(|b| self.stms[b].pat.iter().all(|v| !second.free.contains(v)));
         if early && !(second.accumulates && effects) {
             return Some(i);
         }
         let late = between.clone().all(|b| {
-            !self.facts[b].writes && self.stms[i].pat.iter().all(|v| !self.facts[b].free.contains(v))
+            let between = &self.facts()[b];
+            !between.writes && self.stms[i].pat.iter().all(|v| !between.free.contains(v))
         });
         (late && !(first.accumulates && effects)).then_some(j)
     }
@@ -209,12 +224,10 @@ impl Fuser<'_> {
     fn join(&mut self, i: usize, j: usize, way: Way, at: usize) -> usize {
         let used_elsewhere = |v: &Var| {
             self.result.contains(&Atom::Var(*v))
-                || self.facts.iter().enumerate().any(|(k, f)| k != i && k != j && f.free.contains(v))
+                || self.facts().iter().enumerate().any(|(k, f)| k != i && k != j && f.free.contains(v))
         };
         let needed: Vec<bool> = self.stms[i].pat.iter().map(used_elsewhere).collect();
-        self.facts.remove(j);
         let second = self.stms.remove(j);
-        self.facts.remove(i);
         let first = self.stms.remove(i);
         let (Some(first), Some(second)) = (self.parts(first), self.parts(second)) else {
             unreachable!("both are array operations")
@@ -225,7 +238,12 @@ impl Fuser<'_> {
         };
         let stm = fused.statement();
         let at = if at == j { j - 1 } else { i };
-        self.facts.insert(at, Facts::of(self.program, &stm));
+        let new = Facts::of(self.program, &stm);
+        if let Some(facts) = self.facts.get_mut() {
+            facts.remove(j);
+            facts.remove(i);
+            facts.insert(at, new);
+        }
         self.stms.insert(at, stm);
         at
     }
@@ -269,15 +287,21 @@ impl Fuser<'_> {
         };
         lam.body = Body { stms: vec![Stm { pat: vec![sum], exp }], result: vec![sum.into()] };
         let stm = Stm { pat: self.stms[j].pat.clone(), exp: Exp::Soac(Soac::Map { width, lam, arrays }) };
-        let facts = Facts::of(self.program, &stm);
-        let plain = (std::mem::replace(&mut self.stms[j], stm), std::mem::replace(&mut self.facts[j], facts));
+        let plain = self.replace(j, stm);
         match self.partner(j) {
             Some((i, Way::Vertical, at)) => Some(self.join(i, j, Way::Vertical, at)),
             _ => {
-                (self.stms[j], self.facts[j]) = plain;
+                self.replace(j, plain);
                 None
             }
         }
+    }
+    /// Puts another statement in the place of one, which is returned.
+    fn replace(&mut self, j: usize, stm: Stm) -> Stm {
+        if let Some(facts) = self.facts.get_mut() {
+            facts[j] = Facts::of(self.program, &stm);
+        }
+        std::mem::replace(&mut self.stms[j], stm)
     }
 
     fn parts(&mut self, stm: Stm) -> Option<Parts> {

@@ -41,7 +41,7 @@ fn hoist_in(program: &mut Program, body: &mut Body) {
         if let Some(trip) = trip(&stm.exp) {
             let rows = rows(&stm.exp);
             for scope in stm.exp.bodies_mut() {
-                let varying: IdSet<Var> = scope.binds.into_iter().collect();
+                let varying: IdSet<Var> = scope.binds.iter().collect();
                 take_cheap(scope.body, varying.clone(), &rows, &mut out);
                 take_expensive(program, scope.body, varying, trip, &mut out);
             }
@@ -151,8 +151,6 @@ fn take_expensive(
 /// Which statements of the body move: the invariant pure ones that an expensive one of them needs, and the expensive
 /// ones whose results may be shared by all iterations.
 fn movable(program: &Program, body: &Body, mut varying: IdSet<Var>, always: bool) -> Vec<bool> {
-    // Of those that may move.
-    let mut free: Vec<IdSet<Var>> = Vec::with_capacity(body.stms.len());
     let mut moving: Vec<bool> = Vec::with_capacity(body.stms.len());
     for stm in &body.stms {
         let moves = !mentions(&stm.exp, &|v| varying.contains(&v)) && is_pure(program, &stm.exp);
@@ -160,8 +158,14 @@ fn movable(program: &Program, body: &Body, mut varying: IdSet<Var>, always: bool
             varying.extend(&stm.pat);
         }
         moving.push(moves);
-        free.push(if moves { free_vars_exp(&stm.exp) } else { IdSet::new() });
     }
+    // Only what an expensive one needs moves.
+    if !body.stms.iter().zip(&moving).any(|(s, moves)| *moves && is_expensive(&s.exp)) {
+        return vec![false; body.stms.len()];
+    }
+    let free = |(s, moves): (&Stm, &bool)| if *moves { free_vars_exp(&s.exp) } else { IdSet::new() };
+    // Of those that may move.
+    let free: Vec<IdSet<Var>> = body.stms.iter().zip(&moving).map(free).collect();
     // Results that stay behind's users must be sharable; what an expensive statement does not need stays.
     loop {
         let outside = shared(body, &moving);

@@ -96,10 +96,9 @@ impl<'p> Sink<'p> {
         }
         for ((j, arm), mut stms) in moved {
             stms.reverse();
-            let mut bodies = self.stms[j].exp.bodies_mut();
-            let body = &mut bodies[arm].body;
-            stms.append(&mut body.stms);
-            body.stms = stms;
+            let target = self.stms[j].exp.bodies_mut().into_iter().nth(arm).expect("the arm that was found");
+            stms.append(&mut target.body.stms);
+            target.body.stms = stms;
         }
         let mut gone = gone.into_iter();
         self.stms.retain(|_| !gone.next().unwrap_or(false));

@@ -268,7 +268,7 @@ fn replace_in(
                 Exp::Soac(Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Fused { .. } | Soac::Hist { .. })
             );
         for inner in body.stms[at].exp.bodies_mut() {
-            let params: Vec<Var> = inner.binds.clone();
+            let params: Vec<Var> = inner.binds.iter().collect();
             scope.extend(&params);
             let done = replace_in(program, inner.body, scope, left, way, operator);
             scope.truncate(scope.len() - params.len());

@@ -102,7 +102,7 @@ impl<'p> Reverse<'p> {
                         "make the view before the branch, or add to the accumulator inside each branch";
                     return Err(unsupported(construct, help, self.span(stm)));
                 };
-                let params = scope.binds.iter().map(|&p| self.b.fresh_like(p)).collect();
+                let params = scope.binds.iter().map(|p| self.b.fresh_like(p)).collect();
                 self.b.open();
                 let here = self.element(&part.ct, &part.path);
                 desc = here.desc;

@@ -74,7 +74,7 @@ fn collect(s: &Sharing<'_>, body: &Body, once: bool, lasting: &mut IdSet<Var>, f
         }
         for scope in stm.exp.bodies() {
             if !once {
-                found.repeated.extend(scope.binds.iter().filter(|v| s.holds(**v)));
+                found.repeated.extend(scope.binds.iter().filter(|v| s.holds(*v)));
             }
             collect(s, scope.body, once, lasting, found);
         }

@@ -55,6 +55,9 @@ impl Lower<'_> {
         lam: &Lam,
         arrays: &[Atom],
     ) -> Res<Option<Vec<Val>>> {
+        if lam.body.result.len() < 2 || !reduces(&lam.body) {
+            return Ok(None);
+        }
         let parts = parts(lam);
         let gains = |(part, _): &(Lam, Vec<usize>)| {
             nest(width, part, arrays).is_some_and(|n| self.is_worth_it(&n) && self.sizes_agree(&n))
@@ -337,6 +340,16 @@ fn nest<'a>(width: Atom, lam: &'a Lam, arrays: &'a [Atom]) -> Option<Nest<'a>> {
             commutative,
         });
     }
+}
+
+/// Whether there is a reduction in a body, in maps or under conditions: without one there is nothing to interchange.
+fn reduces(body: &Body) -> bool {
+    body.stms.iter().any(|stm| match &stm.exp {
+        Exp::Soac(Soac::Reduce { .. } | Soac::Fused { .. }) => true,
+        Exp::Soac(Soac::Map { lam, .. }) => reduces(&lam.body),
+        Exp::If(_, then, otherwise) => reduces(then) || reduces(otherwise),
+        _ => false,
+    })
 }
 
 /// Whether a statement of a map is so cheap that it may be done for each element of the reduction, and cannot stop the program.

@@ -144,7 +144,7 @@ impl Join<'_> {
             for (n, inner) in ins.blocks().into_iter().enumerate() {
                 if let Some((counters, joined)) = self.first(inner, within) {
                     let mut out = block.clone();
-                    *out[k].blocks_mut().swap_remove(n) = joined;
+                    out[k].blocks_mut().into_iter().skip(n).take(1).for_each(|b| *b = joined.clone());
                     return Some((counters, out));
                 }
             }

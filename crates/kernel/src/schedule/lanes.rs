@@ -17,6 +17,7 @@ use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use std::cell::LazyCell;
 
 /// Why a loop keeps its iterations one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +90,9 @@ pub(super) fn side_by_side(
     regs: &mut IndexVec<Reg, RegInfo>,
     known: &Known<'_>,
 ) -> Result<Block, No> {
-    let (defined, root) = (known.defined, known.root);
-    let uses = Uses::of(l.body, root);
+    let defined = known.defined;
+    // Asked for by few loops: where loops are tried at each level of a nest, the body is not looked through for all of them.
+    let uses = LazyCell::new(|| Uses::of(l.body, known.root));
     let mut varying: IdSet<Reg> = l.folds.iter().flat_map(|f| f.state.iter().copied()).collect();
     loop {
         let before = regs.len();
@@ -105,7 +107,7 @@ pub(super) fn side_by_side(
             lanes: lanes as i64,
             regs,
             defined,
-            uses: &uses,
+            is_read_often: &|row| uses.is_read_often(row),
             varying: &mut varying,
             again: false,
             shapes,
@@ -133,7 +135,8 @@ struct Vector<'a> {
     products: Table<Reg, Operand>,
     regs: &'a mut IndexVec<Reg, RegInfo>,
     defined: &'a IndexVec<Reg, usize>,
-    uses: &'a Uses<'a>,
+    /// Whether a row is only read, and elements of it more than once.
+    is_read_often: &'a dyn Fn(Reg) -> bool,
     /// Registers that are set more than once and hold lanes.
     varying: &'a mut IdSet<Reg>,
     /// Whether one of them was taken for a scalar.
@@ -656,7 +659,7 @@ impl Vector<'_> {
             }
             _ => false,
         };
-        let often = apart && self.mask.is_none() && self.uses.is_read_often(to);
+        let often = apart && self.mask.is_none() && (self.is_read_often)(to);
         let room = room.filter(|room| often && self.is_same(*room));
         let Some(room) = room else {
             self.emit(Ins::Offset { to, pointer, index: by, ty, room: None });

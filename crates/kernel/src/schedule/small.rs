@@ -39,15 +39,24 @@ pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
             return body;
         }
         let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
-        let mut w = Written { regs: &mut f.regs, roots: &roots, chosen: &chosen, uses, left };
+        let mut w = Written { regs: &mut f.regs, roots: &roots, chosen: &chosen, uses, left, some: false };
         body = w.block(body);
+        let some = w.some;
         left = w.left;
-        body = numbered(f, body);
+        if some {
+            body = numbered(f, body);
+        }
         let mut elements = Elements::of(f, &body, &chosen);
-        body = elements.block(body);
-        elements.zero(&mut body);
+        let ends = !some && elements.elements.is_empty();
+        if !elements.elements.is_empty() {
+            body = elements.block(body);
+            elements.zero(&mut body);
+        }
         let uses = Uses::within(f, &body);
         body = without_marks(body, &uses);
+        if ends {
+            break;
+        }
     }
     numbered(f, body)
 }
@@ -197,6 +206,8 @@ struct Written<'a> {
     uses: Uses,
     /// So many instructions may be added.
     left: usize,
+    /// Whether a loop has been written out.
+    some: bool,
 }
 
 impl Written<'_> {
@@ -215,6 +226,7 @@ impl Written<'_> {
                     if size(&body) * each.clone().count() <= self.left =>
                 {
                     self.left -= size(&body) * each.clone().count();
+                    self.some = true;
                     each.for_each(|k| self.iteration(&body, (i, k), &own, &mut out));
                 }
                 (_, ins) => out.push(ins),

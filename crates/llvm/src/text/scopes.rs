@@ -5,6 +5,7 @@
 //! was loaded, came out of a call, or its register is set more than once) gives no claim.
 
 use super::Shared;
+use pullback_base::Few;
 use pullback_base::index::IndexVec;
 use pullback_kernel::{Block, Function, Ins, Operand, Reg, Ty};
 
@@ -63,7 +64,7 @@ struct Walk<'a> {
 }
 
 /// The blocks of an instruction, and whether they are repeated.
-fn blocks(ins: &Ins) -> (Vec<&Block>, bool) {
+fn blocks(ins: &Ins) -> (Few<&Block>, bool) {
     (ins.blocks(), matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::Lanes { .. }))
 }
 

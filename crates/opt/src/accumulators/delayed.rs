@@ -19,6 +19,7 @@ use pullback_base::index::{IdMap, IdSet, IdTable};
 use pullback_core::traverse::Scope;
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Program, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -84,39 +85,118 @@ enum Definition<'a> {
     State(&'a Loop, usize),
 }
 
-/// What variables are.
-struct Definitions<'a> {
-    /// The statements that bind them, as what they return or inside.
-    stms: IdTable<Var, &'a Stm>,
-    /// The order in which they are bound.
-    order: IdTable<Var, u32>,
+/// The order in which a function binds its variables. It is the same for all attempts on the function as it is.
+pub(super) struct Order {
+    places: IdTable<Var, u32>,
     count: u32,
 }
 
-impl<'a> Definitions<'a> {
-    fn of(body: &'a Body) -> Definitions<'a> {
-        let mut out = Definitions { stms: IdTable::new(), order: IdTable::new(), count: 0 };
+impl Order {
+    pub(super) fn of(program: &Program, body: &Body) -> Order {
+        let mut out = Order { places: IdTable::with_room(program.vars.len()), count: 0 };
         out.body(body);
         out
     }
-    fn body(&mut self, body: &'a Body) {
+    fn body(&mut self, body: &Body) {
         for stm in &body.stms {
-            self.bind(&stm.pat, stm);
+            self.bind(stm.pat.iter().copied());
             for scope in stm.exp.bodies() {
-                self.bind(&scope.binds, stm);
+                self.bind(scope.binds.iter());
                 self.body(scope.body);
             }
         }
     }
-    fn bind(&mut self, vars: &[Var], stm: &'a Stm) {
+    fn bind(&mut self, vars: impl Iterator<Item = Var>) {
         for v in vars {
-            self.stms.insert(*v, stm);
-            self.order.insert(*v, self.count);
+            self.places.insert(v, self.count);
             self.count += 1;
         }
     }
+    /// A new variable is bound next to another one.
+    pub(super) fn add_beside(&mut self, new: Var, other: Var) {
+        if let Some(place) = self.places.get(other).copied() {
+            self.places.insert(new, place);
+        }
+    }
+    fn get(&self, v: Var) -> Option<u32> {
+        self.places.get(v).copied()
+    }
+    /// The places in the order of what is bound in a body.
+    fn inside(&self, body: &Body) -> Range<u32> {
+        let place = |v: Option<Var>| v.and_then(|v| self.get(v));
+        let first = place(body.stms.first().and_then(|s| s.pat.first().copied()));
+        let last = place(body.stms.last().and_then(last_bound));
+        first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
+    }
+}
+
+/// What variables are. What is bound inside a statement is only noted when the statement is looked at: nests are small, and
+/// programs large.
+struct Definitions<'a> {
+    stms: IdTable<Var, Bound<'a>>,
+}
+
+/// A statement that binds a variable, as what it returns or inside.
+#[derive(Clone, Copy)]
+struct Bound<'a> {
+    stm: &'a Stm,
+    /// Whether what is inside has been noted.
+    is_open: bool,
+}
+
+impl<'a> Definitions<'a> {
+    /// The variables of the bodies around a nest, and of the nest.
+    fn around(program: &Program, body: &'a Body, path: &[(usize, usize)]) -> Definitions<'a> {
+        let (mut out, mut body) = (Definitions { stms: IdTable::with_room(program.vars.len()) }, body);
+        for (n, (at, scope)) in path.iter().enumerate() {
+            for (k, stm) in body.stms.iter().enumerate() {
+                if k != *at {
+                    out.bind(stm.pat.iter().copied(), Bound { stm, is_open: false });
+                }
+            }
+            let stm = &body.stms[*at];
+            if n + 1 == path.len() {
+                out.stm(stm);
+                break;
+            }
+            out.bind(stm.pat.iter().copied(), Bound { stm, is_open: true });
+            for (k, inner) in stm.exp.bodies().into_iter().enumerate() {
+                out.bind(inner.binds.iter(), Bound { stm, is_open: true });
+                if k == *scope {
+                    body = inner.body;
+                } else {
+                    out.body(inner.body);
+                }
+            }
+        }
+        out
+    }
+    fn body(&mut self, body: &'a Body) {
+        body.stms.iter().for_each(|stm| self.stm(stm));
+    }
+    fn stm(&mut self, stm: &'a Stm) {
+        let bound = Bound { stm, is_open: true };
+        self.bind(stm.pat.iter().copied(), bound);
+        for scope in stm.exp.bodies() {
+            self.bind(scope.binds.iter(), bound);
+            self.body(scope.body);
+        }
+    }
+    fn bind(&mut self, vars: impl Iterator<Item = Var>, bound: Bound<'a>) {
+        vars.for_each(|v| {
+            self.stms.insert(v, bound);
+        });
+    }
+    /// What binds a variable; what is inside can be asked for from now on.
+    fn open(&mut self, v: Var) -> Option<Definition<'a>> {
+        let bound = *self.stms.get(v)?;
+        if !bound.is_open {
+            self.stm(bound.stm);
+        }
+        self.get(&v)
+    }
     fn get(&self, v: &Var) -> Option<Definition<'a>> {
-        let stm = *self.stms.get(*v)?;
+        let stm = self.stms.get(*v)?.stm;
         if let Some(k) = stm.pat.iter().position(|p| p == v) {
             return Some(Definition::Result(&stm.exp, k));
         }
@@ -129,20 +209,39 @@ impl<'a> Definitions<'a> {
             _ => None,
         }
     }
-    /// The places in the order of what is bound in a body.
-    fn inside(&self, body: &Body) -> Range<u32> {
-        let place = |v: Option<Var>| v.and_then(|v| self.order.get(v)).copied();
-        let first = place(body.stms.first().and_then(|s| s.pat.first().copied()));
-        let last = place(body.stms.last().and_then(last_bound));
-        first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
-    }
 }
 
 /// The variable that is bound last by a statement or in it.
 fn last_bound(stm: &Stm) -> Option<Var> {
     let in_body = |body: &Body| body.stms.last().and_then(last_bound);
-    let in_scope = |scope: &Scope<'_>| in_body(scope.body).or_else(|| scope.binds.last().copied());
+    let in_scope = |scope: &Scope<'_>| in_body(scope.body).or_else(|| scope.binds.iter().next_back());
     stm.exp.bodies().iter().rev().find_map(in_scope).or_else(|| stm.pat.last().copied())
+}
+
+/// What a nest could hand out, and through how many maps.
+fn homes(nest: &Stm) -> Table<Var, u32> {
+    fn inside(stm: &Stm, depth: u32, first: bool, out: &mut Table<Var, u32>) {
+        let depth = match &stm.exp {
+            Exp::Soac(Soac::Map { .. }) => depth + 1,
+            Exp::Loop(l) if first && matches!(l.form, LoopForm::For { .. }) => depth + 1,
+            Exp::If(..) | Exp::Match(..) | Exp::WithAcc(..) | Exp::Marked(..) => depth,
+            _ => return,
+        };
+        for scope in stm.exp.bodies() {
+            for v in scope.binds.iter() {
+                out.insert(v, depth);
+            }
+            for s in &scope.body.stms {
+                for v in &s.pat {
+                    out.insert(*v, depth);
+                }
+                inside(s, depth, false, out);
+            }
+        }
+    }
+    let mut out = Table::new();
+    inside(nest, 0, true, &mut out);
+    out
 }
 
 /// What a node is, as a key: constants by their bits.
@@ -189,10 +288,15 @@ fn bits(c: ScalarValue) -> u64 {
 pub(super) struct Delayed<'a> {
     pub(super) program: &'a Program,
     definitions: Definitions<'a>,
+    order: &'a Order,
     /// Variables in scope where the nest stands.
     available: IdTable<Var, ()>,
+    /// The nest.
+    outermost: &'a Stm,
     /// For variables that the nest can hand out: how many maps of the path enclose them.
-    pub(super) homes: IdTable<Var, u32>,
+    homes: OnceCell<Table<Var, u32>>,
+    /// The fields of values of sum types in scope at the nest.
+    payloads: Table<Var, (Vec<Atom>, Env)>,
     nodes: Vec<Node>,
     dims: Vec<BTreeSet<Dim>>,
     table: Table<Key, Id>,
@@ -221,7 +325,13 @@ pub(super) struct Delayed<'a> {
 }
 
 impl<'a> Delayed<'a> {
-    pub(super) fn new(program: &'a Program, body: &'a Body, available: IdTable<Var, ()>) -> Delayed<'a> {
+    /// Of a nest: the path leads from the body of the function to it.
+    pub(super) fn new(
+        program: &'a Program,
+        (body, path): (&'a Body, &[(usize, usize)]),
+        order: &'a Order,
+        (available, outermost): (IdTable<Var, ()>, &'a Stm),
+    ) -> Delayed<'a> {
         let outside = Instance {
             parent: OUTSIDE,
             binds: IdMap::new(),
@@ -231,9 +341,12 @@ impl<'a> Delayed<'a> {
         };
         Delayed {
             program,
-            definitions: Definitions::of(body),
+            definitions: Definitions::around(program, body, path),
+            order,
             available,
-            homes: IdTable::new(),
+            outermost,
+            homes: OnceCell::new(),
+            payloads: Table::new(),
             nodes: Vec::new(),
             dims: Vec::new(),
             table: Table::new(),
@@ -514,7 +627,7 @@ impl<'a> Delayed<'a> {
         binds: Vec<(Var, Binding)>,
         place: Option<(Id, Option<Id>)>,
     ) -> Env {
-        let contains = self.definitions.inside(lam);
+        let contains = self.order.inside(lam);
         let mut dims = self.instances[parent].dims.clone();
         if let Some((index, _)) = place {
             dims.extend(self.dims[index].iter().copied());
@@ -556,8 +669,8 @@ impl<'a> Delayed<'a> {
     }
     fn owner(&self, v: Var, env: Env) -> Env {
         let mut env = env;
-        let place = self.definitions.order.get(v);
-        let is_in = |i: &Instance| i.binds.contains_key(&v) || place.is_some_and(|p| i.contains.contains(p));
+        let place = self.order.get(v);
+        let is_in = |i: &Instance| i.binds.contains_key(&v) || place.is_some_and(|p| i.contains.contains(&p));
         while env != OUTSIDE && !is_in(&self.instances[env]) {
             env = self.instances[env].parent;
         }

@@ -16,7 +16,7 @@ pub(super) struct Neutral {
 /// The variable that holds the values of `wanted` after the statement; `None` if it cannot be handed out.
 pub(super) fn hand_out(program: &mut Program, stm: &mut Stm, wanted: Var, neutral: &Neutral) -> Option<Var> {
     let ty = program.vars[wanted].ty.clone();
-    let found = stm.exp.bodies().iter().map(|s| s.binds.contains(&wanted) || binds(s.body, wanted)).collect();
+    let found = stm.exp.bodies().iter().map(|s| s.binds.contains(wanted) || binds(s.body, wanted)).collect();
     let found: Vec<bool> = found;
     if !found.contains(&true) {
         return None;
@@ -108,7 +108,7 @@ fn from_body(
 }
 
 fn mentions_binder(stm: &Stm, wanted: Var) -> bool {
-    stm.exp.bodies().iter().any(|s| s.binds.contains(&wanted) || binds(s.body, wanted))
+    stm.exp.bodies().iter().any(|s| s.binds.contains(wanted) || binds(s.body, wanted))
 }
 
 /// Whether the body, nested ones included, binds the variable.

@@ -38,6 +38,7 @@ mod scopes;
 mod sites;
 
 use crate::Ctx;
+use delayed::Order;
 use pullback_base::index::IdSet;
 use pullback_core::prune::prune_body;
 use pullback_core::{FunId, Program, Var};
@@ -95,6 +96,7 @@ enum Step {
 
 /// Treats one accumulation. `open`: the scope that has changed.
 fn step(program: &mut Program, id: FunId, tried: &mut IdSet<(Var, usize)>, open: Option<Var>) -> Step {
+    let mut order = None;
     for site in sites::find(program, id) {
         for (k, attempt) in site.attempts.iter().enumerate() {
             if tried.contains(&(site.done, k)) {
@@ -104,7 +106,8 @@ fn step(program: &mut Program, id: FunId, tried: &mut IdSet<(Var, usize)>, open:
                 return Step::Left;
             }
             tried.insert((site.done, k));
-            if plan::apply(program, id, &site, *attempt) {
+            let order = order.get_or_insert_with(|| Order::of(program, &program.funs[id].body));
+            if plan::apply(program, id, &site, *attempt, order) {
                 scopes::lift_at(program, id, &site);
                 return Step::Taken(site.scope);
             }

@@ -11,16 +11,14 @@ mod part;
 mod whole;
 
 use super::carry::carry_out;
-use super::delayed::{Delayed, Dim, Id, Node, OUTSIDE};
+use super::delayed::{Delayed, Dim, Id, Node, OUTSIDE, Order};
 use super::escape::{Neutral, binds, hand_out};
 use super::index::{Affine, Polynomial, affine, polynomial, radix_order};
 use super::nest::{Known, Nest, Shapes};
 use super::sites::{Attempt, Site, Way};
 use part::Part;
 use pullback_base::index::{IdMap, IdSet, IdTable};
-use pullback_core::{
-    Atom, Body, Builder, Exp, FunId, LoopForm, Program, Soac, Stm, Type, Var, VarInfo, View,
-};
+use pullback_core::{Atom, Body, Builder, Exp, FunId, Program, Soac, Stm, Type, Var, VarInfo, View};
 use pullback_prim::{Op, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 use whole::add_sum;
@@ -31,21 +29,31 @@ const CHEAP: usize = 2;
 /// So many elements may be zeros where a condition does not hold.
 const SHORT: i64 = 16;
 
-/// Takes this accumulation out of its nest, if the attempt fits.
-pub(super) fn apply(program: &mut Program, id: FunId, site: &Site, attempt: Attempt) -> bool {
+/// Takes this accumulation out of its nest, if the attempt fits. `order`: of the function.
+pub(super) fn apply(
+    program: &mut Program,
+    id: FunId,
+    site: &Site,
+    attempt: Attempt,
+    order: &mut Order,
+) -> bool {
     let count = program.vars.len();
     let copies = match attempt.way {
         Way::Anew | Way::Linear | Way::Columns => None,
         Way::HandedOut | Way::Histogram | Way::Carried => match name_values(program, id, site) {
             None => return false,
-            copies => copies,
+            Some(copies) => {
+                let new = copies.indices.iter().chain([&copies.value]);
+                new.for_each(|v| order.add_beside(*v, site.done));
+                Some(copies)
+            }
         },
     };
     program.vars.share();
     let next = match attempt.way {
         Way::Columns => columns::apply(program, id, site, attempt),
-        Way::Linear => linear(program, id, site, attempt),
-        _ => moved(program, id, site, attempt, copies.as_ref()).map(|work| work.put_back(program)),
+        Way::Linear => linear(program, id, site, attempt, order),
+        _ => moved(program, (id, site), attempt, order, copies.as_ref()).map(|work| work.put_back(program)),
     };
     match (next, copies) {
         (Some(next), _) => *program = next,
@@ -61,21 +69,29 @@ pub(super) fn apply(program: &mut Program, id: FunId, site: &Site, attempt: Atte
 }
 
 /// The accumulation as a linear function of a sum.
-fn linear(program: &Program, id: FunId, site: &Site, attempt: Attempt) -> Option<Program> {
-    let mut plan = Plan::new(program, id, site, attempt)?;
+fn linear(program: &Program, id: FunId, site: &Site, attempt: Attempt, order: &Order) -> Option<Program> {
+    let nest = &at(&program.funs[id].body, &site.path[..attempt.nest]).stms[site.path[attempt.nest].0];
+    sums(nest).then_some(())?;
+    let mut plan = Plan::new(program, id, site, attempt, order)?;
     let coordinates = plan.coordinates(None)?;
     plan.linear(&coordinates)
+}
+
+/// Whether there is a reduction in a nest.
+fn sums(stm: &Stm) -> bool {
+    let inside = |body: &Body| body.stms.iter().any(sums);
+    matches!(stm.exp, Exp::Soac(Soac::Reduce { .. })) || stm.exp.bodies().iter().any(|s| inside(s.body))
 }
 
 /// The accumulation behind its nest, or behind its scope.
 fn moved(
     program: &Program,
-    id: FunId,
-    site: &Site,
+    (id, site): (FunId, &Site),
     attempt: Attempt,
+    order: &Order,
     copies: Option<&Copies>,
 ) -> Option<Part> {
-    let mut plan = Plan::new(program, id, site, attempt)?;
+    let mut plan = Plan::new(program, id, site, attempt, order)?;
     let coordinates = plan.coordinates(copies)?;
     (attempt.way != Way::Anew || plan.is_proportionate()).then_some(())?;
     let element = plan.element(copies)?;
@@ -132,7 +148,9 @@ fn at<'a>(body: &'a Body, path: &[(usize, usize)]) -> &'a Body {
     path.iter().fold(body, |body, (stm, scope)| body.stms[*stm].exp.bodies()[*scope].body)
 }
 fn at_mut<'a>(body: &'a mut Body, path: &[(usize, usize)]) -> &'a mut Body {
-    path.iter().fold(body, |body, (stm, scope)| body.stms[*stm].exp.bodies_mut().swap_remove(*scope).body)
+    path.iter().fold(body, |body, (stm, scope)| {
+        body.stms[*stm].exp.bodies_mut().into_iter().nth(*scope).expect("a path").body
+    })
 }
 
 /// What becomes of a group of dimensions that share an axis of the accumulator: from the slowest to the fastest.
@@ -179,11 +197,17 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(program: &'a Program, id: FunId, site: &'a Site, attempt: Attempt) -> Option<Plan<'a>> {
+    fn new(
+        program: &'a Program,
+        id: FunId,
+        site: &'a Site,
+        attempt: Attempt,
+        order: &'a Order,
+    ) -> Option<Plan<'a>> {
         let fun = &program.funs[id];
         let outer = &site.path[..attempt.nest];
         let inside = &site.path[attempt.nest..];
-        let mut available: IdTable<Var, ()> = IdTable::new();
+        let mut available: IdTable<Var, ()> = IdTable::with_room(program.vars.len());
         available.extend(fun.params.iter().map(|p| (*p, ())));
         let mut learnt: Vec<&Stm> = Vec::new();
         let mut around: Vec<(&[Var], &[Atom])> = Vec::new();
@@ -195,21 +219,21 @@ impl<'a> Plan<'a> {
             }
             if n < attempt.nest {
                 let scopes = body.stms[*stm].exp.bodies();
-                available.extend(scopes[*scope].binds.iter().map(|v| (*v, ())));
+                available.extend(scopes[*scope].binds.iter().map(|v| (v, ())));
                 if let Exp::Soac(Soac::Map { lam, arrays, .. }) = &body.stms[*stm].exp {
                     around.push((&lam.params, arrays));
                 }
                 body = scopes[*scope].body;
             }
         }
-        let mut values = Delayed::new(program, &fun.body, available);
+        let path = &site.path[..=attempt.nest];
         let region = at(&fun.body, outer);
         let nest = &region.stms[inside[0].0];
+        let mut values = Delayed::new(program, (&fun.body, path), order, (available, nest));
         around.iter().for_each(|(params, arrays)| values.surround(params, arrays));
         learnt.iter().for_each(|s| values.learn(s));
         values.learn(nest);
         values.begin();
-        homes(nest, 0, true, &mut values.homes);
         let holder = at(&fun.body, &site.path);
         let add = holder.stms.iter().find(|s| s.pat.contains(&site.done))?;
         let Exp::AccAdd(_, _, value) = &add.exp else { return None };
@@ -607,25 +631,4 @@ fn extent(
         size = Some(size.map_or(width, |s| b.op2(Op::Mul, s, width)));
     }
     size
-}
-
-/// What a nest could hand out, and through how many maps.
-fn homes(stm: &Stm, depth: u32, first: bool, out: &mut IdTable<Var, u32>) {
-    let depth = match &stm.exp {
-        Exp::Soac(Soac::Map { .. }) => depth + 1,
-        Exp::Loop(l) if first && matches!(l.form, LoopForm::For { .. }) => depth + 1,
-        Exp::If(..) | Exp::Match(..) | Exp::WithAcc(..) | Exp::Marked(..) => depth,
-        _ => return,
-    };
-    for scope in stm.exp.bodies() {
-        scope.binds.iter().for_each(|v| {
-            out.insert(*v, depth);
-        });
-        for s in &scope.body.stms {
-            s.pat.iter().for_each(|v| {
-                out.insert(*v, depth);
-            });
-            homes(s, depth, false, out);
-        }
-    }
 }

@@ -32,7 +32,7 @@ pub(super) fn lift_at(program: &mut Program, id: FunId, site: &Site) {
     let ((at, _), around) = (site.path[site.root], &site.path[..site.root]);
     for (stm, scope) in around {
         body.stms[..*stm].iter().for_each(|s| facts.note(s));
-        body = body.stms[*stm].exp.bodies_mut().swap_remove(*scope).body;
+        body = body.stms[*stm].exp.bodies_mut().into_iter().nth(*scope).expect("a path").body;
     }
     body.stms[..at].iter().for_each(|s| facts.note(s));
     let Stm { pat, exp } = &mut body.stms[at];

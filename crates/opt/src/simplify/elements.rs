@@ -16,6 +16,9 @@ impl Simplifier<'_> {
         else {
             return;
         };
+        if !self.reads_at(counter, &lam.body) {
+            return;
+        }
         let mut uses = IdMap::new();
         self.reads(counter, &lam.body, &mut uses);
         let bound: IdSet<Var> = bound_vars(&lam.body);
@@ -29,12 +32,23 @@ impl Simplifier<'_> {
             let Type::Array(elem) = self.program.vars[v].ty.clone() else { continue };
             let info = VarInfo { ty: Type::clone(&elem), ..self.program.vars[v].clone() };
             let x = self.program.vars.push(info);
-            self.note_order(&[x]);
+            self.note_order([x]);
             lam.params.push(x);
             arrays.push(v.into());
             self.read_element(counter, v, x, &mut lam.body);
             self.changed = true;
         }
+    }
+
+    /// Whether an array is read at the counter.
+    fn reads_at(&self, counter: Var, body: &Body) -> bool {
+        body.stms.iter().any(|stm| {
+            let here = match &stm.exp {
+                Exp::Index(_, ix) => ix.first().map(|i| self.atom(*i)) == Some(counter.into()),
+                _ => false,
+            };
+            here || stm.exp.bodies().into_iter().any(|scope| self.reads_at(counter, scope.body))
+        })
     }
 
     /// For each array that is mentioned: whether that is only as `array[counter, ..]`.

@@ -7,9 +7,9 @@ use pullback_core::{Atom, Exp, FusedForm, Loop, LoopForm, Soac, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
 impl Simplifier<'_> {
-    pub(super) fn note_order(&mut self, vars: &[Var]) {
+    pub(super) fn note_order(&mut self, vars: impl IntoIterator<Item = Var>) {
         for v in vars {
-            let place = self.order.place(*v);
+            let place = self.order.place(v);
             if place.is_none() {
                 *place = Some(self.bound);
                 self.bound += 1;

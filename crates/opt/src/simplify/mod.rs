@@ -16,9 +16,10 @@ mod scalar;
 
 use crate::Ctx;
 use crate::effects::is_silent;
-use pullback_base::index::{IdMap, IdSet, IdTable};
+use pullback_base::index::{IdMap, IdTable};
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Mark, Program, Soac, Stm, Type, Var, VarInfo};
 use pullback_prim::{Op, Prim};
+use std::cell::LazyCell;
 use std::collections::VecDeque;
 
 /// The most walks over a function.
@@ -43,7 +44,7 @@ pub fn simplify(program: &mut Program, ctx: &Ctx) {
                 changed: false,
             };
             let params = pass.program.funs[id].params.clone();
-            pass.note_order(&params);
+            pass.note_order(params);
             pass.body(&mut body);
             let changed = pass.changed;
             program.funs[id].body = body;
@@ -114,14 +115,14 @@ impl Simplifier<'_> {
         let mut out = Vec::with_capacity(queue.len());
         let mut equal = Vec::new();
         while let Some(Stm { mut pat, mut exp }) = queue.pop_front() {
-            self.note_order(&pat);
+            self.note_order(pat.iter().copied());
             exp.map_atoms(|a| self.atom(a));
             equal.extend(self.asserted(&exp));
             match self.step(&mut pat, exp, &mut out) {
                 Step::Keep(mut exp) => {
                     self.note_below(&exp);
                     for scope in exp.bodies_mut() {
-                        self.note_order(&scope.binds);
+                        self.note_order(scope.binds.iter());
                         self.body(scope.body);
                     }
                     self.note_width(&pat, &exp);
@@ -282,12 +283,11 @@ impl Simplifier<'_> {
     fn choice(&mut self, pat: &mut Vec<Var>, mut bodies: Vec<&mut Body>) -> Option<Vec<Atom>> {
         let column = |k: usize| bodies.iter().map(|b| self.atom(b.result[k])).collect::<Vec<_>>();
         let columns: Vec<Vec<Atom>> = (0..pat.len()).map(column).collect();
-        let inside: IdSet<Var> =
-            bodies.iter().flat_map(|b| &b.stms).flat_map(|s| s.pat.iter().copied()).collect();
-        let outer = |a: Atom| a.var().is_none_or(|v| !inside.contains(&v));
+        let inside = LazyCell::new(|| Inside::of(bodies.iter().flat_map(|b| &b.stms)));
+        let outer = |a: Atom| a.var().is_none_or(|v| !inside.contains(v));
         let found: Vec<Option<Atom>> = (columns.iter().enumerate())
             .map(|(k, column)| match column.first() {
-                Some(a) if outer(*a) && column.len() > 1 && column.iter().all(|b| b == a) => Some(*a),
+                Some(a) if column.len() > 1 && column.iter().all(|b| b == a) && outer(*a) => Some(*a),
                 _ => columns[..k].iter().position(|c| c == column).map(|j| pat[j].into()),
             })
             .collect();
@@ -387,7 +387,7 @@ impl Simplifier<'_> {
         retain(&mut arrays, &keep);
         retain(&mut lam.params, &keep);
 
-        let inside: IdSet<Var> = lam.body.stms.iter().flat_map(|s| s.pat.iter().copied()).collect();
+        let inside = Inside::of(lam.body.stms.iter());
         let mut replicas: Vec<(usize, Atom)> = Vec::new();
         let mut known = Vec::new();
         let results: Vec<Atom> = lam.body.result.iter().map(|a| self.atom(*a)).collect();
@@ -396,7 +396,7 @@ impl Simplifier<'_> {
             let param = lam.params.iter().position(|p| Atom::Var(*p) == a);
             known.push(match (a, param) {
                 (_, Some(j)) => Some(arrays[j]),
-                (Atom::Var(v), None) if inside.contains(&v) => {
+                (Atom::Var(v), None) if inside.contains(v) => {
                     results[..k].iter().position(|b| *b == a).map(|j| pat[j].into())
                 }
                 (_, None) => {
@@ -423,6 +423,20 @@ impl Simplifier<'_> {
         };
         retain(&mut lam.body.result, &keep);
         Step::Keep(Exp::Soac(Soac::Map { width, lam, arrays }))
+    }
+}
+
+/// What statements bind, not in bodies inside.
+struct Inside(Vec<Var>);
+
+impl Inside {
+    fn of<'a>(stms: impl Iterator<Item = &'a Stm>) -> Inside {
+        let mut vars: Vec<Var> = stms.flat_map(|s| s.pat.iter().copied()).collect();
+        vars.sort_unstable();
+        Inside(vars)
+    }
+    fn contains(&self, v: Var) -> bool {
+        self.0.binary_search(&v).is_ok()
     }
 }
 

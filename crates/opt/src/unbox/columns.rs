@@ -199,7 +199,7 @@ impl Graph<'_> {
             }
             Exp::Vjp { .. } | Exp::Jvp { .. } | Exp::Custom { .. } => {
                 for scope in exp.bodies() {
-                    scope.binds.iter().for_each(|v| self.stays(*v));
+                    scope.binds.iter().for_each(|v| self.stays(v));
                     self.all_stay(&scope.body.result);
                 }
                 self.everything_stays(pat, exp);

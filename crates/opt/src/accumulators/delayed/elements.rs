@@ -1,6 +1,6 @@
 //! Elements: following an array to what one element of it is.
 
-use super::{Binding, Definition, Delayed, Env, Id, Node, OUTSIDE};
+use super::{Binding, Definition, Delayed, Env, Id, Node, OUTSIDE, homes};
 use pullback_core::{Atom, Exp, Loop, Soac, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -62,7 +62,7 @@ impl<'a> Delayed<'a> {
         index: &[Id],
         sizes: &[Id],
     ) -> Option<Id> {
-        let home = *self.homes.get(v)? as usize;
+        let home = *self.homes.get_or_init(|| homes(self.outermost)).get(&v)? as usize;
         let ty = &self.program.vars[v].ty;
         (ty.base().scalar().is_some() && self.belongs_to_nest(env)).then_some(())?;
         let mut around = Vec::new();
@@ -81,7 +81,7 @@ impl<'a> Delayed<'a> {
     }
 
     pub(super) fn definition(&mut self, v: Var, env: Env, index: &[Id]) -> Option<Id> {
-        let (exp, k) = match self.definitions.get(&v)? {
+        let (exp, k) = match self.definitions.open(v)? {
             Definition::Result(exp, k) => (exp, k),
             Definition::Payload(scrutinee, field) => {
                 let (fields, from) = self.payload(scrutinee, env, &[])?;
@@ -239,7 +239,23 @@ impl<'a> Delayed<'a> {
     pub(super) fn payload(&mut self, a: Atom, env: Env, index: &[Id]) -> Option<(Vec<Atom>, Env)> {
         let v = a.var()?;
         self.budget = self.budget.checked_sub(1)?;
-        let env = if self.available.contains(v) { OUTSIDE } else { self.owner(v, env) };
+        if !self.available.contains(v) {
+            let env = self.owner(v, env);
+            return self.payload_in(v, env, index);
+        }
+        // Every field of one value asks for all of them.
+        if index.is_empty()
+            && let Some(known) = self.payloads.get(&v)
+        {
+            return Some(known.clone());
+        }
+        let found = self.payload_in(v, OUTSIDE, index)?;
+        if index.is_empty() && self.conditions == 0 && self.assumed.is_empty() && self.hypotheses.is_empty() {
+            self.payloads.insert(v, found.clone());
+        }
+        Some(found)
+    }
+    fn payload_in(&mut self, v: Var, env: Env, index: &[Id]) -> Option<(Vec<Atom>, Env)> {
         match self.instances[env].binds.get(&v).cloned() {
             Some(Binding::Element(array, from, i)) => {
                 let whole: Vec<Id> = std::iter::once(i).chain(index.iter().copied()).collect();
@@ -248,7 +264,7 @@ impl<'a> Delayed<'a> {
             Some(Binding::Scalar(_) | Binding::Opaque) => return None,
             None => {}
         }
-        let (exp, k) = match self.definitions.get(&v)? {
+        let (exp, k) = match self.definitions.open(v)? {
             Definition::Result(exp, k) => (exp, k),
             Definition::Payload(scrutinee, field) => {
                 let (fields, from) = self.payload(scrutinee, env, &[])?;

@@ -34,7 +34,19 @@ impl Delayed<'_> {
         (next? == first).then_some(first)
     }
     pub(super) fn defined_size(&mut self, v: Var, env: Env, axis: usize) -> Option<Id> {
-        let (exp, k) = match self.definitions.get(&v)? {
+        // Nothing inside is asked for these.
+        match self.definitions.get(&v)? {
+            Definition::Result(Exp::Soac(Soac::Map { width, .. } | Soac::Scan { width, .. }), _)
+                if axis == 0 =>
+            {
+                return self.element(*width, env, &[]);
+            }
+            Definition::Result(Exp::WithAcc(inits, _), k) if k < inits.len() => {
+                return self.size(inits[k], env, axis);
+            }
+            _ => {}
+        }
+        let (exp, k) = match self.definitions.open(v)? {
             Definition::Result(exp, k) => (exp, k),
             Definition::Payload(scrutinee, field) => {
                 let (fields, from) = self.payload(scrutinee, env, &[])?;
@@ -66,9 +78,6 @@ impl Delayed<'_> {
             Exp::Gather(_, is) if axis == 0 => self.size(*is, env, 0),
             Exp::Gather(b, _) => self.size(*b, env, axis),
             Exp::ArrayLit(_, items) if axis == 0 => Some(self.int(items.len() as i64)),
-            Exp::Soac(Soac::Map { width, .. } | Soac::Scan { width, .. }) if axis == 0 => {
-                self.element(*width, env, &[])
-            }
             Exp::Soac(Soac::Map { width, lam, arrays }) => {
                 let some = self.dim(SOME);
                 let inner = self.enter(*width, lam, arrays, env, some);
@@ -76,10 +85,9 @@ impl Delayed<'_> {
             }
             Exp::Soac(Soac::Scatter { dst, .. }) => self.size(*dst, env, axis),
             Exp::Soac(Soac::Hist { dst, .. }) => self.size(*dst.get(k)?, env, axis),
-            Exp::WithAcc(inits, lam) => match inits.get(k) {
-                Some(init) => self.size(*init, env, axis),
-                None => self.size(*lam.body.result.get(k - inits.len())?, env, axis),
-            },
+            Exp::WithAcc(inits, lam) => {
+                self.size(*lam.body.result.get(k.checked_sub(inits.len())?)?, env, axis)
+            }
             Exp::Marked(_, body) => self.size(*body.result.get(k)?, env, axis),
             Exp::Match(_, arms) if arms.len() == 1 => self.size(*arms[0].body.result.get(k)?, env, axis),
             Exp::Loop(l) => match l.params.get(k) {

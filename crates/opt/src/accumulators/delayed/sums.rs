@@ -28,7 +28,7 @@ impl Delayed<'_> {
             Some(Binding::Scalar(_) | Binding::Opaque) => return None,
             None => {}
         }
-        let Definition::Result(exp, k) = self.definitions.get(&v)? else { return None };
+        let Definition::Result(exp, k) = self.definitions.open(v)? else { return None };
         match exp {
             Exp::Atom(a) => self.linear(*a, env, index),
             Exp::Prim(Prim::Op(Op::Neg, s), args) if s.is_float() => {

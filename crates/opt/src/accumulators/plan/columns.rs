@@ -10,7 +10,7 @@
 //! Cost: per point two steps more than adding one by one, and once the size of the accumulator.
 
 use super::{Plan, at, at_mut, extent};
-use crate::accumulators::delayed::{Dim, OUTSIDE};
+use crate::accumulators::delayed::{Dim, OUTSIDE, Order};
 use crate::accumulators::nest::Nest;
 use crate::accumulators::sites::{self, Attempt, Site};
 use pullback_core::{Atom, Body, Builder, Exp, FunId, Program, Soac, Stm, Type, Var, VarInfo, View};
@@ -31,7 +31,8 @@ pub(super) fn apply(program: &Program, id: FunId, site: &Site, attempt: Attempt)
     let mut before = program.clone();
     let row = gather(&mut before, id, site, &found)?;
     let alone = sites::find(&before, id).into_iter().find(|s| s.done == site.done)?.alone;
-    let mut plan = Plan::new(&before, id, site, attempt)?;
+    let order = Order::of(&before, &before.funs[id].body);
+    let mut plan = Plan::new(&before, id, site, attempt, &order)?;
     let mut work = before.clone();
     plan.columns(&mut work, &row, alone)?;
     Some(work)
