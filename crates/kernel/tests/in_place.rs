@@ -144,3 +144,50 @@ fn elements_that_are_collected_are_not_written_over() {
     let prefixes = Value::f64_array(&[3, 2], &[2.0, 4.0, 8.0, 12.0, 18.0, 24.0]);
     check(&text("map_scan"), &[xs], &[prefixes, doubled]);
 }
+
+/// The condition of a loop does not need its states afterwards; the body does.
+#[test]
+fn a_condition_does_not_write_over_the_state() {
+    let text = "fun f(a: []f64): []f64 {
+        let n: i64 = size(a, 0)
+        let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 0.0f64) in y }
+        let r: []f64 = loop (s: []f64 = ys) while {
+            let t: []f64 = update(s, [0i64], 5.0f64)
+            let x0: f64 = t[0i64]
+            let x1: f64 = t[1i64]
+            let sum: f64 = add.f64(x0, x1)
+            let go: bool = lt.f64(sum, 20.0f64)
+            in go
+        } {
+            let next: []f64 = map n [s] (u: f64) { let v: f64 = mul.f64(u, 2.0f64) in v }
+            in next
+        }
+        in r
+    }";
+    check(text, &[Value::f64s(&[1.0, 3.0])], &[Value::f64s(&[8.0, 24.0])]);
+}
+
+/// Parallel bodies use what the others use, and their results are needed after all of them.
+#[test]
+fn parallel_bodies_do_not_write_over_what_others_use() {
+    let text = "fun f(a: []f64): []f64, []f64, []f64 {
+        let n: i64 = size(a, 0)
+        let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+        let zs: []f64 = map n [a] (w: f64) { let z: f64 = add.f64(w, 2.0f64) in z }
+        let p: []f64, q: []f64, r: []f64 = par {
+            let us: []f64 = update(ys, [0i64], 7.0f64)
+            in us
+        } {
+            let vs: []f64 = map n [ys, zs] (s: f64, t: f64) { let v: f64 = add.f64(s, t) in v }
+            in zs
+        } {
+            let ws: []f64 = update(zs, [1i64], 9.0f64)
+            let x0: f64 = ys[0i64]
+            let xs: []f64 = update(ws, [0i64], x0)
+            in xs
+        }
+        in p, q, r
+    }";
+    let expected = [Value::f64s(&[7.0, 3.0]), Value::f64s(&[3.0, 4.0]), Value::f64s(&[2.0, 9.0])];
+    check(text, &[Value::f64s(&[1.0, 2.0])], &expected);
+}

@@ -7,7 +7,7 @@ use super::loops::{Cell, Collector, Slots, Trip};
 use super::owners::Roots;
 use super::rep::Rep;
 use super::symmetric::is_symmetric;
-use super::{Lower, Res, Val};
+use super::{Lower, Res, Val, roots};
 use crate::ir::{Fold, Operand, Order, Ty};
 use pullback_base::index::IdSet;
 use pullback_core::traverse::free_vars_exp;
@@ -101,18 +101,13 @@ impl Lower<'_> {
             made = self.results(&pre.body)?;
         }
         let extra = made.split_off(m.min(made.len()));
-        // What is collected is needed after the operator, which must not write over it.
-        let collected: Roots = extra.iter().flat_map(|v| v.roots.iter().copied()).collect();
-        for val in made.iter_mut().filter(|v| !v.roots.is_disjoint(&collected)) {
-            val.roots = self.owners.foreign();
-        }
         for (p, val) in c.lam.params.iter().zip(state.into_iter().chain(made)) {
             self.bind_val(*p, val);
         }
         if c.pre.is_none() {
             self.bind_rows(&c.lam.params[m..], c.arrays, i)?;
         }
-        let next = self.results(&c.lam.body)?;
+        let next = self.holding(roots(&extra), |s| s.results(&c.lam.body))?;
         let mut values = if c.scan { next.clone() } else { Vec::new() };
         values.extend(extra);
         Ok((next, values))

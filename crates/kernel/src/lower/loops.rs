@@ -7,7 +7,7 @@
 use super::combine::Combine;
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
-use super::{Lower, Res, Val};
+use super::{Lower, Res, Val, roots};
 use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo, Text, Ty};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::{IdSet, IndexVec};
@@ -508,7 +508,7 @@ impl Lower<'_> {
         }
         let trip = match (&l.form, n) {
             (LoopForm::While(condition), _) => {
-                let (block, results) = self.block(|s| s.results(condition))?;
+                let (block, results) = self.block(|s| s.holding(roots(&seen), |s| s.results(condition)))?;
                 match &results[..] {
                     [Val { rep: Rep::Scalar(test), .. }] => Trip::While(block, *test),
                     _ => panic!("a condition that is no scalar"),

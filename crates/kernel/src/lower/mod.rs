@@ -198,6 +198,11 @@ struct Val {
     roots: Roots,
 }
 
+/// The memory that some values may lie in.
+fn roots(values: &[Val]) -> Roots {
+    values.iter().flat_map(|v| v.roots.iter().copied()).collect()
+}
+
 impl<'p> Lower<'p> {
     // --- instructions ---
 
@@ -431,6 +436,13 @@ impl<'p> Lower<'p> {
     fn results(&mut self, body: &Body) -> Res<Vec<Val>> {
         self.body(body)?;
         Ok(body.result.iter().map(|a| self.val(*a)).collect())
+    }
+    /// Lowers something that must not write over this memory.
+    fn holding<T>(&mut self, needed: Roots, lower: impl FnOnce(&mut Self) -> T) -> T {
+        self.owners.hold(needed);
+        let out = lower(self);
+        self.owners.let_go();
+        out
     }
     /// Lowers the body of a lambda with these arguments.
     fn apply(&mut self, lam: &Lam, args: Vec<Val>) -> Res<Vec<Val>> {

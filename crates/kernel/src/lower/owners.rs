@@ -2,7 +2,8 @@
 //!
 //! A *root* is memory that was made at one place. A variable has the roots that its elements may lie in. An array may be
 //! overwritten if all its roots were made in the same iteration of the same loops as the write (the same *frame*), and no
-//! variable with one of these roots is used afterwards. Anything else is copied first.
+//! variable with one of these roots is used afterwards. Anything else is copied first. Where several bodies belong to one
+//! statement, what is needed after one of them is *held* while that one is lowered.
 
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::free_vars_exp;
@@ -42,6 +43,8 @@ pub(super) struct Owners {
     /// The frames around the present one.
     outer: Vec<usize>,
     bodies: Vec<BodyUses>,
+    /// Memory that is needed after the present bodies, whatever they say.
+    held: Vec<Roots>,
 }
 
 impl Owners {
@@ -103,6 +106,14 @@ impl Owners {
     pub(super) fn close(&mut self) {
         self.bodies.pop();
     }
+    /// Nothing may write over this memory until it is let go.
+    pub(super) fn hold(&mut self, roots: Roots) {
+        self.held.push(roots);
+    }
+    /// Lets go what was held last.
+    pub(super) fn let_go(&mut self) {
+        self.held.pop();
+    }
     fn is_live(&self, v: Var) -> bool {
         let here = self.bodies.iter().rev().take_while(|b| b.frame == self.frame);
         here.into_iter().any(|b| b.last.get(&v).is_some_and(|last| *last > b.at))
@@ -116,7 +127,8 @@ impl Owners {
             && !others.contains(&v)
             && roots.iter().all(|r| {
                 let info = &self.info[*r];
-                info.owned && info.frame == self.frame && info.sharing.iter().all(free)
+                let held = self.held.iter().any(|held| held.contains(r));
+                info.owned && info.frame == self.frame && !held && info.sharing.iter().all(free)
             })
     }
 }

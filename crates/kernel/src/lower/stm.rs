@@ -3,10 +3,11 @@
 use super::memory::absent;
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, unfolded, words};
-use super::{Lower, NotNative, Res, Val};
+use super::{Lower, NotNative, Res, Val, roots};
 use crate::ir::{Ins, Operand, Reg, Text};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::IdSet;
+use pullback_core::traverse::free_vars;
 use pullback_core::{Atom, Exp, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -92,9 +93,12 @@ impl Lower<'_> {
             }
             Exp::Marked(_, body) => self.results(body),
             Exp::Par(bodies) => {
-                let mut out = Vec::new();
-                for body in bodies {
-                    out.extend(self.results(body)?);
+                let mut out: Vec<Val> = Vec::new();
+                for (k, body) in bodies.iter().enumerate() {
+                    let later = bodies[k + 1..].iter().flat_map(free_vars);
+                    let mut needed: Roots = later.flat_map(|v| self.owners.of(Some(v))).collect();
+                    needed.extend(roots(&out));
+                    out.extend(self.holding(needed, |s| s.results(body))?);
                 }
                 Ok(out)
             }
