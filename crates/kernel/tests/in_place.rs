@@ -140,7 +140,7 @@ fn elements_that_are_collected_are_not_written_over() {
     };
     let xs = Value::f64_array(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let doubled = Value::f64_array(&[3, 2], &[2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
-    check(&text("map_reduce"), &[xs.clone()], &[Value::f64s(&[18.0, 24.0]), doubled.clone()]);
+    check(&text("map_reduce"), std::slice::from_ref(&xs), &[Value::f64s(&[18.0, 24.0]), doubled.clone()]);
     let prefixes = Value::f64_array(&[3, 2], &[2.0, 4.0, 8.0, 12.0, 18.0, 24.0]);
     check(&text("map_scan"), &[xs], &[prefixes, doubled]);
 }
