@@ -23,6 +23,10 @@ impl<K: Eq + Hash, T> Table<K, T> {
     pub fn new() -> Self {
         Self::default()
     }
+    /// The empty table, with room for so many keys.
+    pub fn with_room(keys: usize) -> Self {
+        Self { items: HashMap::with_capacity_and_hasher(keys, BuildHasherDefault::default()) }
+    }
     /// What is known of `key`.
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&T>
     where

@@ -37,7 +37,7 @@ use crate::metrics::construct;
 use crate::print::Names;
 use crate::types::{Type, Variant};
 use crate::typing::{active, directions, result_types};
-use pullback_base::index::{IdMap, IdSet};
+use pullback_base::index::IdTable;
 use pullback_base::{Code, Diagnostic, Span, Symbol};
 use pullback_prim::Scalar;
 use std::fmt;
@@ -114,8 +114,8 @@ pub fn check(program: &Program, rules: Rules) -> Result<(), Malformed> {
     let mut checker = Checker {
         program,
         rules,
-        scope: IdMap::new(),
-        bound: IdSet::new(),
+        scope: IdTable::with_room(program.vars.len()),
+        bound: IdTable::with_room(program.vars.len()),
         barrier: 0,
         depth: 0,
         at: None,
@@ -150,10 +150,10 @@ struct Checker<'p> {
     program: &'p Program,
     rules: Rules,
     /// Variables in scope, with the number of barriers around their binding.
-    scope: IdMap<Var, usize>,
-    bound: IdSet<Var>,
+    scope: IdTable<Var, u32>,
+    bound: IdTable<Var, ()>,
     /// How many constructs around here keep outer accumulators out.
-    barrier: usize,
+    barrier: u32,
     depth: usize,
     at: Option<Var>,
     function: Symbol,
@@ -183,7 +183,6 @@ impl Checker<'_> {
     fn function(&mut self, fun: &Fun) -> Checked {
         self.function = fun.name.clone();
         self.at = None;
-        self.scope.clear();
         for p in &fun.params {
             self.bind(*p)?;
         }
@@ -198,6 +197,9 @@ impl Checker<'_> {
             self.interface(std::slice::from_ref(&entry.result), &fun.results, "results")?;
         }
         let found = self.body(&fun.body)?;
+        for p in &fun.params {
+            self.scope.remove(*p);
+        }
         self.at = None;
         self.same(&fun.results, &found, "results of the function")
     }
@@ -278,7 +280,7 @@ impl Checker<'_> {
             return wrong("a variable of the variable table", format!("{v:?}"));
         };
         self.any_type(&info.ty)?;
-        if !self.bound.insert(v) {
+        if self.bound.insert(v, ()).is_some() {
             return wrong("a variable bound once", "a second binding");
         }
         self.scope.insert(v, self.barrier);
@@ -293,7 +295,7 @@ impl Checker<'_> {
     /// An operand that may be an accumulator.
     fn atom(&self, a: Atom) -> Checked<Type> {
         let Atom::Var(v) = a else { return Ok(self.program.atom_type(a)) };
-        let Some(level) = self.scope.get(&v) else {
+        let Some(level) = self.scope.get(v) else {
             let name = Names::of(self.program).name(self.program, v);
             return wrong("a variable in scope", format!("`{name}`"));
         };
@@ -355,7 +357,7 @@ impl Checker<'_> {
         let types = body.result.iter().map(|a| self.atom(*a)).collect();
         for stm in &body.stms {
             for v in &stm.pat {
-                self.scope.remove(v);
+                self.scope.remove(*v);
             }
         }
         self.depth -= 1;
@@ -379,7 +381,7 @@ impl Checker<'_> {
         self.at = outer;
         let result = inner(self)?;
         for p in params {
-            self.scope.remove(p);
+            self.scope.remove(*p);
         }
         Ok(result)
     }
@@ -430,8 +432,14 @@ impl Checker<'_> {
                 if !prim.is_valid() {
                     return wrong("a primitive of the table", prim.name());
                 }
-                let params: Vec<Type> = prim.params().into_iter().map(Type::Scalar).collect();
-                self.same(&params, &self.values(args)?, &format!("arguments of {prim}"))
+                let (params, found) = (prim.params(), self.values(args)?);
+                if found.len() == params.len()
+                    && found.iter().zip(&params).all(|(t, s)| *t == Type::Scalar(*s))
+                {
+                    return Ok(());
+                }
+                let params: Vec<Type> = params.into_iter().map(Type::Scalar).collect();
+                self.same(&params, &found, &format!("arguments of {prim}"))
             }
             Exp::Tuple(items) => self.values(items).map(drop),
             Exp::Proj(a, i) => match self.value(*a)? {

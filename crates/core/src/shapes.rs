@@ -34,20 +34,31 @@ pub enum Dim {
 /// The sizes of all arrays of a function.
 #[derive(Debug, Default)]
 pub struct Shapes {
-    /// Of all levels of boxes.
-    dims: IdMap<Var, Vec<Dim>>,
-    /// How many of the dimensions are before the first box.
-    rank: IdMap<Var, usize>,
+    /// The dimensions of all variables, one after the other.
+    dims: Vec<Dim>,
+    /// Where those of a variable are, of all levels of boxes, and how many of them are before the first box.
+    places: IdTable<Var, Place>,
     /// Scalars that are sizes.
     names: IdMap<Var, Dim>,
     /// How deeply the binding of a variable is nested.
     depth: IdTable<Var, u32>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: u32,
+    end: u32,
+    rank: u32,
+}
+
 /// The sizes in a function with these parameters and this body. Cost: linear in the program, times the nesting of loops whose
 /// state changes its shape.
 pub fn shapes(program: &Program, params: &[Var], body: &Body) -> Shapes {
-    let shapes = Shapes::default();
+    let shapes = Shapes {
+        places: IdTable::with_room(program.vars.len()),
+        depth: IdTable::with_room(program.vars.len()),
+        ..Shapes::default()
+    };
     let mut analysis = Analysis { program, shapes, depth: 0, comparisons: IdMap::new(), equal: Vec::new() };
     for p in params {
         analysis.opaque(*p);
@@ -59,11 +70,11 @@ pub fn shapes(program: &Program, params: &[Var], body: &Body) -> Shapes {
 impl Shapes {
     /// The dimensions of an array (or of the array that an accumulator is for); empty for what is none. All have names.
     pub fn of(&self, v: Var) -> &[Dim] {
-        &self.through(v)[..self.rank.get(&v).copied().unwrap_or(0)]
+        self.places.get(v).map_or(&[], |p| &self.dims[p.start as usize..][..p.rank as usize])
     }
     /// The dimensions of a value, those of what is in boxes included.
     pub fn through(&self, v: Var) -> &[Dim] {
-        self.dims.get(&v).map_or(&[], |d| d)
+        self.places.get(v).map_or(&[], |p| &self.dims[p.start as usize..p.end as usize])
     }
     /// The name of a scalar as a size.
     pub fn name(&self, a: Atom) -> Dim {
@@ -144,15 +155,13 @@ impl Analysis<'_> {
         if let Type::Scalar(_) = self.program.vars[v].ty {
             return;
         }
-        self.shapes.rank.insert(v, rank(&self.program.vars[v].ty));
-        let own = self.own(v).into_iter().enumerate();
-        let dims: Vec<Dim> = own
-            .map(|(k, own)| match dims.get(k) {
-                Some(d) if self.in_scope(*d) => *d,
-                _ => own,
-            })
-            .collect();
-        self.shapes.dims.insert(v, dims);
+        let start = self.shapes.dims.len() as u32;
+        for (k, own) in self.own(v).into_iter().enumerate() {
+            let known = dims.get(k).copied().filter(|d| self.in_scope(*d));
+            self.shapes.dims.push(known.unwrap_or(own));
+        }
+        let (end, rank) = (self.shapes.dims.len() as u32, rank(&self.program.vars[v].ty) as u32);
+        self.shapes.places.insert(v, Place { start, end, rank });
     }
     /// The dimensions of a variable named after it. In boxes of an array they have no name.
     fn own(&self, v: Var) -> Vec<Dim> {

@@ -6,8 +6,10 @@
 use pullback_ad::differentiate::Choice;
 use pullback_base::{Code, Diagnostic};
 use pullback_core::check::{Rules, check};
-use pullback_core::{FunId, Program};
+use pullback_core::traverse::reachable_functions;
+use pullback_core::{Body, Exp, Fun, FunId, Program};
 use pullback_opt::Pass;
+use std::collections::BTreeMap;
 
 /// One step.
 #[derive(Clone, Copy)]
@@ -108,9 +110,34 @@ pub fn run(
     run_with(program, steps, choice, Checks::default(), watch)
 }
 
+/// [`run`] for one function: what it does not reach any more once calls are replaced by bodies is dropped, so that later steps
+/// have nothing to do with it. Returns the new id of the function.
+pub fn run_for(
+    program: &mut Program,
+    fun: FunId,
+    steps: &[Step],
+    choice: &Choice,
+    watch: &mut dyn FnMut(&'static str, &Program),
+) -> Result<FunId, Diagnostic> {
+    let mut wanted = Some(fun);
+    all_steps(program, &mut wanted, steps, choice, Checks::default(), watch)?;
+    Ok(wanted.unwrap_or(fun))
+}
+
 /// [`run`] with checks as told.
 pub fn run_with(
     program: &mut Program,
+    steps: &[Step],
+    choice: &Choice,
+    checks: Checks,
+    watch: &mut dyn FnMut(&'static str, &Program),
+) -> Result<(), Diagnostic> {
+    all_steps(program, &mut None, steps, choice, checks, watch)
+}
+
+fn all_steps(
+    program: &mut Program,
+    wanted: &mut Option<FunId>,
     steps: &[Step],
     choice: &Choice,
     checks: Checks,
@@ -122,7 +149,12 @@ pub fn run_with(
     let mut cx = pullback_opt::Ctx::default();
     for (k, step) in steps.iter().enumerate() {
         match step {
-            Step::Pass(pass) => (pass.run)(program, &cx),
+            Step::Pass(pass) => {
+                (pass.run)(program, &cx);
+                if let (Some(fun), true) = (*wanted, pass.name == pullback_opt::INLINE.name) {
+                    *wanted = Some(drop_unreachable(program, fun));
+                }
+            }
             Step::Differentiate => {
                 pullback_ad::differentiate(program, choice).map_err(|e| e.to_diagnostic())?;
                 rules = Rules::NO_AD;
@@ -148,26 +180,40 @@ fn checked(program: &Program, rules: Rules, pass: &str) -> Result<(), Diagnostic
 
 /// The program with the functions that these can reach, and their new ids, in the order given.
 pub fn keep_reachable(program: &Program, roots: &[FunId]) -> (Program, Vec<FunId>) {
-    use pullback_core::Exp;
-    let reachable = pullback_core::traverse::reachable_functions(program, roots.iter().copied());
+    let reachable = reachable_functions(program, roots.iter().copied());
     let mut kept = Program { types: program.types.clone(), vars: program.vars.clone(), ..Program::default() };
-    let ids: std::collections::BTreeMap<FunId, FunId> =
+    let ids: BTreeMap<FunId, FunId> =
         reachable.iter().map(|&f| (f, kept.funs.push(program.funs[f].clone()))).collect();
-    fn rename(body: &mut pullback_core::Body, ids: &std::collections::BTreeMap<FunId, FunId>) {
-        for stm in &mut body.stms {
-            if let Exp::Call(f, _) = &mut stm.exp
-                && let Some(new) = ids.get(f)
-            {
-                *f = *new;
-            }
-            for scope in stm.exp.bodies_mut() {
-                rename(scope.body, ids);
-            }
-        }
-    }
-    for fun in kept.funs.iter_mut() {
-        rename(&mut fun.body, &ids);
-    }
+    kept.funs.iter_mut().for_each(|fun| rename_calls(&mut fun.body, &ids));
     let roots = roots.iter().filter_map(|f| ids.get(f).copied()).collect();
     (kept, roots)
+}
+
+/// Drops the functions that this one cannot reach; its new id.
+fn drop_unreachable(program: &mut Program, root: FunId) -> FunId {
+    let reachable = reachable_functions(program, [root]);
+    if reachable.len() == program.funs.len() {
+        return root;
+    }
+    let mut all = std::mem::take(&mut program.funs);
+    let mut ids = BTreeMap::new();
+    for f in reachable {
+        let body = std::mem::take(&mut all[f].body);
+        ids.insert(f, program.funs.push(Fun { body, ..all[f].clone() }));
+    }
+    program.funs.iter_mut().for_each(|fun| rename_calls(&mut fun.body, &ids));
+    ids.get(&root).copied().unwrap_or(root)
+}
+
+fn rename_calls(body: &mut Body, ids: &BTreeMap<FunId, FunId>) {
+    for stm in &mut body.stms {
+        if let Exp::Call(f, _) = &mut stm.exp
+            && let Some(new) = ids.get(f)
+        {
+            *f = *new;
+        }
+        for scope in stm.exp.bodies_mut() {
+            rename_calls(scope.body, ids);
+        }
+    }
 }

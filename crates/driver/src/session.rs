@@ -294,8 +294,9 @@ impl Session {
             watch(name, program);
             start = Instant::now();
         };
-        deep(|| pipeline::run(&mut program, steps, &self.settings.choice, &mut watch))?;
-        let mut ready = Ready::new(program, roots[0], self.settings.backend);
+        let choice = &self.settings.choice;
+        let fun = deep(|| pipeline::run_for(&mut program, roots[0], steps, choice, &mut watch))?;
+        let mut ready = Ready::new(program, fun, self.settings.backend);
         ready.stages = stages;
         ready.cache = self.settings.cache.clone();
         ready.floats = self.settings.floats;

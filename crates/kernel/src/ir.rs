@@ -391,7 +391,7 @@ impl Ins {
     /// Calls `f` with every operand that it reads itself, not in a block inside. How a fold combines its states counts as read
     /// by the loop itself.
     pub fn reads(&self, f: &mut dyn FnMut(Operand)) {
-        let f: &mut dyn FnMut(&Operand) = &mut |a| f(*a);
+        let f = &mut |a: &Operand| f(*a);
         each_read!(self, f, Fold::reads);
     }
     /// The same for changing them.

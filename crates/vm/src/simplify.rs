@@ -9,11 +9,12 @@
 use crate::executable::Options;
 use crate::mutation::Mutation;
 use crate::uses::{Counts, mentioned, reads};
-use pullback_base::index::IndexVec;
+use pullback_base::Table;
+use pullback_base::index::{IdTable, IndexVec};
 use pullback_kernel::{Block, Function, Ins, Operand, Order, Reg, Ty, walk};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use pullback_words::word;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Simplifies a function.
 pub(crate) fn simplify(f: &mut Function, options: &Options) {
@@ -29,12 +30,12 @@ pub(crate) fn simplify(f: &mut Function, options: &Options) {
         single,
         values: IndexVec::new(),
         next: 0,
-        constants: BTreeMap::new(),
-        constant_of: BTreeMap::new(),
-        known: BTreeMap::new(),
+        constants: Table::new(),
+        constant_of: Table::new(),
+        known: Table::new(),
         log: Vec::new(),
-        negated: BTreeMap::new(),
-        same: BTreeMap::new(),
+        negated: Table::new(),
+        same: IdTable::new(),
     };
     for _ in f.regs.iter() {
         let value = n.new_value();
@@ -59,7 +60,7 @@ fn in_given_order(block: &mut Block) {
 type Value = u32;
 
 /// What gives a value, or is done: equal keys are the same.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Key {
     /// A primitive; whether its result is in lanes.
     Prim(Prim, Vec<Value>, bool),
@@ -75,16 +76,16 @@ struct Numbers<'a> {
     single: IndexVec<Reg, bool>,
     values: IndexVec<Reg, Value>,
     next: Value,
-    constants: BTreeMap<(Option<Scalar>, u64), Value>,
-    constant_of: BTreeMap<Value, Operand>,
+    constants: Table<(Option<Scalar>, u64), Value>,
+    constant_of: Table<Value, Operand>,
     /// What has been computed, in the blocks that are open: its value, and the register that got it.
-    known: BTreeMap<Key, (Value, Option<Reg>)>,
+    known: Table<Key, (Value, Option<Reg>)>,
     /// The keys in the order in which they became known.
     log: Vec<Key>,
     /// Of truth values that are the contrary of another one: that one, and its value.
-    negated: BTreeMap<Value, (Operand, Value)>,
+    negated: Table<Value, (Operand, Value)>,
     /// Registers that are not set any more, and those that hold the same.
-    same: BTreeMap<Reg, Reg>,
+    same: IdTable<Reg, Reg>,
 }
 
 impl Numbers<'_> {
@@ -109,7 +110,7 @@ impl Numbers<'_> {
     /// What to read instead.
     fn read(&self, a: Operand) -> Operand {
         let Operand::Reg(r) = a else { return a };
-        let r = self.same.get(&r).copied().unwrap_or(r);
+        let r = self.same.get(r).copied().unwrap_or(r);
         self.constant_of.get(&self.values[r]).copied().unwrap_or(Operand::Reg(r))
     }
     /// Registers that are set in blocks hold something new.
@@ -171,9 +172,10 @@ impl Numbers<'_> {
                 self.forget(&[condition, body]);
             }
             Ins::If { then, otherwise, .. } => {
-                let before = self.values.clone();
+                let mut before = Vec::new();
+                walk(then, &mut |ins| before.extend(ins.sets().iter().map(|r| (*r, self.values[*r]))));
                 self.inside(then);
-                self.values = before;
+                before.into_iter().for_each(|(r, value)| self.values[r] = value);
                 self.inside(otherwise);
                 self.forget(&[then, otherwise]);
             }
@@ -183,7 +185,7 @@ impl Numbers<'_> {
                 }
                 let alike = self.options.is(Mutation::ChecksAreAlike);
                 let key = Key::Fail(if alike { 0 } else { self.value(*condition) });
-                if self.known.contains_key(&key) {
+                if self.known.contains(&key) {
                     return None;
                 }
                 self.know(key, 0, None);

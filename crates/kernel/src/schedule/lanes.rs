@@ -14,6 +14,7 @@
 use super::ranges::{Asked, Ranges};
 use super::rows::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::walk::size;
 use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
@@ -94,9 +95,10 @@ pub(super) fn side_by_side(
     // Asked for by few loops: where loops are tried at each level of a nest, the body is not looked through for all of them.
     let uses = LazyCell::new(|| Uses::of(l.body, known.root));
     let mut varying: IdSet<Reg> = l.folds.iter().flat_map(|f| f.state.iter().copied()).collect();
+    let registers = size(l.body);
     loop {
         let before = regs.len();
-        let mut shapes = Table::new();
+        let mut shapes = Table::with_room(registers);
         known.rows.iter().for_each(|(r, row)| {
             shapes.insert(*r, Shape::Rows(*row));
         });
@@ -111,7 +113,7 @@ pub(super) fn side_by_side(
             varying: &mut varying,
             again: false,
             shapes,
-            of_lanes: Table::new(),
+            of_lanes: Table::with_room(registers),
             made: Vec::new(),
             number: None,
             blocks: vec![Vec::new()],

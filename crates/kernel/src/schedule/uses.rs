@@ -24,7 +24,9 @@ impl Uses {
     }
     /// The same with another body.
     pub(super) fn within(f: &Function, body: &[Ins]) -> Uses {
-        let mut uses = Uses::of(body);
+        let mut uses = Uses { reads: Table::with_room(f.regs.len()), ..Uses::default() };
+        uses.sets = Table::with_room(f.regs.len());
+        uses.block(body);
         f.params.iter().chain(&f.results).for_each(|r| uses.read(*r));
         uses
     }

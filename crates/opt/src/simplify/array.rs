@@ -49,9 +49,9 @@ impl Simplifier<'_> {
             Some(Exp::Atom(a)) => Step::Alias(vec![a]),
             Some(exp) => {
                 self.changed = true;
-                Step::Keep(exp)
+                Step::Become(exp)
             }
-            None => Step::Keep(exp),
+            None => Step::Become(exp),
         }
     }
 
@@ -116,11 +116,11 @@ impl Simplifier<'_> {
             Some(Exp::Reshape { shape: same, from: also, array: y }),
         ) = (self.def(a), self.def(b))
         else {
-            return Step::Keep(Exp::Plus(a, b));
+            return Step::Become(Exp::Plus(a, b));
         };
         let is_named = |x: Atom| self.is_of_shape(x, shape, *from);
         if (shape, from) != (same, also) || !is_named(*x) || !is_named(*y) {
-            return Step::Keep(Exp::Plus(a, b));
+            return Step::Become(Exp::Plus(a, b));
         }
         let (x, y, shape, from) = (*x, *y, shape.clone(), *from);
         let [sum, named] = ["sum", "named"].map(|hint| {

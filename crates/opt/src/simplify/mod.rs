@@ -92,10 +92,21 @@ impl Definitions {
     }
 }
 
+/// Whether a rule may look at the definition: of primitives at those only.
+fn is_asked_for(exp: &Exp) -> bool {
+    match exp {
+        Exp::Prim(Prim::Op(op, _), _) => matches!(op, Op::Neg | Op::Not | Op::Add | Op::Abs | Op::Eq),
+        Exp::Prim(Prim::Convert(..), _) => false,
+        _ => true,
+    }
+}
+
 /// What becomes of a statement.
 enum Step {
+    /// It stays as it is.
+    Keep,
     /// It stays, with this expression.
-    Keep(Exp),
+    Become(Exp),
     /// It goes; these atoms stand for its variables.
     Alias(Vec<Atom>),
     /// These statements come in its place, then its variables are these atoms.
@@ -118,8 +129,12 @@ impl Simplifier<'_> {
             self.note_order(pat.iter().copied());
             exp.map_atoms(|a| self.atom(a));
             equal.extend(self.asserted(&exp));
-            match self.step(&mut pat, exp, &mut out) {
-                Step::Keep(mut exp) => {
+            let mut step = self.step(&mut pat, &mut exp, &mut out);
+            if let Step::Become(new) = step {
+                (exp, step) = (new, Step::Keep);
+            }
+            match step {
+                Step::Keep | Step::Become(_) => {
                     self.note_below(&exp);
                     for scope in exp.bodies_mut() {
                         self.note_order(scope.binds.iter());
@@ -131,6 +146,7 @@ impl Simplifier<'_> {
                     }
                     if let [v] = pat[..]
                         && exp.bodies().is_empty()
+                        && is_asked_for(&exp)
                     {
                         self.defs.insert(v, exp.clone());
                     }
@@ -160,48 +176,37 @@ impl Simplifier<'_> {
         }
     }
 
-    /// One rule for the statement, if one applies. Statements put into `out` come before it.
-    fn step(&mut self, pat: &mut Vec<Var>, exp: Exp, out: &mut Vec<Stm>) -> Step {
+    /// One rule for the statement, if one applies. Statements put into `out` come before it. Nearly all statements stay: only the
+    /// others are moved.
+    fn step(&mut self, pat: &mut Vec<Var>, exp: &mut Exp, out: &mut Vec<Stm>) -> Step {
         match exp {
-            Exp::Atom(a) => Step::Alias(vec![a]),
-            Exp::Prim(prim, args) => match self.scalar(prim, &args) {
+            Exp::Atom(a) => Step::Alias(vec![*a]),
+            Exp::Prim(prim, args) => match self.scalar(*prim, args) {
                 Some(a) => Step::Alias(vec![a]),
-                None => Step::Keep(Exp::Prim(prim, args)),
+                None => Step::Keep,
             },
-            Exp::Proj(t, i) => match self.def(t) {
-                Some(Exp::Tuple(items)) if i < items.len() => Step::Alias(vec![items[i]]),
-                _ => Step::Keep(Exp::Proj(t, i)),
+            Exp::Proj(t, i) => match self.def(*t) {
+                Some(Exp::Tuple(items)) if *i < items.len() => Step::Alias(vec![items[*i]]),
+                _ => Step::Keep,
             },
-            Exp::If(Atom::Const(c), then, otherwise) => {
-                let body = if c.is_true() { then } else { otherwise };
-                Step::Splice(body.stms, body.result)
-            }
-            Exp::If(c, then, otherwise) => self.if_(pat, c, then, otherwise),
-            Exp::Match(a, arms) => self.match_(pat, a, arms),
-            Exp::Loop(l) => self.loop_(pat, l),
-            Exp::Soac(Soac::Map { width, lam, arrays }) => self.map(pat, width, lam, arrays, out),
             Exp::Assert(Atom::Const(c), ..) if c.is_true() => {
                 self.changed = true;
-                Step::Keep(Exp::Tuple(Vec::new()))
+                Step::Become(Exp::Tuple(Vec::new()))
             }
-            Exp::Plus(a, b) => match self.program.atom_type(a) {
-                Type::Scalar(s) if !s.is_float() => Step::Alias(vec![a]),
-                Type::Tuple(ts) if ts.is_empty() => Step::Alias(vec![a]),
-                _ => self.plus(a, b),
+            Exp::Plus(a, b) => match self.program.atom_type(*a) {
+                Type::Scalar(s) if !s.is_float() => Step::Alias(vec![*a]),
+                Type::Tuple(ts) if ts.is_empty() => Step::Alias(vec![*a]),
+                _ => self.plus(*a, *b),
             },
-            Exp::Par(mut bodies) if bodies.len() == 1 => match bodies.pop() {
-                Some(body) => Step::Splice(body.stms, body.result),
-                None => Step::Keep(Exp::Par(bodies)),
-            },
-            Exp::StopGradient(a) if self.ctx.derivatives_done => Step::Alias(vec![a]),
-            // `#[recompute]` stays around code: `cse` must not undo what the mark asked for.
-            Exp::Marked(mark, body)
-                if self.ctx.derivatives_done && (mark == Mark::Store || body.stms.is_empty()) =>
-            {
-                Step::Splice(body.stms, body.result)
-            }
-            Exp::Custom { primal, rule: _, args } if self.ctx.derivatives_done => self.apply(primal, &args),
-            Exp::Index(..)
+            Exp::StopGradient(a) if self.ctx.derivatives_done => Step::Alias(vec![*a]),
+            Exp::If(..)
+            | Exp::Match(..)
+            | Exp::Loop(_)
+            | Exp::Soac(Soac::Map { .. })
+            | Exp::Par(_)
+            | Exp::Marked(..)
+            | Exp::Custom { .. }
+            | Exp::Index(..)
             | Exp::Slice(..)
             | Exp::Size(..)
             | Exp::Rearrange(..)
@@ -209,7 +214,10 @@ impl Simplifier<'_> {
             | Exp::Concat(_)
             | Exp::Reverse(_)
             | Exp::Rotate(..)
-            | Exp::Replicate(..) => self.array(exp),
+            | Exp::Replicate(..) => {
+                let exp = std::mem::replace(exp, Exp::Tuple(Vec::new()));
+                self.rewrite(pat, exp, out)
+            }
             Exp::Tuple(_)
             | Exp::Inject(..)
             | Exp::Call(..)
@@ -230,11 +238,35 @@ impl Simplifier<'_> {
             | Exp::AccAdd(..)
             | Exp::Vjp { .. }
             | Exp::Jvp { .. }
-            | Exp::Custom { .. }
-            | Exp::Marked(..)
             | Exp::StopGradient(_)
-            | Exp::Par(_)
-            | Exp::Assert(..) => Step::Keep(exp),
+            | Exp::Assert(..) => Step::Keep,
+        }
+    }
+
+    /// The same for what is taken apart for it.
+    fn rewrite(&mut self, pat: &mut Vec<Var>, exp: Exp, out: &mut Vec<Stm>) -> Step {
+        match exp {
+            Exp::If(Atom::Const(c), then, otherwise) => {
+                let body = if c.is_true() { then } else { otherwise };
+                Step::Splice(body.stms, body.result)
+            }
+            Exp::If(c, then, otherwise) => self.if_(pat, c, then, otherwise),
+            Exp::Match(a, arms) => self.match_(pat, a, arms),
+            Exp::Loop(l) => self.loop_(pat, l),
+            Exp::Soac(Soac::Map { width, lam, arrays }) => self.map(pat, width, lam, arrays, out),
+            Exp::Par(mut bodies) if bodies.len() == 1 => match bodies.pop() {
+                Some(body) => Step::Splice(body.stms, body.result),
+                None => Step::Become(Exp::Par(bodies)),
+            },
+            // `#[recompute]` stays around code: `cse` must not undo what the mark asked for.
+            Exp::Marked(mark, body)
+                if self.ctx.derivatives_done && (mark == Mark::Store || body.stms.is_empty()) =>
+            {
+                Step::Splice(body.stms, body.result)
+            }
+            Exp::Custom { primal, rule: _, args } if self.ctx.derivatives_done => self.apply(primal, &args),
+            Exp::Par(_) | Exp::Marked(..) | Exp::Custom { .. } => Step::Become(exp),
+            exp => self.array(exp),
         }
     }
 
@@ -253,7 +285,7 @@ impl Simplifier<'_> {
         }
         match self.choice(pat, arms.iter_mut().map(|arm| &mut arm.body).collect()) {
             Some(atoms) => Step::Alias(atoms),
-            None => Step::Keep(Exp::Match(a, arms)),
+            None => Step::Become(Exp::Match(a, arms)),
         }
     }
 
@@ -262,11 +294,11 @@ impl Simplifier<'_> {
             && let Some(select) = self.selection(*r, c, &then, &otherwise)
         {
             self.changed = true;
-            return Step::Keep(select);
+            return Step::Become(select);
         }
         match self.choice(pat, vec![&mut then, &mut otherwise]) {
             Some(atoms) => Step::Alias(atoms),
-            None => Step::Keep(Exp::If(c, then, otherwise)),
+            None => Step::Become(Exp::If(c, then, otherwise)),
         }
     }
 
@@ -356,7 +388,7 @@ impl Simplifier<'_> {
         l.collect = keep.iter().skip(state).take(l.collect).filter(|k| **k).count();
         retain(&mut l.params, &keep);
         retain(&mut l.body.result, &keep);
-        Step::Keep(Exp::Loop(l))
+        Step::Become(Exp::Loop(l))
     }
 
     /// Arguments that are known elementwise; results that are arguments or do not vary.
@@ -422,7 +454,7 @@ impl Simplifier<'_> {
             return Step::Alias(known.into_iter().flatten().collect());
         };
         retain(&mut lam.body.result, &keep);
-        Step::Keep(Exp::Soac(Soac::Map { width, lam, arrays }))
+        Step::Become(Exp::Soac(Soac::Map { width, lam, arrays }))
     }
 }
 

@@ -241,23 +241,32 @@ impl Translator<'_, '_> {
 
 /// Registers that are set once, to lane numbers, and only read to be added to a scalar.
 pub(super) fn counters(f: &Function) -> BTreeSet<Reg> {
-    let (mut numbers, mut others) = (BTreeSet::new(), BTreeSet::new());
+    let (mut numbers, mut twice) = (BTreeSet::new(), BTreeSet::new());
     walk(&f.body, &mut |ins| {
-        if let Ins::LaneNumber { to } = ins {
-            if !numbers.insert(*to) {
-                others.insert(*to);
-            }
-            return;
-        }
-        others.extend(ins.sets());
-        let is_lanes = |a: Operand| matches!(a, Operand::Reg(r) if f.regs[r].ty.is_lanes());
-        match ins {
-            Ins::Prim { prim: Prim::Op(PrimOp::Add, Scalar::I64), args, .. }
-                if args.iter().filter(|a| is_lanes(**a)).count() == 1 => {}
-            _ => reads(ins, &mut |r| {
-                others.insert(r);
-            }),
+        if let Ins::LaneNumber { to } = ins
+            && !numbers.insert(*to)
+        {
+            twice.insert(*to);
         }
     });
-    &numbers - &others
+    let is_lanes = |a: Operand| matches!(a, Operand::Reg(r) if f.regs[r].ty.is_lanes());
+    walk(&f.body, &mut |ins| match ins {
+        Ins::LaneNumber { to } if twice.contains(to) => {
+            numbers.remove(to);
+        }
+        Ins::LaneNumber { .. } => {}
+        ins => {
+            ins.sets().iter().for_each(|r| {
+                numbers.remove(r);
+            });
+            match ins {
+                Ins::Prim { prim: Prim::Op(PrimOp::Add, Scalar::I64), args, .. }
+                    if args.iter().filter(|a| is_lanes(**a)).count() == 1 => {}
+                _ => reads(ins, &mut |r| {
+                    numbers.remove(&r);
+                }),
+            }
+        }
+    });
+    numbers
 }
