@@ -587,3 +587,23 @@ fn states_made_anew_take_turns() {
         }
     }
 }
+
+/// A definition that is there several times stops with one message, so that its copies are equal code; different places, kinds
+/// and texts stay apart.
+#[test]
+fn equal_messages_are_one() {
+    let text = "def at [n] (xs: [n]f64) (i: i64) : f64 = xs[i]
+        entry f [n] [m] (xs: [n]f64) (ys: [m]f64) (i: i64) (j: i64) : f64 = at xs i + at ys i + xs[j] + ys[j]";
+    let session = Session::compile("at.fut", text, Settings::default()).expect("a program");
+    let entry = session.entry(Some("f")).expect("an entry point");
+    let ready = session.primal(&entry).expect("a program");
+    let (module, _) = lower(&ready.program, ready.fun).expect("native");
+    let fails = pullback_kernel::print(&module).matches("fail if").count();
+    assert_eq!((fails, module.messages.len()), (4, 3), "{}", pullback_kernel::print(&module));
+    let (xs, ys) = (Value::f64s(&[1.0, 2.0]), Value::f64s(&[3.0, 4.0, 5.0]));
+    for (i, j) in [(1, 0), (2, 0), (-1, 5), (0, 2), (1, 3), (7, 7)] {
+        let args = [xs.clone(), ys.clone(), Value::i64(i), Value::i64(j)];
+        let agreement = agrees(&ready.program, ready.fun, &args).expect("native");
+        assert!(agreement.as_ref().is_ok_and(|a| *a == Agreement::Bits), "{i} {j}: {:?}", agreement.err());
+    }
+}

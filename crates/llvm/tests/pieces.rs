@@ -177,6 +177,36 @@ fn what_one_branch_sets_another_one_reads() {
     }
 }
 
+/// Calls are made once outside of loops and again and again inside, so less is worth one outside.
+#[test]
+fn small_loops_are_pieces_outside_of_loops() {
+    let mut w = Written::default();
+    let (n, small) = (w.reg(Ty::I64), w.reg(Ty::BOOL));
+    let to = w.alloc(n);
+    let fills = [1.0, 2.0, 3.0, 4.0, 5.0].map(|x| w.fill(to, n, x, 0));
+    let [alone, first, second, third, fourth] = fills;
+    let (i, args) = (w.reg(Ty::I64), vec![n.into(), Operand::i64(100)]);
+    w.body.push(Ins::Prim { to: small, prim: Prim::Op(Op::Lt, Scalar::I64), args });
+    let inside = vec![first, second];
+    w.body.push(alone);
+    w.body.push(Ins::For { i, from: Operand::i64(0), to: n.into(), body: inside, order: Order::Given });
+    let then = vec![third, fourth];
+    w.body.push(Ins::If { condition: small.into(), then, otherwise: Vec::new() });
+    let last = w.load(to, 2);
+    let module = w.module(vec![n], vec![last]);
+    let number = |least_inside: usize| {
+        let pieces = cut(&module, &Limits { least_inside, most: 5, ..Limits::SMALL });
+        for n in [5, 99, 200] {
+            assert_eq!(results(&module, &[n]), results(&pieces.module, &[n]));
+        }
+        pieces.module.functions.len() - 1
+    };
+    // All five loops, the one around two of them, and the branch.
+    assert_eq!(number(2), 7);
+    // Without the two inside of a loop.
+    assert_eq!(number(100), 5);
+}
+
 #[test]
 fn every_text_says_what_it_calls() {
     let module = filled([1.0, 2.0], [0, 1]);

@@ -299,7 +299,10 @@ impl<'p> Lower<'p> {
         if condition == Operand::bool(false) {
             return;
         }
-        let message = self.messages.push(Message { kind, text, span: self.span });
+        // Equal messages are one, so that copies of code that differ in nothing else are equal.
+        let new = Message { kind, text, span: self.span };
+        let known = self.messages.iter_enumerated().find(|(_, known)| **known == new).map(|(id, _)| id);
+        let message = known.unwrap_or_else(|| self.messages.push(new));
         self.emit(Ins::Fail { condition, message, values });
     }
     /// A loop from 0 up to `n`; the block gets the counter.

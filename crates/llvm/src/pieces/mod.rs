@@ -23,8 +23,11 @@ use same::{Compact, Same};
 pub struct Limits {
     /// Functions that are smaller stay whole.
     pub whole: usize,
-    /// A loop or branch that is smaller is no piece: a call is some instructions itself.
+    /// A loop or branch that is smaller is no piece: a call is some instructions itself. Loops of few instructions may be much text,
+    /// since lanes are stored and added one by one.
     pub least: usize,
+    /// The same inside of a loop, where the call is made again and again.
+    pub least_inside: usize,
     /// A loop or branch that is larger is cut inside first.
     pub most: usize,
     /// So much is worth a text of its own.
@@ -33,13 +36,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { whole: 300, least: 24, most: 1200, text: 500 }
+        Limits { whole: 300, least: 8, least_inside: 24, most: 1200, text: 500 }
     }
 }
 
 impl Limits {
     /// As many pieces as possible: for tests.
-    pub const SMALL: Limits = Limits { whole: 0, least: 2, most: 8, text: 40 };
+    pub const SMALL: Limits = Limits { whole: 0, least: 2, least_inside: 2, most: 8, text: 40 };
 }
 
 /// A module in pieces.
@@ -87,8 +90,8 @@ pub fn cut(module: &Module, limits: &Limits) -> Pieces {
         let f = f.clone();
         let mut known = Walk::default();
         known.set.extend(&f.params);
-        let mut knife =
-            Knife { f, id, limits, uses, known, fresh: IdSet::new(), out: &mut out, same: &mut same };
+        let (least, fresh) = (limits.least, IdSet::new());
+        let mut knife = Knife { f, id, limits, least, uses, known, fresh, out: &mut out, same: &mut same };
         let mut body = knife.block(body);
         let first = knife.fresh.iter().map(|r| Ins::Set { to: *r, value: nothing(knife.f.regs[*r].ty) });
         body.splice(0..0, first.collect::<Vec<_>>());
@@ -129,6 +132,8 @@ struct Knife<'a> {
     f: Function,
     id: FunctionId,
     limits: &'a Limits,
+    /// Smaller loops and branches are no pieces at the present place.
+    least: usize,
     /// What the whole function reads and sets.
     uses: Uses,
     /// What is set for sure at the present place.
@@ -148,15 +153,20 @@ impl Knife<'_> {
         let may_be_cut = matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::If { .. });
         if may_be_cut && size_of(&ins) > self.limits.most {
             let counter = ins.sets().to_vec();
+            let outside = self.least;
+            if !matches!(ins, Ins::If { .. }) {
+                self.least = self.limits.least_inside;
+            }
             for inner in ins.blocks_mut() {
                 let before = self.known.set.clone();
                 self.known.set.extend(&counter);
                 *inner = self.block(std::mem::take(inner));
                 self.known.set = before;
             }
+            self.least = outside;
         }
         let may_be_piece = may_be_cut || matches!(ins, Ins::Lanes { .. });
-        let is_large = size_of(&ins) >= self.limits.least;
+        let is_large = size_of(&ins) >= self.least;
         let ins = if may_be_piece && is_large { self.piece(ins) } else { ins };
         self.known.ins(&ins);
         ins
