@@ -1,6 +1,6 @@
 //! When two results are the same.
 
-use super::Run;
+use super::{Run, twins};
 use crate::rng::Rng;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{Program, Type, Value};
@@ -80,7 +80,7 @@ const HOPELESS: f64 = 1e30;
 const WORSE: f64 = 100.0;
 
 /// Whether the interpreter's own results are about as far away as what was found (`None`: an error), when it adds in another
-/// order, or when the arguments change in their last bits.
+/// order, or when the arguments or the results of functions change in their last bits.
 pub fn is_unstable(
     run: &Run,
     args: &[Value],
@@ -103,5 +103,11 @@ pub fn is_unstable(
             args.iter().flat_map(Value::floats).map(|x| x * (1.0 + 2.0 * step * random.signed()));
         args.iter().map(|a| with_floats(a, &mut floats)).collect::<Vec<_>>()
     };
-    (0..8).any(|seed| differs(args, Some(seed))) || (0..8).any(|seed| differs(&moved(seed), None))
+    let disturbed = || {
+        let other = Compiled::new(&twins::disturbed(&run.program)?).run(run.fun, args, &Options::default());
+        Some(far(other.ok().as_ref().map(|o| &o.results[..])) >= enough)
+    };
+    (0..8).any(|seed| differs(args, Some(seed)))
+        || (0..8).any(|seed| differs(&moved(seed), None))
+        || disturbed().unwrap_or(false)
 }

@@ -5,15 +5,15 @@
 //! - where loops are as they were lowered, and functions those of the primitive table, every bit, and the text of errors; only sums
 //!   through a rotated or reshaped view of an accumulator may be rounded otherwise (decision 10);
 //! - else values up to rounding ([`ROUNDING`]), unless the interpreter itself gives other values when it adds in another order or
-//!   its arguments change in their last bits: then the program decides nothing. Long sums in single precision may instead be near
+//!   its arguments or the results of functions change in their last bits: then the program decides nothing. Long sums in single precision may instead be near
 //!   to what they are in double precision. Both have to stop, or none.
 //!
 //! Every program is run twice in one session: the second run finds what the first one left in memory, and gives the same bits.
 
 mod agree;
 mod cases;
-mod double;
 pub mod soak;
+mod twins;
 mod ways;
 
 pub use agree::{ROUNDING, is_unstable, near, same};
@@ -103,7 +103,7 @@ fn one(run: &Run, executable: &Executable<'_>, args: &[Value]) -> Verdict {
             if expected.iter().zip(found).all(|(a, b)| near(a, b, tolerance)) {
                 return Verdict::Rounded;
             }
-            let doubles = || double::run(&run.program, run.fun, args, &interpreter);
+            let doubles = || twins::run_in_double(&run.program, run.fun, args, &interpreter);
             let is_right = |exact: Vec<Value>| exact.iter().zip(found).all(|(a, b)| near(a, b, tolerance));
             if !executable.way().is_plain() && doubles().is_some_and(is_right) {
                 return Verdict::Rounded;
