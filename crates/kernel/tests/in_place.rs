@@ -167,6 +167,26 @@ fn a_condition_does_not_write_over_the_state() {
     check(text, &[Value::f64s(&[1.0, 3.0])], &[Value::f64s(&[8.0, 24.0])]);
 }
 
+/// It works in the same memory every time: all times together would need more than there is.
+#[test]
+fn a_condition_gives_its_memory_back() {
+    let text = "fun f(a: []f64): i64 {
+        let k: i64 = loop (i: i64 = 0i64) while {
+            let t: []f64 = update(a, [0i64], 5.0f64)
+            let x0: f64 = t[0i64]
+            let below: bool = lt.i64(i, 20000i64)
+            let five: bool = eq.f64(x0, 5.0f64)
+            let go: bool = and.bool(below, five)
+            in go
+        } {
+            let next: i64 = add.i64(i, 1i64)
+            in next
+        }
+        in k
+    }";
+    check(text, &[Value::f64s(&[1.0; 4096])], &[Value::i64(20_000)]);
+}
+
 /// Parallel bodies use what the others use, and their results are needed after all of them.
 #[test]
 fn parallel_bodies_do_not_write_over_what_others_use() {

@@ -510,7 +510,7 @@ impl Lower<'_> {
             (LoopForm::While(condition), _) => {
                 let (block, results) = self.block(|s| s.holding(roots(&seen), |s| s.results(condition)))?;
                 match &results[..] {
-                    [Val { rep: Rep::Scalar(test), .. }] => Trip::While(block, *test),
+                    [Val { rep: Rep::Scalar(test), .. }] => Trip::While(self.with_mark(block), *test),
                     _ => panic!("a condition that is no scalar"),
                 }
             }
