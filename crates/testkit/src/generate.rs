@@ -133,7 +133,7 @@ impl Default for Config {
                 vjp: 0.15,
                 jvp: 0.15,
                 marked: 0.2,
-                par: 0.1,
+                par: 0.2,
             },
             array_weights: ArrayWeights {
                 map: 5.0,

@@ -179,9 +179,15 @@ impl Generator<'_> {
         first
     }
 
+    /// An array to write into: more often than elsewhere one that others may use too.
+    fn written(&mut self, b: &mut Builder<'_>, shape: &Shaped) -> Val {
+        let shared = if self.rng.chance(0.4) { self.pick(shape) } else { None };
+        shared.unwrap_or_else(|| self.value(b, shape))
+    }
+
     fn scatter(&mut self, b: &mut Builder<'_>, d: Dim, element: &Shaped) -> Val {
         let e = self.random_dim();
-        let dst = self.value(b, &Shaped::array(d, element.clone()));
+        let dst = self.written(b, &Shaped::array(d, element.clone()));
         let values = self.value(b, &Shaped::array(e, element.clone()));
         let indices = self.indices(b, e, d, true);
         let width = self.dim(b, e);
@@ -198,7 +204,7 @@ impl Generator<'_> {
         }
         let full = dims.iter().take_while(|d| d.at(self.sizes) > 0).count();
         let depth = self.rng.range(1, full);
-        let array = self.value(b, shape);
+        let array = self.written(b, shape);
         let ix: Vec<Atom> = dims[..depth].iter().map(|d| self.index_below(b, *d)).collect();
         let rest = (0..depth).fold(shape, |t, _| match t {
             Shaped::Array(_, e) => e,
@@ -218,7 +224,7 @@ impl Generator<'_> {
             return None;
         }
         let len = self.rng.range(0, size.min(2));
-        let array = self.value(b, shape);
+        let array = self.written(b, shape);
         self.features.empty_arrays += usize::from(len == 0);
         let v = self.value(b, &Shaped::array(Dim::constant(len), element.clone()));
         // Backwards from `len - 1`, or forwards from a start.

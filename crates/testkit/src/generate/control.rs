@@ -172,17 +172,17 @@ impl Generator<'_> {
         let most = self.rng.below(4) as i64;
         let float =
             params.iter().zip(&shapes).find(|(_, t)| **t == Shaped::F64).map(|(p, _)| Atom::from(p.0));
+        let last = shapes.len() - 1;
         let condition = b.scope(|b| {
             let more = b.op2(Op::Lt, counter, Atom::i64(most));
-            match float {
-                Some(x) if self.rng.chance(0.5) => {
-                    let small = b.op2(Op::Lt, x, Atom::f64(0.912_345_6));
-                    vec![b.op2(Op::And, more, small)]
-                }
-                _ => vec![more],
-            }
+            let number = match float {
+                Some(x) if self.rng.chance(0.35) => Some(x),
+                _ if self.rng.chance(0.4) => Some(self.tested(b, &params, &shapes, &bounds)),
+                _ => None,
+            };
+            let small = number.map(|x| b.op2(Op::Lt, x, Atom::f64(0.912_345_6)));
+            vec![small.map_or(more, |small| b.op2(Op::And, more, small))]
         });
-        let last = shapes.len() - 1;
         let body = b.scope(|b| {
             self.maybe(|g| {
                 let mark = g.scope.len();
@@ -199,6 +199,25 @@ impl Generator<'_> {
         let exp = Exp::Loop(Loop { params, form, body, collect: 0, attrs: LoopAttrs::default() });
         let out = b.emit_all(exp, "w");
         self.keep(&out, &shapes, &bounds)
+    }
+
+    /// A number that the condition of a loop makes of the states: work on arrays, which leaves the states as they are.
+    fn tested(
+        &mut self,
+        b: &mut Builder<'_>,
+        params: &[(Var, Atom)],
+        shapes: &[Shaped],
+        bounds: &[f64],
+    ) -> Atom {
+        self.discretely(|g| {
+            g.inner(|g| {
+                let mark = g.scope.len();
+                for (k, (v, _)) in params.iter().enumerate() {
+                    g.push(&[*v], &shapes[k..=k], bounds[k], false);
+                }
+                g.body_value(b, &Shaped::F64, LIMIT, mark).atom
+            })
+        })
     }
 
     fn call(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Option<Val> {
