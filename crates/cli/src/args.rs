@@ -90,6 +90,7 @@ Examples:
 Examples:
   pullback code model.fut                                     structured loops over memory
   pullback code model.fut --derivative vjp --stage llvm       LLVM IR of the reverse derivative
+  pullback code model.fut --stage lanes --arg points=@p.csv   loops as chosen for the sizes of these arguments
   pullback code model.fut --stage assembly")]
     Code(CodeArgs),
     /// Compile ahead of running: into the cache, or to a shared library for C programs.
@@ -541,6 +542,12 @@ pub(crate) struct CodeArgs {
     /// Which code.
     #[arg(long, value_enum, default_value = "kernel")]
     pub(crate) stage: StageName,
+    /// Arguments as in runs: loops are chosen for their sizes, as they are there. Without any, for sizes that are not known.
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pub(crate) args: Vec<String>,
+    /// The same from files, as for `run`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Vec<String>,
     #[command(flatten)]
     pub(crate) algorithm: AlgorithmArgs,
     #[command(flatten)]

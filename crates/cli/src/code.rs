@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::{CodeArgs, StageName};
 use crate::commands::{failed, load, print_json};
+use crate::inputs::values_if_given;
 use crate::output::say;
 use pullback_driver::backend::{Stage, cache_contents, cache_folder, code_text, libraries};
 use pullback_driver::vm::machines;
@@ -14,6 +15,7 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
     let mut session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
     session.settings.floats = args.floats.policy();
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
+    let sizes = values_if_given(&entry, &args.args, &args.input)?;
     let ready = match args.derivative {
         None => session.primal(&entry),
         Some(kind) => {
@@ -28,7 +30,7 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
         StageName::Llvm => Stage::Llvm,
         StageName::Assembly => Stage::Assembly,
     };
-    say(&code_text(&ready, stage).map_err(|d| failed(&session, &d))?);
+    say(&code_text(&ready, stage, &sizes).map_err(|d| failed(&session, &d))?);
     Ok(())
 }
 

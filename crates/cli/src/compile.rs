@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::args::CompileArgs;
 use crate::commands::{failed, load};
-use crate::inputs::values;
+use crate::inputs::values_if_given;
 use crate::output::{say, write_file};
 use crate::report::stages_text;
 use pullback_base::Diagnostic;
@@ -42,11 +42,8 @@ pub(crate) fn compile(args: &CompileArgs) -> Result<(), Failure> {
             return write(&session, path, &entries, &kinds, parts);
         }
         None => {
-            let given = !(args.args.is_empty() && args.input.is_empty());
-            let inputs = |(entry, _): &(EntryPoint, Vec<bool>)| match given {
-                true => values(entry, &args.args, &args.input),
-                false => Ok(Vec::new()),
-            };
+            let inputs =
+                |(entry, _): &(EntryPoint, Vec<bool>)| values_if_given(entry, &args.args, &args.input);
             let inputs = entries.iter().map(inputs).collect::<Result<Vec<_>, _>>()?;
             warm(&session, &entries, &inputs, &kinds)
         }

@@ -54,6 +54,15 @@ pub(crate) fn values(entry: &EntryPoint, args: &[String], files: &[String]) -> R
     Ok(out)
 }
 
+/// The same; none where nothing is given.
+pub(crate) fn values_if_given(
+    entry: &EntryPoint,
+    args: &[String],
+    files: &[String],
+) -> Result<Vec<Value>, Failure> {
+    if args.is_empty() && files.is_empty() { Ok(Vec::new()) } else { values(entry, args, files) }
+}
+
 fn at(name: &str, e: &InputError) -> Failure {
     Failure::input(format!("argument `{name}`: {e}"))
 }

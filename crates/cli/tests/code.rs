@@ -114,6 +114,23 @@ fn the_stages_of_compiling_are_shown() {
     }
 }
 
+/// One row of a thousand numbers, or a thousand rows of one: lanes are along the longer side.
+#[test]
+fn loops_are_shown_for_the_sizes_of_arguments() {
+    let file = std::env::temp_dir().join(format!("pullback-sizes-{}.fut", std::process::id()));
+    let text = "entry sums [n] [m] (a: [n][m]f64) : [n]f64 = map (\\row -> f64.sum (map f64.exp row)) a\n";
+    std::fs::write(&file, text).expect("a file");
+    let name = file.display().to_string();
+    let long = vec!["1.0"; 1000].join(",");
+    let tall = vec!["[1.0]"; 1000].join(",");
+    let (wide, high) = (format!("a=[[{long}]]"), format!("a=[{tall}]"));
+    let lanes = |arg: &str| stdout(&["code", &name, "--stage", "lanes", "--arg", arg]);
+    assert_ne!(lanes(&wide), lanes(&high));
+    let bad = pullback(&["code", &name, "--arg", "b=1"], None);
+    assert!(!bad.status.success() && String::from_utf8_lossy(&bad.stderr).contains("no argument `b`"));
+    std::fs::remove_file(&file).expect("it is there");
+}
+
 /// What `--report` says about a run.
 fn report(more: &[&str]) -> Json {
     let args = ["run", "examples/lse.fut", "--entry", "primal", "--arg", "x=[1.0,2.0]", "--json", "--report"];

@@ -307,13 +307,16 @@ pub enum Stage {
     Assembly,
 }
 
-/// What a function is compiled to, as text. Errors: as for running compiled code.
-pub fn code_text(ready: &Ready, stage: Stage) -> Result<String, Diagnostic> {
-    let (module, _) = crate::session::deep(|| lowered(ready)).map_err(|d| *d)?;
+/// What a function is compiled to, as text, with loops chosen for the sizes of these arguments, or of the first ones; where there
+/// are none, for sizes that are not known. Errors: as for running compiled code.
+pub fn code_text(ready: &Ready, stage: Stage, args: &[Value]) -> Result<String, Diagnostic> {
+    let (module, function) = crate::session::deep(|| lowered(ready)).map_err(|d| *d)?;
     let found = Llvm::find();
     let machine = found.as_ref().map_or(Machine::Generic, |llvm| llvm.instructions());
     let options = text::Options { floats: ready.floats, machine, ..text::Options::default() };
-    let in_lanes = || pullback_cpu::scheduled(&module, machine, &pullback_cpu::Options::default());
+    let sizes = sizes(ready, function, args);
+    let scheduling = pullback_cpu::Options { sizes, ..pullback_cpu::Options::default() };
+    let in_lanes = || pullback_cpu::scheduled(&module, machine, &scheduling);
     match stage {
         Stage::Kernel => Ok(pullback_kernel::print(&module)),
         Stage::Lanes => Ok(pullback_kernel::print(&in_lanes())),
