@@ -536,6 +536,42 @@ fn moved_arrays_are_added_element_by_element() {
     }
 }
 
+/// Loops that read from the first element to the last leave derivatives that add from the last to the first: the slice is all of the
+/// array turned round, whose elements need no look at whether they are there. Of a longer or shorter array it is a part.
+#[test]
+fn accumulators_are_added_to_from_the_end() {
+    let text = "fun f(base: []f64, xs: []f64): []f64 {
+        let n: i64 = size(xs, 0)
+        let m: i64 = size(base, 0)
+        let k: i64 = sub.i64(START)
+        let sum: []f64 = withacc [base] (acc: acc []f64) {
+            let turned: acc []f64 = view_slice(acc, k, LENGTH, -1i64)
+            let done: () = add_to(turned, [], xs)
+            in
+        }
+        in sum
+    }";
+    let xs = [1.0, 2.0, 4.0, 8.0];
+    let cases: [(&str, &str, &[f64], &[f64], bool); 5] = [
+        ("m, 1i64", "m", &[0.5; 4], &[8.5, 4.5, 2.5, 1.5], true),
+        ("m, 2i64", "m", &[0.5; 4], &[4.5, 2.5, 1.5, 0.5], false),
+        ("m, 1i64", "n", &[0.5; 6], &[0.5, 0.5, 8.5, 4.5, 2.5, 1.5], false),
+        ("n, 1i64", "n", &[0.5; 6], &[8.5, 4.5, 2.5, 1.5, 0.5, 0.5], false),
+        ("m, 1i64", "n", &[0.5; 2], &[2.5, 1.5], false),
+    ];
+    for (start, length, base, expected, is_whole) in cases {
+        let (program, f) = parse(&text.replace("START", start).replace("LENGTH", length));
+        let (module, _) = lower(&program, f).expect("native");
+        let printed = pullback_kernel::print(&module);
+        assert_eq!(!printed.contains("min.i64"), is_whole, "{printed}");
+        let args = [Value::f64s(base), Value::f64s(&xs)];
+        for how in [How::Plain, How::Backwards, How::Lanes(2, 8), How::Lanes(8, 8)] {
+            let found = kernel(&program, f, &args, how).expect("native").expect("runs");
+            assert_eq!(found, [Value::f64s(expected)], "from {start}, {length} of them, {how:?}");
+        }
+    }
+}
+
 /// An array that is the state of a loop as a component of a tuple is not overwritten while the final state is needed.
 #[test]
 fn states_share_the_memory_of_what_they_began_with() {

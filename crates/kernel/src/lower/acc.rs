@@ -145,6 +145,9 @@ impl Lower<'_> {
     }
     /// A slice of an accumulator. Elements outside are ignored.
     fn slice_view(&mut self, a: &AccRep, s: &SliceDim) -> AccRep {
+        if self.is_reversal(a, s) {
+            return AccRep { array: self.reversed(&a.array), ..a.clone() };
+        }
         let (start, len, stride) = (self.scalar(s.start), self.scalar(s.len), self.scalar(s.stride));
         let (zero, one) = (Operand::i64(0), Operand::i64(1));
         let (first, end) = a.within[0].unwrap_or((zero, a.array.dims[0]));
@@ -180,6 +183,13 @@ impl Lower<'_> {
         let mut within = a.within.clone();
         within[0] = Some((low, high));
         AccRep { array: self.sliced(&a.array, (start, len, stride)), there, within }
+    }
+    /// Whether the slice is everything from the last element to the first, as loops leave it that read from the first to the last.
+    fn is_reversal(&mut self, a: &AccRep, s: &SliceDim) -> bool {
+        let last = s.start.var().and_then(|v| self.last.get(&v).copied());
+        let ends_there = last.is_some_and(|n| self.called(n) == self.called(self.shapes.name(s.len)));
+        let back = s.stride == Atom::i64(-1);
+        back && ends_there && a.within[0].is_none() && self.scalar(s.len) == a.array.dims[0]
     }
     pub(super) fn between(&mut self, i: Operand, (low, high): (Operand, Operand)) -> Operand {
         let from = self.op(Op::Le, Scalar::I64, &[low, i]);

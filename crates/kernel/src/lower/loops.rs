@@ -498,7 +498,10 @@ impl Lower<'_> {
         };
         let n = counted.map(|(_, n)| {
             let count = self.as_i64(n);
-            self.op(Op::Max, Scalar::I64, &[count, Operand::i64(0)])
+            match self.shapes.name(n) {
+                Dim::Size(..) => count,
+                _ => self.op(Op::Max, Scalar::I64, &[count, Operand::i64(0)]),
+            }
         });
         let collectors = self.collectors(n, &pat[states..states + l.collect], from)?;
         self.owners.enter();
@@ -540,8 +543,9 @@ impl Lower<'_> {
             }
             Ok((next, values))
         };
-        let (mut out, arrays, done) =
-            self.iterate(trip, &cells, &collectors, seen, Order::Given, &mut iteration)?;
+        // Iterations that hand nothing on are those of a map.
+        let order = if states == 0 && is_counted { Order::Any(Vec::new()) } else { Order::Given };
+        let (mut out, arrays, done) = self.iterate(trip, &cells, &collectors, seen, order, &mut iteration)?;
         out.extend(arrays);
         if counted.is_none() && l.collect > 0 {
             out.push(Val { rep: Rep::Scalar(done), roots: Roots::new() });
