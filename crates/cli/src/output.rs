@@ -92,5 +92,5 @@ pub(crate) fn number(s: pullback_prim::ScalarValue) -> String {
 
 /// The Euclidean norm.
 pub(crate) fn norm(xs: &[f64]) -> f64 {
-    xs.iter().map(|x| x * x).sum::<f64>().sqrt()
+    xs.iter().fold(0.0, |sum, x| sum + x * x).sqrt()
 }

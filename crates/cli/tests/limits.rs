@@ -169,6 +169,37 @@ entry roots (n: i64) : []f64 =
 
 /// A limit above what the machine has is no permission to use it up.
 #[test]
+fn too_many_calls_are_an_error_with_the_place_of_a_call() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("calls");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("program.fut").display().to_string();
+    let program = "def even (n: i64) (x: f64) : f64 = if n == 0 then x else
+  odd (n - 1) (x + 1)
+def odd (n: i64) (x: f64) : f64 = if n == 0 then -x else
+  even (n - 1) (x * 2)
+def down (n: i64) (x: f64) : f64 = if n == 0 then x else
+  down (n - 1) x + x
+entry mutual (n: i64) (x: f64) : f64 =
+  even n x
+entry itself (n: i64) (x: f64) : f64 =
+  down n x
+";
+    std::fs::write(&file, program).expect("a file");
+    // Only the interpreter counts the entry point, which is not recursive: there the call that is one too many is that of `odd`.
+    for (entry, places) in
+        [("mutual", ["program.fut:2:3", "program.fut:4:3"]), ("itself", ["program.fut:6:3"; 2])]
+    {
+        for backend in ["interp", "vm", "auto"] {
+            let arguments = ["--arg", "n=1000000", "--arg", "x=1.0", "--backend", backend];
+            let text = fails(&[&["run", &file, "--entry", entry], &arguments[..]].concat());
+            assert!(text.contains("more than 10000 calls are open"), "{entry} {backend}: {text}");
+            let place = places[usize::from(backend != "interp")];
+            assert!(text.contains(place), "{entry} {backend}: {text}");
+        }
+    }
+}
+
+#[test]
 fn the_limit_is_never_more_than_the_machine_has() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("limits-machine");
     std::fs::create_dir_all(&folder).expect("a folder");

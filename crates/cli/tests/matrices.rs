@@ -66,6 +66,26 @@ fn the_jacobian_names_its_rows_and_columns_and_both_modes_agree() {
     assert_eq!(files.len(), 2, "nothing but the program and the result is left");
 }
 
+/// y0 x^3 through a list, which takes one direction at a time: gradient (3 x^2 y0, x^3), Hessian [[6 x y0, 3 x^2], [3 x^2, 0]].
+const LIST: &str = "type list = #nil | #cons f64 list
+def copies (k: i64) (x: f64) : list = if k <= 0 then #nil else #cons x (copies (k - 1) x)
+def product (l: list) : f64 = match l case #nil -> 1 case #cons x rest -> x * product rest
+entry main (x: f64) (y: [1]f64) : f64 = y[0] * product (copies 3 x)";
+
+#[test]
+fn matrices_are_computed_one_direction_after_the_other_where_an_algorithm_does_not_take_many() {
+    let (_, file) = program("list", LIST);
+    let at = ["--arg", "x=2.0", "--arg", "y=[5.0]"];
+    for mode in ["forward", "reverse"] {
+        let out = json(&[&["jacobian", &file, "--mode", mode], &at[..]].concat());
+        assert_eq!(numbers(&out["jacobian"]), [60.0, 8.0], "{mode}");
+    }
+    let out = json(&[&["hessian", &file], &at[..]].concat());
+    assert_eq!(numbers(&out["hessian"]), [60.0, 12.0, 12.0, 0.0]);
+    let out = json(&[&["gauss-newton", &file], &at[..]].concat());
+    assert_eq!(numbers(&out["gauss_newton"]), [3600.0, 480.0, 480.0, 64.0]);
+}
+
 #[test]
 fn the_hessian_and_its_product() {
     let (folder, file) = program("hessian", CUBIC);

@@ -164,10 +164,9 @@ impl<'a> Session<'a> {
             self.context.values[..count].to_vec()
         };
         let value = |k: usize| values.get(k).copied().unwrap_or(0);
-        let function = || {
-            let index = value(0) as usize;
-            self.executable.module.functions.iter().nth(index).map_or("", |f| f.name.as_str())
-        };
+        let module = &self.executable.module;
+        let function = || module.functions.iter().nth(value(0) as usize).map_or("", |f| f.name.as_str());
+        let call = || module.calls.get(&FunctionId::new(value(0) as usize)).map(|(_, span)| *span);
         match self.context.message {
             abi::OUT_OF_MEMORY => {
                 let place = (FunctionId::new(value(2) as usize), Reg::new(value(3) as usize));
@@ -175,8 +174,10 @@ impl<'a> Session<'a> {
                 stop::out_of_memory(value(0) as u64, value(1) as u64, &self.room()).at(span)
             }
             abi::CANCELLED => stop::cancelled(),
-            abi::TOO_MANY_CALLS => stop::too_many_calls(self.executable.options.call_depth_limit, function()),
-            abi::STACK_FULL => stop::stack_full(self.context.calls, function()),
+            abi::TOO_MANY_CALLS => {
+                stop::too_many_calls(self.executable.options.call_depth_limit, function()).at(call())
+            }
+            abi::STACK_FULL => stop::stack_full(self.context.calls, function()).at(call()),
             index => {
                 let message = usize::try_from(index)
                     .ok()

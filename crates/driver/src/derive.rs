@@ -33,6 +33,15 @@ impl Kind {
     pub fn is_many(self) -> bool {
         matches!(self, Kind::VjpMany | Kind::JvpMany | Kind::HvpMany | Kind::GaussNewtonMany)
     }
+    /// The same in one direction.
+    pub fn one(self) -> Kind {
+        match self {
+            Kind::Vjp | Kind::VjpMany => Kind::Vjp,
+            Kind::Jvp | Kind::JvpMany => Kind::Jvp,
+            Kind::Hvp | Kind::HvpMany => Kind::Hvp,
+            Kind::GaussNewton | Kind::GaussNewtonMany => Kind::GaussNewton,
+        }
+    }
     fn suffix(self) -> &'static str {
         match self {
             Kind::Vjp => "vjp",

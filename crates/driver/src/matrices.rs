@@ -136,8 +136,8 @@ impl Session {
             Sweep::Reverse => true,
         };
         let (kind, seeded) = if reverse { (Kind::VjpMany, &outputs) } else { (Kind::JvpMany, &inputs) };
-        let ready = self.derivative(entry, kind, selected, &mut |_, _| {})?;
-        in_blocks(&ready, args, &[], seeded, options, |start, k, derivatives| {
+        let along = self.along(entry, selected, kind)?;
+        in_blocks(&along, args, &[], seeded, options, |start, k, derivatives| {
             if reverse {
                 matrix.set_rows(start, k, &derivatives[results.len()..]);
             } else {
@@ -220,6 +220,13 @@ impl Session {
         Ok(Product { results, first, product, counts: outcome.counts })
     }
 
+    /// A derivative in many directions at once, or in one where no algorithm takes many.
+    fn along(&self, entry: &EntryPoint, selected: &[bool], many: Kind) -> Result<(Kind, Ready), Diagnostic> {
+        let ready = |kind| Ok((kind, self.derivative(entry, kind, selected, &mut |_, _| {})?));
+        ready(many)
+            .or_else(|e: Diagnostic| if e.code == Code::Unsupported { ready(many.one()) } else { Err(e) })
+    }
+
     /// A square matrix over the inputs, from products with all unit vectors.
     fn square(
         &self,
@@ -232,8 +239,8 @@ impl Session {
     ) -> Result<Matrix, Diagnostic> {
         let names = blocks(entry, selected, args);
         let mut matrix = Dense::new(&names, &names);
-        let ready = self.derivative(entry, kind, selected, &mut |_, _| {})?;
-        in_blocks(&ready, args, weights, inputs, options, |start, k, results| {
+        let along = self.along(entry, selected, kind)?;
+        in_blocks(&along, args, weights, inputs, options, |start, k, results| {
             matrix.set_columns(start, k, &results[results.len() - inputs.len()..]);
         })?;
         Ok(Matrix { rows: names.clone(), columns: names, entries: Entries::Dense(matrix.entries) })
@@ -365,10 +372,10 @@ fn blocks(entry: &EntryPoint, selected: &[bool], args: &[Value]) -> Vec<Block> {
 /// The most floats that the seeds of one block of directions may hold.
 const SEED_CELLS: usize = 1 << 22;
 
-/// Runs a derivative in all unit directions of the seeded values, as many at a time as fit; `take` gets the number of the
-/// first direction, how many there are, and the results.
+/// Runs a derivative in all unit directions of the seeded values, as many at a time as fit and as it takes; `take` gets the
+/// number of the first direction, how many there are, and the results.
 fn in_blocks(
-    ready: &Ready,
+    (kind, ready): &(Kind, Ready),
     args: &[Value],
     weights: &[Value],
     seeded: &[Value],
@@ -376,14 +383,15 @@ fn in_blocks(
     mut take: impl FnMut(usize, usize, &[Value]),
 ) -> Result<(), Diagnostic> {
     let total: usize = seeded.iter().map(count).sum();
-    let most = (SEED_CELLS / total.max(1)).max(1);
+    let most = if kind.is_many() { (SEED_CELLS / total.max(1)).max(1) } else { 1 };
     let mut start = 0;
     while start < total {
         let k = most.min(total - start);
         let mut all: Vec<Value> = args.to_vec();
-        all.push(Value::i64(k as i64));
+        all.extend(kind.is_many().then_some(Value::i64(k as i64)));
         all.extend_from_slice(weights);
-        all.extend(unit_vectors(seeded, start, k));
+        let stacks = unit_vectors(seeded, start, k).into_iter();
+        all.extend(stacks.map(|s| if kind.is_many() { Value::Array(s) } else { s.at(&[0]) }));
         take(start, k, &ready.run(&all, options).map_err(stopped)?.results);
         start += k;
     }
@@ -395,7 +403,7 @@ fn count(value: &Value) -> usize {
 }
 
 /// Directions `start .. start + k` of the unit vectors over all floats of the values: one stack per value.
-fn unit_vectors(values: &[Value], start: usize, k: usize) -> Vec<Value> {
+fn unit_vectors(values: &[Value], start: usize, k: usize) -> Vec<Array> {
     let mut before = 0;
     let stack = |value: &Value| {
         let n = count(value);
@@ -407,7 +415,7 @@ fn unit_vectors(values: &[Value], start: usize, k: usize) -> Vec<Value> {
         }
         before += n;
         let shape = std::iter::once(k).chain(shape_of(value).iter().copied()).collect();
-        Value::Array(Array::new(shape, data))
+        Array::new(shape, data)
     };
     values.iter().map(stack).collect()
 }

@@ -46,6 +46,8 @@ pub struct Module {
     /// Where in the source program memory is asked for, by the register that is to point to it. Not every [`Ins::Alloc`] has
     /// a place.
     pub places: BTreeMap<(FunctionId, Reg), Span>,
+    /// Where in the source program a function is called, and by which: one of the places, in the function itself if there is one.
+    pub calls: BTreeMap<FunctionId, (FunctionId, Span)>,
     /// The registers that are to point to tapes of derivatives.
     pub tapes: BTreeSet<(FunctionId, Reg)>,
     /// The registers that point to memory which iterations of a loop make, a row each, where the lowering asks for all rows at once.

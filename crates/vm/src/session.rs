@@ -172,6 +172,7 @@ impl<'a> Session<'a> {
     fn stopped(&self, why: Stop, calls: u64) -> RuntimeError {
         let executable = self.executable;
         let name = |f: usize| &*executable.module.functions[FunctionId::new(f)].name;
+        let call = |f: usize| executable.module.calls.get(&FunctionId::new(f)).map(|(_, span)| *span);
         match why {
             Stop::Message(message, values) => {
                 let m = &executable.module.messages[message];
@@ -185,8 +186,10 @@ impl<'a> Session<'a> {
             }
             Stop::Cancelled => stop::cancelled(),
             Stop::OutOfWork => RuntimeError::new(RuntimeErrorKind::Limit, OUT_OF_WORK),
-            Stop::TooManyCalls(f) => stop::too_many_calls(executable.options.call_depth_limit, name(f)),
-            Stop::StackFull(f) => stop::stack_full(calls, name(f)),
+            Stop::TooManyCalls(f) => {
+                stop::too_many_calls(executable.options.call_depth_limit, name(f)).at(call(f))
+            }
+            Stop::StackFull(f) => stop::stack_full(calls, name(f)).at(call(f)),
         }
     }
 }

@@ -126,9 +126,9 @@ impl<'t> Parser<'t> {
         if word == "empty" {
             return self.empty();
         }
-        scalar(&word).map(Data::Scalar).ok_or_else(|| {
+        scalar(&word).map(Data::Scalar).map_err(|expected| {
             self.at = start;
-            self.error("expected a value")
+            self.error(expected)
         })
     }
     fn record(&mut self, depth: usize) -> Result<Data, InputError> {
@@ -163,11 +163,13 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The scalar that a word denotes.
-fn scalar(word: &str) -> Option<ScalarValue> {
+/// The scalar that a word denotes, or what was expected in its place.
+fn scalar(word: &str) -> Result<ScalarValue, &'static str> {
+    const VALUE: &str = "expected a value";
+    const SMALLER: &str = "expected an integer in the range of its type (a float has a point or an exponent)";
     match word {
-        "true" => return Some(ScalarValue::Bool(true)),
-        "false" => return Some(ScalarValue::Bool(false)),
+        "true" => return Ok(ScalarValue::Bool(true)),
+        "false" => return Ok(ScalarValue::Bool(false)),
         _ => {}
     }
     let (negative, magnitude) = match word.strip_prefix('-') {
@@ -177,13 +179,13 @@ fn scalar(word: &str) -> Option<ScalarValue> {
     let sign = if negative { -1.0 } else { 1.0 };
     for (s, name) in [(Scalar::F64, "f64"), (Scalar::F32, "f32")] {
         match magnitude.strip_prefix(name) {
-            Some(".nan") => return Some(s.from_f64(f64::NAN)),
-            Some(".inf") => return Some(s.from_f64(sign * f64::INFINITY)),
+            Some(".nan") => return Ok(s.from_f64(f64::NAN)),
+            Some(".inf") => return Ok(s.from_f64(sign * f64::INFINITY)),
             _ => {}
         }
     }
     if !magnitude.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return None;
+        return Err(VALUE);
     }
     let suffix =
         Scalar::ALL.into_iter().filter(|s| *s != Scalar::Bool).find(|s| magnitude.ends_with(s.name()));
@@ -194,19 +196,23 @@ fn scalar(word: &str) -> Option<ScalarValue> {
     let integer = hex.or(binary).unwrap_or_else(|| digits.parse::<i128>()).ok();
     let integer = integer.map(|x| if negative { -x } else { x });
     match (suffix, integer) {
-        (Some(Scalar::U64), Some(x)) => u64::try_from(x).ok().map(ScalarValue::U64),
+        (Some(Scalar::U64), Some(x)) => u64::try_from(x).map(ScalarValue::U64).map_err(|_| SMALLER),
         (Some(s), Some(x)) if s.is_integer() => {
-            let x = i64::try_from(x).ok()?;
-            Some(s.from_i64(x)).filter(|v| v.as_i64() == x)
+            let x = i64::try_from(x).map_err(|_| SMALLER)?;
+            Some(s.from_i64(x)).filter(|v| v.as_i64() == x).ok_or(SMALLER)
         }
         (None, Some(x)) => match (i64::try_from(x), u64::try_from(x)) {
-            (Ok(x), _) => Some(ScalarValue::I64(x)),
-            (_, Ok(x)) => Some(ScalarValue::U64(x)),
-            _ => None,
+            (Ok(x), _) => Ok(ScalarValue::I64(x)),
+            (_, Ok(x)) => Ok(ScalarValue::U64(x)),
+            _ => Err(SMALLER),
         },
-        (Some(Scalar::F32), _) => digits.parse::<f32>().ok().map(|x| ScalarValue::F32(x * sign as f32)),
-        (Some(Scalar::F64) | None, _) => digits.parse::<f64>().ok().map(|x| ScalarValue::F64(x * sign)),
-        _ => None,
+        (Some(Scalar::F32), _) => {
+            digits.parse::<f32>().map(|x| ScalarValue::F32(x * sign as f32)).map_err(|_| VALUE)
+        }
+        (Some(Scalar::F64) | None, _) => {
+            digits.parse::<f64>().map(|x| ScalarValue::F64(x * sign)).map_err(|_| VALUE)
+        }
+        _ => Err(VALUE),
     }
 }
 
@@ -267,5 +273,9 @@ mod tests {
         }
         assert!(read("[1,\n2,,]").is_err_and(|e| e.message.contains("line 2")));
         assert!(read(&"[".repeat(100_000)).is_err());
+        for text in ["18446744073709551616", "-9223372036854775809", "256u8", "18446744073709551616u64"] {
+            let e = read(text).expect_err(text);
+            assert!(e.message.contains("an integer in the range of its type"), "{text}: {}", e.message);
+        }
     }
 }

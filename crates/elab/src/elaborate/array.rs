@@ -127,13 +127,10 @@ impl<'s> Elaborator<'s, '_> {
                 self.atom(end, "end", wraps)
             }
         };
-        // The number of steps, rounded up: (end - start + stride - sign(stride)) / stride.
         let distance = self.minus(end, start.clone());
         let (one, minus_one) = (self.b.i64(1), self.b.i64(-1));
         let sign = self.b.if_(negative, minus_one, one);
-        let rounding = self.minus(stride.clone(), sign);
-        let distance = self.b.op2(Op::Add, distance, rounding);
-        let len = self.b.op2(Op::Div, distance, stride.clone());
+        let len = self.steps(distance, &stride, sign);
         SliceDim { start, len, stride }
     }
 
@@ -236,7 +233,7 @@ impl<'s> Elaborator<'s, '_> {
         let step = self.range_step(range.kind, &start, &second, scalar, &mut wraps);
         let valid = self.range_is_valid(range.kind, &start, &second, &end, &mut wraps);
         wraps.push(Wrap::Assert(valid, "this range goes the wrong way or in steps of 0"));
-        let count = self.range_count(range.kind, &start, &end, &step, &mut wraps);
+        let count = self.range_count(range.kind, &start, &second, &end, &mut wraps);
         let positions = self.b.term(Exp::Iota(count));
         let i: Var = self.b.fresh(Type::I64, "i");
         let position = self.b.var(i);
@@ -297,19 +294,20 @@ impl<'s> Elaborator<'s, '_> {
         }
     }
 
-    /// The number of elements of a valid range.
+    /// The number of elements of a valid range. Counted in `i64`, as steps need not fit smaller types.
     fn range_count(
         &mut self,
         kind: RangeKind,
         start: &Term,
+        second: &Option<Term>,
         end: &Term,
-        step: &Term,
         wraps: &mut Vec<Wrap>,
     ) -> Term {
         let start = self.b.convert(start.clone(), Scalar::I64);
+        let start = self.atom(start, "start", wraps);
+        let second = second.as_ref().map(|s| self.b.convert(s.clone(), Scalar::I64));
+        let step = self.range_step(kind, &start, &second, Scalar::I64, wraps);
         let end = self.b.convert(end.clone(), Scalar::I64);
-        let step = self.b.convert(step.clone(), Scalar::I64);
-        let step = self.atom(step, "step", wraps);
         let distance = self.minus(end, start);
         let distance = self.atom(distance, "distance", wraps);
         match kind {
@@ -319,13 +317,25 @@ impl<'s> Elaborator<'s, '_> {
                 self.b.op2(Op::Add, steps, one)
             }
             RangeKind::UpTo | RangeKind::DownTo => {
-                // Rounded up: all but the end itself.
-                let unit = self.b.i64(if kind == RangeKind::UpTo { 1 } else { -1 });
-                let rounding = self.minus(step.clone(), unit);
-                let distance = self.b.op2(Op::Add, distance, rounding);
-                self.divided(distance, &step)
+                // All but the end itself.
+                let sign = self.b.i64(if kind == RangeKind::UpTo { 1 } else { -1 });
+                self.steps(distance, &step, sign)
             }
         }
+    }
+
+    /// The number of steps of this sign over a distance, rounded up.
+    fn steps(&mut self, distance: Term, step: &Term, sign: Term) -> Term {
+        if matches!(step.exp(), Exp::Const(_)) {
+            let rounding = self.minus(step.clone(), sign);
+            let distance = self.b.op2(Op::Add, distance, rounding);
+            return self.divided(distance, step);
+        }
+        // The same where the distance and the step together are too large for an integer.
+        let before = self.minus(distance, sign);
+        let steps = self.divided(before, step);
+        let one = self.b.i64(1);
+        self.b.op2(Op::Add, steps, one)
     }
 
     fn divided(&mut self, distance: Term, step: &Term) -> Term {

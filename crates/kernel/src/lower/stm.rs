@@ -266,7 +266,13 @@ impl Lower<'_> {
                 to.push(self.reg(t, "result"));
             }
         }
-        self.emit(Ins::Call { to: to.clone(), function: self.functions[&f], args: operands });
+        let function = self.functions[&f];
+        if let Some(span) = self.span
+            && self.calls.get(&function).is_none_or(|(caller, _)| *caller != function)
+        {
+            self.calls.insert(function, (self.id, span));
+        }
+        self.emit(Ins::Call { to: to.clone(), function, args: operands });
         let mut words = to.into_iter().map(Operand::Reg);
         let mut out = Vec::new();
         for ty in &results {
