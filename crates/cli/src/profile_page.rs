@@ -6,7 +6,7 @@ use pullback_driver::profile::{Row, sweep};
 /// The width of the picture, the height of a row of it, and the width of a letter.
 const WIDTH: f64 = 1120.0;
 const HEIGHT: f64 = 26.0;
-const LETTER: f64 = 6.9;
+const LETTER: f64 = 7.5;
 
 /// Rectangles of less width are left out.
 const THIN: f64 = 0.3;
@@ -29,7 +29,7 @@ pub(crate) fn page(shown: &Shown<'_>) -> String {
     if !shown.advice.is_empty() {
         out += "<h2>Advice</h2>\n<ul>\n";
         for a in &shown.advice {
-            out += &format!("<li>{}</li>\n", escape(&shown.advised(a)));
+            out += &format!("<li>{}</li>\n", with_code(&shown.advised(a)));
         }
         out += "</ul>\n";
     }
@@ -82,7 +82,7 @@ fn rectangle(shown: &Shown<'_>, row: &Row, (x, y, width): (f64, f64, f64)) -> St
     let line = place.rsplit(':').nth(1).unwrap_or("");
     let label = match row.slot.parent {
         None => format!("{} {}", shown.what, time(row.seconds)),
-        Some(_) => format!("{} :{line} {}", Shown::construct(row), shown.source(row)),
+        Some(_) => format!("{} {line}: {}", Shown::construct(row), shown.source(row)),
     };
     let room = ((width - 8.0) / LETTER).max(0.0) as usize;
     let text: String = match label.chars().count() {
@@ -119,8 +119,8 @@ fn table(shown: &Shown<'_>) -> String {
             time(r.own_seconds),
             time(r.seconds),
             r.count.to_string(),
-            bytes(r.bytes),
-            bytes(r.tape_bytes),
+            some(r.bytes),
+            some(r.tape_bytes),
         ];
         let numbers: String = numbers.iter().map(|n| format!("<td class=\"n\">{n}</td>")).collect();
         let how = shown.how(r);
@@ -137,6 +137,20 @@ fn table(shown: &Shown<'_>) -> String {
         );
     }
     out + "</table>\n"
+}
+
+/// Bytes, if there are any.
+fn some(n: u64) -> String {
+    if n == 0 { String::new() } else { bytes(n) }
+}
+
+/// Text where what is between backquotes is code.
+fn with_code(text: &str) -> String {
+    let piece = |(k, piece): (usize, &str)| {
+        let piece = escape(piece);
+        if k % 2 == 1 { format!("<code>{piece}</code>") } else { piece }
+    };
+    text.split('`').enumerate().map(piece).collect()
 }
 
 fn escape(text: &str) -> String {

@@ -80,15 +80,6 @@ impl Native {
     pub fn report(&self) -> &CodeReport {
         &self.report
     }
-    /// A call with as much memory as the options give.
-    pub(crate) fn call(
-        &self,
-        ready: &Ready,
-        args: &[Value],
-        options: &Options<'_>,
-    ) -> Result<Outcome, RuntimeError> {
-        self.run(ready, args, options, memory::available().unwrap_or(u64::MAX))
-    }
     /// `available`: bytes that the process can take. Workspaces that are kept have been taken before.
     fn run(
         &self,

@@ -4,6 +4,7 @@
 //! the median is shown: its parts add up.
 
 use crate::backend::{Backend, HINT, compiles, not_native, sizes, with_types};
+use crate::memory;
 use crate::report::{Executor, timed};
 use crate::session::{Ready, deep};
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
@@ -11,14 +12,20 @@ use pullback_core::{Type, Value};
 use pullback_interp::core::Options;
 use pullback_kernel::profile::{Profiled, Slot, WORDS, instrument};
 use pullback_kernel::schedule::{self, Model, schedule};
-use pullback_kernel::{Site, Sweep, lower_with_sites};
+use pullback_kernel::{FunctionId, Module, Site, Sweep, lower_with_sites};
 use pullback_llvm::{Llvm, text};
 use pullback_prim::Scalar;
 use pullback_vm::{LANES, Limits};
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+mod tests;
+
 /// The clock is compared with that of the system over this time at least.
 const COMPARED: Duration = Duration::from_millis(20);
+
+/// Whether programs may read the counter that LLVM gives. On ARM the system forbids it.
+const HAS_CLOCK: bool = cfg!(target_arch = "x86_64");
 
 /// Where the time of a call goes.
 #[derive(Clone, Debug)]
@@ -78,8 +85,12 @@ pub fn profile(
 ) -> Result<Profile, Box<Diagnostic>> {
     let executor = match ready.backend {
         Backend::Vm => Executor::Vm,
-        Backend::Llvm => Executor::Llvm,
-        Backend::Auto if compiles(ready).is_ok() => Executor::Llvm,
+        Backend::Llvm if HAS_CLOCK => Executor::Llvm,
+        Backend::Llvm => {
+            let message = "machine code has no clock that a program may read on this kind of processor";
+            return Err(Box::new(Diagnostic::global(Code::Unsupported, message).hint("use `--backend vm`")));
+        }
+        Backend::Auto if HAS_CLOCK && compiles(ready).is_ok() => Executor::Llvm,
         Backend::Auto => Executor::Vm,
         Backend::Interp => {
             let message = "the interpreter counts steps, it has no profile";
@@ -89,29 +100,29 @@ pub fn profile(
         }
     };
     let stopped = |e: RuntimeError| Box::new(e.to_diagnostic());
-    let mut made = deep(|| Made::new(ready, args, executor))?;
-    let plain = || match executor {
-        Executor::Llvm => ready.native(args).map(|n| n.call(ready, args, options)),
-        _ => ready.vm(args).map(|vm| vm.call(ready, args, options)),
-    };
-    let mut looks = vec![made.call(ready, args, options).map_err(stopped)?];
-    let peak_bytes = plain()?.map_err(stopped)?.counts.peak_bytes;
+    let made = deep(|| Made::new(ready, args, executor))?;
+    let memory_limit = options.memory_limit.min(memory::available().unwrap_or(u64::MAX));
+    let options = &Options { memory_limit, ..*options };
+    let look = || made.look(ready, args, options).map(|(_, look)| look).map_err(stopped);
+    let plain = || made.plain(ready, args, options).map_err(stopped);
+    let mut looks = vec![look()?];
+    let peak_bytes = plain()?.peak_bytes;
     let mut without = Vec::new();
     for _ in 0..runs.max(1) {
         let (out, seconds) = timed(plain);
-        out?.map_err(stopped)?;
+        out?;
         without.push(seconds);
-        looks.push(made.call(ready, args, options).map_err(stopped)?);
+        looks.push(look()?);
     }
     let wait = COMPARED.saturating_sub(looks[0].began.elapsed());
     std::thread::sleep(wait);
-    let last = made.call(ready, args, options).map_err(stopped)?;
+    let last = look()?;
     let first = looks.remove(0);
     let ticks = (last.word(0) - first.word(0)).max(1) as f64;
     let tick = last.began.duration_since(first.began).as_secs_f64() / ticks;
     let clocked_seconds = median(looks.iter().map(|l| l.seconds).collect());
     looks.sort_by_key(|l| l.word(1));
-    let look = &looks[(looks.len() - 1) / 2];
+    let middle = &looks[(looks.len() - 1) / 2];
     Ok(Profile {
         executor,
         runs: runs.max(1),
@@ -119,7 +130,7 @@ pub fn profile(
         plain_seconds: median(without),
         clocked_seconds,
         peak_bytes,
-        rows: rows(&made.profiled.slots, look, tick),
+        rows: rows(&made.profiled.slots, middle, tick),
     })
 }
 
@@ -159,14 +170,16 @@ impl Look {
     }
 }
 
-/// A program with clocks.
+/// A program without clocks, and with them.
 struct Made {
+    plain: Runs,
+    function: FunctionId,
     profiled: Profiled,
-    code: MadeCode,
+    clocked: Runs,
     threads: usize,
 }
 
-enum MadeCode {
+enum Runs {
     Vm(pullback_vm::Executable),
     Llvm(pullback_cpu::Executable),
 }
@@ -179,8 +192,10 @@ impl Made {
             let options = schedule::Options { sizes, ..schedule::Options::new(LANES, Model::interpreter()) };
             schedule(&mut module, &options);
             let profiled = instrument(&module, function);
-            let code = pullback_vm::Executable::new(&profiled.module, &pullback_vm::Options::default());
-            return Ok(Made { profiled, code: MadeCode::Vm(code), threads: 1 });
+            let code =
+                |m: &Module| Runs::Vm(pullback_vm::Executable::new(m, &pullback_vm::Options::default()));
+            let (plain, clocked) = (code(&module), code(&profiled.module));
+            return Ok(Made { plain, function, profiled, clocked, threads: 1 });
         }
         let failed = |e: pullback_cpu::LlvmError| {
             Box::new(Diagnostic::global(Code::Unsupported, format!("no native code: {e}")).hint(HINT))
@@ -192,36 +207,59 @@ impl Made {
         let options = pullback_cpu::Options { threads, relaxed: ready.relaxed, ..options };
         let module = pullback_cpu::scheduled(&module, machine, &options);
         let profiled = instrument(&module, function);
-        let code = pullback_cpu::Executable::new(&profiled.module, &options).map_err(failed)?;
-        Ok(Made { profiled, code: MadeCode::Llvm(code), threads: threads.get() })
+        let code = |m: &Module| pullback_cpu::Executable::new(m, &options).map(Runs::Llvm).map_err(failed);
+        let (plain, clocked) = (code(&module)?, code(&profiled.module)?);
+        Ok(Made { plain, function, profiled, clocked, threads: threads.get() })
     }
-    fn call(&mut self, ready: &Ready, args: &[Value], options: &Options<'_>) -> Result<Look, RuntimeError> {
-        let began = Instant::now();
-        let args = with_types(ready, args)?;
+    /// A call without clocks.
+    fn plain(
+        &self,
+        ready: &Ready,
+        args: &[Value],
+        options: &Options<'_>,
+    ) -> Result<pullback_cpu::Outcome, RuntimeError> {
+        let types = &ready.program.funs[ready.fun].results;
+        self.plain.call(self.function, &with_types(ready, args)?, types, options)
+    }
+    /// The results of a call with clocks, and where its time went.
+    fn look(
+        &self,
+        ready: &Ready,
+        args: &[Value],
+        options: &Options<'_>,
+    ) -> Result<(Vec<Value>, Look), RuntimeError> {
         let mut types = ready.program.funs[ready.fun].results.clone();
         types.push(Type::array(Type::Scalar(Scalar::I64)));
-        let (function, limit) = (self.profiled.function, options.memory_limit);
-        let out = match &self.code {
-            MadeCode::Vm(code) => {
-                let limits = Limits { cancel: options.cancel, work: None };
-                code.session_within(limit).call(function, &args, &types, limits)?
-            }
-            MadeCode::Llvm(code) => {
-                code.session_within(limit).call(function, &args, &types, options.cancel)?
-            }
-        };
+        let began = Instant::now();
+        let args = with_types(ready, args)?;
+        let mut results = self.clocked.call(self.profiled.function, &args, &types, options)?.results;
         let seconds = began.elapsed().as_secs_f64();
-        let words = match out.results.last() {
-            Some(Value::Array(a)) => (0..a.count()).filter_map(|k| match a.element(k) {
-                Value::Scalar(s) => Some(s.as_i64()),
-                _ => None,
-            }),
-            _ => {
-                let message = "a profile without times";
-                return Err(RuntimeError::new(RuntimeErrorKind::Internal, message));
-            }
+        let Some(Value::Array(words)) = results.pop() else {
+            let message = "a profile without times";
+            return Err(RuntimeError::new(RuntimeErrorKind::Internal, message));
         };
-        Ok(Look { began, seconds, words: words.collect() })
+        let number = |x: Value| if let Value::Scalar(s) = x { Some(s.as_i64()) } else { None };
+        let words = words.elements().filter_map(number).collect();
+        Ok((results, Look { began, seconds, words }))
+    }
+}
+
+impl Runs {
+    fn call(
+        &self,
+        function: FunctionId,
+        args: &[(&Type, &Value)],
+        types: &[Type],
+        options: &Options<'_>,
+    ) -> Result<pullback_cpu::Outcome, RuntimeError> {
+        let limit = options.memory_limit;
+        match self {
+            Runs::Vm(code) => {
+                let limits = Limits { cancel: options.cancel, work: None };
+                code.session_within(limit).call(function, args, types, limits)
+            }
+            Runs::Llvm(code) => code.session_within(limit).call(function, args, types, options.cancel),
+        }
     }
 }
 
@@ -250,7 +288,7 @@ impl Profile {
             let tape = if self.is_repeated(r) { 0 } else { r.tape_bytes };
             if let Some(cache) = cache.filter(|c| tape > *c) {
                 say(
-                    format!("its tape has {tape} bytes, the last cache {cache}"),
+                    format!("its tape has {}, the last cache {}", mebibytes(tape), mebibytes(cache)),
                     "keep less: `#[recompute]` before what is cheap to compute, `#[tape(sqrt)]` before a loop",
                 );
             }
@@ -312,6 +350,10 @@ impl Profile {
         let mut all = std::iter::successors(row.slot.parent.map(|p| &self.rows[p]), around);
         all.any(|r| r.slot.site.is_some_and(|s| s.construct == "loop"))
     }
+}
+
+fn mebibytes(n: u64) -> String {
+    format!("{:.1} MiB", n as f64 / (1 << 20) as f64)
 }
 
 /// Bytes of the last level of the caches of this machine; `None` if the system does not say.

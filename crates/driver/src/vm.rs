@@ -53,15 +53,6 @@ impl Vm {
     pub(crate) fn patience(&self) -> u64 {
         PATIENCE.saturating_sub(self.done.load(Ordering::Relaxed))
     }
-    /// A call with as much memory as the options give.
-    pub(crate) fn call(
-        &self,
-        ready: &Ready,
-        args: &[Value],
-        options: &Options<'_>,
-    ) -> Result<Outcome, RuntimeError> {
-        self.run(ready, args, options, crate::memory::available().unwrap_or(u64::MAX), None)
-    }
     /// `available`: bytes that the process can take. `work`: at most so much, or the error that `pullback_vm` gives.
     pub(crate) fn run(
         &self,

@@ -205,29 +205,25 @@ impl Profiler<'_> {
         let mut open: Option<Open> = None;
         for ins in block {
             if let Ins::If { condition, then, otherwise } = ins {
-                if let Some(run) = open.take() {
+                let mut works = false;
+                walk(&then, &mut |ins| works |= is_work(ins));
+                walk(&otherwise, &mut |ins| works |= is_work(ins));
+                if let Some(run) = open.take_if(|_| works) {
                     run.close(place, out);
                 }
                 let (mut yes, mut no) = (Vec::new(), Vec::new());
                 self.block(then, (parent, depth), place, &mut yes);
                 self.block(otherwise, (parent, depth), place, &mut no);
-                out.push(Ins::If { condition, then: yes, otherwise: no });
+                let to = open.as_mut().map_or(&mut *out, |o| &mut o.after);
+                to.push(Ins::If { condition, then: yes, otherwise: no });
                 continue;
             }
-            let is_work = matches!(
-                ins,
-                Ins::For { .. }
-                    | Ins::While { .. }
-                    | Ins::Lanes { .. }
-                    | Ins::Chunks { .. }
-                    | Ins::Call { .. }
-                    | Ins::Fill { .. }
-                    | Ins::Copy { .. }
-            );
-            if !is_work {
+            if !is_work(&ins) {
                 let mut code = Vec::new();
                 if let Ins::Alloc { to, count, ty } = &ins {
-                    let slot = self.slot(parent, self.given.sites.get(&(place.id, *to)).copied(), place);
+                    let site = self.given.sites.get(&(place.id, *to)).copied();
+                    // What the schedule asks for belongs to what is around.
+                    let slot = site.map_or(parent, |site| self.slot(parent, Some(site), place));
                     let bytes = place.op(Op::Mul, [*count, Operand::i64(ty.bytes() as i64)], &mut code);
                     place.add((slot, 2), bytes, &mut code);
                     if self.given.tapes.contains(&(place.id, *to)) {
@@ -241,6 +237,12 @@ impl Profiler<'_> {
             }
             let site = self.site(place.id, &ins);
             let slot = self.slot(parent, site, place);
+            if slot == parent {
+                // What belongs to the loop around is no row of its own.
+                let ins = self.inside(ins, (slot, depth), place);
+                open.as_mut().map_or(&mut *out, |o| &mut o.after).push(ins);
+                continue;
+            }
             let form = self.form(&ins);
             let others = self.spans(place.id, &ins);
             let own = site.and_then(|s| s.span);
@@ -291,6 +293,9 @@ impl Profiler<'_> {
     }
 
     fn slot(&mut self, parent: usize, site: Option<Site>, place: &mut Place) -> usize {
+        if site.is_some() && site == self.slots[parent].site {
+            return parent;
+        }
         *place.slots.entry((parent, site)).or_insert_with(|| {
             let parent = Some(parent);
             self.slots.push(Slot { parent, site, others: BTreeSet::new(), form: Form::default() });
@@ -383,6 +388,20 @@ impl Profiler<'_> {
             }
         });
     }
+}
+
+/// Whether an instruction may take long.
+fn is_work(ins: &Ins) -> bool {
+    matches!(
+        ins,
+        Ins::For { .. }
+            | Ins::While { .. }
+            | Ins::Lanes { .. }
+            | Ins::Chunks { .. }
+            | Ins::Call { .. }
+            | Ins::Fill { .. }
+            | Ins::Copy { .. }
+    )
 }
 
 /// Work of one slot that is being collected.
