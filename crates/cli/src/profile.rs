@@ -7,9 +7,11 @@ use crate::inputs::arguments;
 use crate::output::{say, write_file};
 use crate::profile_page::page;
 use crate::progress::with_progress;
+use pullback_base::Span;
 use pullback_driver::profile::{Advice, Profile, Row, last_cache, profile as measure, sweep};
 use pullback_driver::{Kind, Session};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 
 /// Rows of the table.
 const SHOWN: usize = 20;
@@ -84,18 +86,17 @@ impl Shown<'_> {
             (_, None) => "unknown",
         }
     }
-    /// Other lines of the row's file, or of others, that the same loops work for.
+    /// Other lines that the same loops work for; of other files with their name.
     pub(crate) fn also(&self, row: &Row) -> Vec<String> {
-        let own = row.slot.site.and_then(|s| s.span).map(|s| self.line(s));
-        let mut lines: Vec<String> = row.slot.others.iter().map(|s| self.line(*s)).collect();
-        lines.sort();
-        lines.dedup();
-        lines.retain(|l| Some(l) != own.as_ref());
-        lines
-    }
-    fn line(&self, span: pullback_base::Span) -> String {
-        let (line, _) = self.session.sources.line_column(span.file, span.start);
-        format!("{}:{line}", self.session.sources.name(span.file))
+        let line = |s: Span| (s.file, self.session.sources.line_column(s.file, s.start).0);
+        let own = row.slot.site.and_then(|s| s.span).map(line);
+        let others: BTreeSet<_> = row.slot.others.iter().map(|s| line(*s)).collect();
+        let others = others.into_iter().filter(|l| Some(*l) != own);
+        let text = |(file, line)| match own {
+            Some((f, _)) if f == file => format!("{line}"),
+            _ => format!("{}:{line}", self.session.sources.name(file)),
+        };
+        others.map(text).collect()
     }
     /// How a row is run, in words.
     pub(crate) fn how(&self, row: &Row) -> String {
@@ -130,8 +131,11 @@ impl Shown<'_> {
     /// A piece of advice as a sentence.
     pub(crate) fn advised(&self, a: &Advice) -> String {
         let row = &self.profile.rows[a.row];
-        let place = self.place(row).map_or_else(String::new, |p| format!("{p}: "));
-        format!("{place}{} ({}): {}; {}", Shown::construct(row), sweep(row.slot.site), a.found, a.remedy)
+        let what = match self.place(row) {
+            Some(place) => format!("{place}: {} ({})", Shown::construct(row), sweep(row.slot.site)),
+            None => Shown::construct(row).to_string(),
+        };
+        format!("{what}: {}; {}", a.found, a.remedy)
     }
     /// The rows that took time or memory, those that took most time first.
     pub(crate) fn sorted(&self) -> Vec<&Row> {

@@ -126,7 +126,7 @@ fn table(shown: &Shown<'_>) -> String {
         let how = shown.how(r);
         let how = if how.is_empty() { how } else { format!(" ({how})") };
         let also = shown.also(r);
-        let also = if also.is_empty() { String::new() } else { format!(" with {}", also.join(", ")) };
+        let also = if also.is_empty() { String::new() } else { format!(", with {}", also.join(", ")) };
         out += &format!(
             "<tr>{numbers}<td>{}</td><td>{}{how}</td><td>{}{}</td><td><code>{}</code></td></tr>\n",
             sweep(r.slot.site),

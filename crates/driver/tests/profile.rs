@@ -19,18 +19,24 @@ const NESTED: &str = "entry f [n] (x: [n]f64) (k: i64) : f64 =
   in f64.sum (map (\\a -> f64.sqrt a) s)
 ";
 
-/// A function that is called twice, also in a loop.
-const CALLS: &str = "def g [n] (x: [n]f64) : [n]f64 =
-  map (\\a -> a * a) x
-entry f [n] (x: [n]f64) : [n]f64 =
-  let y = g x
-  in loop y = y for i < 3 do
-    g y
+/// A function that is called twice, also in a loop, as text of core: source programs have it inlined.
+const CALLS: &str = "fun f(x: []f64): []f64 {
+    let y: []f64 = call g(x)
+    let z: []f64 = loop (s: []f64 = y) for i: i64 < 3i64 {
+        let t: []f64 = call g(s)
+        in t
+    }
+    in z
+}
+fun g(x: []f64): []f64 {
+    let n: i64 = size(x, 0)
+    let y: []f64 = map n [x] (a: f64) { let b: f64 = mul.f64(a, a) in b }
+    in y
+}
 ";
 
-fn compiled(text: &str, optimise: bool) -> (Session, Program, FunId) {
-    let settings = Settings { optimise, ..Settings::default() };
-    let session = Session::compile("test.fut", text, settings).expect("it compiles");
+fn compiled(text: &str) -> (Session, Program, FunId) {
+    let session = Session::compile("test.fut", text, Settings::default()).expect("it compiles");
     let entry = session.entry(Some("f")).expect("it has the entry point");
     let ready = session.primal(&entry).expect("it is ready");
     let (program, fun) = (ready.program.clone(), ready.fun);
@@ -54,25 +60,29 @@ fn results(
 }
 
 /// Slots with their words, of a program in eight lanes and in parts; its results are those without clocks.
-fn measured(text: &str, optimise: bool, args: &[Value]) -> (Session, Vec<(Slot, Vec<i64>)>) {
-    let (session, program, fun) = compiled(text, optimise);
+fn measured(text: &str, args: &[Value]) -> (Session, Vec<(Slot, Vec<i64>)>) {
+    let (session, program, fun) = compiled(text);
+    (session, slots(&program, fun, args))
+}
+
+fn slots(program: &Program, fun: FunId, args: &[Value]) -> Vec<(Slot, Vec<i64>)> {
     let model = Model { block: 0.0, lane: 0.0, apart: 0.01, ..Model::machine(8) };
     let options = schedule::Options { grain: Some(8.0), ..schedule::Options::new(8, model) };
-    let (mut plain, plain_id) = lower(&program, fun).expect("native");
+    let (mut plain, plain_id) = lower(program, fun).expect("native");
     schedule(&mut plain, &options);
-    let (mut module, id) = lower_with_sites(&program, fun).expect("native");
+    let (mut module, id) = lower_with_sites(program, fun).expect("native");
     schedule(&mut module, &options);
     let Profiled { module, function, slots } = instrument(&module, id);
     let mut types = program.funs[fun].results.clone();
-    let expected = results((&plain, plain_id), (&program, fun), args, &types);
+    let expected = results((&plain, plain_id), (program, fun), args, &types);
     types.push(Type::array(Type::Scalar(Scalar::I64)));
-    let mut found = results((&module, function), (&program, fun), args, &types);
+    let mut found = results((&module, function), (program, fun), args, &types);
     let Some(Value::Array(words)) = found.pop() else { panic!("an array of words") };
     assert_eq!(expected, found, "clocks change no result");
     let words: Vec<i64> = (words.elements()).map(|x| x.scalar_value()).collect();
     assert_eq!(words.len(), 1 + WORDS * slots.len());
     let each = words[1..].chunks(WORDS).map(<[i64]>::to_vec);
-    (session, slots.into_iter().zip(each).collect())
+    slots.into_iter().zip(each).collect()
 }
 
 trait Number {
@@ -106,7 +116,7 @@ fn xs(n: usize) -> Value {
 
 #[test]
 fn a_loop_runs_once_and_what_is_in_it_once_for_each_iteration() {
-    let (session, slots) = measured(NESTED, true, &[xs(100), Value::i64(5)]);
+    let (session, slots) = measured(NESTED, &[xs(100), Value::i64(5)]);
     let rows = table(&session, &slots);
     assert_eq!(rows[0], (0, "", 0, 1), "the whole call");
     let runs = |line: usize| rows.iter().filter(|r| r.0 == line).map(|r| r.3).collect::<Vec<_>>();
@@ -120,7 +130,7 @@ fn a_loop_runs_once_and_what_is_in_it_once_for_each_iteration() {
 
 #[test]
 fn parts_take_no_more_time_than_what_they_are_in() {
-    let (_, slots) = measured(NESTED, true, &[xs(100), Value::i64(5)]);
+    let (_, slots) = measured(NESTED, &[xs(100), Value::i64(5)]);
     for (k, (slot, words)) in slots.iter().enumerate() {
         let inside = slots.iter().filter(|(s, _)| s.parent == Some(k)).map(|(_, w)| w[0]).sum::<i64>();
         assert!(inside <= words[0], "{slot:?}");
@@ -135,24 +145,38 @@ fn parts_take_no_more_time_than_what_they_are_in() {
 fn bytes_are_those_that_a_construct_asks_for() {
     // The result of the map, doubles, and the copy of the argument that the loop begins with.
     let text = "entry f [n] (x: [n]f64) : [n]f64 =\n  map (\\a -> a + 1.0) x\n";
-    let (_, slots) = measured(text, true, &[xs(100)]);
+    let (_, slots) = measured(text, &[xs(100)]);
     let map = slots.iter().find(|(s, _)| s.site.is_some_and(|s| s.construct == "map")).expect("a map");
     assert_eq!((map.1[1], map.1[2], map.1[3]), (1, 800, 0));
 }
 
 #[test]
 fn each_call_has_slots_of_its_own() {
-    let (session, slots) = measured(CALLS, false, &[xs(40)]);
-    let rows = table(&session, &slots);
-    let maps: Vec<_> = rows.iter().filter(|r| r.0 == 2).map(|r| (r.1, r.2, r.3)).collect();
-    assert_eq!(maps, [("map", 4, 1), ("map", 6, 3)], "{rows:?}");
-    let calls: Vec<_> = rows.iter().filter(|r| r.1 == "call").map(|r| (r.0, r.3)).collect();
-    assert_eq!(calls, [(4, 1), (6, 3)], "{rows:?}");
+    let file = pullback_base::SourceMap::new().add("test.core", CALLS);
+    let program = pullback_core::read(file, CALLS).expect("a program");
+    let fun = program.funs.ids().next().expect("a function");
+    let slots = slots(&program, fun, &[xs(40)]);
+    let construct = |s: &Slot| s.site.map_or("", |s| s.construct);
+    let row = |(s, words): &(Slot, Vec<i64>)| {
+        let around = s.parent.map(|p| &slots[p].0);
+        let twice = around.and_then(|s| s.parent).map(|p| &slots[p].0);
+        (construct(s), around.map_or("", construct), twice.map_or("", construct), words[1])
+    };
+    let rows: Vec<_> = slots.iter().map(row).collect();
+    for expected in [
+        ("call", "", "", 1),
+        ("map", "call", "", 1),
+        ("loop", "", "", 1),
+        ("call", "loop", "", 3),
+        ("map", "call", "loop", 3),
+    ] {
+        assert_eq!(rows.iter().filter(|r| **r == expected).count(), 1, "{expected:?} in {rows:?}");
+    }
 }
 
 #[test]
 fn what_is_not_asked_for_is_not_noted() {
-    let (_, program, fun) = compiled(NESTED, true);
+    let (_, program, fun) = compiled(NESTED);
     let (module, _) = lower(&program, fun).expect("native");
     assert!(module.sites.is_empty());
     let (noted, _) = lower_with_sites(&program, fun).expect("native");
