@@ -126,6 +126,10 @@ fn a_loop_runs_once_and_what_is_in_it_once_for_each_iteration() {
     assert!(rows.iter().any(|r| r.1 == "scan" || r.1 == "map and scan"), "{rows:?}");
     let after: Vec<i64> = rows[1..].iter().filter(|r| r.0 > 3).map(|r| r.3).collect();
     assert!(!after.is_empty() && after.iter().all(|n| *n == 1), "{rows:?}");
+    // The functions of parts know their statements too.
+    let shared = |(s, _): &&(Slot, Vec<i64>)| s.form.in_parts && !s.form.sums_copies;
+    let of_parts: Vec<_> = slots.iter().filter(shared).map(|(s, _)| s.site.and_then(|s| s.span)).collect();
+    assert!(!of_parts.is_empty() && of_parts.iter().all(Option::is_some), "{of_parts:?}");
 }
 
 #[test]
