@@ -174,6 +174,24 @@ fn what_has_no_profile_is_refused_with_the_exit_code_of_its_kind() {
 }
 
 #[test]
+fn machine_code_that_cannot_be_made_is_not_supported_and_too_little_memory_says_what_to_do() {
+    let path = file("profile_missing.fut", TEXT);
+    let path = path.to_str().expect("a path");
+    let args = ["profile", path, "--arg", X, "--arg", "k=5"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pullback"));
+    command.env("PULLBACK_LLVM", "/no/such/libLLVM.so").args(args).args(["--backend", "llvm"]);
+    let out = command.output().expect("the program starts");
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{text}");
+    assert!(text.contains("no native code"), "{text}");
+    let more = ["--backend", "vm", "--memory-limit", "0"];
+    let out = pullback(&args.iter().chain(&more).copied().collect::<Vec<_>>());
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(text.contains("out of memory") && text.contains("--memory-limit"), "{text}");
+}
+
+#[test]
 fn an_error_of_the_program_is_its_own() {
     let text = "entry main (x: []f64) (i: i64) : f64 = f64.sum (map (\\a -> a * x[i]) x)\n";
     let path = file("profile_stops.fut", text);

@@ -248,7 +248,7 @@ fn not_made(d: &Diagnostic) -> RuntimeError {
 }
 
 /// Says what set the limit of memory.
-fn about_memory(e: RuntimeError, limit: u64, available: u64) -> RuntimeError {
+pub(crate) fn about_memory(e: RuntimeError, limit: u64, available: u64) -> RuntimeError {
     if !is_out_of_memory(&e) {
         return e;
     }

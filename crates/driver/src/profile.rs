@@ -3,7 +3,7 @@
 //! Calls with and without clocks take turns, so that what looking costs is seen. Of the calls with clocks the one whose time is
 //! the median is shown: its parts add up.
 
-use crate::backend::{Backend, HINT, compiles, not_native, sizes, with_types};
+use crate::backend::{Backend, HINT, about_memory, compiles, not_native, sizes, with_types};
 use crate::memory;
 use crate::report::{Executor, timed};
 use crate::session::{Ready, deep};
@@ -99,9 +99,10 @@ pub fn profile(
             return Err(Box::new(Diagnostic::global(Code::Input, message).hint(hint)));
         }
     };
-    let stopped = |e: RuntimeError| Box::new(e.to_diagnostic());
     let made = deep(|| Made::new(ready, args, executor))?;
-    let memory_limit = options.memory_limit.min(memory::available().unwrap_or(u64::MAX));
+    let (asked, available) = (options.memory_limit, memory::available().unwrap_or(u64::MAX));
+    let stopped = |e: RuntimeError| Box::new(about_memory(e, asked, available).to_diagnostic());
+    let memory_limit = asked.min(available);
     let options = &Options { memory_limit, ..*options };
     let look = || made.look(ready, args, options).map(|(_, look)| look).map_err(stopped);
     let plain = || made.plain(ready, args, options).map_err(stopped);
