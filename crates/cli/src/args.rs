@@ -95,10 +95,10 @@ Examples:
     /// Show where the time of a run goes: time and bytes of each construct, for the program and its derivative, with advice.
     #[command(after_help = "\
 Examples:
-  pullback profile gmm.fut --input start.json --arg x=@iris.csv                                 the program itself
-  pullback profile gmm.fut --input start.json --arg x=@iris.csv --derivative vjp --wrt params   and its gradient
-  pullback profile gmm.fut --input start.json --arg x=@iris.csv --html gmm.html                 as a picture
-  pullback profile gmm.fut --input start.json --arg x=@iris.csv --backend vm --json")]
+  pullback profile model.fut --input args.json                                 the program itself
+  pullback profile model.fut --input args.json --derivative vjp --wrt params   and its gradient
+  pullback profile model.fut --input args.json --html model.html               as a picture
+  pullback profile model.fut --input args.json --backend vm --json")]
     Profile(ProfileArgs),
     /// Compile ahead of running: into the cache, or to a shared library for C programs.
     #[command(after_help = "\
