@@ -93,6 +93,14 @@ Examples:
   pullback code model.fut --stage lanes --arg points=@p.csv   loops as chosen for the sizes of these arguments
   pullback code model.fut --stage assembly")]
     Code(CodeArgs),
+    /// Show where the time of a run goes: time and bytes of each construct, for the program and its derivative, with advice.
+    #[command(after_help = "\
+Examples:
+  pullback profile model.fut --input args.json                                 the program itself
+  pullback profile model.fut --input args.json --derivative vjp --wrt params   and its gradient
+  pullback profile model.fut --input args.json --html model.html               as a picture
+  pullback profile model.fut --input args.json --backend vm --json")]
+    Profile(ProfileArgs),
     /// Compile ahead of running: into the cache, or to a shared library for C programs.
     #[command(after_help = "\
 Examples:
@@ -150,6 +158,7 @@ impl Command {
             Command::Hvp(a) => a.program.json,
             Command::GaussNewton(a) => a.program.json,
             Command::Gradcheck(a) => a.program.json,
+            Command::Profile(a) => a.program.json,
             Command::Check(_)
             | Command::Core(_)
             | Command::Code(_)
@@ -469,6 +478,34 @@ pub(crate) struct GradcheckArgs {
     pub(crate) inputs: InputArgs,
     #[command(flatten)]
     pub(crate) wrt: WrtArgs,
+}
+
+/// What of an entry point is profiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profiled {
+    /// The entry point itself.
+    None,
+    /// Its reverse derivative, with ones as the cotangent.
+    Vjp,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    #[command(flatten)]
+    pub(crate) wrt: WrtArgs,
+    /// What is run.
+    #[arg(long, value_enum, default_value = "none")]
+    pub(crate) derivative: Profiled,
+    /// How many runs are measured; the one in the middle is shown.
+    #[arg(long, value_name = "N", default_value = "11")]
+    pub(crate) runs: std::num::NonZeroUsize,
+    /// Write a picture to an HTML file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Which derivative of an entry point to show.

@@ -1,7 +1,9 @@
 //! The commands, one function each.
 
 use crate::Failure;
-use crate::args::{CheckArgs, CoreArgs, GradArgs, GradcheckArgs, JvpArgs, ProgramArgs, RunArgs, VjpArgs};
+use crate::args::{
+    CheckArgs, CoreArgs, GradArgs, GradcheckArgs, InputArgs, JvpArgs, ProgramArgs, RunArgs, VjpArgs,
+};
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
 use crate::progress::with_progress;
@@ -311,7 +313,7 @@ pub(crate) fn vjp(args: &VjpArgs) -> Result<(), Failure> {
             let seeds = encode(&ty, &data, &mut Sizes::new(), "cotangent");
             seeds.map_err(|e| Failure::input(format!("cotangent: {e}")))?
         }
-        None => ones(&session, &entry, &values, args)?,
+        None => ones(&session, &entry, &values, &args.inputs)?,
     };
     let seeds = only_active(session.lowered(), &entry.result_types, seeds);
     let all: Vec<Value> = values.iter().cloned().chain(seeds.iter().cloned()).collect();
@@ -347,11 +349,11 @@ pub(crate) fn vjp(args: &VjpArgs) -> Result<(), Failure> {
 }
 
 /// Cotangents one. Only results that are arrays have to be computed first, for their shapes.
-fn ones(
+pub(crate) fn ones(
     session: &Session,
     entry: &EntryPoint,
     values: &[Value],
-    args: &VjpArgs,
+    inputs: &InputArgs,
 ) -> Result<Vec<Value>, Failure> {
     let scalars: Option<Vec<Value>> =
         entry.result_types.iter().map(|t| t.scalar().map(|s| Value::Scalar(s.one()))).collect();
@@ -359,7 +361,7 @@ fn ones(
         return Ok(ones);
     }
     let primal = session.primal(entry).map_err(|d| failed(session, &d))?;
-    let results = with_progress(&args.inputs, "running", |o| primal.run(values, o));
+    let results = with_progress(inputs, "running", |o| primal.run(values, o));
     let results = results.map_err(stopped(session))?.results;
     let ones: Option<Vec<Value>> = results.iter().map(|v| gradcheck::filled(v, 1.0)).collect();
     ones.ok_or_else(|| Failure::input("the result holds sums: give its --cotangent"))
@@ -399,7 +401,11 @@ fn wrong_shape(
     shapes_differ(session, entry, &results, seeds)
 }
 
-fn only_active(program: &Program, types: &[pullback_core::Type], values: Vec<Value>) -> Vec<Value> {
+pub(crate) fn only_active(
+    program: &Program,
+    types: &[pullback_core::Type],
+    values: Vec<Value>,
+) -> Vec<Value> {
     types.iter().zip(values).filter(|(t, _)| program.is_active(t)).map(|(_, v)| v).collect()
 }
 

@@ -14,6 +14,8 @@ mod inputs;
 mod interrupt;
 mod matrices;
 mod output;
+mod profile;
+mod profile_page;
 mod progress;
 mod report;
 
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::GaussNewton(c) => matrices::gauss_newton(&c),
         Command::Gradcheck(c) => commands::gradcheck(&c),
         Command::Core(c) => commands::core(&c),
+        Command::Profile(c) => profile::profile(&c),
         Command::Code(c) => code::code(&c),
         Command::Compile(c) => compile::compile(&c),
         Command::Doctor { json } => {

@@ -13,7 +13,7 @@ use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
 use pullback_cpu::{Executable, Prepared};
 use pullback_interp::core::{Counts, Options};
-use pullback_kernel::{Bytes, FunctionId, Module, Plan, lower};
+use pullback_kernel::{Bytes, FunctionId, Module, NotNative, Plan, lower};
 use pullback_llvm::load::candidates;
 use pullback_llvm::{Level, Llvm, Machine, emit, text};
 use pullback_vm::is_out_of_work;
@@ -248,7 +248,7 @@ fn not_made(d: &Diagnostic) -> RuntimeError {
 }
 
 /// Says what set the limit of memory.
-fn about_memory(e: RuntimeError, limit: u64, available: u64) -> RuntimeError {
+pub(crate) fn about_memory(e: RuntimeError, limit: u64, available: u64) -> RuntimeError {
     if !is_out_of_memory(&e) {
         return e;
     }
@@ -261,11 +261,14 @@ fn about_memory(e: RuntimeError, limit: u64, available: u64) -> RuntimeError {
 }
 
 pub(crate) fn lowered(ready: &Ready) -> Result<(Module, FunctionId), Box<Diagnostic>> {
-    lower(&ready.program, ready.fun).map_err(|e| {
-        let mut d = Diagnostic::global(Code::Unsupported, e.to_string()).hint(HINT);
-        d.span = e.span;
-        Box::new(d)
-    })
+    lower(&ready.program, ready.fun).map_err(not_native)
+}
+
+/// The error of a program that is not native.
+pub(crate) fn not_native(e: Box<NotNative>) -> Box<Diagnostic> {
+    let mut d = Diagnostic::global(Code::Unsupported, e.to_string()).hint(HINT);
+    d.span = e.span;
+    Box::new(d)
 }
 
 /// Whether the program is native; else the error that `--backend vm` gives.

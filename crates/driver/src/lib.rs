@@ -16,6 +16,7 @@ pub mod library;
 pub mod matrices;
 pub mod memory;
 pub mod pipeline;
+pub mod profile;
 mod repeat;
 pub mod report;
 pub mod session;

@@ -54,6 +54,30 @@ pub struct Module {
     pub owned: BTreeSet<(FunctionId, Reg)>,
     /// Conditions that choose between two ways to do the same: which is better depends on sizes.
     pub choices: BTreeSet<(FunctionId, Reg)>,
+    /// What of the program registers were made for; empty unless it was asked for ([`crate::lower_with_sites`]).
+    pub sites: BTreeMap<(FunctionId, Reg), Site>,
+}
+
+/// A statement of the program for which code was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site {
+    /// Where in the source program.
+    pub span: Option<Span>,
+    /// The construct: `map`, `loop`, ..
+    pub construct: &'static str,
+    /// Which sweep of a derivative it belongs to.
+    pub sweep: Sweep,
+}
+
+/// A sweep of a reverse derivative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sweep {
+    /// The program's own statements, and what the tape adds to them.
+    Primal,
+    /// What rules of differentiation made.
+    Reverse,
+    /// Both: statements that were fused.
+    Both,
 }
 
 /// The type of a register, and of an element of memory.
@@ -243,6 +267,9 @@ pub enum Ins {
     /// Stops the program with a message if the condition holds. The values (`i64`) take the places in the message. If the
     /// condition is one of lanes: if it holds in an active lane, with the values of the first such lane.
     Fail { condition: Operand, message: MessageId, values: Vec<Operand> },
+    /// `to` (`i64`) = ticks of a clock that never goes back, of any unit. Work before it is done, work after it not begun. Only
+    /// [`crate::profile`] makes it, after loops are scheduled.
+    Clock { to: Reg },
     /// Calls a function of the module.
     Call { to: Vec<Reg>, function: FunctionId, args: Vec<Operand> },
 }
@@ -295,7 +322,7 @@ macro_rules! each_read {
                 [pointer, index].into_iter().chain(room).for_each(&mut *$f);
             }
             Ins::Alloc { count, .. } => $f(count),
-            Ins::Mark { .. } | Ins::LaneNumber { .. } => {}
+            Ins::Mark { .. } | Ins::LaneNumber { .. } | Ins::Clock { .. } => {}
             Ins::Release { mark } => $f(mark),
             Ins::Fill { pointer, count, value, .. } => [pointer, count, value].into_iter().for_each(&mut *$f),
             Ins::Copy { to, from, count, .. } => [to, from, count].into_iter().for_each(&mut *$f),
@@ -335,6 +362,7 @@ macro_rules! registers_set {
             | Ins::Alloc { to, .. }
             | Ins::Mark { to }
             | Ins::LaneNumber { to }
+            | Ins::Clock { to }
             | Ins::LoadLanes { to, .. }
             | Ins::FoldLanes { to, .. }
             | Ins::Lane { to, .. }
@@ -450,6 +478,7 @@ impl Ins {
             | Ins::Fill { .. }
             | Ins::Copy { .. }
             | Ins::Fail { .. }
+            | Ins::Clock { .. }
             | Ins::Call { .. } => Few::None,
         }
     }

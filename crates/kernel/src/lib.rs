@@ -11,6 +11,7 @@ mod lower;
 mod mutation;
 mod plan;
 mod print;
+pub mod profile;
 pub mod run;
 pub mod schedule;
 pub mod values;
@@ -18,10 +19,10 @@ mod walk;
 
 pub use calls::recursive;
 pub use ir::{
-    Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text,
-    Ty,
+    Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Site,
+    Sweep, Text, Ty,
 };
-pub use lower::{NotNative, lower, lower_with_parts};
+pub use lower::{NotNative, lower, lower_with_parts, lower_with_sites};
 #[cfg(feature = "mutations")]
 pub use mutation::{Mutation, switch_on};
 pub use plan::{Bytes, Plan, Shortage};

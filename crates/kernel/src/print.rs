@@ -118,6 +118,7 @@ impl Printer<'_> {
                 self.block(body, depth + 1, out);
                 format!("{pad}}}")
             }
+            Ins::Clock { to } => format!("{} = clock", self.reg(*to)),
             Ins::LaneNumber { to } => format!("{} = lane numbers", self.reg(*to)),
             Ins::LoadLanes { to, pointer, index, stride, mask } => {
                 let place = self.place(*pointer, *index, *stride);

@@ -473,6 +473,11 @@ impl Machine<'_> {
                 }
                 (self.lanes, self.active) = (None, usize::MAX);
             }
+            // Its own instructions, so that equal runs give equal times.
+            Ins::Clock { to } => {
+                let ticks = i64::try_from(self.options.steps - self.steps).unwrap_or(i64::MAX);
+                self.set(regs, id, *to, Word::Scalar(ScalarValue::I64(ticks)))?;
+            }
             Ins::LaneNumber { to } => {
                 self.set_lanes(regs, id, *to, |_, lane| Ok(ScalarValue::I64(lane as i64)))?;
             }

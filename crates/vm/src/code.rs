@@ -115,6 +115,8 @@ pub(crate) enum Op {
     Alloc { shift: u8, to: At, count: At },
     Mark { to: At },
     Release { mark: At },
+    /// Nanoseconds since the first time that the clock was read.
+    Clock { to: At },
     Fill { shift: u8, pointer: At, count: At, value: At },
     CopyMemory { shift: u8, to: At, from: At, count: At },
     /// A memory kernel on one element.

@@ -16,7 +16,7 @@ pub(crate) fn operands(ins: &Ins, f: &mut impl FnMut(Operand)) {
         // What is said about room is not read.
         Ins::Offset { pointer, index, .. } => all(&[*pointer, *index]),
         Ins::Alloc { count, .. } => all(&[*count]),
-        Ins::Mark { .. } | Ins::LaneNumber { .. } => {}
+        Ins::Mark { .. } | Ins::LaneNumber { .. } | Ins::Clock { .. } => {}
         Ins::Release { mark } => all(&[*mark]),
         Ins::Fill { pointer, count, value, .. } => all(&[*pointer, *count, *value]),
         Ins::Copy { to, from, count, .. } => all(&[*to, *from, *count]),

@@ -466,6 +466,7 @@ impl Loop<'_> {
             | Ins::Fail { .. }
             | Ins::Call { .. }
             | Ins::Chunks { .. }
+            | Ins::Clock { .. }
             | Ins::Lanes { .. }
             | Ins::LaneNumber { .. }
             | Ins::LoadLanes { .. }

@@ -23,12 +23,14 @@ mod memory;
 mod owners;
 mod parts;
 mod rep;
+mod site;
 mod stm;
 mod symmetric;
 mod turns;
 
 use crate::ir::{
-    Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text, Ty,
+    Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Site, Text,
+    Ty,
 };
 use owners::{Owners, Roots};
 use pullback_base::index::{IdMap, Index, IndexVec};
@@ -38,6 +40,7 @@ use pullback_core::traverse::reachable_functions;
 use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use rep::{AccRep, ArrayRep, Leaf, Rep, words};
+use site::site;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A program that executors of kernel IR cannot run.
@@ -72,14 +75,37 @@ type Res<T> = Result<T, Box<NotNative>>;
 ///
 /// Errors: [`NotNative`]. Cost: linear in the program, times its nesting depth.
 pub fn lower(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
-    lower_with_parts(program, entry, 64)
+    lower_with_parts(program, entry, PART)
 }
+
+/// The fewest elements of a part of a reduction that keeps its order.
+const PART: i64 = 64;
 
 /// The same; reductions that keep their order are done in parts of at least so many elements (more than none).
 pub fn lower_with_parts(
     program: &Program,
     entry: FunId,
     part: i64,
+) -> Result<(Module, FunctionId), Box<NotNative>> {
+    lower_all(program, entry, (part, Noted::Nothing))
+}
+
+/// [`lower`], where the module knows for which statement each register was made ([`Module::sites`]).
+pub fn lower_with_sites(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
+    lower_all(program, entry, (PART, Noted::Sites))
+}
+
+/// What is noted of registers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Noted {
+    Nothing,
+    Sites,
+}
+
+fn lower_all(
+    program: &Program,
+    entry: FunId,
+    (part, noted): (i64, Noted),
 ) -> Result<(Module, FunctionId), Box<NotNative>> {
     let mut module = Module::default();
     let interface = program.funs[entry].params.iter().map(|p| &program.vars[*p].ty);
@@ -93,7 +119,7 @@ pub fn lower_with_parts(
     let functions: IdMap<FunId, FunctionId> =
         reachable.iter().enumerate().map(|(k, f)| (*f, FunctionId::new(k))).collect();
     for f in &reachable {
-        let function = function(program, (*f, part.max(1)), &functions, &mut module)?;
+        let function = function(program, (*f, part.max(1), noted), &functions, &mut module)?;
         module.functions.push(function);
     }
     Ok((module, functions[&entry]))
@@ -101,7 +127,7 @@ pub fn lower_with_parts(
 
 fn function(
     program: &Program,
-    (id, part): (FunId, i64),
+    (id, part, noted): (FunId, i64, Noted),
     functions: &IdMap<FunId, FunctionId>,
     module: &mut Module,
 ) -> Res<Function> {
@@ -116,6 +142,8 @@ fn function(
         calls: &mut module.calls,
         tapes: &mut module.tapes,
         choices: &mut module.choices,
+        sites: (noted == Noted::Sites).then_some(&mut module.sites),
+        site: None,
         shapes: shapes(program, &fun.params, &fun.body),
         regs: IndexVec::new(),
         blocks: vec![Vec::new()],
@@ -172,6 +200,9 @@ struct Lower<'p> {
     calls: &'p mut BTreeMap<FunctionId, (FunctionId, Span)>,
     tapes: &'p mut BTreeSet<(FunctionId, Reg)>,
     choices: &'p mut BTreeSet<(FunctionId, Reg)>,
+    /// Where it is noted which statement registers are for, and that statement.
+    sites: Option<&'p mut BTreeMap<(FunctionId, Reg), Site>>,
+    site: Option<Site>,
     shapes: Shapes,
     regs: IndexVec<Reg, RegInfo>,
     /// Open blocks, the innermost last.
@@ -209,7 +240,11 @@ impl<'p> Lower<'p> {
     // --- instructions ---
 
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+        let reg = self.regs.push(RegInfo { ty, hint: hint.to_string() });
+        if let (Some(sites), Some(site)) = (&mut self.sites, self.site) {
+            sites.insert((self.id, reg), site);
+        }
+        reg
     }
     fn emit(&mut self, ins: Ins) {
         self.blocks.last_mut().expect("an open block").push(ins);
@@ -417,7 +452,12 @@ impl<'p> Lower<'p> {
             self.owners.at(k);
             let outer = self.span;
             self.span = stm.pat.first().and_then(|v| self.program.vars[*v].origin.span).or(outer);
+            let around = self.site;
+            if self.sites.is_some() {
+                self.site = Some(site(self.program, stm, self.span));
+            }
             let done = self.stm(stm);
+            self.site = around;
             if let Err(mut e) = done {
                 e.span = e.span.or(self.span);
                 return Err(e);

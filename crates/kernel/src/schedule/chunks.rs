@@ -69,6 +69,11 @@ impl Made {
     pub(super) fn after(first: usize) -> Made {
         Made { first, functions: Vec::new(), sums: BTreeMap::new() }
     }
+    /// Those that are parts of loops, from so many on.
+    pub(super) fn parts_from(&self, before: usize) -> impl Iterator<Item = FunctionId> {
+        let ids = (before..self.functions.len()).map(|k| FunctionId::new(self.first + k));
+        ids.filter(|id| !self.sums.values().any(|sum| sum == id))
+    }
     fn push(&mut self, mut f: Function) -> FunctionId {
         let number = self.first + self.functions.len();
         f.name = format!("{}.{number}", f.name);

@@ -108,7 +108,7 @@ impl Costs<'_> {
             },
             Ins::FoldLanes { .. } => 2.0 * wide + 2.0,
             Ins::LaneNumber { .. } => 0.0,
-            Ins::Alloc { .. } | Ins::Mark { .. } | Ins::Release { .. } => 4.0,
+            Ins::Alloc { .. } | Ins::Mark { .. } | Ins::Release { .. } | Ins::Clock { .. } => 4.0,
             Ins::Fill { count, .. } | Ins::Copy { count, .. } => {
                 5.0 + 0.25 * self.trips(Operand::i64(0), *count)
             }

@@ -415,7 +415,7 @@ impl Vector<'_> {
                 self.asked.extend(asked);
                 Ok(())
             }
-            Ins::Call { .. } | Ins::Chunks { .. } => Err(No::Call),
+            Ins::Call { .. } | Ins::Chunks { .. } | Ins::Clock { .. } => Err(No::Call),
             Ins::Lanes { .. }
             | Ins::LaneNumber { .. }
             | Ins::LoadLanes { .. }

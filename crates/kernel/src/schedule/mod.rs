@@ -28,7 +28,7 @@ mod trials;
 mod uses;
 mod width;
 
-use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty};
+use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Site, Ty};
 pub use chunks::without_chunks;
 use cost::Costs;
 pub use cost::Model;
@@ -36,7 +36,7 @@ use numbers::{Reach, number};
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 pub(crate) use small::ELEMENTS as SMALL;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How loops are scheduled.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,7 @@ impl Options {
 pub fn schedule(module: &mut Module, options: &Options) {
     module.lanes = options.lanes.max(options.most);
     let mut made = chunks::Made::after(module.functions.len());
+    let mut parts: Vec<(FunctionId, FunctionId)> = Vec::new();
     for (k, f) in module.functions.iter_mut().enumerate() {
         let body = std::mem::take(&mut f.body);
         let body = small::small(f, body);
@@ -100,6 +101,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         f.body = if options.grain.is_some() { t.block(body) } else { t.s.block(body) };
         let Scheduler { regs, mut sizes, .. } = t.s;
         f.regs = regs;
+        parts.extend(made.parts_from(before).map(|part| (part, FunctionId::new(k))));
         for f in [f].into_iter().chain(&mut made.functions[before..]) {
             let uses = uses::Uses::of_function(f);
             let body = std::mem::take(&mut f.body);
@@ -108,10 +110,24 @@ pub fn schedule(module: &mut Module, options: &Options) {
             f.body = number(body, Reach::Code, (&defined, &f.regs), &f.results);
         }
     }
+    let sites = std::mem::take(&mut module.sites);
     for f in made.functions {
         module.functions.push(f);
     }
+    module.sites = with_parts(sites, &parts);
 }
+
+/// The sites of functions, with those of their parts, whose registers have the same numbers.
+fn with_parts(mut sites: Sites, parts: &[(FunctionId, FunctionId)]) -> Sites {
+    for (part, of) in parts {
+        let own = sites.iter().filter(|((f, _), _)| f == of);
+        let copied: Vec<_> = own.map(|((_, r), site)| ((*part, *r), *site)).collect();
+        sites.extend(copied);
+    }
+    sites
+}
+
+type Sites = BTreeMap<(FunctionId, Reg), Site>;
 
 /// The part of the expected time of a function from which on threads share a loop: for less they gain nothing that could be
 /// noticed, and each such loop is a function more.

@@ -85,6 +85,7 @@ fn written_size(block: &Block) -> Option<usize> {
         | Ins::Chunks { .. }
         | Ins::Alloc { .. }
         | Ins::Mark { .. }
+        | Ins::Clock { .. }
         | Ins::Release { .. } => None,
         _ => Some(1),
     };

@@ -122,6 +122,15 @@ impl Emitter<'_> {
         line!(self, "fence syncscope(\"singlethread\") seq_cst");
     }
 
+    /// Reads the clock of the processor. Work with memory stays on its side of it.
+    pub(super) fn clock(&mut self, to: Reg) {
+        self.declare("declare i64 @llvm.readcyclecounter()");
+        line!(self, "fence syncscope(\"singlethread\") seq_cst");
+        let ticks = self.let_("call i64 @llvm.readcyclecounter()");
+        line!(self, "fence syncscope(\"singlethread\") seq_cst");
+        self.set(to, &ticks);
+    }
+
     pub(super) fn fill(&mut self, pointer: Operand, count: Operand, value: Operand, t: Ty) {
         let is_byte = t.bytes() == 1;
         let stored = self.value_in_memory(value, t);

@@ -408,6 +408,7 @@ impl Emitter<'_> {
             }
             Ins::Chunks { count, function, args } => self.chunks(*count, *function, args),
             Ins::Lanes { i, from, to, lanes, body } => self.lanes_loop(*i, *from, *to, *lanes, body),
+            Ins::Clock { to } => self.clock(*to),
             Ins::LaneNumber { to } => self.lane_number(*to),
             Ins::LoadLanes { to, pointer, index, stride, mask } => {
                 let Ty::Lanes(s, _) = self.f.regs[*to].ty else { panic!("lanes are loaded into lanes") };

@@ -18,6 +18,8 @@ use crate::kernels::element::{Float, Number};
 use crate::kernels::{CHUNK, copy};
 pub(crate) use context::{Context, Frame, Stop};
 use sites::{active_lanes, count, failed, fill, fold, lane, outside_where, place_of_mask, table};
+use std::sync::OnceLock;
+use std::time::Instant;
 
 /// So much work is done between two looks at the flag for cancellation: a few milliseconds.
 const QUANTUM: i64 = 1 << 20;
@@ -267,6 +269,7 @@ pub(crate) unsafe fn run(
                 at!(to).cast::<*mut u8>().write(memory);
             }
             Op::Mark { to } => at!(to).cast::<*mut u8>().write(cx.top),
+            Op::Clock { to } => set!(to, clock()),
             Op::Release { mark } => {
                 cx.peak = if cx.top > cx.peak { cx.top } else { cx.peak };
                 cx.top = pointer!(mark);
@@ -493,4 +496,10 @@ pub(crate) unsafe fn run(
 /// The work of an instruction on so many lanes or elements.
 fn work_of(count: usize) -> i64 {
     (count / LANES_OF_WORK) as i64 + 1
+}
+
+/// Nanoseconds since the first call.
+fn clock() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }

@@ -325,6 +325,7 @@ impl<'a, 'b> Translator<'a, 'b> {
                 self.emit(Op::Alloc { shift: shift(*ty), to, count });
             }
             Ins::Mark { to } => self.emit(Op::Mark { to: self.places[*to] }),
+            Ins::Clock { to } => self.emit(Op::Clock { to: self.places[*to] }),
             Ins::Release { mark } => self.emit(Op::Release { mark: self.at(*mark) }),
             Ins::Fill { pointer, count, value, ty } => {
                 let (pointer, count, value) = (self.at(*pointer), self.at(*count), self.at(*value));
