@@ -21,6 +21,7 @@ pub use cases::{Run, runs_of_problem, runs_of_seed};
 pub use ways::{Executable, Way};
 
 use agree::{equal_errors, rounding};
+use pullback_base::RuntimeErrorKind;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
 
@@ -37,7 +38,8 @@ pub enum Verdict {
     Foreign,
     /// It stops where an array without elements has lost its inner sizes (decision 10).
     Lost,
-    /// The interpreter would take too long.
+    /// The interpreter would take too long, or more memory than it may: compiled code may need no memory where it does, and go on for
+    /// minutes.
     Long,
     /// This machine has nothing that could run it.
     Skipped,
@@ -85,7 +87,7 @@ fn all_arguments(run: &Run, way: Way) -> Verdict {
 fn one(run: &Run, executable: &Executable<'_>, args: &[Value]) -> Verdict {
     let interpreter = Options { work_limit: STEPS, ..Options::default() };
     let expected = Compiled::new(&run.program).run(run.fun, args, &interpreter);
-    if matches!(&expected, Err(e) if e.message.contains("steps")) {
+    if matches!(&expected, Err(e) if e.kind == RuntimeErrorKind::Limit) {
         return Verdict::Long;
     }
     let found = executable.twice(args);
