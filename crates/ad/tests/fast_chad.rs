@@ -503,6 +503,36 @@ fn accumulators_in_the_source() {
     adjoint(text, vec![n(4), fs(&[0.5, 3.5, 2.0, 0.1]), is(&[1, -1, 1, 0]), fs(&[1.0, 2.0])]);
 }
 
+/// A view out of range takes what is added and adds it to nothing.
+#[test]
+fn views_of_accumulators_out_of_range() {
+    let text = "fun f(k: i64, a: []f64, z: [][]f64): [][]f64 {
+        let r: [][]f64 = withacc [z] (acc: acc [][]f64) {
+            let row: acc []f64 = view_index(acc, [k])
+            let part: acc []f64 = view_slice(row, 1i64, 2i64, 1i64)
+            let s: []f64 = map 2i64 [a] (x: f64) { let y: f64 = sin.f64(x) in y }
+            let u: () = add_to(part, [], s)
+            let first: bool = lt.i64(k, 1i64)
+            let turned: acc []f64 = view_reverse(row)
+            let chosen: acc []f64 = if first {
+                in turned
+            } else {
+                in row
+            }
+            let one: f64 = a[0i64]
+            let w: () = add_to(chosen, [2i64], one)
+            in
+        }
+        in r
+    }";
+    for k in [0, 1, -1, 2] {
+        adjoint(
+            text,
+            vec![n(k), fs(&[0.5, 3.5]), Value::f64_array(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])],
+        );
+    }
+}
+
 #[test]
 fn marks_calls_par_and_stop_gradient() {
     let text = "fun f(x: f64, y: f64, a: []f64): f64, f64 {

@@ -7,7 +7,7 @@
 use super::ct::Ct;
 use super::desc::Desc;
 use super::reverse::{Env, Final, Reverse, unsupported};
-use super::scatter::in_range;
+use super::scatter::{in_range, zero_part};
 use crate::contract::Unsupported;
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::for_each_stm;
@@ -70,7 +70,7 @@ impl<'p> Reverse<'p> {
                 Final { ct: whole.ct.components(items.len())[*i].clone(), path: whole.path }
             }
             View::Slice(_) | View::Rearrange(_) | View::Reshape { .. } | View::Reverse | View::Rotate(_) => {
-                let here = self.element(&whole.ct, &whole.path);
+                let here = self.row_or_zero(&whole);
                 let atoms = here.atoms.iter().map(|&x| self.b.emit(same_view(x, view), "x_bar")).collect();
                 let ty = self.b.program.vars[y].ty.clone();
                 let Type::Acc(ty) = ty else { return };
@@ -104,7 +104,7 @@ impl<'p> Reverse<'p> {
                 };
                 let params = scope.binds.iter().map(|p| self.b.fresh_like(p)).collect();
                 self.b.open();
-                let here = self.element(&part.ct, &part.path);
+                let here = self.row_or_zero(&part);
                 desc = here.desc;
                 lams.push(Lam { params, body: self.b.close(here.atoms) });
             }
@@ -125,12 +125,25 @@ impl<'p> Reverse<'p> {
             return;
         }
         let path: Vec<Atom> = whole.path.iter().chain(ix).copied().collect();
-        let part = if path.is_empty() { whole.ct } else { self.read_or_zero(&whole.ct, &path, v) };
+        let zero = |s: &mut Self| s.dense_of(v, &Ct::absent()).atoms;
+        let part = self.read_or_zero(&whole.ct, &path, zero);
         self.contribute(env, v, part);
     }
 
-    /// The element at `path`, zero (of the shape of `v`) if that is out of range.
-    fn read_or_zero(&mut self, whole: &Ct, path: &[Atom], v: Atom) -> Ct {
+    /// The part at its path, zero (of the shape of other parts) if that is out of range.
+    fn row_or_zero(&mut self, whole: &Final) -> Ct {
+        let zero = |s: &mut Self| {
+            let rows = whole.ct.atoms.iter();
+            rows.map(|&array| zero_part(&mut s.b, array, whole.path.len())).collect()
+        };
+        self.read_or_zero(&whole.ct, &whole.path, zero)
+    }
+
+    /// The element at `path`, `zero` if that is out of range.
+    fn read_or_zero(&mut self, whole: &Ct, path: &[Atom], zero: impl FnOnce(&mut Self) -> Vec<Atom>) -> Ct {
+        if path.is_empty() {
+            return whole.clone();
+        }
         let Some(&array) = whole.atoms.first() else { return Ct::absent() };
         let mut inside = Atom::bool(true);
         for (dim, &i) in path.iter().enumerate() {
@@ -142,8 +155,8 @@ impl<'p> Reverse<'p> {
         let part = self.element(whole, path);
         let then = self.b.close(part.atoms);
         self.b.open();
-        let zero = self.dense_of(v, &Ct::absent());
-        let otherwise = self.b.close(zero.atoms);
+        let zero = zero(self);
+        let otherwise = self.b.close(zero);
         let out = self.b.emit_all(Exp::If(inside, then, otherwise), "x_bar");
         Ct::new(part.desc, out.into_iter().map(Atom::Var).collect())
     }

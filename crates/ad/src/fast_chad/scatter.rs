@@ -198,7 +198,13 @@ fn zero_rows(b: &mut Builder<'_>, width: Atom, like: Atom) -> Atom {
 
 /// The zero of the elements of an array of cotangents.
 pub(crate) fn zero_row(b: &mut Builder<'_>, like: Atom) -> Atom {
-    let (shape, ty) = (b.shape(like).split_off(1), b.elem(like));
+    zero_part(b, like, 1)
+}
+
+/// The zero of what lies below so many indices of an array of cotangents.
+pub(crate) fn zero_part(b: &mut Builder<'_>, like: Atom, depth: usize) -> Atom {
+    let shape = b.shape(like).split_off(depth);
+    let ty = b.ty(like).peel(depth).cloned().unwrap_or_else(|| b.elem(like));
     zero_of(b, shape, &ty)
 }
 
