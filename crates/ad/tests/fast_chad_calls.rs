@@ -265,6 +265,116 @@ fn the_work_ratio_of_recursive_functions_is_flat() {
     }
 }
 
+/// A tree with a leaf on one side of every call.
+const COMB: &str = "fun f(a: []f64, low: i64, high: i64): f64 {
+    let width: i64 = sub.i64(high, low)
+    let leaf: bool = le.i64(width, 1i64)
+    let r: f64 = if leaf {
+        let x: f64 = a[low]
+        let s0: f64 = sin.f64(x)
+        in s0
+    } else {
+        let middle: i64 = add.i64(low, 1i64)
+        let left: f64 = call f(a, low, middle)
+        let right: f64 = call f(a, middle, high)
+        let p: f64 = mul.f64(left, right)
+        let s: f64 = add.f64(p, left)
+        in s
+    }
+    in r
+}";
+/// A tree of calls with three branches, by a loop.
+const THREES: &str = "fun f(a: []f64, low: i64, high: i64): f64 {
+    let width: i64 = sub.i64(high, low)
+    let leaf: bool = le.i64(width, 1i64)
+    let r: f64 = if leaf {
+        let x: f64 = a[low]
+        in x
+    } else {
+        let more: i64 = add.i64(width, 2i64)
+        let third: i64 = div.i64(more, 3i64)
+        let sum: f64 = loop (s0: f64 = 1.0f64) for i: i64 < 3i64 {
+            let from: i64 = mul.i64(i, third)
+            let start: i64 = add.i64(low, from)
+            let next: i64 = add.i64(start, third)
+            let l: i64 = min.i64(start, high)
+            let h: i64 = min.i64(next, high)
+            let some: bool = lt.i64(l, h)
+            let s1: f64 = if some {
+                let part: f64 = call f(a, l, h)
+                let p: f64 = mul.f64(part, s0)
+                let q: f64 = add.f64(p, part)
+                in q
+            } else { in s0 }
+            in s1
+        }
+        in sum
+    }
+    in r
+}";
+
+/// Work, and most bytes in use, of the derivative, with `kept` calls.
+fn costs(text: &str, n: i64, kept: i64) -> (f64, f64) {
+    let mut program = parse(text);
+    let f = first(&program);
+    let config = Config { kept_calls: kept, ..Config::default() };
+    let id = add_vjp(&mut program, f, &config).expect("supported");
+    let small = fs(&(0..n).map(|i| (i as f64 * 0.37).sin() * 0.01).collect::<Vec<f64>>());
+    let counts = run(&program, id, &[small, Value::i64(0), Value::i64(n), Value::f64(1.0)]).1;
+    (counts.work as f64, counts.peak_bytes as f64)
+}
+
+/// Tapes of calls take little memory where calls branch, and no call runs more than twice, however deep it is.
+#[test]
+fn tapes_of_branching_recursion_are_given_up() {
+    for (name, text) in [("range", RANGE), ("mapped", MAPPED), ("threes", THREES), ("comb", COMB)] {
+        let ratio = |n: i64| costs(text, n, 8).0 / costs(text, n, -1).0;
+        let ratios = [ratio(160), ratio(640), ratio(2560)];
+        assert!(ratios[2] <= 4.0 && ratios[2] <= 1.02 * ratios[1], "{name}: {ratios:?}");
+    }
+    for (name, text) in [("range", RANGE), ("mapped", MAPPED), ("threes", THREES)] {
+        let (all, few) = (costs(text, 640, -1).1, costs(text, 640, 8).1);
+        assert!(few < 0.4 * all, "{name}: {few} of {all} bytes");
+    }
+    // What fits is kept: counting is the only cost.
+    let (all, small) = (costs(RANGE, 300, -1), costs(RANGE, 300, 100_000));
+    assert!(small.0 < 1.6 * all.0, "{small:?} {all:?}");
+}
+
+/// Arguments that somebody writes to later are not kept: they would have to be copied.
+#[test]
+fn arguments_that_are_written_to_are_not_kept() {
+    let text = "fun main(given: []f64, n: i64): f64 {
+        let b: []f64 = loop (b0: []f64 = given) for i: i64 < n {
+            let end: i64 = min.i64(n, 4i64)
+            let y: f64 = call f(b0, 0i64, end)
+            let b1: []f64 = update(b0, [i], y)
+            in b1
+        }
+        let z: f64 = b[1i64]
+        in z
+    }";
+    let range = format!("{text}\n{RANGE}");
+    right(&range, &[floats(6), n(6)]);
+    let ratio = |k: i64| {
+        let mut program = parse(&range);
+        let main = first(&program);
+        let id = add_vjp(&mut program, main, &Config::default()).expect("supported");
+        let args = [floats(k as usize), n(k)];
+        let plain = run(&program, main, &args).1.work as f64;
+        run(&program, id, &[args[0].clone(), args[1].clone(), f(1.0)]).1.work as f64 / plain
+    };
+    let (few, many) = (ratio(32), ratio(512));
+    assert!(many <= 1.2 * few, "{few} {many}");
+    let names = |text: &str| {
+        let mut program = parse(text);
+        let f = first(&program);
+        add_vjp(&mut program, f, &Config::default()).expect("supported");
+        program.funs.iter().filter(|f| f.name.as_str().ends_with("_count")).count()
+    };
+    assert_eq!([names(&range), names(RANGE), names(CONSUMES), names(SUM)], [0, 1, 0, 0]);
+}
+
 /// Function number `k` calls number `k - 1` twice.
 fn doublings(depth: usize) -> String {
     let mut text = String::new();

@@ -9,6 +9,9 @@
 //! Cotangents of arguments are results of `f_rev`, arrays as options, so that a call that adds nothing makes no zeros. An
 //! array that a function only reads (see [`Reads`]) is different: `f_rev` gets its open accumulator and adds there. So
 //! a recursive function that looks at elements of an array pays for the elements and not for the array in every call.
+//!
+//! The tapes of functions that call themselves more than once may grow with the number of calls: some are given up and made
+//! again (see [`super::kept`]).
 
 use super::config::Mutation;
 use super::ct::{Ct, split, zero};
@@ -31,7 +34,9 @@ use std::rc::Rc;
 pub(crate) struct Calls {
     pairs: Vec<Pair>,
     recursive: IdMap<FunId, bool>,
-    reads: Reads,
+    pub(crate) reads: Reads,
+    /// Whether calls of a function may run again instead of keeping their tapes.
+    pub(crate) given_up: IdMap<FunId, bool>,
     /// How many statements were inlined.
     inlined: usize,
 }
@@ -57,10 +62,17 @@ struct Pair {
     wanted: Rc<[bool]>,
     tape: Type,
     forward: FunId,
+    /// Where tapes may be given up: the forward function that counts.
+    count: Option<FunId>,
     reverse: FunId,
 }
 
 impl<'p> Reverse<'p> {
+    /// The forward function that counts, for one with room.
+    pub(crate) fn counts(&self, forward: FunId) -> Option<FunId> {
+        self.calls.pairs.iter().find(|p| p.forward == forward).and_then(|p| p.count)
+    }
+
     pub(crate) fn call(
         &mut self,
         stm: &Stm,
@@ -84,10 +96,15 @@ impl<'p> Reverse<'p> {
             return Ok(vec![stm.clone()]);
         }
         let wanted = cts.iter().map(|c| !c.is_absent()).collect();
-        let pair = self.pair(f, roles.into(), wanted)?;
+        let reads = roles.iter().any(|r| matches!(r, Role::Read(..)));
+        let given_up = !reads && self.may_give_up(f, args);
+        let pair = self.pair(f, (roles.into(), wanted), given_up)?;
         self.rule("fast_chad.call", stm);
         let tape = self.b.fresh(pair.tape.clone(), "tape");
         let mut operands = vec![tape.into()];
+        if given_up {
+            operands.extend(args);
+        }
         for (&y, c) in stm.pat.iter().zip(&cts).filter(|(_, c)| !c.is_absent()) {
             operands.extend(self.dense_of(y.into(), c).atoms);
         }
@@ -124,7 +141,13 @@ impl<'p> Reverse<'p> {
             }
         }
         let pat = stm.pat.iter().copied().chain([tape]).collect();
-        Ok(vec![Stm { pat, exp: Exp::Call(pair.forward, args.to_vec()) }])
+        let mut args = args.to_vec();
+        self.b.open();
+        if given_up {
+            args.push(self.share());
+        }
+        self.b.emit_to(pat, Exp::Call(pair.forward, args));
+        Ok(self.b.close(Vec::new()).stms)
     }
 
     /// Whether the function's body may stand for a call of it. If so, its size is counted.
@@ -161,8 +184,14 @@ impl<'p> Reverse<'p> {
     }
 
     /// The pair for a function; made at its first use, and entered before its bodies are built.
-    fn pair(&mut self, f: FunId, roles: Rc<[Role]>, wanted: Rc<[bool]>) -> Result<Pair, Unsupported> {
-        let known = |p: &&Pair| p.of == f && p.roles == roles && p.wanted == wanted;
+    fn pair(
+        &mut self,
+        f: FunId,
+        (roles, wanted): (Rc<[Role]>, Rc<[bool]>),
+        given_up: bool,
+    ) -> Result<Pair, Unsupported> {
+        let known =
+            |p: &&Pair| p.of == f && p.roles == roles && p.wanted == wanted && p.count.is_some() == given_up;
         if let Some(pair) = self.calls.pairs.iter().find(known) {
             return Ok(pair.clone());
         }
@@ -180,10 +209,14 @@ impl<'p> Reverse<'p> {
         if results.is_empty() {
             results.push(Type::BOOL);
         }
-        let outputs = fun.results.iter().cloned().chain([tape.clone()]).collect();
+        let outputs: Vec<Type> = fun.results.iter().cloned().chain([tape.clone()]).collect();
+        let count = given_up.then(|| {
+            let outputs = outputs.iter().cloned().chain([Type::I64]).collect();
+            self.declare(&format!("{}_count", fun.name), outputs)
+        });
         let forward = self.declare(&format!("{}_fwd", fun.name), outputs);
         let reverse = self.declare(&format!("{}_rev", fun.name), results);
-        let pair = Pair { of: f, roles, wanted, tape, forward, reverse };
+        let pair = Pair { of: f, roles, wanted, tape, forward, count, reverse };
         self.calls.pairs.push(pair.clone());
         let outer = self.enter_function();
         let saves = self.pair_bodies(&pair, &lam, &bars)?;
@@ -206,8 +239,16 @@ impl<'p> Reverse<'p> {
         let inputs: Vec<Var> = inputs.collect();
         self.active = active_variables(self.b.program, lam, &inputs);
         self.add_types(lam, &inputs);
+        // Elsewhere a caller may write to what a function takes: then no array is known to last.
+        if pair.count.is_some() {
+            self.lifetimes = self.lifetimes_of(lam);
+            self.room = Some(self.new_room(&lam.body));
+        }
         let tape = self.b.fresh(pair.tape.clone(), "tape");
         let mut params = vec![tape];
+        if pair.count.is_some() {
+            params.extend(&lam.params);
+        }
         self.b.open();
         let mut env = Env::default();
         for (&y, _) in lam.body.result.iter().zip(pair.wanted.iter()).filter(|(_, w)| **w) {
@@ -245,7 +286,12 @@ impl<'p> Reverse<'p> {
         prune_body(self.b.program, &mut reverse);
         let mut forward = self.flush_all(&lam.params);
         forward.extend(rest);
-        let plan = self.plan(&reverse, &forward, &lam.params);
+        // What the reverse function does not have at hand.
+        let inputs = match self.room {
+            Some(room) => vec![room.calls],
+            None => lam.params.clone(),
+        };
+        let plan = self.plan(&reverse, &forward, &inputs);
         reverse.stms.splice(..0, plan.again);
         let saves = plan.stored;
         self.forward_function(pair, lam, &forward, &saves);
@@ -261,24 +307,62 @@ impl<'p> Reverse<'p> {
     }
 
     fn forward_function(&mut self, pair: &Pair, lam: &Lam, stms: &[Stm], saves: &[Var]) {
+        let (mut params, result) = (lam.params.clone(), lam.body.result.clone());
+        if let Some(count) = pair.count {
+            self.b.open();
+            if let Some(room) = self.room {
+                self.b.emit_to(vec![room.calls], Exp::Atom(Atom::i64(0)));
+            }
+            let out = self.counting(&pair.tape, result.len(), |s, total| {
+                let stms = s.counted(stms, total);
+                let stored = s.emit_saving(&stms, saves);
+                result.iter().copied().chain(stored).collect()
+            });
+            let body = self.b.close(out);
+            self.define(count, &params, body);
+        }
         self.b.open();
-        let stored = self.emit_saving(stms, saves);
+        let stored = match self.room {
+            Some(room) => {
+                params.push(room.calls);
+                let stms = self.by_room(stms);
+                self.emit_saving(&stms, saves)
+            }
+            None => self.emit_saving(stms, saves),
+        };
         let tape = self.b.emit(Exp::Inject(pair.tape.clone(), 1, stored), "tape");
-        let body = self.b.close(lam.body.result.iter().copied().chain([tape]).collect());
-        let copy = copy_lam(self.b.program, &Lam { params: lam.params.clone(), body }, &Subst::new());
-        let fun = &mut self.b.program.funs[pair.forward];
+        let body = self.b.close(result.into_iter().chain([tape]).collect());
+        self.define(pair.forward, &params, body);
+    }
+
+    /// Gives a function a copy of this body.
+    fn define(&mut self, f: FunId, params: &[Var], body: Body) {
+        let copy = copy_lam(self.b.program, &Lam { params: params.to_vec(), body }, &Subst::new());
+        let fun = &mut self.b.program.funs[f];
         (fun.params, fun.body) = (copy.params, copy.body);
     }
 
-    /// The reverse function opens the tape. Its first alternative stands where no call was made and is never opened.
+    /// The reverse function opens the tape. Its first alternative stands where a tape was given up, which is made again, or where
+    /// no call was made; then it is never opened.
     fn reverse_function(&mut self, pair: &Pair, params: Vec<Var>, body: Body, saves: &[Var], bars: &[Desc]) {
         self.b.open();
         self.b.open();
-        let mut zeros: Vec<Atom> = bars.iter().flat_map(|d| zero(&mut self.b, d)).collect();
-        if zeros.is_empty() {
-            zeros.push(Atom::bool(false));
-        }
-        let nothing = self.b.close(zeros);
+        let nothing = if pair.count.is_some() {
+            let count = self.b.program.funs[pair.of].params.len();
+            let args = params[1..=count].iter().map(|&x| x.into()).chain([Atom::i64(-1)]).collect();
+            let out = self.b.emit_all(Exp::Call(pair.forward, args), "again");
+            let tape = out.last().map_or(Atom::bool(false), |&v| v.into());
+            let operands = std::iter::once(tape).chain(params[1..].iter().map(|&x| x.into())).collect();
+            let out = self.b.emit_all(Exp::Call(pair.reverse, operands), "x_bar");
+            out.into_iter().map(Atom::Var).collect()
+        } else {
+            let mut zeros: Vec<Atom> = bars.iter().flat_map(|d| zero(&mut self.b, d)).collect();
+            if zeros.is_empty() {
+                zeros.push(Atom::bool(false));
+            }
+            zeros
+        };
+        let nothing = self.b.close(nothing);
         self.b.open();
         let mut fields = Vec::new();
         for &v in saves {

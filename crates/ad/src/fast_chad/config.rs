@@ -3,6 +3,9 @@
 /// The default of [`Config::max_inlined`]: more than any helper function has, and little beside a large program.
 const MAX_INLINED: usize = 4_000;
 
+/// The default of [`Config::kept_calls`]: the tape of so many calls stays in a cache of the second level.
+const KEPT_CALLS: i64 = 1_024;
+
 /// How the transformation is run. The default is the production algorithm.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -22,6 +25,9 @@ pub struct Config {
     pub max_inlined: usize,
     /// What bodies store for their reverse code.
     pub tape: Tape,
+    /// Recursive calls that made at most so many calls may be run again instead of keeping their tapes; negative: all
+    /// tapes are kept.
+    pub kept_calls: i64,
     /// A deliberate error.
     #[cfg(feature = "mutations")]
     pub mutation: Option<Mutation>,
@@ -38,6 +44,7 @@ impl Default for Config {
             scan: ScanRule::Chosen,
             max_inlined: MAX_INLINED,
             tape: Tape::Cut,
+            kept_calls: KEPT_CALLS,
             #[cfg(feature = "mutations")]
             mutation: None,
         }

@@ -421,7 +421,11 @@ impl<'p> Reverse<'p> {
             let part = self.element(&d, &[index]);
             self.contribute(env, a, part);
         }
-        let rest = self.stms(&l.body.stms, env)?;
+        let counted = matches!(l.form, LoopForm::For { .. });
+        self.rounds.push(if counted { trips } else { Atom::i64(1) });
+        let rest = self.stms(&l.body.stms, env);
+        self.rounds.pop();
+        let rest = rest?;
         self.rule("fast_chad.loop", stm);
         let result = self.iteration_bars(l, state, scalars, &descs[state.len()..], scalar_bars, env);
         let mut body = self.b.close(result);

@@ -11,8 +11,8 @@
 //! take over an array, and calls.
 
 use pullback_base::index::{IdMap, IdSet};
-use pullback_core::traverse::free_vars_lam;
-use pullback_core::{Atom, Body, Exp, Lam, Program, Soac, Stm, Type, Var};
+use pullback_core::traverse::{for_each_stm, free_vars_lam};
+use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Soac, Stm, Type, Var};
 
 /// Whether values of the type hold data of unknown size.
 pub(crate) fn holds_arrays(ty: &Type) -> bool {
@@ -33,20 +33,31 @@ pub(crate) struct Lifetimes {
     pub(crate) repeated: IdSet<Var>,
     /// Are a part of another array, or one of its elements.
     pub(crate) parts: IdSet<Var>,
+    /// Can be arguments of calls that may run again: nothing writes to them, and they last, or making them cost their size.
+    pub(crate) kept: IdSet<Var>,
 }
 
-/// See [`Lifetimes`].
-pub(crate) fn lifetimes(program: &Program, lam: &Lam) -> Lifetimes {
-    let mut sharing = Sharing { program, parent: IdMap::new(), written: IdSet::new() };
-    sharing.body(&lam.body);
+/// See [`Lifetimes`]. `only_read`: a function only reads its argument of this number.
+pub(crate) fn lifetimes(program: &Program, lam: &Lam, only_read: &OnlyRead<'_>) -> Lifetimes {
+    let sharing = Sharing::of(program, lam, only_read);
     let mut found = Lifetimes::default();
     let outside: Vec<Var> = lam.params.iter().copied().chain(free_vars_lam(lam)).collect();
     let mut candidates: IdSet<Var> = outside.into_iter().filter(|&v| sharing.holds(v)).collect();
     collect(&sharing, &lam.body, true, &mut candidates, &mut found);
     let written: IdSet<Var> = sharing.written.iter().map(|&v| sharing.find(v)).collect();
-    found.lasting = candidates.into_iter().filter(|&v| !written.contains(&sharing.find(v))).collect();
+    let stays = |v: &Var| !written.contains(&sharing.find(*v));
+    found.lasting = candidates.into_iter().filter(stays).collect();
+    let mut made = IdSet::new();
+    for_each_stm(&lam.body, &mut |stm| {
+        if is_made(&stm.exp) {
+            made.extend(stm.pat.iter().copied().filter(stays));
+        }
+    });
+    found.kept = found.lasting.iter().copied().chain(made).collect();
     found
 }
+
+type OnlyRead<'a> = dyn Fn(FunId, usize) -> bool + 'a;
 
 /// `once`: the body runs at most once per run of the lambda.
 fn collect(s: &Sharing<'_>, body: &Body, once: bool, lasting: &mut IdSet<Var>, found: &mut Lifetimes) {
@@ -81,6 +92,18 @@ fn collect(s: &Sharing<'_>, body: &Body, once: bool, lasting: &mut IdSet<Var>, f
     }
 }
 
+/// Whether the expression makes arrays, at a cost of their size or more.
+fn is_made(exp: &Exp) -> bool {
+    matches!(
+        exp,
+        Exp::Soac(Soac::Map { .. } | Soac::Scan { .. })
+            | Exp::Iota(_)
+            | Exp::Replicate(..)
+            | Exp::Gather(..)
+            | Exp::ArrayLit(..)
+    )
+}
+
 /// The array that the expression is or is a part of, found in constant time.
 fn part_of(exp: &Exp) -> Option<Var> {
     match exp {
@@ -98,11 +121,17 @@ fn part_of(exp: &Exp) -> Option<Var> {
 /// The partition, as a forest, and the variables written to.
 struct Sharing<'p> {
     program: &'p Program,
+    only_read: &'p OnlyRead<'p>,
     parent: IdMap<Var, Var>,
     written: IdSet<Var>,
 }
 
-impl Sharing<'_> {
+impl<'p> Sharing<'p> {
+    fn of(program: &'p Program, lam: &Lam, only_read: &'p OnlyRead<'p>) -> Sharing<'p> {
+        let mut sharing = Sharing { program, only_read, parent: IdMap::new(), written: IdSet::new() };
+        sharing.body(&lam.body);
+        sharing
+    }
     fn holds(&self, v: Var) -> bool {
         holds_arrays(&self.program.vars[v].ty)
     }
@@ -144,7 +173,13 @@ impl Sharing<'_> {
         let pat = &stm.pat;
         match &stm.exp {
             Exp::Update(a, _, _) | Exp::UpdateSlice(a, _, _) => self.write(*a),
-            Exp::Call(_, args) => args.iter().for_each(|a| self.write(*a)),
+            Exp::Call(f, args) => {
+                for (k, a) in args.iter().enumerate() {
+                    if !(self.only_read)(*f, k) {
+                        self.write(*a);
+                    }
+                }
+            }
             Exp::WithAcc(inits, lam) => {
                 inits.iter().for_each(|a| self.write(*a));
                 self.lam(lam, &[], &pat[inits.len()..]);

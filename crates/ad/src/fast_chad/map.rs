@@ -106,8 +106,10 @@ impl<'p> Reverse<'p> {
             self.contribute(env, r, Ct::new(item, row));
         }
         self.lanes.push(width);
+        self.rounds.push(width);
         let rest = self.stms(&lam.body.stms, env);
         self.lanes.pop();
+        self.rounds.pop();
         let rest = rest?;
         let outs: Vec<Ct> = lam.params.iter().chain(scalars).map(|&v| self.take(env, v)).collect();
         descs.extend(outs.iter().map(|c| c.desc.clone()));

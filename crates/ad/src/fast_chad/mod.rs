@@ -54,6 +54,7 @@ mod effects;
 mod facts;
 mod gather;
 mod hist;
+mod kept;
 mod lasting;
 mod map;
 mod operator;

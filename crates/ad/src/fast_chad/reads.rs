@@ -18,6 +18,10 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
+    /// The answers for the functions that were asked about, and all that they call.
+    pub(crate) fn known(&self) -> &IdMap<FunId, Vec<bool>> {
+        &self.known
+    }
     /// For each parameter whether it is an array that the function only reads.
     pub(crate) fn of(&mut self, program: &Program, f: FunId) -> &[bool] {
         if !self.known.contains_key(&f) {

@@ -12,7 +12,8 @@ use super::desc::{Desc, product, stored};
 use super::effects::{can_leave_out, without_effects};
 use super::gather::as_gather;
 use super::hist::Hist;
-use super::lasting::{Lifetimes, lifetimes};
+use super::kept::Room;
+use super::lasting::Lifetimes;
 use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
@@ -66,6 +67,10 @@ pub(crate) struct Reverse<'p> {
     pub(crate) slots: IdMap<Var, Var>,
     /// The widths of the maps around the statement in its function: each of their iterations has a part of a limit for tapes.
     pub(crate) lanes: Vec<Atom>,
+    /// How often the maps and counted loops around the statement in its function run it.
+    pub(crate) rounds: Vec<Atom>,
+    /// How many calls may keep their tapes, in a function of which some may not.
+    pub(crate) room: Option<Room>,
     pub(crate) sparse_depth: usize,
     /// Index arrays without duplicates.
     pub(crate) distinct: IdSet<Var>,
@@ -89,6 +94,9 @@ pub(crate) struct Function {
     finals: IdMap<Var, Final>,
     sizes: IdMap<Var, Vec<SizeRequest>>,
     lanes: Vec<Atom>,
+    rounds: Vec<Atom>,
+    room: Option<Room>,
+    lifetimes: Lifetimes,
     sparse_depth: usize,
 }
 
@@ -105,6 +113,8 @@ impl<'p> Reverse<'p> {
             calls: Calls::default(),
             slots: IdMap::new(),
             lanes: Vec::new(),
+            rounds: Vec::new(),
+            room: None,
             sparse_depth: 0,
             distinct: IdSet::new(),
             unpaid: IdSet::new(),
@@ -122,6 +132,9 @@ impl<'p> Reverse<'p> {
             finals: std::mem::take(&mut self.finals),
             sizes: std::mem::take(&mut self.sizes),
             lanes: std::mem::take(&mut self.lanes),
+            rounds: std::mem::take(&mut self.rounds),
+            room: std::mem::take(&mut self.room),
+            lifetimes: std::mem::take(&mut self.lifetimes),
             sparse_depth: std::mem::take(&mut self.sparse_depth),
         }
     }
@@ -132,6 +145,9 @@ impl<'p> Reverse<'p> {
             finals: self.finals,
             sizes: self.sizes,
             lanes: self.lanes,
+            rounds: self.rounds,
+            room: self.room,
+            lifetimes: self.lifetimes,
             sparse_depth: self.sparse_depth,
         } = outer;
     }
@@ -146,7 +162,7 @@ impl<'p> Reverse<'p> {
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
         self.active = active_variables(self.b.program, &lam, &inputs);
         self.add_types(&lam, &inputs);
-        self.lifetimes = lifetimes(self.b.program, &lam);
+        self.lifetimes = self.lifetimes_of(&lam);
         let mut env = Env::default();
         let mut params = lam.params.clone();
         self.b.open();

@@ -168,6 +168,9 @@ pub(crate) fn adjoint(text: &str, args: Vec<Value>) {
         Config { tape: Tape::Store, ..Config::default() },
         Config { tape: Tape::Recompute, ..Config::default() },
         Config { tape: Tape::Random(1), ..Config::default() },
+        Config { kept_calls: -1, ..Config::default() },
+        Config { kept_calls: 0, ..Config::default() },
+        Config { kept_calls: 4, tape: Tape::Store, ..Config::default() },
     ];
     for config in configs {
         if let Some(reason) = mismatch(text, &args, &config) {

@@ -24,8 +24,20 @@ impl Lower<'_> {
     ) -> Res<Vec<Val>> {
         let condition = self.scalar(c);
         let places = self.places(pat);
-        let arms = vec![self.arm(then, &[], &places)?, self.arm(otherwise, &[], &places)?];
+        let mut arms = vec![self.arm(then, &[], &places)?, self.arm(otherwise, &[], &places)?];
+        self.give_back(pat, &mut arms);
         self.join(pat, vec![condition], arms, places)
+    }
+    /// At the end of a function, an arm whose results lie in no memory of the function starts with all that memory free: a call
+    /// that gives up its tape takes no room.
+    fn give_back(&mut self, pat: &[Var], arms: &mut [Arm]) {
+        let Some((_, height)) = self.giving_back.filter(|(v, _)| pat.first() == Some(v)) else { return };
+        if !self.deferred.is_empty() {
+            return;
+        }
+        for arm in arms.iter_mut().filter(|arm| arm.values.iter().all(|val| val.roots.is_empty())) {
+            arm.block.insert(0, Ins::Release { mark: height.into() });
+        }
     }
     pub(super) fn matched(&mut self, pat: &[Var], a: Atom, arms: &[Lam]) -> Res<Vec<Val>> {
         let Val { rep, roots } = self.val(a);

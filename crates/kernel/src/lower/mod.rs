@@ -37,7 +37,7 @@ use pullback_base::index::{IdMap, Index, IndexVec};
 use pullback_base::{RuntimeErrorKind, Span};
 use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::traverse::reachable_functions;
-use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Type, Var};
+use pullback_core::{Atom, Body, Exp, Fun, FunId, Lam, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use rep::{AccRep, ArrayRep, Leaf, Rep, words};
 use site::site;
@@ -153,6 +153,7 @@ fn function(
         below: IdMap::new(),
         last: IdMap::new(),
         deferred: Vec::new(),
+        giving_back: None,
         comparisons: IdMap::new(),
         equal: Vec::new(),
         span: None,
@@ -167,6 +168,8 @@ fn function(
         let roots = s.owners.foreign();
         s.bind(*p, value, roots);
     }
+    let height = s.reg(Ty::Pointer, "mark");
+    s.giving_back = chosen_at_the_end(fun).map(|v| (v, height));
     s.body(&fun.body)?;
     let mut results = Vec::new();
     for (a, ty) in fun.body.result.iter().zip(&fun.results) {
@@ -182,9 +185,27 @@ fn function(
             results.push(to);
         }
     }
-    let body = s.blocks.pop().unwrap_or_default();
+    let mut body = s.blocks.pop().unwrap_or_default();
+    if body.iter().any(|ins| gives_back(ins, height)) {
+        body.insert(0, Ins::Mark { to: height });
+    }
     let body = bounds::narrow(body, &results, &mut s.regs);
     Ok(Function { name: fun.name.to_string(), params, results, regs: s.regs, body })
+}
+
+/// Where the last statement of a function is a branch that makes all results but scalars: the first of them.
+fn chosen_at_the_end(fun: &Fun) -> Option<Var> {
+    let last = fun.body.stms.last()?;
+    let here = |a: &Atom| a.var().is_none_or(|v| last.pat.contains(&v));
+    let scalar = |ty: &Type| matches!(ty, Type::Scalar(_));
+    let mut results = fun.body.result.iter().zip(&fun.results);
+    let ends = matches!(last.exp, Exp::If(..)) && results.all(|(a, ty)| scalar(ty) || here(a));
+    if ends { last.pat.first().copied() } else { None }
+}
+
+fn gives_back(ins: &Ins, height: Reg) -> bool {
+    let release = Ins::Release { mark: height.into() };
+    ins.blocks().into_iter().flatten().any(|ins| *ins == release || gives_back(ins, height))
 }
 
 /// A function being lowered.
@@ -221,6 +242,9 @@ struct Lower<'p> {
     equal: Vec<(Dim, Dim)>,
     /// Parts of accumulators that are set apart, to be added when the body ends in which they were made.
     deferred: Vec<(ArrayRep, AccRep, acc::Back)>,
+    /// The results of the branch at the end of the function start with this variable, and at its start the workspace had this
+    /// height.
+    giving_back: Option<(Var, Reg)>,
     span: Option<Span>,
 }
 
