@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -14,7 +14,8 @@ pub(crate) struct Tool {
     child: Child,
     to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
-    defined: BTreeSet<String>,
+    /// Problems, each with the series of sizes that it was last defined for.
+    defined: BTreeMap<String, String>,
     messages: u64,
 }
 
@@ -41,7 +42,7 @@ impl Tool {
         let (to, from) = (child.stdin.take(), child.stdout.take().context("the tool has no output")?);
         let from = BufReader::new(from);
         let mut tool =
-            Tool { name: name.to_string(), child, to, from, defined: BTreeSet::new(), messages: 0 };
+            Tool { name: name.to_string(), child, to, from, defined: BTreeMap::new(), messages: 0 };
         tool.ask(json!({"kind": "start"}))?;
         Ok(tool)
     }
@@ -64,16 +65,16 @@ impl Tool {
         Ok(reply)
     }
 
-    /// Seconds that a problem took to define; none if it was before. Errors: the tool does not have it.
-    pub(crate) fn define(&mut self, problem: &str) -> Result<Option<f64>> {
-        if self.defined.contains(problem) {
+    /// Seconds that a problem took to define for a series of sizes; none if it was before. Errors: the tool does not have it.
+    pub(crate) fn define(&mut self, problem: &str, series: &str) -> Result<Option<f64>> {
+        if self.defined.get(problem).is_some_and(|of| of == series) {
             return Ok(None);
         }
         let reply = self.ask(json!({"kind": "define", "module": problem}))?;
         if reply["success"] != json!(true) {
             bail!("{}: {problem}: {}", self.name, reply["error"].as_str().unwrap_or("is not defined"));
         }
-        self.defined.insert(problem.to_string());
+        self.defined.insert(problem.to_string(), series.to_string());
         Ok(Some(times(&reply, |_| true).iter().sum()))
     }
 
@@ -164,8 +165,9 @@ mod tests {
         let reply = reply.replace('"', "\\\"");
         let script = format!("sh -c 'i=0; while read line; do echo \"{reply}\"; i=$((i+1)); done'");
         let mut tool = Tool::start("echo", &script).expect("it starts");
-        assert!(tool.define("lse").expect("it is defined").is_some());
-        assert!(tool.define("lse").expect("it is defined").is_none());
+        assert!(tool.define("lse", "").expect("it is defined").is_some());
+        assert!(tool.define("lse", "").expect("it is defined").is_none());
+        assert!(tool.define("lse", "n").expect("it is defined again").is_some());
         let answer = tool.evaluate("lse", "primal", &json!({"x": [0.5]}), 0.0).expect("it answers");
         assert_eq!(answer.runs, [2e-6, 1e-6]);
         assert_eq!(answer.output, json!([1, 2]));
