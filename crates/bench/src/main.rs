@@ -121,8 +121,9 @@ fn main() -> Result<()> {
         let workload = (planned.make)();
         bar.set_message(format!("{} {}", workload.problem, workload.name));
         define(&mut tools, &workload, &mut results);
+        let input = workload.input.to_string();
         for k in 0..workload.functions.len() {
-            let rows = measure(&mut tools, &workload, k, &cli);
+            let rows = measure(&mut tools, &workload, &input, k, &cli);
             for row in rows {
                 bar.suspend(|| println!("{}", line(&row)));
                 results.rows.push(row);
@@ -202,8 +203,8 @@ struct Measured {
 /// The most runs of one turn, roughly.
 const MOST_RUNS: f64 = 1e5;
 
-/// Runs a function by all tools in turns.
-fn measure(tools: &mut [Tool], w: &Workload, k: usize, cli: &Cli) -> Vec<Row> {
+/// Runs a function by all tools in turns, on the workload's input as text.
+fn measure(tools: &mut [Tool], w: &Workload, input: &str, k: usize, cli: &Cli) -> Vec<Row> {
     let function = w.functions[k];
     let Work { flops, bytes } = function.least.unwrap_or_default();
     let seconds = cli.seconds / f64::from(cli.turns);
@@ -214,7 +215,7 @@ fn measure(tools: &mut [Tool], w: &Workload, k: usize, cli: &Cli) -> Vec<Row> {
             let Ok(measured) = found else { continue };
             let longest = measured.runs.iter().copied().fold(f64::INFINITY, f64::min) * MOST_RUNS;
             let seconds = seconds.min(if turn == 0 { 1e-3 } else { longest });
-            match tool.evaluate(w.problem, function.name, &w.input, seconds) {
+            match tool.evaluate(w.problem, function.name, input, seconds) {
                 Ok(answer) => {
                     if measured.runs.is_empty() {
                         measured.before = answer.before;

@@ -131,7 +131,7 @@ pub(crate) fn roofline(results: &Results) -> Result<Option<String>> {
     };
     let mut behind: Vec<(String, Vec<(f64, f64)>)> = rates.bytes.iter().map(slope).collect();
     let mut level = |name: &str, rate: f64| {
-        behind.push((name.to_string(), vec![(high, rate), (rate / rates.memory(), rate)]));
+        behind.push((name.to_string(), vec![(rate / rates.memory(), rate), (high / 2.0, rate)]));
     };
     level("f64", rates.flops);
     if results.rows.iter().any(|r| r.is_single) {

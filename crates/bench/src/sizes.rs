@@ -141,8 +141,7 @@ fn suite(add: &mut Add<'_>) {
 /// The small programs.
 fn small(add: &mut Add<'_>) {
     use Extent::{Quick, Usual};
-    for (n, d, extent) in [(1000, 10, Quick), (1000, 100, Usual), (10000, 100, Usual), (100_000, 100, Usual)]
-    {
+    for (n, d, extent) in [(1000, 10, Quick), (1000, 100, Usual), (10000, 100, Usual), (30_000, 100, Usual)] {
         add("logreg", extent, Box::new(move || logreg(n, d)));
     }
     for (batch, extent) in [(8, Quick), (32, Usual), (128, Usual), (512, Usual)] {

@@ -47,11 +47,18 @@ impl Tool {
         Ok(tool)
     }
 
-    fn ask(&mut self, mut message: Json) -> Result<Json> {
+    fn ask(&mut self, message: Json) -> Result<Json> {
+        self.ask_with(message, "")
+    }
+
+    /// Sends an object with a number of its own, and with more fields, which are text: `,"name":value` for each.
+    fn ask_with(&mut self, mut message: Json, more: &str) -> Result<Json> {
         message["id"] = json!(self.messages);
         self.messages += 1;
         let to = self.to.as_mut().context("the tool has ended")?;
-        let sent = writeln!(to, "{message}").and_then(|()| to.flush());
+        let text = message.to_string();
+        let open = text.strip_suffix('}').context("a message is an object")?;
+        let sent = writeln!(to, "{open}{more}}}").and_then(|()| to.flush());
         let mut line = String::new();
         sent.and_then(|()| self.from.read_line(&mut line)).with_context(|| format!("{} ended", self.name))?;
         if line.is_empty() {
@@ -78,21 +85,23 @@ impl Tool {
         Ok(Some(times(&reply, |_| true).iter().sum()))
     }
 
-    /// Runs a function of a defined problem. Errors: what the tool says.
+    /// Runs a function of a defined problem on an input, which is text: making it from numbers takes long. Errors: what the tool says.
     pub(crate) fn evaluate(
         &mut self,
         problem: &str,
         function: &str,
-        input: &Json,
+        input: &str,
         seconds: f64,
     ) -> Result<Answer> {
-        let mut input = input.clone();
-        if let Json::Object(fields) = &mut input {
-            fields.insert("min_runs".into(), json!(1));
-            fields.insert("min_seconds".into(), json!(seconds));
-        }
-        let message = json!({"kind": "evaluate", "module": problem, "function": function, "input": input});
-        let mut reply = self.ask(message)?;
+        let runs = format!(r#""min_runs":1,"min_seconds":{seconds}"#);
+        let input = match input.strip_suffix('}') {
+            // An object with fields.
+            Some(fields) if fields.len() > 1 => format!(r#","input":{fields},{runs}}}"#),
+            Some(_) => format!(r#","input":{{{runs}}}"#),
+            None => format!(r#","input":{input}"#),
+        };
+        let message = json!({"kind": "evaluate", "module": problem, "function": function});
+        let mut reply = self.ask_with(message, &input)?;
         if reply["success"] != json!(true) {
             bail!("{}", reply["error"].as_str().unwrap_or("it failed"));
         }
@@ -168,9 +177,22 @@ mod tests {
         assert!(tool.define("lse", "").expect("it is defined").is_some());
         assert!(tool.define("lse", "").expect("it is defined").is_none());
         assert!(tool.define("lse", "n").expect("it is defined again").is_some());
-        let answer = tool.evaluate("lse", "primal", &json!({"x": [0.5]}), 0.0).expect("it answers");
+        let answer = tool.evaluate("lse", "primal", r#"{"x":[0.5]}"#, 0.0).expect("it answers");
         assert_eq!(answer.runs, [2e-6, 1e-6]);
         assert_eq!(answer.output, json!([1, 2]));
+        // A tool that answers with what it is told.
+        let script = r#"sh -c 'read line; echo "{\"id\":0}"; read line; echo "{\"id\":1,\"success\":true,\"output\":$line,\"timings\":[{\"name\":\"evaluate\",\"nanoseconds\":1}]}"'"#;
+        for (input, sent) in [
+            ("2.5", json!(2.5)),
+            ("{}", json!({"min_runs": 1, "min_seconds": 0.25})),
+            (r#"{"x":{}}"#, json!({"x": {}, "min_runs": 1, "min_seconds": 0.25})),
+        ] {
+            let mut tool = Tool::start("mirror", script).expect("it starts");
+            let answer = tool.evaluate("lse", "primal", input, 0.25).expect("it answers");
+            let message =
+                json!({"id": 1, "kind": "evaluate", "module": "lse", "function": "primal", "input": sent});
+            assert_eq!(answer.output, message);
+        }
         let gone = Tool::start("nothing", "true").map(|_| ());
         assert!(gone.is_err(), "it ends without an answer");
     }
