@@ -3,7 +3,7 @@
 //! `cargo run --release -p pullback --example prepared`
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
-use pullback::{Argument, Kind, Place, Program, Ready, Wrt};
+use pullback::{Argument, Kind, Place, Program, Ready, Value, Wrt};
 use std::error::Error;
 use std::time::Instant;
 
@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     time(
         "line, two numbers to one",
         &line,
+        &[],
         &[Argument::scalar(3.0), Argument::scalar(4.0)],
         &mut [Place::scalar(&mut y)],
     )?;
@@ -35,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     time(
         "loss of three numbers with its gradient",
         &gradient,
+        &[],
         &[Argument::array(&xs, &[3]), Argument::scalar(2.0), Argument::scalar(1.0)],
         &mut [Place::scalar(&mut value), Place::array(&mut xs_bar, &mut shape), Place::scalar(&mut w_bar)],
     )?;
@@ -67,6 +69,7 @@ fn dot() -> Result<(), Box<dyn Error>> {
     time(
         "dot product of 1000 numbers with its gradient",
         &gradient,
+        &[Value::f64s(&a), Value::f64s(&b)],
         &[Argument::array(&a, &[N]), Argument::array(&b, &[N])],
         &mut [
             Place::scalar(&mut value),
@@ -85,7 +88,7 @@ fn rotate() -> Result<(), Box<dyn Error>> {
     let scalars = value.iter_mut().map(Place::scalar);
     let arrays = columns.iter_mut().zip(&mut shapes).map(|(c, shape)| Place::array(c, shape));
     let mut places: Vec<Place<'_>> = scalars.chain(arrays).collect();
-    time("rotation by a quaternion with its Jacobian", &jacobian, &args, &mut places)?;
+    time("rotation by a quaternion with its Jacobian", &jacobian, &[], &args, &mut places)?;
     assert_eq!((value, columns[0]), ([270.0, 180.0, 342.0], [4.0, 124.0, -22.0]));
     Ok(())
 }
@@ -100,26 +103,28 @@ fn neural() -> Result<(), Box<dyn Error>> {
     };
     let given = SHAPES.map(|s| (0..s.iter().product()).map(|k| cell(s, k)).collect::<Vec<f64>>());
     let args: Vec<Argument<'_>> = given.iter().zip(SHAPES).map(|(xs, s)| Argument::array(xs, s)).collect();
+    let like: Vec<Value> = given.iter().zip(SHAPES).map(|(xs, s)| Value::f64_array(s, xs)).collect();
     let mut value = 0.0_f64;
     let (mut found, mut shapes) = (given.clone(), SHAPES.map(<[usize]>::to_vec));
     let arrays = found.iter_mut().zip(&mut shapes).map(|(xs, s)| Place::array(xs, s));
     let mut places: Vec<Place<'_>> = std::iter::once(Place::scalar(&mut value)).chain(arrays).collect();
-    time("network of two layers with its gradient", &gradient, &args, &mut places)?;
+    time("network of two layers with its gradient", &gradient, &like, &args, &mut places)?;
     assert!((value - 1.0).abs() < 1e-14);
     Ok(())
 }
 
-/// The least time of a call, of ten times many. Loops this short are the same for all sizes, so that no arguments are shown.
+/// The least time of a call, of many times many: on a busy machine some of them are left alone. Loops are chosen for arguments of the sizes of `like`; none: for sizes that are not known.
 fn time(
     what: &str,
     ready: &Ready,
+    like: &[Value],
     args: &[Argument<'_>],
     results: &mut [Place<'_>],
 ) -> Result<(), Box<dyn Error>> {
-    const CALLS: u32 = 100_000;
-    let mut prepared = ready.prepare(&[], 1 << 30).map_err(|d| d.message)?;
+    const CALLS: u32 = 1000;
+    let mut prepared = ready.prepare(like, 1 << 30).map_err(|d| d.message)?;
     let mut least = f64::INFINITY;
-    for _ in 0..10 {
+    for _ in 0..500 {
         let start = Instant::now();
         for _ in 0..CALLS {
             prepared.call(args, results, None)?;
