@@ -1,5 +1,7 @@
 //! How cost grows: time for each unit of work, from one size of a series to the next. A cliff is a size at which it doubles.
 
+use crate::costs::Costs;
+use crate::plots;
 use crate::results::{Results, time};
 use std::fmt::Write;
 
@@ -17,8 +19,21 @@ pub(crate) struct Series {
     pub(crate) function: String,
     /// The tool's name.
     pub(crate) tool: String,
-    /// Name, work and least time of each size that has a time, in the order of the work.
-    pub(crate) sizes: Vec<(String, f64, f64)>,
+    /// Each size that has a time, in the order of the work.
+    pub(crate) sizes: Vec<Size>,
+}
+
+/// A size of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Size {
+    /// How people write it.
+    pub(crate) name: String,
+    /// Elementary operations of the primal function.
+    pub(crate) work: f64,
+    /// Least time in seconds.
+    pub(crate) time: f64,
+    /// Bytes of arguments and results of a derivative; 0 where nobody has counted.
+    pub(crate) bytes: f64,
 }
 
 /// A step of a series: which size it ends at, and how many times as long as at the one before a unit of work takes.
@@ -40,7 +55,7 @@ impl Step {
 impl Series {
     /// All steps.
     pub(crate) fn steps(&self) -> Vec<Step> {
-        let per_work = |k: usize| self.sizes[k].2 / self.sizes[k].1;
+        let per_work = |k: usize| self.sizes[k].time / self.sizes[k].work;
         (1..self.sizes.len()).map(|to| Step { to, growth: per_work(to) / per_work(to - 1) }).collect()
     }
     /// The step where a unit of work becomes dearest; nothing where there is one size.
@@ -54,7 +69,7 @@ pub(crate) fn series(results: &Results) -> Vec<Series> {
     let mut out: Vec<Series> = Vec::new();
     for row in &results.rows {
         let Ok(times) = &row.outcome else { continue };
-        let size = (row.workload.clone(), row.work, times.least);
+        let size = Size { name: row.workload.clone(), work: row.work, time: times.least, bytes: row.least.1 };
         let same = |s: &&mut Series| {
             (&s.problem, &s.along, &s.function, &s.tool)
                 == (&row.problem, &row.series, &row.function, &row.tool)
@@ -71,28 +86,44 @@ pub(crate) fn series(results: &Results) -> Vec<Series> {
         }
     }
     for s in &mut out {
-        s.sizes.sort_by(|a, b| a.1.total_cmp(&b.1));
+        s.sizes.sort_by(|a, b| a.work.total_cmp(&b.work));
     }
     out.retain(|s| s.sizes.len() > 1);
     out
 }
 
-/// The cliffs as lines of text, or that there are none.
-pub(crate) fn text(results: &Results) -> String {
+/// The cliffs as lines of text, or that there are none. With the bytes that derivatives have in and out, and of their workspaces: most
+/// cliffs are where data leave a cache.
+pub(crate) fn text(results: &Results, costs: &[Costs]) -> String {
     let all = series(results);
     let mut out = String::new();
     for s in &all {
+        let about = |size: &Size| {
+            let mut text = time(size.time);
+            if size.bytes > 0.0 {
+                let rate = size.bytes / size.time / 1e9;
+                write!(text, ", {} in and out: {rate:.1} GB/s", plots::bytes(size.bytes)).ok();
+            }
+            let own =
+                |c: &&Costs| (&c.problem, &c.workload, &c.function) == (&s.problem, &size.name, &s.function);
+            if let Some(c) = costs.iter().find(own) {
+                write!(text, ", {} of workspace", plots::bytes(c.peak_bytes as f64)).ok();
+            }
+            text
+        };
         for step in s.steps().into_iter().filter(|step| step.is_cliff()) {
-            let [(small, _, before), (large, _, after)] = [&s.sizes[step.to - 1], &s.sizes[step.to]];
+            let [small, large] = [&s.sizes[step.to - 1], &s.sizes[step.to]];
             writeln!(
                 out,
-                "cliff: {} {}, {}: a unit of work takes {:.1} times as long at {large} ({}) as at {small} ({})",
+                "cliff: {} {}, {}: a unit of work takes {:.1} times as long at {} ({}) as at {} ({})",
                 s.problem,
                 s.function,
                 s.tool,
                 step.growth,
-                time(*after),
-                time(*before)
+                large.name,
+                about(large),
+                small.name,
+                about(small)
             )
             .ok();
         }
@@ -119,6 +150,7 @@ mod tests {
             function: "primal".into(),
             tool: "ours".into(),
             work,
+            least: (0.0, 1e9 * work),
             outcome: Ok(Times::of(&[seconds], 0.0, 0.0)),
             ..Row::default()
         };
@@ -128,10 +160,11 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].steps(), [Step { to: 1, growth: 0.5 }, Step { to: 2, growth: 2.5 }]);
         assert_eq!(found[0].worst(), Some(Step { to: 2, growth: 2.5 }));
-        let said = text(&results);
+        let said = text(&results, &[]);
         assert!(said.contains("2.5 times as long at n100") && said.contains("as at n30"), "{said}");
+        assert!(said.contains("100000 MB in and out: 0.8 GB/s"), "{said}");
         let smooth = Results { rows: vec![row(10.0, 10.0), row(30.0, 59.0)], ..Results::default() };
-        assert!(text(&smooth).starts_with("no cliff: in 1 steps"), "{}", text(&smooth));
-        assert_eq!(text(&Results::default()), "");
+        assert!(text(&smooth, &[]).starts_with("no cliff: in 1 steps"), "{}", text(&smooth, &[]));
+        assert_eq!(text(&Results::default(), &[]), "");
     }
 }

@@ -61,8 +61,7 @@ impl Counter {
         let module = &self.modules[problem];
         let options = Options { memory_limit: u64::MAX, ..Options::default() };
         let is_new = self.compiled.insert((problem.to_string(), function.to_string()));
-        let ready = is_new.then(|| module.times_to_ready(function, input.clone(), &options).ok()).flatten();
-        let seconds = |r: TimesToReady| (r.vm.map(|d| d.as_secs_f64()), r.native.map(|d| d.as_secs_f64()));
+        let ready = if is_new { ready(module, function, input, &options) } else { None };
         let bytes = module.counts(function, input.clone(), &options, false).map_err(|e| anyhow!(e))?;
         let options = Options { work_limit: MOST_STEPS, ..options };
         let counted = || module.counts(function, input.clone(), &options, true).ok().map(|c| c.work as f64);
@@ -74,9 +73,25 @@ impl Counter {
             steps,
             peak_bytes: bytes.peak_bytes,
             tape_bytes: bytes.peak_tape_bytes,
-            ready: ready.map(seconds),
+            ready,
         })
     }
+}
+
+/// Seconds until a function is ready, the least of three times.
+fn ready(
+    module: &Module,
+    function: &str,
+    input: &Json,
+    options: &Options<'_>,
+) -> Option<(Option<f64>, Option<f64>)> {
+    let once = || module.times_to_ready(function, input.clone(), options).ok();
+    let least = |a: Option<Duration>, b: Option<Duration>| a.zip(b).map(|(a, b)| a.min(b));
+    let mut best = once()?;
+    for again in [once()?, once()?] {
+        best = TimesToReady { vm: least(best.vm, again.vm), native: least(best.native, again.native) };
+    }
+    Some((best.vm.map(|d| d.as_secs_f64()), best.native.map(|d| d.as_secs_f64())))
 }
 
 /// One thread, nothing on disk.

@@ -128,16 +128,14 @@ fn main() -> Result<()> {
                 bar.suspend(|| println!("{}", line(&row)));
                 results.rows.push(row);
             }
-            if extent != Extent::Growth {
-                counted.extend(counter.count(&workload, workload.functions[k].name).ok());
-            }
+            counted.extend(counter.count(&workload, workload.functions[k].name).ok());
         }
         bar.inc(1);
         // What has been measured is not lost if a later workload ends badly.
         write(&cli, &results, &counted)?;
     }
     bar.finish_and_clear();
-    print!("{}", cliffs::text(&results));
+    print!("{}", cliffs::text(&results, &counted));
     let shown = [&cli.json, &cli.html].into_iter().flatten().map(|p| p.display().to_string());
     shown.for_each(|p| println!("wrote {p}"));
     Ok(())

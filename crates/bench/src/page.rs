@@ -12,7 +12,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 1320px; margin: 2em auto
 h1 { font-size: 1.6em } h2 { font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #ddd }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums } th { text-align: right; font-weight: 600 }
 td, th { padding: .15em .7em; border-bottom: 1px solid #eee; text-align: right } td:first-child, th:first-child { text-align: left }
-td.failed { color: #b00; text-align: left } .note { color: #666; max-width: 60em }
+td.text, th.text { text-align: left } td.failed { color: #b00; text-align: left } .note { color: #666; max-width: 60em } pre { white-space: pre-wrap }
 .pictures { display: flex; flex-wrap: wrap; gap: 1em } figure { margin: 0 } figcaption { font-weight: 600 } svg { max-width: 100%; height: auto }
 ";
 
@@ -65,7 +65,7 @@ pub(crate) fn page(results: &Results, costs: &[Costs]) -> Result<String> {
     let mut problems: Vec<&str> = results.rows.iter().map(|r| r.problem.as_str()).collect();
     problems.dedup();
     curves(&mut out, results)?;
-    growth(&mut out, results)?;
+    growth(&mut out, results, costs)?;
     compiling(&mut out, costs)?;
     for problem in &problems {
         writeln!(out, "<h2 id=\"{problem}\">{problem}</h2>")?;
@@ -89,7 +89,7 @@ fn curves(out: &mut String, results: &Results) -> Result<()> {
         return Ok(());
     }
     out.push_str("<h2>Time over size</h2>\n<p class=\"note\">On the left, straight lines of slope 1 are cost in proportion to the work; on the right, level lines. \
-         The first tool's lines are whole, those of others dashed.</p>\n<div class=\"pictures\">\n");
+         The first tool's lines are whole, those of others dashed, with the same colours on both sides.</p>\n<div class=\"pictures\">\n");
     for (problem, along) in shown {
         let title = if along.is_empty() { problem.clone() } else { format!("{problem}, over {along}") };
         for (svg, what) in [
@@ -106,13 +106,13 @@ fn curves(out: &mut String, results: &Results) -> Result<()> {
 }
 
 /// For every series: how the time of a unit of work changes from the smallest size to the largest, and its largest step.
-fn growth(out: &mut String, results: &Results) -> Result<()> {
+fn growth(out: &mut String, results: &Results, costs: &[Costs]) -> Result<()> {
     let all = cliffs::series(results);
     if all.is_empty() {
         return Ok(());
     }
     out.push_str("<h2>How cost grows</h2>\n<p class=\"note\">A cliff is a size at which an operation takes at least twice as long as at the size before.</p>\n\
-         <table>\n<tr><th>problem<th>over<th>function<th>tool<th>sizes<th>smallest, one operation<th>largest<th>largest step<th>at<th>cliffs</tr>\n");
+         <table>\n<tr><th>problem<th class=\"text\">over<th class=\"text\">function<th class=\"text\">tool<th>sizes<th>smallest, one operation<th>largest<th>largest step<th>at<th>cliffs</tr>\n");
     for s in all {
         let (Some(worst), Some(first), Some(last)) = (s.worst(), s.sizes.first(), s.sizes.last()) else {
             continue;
@@ -126,15 +126,15 @@ fn growth(out: &mut String, results: &Results) -> Result<()> {
         };
         writeln!(
             out,
-            "<tr><td>{problem}<td>{along}<td>{function}<td>{tool}<td>{}<td>{}<td>{}<td>{:.2}<td>{}{cliffs}</tr>",
+            "<tr><td>{problem}<td class=\"text\">{along}<td class=\"text\">{function}<td class=\"text\">{tool}<td>{}<td>{}<td>{}<td>{:.2}<td>{}{cliffs}</tr>",
             s.sizes.len(),
-            precise(first.2 / first.1),
-            precise(last.2 / last.1),
+            precise(first.time / first.work),
+            precise(last.time / last.work),
             worst.growth,
-            escape(&s.sizes[worst.to].0)
+            escape(&s.sizes[worst.to].name)
         )?;
     }
-    out.push_str("</table>\n");
+    writeln!(out, "</table>\n<pre class=\"note\">{}</pre>", escape(&cliffs::text(results, costs)))?;
     Ok(())
 }
 
@@ -149,12 +149,17 @@ fn compiling(out: &mut String, costs: &[Costs]) -> Result<()> {
     if ready.is_empty() {
         return Ok(());
     }
-    out.push_str("<h2>Compiling</h2>\n<p class=\"note\">From the text to a function that can be called, prelude, checking and differentiation included, nothing on disk.</p>\n\
-         <table>\n<tr><th>problem<th>function<th>on the vm<th>as machine code</tr>\n");
+    out.push_str("<h2>Compiling</h2>\n<p class=\"note\">From the text to a function that can be called, prelude, checking and differentiation included, nothing on disk; the least of three.</p>\n\
+         <table>\n<tr><th>problem<th class=\"text\">function<th>on the vm<th>as machine code</tr>\n");
     for (c, (vm, native)) in ready {
         let shown = |seconds: Option<f64>| seconds.map_or("–".to_string(), time);
         let [problem, function] = [&c.problem, &c.function].map(|t| escape(t));
-        writeln!(out, "<tr><td>{problem}<td>{function}<td>{}<td>{}</tr>", shown(vm), shown(native))?;
+        writeln!(
+            out,
+            "<tr><td>{problem}<td class=\"text\">{function}<td>{}<td>{}</tr>",
+            shown(vm),
+            shown(native)
+        )?;
     }
     out.push_str("</table>\n");
     Ok(())
@@ -162,12 +167,12 @@ fn compiling(out: &mut String, costs: &[Costs]) -> Result<()> {
 
 fn table(out: &mut String, results: &Results, costs: &[Costs], problem: &str) -> Result<()> {
     out.push_str(
-        "<table>\n<tr><th>workload<th>function<th>tool<th>least<th>median<th>mean<th>first<th>runs<th>before<th>/ primal\
+        "<table>\n<tr><th>workload<th class=\"text\">function<th class=\"text\">tool<th>least<th>median<th>mean<th>first<th>runs<th>before<th>/ primal\
          <th>steps / primal<th>tape<th>memory<th>GFLOP/s<th>share<th>GB/s<th>share<th>off</tr>\n",
     );
     for row in results.rows.iter().filter(|r| r.problem == problem) {
         let [workload, function, tool] = [&row.workload, &row.function, &row.tool].map(|t| escape(t));
-        write!(out, "<tr><td>{workload}<td>{function}<td>{tool}")?;
+        write!(out, "<tr><td>{workload}<td class=\"text\">{function}<td class=\"text\">{tool}")?;
         match &row.outcome {
             Ok(times) => cells(out, results, costs, row, times)?,
             Err(e) => {

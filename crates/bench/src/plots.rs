@@ -44,6 +44,17 @@ enum Line {
     Dashed,
 }
 
+/// Where the names of curves stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    /// In the upper left corner.
+    Corner,
+    /// At their last points.
+    Points,
+    /// Nowhere: a picture beside this one has them.
+    Beside,
+}
+
 /// What is drawn beside the curves, and what stands at the axes.
 struct Frame<'a> {
     x: &'a str,
@@ -52,8 +63,7 @@ struct Frame<'a> {
     y_label: &'a dyn Fn(f64) -> String,
     /// Lines behind the curves, with names that stand at their last points.
     behind: Vec<(String, Vec<(f64, f64)>)>,
-    /// Where the names of curves stand; none: at their last points.
-    legend: Option<SeriesLabelPosition>,
+    names: Names,
     size: (u32, u32),
 }
 
@@ -76,7 +86,7 @@ fn over_sizes(results: &Results, problem: &str, along: &str, y: &dyn Fn(f64, f64
             name,
             colour: COLOURS[k % COLOURS.len()],
             line: if is_first { Line::Whole } else { Line::Dashed },
-            points: s.sizes.iter().map(|(_, work, time)| (*work, y(*work, *time))).collect(),
+            points: s.sizes.iter().map(|size| (size.work, y(size.work, size.time))).collect(),
         });
     }
     curves
@@ -91,7 +101,7 @@ pub(crate) fn scaling(results: &Results, problem: &str, along: &str) -> Result<O
         x_label: &scientific,
         y_label: &power,
         behind: Vec::new(),
-        legend: Some(SeriesLabelPosition::UpperLeft),
+        names: Names::Corner,
         size: SIZE,
     };
     picture(&frame, &curves)
@@ -106,7 +116,7 @@ pub(crate) fn per_operation(results: &Results, problem: &str, along: &str) -> Re
         x_label: &scientific,
         y_label: &power,
         behind: Vec::new(),
-        legend: Some(SeriesLabelPosition::UpperRight),
+        names: Names::Beside,
         size: SIZE,
     };
     picture(&frame, &curves)
@@ -143,7 +153,7 @@ pub(crate) fn roofline(results: &Results) -> Result<Option<String>> {
         x_label: &scientific,
         y_label: &|y| format!("{} GFLOP/s", y / 1e9),
         behind,
-        legend: None,
+        names: Names::Points,
         size: WIDE,
     };
     picture(&frame, &curves)
@@ -160,7 +170,7 @@ pub(crate) fn ratios(results: &Results) -> Result<Option<String>> {
         x_label: &power,
         y_label: &|y| format!("{y}"),
         behind: Vec::new(),
-        legend: None,
+        names: Names::Points,
         size: WIDE,
     };
     picture(&frame, &curves)
@@ -187,7 +197,7 @@ pub(crate) fn speedups(results: &Results) -> Result<Option<String>> {
         x_label: &power,
         y_label: &|y| format!("{y:.1}"),
         behind: Vec::new(),
-        legend: None,
+        names: Names::Points,
         size: WIDE,
     };
     let most = curves.iter().flat_map(|c| &c.points).map(|p| p.1).fold(2.0, f64::max);
@@ -323,13 +333,13 @@ where
                 let style = TextStyle::from(("sans-serif", 13)).color(&colour);
                 EmptyElement::at(*p) + Text::new(curve.name.clone(), (7, -7), style)
             };
-            let name = curve.points.last().filter(|_| frame.legend.is_none()).map(beside);
+            let name = curve.points.last().filter(|_| frame.names == Names::Points).map(beside);
             chart.draw_series(name).map_err(|e| wrong(&e))?;
         }
-        if let Some(position) = &frame.legend {
+        if frame.names == Names::Corner {
             chart
                 .configure_series_labels()
-                .position(position.clone())
+                .position(SeriesLabelPosition::UpperLeft)
                 .background_style(WHITE.mix(0.85))
                 .border_style(BLACK.mix(0.2))
                 .draw()
