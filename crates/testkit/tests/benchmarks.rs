@@ -1,4 +1,4 @@
-//! The benchmark problems in the interpreter, against values produced by other programs.
+//! The benchmark problems in the interpreter, and compiled where it would take minutes, against values produced by other programs.
 //!
 //! ADBench: files and reference values of `shared/data/adbench` beside the repository (skipped, and counted as ignored,
 //! where that folder is absent). GradBench and the small programs: golden numbers of independent programs, quoted here.
