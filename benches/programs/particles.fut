@@ -12,3 +12,6 @@ entry product [n] (particles: [n]state) (steps: i64) : f64 =
     let final = loop s for _t < steps do step s
     in final.px * final.py
   in f64.sum (map run particles)
+
+entry gradient [n] (particles: [n]state) (steps: i64) : (f64, [n]state) =
+  vjp2 (\particles -> product particles steps) particles 1

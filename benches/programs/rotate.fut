@@ -12,3 +12,7 @@ entry rotate_vec (v: vec3) (q: quaternion) : vec3 =
   let t = {x = q.x, y = q.y, z = q.z}
   let s = q.w
   in plus (plus (scale (2 * dot t v) t) (scale (s * s - dot t t) v)) (scale (2 * s) (cross t v))
+
+-- The result and its Jacobian: a row for each of its components.
+entry jacobian (v: vec3) (q: quaternion) : (vec3, [3](vec3, quaternion)) =
+  mjp2 (\(v, q) -> rotate_vec v q) (v, q) [{x = 1, y = 0, z = 0}, {x = 0, y = 1, z = 0}, {x = 0, y = 0, z = 1}]

@@ -9,3 +9,5 @@ entry loss [n] (u: [n][n]f64) (steps: i64) : f64 =
         in mixed - 0.01 * mixed ** 3)
   let final = loop u for _t < steps do step u
   in f64.sum (map (\x -> x * x) (flatten final))
+
+entry gradient [n] (u: [n][n]f64) (steps: i64) : (f64, [n][n]f64) = vjp2 (\u -> loss u steps) u 1

@@ -19,7 +19,7 @@ cargo xtask TASK
   steps              rewrite docs/book/steps.md: what gradients cost, counted by the interpreter
   book               rewrite the generated blocks of docs/book: the worked examples
   benchmarks [W..]   print the table of docs/benchmarks.md: our derivatives against C by hand (gcc)
-  bench [OPTION..]   times of the GradBench problems, with plots: see cargo xtask bench --help
+  bench [OPTION..]   times of all problems and small programs, with plots: see cargo xtask bench --help
   soak [N [SEED]]    run all random properties on N programs (default 50000)
   soak native [N [SEED [O1]]]
                      run N programs (default 20000) and their gradients through LLVM (at O3) and the vm

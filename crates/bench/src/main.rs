@@ -1,32 +1,37 @@
-//! Benchmarks of the GradBench problems, through the suite's protocol: our own command at several numbers of threads, and any other tool, on the
-//! same inputs, in turns. `cargo xtask bench --help`.
+//! Benchmarks of the GradBench problems and of small programs, through the suite's protocol: our own command at several numbers of threads, and any
+//! other tool, on the same inputs, in turns. `cargo xtask bench --help`.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
+mod cliffs;
 mod costs;
 mod inputs;
 mod page;
 mod plots;
+mod programs;
 mod results;
+mod sizes;
 mod tools;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use inputs::{Extent, Workload};
+use inputs::{Float, Work, Workload};
 use results::{Results, Row, Times, time};
+use sizes::Extent;
 use std::path::{Path, PathBuf};
 use tools::Tool;
 
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask bench",
-    about = "Times of the GradBench problems and their derivatives, with plots",
+    about = "Times of the GradBench problems, of small programs, and of their derivatives, with plots",
     args_conflicts_with_subcommands = true,
     after_help = "\
 Examples:
   cargo xtask bench --quick                                   a minute
   cargo xtask bench --html bench.html --json bench.json       all problems at several sizes, one thread and two
   cargo xtask bench gmm lstm --full --threads 1               the suite's sizes of two problems
+  cargo xtask bench --growth --html growth.html               sizes in between: how cost grows, and whether there is a cliff
   cargo xtask bench lse --tool 'other=python3 other_tool.py'  beside another tool of the suite
   cargo xtask bench compare before.json after.json"
 )]
@@ -41,6 +46,9 @@ struct Cli {
     /// The sizes of the suite too, which take many minutes and gigabytes.
     #[arg(long)]
     full: bool,
+    /// Instead, series of sizes that no table has along each dimension, to see how cost grows.
+    #[arg(long, conflicts_with_all = ["quick", "full"])]
+    growth: bool,
     /// Numbers of threads of our own tool, separated by commas.
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "1,2")]
     threads: Vec<std::num::NonZeroUsize>,
@@ -81,15 +89,16 @@ fn main() -> Result<()> {
         println!("{}", results::compare(&Results::read(before)?, &Results::read(after)?));
         return Ok(());
     }
-    let extent = match (cli.quick, cli.full) {
-        (true, _) => Extent::Quick,
-        (_, true) => Extent::Full,
+    let extent = match (cli.quick, cli.full, cli.growth) {
+        (true, _, _) => Extent::Quick,
+        (_, true, _) => Extent::Full,
+        (_, _, true) => Extent::Growth,
         _ => Extent::Usual,
     };
     if !(cli.seconds.is_finite() && cli.seconds >= 0.0) || cli.turns == 0 {
         bail!("--seconds takes a number that is not negative, --turns one that is not zero");
     }
-    let workloads = inputs::workloads(&cli.problems, extent);
+    let workloads = sizes::workloads(&cli.problems, extent);
     if let Some(name) = cli.problems.iter().find(|p| !workloads.iter().any(|w| w.problem == *p)) {
         bail!("no problem `{name}`");
     }
@@ -107,22 +116,26 @@ fn main() -> Result<()> {
             .context("the progress display")?,
     );
     println!("{}", heading());
-    for workload in &workloads {
+    for planned in &workloads {
+        bar.set_message(planned.problem);
+        let workload = (planned.make)();
         bar.set_message(format!("{} {}", workload.problem, workload.name));
-        define(&mut tools, workload, &mut results)?;
-        for (k, function) in workload.functions.iter().enumerate() {
-            let rows = measure(&mut tools, workload, k, &cli);
+        define(&mut tools, &workload, &mut results);
+        let input = workload.input.to_string();
+        for k in 0..workload.functions.len() {
+            let rows = measure(&mut tools, &workload, &input, k, &cli);
             for row in rows {
                 bar.suspend(|| println!("{}", line(&row)));
                 results.rows.push(row);
             }
-            counted.extend(counter.count(workload, function).ok());
+            counted.extend(counter.count(&workload, workload.functions[k].name).ok());
         }
         bar.inc(1);
         // What has been measured is not lost if a later workload ends badly.
         write(&cli, &results, &counted)?;
     }
     bar.finish_and_clear();
+    print!("{}", cliffs::text(&results, &counted));
     let shown = [&cli.json, &cli.html].into_iter().flatten().map(|p| p.display().to_string());
     shown.for_each(|p| println!("wrote {p}"));
     Ok(())
@@ -138,7 +151,9 @@ fn commands(cli: &Cli) -> Result<Vec<(String, String)>> {
             if !path.exists() {
                 bail!("there is no `{}`: build it, or say --ours COMMAND", path.display());
             }
-            format!("'{}' gradbench --no-cache", path.display())
+            let names = programs::PROGRAMS.iter().filter_map(|(name, _)| Some((name, programs::path(name)?)));
+            let programs: String = names.map(|(name, path)| format!(" --program '{name}={path}'")).collect();
+            format!("'{}' gradbench --no-cache{programs}", path.display())
         }
     };
     let mut out = Vec::new();
@@ -163,13 +178,13 @@ fn machine() -> String {
     format!("{}, {cores} threads", name.map_or("unknown processor", str::trim))
 }
 
-fn define(tools: &mut [Tool], w: &Workload, results: &mut Results) -> Result<()> {
+/// A tool that does not have the problem says so once more when it is asked to run it.
+fn define(tools: &mut [Tool], w: &Workload, results: &mut Results) {
     for tool in tools {
-        if let Some(seconds) = tool.define(w.problem)? {
+        if let Ok(Some(seconds)) = tool.define(w.problem, w.series) {
             results.defined.push((tool.name.clone(), w.problem.to_string(), seconds));
         }
     }
-    Ok(())
 }
 
 /// What a tool has done so far.
@@ -183,15 +198,22 @@ struct Measured {
     output: Vec<f64>,
 }
 
-/// Runs a function by all tools in turns.
-fn measure(tools: &mut [Tool], w: &Workload, k: usize, cli: &Cli) -> Vec<Row> {
+/// The most runs of one turn, roughly.
+const MOST_RUNS: f64 = 1e5;
+
+/// Runs a function by all tools in turns, on the workload's input as text.
+fn measure(tools: &mut [Tool], w: &Workload, input: &str, k: usize, cli: &Cli) -> Vec<Row> {
     let function = w.functions[k];
+    let Work { flops, bytes } = function.least.unwrap_or_default();
     let seconds = cli.seconds / f64::from(cli.turns);
     let mut found: Vec<Result<Measured, String>> = tools.iter().map(|_| Ok(Measured::default())).collect();
-    for _ in 0..cli.turns {
+    // A first turn is short: the times of too many runs would fill messages of megabytes.
+    for turn in 0..=cli.turns {
         for (tool, found) in tools.iter_mut().zip(&mut found) {
             let Ok(measured) = found else { continue };
-            match tool.evaluate(w.problem, function, &w.input, seconds) {
+            let longest = measured.runs.iter().copied().fold(f64::INFINITY, f64::min) * MOST_RUNS;
+            let seconds = seconds.min(if turn == 0 { 1e-3 } else { longest });
+            match tool.evaluate(w.problem, function.name, input, seconds) {
                 Ok(answer) => {
                     if measured.runs.is_empty() {
                         measured.before = answer.before;
@@ -203,16 +225,17 @@ fn measure(tools: &mut [Tool], w: &Workload, k: usize, cli: &Cli) -> Vec<Row> {
             }
         }
     }
-    let is_derivative = w.functions.len() == 2 && k == 1;
     let first = found.first().and_then(|f| f.as_ref().ok()).map(|f| f.output.clone());
     let row = |(tool, found): (&Tool, Result<Measured, String>)| Row {
         problem: w.problem.to_string(),
+        series: w.series.to_string(),
         workload: w.name.clone(),
-        function: function.to_string(),
+        function: function.name.to_string(),
         tool: tool.name.clone(),
         work: w.work,
-        least: if is_derivative { (w.least.flops, w.least.bytes) } else { (0.0, 0.0) },
-        is_derivative,
+        least: (flops, bytes),
+        is_single: w.float == Float::Single,
+        is_derivative: function.least.is_some(),
         outcome: found.map(|m| {
             let off = first.as_ref().map_or(f64::INFINITY, |f| tools::difference(f, &m.output));
             Times::of(&m.runs, m.before, off)
@@ -223,13 +246,13 @@ fn measure(tools: &mut [Tool], w: &Workload, k: usize, cli: &Cli) -> Vec<Row> {
 
 fn heading() -> String {
     format!(
-        "{:<9} {:<26} {:<10} {:<12} {:>12} {:>12} {:>12} {:>8} {:>12} {:>8}",
+        "{:<9} {:<26} {:<14} {:<12} {:>12} {:>12} {:>12} {:>8} {:>12} {:>8}",
         "problem", "workload", "function", "tool", "least", "median", "first", "runs", "compiling", "off"
     )
 }
 
 fn line(row: &Row) -> String {
-    let head = format!("{:<9} {:<26} {:<10} {:<12}", row.problem, row.workload, row.function, row.tool);
+    let head = format!("{:<9} {:<26} {:<14} {:<12}", row.problem, row.workload, row.function, row.tool);
     match &row.outcome {
         Ok(t) => format!(
             "{head} {:>12} {:>12} {:>12} {:>8} {:>12} {:>8.0e}",

@@ -1,11 +1,16 @@
-//! Curves over sizes, and the roofline: pictures for the page.
+//! Curves over sizes, the roofline, ratios: pictures for the page.
 
-use crate::results::Results;
+use crate::cliffs;
+use crate::results::{Results, Row};
 use anyhow::{Result, anyhow};
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
 /// Width and height of a picture.
 const SIZE: (u32, u32) = (620, 400);
+
+/// Of one with many names.
+const WIDE: (u32, u32) = (900, 560);
 
 /// Colours that are told apart on white, the first seven also by people who see few of them (Okabe and Ito's palette).
 const COLOURS: [RGBColor; 12] = [
@@ -23,57 +28,206 @@ const COLOURS: [RGBColor; 12] = [
     RGBColor(20, 60, 60),
 ];
 
-/// A curve with its name.
+/// Points of one name.
 struct Curve {
     name: String,
+    colour: RGBColor,
+    line: Line,
     points: Vec<(f64, f64)>,
 }
 
-/// The least time of every function of a problem over the work of the primal, by tool; nothing where there is one size only.
-pub(crate) fn scaling(results: &Results, problem: &str) -> Result<Option<String>> {
-    let mut curves: Vec<Curve> = Vec::new();
-    for row in results.rows.iter().filter(|r| r.problem == problem) {
-        let Ok(times) = &row.outcome else { continue };
-        let name = match results.tools.as_slice() {
-            [_] => row.function.clone(),
-            _ => format!("{}, {}", row.function, row.tool),
-        };
-        match curves.iter_mut().find(|c| c.name == name) {
-            Some(c) => c.points.push((row.work, times.least)),
-            None => curves.push(Curve { name, points: vec![(row.work, times.least)] }),
+/// How the points of a curve are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    None,
+    Whole,
+    Dashed,
+}
+
+/// Where the names of curves stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    /// In the upper left corner.
+    Corner,
+    /// At their last points.
+    Points,
+    /// Nowhere: a picture beside this one has them.
+    Beside,
+}
+
+/// What is drawn beside the curves, and what stands at the axes.
+struct Frame<'a> {
+    x: &'a str,
+    y: &'a str,
+    x_label: &'a dyn Fn(f64) -> String,
+    y_label: &'a dyn Fn(f64) -> String,
+    /// Lines behind the curves, with names that stand at their last points.
+    behind: Vec<(String, Vec<(f64, f64)>)>,
+    names: Names,
+    size: (u32, u32),
+}
+
+/// The curves of a problem's series: for every function and tool, what `y` makes of work and least time. Functions have colours; the
+/// first tool's lines are whole, those of others dashed.
+fn over_sizes(results: &Results, problem: &str, along: &str, y: &dyn Fn(f64, f64) -> f64) -> Vec<Curve> {
+    let mut functions: Vec<String> = Vec::new();
+    let mut curves = Vec::new();
+    for s in cliffs::series(results).into_iter().filter(|s| s.problem == problem && s.along == along) {
+        if !functions.contains(&s.function) {
+            functions.push(s.function.clone());
         }
+        let k = functions.iter().position(|f| *f == s.function).unwrap_or_default();
+        let is_first = results.tools.first().is_none_or(|(name, _)| *name == s.tool);
+        let name = match results.tools.as_slice() {
+            [_] => s.function,
+            _ => format!("{}, {}", s.function, s.tool),
+        };
+        curves.push(Curve {
+            name,
+            colour: COLOURS[k % COLOURS.len()],
+            line: if is_first { Line::Whole } else { Line::Dashed },
+            points: s.sizes.iter().map(|size| (size.work, y(size.work, size.time))).collect(),
+        });
     }
-    for c in &mut curves {
-        c.points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    }
-    if curves.iter().all(|c| c.points.len() < 2) {
-        return Ok(None);
-    }
-    picture(("operations of the function", "least time"), &curves, &power, &[]).map(Some)
+    curves
+}
+
+/// The least time of every function of a series over the work of the primal, by tool; nothing where there is one size only.
+pub(crate) fn scaling(results: &Results, problem: &str, along: &str) -> Result<Option<String>> {
+    let curves = over_sizes(results, problem, along, &|_, time| time);
+    let frame = Frame {
+        x: "operations of the function",
+        y: "least time",
+        x_label: &scientific,
+        y_label: &power,
+        behind: Vec::new(),
+        names: Names::Corner,
+        size: SIZE,
+    };
+    picture(&frame, &curves)
+}
+
+/// The same for one operation: level lines are cost in proportion to the work.
+pub(crate) fn per_operation(results: &Results, problem: &str, along: &str) -> Result<Option<String>> {
+    let curves = over_sizes(results, problem, along, &|work, time| time / work);
+    let frame = Frame {
+        x: "operations of the function",
+        y: "least time for each",
+        x_label: &scientific,
+        y_label: &power,
+        behind: Vec::new(),
+        names: Names::Beside,
+        size: SIZE,
+    };
+    picture(&frame, &curves)
 }
 
 /// What derivatives reach of the machine's rates with the first tool: sums and products per second over those per byte. Only what the
-/// derivative cannot avoid is counted. Small problems stay in caches: they may be above the sloping part of the roof, which is memory.
+/// derivative cannot avoid is counted. What is small stays in a cache: each has a roof of its own.
 pub(crate) fn roofline(results: &Results) -> Result<Option<String>> {
-    let (flops, bytes) = results.rates;
-    let Some((first, _)) = results.tools.first() else { return Ok(None) };
-    let mut curves: Vec<Curve> = Vec::new();
-    for row in results.rows.iter().filter(|r| r.is_derivative && r.least.0 > 0.0 && r.tool == *first) {
-        let Ok(times) = &row.outcome else { continue };
-        let point = (row.least.0 / row.least.1, row.least.0 / times.least);
-        match curves.iter_mut().find(|c| c.name == row.problem) {
-            Some(c) => c.points.push(point),
-            None => curves.push(Curve { name: row.problem.clone(), points: vec![point] }),
-        }
+    let rates = &results.rates;
+    let counted = |r: &&Row| r.least.0 > 0.0 && r.least.1 > 0.0;
+    let place = |row: &Row, time: f64| (row.least.0 / row.least.1, row.least.0 / time);
+    let curves = by_problem(results, &counted, &place);
+    let edges = rates.bytes.iter().map(|(_, rate)| rates.flops / rate);
+    let xs: Vec<f64> = curves.iter().flat_map(|c| &c.points).map(|p| p.0).chain(edges).collect();
+    let (low, high) = bounds(&xs);
+    let slope = |(size, rate): &(f64, f64)| {
+        let name = format!("{:.0} GB/s, {}", rate / 1e9, bytes(*size));
+        // It goes on a little above the roof, each farther than the next, so that names do not meet.
+        let above = 1.35_f64.powi(rates.bytes.iter().filter(|(_, slower)| slower < rate).count() as i32);
+        let end = above * rates.flops / rate;
+        (name, vec![(low, low * rate), (end, end * rate)])
+    };
+    let mut behind: Vec<(String, Vec<(f64, f64)>)> = rates.bytes.iter().map(slope).collect();
+    let mut level = |name: &str, rate: f64| {
+        behind.push((name.to_string(), vec![(rate / rates.memory(), rate), (high / 2.0, rate)]));
+    };
+    level("f64", rates.flops);
+    if results.rows.iter().any(|r| r.is_single) {
+        level("f32", rates.single_flops);
     }
-    if curves.is_empty() {
+    let frame = Frame {
+        x: "sums and products per byte",
+        y: "per second",
+        x_label: &scientific,
+        y_label: &|y| format!("{} GFLOP/s", y / 1e9),
+        behind,
+        names: Names::Points,
+        size: WIDE,
+    };
+    picture(&frame, &curves)
+}
+
+/// Derivatives over their functions, with the first tool: how many times as long they take.
+pub(crate) fn ratios(results: &Results) -> Result<Option<String>> {
+    let primal = |row: &Row| results.primal_of(row).map_or(f64::NAN, |t| t.least);
+    let place = |row: &Row, time: f64| (primal(row), time / primal(row));
+    let curves = by_problem(results, &|r| primal(r).is_finite(), &place);
+    let frame = Frame {
+        x: "least time of the function",
+        y: "time of the derivative / time of the function",
+        x_label: &power,
+        y_label: &|y| format!("{y}"),
+        behind: Vec::new(),
+        names: Names::Points,
+        size: WIDE,
+    };
+    picture(&frame, &curves)
+}
+
+/// How many times as fast derivatives are with the second tool as with the first, where both are ours with other numbers of threads.
+pub(crate) fn speedups(results: &Results) -> Result<Option<String>> {
+    let [(one, _), (two, _), ..] = results.tools.as_slice() else { return Ok(None) };
+    if !two.ends_with("threads") {
         return Ok(None);
     }
-    let xs: Vec<f64> = curves.iter().flat_map(|c| &c.points).map(|p| p.0).chain([flops / bytes]).collect();
-    let (low, high) = bounds(&xs);
-    let roof = [(low, low * bytes), (flops / bytes, flops), (high, flops)];
-    let rate = |y: f64| format!("{} GFLOP/s", y / 1e9);
-    picture(("sums and products per byte", "per second"), &curves, &rate, &roof).map(Some)
+    let same = |a: &Row, b: &Row| {
+        (&a.problem, &a.series, &a.workload, &a.function) == (&b.problem, &b.series, &b.workload, &b.function)
+    };
+    let other = |row: &Row| {
+        let found = results.rows.iter().find(|r| r.tool == *two && same(r, row));
+        found.and_then(|r| r.outcome.as_ref().ok()).map_or(f64::NAN, |t| t.least)
+    };
+    let place = |row: &Row, time: f64| (time, time / other(row));
+    let curves = by_problem(results, &|r| other(r).is_finite(), &place);
+    let frame = Frame {
+        x: &format!("least time with {one}"),
+        y: &format!("times as fast with {two}"),
+        x_label: &power,
+        y_label: &|y| format!("{y:.1}"),
+        behind: Vec::new(),
+        names: Names::Points,
+        size: WIDE,
+    };
+    let most = curves.iter().flat_map(|c| &c.points).map(|p| p.1).fold(2.0, f64::max);
+    drawn(&frame, &curves, 0.0..most * 1.1)
+}
+
+/// Points of derivatives with the first tool, a colour for each problem.
+fn by_problem(
+    results: &Results,
+    wanted: &dyn Fn(&&Row) -> bool,
+    place: &dyn Fn(&Row, f64) -> (f64, f64),
+) -> Vec<Curve> {
+    let Some((first, _)) = results.tools.first() else { return Vec::new() };
+    let mut curves: Vec<Curve> = Vec::new();
+    for row in results.rows.iter().filter(|r| r.is_derivative && r.tool == *first).filter(wanted) {
+        let Ok(times) = &row.outcome else { continue };
+        let point = place(row, times.least);
+        let count = curves.len();
+        match curves.iter_mut().find(|c| c.name == row.problem) {
+            Some(c) => c.points.push(point),
+            None => curves.push(Curve {
+                name: row.problem.clone(),
+                colour: COLOURS[count % COLOURS.len()],
+                line: Line::None,
+                points: vec![point],
+            }),
+        }
+    }
+    curves.iter_mut().for_each(|c| c.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    curves
 }
 
 /// Powers of ten around the numbers.
@@ -83,9 +237,23 @@ fn bounds(xs: &[f64]) -> (f64, f64) {
     (10f64.powf(least.log10().floor()), 10f64.powf((most.log10() * 1.000_001).ceil()).max(10.0 * least))
 }
 
+/// A number of bytes, roughly.
+pub(crate) fn bytes(size: f64) -> String {
+    match size {
+        s if s < 1e6 => format!("{:.0} kB", s / 1e3),
+        s => format!("{:.0} MB", s / 1e6),
+    }
+}
+
+/// A power of ten.
+fn scientific(x: f64) -> String {
+    format!("{x:e}")
+}
+
 /// A power of ten of a second.
 fn power(seconds: f64) -> String {
     let (unit, size) = match seconds * 1.000_001 {
+        s if s < 1e-9 => ("ps", 1e-12),
         s if s < 1e-6 => ("ns", 1e-9),
         s if s < 1e-3 => ("µs", 1e-6),
         s if s < 1.0 => ("ms", 1e-3),
@@ -94,69 +262,92 @@ fn power(seconds: f64) -> String {
     format!("{} {unit}", (1e3 * seconds / size).round() / 1e3)
 }
 
-fn picture(
-    (x, y): (&str, &str),
-    curves: &[Curve],
-    label: &dyn Fn(f64) -> String,
-    roof: &[(f64, f64)],
-) -> Result<String> {
-    let all = || curves.iter().flat_map(|c| c.points.iter()).chain(roof);
-    let (x0, x1) = bounds(&all().map(|p| p.0).collect::<Vec<_>>());
-    let (y0, y1) = bounds(&all().map(|p| p.1).collect::<Vec<_>>());
+/// Curves on two logarithmic axes; nothing where there are none.
+fn picture(frame: &Frame<'_>, curves: &[Curve]) -> Result<Option<String>> {
+    let behind = || frame.behind.iter().flat_map(|(_, line)| line);
+    let ys: Vec<f64> = curves.iter().flat_map(|c| c.points.iter()).chain(behind()).map(|p| p.1).collect();
+    let (low, high) = bounds(&ys);
+    drawn(frame, curves, (low..high).log_scale())
+}
+
+/// Curves over a logarithmic axis.
+fn drawn<Y>(frame: &Frame<'_>, curves: &[Curve], y: Y) -> Result<Option<String>>
+where
+    Y: AsRangedCoord<Value = f64>,
+    Y::CoordDescType: ValueFormatter<f64>,
+{
+    if curves.is_empty() {
+        return Ok(None);
+    }
+    let behind = frame.behind.iter().flat_map(|(_, line)| line);
+    let all: Vec<f64> = curves.iter().flat_map(|c| c.points.iter()).chain(behind).map(|p| p.0).collect();
+    let (x0, x1) = bounds(&all);
     let mut svg = String::new();
     let wrong = |e: &dyn std::fmt::Display| anyhow!("a picture cannot be drawn: {e}");
     {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let root = SVGBackend::with_string(&mut svg, frame.size).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
             .margin(12)
             .x_label_area_size(40)
             .y_label_area_size(90)
-            .build_cartesian_2d((x0..x1).log_scale(), (y0..y1).log_scale())
+            .build_cartesian_2d((x0..x1).log_scale(), y)
             .map_err(|e| wrong(&e))?;
         chart
             .configure_mesh()
-            .x_desc(x)
-            .y_desc(y)
-            .x_label_formatter(&|x| format!("{x:e}"))
-            .y_label_formatter(&|y| label(*y))
+            .x_desc(frame.x)
+            .y_desc(frame.y)
+            .x_label_formatter(&|x| (frame.x_label)(*x))
+            .y_label_formatter(&|y| (frame.y_label)(*y))
             .light_line_style(BLACK.mix(0.05))
             .bold_line_style(BLACK.mix(0.15))
             .draw()
             .map_err(|e| wrong(&e))?;
-        if !roof.is_empty() {
-            chart
-                .draw_series(LineSeries::new(roof.iter().copied(), BLACK.stroke_width(2)))
-                .map_err(|e| wrong(&e))?;
+        for (name, line) in &frame.behind {
+            let drawn = LineSeries::new(line.iter().copied(), BLACK.mix(0.6).stroke_width(2));
+            chart.draw_series(drawn).map_err(|e| wrong(&e))?;
+            let grey = BLACK.mix(0.6);
+            let style = TextStyle::from(("sans-serif", 12)).color(&grey);
+            let beside =
+                |p: &(f64, f64)| EmptyElement::at(*p) + Text::new(name.clone(), (4, -16), style.clone());
+            chart.draw_series(line.last().map(beside)).map_err(|e| wrong(&e))?;
         }
-        for (k, curve) in curves.iter().enumerate() {
-            let colour = COLOURS[k % COLOURS.len()];
-            // More curves than colours: later ones are thinner.
-            let width = if k < COLOURS.len() { 2 } else { 1 };
-            if roof.is_empty() {
-                let line = LineSeries::new(curve.points.iter().copied(), colour.stroke_width(width));
-                chart.draw_series(line).map_err(|e| wrong(&e))?;
+        for curve in curves {
+            let Curve { colour, line, .. } = *curve;
+            let (points, style) = (curve.points.iter().copied(), colour.stroke_width(2));
+            match line {
+                Line::None => {}
+                Line::Whole => {
+                    chart.draw_series(LineSeries::new(points, style)).map_err(|e| wrong(&e))?;
+                }
+                Line::Dashed => {
+                    chart.draw_series(DashedLineSeries::new(points, 5, 4, style)).map_err(|e| wrong(&e))?;
+                }
             }
-            let points = curve.points.iter().map(|p| Circle::new(*p, 4, colour.filled()));
+            let mark = if line == Line::Dashed { style } else { colour.filled() };
             chart
-                .draw_series(points)
+                .draw_series(curve.points.iter().map(|p| Circle::new(*p, 4, mark)))
                 .map_err(|e| wrong(&e))?
                 .label(&curve.name)
-                .legend(move |(x, y)| Circle::new((x + 8, y), 4, colour.filled()));
+                .legend(move |(x, y)| Circle::new((x + 8, y), 4, mark));
+            let beside = |p: &(f64, f64)| {
+                let style = TextStyle::from(("sans-serif", 13)).color(&colour);
+                EmptyElement::at(*p) + Text::new(curve.name.clone(), (7, -7), style)
+            };
+            let name = curve.points.last().filter(|_| frame.names == Names::Points).map(beside);
+            chart.draw_series(name).map_err(|e| wrong(&e))?;
         }
-        chart
-            .configure_series_labels()
-            .position(if roof.is_empty() {
-                SeriesLabelPosition::UpperLeft
-            } else {
-                SeriesLabelPosition::LowerRight
-            })
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.2))
-            .draw()
-            .map_err(|e| wrong(&e))?;
+        if frame.names == Names::Corner {
+            chart
+                .configure_series_labels()
+                .position(SeriesLabelPosition::UpperLeft)
+                .background_style(WHITE.mix(0.85))
+                .border_style(BLACK.mix(0.2))
+                .draw()
+                .map_err(|e| wrong(&e))?;
+        }
         root.present().map_err(|e| wrong(&e))?;
     }
-    Ok(svg)
+    Ok(Some(svg))
 }
 
 #[cfg(test)]

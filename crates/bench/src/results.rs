@@ -9,6 +9,8 @@ use std::path::Path;
 pub(crate) struct Row {
     /// The problem's name.
     pub(crate) problem: String,
+    /// What grows along the series of sizes that it is of; empty: sizes of all shapes.
+    pub(crate) series: String,
     /// The sizes.
     pub(crate) workload: String,
     /// The function's name.
@@ -19,10 +21,54 @@ pub(crate) struct Row {
     pub(crate) work: f64,
     /// The sums and products, and the bytes, that the derivative cannot avoid; 0 for other functions.
     pub(crate) least: (f64, f64),
+    /// Whether its floats are of single precision.
+    pub(crate) is_single: bool,
     /// Whether it is the derivative of the function before it.
     pub(crate) is_derivative: bool,
     /// What happened.
     pub(crate) outcome: Result<Times, String>,
+}
+
+#[cfg(test)]
+impl Default for Row {
+    fn default() -> Row {
+        Row {
+            problem: String::new(),
+            series: String::new(),
+            workload: String::new(),
+            function: String::new(),
+            tool: String::new(),
+            work: 1.0,
+            least: (0.0, 0.0),
+            is_single: false,
+            is_derivative: false,
+            outcome: Err(String::new()),
+        }
+    }
+}
+
+/// What a machine does on one thread, measured with programs of our own.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Rates {
+    /// Sums and products in a second, double precision.
+    pub(crate) flops: f64,
+    /// The same in single precision.
+    pub(crate) single_flops: f64,
+    /// Bytes read and written in a second, where the arrays have so many together: a cache, or memory, which is last.
+    pub(crate) bytes: Vec<(f64, f64)>,
+    /// Seconds that a measured call takes beside the function: reading the clock, and what every call costs.
+    pub(crate) call: f64,
+}
+
+impl Rates {
+    /// The rate of memory.
+    pub(crate) fn memory(&self) -> f64 {
+        self.bytes.last().map_or(0.0, |(_, rate)| *rate)
+    }
+    /// The rate of sums and products for a row.
+    pub(crate) fn flops_of(&self, row: &Row) -> f64 {
+        if row.is_single { self.single_flops } else { self.flops }
+    }
 }
 
 /// Seconds of runs.
@@ -67,8 +113,8 @@ impl Times {
 pub(crate) struct Results {
     /// What the machine is, in words.
     pub(crate) machine: String,
-    /// The most sums and products, and the most bytes, that our own programs do in a second on one thread.
-    pub(crate) rates: (f64, f64),
+    /// What it does in a second.
+    pub(crate) rates: Rates,
     /// Names and commands of tools.
     pub(crate) tools: Vec<(String, String)>,
     /// Seconds to define each problem, by each tool.
@@ -81,8 +127,9 @@ impl Results {
     /// As JSON.
     pub(crate) fn to_json(&self) -> Json {
         let row = |r: &Row| {
-            let mut out = json!({"problem": r.problem, "workload": r.workload, "function": r.function, "tool": r.tool,
-                "work": r.work, "flops": r.least.0, "bytes": r.least.1, "derivative": r.is_derivative});
+            let mut out = json!({"problem": r.problem, "series": r.series, "workload": r.workload, "function": r.function, "tool": r.tool,
+                "work": r.work, "flops": r.least.0, "bytes": r.least.1, "single": r.is_single,
+                "derivative": r.is_derivative});
             match &r.outcome {
                 Ok(t) => {
                     out["runs"] = json!(t.runs);
@@ -101,8 +148,10 @@ impl Results {
             }
             out
         };
-        json!({"machine": self.machine, "flops_per_second": self.rates.0, "bytes_per_second": self.rates.1,
-            "unit": "seconds",
+        let bytes = |(size, rate): &(f64, f64)| json!({"size": size, "bytes_per_second": rate});
+        json!({"machine": self.machine, "unit": "seconds",
+            "rates": {"flops_per_second": self.rates.flops, "single_flops_per_second": self.rates.single_flops,
+                "bytes": self.rates.bytes.iter().map(bytes).collect::<Vec<_>>(), "call": self.rates.call},
             "tools": self.tools.iter().map(|(n, c)| json!({"name": n, "command": c})).collect::<Vec<_>>(),
             "defined": self.defined.iter().map(|(t, p, s)| json!({"tool": t, "problem": p, "seconds": s})).collect::<Vec<_>>(),
             "results": self.rows.iter().map(row).collect::<Vec<_>>()})
@@ -112,7 +161,16 @@ impl Results {
     pub(crate) fn from_json(json: &Json) -> Result<Results> {
         let list = |name: &str| json[name].as_array().with_context(|| format!("no list `{name}`"));
         let mut out = Results { machine: text(json, "machine")?, ..Results::default() };
-        out.rates = (number(json, "flops_per_second")?, number(json, "bytes_per_second")?);
+        let rates = &json["rates"];
+        out.rates = Rates {
+            flops: number(rates, "flops_per_second")?,
+            single_flops: number(rates, "single_flops_per_second")?,
+            bytes: Vec::new(),
+            call: number(rates, "call")?,
+        };
+        for b in rates["bytes"].as_array().context("no list `bytes`")? {
+            out.rates.bytes.push((number(b, "size")?, number(b, "bytes_per_second")?));
+        }
         for t in list("tools")? {
             out.tools.push((text(t, "name")?, text(t, "command")?));
         }
@@ -134,12 +192,14 @@ impl Results {
             };
             out.rows.push(Row {
                 problem: text(r, "problem")?,
+                series: text(r, "series")?,
                 workload: text(r, "workload")?,
                 function: text(r, "function")?,
                 tool: text(r, "tool")?,
                 work: number(r, "work")?,
                 least: (number(r, "flops")?, number(r, "bytes")?),
-                is_derivative: r["derivative"].as_bool().context("no truth value `derivative`")?,
+                is_single: truth(r, "single")?,
+                is_derivative: truth(r, "derivative")?,
                 outcome,
             });
         }
@@ -164,6 +224,9 @@ impl Results {
 
 fn text(json: &Json, name: &str) -> Result<String> {
     json[name].as_str().map(str::to_string).with_context(|| format!("no text `{name}`"))
+}
+fn truth(json: &Json, name: &str) -> Result<bool> {
+    json[name].as_bool().with_context(|| format!("no truth value `{name}`"))
 }
 fn number(json: &Json, name: &str) -> Result<f64> {
     json[name].as_f64().with_context(|| format!("no number `{name}`"))
@@ -236,10 +299,16 @@ mod tests {
             least: (20.0, 80.0),
             is_derivative,
             outcome,
+            ..Row::default()
         };
         Results {
             machine: "a machine".into(),
-            rates: (1e11, 5e10),
+            rates: Rates {
+                flops: 1e11,
+                single_flops: 2e11,
+                bytes: vec![(1e5, 9e10), (1e8, 5e10)],
+                call: 2e-8,
+            },
             tools: vec![("ours".into(), "pullback gradbench".into())],
             defined: vec![("ours".into(), "lse".into(), 0.01)],
             rows: vec![

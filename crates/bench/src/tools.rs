@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -14,7 +14,8 @@ pub(crate) struct Tool {
     child: Child,
     to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
-    defined: BTreeSet<String>,
+    /// Problems, each with the series of sizes that it was last defined for.
+    defined: BTreeMap<String, String>,
     messages: u64,
 }
 
@@ -41,16 +42,23 @@ impl Tool {
         let (to, from) = (child.stdin.take(), child.stdout.take().context("the tool has no output")?);
         let from = BufReader::new(from);
         let mut tool =
-            Tool { name: name.to_string(), child, to, from, defined: BTreeSet::new(), messages: 0 };
+            Tool { name: name.to_string(), child, to, from, defined: BTreeMap::new(), messages: 0 };
         tool.ask(json!({"kind": "start"}))?;
         Ok(tool)
     }
 
-    fn ask(&mut self, mut message: Json) -> Result<Json> {
+    fn ask(&mut self, message: Json) -> Result<Json> {
+        self.ask_with(message, "")
+    }
+
+    /// Sends an object with a number of its own, and with more fields, which are text: `,"name":value` for each.
+    fn ask_with(&mut self, mut message: Json, more: &str) -> Result<Json> {
         message["id"] = json!(self.messages);
         self.messages += 1;
         let to = self.to.as_mut().context("the tool has ended")?;
-        let sent = writeln!(to, "{message}").and_then(|()| to.flush());
+        let text = message.to_string();
+        let open = text.strip_suffix('}').context("a message is an object")?;
+        let sent = writeln!(to, "{open}{more}}}").and_then(|()| to.flush());
         let mut line = String::new();
         sent.and_then(|()| self.from.read_line(&mut line)).with_context(|| format!("{} ended", self.name))?;
         if line.is_empty() {
@@ -64,34 +72,36 @@ impl Tool {
         Ok(reply)
     }
 
-    /// Seconds that a problem took to define; none if it was before. Errors: the tool does not have it.
-    pub(crate) fn define(&mut self, problem: &str) -> Result<Option<f64>> {
-        if self.defined.contains(problem) {
+    /// Seconds that a problem took to define for a series of sizes; none if it was before. Errors: the tool does not have it.
+    pub(crate) fn define(&mut self, problem: &str, series: &str) -> Result<Option<f64>> {
+        if self.defined.get(problem).is_some_and(|of| of == series) {
             return Ok(None);
         }
         let reply = self.ask(json!({"kind": "define", "module": problem}))?;
         if reply["success"] != json!(true) {
             bail!("{}: {problem}: {}", self.name, reply["error"].as_str().unwrap_or("is not defined"));
         }
-        self.defined.insert(problem.to_string());
+        self.defined.insert(problem.to_string(), series.to_string());
         Ok(Some(times(&reply, |_| true).iter().sum()))
     }
 
-    /// Runs a function of a defined problem. Errors: what the tool says.
+    /// Runs a function of a defined problem on an input, which is text: making it from numbers takes long. Errors: what the tool says.
     pub(crate) fn evaluate(
         &mut self,
         problem: &str,
         function: &str,
-        input: &Json,
+        input: &str,
         seconds: f64,
     ) -> Result<Answer> {
-        let mut input = input.clone();
-        if let Json::Object(fields) = &mut input {
-            fields.insert("min_runs".into(), json!(1));
-            fields.insert("min_seconds".into(), json!(seconds));
-        }
-        let message = json!({"kind": "evaluate", "module": problem, "function": function, "input": input});
-        let mut reply = self.ask(message)?;
+        let runs = format!(r#""min_runs":1,"min_seconds":{seconds}"#);
+        let input = match input.strip_suffix('}') {
+            // An object with fields.
+            Some(fields) if fields.len() > 1 => format!(r#","input":{fields},{runs}}}"#),
+            Some(_) => format!(r#","input":{{{runs}}}"#),
+            None => format!(r#","input":{input}"#),
+        };
+        let message = json!({"kind": "evaluate", "module": problem, "function": function});
+        let mut reply = self.ask_with(message, &input)?;
         if reply["success"] != json!(true) {
             bail!("{}", reply["error"].as_str().unwrap_or("it failed"));
         }
@@ -164,11 +174,25 @@ mod tests {
         let reply = reply.replace('"', "\\\"");
         let script = format!("sh -c 'i=0; while read line; do echo \"{reply}\"; i=$((i+1)); done'");
         let mut tool = Tool::start("echo", &script).expect("it starts");
-        assert!(tool.define("lse").expect("it is defined").is_some());
-        assert!(tool.define("lse").expect("it is defined").is_none());
-        let answer = tool.evaluate("lse", "primal", &json!({"x": [0.5]}), 0.0).expect("it answers");
+        assert!(tool.define("lse", "").expect("it is defined").is_some());
+        assert!(tool.define("lse", "").expect("it is defined").is_none());
+        assert!(tool.define("lse", "n").expect("it is defined again").is_some());
+        let answer = tool.evaluate("lse", "primal", r#"{"x":[0.5]}"#, 0.0).expect("it answers");
         assert_eq!(answer.runs, [2e-6, 1e-6]);
         assert_eq!(answer.output, json!([1, 2]));
+        // A tool that answers with what it is told.
+        let script = r#"sh -c 'read line; echo "{\"id\":0}"; read line; echo "{\"id\":1,\"success\":true,\"output\":$line,\"timings\":[{\"name\":\"evaluate\",\"nanoseconds\":1}]}"'"#;
+        for (input, sent) in [
+            ("2.5", json!(2.5)),
+            ("{}", json!({"min_runs": 1, "min_seconds": 0.25})),
+            (r#"{"x":{}}"#, json!({"x": {}, "min_runs": 1, "min_seconds": 0.25})),
+        ] {
+            let mut tool = Tool::start("mirror", script).expect("it starts");
+            let answer = tool.evaluate("lse", "primal", input, 0.25).expect("it answers");
+            let message =
+                json!({"id": 1, "kind": "evaluate", "module": "lse", "function": "primal", "input": sent});
+            assert_eq!(answer.output, message);
+        }
         let gone = Tool::start("nothing", "true").map(|_| ());
         assert!(gone.is_err(), "it ends without an answer");
     }

@@ -133,6 +133,7 @@ Examples:
 Examples:
   gradbench run --eval 'gradbench eval gmm' --tool 'pullback gradbench'      with the suite
   echo '{\"id\": 0, \"kind\": \"define\", \"module\": \"lse\"}' | pullback gradbench
+  pullback gradbench --program mlp=mlp.fut                                   a module of your own too
 The problems are hello, gmm, ba, ht, lstm, kmeans, llsq, lse, ode, det, particle and saddle.")]
     Gradbench(GradbenchArgs),
     /// Print a completion script for a shell.
@@ -265,6 +266,17 @@ pub(crate) struct GradbenchArgs {
     /// Neither use machine code that an earlier run kept, nor keep any.
     #[arg(long)]
     pub(crate) no_cache: bool,
+    /// One more module beside the problems of the suite: its functions are the entry points of this program.
+    #[arg(long = "program", value_name = "NAME=FILE", value_parser = named_file)]
+    pub(crate) programs: Vec<(String, String)>,
+}
+
+/// A name and a file.
+fn named_file(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.into(), file.into())),
+        _ => Err("it is not of the form NAME=FILE".into()),
+    }
 }
 
 /// Which algorithm differentiates.

@@ -17,7 +17,8 @@ pub(crate) fn gradbench(args: &GradbenchArgs) -> Result<(), Failure> {
     };
     // No more memory is taken than there is; the suite sets no limit.
     let options = Options { cancel: Some(interrupt::flag()), memory_limit: u64::MAX, ..Options::default() };
-    let served = Tool::new(settings, options).serve(&mut stdin().lock(), &mut stdout().lock());
+    let mut tool = Tool::new(settings, options).with_programs(args.programs.iter().cloned());
+    let served = tool.serve(&mut stdin().lock(), &mut stdout().lock());
     served.map_err(|e| Failure::input(format!("the exchange of messages ended: {e}")))?;
     match interrupt::stopped() {
         Some((failure, _)) => Err(failure),

@@ -5,7 +5,7 @@ use crate::programs;
 use pullback_base::{Diagnostic, RuntimeError};
 use pullback_core::{EntryType, Value};
 use pullback_driver::values::{Data, Sizes, decode, encode, json, type_text};
-use pullback_driver::{EntryPoint, Ready, Session, Settings};
+use pullback_driver::{EntryPoint, Failed, Ready, Session, Settings};
 use pullback_interp::core::{Counts, Options};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Module {
     session: Session,
+    /// How long it took to check the program.
+    front: Duration,
     functions: BTreeMap<String, Function>,
 }
 
@@ -34,6 +36,15 @@ pub struct Evaluation {
     pub timings: Vec<Timing>,
 }
 
+/// How long it takes until a function can be called; nothing for what it cannot run on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimesToReady {
+    /// On the vm.
+    pub vm: Option<Duration>,
+    /// As machine code.
+    pub native: Option<Duration>,
+}
+
 impl Module {
     /// Compiles a problem of the suite. Errors: an unknown one, or messages of the compiler.
     pub fn compile(name: &str, settings: Settings) -> Result<Module, String> {
@@ -43,14 +54,25 @@ impl Module {
             return Err(format!("no module `{name}`; there are {}", names.join(", ")));
         };
         let text = programs::read(Path::new(path)).map_err(|e| format!("{path}: {e}"))?;
-        let session = Session::compile_with(path, &text, &mut programs::read, settings);
-        let session = session.map_err(|failed| failed.render())?;
+        Module::of(|| Session::compile_with(path, &text, &mut programs::read, settings))
+    }
+
+    /// Compiles a program on disk: its entry points are the functions. Errors: a file that cannot be read, or messages of the compiler.
+    pub fn of_file(path: &str, settings: Settings) -> Result<Module, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;
+        Module::of(|| Session::compile(path, &text, settings))
+    }
+
+    fn of(compile: impl FnOnce() -> Result<Session, Box<Failed>>) -> Result<Module, String> {
+        let start = Instant::now();
+        let session = compile().map_err(|failed| failed.render())?;
+        let front = start.elapsed();
         let mut functions = BTreeMap::new();
         for entry in session.entries() {
             let ready = session.primal(&entry).map_err(|d| d.render(&session.sources))?;
             functions.insert(entry.name.clone(), Function { entry, ready });
         }
-        Ok(Module { session, functions })
+        Ok(Module { session, front, functions })
     }
 
     /// Runs a function on an input, as often as the input says. Errors: what is wrong with the input, or what stopped the program.
@@ -96,6 +118,25 @@ impl Module {
         }
         function.ready.warm(&args).map_err(|d| self.text(&d))?;
         function.ready.run(&args, options).map(|o| o.counts).map_err(|e| self.stopped(&e))
+    }
+
+    /// How long it takes from the text to a function that can be called with an input of these sizes. It is made anew, as
+    /// machine code where the settings keep none on disk.
+    pub fn times_to_ready(
+        &self,
+        name: &str,
+        input: Json,
+        options: &Options<'_>,
+    ) -> Result<TimesToReady, String> {
+        let (function, args) = self.call(name, input, options)?;
+        let start = Instant::now();
+        let ready = self.session.primal(&function.entry).map_err(|d| self.text(&d))?;
+        let before = self.front + start.elapsed();
+        let start = Instant::now();
+        let vm = ready.vm(&args).is_ok().then(|| before + start.elapsed());
+        let start = Instant::now();
+        let native = ready.native(&args).is_ok().then(|| before + start.elapsed());
+        Ok(TimesToReady { vm, native })
     }
 
     /// A function with its arguments.

@@ -18,13 +18,19 @@ const NAME: &str = "pullback";
 pub struct Tool<'o> {
     settings: Settings,
     options: Options<'o>,
+    programs: BTreeMap<String, String>,
     modules: BTreeMap<String, Module>,
 }
 
 impl<'o> Tool<'o> {
-    /// A tool that compiles and runs like this.
+    /// A tool for the problems of the suite that compiles and runs like this.
     pub fn new(settings: Settings, options: Options<'o>) -> Tool<'o> {
-        Tool { settings, options, modules: BTreeMap::new() }
+        Tool { settings, options, programs: BTreeMap::new(), modules: BTreeMap::new() }
+    }
+
+    /// The same tool for more modules: names, each with the path of a program. Such a name hides a problem of the suite.
+    pub fn with_programs(self, programs: impl IntoIterator<Item = (String, String)>) -> Tool<'o> {
+        Tool { programs: programs.into_iter().collect(), ..self }
     }
 
     /// Answers every line until there are no more, or nobody reads.
@@ -68,7 +74,12 @@ impl<'o> Tool<'o> {
             Kind::Other => message::answer(id),
             Kind::Define { module } => {
                 let start = Instant::now();
-                match Module::compile(&module, self.settings.clone()) {
+                let settings = self.settings.clone();
+                let compiled = match self.programs.get(&module) {
+                    Some(path) => Module::of_file(path, settings),
+                    None => Module::compile(&module, settings),
+                };
+                match compiled {
                     Ok(compiled) => {
                         self.modules.insert(module, compiled);
                         message::success(id, None, &[("compile", start.elapsed())])

@@ -144,3 +144,23 @@ fn runs_are_counted_and_added_up() {
     assert!(runs.are_met_by(&[second; 2], 2 * second));
     assert_eq!(Runs::of(&json!(1.0)), Ok(Runs { least: 1, seconds: 0.0 }));
 }
+
+#[test]
+fn programs_of_files_are_modules_too() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/programs");
+    let file = |name: &str| folder.join(name).display().to_string();
+    let programs = [("dot", file("dot.fut")), ("lse", file("nothing.fut"))];
+    let mut tool = tool().with_programs(programs.map(|(name, path)| (name.to_string(), path)));
+    let mut ask = |message: Json| -> Json {
+        serde_json::from_str(&tool.reply(message.to_string().as_bytes())).expect("JSON")
+    };
+    assert_eq!(ask(json!({"id": 1, "kind": "define", "module": "dot"}))["success"], json!(true));
+    let input = json!({"a": [1, 2, 3], "b": [3, 5, 7], "more": "is left alone"});
+    let found =
+        ask(json!({"id": 2, "kind": "evaluate", "module": "dot", "function": "gradient", "input": input}));
+    // 1 * 3 + 2 * 5 + 3 * 7, and each list is the other's derivative.
+    assert_eq!(found["output"], json!([34.0, [[3.0, 5.0, 7.0], [1.0, 2.0, 3.0]]]));
+    let hidden = ask(json!({"id": 3, "kind": "define", "module": "lse"}));
+    assert!(error(&hidden).starts_with("cannot read "), "{hidden}");
+    assert_eq!(ask(json!({"id": 4, "kind": "define", "module": "hello"}))["success"], json!(true));
+}

@@ -1,4 +1,4 @@
-//! The benchmark problems in the interpreter, against values produced by other programs.
+//! The benchmark problems in the interpreter, and compiled where it would take minutes, against values produced by other programs.
 //!
 //! ADBench: files and reference values of `shared/data/adbench` beside the repository (skipped, and counted as ignored,
 //! where that folder is absent). GradBench and the small programs: golden numbers of independent programs, quoted here.
@@ -16,6 +16,8 @@ mod hand;
 mod nested;
 #[path = "benchmarks/problem.rs"]
 mod problem;
+#[path = "benchmarks/programs.rs"]
+mod programs;
 #[path = "benchmarks/small.rs"]
 mod small;
 
@@ -24,7 +26,9 @@ use libtest_mimic::{Arguments, Trial};
 fn main() {
     let args = Arguments::from_args();
     let mut trials: Vec<Trial> = Vec::new();
-    for (name, test) in small::TESTS.iter().chain(nested::TESTS).chain(gradbench::TESTS) {
+    for (name, test) in
+        small::TESTS.iter().chain(programs::TESTS).chain(nested::TESTS).chain(gradbench::TESTS)
+    {
         trials.push(Trial::test(*name, move || run(test)));
     }
     let absent = !problem::data_folder().is_dir();

@@ -1,7 +1,7 @@
 //! Running entry points of example programs, reading number files, comparing.
 
 use pullback_core::Value;
-use pullback_driver::{EntryPoint, Kind, Session, Settings, Wrt};
+use pullback_driver::{Backend, EntryPoint, Kind, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 use std::path::{Path, PathBuf};
 
@@ -22,9 +22,17 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
+    /// Runs in the interpreter.
     pub(crate) fn new(file: &str, entry: &str) -> Problem {
+        Problem::with(file, entry, Settings::default())
+    }
+    /// Runs as machine code where there is an LLVM, else on the vm.
+    pub(crate) fn compiled(file: &str, entry: &str) -> Problem {
+        Problem::with(file, entry, Settings { backend: Backend::Auto, ..Settings::default() })
+    }
+    fn with(file: &str, entry: &str, settings: Settings) -> Problem {
         let text = std::fs::read_to_string(root().join(file)).expect(file);
-        let session = Session::compile(file, &text, Settings::default());
+        let session = Session::compile(file, &text, settings);
         let session = session.unwrap_or_else(|failed| panic!("{}", failed.render()));
         let entry = session.entry(Some(entry)).unwrap_or_else(|d| panic!("{}", d.message));
         Problem { session, entry }
