@@ -187,6 +187,38 @@ fn a_condition_gives_its_memory_back() {
     check(text, &[Value::f64s(&[1.0; 4096])], &[Value::i64(20_000)]);
 }
 
+/// The test of a loop, where scheduling finds that it is another register: one condition of two always holds, or the same was
+/// asked before.
+#[test]
+fn tests_of_loops_have_other_names() {
+    let text = "fun f(n: i64, a: []f64): i64, f64 {
+        let zero: i64 = mod.i64(0i64, 5i64)
+        let below: bool = lt.i64(zero, n)
+        let k: i64 = loop (i: i64 = 0i64) while {
+            let more: bool = lt.i64(i, n)
+            let five: i64 = mod.i64(0i64, 5i64)
+            let x: f64 = convert.i64.f64(five)
+            let small: bool = lt.f64(x, 0.9f64)
+            let go: bool = and.bool(more, small)
+            in go
+        } {
+            let next: i64 = add.i64(i, 1i64)
+            in next
+        }
+        let s: f64 = loop (s0: f64 = 1.0f64) while {
+            let zero2: i64 = mod.i64(0i64, 7i64)
+            let some: bool = lt.i64(n, zero2)
+            in some
+        } {
+            let s1: f64 = a[0i64]
+            in s1
+        }
+        let t: f64 = if below { in s } else { in 2.0f64 }
+        in k, t
+    }";
+    check(text, &[Value::i64(3), Value::f64s(&[5.0])], &[Value::i64(3), Value::f64(1.0)]);
+}
+
 /// A function whose last branch gives a value that lies in none of its memory gives that memory back: the calls of the map
 /// together would need more than there is. The other results are numbers from that memory.
 #[test]

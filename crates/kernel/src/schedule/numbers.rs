@@ -154,14 +154,16 @@ impl Numbers<'_> {
             Operand::Const(_) | Operand::Null => true,
         }
     }
+    /// Reads what stands for other registers.
+    fn rename(&self, a: &mut Operand) {
+        if let Operand::Reg(r) = a
+            && let Some(other) = self.same.get(*r)
+        {
+            *a = *other;
+        }
+    }
     fn ins(&mut self, mut ins: Ins, out: &mut Block) {
-        ins.reads_mut(&mut |a| {
-            if let Operand::Reg(r) = a
-                && let Some(other) = self.same.get(*r)
-            {
-                *a = *other;
-            }
-        });
+        ins.reads_mut(&mut |a| self.rename(a));
         match ins {
             Ins::If { condition: Operand::Const(c), then, otherwise } => {
                 let holds = c.is_true() != Mutation::OtherArm.is_on();
@@ -192,6 +194,10 @@ impl Numbers<'_> {
             *block = self.block(std::mem::take(block));
         }
         self.lanes = outer;
+        // The test is read after the block that computes it.
+        if let Ins::While { test, .. } = &mut ins {
+            self.rename(test);
+        }
         match self.value(&ins) {
             Some((to, Value::Known(a))) => {
                 self.same.insert(to, a);
