@@ -111,7 +111,7 @@ impl Lower<'_> {
     fn is_in_scope(&self, d: Dim) -> bool {
         match d {
             Dim::Const(_) => true,
-            Dim::Size(v, _) | Dim::Value(v) => self.env.get(&v).is_some(),
+            Dim::Size(v, _) | Dim::Value(v) => self.env.contains_key(&v),
             Dim::Unknown => false,
         }
     }
