@@ -62,43 +62,73 @@ def axis_angle (r: [3]f64) : mat3 =
            [x * y * k + z * s, y * y + (1 - y * y) * c, y * z * k - x * s],
            [x * z * k - y * s, z * y * k + x * s, z * z + (1 - z * z) * c]]
 
--- Positions of the named vertices in the pose.
-def posed_vertices [bones] [verts] [p] (m: model [bones] [verts]) (theta: [26]f64) (named: [p]i64) : [p][3]f64 =
-  let transforms = bone_transforms m theta
+-- Where a pose takes points that are fixed to bones: a 3 x 4 matrix for each bone, side by side, with the global rotation, and
+-- a shift of all points.
+type pose [bones] = {transforms: [3][bones * 4]f64, shift: [3]f64}
+
+def pose_of [bones] [verts] (m: model [bones] [verts]) (theta: [26]f64) : pose [bones] =
   let global = axis_angle theta[0:3]
-  let place (v: i64) : [3]f64 =
-    let blend (row: i64) : f64 =
-      f64.sum (map2 (\w t -> w * f64.sum (map2 (*) t[row] m.base_positions[v])) m.weights[v] transforms)
-    let skinned = [if m.is_mirrored then -(blend 0) else blend 0, blend 1, blend 2]
-    in map2 (+) (matvec global skinned) theta[3:6]
-  in map place named
+  let mirrored = if m.is_mirrored then map (\row -> [-row[0], row[1], row[2]]) global else global
+  let transforms = map (\t -> matmul mirrored t[0:3]) (bone_transforms m theta)
+  in {transforms = map flatten (transpose transforms), shift = theta[3:6]}
+
+-- What a vertex has of each bone: its weight times the base position. A point between vertices has what is between theirs.
+def shares [bones] [verts] (m: model [bones] [verts]) (v: i64) : [bones][4]f64 =
+  map (\w -> map (w *) m.base_positions[v]) m.weights[v]
+
+-- The shares of the point at the barycentric coordinates u of a triangle.
+def shares_between [bones] [verts] (m: model [bones] [verts]) (triangle: [3]i64) (u: [2]f64) : [bones][4]f64 =
+  let blend (x: f64) (y: f64) (z: f64) : f64 = u[0] * x + u[1] * y + (1 - u[0] - u[1]) * z
+  in map3 (map3 blend) (shares m triangle[0]) (shares m triangle[1]) (shares m triangle[2])
+
+-- The error of a point, measured where its shares of bones take it.
+def error [bones] (point: [3]f64) (share: [bones][4]f64) (p: pose [bones]) : [3]f64 =
+  map3 (\x y shift -> x - (y + shift)) point (matvec p.transforms (flatten share)) p.shift
 
 -- Each point is measured at a vertex.
 entry simple [bones] [verts] [n] (m: model [bones] [verts]) (correspondences: [n]i64) (points: [n][3]f64)
              (theta: [26]f64) : [n][3]f64 =
-  map2 (map2 (-)) points (posed_vertices m theta correspondences)
+  let pose = pose_of m theta
+  in map2 (\c point -> error point (shares m c) pose) correspondences points
 
 -- Each point is measured at the barycentric coordinates u of a triangle.
 entry complicated [bones] [verts] [n] [t] (m: model [bones] [verts]) (triangles: [t][3]i64) (correspondences: [n]i64)
                   (points: [n][3]f64) (us: [n][2]f64) (theta: [26]f64) : [n][3]f64 =
-  let corner (k: i64) = posed_vertices m theta (map (\c -> triangles[c, k]) correspondences)
-  let blend (p: [3]f64) (u: [2]f64) (a: [3]f64) (b: [3]f64) (c: [3]f64) : [3]f64 =
-    map4 (\p x y z -> p - (u[0] * x + u[1] * y + (1 - u[0] - u[1]) * z)) p a b c
-  in map5 blend points us (corner 0) (corner 1) (corner 2)
+  let pose = pose_of m theta
+  in map3 (\c point u -> error point (shares_between m triangles[c] u) pose) correspondences points us
 
 def unit_vector (n: i64) (k: i64) : [n]f64 = tabulate n (\i -> if i == k then 1 else 0)
 
--- Columns of the Jacobian: one forward pass per pose parameter.
+-- The pose's derivatives by each of its parameters.
+def pose_dots [bones] [verts] (m: model [bones] [verts]) (theta: [26]f64) : [26](pose [bones]) =
+  jmp (pose_of m) theta (tabulate 26 (unit_vector 26))
+
+-- The rows of the Jacobian for each point. The pose depends on theta, the points on the pose: forward mode goes along with both steps.
+def simple_rows [bones] [verts] [n] (m: model [bones] [verts]) (correspondences: [n]i64) (points: [n][3]f64)
+                (theta: [26]f64) : [n][3][26]f64 =
+  let (pose, dots) = (pose_of m theta, pose_dots m theta)
+  let rows (c: i64) (point: [3]f64) : [3][26]f64 =
+    let share = shares m c
+    in transpose (map (jvp (error point share) pose) dots)
+  in map2 rows correspondences points
+
+-- The same; the first two columns are the derivatives by the point's own u.
+def complicated_rows [bones] [verts] [n] [t] (m: model [bones] [verts]) (triangles: [t][3]i64) (correspondences: [n]i64)
+                     (points: [n][3]f64) (us: [n][2]f64) (theta: [26]f64) : [n][3][28]f64 =
+  let (pose, dots) = (pose_of m theta, pose_dots m theta)
+  let rows (c: i64) (point: [3]f64) (u: [2]f64) : [3][28]f64 =
+    let share = shares_between m triangles[c] u
+    let by_u = tabulate 2 (\k -> jvp (\u -> error point (shares_between m triangles[c] u) pose) u (unit_vector 2 k))
+    let by_theta = map (jvp (error point share) pose) dots
+    in transpose (by_u ++ by_theta :> [28][3]f64)
+  in map3 rows correspondences points us
+
+-- Columns of the Jacobian.
 entry simple_jacobian [bones] [verts] [n] (m: model [bones] [verts]) (correspondences: [n]i64) (points: [n][3]f64)
                       (theta: [26]f64) : [26][n][3]f64 =
-  tabulate 26 (\k -> jvp (simple m correspondences points) theta (unit_vector 26 k))
+  transpose (map transpose (simple_rows m correspondences points theta))
 
--- First the derivatives by each point's own u (all points at the same time), then by theta.
 entry complicated_jacobian [bones] [verts] [n] [t] (m: model [bones] [verts]) (triangles: [t][3]i64)
                            (correspondences: [n]i64) (points: [n][3]f64) (us: [n][2]f64) (theta: [26]f64)
                            : [28][n][3]f64 =
-  let f (us, theta) = complicated m triangles correspondences points us theta
-  in tabulate 28 (\k ->
-       let us_dot = if k < 2 then replicate n (unit_vector 2 k) else replicate n (replicate 2 0)
-       let theta_dot = if k < 2 then replicate 26 0 else unit_vector 26 (k - 2)
-       in jvp f (us, theta) (us_dot, theta_dot))
+  transpose (map transpose (complicated_rows m triangles correspondences points us theta))

@@ -31,7 +31,7 @@ entry objective [n] [u] [bones] [verts] [triangles] (theta: [26]f64) (us: [u][2]
 entry jacobian [n] [u] [bones] [verts] [triangles] (theta: [26]f64) (us: [u][2]f64)
                (data: measurements [n] [bones] [verts] [triangles]) : [n * 3][]f64 =
   let m = model_of data
-  in if u == 0 then transpose (map flatten (simple_jacobian m data.correspondences data.points theta))
+  in if u == 0 then flatten (simple_rows m data.correspondences data.points theta)
      else
        let us = us :> [n][2]f64
-       in transpose (map flatten (complicated_jacobian m data.model.triangles data.correspondences data.points us theta))
+       in flatten (complicated_rows m data.model.triangles data.correspondences data.points us theta)

@@ -318,6 +318,29 @@ fn steps_run_together_where_what_they_hand_on_stays_between_two_loops() {
     }
 }
 
+/// Few directions of few coordinates; a sum to which all coordinates add.
+const FEW: &str = "
+entry directions [n] [k] [d] (a0: [n][d]f64) (a1: [k][COUNT][d]f64) : [n][k][COUNT]f64 =
+  map (\\x -> map (map (\\row -> f64.sum (map2 (*) row x))) a1) a0
+entry added [n] [k] [d] (a0: [n][d]f64) (a1: [k][COUNT][d]f64) : f64 =
+  f64.sum (map (\\x -> f64.sum (map (\\rows -> f64.sum (map (\\row -> f64.sin (f64.sum (map2 (*) row x))) rows)) a1)) a0)
+";
+
+/// A loop over coordinates is run whole, and then the loop around it has its turn.
+#[test]
+fn loops_that_always_run_a_few_times_run_whole() {
+    let mut numbers = Numbers(8);
+    let mut whole = 0;
+    for count in [2, 3, 5, 7, 8, 9] {
+        let text = FEW.replace("COUNT", &count.to_string());
+        let args = [array(&mut numbers, &[40, 11]), array(&mut numbers, &[9, count, 11])];
+        let code = agrees(&text, "directions", &args, false);
+        whole += code.lines().filter(|l| l.contains("group_") && l.ends_with("= 0i64")).count();
+        agrees(&text, "added", &args, true);
+    }
+    assert!(whole > 0);
+}
+
 /// Products with factors as they are and turned, batches outside and inside, functions before and after.
 const PRODUCTS: &str = "
 entry ab [n] [k] [m] (a0: [n][k]f64) (a1: [k][m]f64) : [n][m]f64 =

@@ -293,3 +293,120 @@ fn parallel_bodies_do_not_write_over_what_others_use() {
     let expected = [Value::f64s(&[7.0, 3.0]), Value::f64s(&[3.0, 4.0]), Value::f64s(&[2.0, 9.0])];
     check(text, &[Value::f64s(&[1.0, 2.0])], &expected);
 }
+
+/// `ys = a + 1` and `zs = 2 a`, then what is made of them, with these results.
+fn two_parts(rest: &str, types: &str, results: &str) -> String {
+    format!(
+        "fun f(a: []f64): {types} {{
+            let n: i64 = size(a, 0)
+            let ys: []f64 = map n [a] (x: f64) {{ let y: f64 = add.f64(x, 1.0f64) in y }}
+            let zs: []f64 = map n [a] (v: f64) {{ let z: f64 = mul.f64(v, 2.0f64) in z }}
+            {rest}
+            in {results}
+        }}"
+    )
+}
+
+#[test]
+fn parts_of_a_concatenation_are_made_in_it() {
+    let one = |xs: &[f64]| vec![Value::f64s(xs)];
+    let two = |xs: &[f64], ys: &[f64]| vec![Value::f64s(xs), Value::f64s(ys)];
+    let (whole, both) = ("let c: []f64 = concat(ys, zs)", "[]f64, []f64");
+    let doubled = "let n2: i64 = mul.i64(n, 2i64)
+        let m: [][]f64 = map n [a] (u: f64) { let r: []f64 = array(u, u): f64 in r }
+        let rs: []f64 = reshape([n2], 2, m)
+        let c: []f64 = concat(rs, ys)";
+    for (rest, types, results, (allocations, copies), expected) in [
+        (whole.to_string(), "[]f64", "c", (1, 0), one(&[2.0, 3.0, 2.0, 4.0])),
+        // The rows of `m`, and `zs`, which is not in the result, need none of their own.
+        (doubled.to_string(), "[]f64", "c", (2, 0), one(&[1.0, 1.0, 2.0, 2.0, 2.0, 3.0])),
+        // A part is a part of one whole, once.
+        ("let c: []f64 = concat(ys, ys)".to_string(), "[]f64", "c", (2, 1), one(&[2.0, 3.0, 2.0, 3.0])),
+        (
+            format!("{whole} let d: []f64 = concat(zs, c)"),
+            "[]f64",
+            "d",
+            (2, 2),
+            one(&[2.0, 4.0, 2.0, 3.0, 2.0, 4.0]),
+        ),
+        // What is not made here is copied.
+        ("let c: []f64 = concat(a, zs)".to_string(), "[]f64", "c", (2, 1), one(&[1.0, 2.0, 2.0, 4.0])),
+        // Nobody writes over a part while the whole is needed, nor over the whole while a part is.
+        (
+            format!("{whole} let d: []f64 = update(ys, [0i64], 9.0f64)"),
+            both,
+            "c, d",
+            (2, 1),
+            two(&[2.0, 3.0, 2.0, 4.0], &[9.0, 3.0]),
+        ),
+        (
+            format!("{whole} let d: []f64 = update(c, [3i64], 9.0f64)"),
+            both,
+            "d, zs",
+            (2, 1),
+            two(&[2.0, 3.0, 2.0, 9.0], &[2.0, 4.0]),
+        ),
+        (
+            format!("{whole} let d: []f64 = update(c, [3i64], 9.0f64)"),
+            "[]f64",
+            "d",
+            (1, 0),
+            one(&[2.0, 3.0, 2.0, 9.0]),
+        ),
+        (
+            format!("{whole} let d: []f64 = map n [ys] (p: f64) {{ let q: f64 = neg.f64(p) in q }}"),
+            both,
+            "c, d",
+            (2, 0),
+            two(&[2.0, 3.0, 2.0, 4.0], &[-2.0, -3.0]),
+        ),
+    ] {
+        let text = two_parts(&rest, types, results);
+        assert_eq!(memory(&text), (allocations, copies), "{text}");
+        check(&text, &[Value::f64s(&[1.0, 2.0])], &expected);
+    }
+}
+
+/// The sizes of the other part are known only after the first part is made: that one is copied.
+#[test]
+fn a_concatenation_of_sizes_that_are_computed_later() {
+    let text = "fun f(a: []f64): []f64 {
+        let n: i64 = size(a, 0)
+        let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+        let s: f64 = ys[1i64]
+        let k: i64 = convert.f64.i64(s)
+        let is: []i64 = iota(k)
+        let zs: []f64 = map k [is] (i: i64) { let z: f64 = convert.i64.f64(i) in z }
+        let c: []f64 = concat(ys, zs)
+        in c
+    }";
+    assert_eq!(memory(text), (2, 1));
+    check(text, &[Value::f64s(&[1.0, 2.0])], &[Value::f64s(&[2.0, 3.0, 0.0, 1.0, 2.0])]);
+}
+
+/// Rows that are put together in a loop; and wholes in a loop's state.
+#[test]
+fn concatenations_in_loops() {
+    let text = "fun f(a: []f64): [][]f64, []f64 {
+        let n: i64 = size(a, 0)
+        let two: []i64 = iota(2i64)
+        let three: []i64 = iota(3i64)
+        let m: [][]f64 = map n [a] (x: f64) {
+            let ys: []f64 = map 2i64 [two] (i: i64) { let y: f64 = convert.i64.f64(i) let w: f64 = add.f64(x, y) in w }
+            let zs: []f64 = map 3i64 [three] (j: i64) { let z: f64 = convert.i64.f64(j) let v: f64 = mul.f64(x, z) in v }
+            let c: []f64 = concat(ys, zs)
+            in c
+        }
+        let s: []f64 = loop (s: []f64 = a) for k: i64 < 2i64 {
+            let p: i64 = size(s, 0)
+            let us: []f64 = map p [s] (q: f64) { let u: f64 = neg.f64(q) in u }
+            let ts: []f64 = map p [s] (o: f64) { let t: f64 = add.f64(o, o) in t }
+            let d: []f64 = concat(us, ts)
+            in d
+        }
+        in m, s
+    }";
+    let rows = Value::f64_array(&[2, 5], &[1.0, 2.0, 0.0, 1.0, 2.0, 2.0, 3.0, 0.0, 2.0, 4.0]);
+    let state = Value::f64s(&[1.0, 2.0, -2.0, -4.0, -2.0, -4.0, 4.0, 8.0]);
+    check(text, &[Value::f64s(&[1.0, 2.0])], &[rows, state]);
+}

@@ -127,7 +127,7 @@ impl Lower<'_> {
         }
         Ok(val)
     }
-    fn check_shapes(&mut self, what: &str, left: &[Operand], right: &[Operand]) {
+    pub(super) fn check_shapes(&mut self, what: &str, left: &[Operand], right: &[Operand]) {
         // Arrays without elements always agree: they may not know their inner sizes.
         let mut differ = Operand::bool(false);
         for (l, r) in left.iter().zip(right) {
@@ -327,38 +327,6 @@ impl Lower<'_> {
     /// Whether sizes are equal by name. (One that compiled code lost, since there is no element, comes after one that is 0.)
     fn same_sizes(&self, left: &[Dim], right: &[Dim]) -> bool {
         left.len() == right.len() && left.iter().zip(right).all(|(l, r)| self.called(*l) == self.called(*r))
-    }
-    pub(super) fn concat(&mut self, pat: &[Var], arrays: &[Atom]) -> Res<Val> {
-        let reps: Vec<ArrayRep> = arrays.iter().map(|a| self.array(*a)).collect();
-        let ty = self.atom_type(arrays[0]);
-        // An array without rows need not know how long rows are.
-        let mut dims = reps[0].dims.clone();
-        for (k, n) in dims.iter_mut().enumerate().skip(1) {
-            for r in &reps[1..] {
-                if r.dims[k] != *n {
-                    let empty = self.op(Op::Eq, Scalar::I64, &[*n, Operand::i64(0)]);
-                    *n = self.op(Op::Select, Scalar::I64, &[empty, r.dims[k], *n]);
-                }
-            }
-        }
-        for r in &reps {
-            let mut expected = dims.clone();
-            expected[0] = r.dims[0];
-            self.check_shapes("concat", &expected, &r.dims);
-        }
-        dims[0] = reps.iter().fold(Operand::i64(0), |n, r| self.add(n, r.dims[0]));
-        let to = self.array_for(pat.first().copied(), dims, ty.base())?;
-        let mut start = Operand::i64(0);
-        for r in &reps {
-            let place = self.sliced(&to, (start, r.dims[0], Operand::i64(1)));
-            self.copy(&ArrayRep { dims: r.dims.clone(), ..place }, r)?;
-            start = self.add(start, r.dims[0]);
-        }
-        let mut roots = self.owners.fresh();
-        if super::rep::has_boxes(ty.base()) {
-            roots.extend(arrays.iter().flat_map(|a| self.owners.of(a.var())));
-        }
-        Ok(Val { rep: Rep::Array(to), roots })
     }
     pub(super) fn rotate(&mut self, pat: &[Var], a: Atom, k: Atom) -> Res<Val> {
         let (array, k) = (self.array(a), self.scalar(k));

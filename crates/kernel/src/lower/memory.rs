@@ -174,7 +174,7 @@ impl Lower<'_> {
         }
     }
     /// Stops the program if there are too many elements to count.
-    fn check_elements(&mut self, dims: &[Operand]) {
+    pub(super) fn check_elements(&mut self, dims: &[Operand]) {
         if dims.iter().filter(|d| d.as_i64().is_none_or(|n| n > 1 << 20)).count() < 2 {
             return;
         }

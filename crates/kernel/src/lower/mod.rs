@@ -16,6 +16,7 @@ mod arrays;
 mod bounds;
 mod branch;
 mod combine;
+mod concat;
 mod gather;
 mod interchange;
 mod loops;
@@ -472,6 +473,7 @@ impl<'p> Lower<'p> {
     fn body(&mut self, body: &Body) -> Res<()> {
         self.owners.open(body);
         let (deferred, equal) = (self.deferred.len(), self.equal.len());
+        let mut wholes = concat::wholes(body);
         for (k, stm) in body.stms.iter().enumerate() {
             self.owners.at(k);
             let outer = self.span;
@@ -480,7 +482,7 @@ impl<'p> Lower<'p> {
             if self.sites.is_some() {
                 self.site = Some(site(self.program, stm, self.span));
             }
-            let done = self.stm(stm);
+            let done = self.want_in_wholes(&mut wholes, stm).and_then(|()| self.stm(stm, &wholes));
             self.site = around;
             if let Err(mut e) = done {
                 e.span = e.span.or(self.span);

@@ -1,5 +1,6 @@
 //! Statements: one arm per construct.
 
+use super::concat::Whole;
 use super::memory::absent;
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, unfolded, words};
@@ -12,8 +13,9 @@ use pullback_core::{Atom, Exp, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
 impl Lower<'_> {
-    pub(super) fn stm(&mut self, stm: &Stm) -> Res<()> {
-        let values = self.exp(&stm.pat, &stm.exp)?;
+    /// Lowers a statement of a body with these concatenations.
+    pub(super) fn stm(&mut self, stm: &Stm, wholes: &[Whole]) -> Res<()> {
+        let values = self.exp(&stm.pat, &stm.exp, wholes)?;
         for (v, value) in stm.pat.iter().zip(values) {
             self.bind_val(*v, value);
         }
@@ -21,7 +23,7 @@ impl Lower<'_> {
     }
 
     /// The values of an expression; `pat` is what they will be bound to.
-    fn exp(&mut self, pat: &[Var], exp: &Exp) -> Res<Vec<Val>> {
+    fn exp(&mut self, pat: &[Var], exp: &Exp, wholes: &[Whole]) -> Res<Vec<Val>> {
         let one = |v: Val| Ok(vec![v]);
         let plain = |rep: Rep| Ok(vec![Val { rep, roots: Roots::new() }]);
         match exp {
@@ -71,7 +73,7 @@ impl Lower<'_> {
             Exp::Replicate(shape, a) => one(self.replicate(shape, *a)?),
             Exp::Rearrange(perm, a) => one(self.rearrange(perm, *a)),
             Exp::Reshape { shape, from, array } => one(self.reshape(shape, *from, *array)?),
-            Exp::Concat(arrays) => one(self.concat(pat, arrays)?),
+            Exp::Concat(arrays) => one(self.concat(pat, arrays, wholes)?),
             Exp::Reverse(a) => {
                 let Val { rep: Rep::Array(a), roots } = self.val(*a) else { panic!("expected an array") };
                 one(Val { rep: Rep::Array(self.reversed(&a)), roots })

@@ -7,7 +7,7 @@
 //!
 //! Between the inner loops the iterations run one after the other. So what an iteration leaves in a register for the next must
 //! be read and set between two inner loops; and a loop with an order must not write memory. What is left over of the iterations runs
-//! one by one.
+//! one by one. A loop that always runs a few times, such as one over three coordinates, can run whole.
 //!
 //! Guarantees: the same values, but for the order of [`Ins::Accumulate`] and its kind. How many iterations, if any: by cost, and by the
 //! vector registers that the innermost loops keep; where they neither share a load nor have sums that wait for each other there is
@@ -23,6 +23,9 @@ use pullback_prim::{Op, Prim, Scalar};
 
 /// Numbers of iterations that are tried.
 const COPIES: [usize; 3] = [8, 4, 2];
+
+/// Loops that always run at most so often may run whole: there is no loop any more, and the one around it has its turn.
+const WHOLE: usize = 8;
 
 /// More instructions are not made of a loop: compiling them takes longer than it gains.
 const LARGE: usize = 400;
@@ -64,8 +67,15 @@ struct Loop<'a> {
     order: &'a Order,
 }
 
+impl Loop<'_> {
+    /// How often it runs, if that is always the same.
+    fn count(&self) -> Option<usize> {
+        usize::try_from(self.to.as_i64()?.checked_sub(self.from.as_i64()?)?).ok()
+    }
+}
+
 impl Jam<'_> {
-    /// The block, and whether a loop in it was jammed.
+    /// The block, and whether a loop in it was jammed, and is still there.
     fn block(&mut self, block: Block) -> (Block, bool) {
         let mut out = Vec::with_capacity(block.len());
         let mut any = false;
@@ -82,10 +92,15 @@ impl Jam<'_> {
             }
             self.active = outer;
             let code = if inside { None } else { self.best(&ins) };
-            any |= inside || code.is_some();
             match code {
-                Some(code) => out.extend(code),
-                None => out.push(ins),
+                Some((code, whole)) => {
+                    any |= !whole;
+                    out.extend(code);
+                }
+                None => {
+                    any |= inside;
+                    out.push(ins);
+                }
             }
         }
         (out, any)
@@ -93,8 +108,8 @@ impl Jam<'_> {
     fn costs(&self) -> Costs<'_> {
         Costs { model: self.model, regs: self.regs, sizes: self.sizes }
     }
-    /// The loop with so many iterations together as cost least; `None`: as it is.
-    fn best(&mut self, ins: &Ins) -> Option<Block> {
+    /// The loop with so many iterations together as cost least, and whether that is all of them; `None`: as it is.
+    fn best(&mut self, ins: &Ins) -> Option<(Block, bool)> {
         let Ins::For { i, from, to, body, order } = ins else { return None };
         let tiled = self.active == 1.0 && is_tiled(body);
         if self.model.registers == 0 || tiled || !body.iter().any(|ins| is_inner(ins, self.regs)) {
@@ -105,7 +120,8 @@ impl Jam<'_> {
         let given = self.regs.len();
         let mut least = trips * (self.costs().block(body, self.active) + 1.0);
         let mut best = None;
-        for copies in COPIES {
+        let all = l.count().filter(|n| (2..=WHOLE).contains(n));
+        for copies in all.into_iter().chain(COPIES.into_iter().filter(|n| Some(*n) != all)) {
             let n = copies as f64;
             if trips < n || size(body) * copies > LARGE {
                 continue;
@@ -126,8 +142,13 @@ impl Jam<'_> {
             self.regs.truncate(given);
         }
         let copies = best?;
-        let together = self.together(&l, copies)?;
-        Some(self.loops(&l, copies, together))
+        let (group, together) = self.together(&l, copies)?;
+        Some(if all == Some(copies) {
+            let first = Ins::Set { to: group, value: Operand::i64(0) };
+            ([first].into_iter().chain(together).collect(), true)
+        } else {
+            (self.loops(&l, copies, (group, together)), false)
+        })
     }
     /// Whether a loop inside hands something in lanes from one iteration to the next: sums that wait for each other.
     fn sums(&self, block: &Block) -> bool {
@@ -407,7 +428,7 @@ impl Copies<'_> {
             _ => false,
         }
     }
-    /// Adds what the copies add, halves with each other, as their number is a power of two.
+    /// Adds what the copies add, halves with each other.
     fn added(&mut self, ins: &Ins, out: &mut Block) {
         let mut ins = ins.clone();
         let (Ins::Accumulate { value, ty, .. } | Ins::AccumulateLanes { value, ty, .. }) = &mut ins else {
@@ -416,8 +437,8 @@ impl Copies<'_> {
         let (Some(s), before) = (ty.scalar(), *value) else { return };
         let mut values: Vec<Operand> = (0..self.names.len()).map(|k| self.operand(before, k)).collect();
         while values.len() > 1 {
-            let half = values.len() / 2;
-            for k in 0..half {
+            let half = values.len().div_ceil(2);
+            for k in 0..values.len() - half {
                 let args = vec![values[k], values[k + half]];
                 let lanes = args.iter().find_map(|a| self.regs[a.as_reg()?].ty.lanes());
                 let ty = lanes.map_or(Ty::Scalar(s), |lanes| Ty::Lanes(s, lanes));

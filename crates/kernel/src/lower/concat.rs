@@ -1,0 +1,172 @@
+//! Concatenations, whose parts are made where they belong.
+//!
+//! A part that is made in the same body, and only reshaped on the way, is asked for at its place in the whole (`Lower::wanted`). The
+//! whole is then made before the first part for which all sizes are known; what is made before that, or elsewhere, is copied.
+//! The whole has the roots of the parts that lie in it: nobody writes over one while the other is needed.
+
+use super::rep::{ArrayRep, Rep, has_boxes};
+use super::{Lower, Res, Val};
+use crate::ir::Operand;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::shapes::Dim;
+use pullback_core::{Atom, Body, Exp, Stm, Var};
+use pullback_prim::{Op, Scalar};
+
+/// A concatenation of a body.
+#[derive(Debug)]
+pub(super) struct Whole {
+    result: Var,
+    parts: Vec<Part>,
+    /// The memory, once it is there, as one row of elements.
+    memory: Option<ArrayRep>,
+}
+
+#[derive(Debug)]
+struct Part {
+    /// The variable for which the elements are made.
+    maker: Var,
+    /// Whether this body makes them, and for no other part.
+    here: bool,
+    place: Option<ArrayRep>,
+}
+
+/// The concatenations of a body.
+pub(super) fn wholes(body: &Body) -> Vec<Whole> {
+    let mut out = Vec::new();
+    if !body.stms.iter().any(|s| matches!(s.exp, Exp::Concat(_))) {
+        return out;
+    }
+    let made = body.stms.iter().flat_map(|stm| stm.pat.iter().map(move |v| (*v, stm)));
+    let made: IdMap<Var, &Stm> = made.collect();
+    let mut taken: IdSet<Var> = IdSet::new();
+    for stm in &body.stms {
+        let (Exp::Concat(arrays), [result]) = (&stm.exp, &stm.pat[..]) else { continue };
+        let part = |a: &Atom| {
+            let maker = maker(&made, a.var()?);
+            let here = made.get(&maker).is_some_and(|stm| makes_anew(&stm.exp)) && taken.insert(maker);
+            Some(Part { maker, here, place: None })
+        };
+        let parts: Option<Vec<Part>> = arrays.iter().map(part).collect();
+        out.extend(parts.map(|parts| Whole { result: *result, parts, memory: None }));
+    }
+    out
+}
+
+/// The variable for which the elements of another one were made.
+fn maker(made: &IdMap<Var, &Stm>, mut v: Var) -> Var {
+    while let Some(Exp::Atom(Atom::Var(w)) | Exp::Reshape { array: Atom::Var(w), .. }) =
+        made.get(&v).map(|stm| &stm.exp)
+    {
+        v = *w;
+    }
+    v
+}
+
+/// Whether the elements get memory of their own.
+fn makes_anew(exp: &Exp) -> bool {
+    matches!(exp, Exp::Soac(_) | Exp::ArrayLit(..) | Exp::Gather(..) | Exp::Rotate(..))
+}
+
+impl Lower<'_> {
+    /// Asks that what a statement makes be made in the concatenations that it is a part of.
+    pub(super) fn want_in_wholes(&mut self, wholes: &mut [Whole], stm: &Stm) -> Res<()> {
+        for whole in wholes {
+            let is_made = |part: &Part| part.here && stm.pat.contains(&part.maker);
+            if !whole.parts.iter().any(is_made) || self.wanted.contains_key(&whole.result) {
+                continue;
+            }
+            let sizes: Vec<Vec<Dim>> = whole.parts.iter().map(|p| self.shapes.of(p.maker).to_vec()).collect();
+            if !sizes.iter().flatten().all(|d| self.is_in_scope(*d)) {
+                continue;
+            }
+            let Some(dims) = sizes.iter().map(|d| self.known_sizes(d)).collect::<Option<Vec<_>>>() else {
+                continue;
+            };
+            let counts: Vec<Operand> = dims.iter().map(|d| self.counted(d)).collect();
+            let elem = self.ty(whole.result).base().clone();
+            let memory = match &whole.memory {
+                Some(memory) => memory.clone(),
+                None => {
+                    let count = counts.iter().fold(Operand::i64(0), |n, m| self.add(n, *m));
+                    self.new_array(vec![count], &elem)?
+                }
+            };
+            whole.memory = Some(memory.clone());
+            let mut start = Operand::i64(0);
+            for ((part, dims), count) in whole.parts.iter_mut().zip(dims).zip(counts) {
+                if part.here && stm.pat.contains(&part.maker) {
+                    let leaves =
+                        memory.leaves.iter().map(|leaf| self.moved(*leaf, start, Some(count))).collect();
+                    let strides = self.row_major(&dims);
+                    let place = ArrayRep { dims, strides, leaves, packed: true };
+                    self.wanted.insert(part.maker, place.clone());
+                    part.place = Some(place);
+                }
+                start = self.add(start, count);
+            }
+        }
+        Ok(())
+    }
+    /// Whether what a size is named after is there.
+    fn is_in_scope(&self, d: Dim) -> bool {
+        match d {
+            Dim::Const(_) => true,
+            Dim::Size(v, _) | Dim::Value(v) => self.env.contains_key(&v),
+            Dim::Unknown => false,
+        }
+    }
+    /// How many elements there are, of which there are not too many.
+    fn counted(&mut self, dims: &[Operand]) -> Operand {
+        self.check_elements(dims);
+        self.product(dims)
+    }
+
+    pub(super) fn concat(&mut self, pat: &[Var], arrays: &[Atom], wholes: &[Whole]) -> Res<Val> {
+        let reps: Vec<ArrayRep> = arrays.iter().map(|a| self.array(*a)).collect();
+        let ty = self.atom_type(arrays[0]);
+        // An array without rows need not know how long rows are.
+        let mut dims = reps[0].dims.clone();
+        for (k, n) in dims.iter_mut().enumerate().skip(1) {
+            for r in &reps[1..] {
+                if r.dims[k] != *n {
+                    let empty = self.op(Op::Eq, Scalar::I64, &[*n, Operand::i64(0)]);
+                    *n = self.op(Op::Select, Scalar::I64, &[empty, r.dims[k], *n]);
+                }
+            }
+        }
+        for r in &reps {
+            let mut expected = dims.clone();
+            expected[0] = r.dims[0];
+            self.check_shapes("concat", &expected, &r.dims);
+        }
+        dims[0] = reps.iter().fold(Operand::i64(0), |n, r| self.add(n, r.dims[0]));
+        let whole = wholes.iter().find(|w| pat.contains(&w.result));
+        let to = match whole.and_then(|w| w.memory.clone()) {
+            Some(memory) => {
+                let strides = self.row_major(&dims);
+                ArrayRep { dims, strides, leaves: memory.leaves, packed: true }
+            }
+            None => self.array_for(pat.first().copied(), dims, ty.base())?,
+        };
+        // A part that was made elsewhere after all is not asked for any more.
+        for part in whole.iter().flat_map(|w| &w.parts) {
+            self.wanted.remove(&part.maker);
+        }
+        let mut roots = self.owners.fresh();
+        let mut start = Operand::i64(0);
+        for (k, (r, a)) in reps.iter().zip(arrays).enumerate() {
+            let place = whole.and_then(|w| w.parts[k].place.as_ref());
+            if place.is_some_and(|place| place.leaves == r.leaves) {
+                roots.extend(self.owners.of(a.var()));
+            } else {
+                let place = self.sliced(&to, (start, r.dims[0], Operand::i64(1)));
+                self.copy(&ArrayRep { dims: r.dims.clone(), ..place }, r)?;
+            }
+            start = self.add(start, r.dims[0]);
+        }
+        if has_boxes(ty.base()) {
+            roots.extend(arrays.iter().flat_map(|a| self.owners.of(a.var())));
+        }
+        Ok(Val { rep: Rep::Array(to), roots })
+    }
+}
