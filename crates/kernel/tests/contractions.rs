@@ -318,12 +318,14 @@ fn steps_run_together_where_what_they_hand_on_stays_between_two_loops() {
     }
 }
 
-/// Few directions of few coordinates; a sum to which all coordinates add.
+/// Few directions of few coordinates; sums to which all coordinates add; rows that are added to one row.
 const FEW: &str = "
 entry directions [n] [k] [d] (a0: [n][d]f64) (a1: [k][COUNT][d]f64) : [n][k][COUNT]f64 =
   map (\\x -> map (map (\\row -> f64.sum (map2 (*) row x))) a1) a0
 entry added [n] [k] [d] (a0: [n][d]f64) (a1: [k][COUNT][d]f64) : f64 =
   f64.sum (map (\\x -> f64.sum (map (\\rows -> f64.sum (map (\\row -> f64.sin (f64.sum (map2 (*) row x))) rows)) a1)) a0)
+entry onto [d] (a0: [d]f64) (a1: [COUNT][d]f64) : f64 =
+  f64.sum (map (\\row -> f64.sin (f64.sum (map2 (*) row a0))) a1)
 ";
 
 /// A loop over coordinates is run whole, and then the loop around it has its turn.
@@ -337,6 +339,8 @@ fn loops_that_always_run_a_few_times_run_whole() {
         let code = agrees(&text, "directions", &args, false);
         whole += code.lines().filter(|l| l.contains("group_") && l.ends_with("= 0i64")).count();
         agrees(&text, "added", &args, true);
+        let args = [array(&mut numbers, &[67]), array(&mut numbers, &[count, 67])];
+        agrees(&text, "onto", &args, true);
     }
     assert!(whole > 0);
 }

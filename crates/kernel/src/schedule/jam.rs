@@ -418,8 +418,11 @@ impl Copies<'_> {
         }
         Some(())
     }
-    /// Whether all copies add to one place.
+    /// Whether all copies add to one place, and halves of them can be added first.
     fn is_one_place(&self, ins: &Ins) -> bool {
+        if !self.names.len().is_power_of_two() {
+            return false;
+        }
         match ins {
             Ins::Accumulate { pointer, index, .. } => self.is_same(*pointer) && self.is_same(*index),
             Ins::AccumulateLanes { pointer, index, stride, mask, .. } => {
@@ -428,7 +431,7 @@ impl Copies<'_> {
             _ => false,
         }
     }
-    /// Adds what the copies add, halves with each other.
+    /// Adds what the copies add, halves with each other, as their number is a power of two.
     fn added(&mut self, ins: &Ins, out: &mut Block) {
         let mut ins = ins.clone();
         let (Ins::Accumulate { value, ty, .. } | Ins::AccumulateLanes { value, ty, .. }) = &mut ins else {
@@ -437,8 +440,8 @@ impl Copies<'_> {
         let (Some(s), before) = (ty.scalar(), *value) else { return };
         let mut values: Vec<Operand> = (0..self.names.len()).map(|k| self.operand(before, k)).collect();
         while values.len() > 1 {
-            let half = values.len().div_ceil(2);
-            for k in 0..values.len() - half {
+            let half = values.len() / 2;
+            for k in 0..half {
                 let args = vec![values[k], values[k + half]];
                 let lanes = args.iter().find_map(|a| self.regs[a.as_reg()?].ty.lanes());
                 let ty = lanes.map_or(Ty::Scalar(s), |lanes| Ty::Lanes(s, lanes));
