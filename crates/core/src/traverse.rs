@@ -6,7 +6,7 @@
 //! Assumes unique binding (checked by `check`): the free variables of a body are the used ones that are not bound in
 //! it. Recursion depth is the nesting depth of bodies.
 
-use crate::ir::{Atom, Body, Exp, Fun, Lam, Loop, LoopForm, Program, SliceDim, Soac, Stm, Var, View};
+use crate::ir::{Atom, Body, Exp, Fun, FunId, Lam, Loop, LoopForm, Program, SliceDim, Soac, Stm, Var, View};
 use pullback_base::Few;
 use pullback_base::index::IdSet;
 
@@ -410,23 +410,32 @@ pub fn for_each_stm<'a>(body: &'a Body, f: &mut dyn FnMut(&'a Stm)) {
     }
 }
 
+/// The functions that a body calls, those in nested bodies included.
+pub fn called_functions(body: &Body) -> IdSet<FunId> {
+    let mut out = IdSet::new();
+    for_each_stm(body, &mut |stm| {
+        if let Exp::Call(f, _) = &stm.exp {
+            out.insert(*f);
+        }
+    });
+    out
+}
+
+/// Whether calls in a body can lead to a function.
+pub fn leads_to(program: &Program, body: &Body, f: FunId) -> bool {
+    reachable_functions(program, called_functions(body)).contains(&f)
+}
+
 /// The functions that can be reached by calls from these, themselves included.
-pub fn reachable_functions(
-    program: &Program,
-    from: impl IntoIterator<Item = crate::ir::FunId>,
-) -> IdSet<crate::ir::FunId> {
+pub fn reachable_functions(program: &Program, from: impl IntoIterator<Item = FunId>) -> IdSet<FunId> {
     let mut seen = IdSet::new();
-    let mut work: Vec<crate::ir::FunId> = from.into_iter().collect();
+    let mut work: Vec<FunId> = from.into_iter().collect();
     while let Some(id) = work.pop() {
         if !seen.insert(id) {
             continue;
         }
         let Some(Fun { body, .. }) = program.funs.get(id) else { continue };
-        for_each_stm(body, &mut |stm| {
-            if let Exp::Call(callee, _) = &stm.exp {
-                work.push(*callee);
-            }
-        });
+        work.extend(called_functions(body));
     }
     seen
 }

@@ -10,7 +10,7 @@ use pullback_base::index::{IdMap, IdSet};
 use pullback_core::check::MAX_DEPTH;
 use pullback_core::metrics::body_metrics;
 use pullback_core::rename::copy_applied;
-use pullback_core::traverse::for_each_stm;
+use pullback_core::traverse::{called_functions, leads_to};
 use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Stm};
 
 /// Callees this small are inlined whatever the size of the caller: the call itself is as long.
@@ -24,7 +24,7 @@ pub fn inline(program: &mut Program, ctx: &Ctx) {
         let mut body = std::mem::take(&mut program.funs[id].body);
         let mut inliner = Inliner { program, ready: &ready, budget: ctx.inline_limit, used: size(&body) };
         inliner.body(&mut body, 1);
-        if !reaches_itself(program, &body, id) {
+        if !leads_to(program, &body, id) {
             let metrics = body_metrics(&body);
             let lam = Lam { params: program.funs[id].params.clone(), body: body.clone() };
             ready.insert(id, Callee { lam, size: metrics.statements, depth: metrics.depth });
@@ -75,22 +75,6 @@ impl Inliner<'_> {
     }
 }
 
-fn calls(body: &Body) -> IdSet<FunId> {
-    let mut out = IdSet::new();
-    for_each_stm(body, &mut |stm| {
-        if let Exp::Call(f, _) = &stm.exp {
-            out.insert(*f);
-        }
-    });
-    out
-}
-
-/// Whether calls in `body`, the body of `id`, can lead back to `id`.
-fn reaches_itself(program: &Program, body: &Body, id: FunId) -> bool {
-    let first = calls(body);
-    first.contains(&id) || pullback_core::traverse::reachable_functions(program, first).contains(&id)
-}
-
 /// Functions so that callees come before callers; of a cycle, in any order.
 fn callees_first(program: &Program) -> Vec<FunId> {
     let mut order = Vec::new();
@@ -103,7 +87,7 @@ fn callees_first(program: &Program) -> Vec<FunId> {
                 order.push(f);
             } else if seen.insert(f) {
                 work.push((f, true));
-                work.extend(calls(&program.funs[f].body).into_iter().map(|g| (g, false)));
+                work.extend(called_functions(&program.funs[f].body).into_iter().map(|g| (g, false)));
             }
         }
     }

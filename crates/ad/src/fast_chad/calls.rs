@@ -25,7 +25,7 @@ use crate::tangent::{fresh_function_name, fresh_type_name};
 use pullback_base::index::IdMap;
 use pullback_core::prune::prune_body;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
-use pullback_core::traverse::{bound_vars, for_each_stm, reachable_functions};
+use pullback_core::traverse::{bound_vars, for_each_stm, leads_to};
 use pullback_core::{Atom, Body, Exp, Fun, FunId, Lam, Stm, Type, TypeDef, Var, Variant};
 use std::rc::Rc;
 
@@ -153,15 +153,8 @@ impl<'p> Reverse<'p> {
     /// Whether the function's body may stand for a call of it. If so, its size is counted.
     fn may_inline(&mut self, f: FunId) -> bool {
         let program = &*self.b.program;
-        let recursive = *self.calls.recursive.entry(f).or_insert_with(|| {
-            let mut callees = Vec::new();
-            for_each_stm(&program.funs[f].body, &mut |stm| {
-                if let Exp::Call(g, _) = &stm.exp {
-                    callees.push(*g);
-                }
-            });
-            reachable_functions(program, callees).contains(&f)
-        });
+        let leads_back = || leads_to(program, &program.funs[f].body, f);
+        let recursive = *self.calls.recursive.entry(f).or_insert_with(leads_back);
         let mut size = 0;
         for_each_stm(&program.funs[f].body, &mut |_| size += 1);
         let fits = !recursive && self.calls.inlined + size <= self.config.max_inlined;
@@ -308,11 +301,9 @@ impl<'p> Reverse<'p> {
 
     fn forward_function(&mut self, pair: &Pair, lam: &Lam, stms: &[Stm], saves: &[Var]) {
         let (mut params, result) = (lam.params.clone(), lam.body.result.clone());
-        if let Some(count) = pair.count {
+        if let (Some(count), Some(room)) = (pair.count, self.room) {
             self.b.open();
-            if let Some(room) = self.room {
-                self.b.emit_to(vec![room.calls], Exp::Atom(Atom::i64(0)));
-            }
+            self.b.emit_to(vec![room.calls], Exp::Atom(Atom::i64(0)));
             let out = self.counting(&pair.tape, result.len(), |s, total| {
                 let stms = s.counted(stms, total);
                 let stored = s.emit_saving(&stms, saves);

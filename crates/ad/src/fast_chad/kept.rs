@@ -15,7 +15,7 @@
 use super::lasting::{Lifetimes, holds_arrays, lifetimes};
 use super::reverse::Reverse;
 use pullback_core::prune::prune_body;
-use pullback_core::traverse::{for_each_stm, reachable_functions};
+use pullback_core::traverse::{called_functions, for_each_stm, leads_to, reachable_functions};
 use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Stm, Type, Var};
 use pullback_prim::{Op, Scalar};
 
@@ -62,11 +62,9 @@ impl<'p> Reverse<'p> {
 
     /// How long the arrays of a lambda are there. Functions do not write to what they only read.
     pub(crate) fn lifetimes_of(&mut self, lam: &Lam) -> Lifetimes {
-        for_each_stm(&lam.body, &mut |stm| {
-            if let Exp::Call(f, _) = &stm.exp {
-                self.calls.reads.of(self.b.program, *f);
-            }
-        });
+        for f in called_functions(&lam.body) {
+            self.calls.reads.of(self.b.program, f);
+        }
         let known = self.calls.reads.known();
         let only_read = |f: FunId, k: usize| known.get(&f).is_some_and(|reads| reads[k]);
         lifetimes(self.b.program, lam, &only_read)
@@ -174,8 +172,9 @@ impl<'p> Reverse<'p> {
 
 /// Whether one of the functions that lead back to `f` calls such functions more than once.
 fn calls_more_than_once(program: &Program, f: FunId) -> bool {
+    let all = reachable_functions(program, [f]);
     let around: Vec<FunId> =
-        reachable_functions(program, [f]).into_iter().filter(|&g| reaches(program, g, f)).collect();
+        all.into_iter().filter(|&g| leads_to(program, &program.funs[g].body, f)).collect();
     let calls = |body: &Body| {
         let mut sites = 0;
         for_each_stm(body, &mut |stm| {
@@ -192,15 +191,4 @@ fn calls_more_than_once(program: &Program, f: FunId) -> bool {
         });
         repeated || calls(body) > 1
     })
-}
-
-/// Whether a call of `from` may call `to`.
-fn reaches(program: &Program, from: FunId, to: FunId) -> bool {
-    let mut callees = Vec::new();
-    for_each_stm(&program.funs[from].body, &mut |stm| {
-        if let Exp::Call(g, _) = &stm.exp {
-            callees.push(*g);
-        }
-    });
-    reachable_functions(program, callees).contains(&to)
 }
