@@ -410,3 +410,54 @@ fn concatenations_in_loops() {
     let state = Value::f64s(&[1.0, 2.0, -2.0, -4.0, -2.0, -4.0, 4.0, 8.0]);
     check(text, &[Value::f64s(&[1.0, 2.0])], &[rows, state]);
 }
+
+/// What a loop collects of its states may lie, the first time, where the first state does: that memory is kept. In a loop around it,
+/// where that is memory of the state that the next iteration writes over, it is copied.
+#[test]
+fn the_first_state_is_kept_where_it_is_collected() {
+    let tape = |first: &str| {
+        format!(
+            "let first: (f64, []f64) = tuple(0.5f64, {first})
+            let s: (f64, []f64), t: [](#t []f64) = loop (u: (f64, []f64) = first) for k: i64 < n collect 1 {{
+                let x: []f64 = proj(u, 1)
+                let z: []f64 = map 1i64 [x] (p: f64) {{ let q: f64 = add.f64(p, 10.0f64) in q }}
+                let next: (f64, []f64) = tuple(0.5f64, z)
+                let e: (#t []f64) = inject(0, x): (#t []f64)
+                in next, e
+            }}
+            let e0: (#t []f64) = t[0i64]"
+        )
+    };
+    let (ys, ys_tape) =
+        ("let ys: []f64 = map n [a] (y: f64) { let v: f64 = add.f64(y, 1.0f64) in v }", tape("ys"));
+    let once = format!(
+        "fun f(a: []f64): []f64, []f64 {{
+            let n: i64 = size(a, 0)
+            {ys}
+            {ys_tape}
+            let ms: []f64 = map n [ys] (m: f64) {{ let o: f64 = neg.f64(m) in o }}
+            let r: []f64 = match e0 case (w: []f64) {{ in w }}
+            in ms, r
+        }}"
+    );
+    check(&once, &[Value::f64s(&[1.0])], &[Value::f64s(&[-2.0]), Value::f64s(&[2.0])]);
+    let inner = tape("state");
+    let nested = format!(
+        "fun f(a: []f64): []f64, []f64, []f64 {{
+            let n: i64 = size(a, 0)
+            {ys}
+            let end: []f64, all: [](#t []f64) = loop (state: []f64 = ys) for j: i64 < 2i64 collect 1 {{
+                {inner}
+                let ms: []f64 = map n [state] (m: f64) {{ let o: f64 = mul.f64(m, 3.0f64) in o }}
+                in ms, e0
+            }}
+            let one: (#t []f64) = all[0i64]
+            let two: (#t []f64) = all[1i64]
+            let r: []f64 = match one case (w: []f64) {{ in w }}
+            let l: []f64 = match two case (h: []f64) {{ in h }}
+            in end, r, l
+        }}"
+    );
+    let expected = [18.0, 2.0, 6.0].map(|x| Value::f64s(&[x]));
+    check(&nested, &[Value::f64s(&[1.0])], &expected);
+}

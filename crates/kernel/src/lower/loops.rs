@@ -87,19 +87,24 @@ impl Lower<'_> {
         let regs = operands.into_iter().zip(types).map(|(x, t)| self.variable(t, "state", x)).collect();
         Ok(Cell::Words(ty.clone(), regs, roots.clone()))
     }
-    /// What the body sees of a cell. Its memory counts as made in this iteration, and used again by the next.
+    /// What the body sees of a cell. Its memory counts as made in this iteration, and used again by the next. What words point to lies,
+    /// in the first iteration, where the first state does: what is collected of it keeps that memory.
     pub(super) fn seen(&mut self, cell: &Cell) -> Res<Val> {
         Ok(match cell {
-            Cell::Words(ty, regs, _) => {
+            Cell::Words(ty, regs, first) => {
                 let rep = self.unflatten(ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
-                let arrays = ty.rank() > 0 || has_boxes(ty);
-                let roots = if arrays { self.owners.foreign() } else { Roots::new() };
+                let mut roots = Roots::new();
+                if ty.rank() > 0 || has_boxes(ty) {
+                    roots = self.owners.foreign();
+                    roots.extend(first);
+                }
                 Val { rep, roots }
             }
-            Cell::Buffer(ty, a, _) => {
+            Cell::Buffer(ty, a, first) => {
                 let mut roots = self.owners.state();
                 if has_boxes(ty) {
                     roots.extend(self.owners.foreign());
+                    roots.extend(first);
                 }
                 Val { rep: Rep::Array(a.clone()), roots }
             }
@@ -140,7 +145,8 @@ impl Lower<'_> {
     }
     /// Puts the next state into the cells, all at once.
     fn advance(&mut self, cells: &[Cell], seen: &[Val], next: Vec<Val>) -> Res<()> {
-        let state: Roots = seen.iter().flat_map(|v| v.roots.iter().copied()).collect();
+        let all = seen.iter().flat_map(|v| v.roots.iter().copied());
+        let state: Roots = all.filter(|r| self.owners.is_reused(&Roots::from([*r]))).collect();
         let mut copies = Vec::new();
         let mut sets = Vec::new();
         for (cell, val) in cells.iter().zip(next) {

@@ -2,6 +2,8 @@
 //!
 //! `soak native COUNT [SEED] [O1|O3]`: random programs and their gradients through the native executors, in processes of
 //! their own (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
+//!
+//! `soak native-shrink SEED [O1|O3]`: a small program that fails like the one of the seed does.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 
@@ -16,6 +18,7 @@ const SHRUNK: usize = 8;
 fn main() -> std::process::ExitCode {
     let mut args = std::env::args().skip(1).peekable();
     match args.peek().map(String::as_str) {
+        Some("native-shrink") => return native::shrink(&args.skip(1).collect::<Vec<_>>()),
         Some("native") => return native::run(&args.skip(1).collect::<Vec<_>>()),
         Some("native-part") => return native::part(&args.skip(1).collect::<Vec<_>>()),
         _ => {}
@@ -41,8 +44,14 @@ fn main() -> std::process::ExitCode {
 
 /// Native executors.
 mod native {
-    use pullback_testkit::native::Way;
+    use pullback_core::print::print;
+    use pullback_cpu::Level;
+    use pullback_testkit::generate::Config;
     use pullback_testkit::native::soak::{Counts, one};
+    use pullback_testkit::native::{Verdict, Way, examine, runs_of_case};
+    use pullback_testkit::properties::{Case, case_of_seed};
+    use pullback_testkit::shrink::shrink_with;
+    use pullback_testkit::text::show;
     use std::process::{Command, ExitCode};
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Mutex, PoisonError};
@@ -79,6 +88,32 @@ mod native {
             println!("failure\t{seed}\t{}", text.replace('\n', " | "));
         }
         ExitCode::SUCCESS
+    }
+
+    /// Prints a small program, or gradient, that is wrong in one of the ways in which that of the seed is.
+    pub(super) fn shrink(args: &[String]) -> ExitCode {
+        std::panic::set_hook(Box::new(|_| {}));
+        let seed = args.first().and_then(|a| a.parse().ok()).unwrap_or(0);
+        let level = if args.get(1).is_some_and(|l| l == "O1") { Level::O1 } else { Level::O3 };
+        let wrong = |case: &Case, way: Way| {
+            runs_of_case(case).into_iter().find_map(|run| match examine(&run, way) {
+                Verdict::Fails(text) => Some((run, text)),
+                _ => None,
+            })
+        };
+        let case = case_of_seed(seed, &Config::default());
+        let ways: Vec<Way> = (0..4).flat_map(|k| Way::of_soak(seed, k, level)).collect();
+        let Some(way) = ways.into_iter().find(|way| wrong(&case, *way).is_some()) else {
+            println!("seed {seed} is right for the arguments that it was made for");
+            return ExitCode::SUCCESS;
+        };
+        let small = shrink_with(&case, &mut |case| wrong(case, way).is_some());
+        println!("{}", print(&small.program));
+        println!("main {}\n", small.args.iter().map(show).collect::<Vec<_>>().join(" "));
+        if let Some((run, text)) = wrong(&small, way) {
+            println!("{}, {way:?}: {text}\n\n{}", run.what, print(&run.program));
+        }
+        ExitCode::FAILURE
     }
 
     /// Runs seeds in another process; `None`: it did not come to its end.

@@ -3,6 +3,7 @@
 use crate::generate::shape::Sizes;
 use crate::generate::{Config, Generated, generate};
 use crate::problems::Problem;
+use crate::properties::Case;
 use pullback_base::Fault;
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::pipeline::Checks;
@@ -34,16 +35,27 @@ pub struct Run {
 /// If a pass makes a malformed program.
 pub fn runs_of_seed(seed: u64) -> Vec<Run> {
     let generated = generate(seed, &Config::default());
-    let args = all_args(&generated);
-    let (program, main) = (&generated.program, generated.main);
-    let mut out = both(&format!("seed {seed} program"), program, main, &args, &generated);
+    let empties = generated.features.empty_arrays > 0 || generated.sizes.m == 0;
+    runs_of(seed, &generated.program, generated.main, &all_args(&generated), empties)
+}
+
+/// A program and its gradient, for the arguments of the case alone: what is shrunk.
+///
+/// # Panics
+/// If a pass makes a malformed program.
+pub fn runs_of_case(case: &Case) -> Vec<Run> {
+    runs_of(case.seed, &case.program, case.main, std::slice::from_ref(&case.args), case.empties)
+}
+
+fn runs_of(seed: u64, program: &Program, main: FunId, args: &[Vec<Value>], empties: bool) -> Vec<Run> {
+    let mut out = both(&format!("seed {seed} program"), program, main, args, empties);
     let params = &program.funs[main].params;
     let wanted: Vec<bool> = params.iter().map(|p| program.is_active(&program.vars[*p].ty)).collect();
     let mut derived = program.clone();
     if let Ok(fun) = derive::add(&mut derived, main, Kind::Vjp, &wanted) {
         let args: Vec<_> = args.iter().filter_map(|args| with_cotangents(program, main, args)).collect();
         if !args.is_empty() {
-            out.extend(both(&format!("seed {seed} gradient"), &derived, fun, &args, &generated));
+            out.extend(both(&format!("seed {seed} gradient"), &derived, fun, &args, empties));
         }
     }
     out
@@ -72,7 +84,7 @@ fn with_cotangents(program: &Program, fun: FunId, args: &[Value]) -> Option<Vec<
     Some(args.iter().cloned().chain(bars.map(|(v, _)| v.clone())).collect())
 }
 
-fn both(what: &str, program: &Program, fun: FunId, args: &[Vec<Value>], generated: &Generated) -> Vec<Run> {
+fn both(what: &str, program: &Program, fun: FunId, args: &[Vec<Value>], empties: bool) -> Vec<Run> {
     let finished = |optimise: bool| {
         let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
         let choice = Settings::default().choice;
@@ -82,7 +94,6 @@ fn both(what: &str, program: &Program, fun: FunId, args: &[Vec<Value>], generate
             assert!(d.code.fault() != Fault::Bug, "{what}: {}", d.message);
             return None;
         }
-        let empties = generated.features.empty_arrays > 0 || generated.sizes.m == 0;
         Some(Run { what, program, fun: roots[0], args: args.to_vec(), empties })
     };
     [false, true].into_iter().filter_map(finished).collect()
