@@ -4,7 +4,7 @@ use pullback_core::{Type, Value};
 use pullback_cpu::{Executable, Options};
 use pullback_driver::{Kind, Ready, Session, Settings, Wrt};
 use pullback_interp::core::Options as Interpreter;
-use pullback_kernel::{Block, Ins, Module, lower};
+use pullback_kernel::{Block, Ins, Module, Order, lower};
 use pullback_testkit::problems::PROBLEMS;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -63,6 +63,60 @@ fn gradients_have_the_same_bits_on_any_number_of_threads() {
             let (several, _) = gradient(name, size, threads).expect("as before");
             assert!(one == several, "{name} on {threads} threads");
         }
+    }
+}
+
+/// Whether a loop whose iterations come one after the other has one in parts in it.
+fn in_loops(block: &Block) -> bool {
+    let parts = |b: &Block| b.iter().any(|i| matches!(i, Ins::Chunks { .. }));
+    let ordered = |i: &Ins| matches!(i, Ins::For { order: Order::Given, .. } | Ins::While { .. });
+    let here = |i: &Ins| ordered(i) && i.blocks().into_iter().any(parts);
+    block.iter().any(|i| here(i) || i.blocks().into_iter().any(in_loops))
+}
+
+/// Maps, sums and additions inside of loops over time, forward and back; a loop until something holds.
+#[test]
+fn loops_inside_of_loops_over_time_are_shared_by_threads() {
+    let text = "def steps [n] (x: [n]f64) (at: [n]i64) (k: i64) : f64 =
+          let end = loop u = copy x for _t < k do
+            let mean = f64.sum u / f64.i64 n
+            let moved = tabulate n (\\i -> u[at[i]] + 0.1 * u[(i + 1) % n] - 0.05 * mean)
+            in map (\\y -> y - 0.1 * y * y * y) moved
+          in f64.sum end
+        entry gradient [n] (x: [n]f64) (at: [n]i64) (k: i64) : [n]f64 = vjp (\\x -> steps x at k) x 1
+        entry halved [n] (x: [n]f64) (most: f64) : [n]f64 =
+          loop u = copy x while f64.sum (map (\\y -> y * y) u) > most do map (\\y -> y / 2 + f64.sin y / 9) u";
+    let session = Session::compile("time.fut", text, Settings::default()).expect("it compiles");
+    let of = |n: usize, name: &str| {
+        let xs: Vec<f64> = (0..n).map(|k| ((k * k + 7 * k) % 23) as f64 / 23.0).collect();
+        let at: Vec<i64> = (0..n).map(|k| ((k * 31) % n) as i64).collect();
+        let args = match name {
+            "gradient" => vec![Value::f64s(&xs), Value::i64s(&at), Value::i64(3)],
+            _ => vec![Value::f64s(&xs), Value::f64(0.01)],
+        };
+        let ready = session.primal(&session.entry(Some(name)).expect(name)).expect(name);
+        (ready, args)
+    };
+    for name in ["gradient", "halved"] {
+        let (ready, args) = of(300_000, name);
+        let Some((module, one)) = calls(&ready, &args, 1, false) else {
+            println!("skipped: no LLVM");
+            return;
+        };
+        assert!(module.functions.iter().any(|f| in_loops(&f.body)), "{name}: a loop in parts in one over time");
+        for threads in [2, 3, 4] {
+            let (_, several) = calls(&ready, &args, threads, false).expect("as before");
+            assert!(one == several, "{name} on {threads} threads");
+        }
+        let expected = ready.run(&args, &Interpreter::default()).expect("it runs").results;
+        let expected: Vec<f64> = expected.iter().flat_map(Value::floats).collect();
+        for (found, expected) in one.iter().map(|bits| f64::from_bits(*bits)).zip(expected) {
+            assert!((found - expected).abs() <= 1e-10 * expected.abs().max(1.0), "{name}: {found}, {expected}");
+        }
+        // To find out how many parts a small loop is would take a part of its time.
+        let (ready, args) = of(30, name);
+        let (module, _) = calls(&ready, &args, 2, false).expect("as before");
+        assert!(!module.functions.iter().any(|f| in_loops(&f.body)), "{name}: small loops stay whole");
     }
 }
 

@@ -97,7 +97,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = s.room(body);
         let (counts, _) = added::pointers(&body, &s.defined, &s.regs);
         let before = made.functions.len();
-        let mut t = Top { s, name: &f.name, counts, made: &mut made };
+        let mut t = Top { s, name: &f.name, counts, made: &mut made, times: 1.0 };
         f.body = if options.grain.is_some() { t.block(body) } else { t.s.block(body) };
         let Scheduler { regs, mut sizes, .. } = t.s;
         f.regs = regs;
@@ -133,12 +133,19 @@ type Sites = BTreeMap<(FunctionId, Reg), Site>;
 /// noticed, and each such loop is a function more.
 const SHARE: f64 = 0.005;
 
-/// The loops of a function that are in no other loop: threads share them.
+/// The part of a grain from which on threads may share a loop that is started again and again: below, to find out how many parts it
+/// is takes too much of its time. For larger sizes than expected it may be many.
+const AGAIN: f64 = 0.1;
+
+/// The loops of a function that are in no other loop in any order: threads share them. Those inside of loops whose iterations come one
+/// after the other are started again and again: threads share those that are not small.
 struct Top<'a> {
     s: Scheduler<'a>,
     name: &'a str,
     counts: added::Sizes,
     made: &'a mut chunks::Made,
+    /// How often the present loops are expected to be started.
+    times: f64,
 }
 
 impl Top<'_> {
@@ -156,7 +163,9 @@ impl Top<'_> {
                 };
                 let together = code.iter().find_map(wide).unwrap_or(1);
                 let total = self.s.widths.as_ref().map_or(0.0, |w| w.total);
-                if self.s.cost(&code) < SHARE * total {
+                let cost = self.s.cost(&code);
+                let grain = self.s.options.grain.unwrap_or(f64::INFINITY);
+                if self.times * cost < SHARE * total || (self.s.depth > 0 && cost < AGAIN * grain) {
                     return code;
                 }
                 let l = chunks::Scheduled { i, from, to, folds: &folds, code: code.clone(), together };
@@ -164,7 +173,7 @@ impl Top<'_> {
                 let known = chunks::Known {
                     costs: self.s.costs(),
                     lanes: self.s.options.lanes,
-                    grain: self.s.options.grain.unwrap_or(f64::INFINITY),
+                    grain,
                     relaxed: self.s.options.relaxed,
                     roots: &self.s.roots,
                     counts: &self.counts,
@@ -178,11 +187,30 @@ impl Top<'_> {
                     None => code,
                 }
             }
+            Ins::For { i, from, to, body, order: Order::Given } => {
+                let trips = self.s.costs().trips(from, to);
+                let body = self.inside(body, trips);
+                vec![Ins::For { i, from, to, body, order: Order::Given }]
+            }
+            Ins::While { condition, test, body } => {
+                let (condition, body) = (self.inside(condition, cost::TRIPS), self.inside(body, cost::TRIPS));
+                vec![Ins::While { condition, test, body }]
+            }
             Ins::If { condition, then, otherwise } => {
                 vec![Ins::If { condition, then: self.block(then), otherwise: self.block(otherwise) }]
             }
             other => self.s.ins(other),
         }
+    }
+    /// What is in a loop whose iterations, so many, come one after the other.
+    fn inside(&mut self, block: Block, trips: f64) -> Block {
+        self.s.depth += 1;
+        let times = self.times;
+        self.times = times * trips;
+        let block = self.block(block);
+        self.times = times;
+        self.s.depth -= 1;
+        block
     }
 }
 
