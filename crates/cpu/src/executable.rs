@@ -160,7 +160,10 @@ pub fn scheduled(module: &Module, machine: Machine, options: &Options) -> Module
         let most = options.lanes.unwrap_or(MOST * width);
         // A single thread gains nothing.
         let relaxed = options.relaxed && options.threads.get() > 1;
-        schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes });
+        schedule(
+            &mut module,
+            &schedule::Options { lanes, most, model, grain, relaxed, sizes, without: Vec::new() },
+        );
     }
     module
 }
@@ -168,8 +171,8 @@ pub fn scheduled(module: &Module, machine: Machine, options: &Options) -> Module
 /// So many registers are one register of lanes at most.
 const MOST: usize = 8;
 
-/// Work that is worth a part of its own when threads share a loop: about 20 microseconds.
-const GRAIN: f64 = 60_000.0;
+/// Work that is worth a part of its own when threads share a loop: about 10 microseconds (decision 35).
+const GRAIN: f64 = 30_000.0;
 
 /// The objects of texts, and whether they were kept on disk.
 fn objects(llvm: &Llvm, texts: &[String], options: &Options) -> Result<(Vec<Vec<u8>>, bool), LlvmError> {

@@ -103,7 +103,10 @@ fn loops_inside_of_loops_over_time_are_shared_by_threads() {
             println!("skipped: no LLVM");
             return;
         };
-        assert!(module.functions.iter().any(|f| in_loops(&f.body)), "{name}: a loop in parts in one over time");
+        assert!(
+            module.functions.iter().any(|f| in_loops(&f.body)),
+            "{name}: a loop in parts in one over time"
+        );
         for threads in [2, 3, 4] {
             let (_, several) = calls(&ready, &args, threads, false).expect("as before");
             assert!(one == several, "{name} on {threads} threads");
@@ -111,7 +114,10 @@ fn loops_inside_of_loops_over_time_are_shared_by_threads() {
         let expected = ready.run(&args, &Interpreter::default()).expect("it runs").results;
         let expected: Vec<f64> = expected.iter().flat_map(Value::floats).collect();
         for (found, expected) in one.iter().map(|bits| f64::from_bits(*bits)).zip(expected) {
-            assert!((found - expected).abs() <= 1e-10 * expected.abs().max(1.0), "{name}: {found}, {expected}");
+            assert!(
+                (found - expected).abs() <= 1e-10 * expected.abs().max(1.0),
+                "{name}: {found}, {expected}"
+            );
         }
         // To find out how many parts a small loop is would take a part of its time.
         let (ready, args) = of(30, name);

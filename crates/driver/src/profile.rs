@@ -340,7 +340,7 @@ impl Profile {
             out.push(Advice { row: 0, found, remedy });
         } else if self.threads > 1 && !in_parts {
             let found = format!("no loop is shared by the {} threads", self.threads);
-            let remedy = "only loops of `map`, `reduce`, `scan` and the like that are in no other loop are: make one of them the outermost".to_string();
+            let remedy = "loops of `map`, `reduce`, `scan` and the like are, where one run of them takes 10 µs or more: do more in one, or make one of them the outermost".to_string();
             out.push(Advice { row: 0, found, remedy });
         }
         out

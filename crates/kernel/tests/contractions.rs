@@ -155,7 +155,8 @@ fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>,
         let sizes = if let How::Tiles(_) = how { Vec::new() } else { vec![(id, sizes)] };
         let tiles = if let How::Tiles(_) = how { [1.0; 4] } else { [f64::INFINITY; 4] };
         let (most, model, grain) = (2 * lanes, Model { tiles, ..Model::machine(8) }, Some(500.0));
-        let options = schedule::Options { lanes, most, model, grain, relaxed: false, sizes };
+        let options =
+            schedule::Options { lanes, most, model, grain, relaxed: false, sizes, without: Vec::new() };
         schedule(&mut module, &options);
     }
     let mut memory = Memory::new(1 << 24);

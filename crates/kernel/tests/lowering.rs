@@ -7,12 +7,13 @@ use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
-use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::schedule::{self, Model, Pass, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{Block, Ins, Module, NotNative, lower, lower_with_parts};
+use pullback_kernel::{Block, Ins, Module, NotNative, lower, lower_with_parts, print};
 use pullback_testkit::generate::Config;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use text::parse;
@@ -41,6 +42,23 @@ enum How {
     Backwards,
     /// As many loops as can be in lanes, at least and at most so many side by side.
     Lanes(usize, usize),
+    /// From 2 to 8 lanes, without a part of scheduling.
+    Without(Pass),
+}
+
+thread_local! {
+    /// How often a part of scheduling that was left out would have changed the module, in this test, in the order of the parts.
+    static CHANGED: Cell<[usize; Pass::ALL.len()]> = const { Cell::new([0; Pass::ALL.len()]) };
+}
+
+/// Parts of scheduling that the problems need and random programs of this size do not.
+const RARE: [Pass; 2] = [Pass::Checks, Pass::Contract];
+
+/// The parts of scheduling that changed no module in this test.
+fn idle() -> Vec<Pass> {
+    let changed = CHANGED.get();
+    println!("modules that a part of scheduling changes: {changed:?} of {:?}", Pass::ALL);
+    Pass::ALL.into_iter().zip(changed).filter(|(_, n)| *n == 0).map(|(pass, _)| pass).collect()
 }
 
 /// How many modules had loops that were joined, with rows in them for memory around.
@@ -55,13 +73,26 @@ fn kernel(
 ) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
     let part = if matches!(how, How::Plain) { 64 } else { 2 };
     let (mut module, id) = lower_with_parts(program, fun, part)?;
-    if let How::Lanes(lanes, most) = how {
+    if let How::Lanes(..) | How::Without(_) = how {
+        let (lanes, most) = if let How::Lanes(lanes, most) = how { (lanes, most) } else { (2, 8) };
         // Few registers, so that loops get different numbers of lanes.
         // With a price for places apart memory is interleaved, without one more loops are in lanes.
         let apart = if lanes < most { 1.0 } else { 0.01 };
         let model = Model { block: 0.0, lane: 0.0, apart, registers: 8, tiles: [1.0; 4], near: Some(0) };
         let (grain, relaxed) = (Some(2.0), lanes < most);
-        schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new() });
+        let (sizes, without) = (Vec::new(), Vec::new());
+        let all = schedule::Options { lanes, most, model, grain, relaxed, sizes, without };
+        if let How::Without(pass) = how {
+            let mut whole = module.clone();
+            schedule(&mut whole, &all);
+            schedule(&mut module, &schedule::Options { without: vec![pass], ..all });
+            let mut changed = CHANGED.get();
+            let at = Pass::ALL.iter().position(|p| *p == pass).expect("one of all");
+            changed[at] += usize::from(print(&module) != print(&whole));
+            CHANGED.set(changed);
+        } else {
+            schedule(&mut module, &all);
+        }
     }
     OWNED.fetch_add(usize::from(!module.owned.is_empty()), Ordering::Relaxed);
     let backwards = matches!(how, How::Backwards);
@@ -125,8 +156,13 @@ fn is_unstable(program: &Program, fun: FunId, args: &[Value], expected: &[Value]
     })
 }
 
-/// Compares with the interpreter; `None` if the program is not native.
-fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreement, String>> {
+/// Compares with the interpreter, also without each of these parts of scheduling; `None` if the program is not native.
+fn agrees(
+    program: &Program,
+    fun: FunId,
+    args: &[Value],
+    without: &[Pass],
+) -> Option<Result<Agreement, String>> {
     let expected = Compiled::new(program).run(fun, args, &Options::default());
     let found = match kernel(program, fun, args, How::Plain) {
         Ok(found) => found,
@@ -148,7 +184,8 @@ fn agrees(program: &Program, fun: FunId, args: &[Value]) -> Option<Result<Agreem
                 (!right).then(|| format!("expected {:?}\nfound {how:?} {other:?}", expected.results))
             };
             let hows = [How::Backwards, How::Lanes(2, 8), How::Lanes(8, 8)];
-            if let Some(text) = hows.into_iter().find_map(differs) {
+            let without = without.iter().map(|pass| How::Without(*pass));
+            if let Some(text) = hows.into_iter().chain(without).find_map(differs) {
                 if is_unstable(program, fun, args, &expected.results, rounding) {
                     Ok(Agreement::Unstable)
                 } else {
@@ -188,10 +225,11 @@ fn random_programs_and_their_gradients() {
     let (mut lost, mut foreign, mut failures) = (0, 0, Vec::new());
     for seed in (from..from + count).chain(FOUND) {
         let case = case_of_seed(seed, &Config::default());
+        let without = [Pass::ALL[seed as usize % Pass::ALL.len()]];
         let mut check = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
             for optimise in [false, true] {
                 let Some((program, fun)) = finished(program, fun, optimise) else { continue };
-                let run = std::panic::AssertUnwindSafe(|| agrees(&program, fun, args));
+                let run = std::panic::AssertUnwindSafe(|| agrees(&program, fun, args, &without));
                 match std::panic::catch_unwind(run) {
                     Ok(None) => foreign += 1,
                     Ok(Some(Ok(agreement))) => {
@@ -232,6 +270,7 @@ fn random_programs_and_their_gradients() {
     assert!(unstable * 50 <= native, "too many are unstable: {unstable} of {native}");
     assert!(rounded * 100 <= native, "too much differs by rounding: {rounded} of {native}");
     assert!(foreign * 20 < native, "too much is not native: {foreign} of {native}");
+    assert!(count < 300 || idle().iter().all(|pass| RARE.contains(pass)));
     let owned = OWNED.load(Ordering::Relaxed);
     println!("{owned} schedules with rows of iterations");
     assert!(owned * 20 > native, "too few joined loops: {owned} in {native}");
@@ -257,12 +296,16 @@ fn the_problems_and_their_gradients() {
         let entry = session.entry(Some(problem.entry)).expect(problem.name);
         let args = (problem.args)(5);
         let ready = session.primal(&entry).expect(problem.name);
-        let compare =
-            |what: &str, program: &Program, fun: FunId, args: &[Value]| match agrees(program, fun, args) {
-                None => panic!("{} {what}: {}", problem.name, lower(program, fun).unwrap_err()),
-                Some(Ok(agreement)) => assert!(agreement == Agreement::Bits, "{} {what}", problem.name),
-                Some(Err(e)) => panic!("{} {what}: {e}", problem.name),
-            };
+        let compare = |what: &str, program: &Program, fun: FunId, args: &[Value]| match agrees(
+            program,
+            fun,
+            args,
+            &Pass::ALL,
+        ) {
+            None => panic!("{} {what}: {}", problem.name, lower(program, fun).unwrap_err()),
+            Some(Ok(agreement)) => assert!(agreement == Agreement::Bits, "{} {what}", problem.name),
+            Some(Err(e)) => panic!("{} {what}: {e}", problem.name),
+        };
         compare("objective", &ready.program, ready.fun, &args);
         let wrt = Wrt::parse(problem.wrt);
         let selected = session.select(&entry, &wrt).expect(problem.name);
@@ -276,6 +319,7 @@ fn the_problems_and_their_gradients() {
         let args: Vec<Value> = args.iter().cloned().chain(ones).collect();
         compare("gradient", &ready.program, ready.fun, &args);
     }
+    assert!(!idle().iter().any(|pass| RARE.contains(pass)));
 }
 
 /// Long loops of small bodies have more lanes than short ones, and loops that share an interleaved tape equally many.
@@ -296,7 +340,15 @@ fn loops_of_a_module_have_lanes_of_their_own() {
         let model = Model::machine(8);
         schedule(
             &mut module,
-            &schedule::Options { lanes: 8, most: 32, model, grain: None, relaxed: false, sizes },
+            &schedule::Options {
+                lanes: 8,
+                most: 32,
+                model,
+                grain: None,
+                relaxed: false,
+                sizes,
+                without: Vec::new(),
+            },
         );
         assert_eq!(module.lanes, 32);
         found.push(widths(&module));
@@ -326,7 +378,7 @@ fn slices_of_rows_that_loops_of_lanes_made() {
         let entry = session.entry(Some("f")).expect(slice);
         let ready = session.primal(&entry).expect(slice);
         let args = [Value::i64(31), Value::i64(4)];
-        let agreement = agrees(&ready.program, ready.fun, &args).expect("native");
+        let agreement = agrees(&ready.program, ready.fun, &args, &[]).expect("native");
         assert!(agreement.as_ref().is_ok_and(|a| *a == Agreement::Bits), "{slice}: {:?}", agreement.err());
     }
 }
@@ -345,7 +397,7 @@ fn parts_of_what_a_case_holds_are_updated() {
     let ready = session.primal(&entry).expect("ready");
     for y in [2.5, -2.5] {
         let args = [Value::f64_array(&[4, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]), Value::f64(y)];
-        let agreement = agrees(&ready.program, ready.fun, &args).expect("native");
+        let agreement = agrees(&ready.program, ready.fun, &args, &[]).expect("native");
         assert!(agreement.as_ref().is_ok_and(|a| *a == Agreement::Bits), "{y}: {:?}", agreement.err());
     }
 }
@@ -639,7 +691,7 @@ fn equal_messages_are_one() {
     let (xs, ys) = (Value::f64s(&[1.0, 2.0]), Value::f64s(&[3.0, 4.0, 5.0]));
     for (i, j) in [(1, 0), (2, 0), (-1, 5), (0, 2), (1, 3), (7, 7)] {
         let args = [xs.clone(), ys.clone(), Value::i64(i), Value::i64(j)];
-        let agreement = agrees(&ready.program, ready.fun, &args).expect("native");
+        let agreement = agrees(&ready.program, ready.fun, &args, &[]).expect("native");
         assert!(agreement.as_ref().is_ok_and(|a| *a == Agreement::Bits), "{i} {j}: {:?}", agreement.err());
     }
 }

@@ -60,7 +60,10 @@ impl Case {
         let (mut module, _) = lower(&program, fun).expect("native");
         let model = Model::machine(8);
         let (lanes, most, grain, relaxed, sizes) = (8, 8, None, false, Vec::new());
-        schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes });
+        schedule(
+            &mut module,
+            &schedule::Options { lanes, most, model, grain, relaxed, sizes, without: Vec::new() },
+        );
         // There is room for a last block of rows.
         module.functions.iter().any(|f| f.regs.iter().any(|r| r.hint == "room"))
     }

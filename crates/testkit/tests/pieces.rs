@@ -47,7 +47,10 @@ fn pieces_do_what_the_whole_does() {
                 };
                 let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
                 let sizes = Vec::new();
-                schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes });
+                schedule(
+                    &mut module,
+                    &schedule::Options { lanes, most, model, grain, relaxed, sizes, without: Vec::new() },
+                );
             }
             let limits = Limits { most: [3, 8, 40][(seed / 3 % 3) as usize], ..Limits::SMALL };
             let pieces_of = cut(&module, &limits);

@@ -38,6 +38,41 @@ use pullback_prim::{Op, Prim, Scalar};
 pub(crate) use small::ELEMENTS as SMALL;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Parts of scheduling that can be left out: no value depends on them, but for the order of sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Small memory becomes registers (decision 22).
+    Small,
+    /// Checks move out of loops (decision 21).
+    Checks,
+    /// Contractions are put in tiles (decision 23).
+    Contract,
+    /// Loops that follow each other become one (decision 27).
+    Join,
+    /// Loops become several (decision 20).
+    Split,
+    /// Memory is interleaved (decision 17).
+    Rows,
+    /// Loops get more lanes than the fewest (decision 19).
+    Widths,
+    /// Iterations of outer loops run together (decision 20).
+    Jam,
+}
+
+impl Pass {
+    /// All, in their order.
+    pub const ALL: [Pass; 8] = [
+        Pass::Small,
+        Pass::Checks,
+        Pass::Contract,
+        Pass::Join,
+        Pass::Split,
+        Pass::Rows,
+        Pass::Widths,
+        Pass::Jam,
+    ];
+}
+
 /// How loops are scheduled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -54,12 +89,18 @@ pub struct Options {
     pub relaxed: bool,
     /// What the arguments of functions are expected to be, if they are sizes. Only the choice of loops depends on it.
     pub sizes: Vec<(FunctionId, Vec<Option<i64>>)>,
+    /// What is left out: nothing, but for tests and to see what a part does.
+    pub without: Vec<Pass>,
 }
 
 impl Options {
     /// So many lanes in all loops, no parts for threads, nothing known about sizes.
     pub fn new(lanes: usize, model: Model) -> Options {
-        Options { lanes, most: lanes, model, grain: None, relaxed: false, sizes: Vec::new() }
+        let (most, grain, relaxed) = (lanes, None, false);
+        Options { lanes, most, model, grain, relaxed, sizes: Vec::new(), without: Vec::new() }
+    }
+    fn does(&self, pass: Pass) -> bool {
+        !self.without.contains(&pass)
     }
 }
 
@@ -70,28 +111,33 @@ pub fn schedule(module: &mut Module, options: &Options) {
     let mut parts: Vec<(FunctionId, FunctionId)> = Vec::new();
     for (k, f) in module.functions.iter_mut().enumerate() {
         let body = std::mem::take(&mut f.body);
-        let body = small::small(f, body);
+        let body = if options.does(Pass::Small) { small::small(f, body) } else { body };
         let (defined, _) = registers(f, &body);
-        let body = checks::hoisted(body, &defined, &mut f.regs);
+        let body =
+            if options.does(Pass::Checks) { checks::hoisted(body, &defined, &mut f.regs) } else { body };
         let body = numbered(f, body);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
         let choices = module.choices.iter().filter(|(id, _)| id.index() == k).map(|(_, r)| *r).collect();
         let mut s = Scheduler::new(options, f, &body, expected);
         let body = s.chosen(body, &choices);
-        let body = s.contract(body);
+        let body = if options.does(Pass::Contract) { s.contract(body) } else { body };
         f.regs = s.regs;
         let mut owned = BTreeSet::new();
-        let body = join::join(body, (options, expected), f, &mut owned);
+        let body = if options.does(Pass::Join) {
+            join::join(body, (options, expected), f, &mut owned)
+        } else {
+            body
+        };
         module.owned.extend(owned.into_iter().map(|r| (FunctionId::new(k), r)));
         let mut s = Scheduler::new(options, f, &body, expected);
-        let body = s.split(body);
+        let body = if options.does(Pass::Split) { s.split(body) } else { body };
         f.regs = s.regs;
         let body = numbered(f, body);
         let (defined, _) = registers(f, &body);
-        let rows = rows::candidates(&body, &defined);
+        let rows = if options.does(Pass::Rows) { rows::candidates(&body, &defined) } else { Vec::new() };
         let mut s = Scheduler::new(options, f, &body, expected);
         s.choose_rows(rows, &body, &f.results);
-        if options.most > options.lanes {
+        if options.most > options.lanes && options.does(Pass::Widths) {
             s.choose_widths(&body);
         }
         let body = s.room(body);
@@ -105,7 +151,11 @@ pub fn schedule(module: &mut Module, options: &Options) {
         for f in [f].into_iter().chain(&mut made.functions[before..]) {
             let uses = uses::Uses::of_function(f);
             let body = std::mem::take(&mut f.body);
-            let body = jam::block(body, &mut f.regs, uses, (options.model, options.lanes), &mut sizes);
+            let body = if options.does(Pass::Jam) {
+                jam::block(body, &mut f.regs, uses, (options.model, options.lanes), &mut sizes)
+            } else {
+                body
+            };
             let (defined, _) = registers(f, &body);
             f.body = number(body, Reach::Code, (&defined, &f.regs), &f.results);
         }

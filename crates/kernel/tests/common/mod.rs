@@ -28,7 +28,10 @@ pub(crate) fn results_with(
     let (mut module, id) = lower_with_parts(program, *f, part).expect("native");
     if lanes > 0 {
         let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
-        schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new() });
+        schedule(
+            &mut module,
+            &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new(), without: Vec::new() },
+        );
     }
     let mut memory = Memory::new(1 << 26);
     let mut words: Vec<Word> = Vec::new();

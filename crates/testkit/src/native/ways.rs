@@ -96,7 +96,10 @@ impl<'a> Executable<'a> {
         let free = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4], near: Some(0) };
         let mut in_lanes = |lanes: usize, most: usize, model: Model, grain: Option<f64>| {
             let (relaxed, sizes) = (false, sizes.clone());
-            schedule(&mut module, &schedule::Options { lanes, most, model, grain, relaxed, sizes });
+            schedule(
+                &mut module,
+                &schedule::Options { lanes, most, model, grain, relaxed, sizes, without: Vec::new() },
+            );
         };
         match way {
             Way::VmPlain | Way::LlvmPlain(_) | Way::LlvmDefault(_) => {}
