@@ -1,5 +1,7 @@
 //! Kernel IR computes what the reference interpreter computes: on random programs, their gradients, and the problems.
 
+#![allow(clippy::print_stdout, reason = "a test that says how much it saw")]
+
 #[path = "common/text.rs"]
 mod text;
 

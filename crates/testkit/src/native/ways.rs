@@ -7,7 +7,7 @@ use pullback_cpu::Level;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{FunctionId, Module, lower};
+use pullback_kernel::{FunctionId, Module, lower, lower_with_parts};
 use pullback_llvm::{Floats, Functions, Llvm, pieces, text};
 use pullback_vm::{LANES, Limits, Machine};
 use std::num::NonZeroUsize;
@@ -88,7 +88,14 @@ pub struct Executable<'a> {
 impl<'a> Executable<'a> {
     /// Makes it. Errors: verdicts about programs that cannot be run this way.
     pub fn new(run: &'a Run, way: Way) -> Result<Executable<'a>, Verdict> {
-        let Ok((mut module, id)) = lower(&run.program, run.fun) else { return Err(Verdict::Foreign) };
+        Executable::of(run, way, lower(&run.program, run.fun).ok())
+    }
+    /// The same, with reductions that keep their order in one part however long they are, as the interpreter does them.
+    pub fn in_one_part(run: &'a Run, way: Way) -> Result<Executable<'a>, Verdict> {
+        Executable::of(run, way, lower_with_parts(&run.program, run.fun, 1 << 40).ok())
+    }
+    fn of(run: &'a Run, way: Way, lowered: Option<(Module, FunctionId)>) -> Result<Executable<'a>, Verdict> {
+        let Some((mut module, id)) = lowered else { return Err(Verdict::Foreign) };
         let f = &run.program.funs[run.fun];
         let params: Vec<Type> = f.params.iter().map(|p| run.program.vars[*p].ty.clone()).collect();
         let first: Vec<(&Type, &Value)> = params.iter().zip(&run.args[0]).collect();
