@@ -23,6 +23,8 @@ cargo xtask TASK
   soak [N [SEED]]    run all random properties on N programs (default 50000)
   soak native [N [SEED [O1]]]
                      run N programs (default 20000) and their gradients through LLVM (at O3) and the vm
+  soak native-shrink SEED
+                     print a small program that fails there as the one of the seed does
   sanitize [W..]     run the tests of unsafe code under Miri and sanitizers (those whose names have the words)
 ";
 
