@@ -461,3 +461,43 @@ fn the_first_state_is_kept_where_it_is_collected() {
     let expected = [18.0, 2.0, 6.0].map(|x| Value::f64s(&[x]));
     check(&nested, &[Value::f64s(&[1.0])], &expected);
 }
+
+/// A state that two places hold in turn is no place for what is collected by pointer, whole or by rows: it is copied.
+#[test]
+fn states_in_turn_are_kept_where_they_are_collected() {
+    let next = "let z: []f64 = map n [u] (p: f64) { let q: f64 = add.f64(p, 1.0f64) in q }
+                let e: (#t []f64) = inject(0, z): (#t []f64)";
+    let whole = format!(
+        "fun f(a: []f64): []f64, []f64 {{
+            let n: i64 = size(a, 0)
+            let s: []f64, t: [](#t []f64) = loop (u: []f64 = a) for k: i64 < 3i64 collect 1 {{
+                {next}
+                in z, e
+            }}
+            let e0: (#t []f64) = t[0i64]
+            let r: []f64 = match e0 case (w: []f64) {{ in w }}
+            in s, r
+        }}"
+    );
+    let ends = |x: f64| Value::f64s(&[x, x + 1.0]);
+    check(&whole, &[ends(1.0)], &[ends(4.0), ends(2.0)]);
+    let rows = format!(
+        "fun f(a: [][]f64): [][]f64, []f64 {{
+            let m: i64 = size(a, 0)
+            let n: i64 = size(a, 1)
+            let s: [][]f64, t: [][](#t []f64) = loop (x: [][]f64 = a) for k: i64 < 3i64 collect 1 {{
+                let zs: [][]f64, es: [](#t []f64) = map m [x] (u: []f64) {{
+                    {next}
+                    in z, e
+                }}
+                in zs, es
+            }}
+            let e0: [](#t []f64) = t[0i64]
+            let e1: (#t []f64) = e0[1i64]
+            let r: []f64 = match e1 case (w: []f64) {{ in w }}
+            in s, r
+        }}"
+    );
+    let matrix = |x: f64| Value::f64_array(&[2, 2], &[x, x + 1.0, x + 2.0, x + 3.0]);
+    check(&rows, &[matrix(1.0)], &[matrix(4.0), ends(4.0)]);
+}

@@ -134,7 +134,11 @@ impl Lower<'_> {
             }
             Cell::Buffer(_, a, roots) => Val { rep: Rep::Array(a.clone()), roots: roots.clone() },
             Cell::Turns(pair, roots) => {
-                Val { rep: Rep::Array(self.place_after(pair, done)), roots: roots.clone() }
+                let place = self.place_after(pair, done);
+                place.pointers().for_each(|pointer| {
+                    self.in_turn.remove(&pointer);
+                });
+                Val { rep: Rep::Array(place), roots: roots.clone() }
             }
             Cell::Tuple(cells) => {
                 let items = cells.iter().map(|c| self.finished(c, done, next)).collect::<Res<Vec<Val>>>()?;

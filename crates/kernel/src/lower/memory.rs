@@ -217,6 +217,9 @@ impl Lower<'_> {
             Leaf::Memory { pointer, ty } if p.as_i64() != Some(0) => {
                 let to = self.reg(Ty::Pointer, "part");
                 self.emit(Ins::Offset { to, pointer, index: p, ty, room });
+                if matches!(pointer, Operand::Reg(whole) if self.in_turn.contains(&whole)) {
+                    self.in_turn.insert(to);
+                }
                 Leaf::Memory { pointer: to.into(), ty }
             }
             Leaf::Count { start } => Leaf::Count { start: self.add(start, p) },

@@ -34,13 +34,13 @@ use crate::ir::{
     Ty,
 };
 use owners::{Owners, Roots};
-use pullback_base::index::{IdMap, Index, IndexVec};
+use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_base::{RuntimeErrorKind, Span};
 use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::traverse::reachable_functions;
 use pullback_core::{Atom, Body, Exp, Fun, FunId, Lam, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use rep::{AccRep, ArrayRep, Leaf, Rep, words};
+use rep::{AccRep, ArrayRep, Rep, words};
 use site::site;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,6 +151,7 @@ fn function(
         env: IdMap::new(),
         owners: Owners::default(),
         wanted: IdMap::new(),
+        in_turn: IdSet::new(),
         below: IdMap::new(),
         last: IdMap::new(),
         deferred: Vec::new(),
@@ -233,6 +234,8 @@ struct Lower<'p> {
     owners: Owners,
     /// Where a variable's array should be made.
     wanted: IdMap<Var, ArrayRep>,
+    /// Pointers into memory that the iterations of a loop use in turn.
+    in_turn: IdSet<Reg>,
     /// Scalars that are at least 0 and below a size.
     below: IdMap<Var, Dim>,
     /// Scalars that are one less than a size.
@@ -381,13 +384,15 @@ impl<'p> Lower<'p> {
         self.env.insert(v, rep);
         self.owners.bind(v, roots);
     }
-    fn bind_val(&mut self, v: Var, val: Val) {
+    fn bind_val(&mut self, v: Var, mut val: Val) {
+        // What was made where a loop asked for its next state is no memory of its own.
+        if let Rep::Array(array) = &val.rep
+            && array.pointers().any(|pointer| self.in_turn.contains(&pointer))
+        {
+            val.roots.extend(self.owners.state());
+        }
         if let (Rep::Array(array), true) = (&val.rep, self.program.vars[v].origin.is_tape()) {
-            for leaf in &array.leaves {
-                if let Leaf::Memory { pointer: Operand::Reg(pointer), .. } = leaf {
-                    self.tapes.insert((self.id, *pointer));
-                }
-            }
+            self.tapes.extend(array.pointers().map(|pointer| (self.id, pointer)));
         }
         self.bind(v, val.rep, val.roots);
     }

@@ -6,7 +6,7 @@
 //! A field that is an array has its words in the columns, and its elements elsewhere in the workspace.
 
 use super::Res;
-use crate::ir::{Operand, Ty};
+use crate::ir::{Operand, Reg, Ty};
 use pullback_core::{Program, Type, TypeId};
 use std::collections::BTreeSet;
 
@@ -68,6 +68,13 @@ impl ArrayRep {
     }
     pub(super) fn in_memory(&self) -> bool {
         self.leaves.iter().all(|l| matches!(l, Leaf::Memory { .. }))
+    }
+    /// The registers that point to its elements.
+    pub(super) fn pointers(&self) -> impl Iterator<Item = Reg> {
+        self.leaves.iter().filter_map(|leaf| match leaf {
+            Leaf::Memory { pointer: Operand::Reg(pointer), .. } => Some(*pointer),
+            _ => None,
+        })
     }
     /// Whether elements may be overwritten one by one: each has a place of its own. (The rows of a replicated array, and the
     /// elements of a slice with step 0, are the same memory.)

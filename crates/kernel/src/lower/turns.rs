@@ -32,6 +32,7 @@ impl Lower<'_> {
         let pair = self.new_array(dims, ty.base())?;
         let place = self.part(&pair, &[Operand::i64(0)]);
         self.copy(&place, &first)?;
+        self.in_turn.extend(pair.pointers());
         Ok(Some(pair))
     }
 

@@ -65,6 +65,22 @@ pub(super) fn is_lost_size(e: &RuntimeError) -> bool {
     matches!(e.kind, RuntimeErrorKind::ShapeMismatch | RuntimeErrorKind::OutOfBounds)
 }
 
+/// How many floats differ, and the first that does, to be read before the whole results.
+pub(super) fn differences(expected: &[Value], found: &[Value]) -> String {
+    let floats = |values: &[Value]| -> Vec<(usize, usize, f64)> {
+        let of_result =
+            |(k, v): (usize, &Value)| v.floats().into_iter().enumerate().map(move |(j, x)| (k, j, x));
+        values.iter().enumerate().flat_map(of_result).collect()
+    };
+    let (expected, found) = (floats(expected), floats(found));
+    let mut wrong = expected.iter().zip(&found).filter(|(a, b)| a.2.to_bits() != b.2.to_bits());
+    let Some(((k, j, x), (_, _, y))) = wrong.next() else { return String::new() };
+    format!(
+        "{} floats differ, the first is number {j} of result {k}, {y:e} instead of {x:e}: ",
+        1 + wrong.count()
+    )
+}
+
 /// How far results are from the expected ones: the least power of ten times a hundredth of `rounding` up to which they are equal.
 fn deviation(expected: &[Value], other: &[Value], rounding: f64) -> f64 {
     let mut allowed = rounding / WORSE;

@@ -39,6 +39,12 @@ pub fn runs_of_seed(seed: u64) -> Vec<Run> {
     runs_of(seed, &generated.program, generated.main, &all_args(&generated), empties)
 }
 
+/// What [`runs_of_seed`] runs, each of its arguments in a case of its own.
+pub fn cases_of_seed(seed: u64) -> Vec<Case> {
+    let generated = generate(seed, &Config::default());
+    all_args(&generated).into_iter().map(|args| Case { args, ..Case::of(&generated) }).collect()
+}
+
 /// A program and its gradient, for the arguments of the case alone: what is shrunk.
 ///
 /// # Panics

@@ -17,7 +17,7 @@ mod twins;
 mod ways;
 
 pub use agree::{ROUNDING, is_unstable, near, same};
-pub use cases::{Run, runs_of_case, runs_of_problem, runs_of_seed};
+pub use cases::{Run, cases_of_seed, runs_of_case, runs_of_problem, runs_of_seed};
 pub use ways::{Executable, Way};
 
 use agree::{equal_errors, rounding};
@@ -127,7 +127,10 @@ fn one(run: &Run, executable: &Executable<'_>, args: &[Value]) -> Verdict {
             {
                 return Verdict::Unstable;
             }
-            Verdict::Fails(format!("expected {expected:?}\nfound {found:?}"))
+            Verdict::Fails(format!(
+                "{}expected {expected:?}\nfound {found:?}",
+                agree::differences(expected, found)
+            ))
         }
         (Err(expected), Err(found)) if executable.way().is_plain() && !equal_errors(expected, found) => {
             Verdict::Fails(format!("should stop with {:?}: {expected}\nfound {found:?}", expected.kind))
