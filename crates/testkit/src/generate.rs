@@ -44,6 +44,8 @@ pub struct Config {
     pub control: f64,
     /// Weights of the ways of control flow.
     pub control_weights: ControlWeights,
+    /// That a counted loop keeps an array of each iteration in a value of a sum type.
+    pub kept: f64,
     /// Weights of the ways to an array.
     pub array_weights: ArrayWeights,
     /// That a program has `f32` numbers besides `f64` (and then 15 % of its floats).
@@ -135,6 +137,7 @@ impl Default for Config {
                 marked: 0.2,
                 par: 0.2,
             },
+            kept: 0.25,
             array_weights: ArrayWeights {
                 map: 5.0,
                 scan: 1.2,
@@ -599,7 +602,10 @@ impl<'c> Generator<'c> {
             5 => Shaped::array(self.random_dim(), Shaped::I64),
             6 => self.tuple_shape(simple),
             7 => self.sum_shape(true),
-            8 => Shaped::array(self.random_dim(), self.sum_shape(false)),
+            8 => {
+                let (dim, arrays) = (self.random_dim(), self.rng.chance(0.4));
+                Shaped::array(dim, self.sum_shape(arrays))
+            }
             _ => Shaped::BOOL,
         }
     }

@@ -1,9 +1,11 @@
 //! Random programs and their gradients on the native executors, optimised and not, against the interpreter. `cargo xtask soak
 //! native` does the same for more of them, in more ways.
 
+use pullback_base::SourceMap;
+use pullback_core::{Value, read};
 use pullback_cpu::Level;
-use pullback_testkit::native::Way;
 use pullback_testkit::native::soak::{Counts, many};
+use pullback_testkit::native::{Run, Verdict, Way, examine};
 
 /// A number from the environment.
 fn number(name: &str, default: u64) -> u64 {
@@ -44,4 +46,50 @@ fn machine_code_computes_what_the_interpreter_computes() {
         return;
     }
     assert_right(&counts, count);
+}
+
+/// Threads give the memory of their parts back: a sum that makes arrays inside of its elements is not cut into parts.
+#[test]
+fn sums_of_elements_with_arrays_inside_keep_their_memory() {
+    let some = |x: &str| format!("inject(1, {x}): (#none | #some []f64)");
+    let made = |name: &str, by: &str| {
+        format!(
+            "let {name}: [](#none | #some []f64) = map n [a] ({name}_x: f64) {{
+                let {name}_y: f64 = mul.f64({name}_x, {by})
+                let {name}_r: []f64 = replicate([3i64], {name}_y)
+                let {name}_e: (#none | #some []f64) = {}
+                in {name}_e
+            }}",
+            some(&format!("{name}_r"))
+        )
+    };
+    let text = format!(
+        "fun f(a: []f64): []f64 {{
+            let n: i64 = size(a, 0)
+            {}
+            {}
+            let s: [](#none | #some []f64) = plus(one, two)
+            let rs: []f64 = map n [s] (e: (#none | #some []f64)) {{
+                let r: f64 = match e
+                    case () {{ in 0.0f64 }}
+                    case (row: []f64) {{ let last: f64 = row[2i64] in last }}
+                in r
+            }}
+            in rs
+        }}",
+        made("one", "1.0f64"),
+        made("two", "2.0f64")
+    );
+    let id = SourceMap::new().add("test.core", &text);
+    let program = read::read(id, &text).expect("a program");
+    let fun = program.funs.ids().next().expect("a function");
+    for n in [3, 33, 200] {
+        let a: Vec<f64> = (0..n).map(f64::from).collect();
+        let (what, args) = (format!("{n}"), vec![vec![Value::f64s(&a)]]);
+        let run = Run { what, program: program.clone(), fun, args, empties: false };
+        for way in [Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
+            let verdict = examine(&run, way);
+            assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{n}, {way:?}: {verdict:?}");
+        }
+    }
 }

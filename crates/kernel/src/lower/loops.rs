@@ -814,10 +814,16 @@ fn keeps_memory(cell: &Cell) -> bool {
 }
 
 /// Whether the block itself takes memory that it does not give back.
-fn allocates(block: &Block) -> bool {
+pub(super) fn allocates(block: &Block) -> bool {
     let marked = matches!(block.first(), Some(Ins::Mark { .. }));
     let takes = |ins: &Ins| {
         matches!(ins, Ins::Alloc { .. } | Ins::Call { .. }) || ins.blocks().into_iter().any(allocates)
     };
     !marked && block.iter().any(takes)
+}
+
+/// Whether there is a loop in any order whose iterations take memory that they do not give back: threads, which run its parts, would.
+pub(super) fn leaves_memory_in_any_order(block: &Block) -> bool {
+    let here = |ins: &Ins| matches!(ins, Ins::For { body, order: Order::Any(_), .. } if allocates(body));
+    block.iter().any(|ins| here(ins) || ins.blocks().into_iter().any(leaves_memory_in_any_order))
 }

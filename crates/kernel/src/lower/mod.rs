@@ -191,6 +191,7 @@ fn function(
     if body.iter().any(|ins| gives_back(ins, height)) {
         body.insert(0, Ins::Mark { to: height });
     }
+    debug_assert!(!loops::leaves_memory_in_any_order(&body), "{}", fun.name);
     let body = bounds::narrow(body, &results, &mut s.regs);
     Ok(Function { name: fun.name.to_string(), params, results, regs: s.regs, body })
 }
@@ -370,10 +371,11 @@ impl<'p> Lower<'p> {
         let message = known.unwrap_or_else(|| self.messages.push(new));
         self.emit(Ins::Fail { condition, message, values });
     }
-    /// A loop from 0 up to `n`; the block gets the counter.
+    /// A loop from 0 up to `n`; the block gets the counter. The order is that of the source where iterations leave memory behind.
     fn count(&mut self, n: Operand, order: Order, f: impl FnOnce(&mut Self, Operand) -> Res<()>) -> Res<()> {
         let i = self.reg(Ty::I64, "i");
         let (body, ()) = self.block(|s| f(s, i.into()))?;
+        let order = if loops::allocates(&body) { Order::Given } else { order };
         self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
         Ok(())
     }

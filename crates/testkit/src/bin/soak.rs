@@ -47,14 +47,14 @@ mod native {
     use pullback_core::print::print;
     use pullback_cpu::Level;
     use pullback_testkit::native::soak::{Counts, one};
-    use pullback_testkit::native::{Verdict, Way, cases_of_seed, examine, runs_of_case};
+    use pullback_testkit::native::{Run, Verdict, Way, cases_of_seed, examine, runs_of_case};
     use pullback_testkit::properties::Case;
     use pullback_testkit::shrink::shrink_with;
     use pullback_testkit::text::show;
     use std::process::{Command, ExitCode};
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Mutex, PoisonError};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     /// Seeds of one process.
     const BATCH: u64 = 25;
@@ -89,30 +89,40 @@ mod native {
         ExitCode::SUCCESS
     }
 
+    /// How long a program is made smaller.
+    const TIME: Duration = Duration::from_secs(240);
+
     /// Prints a small program, or gradient, that is wrong in one of the ways in which that of the seed is.
     pub(super) fn shrink(args: &[String]) -> ExitCode {
         std::panic::set_hook(Box::new(|_| {}));
         let seed = args.first().and_then(|a| a.parse().ok()).unwrap_or(0);
         let level = if args.get(1).is_some_and(|l| l == "O1") { Level::O1 } else { Level::O3 };
-        let wrong = |case: &Case, way: Way| {
-            runs_of_case(case).into_iter().find_map(|run| match examine(&run, way) {
-                Verdict::Fails(text) => Some((run, text)),
-                _ => None,
-            })
+        let fails = |run: &Run, way: Way| match examine(run, way) {
+            Verdict::Fails(text) => Some(text),
+            _ => None,
         };
         let ways: Vec<Way> = (0..4).flat_map(|k| Way::of_soak(seed, k, level)).collect();
         let failing = cases_of_seed(seed).into_iter().find_map(|case| {
-            let way = ways.iter().find(|way| wrong(&case, **way).is_some())?;
-            Some((case, *way))
+            let runs = runs_of_case(&case);
+            let fails = |run: &Run| ways.iter().find(|way| fails(run, **way).is_some()).copied();
+            let (run, way) = runs.iter().find_map(|run| Some((run.what.clone(), fails(run)?)))?;
+            Some((case, run, way))
         });
-        let Some((case, way)) = failing else {
+        let Some((case, what, way)) = failing else {
             println!("seed {seed} is right");
             return ExitCode::SUCCESS;
         };
-        let small = shrink_with(&case, &mut |case| wrong(case, way).is_some());
+        eprintln!("{what}, {way:?}: shrinking for {} s at most", TIME.as_secs());
+        let begin = Instant::now();
+        let wrong = |case: &Case| {
+            let run = runs_of_case(case).into_iter().find(|run| run.what == what)?;
+            let text = fails(&run, way)?;
+            Some((run, text))
+        };
+        let small = shrink_with(&case, &mut |case| begin.elapsed() < TIME && wrong(case).is_some());
         println!("{}", print(&small.program));
         println!("main {}\n", small.args.iter().map(show).collect::<Vec<_>>().join(" "));
-        if let Some((run, text)) = wrong(&small, way) {
+        if let Some((run, text)) = wrong(&small) {
             println!("{}, {way:?}: {text}\n\n{}", run.what, print(&run.program));
         }
         ExitCode::FAILURE

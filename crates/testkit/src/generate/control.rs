@@ -1,6 +1,6 @@
 //! Control flow to a value of any type: conditionals, matches, loops, calls, components, nested derivatives.
 
-use super::shape::Shaped;
+use super::shape::{Dim, Shaped};
 use super::{Generator, LIMIT, Val};
 use pullback_core::{Atom, Body, Builder, Exp, Loop, LoopAttrs, LoopForm, Mark, Type, Var};
 use pullback_prim::{Op, Scalar};
@@ -139,12 +139,15 @@ impl Generator<'_> {
     fn for_loop(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
         let (shapes, init, bounds) = self.state(b, goal);
         let narrow = self.rng.chance(0.15);
-        let n = match self.rng.below(4) {
-            0 => self.size_atoms.0,
-            1 => self.size_atoms.1,
-            _ => Atom::i64(self.rng.below(4) as i64),
+        let count = match self.rng.below(4) {
+            0 => Dim::N,
+            1 => Dim::M,
+            _ => Dim::constant(self.rng.below(4)),
         };
-        let n = if narrow { b.convert(n, Scalar::I32) } else { n };
+        let width = self.dim(b, count);
+        let n = if narrow { b.convert(width, Scalar::I32) } else { width };
+        let keeps = self.rng.chance(self.config.kept);
+        let mut kept = None;
         self.features.for_loop += 1;
         let out = b.for_loop(n, &init, |b, i, state| {
             self.maybe(|g| {
@@ -154,10 +157,65 @@ impl Generator<'_> {
                 for (k, v) in state.iter().enumerate() {
                     g.push(&[*v], &shapes[k..=k], bounds[k], false);
                 }
-                g.next_state(b, &shapes, &bounds, mark)
+                let mut next = g.next_state(b, &shapes, &bounds, mark);
+                if keeps && let Some((shape, v)) = g.array_of_body((&next, &shapes, &bounds), mark) {
+                    let sum = Shaped::Sum(vec![vec![shape], vec![]]);
+                    next.push(b.emit(Exp::Inject(sum.ty(), 0, vec![v.atom]), "kept"));
+                    kept = Some((sum, v.bound));
+                }
+                next
             })
         });
-        self.keep(&out, &shapes, &bounds)
+        if let Some((sum, bound)) = kept {
+            self.read_kept(b, out[shapes.len()], (width, count), &sum, bound);
+        }
+        self.keep(&out[..shapes.len()], &shapes, &bounds)
+    }
+
+    /// An array that a body of a loop has, be it a state, something made there or the next state.
+    fn array_of_body(
+        &mut self,
+        (next, shapes, bounds): (&[Atom], &[Shaped], &[f64]),
+        mark: usize,
+    ) -> Option<(Shaped, Val)> {
+        let is_array = |shape: &Shaped| shape.rank() > 0 && shape.is_numeric();
+        let here = self.scope[mark..].iter().map(|e| (e.shape.clone(), Val { atom: e.atom, bound: e.bound }));
+        let next = next.iter().zip(shapes).zip(bounds);
+        let next = next.map(|((a, shape), limit)| (shape.clone(), Val { atom: *a, bound: *limit }));
+        let mut all: Vec<_> = here.chain(next).filter(|(shape, _)| is_array(shape)).collect();
+        if all.is_empty() {
+            return None;
+        }
+        Some(all.swap_remove(self.rng.below(all.len())))
+    }
+
+    /// The arrays that a loop kept, in scope as one array.
+    fn read_kept(
+        &mut self,
+        b: &mut Builder<'_>,
+        kept: Var,
+        (width, count): (Atom, Dim),
+        sum: &Shaped,
+        bound: f64,
+    ) {
+        let Shaped::Sum(alternatives) = sum else { return };
+        let shape = &alternatives[0][0];
+        let mut largest = bound;
+        let out = b.map(width, &[kept.into()], |b, e| {
+            let read = b.match_(e[0].into(), |b, k, payload| {
+                if k == 0 {
+                    return vec![payload[0].into()];
+                }
+                self.inner(|g| {
+                    let v = g.leaf(b, shape);
+                    largest = largest.max(v.bound);
+                    vec![v.atom]
+                })
+            });
+            vec![read[0].into()]
+        });
+        self.features.sums += 1;
+        self.push(&out, &[Shaped::array(count, shape.clone())], largest, false);
     }
 
     /// A while loop: an integer counts up to a small number, and a float may end it before.

@@ -65,7 +65,7 @@ pub(super) fn is_lost_size(e: &RuntimeError) -> bool {
     matches!(e.kind, RuntimeErrorKind::ShapeMismatch | RuntimeErrorKind::OutOfBounds)
 }
 
-/// How many floats differ, and the first that does, to be read before the whole results.
+/// How many floats differ, and the one that differs most, to be read before the whole results.
 pub(super) fn differences(expected: &[Value], found: &[Value]) -> String {
     let floats = |values: &[Value]| -> Vec<(usize, usize, f64)> {
         let of_result =
@@ -73,12 +73,12 @@ pub(super) fn differences(expected: &[Value], found: &[Value]) -> String {
         values.iter().enumerate().flat_map(of_result).collect()
     };
     let (expected, found) = (floats(expected), floats(found));
-    let mut wrong = expected.iter().zip(&found).filter(|(a, b)| a.2.to_bits() != b.2.to_bits());
-    let Some(((k, j, x), (_, _, y))) = wrong.next() else { return String::new() };
-    format!(
-        "{} floats differ, the first is number {j} of result {k}, {y:e} instead of {x:e}: ",
-        1 + wrong.count()
-    )
+    let differ = |(a, b): &(&(usize, usize, f64), &(usize, usize, f64))| a.2.to_bits() != b.2.to_bits();
+    let wrong: Vec<_> = expected.iter().zip(&found).filter(differ).collect();
+    let far = |x: f64, y: f64| (x - y).abs() / x.abs().max(f64::MIN_POSITIVE);
+    let most = wrong.iter().max_by(|(a, b), (c, d)| far(a.2, b.2).total_cmp(&far(c.2, d.2)));
+    let Some(((k, j, x), (_, _, y))) = most else { return String::new() };
+    format!("{} floats differ, most number {j} of result {k}, {y:e} instead of {x:e}: ", wrong.len())
 }
 
 /// How far results are from the expected ones: the least power of ten times a hundredth of `rounding` up to which they are equal.
