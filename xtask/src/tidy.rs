@@ -83,15 +83,33 @@ fn edges(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
+/// Every algorithm has the header: the steps `a_..rs`, `b_..rs` of a folder, where there are any, else its `mod.rs`.
 fn headers(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     for algorithm in fs::read_dir(root.join("crates/ad/src"))? {
-        let file = algorithm?.path().join("mod.rs");
-        let Ok(text) = fs::read_to_string(&file) else { continue };
-        let mut at = 0;
-        for part in HEADER {
-            match text[at..].find(part) {
-                Some(found) => at += found,
-                None => broken.push(format!("{}: the header lacks `{part}` (in this order)", file.display())),
+        let folder = algorithm?.path();
+        if !folder.join("mod.rs").is_file() {
+            continue;
+        }
+        let files = fs::read_dir(&folder)?.map(|f| Ok(f?.path())).collect::<Result<Vec<_>>>()?;
+        let is_step = |f: &PathBuf| {
+            let name = f.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            name.as_bytes().get(1) == Some(&b'_')
+        };
+        let mut steps: Vec<PathBuf> = files.into_iter().filter(is_step).collect();
+        steps.sort();
+        if steps.is_empty() {
+            steps.push(folder.join("mod.rs"));
+        }
+        for file in steps {
+            let text = fs::read_to_string(&file)?;
+            let mut at = 0;
+            for part in HEADER {
+                match text[at..].find(part) {
+                    Some(found) => at += found,
+                    None => {
+                        broken.push(format!("{}: the header lacks `{part}` (in this order)", file.display()));
+                    }
+                }
             }
         }
     }

@@ -18,7 +18,8 @@ macro_rules! visit_children {
             | Exp::Par(ts)
             | Exp::SparseTuple(ts)
             | Exp::IoPar(ts) => ts.$iter().for_each(f),
-            Exp::Lam(_, a)
+            Exp::Sign(a)
+            | Exp::Lam(_, a)
             | Exp::Proj(a, _)
             | Exp::Size(a, _)
             | Exp::Iota(a)

@@ -304,6 +304,7 @@ fn head(exp: &Exp) -> String {
         }
         Exp::Reshape { from, .. } => format!("reshape[{from}]"),
         Exp::Concat(_) => "concat".into(),
+        Exp::Sign(_) => "sign".into(),
         Exp::Reverse(_) => "reverse".into(),
         Exp::Rotate(..) => "rotate".into(),
         Exp::Zip(_) => "zip".into(),

@@ -760,6 +760,7 @@ impl<'t> Reader<'t, '_> {
                 Exp::Reshape { shape, from, array: last.remove(0) }
             }
             "concat" => Exp::Concat(self.args()?),
+            "sign" => self.fixed().map(|[a]| Exp::Sign(a))?,
             "reverse" => self.fixed().map(|[a]| Exp::Reverse(a))?,
             "rotate" => self.fixed().map(|[k, a]| Exp::Rotate(k, a))?,
             "zip" => Exp::Zip(self.args()?),

@@ -165,8 +165,10 @@ pub enum Exp {
     Var(Var),
     /// A scalar constant.
     Const(ScalarValue),
-    /// A scalar primitive.
+    /// A scalar primitive of its arguments, or of one product of them.
     Prim(Prim, Vec<Term>),
+    /// The sign of an `f64`, of [`Type::sign`]: the discrete predicate of the chapters.
+    Sign(Term),
     /// `let x = a in b`.
     Let(Var, Term, Term),
     /// `\x -> b`.

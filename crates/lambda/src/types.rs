@@ -77,6 +77,11 @@ impl Type {
     pub fn sum(variants: impl IntoIterator<Item = (&'static str, Vec<Type>)>) -> Type {
         Type::Sum(variants.into_iter().map(|(n, fields)| Variant { name: n.into(), fields }).collect())
     }
+    /// `#apart (#below () | #above ()) | #zero ()`: below zero, above zero; zero or NaN.
+    pub fn sign() -> Type {
+        let side = Type::sum([("below", vec![Type::unit()]), ("above", vec![Type::unit()])]);
+        Type::sum([("apart", vec![side]), ("zero", vec![Type::unit()])])
+    }
     /// Arrays of `t`.
     pub fn array(t: Type) -> Type {
         Type::Array(Arc::new(t))

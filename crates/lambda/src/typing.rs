@@ -128,6 +128,10 @@ pub fn type_of(p: &Program, exp: &Exp) -> Typed {
         Exp::Var(v) => Ok(p.vars.get(*v).ok_or("an unknown variable")?.ty.clone()),
         Exp::Const(c) => Ok(c.scalar().into()),
         Exp::Prim(prim, args) => prim_type(*prim, args),
+        Exp::Sign(x) => {
+            expect("sign", &Type::F64, x.ty())?;
+            Ok(Type::sign())
+        }
         Exp::Let(v, a, b) => {
             expect("let", &p.vars[*v].ty, a.ty())?;
             Ok(b.ty().clone())
@@ -300,8 +304,11 @@ fn prim_type(prim: Prim, args: &[Term]) -> Typed {
         Err(format!("{prim} at {}", types(args).iter().map(Type::to_string).collect::<Vec<_>>().join(", ")))
     };
     let params = prim.params();
-    let fits =
-        params.len() == args.len() && params.iter().zip(args).all(|(s, a)| a.ty().scalar() == Some(*s));
+    let found: Vec<Option<Scalar>> = match args {
+        [one] if params.len() > 1 => one.ty().items().unwrap_or_default().iter().map(Type::scalar).collect(),
+        args => args.iter().map(|a| a.ty().scalar()).collect(),
+    };
+    let fits = params.len() == found.len() && params.iter().zip(found).all(|(s, found)| found == Some(*s));
     if !prim.is_valid() || !fits {
         return bad();
     }

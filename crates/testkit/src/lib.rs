@@ -4,6 +4,7 @@
 
 pub mod baseline;
 pub mod book;
+pub mod chad;
 pub mod checkpoints;
 pub mod conformance;
 pub mod cost;

@@ -80,9 +80,13 @@ impl Lowerer<'_, '_> {
             },
             Lam::Const(c) => Ok(Val::data([Atom::Const(*c)])),
             Lam::Prim(prim, args) => {
-                let args = self.atoms(args)?;
+                let args = match &args[..] {
+                    [one] => self.data(one)?.to_vec(),
+                    args => self.atoms(args)?,
+                };
                 self.one(Exp::Prim(*prim, args), "t")
             }
+            Lam::Sign(_) => self.unsupported(span, "the sign of the chapters on CHAD"),
             Lam::Let(..) => self.bug(span, "let is lowered by its chain"),
             Lam::Lam(v, _) | Lam::LinearLam(v, _) => Ok(self.closure(t, *v)),
             Lam::App(f, a) | Lam::LinearApp(f, a) => {

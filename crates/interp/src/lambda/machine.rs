@@ -257,6 +257,21 @@ impl<'p> Machine<'p> {
                 Ok(Val::Num(Num::lift(*c)))
             }
             Exp::Prim(prim, args) => self.prim(*prim, args),
+            Exp::Sign(x) => {
+                self.step(1)?;
+                let Val::Num(x) = self.eval(x)? else {
+                    return Err(internal("the sign of what is no number"));
+                };
+                let x = x.primal().as_f64();
+                let sum = |k: usize, payload: Val| {
+                    Node::new(&self.meter, vec![payload]).map(|node| Val::Sum(k, node))
+                };
+                if x == 0.0 || x.is_nan() {
+                    sum(1, self.unit()?)
+                } else {
+                    sum(0, sum(usize::from(x > 0.0), self.unit()?)?)
+                }
+            }
             Exp::Lam(param, _) | Exp::LinearLam(param, _) => self.closure(*param),
             Exp::App(f, a) | Exp::LinearApp(f, a) => {
                 self.step(1)?;
@@ -379,11 +394,19 @@ impl<'p> Machine<'p> {
 
     fn prim(&mut self, prim: Prim, args: &[Term]) -> Res<Val> {
         self.step(if args.len() == 1 { 1 } else { 1 + pairs(args.len()) })?;
-        let args = args.iter().map(|t| match self.eval(t)? {
+        let number = |value: Val| match value {
             Val::Num(x) => Ok(x),
             other => Err(wrong("a scalar", &other)),
-        });
-        let args = args.collect::<Res<Vec<Num>>>()?;
+        };
+        let args = match args {
+            [one] => match self.eval(one)? {
+                Val::Tuple(node) => {
+                    Node::into_items(node).into_iter().map(number).collect::<Res<Vec<Num>>>()?
+                }
+                value => vec![number(value)?],
+            },
+            args => args.iter().map(|t| self.eval(t).and_then(number)).collect::<Res<Vec<Num>>>()?,
+        };
         self.counts.flops += 1;
         Dual::prim(&mut self.dual, prim, &args).map(Val::Num).map_err(|e| prim_error(prim, &args, e))
     }

@@ -1,0 +1,158 @@
+//! CHAD and Efficient CHAD (thesis of Smeding, chapters 5 and 6), from lambda to lambda.
+//!
+//! A term becomes the pair of its value and its *backpropagator*: a function from the cotangent of the value to what it
+//! contributes to the cotangents of the variables. The chapters refine what such a contribution is; each step has a file:
+//!
+//! | file | contribution | chapter | cost |
+//! |---|---|---|---|
+//! | [`a_plain`] | the cotangents of all variables, zeros included | 5 | that of the environment, per term; exponential in nested functions |
+//! | [`c_accumulating`] | a computation that adds to one cell per variable (`EVM`) | 6.3.2 to 6.5 | a constant times the program's: the theorem |
+//!
+//! Here is what they share: the types of cotangents and the environment of cells. No rules.
+//!
+//! The cotangents of [`c_accumulating`], which are sparse (6.3.1):
+//! ```text
+//! D1[t] = t                              D2[f64] = f64     D2[f32] = f32     D2[another scalar] = ()
+//! D2[(t1, .., tn)] = sparse(D2[ti])      D2[()] = ()
+//! D2[#c1 ts1 | .. | #cn tsn] = oneof(D2[ts1], .., D2[tsn])       a payload of one field counts as the field, else as a product
+//! ```
+
+pub mod a_plain;
+pub mod c_accumulating;
+
+use crate::contract::Unsupported;
+use pullback_base::Span;
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var, Variant};
+use pullback_prim::{Op, Partial, Prim, Scalar};
+use std::sync::Arc;
+
+/// The cotangent type `D2[t]` of a first-order type. Errors: types without cotangents in these chapters' first part.
+pub fn cotangent(id: &'static str, t: &Type, span: Option<Span>) -> Result<Type, Unsupported> {
+    let refuse = |what: &str| refuse(id, &format!("{what} (type {t})"), span);
+    match t {
+        Type::Scalar(s) => Ok(if s.is_float() { t.clone() } else { Type::unit() }),
+        Type::Tuple(ts) if ts.is_empty() => Ok(Type::unit()),
+        Type::Tuple(ts) => {
+            let parts = ts.iter().map(|t| cotangent(id, t, span)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Type::SparseTuple(parts.into()))
+        }
+        Type::Sum(variants) => {
+            let parts = variants.iter().map(|v| cotangent(id, &payload(v), span));
+            Ok(Type::SparseSum(parts.collect::<Result<Vec<_>, _>>()?.into()))
+        }
+        Type::Named(_) => refuse("a value of a recursive type"),
+        Type::Array(_) => refuse("an array"),
+        Type::Fun(..) => refuse("a function as a value"),
+        _ => refuse("a value of the algorithms' own types"),
+    }
+}
+
+/// The payload of an alternative as one value.
+pub fn payload(variant: &Variant) -> Type {
+    match &variant.fields[..] {
+        [one] => one.clone(),
+        fields => Type::tuple(fields),
+    }
+}
+
+/// The variables in scope, which have one cell each. Cells are counted from the innermost.
+#[derive(Debug, Default)]
+struct Cells {
+    /// Outermost first: the variable of the source, that of the result, the type of its cotangent.
+    all: Vec<(Var, Var, Type)>,
+}
+
+impl Cells {
+    /// The types of the cells, innermost first.
+    fn types(&self) -> Arc<[Type]> {
+        self.all.iter().rev().map(|(_, _, bar)| bar.clone()).collect()
+    }
+    /// The number of the cell of a variable of the source, and the variable of the result.
+    fn find(&self, x: Var) -> Option<(usize, Var)> {
+        let from_inside = self.all.iter().rev().enumerate();
+        from_inside.into_iter().find(|(_, (source, ..))| *source == x).map(|(k, (_, new, _))| (k, *new))
+    }
+}
+
+/// Where the value of an argument of a primitive is.
+#[derive(Clone, Copy, Debug)]
+enum Argument {
+    /// `x`
+    Whole(Var),
+    /// `x.i`
+    Component(Var, usize),
+    /// `p.0.i`, of the pair of a value and its backpropagator
+    Inside(Var, usize),
+    /// `p.i.0`, of a product of such pairs
+    Part(Var, usize),
+}
+
+impl Argument {
+    fn term(self, b: &mut Builder<'_>) -> Term {
+        match self {
+            Argument::Whole(x) => b.var(x),
+            Argument::Component(x, i) => component(b, x, i),
+            Argument::Inside(p, i) => {
+                let value = component(b, p, 0);
+                b.proj(value, i)
+            }
+            Argument::Part(p, i) => {
+                let pair = component(b, p, i);
+                b.proj(pair, 0)
+            }
+        }
+    }
+}
+
+/// `v.i`
+fn component(b: &mut Builder<'_>, v: Var, i: usize) -> Term {
+    let v = b.var(v);
+    b.proj(v, i)
+}
+
+/// `d * partial`, without the product where the partial is one, or minus one; zero for a partial that is zero.
+fn scaled(b: &mut Builder<'_>, prim: Prim, partial: &Partial, args: &[Argument], d: Var) -> Term {
+    let d = b.var(d);
+    let s = match prim {
+        Prim::Convert(from, _) => return b.convert(d, from),
+        Prim::Op(_, s) => s,
+    };
+    match partial {
+        Partial::Const(c) if *c == 0.0 => b.term(Exp::Zero(s.into())),
+        Partial::Const(c) if *c == 1.0 => d,
+        Partial::Const(c) if *c == -1.0 => b.op1(Op::Neg, d),
+        partial => {
+            let factor = factor(b, prim, s, partial, args);
+            b.op2(Op::Mul, d, factor)
+        }
+    }
+}
+
+/// A partial derivative as a term.
+fn factor(b: &mut Builder<'_>, prim: Prim, s: Scalar, partial: &Partial, args: &[Argument]) -> Term {
+    match partial {
+        Partial::Arg(i) => args[usize::from(*i)].term(b),
+        Partial::Result => {
+            let args = args.iter().map(|a| a.term(b)).collect();
+            b.term(Exp::Prim(prim, args))
+        }
+        Partial::Const(c) => b.constant(s.from_f64(*c)),
+        Partial::Op(op, operands) => {
+            let operands = operands.iter().map(|p| factor(b, prim, s, p, args)).collect();
+            b.term(Exp::Prim(Prim::Op(*op, s), operands))
+        }
+    }
+}
+
+/// A function name that is free.
+fn fresh_name(program: &Program, f: FunId, suffix: &str) -> String {
+    let wish = format!("{}_{}", program.funs[f].name, suffix.replace('-', "_"));
+    let mut names = std::iter::once(wish.clone()).chain((1..).map(|k| format!("{wish}_{k}")));
+    names.find(|name| program.funs.iter().all(|f| f.name.as_str() != name)).unwrap_or_default()
+}
+
+/// The error for a construct that an algorithm does not cover.
+fn refuse<T>(id: &'static str, construct: &str, span: Option<Span>) -> Result<T, Unsupported> {
+    let help = "use `fast_chad`, which differentiates it".to_string();
+    Err(Unsupported { algorithm: id, construct: construct.to_string(), span, help })
+}

@@ -1,0 +1,133 @@
+//! What a derivative costs, in the parts that the theorem is about.
+
+use super::{Case, size};
+use pullback_ad::chad::c_accumulating::{Shape, interface, transform};
+use pullback_base::RuntimeError;
+use pullback_core::Value;
+use pullback_interp::lambda::{Options, run};
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var};
+
+/// The costs and results of a case.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Of the term itself.
+    pub cost: i64,
+    /// Of evaluating its derivative: the forward pass.
+    pub forward: i64,
+    /// Of calling the backpropagator.
+    pub call: i64,
+    /// Of running what it returned, on the cells.
+    pub monad: i64,
+    /// The value of the derivative.
+    pub value: Value,
+    /// The final cells, one per parameter.
+    pub cells: Vec<Value>,
+    /// The cost on the left of the theorem: forward, call and run, less the potentials that come in, more those that come out,
+    /// less the number of cells.
+    pub amortised: i64,
+}
+
+/// The value of a case, and what its derivative costs.
+///
+/// Errors: those of the program.
+///
+/// # Panics
+/// If CHAD refuses the term or makes an ill-formed one.
+pub fn measure(case: &Case, shape: Shape) -> Result<Measured, RuntimeError> {
+    let mut program = case.program.clone();
+    let new = transform(&mut program, case.f, shape).unwrap_or_else(|e| panic!("{e}"));
+    let (bars, seed) = interface(&program, case.f).unwrap_or_else(|e| panic!("{e}"));
+    let n = case.args.len() as i64;
+    let env: Vec<Type> = bars.iter().rev().cloned().collect();
+    let forward = helper(&mut program, case.f, "forward", &[], |b, args, _| {
+        let pair = b.call(new, args);
+        b.let_("r", pair, |b, _| b.unit())
+    });
+    let call = helper(&mut program, case.f, "call", std::slice::from_ref(&seed), |b, args, extra| {
+        let pair = b.call(new, args);
+        b.let_("r", pair, |b, r| {
+            let called = called(b, r, extra[0]);
+            b.let_("m", called, |b, _| b.unit())
+        })
+    });
+    let ran = helper(&mut program, case.f, "ran", &[seed.clone(), Type::tuple(env)], |b, args, extra| {
+        let pair = b.call(new, args);
+        b.let_("r", pair, |b, r| {
+            let computation = called(b, r, extra[0]);
+            let cells = b.var(extra[1]);
+            b.term(Exp::EvmRun(computation, cells))
+        })
+    });
+    let value = helper(&mut program, case.f, "value", &[], |b, args, _| {
+        let pair = b.call(new, args);
+        b.proj(pair, 0)
+    });
+    assert_eq!(
+        pullback_lambda::check::check(&program),
+        Ok(()),
+        "{}",
+        pullback_lambda::print::print(&program)
+    );
+    let run = |f: FunId, more: &[Value]| {
+        let args: Vec<Value> = case.args.iter().chain(more).cloned().collect();
+        run(&program, f, args, &Options::default())
+    };
+    let inside = Value::Tuple(case.cells.iter().rev().cloned().collect());
+    let cost = run(case.f, &[])?.counts.work as i64;
+    // What the helpers add is written down beside each: `let`, the call and its arguments, the application, the unit value.
+    let forward = run(forward, &[])?.counts.work as i64 - (1 + (1 + n) + 1);
+    let call =
+        run(call, std::slice::from_ref(&case.seed))?.counts.work as i64 - (1 + (1 + n) + forward + 1 + 4 + 1);
+    let outcome = run(ran, &[case.seed.clone(), inside])?;
+    let monad = outcome.counts.work as i64 - (1 + (1 + n) + forward + (1 + (4 + call) + 1));
+    let mut cells = match outcome.result {
+        Value::Tuple(parts) => match parts.into_iter().nth(1) {
+            Some(Value::Tuple(cells)) => cells,
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    cells.reverse();
+    let potential = |cells: &[Value]| cells.iter().zip(&bars).map(|(d, t)| size(d, t)).sum::<i64>();
+    let amortised =
+        forward + call + monad - size(&case.seed, &seed) - potential(&case.cells) + potential(&cells) - n;
+    let value = run(value, &[])?.result;
+    Ok(Measured { cost, forward, call, monad, value, cells, amortised })
+}
+
+/// `r.1 d`
+fn called(b: &mut Builder<'_>, r: Var, d: Var) -> Term {
+    let (r, d) = (b.var(r), b.var(d));
+    let back = b.proj(r, 1);
+    b.apply(back, [d])
+}
+
+/// A function with the parameters of another one, and more; `body` gets the former as terms.
+fn helper(
+    program: &mut Program,
+    f: FunId,
+    name: &str,
+    more: &[Type],
+    body: impl FnOnce(&mut Builder<'_>, Vec<Term>, &[Var]) -> Term,
+) -> FunId {
+    let types: Vec<Type> = program.funs[f].params.iter().map(|p| program.vars[*p].ty.clone()).collect();
+    let own = types.len();
+    let mut b = Builder::new(program);
+    // The result is known once the body is there: the function is declared twice, the first one is not used.
+    let params: Vec<(&str, Type)> = types.into_iter().chain(more.iter().cloned()).map(|t| ("a", t)).collect();
+    let vars: Vec<Var> = params.iter().map(|(hint, t)| b.fresh(t.clone(), hint)).collect();
+    let args = vars[..own].iter().map(|v| b.var(*v)).collect();
+    let made = body(&mut b, args, &vars[own..]);
+    let g = b.declare(name, &[], made.ty().clone(), None);
+    b.program.funs[g].params = vars;
+    b.define(g, made);
+    g
+}
+
+/// The left side of the second statement of the theorem, for cells that the measured term makes zero itself: run, application, projection and
+/// variable, and the environment of zeros as nested pairs that end in a unit.
+pub fn whole(zeros: &Measured, bars: &[Type]) -> i64 {
+    let zero = |t: &Type| if matches!(t, Type::Scalar(s) if s.is_float()) { 2 } else { 1 };
+    let environment: i64 = 1 + bars.iter().map(|t| 1 + zero(t)).sum::<i64>();
+    4 + zeros.forward + zeros.call + environment + zeros.monad
+}

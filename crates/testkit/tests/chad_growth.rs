@@ -1,0 +1,198 @@
+//! What the steps of CHAD cost as programs grow, by counted steps (C1 to C7 of the specification): the plain algorithm must grow where the
+//! thesis says so, the accumulating one must not.
+
+use pullback_ad::chad::{a_plain, c_accumulating};
+use pullback_core::Value;
+use pullback_interp::lambda::{Options, run};
+use pullback_lambda::{FunId, Program, read};
+use std::fmt::Write;
+
+/// A program with one function to numbers, and arguments.
+struct Case {
+    program: Program,
+    f: FunId,
+    args: Vec<Value>,
+}
+
+fn case(text: &str, args: Vec<Value>) -> Case {
+    let program = read::read(text, None).unwrap_or_else(|e| panic!("{e:?}"));
+    let f = program.funs.ids().next().expect("a function");
+    Case { program, f, args }
+}
+
+/// Steps of a function.
+fn steps(program: &Program, f: FunId, args: &[Value]) -> (Value, f64) {
+    let outcome = run(program, f, args.to_vec(), &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    (outcome.result, outcome.counts.work as f64)
+}
+
+/// The gradient and its steps, by each algorithm: first the plain one; then how often as many steps as the function each takes.
+fn ratios(case: &Case) -> ([Vec<f64>; 2], [f64; 2]) {
+    let (_, primal) = steps(&case.program, case.f, &case.args);
+    let mut program = case.program.clone();
+    let plain = a_plain::vjp(&mut program, case.f).unwrap_or_else(|e| panic!("{e}"));
+    let shape = c_accumulating::Shape::Figure;
+    let accumulating = c_accumulating::vjp(&mut program, case.f, shape).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(pullback_lambda::check::check(&program), Ok(()));
+    let args: Vec<Value> = case.args.iter().cloned().chain([Value::f64(1.0)]).collect();
+    let (plain, plain_steps) = steps(&program, plain, &args);
+    let (accumulated, accumulated_steps) = steps(&program, accumulating, &args);
+    let floats = |v: &Value| {
+        let mut out = Vec::new();
+        if let Value::Tuple(parts) = v
+            && let Value::Tuple(bars) = &parts[1]
+        {
+            case.args.iter().zip(bars).for_each(|(x, d)| pullback_testkit::chad::dense(x, d, &mut out));
+        }
+        out
+    };
+    ([floats(&plain), floats(&accumulated)], [plain_steps / primal, accumulated_steps / primal])
+}
+
+/// Doubles the size several times: the ratio of the plain algorithm must grow by `growth` at least each time, that of the accumulating one hardly.
+fn grows(what: &str, sizes: &[usize], growth: f64, made: impl Fn(usize) -> Case) {
+    let all: Vec<[f64; 2]> = sizes
+        .iter()
+        .map(|n| {
+            let ([plain, accumulated], ratios) = ratios(&made(*n));
+            assert_eq!(plain, accumulated, "{what}, {n}: the gradients");
+            assert!(plain.iter().any(|x| *x != 0.0), "{what}, {n}: a gradient of zeros");
+            ratios
+        })
+        .collect();
+    for (k, pair) in all.windows(2).enumerate() {
+        let message = format!("{what} from {} to {}: {pair:?}", sizes[k], sizes[k + 1]);
+        assert!(pair[1][0] > growth * pair[0][0], "the plain algorithm should be slow: {message}");
+        assert!(pair[1][1] <= 1.1 * pair[0][1], "the accumulating algorithm should not be: {message}");
+    }
+    let last = all[all.len() - 1][1];
+    assert!(last < 24.0, "{what}: the accumulating algorithm takes {last} times the steps");
+}
+
+fn numbers(n: usize) -> Vec<Value> {
+    (0..n).map(|k| Value::f64([1.0, -1.0, 2.0, 0.5][k % 4])).collect()
+}
+
+/// C1 and C2: `n` uses of a component of a product with `n` further ones: zeros must cost nothing, and sums little.
+#[test]
+fn many_uses_of_one_component() {
+    grows("uses of a component", &[16, 32, 64, 128], 1.25, |n| {
+        let ty = (0..n).fold("f64".to_string(), |t, _| format!("(f64, {t})"));
+        let value = (0..n).fold(Value::f64(0.0), |v, _| Value::Tuple(vec![Value::f64(0.5), v]));
+        let body = (1..n).fold("x.0".to_string(), |t, _| format!("add.f64(x.0, {t})"));
+        case(
+            &format!("def f (x: (f64, {ty})): f64 = {body}"),
+            vec![Value::Tuple(vec![Value::f64(3.0), value])],
+        )
+    });
+}
+
+/// C3: a chain of `let`: environments must not be built, nor added whole.
+#[test]
+fn chains_of_let() {
+    grows("let", &[32, 64, 128, 256], 1.25, |n| {
+        let mut text = "def f (x0: f64): f64 = ".to_string();
+        for k in 1..n {
+            let _ = write!(text, "let x{k} = mul.f64(0.5f64, add.f64(x{0}, x{0})) in ", k - 1);
+        }
+        let _ = write!(text, "x{}", n - 1);
+        case(&text, vec![Value::f64(1.0)])
+    });
+}
+
+/// C3 with every binder alive to the end.
+#[test]
+fn chains_of_let_with_everything_used() {
+    grows("let, all used", &[32, 64, 128, 256], 1.25, |n| {
+        let mut text = "def f (x0: f64): f64 = ".to_string();
+        for k in 1..n {
+            let _ = write!(text, "let x{k} = mul.f64(0.5f64, x{}) in ", k - 1);
+        }
+        let sum = (0..n).map(|k| format!("x{k}")).reduce(|a, b| format!("add.f64({a}, {b})"));
+        case(&format!("{text}{}", sum.unwrap_or_default()), vec![Value::f64(1.0)])
+    });
+}
+
+/// C4: a complete tree of products of different variables (`t_magic`).
+#[test]
+fn trees_of_products() {
+    grows("a tree of products", &[16, 32, 64, 128], 1.25, |n| {
+        let params: Vec<String> = (0..n).map(|k| format!("x{k}: f64")).collect();
+        let mut level: Vec<String> = (0..n).map(|k| format!("x{k}")).collect();
+        while level.len() > 1 {
+            level = level.chunks(2).map(|pair| format!("mul.f64({}, {})", pair[0], pair[1])).collect();
+        }
+        case(&format!("def f ({}): f64 = {}", params.join(", "), level[0]), numbers(n))
+    });
+}
+
+/// C5: a product of many components, each of them used once.
+#[test]
+fn each_component_of_a_large_product() {
+    grows("components", &[16, 32, 64, 128], 1.25, |n| {
+        let balanced = |leaf: &dyn Fn(usize) -> String, join: &dyn Fn(&str, &str) -> String| {
+            let mut level: Vec<String> = (0..n).map(leaf).collect();
+            while level.len() > 1 {
+                level = level.chunks(2).map(|pair| join(&pair[0], &pair[1])).collect();
+            }
+            level.remove(0)
+        };
+        let pair = |a: &str, b: &str| format!("({a}, {b})");
+        let p = balanced(&|k| format!("mul.f64(x, {k}.0f64)"), &pair);
+        let depth = n.trailing_zeros();
+        let component = |k: usize| {
+            let path: Vec<String> = (0..depth).rev().map(|bit| format!(".{}", k >> bit & 1)).collect();
+            format!("p{}", path.concat())
+        };
+        let sum = balanced(&component, &|a, b| format!("add.f64({a}, {b})"));
+        case(&format!("def f (x: f64): f64 = let p = {p} in {sum}"), vec![Value::f64(2.0)])
+    });
+}
+
+/// C15: many arguments of which one is used cost one step each and a few more, not a multiple per term.
+#[test]
+fn arguments_that_are_not_used() {
+    let total = |n: usize| {
+        let params: Vec<String> = (0..n).map(|k| format!("x{k}: f64")).collect();
+        let body = "mul.f64(x0, mul.f64(x0, mul.f64(x0, mul.f64(x0, x0))))";
+        let case = case(&format!("def f ({}): f64 = {body}", params.join(", ")), numbers(n));
+        let (_, primal) = steps(&case.program, case.f, &case.args);
+        let ([plain, accumulated], [plain_ratio, ratio]) = ratios(&case);
+        assert_eq!(plain, accumulated);
+        (plain_ratio * primal, ratio * primal)
+    };
+    let (few, many) = (total(10), total(1010));
+    let per_argument = (many.1 - few.1) / 1000.0;
+    assert!(per_argument <= 8.0, "{per_argument} steps per argument");
+    assert!((many.0 - few.0) / 1000.0 > 40.0, "the plain algorithm should take several per term");
+}
+
+/// Golden t2 of chapter 5: `let h = \v. a v in h a + h (3 a)` is `4 a^2`.
+#[test]
+fn functions_that_capture() {
+    let text =
+        "def f (a: f64): f64 = let h = fun v: f64 -> mul.f64(a, v) in add.f64(h(a), h(mul.f64(3.0f64, a)))";
+    let mut c = case(text, vec![Value::f64(1.5)]);
+    let vjp = a_plain::vjp(&mut c.program, c.f).expect("functions");
+    assert_eq!(pullback_lambda::check::check(&c.program), Ok(()));
+    let (result, _) = steps(&c.program, vjp, &[Value::f64(1.5), Value::f64(1.0)]);
+    assert_eq!(result, Value::Tuple(vec![Value::f64(9.0), Value::Tuple(vec![Value::f64(12.0)])]));
+}
+
+/// C7: `t_n := (\x_{n-1}. .. ((\x_1. x_1) x_2) .. x_{n-1}) x_n`: functions nested `n` deep are reversed `2^n` times.
+#[test]
+fn nested_functions_double_with_each_level() {
+    let total = |n: usize| {
+        let mut body = "x1".to_string();
+        for k in 1..n {
+            body = format!("(fun x{k}: f64 -> {body})(x{})", k + 1);
+        }
+        let mut c = case(&format!("def f (x{n}: f64): f64 = {body}"), vec![Value::f64(1.5)]);
+        let vjp = a_plain::vjp(&mut c.program, c.f).expect("functions");
+        let (result, steps) = steps(&c.program, vjp, &[Value::f64(1.5), Value::f64(1.0)]);
+        assert_eq!(result, Value::Tuple(vec![Value::f64(1.5), Value::Tuple(vec![Value::f64(1.0)])]));
+        steps
+    };
+    let growth = total(14) / total(13);
+    assert!((1.8..2.3).contains(&growth), "{growth}");
+}
