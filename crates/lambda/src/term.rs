@@ -281,7 +281,7 @@ pub enum Exp {
     /// The zero of a type with addition; of an array type, whose sizes it does not know, the empty array.
     Zero(Type),
     /// Addition: floats add; tuples, sparse values, staged calls and arrays add their parts; integers, booleans and
-    /// units: the first. The empty array is neutral. Of two sparse sums with different alternatives: an error.
+    /// units: the first; of maps the union, with the sums of what both have. The empty array is neutral. Of two sparse sums with different alternatives: an error.
     Plus(Term, Term),
     /// A sparse product that is not zero (`lpair`).
     SparseTuple(Vec<Term>),

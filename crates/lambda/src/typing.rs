@@ -82,14 +82,16 @@ impl Program {
         }
     }
     /// Whether the type has zero and addition: floats; the discrete types, trivially; products, arrays, sparse
-    /// values, staged calls; functions and computations with such results.
+    /// values, staged calls; maps to such values; functions and computations with such results.
     pub fn is_additive(&self, ty: &Type) -> bool {
         match ty {
             Type::Scalar(_) | Type::SparseTuple(_) | Type::SparseSum(_) | Type::Staged(_) => true,
             Type::Tuple(ts) => ts.iter().all(|t| self.is_additive(t)),
             Type::Array(t) => self.is_additive(t),
-            Type::Fun(_, b) | Type::Linear(_, b) | Type::Evm(_, b) | Type::Io(b) => self.is_additive(b),
-            Type::Sum(_) | Type::Named(_) | Type::Map(_) | Type::MutArray(_) => false,
+            Type::Fun(_, b) | Type::Linear(_, b) | Type::Evm(_, b) | Type::Io(b) | Type::Map(b) => {
+                self.is_additive(b)
+            }
+            Type::Sum(_) | Type::Named(_) | Type::MutArray(_) => false,
         }
     }
 }

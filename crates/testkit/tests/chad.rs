@@ -2,7 +2,7 @@
 //! (P1 to P10 of the specification).
 
 use pullback_ad::chad::c_accumulating::{Shape, interface};
-use pullback_ad::chad::{a_plain, c_accumulating};
+use pullback_ad::chad::{a_plain, b_sparse, c_accumulating};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
 use pullback_lambda::print::print;
@@ -430,18 +430,23 @@ fn interpreted(ty: &Type, a: &Value, b: &Value) -> (Value, i64) {
     (outcome.result, outcome.counts.work as i64 - 3)
 }
 
-/// P14: the plain algorithm and the accumulating one give the same gradients.
+/// P14: all steps give the same gradients.
 #[test]
-fn the_plain_algorithm_gives_the_same() {
+fn the_steps_give_the_same_gradients() {
     for_cases(true, &mut |seed, case| {
         let mut program = case.program.clone();
-        let plain = a_plain::vjp(&mut program, case.f).unwrap_or_else(|e| panic!("{seed}: {e}"));
-        let accumulating = c_accumulating::vjp(&mut program, case.f, Shape::Figure);
-        let accumulating = accumulating.unwrap_or_else(|e| panic!("{seed}: {e}"));
+        let f = case.f;
+        let steps = [
+            ("plain", a_plain::vjp(&mut program, f)),
+            ("sparse", b_sparse::vjp(&mut program, f)),
+            ("accumulating", c_accumulating::vjp(&mut program, f, Shape::Figure)),
+        ];
         assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{}", shown(case));
-        let args: Vec<Value> = case.args.iter().cloned().chain([f(1.0)]).collect();
-        let floats = |g| {
-            let result = run(&program, g, args.clone(), &Options::default()).expect("a value").result;
+        let args: Vec<Value> = case.args.iter().cloned().chain([self::f(1.0)]).collect();
+        let gradients = steps.map(|(name, step)| {
+            let step = step.unwrap_or_else(|e| panic!("{seed}, {name}: {e}"));
+            let result = run(&program, step, args.clone(), &Options::default());
+            let result = result.unwrap_or_else(|e| panic!("{seed}, {name}: {e}")).result;
             let mut out = Vec::new();
             if let Value::Tuple(parts) = result
                 && let Value::Tuple(bars) = &parts[1]
@@ -449,11 +454,14 @@ fn the_plain_algorithm_gives_the_same() {
                 case.args.iter().zip(bars).for_each(|(x, d)| dense(x, d, &mut out));
             }
             out
-        };
-        let (a, b) = (floats(plain), floats(accumulating));
-        assert_eq!(a.len(), b.len(), "{seed}\n{}", shown(case));
-        for (x, y) in a.iter().zip(&b) {
-            assert!((x - y).abs() <= 1e-12 * y.abs(), "{seed}: {a:?} and {b:?}\n{}", shown(case));
+        });
+        let [_, _, last] = &gradients;
+        for (gradient, name) in gradients.iter().zip(["plain", "sparse"]) {
+            assert_eq!(gradient.len(), last.len(), "{seed}, {name}\n{}", shown(case));
+            for (x, y) in gradient.iter().zip(last) {
+                let close = (x - y).abs() <= 1e-12 * y.abs();
+                assert!(close, "{seed}, {name}: {gradient:?} and {last:?}\n{}", shown(case));
+            }
         }
     });
 }

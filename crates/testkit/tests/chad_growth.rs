@@ -1,7 +1,7 @@
 //! What the steps of CHAD cost as programs grow, by counted steps (C1 to C7 of the specification): the plain algorithm must grow where the
 //! thesis says so, the accumulating one must not.
 
-use pullback_ad::chad::{a_plain, c_accumulating};
+use pullback_ad::chad::{a_plain, b_sparse, c_accumulating};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
 use pullback_lambda::{FunId, Program, read};
@@ -116,14 +116,51 @@ fn chains_of_let_with_everything_used() {
 /// C4: a complete tree of products of different variables (`t_magic`).
 #[test]
 fn trees_of_products() {
-    grows("a tree of products", &[16, 32, 64, 128], 1.25, |n| {
-        let params: Vec<String> = (0..n).map(|k| format!("x{k}: f64")).collect();
-        let mut level: Vec<String> = (0..n).map(|k| format!("x{k}")).collect();
-        while level.len() > 1 {
-            level = level.chunks(2).map(|pair| format!("mul.f64({}, {})", pair[0], pair[1])).collect();
-        }
-        case(&format!("def f ({}): f64 = {}", params.join(", "), level[0]), numbers(n))
-    });
+    grows("a tree of products", &[16, 32, 64, 128], 1.25, tree);
+}
+
+fn tree(n: usize) -> Case {
+    let params: Vec<String> = (0..n).map(|k| format!("x{k}: f64")).collect();
+    let mut level: Vec<String> = (0..n).map(|k| format!("x{k}")).collect();
+    while level.len() > 1 {
+        level = level.chunks(2).map(|pair| format!("mul.f64({}, {})", pair[0], pair[1])).collect();
+    }
+    case(&format!("def f ({}): f64 = {}", params.join(", "), level[0]), numbers(n))
+}
+
+/// C4 once more: sparse environments are united at every product. All else costs the same per leaf whatever the size, so that what is added per leaf by each
+/// doubling is the work of unions, which is half a step per leaf and level; computations that accumulate need none.
+#[test]
+fn unions_cost_a_logarithm() {
+    let per_leaf = |n: usize| {
+        let mut case = tree(n);
+        let sparse = b_sparse::transform(&mut case.program, case.f).unwrap_or_else(|e| panic!("{e}"));
+        // The value alone: environments are no data.
+        let mut b = pullback_lambda::Builder::new(&mut case.program);
+        let params = b.params(sparse);
+        let copies: Vec<_> = params.iter().map(|_| b.fresh(pullback_lambda::Type::F64, "x")).collect();
+        let args = copies.iter().map(|x| b.var(*x)).collect();
+        let pair = b.call(sparse, args);
+        let value = b.proj(pair, 0);
+        let g = b.declare("g", &[], pullback_lambda::Type::F64, None);
+        b.program.funs[g].params = copies;
+        b.define(g, value);
+        let args: Vec<Value> = case.args.iter().cloned().chain([Value::f64(1.0)]).collect();
+        let (_, sparse) = steps(&case.program, g, &args);
+        let (_, [_, accumulating]) = ratios(&tree(n));
+        let (_, primal) = steps(&case.program, case.f, &case.args);
+        (sparse / n as f64, accumulating * primal / n as f64)
+    };
+    let all: Vec<(f64, f64)> = [32, 64, 128, 256].into_iter().map(per_leaf).collect();
+    for (k, pair) in all.windows(2).enumerate() {
+        // What is done once, at the root, is a smaller part of twice as many leaves.
+        let (sparse, accumulating) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
+        let once = 2.0 / f64::from(1 << k);
+        assert!((0.5 - once..0.5 + once).contains(&sparse), "{sparse} more per leaf: {all:?}");
+        assert!(accumulating.abs() < once, "{accumulating} more per leaf: {all:?}");
+    }
+    let last = all[3].0 - all[2].0;
+    assert!((0.4..0.6).contains(&last), "{last} more per leaf: {all:?}");
 }
 
 /// C5: a product of many components, each of them used once.

@@ -18,6 +18,7 @@
 //! ```
 
 pub mod a_plain;
+pub mod b_sparse;
 pub mod c_accumulating;
 
 use crate::contract::Unsupported;

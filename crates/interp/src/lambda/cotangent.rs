@@ -1,7 +1,9 @@
 //! Zero and addition, sparse values, accumulating computations, staged calls.
 
 use super::machine::{Machine, pairs};
-use super::value::{Act, Arr, Collector, Elems, FunCode, IoAct, Node, Num, Staged, Store, Val, wrong};
+use super::value::{
+    Act, Arr, Collector, Elems, Entries, FunCode, IoAct, Node, Num, Staged, Store, Val, wrong,
+};
 use crate::core::arrays::{agree, mismatch};
 use crate::core::compile::deep;
 use crate::core::machine::{Res, internal};
@@ -136,7 +138,8 @@ impl Machine<'_> {
                 let (cotangent, cost) = deep(|| self.zero_value(c))?;
                 (Val::Staged(Rc::new(Staged { cotangent, calls: BTreeMap::new() })), 1 + cost)
             }
-            Type::Sum(_) | Type::Named(_) | Type::Map(_) | Type::MutArray(_) => {
+            Type::Map(_) => (Val::Map(Rc::new(Entries { items: BTreeMap::new() })), 1),
+            Type::Sum(_) | Type::Named(_) | Type::MutArray(_) => {
                 return Err(internal(format!("type {ty} has no zero")));
             }
         })
@@ -167,6 +170,7 @@ impl Machine<'_> {
                 Ok(Val::Io(IoAct::Plus, Node::new(&self.meter, vec![x, y])?))
             }
             (Val::Staged(x), Val::Staged(y)) => self.plus_staged(x, y),
+            (Val::Map(x), Val::Map(y)) => self.union(x, y).map(Val::Map),
             (a, b) => {
                 let b = wrong("a cotangent of the same type", &b);
                 Err(internal(format!("{} ({})", b.message, wrong("one", &a).message)))
@@ -180,6 +184,24 @@ impl Machine<'_> {
         let parts = Node::into_items(a).into_iter().zip(Node::into_items(b));
         let items = parts.map(|(a, b)| deep(|| self.plus(a, b))).collect::<Res<Vec<_>>>()?;
         Node::new(&self.meter, items)
+    }
+    /// The union of two maps with `m <= n` entries: `m log (n / m + 1)` steps, and the sums of what both have.
+    fn union(&mut self, x: Rc<Entries>, y: Rc<Entries>) -> Res<Rc<Entries>> {
+        let (few, mut many) = if x.items.len() <= y.items.len() { (x, y) } else { (y, x) };
+        if few.items.is_empty() {
+            return Ok(many);
+        }
+        let m = few.items.len();
+        self.step(m as u64 * log2(many.items.len() / m + 1))?;
+        let all = &mut Rc::make_mut(&mut many).items;
+        for (key, value) in &few.items {
+            let sum = match all.remove(key) {
+                Some(old) => self.plus(old, value.clone())?,
+                None => value.clone(),
+            };
+            all.insert(*key, sum);
+        }
+        Ok(many)
     }
     fn plus_arrays(&mut self, a: Arr, b: Arr) -> Res<Arr> {
         // The zero of an array type does not know the sizes.
