@@ -9,7 +9,7 @@ use pullback_lambda::print::print;
 use pullback_lambda::{Builder, Derivative, Exp, Program, Seeds, Type, read};
 use pullback_testkit::chad::direct::{Lin, derive};
 use pullback_testkit::chad::measure::{Measured, measure, whole};
-use pullback_testkit::chad::terms::case;
+use pullback_testkit::chad::terms::{Language, case};
 use pullback_testkit::chad::{Case, cotangent, dense, fits, size};
 use pullback_testkit::rng::Rng;
 use std::sync::Arc;
@@ -251,16 +251,21 @@ fn number(name: &str, default: u64) -> u64 {
 }
 
 /// Runs a property on random cases.
-fn for_cases(float: bool, property: &mut dyn FnMut(u64, &Case)) {
+fn for_cases(float: bool, language: Language, property: &mut dyn FnMut(u64, &Case)) {
     let (first, count) = (number("SEED", 0), number("COUNT", 2000));
     let mut run = 0;
     for seed in first..first + count {
-        if let Some(case) = case(seed, float) {
+        if let Some(case) = case(seed, float, language) {
             run += 1;
             property(seed, &case);
         }
     }
     assert!(run * 10 >= count * 9, "{run} of {count} cases have a value");
+}
+
+/// Whether numbers are equal up to rounding relative to `size`; where one is not a number (the argument of the origin), nothing is said.
+fn near(x: f64, y: f64, size: f64) -> bool {
+    x == y || x.is_nan() || y.is_nan() || (x - y).abs() <= 1e-12 * size
 }
 
 /// The case as text, for messages.
@@ -273,7 +278,7 @@ fn shown(case: &Case) -> String {
 #[test]
 fn the_cost_theorem() {
     let (mut largest, mut smallest) = (0.0f64, f64::INFINITY);
-    for_cases(false, &mut |seed, case| {
+    for_cases(false, Language::Thesis, &mut |seed, case| {
         let measured = measure(case, Shape::Agda).unwrap_or_else(|e| panic!("{seed}: {e}\n{}", shown(case)));
         let derived = derive(case);
         assert_eq!(measured.amortised, derived.amortised, "{seed}: cost\n{}", shown(case));
@@ -298,7 +303,7 @@ fn the_cost_theorem() {
 /// The rules of Fig. 6.6, where discrete primitives and literals drop what they would propagate, cost less and give the same.
 #[test]
 fn the_rules_of_the_figure_cost_less() {
-    for_cases(false, &mut |seed, case| {
+    for_cases(false, Language::Wide, &mut |seed, case| {
         let (agda, figure) = (measure(case, Shape::Agda), measure(case, Shape::Figure));
         let (agda, figure) = (agda.expect("a value"), figure.expect("a value"));
         assert!(figure.amortised <= agda.amortised, "{seed}\n{}", shown(case));
@@ -308,7 +313,12 @@ fn the_rules_of_the_figure_cost_less() {
             case.args.iter().zip(&m.cells).for_each(|(v, d)| dense(v, d, &mut out));
             out
         };
-        assert_eq!(floats(&figure), floats(&agda), "{seed}\n{}", shown(case));
+        let (a, b) = (floats(&figure), floats(&agda));
+        assert!(
+            a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| near(*x, *y, y.abs())),
+            "{seed}\n{}",
+            shown(case)
+        );
     });
 }
 
@@ -316,7 +326,7 @@ fn the_rules_of_the_figure_cost_less() {
 #[test]
 fn gradients_are_those_of_dual_numbers() {
     let mut nonzero = 0;
-    for_cases(true, &mut |seed, case| {
+    for_cases(true, Language::Wide, &mut |seed, case| {
         let zeros: Vec<Value> =
             interface(&case.program, case.f).expect("first order").0.iter().map(zero_of).collect();
         let case = Case { cells: zeros, seed: f(1.0), ..case.clone() };
@@ -327,7 +337,7 @@ fn gradients_are_those_of_dual_numbers() {
         assert_eq!(found.len(), expected.len(), "{seed}\n{}", shown(&case));
         nonzero += found.iter().filter(|x| **x != 0.0).count();
         for (a, b) in found.iter().zip(&expected) {
-            let close = a == b || (a - b).abs() <= 1e-12 * b.abs();
+            let close = near(*a, *b, b.abs());
             assert!(close, "{seed}: {found:?} instead of {expected:?}\n{}", shown(&case));
         }
     });
@@ -363,13 +373,12 @@ fn by_dual_numbers(case: &Case) -> Vec<f64> {
 /// P9: the backpropagator is linear. The sum of two cotangents gives the sum of what each gives, zero gives zero.
 #[test]
 fn backpropagators_are_linear() {
-    for_cases(false, &mut |seed, case| {
+    for_cases(false, Language::Wide, &mut |seed, case| {
         let (bars, seed_type) = interface(&case.program, case.f).expect("first order");
         let zeros: Vec<Value> = bars.iter().map(zero_of).collect();
         let result = measure(case, Shape::Figure).expect("a value").value;
         let other = cotangent(&mut Rng::new(seed + 1_000_000), &result, &seed_type);
-        let mut cost = 0;
-        let sum = Lin::of(&case.seed, &seed_type).plus(Lin::of(&other, &seed_type), &mut cost).value();
+        let (sum, _) = interpreted(&seed_type, &case.seed, &other);
         let gradient = |seed: &Value| {
             let case = Case { seed: seed.clone(), cells: zeros.clone(), ..case.clone() };
             let cells = measure(&case, Shape::Figure).expect("a value").cells;
@@ -379,17 +388,17 @@ fn backpropagators_are_linear() {
         };
         let (a, b, both) = (gradient(&case.seed), gradient(&other), gradient(&sum));
         for ((a, b), both) in a.iter().zip(&b).zip(&both) {
-            let size = a.abs() + b.abs();
-            assert!((a + b - both).abs() <= 1e-12 * size, "{seed}: {a} + {b} is not {both}\n{}", shown(case));
+            let close = near(a + b, *both, a.abs() + b.abs());
+            assert!(close, "{seed}: {a} + {b} is not {both}\n{}", shown(case));
         }
-        assert!(gradient(&zero_of(&seed_type)).iter().all(|x| *x == 0.0), "{seed}\n{}", shown(case));
+        assert!(gradient(&zero_of(&seed_type)).iter().all(|x| near(*x, 0.0, 0.0)), "{seed}\n{}", shown(case));
     });
 }
 
 /// P3 and P4: an addition costs the potential that it takes away; cotangents of a value are a commutative monoid; zeros have potential one.
 #[test]
 fn additions_cost_the_potential_that_they_take_away() {
-    for_cases(false, &mut |seed, case| {
+    for_cases(false, Language::Thesis, &mut |seed, case| {
         let (_, ty) = interface(&case.program, case.f).expect("first order");
         let result = measure(case, Shape::Figure).expect("a value").value;
         let mut rng = Rng::new(seed + 2_000_000);
@@ -433,7 +442,7 @@ fn interpreted(ty: &Type, a: &Value, b: &Value) -> (Value, i64) {
 /// P14: all steps give the same gradients.
 #[test]
 fn the_steps_give_the_same_gradients() {
-    for_cases(true, &mut |seed, case| {
+    for_cases(true, Language::Wide, &mut |seed, case| {
         let mut program = case.program.clone();
         let f = case.f;
         let steps = [
@@ -443,6 +452,11 @@ fn the_steps_give_the_same_gradients() {
         ];
         assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{}", shown(case));
         let args: Vec<Value> = case.args.iter().cloned().chain([self::f(1.0)]).collect();
+        if steps.iter().any(|(_, step)| step.is_err()) {
+            // The first two steps know no calls.
+            assert!(steps[2].1.is_ok() && case.program.funs.len() > 1, "{seed}\n{}", shown(case));
+            return;
+        }
         let gradients = steps.map(|(name, step)| {
             let step = step.unwrap_or_else(|e| panic!("{seed}, {name}: {e}"));
             let result = run(&program, step, args.clone(), &Options::default());
@@ -459,9 +473,23 @@ fn the_steps_give_the_same_gradients() {
         for (gradient, name) in gradients.iter().zip(["plain", "sparse"]) {
             assert_eq!(gradient.len(), last.len(), "{seed}, {name}\n{}", shown(case));
             for (x, y) in gradient.iter().zip(last) {
-                let close = (x - y).abs() <= 1e-12 * y.abs();
+                let close = near(*x, *y, y.abs());
                 assert!(close, "{seed}, {name}: {gradient:?} and {last:?}\n{}", shown(case));
             }
         }
     });
+}
+
+/// The bound of the theorem for every construct, with the rules of the figure.
+#[test]
+fn the_bound_holds_for_every_construct() {
+    let mut largest = 0.0f64;
+    for_cases(false, Language::Wide, &mut |seed, case| {
+        let measured = measure(case, Shape::Figure).expect("a value");
+        let ratio = measured.amortised as f64 / measured.cost as f64;
+        assert!(ratio <= 34.0, "{seed}: {ratio}\n{}", shown(case));
+        largest = largest.max(ratio);
+    });
+    println!("{largest}");
+    assert!(largest > 12.0, "{largest}");
 }

@@ -248,6 +248,15 @@ impl Plain<'_> {
                     Ok(s.b.tuple(vec![value, back]))
                 })
             }
+            // [chad_plain.stop_gradient]  D[stop e] = let p = D[e] in (p.0, \d. 0)
+            Exp::StopGradient(e) => {
+                let p = self.term(e)?;
+                self.bound(p, |s, p| {
+                    let value = component(&mut s.b, p, 0);
+                    let back = s.back(t, |s, _| Ok(s.nothing()))?;
+                    Ok(s.b.tuple(vec![value, back]))
+                })
+            }
             Exp::Call(..) => refuse(ID, "a top-level function", t.span()),
             Exp::Loop(_) => refuse(ID, "a loop", t.span()),
             _ => refuse(ID, "this construct", t.span()),

@@ -6,11 +6,12 @@
 //! | file | contribution | chapter | cost |
 //! |---|---|---|---|
 //! | [`a_plain`] | the cotangents of all variables, zeros included | 5 | that of the environment, per term; exponential in nested functions |
+//! | [`b_sparse`] | the cotangents of the variables that there are, as a map | 6.3.1 | unions: a logarithm too much |
 //! | [`c_accumulating`] | a computation that adds to one cell per variable (`EVM`) | 6.3.2 to 6.5 | a constant times the program's: the theorem |
 //!
 //! Here is what they share: the types of cotangents and the environment of cells. No rules.
 //!
-//! The cotangents of [`c_accumulating`], which are sparse (6.3.1):
+//! The cotangents of [`b_sparse`] and [`c_accumulating`], which are sparse (6.3.1):
 //! ```text
 //! D1[t] = t                              D2[f64] = f64     D2[f32] = f32     D2[another scalar] = ()
 //! D2[(t1, .., tn)] = sparse(D2[ti])      D2[()] = ()

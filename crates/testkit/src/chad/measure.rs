@@ -1,11 +1,16 @@
 //! What a derivative costs, in the parts that the theorem is about.
 
+use super::mutants::{Mutation, mutate};
 use super::{Case, size};
 use pullback_ad::chad::c_accumulating::{Shape, interface, transform};
 use pullback_base::RuntimeError;
+use pullback_base::index::Index;
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var};
+
+/// So many steps at most: errors can make functions call themselves without end.
+const STEPS: u64 = 1_000_000;
 
 /// The costs and results of a case.
 #[derive(Clone, Debug)]
@@ -34,8 +39,18 @@ pub struct Measured {
 /// # Panics
 /// If CHAD refuses the term or makes an ill-formed one.
 pub fn measure(case: &Case, shape: Shape) -> Result<Measured, RuntimeError> {
+    measure_with(case, shape, None)
+}
+
+/// The same with a deliberate error in what CHAD makes.
+///
+/// Errors and panics: as for [`measure`].
+pub fn measure_with(case: &Case, shape: Shape, error: Option<Mutation>) -> Result<Measured, RuntimeError> {
     let mut program = case.program.clone();
     let new = transform(&mut program, case.f, shape).unwrap_or_else(|e| panic!("{e}"));
+    if let Some(error) = error {
+        mutate(&mut program, FunId::new(case.program.funs.len()), error);
+    }
     let (bars, seed) = interface(&program, case.f).unwrap_or_else(|e| panic!("{e}"));
     let n = case.args.len() as i64;
     let env: Vec<Type> = bars.iter().rev().cloned().collect();
@@ -70,7 +85,7 @@ pub fn measure(case: &Case, shape: Shape) -> Result<Measured, RuntimeError> {
     );
     let run = |f: FunId, more: &[Value]| {
         let args: Vec<Value> = case.args.iter().chain(more).cloned().collect();
-        run(&program, f, args, &Options::default())
+        run(&program, f, args, &Options { work_limit: STEPS, ..Options::default() })
     };
     let inside = Value::Tuple(case.cells.iter().rev().cloned().collect());
     let cost = run(case.f, &[])?.counts.work as i64;

@@ -6,6 +6,7 @@
 
 pub mod direct;
 pub mod measure;
+pub mod mutants;
 pub mod terms;
 
 use crate::rng::Rng;

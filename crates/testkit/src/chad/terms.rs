@@ -1,31 +1,42 @@
-//! Random well-typed terms of the thesis' language, typed by goal.
+//! Random well-typed terms, typed by goal: of the thesis' language, or of all that Efficient CHAD takes.
 
 use super::{Case, cotangent, value};
 use crate::rng::Rng;
 use pullback_ad::chad::c_accumulating::interface;
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
-use pullback_lambda::{Builder, Exp, Program, Term, Type, Var};
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+
+/// Which terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// That of the thesis: products and sums of two, primitives of one argument.
+    Thesis,
+    /// Also products of three, alternatives with any number of fields, primitives of several arguments, conditionals, calls, also recursive ones,
+    /// and `stop_gradient`.
+    Wide,
+}
 
 /// A random function of up to four parameters with arguments, a cotangent and cells, all compatible; `None` if it has no value. `float`: whether
 /// its result is a number.
-pub fn case(seed: u64, float: bool) -> Option<Case> {
+pub fn case(seed: u64, float: bool, language: Language) -> Option<Case> {
     let mut rng = Rng::new(seed);
     let mut program = Program::default();
-    let count = 1 + rng.below(4);
-    let params: Vec<Type> = (0..count).map(|_| ty(&mut rng, 2)).collect();
-    let goal = if float { Type::F64 } else { ty(&mut rng, 2) };
     let mut b = Builder::new(&mut program);
-    let named: Vec<(&str, Type)> = params.iter().map(|t| ("x", t.clone())).collect();
-    let f = b.declare("f", &named, goal.clone(), None);
-    let scope = b.params(f);
-    let fuel = 2 + rng.below(24) as i64;
-    let mut maker = Maker { b, rng, scope, fuel };
-    let body = maker.term(&goal);
-    let Maker { mut b, mut rng, .. } = maker;
-    b.define(f, body);
+    let mut helpers = Vec::new();
+    let count = if language == Language::Wide { rng.below(3) } else { 0 };
+    for _ in 0..count {
+        let recursive = rng.chance(0.3);
+        let goal = rng.chance(0.6).then_some(Type::F64);
+        let (f, after, next) = function(b, rng, "g", 6, goal, recursive, &helpers, language);
+        (b, rng) = (after, next);
+        helpers.push(f);
+    }
+    let goal = float.then_some(Type::F64);
+    let (f, b, mut rng) = function(b, rng, "f", 24, goal, false, &helpers, language);
     assert!(b.errors.is_empty(), "seed {seed}: {:?}", b.errors);
+    let params: Vec<Type> = b.params(f).iter().map(|p| b.program.vars[*p].ty.clone()).collect();
     let args: Vec<Value> = params.iter().map(|t| value(&mut rng, t)).collect();
     let primal = run(&program, f, args.clone(), &Options::default()).ok()?.result;
     let (bars, seed_type) = interface(&program, f).ok()?;
@@ -34,12 +45,73 @@ pub fn case(seed: u64, float: bool) -> Option<Case> {
     Some(Case { program, f, args, seed, cells })
 }
 
+/// A function with up to four parameters. A recursive one counts its first parameter down.
+#[allow(clippy::too_many_arguments, reason = "what a function is made of")]
+fn function<'p>(
+    mut b: Builder<'p>,
+    mut rng: Rng,
+    name: &str,
+    most: usize,
+    goal: Option<Type>,
+    recursive: bool,
+    helpers: &[FunId],
+    language: Language,
+) -> (FunId, Builder<'p>, Rng) {
+    let count = 1 + rng.below(4);
+    let mut params: Vec<Type> = (0..count).map(|_| ty(&mut rng, 2, language)).collect();
+    if recursive {
+        params.insert(0, Type::I64);
+    }
+    let goal = goal.unwrap_or_else(|| ty(&mut rng, 2, language));
+    let named: Vec<(&str, Type)> = params.iter().map(|t| ("x", t.clone())).collect();
+    let name = format!("{name}{}", helpers.len());
+    let f = b.declare(&name, &named, goal.clone(), None);
+    let scope = b.params(f);
+    let fuel = 2 + rng.below(most) as i64;
+    let mut maker = Maker { b, rng, scope: scope.clone(), fuel, helpers: helpers.to_vec(), language };
+    let mut body = maker.term(&goal);
+    if recursive {
+        // if x > 0 && x < 4 then let y = f (x - 1) .. in body else body
+        maker.fuel = 4;
+        let x = scope[0];
+        let (n, zero, one, four) = (maker.b.var(x), maker.b.i64(0), maker.b.i64(1), maker.b.i64(4));
+        let above = maker.b.op2(Op::Lt, zero, n.clone());
+        let below = maker.b.op2(Op::Lt, n.clone(), four);
+        let more = maker.b.op2(Op::And, above, below);
+        let less = maker.b.op2(Op::Sub, n, one);
+        let rest = params[1..].iter().map(|t| maker.term(t));
+        let args = std::iter::once(less).chain(rest).collect();
+        let call = maker.b.call(f, args);
+        let y = maker.b.fresh(goal.clone(), "y");
+        let inside = maker.under(&[y], |m| m.term(&goal));
+        let again = maker.b.term(Exp::Let(y, call, inside));
+        body = maker.b.if_(more, again, body);
+    }
+    let Maker { mut b, rng, .. } = maker;
+    b.define(f, body);
+    (f, b, rng)
+}
+
 /// A random type.
-fn ty(rng: &mut Rng, depth: usize) -> Type {
-    match rng.below(if depth == 0 { 4 } else { 8 }) {
+fn ty(rng: &mut Rng, depth: usize, language: Language) -> Type {
+    let wide = language == Language::Wide;
+    let ty = |rng: &mut Rng, depth| ty(rng, depth, language);
+    match rng.below(if depth == 0 {
+        4
+    } else if wide {
+        10
+    } else {
+        8
+    }) {
         0..=2 => Type::F64,
         3 => [Type::I64, Type::unit()][rng.below(2)].clone(),
         4 | 5 => Type::tuple([ty(rng, depth - 1), ty(rng, depth - 1)]),
+        8 => Type::tuple([ty(rng, depth - 1), Type::F64, ty(rng, depth - 1)]),
+        9 => Type::sum([
+            ("none", vec![]),
+            ("one", vec![ty(rng, depth - 1)]),
+            ("two", vec![ty(rng, depth - 1), Type::F64]),
+        ]),
         6 => Type::sum([("inl", vec![ty(rng, depth - 1)]), ("inr", vec![ty(rng, depth - 1)])]),
         _ => Type::sign(),
     }
@@ -50,6 +122,8 @@ struct Maker<'p> {
     rng: Rng,
     scope: Vec<Var>,
     fuel: i64,
+    helpers: Vec<FunId>,
+    language: Language,
 }
 
 impl Maker<'_> {
@@ -67,10 +141,17 @@ impl Maker<'_> {
                 return self.leaf(goal);
             }
         }
-        match self.rng.below(10) {
+        let wide = self.language == Language::Wide;
+        match self.rng.below(if wide { 13 } else { 10 }) {
             0 | 1 => self.let_(goal),
             2 => self.case(goal),
             3 => self.projection(goal),
+            10 => self.conditional(goal),
+            11 => self.call(goal),
+            12 if self.rng.chance(0.2) => {
+                let inner = self.term(goal);
+                self.b.term(Exp::StopGradient(inner))
+            }
             _ => self.constructor(goal),
         }
     }
@@ -83,8 +164,8 @@ impl Maker<'_> {
             }
             Type::Sum(variants) => {
                 let k = self.rng.below(variants.len());
-                let payload = self.leaf(&variants[k].fields[0]);
-                self.b.term(Exp::Inject(goal.clone(), k, vec![payload]))
+                let fields = variants[k].fields.iter().map(|t| self.leaf(t)).collect();
+                self.b.term(Exp::Inject(goal.clone(), k, fields))
             }
             Type::Scalar(Scalar::F64) => {
                 let x = super::number(&mut self.rng);
@@ -94,6 +175,23 @@ impl Maker<'_> {
             _ => self.b.i64(1),
         }
     }
+    fn ty(&mut self, depth: usize) -> Type {
+        ty(&mut self.rng, depth, self.language)
+    }
+    fn conditional(&mut self, goal: &Type) -> Term {
+        let (x, y) = (self.term(&Type::F64), self.term(&Type::F64));
+        let c = self.b.op2(Op::Lt, x, y);
+        let (then, otherwise) = (self.term(goal), self.term(goal));
+        self.b.if_(c, then, otherwise)
+    }
+    /// A call of a helper with this result, if there is one.
+    fn call(&mut self, goal: &Type) -> Term {
+        let fits = |f: &&FunId| self.b.program.funs[**f].result == *goal;
+        let Some(f) = self.helpers.iter().find(fits).copied() else { return self.constructor(goal) };
+        let types: Vec<Type> = self.b.params(f).iter().map(|p| self.b.program.vars[*p].ty.clone()).collect();
+        let args = types.iter().map(|t| self.term(t)).collect();
+        self.b.call(f, args)
+    }
     fn under<T>(&mut self, vars: &[Var], f: impl FnOnce(&mut Self) -> T) -> T {
         self.scope.extend(vars);
         let out = f(self);
@@ -101,7 +199,7 @@ impl Maker<'_> {
         out
     }
     fn let_(&mut self, goal: &Type) -> Term {
-        let bound = ty(&mut self.rng, 2);
+        let bound = self.ty(2);
         let value = self.term(&bound);
         let v = self.b.fresh(bound, "y");
         let body = self.under(&[v], |m| m.term(goal));
@@ -110,20 +208,23 @@ impl Maker<'_> {
     fn case(&mut self, goal: &Type) -> Term {
         let sum = match self.rng.below(3) {
             0 => Type::sign(),
-            _ => Type::sum([("inl", vec![ty(&mut self.rng, 1)]), ("inr", vec![ty(&mut self.rng, 1)])]),
+            1 if self.language == Language::Wide => {
+                Type::sum([("none", vec![]), ("one", vec![self.ty(1)]), ("two", vec![self.ty(1), Type::F64])])
+            }
+            _ => Type::sum([("inl", vec![self.ty(1)]), ("inr", vec![self.ty(1)])]),
         };
         let scrutinee = self.term(&sum);
         let Type::Sum(variants) = &sum else { return scrutinee };
         let arms = variants.iter().map(|variant| {
-            let v = self.b.fresh(variant.fields[0].clone(), "p");
-            let body = self.under(&[v], |m| m.term(goal));
-            pullback_lambda::Arm { params: vec![v], body }
+            let params: Vec<Var> = variant.fields.iter().map(|t| self.b.fresh(t.clone(), "p")).collect();
+            let body = self.under(&params, |m| m.term(goal));
+            pullback_lambda::Arm { params, body }
         });
         let arms = arms.collect();
         self.b.term(Exp::Match(scrutinee, arms))
     }
     fn projection(&mut self, goal: &Type) -> Term {
-        let other = ty(&mut self.rng, 1);
+        let other = self.ty(1);
         let k = self.rng.below(2);
         let items = if k == 0 { [goal.clone(), other] } else { [other, goal.clone()] };
         let product = self.term(&Type::tuple(items));
@@ -141,8 +242,15 @@ impl Maker<'_> {
                     return self.b.term(Exp::Sign(x));
                 }
                 let k = self.rng.below(variants.len());
-                let payload = self.term(&variants[k].fields[0]);
-                self.b.term(Exp::Inject(goal.clone(), k, vec![payload]))
+                let fields = variants[k].fields.iter().map(|t| self.term(t)).collect();
+                self.b.term(Exp::Inject(goal.clone(), k, fields))
+            }
+            Type::Scalar(Scalar::F64) if self.language == Language::Wide && self.rng.chance(0.6) => {
+                let ops =
+                    [Op::Add, Op::Sub, Op::Mul, Op::Sin, Op::Tanh, Op::Atan2, Op::Min, Op::Max, Op::Abs];
+                let prim = Prim::Op(ops[self.rng.below(ops.len())], Scalar::F64);
+                let args = prim.params().iter().map(|_| self.term(goal)).collect();
+                self.b.term(Exp::Prim(prim, args))
             }
             Type::Scalar(s) => {
                 let op = match self.rng.below(6) {

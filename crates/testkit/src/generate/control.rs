@@ -201,6 +201,8 @@ impl Generator<'_> {
         let Shaped::Sum(alternatives) = sum else { return };
         let shape = &alternatives[0][0];
         let mut largest = bound;
+        // Of no arrays at all the sizes are not known.
+        self.features.empty_arrays += usize::from(count.as_constant() == Some(0));
         let out = b.map(width, &[kept.into()], |b, e| {
             let read = b.match_(e[0].into(), |b, k, payload| {
                 if k == 0 {
