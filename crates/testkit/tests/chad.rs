@@ -6,9 +6,9 @@ use pullback_ad::chad::{a_plain, b_sparse, c_accumulating};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
 use pullback_lambda::print::print;
-use pullback_lambda::{Builder, Derivative, Exp, Program, Seeds, Type, read};
+use pullback_lambda::{Builder, Derivative, Exp, Program, Seeds, Term, Type, Var, read};
 use pullback_testkit::chad::direct::{Lin, derive};
-use pullback_testkit::chad::measure::{Measured, measure, whole};
+use pullback_testkit::chad::measure::{Measured, measure, run_of_two, whole};
 use pullback_testkit::chad::terms::{Language, case};
 use pullback_testkit::chad::{Case, cotangent, dense, fits, size};
 use pullback_testkit::rng::Rng;
@@ -492,4 +492,69 @@ fn the_bound_holds_for_every_construct() {
     });
     println!("{largest}");
     assert!(largest > 12.0, "{largest}");
+}
+
+/// P8: what the proof uses of the monad, with costs: `run (m >>= k)` is one after the other, less one time the cells; computations commute; a run adds to the
+/// initial cells.
+#[test]
+fn computations_run_one_after_the_other_and_commute() {
+    for_cases(false, Language::Wide, &mut |seed, case| {
+        let (bars, ty) = interface(&case.program, case.f).expect("first order");
+        let result = measure(case, Shape::Figure).expect("a value").value;
+        let other = cotangent(&mut Rng::new(seed + 3_000_000), &result, &ty);
+        let (seeds, n) = ([&case.seed, &other], bars.len() as i64);
+        let ran = |cells: &[Value], made: &dyn Fn(&mut Builder<'_>, Var, Var) -> Term| {
+            run_of_two(case, seeds, cells, made).unwrap_or_else(|e| panic!("{seed}: {e}"))
+        };
+        let then = |b: &mut Builder<'_>, m: Var, n: Var| {
+            let ignored = b.fresh(Type::unit(), "u");
+            let (m, n) = (b.var(m), b.var(n));
+            let k = b.term(Exp::Lam(ignored, n));
+            b.term(Exp::EvmBind(m, k))
+        };
+        let (first, after) = ran(&case.cells, &|b, m, _| b.var(m));
+        let (second, last) = ran(&after, &|b, _, n| b.var(n));
+        let (both, end) = ran(&case.cells, &|b, m, n| then(b, m, n));
+        assert_eq!(end, last, "{seed}\n{}", shown(case));
+        // The continuation is a variable: one step.
+        assert_eq!(both, first + 1 + second - n, "{seed}\n{}", shown(case));
+        let floats = |cells: &[Value]| {
+            let mut out = Vec::new();
+            case.args.iter().zip(cells).for_each(|(v, d)| dense(v, d, &mut out));
+            out
+        };
+        let close = |a: &[f64], b: &[f64]| {
+            a.iter().zip(b).all(|(x, y)| near(*x, *y, 1.0 + x.abs() + y.abs())) && a.len() == b.len()
+        };
+        let (_, turned) = ran(&case.cells, &|b, m, n| then(b, n, m));
+        assert!(close(&floats(&turned), &floats(&end)), "{seed}\n{}", shown(case));
+        let zeros: Vec<Value> = bars.iter().map(zero_of).collect();
+        let (_, from_zeros) = ran(&zeros, &|b, m, _| b.var(m));
+        let sums: Vec<Value> =
+            from_zeros.iter().zip(&case.cells).zip(&bars).map(|((a, b), t)| interpreted(t, a, b).0).collect();
+        assert!(close(&floats(&sums), &floats(&after)), "{seed}\n{}", shown(case));
+    });
+}
+
+/// P8: additions to one cell are one addition, zero adds nothing, and a scope returns what was added in it; with their costs.
+#[test]
+fn additions_to_a_cell() {
+    let text = "
+        def twice (v: f64, w: f64, e: f64): f64 =
+          evm_run(evm_bind(evm_add[0][f64](v), fun u: () -> evm_add[0][f64](w)), (e,)).1.0
+        def once (v: f64, w: f64, e: f64): f64 = evm_run(evm_add[0][f64](add.f64(v, w)), (e,)).1.0
+        def scoped (v: f64, z: f64, e: f64): (f64, f64) =
+          let r = evm_run(evm_scope(z, evm_add[0][f64, f64](v)), (e,)) in (r.0.0, r.1.0)
+        def outside (v: f64, z: f64, e: f64): (f64, f64) =
+          let r = evm_run(evm_scope(z, evm_add[1][f64, f64](v)), (e,)) in (r.0.0, r.1.0)";
+    let program = program(text);
+    let call = |name: &str, args: [f64; 3]| {
+        let f = program.funs.ids().find(|f| program.funs[*f].name.as_str() == name).expect("a function");
+        run(&program, f, args.map(Value::f64).to_vec(), &Options::default()).expect("a value").result.floats()
+    };
+    assert_eq!(call("twice", [1.5, 2.0, 4.0]), [7.5]);
+    assert_eq!(call("once", [1.5, 2.0, 4.0]), [7.5]);
+    assert_eq!(call("twice", [1.5, 0.0, 4.0]), [5.5]);
+    assert_eq!(call("scoped", [1.5, 2.0, 4.0]), [3.5, 4.0]);
+    assert_eq!(call("outside", [1.5, 2.0, 4.0]), [2.0, 5.5]);
 }

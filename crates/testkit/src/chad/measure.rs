@@ -110,6 +110,85 @@ pub fn measure_with(case: &Case, shape: Shape, error: Option<Mutation>) -> Resul
     Ok(Measured { cost, forward, call, monad, value, cells, amortised })
 }
 
+/// Steps and final cells of a computation that is made of two backpropagations of a case, with cotangents `seeds` and initial cells; `made` gets the
+/// variables of the two computations. The steps are those of the run alone (`1 + |G|` and what the computation does).
+///
+/// Errors: those of the program.
+///
+/// # Panics
+/// If the computation is ill-formed.
+pub fn run_of_two(
+    case: &Case,
+    seeds: [&Value; 2],
+    cells: &[Value],
+    made: &dyn Fn(&mut Builder<'_>, Var, Var) -> Term,
+) -> Result<(i64, Vec<Value>), RuntimeError> {
+    let mut program = case.program.clone();
+    let new = transform(&mut program, case.f, Shape::Figure).unwrap_or_else(|e| panic!("{e}"));
+    let (bars, seed) = interface(&program, case.f).unwrap_or_else(|e| panic!("{e}"));
+    let env: Vec<Type> = bars.iter().rev().cloned().collect();
+    let more = [seed.clone(), seed, Type::tuple(env.clone())];
+    let mut build = |name: &str, of: &dyn Fn(&mut Builder<'_>, Var, Var) -> Term| {
+        helper(&mut program, case.f, name, &more, |b, args, extra| {
+            let pair = b.call(new, args);
+            b.let_("r", pair, |b, r| {
+                let first = called(b, r, extra[0]);
+                b.let_("m", first, |b, m| {
+                    let second = called(b, r, extra[1]);
+                    b.let_("n", second, |b, n| {
+                        let (computation, cells) = (of(b, m, n), b.var(extra[2]));
+                        let ran = b.term(Exp::EvmRun(computation, cells));
+                        b.proj(ran, 1)
+                    })
+                })
+            })
+        })
+    };
+    let pure = build("pure", &|b, _, _| {
+        let unit = b.unit();
+        b.term(Exp::EvmReturn(env.clone().into(), unit))
+    });
+    let wanted = build("wanted", made);
+    // What is evaluated before the run, but for the parts that the run is about.
+    let cost_of_made = {
+        let mut b = Builder::new(&mut program);
+        let (m, n) = (
+            b.fresh(Type::evm(env.clone(), Type::unit()), "m"),
+            b.fresh(Type::evm(env.clone(), Type::unit()), "n"),
+        );
+        construction(&made(&mut b, m, n))
+    };
+    assert_eq!(
+        pullback_lambda::check::check(&program),
+        Ok(()),
+        "{}",
+        pullback_lambda::print::print(&program)
+    );
+    let inside = Value::Tuple(cells.iter().rev().cloned().collect());
+    let args: Vec<Value> =
+        case.args.iter().cloned().chain(seeds.into_iter().cloned()).chain([inside]).collect();
+    let options = Options { work_limit: STEPS, ..Options::default() };
+    let base = run(&program, pure, args.clone(), &options)?.counts.work as i64 - 2 - (2 + bars.len() as i64);
+    let outcome = run(&program, wanted, args, &options)?;
+    let Value::Tuple(mut found) = outcome.result else { panic!("cells that are no product") };
+    found.reverse();
+    Ok((outcome.counts.work as i64 - base - cost_of_made, found))
+}
+
+/// What it costs to build a computation of variables, `bind` and additions, which is not what it costs to run it: one per node, and one per variable that a
+/// function captures.
+fn construction(t: &Term) -> i64 {
+    match t.exp() {
+        Exp::EvmBind(m, k) => 1 + construction(m) + construction(k),
+        Exp::Lam(_, body) => 1 + i64::from(matches!(body.exp(), Exp::Var(_))),
+        Exp::EvmAdd { value, .. } => 1 + construction(value),
+        Exp::EvmScope(zero, m) => 1 + construction(zero) + construction(m),
+        Exp::Zero(Type::Scalar(_)) | Exp::Const(_) => 2,
+        Exp::Plus(x, y) => 1 + construction(x) + construction(y),
+        _ => 1,
+    }
+}
+
 /// `r.1 d`
 fn called(b: &mut Builder<'_>, r: Var, d: Var) -> Term {
     let (r, d) = (b.var(r), b.var(d));
