@@ -2,6 +2,7 @@
 //! (P1 to P10 of the specification).
 
 use pullback_ad::chad::c_accumulating::{Shape, interface};
+use pullback_ad::chad::monad::{Monad, implement};
 use pullback_ad::chad::{a_plain, b_sparse, c_accumulating};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
@@ -492,6 +493,40 @@ fn the_bound_holds_for_every_construct() {
     });
     println!("{largest}");
     assert!(largest > 12.0, "{largest}");
+}
+
+/// The monad over a map and over cells does what its declaration says, also in functions that call others.
+#[test]
+fn implementations_of_the_monad_agree() {
+    for_cases(true, Language::Wide, &mut |seed, case| {
+        let mut program = case.program.clone();
+        let declared =
+            c_accumulating::vjp(&mut program, case.f, Shape::Figure).unwrap_or_else(|e| panic!("{e}"));
+        let [map, cells] = [Monad::OverMap, Monad::OverCells].map(|m| implement(&mut program, declared, m));
+        assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{}", shown(case));
+        let args: Vec<Value> = case.args.iter().cloned().chain([f(1.0)]).collect();
+        let result = |g| {
+            let result = run(&program, g, args.clone(), &Options::default());
+            result.unwrap_or_else(|e| panic!("{seed}: {e}\n{}", shown(case))).result
+        };
+        let floats = |v: &Value| {
+            let mut out = Vec::new();
+            if let Value::Tuple(parts) = v
+                && let Value::Tuple(bars) = &parts[1]
+            {
+                out.extend(parts[0].floats());
+                case.args.iter().zip(bars).for_each(|(x, d)| dense(x, d, &mut out));
+            }
+            out
+        };
+        let expected = floats(&result(declared));
+        for (g, name) in [(map, "map"), (cells, "cells")] {
+            let found = floats(&result(g));
+            let same = found.len() == expected.len()
+                && found.iter().zip(&expected).all(|(x, y)| near(*x, *y, y.abs()));
+            assert!(same, "{seed}, {name}: {found:?} instead of {expected:?}\n{}", shown(case));
+        }
+    });
 }
 
 /// P8: what the proof uses of the monad, with costs: `run (m >>= k)` is one after the other, less one time the cells; computations commute; a run adds to the

@@ -1,7 +1,8 @@
 //! What the steps of CHAD cost as programs grow, by counted steps (C1 to C7 of the specification): the plain algorithm must grow where the
 //! thesis says so, the accumulating one must not.
 
-use pullback_ad::chad::{a_plain, b_sparse, c_accumulating};
+use pullback_ad::chad::monad::{Monad, implement};
+use pullback_ad::chad::{a_plain, b_sparse, c_accumulating, e_closures};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
 use pullback_lambda::{FunId, Program, read};
@@ -186,6 +187,38 @@ fn each_component_of_a_large_product() {
     });
 }
 
+/// C6: with `m` variables that all live to the end, an accumulation over a map costs the logarithm of `m`, one over cells a constant; C14: so do cells
+/// of scopes inside of each other.
+#[test]
+fn maps_cost_a_logarithm_and_cells_do_not() {
+    let ratios = |n: usize| {
+        let mut text = "def f (x0: f64): f64 = ".to_string();
+        for k in 1..n {
+            let _ = write!(text, "let x{k} = mul.f64(0.5f64, x{}) in ", k - 1);
+        }
+        let sum = (0..n).map(|k| format!("x{k}")).reduce(|a, b| format!("add.f64({a}, {b})"));
+        let mut case = case(&format!("{text}{}", sum.unwrap_or_default()), vec![Value::f64(1.0)]);
+        let shape = c_accumulating::Shape::Figure;
+        let declared =
+            c_accumulating::vjp(&mut case.program, case.f, shape).unwrap_or_else(|e| panic!("{e}"));
+        let (_, primal) = steps(&case.program, case.f, &case.args);
+        let args = [Value::f64(1.0), Value::f64(1.0)];
+        let (expected, _) = steps(&case.program, declared, &args);
+        [Monad::OverMap, Monad::OverCells].map(|m| {
+            let g = implement(&mut case.program, declared, m);
+            let (found, steps) = steps(&case.program, g, &args);
+            assert_eq!(found, expected);
+            steps / primal
+        })
+    };
+    let all: Vec<[f64; 2]> = [32, 64, 128, 256, 512].into_iter().map(ratios).collect();
+    for pair in all.windows(2) {
+        // A step more of each of several operations on maps for each doubling.
+        assert!(pair[1][0] - pair[0][0] > 0.3, "the map should cost more: {all:?}");
+        assert!(pair[1][1] - pair[0][1] < 0.1, "cells should not: {all:?}");
+    }
+}
+
 /// C15: many arguments of which one is used cost one step each and a few more, not a multiple per term.
 #[test]
 fn arguments_that_are_not_used() {
@@ -216,20 +249,79 @@ fn functions_that_capture() {
     assert_eq!(result, Value::Tuple(vec![Value::f64(9.0), Value::Tuple(vec![Value::f64(12.0)])]));
 }
 
-/// C7: `t_n := (\x_{n-1}. .. ((\x_1. x_1) x_2) .. x_{n-1}) x_n`: functions nested `n` deep are reversed `2^n` times.
+/// `t_n := (\x_{n-1}. .. ((\x_1. x_1) x_2) .. x_{n-1}) x_n`
+fn nested(n: usize) -> Case {
+    let mut body = "x1".to_string();
+    for k in 1..n {
+        body = format!("(fun x{k}: f64 -> {body})(x{})", k + 1);
+    }
+    case(&format!("def f (x{n}: f64): f64 = {body}"), vec![Value::f64(1.5)])
+}
+
+/// C8: the same, each function with a captured variable that matters.
+fn capturing(n: usize) -> Case {
+    let mut body = "mul.f64(x0, a)".to_string();
+    for k in 0..n {
+        body = format!("(fun x{k}: f64 -> {body})(mul.f64(a, 0.5f64))");
+    }
+    case(&format!("def f (a: f64): f64 = {body}"), vec![Value::f64(1.5)])
+}
+
+/// Gradient and its steps.
+fn gradient(mut case: Case, vjp: &dyn Fn(&mut Program, FunId) -> FunId) -> (Value, f64) {
+    let g = vjp(&mut case.program, case.f);
+    assert_eq!(pullback_lambda::check::check(&case.program), Ok(()));
+    let args: Vec<Value> = case.args.into_iter().chain([Value::f64(1.0)]).collect();
+    steps(&case.program, g, &args)
+}
+fn plain(program: &mut Program, f: FunId) -> FunId {
+    a_plain::vjp(program, f).unwrap_or_else(|e| panic!("{e}"))
+}
+fn closed(program: &mut Program, f: FunId) -> FunId {
+    e_closures::vjp(program, f, c_accumulating::Shape::Figure).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// C7 and C8: functions nested `n` deep are reversed `2^n` times by the plain algorithm, and once after closure conversion.
 #[test]
 fn nested_functions_double_with_each_level() {
-    let total = |n: usize| {
-        let mut body = "x1".to_string();
-        for k in 1..n {
-            body = format!("(fun x{k}: f64 -> {body})(x{})", k + 1);
+    for made in [nested, capturing] {
+        for n in [2, 5, 9] {
+            assert_eq!(gradient(made(n), &plain).0, gradient(made(n), &closed).0);
         }
-        let mut c = case(&format!("def f (x{n}: f64): f64 = {body}"), vec![Value::f64(1.5)]);
-        let vjp = a_plain::vjp(&mut c.program, c.f).expect("functions");
-        let (result, steps) = steps(&c.program, vjp, &[Value::f64(1.5), Value::f64(1.0)]);
-        assert_eq!(result, Value::Tuple(vec![Value::f64(1.5), Value::Tuple(vec![Value::f64(1.0)])]));
-        steps
+        let growth = gradient(made(13), &plain).1 / gradient(made(12), &plain).1;
+        assert!((1.8..2.3).contains(&growth), "{growth}");
+    }
+    let total = |n| gradient(nested(n), &closed).1;
+    let [small, middle, large] = [total(16), total(32), total(64)];
+    let growth = (large - middle) / (middle - small);
+    assert!((1.9..2.1).contains(&growth), "not linear: {small}, {middle}, {large}");
+}
+
+/// The gradient of chapter 5's example with a function that captures, after closure conversion.
+#[test]
+fn functions_that_capture_as_closures() {
+    let text =
+        "def f (a: f64): f64 = let h = fun v: f64 -> mul.f64(a, v) in add.f64(h(a), h(mul.f64(3.0f64, a)))";
+    let (result, _) = gradient(case(text, vec![Value::f64(1.5)]), &closed);
+    assert_eq!(result, Value::Tuple(vec![Value::f64(9.0), Value::Tuple(vec![Value::f64(12.0)])]));
+    // Functions that take and return functions, chosen at run time.
+    let text = "
+        def f (a: f64, b: f64): f64 =
+          let twice = fun g: <f64 -> f64> -> fun x: f64 -> g(g(x)) in
+          let g = if lt.f64(a, b) then (fun y: f64 -> mul.f64(y, a)) else (fun y: f64 -> mul.f64(y, b)) in
+          twice(g)(mul.f64(b, b))";
+    let result = |convert: &dyn Fn(&mut Program, FunId) -> Result<FunId, pullback_ad::Unsupported>| {
+        let mut case = case(text, vec![Value::f64(2.0), Value::f64(3.0)]);
+        let g = convert(&mut case.program, case.f)?;
+        let args: Vec<Value> = case.args.into_iter().chain([Value::f64(1.0)]).collect();
+        Ok::<_, pullback_ad::Unsupported>(steps(&case.program, g, &args).0)
     };
-    let growth = total(14) / total(13);
-    assert!((1.8..2.3).contains(&growth), "{growth}");
+    // x^2 b^2 at x = a = 2, b = 3: derivatives 2 a b^2 and 2 a^2 b.
+    let expected =
+        Value::Tuple(vec![Value::f64(36.0), Value::Tuple(vec![Value::f64(36.0), Value::f64(24.0)])]);
+    assert_eq!(result(&a_plain::vjp), Ok(expected));
+    // A function of type f64 -> f64 captures one of that type.
+    let refused = result(&|p, f| e_closures::vjp(p, f, c_accumulating::Shape::Figure));
+    let message = refused.expect_err("a recursive sum").construct;
+    assert!(message.contains("capture functions of their own type"), "{message}");
 }

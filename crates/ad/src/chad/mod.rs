@@ -8,6 +8,9 @@
 //! | [`a_plain`] | the cotangents of all variables, zeros included | 5 | that of the environment, per term; exponential in nested functions |
 //! | [`b_sparse`] | the cotangents of the variables that there are, as a map | 6.3.1 | unions: a logarithm too much |
 //! | [`c_accumulating`] | a computation that adds to one cell per variable (`EVM`) | 6.3.2 to 6.5 | a constant times the program's: the theorem |
+//! | [`e_closures`] | the same, for programs with functions as values, which become sums first | 6.8 | the same |
+//!
+//! [`monad`] makes the computations of [`c_accumulating`] out of finite maps, or of mutable arrays (6.3.2, 6.4).
 //!
 //! Here is what they share: the types of cotangents and the environment of cells. No rules.
 //!
@@ -21,6 +24,8 @@
 pub mod a_plain;
 pub mod b_sparse;
 pub mod c_accumulating;
+pub mod e_closures;
+pub mod monad;
 
 use crate::contract::Unsupported;
 use pullback_base::Span;
