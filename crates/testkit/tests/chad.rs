@@ -3,7 +3,7 @@
 
 use pullback_ad::chad::c_accumulating::{Shape, interface};
 use pullback_ad::chad::monad::{Monad, implement};
-use pullback_ad::chad::{a_plain, b_sparse, c_accumulating};
+use pullback_ad::chad::{a_plain, b_sparse, c_accumulating, e_closures};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
 use pullback_lambda::print::print;
@@ -527,6 +527,42 @@ fn implementations_of_the_monad_agree() {
             assert!(same, "{seed}, {name}: {found:?} instead of {expected:?}\n{}", shown(case));
         }
     });
+}
+
+/// Functions as values: the plain algorithm, which reverses calls twice, closure conversion with the accumulating one, and dual numbers.
+#[test]
+fn functions_as_values_have_the_same_gradients() {
+    let mut applied = 0;
+    for_cases(true, Language::Functions, &mut |seed, case| {
+        let mut program = case.program.clone();
+        applied += usize::from(print(&program).contains("h_"));
+        let plain = a_plain::vjp(&mut program, case.f).unwrap_or_else(|e| panic!("{seed}: {e}"));
+        let closed = e_closures::vjp(&mut program, case.f, Shape::Figure);
+        let closed = closed.unwrap_or_else(|e| panic!("{seed}: {e}\n{}", shown(case)));
+        assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{}", shown(case));
+        let args: Vec<Value> = case.args.iter().cloned().chain([f(1.0)]).collect();
+        let limit = Options { work_limit: 3_000_000, ..Options::default() };
+        let gradient = |g| {
+            let result = run(&program, g, args.clone(), &limit).ok()?.result;
+            let mut out = Vec::new();
+            if let Value::Tuple(parts) = result
+                && let Value::Tuple(bars) = &parts[1]
+            {
+                case.args.iter().zip(bars).for_each(|(x, d)| dense(x, d, &mut out));
+            }
+            Some(out)
+        };
+        let expected = by_dual_numbers(case);
+        let closed = gradient(closed).unwrap_or_else(|| panic!("{seed}: no value"));
+        // The plain algorithm may take too many steps.
+        let plain = gradient(plain).unwrap_or_else(|| closed.clone());
+        for found in [&plain, &closed] {
+            let same = found.len() == expected.len()
+                && found.iter().zip(&expected).all(|(x, y)| near(*x, *y, y.abs()));
+            assert!(same, "{seed}: {plain:?}, {closed:?} instead of {expected:?}\n{}", shown(case));
+        }
+    });
+    assert!(applied > 500, "{applied} terms with functions");
 }
 
 /// P8: what the proof uses of the monad, with costs: `run (m >>= k)` is one after the other, less one time the cells; computations commute; a run adds to the

@@ -16,6 +16,8 @@ pub enum Language {
     /// Also products of three, alternatives with any number of fields, primitives of several arguments, conditionals, calls, also recursive ones,
     /// and `stop_gradient`.
     Wide,
+    /// As [`Language::Wide`], without calls, but with functions as values: those of one argument, and those of two, which may capture the former.
+    Functions,
 }
 
 /// A random function of up to four parameters with arguments, a cotangent and cells, all compatible; `None` if it has no value. `float`: whether
@@ -94,7 +96,7 @@ fn function<'p>(
 
 /// A random type.
 fn ty(rng: &mut Rng, depth: usize, language: Language) -> Type {
-    let wide = language == Language::Wide;
+    let wide = language != Language::Thesis;
     let ty = |rng: &mut Rng, depth| ty(rng, depth, language);
     match rng.below(if depth == 0 {
         4
@@ -117,6 +119,11 @@ fn ty(rng: &mut Rng, depth: usize, language: Language) -> Type {
     }
 }
 
+/// The types of functions as values.
+fn function_types() -> [Type; 2] {
+    [Type::fun(Type::F64, Type::F64), Type::fun(Type::tuple([Type::F64, Type::F64]), Type::F64)]
+}
+
 struct Maker<'p> {
     b: Builder<'p>,
     rng: Rng,
@@ -129,6 +136,17 @@ struct Maker<'p> {
 impl Maker<'_> {
     fn term(&mut self, goal: &Type) -> Term {
         self.fuel -= 1;
+        if self.language == Language::Functions && self.fuel > 0 {
+            if self.rng.chance(0.15) {
+                return self.function(goal);
+            }
+            if *goal == Type::F64
+                && self.rng.chance(0.4)
+                && let Some(applied) = self.applied()
+            {
+                return applied;
+            }
+        }
         let here: Vec<Var> =
             self.scope.iter().copied().filter(|v| self.b.program.vars[*v].ty == *goal).collect();
         if self.fuel <= 0 || self.rng.chance(0.2) {
@@ -141,7 +159,7 @@ impl Maker<'_> {
                 return self.leaf(goal);
             }
         }
-        let wide = self.language == Language::Wide;
+        let wide = self.language != Language::Thesis;
         match self.rng.below(if wide { 13 } else { 10 }) {
             0 | 1 => self.let_(goal),
             2 => self.case(goal),
@@ -154,6 +172,52 @@ impl Maker<'_> {
             }
             _ => self.constructor(goal),
         }
+    }
+    /// `let h = \x. body in` a term of the goal.
+    fn function(&mut self, goal: &Type) -> Term {
+        let [one, two] = function_types();
+        let large = self.rng.chance(0.4);
+        let (ty, param) =
+            if large { (two.clone(), Type::tuple([Type::F64, Type::F64])) } else { (one.clone(), Type::F64) };
+        // A function captures no function of its type, nor one that might capture such.
+        let hidden = |t: &Type| *t == two || (*t == one && !large);
+        let all = self.scope.clone();
+        self.scope.retain(|v| !hidden(&self.b.program.vars[*v].ty));
+        let x = self.b.fresh(param, "v");
+        let body = self.under(&[x], |m| m.term(&Type::F64));
+        self.scope = all;
+        let lam = self.b.term(Exp::Lam(x, body));
+        let lam = match self.rng.chance(0.2) {
+            // One of two functions, chosen at run time.
+            true => {
+                let (a, b) = (self.term(&Type::F64), self.term(&Type::F64));
+                let c = self.b.op2(Op::Lt, a, b);
+                let here = self.scope.iter().rev().find(|v| self.b.program.vars[**v].ty == ty).copied();
+                match here {
+                    Some(other) => {
+                        let other = self.b.var(other);
+                        self.b.if_(c, lam, other)
+                    }
+                    None => lam,
+                }
+            }
+            false => lam,
+        };
+        let h = self.b.fresh(ty, "h");
+        let rest = self.under(&[h], |m| m.term(goal));
+        self.b.term(Exp::Let(h, lam, rest))
+    }
+    /// A function of the scope, applied.
+    fn applied(&mut self) -> Option<Term> {
+        let [one, two] = function_types();
+        let here: Vec<Var> = self.scope.iter().copied().collect();
+        let functions = here.into_iter().filter(|v| [&one, &two].contains(&&self.b.program.vars[*v].ty));
+        let functions: Vec<Var> = functions.collect();
+        let f = *functions.get(self.rng.below(functions.len()))?;
+        let Type::Fun(param, _) = self.b.program.vars[f].ty.clone() else { return None };
+        let arg = self.term(&param);
+        let f = self.b.var(f);
+        Some(self.b.apply(f, [arg]))
     }
     /// Without further fuel.
     fn leaf(&mut self, goal: &Type) -> Term {
@@ -245,7 +309,7 @@ impl Maker<'_> {
                 let fields = variants[k].fields.iter().map(|t| self.term(t)).collect();
                 self.b.term(Exp::Inject(goal.clone(), k, fields))
             }
-            Type::Scalar(Scalar::F64) if self.language == Language::Wide && self.rng.chance(0.6) => {
+            Type::Scalar(Scalar::F64) if self.language != Language::Thesis && self.rng.chance(0.6) => {
                 let ops =
                     [Op::Add, Op::Sub, Op::Mul, Op::Sin, Op::Tanh, Op::Atan2, Op::Min, Op::Max, Op::Abs];
                 let prim = Prim::Op(ops[self.rng.below(ops.len())], Scalar::F64);
