@@ -1,7 +1,6 @@
-//! The features of the production reverse mode and the tests that show them: a table for the book, and a check that every
-//! test in it exists.
+//! The features of the algorithms and the tests that show them: tables for the book, and a check that every test in them exists.
 
-use crate::checklist_rows::ROWS;
+use crate::{chad_rows, checklist_rows};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -17,47 +16,81 @@ pub(crate) const fn row(feature: &'static str, shown: &'static str, tests: &'sta
     Row { feature, shown, tests }
 }
 
-const AD: &str = "crates/ad/tests/fast_chad.rs";
-
-/// Where the table is.
-pub(crate) const FILE: &str = "docs/book/checklist.md";
-
-/// The table as Markdown.
-pub(crate) fn table() -> String {
-    let mut out = String::from(
-        "# What the production reverse mode does, and the tests that show it\n\n\
-         Made by `cargo xtask coverage` from `xtask/src/checklist_rows.rs`; `cargo xtask tidy` checks that every test exists. \
-         Random programs (`crates/testkit/tests/random.rs`) show all of it together.\n\n\
-         | feature | what is shown | tests |\n|---|---|---|\n",
-    );
-    for row in ROWS {
-        let tests: Vec<String> = row.tests.iter().map(|t| format!("`{}`", full(t))).collect();
-        let tests = if tests.is_empty() { "open".to_string() } else { tests.join(", ") };
-        let _ = writeln!(out, "| {} | {} | {tests} |", row.feature, row.shown);
-    }
-    out
+/// A table of the book.
+pub(crate) struct Page {
+    /// Where it is.
+    pub(crate) file: &'static str,
+    title: &'static str,
+    source: &'static str,
+    /// What shows all of it.
+    together: &'static str,
+    /// The file of the tests that rows name by `:name`.
+    tests: &'static str,
+    rows: &'static [Row],
 }
 
-/// `:name` stands for a test of the file that goes construct by construct.
-fn full(test: &str) -> String {
-    match test.strip_prefix(':') {
-        Some(name) => format!("{AD}::{name}"),
-        None => test.to_string(),
-    }
-}
+/// The tables.
+pub(crate) const PAGES: &[Page] = &[
+    Page {
+        file: "docs/book/checklist.md",
+        title: "What the production reverse mode does, and the tests that show it",
+        source: "xtask/src/checklist_rows.rs",
+        together: "Random programs (`crates/testkit/tests/random.rs`) show all of it together.",
+        tests: "crates/ad/tests/fast_chad.rs",
+        rows: checklist_rows::ROWS,
+    },
+    Page {
+        file: "docs/book/chad-checklist.md",
+        title: "What CHAD and Efficient CHAD do, and the tests that show it",
+        source: "xtask/src/chad_rows.rs",
+        together: "The algorithms are in `crates/ad/src/chad`, in the order of the chapters.",
+        tests: "crates/testkit/tests/chad.rs",
+        rows: chad_rows::ROWS,
+    },
+];
 
-/// Tests that the table names and that do not exist.
-pub(crate) fn missing(root: &Path) -> Vec<String> {
-    let mut out = Vec::new();
-    for test in ROWS.iter().flat_map(|row| row.tests) {
-        let test = full(test);
-        let (file, name) = test.split_once("::").unwrap_or((&test, ""));
-        let text = fs::read_to_string(root.join(file)).unwrap_or_default();
-        // A test of a list has its name as a string.
-        let there = text.contains(&format!("fn {name}(")) || text.contains(&format!("\"{name}\""));
-        if text.is_empty() || (!name.is_empty() && !there) {
-            out.push(format!("{FILE} names the test {test}, which does not exist"));
+impl Page {
+    /// The table as Markdown.
+    pub(crate) fn table(&self) -> String {
+        let mut out = format!(
+            "# {}\n\nMade by `cargo xtask coverage` from `{}`; `cargo xtask tidy` checks that every test exists. {}\n\n\
+             | feature | what is shown | tests |\n|---|---|---|\n",
+            self.title, self.source, self.together
+        );
+        for row in self.rows {
+            let tests: Vec<String> = row.tests.iter().map(|t| format!("`{}`", self.full(t))).collect();
+            let tests = if tests.is_empty() { "open".to_string() } else { tests.join(", ") };
+            let _ = writeln!(out, "| {} | {} | {tests} |", row.feature, row.shown);
+        }
+        out
+    }
+
+    /// `:name` stands for a test of the page's file.
+    fn full(&self, test: &str) -> String {
+        match test.strip_prefix(':') {
+            Some(name) => format!("{}::{name}", self.tests),
+            None => test.to_string(),
         }
     }
+
+    /// Tests that the table names and that do not exist.
+    fn missing(&self, root: &Path, out: &mut Vec<String>) {
+        for test in self.rows.iter().flat_map(|row| row.tests) {
+            let test = self.full(test);
+            let (file, name) = test.split_once("::").unwrap_or((&test, ""));
+            let text = fs::read_to_string(root.join(file)).unwrap_or_default();
+            // A test of a list has its name as a string.
+            let there = text.contains(&format!("fn {name}(")) || text.contains(&format!("\"{name}\""));
+            if text.is_empty() || (!name.is_empty() && !there) {
+                out.push(format!("{} names the test {test}, which does not exist", self.file));
+            }
+        }
+    }
+}
+
+/// Tests that the tables name and that do not exist.
+pub(crate) fn missing(root: &Path) -> Vec<String> {
+    let mut out = Vec::new();
+    PAGES.iter().for_each(|page| page.missing(root, &mut out));
     out
 }

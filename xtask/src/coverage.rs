@@ -7,11 +7,12 @@ use std::path::Path;
 
 /// The tables and their files.
 pub(crate) fn tables() -> Vec<(&'static str, String)> {
-    vec![
+    let features = crate::checklist::PAGES.iter().map(|page| (page.file, page.table()));
+    let own = [
         ("docs/book/coverage.md", coverage_table()),
-        (crate::checklist::FILE, crate::checklist::table()),
         ("docs/book/primitives.md", pullback_prim::book::table_as_markdown()),
-    ]
+    ];
+    features.chain(own).collect()
 }
 
 /// Rewrites the files.

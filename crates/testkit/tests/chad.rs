@@ -565,6 +565,86 @@ fn functions_as_values_have_the_same_gradients() {
     assert!(applied > 500, "{applied} terms with functions");
 }
 
+/// The value taken apart and put together again, which the laws of products and sums say is the value.
+fn expanded(b: &mut Builder<'_>, x: Var) -> Term {
+    let ty = b.program.vars[x].ty.clone();
+    let part = |b: &mut Builder<'_>, value: Term| {
+        let v = b.fresh(value.ty().clone(), "part");
+        let body = expanded(b, v);
+        b.term(Exp::Let(v, value, body))
+    };
+    match &ty {
+        Type::Tuple(ts) => {
+            let parts = (0..ts.len()).map(|i| {
+                let x = b.var(x);
+                let value = b.proj(x, i);
+                part(b, value)
+            });
+            let parts = parts.collect();
+            b.tuple(parts)
+        }
+        Type::Sum(_) => {
+            let scrutinee = b.var(x);
+            b.match_(scrutinee, |b, k, fields| {
+                let fields = fields.iter().map(|v| expanded(b, *v)).collect();
+                b.term(Exp::Inject(ty.clone(), k, fields))
+            })
+        }
+        _ => b.var(x),
+    }
+}
+
+/// P15: equal terms have equal values and gradients: a value taken apart and put together, a variable bound to it, a function applied to it.
+#[test]
+fn laws_of_products_sums_and_functions() {
+    for_cases(false, Language::Wide, &mut |seed, case| {
+        let mut program = case.program.clone();
+        let types: Vec<Type> =
+            program.funs[case.f].params.iter().map(|p| program.vars[*p].ty.clone()).collect();
+        let result = program.funs[case.f].result.clone();
+        let named: Vec<(&str, Type)> = types.iter().map(|t| ("x", t.clone())).collect();
+        let mut b = Builder::new(&mut program);
+        let equal = ["parts", "function"].map(|name| {
+            let g = b.declare(name, &named, result.clone(), None);
+            let args: Vec<Term> = b.params(g).into_iter().map(|p| b.var(p)).collect();
+            let value = b.call(case.f, args);
+            let body = match name {
+                "parts" => b.let_("y", value, |b, y| expanded(b, y)),
+                _ => {
+                    let function = b.lam("y", result.clone(), |b, y| b.var(y));
+                    b.apply(function, [value])
+                }
+            };
+            b.define(g, body);
+            g
+        });
+        let seed_value = &case.seed;
+        let floats = |program: &mut Program, f, closed: bool| {
+            let g = match closed {
+                true => e_closures::vjp(program, f, Shape::Figure),
+                false => c_accumulating::vjp(program, f, Shape::Figure),
+            };
+            let g = g.unwrap_or_else(|e| panic!("{seed}: {e}"));
+            let args: Vec<Value> = case.args.iter().chain([seed_value]).cloned().collect();
+            let result = run(program, g, args, &Options::default());
+            let Ok(Value::Tuple(parts)) = result.map(|r| r.result) else { panic!("{seed}: no value") };
+            let mut out = Vec::new();
+            if let Value::Tuple(bars) = &parts[1] {
+                case.args.iter().zip(bars).for_each(|(x, d)| dense(x, d, &mut out));
+            }
+            (parts[0].clone(), out)
+        };
+        let (value, expected) = floats(&mut program, case.f, false);
+        for (k, g) in equal.into_iter().enumerate() {
+            let (other, found) = floats(&mut program, g, k == 1);
+            assert_eq!(format!("{other:?}"), format!("{value:?}"), "{seed}\n{}", shown(case));
+            let same = found.len() == expected.len()
+                && found.iter().zip(&expected).all(|(x, y)| near(*x, *y, y.abs()));
+            assert!(same, "{seed}, {k}: {found:?} instead of {expected:?}\n{}", shown(case));
+        }
+    });
+}
+
 /// P8: what the proof uses of the monad, with costs: `run (m >>= k)` is one after the other, less one time the cells; computations commute; a run adds to the
 /// initial cells.
 #[test]

@@ -210,9 +210,8 @@ impl Maker<'_> {
     /// A function of the scope, applied.
     fn applied(&mut self) -> Option<Term> {
         let [one, two] = function_types();
-        let here: Vec<Var> = self.scope.iter().copied().collect();
-        let functions = here.into_iter().filter(|v| [&one, &two].contains(&&self.b.program.vars[*v].ty));
-        let functions: Vec<Var> = functions.collect();
+        let of_function = |v: &Var| [&one, &two].contains(&&self.b.program.vars[*v].ty);
+        let functions: Vec<Var> = self.scope.iter().copied().filter(of_function).collect();
         let f = *functions.get(self.rng.below(functions.len()))?;
         let Type::Fun(param, _) = self.b.program.vars[f].ty.clone() else { return None };
         let arg = self.term(&param);
