@@ -274,7 +274,7 @@ fn shown(case: &Case) -> String {
     format!("{}\n{:?}, {:?}, {:?}", print(&case.program), case.args, case.seed, case.cells)
 }
 
-/// P1 and its exact form, P2, P6, P10, P14: what the derivative costs is what its nodes cost, the value is that of the term, the cells are
+/// P1 and its exact form, P2, P6, P10, P14, P17: what the derivative costs is what its nodes cost, the value is that of the term, the cells are
 /// those of CHAD in direct style.
 #[test]
 fn the_cost_theorem() {
@@ -291,6 +291,8 @@ fn the_cost_theorem() {
         assert!(measured.amortised <= 34 * measured.cost, "{seed}: {measured:?}\n{}", shown(case));
         let ratio = measured.amortised as f64 / measured.cost as f64;
         assert!(ratio < 23.0, "{seed}: {ratio}\n{}", shown(case));
+        // P17: the forward pass alone; further backpropagators then cost their call and run only.
+        assert!(measured.forward <= 8 * measured.cost, "{seed}: {measured:?}\n{}", shown(case));
         (largest, smallest) = (largest.max(ratio), smallest.min(ratio));
         let zeros = Case { cells: bars.iter().map(zero_of).collect(), ..case.clone() };
         let from_zeros = measure(&zeros, Shape::Agda).expect("as before");
