@@ -2,6 +2,7 @@
 //! native` does the same for more of them, in more ways.
 
 use pullback_base::SourceMap;
+use pullback_core::check::{Rules, check};
 use pullback_core::{Value, read};
 use pullback_cpu::Level;
 use pullback_testkit::native::soak::{Counts, many};
@@ -90,6 +91,68 @@ fn sums_of_elements_with_arrays_inside_keep_their_memory() {
         for way in [Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
             let verdict = examine(&run, way);
             assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{n}, {way:?}: {verdict:?}");
+        }
+    }
+}
+
+/// Bins hold what their operator makes, or what it picks of the values or from outside, after the iteration that stored it.
+#[test]
+fn bins_keep_arrays_that_their_operator_makes() {
+    let option = "(#none | #some []f64)";
+    let operators = [
+        ("plus(x, y)", ""),
+        ("inject(1, made)", "let made: []f64 = replicate([3i64], 4.0f64)"),
+        ("inject(1, both)", "let both: []f64 = map n [a] (b: f64) { let c: f64 = add.f64(b, 1.0f64) in c }"),
+        ("inject(1, a)", ""),
+        ("inject(1, outside)", ""),
+        ("y", "let unused: i64 = size(a, 0)"),
+    ];
+    for (result, before) in operators {
+        let text = format!(
+            "fun f(a: []f64, ix: []i64): []f64 {{
+                let n: i64 = size(a, 0)
+                let m: i64 = size(ix, 0)
+                let outside: []f64 = map n [a] (o: f64) {{ let o_2: f64 = mul.f64(o, 5.0f64) in o_2 }}
+                let none: {option} = inject(0): {option}
+                let bins: []{option} = replicate([2i64], none)
+                let values: []{option} = map m [ix] (j: i64) {{
+                    let f: f64 = convert.i64.f64(j)
+                    let row: []f64 = replicate([n], f)
+                    let e: {option} = inject(1, row): {option}
+                    in e
+                }}
+                let filled: []{option} = hist m [none] [bins] ix [values] (x: {option}, y: {option}) {{
+                    {before}
+                    let z: {option} = {result}
+                    in z
+                }}
+                let others: []f64 = replicate([64i64], 7.0f64)
+                let unused_2: i64 = size(others, 0)
+                let outside_2: []f64 = update(outside, [0i64], 8.0f64)
+                let rs: []f64 = map 2i64 [filled] (bin: {option}) {{
+                    let total: f64 = match bin
+                        case () {{ in 0.0f64 }}
+                        case (kept: []f64) {{
+                            let sum: f64 = reduce n [0.0f64] [kept] (p: f64, q: f64) {{ let s: f64 = add.f64(p, q) in s }}
+                            in sum
+                        }}
+                    in total
+                }}
+                let last: f64 = outside_2[0i64]
+                let all: []f64 = map 2i64 [rs] (t: f64) {{ let u: f64 = add.f64(t, last) in u }}
+                in all
+            }}",
+            result = if result.starts_with("inject") { format!("{result}: {option}") } else { result.into() },
+        );
+        let id = SourceMap::new().add("test.core", &text);
+        let program = read::read(id, &text).unwrap_or_else(|e| panic!("{result}: {e:?}"));
+        check(&program, Rules::SURFACE).unwrap_or_else(|e| panic!("{result}: {e}"));
+        let fun = program.funs.ids().next().expect("a function");
+        let args = vec![vec![Value::f64s(&[1.0, 2.0, 3.0]), Value::i64s(&[0, 1, 5, 1, 0, 0])]];
+        let run = Run { what: result.to_string(), program, fun, args, empties: false };
+        for way in [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
+            let verdict = examine(&run, way);
+            assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{result}, {way:?}: {verdict:?}");
         }
     }
 }

@@ -684,7 +684,10 @@ impl Lower<'_> {
                 .chain(users.clone())
                 .collect();
             let slot = pat.get(k..=k).unwrap_or(&[]);
-            let (rep, roots) = self.writable(slot, *d, &others)?;
+            let (rep, mut roots) = self.writable(slot, *d, &others)?;
+            if has_boxes(self.atom_type(*d).base()) {
+                roots.extend(users.iter().flat_map(|a| self.owners.of(a.var())));
+            }
             out.push(Val { rep: Rep::Array(rep), roots });
         }
         let targets: Vec<ArrayRep> = out.iter().filter_map(as_array).collect();
@@ -709,7 +712,9 @@ impl Lower<'_> {
             s.emit(Ins::If { condition: inside, then, otherwise: Vec::new() });
             Ok(())
         })?;
-        let body = self.with_mark(body);
+        // What the bins point to stays.
+        let keeps = lam.params.iter().any(|p| has_boxes(self.ty(*p)));
+        let body = if keeps { body } else { self.with_mark(body) };
         let order = if sums { Order::Any(Vec::new()) } else { Order::Given };
         self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
         self.owners.leave();

@@ -81,16 +81,19 @@ pub(super) fn differences(expected: &[Value], found: &[Value]) -> String {
     format!("{} floats differ, most number {j} of result {k}, {y:e} instead of {x:e}: ", wrong.len())
 }
 
-/// How far results are from the expected ones: the least power of ten times a hundredth of `rounding` up to which they are equal.
+/// How far results are from the expected ones: the least power of ten times a hundredth of `rounding` up to which they are equal,
+/// at most [`UNRELATED`] where they are of the same form.
 fn deviation(expected: &[Value], other: &[Value], rounding: f64) -> f64 {
     let mut allowed = rounding / WORSE;
     while allowed < HOPELESS && !expected.iter().zip(other).all(|(a, b)| near(a, b, allowed)) {
         allowed *= 10.0;
     }
-    allowed
+    if allowed < HOPELESS { allowed.min(UNRELATED) } else { HOPELESS }
 }
 
-/// A deviation of values that have nothing to do with each other.
+/// Floats that differ by all of their size have nothing to do with each other; being further away says nothing more.
+const UNRELATED: f64 = 1.0;
+/// A deviation of values of another form, of infinities and of errors.
 const HOPELESS: f64 = 1e30;
 /// What was found may be so many times further away than what the interpreter gives.
 const WORSE: f64 = 100.0;
