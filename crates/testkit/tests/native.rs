@@ -3,7 +3,7 @@
 
 use pullback_base::SourceMap;
 use pullback_core::check::{Rules, check};
-use pullback_core::{Value, read};
+use pullback_core::{Array, Buffer, Value, read};
 use pullback_cpu::Level;
 use pullback_testkit::native::soak::{Counts, many};
 use pullback_testkit::native::{Run, Verdict, Way, examine};
@@ -153,6 +153,65 @@ fn bins_keep_arrays_that_their_operator_makes() {
         for way in [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
             let verdict = examine(&run, way);
             assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{result}, {way:?}: {verdict:?}");
+        }
+    }
+}
+
+/// Rows and columns of small matrices begin at the same places; what lanes copy to have side by side must hold both.
+#[test]
+fn rows_and_columns_that_begin_together() {
+    let sum = |name: &str, of: &str| {
+        format!(
+            "let {name}: f64 = reduce_comm 2i64 [0.0f64] [{of}] ({name}_x: f64, {name}_y: f64) {{
+                let {name}_z: f64 = add.f64({name}_x, {name}_y)
+                in {name}_z
+            }}"
+        )
+    };
+    let text = format!(
+        "fun f(given: [][][]f64): []f64 {{
+            let n: i64 = size(given, 0)
+            let made: [][][]f64 = map n [given] (g: [][]f64) {{
+                let h: [][]f64 = map 2i64 [g] (g_row: []f64) {{
+                    let h_row: []f64 = map 2i64 [g_row] (g_x: f64) {{
+                        let h_x: f64 = mul.f64(g_x, 2.0f64)
+                        in h_x
+                    }}
+                    in h_row
+                }}
+                in h
+            }}
+            let a: [][][]f64 = update(made, [0i64, 1i64, 0i64], 0.5f64)
+            let rs: []f64 = map n [a] (m: [][]f64) {{
+                let t: [][]f64 = rearrange([1, 0], m)
+                let sums: []f64 = map 2i64 [m, t] (row: []f64, column: []f64) {{
+                    {}
+                    {}
+                    let p: f64 = mul.f64(of_row, 3.0f64)
+                    let q: f64 = add.f64(p, of_column)
+                    in q
+                }}
+                {}
+                in both
+            }}
+            in rs
+        }}",
+        sum("of_row", "row"),
+        sum("of_column", "column"),
+        sum("both", "sums")
+    );
+    let id = SourceMap::new().add("test.core", &text);
+    let program = read::read(id, &text).expect("a program");
+    check(&program, Rules::SURFACE).expect("well-formed");
+    let fun = program.funs.ids().next().expect("a function");
+    for n in [1, 2, 7, 33] {
+        let data: Vec<f64> = (0..4 * n).map(|k| f64::from(k % 13) + 1.0).collect();
+        let a = Array::new(vec![n as usize, 2, 2], Buffer::F64(data));
+        let (what, args) = (format!("{n}"), vec![vec![Value::Array(a)]]);
+        let run = Run { what, program: program.clone(), fun, args, empties: false };
+        for way in [Way::Vm(4), Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
+            let verdict = examine(&run, way);
+            assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{n}, {way:?}: {verdict:?}");
         }
     }
 }

@@ -60,7 +60,8 @@ type Needed = IdTable<Reg, ()>;
 enum Key {
     /// With up to so many arguments; null stands for none.
     Prim(Prim, Ty, [Word; 3]),
-    Offset(Word, Word, Ty),
+    /// Also how much room there is: whoever reads on there counts on it.
+    Offset(Word, Word, Ty, Option<Word>),
     /// The counter of the loop of lanes around it too: it says which lanes are active.
     Fold(Prim, Word, Word, Option<Reg>),
     /// That a condition, in these lanes, does not hold.
@@ -252,8 +253,8 @@ impl Numbers<'_> {
                 places.iter_mut().zip(args).for_each(|(word, a)| *word = (*a).into());
                 (*to, Key::Prim(*prim, self.regs[*to].ty, words))
             }
-            Ins::Offset { to, pointer, index, ty, .. } => {
-                (*to, Key::Offset((*pointer).into(), (*index).into(), *ty))
+            Ins::Offset { to, pointer, index, ty, room } => {
+                (*to, Key::Offset((*pointer).into(), (*index).into(), *ty, room.map(Word::from)))
             }
             Ins::FoldLanes { to, prim, neutral, from, mask: None } if self.reach == Reach::Code => {
                 (*to, Key::Fold(*prim, Operand::Const(*neutral).into(), (*from).into(), self.lanes))
