@@ -143,8 +143,16 @@ fn passes_are_done_after_one_run_and_cost_nothing_on_random_programs() {
             fun: generated.main,
             done: false,
             args: args.clone(),
-            runs: if pass.name == UNROLL.name || pass.name == SINK.name { 3 } else { 1 },
-            hundredths: if pass.name == UNROLL.name { 5 } else { 0 },
+            runs: match pass.name {
+                name if name == UNROLL.name || name == SINK.name => 3,
+                name if name == ELIMINATE_ACCUMULATORS.name => 2,
+                _ => 1,
+            },
+            hundredths: match pass.name {
+                name if name == UNROLL.name => 5,
+                name if name == SINK.name => 1,
+                _ => 0,
+            },
         })
     });
     expect(random, 60);
