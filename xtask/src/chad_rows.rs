@@ -85,11 +85,41 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row("the interpreter that counts", "the table of golden costs", &[":golden_costs"]),
     row("the value is that of the term", "the same bits", &[":the_cost_theorem"]),
-    row("arrays: build, index, fold", "", &[]),
-    row("bags, collect, scatter", "", &[]),
-    row("the tree of a fold", "", &[]),
-    row("gather, bags that are arrays", "", &[]),
-    row("computations in parallel", "", &[]),
+    row(
+        "arrays: build, index, fold",
+        "every rule and random terms against dual numbers, in several orders; the work stays in proportion, also of folds in folds",
+        &[
+            "crates/testkit/tests/chad_arrays.rs::gradients_are_those_of_dual_numbers",
+            "crates/testkit/tests/chad_arrays.rs::gradients_of_random_terms_are_those_of_dual_numbers",
+            "crates/testkit/tests/chad_arrays.rs::work_stays_in_proportion",
+        ],
+    ),
+    row(
+        "bags, collect, scatter",
+        "a commutative monoid up to the order; values at one place are added; exact costs",
+        &["crates/interp/tests/lambda_vocabulary.rs::bags_of_values_at_positions"],
+    ),
+    row(
+        "the tree of a fold",
+        "operators that do not commute, empty arrays, random bracketings; both sides of a node at once",
+        &[
+            "crates/testkit/tests/chad_arrays.rs::gradients_are_those_of_dual_numbers",
+            "crates/testkit/tests/chad_arrays.rs::the_tree_of_a_reduction_is_walked_in_parallel",
+        ],
+    ),
+    row(
+        "gather, bags that are arrays",
+        "less than half of the steps; the same gradients",
+        &["crates/testkit/tests/chad_arrays.rs::gathers_make_one_bag"],
+    ),
+    row(
+        "computations in parallel",
+        "any order gives the same; the span grows by the same amount with each doubling",
+        &[
+            "crates/interp/tests/lambda_vocabulary.rs::computations_in_parallel",
+            "crates/testkit/tests/chad_arrays.rs::parallel_uses_of_one_variable_have_logarithmic_span",
+        ],
+    ),
     row("cells in parallel", "", &[]),
     row(
         "closure conversion",

@@ -160,6 +160,73 @@ fn accumulating_computations_add_and_commute() {
 }
 
 #[test]
+fn bags_of_values_at_positions() {
+    let scattered = |bag: &str| {
+        let text = format!("def main (x: f64, is: []i64, a: []f64): []f64 = bag_scatter(3i64, {bag})");
+        let args = vec![f(10.0), Value::i64s(&[2, 0, 2]), Value::f64s(&[1.0, 2.0, 4.0])];
+        let outcome = try_run(&text, args).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+        (outcome.result.floats(), outcome.counts.work)
+    };
+    let (empty, one, all) = ("zero[bag(f64)]()", "bag_one(1i64, x)", "bag_array(is, a)");
+    let plus = |a: &str, b: &str| format!("plus({a}, {b})");
+    assert_eq!(scattered(empty).0, [0.0, 0.0, 0.0]);
+    assert_eq!(scattered(one).0, [0.0, 10.0, 0.0]);
+    assert_eq!(scattered(all).0, [2.0, 0.0, 5.0]);
+    assert_eq!(scattered(&plus(one, all)).0, [2.0, 10.0, 5.0]);
+    // Up to the order, bags are a commutative monoid.
+    for (a, b) in [
+        (plus(one, all), plus(all, one)),
+        (plus(one, empty), one.to_string()),
+        (plus(empty, all), all.to_string()),
+        (plus(&plus(one, all), one), plus(one, &plus(all, one))),
+    ] {
+        assert_eq!(scattered(&a).0, scattered(&b).0, "{a}, {b}");
+    }
+    // One step each: the scatter, its three places, a node, the position that is a constant two, the variable, the bag of one.
+    assert_eq!(scattered(one).1, 1 + 2 + (1 + 2 + 1) + 3 + 1);
+    // A sum is one node more, and one step to evaluate and one to make; two values at one place are added.
+    assert_eq!(scattered(&plus(one, one)).1, 1 + 2 + 2 * (1 + 2 + 1) + 2 + 3 + 3 + 1);
+    assert_eq!(scattered(all).1, 1 + 2 + 3 + 3 + 1 + 3 + 1);
+    let of = |bag: &str| format!("def main (x: f64): []f64 = bag_scatter(3i64, {bag})");
+    for bag in ["bag_one(3i64, x)", "bag_one(-1i64, x)"] {
+        fails(&of(bag), vec![f(1.0)], RuntimeErrorKind::Internal, "of a bag for 3 elements");
+    }
+    let unequal = of("bag_array(iota(2i64), replicate(3i64, x))");
+    fails(&unequal, vec![f(1.0)], RuntimeErrorKind::ShapeMismatch, "a bag");
+    // Values of any type with addition; bags in bags; in and out of the interpreter as pairs.
+    let text = "def main (b: bag(sparse(f64, bag(f64)))): bag(sparse(f64, bag(f64))) =
+                  plus(b, bag_one(7i64, lpair(1.0f64, bag_one(0i64, 2.0f64))))";
+    let boxed = |items: Vec<Value>| Value::Array(Array::new(vec![items.len()], Buffer::Boxed(items)));
+    let at = |k: i64, x: Value| t(vec![i(k), x]);
+    let given = vec![at(1, sum(0, vec![])), at(1, sum(1, vec![f(0.5), boxed(vec![])]))];
+    let mut expected = given.clone();
+    expected.push(at(7, sum(1, vec![f(1.0), boxed(vec![at(0, f(2.0))])])));
+    assert_eq!(eval(text, vec![boxed(given)]), boxed(expected));
+}
+
+#[test]
+fn computations_in_parallel() {
+    let evm = |m: &str, ty: &str| {
+        let text = format!("def main (x: f64, n: i64, e: (f64, f64)): ({ty}, (f64, f64)) = evm_run({m}, e)");
+        let args = |n| vec![f(10.0), i(n), t(vec![f(1.0), f(2.0)])];
+        let outcomes =
+            [1, 8, 64].map(|n| try_run(&text, args(n)).unwrap_or_else(|e| panic!("{text}: {e:?}")));
+        outcomes.map(|o| (o.result, o.counts.span))
+    };
+    let add = |cell: usize| format!("evm_add[{cell}][f64, f64](x)");
+    let both = evm(&format!("evm_par({}, {}, evm_return[f64, f64](3i64))", add(0), add(1)), "((), (), i64)");
+    assert_eq!(both[0].0, t(vec![t(vec![t(vec![]), t(vec![]), i(3)]), t(vec![f(11.0), f(12.0)])]));
+    // As many additions to one cell as there are elements: the span is that of one, and a logarithm.
+    let scope = "evm_scope(0.0f64, evm_bind(evm_add[1][f64, f64, f64](x), fun u: () -> evm_add[0][f64, f64, f64](x)))";
+    let all = evm(&format!("evm_sequence[f64, f64](map(fun k: i64 -> {scope}, iota(n)))"), "[](f64, ())");
+    let cells: Vec<Vec<f64>> = all.iter().map(|(v, _)| v.floats()).collect();
+    assert_eq!(cells[0], [10.0, 11.0, 2.0]);
+    assert_eq!(cells[1][8..], [81.0, 2.0]);
+    assert!(cells[1][..8].iter().all(|x| *x == 10.0), "a scope for each");
+    assert_eq!((all[1].1 - all[0].1, all[2].1 - all[1].1), (3, 3));
+}
+
+#[test]
 fn staged_calls_run_highest_first_and_merged() {
     // f9 calls f1 twice, the program once: one call of f1, at the sum, after f9.
     let text = "def f (x: f64, g: <f64 -o staged(f64)>, h: <f64 -o staged(f64)>): f64 =

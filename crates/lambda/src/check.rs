@@ -77,7 +77,12 @@ impl Checker<'_> {
                     self.error(span, format!("unknown type ${}", TypeId::index(*id)));
                 }
             }
-            Type::Array(t) | Type::Staged(t) | Type::Map(t) | Type::Io(t) | Type::MutArray(t) => {
+            Type::Array(t)
+            | Type::Bag(t)
+            | Type::Staged(t)
+            | Type::Map(t)
+            | Type::Io(t)
+            | Type::MutArray(t) => {
                 self.known_type(t, span);
             }
             Type::Fun(a, b) | Type::Linear(a, b) => {

@@ -17,6 +17,7 @@ macro_rules! visit_children {
             | Exp::Zip(ts)
             | Exp::Par(ts)
             | Exp::SparseTuple(ts)
+            | Exp::EvmPar(ts)
             | Exp::IoPar(ts) => ts.$iter().for_each(f),
             Exp::Sign(a)
             | Exp::Lam(_, a)
@@ -34,6 +35,7 @@ macro_rules! visit_children {
             | Exp::SparseCast(a, _)
             | Exp::EvmReturn(_, a)
             | Exp::EvmAdd { value: a, .. }
+            | Exp::EvmSequence(_, a)
             | Exp::StagedCotangent(a)
             | Exp::StagedResolve(a)
             | Exp::MapPopMax(a)
@@ -48,6 +50,9 @@ macro_rules! visit_children {
             | Exp::Rotate(a, b)
             | Exp::LinearApp(a, b)
             | Exp::Plus(a, b)
+            | Exp::BagOne(a, b)
+            | Exp::BagArray(a, b)
+            | Exp::BagScatter(a, b)
             | Exp::EvmBind(a, b)
             | Exp::EvmScope(a, b)
             | Exp::EvmRun(a, b)

@@ -379,6 +379,7 @@ impl<'t> Reader<'t, '_> {
         let one = |f: fn(Arc<Type>) -> Type| Some(f);
         let wrap = match word {
             "staged" => one(Type::Staged),
+            "bag" => one(Type::Bag),
             "map" => one(Type::Map),
             "io" => one(Type::Io),
             "mut" => one(Type::MutArray),
@@ -824,6 +825,9 @@ impl<'t> Reader<'t, '_> {
                 let k = self.static_number()?;
                 self.fixed().map(|[t]| Exp::SparseCast(t, k))?
             }
+            "bag_one" => self.fixed().map(|[i, t]| Exp::BagOne(i, t))?,
+            "bag_array" => self.fixed().map(|[ix, ts]| Exp::BagArray(ix, ts))?,
+            "bag_scatter" => self.fixed().map(|[n, bag]| Exp::BagScatter(n, bag))?,
             "evm_return" => {
                 let env = self.statics(Self::ty)?;
                 self.fixed().map(|[t]| Exp::EvmReturn(env.into(), t))?
@@ -836,6 +840,11 @@ impl<'t> Reader<'t, '_> {
             }
             "evm_scope" => self.fixed().map(|[z, m]| Exp::EvmScope(z, m))?,
             "evm_run" => self.fixed().map(|[m, e]| Exp::EvmRun(m, e))?,
+            "evm_par" => Exp::EvmPar(self.args()?),
+            "evm_sequence" => {
+                let env: Arc<[Type]> = self.statics(Self::ty)?.into();
+                self.fixed().map(|[ms]| Exp::EvmSequence(env, ms))?
+            }
             "staged_cotangent" => self.fixed().map(|[t]| Exp::StagedCotangent(t))?,
             "staged_call" => self.fixed().map(|[i, f, a]| Exp::StagedCall(i, f, a))?,
             "staged_resolve" => self.fixed().map(|[t]| Exp::StagedResolve(t))?,

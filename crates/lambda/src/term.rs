@@ -292,6 +292,15 @@ pub enum Exp {
     /// The cotangent of that alternative (`lcastl`, `lcastr`); zero of zero, an error for another alternative.
     SparseCast(Term, usize),
 
+    /// The bag of one value: position and value.
+    BagOne(Term, Term),
+    /// The bag of the values of an array, at the positions that an array of as many `i64` gives (`BArray`). O(1), but what it is
+    /// collected for costs its size.
+    BagArray(Term, Term),
+    /// The array of this size with the sum of what a bag has at each position (`collect`, then `scatter` into zeros):
+    /// `BagScatter(n, bag)`. A position outside is an error.
+    BagScatter(Term, Term),
+
     /// `return`: a computation over the cells `env` that adds nothing.
     EvmReturn(Arc<[Type]>, Term),
     /// `m >>= k`.
@@ -311,6 +320,11 @@ pub enum Exp {
     /// `run m initial`: initial is the tuple of the cells' values; gives the pair of the result and the tuple of the
     /// final values.
     EvmRun(Term, Term),
+
+    /// Computations that may run in parallel, at least one; the tuple of their results.
+    EvmPar(Vec<Term>),
+    /// The computations of an array over the cells `env`, which may run in parallel; the array of their results (`sequence`).
+    EvmSequence(Arc<[Type]>, Term),
 
     /// A staged cotangent without calls.
     StagedCotangent(Term),

@@ -33,6 +33,9 @@ pub enum Type {
     SparseTuple(Arc<[Type]>),
     /// A sparse sum: zero, or one alternative with its cotangent.
     SparseSum(Arc<[Type]>),
+    /// A bag of values at positions, each position any number of times: the cotangent of an array (thesis 6.6). Zero and
+    /// addition cost O(1).
+    Bag(Arc<Type>),
     /// A computation that accumulates into an environment of cells of the first types (innermost first) and returns
     /// the second: `EVM G a` of thesis 6.3.2. Addition is its only effect, so computations commute.
     Evm(Arc<[Type]>, Arc<Type>),
@@ -105,6 +108,10 @@ impl Type {
     /// Accumulating computations over the cells `env`.
     pub fn evm(env: impl Into<Arc<[Type]>>, result: Type) -> Type {
         Type::Evm(env.into(), Arc::new(result))
+    }
+    /// Bags of values at positions.
+    pub fn bag(t: Type) -> Type {
+        Type::Bag(Arc::new(t))
     }
     /// Computations with mutable arrays.
     pub fn io(t: Type) -> Type {
@@ -188,6 +195,7 @@ impl std::fmt::Display for Type {
                 f.write_str("oneof(")?;
                 list(f, ts, ")")
             }
+            Type::Bag(t) => write!(f, "bag({t})"),
             Type::Evm(env, t) => {
                 f.write_str("evm[")?;
                 list(f, env, "]")?;

@@ -26,6 +26,7 @@ impl Program {
             | Type::Linear(..)
             | Type::SparseTuple(_)
             | Type::SparseSum(_)
+            | Type::Bag(_)
             | Type::Evm(..)
             | Type::Staged(_)
             | Type::Map(_)
@@ -49,6 +50,7 @@ impl Program {
                     | Type::Array(_)
                     | Type::SparseTuple(_)
                     | Type::SparseSum(_)
+                    | Type::Bag(_)
             )
         })
     }
@@ -69,7 +71,7 @@ impl Program {
             Type::Tuple(ts) | Type::SparseTuple(ts) | Type::SparseSum(ts) => {
                 ts.iter().any(|t| self.some_part(t, seen, found))
             }
-            Type::Array(t) => self.some_part(t, seen, found),
+            Type::Array(t) | Type::Bag(t) => self.some_part(t, seen, found),
             Type::Sum(vs) => vs.iter().flat_map(|v| &v.fields).any(|t| self.some_part(t, seen, found)),
             Type::Named(id) => {
                 if seen.contains(id) {
@@ -81,13 +83,13 @@ impl Program {
             }
         }
     }
-    /// Whether the type has zero and addition: floats; the discrete types, trivially; products, arrays, sparse
+    /// Whether the type has zero and addition: floats; the discrete types, trivially; products, arrays, bags, sparse
     /// values, staged calls; maps to such values; functions and computations with such results.
     pub fn is_additive(&self, ty: &Type) -> bool {
         match ty {
             Type::Scalar(_) | Type::SparseTuple(_) | Type::SparseSum(_) | Type::Staged(_) => true,
             Type::Tuple(ts) => ts.iter().all(|t| self.is_additive(t)),
-            Type::Array(t) => self.is_additive(t),
+            Type::Array(t) | Type::Bag(t) => self.is_additive(t),
             Type::Fun(_, b) | Type::Linear(_, b) | Type::Evm(_, b) | Type::Io(b) | Type::Map(b) => {
                 self.is_additive(b)
             }
@@ -240,11 +242,16 @@ pub fn type_of(p: &Program, exp: &Exp) -> Typed {
         | Exp::SparseProj(..)
         | Exp::SparseInject(..)
         | Exp::SparseCast(..)
+        | Exp::BagOne(..)
+        | Exp::BagArray(..)
+        | Exp::BagScatter(..)
         | Exp::EvmReturn(..)
         | Exp::EvmBind(..)
         | Exp::EvmAdd { .. }
         | Exp::EvmScope(..)
         | Exp::EvmRun(..)
+        | Exp::EvmPar(_)
+        | Exp::EvmSequence(..)
         | Exp::StagedCotangent(_)
         | Exp::StagedCall(..)
         | Exp::StagedResolve(_) => cotangent_type(p, exp),
@@ -485,6 +492,22 @@ fn cotangent_type(p: &Program, exp: &Exp) -> Typed {
             }
             other => Err(format!("expected a sparse sum, found type {other}")),
         },
+        Exp::BagOne(i, t) => {
+            expect("position", &Type::I64, i.ty())?;
+            additive(t.ty()).map(|()| Type::bag(t.ty().clone()))
+        }
+        Exp::BagArray(ix, ts) => {
+            expect("positions", &Type::array(Type::I64), ix.ty())?;
+            let t = elem("bag", ts)?;
+            additive(t).map(|()| Type::bag(t.clone()))
+        }
+        Exp::BagScatter(n, bag) => {
+            expect("size", &Type::I64, n.ty())?;
+            match bag.ty() {
+                Type::Bag(t) => Ok(Type::array(Type::clone(t))),
+                other => Err(format!("expected a bag, found type {other}")),
+            }
+        }
         Exp::EvmReturn(env, t) => Ok(Type::evm(env.clone(), t.ty().clone())),
         Exp::EvmBind(m, k) => match (m.ty(), k.ty()) {
             (Type::Evm(env, a), Type::Fun(param, next)) => match &**next {
@@ -514,6 +537,17 @@ fn cotangent_type(p: &Program, exp: &Exp) -> Typed {
             }
             other => Err(format!("run of {other}")),
         },
+        Exp::EvmPar(ms) => {
+            let Some(Type::Evm(env, _)) = ms.first().map(Term::ty) else {
+                return Err("no computations in parallel".into());
+            };
+            let results = ms.iter().map(|m| evm_result(env, m.ty())).collect::<Result<Vec<_>, _>>()?;
+            Ok(Type::evm(env.clone(), Type::tuple(results)))
+        }
+        Exp::EvmSequence(env, ms) => {
+            let result = evm_result(env, elem("sequence", ms)?)?;
+            Ok(Type::evm(env.clone(), Type::array(result)))
+        }
         Exp::StagedCotangent(t) => additive(t.ty()).map(|()| Type::Staged(Arc::new(t.ty().clone()))),
         Exp::StagedCall(id, f, a) => {
             expect("identity", &Type::I64, id.ty())?;
@@ -530,6 +564,14 @@ fn cotangent_type(p: &Program, exp: &Exp) -> Typed {
             other => Err(format!("resolve of {other}")),
         },
         _ => Err("not a cotangent operation".into()),
+    }
+}
+
+/// What a computation over these cells returns.
+fn evm_result(env: &Arc<[Type]>, ty: &Type) -> Typed {
+    match ty {
+        Type::Evm(cells, t) if cells == env => Ok(Type::clone(t)),
+        other => Err(format!("expected a computation over other cells, found type {other}")),
     }
 }
 

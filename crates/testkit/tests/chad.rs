@@ -7,11 +7,11 @@ use pullback_ad::chad::{a_plain, b_sparse, c_accumulating, e_closures};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
 use pullback_lambda::print::print;
-use pullback_lambda::{Builder, Derivative, Exp, Program, Seeds, Term, Type, Var, read};
+use pullback_lambda::{Builder, Exp, Program, Term, Type, Var, read};
 use pullback_testkit::chad::direct::{Lin, derive};
 use pullback_testkit::chad::measure::{Measured, measure, run_of_two, whole};
 use pullback_testkit::chad::terms::{Language, case};
-use pullback_testkit::chad::{Case, cotangent, dense, fits, size};
+use pullback_testkit::chad::{Case, by_dual_numbers, cotangent, dense, fits, size};
 use pullback_testkit::rng::Rng;
 use std::sync::Arc;
 
@@ -336,7 +336,7 @@ fn gradients_are_those_of_dual_numbers() {
         let measured = measure(&case, Shape::Figure).expect("a value");
         let mut found = Vec::new();
         case.args.iter().zip(&measured.cells).for_each(|(v, d)| dense(v, d, &mut found));
-        let expected = by_dual_numbers(&case);
+        let expected = gradient_by_dual_numbers(&case);
         assert_eq!(found.len(), expected.len(), "{seed}\n{}", shown(&case));
         nonzero += found.iter().filter(|x| **x != 0.0).count();
         for (a, b) in found.iter().zip(&expected) {
@@ -348,25 +348,10 @@ fn gradients_are_those_of_dual_numbers() {
 }
 
 /// The gradient of a function to numbers, by one forward run per number of the arguments.
-fn by_dual_numbers(case: &Case) -> Vec<f64> {
+fn gradient_by_dual_numbers(case: &Case) -> Vec<f64> {
     let mut program = case.program.clone();
-    let types: Vec<Type> = program.funs[case.f].params.iter().map(|p| program.vars[*p].ty.clone()).collect();
-    let mut b = Builder::new(&mut program);
-    let product = Type::tuple(types.clone());
-    let lam = b.lam("x", product.clone(), |b, x| {
-        let args = (0..types.len()).map(|i| {
-            let x = b.var(x);
-            b.proj(x, i)
-        });
-        let args = args.collect();
-        b.call(case.f, args)
-    });
-    let g = b.declare("gradient", &[("x", product.clone())], Type::tuple([Type::F64, product]), None);
-    let x = b.params(g)[0];
-    let (arg, seed) = (b.var(x), b.f64(1.0));
-    let body = b.term(Exp::Vjp(Derivative { f: lam, arg, seed, seeds: Seeds::One, algorithm: None }));
-    b.define(g, body);
-    let args = vec![Value::Tuple(case.args.clone())];
+    let g = by_dual_numbers(&mut program, case.f);
+    let args = case.args.iter().cloned().chain([f(1.0)]).collect();
     match run(&program, g, args, &Options::default()).expect("a gradient").result {
         Value::Tuple(parts) => parts[1].floats(),
         other => panic!("{other:?}"),
@@ -554,7 +539,7 @@ fn functions_as_values_have_the_same_gradients() {
             }
             Some(out)
         };
-        let expected = by_dual_numbers(case);
+        let expected = gradient_by_dual_numbers(case);
         let closed = gradient(closed).unwrap_or_else(|| panic!("{seed}: no value"));
         // The plain algorithm may take too many steps.
         let plain = gradient(plain).unwrap_or_else(|| closed.clone());

@@ -42,6 +42,7 @@
 //!
 //! Not supported: functions as values, arrays, loops, recursive types, derivatives inside.
 
+use super::d_arrays::Gathers;
 use super::{Argument, Cells, component, cotangent, fresh_name, payload, refuse, scaled};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
@@ -68,8 +69,19 @@ pub enum Shape {
 /// Errors: constructs that are not supported; the program is as before then. Cost: linear in the size of the functions, times the
 /// number of variables in scope.
 pub fn transform(program: &mut Program, f: FunId, shape: Shape) -> Result<FunId, Unsupported> {
+    transform_with(program, f, shape, None)
+}
+
+/// The same with the rules for arrays, if they are given.
+pub(super) fn transform_with(
+    program: &mut Program,
+    f: FunId,
+    shape: Shape,
+    arrays: Option<Gathers>,
+) -> Result<FunId, Unsupported> {
     let before = program.clone();
-    let mut chad = Chad { b: Builder::new(program), shape, cells: Cells::default(), known: IdMap::new() };
+    let mut chad =
+        Chad { b: Builder::new(program), shape, arrays, cells: Cells::default(), known: IdMap::new() };
     let made = chad.function(f, None);
     let errors = std::mem::take(&mut chad.b.errors);
     debug_assert!(errors.is_empty(), "{errors:?}");
@@ -84,6 +96,11 @@ pub fn transform(program: &mut Program, f: FunId, shape: Shape) -> Result<FunId,
 /// Errors and cost: as for [`transform`].
 pub fn vjp(program: &mut Program, f: FunId, shape: Shape) -> Result<FunId, Unsupported> {
     let transformed = transform(program, f, shape)?;
+    vjp_of(program, f, transformed)
+}
+
+/// The reverse derivative of `f`, made of its transformed function.
+pub(super) fn vjp_of(program: &mut Program, f: FunId, transformed: FunId) -> Result<FunId, Unsupported> {
     let (bars, seed) = interface(program, f)?;
     let name = fresh_name(program, f, "vjp");
     let mut b = Builder::new(program);
@@ -128,15 +145,18 @@ pub fn interface(program: &Program, f: FunId) -> Result<(Vec<Type>, Type), Unsup
     Ok((params, bar(&fun.result)?))
 }
 
-struct Chad<'p> {
-    b: Builder<'p>,
+/// The transformation of a program.
+pub(super) struct Chad<'p> {
+    pub(super) b: Builder<'p>,
     shape: Shape,
-    cells: Cells,
+    /// Whether there are rules for arrays.
+    pub(super) arrays: Option<Gathers>,
+    pub(super) cells: Cells,
     /// The derivatives of functions.
     known: IdMap<FunId, FunId>,
 }
 
-type Res<T> = Result<T, Unsupported>;
+pub(super) type Res<T> = Result<T, Unsupported>;
 
 impl Chad<'_> {
     fn function(&mut self, f: FunId, span: Option<Span>) -> Res<FunId> {
@@ -167,13 +187,13 @@ impl Chad<'_> {
     }
 
     /// `D_G[t]`
-    fn term(&mut self, t: &Term) -> Res<Term> {
+    pub(super) fn term(&mut self, t: &Term) -> Res<Term> {
         let outer = std::mem::replace(&mut self.b.span, t.span());
         let out = pullback_lambda::with_stack(|| self.rule(t));
         self.b.span = outer;
         out
     }
-    fn rule(&mut self, t: &Term) -> Res<Term> {
+    pub(super) fn rule(&mut self, t: &Term) -> Res<Term> {
         match t.exp() {
             // [chad.var]  D[x] = (x, \d. one_x d)
             Exp::Var(x) => {
@@ -324,7 +344,10 @@ impl Chad<'_> {
             | Exp::Zip(_)
             | Exp::Unzip(_)
             | Exp::Soac(_)
-            | Exp::SameSize { .. } => refuse(ID, "an operation on arrays", t.span()),
+            | Exp::SameSize { .. } => match self.arrays {
+                Some(gathers) => self.array_rule(t, gathers),
+                None => refuse(ID, "an operation on arrays", t.span()),
+            },
             _ => refuse(ID, "what another algorithm made", t.span()),
         }
     }
@@ -490,40 +513,43 @@ impl Chad<'_> {
     // --- pieces of the rules ---
 
     /// `D2[t]`
-    fn bar(&mut self, t: &Type) -> Res<Type> {
+    pub(super) fn bar(&mut self, t: &Type) -> Res<Type> {
         cotangent(ID, t, self.b.span)
     }
     /// `let v = value in f v`
-    fn bound(&mut self, value: Term, f: impl FnOnce(&mut Self, Var) -> Res<Term>) -> Res<Term> {
+    pub(super) fn bound(&mut self, value: Term, f: impl FnOnce(&mut Self, Var) -> Res<Term>) -> Res<Term> {
         let v = self.b.fresh(value.ty().clone(), "p");
         let body = f(self, v)?;
         Ok(self.b.term(Exp::Let(v, value, body)))
     }
     /// `\d : D2[t]. f d`
-    fn back(&mut self, t: &Type, f: impl FnOnce(&mut Self, Var) -> Term) -> Res<Term> {
+    pub(super) fn back(&mut self, t: &Type, f: impl FnOnce(&mut Self, Var) -> Term) -> Res<Term> {
         let bar = self.bar(t)?;
         let d = self.b.fresh(bar, "d");
         let body = f(self, d);
         Ok(self.b.term(Exp::Lam(d, body)))
     }
     /// `return ()`
-    fn nothing(&mut self) -> Term {
+    pub(super) fn nothing(&mut self) -> Term {
         let unit = self.b.unit();
         let env = self.cells.types();
         self.b.term(Exp::EvmReturn(env, unit))
     }
     /// `(D[e1], .., D[en])`
-    fn all(&mut self, items: &[Term]) -> Res<Term> {
+    pub(super) fn all(&mut self, items: &[Term]) -> Res<Term> {
         let items = items.iter().map(|e| self.term(e)).collect::<Res<Vec<_>>>()?;
         Ok(self.b.tuple(items))
     }
     /// `p.i.j`
-    fn part(&mut self, p: Var, i: usize, j: usize) -> Term {
+    pub(super) fn part(&mut self, p: Var, i: usize, j: usize) -> Term {
         let pair = component(&mut self.b, p, i);
         self.b.proj(pair, j)
     }
-    /// `m1; ..; mn`
+    /// `m1; ..; mn`, or all at once where arrays are (6.7).
     fn in_turn(&mut self, mut computations: Vec<Term>) -> Term {
+        if self.arrays.is_some() {
+            return self.in_parallel(computations);
+        }
         let Some(mut rest) = computations.pop() else { return self.nothing() };
         while let Some(first) = computations.pop() {
             let x = self.b.fresh(rest.ty().clone(), "m");
@@ -536,7 +562,7 @@ impl Chad<'_> {
         rest
     }
     /// `let q = D[body] in (q.0, \d. scope 0 (q.1 d) >>= \r. after r.0)`, the body under these variables.
-    fn under(
+    pub(super) fn under(
         &mut self,
         vars: &[(Var, Var)],
         body: &Term,

@@ -8,6 +8,7 @@
 //! | [`a_plain`] | the cotangents of all variables, zeros included | 5 | that of the environment, per term; exponential in nested functions |
 //! | [`b_sparse`] | the cotangents of the variables that there are, as a map | 6.3.1 | unions: a logarithm too much |
 //! | [`c_accumulating`] | a computation that adds to one cell per variable (`EVM`) | 6.3.2 to 6.5 | a constant times the program's: the theorem |
+//! | [`d_arrays`] | the same with arrays, whose cotangents are bags; parts run in parallel | 6.6, 6.7 | the same |
 //! | [`e_closures`] | the same, for programs with functions as values, which become sums first | 6.8 | the same |
 //!
 //! [`monad`] makes the computations of [`c_accumulating`] out of finite maps, or of mutable arrays (6.3.2, 6.4).
@@ -18,12 +19,15 @@
 //! ```text
 //! D1[t] = t                              D2[f64] = f64     D2[f32] = f32     D2[another scalar] = ()
 //! D2[(t1, .., tn)] = sparse(D2[ti])      D2[()] = ()
+//! D2[[]t] = bag(D2[t])
 //! D2[#c1 ts1 | .. | #cn tsn] = oneof(D2[ts1], .., D2[tsn])       a payload of one field counts as the field, else as a product
 //! ```
 
 pub mod a_plain;
 pub mod b_sparse;
 pub mod c_accumulating;
+pub mod d_arrays;
+pub mod dense;
 pub mod e_closures;
 pub mod monad;
 
@@ -48,7 +52,7 @@ pub fn cotangent(id: &'static str, t: &Type, span: Option<Span>) -> Result<Type,
             Ok(Type::SparseSum(parts.collect::<Result<Vec<_>, _>>()?.into()))
         }
         Type::Named(_) => refuse("a value of a recursive type"),
-        Type::Array(_) => refuse("an array"),
+        Type::Array(t) => Ok(Type::bag(cotangent(id, t, span)?)),
         Type::Fun(..) => refuse("a function as a value"),
         _ => refuse("a value of the algorithms' own types"),
     }
@@ -153,8 +157,12 @@ fn factor(b: &mut Builder<'_>, prim: Prim, s: Scalar, partial: &Partial, args: &
 
 /// A function name that is free.
 fn fresh_name(program: &Program, f: FunId, suffix: &str) -> String {
-    let wish = format!("{}_{}", program.funs[f].name, suffix.replace('-', "_"));
-    let mut names = std::iter::once(wish.clone()).chain((1..).map(|k| format!("{wish}_{k}")));
+    free_name(program, &format!("{}_{}", program.funs[f].name, suffix.replace('-', "_")))
+}
+
+/// The name, or with a number behind it, so that no function has it.
+fn free_name(program: &Program, wish: &str) -> String {
+    let mut names = std::iter::once(wish.to_string()).chain((1..).map(|k| format!("{wish}_{k}")));
     names.find(|name| program.funs.iter().all(|f| f.name.as_str() != name)).unwrap_or_default()
 }
 

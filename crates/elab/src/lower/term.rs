@@ -177,14 +177,20 @@ impl Lowerer<'_, '_> {
             Lam::Custom { f, rule, arg } => Ok(Val::data(self.custom(f, rule, arg, span)?)),
             Lam::Zero(ty) => self.zero(ty, span),
             Lam::Plus(a, b) => self.plus(a, b),
-            Lam::SparseTuple(_) | Lam::SparseProj(..) | Lam::SparseInject(..) | Lam::SparseCast(..) => {
-                self.unsupported(span, "a sparse cotangent")
-            }
+            Lam::SparseTuple(_)
+            | Lam::SparseProj(..)
+            | Lam::SparseInject(..)
+            | Lam::SparseCast(..)
+            | Lam::BagOne(..)
+            | Lam::BagArray(..)
+            | Lam::BagScatter(..) => self.unsupported(span, "a sparse cotangent"),
             Lam::EvmReturn(..)
             | Lam::EvmBind(..)
             | Lam::EvmAdd { .. }
             | Lam::EvmScope(..)
-            | Lam::EvmRun(..) => self.unsupported(span, "an accumulating computation"),
+            | Lam::EvmRun(..)
+            | Lam::EvmPar(_)
+            | Lam::EvmSequence(..) => self.unsupported(span, "an accumulating computation"),
             Lam::StagedCotangent(_) | Lam::StagedCall(..) | Lam::StagedResolve(_) => {
                 self.unsupported(span, "a staged call")
             }

@@ -22,6 +22,7 @@ pub(super) fn holds_function(ty: &Type) -> bool {
         | Type::Array(_)
         | Type::SparseTuple(_)
         | Type::SparseSum(_)
+        | Type::Bag(_)
         | Type::Evm(..)
         | Type::Staged(_)
         | Type::Map(_)
@@ -43,7 +44,7 @@ fn push_leaves(ty: &Type, out: &mut Vec<core::Type>) -> Result<(), NoLeaves> {
         Type::Fun(..) | Type::Linear(..) => {
             return Err("a function value in an array, a sum or the state of a loop");
         }
-        Type::SparseTuple(_) | Type::SparseSum(_) => return Err("a sparse cotangent"),
+        Type::SparseTuple(_) | Type::SparseSum(_) | Type::Bag(_) => return Err("a sparse cotangent"),
         Type::Evm(..) => return Err("an accumulating computation"),
         Type::Staged(_) => return Err("a staged call"),
         Type::Map(_) => return Err("a map"),

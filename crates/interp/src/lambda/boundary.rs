@@ -2,9 +2,10 @@
 //!
 //! Outside, an array of products is a product of arrays (of the same outer sizes), as in core; an array of units is an
 //! array of boxed empty products. A sparse zero is alternative 0 without payload; a sparse product that is not zero is
-//! alternative 1 with its components; alternative `k` of a sparse sum is alternative `k + 1`.
+//! alternative 1 with its components; alternative `k` of a sparse sum is alternative `k + 1`. A bag is an array of boxed pairs of position and
+//! value, in the order in which it was put together.
 
-use super::value::{Arr, Elems, Node, Num, Store, Val, wrong};
+use super::value::{Arr, BagForm, Elems, Node, Num, Store, Val, wrong};
 use crate::core::arrays::{agree, mismatch};
 use crate::core::compile::deep;
 use crate::core::machine::{Res, fail, internal};
@@ -57,6 +58,19 @@ impl Boundary<'_> {
             (Value::Sum(k, vs), Type::SparseSum(ts)) if *k > 0 => {
                 let t = ts.get(k - 1).ok_or_else(bad)?;
                 Ok(Val::SparseSum(k - 1, all(vs, std::slice::from_ref(t))?))
+            }
+            (Value::Array(a), Type::Bag(t)) if a.shape.len() == 1 => {
+                let mut bag = Val::Bag(BagForm::Empty, Node::new(self.meter, Vec::new())?);
+                for pair in a.elements() {
+                    let Value::Tuple(pair) = pair else { return Err(bad()) };
+                    let (Some(Value::Scalar(i)), Some(x)) = (pair.first(), pair.get(1)) else {
+                        return Err(bad());
+                    };
+                    let x = deep(|| self.enter(x, t, depth + 1))?;
+                    let one = Val::Bag(BagForm::One(i.as_i64()), Node::new(self.meter, vec![x])?);
+                    bag = Val::Bag(BagForm::Both, Node::new(self.meter, vec![bag, one])?);
+                }
+                Ok(bag)
             }
             (value, Type::Array(_)) => self.enter_array(value, ty, depth).map(Val::Arr),
             _ => Err(bad()),
@@ -126,6 +140,33 @@ impl Boundary<'_> {
             (Val::SparseSum(k, node), Type::SparseSum(ts)) => {
                 let t = ts.get(*k).ok_or_else(|| internal("no such alternative"))?;
                 Ok(Value::Sum(k + 1, Arc::new(all(node, std::slice::from_ref(t))?)))
+            }
+            (Val::Bag(..), Type::Bag(t)) => {
+                let mut pairs = Vec::new();
+                let mut pending = vec![value.clone()];
+                while let Some(bag) = pending.pop() {
+                    let Val::Bag(form, node) = bag else { return Err(wrong("a bag", &bag)) };
+                    let mut pair = |i: i64, x: &Val| -> Res<()> {
+                        let x = deep(|| self.leave(x, t, depth + 1))?;
+                        pairs.push(Value::Tuple(vec![Value::i64(i), x]));
+                        Ok(())
+                    };
+                    match form {
+                        BagForm::Empty => {}
+                        BagForm::One(i) => pair(i, node.item(0)?)?,
+                        BagForm::Both => pending.extend(node.items.iter().rev().cloned()),
+                        BagForm::Array => {
+                            let (ix, xs) = (node.item(0)?.clone().array()?, node.item(1)?.clone().array()?);
+                            for k in 0..ix.outer()? {
+                                let Val::Num(Num::I64(i)) = ix.part(self.meter, 1, k)? else {
+                                    return Err(internal("a position that is no i64"));
+                                };
+                                pair(i, &xs.part(self.meter, 1, k)?)?;
+                            }
+                        }
+                    }
+                }
+                Ok(Value::Array(Array::new(vec![pairs.len()], Buffer::Boxed(pairs))))
             }
             (Val::Arr(a), Type::Array(_)) => self.leave_array(a, ty, depth),
             (value, _) => Err(wrong(&format!("a value of type {ty}"), value)),

@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, pairs};
 use super::value::{
-    Act, Arr, Collector, Elems, Entries, FunCode, IoAct, Node, Num, Staged, Store, Val, wrong,
+    Act, Arr, BagForm, Collector, Elems, Entries, FunCode, IoAct, Node, Num, Staged, Store, Val, wrong,
 };
 use crate::core::arrays::{agree, mismatch};
 use crate::core::compile::deep;
@@ -59,10 +59,36 @@ impl Machine<'_> {
                     other => Err(wrong("a sparse sum", &other)),
                 }
             }
+            Exp::BagOne(i, x) => {
+                self.step(1)?;
+                let i = self.i64(i)?;
+                let x = self.eval(x)?;
+                Ok(Val::Bag(BagForm::One(i), Node::new(&self.meter, vec![x])?))
+            }
+            Exp::BagArray(ix, xs) => {
+                self.step(1)?;
+                let ix = self.eval(ix)?.array()?;
+                let xs = self.eval(xs)?.array()?;
+                if ix.outer()? != xs.outer()? {
+                    return Err(mismatch("a bag", &ix.shape, &xs.shape[..1]));
+                }
+                Ok(Val::Bag(BagForm::Array, Node::new(&self.meter, vec![Val::Arr(ix), Val::Arr(xs)])?))
+            }
+            Exp::BagScatter(n, bag) => {
+                self.step(1)?;
+                let n = self.size(n)?;
+                let bag = self.eval(bag)?;
+                self.scatter_bag(n, bag, Self::element_type(t)?)
+            }
             Exp::EvmReturn(_, x) => self.act(Act::Return, &[x]),
             Exp::EvmBind(m, k) => self.act(Act::Bind, &[m, k]),
             Exp::EvmAdd { cell, value, .. } => self.act(Act::Add(*cell), &[value]),
             Exp::EvmScope(zero, m) => self.act(Act::Scope, &[zero, m]),
+            Exp::EvmPar(ms) => self.act(Act::Par, &ms.iter().collect::<Vec<_>>()),
+            Exp::EvmSequence(_, ms) => match ms.ty().elem() {
+                Some(Type::Evm(_, t)) => self.act(Act::Sequence(Rc::new(Type::clone(t))), &[ms]),
+                _ => Err(internal("a sequence of other things than computations")),
+            },
             Exp::EvmRun(m, initial) => {
                 self.step(1)?;
                 let m = self.eval(m)?;
@@ -138,6 +164,7 @@ impl Machine<'_> {
                 let (cotangent, cost) = deep(|| self.zero_value(c))?;
                 (Val::Staged(Rc::new(Staged { cotangent, calls: BTreeMap::new() })), 1 + cost)
             }
+            Type::Bag(_) => (Val::Bag(BagForm::Empty, Node::new(&self.meter, Vec::new())?), 1),
             Type::Map(_) => (Val::Map(Rc::new(Entries { items: BTreeMap::new() })), 1),
             Type::Sum(_) | Type::Named(_) | Type::MutArray(_) => {
                 return Err(internal(format!("type {ty} has no zero")));
@@ -158,6 +185,11 @@ impl Machine<'_> {
             }
             (Val::SparseSum(j, _), Val::SparseSum(k, _)) => {
                 Err(internal(format!("a sum of cotangents of alternatives {j} and {k}")))
+            }
+            (Val::Bag(BagForm::Empty, _), x @ Val::Bag(..))
+            | (x @ Val::Bag(..), Val::Bag(BagForm::Empty, _)) => Ok(x),
+            (x @ Val::Bag(..), y @ Val::Bag(..)) => {
+                Ok(Val::Bag(BagForm::Both, Node::new(&self.meter, vec![x, y])?))
             }
             (Val::Arr(x), Val::Arr(y)) => self.plus_arrays(x, y).map(Val::Arr),
             (x @ Val::Fun(..), y @ Val::Fun(..)) => {
@@ -301,6 +333,25 @@ impl Machine<'_> {
                     let cell = cells.pop().ok_or_else(|| internal("a scope lost its cell"))?;
                     return self.tuple(vec![cell, result]);
                 }
+                Act::Par => {
+                    let items =
+                        self.together(node.items.len(), |m, i| m.perform(node.items[i].clone(), cells))?;
+                    return self.tuple(items);
+                }
+                Act::Sequence(elem) => {
+                    let all = node.item(0)?.clone().array()?;
+                    let n = all.outer()?;
+                    let items = self.together(n, |m, i| {
+                        let computation = all.part(&m.meter, 1, i)?;
+                        m.perform(computation, cells)
+                    })?;
+                    let mut out = Collector::new(&self.meter, &elem, Some(n))?;
+                    for item in items {
+                        let touched = out.push(item)?;
+                        self.tick(touched)?;
+                    }
+                    return out.finish().map(Val::Arr);
+                }
                 Act::Plus => {
                     let (a, b) = (node.item(0)?.clone(), node.item(1)?.clone());
                     let a = deep(|| self.perform(a, cells))?;
@@ -309,6 +360,77 @@ impl Machine<'_> {
                 }
             }
         }
+    }
+
+    /// Runs `n` computations that share cells, in an order of the schedule. Their additions to one cell combine as in a tree: the
+    /// span is that of the longest, and a logarithm.
+    fn together(&mut self, n: usize, mut part: impl FnMut(&mut Self, usize) -> Res<Val>) -> Res<Vec<Val>> {
+        let items = self.in_parallel(n, |m, i| deep(|| part(m, i)))?;
+        self.counts.span += log2(n);
+        Ok(items)
+    }
+    /// The sums of what a bag has at each of `n` positions. Work: one step per position, per node of the bag and per element of its
+    /// arrays, and the additions; span: the depth of the bag and a logarithm.
+    fn scatter_bag(&mut self, n: usize, bag: Val, elem: &Type) -> Res<Val> {
+        let start = self.counts.span;
+        let charge = self.meter.charge(16 * n as u128)?;
+        self.tick(n as u64)?;
+        let mut sums: Vec<Option<Val>> = vec![None; n];
+        // The left parts first, so that sums are in the order in which the bag was made.
+        let mut pending = vec![(bag, 1)];
+        let (mut deepest, mut most) = (0, 0);
+        while let Some((bag, depth)) = pending.pop() {
+            self.tick(1)?;
+            deepest = deepest.max(depth);
+            let Val::Bag(form, node) = bag else { return Err(wrong("a bag", &bag)) };
+            match form {
+                BagForm::Empty => {}
+                BagForm::One(i) => {
+                    let value =
+                        Node::into_items(node).pop().ok_or_else(|| internal("an empty part of a bag"))?;
+                    self.add_to_bin(&mut sums, i, value)?;
+                }
+                BagForm::Both => {
+                    pending.extend(Node::into_items(node).into_iter().rev().map(|b| (b, depth + 1)))
+                }
+                BagForm::Array => {
+                    let (ix, values) = (node.item(0)?.clone().array()?, node.item(1)?.clone().array()?);
+                    drop(node);
+                    let count = ix.outer()?;
+                    most = most.max(count);
+                    for k in 0..count {
+                        self.tick(1)?;
+                        let Val::Num(Num::I64(i)) = ix.part(&self.meter, 1, k)? else {
+                            return Err(internal("a position that is no i64"));
+                        };
+                        let value = values.part(&self.meter, 1, k)?;
+                        self.add_to_bin(&mut sums, i, value)?;
+                    }
+                }
+            }
+        }
+        let mut out = Collector::new(&self.meter, elem, Some(n))?;
+        for sum in sums {
+            let value = match sum {
+                Some(sum) => sum,
+                None => self.zero_value(elem)?.0,
+            };
+            let touched = out.push(value)?;
+            self.tick(touched)?;
+        }
+        drop(charge);
+        self.counts.span = start + deepest + log2(n) + log2(most);
+        out.finish().map(Val::Arr)
+    }
+    fn add_to_bin(&mut self, sums: &mut [Option<Val>], i: i64, value: Val) -> Res<()> {
+        let n = sums.len();
+        let bin = usize::try_from(i).ok().and_then(|i| sums.get_mut(i));
+        let Some(bin) = bin else { return Err(internal(format!("position {i} of a bag for {n} elements"))) };
+        *bin = Some(match bin.take() {
+            None => value,
+            Some(old) => self.plus(old, value)?,
+        });
+        Ok(())
     }
 
     /// The value with every tangent removed; functions and computations stay as they are.

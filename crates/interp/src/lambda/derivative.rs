@@ -170,6 +170,7 @@ impl Machine<'_> {
             Val::Arr(a) => Val::Arr(self.each_element(a, f)?),
             Val::Fun(..)
             | Val::SparseZero
+            | Val::Bag(..)
             | Val::Evm(..)
             | Val::Io(..)
             | Val::Staged(_)

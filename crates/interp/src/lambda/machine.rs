@@ -370,6 +370,11 @@ impl<'p> Machine<'p> {
             | Exp::EvmBind(..)
             | Exp::EvmAdd { .. }
             | Exp::EvmScope(..)
+            | Exp::BagOne(..)
+            | Exp::BagArray(..)
+            | Exp::BagScatter(..)
+            | Exp::EvmPar(_)
+            | Exp::EvmSequence(..)
             | Exp::EvmRun(..)
             | Exp::StagedCotangent(_)
             | Exp::StagedCall(..)

@@ -13,12 +13,15 @@
 //! - the zero of a float costs 2, other zeros 1; taking a sparse zero apart costs one more; an addition costs one step per
 //!   pair of nodes that meet;
 //! - building an accumulating computation costs 1; running one over `n` cells costs `1 + n`, and in it `return` 1,
-//!   `bind` 1 and its continuation, an addition to a cell 1 and the addition, `scope` 1.
+//!   `bind` 1 and its continuation, an addition to a cell 1 and the addition, `scope` 1; several in parallel 1;
+//! - the bag of one value or of an array costs 1, a sum of bags 1; scattering one costs 1 for each place, for each node of the bag, for
+//!   each element of its arrays, and what is added.
 //!
 //! Beyond that vocabulary: array operations cost one more per leaf they write (none for views; a write to an array that is
 //! still used elsewhere costs a copy of it), loops and array functions one per iteration, maps the logarithm of their size,
 //! operations on mutable arrays 1 when they are built and 1 when they run, `MutNew` and `MutFreeze` one more per cell.
-//! Span: as work, with parallel iterations counted as the longest of them and reductions as balanced trees.
+//! Span: as work, with parallel iterations counted as the longest of them and reductions as balanced trees. Computations in parallel count a
+//! logarithm of their number more, since what they add to one cell is combined as in a tree; scattering a bag counts its depth and a logarithm.
 //!
 //! Physically persistent maps and staged cotangents are copied when they are changed while shared.
 //!

@@ -33,6 +33,8 @@ pub(crate) enum Val {
     SparseZero,
     SparseTuple(Rc<Node>),
     SparseSum(usize, Rc<Node>),
+    /// A bag and its parts.
+    Bag(BagForm, Rc<Node>),
     /// An accumulating computation and its operands.
     Evm(Act, Rc<Node>),
     /// A computation with mutable arrays and its operands.
@@ -71,13 +73,29 @@ pub(crate) struct LambdaCode {
     pub(crate) captures: Vec<Var>,
 }
 
-/// An accumulating computation.
+/// A bag of values at positions.
 #[derive(Clone, Copy, Debug)]
+pub(crate) enum BagForm {
+    Empty,
+    /// One value at this position.
+    One(i64),
+    /// What two bags have.
+    Both,
+    /// An array of positions and an array of values.
+    Array,
+}
+
+/// An accumulating computation.
+#[derive(Clone, Debug)]
 pub(crate) enum Act {
     Return,
     Bind,
     Add(usize),
     Scope,
+    /// All operands, in parallel.
+    Par,
+    /// The computations of an array, in parallel; with the type of their results.
+    Sequence(Rc<Type>),
     Plus,
 }
 
@@ -161,6 +179,7 @@ fn drop_flat(mut work: Vec<Val>) {
             | Val::Fun(_, mut n)
             | Val::SparseTuple(mut n)
             | Val::SparseSum(_, mut n)
+            | Val::Bag(_, mut n)
             | Val::Evm(_, mut n)
             | Val::Io(_, mut n) => {
                 if let Some(node) = Rc::get_mut(&mut n) {
@@ -584,7 +603,7 @@ impl Val {
     /// Number of scalar leaves of data.
     pub(crate) fn leaves(&self) -> u64 {
         match self {
-            Val::Tuple(n) | Val::Sum(_, n) | Val::SparseTuple(n) | Val::SparseSum(_, n) => {
+            Val::Tuple(n) | Val::Sum(_, n) | Val::SparseTuple(n) | Val::SparseSum(_, n) | Val::Bag(_, n) => {
                 n.items.iter().map(|v| crate::core::compile::deep(|| v.leaves())).sum()
             }
             Val::Arr(a) => a.leaves(),
@@ -613,6 +632,7 @@ pub(crate) fn wrong(expected: &str, found: &Val) -> Box<pullback_base::RuntimeEr
         Val::SparseZero => "a sparse zero".into(),
         Val::SparseTuple(_) => "a sparse product".into(),
         Val::SparseSum(k, _) => format!("alternative {k} of a sparse sum"),
+        Val::Bag(..) => "a bag".into(),
         Val::Evm(..) => "an accumulating computation".into(),
         Val::Io(..) => "a computation".into(),
         Val::Staged(_) => "a staged cotangent".into(),

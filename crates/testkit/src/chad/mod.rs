@@ -10,8 +10,9 @@ pub mod mutants;
 pub mod terms;
 
 use crate::rng::Rng;
-use pullback_core::Value;
-use pullback_lambda::{FunId, Program, Type};
+use pullback_core::{Array, Buffer, Value};
+use pullback_lambda::term::{Derivative, Seeds};
+use pullback_lambda::{Builder, Exp, FunId, Program, Type};
 use pullback_prim::Scalar;
 use std::sync::Arc;
 
@@ -53,8 +54,34 @@ pub fn value(rng: &mut Rng, ty: &Type) -> Value {
             let fields = variants[k].fields.iter().map(|t| value(rng, t));
             Value::Sum(k, Arc::new(fields.collect()))
         }
+        Type::Array(element) => rows(rng, vec![terms::ROWS], element),
         _ => Value::i64(rng.below(7) as i64 - 3),
     }
+}
+
+/// A random array of these sizes: arrays of products are products of arrays.
+fn rows(rng: &mut Rng, mut sizes: Vec<usize>, element: &Type) -> Value {
+    match element {
+        Type::Array(inner) => {
+            sizes.push(terms::ROWS);
+            rows(rng, sizes, inner)
+        }
+        Type::Tuple(ts) if !ts.is_empty() => {
+            Value::Tuple(ts.iter().map(|t| rows(rng, sizes.clone(), t)).collect())
+        }
+        element => {
+            let count = sizes.iter().product();
+            let mut buffer = Buffer::with_capacity(element.scalar(), count);
+            (0..count).for_each(|_| buffer.push(value(rng, element)));
+            Value::Array(Array::new(sizes, buffer))
+        }
+    }
+}
+
+/// A random cotangent with the type of this value, zeros for what is discrete.
+pub fn like(rng: &mut Rng, primal: &Value) -> Value {
+    let floats: Vec<f64> = primal.floats().iter().map(|_| number(rng)).collect();
+    pullback_interp::dual::with_floats(primal, &mut floats.into_iter())
 }
 
 /// Small dyadic numbers, zero among them: sums and products of a few are exact.
@@ -120,4 +147,29 @@ pub fn dense(primal: &Value, bar: &Value, out: &mut Vec<f64>) {
         (Value::Sum(_, fields), _) => fields.iter().for_each(|v| dense(v, bar, out)),
         _ => {}
     }
+}
+
+/// Adds `(xs, seed) -> (f xs, cotangents)`, which the interpreter runs by dual numbers.
+pub fn by_dual_numbers(program: &mut Program, f: FunId) -> FunId {
+    let types: Vec<Type> = program.funs[f].params.iter().map(|p| program.vars[*p].ty.clone()).collect();
+    let result = program.funs[f].result.clone();
+    let mut b = Builder::new(program);
+    let product = Type::tuple(types.clone());
+    let lam = b.lam("x", product.clone(), |b, x| {
+        let args = (0..types.len()).map(|i| {
+            let x = b.var(x);
+            b.proj(x, i)
+        });
+        let args = args.collect();
+        b.call(f, args)
+    });
+    let params: Vec<(&str, Type)> =
+        types.iter().map(|t| ("x", t.clone())).chain([("seed", result.clone())]).collect();
+    let g = b.declare("by_dual_numbers", &params, Type::tuple([result, product]), None);
+    let params = b.params(g);
+    let args = params[..types.len()].iter().map(|p| b.var(*p)).collect();
+    let (arg, seed) = (b.tuple(args), b.var(params[types.len()]));
+    let body = b.term(Exp::Vjp(Derivative { f: lam, arg, seed, seeds: Seeds::One, algorithm: None }));
+    b.define(g, body);
+    g
 }

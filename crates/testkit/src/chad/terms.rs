@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use pullback_ad::chad::c_accumulating::interface;
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
-use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var};
+use pullback_lambda::{Builder, Exp, FunId, Program, Soac, Term, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// Which terms.
@@ -18,16 +18,35 @@ pub enum Language {
     Wide,
     /// As [`Language::Wide`], without calls, but with functions as values: those of one argument, and those of two, which may capture the former.
     Functions,
+    /// As [`Language::Wide`], with arrays of any of its types. Every array has [`ROWS`] elements.
+    Arrays,
 }
+
+/// The size of every dimension of a random array.
+pub const ROWS: usize = 3;
 
 /// A random function of up to four parameters with arguments, a cotangent and cells, all compatible; `None` if it has no value. `float`: whether
 /// its result is a number.
 pub fn case(seed: u64, float: bool, language: Language) -> Option<Case> {
+    let (program, f, args, primal, mut rng) = applied(seed, float, language)?;
+    let (bars, seed_type) = interface(&program, f).ok()?;
+    let seed = cotangent(&mut rng, &primal, &seed_type);
+    let cells = args.iter().zip(&bars).map(|(v, t)| cotangent(&mut rng, v, t)).collect();
+    Some(Case { program, f, args, seed, cells })
+}
+
+/// A random function, its arguments and its value; `None` if it has none.
+pub fn applied(
+    seed: u64,
+    float: bool,
+    language: Language,
+) -> Option<(Program, FunId, Vec<Value>, Value, Rng)> {
     let mut rng = Rng::new(seed);
     let mut program = Program::default();
     let mut b = Builder::new(&mut program);
     let mut helpers = Vec::new();
-    let count = if language == Language::Wide { rng.below(3) } else { 0 };
+    let calls = matches!(language, Language::Wide | Language::Arrays);
+    let count = if calls { rng.below(3) } else { 0 };
     for _ in 0..count {
         let recursive = rng.chance(0.3);
         let goal = rng.chance(0.6).then_some(Type::F64);
@@ -41,10 +60,7 @@ pub fn case(seed: u64, float: bool, language: Language) -> Option<Case> {
     let params: Vec<Type> = b.params(f).iter().map(|p| b.program.vars[*p].ty.clone()).collect();
     let args: Vec<Value> = params.iter().map(|t| value(&mut rng, t)).collect();
     let primal = run(&program, f, args.clone(), &Options::default()).ok()?.result;
-    let (bars, seed_type) = interface(&program, f).ok()?;
-    let seed = cotangent(&mut rng, &primal, &seed_type);
-    let cells = args.iter().zip(&bars).map(|(v, t)| cotangent(&mut rng, v, t)).collect();
-    Some(Case { program, f, args, seed, cells })
+    Some((program, f, args, primal, rng))
 }
 
 /// A function with up to four parameters. A recursive one counts its first parameter down.
@@ -98,6 +114,9 @@ fn function<'p>(
 fn ty(rng: &mut Rng, depth: usize, language: Language) -> Type {
     let wide = language != Language::Thesis;
     let ty = |rng: &mut Rng, depth| ty(rng, depth, language);
+    if language == Language::Arrays && depth > 0 && rng.chance(0.35) {
+        return Type::array(ty(rng, depth - 1));
+    }
     match rng.below(if depth == 0 {
         4
     } else if wide {
@@ -159,6 +178,9 @@ impl Maker<'_> {
                 return self.leaf(goal);
             }
         }
+        if self.language == Language::Arrays && self.rng.chance(0.3) {
+            return self.read(goal);
+        }
         let wide = self.language != Language::Thesis;
         match self.rng.below(if wide { 13 } else { 10 }) {
             0 | 1 => self.let_(goal),
@@ -218,6 +240,79 @@ impl Maker<'_> {
         let f = self.b.var(f);
         Some(self.b.apply(f, [arg]))
     }
+    /// An element of an array, or what an array is reduced to.
+    fn read(&mut self, goal: &Type) -> Term {
+        let array = self.term(&Type::array(goal.clone()));
+        if self.rng.chance(0.5) {
+            let ix = self.position();
+            return self.b.index(array, vec![ix]);
+        }
+        let neutral = self.leaf(goal);
+        let (x, y) = (self.b.fresh(goal.clone(), "l"), self.b.fresh(goal.clone(), "r"));
+        let body = self.under(&[x, y], |m| m.term(goal));
+        let op = self.b.term(Exp::Lam(y, body));
+        let op = self.b.term(Exp::Lam(x, op));
+        self.b.term(Exp::Soac(Soac::Reduce { op, neutral, array, commutative: false }))
+    }
+    /// An index of every array.
+    fn position(&mut self) -> Term {
+        let (i, n) = (self.term(&Type::I64), self.b.i64(ROWS as i64));
+        self.b.op2(Op::Mod, i, n)
+    }
+    fn array(&mut self, element: &Type) -> Term {
+        let whole = Type::array(element.clone());
+        let n = self.b.i64(ROWS as i64);
+        match self.rng.below(9) {
+            0 => {
+                let items = (0..ROWS).map(|_| self.term(element)).collect();
+                self.b.term(Exp::ArrayLit(element.clone(), items))
+            }
+            1 => {
+                let value = self.term(element);
+                self.b.term(Exp::Replicate(n, value))
+            }
+            2 => {
+                let array = self.term(&whole);
+                self.b.term(Exp::Reverse(array))
+            }
+            3 => {
+                let (k, array) = (self.term(&Type::I64), self.term(&whole));
+                self.b.term(Exp::Rotate(k, array))
+            }
+            4 => {
+                let array = self.term(&whole);
+                let positions = (0..ROWS).map(|_| self.position()).collect();
+                let ix = self.b.term(Exp::ArrayLit(Type::I64, positions));
+                self.b.term(Exp::Gather(array, ix))
+            }
+            5 if let Type::Tuple(ts) = element
+                && !ts.is_empty() =>
+            {
+                let columns = ts.iter().map(|t| self.term(&Type::array(t.clone()))).collect();
+                self.b.term(Exp::Zip(columns))
+            }
+            5 | 6 => {
+                let other = self.ty(1);
+                let array = self.term(&Type::array(other.clone()));
+                self.map(&[other], vec![array], element)
+            }
+            7 => {
+                let (one, two) = (self.ty(1), self.ty(1));
+                let arrays = vec![self.term(&Type::array(one.clone())), self.term(&Type::array(two.clone()))];
+                self.map(&[one, two], arrays, element)
+            }
+            _ => {
+                let all = self.b.term(Exp::Iota(n));
+                self.map(&[Type::I64], vec![all], element)
+            }
+        }
+    }
+    fn map(&mut self, params: &[Type], arrays: Vec<Term>, element: &Type) -> Term {
+        let xs: Vec<Var> = params.iter().map(|t| self.b.fresh(t.clone(), "e")).collect();
+        let body = self.under(&xs, |m| m.term(element));
+        let f = xs.iter().rev().fold(body, |f, x| self.b.term(Exp::Lam(*x, f)));
+        self.b.map(f, arrays)
+    }
     /// Without further fuel.
     fn leaf(&mut self, goal: &Type) -> Term {
         match goal {
@@ -233,6 +328,10 @@ impl Maker<'_> {
             Type::Scalar(Scalar::F64) => {
                 let x = super::number(&mut self.rng);
                 self.b.constant(ScalarValue::F64(x))
+            }
+            Type::Array(element) => {
+                let items = (0..ROWS).map(|_| self.leaf(element)).collect();
+                self.b.term(Exp::ArrayLit(Type::clone(element), items))
             }
             // There are no integer literals in the language: a variable, or the payload of one, is found, or zero is counted.
             _ => self.b.i64(1),
@@ -271,7 +370,7 @@ impl Maker<'_> {
     fn case(&mut self, goal: &Type) -> Term {
         let sum = match self.rng.below(3) {
             0 => Type::sign(),
-            1 if self.language == Language::Wide => {
+            1 if matches!(self.language, Language::Wide | Language::Arrays) => {
                 Type::sum([("none", vec![]), ("one", vec![self.ty(1)]), ("two", vec![self.ty(1), Type::F64])])
             }
             _ => Type::sum([("inl", vec![self.ty(1)]), ("inr", vec![self.ty(1)])]),
@@ -299,6 +398,7 @@ impl Maker<'_> {
                 let items = ts.iter().map(|t| self.term(t)).collect();
                 self.b.tuple(items)
             }
+            Type::Array(element) => self.array(element),
             Type::Sum(variants) => {
                 if *goal == Type::sign() && self.rng.chance(0.7) {
                     let x = self.term(&Type::F64);
