@@ -282,7 +282,8 @@ fn named_file(text: &str) -> Result<(String, String), String> {
 /// Which algorithm differentiates.
 #[derive(Debug, Args)]
 pub(crate) struct AlgorithmArgs {
-    /// The algorithm for reverse derivatives (see the coverage table; default: fast_chad).
+    /// The algorithm for reverse derivatives: `fast_chad` (the default), or one of the thesis before it, which run in the
+    /// reference interpreter (docs/book/chad-comparison.md): chad, chad-sparse, chad-accumulating, chad-arrays, chad-closures.
     #[arg(long, value_name = "NAME")]
     pub(crate) ad: Option<String>,
 }

@@ -8,7 +8,7 @@ use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
 use crate::progress::with_progress;
 use crate::report::{cost_json, cost_text, ratio_text, run_json, run_text};
-use pullback_base::{Diagnostic, Fault, RuntimeError, Severity, SourceMap};
+use pullback_base::{Code, Diagnostic, Fault, RuntimeError, Severity, SourceMap};
 use pullback_core::{Program, Value};
 use pullback_driver::gradcheck::{self, index_text};
 use pullback_driver::leaves::cotangent_type;
@@ -43,6 +43,15 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
         eprint!("{}", warning.render(&session.sources));
     }
     Ok(session)
+}
+
+/// Stops where a command shows or keeps code that the chosen algorithm has none of.
+pub(crate) fn on_core(session: &Session) -> Result<(), Failure> {
+    let Some(algorithm) = session.algorithm_on_lambda() else { return Ok(()) };
+    let message =
+        format!("`{}` makes no code: what it makes runs in the reference interpreter", algorithm.id);
+    let hint = "`pullback explain --ad` shows it; `pullback grad --ad` runs it";
+    Err(failed(session, &Diagnostic::global(Code::Unsupported, message).hint(hint)))
 }
 
 pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
@@ -543,6 +552,7 @@ pub(crate) fn core(args: &CoreArgs) -> Result<(), Failure> {
         return one_pass(file, pass);
     }
     let session = load(file, args.algorithm.ad.as_deref(), true)?;
+    on_core(&session)?;
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     let mut shown: Option<Program> = None;
     let mut seen = Vec::new();

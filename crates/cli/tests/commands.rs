@@ -268,3 +268,78 @@ fn two_entry_points_need_a_choice() {
     let text = fails(&["run", "examples/kmeans.fut", "--entry", "costs"], 1);
     assert!(text.contains("E0306"), "{text}");
 }
+
+/// The algorithms on lambda are chosen by name; they give what `fast_chad` gives, and say what they do not do.
+#[test]
+fn algorithms_on_lambda_by_name() {
+    let folder = scratch("on_lambda");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let scalars = file(
+        "scalars.fut",
+        "type shape = #circle f64 | #box f64 f64
+         def area (s: shape): f64 = match s case #circle r -> 3.0 * r * r case #box a b -> a * b
+         def twice (f: f64 -> f64) (x: f64): f64 = f (f x)
+         entry main (x: f64) (p: {a: f64, b: f64}) (k: i64): f64 =
+           let y = if x < 2.0 then x * x else f64.sin x
+           let s = if p.a > 0 then #circle (x * p.b) else #box x y
+           in y + twice (\\z -> z * p.a + x) (area s) * f64.i64 k",
+    );
+    let arrays = file(
+        "arrays.fut",
+        "def sq (x: f64) = x * x
+         entry main [n] (a: [n](f64, f64)) (is: [n]i64) (w: f64): f64 =
+           let b = map (\\(x, y) -> x * y + sq w) a
+           in f64.sum (map (\\i -> b[i] * b[0]) is) + f64.maximum b",
+    );
+    let at = ["--arg", "x=1.5", "--arg", "p={a = 0.5, b = 2.0}", "--arg", "k=3"];
+    let gradient = |file: &str, name: &str, at: &[&str]| {
+        let args = [&["grad", file, "--ad", name, "--json", "--check"], at].concat();
+        let text = stdout(&args);
+        // Steps and differences by rounding apart, the text is the same.
+        text.split("\"gradcheck\"").next().expect("a part").to_string()
+    };
+    let expected = gradient(&scalars, "fast_chad", &at);
+    assert!(expected.contains("\"objective\": 29.25"), "{expected}");
+    for name in ["chad", "chad-sparse", "chad-accumulating", "chad-arrays", "chad-closures"] {
+        assert_eq!(gradient(&scalars, name, &at), expected, "{name}");
+        assert!(stdout(&["explain", &scalars, "--ad", name]).contains("def main_inlined_"), "{name}");
+        let help = stdout(&["grad", "--help"]);
+        assert!(help.contains(name), "{name} in the help");
+    }
+    let at = ["--arg", "a=[(1.0, 2.0), (3.0, 4.5)]", "--arg", "is=[1, 0]", "--arg", "w=0.5"];
+    assert_eq!(gradient(&arrays, "chad-arrays", &at), gradient(&arrays, "fast_chad", &at));
+    let only = [&["grad", &arrays, "--ad", "chad-arrays", "--json", "--wrt", "w"], &at[..]].concat();
+    assert!(!stdout(&only).contains("\"a."), "only what is asked for");
+
+    let refused = |args: &[&str], parts: &[&str]| {
+        let said = fails(args, 3);
+        for part in parts {
+            assert!(said.contains(part), "{args:?}: {said}");
+        }
+    };
+    refused(
+        &[&["grad", &arrays, "--ad", "chad-accumulating"], &at[..]].concat(),
+        &["an operation on arrays", "arrays.fut:", "`chad-arrays` does"],
+    );
+    refused(
+        &[&["grad", &arrays, "--ad", "chad-arrays", "--backend", "vm"], &at[..]].concat(),
+        &["reference interpreter", "leave out --backend"],
+    );
+    refused(
+        &[&["hessian", &arrays, "--ad", "chad-arrays"], &at[..]].concat(),
+        &["one cotangent", "leave out --ad"],
+    );
+    for command in ["code", "core", "compile"] {
+        refused(&[command, &arrays, "--ad", "chad"], &["makes no code", "explain --ad"]);
+    }
+    refused(&[&["profile", &arrays, "--ad", "chad"], &at[..]].concat(), &["makes no code"]);
+    let looping = file("looping.fut", "entry main (x: f64): f64 = loop y = x for i < 3 do y * x");
+    refused(&["grad", &looping, "--ad", "chad-arrays", "--arg", "x=2.0"], &["a loop", "looping.fut:1"]);
+    let sum = file("sum.fut", "entry main (x: #a f64 | #b): f64 = match x case #a y -> y * y case #b -> 1.0");
+    refused(&["grad", &sum, "--ad", "chad", "--arg", "x=#a 2.0"], &["a value of a sum type (`x`)"]);
+    assert!(fails(&["grad", &scalars, "--ad", "chat"], 1).contains("there are fast_chad, chad, chad-sparse"));
+}

@@ -33,6 +33,10 @@ impl Kind {
     pub fn is_many(self) -> bool {
         matches!(self, Kind::VjpMany | Kind::JvpMany | Kind::HvpMany | Kind::GaussNewtonMany)
     }
+    /// Whether an algorithm for reverse derivatives has a part in it.
+    pub fn is_reverse(self) -> bool {
+        !matches!(self, Kind::Jvp | Kind::JvpMany)
+    }
     /// The same in one direction.
     pub fn one(self) -> Kind {
         match self {

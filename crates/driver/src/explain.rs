@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const SOURCE: usize = 36;
 const RULE: usize = 18;
 
-/// The table for a derivative of an entry point with respect to the selected parameters.
+/// The table for a derivative of an entry point with respect to the selected parameters; of an algorithm on lambda the text of what it makes.
 pub fn explain(
     session: &Session,
     entry: &EntryPoint,
@@ -33,6 +33,9 @@ pub fn explain(
         }
     };
     let ready = session.derivative(entry, kind, selected, &mut watch)?;
+    if let Some(derivative) = &ready.on_lambda {
+        return Ok(derivative.text());
+    }
     let program = shown.as_ref().unwrap_or(&ready.program);
     let text = print_function(program, ready.fun, PrintOptions::default());
     let origins = origins(program, &Names::of_function(program, ready.fun));

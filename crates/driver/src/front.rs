@@ -4,16 +4,26 @@ use crate::imports::{self, Reader};
 use pullback_base::{Diagnostic, Severity, SourceMap};
 use pullback_core::Program;
 use pullback_front::File;
+use pullback_lambda::Program as Lambda;
 use pullback_syntax::{PRELUDE, PRELUDE_NAME, prelude_of};
 
-/// Compiles a source text to core; `name` is how messages call it, and the path from which its imports are found, which `read`
+/// A source program in both intermediate languages.
+#[derive(Debug)]
+pub struct Lowered {
+    /// Higher-order.
+    pub lambda: Lambda,
+    /// First-order.
+    pub core: Program,
+}
+
+/// Compiles a source text to lambda and core; `name` is how messages call it, and the path from which its imports are found, which `read`
 /// reads. Without a program there is at least one error. Every diagnostic says what to do next.
 pub fn lower_source(
     sources: &mut SourceMap,
     name: &str,
     text: &str,
     read: &mut Reader<'_>,
-) -> (Option<Program>, Vec<Diagnostic>) {
+) -> (Option<Lowered>, Vec<Diagnostic>) {
     let (program, mut diagnostics) = stages(sources, name, text, read);
     for d in diagnostics.iter_mut().filter(|d| d.hints.is_empty()) {
         d.hints.push(d.code.advice().to_string());
@@ -26,7 +36,7 @@ fn stages(
     name: &str,
     text: &str,
     read: &mut Reader<'_>,
-) -> (Option<Program>, Vec<Diagnostic>) {
+) -> (Option<Lowered>, Vec<Diagnostic>) {
     let prelude = sources.add(PRELUDE_NAME, PRELUDE);
     let (loaded, mut diagnostics) = imports::load(sources, (name, text), read);
     if has_errors(&diagnostics) {
@@ -50,7 +60,10 @@ fn stages(
     if has_errors(&diagnostics) {
         return (None, diagnostics);
     }
-    let lowered = pullback_elab::elaborate(&typed).and_then(|lambda| pullback_elab::lower(&lambda));
+    let lowered = pullback_elab::elaborate(&typed).and_then(|lambda| {
+        let core = pullback_elab::lower(&lambda)?;
+        Ok(Lowered { lambda, core })
+    });
     match lowered {
         Ok(program) => (Some(program), diagnostics),
         Err(more) => {

@@ -3,7 +3,7 @@
 //! Place in the pipeline: above every pass, below the command line and the facade. Reading order: [`pipeline`] (the
 //! passes as data), [`session`] (one program), [`mod@derive`] (derivatives of entry points), [`matrices`]
 //! (Jacobians, Hessians and their products), [`mod@explain`] (source, rule
-//! and result side by side), [`values`] (formats).
+//! and result side by side), [`on_lambda`] (derivatives by the algorithms on lambda), [`values`] (formats).
 
 pub mod backend;
 pub mod derive;
@@ -15,6 +15,7 @@ pub mod leaves;
 pub mod library;
 pub mod matrices;
 pub mod memory;
+pub mod on_lambda;
 pub mod pipeline;
 pub mod profile;
 mod repeat;
@@ -36,5 +37,6 @@ pub use session::{EntryPoint, Failed, Ready, Session, Settings};
 /// The names of the algorithms for reverse mode that a user may choose.
 pub fn reverse_algorithms() -> Vec<&'static str> {
     use pullback_ad::contract::{ALGORITHMS, Mode};
-    ALGORITHMS.iter().filter(|a| a.mode == Mode::Reverse).map(|a| a.id).collect()
+    let on_core = ALGORITHMS.iter().filter(|a| a.mode == Mode::Reverse).map(|a| a.id);
+    on_core.chain(pullback_ad::chad::ON_LAMBDA.iter().map(|a| a.id)).collect()
 }

@@ -2,8 +2,10 @@
 
 use crate::backend::{Backend, Native};
 use crate::derive::{self, Kind};
+use crate::front::Lowered;
 use crate::imports::{self, Reader};
 use crate::leaves::{Leaf, Wrt, leaves, parameter_leaves};
+use crate::on_lambda::{self, OnLambda};
 use crate::pipeline;
 use crate::report::{self, Stage, timed};
 use crate::versions::Versions;
@@ -75,9 +77,11 @@ pub struct Session {
     pub warnings: Vec<Diagnostic>,
     /// How derivatives and programs are compiled.
     pub settings: Settings,
-    program: Program,
+    pub(crate) program: Program,
+    /// The source on lambda, where there was one.
+    pub(crate) lambda: Option<pullback_lambda::Program>,
     /// Seconds from the source text to core.
-    front_seconds: f64,
+    pub(crate) front_seconds: f64,
 }
 
 /// An entry point.
@@ -95,7 +99,7 @@ pub struct EntryPoint {
     pub results: Vec<Leaf>,
     /// Their core types.
     pub result_types: Vec<Type>,
-    fun: FunId,
+    pub(crate) fun: FunId,
 }
 
 /// A program ready to run: one function of it.
@@ -117,6 +121,8 @@ pub struct Ready {
     pub relaxed: bool,
     /// Seconds of each stage from the source to this program.
     pub stages: Vec<Stage>,
+    /// A derivative by an algorithm on lambda, which is run instead.
+    pub on_lambda: Option<OnLambda>,
     pub(crate) native: Versions<Native>,
     pub(crate) vm: Versions<Vm>,
 }
@@ -133,13 +139,17 @@ impl Ready {
             threads: None,
             relaxed: false,
             stages: Vec::new(),
+            on_lambda: None,
             native: Versions::default(),
             vm: Versions::default(),
         }
     }
     /// Runs the function in the reference interpreter.
     pub fn interpret(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
-        deep(|| Compiled::new(&self.program).run(self.fun, args, options))
+        match &self.on_lambda {
+            Some(derivative) => deep(|| derivative.run(args, options)),
+            None => deep(|| Compiled::new(&self.program).run(self.fun, args, options)),
+        }
     }
 }
 
@@ -171,16 +181,28 @@ impl Session {
             timed(|| deep(|| crate::front::lower_source(&mut sources, name, text, read)));
         let is_error = |d: &Diagnostic| d.severity == Severity::Error;
         match program {
-            Some(program) if !diagnostics.iter().any(is_error) => {
-                Ok(Session { sources, warnings: diagnostics, settings, program, front_seconds })
-            }
+            Some(Lowered { lambda, core }) if !diagnostics.iter().any(is_error) => Ok(Session {
+                sources,
+                warnings: diagnostics,
+                settings,
+                program: core,
+                lambda: Some(lambda),
+                front_seconds,
+            }),
             _ => Err(Box::new(Failed { sources, diagnostics })),
         }
     }
 
     /// A session on a core program given directly (text IR, tests, the embedded language).
     pub fn from_core(program: Program, settings: Settings) -> Session {
-        Session { sources: SourceMap::new(), warnings: Vec::new(), settings, program, front_seconds: 0.0 }
+        Session {
+            sources: SourceMap::new(),
+            warnings: Vec::new(),
+            settings,
+            program,
+            lambda: None,
+            front_seconds: 0.0,
+        }
     }
 
     /// Whether the file is the prelude, and not the user's.
@@ -263,10 +285,21 @@ impl Session {
         selected: &[bool],
         watch: &mut dyn FnMut(&'static str, &Program),
     ) -> Result<Ready, Diagnostic> {
+        if let Some(algorithm) = self.algorithm_on_lambda()
+            && kind.is_reverse()
+        {
+            return on_lambda::derivative(self, algorithm, entry, kind, selected);
+        }
         let mut program = self.program.clone();
         let fun = derive::add(&mut program, entry.fun, kind, selected)
             .map_err(|message| Diagnostic::global(Code::Unsupported, message))?;
         self.finish(&program, fun, watch)
+    }
+
+    /// The algorithm for reverse derivatives, if it is one on lambda.
+    pub fn algorithm_on_lambda(&self) -> Option<&'static pullback_ad::chad::OnLambda> {
+        let name = self.settings.choice.reverse.as_ref()?;
+        pullback_ad::chad::ON_LAMBDA.iter().find(|a| a.id == name.as_str())
     }
 
     /// The program of an entry point after each step of the pipeline.

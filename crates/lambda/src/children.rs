@@ -1,6 +1,6 @@
 //! The direct subterms of a term, in evaluation order.
 
-use crate::term::{Exp, LoopForm, Soac, Term};
+use crate::term::{Exp, FunId, LoopForm, Program, Soac, Term};
 
 /// One list of subterms for both kinds of borrow, so that they cannot differ.
 macro_rules! visit_children {
@@ -161,5 +161,34 @@ impl Exp {
     /// Calls `f` with every direct subterm, in evaluation order, to replace it.
     pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Term)) {
         visit_children!(self, f, iter_mut);
+    }
+}
+
+impl Program {
+    /// The functions that a function calls, once per call.
+    pub fn calls(&self, f: FunId) -> Vec<FunId> {
+        let mut called = Vec::new();
+        let mut pending: Vec<&Term> = self.funs[f].body.iter().collect();
+        while let Some(t) = pending.pop() {
+            if let Exp::Call(g, _) = t.exp() {
+                called.push(*g);
+            }
+            t.exp().children(&mut |child| pending.push(child));
+        }
+        called
+    }
+    /// The functions that running one may run, itself first.
+    pub fn reachable(&self, f: FunId) -> Vec<FunId> {
+        let mut found = vec![f];
+        let mut next = 0;
+        while let Some(g) = found.get(next).copied() {
+            next += 1;
+            for called in self.calls(g) {
+                if !found.contains(&called) {
+                    found.push(called);
+                }
+            }
+        }
+        found
     }
 }

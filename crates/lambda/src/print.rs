@@ -13,7 +13,7 @@
 //! ```
 
 use crate::term::{
-    Derivative, Entry, EntryType, Exp, Fun, Loop, LoopAttrs, LoopForm, Mark, Program, Seeds, Soac,
+    Derivative, Entry, EntryType, Exp, Fun, FunId, Loop, LoopAttrs, LoopForm, Mark, Program, Seeds, Soac,
     TapePolicy, Term, Var,
 };
 use crate::types::Type;
@@ -30,6 +30,15 @@ pub fn print(program: &Program) -> String {
     }
     for fun in program.funs.iter() {
         printer.fun(fun);
+    }
+    printer.out
+}
+
+/// The text of a function and of those that it calls.
+pub fn print_reachable(program: &Program, f: FunId) -> String {
+    let mut printer = Printer { program, out: String::new(), names: IdMap::new() };
+    for f in program.reachable(f) {
+        printer.fun(&program.funs[f]);
     }
     printer.out
 }

@@ -2,11 +2,15 @@
 //!
 //! After a `futhark` block with one entry point, a block that starts with ` ```text explain ` holds the table of
 //! `pullback explain` for it, one that starts with ` ```text core PASS ` the derivative after that pass; `jvp` at the end asks for
-//! forward mode. Everything else is left as it is. The text is equal whenever the programs and the rules are.
+//! forward mode. ` ```text explain NAME ` shows what the algorithm of this name makes, ` ```text costs 1.5 2 ` what the gradient at these numbers costs by each
+//! algorithm on lambda. Everything else is left as it is. The text is equal whenever the programs and the rules are.
 
+use pullback_ad::chad::ON_LAMBDA;
+use pullback_core::Value;
 use pullback_core::print::print;
 use pullback_driver::explain::explain;
 use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_interp::core::Options;
 
 /// The page with its generated blocks written anew. `Err`: a program of the page does not compile, or a block asks for
 /// something that does not exist.
@@ -26,7 +30,11 @@ pub fn regenerate(page: &str) -> Result<String, String> {
         let words: Vec<&str> = info.split_whitespace().collect();
         match words.as_slice() {
             ["futhark"] => program.clone_from(&block),
-            ["text", "explain", rest @ ..] => block = table(&program, kind(rest)?)?,
+            ["text", "explain", name] if ON_LAMBDA.iter().any(|a| a.id == *name) => {
+                block = table(&program, Kind::Vjp, Some(name))?;
+            }
+            ["text", "costs", numbers @ ..] => block = costs(&program, numbers)?,
+            ["text", "explain", rest @ ..] => block = table(&program, kind(rest)?, None)?,
             ["text", "core", pass, rest @ ..] => block = core(&program, pass, kind(rest)?)?,
             _ => {}
         }
@@ -44,8 +52,44 @@ fn kind(rest: &[&str]) -> Result<Kind, String> {
     }
 }
 
-fn table(program: &str, kind: Kind) -> Result<String, String> {
-    let session = session(program)?;
+/// Steps of the program, and of its gradient by each algorithm.
+fn costs(program: &str, numbers: &[&str]) -> Result<String, String> {
+    let numbers = numbers.iter().map(|x| x.parse().map(Value::f64).map_err(|e| format!("{x}: {e}")));
+    let args = numbers.collect::<Result<Vec<Value>, String>>()?;
+    let mut rows = String::new();
+    for algorithm in ON_LAMBDA {
+        let mut session = session(program)?;
+        session.settings.choice.reverse = Some(algorithm.id.into());
+        let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
+        let entry = session.entry(None).map_err(shown)?;
+        let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;
+        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(shown)?;
+        let Some(derivative) = &ready.on_lambda else { return Err("an algorithm of another kind".into()) };
+        let own = derivative.run_primal(&args, &Options::default()).map_err(|e| e.to_string())?;
+        let seeded: Vec<Value> = args.iter().cloned().chain([Value::f64(1.0)]).collect();
+        let out = ready.interpret(&seeded, &Options::default()).map_err(|e| e.to_string())?;
+        if rows.is_empty() {
+            rows = format!(
+                "{:<20} {:>6}   gradient {}\n",
+                "the program",
+                own.counts.work,
+                numbers_text(&out.results[1..])
+            );
+        }
+        let ratio = out.counts.work as f64 / own.counts.work as f64;
+        rows += &format!("{:<20} {:>6}   {ratio:>5.1} times\n", algorithm.id, out.counts.work);
+    }
+    Ok(rows)
+}
+
+fn numbers_text(values: &[Value]) -> String {
+    let numbers: Vec<String> = values.iter().flat_map(Value::floats).map(|x| format!("{x}")).collect();
+    numbers.join(", ")
+}
+
+fn table(program: &str, kind: Kind, algorithm: Option<&str>) -> Result<String, String> {
+    let mut session = session(program)?;
+    session.settings.choice.reverse = algorithm.map(Into::into);
     let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
     let entry = session.entry(None).map_err(shown)?;
     let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;

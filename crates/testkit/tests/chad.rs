@@ -7,10 +7,10 @@ use pullback_ad::chad::{a_plain, b_sparse, c_accumulating, e_closures};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
 use pullback_lambda::print::print;
-use pullback_lambda::{Builder, Exp, Program, Term, Type, Var, read};
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var, read};
 use pullback_testkit::chad::direct::{Lin, derive};
 use pullback_testkit::chad::measure::{Measured, measure, run_of_two, whole};
-use pullback_testkit::chad::terms::{Language, case};
+use pullback_testkit::chad::terms::{Language, applied, case};
 use pullback_testkit::chad::{Case, by_dual_numbers, cotangent, dense, fits, size};
 use pullback_testkit::rng::Rng;
 use std::sync::Arc;
@@ -695,4 +695,26 @@ fn additions_to_a_cell() {
     assert_eq!(call("twice", [1.5, 0.0, 4.0]), [5.5]);
     assert_eq!(call("scoped", [1.5, 2.0, 4.0]), [3.5, 4.0]);
     assert_eq!(call("outside", [1.5, 2.0, 4.0]), [2.0, 5.5]);
+}
+
+/// Inlining changes no value, and leaves no calls of functions that do not call themselves.
+#[test]
+fn inlining_keeps_values() {
+    let (mut calls, mut left) = (0, 0);
+    for language in [Language::Wide, Language::Functions, Language::Arrays] {
+        for seed in 0..number("COUNT", 2000) / 4 {
+            let Some((mut program, f, args, expected, _)) = applied(seed, false, language) else { continue };
+            let before = program.calls(f).len();
+            let g = pullback_lambda::inline::inline(&mut program, f);
+            assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{}", print(&program));
+            let found = run(&program, g, args, &Options::default());
+            let found = found.unwrap_or_else(|e| panic!("{seed}: {e}\n{}", print(&program))).result;
+            assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{seed}\n{}", print(&program));
+            let recursive = |g: &FunId| program.calls(*g).contains(g);
+            assert!(program.calls(g).iter().all(recursive), "{seed}");
+            calls += before;
+            left += program.calls(g).len();
+        }
+    }
+    assert!(calls > 200 && left < calls, "{calls} {left}");
 }

@@ -1,7 +1,7 @@
 //! Efficient CHAD on arrays (thesis 6.6, 6.7): gradients are those of dual numbers, in any order of reductions and of parallel parts; what they
 //! cost as arrays grow, in steps and in span.
 
-use pullback_ad::chad::d_arrays::{Gathers, ID, vjp};
+use pullback_ad::chad::d_arrays::{Gathers, vjp};
 use pullback_ad::chad::dense::dense_vjp;
 use pullback_core::{Array, Buffer, Value};
 use pullback_interp::lambda::{Counts, Options, run};
@@ -22,7 +22,7 @@ fn made(text: &str) -> Made {
     let f = program.funs.ids().last().expect("a function");
     let found = [Gathers::Maps, Gathers::Recognised].map(|gathers| {
         let sparse = vjp(&mut program, f, gathers).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        dense_vjp(ID, &mut program, f, sparse).unwrap_or_else(|e| panic!("{e}\n{text}"))
+        dense_vjp(&mut program, f, sparse)
     });
     let expected = by_dual_numbers(&mut program, f);
     assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{text}");
@@ -111,7 +111,7 @@ fn costs(text: &str, args: &[Value], seed: Value) -> [(f64, f64); 3] {
     let f = program.funs.ids().last().expect("a function");
     let found = [Gathers::Maps, Gathers::Recognised].map(|gathers| {
         let sparse = vjp(&mut program, f, gathers).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        dense_vjp(ID, &mut program, f, sparse).unwrap_or_else(|e| panic!("{e}\n{text}"))
+        dense_vjp(&mut program, f, sparse)
     });
     let with_seed: Vec<Value> = args.iter().cloned().chain([seed]).collect();
     let pair = |(_, counts): (Value, Counts)| (counts.work as f64, counts.span as f64);
@@ -221,7 +221,7 @@ fn gradients_of_random_terms_are_those_of_dual_numbers() {
         arrays += u64::from(text.contains("map(") || text.contains("reduce("));
         let found = [Gathers::Maps, Gathers::Recognised].map(|gathers| {
             let sparse = vjp(&mut program, f, gathers).unwrap_or_else(|e| panic!("{seed}: {e}\n{text}"));
-            dense_vjp(ID, &mut program, f, sparse).unwrap_or_else(|e| panic!("{seed}: {e}\n{text}"))
+            dense_vjp(&mut program, f, sparse)
         });
         let expected = by_dual_numbers(&mut program, f);
         assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{text}");

@@ -54,6 +54,9 @@ use pullback_prim::{Prim, ScalarValue};
 /// The name by which it is chosen.
 pub const ID: &str = "chad-accumulating";
 
+/// What it says of arrays, for which there is [`super::d_arrays`].
+pub const ARRAYS: &str = "an operation on arrays";
+
 /// What literals and primitives without a derivative become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -346,7 +349,7 @@ impl Chad<'_> {
             | Exp::Soac(_)
             | Exp::SameSize { .. } => match self.arrays {
                 Some(gathers) => self.array_rule(t, gathers),
-                None => refuse(ID, "an operation on arrays", t.span()),
+                None => refuse(ID, ARRAYS, t.span()),
             },
             _ => refuse(ID, "what another algorithm made", t.span()),
         }

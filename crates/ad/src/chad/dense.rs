@@ -8,38 +8,29 @@
 //! sparse[sum] s = match s { #k ys -> linj_k (sparse ys) }      sparse[[]t] s = array (iota (size s)) (map sparse s)
 //! ```
 
-use super::{component, cotangent, fresh_name};
-use crate::contract::Unsupported;
-use pullback_base::Span;
+use super::{component, fresh_name};
 use pullback_lambda::{Arm, Builder, Exp, FunId, Program, Term, Type, Var, Variant};
 
 /// Adds, for a function `(s1, .., sn) -> t` and its sparse derivative `(s1, .., sn, D2[t]) -> (t, (D2[s1], .., D2[sn]))`, the function
 /// `(s1, .., sn, t) -> (t, (s1, .., sn))`. Discrete parts are ignored on the way in and zero on the way out. A cotangent of another alternative
-/// than the value's stops the program.
+/// than the value's stops the program. Products of cotangents may also be dense, as in [`super::a_plain`].
 ///
-/// Errors: types without cotangents. Cost: of the result, the size of arguments and result more.
-pub fn dense_vjp(
-    id: &'static str,
-    program: &mut Program,
-    f: FunId,
-    sparse: FunId,
-) -> Result<FunId, Unsupported> {
+/// Cost: of the result, the size of arguments and result more.
+pub fn dense_vjp(program: &mut Program, f: FunId, sparse: FunId) -> FunId {
     let fun = program.funs[f].clone();
     let types: Vec<Type> = fun.params.iter().map(|p| program.vars[*p].ty.clone()).collect();
-    for t in types.iter().chain([&fun.result]) {
-        cotangent(id, t, fun.span)?;
-    }
     let name = fresh_name(program, f, "dense");
     let hints: Vec<String> = fun.params.iter().map(|p| program.vars[*p].hint.to_string()).collect();
     let params: Vec<(&str, Type)> =
         hints.iter().map(String::as_str).zip(types.clone()).chain([("seed", fun.result.clone())]).collect();
     let result = Type::tuple([fun.result.clone(), Type::tuple(types.clone())]);
-    let mut dense = Dense { b: Builder::new(program), id, span: fun.span };
+    let mut dense = Dense { b: Builder::new(program) };
     let g = dense.b.declare(&name, &params, result, None);
     let params = dense.b.params(g);
     let (seed, args) = params.split_last().expect("the seed");
     let mut given: Vec<Term> = args.iter().map(|p| dense.b.var(*p)).collect();
-    given.push(dense.sparse(*seed, &fun.result)?);
+    let bar = dense.b.params(sparse).last().map(|v| dense.b.program.vars[*v].ty.clone());
+    given.push(dense.sparse(*seed, &fun.result, &bar.unwrap_or(Type::unit())));
     let called = dense.b.call(sparse, given);
     let r = dense.b.fresh(called.ty().clone(), "r");
     let value = component(&mut dense.b, r, 0);
@@ -48,7 +39,7 @@ pub fn dense_vjp(
     let mut parts = Vec::new();
     for (i, (x, t)) in args.iter().zip(&types).enumerate() {
         let d = component(&mut dense.b, bars, i);
-        parts.push(dense.named(d, |s, d| s.dense(*x, d, t))?);
+        parts.push(dense.named(d, |s, d| s.dense(*x, d, t)));
     }
     let parts = dense.b.tuple(parts);
     let both = dense.b.tuple(vec![value, parts]);
@@ -57,51 +48,56 @@ pub fn dense_vjp(
     let body = dense.b.term(Exp::Let(r, called, body));
     dense.b.define(g, body);
     debug_assert!(dense.b.errors.is_empty(), "{:?}", dense.b.errors);
-    Ok(g)
+    g
 }
 
 struct Dense<'p> {
     b: Builder<'p>,
-    id: &'static str,
-    span: Option<Span>,
 }
-
-type Res<T> = Result<T, Unsupported>;
 
 impl Dense<'_> {
     /// `let v = value in f v`
-    fn named(&mut self, value: Term, f: impl FnOnce(&mut Self, Var) -> Res<Term>) -> Res<Term> {
+    fn named(&mut self, value: Term, f: impl FnOnce(&mut Self, Var) -> Term) -> Term {
         let v = self.b.fresh(value.ty().clone(), "d");
-        let body = f(self, v)?;
-        Ok(self.b.term(Exp::Let(v, value, body)))
+        let body = f(self, v);
+        self.b.term(Exp::Let(v, value, body))
     }
     fn variants(&self, t: &Type) -> Vec<Variant> {
         self.b.program.variants(t).unwrap_or_default().to_vec()
     }
+    /// The component of a cotangent of a product.
+    fn part(&mut self, d: Var, i: usize) -> Term {
+        match self.b.program.vars[d].ty {
+            Type::SparseTuple(_) => {
+                let d = self.b.var(d);
+                self.b.term(Exp::SparseProj(d, i))
+            }
+            _ => component(&mut self.b, d, i),
+        }
+    }
     /// The value's cotangent of its own type.
-    fn dense(&mut self, x: Var, d: Var, t: &Type) -> Res<Term> {
+    fn dense(&mut self, x: Var, d: Var, t: &Type) -> Term {
         match t {
-            Type::Scalar(s) if s.is_float() => Ok(self.b.var(d)),
-            Type::Scalar(s) => Ok(self.b.constant(s.zero())),
+            Type::Scalar(s) if s.is_float() => self.b.var(d),
+            Type::Scalar(s) => self.b.constant(s.zero()),
             Type::Tuple(ts) => {
-                let mut parts = Vec::new();
-                for (i, t) in ts.iter().enumerate() {
-                    let (x, d) = (component(&mut self.b, x, i), self.b.var(d));
-                    let d = self.b.term(Exp::SparseProj(d, i));
-                    parts.push(self.named(x, |s, x| s.named(d, |s, d| s.dense(x, d, t)))?);
-                }
-                Ok(self.b.tuple(parts))
+                let parts = ts.iter().enumerate().map(|(i, t)| {
+                    let (x, d) = (component(&mut self.b, x, i), self.part(d, i));
+                    self.named(x, |s, x| s.named(d, |s, d| s.dense(x, d, t)))
+                });
+                let parts = parts.collect();
+                self.b.tuple(parts)
             }
             Type::Array(element) => {
-                let bar = cotangent(self.id, element, self.span)?;
-                let (ex, ed) = (self.b.fresh(Type::clone(element), "x"), self.b.fresh(bar, "d"));
-                let body = self.dense(ex, ed, element)?;
-                let each = self.b.term(Exp::Lam(ed, body));
-                let each = self.b.term(Exp::Lam(ex, each));
                 let (x, d) = (self.b.var(x), self.b.var(d));
                 let n = self.b.size(x.clone(), 0);
                 let ds = self.b.term(Exp::BagScatter(n, d));
-                Ok(self.b.map(each, vec![x, ds]))
+                let bar = ds.ty().elem().cloned().unwrap_or(Type::unit());
+                let (ex, ed) = (self.b.fresh(Type::clone(element), "x"), self.b.fresh(bar, "d"));
+                let body = self.dense(ex, ed, element);
+                let each = self.b.term(Exp::Lam(ed, body));
+                let each = self.b.term(Exp::Lam(ex, each));
+                self.b.map(each, vec![x, ds])
             }
             t => {
                 let mut arms = Vec::new();
@@ -111,73 +107,70 @@ impl Dense<'_> {
                     let d = self.b.var(d);
                     let payload = self.b.term(Exp::SparseCast(d, k));
                     let body = self.named(payload, |s, d| {
-                        let mut fields = Vec::new();
-                        for (i, (x, t)) in params.iter().zip(&variant.fields).enumerate() {
-                            let field = match &variant.fields[..] {
-                                [_] => s.b.var(d),
-                                _ => {
-                                    let d = s.b.var(d);
-                                    s.b.term(Exp::SparseProj(d, i))
-                                }
-                            };
-                            fields.push(s.named(field, |s, d| s.dense(*x, d, t))?);
-                        }
-                        Ok(s.b.term(Exp::Inject(t.clone(), k, fields)))
-                    })?;
+                        let one = variant.fields.len() == 1;
+                        let fields = params.iter().zip(&variant.fields).enumerate().map(|(i, (x, t))| {
+                            let field = if one { s.b.var(d) } else { s.part(d, i) };
+                            s.named(field, |s, d| s.dense(*x, d, t))
+                        });
+                        let fields = fields.collect();
+                        s.b.term(Exp::Inject(t.clone(), k, fields))
+                    });
                     arms.push(Arm { params, body });
                 }
                 let x = self.b.var(x);
-                Ok(self.b.term(Exp::Match(x, arms)))
+                self.b.term(Exp::Match(x, arms))
             }
         }
     }
-    /// The sparse cotangent.
-    fn sparse(&mut self, seed: Var, t: &Type) -> Res<Term> {
-        match t {
-            Type::Scalar(s) if s.is_float() => Ok(self.b.var(seed)),
-            Type::Scalar(_) => Ok(self.b.unit()),
-            Type::Tuple(ts) if ts.is_empty() => Ok(self.b.unit()),
-            Type::Tuple(ts) => {
-                let parts: Vec<Term> = (0..ts.len()).map(|i| component(&mut self.b, seed, i)).collect();
-                self.sparse_product(parts, ts)
+    /// The cotangent of this type.
+    fn sparse(&mut self, seed: Var, t: &Type, bar: &Type) -> Term {
+        match (t, bar) {
+            (Type::Scalar(s), _) if s.is_float() => self.b.var(seed),
+            (Type::Tuple(ts), bar) if !ts.is_empty() => {
+                let parts = (0..ts.len()).map(|i| component(&mut self.b, seed, i)).collect();
+                self.product(parts, ts, bar)
             }
-            Type::Array(element) => {
+            (Type::Array(element), Type::Bag(bar)) => {
                 let s = self.b.fresh(Type::clone(element), "s");
-                let body = self.sparse(s, element)?;
+                let body = self.sparse(s, element, bar);
                 let each = self.b.term(Exp::Lam(s, body));
                 let seed = self.b.var(seed);
                 let n = self.b.size(seed.clone(), 0);
                 let ds = self.b.map(each, vec![seed]);
                 let ix = self.b.term(Exp::Iota(n));
-                Ok(self.b.term(Exp::BagArray(ix, ds)))
+                self.b.term(Exp::BagArray(ix, ds))
             }
-            t => {
-                let bar = cotangent(self.id, t, self.span)?;
+            (t, Type::SparseSum(bars)) => {
                 let mut arms = Vec::new();
                 for (k, variant) in self.variants(t).into_iter().enumerate() {
                     let params: Vec<Var> =
                         variant.fields.iter().map(|t| self.b.fresh(t.clone(), "s")).collect();
                     let payload = match (&params[..], &variant.fields[..]) {
                         ([], _) => self.b.unit(),
-                        ([one], [t]) => self.sparse(*one, t)?,
+                        ([one], [t]) => self.sparse(*one, t, &bars[k]),
                         (params, types) => {
                             let parts = params.iter().map(|p| self.b.var(*p)).collect();
-                            self.sparse_product(parts, types)?
+                            self.product(parts, types, &bars[k])
                         }
                     };
                     let body = self.b.term(Exp::SparseInject(bar.clone(), k, payload));
                     arms.push(Arm { params, body });
                 }
                 let seed = self.b.var(seed);
-                Ok(self.b.term(Exp::Match(seed, arms)))
+                self.b.term(Exp::Match(seed, arms))
             }
+            _ => self.b.unit(),
         }
     }
-    fn sparse_product(&mut self, parts: Vec<Term>, types: &[Type]) -> Res<Term> {
-        let mut made = Vec::new();
-        for (part, t) in parts.into_iter().zip(types) {
-            made.push(self.named(part, |s, part| s.sparse(part, t))?);
-        }
-        Ok(self.b.term(Exp::SparseTuple(made)))
+    fn product(&mut self, parts: Vec<Term>, types: &[Type], bar: &Type) -> Term {
+        let (bars, is_sparse) = match bar {
+            Type::SparseTuple(bars) => (bars, true),
+            Type::Tuple(bars) => (bars, false),
+            _ => return self.b.unit(),
+        };
+        let parts = parts.into_iter().zip(types).zip(bars.iter());
+        let parts = parts.map(|((part, t), bar)| self.named(part, |s, part| s.sparse(part, t, bar)));
+        let parts = parts.collect();
+        if is_sparse { self.b.term(Exp::SparseTuple(parts)) } else { self.b.tuple(parts) }
     }
 }

@@ -31,11 +31,72 @@ pub mod dense;
 pub mod e_closures;
 pub mod monad;
 
-use crate::contract::Unsupported;
+use crate::contract::{Bound, Status, Unsupported};
 use pullback_base::Span;
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var, Variant};
 use pullback_prim::{Op, Partial, Prim, Scalar};
 use std::sync::Arc;
+
+/// An algorithm on lambda.
+#[derive(Debug)]
+pub struct OnLambda {
+    /// The name it is chosen by (`--ad NAME`).
+    pub id: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// Where it is from.
+    pub citation: &'static str,
+    /// Its cost claim.
+    pub bound: Bound,
+    /// Who it is for.
+    pub status: Status,
+    /// Adds, for a function `f : (s1, .., sn) -> t`, the function `(s1, .., sn, D2[t]) -> (t, (D2[s1], .., D2[sn]))` with the algorithm's cotangents.
+    pub vjp: fn(&mut Program, FunId) -> Result<FunId, Unsupported>,
+}
+
+/// The algorithms on lambda, in the order of the chapters.
+pub const ON_LAMBDA: &[OnLambda] = &[
+    OnLambda {
+        id: a_plain::ID,
+        title: "CHAD",
+        citation: "Smeding, thesis, chapter 5",
+        bound: Bound::None,
+        status: Status::Didactic,
+        vjp: a_plain::vjp,
+    },
+    OnLambda {
+        id: b_sparse::ID,
+        title: "CHAD with sparse cotangents",
+        citation: "Smeding, thesis, 6.3.1",
+        bound: Bound::None,
+        status: Status::Didactic,
+        vjp: b_sparse::vjp,
+    },
+    OnLambda {
+        id: c_accumulating::ID,
+        title: "Efficient CHAD",
+        citation: "Smeding, thesis, 6.3.2 to 6.5",
+        bound: Bound::Constant,
+        status: Status::Selectable,
+        vjp: |program, f| c_accumulating::vjp(program, f, c_accumulating::Shape::Figure),
+    },
+    OnLambda {
+        id: d_arrays::ID,
+        title: "Efficient CHAD on arrays",
+        citation: "Smeding, thesis, 6.6 and 6.7",
+        bound: Bound::Constant,
+        status: Status::Selectable,
+        vjp: |program, f| d_arrays::vjp(program, f, d_arrays::Gathers::Recognised),
+    },
+    OnLambda {
+        id: e_closures::ID,
+        title: "Efficient CHAD of closed functions",
+        citation: "Smeding, thesis, 6.8",
+        bound: Bound::Constant,
+        status: Status::Selectable,
+        vjp: |program, f| e_closures::vjp(program, f, c_accumulating::Shape::Figure),
+    },
+];
 
 /// The cotangent type `D2[t]` of a first-order type. Errors: types without cotangents in these chapters' first part.
 pub fn cotangent(id: &'static str, t: &Type, span: Option<Span>) -> Result<Type, Unsupported> {
