@@ -337,8 +337,23 @@ fn algorithms_on_lambda_by_name() {
         refused(&[command, &arrays, "--ad", "chad"], &["makes no code", "explain --ad"]);
     }
     refused(&[&["profile", &arrays, "--ad", "chad"], &at[..]].concat(), &["makes no code"]);
-    let looping = file("looping.fut", "entry main (x: f64): f64 = loop y = x for i < 3 do y * x");
-    refused(&["grad", &looping, "--ad", "chad-arrays", "--arg", "x=2.0"], &["a loop", "looping.fut:1"]);
+    let looping = file(
+        "looping.fut",
+        "entry main (x: f64) (n: i64): f64 =
+           let (y, _) = loop (y, k) = (x, 0i32) while k < 3 do (y * x, k + 1)
+           in loop z = y for i < n do z * y + f64.i64 i",
+    );
+    let at = ["--arg", "x=1.5", "--arg", "n=3"];
+    for name in ["chad-accumulating", "chad-arrays", "chad-closures"] {
+        assert_eq!(gradient(&looping, name, &at), gradient(&looping, "fast_chad", &at), "{name}");
+    }
+    refused(&[&["grad", &looping, "--ad", "chad"], &at[..]].concat(), &["a loop", "looping.fut:2"]);
+    let inside = file(
+        "inside.fut",
+        "def f (n: i64) (x: f64): f64 = if n == 0 then x else f (n - 1) (f64.sum (scan (+) 0 [x, x]))
+         entry main (x: f64): f64 = let a = x * x in let b = a + 1 in f 3 b",
+    );
+    refused(&["grad", &inside, "--ad", "chad-arrays", "--arg", "x=1.0"], &["a scan", "inside.fut:1"]);
     let sum = file("sum.fut", "entry main (x: #a f64 | #b): f64 = match x case #a y -> y * y case #b -> 1.0");
     refused(&["grad", &sum, "--ad", "chad", "--arg", "x=#a 2.0"], &["a value of a sum type (`x`)"]);
     assert!(fails(&["grad", &scalars, "--ad", "chat"], 1).contains("there are fast_chad, chad, chad-sparse"));

@@ -1,6 +1,6 @@
 //! Reverse derivatives by the algorithms on lambda (`--ad chad`, ...), which the reference interpreter runs.
 //!
-//! The entry point is inlined, transformed, and given cotangents of the types of its values ([`pullback_ad::chad::dense`]). Outside it looks like a
+//! The entry point is inlined, its loops become functions that call themselves where the algorithm takes these, it is transformed, and given cotangents of the types of its values ([`pullback_ad::chad::dense`]). Outside it looks like a
 //! derivative on core: one value per leaf of the arguments, then one cotangent per leaf of the result; the results, then one cotangent per
 //! wanted leaf.
 
@@ -12,7 +12,7 @@ use pullback_ad::chad::{OnLambda as Algorithm, c_accumulating, d_arrays};
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{EntryType, Value};
 use pullback_interp::core::{Options, Outcome};
-use pullback_lambda::inline::inline;
+use pullback_lambda::inline::{Loops, inline};
 use pullback_lambda::print::print_reachable;
 use pullback_lambda::{FunId, Program, Type};
 
@@ -75,7 +75,8 @@ pub(crate) fn derivative(
         let message = format!("`{id}` needs a program in the source language");
         return Err(refuse(message, "use `fast_chad`"));
     };
-    let inlined = inline(&mut program, f);
+    let loops = if algorithm.recursion { Loops::Functions } else { Loops::Kept };
+    let inlined = inline(&mut program, f, loops);
     let made = (algorithm.vjp)(&mut program, inlined).map_err(|e| {
         let mut d = e.to_diagnostic();
         if id == c_accumulating::ID && e.construct == c_accumulating::ARRAYS {

@@ -1,6 +1,8 @@
 //! The direct subterms of a term, in evaluation order.
 
-use crate::term::{Exp, FunId, LoopForm, Program, Soac, Term};
+use crate::check::binders;
+use crate::term::{Exp, FunId, LoopForm, Program, Soac, Term, Var};
+use pullback_base::index::IdSet;
 
 /// One list of subterms for both kinds of borrow, so that they cannot differ.
 macro_rules! visit_children {
@@ -161,6 +163,29 @@ impl Exp {
     /// Calls `f` with every direct subterm, in evaluation order, to replace it.
     pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Term)) {
         visit_children!(self, f, iter_mut);
+    }
+}
+
+impl Term {
+    /// The variables that the term uses and does not bind, in the order of their numbers.
+    pub fn free_vars(&self) -> Vec<Var> {
+        let (mut used, mut bound) = (IdSet::new(), IdSet::new());
+        let mut pending = vec![self];
+        while let Some(t) = pending.pop() {
+            match t.exp() {
+                Exp::Var(v) => {
+                    used.insert(*v);
+                }
+                Exp::Let(v, ..) | Exp::Lam(v, _) | Exp::LinearLam(v, _) => {
+                    bound.insert(*v);
+                }
+                other => binders(other, &mut |v| {
+                    bound.insert(v);
+                }),
+            }
+            t.exp().children(&mut |child| pending.push(child));
+        }
+        used.into_iter().filter(|v| !bound.contains(v)).collect()
     }
 }
 

@@ -7,25 +7,33 @@ use crate::term::{Arm, Exp, FunId, Loop, LoopForm, Program, Term, Var};
 use crate::types::Type;
 use crate::{Builder, with_stack};
 use pullback_base::index::{IdMap, IdSet};
+use pullback_prim::{Op, Scalar, ScalarValue};
+
+/// What becomes of loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loops {
+    /// They stay.
+    Kept,
+    /// Functions that call themselves: one per loop, with the state, the counter and its bound, and what the loop uses of its surroundings. A call
+    /// per iteration is open at the end.
+    Functions,
+}
 
 /// Adds a copy of `f` in which calls of functions that do not call themselves are their bodies, and applications of lambdas are `let`s. Arguments
 /// are evaluated once, in order; functions are put in the place of the variables that stand for them.
 ///
 /// Cost: the size of the result, which is exponential for chains of functions each of which calls the next one twice.
-pub fn inline(program: &mut Program, f: FunId) -> FunId {
+pub fn inline(program: &mut Program, f: FunId, loops: Loops) -> FunId {
     let recursive = recursive(program, f);
     let fun = program.funs[f].clone();
-    let mut inline = Inline { b: Builder::new(program), recursive, pending: Vec::new() };
+    let mut inline = Inline { b: Builder::new(program), recursive, loops, pending: Vec::new() };
     let hints: Vec<(String, Type)> = fun
         .params
         .iter()
         .map(|p| (inline.b.program.vars[*p].hint.to_string(), inline.b.program.vars[*p].ty.clone()))
         .collect();
     let params: Vec<(&str, Type)> = hints.iter().map(|(hint, ty)| (hint.as_str(), ty.clone())).collect();
-    let mut names = (0..)
-        .map(|k| format!("{}_inlined{}", fun.name, if k == 0 { String::new() } else { format!("_{k}") }));
-    let taken = |name: &String| inline.b.program.funs.iter().any(|f| f.name.as_str() == name);
-    let name = names.find(|name| !taken(name)).unwrap_or_default();
+    let name = free_name(inline.b.program, &format!("{}_inlined", fun.name));
     let new = inline.b.declare(&name, &params, fun.result.clone(), None);
     inline.b.program.funs[new].span = fun.span;
     let news = inline.b.params(new).into_iter().map(Value::Var);
@@ -51,6 +59,7 @@ struct Inline<'p> {
     b: Builder<'p>,
     /// Functions that are not inlined.
     recursive: IdSet<FunId>,
+    loops: Loops,
     /// `let`s around the term that is being made, outermost first.
     pending: Vec<(Var, Term)>,
 }
@@ -145,6 +154,59 @@ impl Inline<'_> {
             _ => Err(self.copied(t, env)),
         }
     }
+    /// A loop as the call of a function that calls itself.
+    fn called(&mut self, state: Var, init: Term, form: LoopForm, body: &Term) -> Term {
+        let (counter, bound, condition) = match form {
+            LoopForm::For(i, n) => (Some(i), Some(n), None),
+            LoopForm::While(c) => (None, None, Some(c)),
+        };
+        let mut captured = body.free_vars();
+        captured.extend(condition.iter().flat_map(Term::free_vars));
+        captured.sort_unstable();
+        captured.dedup();
+        captured.retain(|v| *v != state && Some(*v) != counter);
+        let info = |s: &Self, v: Var| {
+            let info = &s.b.program.vars[v];
+            (info.hint.to_string(), info.ty.clone())
+        };
+        let mut hints = vec![info(self, state)];
+        hints.extend(counter.map(|i| info(self, i)));
+        hints.extend(bound.iter().map(|n| ("n".to_string(), n.ty().clone())));
+        hints.extend(captured.iter().map(|v| info(self, *v)));
+        let params: Vec<(&str, Type)> = hints.iter().map(|(hint, ty)| (hint.as_str(), ty.clone())).collect();
+        let name = free_name(self.b.program, "loop");
+        let f = self.b.declare(&name, &params, init.ty().clone(), None);
+        self.recursive.insert(f);
+        let params = self.b.params(f);
+        let first = params.len() - captured.len();
+        let renamed = [state].into_iter().chain(counter).zip(&params);
+        let renamed = renamed.chain(captured.iter().copied().zip(&params[first..]));
+        let env: Env = renamed.map(|(v, p)| (v, Value::Var(*p))).collect();
+        let (next, condition) = (self.scope(body, &env), condition.map(|c| self.scope(&c, &env)));
+        let rest = |s: &mut Self, from: usize| params[from..].iter().map(|p| s.b.var(*p)).collect::<Vec<_>>();
+        let (go, again) = match (condition, &bound) {
+            (None, Some(n)) => {
+                let one = n.ty().scalar().map_or(ScalarValue::I64(1), Scalar::one);
+                let (i, n, one) = (self.b.var(params[1]), self.b.var(params[2]), self.b.constant(one));
+                let go = self.b.op2(Op::Lt, i.clone(), n);
+                (go, [vec![next, self.b.op2(Op::Add, i, one)], rest(self, 2)].concat())
+            }
+            (condition, _) => {
+                (condition.unwrap_or_else(|| self.b.unit()), [vec![next], rest(self, 1)].concat())
+            }
+        };
+        let again = self.b.call(f, again);
+        let done = self.b.var(params[0]);
+        let body = self.b.if_(go, again, done);
+        self.b.define(f, body);
+        let mut args = vec![init];
+        if let Some(n) = bound {
+            let zero = n.ty().scalar().map_or(ScalarValue::I64(0), Scalar::zero);
+            args.extend([self.b.constant(zero), n]);
+        }
+        args.extend(captured.into_iter().map(|v| self.b.var(v)));
+        self.b.call(f, args)
+    }
     /// The term with its parts inlined, each in a scope of its own where it may not be evaluated, or more than once.
     fn copied(&mut self, t: &Term, env: &Env) -> Term {
         let exp = match t.exp() {
@@ -173,13 +235,11 @@ impl Inline<'_> {
                     LoopForm::While(c) => LoopForm::While(self.scope(c, &inner)),
                     LoopForm::For(..) => form,
                 };
-                Exp::Loop(Loop {
-                    state,
-                    init,
-                    form,
-                    body: self.scope(&l.body, &inner),
-                    attrs: l.attrs.clone(),
-                })
+                let body = self.scope(&l.body, &inner);
+                if self.loops == Loops::Functions {
+                    return self.called(state, init, form, &body);
+                }
+                Exp::Loop(Loop { state, init, form, body, attrs: l.attrs.clone() })
             }
             Exp::LinearLam(x, body) => {
                 let mut inner = env.clone();
@@ -203,6 +263,12 @@ impl Inline<'_> {
         };
         self.b.term(exp)
     }
+}
+
+/// The name, or with a number behind it, so that no function has it.
+fn free_name(program: &Program, wish: &str) -> String {
+    let mut names = std::iter::once(wish.to_string()).chain((1..).map(|k| format!("{wish}_{k}")));
+    names.find(|name| program.funs.iter().all(|f| f.name.as_str() != name)).unwrap_or_default()
 }
 
 /// The functions reachable from `f` that may call themselves.

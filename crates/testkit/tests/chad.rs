@@ -6,6 +6,7 @@ use pullback_ad::chad::monad::{Monad, implement};
 use pullback_ad::chad::{a_plain, b_sparse, c_accumulating, e_closures};
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
+use pullback_lambda::inline::{Loops, inline};
 use pullback_lambda::print::print;
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var, read};
 use pullback_testkit::chad::direct::{Lin, derive};
@@ -705,7 +706,7 @@ fn inlining_keeps_values() {
         for seed in 0..number("COUNT", 2000) / 4 {
             let Some((mut program, f, args, expected, _)) = applied(seed, false, language) else { continue };
             let before = program.calls(f).len();
-            let g = pullback_lambda::inline::inline(&mut program, f);
+            let g = inline(&mut program, f, Loops::Functions);
             assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{}", print(&program));
             let found = run(&program, g, args, &Options::default());
             let found = found.unwrap_or_else(|e| panic!("{seed}: {e}\n{}", print(&program))).result;

@@ -183,9 +183,9 @@ impl Chad<'_> {
         let params = fun.params.iter().zip(self.b.params(new)).zip(bars);
         let here = Cells { all: params.map(|((x, new), bar)| (*x, new, bar)).collect() };
         let outer = std::mem::replace(&mut self.cells, here);
-        let body = self.term(&body)?;
+        let body = self.term(&body);
         self.cells = outer;
-        self.b.define(new, body);
+        self.b.define(new, body?);
         Ok(new)
     }
 

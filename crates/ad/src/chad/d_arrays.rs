@@ -20,6 +20,9 @@
 //! D[replicate n e]     = let p = (D[n], D[e]) in (replicate p.0.0 p.1.0, \d. p.1.1 (reduce (+) 0 (scatter p.0.0 d)))
 //! D[gather e is]       = let p = (D[e], D[is]) in (gather p.0.0 p.1.0, \d. p.0.1 (array p.1.0 (scatter (size p.1.0) d)))
 //! D[o e]               = let p = D[e] in (o p.0, \d. let is = o (iota (size p.0)) in p.1 (array is (scatter (size is) d)))       o: a slice, reverse, rotate
+//! D[concat es]         = let p = (D[es]) in (concat p.i.0, \d. let ds = scatter n d in p.i.1 (array (iota ni) (slice ds ..)))
+//! D[rearrange e]       = let p = D[e] in (rearrange p.0, \d. p.1 (bags (rearrange^-1 (scatters d))))      scatters, bags: in every dimension that moves
+//! D[reshape ns e]      = let p = (D[e], D[ns]) in (reshape p.i.0 p.0.0, \d. p.0.1 (bags (reshape (sizes p.0.0) (scatters d))))
 //! D[zip es]            = let p = (D[es]) in (zip p.i.0, \d. let ds = scatter n d in p.i.1 (array (iota n) (map (\d. d.i) ds)))
 //! D[unzip e]           = let p = D[e] in (unzip p.0, \d. p.1 (array (iota n) (map (\ds. <ds>) (scatter n d.i))))
 //! D[map (\xs. b) as]   = let p = (D[as]) in let q = unzip (map (\xs. D[b]) p.i.0) in
@@ -39,10 +42,10 @@
 //! 4. Data movement, `replicate`, literals, `zip` and `unzip`, which the thesis does not have.
 //! 5. `build n (i. a ! t)` is a gather where `a` is a variable ([`Gathers::Recognised`], 6.7.1).
 //!
-//! Guarantee: work as in [`super::c_accumulating`], where slices, `reverse`, `rotate`, `zip` and `unzip` count as many steps as they have elements; span:
+//! Guarantee: work as in [`super::c_accumulating`], where data movement, `zip` and `unzip` count as many steps as they have elements; span:
 //! that of the program, a logarithm per array operation, and the depth of the tree of each reduction (`crates/testkit/tests/chad_arrays.rs`).
 //!
-//! Not supported: scans, histograms, updates and scatters, concatenations, transpositions; functions that are no lambdas.
+//! Not supported: scans, histograms, updates and scatters; functions that are no lambdas.
 
 use super::c_accumulating::{Chad, Res, Shape, transform_with, vjp_of};
 use super::{component, free_name, refuse};
@@ -102,6 +105,12 @@ impl Chad<'_> {
                 let (start, len, stride) = (s.part(p, 1, 0), s.part(p, 2, 0), s.part(p, 3, 0));
                 Exp::Slice(array, SliceDim { start, len, stride })
             }),
+            // [chad.concat]  D[concat es] = let p = (D[es]) in (concat p.i.0, \d. let ds = scatter n d in p.i.1 (array (iota ni) (slice ds ..)))
+            Exp::Concat(items) => self.concat(items, t),
+            // [chad.rearrange]  D[rearrange perm e] = let p = D[e] in (rearrange perm p.0, \d. p.1 (bags (rearrange perm^-1 (scatters d))))
+            Exp::Rearrange(perm, e) => self.rearrange(perm, e, t),
+            // [chad.reshape]  D[reshape ns e] = let p = (D[e], D[ns]) in (reshape p.i.0 p.0.0, \d. p.0.1 (bags (reshape (sizes p.0.0) (scatters d))))
+            Exp::Reshape { shape, from, array } => self.reshape(shape, *from, array, t),
             // [chad.zip]  D[zip es] = let p = (D[es]) in (zip p.i.0, \d. let ds = scatter n d in p.i.1 (array (iota n) (map (\d. d.i) ds)))
             Exp::Zip(items) => self.zip(items, t),
             // [chad.unzip]  D[unzip e] = let p = D[e] in (unzip p.0, \d. p.1 (array (iota n) (map (\ds. <ds>) (scatter n d.i))))
@@ -137,8 +146,7 @@ impl Chad<'_> {
             Exp::Soac(Soac::Scatter { .. }) | Exp::Update(..) | Exp::UpdateSlice(..) => {
                 refuse(ID, "an update of an array", t.span())
             }
-            Exp::Concat(_) => refuse(ID, "a concatenation", t.span()),
-            _ => refuse(ID, "a change of an array's dimensions", t.span()),
+            _ => refuse(ID, "what is no operation on arrays", t.span()),
         }
     }
 
@@ -259,6 +267,85 @@ impl Chad<'_> {
                 let back = s.part(p, 0, 1);
                 let body = s.b.apply(back, [bag]);
                 s.b.term(Exp::Let(is_var, is, body))
+            })?;
+            Ok(s.b.tuple(vec![value, back]))
+        })
+    }
+    fn concat(&mut self, items: &[Term], t: &Term) -> Res<Term> {
+        let all = self.all(items)?;
+        self.bound(all, |s, p| {
+            let values = (0..items.len()).map(|i| s.part(p, i, 0)).collect();
+            let value = s.b.term(Exp::Concat(values));
+            let back = s.back(t.ty(), |s, d| {
+                let size = |s: &mut Self, i: usize| {
+                    let array = s.part(p, i, 0);
+                    s.b.size(array, 0)
+                };
+                let before = |s: &mut Self, i: usize| {
+                    let zero = s.b.i64(0);
+                    (0..i).fold(zero, |sum, j| {
+                        let n = size(s, j);
+                        s.b.op2(Op::Add, sum, n)
+                    })
+                };
+                let all = before(s, items.len());
+                s.with_scattered(all, d, |s, ds| {
+                    let parts = (0..items.len()).map(|i| {
+                        let (start, len, stride) = (before(s, i), size(s, i), s.b.i64(1));
+                        let ds = s.b.var(ds);
+                        let part = s.b.term(Exp::Slice(ds, SliceDim { start, len: len.clone(), stride }));
+                        let bag = s.whole_bag(len, part);
+                        let back = s.part(p, i, 1);
+                        s.b.apply(back, [bag])
+                    });
+                    let parts = parts.collect();
+                    s.in_parallel(parts)
+                })
+            })?;
+            Ok(s.b.tuple(vec![value, back]))
+        })
+    }
+    fn rearrange(&mut self, perm: &[usize], e: &Term, t: &Term) -> Res<Term> {
+        let mut inverse = vec![0; perm.len()];
+        perm.iter().enumerate().for_each(|(i, p)| inverse[*p] = i);
+        let p = self.term(e)?;
+        self.bound(p, |s, p| {
+            let value = component(&mut s.b, p, 0);
+            let value = s.b.term(Exp::Rearrange(perm.to_vec(), value));
+            let back = s.back(t.ty(), |s, d| {
+                let size = |s: &mut Self, i: usize| {
+                    let array = component(&mut s.b, p, 0);
+                    s.b.size(array, perm[i])
+                };
+                let d = s.b.var(d);
+                let ds = s.scatters(d, 0, perm.len(), &size);
+                let ds = s.b.term(Exp::Rearrange(inverse.clone(), ds));
+                let bags = s.bags(ds, perm.len());
+                let back = component(&mut s.b, p, 1);
+                s.b.apply(back, [bags])
+            })?;
+            Ok(s.b.tuple(vec![value, back]))
+        })
+    }
+    fn reshape(&mut self, shape: &[Term], from: usize, e: &Term, t: &Term) -> Res<Term> {
+        let items: Vec<Term> = std::iter::once(e).chain(shape).cloned().collect();
+        let all = self.all(&items)?;
+        self.bound(all, |s, p| {
+            let sizes = |s: &mut Self| (0..shape.len()).map(|i| s.part(p, i + 1, 0)).collect();
+            let (array, new) = (s.part(p, 0, 0), sizes(s));
+            let value = s.b.term(Exp::Reshape { shape: new, from, array });
+            let back = s.back(t.ty(), |s, d| {
+                let d = s.b.var(d);
+                let ds = s.scatters(d, 0, shape.len(), &|s, i| s.part(p, i + 1, 0));
+                let old = (0..from).map(|i| {
+                    let array = s.part(p, 0, 0);
+                    s.b.size(array, i)
+                });
+                let old = old.collect();
+                let ds = s.b.term(Exp::Reshape { shape: old, from: shape.len(), array: ds });
+                let bags = s.bags(ds, from);
+                let back = s.part(p, 0, 1);
+                s.b.apply(back, [bags])
             })?;
             Ok(s.b.tuple(vec![value, back]))
         })
@@ -461,6 +548,38 @@ impl Chad<'_> {
         let ds = self.b.fresh(scattered.ty().clone(), "ds");
         let body = f(self, ds);
         self.b.term(Exp::Let(ds, scattered, body))
+    }
+    /// The dimensions from `k` up to `to` of a bag as those of an array.
+    fn scatters(&mut self, bag: Term, k: usize, to: usize, size: &dyn Fn(&mut Self, usize) -> Term) -> Term {
+        let n = size(self, k);
+        let rows = self.b.term(Exp::BagScatter(n, bag));
+        if k + 1 == to {
+            return rows;
+        }
+        let row = rows.ty().elem().cloned().unwrap_or(Type::unit());
+        let row = self.b.fresh(row, "d");
+        let inside = self.b.var(row);
+        let inside = self.scatters(inside, k + 1, to, size);
+        let each = self.b.term(Exp::Lam(row, inside));
+        self.b.map(each, vec![rows])
+    }
+    /// The first `k` dimensions of an array as bags.
+    fn bags(&mut self, array: Term, k: usize) -> Term {
+        let rows = match array.ty().elem().cloned() {
+            Some(row) if k > 1 => {
+                let row = self.b.fresh(row, "d");
+                let inside = self.b.var(row);
+                let inside = self.bags(inside, k - 1);
+                let each = self.b.term(Exp::Lam(row, inside));
+                self.b.map(each, vec![array])
+            }
+            _ => array,
+        };
+        let ds = self.b.fresh(rows.ty().clone(), "ds");
+        let all = self.b.var(ds);
+        let n = self.b.size(all.clone(), 0);
+        let bag = self.whole_bag(n, all);
+        self.b.term(Exp::Let(ds, rows, bag))
     }
     /// `array (iota n) ds`
     fn whole_bag(&mut self, n: Term, ds: Term) -> Term {

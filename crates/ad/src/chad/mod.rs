@@ -50,6 +50,8 @@ pub struct OnLambda {
     pub bound: Bound,
     /// Who it is for.
     pub status: Status,
+    /// Whether it takes functions that call themselves; loops can be such.
+    pub recursion: bool,
     /// Adds, for a function `f : (s1, .., sn) -> t`, the function `(s1, .., sn, D2[t]) -> (t, (D2[s1], .., D2[sn]))` with the algorithm's cotangents.
     pub vjp: fn(&mut Program, FunId) -> Result<FunId, Unsupported>,
 }
@@ -62,6 +64,7 @@ pub const ON_LAMBDA: &[OnLambda] = &[
         citation: "Smeding, thesis, chapter 5",
         bound: Bound::None,
         status: Status::Didactic,
+        recursion: false,
         vjp: a_plain::vjp,
     },
     OnLambda {
@@ -70,6 +73,7 @@ pub const ON_LAMBDA: &[OnLambda] = &[
         citation: "Smeding, thesis, 6.3.1",
         bound: Bound::None,
         status: Status::Didactic,
+        recursion: false,
         vjp: b_sparse::vjp,
     },
     OnLambda {
@@ -78,6 +82,7 @@ pub const ON_LAMBDA: &[OnLambda] = &[
         citation: "Smeding, thesis, 6.3.2 to 6.5",
         bound: Bound::Constant,
         status: Status::Selectable,
+        recursion: true,
         vjp: |program, f| c_accumulating::vjp(program, f, c_accumulating::Shape::Figure),
     },
     OnLambda {
@@ -86,6 +91,7 @@ pub const ON_LAMBDA: &[OnLambda] = &[
         citation: "Smeding, thesis, 6.6 and 6.7",
         bound: Bound::Constant,
         status: Status::Selectable,
+        recursion: true,
         vjp: |program, f| d_arrays::vjp(program, f, d_arrays::Gathers::Recognised),
     },
     OnLambda {
@@ -94,6 +100,7 @@ pub const ON_LAMBDA: &[OnLambda] = &[
         citation: "Smeding, thesis, 6.8",
         bound: Bound::Constant,
         status: Status::Selectable,
+        recursion: true,
         vjp: |program, f| e_closures::vjp(program, f, c_accumulating::Shape::Figure),
     },
 ];
