@@ -153,7 +153,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("dense arrays for practice", "", &[]),
     row(
         "errors are found",
-        "22 wrong rules by values, 5 that waste work by the exact cost",
+        "22 wrong rules by values, 5 that waste work by the exact cost; each shrunk to a term of at most 16 nodes",
         &[
             "crates/testkit/tests/chad_mutants.rs::every_wrong_rule_is_found",
             "crates/testkit/tests/chad_mutants.rs::waste_is_found_by_the_exact_cost_and_by_nothing_else",

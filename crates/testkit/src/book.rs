@@ -3,7 +3,7 @@
 //! After a `futhark` block with one entry point, a block that starts with ` ```text explain ` holds the table of
 //! `pullback explain` for it, one that starts with ` ```text core PASS ` the derivative after that pass; `jvp` at the end asks for
 //! forward mode. ` ```text explain NAME ` shows what the algorithm of this name makes, ` ```text costs 1.5 2 ` what the gradient at these numbers costs by each
-//! algorithm on lambda. Everything else is left as it is. The text is equal whenever the programs and the rules are.
+//! algorithm on lambda, ` ```text price ` what the gradients of the benchmark's problems cost by two algorithms. Everything else is left as it is. The text is equal whenever the programs and the rules are.
 
 use pullback_ad::chad::ON_LAMBDA;
 use pullback_core::Value;
@@ -33,6 +33,7 @@ pub fn regenerate(page: &str) -> Result<String, String> {
             ["text", "explain", name] if ON_LAMBDA.iter().any(|a| a.id == *name) => {
                 block = table(&program, Kind::Vjp, Some(name))?;
             }
+            ["text", "price"] => block = crate::chad::price::table(),
             ["text", "costs", numbers @ ..] => block = costs(&program, numbers)?,
             ["text", "explain", rest @ ..] => block = table(&program, kind(rest)?, None)?,
             ["text", "core", pass, rest @ ..] => block = core(&program, pass, kind(rest)?)?,

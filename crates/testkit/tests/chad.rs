@@ -11,6 +11,7 @@ use pullback_lambda::print::print;
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var, read};
 use pullback_testkit::chad::direct::{Lin, derive};
 use pullback_testkit::chad::measure::{Measured, measure, run_of_two, whole};
+use pullback_testkit::chad::shrink::shrink;
 use pullback_testkit::chad::terms::{Language, applied, case};
 use pullback_testkit::chad::{Case, by_dual_numbers, cotangent, dense, fits, size};
 use pullback_testkit::rng::Rng;
@@ -259,7 +260,14 @@ fn for_cases(float: bool, language: Language, property: &mut dyn FnMut(u64, &Cas
     for seed in first..first + count {
         if let Some(case) = case(seed, float, language) {
             run += 1;
-            property(seed, &case);
+            let mut holds =
+                |case: &Case| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| property(seed, case)));
+            if let Err(panic) = holds(&case) {
+                eprintln!("looking for a small term that fails as that of seed {seed} does");
+                let small = shrink(&case, &mut |case| holds(case).is_err());
+                eprintln!("found:\n{}", shown(&small));
+                std::panic::resume_unwind(panic);
+            }
         }
     }
     assert!(run * 10 >= count * 9, "{run} of {count} cases have a value");

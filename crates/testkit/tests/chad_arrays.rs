@@ -6,8 +6,10 @@ use pullback_ad::chad::dense::dense_vjp;
 use pullback_core::{Array, Buffer, Value};
 use pullback_interp::lambda::{Counts, Options, run};
 use pullback_lambda::{FunId, Program, read};
+use pullback_testkit::chad::price::price;
 use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
+use pullback_testkit::problems::PROBLEMS;
 
 /// A program and its derivative: by dual numbers, and by CHAD with and without gathers.
 struct Made {
@@ -254,4 +256,24 @@ fn gradients_of_random_terms_are_those_of_dual_numbers() {
     }
     assert!(singular * 100 <= count, "{singular}");
     assert!(ran * 10 > count * 9 && nonzero * 6 > count && arrays * 2 > count, "{ran} {nonzero} {arrays}");
+}
+
+/// The problems of the benchmark: the gradient is that of Fast CHAD, and the steps stay in proportion.
+#[test]
+fn problems_have_the_gradients_of_fast_chad() {
+    let mut taken = 0;
+    for problem in PROBLEMS {
+        let Ok(small) = price(problem, 8) else { continue };
+        let large = price(problem, 32).expect("taken as before");
+        let [found, expected] = &large.results;
+        assert_eq!(found.len(), expected.len(), "{}", problem.name);
+        for (found, expected) in found.iter().zip(expected) {
+            let close = pullback_testkit::native::near(expected, found, 1e-10);
+            assert!(close, "{}: {found:?} instead of {expected:?}", problem.name);
+        }
+        let [small, large] = [small, large].map(|p| p.on_lambda[1] as f64 / p.on_lambda[0] as f64);
+        assert!(large <= 1.1 * small && large < 40.0, "{}: {small} {large}", problem.name);
+        taken += 1;
+    }
+    assert!(taken >= 8, "{taken} problems");
 }

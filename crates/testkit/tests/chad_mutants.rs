@@ -5,6 +5,7 @@ use pullback_ad::chad::c_accumulating::Shape;
 use pullback_testkit::chad::direct::derive;
 use pullback_testkit::chad::measure::measure_with;
 use pullback_testkit::chad::mutants::Mutation;
+use pullback_testkit::chad::shrink::{nodes, shrink};
 use pullback_testkit::chad::terms::{Language, case};
 use pullback_testkit::chad::{Case, dense};
 
@@ -29,15 +30,17 @@ fn same(a: &[f64], b: &[f64]) -> bool {
 fn every_wrong_rule_is_found() {
     std::panic::set_hook(Box::new(|_| {}));
     for error in Mutation::WRONG {
-        let found = (0..TERMS).find(|seed| {
-            let Some(case) = case(*seed, false, Language::Wide) else { return false };
-            match (result(&case, None), result(&case, Some(*error))) {
-                (Some(right), Some(wrong)) => !same(&wrong, &right),
-                (right, _) => right.is_some(),
-            }
-        });
-        println!("{error:?}: at seed {found:?}");
-        assert!(found.is_some(), "{error:?} is not found in {TERMS} terms");
+        let is_wrong = |case: &Case| match (result(case, None), result(case, Some(*error))) {
+            (Some(right), Some(wrong)) => !same(&wrong, &right),
+            (right, _) => right.is_some(),
+        };
+        let cases = (0..TERMS).filter_map(|seed| case(seed, false, Language::Wide).map(|case| (seed, case)));
+        let found = cases.into_iter().find(|(_, case)| is_wrong(case));
+        let Some((seed, case)) = found else { panic!("{error:?} is not found in {TERMS} terms") };
+        let small = shrink(&case, &mut |case| is_wrong(case));
+        let size = nodes(&small.program, small.f);
+        println!("{error:?}: at seed {seed}, {} nodes, then {size}", nodes(&case.program, case.f));
+        assert!(is_wrong(&small) && size <= 16, "{error:?}: {size} nodes");
     }
 }
 

@@ -7,6 +7,8 @@
 pub mod direct;
 pub mod measure;
 pub mod mutants;
+pub mod price;
+pub mod shrink;
 pub mod terms;
 
 use crate::rng::Rng;
