@@ -727,3 +727,25 @@ fn inlining_keeps_values() {
     }
     assert!(calls > 80 && 2 * left < calls, "{calls} {left}");
 }
+
+/// P7: a variable that is not used changes neither value nor cost, of the term or of its derivative.
+#[test]
+fn unused_variables_cost_nothing() {
+    for_cases(false, Language::Thesis, &mut |seed, case| {
+        let mut wider = case.clone();
+        let at = seed as usize % (case.args.len() + 1);
+        let unused = Builder::new(&mut wider.program).fresh(Type::F64, "unused");
+        wider.program.funs[wider.f].params.insert(at, unused);
+        wider.args.insert(at, f(3.0));
+        wider.cells.insert(at, f(0.5));
+        let [before, mut after] = [case, &wider].map(|case| measure(case, Shape::Agda).expect("a value"));
+        assert_eq!(after.cells.remove(at), f(0.5), "{seed}\n{}", shown(case));
+        assert_eq!(
+            (before.cost, before.forward, before.call, before.amortised, before.value, before.cells),
+            (after.cost, after.forward, after.call, after.amortised, after.value, after.cells),
+            "{seed}\n{}",
+            shown(case)
+        );
+        assert_eq!(after.monad, before.monad + 1, "{seed}: a run takes one step per cell");
+    });
+}

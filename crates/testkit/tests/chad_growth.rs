@@ -325,3 +325,22 @@ fn functions_that_capture_as_closures() {
     let message = refused.expect_err("a recursive sum").construct;
     assert!(message.contains("capture functions of their own type"), "{message}");
 }
+
+/// C13: the calls of one function are a list in the plain algorithm, and joining lists one after the other costs a square; closed functions have
+/// no such list.
+#[test]
+fn calls_of_one_function_are_a_list() {
+    let ratio = |n: usize, vjp: &dyn Fn(&mut Program, FunId) -> FunId| {
+        let sum = (1..n).fold("h(a)".to_string(), |sum, k| format!("add.f64({sum}, h({k}.0f64))"));
+        let text = format!("def f (a: f64): f64 = let h = fun v: f64 -> mul.f64(a, v) in {sum}");
+        let case = case(&text, vec![Value::f64(1.5)]);
+        let (_, primal) = steps(&case.program, case.f, &case.args);
+        gradient(case, vjp).1 / primal
+    };
+    let ratios = |vjp: &dyn Fn(&mut Program, FunId) -> FunId| [64, 128, 256].map(|n| ratio(n, vjp));
+    let (plain, closures) = (ratios(&plain), ratios(&closed));
+    // A constant, and what grows with the length: the differences double.
+    let (first, second) = (plain[1] - plain[0], plain[2] - plain[1]);
+    assert!(first > 1.0 && second > 1.9 * first, "{plain:?}");
+    assert!(closures[2] <= 1.05 * closures[0], "{closures:?}");
+}
