@@ -27,10 +27,10 @@
 //! D[unzip e]           = let p = D[e] in (unzip p.0, \d. p.1 (array (iota n) (map (\ds. <ds>) (scatter n d.i))))
 //! D[map (\xs. b) as]   = let p = (D[as]) in let q = unzip (map (\xs. D[b]) p.i.0) in
 //!                        (q.0, \d. r <- sequence (map (\f d. dxs <- scope 0 (f d); return dxs) q.1 (scatter n d)); p.i.1 (array (iota n) (map (\d. d.i) r)))
-//! D[reduce (\x y. b) z a] = let p = D[a] in
-//!                        let tree = reduce (\l r. let x = root l in let y = root r in let q = D[b] in node l q.0 q.1 r) (leaf -1 D[z].0) (map leaf (iota n) p.0)
-//!                        in (root tree, \d. r <- spread tree d; p.1 r)
-//! spread (leaf i x) d  = return (one i d)                                  of the neutral element (i = -1) nothing
+//! D[reduce (\x y. b) z a] = let p = (D[a], D[z]) in
+//!                        let tree = reduce (\l r. let x = root l in let y = root r in let q = D[b] in node l q.0 q.1 r) (leaf 0 p.1.0) (map leaf (1 + iota n) p.0.0)
+//!                        in (root tree, \d. r <- spread tree d; let ds = scatter (1 + n) r in p.1.1 ds[0] || p.0.1 (array (iota n) (slice ds 1 n)))
+//! spread (leaf i x) d  = return (one i d)
 //! spread (node l x f r) d = ds <- scope 0 (f d); (spread l ds.0 || spread r ds.1) >>= \(a, b). return (a + b)
 //! ```
 //!
@@ -38,7 +38,7 @@
 //! 1. `build` is a map over `iota`; maps run over any arrays, and their elements are variables of the body.
 //! 2. `collect` and `scatter` are one operation. The leaves of a tree know their position, so that the cotangents of an array's elements are a bag at
 //!    once, without lists (the figure gives a list where a bag is expected).
-//! 3. Reductions have a neutral element, which is a constant to the derivative.
+//! 3. Reductions have a neutral element, which is one more leaf.
 //! 4. Data movement, `replicate`, literals, `zip` and `unzip`, which the thesis does not have.
 //! 5. `build n (i. a ! t)` is a gather where `a` is a variable ([`Gathers::Recognised`], 6.7.1).
 //!
@@ -128,7 +128,7 @@ impl Chad<'_> {
                 }
                 _ => self.map(f, arrays, t),
             },
-            // [chad.reduce]  D[reduce (\x y. b) z a] = let p = D[a] in let tree = reduce .. in (root tree, \d. r <- spread tree d; p.1 r)
+            // [chad.reduce]  D[reduce (\x y. b) z a] = let p = (D[a], D[z]) in let tree = reduce .. in (root tree, \d. r <- spread tree d; let ds = scatter (1 + n) r in p.1.1 ds[0] || ..)
             Exp::Soac(Soac::Reduce { op, neutral, array, commutative }) => {
                 self.reduce(op, neutral, array, *commutative, t)
             }
@@ -459,7 +459,8 @@ impl Chad<'_> {
             let leaf = |s: &mut Self, i: Term, x: Term| s.b.term(Exp::Inject(tree.ty.clone(), 0, vec![i, x]));
             let leaves = {
                 let (i, x) = (s.b.fresh(Type::I64, "i"), s.b.fresh(element.clone(), "x"));
-                let (at, value) = (s.b.var(i), s.b.var(x));
+                let (i_value, one, value) = (s.b.var(i), s.b.i64(1), s.b.var(x));
+                let at = s.b.op2(Op::Add, i_value, one);
                 let made = leaf(s, at, value);
                 let made = s.b.term(Exp::Lam(x, made));
                 let made = s.b.term(Exp::Lam(i, made));
@@ -468,8 +469,8 @@ impl Chad<'_> {
                 let all = s.b.term(Exp::Iota(n));
                 s.b.map(made, vec![all, values])
             };
-            let (no_position, neutral) = (s.b.i64(-1), s.part(p, 1, 0));
-            let neutral = leaf(s, no_position, neutral);
+            let (first, neutral) = (s.b.i64(0), s.part(p, 1, 0));
+            let neutral = leaf(s, first, neutral);
             let (l, r) = (s.b.fresh(tree.ty.clone(), "l"), s.b.fresh(tree.ty.clone(), "r"));
             let node = {
                 let q = s.b.fresh(combined.ty().clone(), "q");
@@ -493,8 +494,21 @@ impl Chad<'_> {
                     let (all, d) = (s.b.var(all), s.b.var(d));
                     let spread = s.b.call(tree.spread, vec![all, d]);
                     s.then(spread, |s, bag| {
-                        let (back, bag) = (s.part(p, 0, 1), s.b.var(bag));
-                        s.b.apply(back, [bag])
+                        let array = s.part(p, 0, 0);
+                        let n = s.b.size(array, 0);
+                        let one = s.b.i64(1);
+                        let all = s.b.op2(Op::Add, n.clone(), one);
+                        s.with_scattered(all, bag, |s, ds| {
+                            let (whole, zero) = (s.b.var(ds), s.b.i64(0));
+                            let first = s.b.index(whole.clone(), vec![zero]);
+                            let (start, stride) = (s.b.i64(1), s.b.i64(1));
+                            let rest =
+                                s.b.term(Exp::Slice(whole, SliceDim { start, len: n.clone(), stride }));
+                            let bag = s.whole_bag(n, rest);
+                            let (of_neutral, of_array) = (s.part(p, 1, 1), s.part(p, 0, 1));
+                            let parts = vec![s.b.apply(of_neutral, [first]), s.b.apply(of_array, [bag])];
+                            s.in_parallel(parts)
+                        })
                     })
                 })?;
                 Ok(s.b.tuple(vec![value, back]))
@@ -644,11 +658,8 @@ impl Tree {
         let params = s.b.params(spread);
         let at_leaf = {
             let (i, x) = (s.b.fresh(Type::I64, "i"), s.b.fresh(element.clone(), "x"));
-            let (at, zero) = (s.b.var(i), s.b.i64(0));
-            let of_neutral = s.b.op2(Op::Lt, at.clone(), zero);
-            let (nothing, d) = (s.b.term(Exp::Zero(Type::bag(bar.clone()))), s.b.var(params[1]));
-            let one = s.b.term(Exp::BagOne(at, d));
-            let bag = s.b.if_(of_neutral, nothing, one);
+            let (at, d) = (s.b.var(i), s.b.var(params[1]));
+            let bag = s.b.term(Exp::BagOne(at, d));
             let body = s.b.term(Exp::EvmReturn(env.clone(), bag));
             Arm { params: vec![i, x], body }
         };
