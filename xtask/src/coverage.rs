@@ -1,7 +1,7 @@
 //! The tables of the book that come from the code: algorithm by construct, and the primitives.
 
 use anyhow::Result;
-use pullback_ad::contract::{ALGORITHMS, Algorithm, CONSTRUCTS};
+use pullback_ad::contract::{ALGORITHMS, Algorithm, Bound, CONSTRUCTS, Language, Mode, Status, algorithms};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -76,6 +76,31 @@ fn coverage_table() -> String {
             Treatment::Missing => "?",
         });
         let _ = writeln!(out, "| {construct} | {} |", cells.collect::<Vec<_>>().join(" | "));
+    }
+    out += "\n# The algorithms\n\nThose on *core* differentiate functions anywhere in a program, on every executor. Those on *lambda* are chosen by `--ad` for an entry point, and run in the reference interpreter\n\
+            (`chad-comparison.md`; the headers of their files in `crates/ad/src/chad` say what they cover). *Bound*: the work of value and derivative over that of the program.\n\n\
+            | name | what | from | language | mode | bound | status |\n|---|---|---|---|---|---|---|\n";
+    for a in algorithms() {
+        let language = match a.language {
+            Language::Core => "core",
+            Language::Lambda => "lambda",
+        };
+        let mode = match a.mode {
+            Mode::Forward => "forward",
+            Mode::Reverse => "reverse",
+        };
+        let bound = match a.bound {
+            Bound::Constant => "a constant",
+            Bound::PerDepth => "a constant per nesting",
+            Bound::None => "none",
+        };
+        let status = match a.status {
+            Status::Default => "default",
+            Status::Selectable => "selectable",
+            Status::Didactic => "a step of a derivation",
+        };
+        let (id, title, citation) = (a.id, a.title, a.citation);
+        let _ = writeln!(out, "| `{id}` | {title} | {citation} | {language} | {mode} | {bound} | {status} |");
     }
     out
 }

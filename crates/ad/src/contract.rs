@@ -19,6 +19,7 @@
 //! **Errors.** A construct that an algorithm does not cover is an [`Unsupported`] value that names it and its place;
 //! never a silent zero.
 
+use crate::chad::ON_LAMBDA;
 use pullback_base::{Code, Diagnostic, Span};
 use pullback_core::{Atom, Lam, Program};
 use std::fmt;
@@ -118,6 +119,57 @@ pub struct Algorithm {
 
 /// All algorithms, in reading order.
 pub const ALGORITHMS: &[Algorithm] = &[crate::forward::ALGORITHM, crate::fast_chad::ALGORITHM];
+
+/// What an algorithm transforms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Functions inside of core programs.
+    Core,
+    /// Entry points on lambda; the reference interpreter runs what it makes.
+    Lambda,
+}
+
+/// What there is to say of an algorithm of either language.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// The name it is chosen by.
+    pub id: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// Where it is from.
+    pub citation: &'static str,
+    /// What it transforms.
+    pub language: Language,
+    /// Forward or reverse.
+    pub mode: Mode,
+    /// Its cost claim.
+    pub bound: Bound,
+    /// Who it is for.
+    pub status: Status,
+}
+
+/// All that can be chosen by name: [`ALGORITHMS`], then [`ON_LAMBDA`].
+pub fn algorithms() -> impl Iterator<Item = About> {
+    let on_core = ALGORITHMS.iter().map(|a| About {
+        id: a.id,
+        title: a.title,
+        citation: a.citation,
+        language: Language::Core,
+        mode: a.mode,
+        bound: a.bound,
+        status: a.status,
+    });
+    let on_lambda = ON_LAMBDA.iter().map(|a| About {
+        id: a.id,
+        title: a.title,
+        citation: a.citation,
+        language: Language::Lambda,
+        mode: Mode::Reverse,
+        bound: a.bound,
+        status: a.status,
+    });
+    on_core.chain(on_lambda)
+}
 
 /// The algorithm for a mode: the named one, or the default.
 pub fn algorithm(mode: Mode, name: Option<&str>) -> Option<&'static Algorithm> {

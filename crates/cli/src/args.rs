@@ -1,7 +1,7 @@
 //! The command line's grammar and help texts.
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use pullback_driver::{Backend, Floats};
+use pullback_driver::{Backend, Floats, Language};
 use std::path::PathBuf;
 
 /// A parallel functional array language with first-class reverse-mode automatic differentiation.
@@ -125,8 +125,12 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Show what differentiation made of each source statement: statement | rule | result.
-    #[command(after_help = "Example:\n  pullback explain model.fut --mode vjp")]
+    /// Show what differentiation made of each source statement: statement | rule | result. Of the algorithms before `fast_chad`, what they make.
+    #[command(after_help = "\
+Examples:
+  pullback explain model.fut --mode vjp
+  pullback explain model.fut --ad chad-accumulating                the program that Efficient CHAD makes
+  pullback explain model.fut --ad chad --arg x=1.5 --arg y=2.0     and what it costs at these arguments")]
     Explain(ExplainArgs),
     /// Speak the GradBench protocol: messages on standard input, answers on standard output, one line of JSON each.
     #[command(after_help = "\
@@ -282,10 +286,20 @@ fn named_file(text: &str) -> Result<(String, String), String> {
 /// Which algorithm differentiates.
 #[derive(Debug, Args)]
 pub(crate) struct AlgorithmArgs {
-    /// The algorithm for reverse derivatives: `fast_chad` (the default), or one of the thesis before it, which run in the
-    /// reference interpreter (docs/book/chad-comparison.md): chad, chad-sparse, chad-accumulating, chad-arrays, chad-closures.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = algorithms())]
     pub(crate) ad: Option<String>,
+}
+
+/// The help of `--ad`, from the tables of algorithms.
+fn algorithms() -> String {
+    let all = pullback_driver::reverse_algorithms();
+    let names =
+        |language| all.iter().filter(|a| a.language == language).map(|a| a.id).collect::<Vec<_>>().join(", ");
+    format!(
+        "The algorithm for reverse derivatives; {} if none is given. The steps before it are {}: what they make runs in the reference interpreter (docs/book/chad-comparison.md)",
+        names(Language::Core),
+        names(Language::Lambda)
+    )
 }
 
 /// What a derivative is taken with respect to.
@@ -649,6 +663,12 @@ pub(crate) struct ExplainArgs {
     pub(crate) mode: DerivativeKind,
     #[command(flatten)]
     pub(crate) wrt: WrtArgs,
+    /// Arguments as in runs: also count what the program and the derivative cost there, in steps of the reference interpreter.
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    pub(crate) args: Vec<String>,
+    /// The same from files, as for `run`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Vec<String>,
     #[command(flatten)]
     pub(crate) algorithm: AlgorithmArgs,
 }

@@ -24,7 +24,7 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
     let text = std::fs::read_to_string(file)
         .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
     if let Some(name) = ad {
-        let known = pullback_driver::reverse_algorithms();
+        let known: Vec<&str> = pullback_driver::reverse_algorithms().iter().map(|a| a.id).collect();
         if !known.contains(&name) {
             return Err(Failure::input(format!(
                 "no algorithm `{name}` for reverse mode; there are {}",
@@ -52,6 +52,14 @@ pub(crate) fn on_core(session: &Session) -> Result<(), Failure> {
         format!("`{}` makes no code: what it makes runs in the reference interpreter", algorithm.id);
     let hint = "`pullback explain --ad` shows it; `pullback grad --ad` runs it";
     Err(failed(session, &Diagnostic::global(Code::Unsupported, message).hint(hint)))
+}
+
+/// Stops at an option of a run that the interpreter of lambda does not have.
+pub(crate) fn can_run(session: &Session, inputs: &InputArgs) -> Result<(), Failure> {
+    let Some(algorithm) = session.algorithm_on_lambda().filter(|_| inputs.check_nan) else { return Ok(()) };
+    let message = format!("what `{}` makes runs without looking for NaN", algorithm.id);
+    let d = Diagnostic::global(Code::Unsupported, message).hint("leave out --check-nan or --ad");
+    Err(failed(session, &d))
 }
 
 pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
@@ -225,6 +233,7 @@ impl Gradient {
 /// `pullback grad`
 pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
     let (session, entry) = load_program(&args.program)?;
+    can_run(&session, &args.inputs)?;
     let is_scalar = matches!(&entry.entry.result, pullback_core::EntryType::Scalar(s) if s.is_float());
     if !is_scalar {
         let ty = type_text(&entry.entry.result);
@@ -244,7 +253,7 @@ pub(crate) fn grad(args: &GradArgs) -> Result<(), Failure> {
     let objective = outcome.results[0].clone();
     let gradient = Gradient::new(&entry, &selected, &outcome.results[1..]);
     let primal = if args.report {
-        let ready = session.primal(&entry).map_err(|d| failed(&session, &d))?;
+        let ready = session.primal_beside(&entry, &vjp).map_err(|d| failed(&session, &d))?;
         let run =
             with_progress(&args.inputs, "objective", |o| ready.run(&values, o)).map_err(stopped(&session))?;
         Some((ready, run))
@@ -310,6 +319,7 @@ fn one_like(entry: &EntryPoint) -> Value {
 /// `pullback vjp`
 pub(crate) fn vjp(args: &VjpArgs) -> Result<(), Failure> {
     let (session, entry) = load_program(&args.program)?;
+    can_run(&session, &args.inputs)?;
     let wrt = args.wrt.parse();
     let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
     let values = arguments(&entry, &args.inputs)?;
@@ -486,6 +496,7 @@ pub(crate) fn jvp(args: &JvpArgs) -> Result<(), Failure> {
 /// `pullback gradcheck`
 pub(crate) fn gradcheck(args: &GradcheckArgs) -> Result<(), Failure> {
     let (session, entry) = load_program(&args.program)?;
+    can_run(&session, &args.inputs)?;
     let wrt = args.wrt.parse();
     let selected = session.select(&entry, &wrt).map_err(|d| failed(&session, &d))?;
     let values = arguments(&entry, &args.inputs)?;

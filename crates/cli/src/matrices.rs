@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::args::{
     GaussNewtonArgs, InputArgs, JacobianArgs, JacobianMode, MatrixArgs, ProductArgs, ProgramArgs, WrtArgs,
 };
-use crate::commands::{failed, load_program, print_json};
+use crate::commands::{can_run, failed, load_program, print_json};
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
 use crate::progress::with_progress;
@@ -27,6 +27,7 @@ struct Problem {
 impl Problem {
     fn new(program: &ProgramArgs, inputs: &InputArgs, wrt: &WrtArgs) -> Result<Problem, Failure> {
         let (session, entry) = load_program(program)?;
+        can_run(&session, inputs)?;
         let selected = session.select(&entry, &wrt.parse()).map_err(|d| failed(&session, &d))?;
         let values = arguments(&entry, inputs)?;
         Ok(Problem { session, entry, selected, values })

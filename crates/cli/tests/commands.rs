@@ -304,7 +304,14 @@ fn algorithms_on_lambda_by_name() {
     };
     let expected = gradient(&scalars, "fast_chad", &at);
     assert!(expected.contains("\"objective\": 29.25"), "{expected}");
-    for name in ["chad", "chad-sparse", "chad-accumulating", "chad-arrays", "chad-closures"] {
+    let recursive = [
+        "chad-accumulating",
+        "chad-accumulating-map",
+        "chad-accumulating-cells",
+        "chad-arrays",
+        "chad-closures",
+    ];
+    for name in ["chad", "chad-sparse"].into_iter().chain(recursive) {
         assert_eq!(gradient(&scalars, name, &at), expected, "{name}");
         assert!(stdout(&["explain", &scalars, "--ad", name]).contains("def main_inlined_"), "{name}");
         let help = stdout(&["grad", "--help"]);
@@ -344,7 +351,7 @@ fn algorithms_on_lambda_by_name() {
            in loop z = y for i < n do z * y + f64.i64 i",
     );
     let at = ["--arg", "x=1.5", "--arg", "n=3"];
-    for name in ["chad-accumulating", "chad-arrays", "chad-closures"] {
+    for name in recursive {
         assert_eq!(gradient(&looping, name, &at), gradient(&looping, "fast_chad", &at), "{name}");
     }
     refused(&[&["grad", &looping, "--ad", "chad"], &at[..]].concat(), &["a loop", "looping.fut:2"]);
@@ -357,4 +364,34 @@ fn algorithms_on_lambda_by_name() {
     let sum = file("sum.fut", "entry main (x: #a f64 | #b): f64 = match x case #a y -> y * y case #b -> 1.0");
     refused(&["grad", &sum, "--ad", "chad", "--arg", "x=#a 2.0"], &["a value of a sum type (`x`)"]);
     assert!(fails(&["grad", &scalars, "--ad", "chat"], 1).contains("there are fast_chad, chad, chad-sparse"));
+}
+
+/// Costs of the program and of its derivative are counted alike, whatever the algorithm; only the interpreter of core looks for NaN.
+#[test]
+fn costs_of_algorithms_on_lambda() {
+    let folder = scratch("costs_on_lambda");
+    let program = write(&folder, "square.fut", b"entry main (x: f64): f64 = x * x");
+    let grad = ["grad", &program, "--arg", "x=3.0", "--report", "--ad", "chad-accumulating"];
+    let report = stdout(&grad);
+    // The product 2, its arguments 1 each.
+    assert!(report.contains("objective: work 4 steps") && report.contains("ratio of work"), "{report}");
+    let json = stdout(&[&grad[..], &["--json"]].concat());
+    assert!(json.contains("\"work\": 4"), "{json}");
+    // The forward pass is counted by hand in the tests of the driver.
+    let explained = stdout(&["explain", &program, "--ad", "chad-accumulating", "--arg", "x=3.0"]);
+    let line = |text: &str, what: &str| -> u64 {
+        let line = text.lines().find(|l| l.trim_start().starts_with(what)).expect(what);
+        line.split_whitespace().last().and_then(|n| n.parse().ok()).expect("a number")
+    };
+    assert!(explained.contains("def main_inlined_vjp"), "{explained}");
+    assert_eq!((line(&explained, "the program"), line(&explained, "forward pass")), (4, 21));
+    let sum = line(&explained, "forward pass") + line(&explained, "backpropagator");
+    assert_eq!(line(&explained, "value and derivative"), sum);
+    let explained = stdout(&["explain", &program, "--arg", "x=3.0"]);
+    assert!(explained.contains("fast_chad.prim"), "{explained}");
+    assert!(line(&explained, "value and derivative") > line(&explained, "the program"));
+    assert!(!stdout(&["explain", &program, "--ad", "chad"]).contains("steps"));
+    let said = fails(&[&grad[..], &["--check-nan"]].concat(), 3);
+    assert!(said.contains("without looking for NaN") && said.contains("leave out"), "{said}");
+    assert!(fails(&["explain", &program, "--ad", "chad", "--arg", "y=3.0"], 1).contains("`y`"));
 }

@@ -5,11 +5,13 @@
 //! the forward sweep: they are the program's own statements (and what the tape adds to them).
 
 use crate::derive::Kind;
+use crate::gradcheck::filled;
 use crate::session::{EntryPoint, Session};
-use pullback_base::{Diagnostic, Span};
+use pullback_base::{Code, Diagnostic, Span};
 use pullback_core::print::{Names, PrintOptions, print_function};
 use pullback_core::traverse::for_each_stm;
-use pullback_core::{Origin, Program};
+use pullback_core::{Origin, Program, Value};
+use pullback_interp::core::Options;
 use std::collections::BTreeMap;
 
 /// Widths of the first two columns.
@@ -57,6 +59,53 @@ pub fn explain(
         last = Some((source, rule));
     }
     Ok(out)
+}
+
+/// What a derivative of an entry point costs at these arguments, in steps of the reference interpreter; all directions are ones. Of an algorithm on
+/// lambda also what its parts cost, in the cost model of CHAD.
+///
+/// Errors: arguments and results of sum type, constructs without derivative, and whatever stops the program.
+pub fn costs(
+    session: &Session,
+    entry: &EntryPoint,
+    kind: Kind,
+    selected: &[bool],
+    args: &[Value],
+) -> Result<String, Diagnostic> {
+    let stopped = |e: pullback_base::RuntimeError| e.to_diagnostic();
+    let options = Options::default();
+    let ready = session.derivative(entry, kind, selected, &mut |_, _| {})?;
+    let primal = session.primal_beside(entry, &ready)?.interpret(args, &options).map_err(stopped)?;
+    let along: Vec<Option<Value>> = if kind.is_reverse() {
+        let active = entry.result_types.iter().map(|t| session.lowered().is_active(t));
+        primal.results.iter().zip(active).filter(|(_, a)| *a).map(|(v, _)| filled(v, 1.0)).collect()
+    } else {
+        args.iter().zip(selected).filter(|(_, s)| **s).map(|(v, _)| filled(v, 1.0)).collect()
+    };
+    let along = along.into_iter().collect::<Option<Vec<Value>>>().ok_or_else(|| {
+        let message = "the cost of a derivative along a value of sum type";
+        Diagnostic::global(Code::Unsupported, message).hint("explain it without arguments")
+    })?;
+    let mut rows = vec![("the program".to_string(), primal.counts.work)];
+    let whole = match &ready.on_lambda {
+        Some(derivative) => {
+            let costs = derivative.costs(args, &along, &options).map_err(stopped)?;
+            rows.push(("forward pass".into(), costs.forward));
+            rows.push(("backpropagator".into(), costs.backward));
+            costs.whole()
+        }
+        None => {
+            let all: Vec<Value> = args.iter().chain(&along).cloned().collect();
+            ready.interpret(&all, &options).map_err(stopped)?.counts.work
+        }
+    };
+    rows.push(("value and derivative".into(), whole));
+    let mut out = "steps at these arguments\n".to_string();
+    for (what, steps) in rows {
+        out += &format!("  {what:<22} {steps:>10}\n");
+    }
+    let ratio = whole as f64 / primal.counts.work.max(1) as f64;
+    Ok(out + &format!("  {:<22} {ratio:>10.1}\n", "times the program"))
 }
 
 fn row(source: &str, rule: &str, result: &str) -> String {

@@ -25,18 +25,19 @@ pub mod values;
 mod versions;
 pub mod vm;
 
+use pullback_ad::contract::{Mode, algorithms};
+
 pub use backend::{Backend, Native};
 pub use derive::Kind;
 pub use leaves::{Leaf, Wrt};
 pub use matrices::{Block, Entries, Matrix, Product, Sweep};
+pub use pullback_ad::contract::{About, Language};
 pub use pullback_cpu::{Argument, Place, Prepared};
 pub use pullback_llvm::Floats;
 pub use report::{CodeReport, Executor, Outcome, Ran};
 pub use session::{EntryPoint, Failed, Ready, Session, Settings};
 
-/// The names of the algorithms for reverse mode that a user may choose.
-pub fn reverse_algorithms() -> Vec<&'static str> {
-    use pullback_ad::contract::{ALGORITHMS, Mode};
-    let on_core = ALGORITHMS.iter().filter(|a| a.mode == Mode::Reverse).map(|a| a.id);
-    on_core.chain(pullback_ad::chad::ON_LAMBDA.iter().map(|a| a.id)).collect()
+/// The algorithms for reverse mode that a user may choose.
+pub fn reverse_algorithms() -> Vec<About> {
+    algorithms().filter(|a| a.mode == Mode::Reverse).collect()
 }

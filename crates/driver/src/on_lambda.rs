@@ -1,13 +1,16 @@
 //! Reverse derivatives by the algorithms on lambda (`--ad chad`, ...), which the reference interpreter runs.
 //!
-//! The entry point is inlined, its loops become functions that call themselves where the algorithm takes these, it is transformed, and given cotangents of the types of its values ([`pullback_ad::chad::dense`]). Outside it looks like a
+//! The entry point is inlined (unless its copy would be too large), its loops become functions that call themselves where the algorithm takes these, it is transformed,
+//! and given cotangents of the types of its values ([`pullback_ad::chad::dense`]). Outside it looks like a
 //! derivative on core: one value per leaf of the arguments, then one cotangent per leaf of the result; the results, then one cotangent per
 //! wanted leaf.
 
 use crate::derive::Kind;
-use crate::session::{EntryPoint, Ready, Session};
+use crate::session::{EntryPoint, Ready, Session, deep};
 use crate::{Backend, Leaf};
+use pullback_ad::Unsupported;
 use pullback_ad::chad::dense::dense_vjp;
+use pullback_ad::chad::parts::forward_pass;
 use pullback_ad::chad::{OnLambda as Algorithm, c_accumulating, d_arrays};
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{EntryType, Value};
@@ -15,11 +18,23 @@ use pullback_interp::core::{Options, Outcome};
 use pullback_lambda::inline::{Loops, inline};
 use pullback_lambda::print::print_reachable;
 use pullback_lambda::{FunId, Program, Type};
+use std::sync::Arc;
 
-/// A derivative by an algorithm on lambda.
-#[derive(Debug)]
+/// The most terms that inlining may copy: calls and functions stay as they are in programs where more would be needed.
+const INLINE_LIMIT: usize = 1 << 18;
+
+/// What of a derivative is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runs {
+    Entry,
+    Derivative,
+}
+
+/// A derivative by an algorithm on lambda, or the entry point beside it.
+#[derive(Clone, Debug)]
 pub struct OnLambda {
-    program: Program,
+    program: Arc<Program>,
+    runs: Runs,
     /// `(arguments, cotangent) -> (value, cotangents)`
     fun: FunId,
     /// The entry point, inlined.
@@ -58,12 +73,12 @@ pub(crate) fn derivative(
         );
         return Err(refuse(message, "make the value inside of the program, or use `fast_chad`"));
     }
-    if let Some(leaf) = entry.results.iter().find(|l| !holds_floats(&l.ty)) {
+    if let Some(leaf) = entry.results.iter().find(|l| is_discrete_array(&l.ty)) {
         let message = format!(
-            "`{id}` cannot differentiate an entry point whose result has a part without floats (`{}`)",
+            "`{id}` cannot differentiate an entry point whose result has an array without floats (`{}`)",
             name(leaf)
         );
-        return Err(refuse(message, "return only floats, or use `fast_chad`"));
+        return Err(refuse(message, "leave the array out of the result, or use `fast_chad`"));
     }
     let start = std::time::Instant::now();
     let found = session.lambda.as_ref().and_then(|program| {
@@ -76,24 +91,49 @@ pub(crate) fn derivative(
         return Err(refuse(message, "use `fast_chad`"));
     };
     let loops = if algorithm.recursion { Loops::Functions } else { Loops::Kept };
-    let inlined = inline(&mut program, f, loops);
+    let copy = inline(&mut program, f, loops, INLINE_LIMIT);
+    let inlined = copy.unwrap_or(f);
     let made = (algorithm.vjp)(&mut program, inlined).map_err(|e| {
+        // It may be the word of an algorithm that this one is made of.
+        let e = Unsupported { algorithm: id, ..e };
         let mut d = e.to_diagnostic();
-        if id == c_accumulating::ID && e.construct == c_accumulating::ARRAYS {
+        if e.construct == c_accumulating::ARRAYS {
             d = d.hint(format!("`{}` does", d_arrays::ID));
+        }
+        if copy.is_none() {
+            d = d.hint(format!(
+                "functions were not replaced by their bodies, for that would copy more than {INLINE_LIMIT} terms"
+            ));
         }
         d
     })?;
     let fun = dense_vjp(&mut program, inlined, made);
-    debug_assert_eq!(pullback_lambda::check::check(&program), Ok(()));
+    pullback_lambda::check::check(&program).map_err(|errors| malformed(id, errors))?;
     let params = program.funs[inlined].params.iter().map(|p| program.vars[*p].ty.clone()).collect();
     let result = program.funs[inlined].result.clone();
     let mut ready = Ready::new(session.program.clone(), entry.fun, Backend::Interp);
     ready.stages =
         vec![("front end", session.front_seconds), ("differentiate", start.elapsed().as_secs_f64())];
+    let (program, runs) = (Arc::new(program), Runs::Derivative);
     ready.on_lambda =
-        Some(OnLambda { program, fun, entry: inlined, made, params, result, wanted: wanted.to_vec() });
+        Some(OnLambda { program, runs, fun, entry: inlined, made, params, result, wanted: wanted.to_vec() });
     Ok(ready)
+}
+
+/// The entry point alone, as the derivative has it: its steps and those of the derivative are counted alike.
+pub(crate) fn primal(session: &Session, entry: &EntryPoint, derivative: &OnLambda) -> Ready {
+    let mut ready = Ready::new(session.program.clone(), entry.fun, Backend::Interp);
+    ready.stages = vec![("front end", session.front_seconds)];
+    ready.on_lambda = Some(OnLambda { runs: Runs::Entry, ..derivative.clone() });
+    ready
+}
+
+/// What an algorithm made is not accepted by the checker: the program is nested too deeply, or it is our fault.
+fn malformed(id: &str, errors: Vec<Diagnostic>) -> Diagnostic {
+    let bug = || Diagnostic::global(Code::Internal, format!("what `{id}` made is malformed"));
+    let error = errors.into_iter().next().unwrap_or_else(bug);
+    let advice = error.code.advice();
+    if error.hints.is_empty() { error.hint(advice) } else { error }
 }
 
 /// The name of a leaf, or that it is the whole result.
@@ -110,42 +150,99 @@ fn is_plain(ty: &EntryType) -> bool {
     }
 }
 
-fn holds_floats(ty: &EntryType) -> bool {
+fn is_discrete_array(ty: &EntryType) -> bool {
     match ty {
-        EntryType::Scalar(s) => s.is_float(),
-        EntryType::Array(_, t) => holds_floats(t),
-        EntryType::Sum(_) | EntryType::Tuple(_) | EntryType::Record(_) => false,
+        EntryType::Array(_, t) => match &**t {
+            EntryType::Scalar(s) => !s.is_float(),
+            t => is_discrete_array(t),
+        },
+        EntryType::Scalar(_) | EntryType::Sum(_) | EntryType::Tuple(_) | EntryType::Record(_) => false,
+    }
+}
+
+/// What parts of a gradient cost, in steps of the cost model of CHAD (`pullback_interp::lambda`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// Of the entry point, inlined.
+    pub program: u64,
+    /// Of making its value and its backpropagator.
+    pub forward: u64,
+    /// Of calling the backpropagator, and of all that makes the cotangents of the arguments out of what it gives.
+    pub backward: u64,
+}
+
+impl Costs {
+    /// Of value and cotangents.
+    pub fn whole(&self) -> u64 {
+        self.forward + self.backward
     }
 }
 
 impl OnLambda {
-    /// Runs the entry point itself, which costs what the cost model of CHAD says (`pullback_interp::lambda`): arguments and results as those of
-    /// the derivative, without cotangents.
+    /// Runs it; see the module. What it costs is counted as the cost model of CHAD says (`pullback_interp::lambda`).
+    ///
+    /// Errors: those of the program, and of the options.
+    pub(crate) fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+        match self.runs {
+            Runs::Entry => self.run_primal(args, options),
+            Runs::Derivative => self.run_derivative(args, options),
+        }
+    }
+    /// The entry point itself; the arguments are those of the derivative, without cotangents.
     ///
     /// Errors: those of the program, and of the options.
     pub fn run_primal(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
-        let mut given = args.iter().cloned();
-        let whole: Option<Vec<Value>> = self.params.iter().map(|t| gathered(t, &mut given)).collect();
-        let whole = whole.ok_or_else(|| internal("a call with another number of arguments"))?;
-        let out = pullback_interp::lambda::run(&self.program, self.entry, whole, options)?;
+        let out = pullback_interp::lambda::run(&self.program, self.entry, self.arguments(args)?, options)?;
         let mut results = Vec::new();
         spread(&out.result, &self.result, &mut results);
         Ok(Outcome { results, counts: out.counts })
+    }
+    fn arguments(&self, args: &[Value]) -> Result<Vec<Value>, RuntimeError> {
+        let mut given = args.iter().cloned();
+        let whole: Option<Vec<Value>> =
+            self.params.iter().map(|t| gathered(t, &mut |_| given.next())).collect();
+        whole.ok_or_else(|| internal("a call with another number of arguments"))
+    }
+    /// What its parts cost: arguments and cotangents as those of the derivative.
+    ///
+    /// Errors: those of the program, and of the options. Cost: two runs of the program, and one of the derivative.
+    pub fn costs(
+        &self,
+        args: &[Value],
+        cotangents: &[Value],
+        options: &Options<'_>,
+    ) -> Result<Costs, RuntimeError> {
+        let program = deep(|| self.run_primal(args, options))?.counts.work;
+        let Some((alone, fun)) = forward_pass(&self.program, self.made) else {
+            return Err(internal("a derivative without a forward pass"));
+        };
+        let given = self.arguments(args)?;
+        let forward = deep(|| pullback_interp::lambda::run(&alone, fun, given, options))?.counts.work;
+        // Less the `let` and the unit value.
+        let forward = forward.saturating_sub(2);
+        let all: Vec<Value> = args.iter().chain(cotangents).cloned().collect();
+        let whole = deep(|| self.run_derivative(&all, options))?.counts.work;
+        Ok(Costs { program, forward, backward: whole.saturating_sub(forward) })
     }
     /// Its text, and that of what it calls.
     pub fn text(&self) -> String {
         print_reachable(&self.program, self.made)
     }
-    /// Runs it; see the module.
-    ///
-    /// Errors: those of the program, and of the options.
-    pub(crate) fn run(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+    fn run_derivative(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
         let mut given = args.iter().cloned();
-        let types = self.params.iter().chain([&self.result]);
-        let whole: Option<Vec<Value>> = types.map(|t| gathered(t, &mut given)).collect();
-        let (Some(whole), None) = (whole, given.next()) else {
+        // The parts of the result without floats have no cotangents: anything will do.
+        let mut seeds = args.iter().skip(self.wanted.len()).cloned();
+        let mut cotangent = |t: &Type| match t {
+            Type::Scalar(s) if !s.is_float() => Some(Value::Scalar(s.zero())),
+            _ => seeds.next(),
+        };
+        let whole: Option<Vec<Value>> =
+            self.params.iter().map(|t| gathered(t, &mut |_| given.next())).collect();
+        let seed = gathered(&self.result, &mut cotangent);
+        let (Some(mut whole), Some(seed), None) = (whole, seed, seeds.next()) else {
             return Err(internal("a derivative with another number of arguments"));
         };
+        whole.push(seed);
         let out = pullback_interp::lambda::run(&self.program, self.fun, whole, options)?;
         let Value::Tuple(parts) = out.result else { return Err(internal("a derivative without cotangents")) };
         let [value, Value::Tuple(bars)] = &parts[..] else {
@@ -167,14 +264,14 @@ fn internal(message: &str) -> RuntimeError {
     RuntimeError::new(RuntimeErrorKind::Internal, message.to_string())
 }
 
-/// A value of a type from the values of its leaves. Arrays of products are products of arrays.
-fn gathered(t: &Type, from: &mut dyn Iterator<Item = Value>) -> Option<Value> {
+/// A value of a type from the values of its leaves, which `leaf` gives in order. Arrays of products are products of arrays.
+fn gathered(t: &Type, leaf: &mut dyn FnMut(&Type) -> Option<Value>) -> Option<Value> {
     match base(t) {
         Type::Tuple(parts) => {
-            let parts = parts.iter().map(|part| gathered(part, from));
+            let parts = parts.iter().map(|part| gathered(part, leaf));
             Some(Value::Tuple(parts.collect::<Option<Vec<_>>>()?))
         }
-        _ => from.next(),
+        _ => leaf(t),
     }
 }
 

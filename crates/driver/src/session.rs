@@ -268,6 +268,14 @@ impl Session {
         self.finish(&self.program, entry.fun, &mut |_, _| {})
     }
 
+    /// The entry point itself, so that its cost is counted as that of this derivative of it.
+    pub fn primal_beside(&self, entry: &EntryPoint, derivative: &Ready) -> Result<Ready, Diagnostic> {
+        match &derivative.on_lambda {
+            Some(derivative) => Ok(on_lambda::primal(self, entry, derivative)),
+            None => self.primal(entry),
+        }
+    }
+
     /// Which parameters `wrt` selects.
     pub fn select(&self, entry: &EntryPoint, wrt: &Wrt) -> Result<Vec<bool>, Diagnostic> {
         let selected = wrt.select(&self.program, &entry.parameters, &entry.parameter_types);
@@ -298,8 +306,7 @@ impl Session {
 
     /// The algorithm for reverse derivatives, if it is one on lambda.
     pub fn algorithm_on_lambda(&self) -> Option<&'static pullback_ad::chad::OnLambda> {
-        let name = self.settings.choice.reverse.as_ref()?;
-        pullback_ad::chad::ON_LAMBDA.iter().find(|a| a.id == name.as_str())
+        pullback_ad::chad::on_lambda(self.settings.choice.reverse.as_ref()?.as_str())
     }
 
     /// The program of an entry point after each step of the pipeline.

@@ -22,11 +22,13 @@ pub enum Loops {
 /// Adds a copy of `f` in which calls of functions that do not call themselves are their bodies, and applications of lambdas are `let`s. Arguments
 /// are evaluated once, in order; functions are put in the place of the variables that stand for them.
 ///
-/// Cost: the size of the result, which is exponential for chains of functions each of which calls the next one twice.
-pub fn inline(program: &mut Program, f: FunId, loops: Loops) -> FunId {
+/// `None`: more than `limit` terms would have to be copied; the program is as before then. Chains of functions each of which calls the next one
+/// twice have copies of exponential size. Cost: what is copied, times the variables in scope.
+pub fn inline(program: &mut Program, f: FunId, loops: Loops, limit: usize) -> Option<FunId> {
+    let before = program.clone();
     let recursive = recursive(program, f);
     let fun = program.funs[f].clone();
-    let mut inline = Inline { b: Builder::new(program), recursive, loops, pending: Vec::new() };
+    let mut inline = Inline { b: Builder::new(program), recursive, loops, pending: Vec::new(), left: limit };
     let hints: Vec<(String, Type)> = fun
         .params
         .iter()
@@ -42,7 +44,11 @@ pub fn inline(program: &mut Program, f: FunId, loops: Loops) -> FunId {
         let body = inline.scope(body, &env);
         inline.b.define(new, body);
     }
-    new
+    if inline.left == 0 {
+        *program = before;
+        return None;
+    }
+    Some(new)
 }
 
 /// What a variable of the source stands for.
@@ -62,6 +68,8 @@ struct Inline<'p> {
     loops: Loops,
     /// `let`s around the term that is being made, outermost first.
     pending: Vec<(Var, Term)>,
+    /// So many terms may still be copied. At zero what is being made is given up.
+    left: usize,
 }
 
 impl Inline<'_> {
@@ -101,7 +109,11 @@ impl Inline<'_> {
     }
     /// Binds a variable to what a term stands for, or else by a `let`.
     fn bind(&mut self, x: Var, t: &Term, of: &Env, env: &mut Env) {
-        match with_stack(|| self.value(t, of)) {
+        let value = with_stack(|| self.value(t, of));
+        self.bound(x, value, env);
+    }
+    fn bound(&mut self, x: Var, value: Result<Value, Term>, env: &mut Env) {
+        match value {
             Ok(value) => {
                 env.insert(x, value);
             }
@@ -119,13 +131,24 @@ impl Inline<'_> {
         out
     }
     fn value_of(&mut self, t: &Term, env: &Env) -> Result<Value, Term> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            // Of the right type at least.
+            return Err(t.clone());
+        }
         match t.exp() {
             Exp::Var(v) => env.get(v).cloned().ok_or_else(|| self.b.var(*v)),
             Exp::Lam(x, body) => Ok(Value::Lambda(*x, body.clone(), std::rc::Rc::new(env.clone()))),
-            Exp::Let(x, a, b) => {
-                let mut inner = env.clone();
-                self.bind(*x, a, env, &mut inner);
-                self.value(b, &inner)
+            Exp::Let(..) => {
+                // One scope for a chain of them, which may be long: each variable is bound once.
+                let (mut inner, mut rest) = (env.clone(), t);
+                while let Exp::Let(x, a, b) = rest.exp() {
+                    self.left = self.left.saturating_sub(1);
+                    let value = with_stack(|| self.value(a, &inner));
+                    self.bound(*x, value, &mut inner);
+                    rest = b;
+                }
+                self.value(rest, &inner)
             }
             Exp::App(f, a) => match self.value(f, env) {
                 Ok(Value::Lambda(x, body, of)) => {

@@ -53,10 +53,12 @@ fn kind(rest: &[&str]) -> Result<Kind, String> {
     }
 }
 
-/// Steps of the program, and of its gradient by each algorithm.
+/// Steps of the program, and of the parts of its gradient by each algorithm.
 fn costs(program: &str, numbers: &[&str]) -> Result<String, String> {
     let numbers = numbers.iter().map(|x| x.parse().map(Value::f64).map_err(|e| format!("{x}: {e}")));
     let args = numbers.collect::<Result<Vec<Value>, String>>()?;
+    let one = [Value::f64(1.0)];
+    let options = Options::default();
     let mut rows = String::new();
     for algorithm in ON_LAMBDA {
         let mut session = session(program)?;
@@ -66,19 +68,20 @@ fn costs(program: &str, numbers: &[&str]) -> Result<String, String> {
         let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;
         let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(shown)?;
         let Some(derivative) = &ready.on_lambda else { return Err("an algorithm of another kind".into()) };
-        let own = derivative.run_primal(&args, &Options::default()).map_err(|e| e.to_string())?;
-        let seeded: Vec<Value> = args.iter().cloned().chain([Value::f64(1.0)]).collect();
-        let out = ready.interpret(&seeded, &Options::default()).map_err(|e| e.to_string())?;
+        let costs = derivative.costs(&args, &one, &options).map_err(|e| e.to_string())?;
         if rows.is_empty() {
-            rows = format!(
-                "{:<20} {:>6}   gradient {}\n",
-                "the program",
-                own.counts.work,
-                numbers_text(&out.results[1..])
+            let seeded: Vec<Value> = args.iter().chain(&one).cloned().collect();
+            let out = ready.interpret(&seeded, &options).map_err(|e| e.to_string())?;
+            let (steps, gradient) = (costs.program, numbers_text(&out.results[1..]));
+            rows = format!("the program: {steps} steps; the gradient: {gradient}\n\n");
+            rows += &format!(
+                "{:<24} {:>7} {:>15} {:>5} {:>6}\n",
+                "", "forward", "backpropagator", "both", "times"
             );
         }
-        let ratio = out.counts.work as f64 / own.counts.work as f64;
-        rows += &format!("{:<20} {:>6}   {ratio:>5.1} times\n", algorithm.id, out.counts.work);
+        let (forward, backward, whole) = (costs.forward, costs.backward, costs.whole());
+        let ratio = whole as f64 / costs.program as f64;
+        rows += &format!("{:<24} {forward:>7} {backward:>15} {whole:>5} {ratio:>6.1}\n", algorithm.id);
     }
     Ok(rows)
 }

@@ -714,7 +714,7 @@ fn inlining_keeps_values() {
         for seed in 0..number("COUNT", 2000) / 4 {
             let Some((mut program, f, args, expected, _)) = applied(seed, false, language) else { continue };
             let before = program.calls(f).len();
-            let g = inline(&mut program, f, Loops::Functions);
+            let g = inline(&mut program, f, Loops::Functions, usize::MAX).expect("no limit");
             assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{}", print(&program));
             let found = run(&program, g, args, &Options::default());
             let found = found.unwrap_or_else(|e| panic!("{seed}: {e}\n{}", print(&program))).result;
@@ -748,4 +748,26 @@ fn unused_variables_cost_nothing() {
         );
         assert_eq!(after.monad, before.monad + 1, "{seed}: a run takes one step per cell");
     });
+}
+
+/// Functions that call the next one in both branches: the copy would have 2^40 parts. The program stays as it is.
+#[test]
+fn inlining_knows_when_to_stop() {
+    let mut text = "def f0 (x: f64): f64 = mul.f64(x, x)\n".to_string();
+    for k in 1..41 {
+        let callee = k - 1;
+        text += &format!(
+            "def f{k} (x: f64): f64 = if lt.f64(x, 0.0f64) then @f{callee}(neg.f64(x)) else @f{callee}(x)\n"
+        );
+    }
+    let mut program = read::read(&text, None).unwrap_or_else(|e| panic!("{e:?}"));
+    let before = print(&program);
+    let f = program.funs.ids().last().expect("a function");
+    assert_eq!(inline(&mut program, f, Loops::Kept, 10_000), None);
+    assert_eq!(print(&program), before);
+    let small = program.funs.ids().nth(3).expect("a function");
+    let copy = inline(&mut program, small, Loops::Kept, 10_000).expect("small enough");
+    assert!(program.calls(copy).is_empty());
+    // The limit is on what is copied: eight ends, seven conditions.
+    assert_eq!(inline(&mut program, small, Loops::Kept, 20), None);
 }

@@ -42,7 +42,7 @@
 //!
 //! Not supported: top-level functions, functions inside of sums, arrays, loops, recursive types, derivatives inside.
 
-use super::{Argument, component, fresh_name, payload, refuse, scaled};
+use super::{Argument, component, fresh_name, payload, refuse, refuse_construct, scaled};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
 use pullback_base::Span;
@@ -257,9 +257,7 @@ impl Plain<'_> {
                     Ok(s.b.tuple(vec![value, back]))
                 })
             }
-            Exp::Call(..) => refuse(ID, "a top-level function", t.span()),
-            Exp::Loop(_) => refuse(ID, "a loop", t.span()),
-            _ => refuse(ID, "this construct", t.span()),
+            _ => refuse_construct(ID, t),
         }
     }
 

@@ -35,7 +35,7 @@
 //!
 //! Not supported: functions, arrays, loops, recursive types, derivatives inside.
 
-use super::{Argument, component, cotangent, fresh_name, payload, refuse, scaled};
+use super::{Argument, component, cotangent, fresh_name, payload, refuse, refuse_construct, scaled};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
 use pullback_lambda::{Arm, Builder, Exp, FunId, Program, Term, Type, Var, Variant};
@@ -301,9 +301,7 @@ impl Sparse<'_> {
                     Ok(s.b.tuple(vec![value, back]))
                 })
             }
-            Exp::Lam(..) | Exp::App(..) | Exp::Call(..) => refuse(ID, "a function", t.span()),
-            Exp::Loop(_) => refuse(ID, "a loop", t.span()),
-            _ => refuse(ID, "this construct", t.span()),
+            _ => refuse_construct(ID, t),
         }
     }
 

@@ -43,7 +43,9 @@
 //! Not supported: functions as values, arrays, loops, recursive types, derivatives inside.
 
 use super::d_arrays::Gathers;
-use super::{Argument, Cells, component, cotangent, fresh_name, payload, refuse, scaled};
+use super::{
+    Argument, Cells, component, construct, cotangent, fresh_name, is_of_arrays, payload, refuse, scaled,
+};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
 use pullback_base::Span;
@@ -326,32 +328,10 @@ impl Chad<'_> {
                     Ok(s.b.assert(condition, message.clone(), body))
                 })
             }
-            Exp::Lam(..) | Exp::App(..) | Exp::Custom { .. } => refuse(ID, "a function as a value", t.span()),
-            Exp::Loop(_) => refuse(ID, "a loop", t.span()),
-            Exp::Vjp(_) | Exp::Jvp(_) => refuse(ID, "a derivative inside of a program", t.span()),
-            Exp::Par(_) => refuse(ID, "`par`", t.span()),
-            Exp::ArrayLit(..)
-            | Exp::Index(..)
-            | Exp::Slice(..)
-            | Exp::Update(..)
-            | Exp::UpdateSlice(..)
-            | Exp::Gather(..)
-            | Exp::Size(..)
-            | Exp::Iota(_)
-            | Exp::Replicate(..)
-            | Exp::Rearrange(..)
-            | Exp::Reshape { .. }
-            | Exp::Concat(_)
-            | Exp::Reverse(_)
-            | Exp::Rotate(..)
-            | Exp::Zip(_)
-            | Exp::Unzip(_)
-            | Exp::Soac(_)
-            | Exp::SameSize { .. } => match self.arrays {
+            other => match self.arrays.filter(|_| is_of_arrays(other)) {
                 Some(gathers) => self.array_rule(t, gathers),
-                None => refuse(ID, ARRAYS, t.span()),
+                None => refuse(ID, construct(other), t.span()),
             },
-            _ => refuse(ID, "what another algorithm made", t.span()),
         }
     }
 

@@ -28,7 +28,7 @@
 //!
 //! Not supported: functions that capture functions of their own type (the sum would be recursive); what [`super::c_accumulating`] does not support.
 
-use super::{c_accumulating, fresh_name, refuse};
+use super::{c_accumulating, construct, fresh_name, refuse};
 use crate::contract::Unsupported;
 use pullback_base::index::IdMap;
 use pullback_lambda::{Arm, Builder, Exp, FunId, LoopForm, Program, Term, Type, Var, Variant};
@@ -291,6 +291,10 @@ impl Conversion<'_> {
             }
             Exp::LinearLam(..) | Exp::LinearApp(..) => refuse(ID, "a linear function", t.span()),
             Exp::Loop(_) => refuse(ID, "a loop", t.span()),
+            // Other constructs that take functions, which are none any more.
+            Exp::Soac(_) | Exp::Vjp(_) | Exp::Jvp(_) | Exp::Custom { .. } => {
+                refuse(ID, construct(t.exp()), t.span())
+            }
             exp => {
                 let mut exp = exp.clone();
                 let mut error = None;

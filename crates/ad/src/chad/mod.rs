@@ -30,12 +30,18 @@ pub mod d_arrays;
 pub mod dense;
 pub mod e_closures;
 pub mod monad;
+pub mod parts;
 
 use crate::contract::{Bound, Status, Unsupported};
 use pullback_base::Span;
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var, Variant};
 use pullback_prim::{Op, Partial, Prim, Scalar};
 use std::sync::Arc;
+
+/// The algorithm on lambda of this name.
+pub fn on_lambda(name: &str) -> Option<&'static OnLambda> {
+    ON_LAMBDA.iter().find(|a| a.id == name)
+}
 
 /// An algorithm on lambda.
 #[derive(Debug)]
@@ -84,6 +90,24 @@ pub const ON_LAMBDA: &[OnLambda] = &[
         status: Status::Selectable,
         recursion: true,
         vjp: |program, f| c_accumulating::vjp(program, f, c_accumulating::Shape::Figure),
+    },
+    OnLambda {
+        id: monad::Monad::OverMap.id(),
+        title: "Efficient CHAD, its computations over finite maps",
+        citation: "Smeding, thesis, 6.3.2",
+        bound: Bound::None,
+        status: Status::Didactic,
+        recursion: true,
+        vjp: |program, f| monad::vjp(program, f, monad::Monad::OverMap),
+    },
+    OnLambda {
+        id: monad::Monad::OverCells.id(),
+        title: "Efficient CHAD, its computations over mutable cells",
+        citation: "Smeding, thesis, 6.4",
+        bound: Bound::Constant,
+        status: Status::Selectable,
+        recursion: true,
+        vjp: |program, f| monad::vjp(program, f, monad::Monad::OverCells),
     },
     OnLambda {
         id: d_arrays::ID,
@@ -232,6 +256,56 @@ fn fresh_name(program: &Program, f: FunId, suffix: &str) -> String {
 fn free_name(program: &Program, wish: &str) -> String {
     let mut names = std::iter::once(wish.to_string()).chain((1..).map(|k| format!("{wish}_{k}")));
     names.find(|name| program.funs.iter().all(|f| f.name.as_str() != name)).unwrap_or_default()
+}
+
+/// Whether it is an operation on arrays, for which there is [`d_arrays`].
+fn is_of_arrays(exp: &Exp) -> bool {
+    matches!(
+        exp,
+        Exp::ArrayLit(..)
+            | Exp::Index(..)
+            | Exp::Slice(..)
+            | Exp::Update(..)
+            | Exp::UpdateSlice(..)
+            | Exp::Gather(..)
+            | Exp::Size(..)
+            | Exp::Iota(_)
+            | Exp::Replicate(..)
+            | Exp::Rearrange(..)
+            | Exp::Reshape { .. }
+            | Exp::Concat(_)
+            | Exp::Reverse(_)
+            | Exp::Rotate(..)
+            | Exp::Zip(_)
+            | Exp::Unzip(_)
+            | Exp::Soac(_)
+            | Exp::SameSize { .. }
+    )
+}
+
+/// What a construct without a rule is called.
+fn construct(exp: &Exp) -> &'static str {
+    match exp {
+        exp if is_of_arrays(exp) => c_accumulating::ARRAYS,
+        Exp::Call(..) => "a call of a function",
+        Exp::Loop(_) => "a loop",
+        Exp::Lam(..) | Exp::App(..) => "a function as a value",
+        Exp::Custom { .. } => "a function with a derivative of its own",
+        Exp::Vjp(_) | Exp::Jvp(_) => "a derivative inside of a program",
+        Exp::Par(_) => "`par`",
+        _ => "what another algorithm made",
+    }
+}
+
+/// The error for a construct without a rule, of an algorithm that takes neither calls nor loops.
+fn refuse_construct<T>(id: &'static str, t: &Term) -> Result<T, Unsupported> {
+    let mut refused = refuse(id, construct(t.exp()), t.span());
+    if let (Exp::Call(..) | Exp::Loop(_), Err(e)) = (t.exp(), &mut refused) {
+        let other = c_accumulating::ID;
+        e.help =
+            format!("use `{other}`, which takes loops and functions that call themselves, or `fast_chad`");
+    }
+    refused
 }
 
 /// The error for a construct that an algorithm does not cover.

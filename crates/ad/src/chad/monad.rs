@@ -16,7 +16,8 @@
 //! ```
 //! `x` is the number of a variable from the outermost, `E` is `oneof` of the cells' types.
 
-use super::fresh_name;
+use super::{c_accumulating, fresh_name};
+use crate::contract::Unsupported;
 use pullback_base::index::IdMap;
 use pullback_lambda::{Arm, Builder, Exp, FunId, LoopForm, Program, Term, Type, Var};
 use std::sync::Arc;
@@ -28,6 +29,22 @@ pub enum Monad {
     OverMap,
     /// A growable mutable array.
     OverCells,
+}
+
+impl Monad {
+    /// The name by which it is chosen.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Monad::OverMap => "chad-accumulating-map",
+            Monad::OverCells => "chad-accumulating-cells",
+        }
+    }
+}
+
+/// [`c_accumulating::vjp`], with its computations implemented. Errors: those of it.
+pub fn vjp(program: &mut Program, f: FunId, monad: Monad) -> Result<FunId, Unsupported> {
+    let declared = c_accumulating::vjp(program, f, c_accumulating::Shape::Figure)?;
+    Ok(implement(program, declared, monad))
 }
 
 /// Adds a function that does the same as `f`, which is made by [`super::c_accumulating`] and takes and returns no computations, without the terms of the
