@@ -4,23 +4,28 @@
 //! zip and unzip vanish. Function values known at lowering time are inlined where they are applied; those chosen at run
 //! time by `if` or `match` become sums of their captured leaves, with a `match` where they are applied
 //! (defunctionalisation). Top-level functions are inlined where small or where they take or return functions, and
-//! otherwise become core functions, one for each static shape of their function arguments (specialisation).
+//! otherwise become core functions, one for each static shape of their function arguments (specialisation). Functions that are data
+//! (in sums, in the state of loops, results of functions that call themselves) become recursive sums, which one core function per type applies
+//! (module `open`). Of the target vocabulary of the chapters, accumulating computations run over the leaves of their cells (`evm`), and sparse
+//! cotangents and bags are sums (`sparse`).
 //!
 //! Assumes a program that the lambda checker accepts. Guarantees a program that the core checker accepts, with the same
 //! meaning, whose variables carry the source positions of the terms they come from. What has no core form is an
-//! `Unsupported` diagnostic with its position: function values in arrays, sums and loop state, recursive functions that
-//! return functions, and the target vocabulary of the theory chapters other than zero, plus and linear functions.
+//! `Unsupported` diagnostic with its position: functions that capture functions without end, staged calls, maps and mutable arrays.
 
 mod array;
 mod branch;
 mod derivative;
+mod evm;
+mod open;
 mod plan;
+mod sparse;
 mod term;
 mod types;
 mod value;
 
 use plan::Plan;
-use pullback_base::index::IdMap;
+use pullback_base::index::{IdMap, IdSet};
 use pullback_base::{Code, Diagnostic, Span, Symbol};
 use pullback_core as core;
 use pullback_lambda as lambda;
@@ -59,6 +64,9 @@ pub fn lower(source: &lambda::Program) -> Result<core::Program, Vec<Diagnostic>>
         free: IdMap::new(),
         constants: Constants::default(),
         outer_sizes: IdMap::new(),
+        kinds: Vec::new(),
+        bags: Vec::new(),
+        known_zeros: IdSet::new(),
         steps: 0,
         inline_depth: 0,
         body_depth: 0,
@@ -83,6 +91,11 @@ struct Lowerer<'l, 'c> {
     constants: Constants,
     /// The outer sizes of arrays whose size was known where they were made.
     outer_sizes: IdMap<core::Var, core::Atom>,
+    /// The types of functions that are data.
+    kinds: Vec<open::Kind>,
+    bags: Vec<sparse::BagKind>,
+    /// Variables whose value is the zero of a sparse sum or bag.
+    known_zeros: IdSet<core::Var>,
     steps: usize,
     inline_depth: usize,
     /// How many bodies are open in the core function being made.
@@ -107,7 +120,7 @@ impl Lowerer<'_, '_> {
             let fun = &self.source.funs[id];
             let data = fun.params.iter().map(|v| &self.source.vars[*v].ty).chain([&fun.result]);
             let wanted =
-                if entries { fun.entry.is_some() } else { data.clone().all(|t| self.leaves(t).is_ok()) };
+                if entries { fun.entry.is_some() } else { data.clone().all(types::is_of_the_source) };
             if !wanted {
                 continue;
             }
@@ -115,6 +128,9 @@ impl Lowerer<'_, '_> {
             if let Err(e) = self.version(id, sigs, None, fun.span) {
                 errors.push(*e);
             }
+        }
+        if errors.is_empty() && let Err(e) = self.finish_kinds() {
+            errors.push(*e);
         }
         errors
     }
@@ -160,14 +176,33 @@ impl Lowerer<'_, '_> {
                 template.map_or_else(|| Val::data(atoms.clone()), |t| t.rebuilt(&mut atoms.iter().copied()));
             self.env.insert(v, value);
         }
-        let results = self.leaves_at(&fun.result, fun.span)?;
+        // A function that gives a computation takes and gives its cells, too.
+        let computation = evm::of_computation(&fun.result);
+        let (result, env) = computation.clone().unwrap_or((&fun.result, Vec::new()));
+        let mut results = self.leaves_at(result, fun.span)?;
+        let mut cells = evm::CellLeaves::new();
+        for t in &env {
+            let types = self.leaves_at(t, fun.span)?;
+            results.extend(types.iter().cloned());
+            let vars: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, "c")).collect();
+            cells.push(vars.iter().map(|&v| v.into()).collect());
+            params.extend(vars);
+        }
         let entry = fun.entry.as_ref().map(types::entry);
         let name = self.fresh_name(&fun.name, entry.is_some());
         let new = core::Fun { name, params, body: core::Body::default(), results, entry };
         let f = self.b.program.funs.push(new);
         self.versions.insert(key, f);
         self.b.open();
-        let lowered = self.data(body);
+        let lowered = match computation {
+            Some(_) => self.term(body).and_then(|m| {
+                let value = self.run(&m, &mut cells, span)?;
+                let mut out = self.coerced(result, value, span)?;
+                out.extend(cells.iter().flat_map(|c| c.iter().copied()));
+                Ok(out.into())
+            }),
+            None => self.data(body),
+        };
         let mut body = self.b.close(lowered.as_ref().map_or_else(|_| Vec::new(), |atoms| atoms.to_vec()));
         let constants = std::mem::replace(&mut self.constants, outer_constants);
         body.stms.splice(0..0, constants.stms);

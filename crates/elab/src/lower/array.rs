@@ -1,5 +1,6 @@
 //! Array operations: leaf by leaf.
 
+use super::branch::Param;
 use super::value::Val;
 use super::{Lowered, Lowerer};
 use pullback_base::Span;
@@ -15,14 +16,14 @@ impl Lowerer<'_, '_> {
         leaves.iter().map(|&a| self.b.emit(f(a), hint)).collect()
     }
     /// The leaves of a value as those of an array element: one unit if there are none.
-    fn as_element(&mut self, leaves: &[Atom]) -> Vec<Atom> {
+    pub(super) fn as_element(&mut self, leaves: &[Atom]) -> Vec<Atom> {
         if leaves.is_empty() { vec![self.b.emit(Exp::Tuple(Vec::new()), "u")] } else { leaves.to_vec() }
     }
     /// The leaves of a value of this type from those of an array element.
-    fn without_unit(&self, ty: &Type, atoms: Vec<Atom>, span: Option<Span>) -> Lowered<Vec<Atom>> {
+    fn without_unit(&mut self, ty: &Type, atoms: Vec<Atom>, span: Option<Span>) -> Lowered<Vec<Atom>> {
         Ok(if self.leaf_count(ty, span)? == 0 { Vec::new() } else { atoms })
     }
-    fn element_type<'t>(&self, t: &'t Term) -> Lowered<&'t Type> {
+    pub(super) fn element_type<'t>(&self, t: &'t Term) -> Lowered<&'t Type> {
         match t.ty().elem() {
             Some(e) => Ok(e),
             None => self.bug(t.span(), format!("an array operation on type {}", t.ty())),
@@ -40,7 +41,7 @@ impl Lowerer<'_, '_> {
         a.var().and_then(|v| self.outer_sizes.get(&v)).copied()
     }
     /// Remembers the outer size of new arrays: the size is in scope wherever they are.
-    fn sized(&mut self, arrays: Vec<Atom>, size: Option<Atom>) -> Vec<Atom> {
+    pub(super) fn sized(&mut self, arrays: Vec<Atom>, size: Option<Atom>) -> Vec<Atom> {
         if let Some(n) = size {
             self.outer_sizes.extend(arrays.iter().filter_map(|a| Some((a.var()?, n))));
         }
@@ -173,7 +174,8 @@ impl Lowerer<'_, '_> {
                     None => size = Some(n),
                 }
             }
-            let empty = self.leaf_count(self.element_type(t)?, t.span())? == 0;
+            let element = self.element_type(t)?;
+            let empty = self.leaf_count(element, t.span())? == 0;
             if empty { units.extend_from_slice(&array) } else { leaves.extend_from_slice(&array) }
         }
         if leaves.is_empty() {
@@ -203,32 +205,28 @@ impl Lowerer<'_, '_> {
     }
 
     /// The leaves of an array operand of a SOAC, which checks the sizes itself.
-    fn array_operand(&mut self, t: &Term) -> Lowered<Rc<[Atom]>> {
+    pub(super) fn array_operand(&mut self, t: &Term) -> Lowered<Rc<[Atom]>> {
         match t.exp() {
             Lam::Zip(ts) => Ok(self.zip(ts, false)?.into()),
             _ => self.data(t),
         }
     }
-    /// What [`Lowerer::operand`] needs for a parameter that is an array element.
-    fn element_param(&self, ty: &Type, span: Option<Span>) -> Lowered<(Vec<core::Type>, bool)> {
-        Ok((self.element_leaves(ty, span)?, self.leaf_count(ty, span)? == 0))
-    }
     /// The lambda of an operator on elements of this type.
     fn operator(&mut self, op: &Term, ty: &Type) -> Lowered<core::Lam> {
         let span = op.span();
         let f = self.term(op)?;
-        let param = self.element_param(ty, span)?;
-        self.element_operand(&f, vec![param.clone(), param], ty, span)
+        let params = vec![self.param(ty, true, span)?, self.param(ty, true, span)?];
+        self.element_operand(&f, params, ty, span)
     }
     fn element_operand(
         &mut self,
         f: &Val,
-        params: Vec<(Vec<core::Type>, bool)>,
+        params: Vec<Param>,
         result: &Type,
         span: Option<Span>,
     ) -> Lowered<core::Lam> {
         self.operand(f, params, span, |l, value| {
-            let atoms = l.checked_data(result, value, span)?;
+            let atoms = l.coerced(result, value, span)?;
             Ok(l.as_element(&atoms))
         })
     }
@@ -242,7 +240,7 @@ impl Lowerer<'_, '_> {
                 let mut params = Vec::new();
                 for a in arrays {
                     leaves.extend_from_slice(&self.array_operand(a)?);
-                    params.push(self.element_param(self.element_type(a)?, a.span())?);
+                    params.push(self.param(self.element_type(a)?, true, a.span())?);
                 }
                 let width = self.outer_size(&leaves, span)?;
                 let result = self.element_type(t)?;

@@ -1,6 +1,6 @@
 //! Branches that meet: `if` and `match`, also where their values are functions.
 
-use super::types::holds_function;
+use super::evm::{Action, is_computation};
 use super::value::{Choice, Closure, Val};
 use super::{Lowered, Lowerer};
 use pullback_base::Span;
@@ -30,23 +30,24 @@ impl Lowerer<'_, '_> {
     /// Closes branches whose values have the same type; gives the bodies and a template of the common value.
     pub(super) fn join(&mut self, branches: Vec<OpenBranch>) -> Lowered<(Vec<core::Body>, Val)> {
         let values: Vec<Val> = branches.iter().map(|b| b.1.clone()).collect();
-        let merged = self.merge(&values);
+        let merged = self.merge(&values)?;
         let mut bodies = Vec::new();
         for (k, (stms, value)) in branches.into_iter().enumerate() {
             self.b.open();
             stms.into_iter().for_each(|s| self.b.emit_stm(s));
             let mut result = Vec::new();
-            self.coerce(&value, &merged, k, &mut result);
+            let coerced = self.coerce(&value, &merged, k, &mut result);
             bodies.push(self.b.close(result));
+            coerced?;
         }
-        Ok((bodies, merged.template()))
+        Ok((bodies, self.template(&merged)?))
     }
 
     /// How values of one type from several branches become one.
-    fn merge(&mut self, values: &[Val]) -> Merged {
+    fn merge(&mut self, values: &[Val]) -> Lowered<Merged> {
         let sig = values[0].sig();
         if values.iter().all(|v| v.sig() == sig) {
-            return Merged::Same(values[0].clone());
+            return Ok(Merged::Same(values[0].clone()));
         }
         if let Val::Tuple(first) = &values[0] {
             let column = |i: usize| -> Vec<Val> {
@@ -55,7 +56,13 @@ impl Lowerer<'_, '_> {
                     .filter_map(|v| if let Val::Tuple(items) = v { items.get(i).cloned() } else { None })
                     .collect()
             };
-            return Merged::Tuple((0..first.len()).map(|i| self.merge(&column(i))).collect());
+            let parts = (0..first.len()).map(|i| self.merge(&column(i)));
+            return Ok(Merged::Tuple(parts.collect::<Lowered<_>>()?));
+        }
+        if let Val::Many(many) = &values[0] {
+            let ty = lambda::Type::array(many.element.clone());
+            let span = self.b.origin.span;
+            return Ok(Merged::Array(ty.clone(), self.leaves_at(&ty, span)?));
         }
         let mut alternatives: Vec<Val> = Vec::new();
         let mut which = Vec::new();
@@ -71,14 +78,20 @@ impl Lowerer<'_, '_> {
             .iter()
             .enumerate()
             .map(|(k, a)| core::Variant { name: format!("f{k}").into(), fields: a.leaf_types(&self.b) });
-        Merged::Choice { ty: core::Type::Sum(variants.collect()), alternatives, which }
+        Ok(Merged::Choice { ty: core::Type::Sum(variants.collect()), alternatives, which })
     }
 
     /// Appends the leaves of the common value for the value of branch `k`.
-    fn coerce(&mut self, value: &Val, merged: &Merged, k: usize, out: &mut Vec<Atom>) {
+    fn coerce(&mut self, value: &Val, merged: &Merged, k: usize, out: &mut Vec<Atom>) -> Lowered<()> {
         match (merged, value) {
             (Merged::Tuple(parts), Val::Tuple(items)) => {
-                parts.iter().zip(items.iter()).for_each(|(m, v)| self.coerce(v, m, k, out));
+                for (m, v) in parts.iter().zip(items.iter()) {
+                    self.coerce(v, m, k, out)?;
+                }
+            }
+            (Merged::Array(ty, _), v) => {
+                let span = self.b.origin.span;
+                out.extend(self.coerced(ty, v.clone(), span)?);
             }
             (Merged::Choice { ty, which, .. }, v) => {
                 let payload = v.all_leaves();
@@ -86,6 +99,23 @@ impl Lowerer<'_, '_> {
             }
             (Merged::Same(_) | Merged::Tuple(_), v) => v.push_leaves(out),
         }
+        Ok(())
+    }
+
+    /// A value of the common shape; its leaves have no meaning yet.
+    fn template(&mut self, merged: &Merged) -> Lowered<Val> {
+        Ok(match merged {
+            Merged::Same(v) => v.clone(),
+            Merged::Tuple(parts) => {
+                let parts = parts.iter().map(|m| self.template(m)).collect::<Lowered<Vec<Val>>>()?;
+                Val::Tuple(parts.into())
+            }
+            Merged::Array(_, leaves) => Val::data(vec![Atom::i64(0); leaves.len()]),
+            Merged::Choice { alternatives, .. } => {
+                let sum = Atom::i64(0);
+                Val::Choice(Rc::new(Choice { sum, alternatives: alternatives.clone() }))
+            }
+        })
     }
 
     /// Emits a branching expression made of the joined bodies; gives its value.
@@ -124,7 +154,24 @@ impl Lowerer<'_, '_> {
                     Exp::Match(sum, arms.collect())
                 })
             }
-            Val::Data(_) | Val::Tuple(_) => self.bug(span, "application of a value that is no function"),
+            Val::Open(open) => {
+                let (lambda::Type::Fun(from, to) | lambda::Type::Linear(from, to)) =
+                    self.kinds[open.kind].ty.clone()
+                else {
+                    return self.bug(span, "application of a value that is no function");
+                };
+                if is_computation(&to) {
+                    return Ok(Val::Action(Rc::new(Action::Apply(f.clone(), arg))));
+                }
+                let id = self.applier(open.kind, span)?;
+                let mut given = vec![open.atom];
+                given.extend(self.coerced(&from, arg, span)?);
+                let results = self.emit_some(Exp::Call(id, given), "r");
+                self.of_leaves(&to, &results, span)
+            }
+            Val::Data(_) | Val::Tuple(_) | Val::Many(_) | Val::Action(_) => {
+                self.bug(span, "application of a value that is no function")
+            }
         }
     }
 
@@ -156,51 +203,43 @@ impl Lowerer<'_, '_> {
         result
     }
 
-    /// A core lambda that applies a function value to arguments of these types, each made of the given leaves; `close`
-    /// turns the result into the results of the lambda.
+    /// A core lambda that applies a function value to these arguments; `close` turns the result into the results of the lambda.
     pub(super) fn operand(
         &mut self,
         f: &Val,
-        params: Vec<(Vec<core::Type>, bool)>,
+        args: Vec<Param>,
         span: Option<Span>,
         close: impl FnOnce(&mut Self, Val) -> Lowered<Vec<Atom>>,
     ) -> Lowered<core::Lam> {
-        let mut vars = Vec::new();
-        let mut args = Vec::new();
-        for (types, strip) in params {
-            let fresh: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, "x")).collect();
-            let atoms: Vec<Atom> = if strip { Vec::new() } else { fresh.iter().map(|&v| v.into()).collect() };
-            args.push(Val::data(atoms));
-            vars.extend(fresh);
-        }
+        let params = args.iter().flat_map(|p| p.vars.iter().copied()).collect();
+        let args = args.into_iter().map(|p| p.value).collect();
         let body = self.body(span, |l| {
             let value = l.apply_all(f, args, span)?;
             close(l, value)
         })?;
-        Ok(core::Lam { params: vars, body })
+        Ok(core::Lam { params, body })
+    }
+    /// A parameter of this type; an element of an array of units is one unit.
+    pub(super) fn param(&mut self, ty: &lambda::Type, of_array: bool, span: Option<Span>) -> Lowered<Param> {
+        let types = if of_array { self.element_leaves(ty, span)? } else { self.leaves_at(ty, span)? };
+        let vars: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, "x")).collect();
+        let mut atoms: Vec<Atom> = vars.iter().map(|&v| v.into()).collect();
+        if self.leaf_count(ty, span)? == 0 {
+            atoms.clear();
+        }
+        let value = self.of_leaves(ty, &atoms, span)?;
+        Ok(Param { vars, value })
     }
 
     fn apply_all(&mut self, f: &Val, args: Vec<Val>, span: Option<Span>) -> Lowered<Val> {
         args.into_iter().try_fold(f.clone(), |f, arg| self.apply(&f, arg, span))
     }
+}
 
-    /// The value of a type made of all its leaves.
-    pub(super) fn checked_data(
-        &self,
-        ty: &lambda::Type,
-        value: Val,
-        span: Option<Span>,
-    ) -> Lowered<Rc<[Atom]>> {
-        match value {
-            Val::Data(atoms) => Ok(atoms),
-            Val::Tuple(_) | Val::Closure(_) | Val::Choice(_) if holds_function(ty) => {
-                self.unsupported(span, "a function value in an array, a sum or the state of a loop")
-            }
-            Val::Tuple(_) | Val::Closure(_) | Val::Choice(_) => {
-                self.bug(span, "a static value of a data type")
-            }
-        }
-    }
+/// A parameter of a core lambda, and the value that it has.
+pub(super) struct Param {
+    pub(super) vars: Vec<core::Var>,
+    pub(super) value: Val,
 }
 
 /// How values from several branches become one.
@@ -209,6 +248,8 @@ enum Merged {
     Same(Val),
     /// A product, merged by component.
     Tuple(Vec<Merged>),
+    /// Arrays of different functions, which are data of this type, with these leaves.
+    Array(lambda::Type, Vec<core::Type>),
     /// Different functions.
     Choice {
         ty: core::Type,
@@ -216,18 +257,4 @@ enum Merged {
         /// The alternative of each branch.
         which: Vec<usize>,
     },
-}
-
-impl Merged {
-    /// A value of the common shape; its leaves have no meaning yet.
-    fn template(&self) -> Val {
-        match self {
-            Merged::Same(v) => v.clone(),
-            Merged::Tuple(parts) => Val::Tuple(parts.iter().map(Merged::template).collect()),
-            Merged::Choice { alternatives, .. } => {
-                let sum = Atom::i64(0);
-                Val::Choice(Rc::new(Choice { sum, alternatives: alternatives.clone() }))
-            }
-        }
-    }
 }

@@ -21,8 +21,8 @@ impl Lowerer<'_, '_> {
         result: &lambda::Type,
         span: Option<Span>,
     ) -> Lowered<core::Lam> {
-        let params = vec![(self.leaves_at(arg, span)?, false)];
-        self.operand(f, params, span, |l, value| Ok(l.checked_data(result, value, span)?.to_vec()))
+        let params = vec![self.param(arg, false, span)?];
+        self.operand(f, params, span, |l, value| l.coerced(result, value, span))
     }
     fn result_type<'t>(&self, f: &'t Term) -> Lowered<&'t lambda::Type> {
         match f.ty() {
@@ -191,7 +191,7 @@ impl Lowerer<'_, '_> {
         let step = self.apply(rule, Val::data(xs), span)?;
         let step = self.apply(&step, Val::data(ys), span)?;
         let x_bar = self.apply(&step, Val::data(y_bar), span)?;
-        let x_bar = self.checked_data(arg, x_bar, span)?;
+        let x_bar = self.coerced(arg, x_bar, span)?;
         let types: Vec<Type> = xs.iter().map(|&x| self.b.ty(x)).collect();
         self.seeds(&types, &x_bar, span)
     }

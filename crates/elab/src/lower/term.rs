@@ -1,5 +1,6 @@
 //! Terms other than array operations and derivatives.
 
+use super::evm::{Action, is_computation};
 use super::types::holds_function;
 use super::value::Val;
 use super::{Lowered, Lowerer, MAX_STEPS, MAX_VARS};
@@ -19,8 +20,10 @@ impl Lowerer<'_, '_> {
     }
     /// A term of a data type: its leaves.
     pub(super) fn data(&mut self, t: &Term) -> Lowered<Rc<[Atom]>> {
-        let value = self.term(t)?;
-        self.checked_data(t.ty(), value, t.span())
+        match self.term(t)? {
+            Val::Data(atoms) => Ok(atoms),
+            value => Ok(self.coerced(t.ty(), value, t.span())?.into()),
+        }
     }
     /// A term with one leaf.
     pub(super) fn atom(&mut self, t: &Term) -> Lowered<Atom> {
@@ -86,12 +89,15 @@ impl Lowerer<'_, '_> {
                 };
                 self.one(Exp::Prim(*prim, args), "t")
             }
-            Lam::Sign(_) => self.unsupported(span, "the sign of the chapters on CHAD"),
+            Lam::Sign(x) => self.sign(x, t.ty()),
             Lam::Let(..) => self.bug(span, "let is lowered by its chain"),
             Lam::Lam(v, _) | Lam::LinearLam(v, _) => Ok(self.closure(t, *v)),
             Lam::App(f, a) | Lam::LinearApp(f, a) => {
                 let f = self.term(f)?;
                 let a = self.term(a)?;
+                if is_computation(t.ty()) {
+                    return Ok(Val::Action(Rc::new(Action::Apply(f, a))));
+                }
                 self.apply(&f, a, span)
             }
             Lam::Call(f, args) => self.call(*f, args, span),
@@ -155,6 +161,24 @@ impl Lowerer<'_, '_> {
                 Ok(value.rebuilt(&mut stopped.into_iter()))
             }
             Lam::Par(ts) => self.par(t, ts),
+            Lam::Index(a, ix) if holds_function(a.ty()) => {
+                let a = self.term(a)?;
+                let ix = self.atoms(ix)?;
+                self.index_many(a, &ix, span)
+            }
+            Lam::Size(a, 0) if holds_function(a.ty()) => match self.term(a)? {
+                Val::Many(many) => Ok(Val::data([many.size])),
+                _ => self.bug(span, "an array of functions that is none"),
+            },
+            Lam::Unzip(a) if holds_function(a.ty()) => match self.term(a)? {
+                Val::Many(many) => self.unzip_many(&many, t),
+                _ => self.bug(span, "an array of functions that is none"),
+            },
+            Lam::Soac(lambda::Soac::Map { f, arrays })
+                if holds_function(t.ty()) || arrays.iter().any(|a| holds_function(a.ty())) =>
+            {
+                self.map_of_functions(f, arrays, t)
+            }
             Lam::ArrayLit(..)
             | Lam::Index(..)
             | Lam::Slice(..)
@@ -170,8 +194,14 @@ impl Lowerer<'_, '_> {
             | Lam::Reverse(_)
             | Lam::Rotate(..)
             | Lam::Zip(_)
-            | Lam::Unzip(_) => Ok(Val::data(self.array(t)?)),
-            Lam::Soac(soac) => Ok(Val::data(self.soac(soac, t)?)),
+            | Lam::Unzip(_) => {
+                let leaves = self.array(t)?;
+                self.of_leaves(t.ty(), &leaves, span)
+            }
+            Lam::Soac(soac) => {
+                let leaves = self.soac(soac, t)?;
+                self.of_leaves(t.ty(), &leaves, span)
+            }
             Lam::Vjp(d) => Ok(Val::data(self.vjp(d, span)?)),
             Lam::Jvp(d) => Ok(Val::data(self.jvp(d, span)?)),
             Lam::Custom { f, rule, arg } => Ok(Val::data(self.custom(f, rule, arg, span)?)),
@@ -183,14 +213,14 @@ impl Lowerer<'_, '_> {
             | Lam::SparseCast(..)
             | Lam::BagOne(..)
             | Lam::BagArray(..)
-            | Lam::BagScatter(..) => self.unsupported(span, "a sparse cotangent"),
+            | Lam::BagScatter(..) => self.sparse(t),
             Lam::EvmReturn(..)
             | Lam::EvmBind(..)
             | Lam::EvmAdd { .. }
             | Lam::EvmScope(..)
             | Lam::EvmRun(..)
             | Lam::EvmPar(_)
-            | Lam::EvmSequence(..) => self.unsupported(span, "an accumulating computation"),
+            | Lam::EvmSequence(..) => self.computation(t),
             Lam::StagedCotangent(_) | Lam::StagedCall(..) | Lam::StagedResolve(_) => {
                 self.unsupported(span, "a staged call")
             }
@@ -235,7 +265,9 @@ impl Lowerer<'_, '_> {
                 let len = items.get(i).map_or(Ok(0), |t| self.leaf_count(t, x.span()))?;
                 Ok(Val::data(&atoms[start..start + len]))
             }
-            Val::Closure(_) | Val::Choice(_) => self.bug(x.span(), "a component of a function"),
+            Val::Closure(_) | Val::Choice(_) | Val::Open(_) | Val::Many(_) | Val::Action(_) => {
+                self.bug(x.span(), "a component of what is no product")
+            }
         }
     }
 
@@ -268,19 +300,20 @@ impl Lowerer<'_, '_> {
             let env: IdMap<lambda::Var, Val> = fun.params.iter().copied().zip(args).collect();
             return self.in_env(env, body, span);
         }
-        if holds_function(&fun.result) {
-            return self.unsupported(span, "a recursive function that returns a function");
+        if is_computation(&fun.result) {
+            return Ok(Val::Action(Rc::new(Action::Call(f, args))));
         }
         let sigs = args.iter().map(Val::sig).collect();
         let id = self.version(f, sigs, Some(&args), span)?;
         let mut atoms = Vec::new();
         args.iter().for_each(|v| v.push_leaves(&mut atoms));
         // A function without leaves in its result is not called: it has no effect but stopping the program.
-        Ok(Val::data(self.emit_some(Exp::Call(id, atoms), "r")))
+        let results = self.emit_some(Exp::Call(id, atoms), "r");
+        self.of_leaves(&fun.result, &results, span)
     }
 
     /// As [`Self::emit_all`]; an expression without results is not emitted.
-    fn emit_some(&mut self, exp: Exp, hint: &str) -> Vec<Atom> {
+    pub(super) fn emit_some(&mut self, exp: Exp, hint: &str) -> Vec<Atom> {
         match core::typing::result_types(self.b.program, &exp) {
             Ok(types) if types.is_empty() => Vec::new(),
             _ => self.emit_all(exp, hint),
@@ -298,7 +331,9 @@ impl Lowerer<'_, '_> {
                 let types = self.leaves_at(&info.ty, info.span)?;
                 let fresh: Vec<core::Var> =
                     types.into_iter().map(|t| self.b.fresh(t, info.hint.as_str())).collect();
-                self.env.insert(p, Val::data(fresh.iter().map(|&v| v.into()).collect::<Vec<Atom>>()));
+                let atoms: Vec<Atom> = fresh.iter().map(|&v| v.into()).collect();
+                let value = self.of_leaves(&info.ty, &atoms, info.span)?;
+                self.env.insert(p, value);
                 vars.extend(fresh);
             }
             params.push(vars);
@@ -315,7 +350,9 @@ impl Lowerer<'_, '_> {
         let hint = self.source.vars[l.state].hint.clone();
         let types = self.leaves_at(&self.source.vars[l.state].ty, span)?;
         let state: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, hint.as_str())).collect();
-        let value = Val::data(state.iter().map(|&v| v.into()).collect::<Vec<Atom>>());
+        let atoms: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
+        let state_type = self.source.vars[l.state].ty.clone();
+        let value = self.of_leaves(&state_type, &atoms, span)?;
         let form = match &l.form {
             lambda::LoopForm::For(i, n) => {
                 let n = self.atom(n)?;
@@ -344,7 +381,8 @@ impl Lowerer<'_, '_> {
         };
         let params = state.into_iter().zip(init.iter().copied()).collect();
         let exp = Exp::Loop(core::Loop { params, form, body, collect: 0, attrs });
-        Ok(Val::data(self.emit_some(exp, hint.as_str())))
+        let results = self.emit_some(exp, hint.as_str());
+        self.of_leaves(&state_type, &results, span)
     }
 
     fn par(&mut self, t: &Term, ts: &[Term]) -> Lowered<Val> {
@@ -363,20 +401,13 @@ impl Lowerer<'_, '_> {
     }
 
     fn zero(&mut self, ty: &Type, span: Option<Span>) -> Lowered<Val> {
-        let leaves = self.leaves_at(ty, span)?;
-        let zeros =
-            leaves.iter().map(|t| t.scalar().map(|s| Atom::Const(s.zero()))).collect::<Option<Vec<_>>>();
-        match zeros {
-            Some(zeros) => Ok(Val::data(zeros)),
-            None => self.unsupported(span, "the zero of an array or sum, whose size is not known,"),
-        }
+        Ok(Val::data(self.zeros(ty, span)?))
     }
 
     fn plus(&mut self, a: &Term, b: &Term) -> Lowered<Val> {
+        let ty = a.ty();
         let (a, b) = (self.data(a)?, self.data(b)?);
-        let sums: Vec<Atom> =
-            a.iter().zip(b.iter()).map(|(&a, &b)| self.b.emit(Exp::Plus(a, b), "t")).collect();
-        Ok(Val::data(sums))
+        Ok(Val::data(self.sum(ty, &a, &b, None)?))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{Lowered, Lowerer};
 use pullback_base::index::Index;
-use pullback_base::{Code, Diagnostic, Span};
+use pullback_base::Span;
 use pullback_core as core;
 use pullback_lambda as lambda;
 use pullback_lambda::Type;
@@ -15,11 +15,32 @@ use pullback_lambda::Type;
 pub(super) fn holds_function(ty: &Type) -> bool {
     match ty {
         Type::Fun(..) | Type::Linear(..) => true,
+        Type::Evm(..) => true,
         Type::Tuple(ts) => ts.iter().any(holds_function),
+        Type::Array(t) => holds_function(t),
         Type::Scalar(_)
         | Type::Sum(_)
         | Type::Named(_)
-        | Type::Array(_)
+        | Type::SparseTuple(_)
+        | Type::SparseSum(_)
+        | Type::Bag(_)
+        | Type::Staged(_)
+        | Type::Map(_)
+        | Type::Io(_)
+        | Type::MutArray(_) => false,
+    }
+}
+
+/// Whether it is a type of values that programs take and give: without functions and target vocabulary. Of a recursive sum this says
+/// nothing.
+pub(super) fn is_of_the_source(ty: &Type) -> bool {
+    match ty {
+        Type::Scalar(_) | Type::Named(_) => true,
+        Type::Tuple(ts) => ts.iter().all(is_of_the_source),
+        Type::Sum(vs) => vs.iter().flat_map(|v| &v.fields).all(is_of_the_source),
+        Type::Array(t) => is_of_the_source(t),
+        Type::Fun(..)
+        | Type::Linear(..)
         | Type::SparseTuple(_)
         | Type::SparseSum(_)
         | Type::Bag(_)
@@ -31,79 +52,68 @@ pub(super) fn holds_function(ty: &Type) -> bool {
     }
 }
 
-/// What has no leaves, in words.
-type NoLeaves = &'static str;
-
-fn push_leaves(ty: &Type, out: &mut Vec<core::Type>) -> Result<(), NoLeaves> {
-    match ty {
-        Type::Scalar(s) => out.push((*s).into()),
-        Type::Tuple(ts) => ts.iter().try_for_each(|t| push_leaves(t, out))?,
-        Type::Sum(vs) => out.push(core::Type::Sum(variants(vs)?.into())),
-        Type::Named(id) => out.push(core::Type::Named(core::TypeId::new(id.index()))),
-        Type::Array(t) => out.extend(element_leaves(t)?.into_iter().map(core::Type::array)),
-        Type::Fun(..) | Type::Linear(..) => {
-            return Err("a function value in an array, a sum or the state of a loop");
-        }
-        Type::SparseTuple(_) | Type::SparseSum(_) | Type::Bag(_) => return Err("a sparse cotangent"),
-        Type::Evm(..) => return Err("an accumulating computation"),
-        Type::Staged(_) => return Err("a staged call"),
-        Type::Map(_) => return Err("a map"),
-        Type::Io(_) | Type::MutArray(_) => return Err("a mutable array"),
-    }
-    Ok(())
-}
-
-fn variants(vs: &[lambda::Variant]) -> Result<Vec<core::Variant>, NoLeaves> {
-    vs.iter()
-        .map(|v| {
-            let mut fields = Vec::new();
-            v.fields.iter().try_for_each(|t| push_leaves(t, &mut fields))?;
-            Ok(core::Variant { name: v.name.clone(), fields })
-        })
-        .collect()
-}
-
-fn element_leaves(ty: &Type) -> Result<Vec<core::Type>, NoLeaves> {
-    let mut leaves = Vec::new();
-    push_leaves(ty, &mut leaves)?;
-    if leaves.is_empty() {
-        leaves.push(core::Type::unit());
-    }
-    Ok(leaves)
-}
-
-fn at<T>(result: Result<T, NoLeaves>, span: Option<Span>) -> Lowered<T> {
-    result.map_err(|what| {
-        let mut d = Diagnostic::global(Code::Unsupported, format!("{what} cannot be compiled"));
-        d.span = span;
-        Box::new(d)
-    })
-}
-
 impl Lowerer<'_, '_> {
-    /// The leaves of a type.
-    pub(super) fn leaves(&self, ty: &Type) -> Lowered<Vec<core::Type>> {
-        self.leaves_at(ty, None)
-    }
     /// The leaves of a type; the position is for the error.
-    pub(super) fn leaves_at(&self, ty: &Type, span: Option<Span>) -> Lowered<Vec<core::Type>> {
+    pub(super) fn leaves_at(&mut self, ty: &Type, span: Option<Span>) -> Lowered<Vec<core::Type>> {
         let mut leaves = Vec::new();
-        at(push_leaves(ty, &mut leaves), span)?;
+        self.push_leaves(ty, span, &mut leaves)?;
         Ok(leaves)
     }
+    fn push_leaves(&mut self, ty: &Type, span: Option<Span>, out: &mut Vec<core::Type>) -> Lowered<()> {
+        match ty {
+            Type::Scalar(s) => out.push((*s).into()),
+            Type::Tuple(ts) | Type::SparseTuple(ts) => {
+                for t in ts.iter() {
+                    self.push_leaves(t, span, out)?;
+                }
+            }
+            Type::Sum(vs) => out.push(core::Type::Sum(self.variants(vs, span)?.into())),
+            Type::Named(id) => out.push(core::Type::Named(core::TypeId::new(id.index()))),
+            Type::Array(t) => out.extend(self.element_leaves(t, span)?.into_iter().map(core::Type::array)),
+            Type::Fun(..) | Type::Linear(..) | Type::Evm(..) => {
+                let kind = self.kind(ty);
+                out.push(core::Type::Named(self.kinds[kind].id));
+            }
+            Type::SparseSum(ts) => out.push(self.sparse_sum(ts, span)?),
+            Type::Bag(t) => out.extend(self.bag(t, span)?),
+            Type::Staged(_) => return self.unsupported(span, "a staged call"),
+            Type::Map(_) => return self.unsupported(span, "a map"),
+            Type::Io(_) | Type::MutArray(_) => return self.unsupported(span, "a mutable array"),
+        }
+        Ok(())
+    }
+    fn variants(&mut self, vs: &[lambda::Variant], span: Option<Span>) -> Lowered<Vec<core::Variant>> {
+        let mut out = Vec::new();
+        for v in vs {
+            let mut fields = Vec::new();
+            for t in &v.fields {
+                self.push_leaves(t, span, &mut fields)?;
+            }
+            out.push(core::Variant { name: v.name.clone(), fields });
+        }
+        Ok(out)
+    }
     /// The number of leaves of a type.
-    pub(super) fn leaf_count(&self, ty: &Type, span: Option<Span>) -> Lowered<usize> {
+    pub(super) fn leaf_count(&mut self, ty: &Type, span: Option<Span>) -> Lowered<usize> {
         Ok(self.leaves_at(ty, span)?.len())
     }
     /// The leaves of an array element: those of the type, or one unit.
-    pub(super) fn element_leaves(&self, ty: &Type, span: Option<Span>) -> Lowered<Vec<core::Type>> {
-        at(element_leaves(ty), span)
+    pub(super) fn element_leaves(&mut self, ty: &Type, span: Option<Span>) -> Lowered<Vec<core::Type>> {
+        let mut leaves = self.leaves_at(ty, span)?;
+        if leaves.is_empty() {
+            leaves.push(core::Type::unit());
+        }
+        Ok(leaves)
     }
     /// Gives the core program the recursive sums of the source, with the same numbers.
     pub(super) fn type_table(&mut self) -> Lowered<()> {
-        for def in self.source.types.iter() {
-            let variants = at(variants(&def.variants), None)?;
-            self.b.program.types.push(core::TypeDef { name: def.name.clone(), variants });
+        let source = self.source;
+        for def in source.types.iter() {
+            self.b.program.types.push(core::TypeDef { name: def.name.clone(), variants: Vec::new() });
+        }
+        for (id, def) in source.types.iter_enumerated() {
+            let variants = self.variants(&def.variants, None)?;
+            self.b.program.types[core::TypeId::new(id.index())].variants = variants;
         }
         Ok(())
     }

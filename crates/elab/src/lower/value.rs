@@ -1,6 +1,7 @@
 //! Values at lowering time: leaves of data, and functions with what they capture.
 
 use super::Lowerer;
+use super::evm::Action;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core as core;
 use pullback_core::Atom;
@@ -19,6 +20,34 @@ pub(super) enum Val {
     Closure(Rc<Closure>),
     /// A function chosen at run time.
     Choice(Rc<Choice>),
+    /// A function that is data: one leaf; see [`super::open`].
+    Open(Open),
+    /// An array of functions, or of products with functions in them.
+    Many(Rc<Many>),
+    /// An accumulating computation known at lowering time.
+    Action(Rc<Action>),
+}
+
+/// A function that is data.
+#[derive(Clone, Copy)]
+pub(super) struct Open {
+    /// Which type of functions.
+    pub(super) kind: usize,
+    /// The value of its sum.
+    pub(super) atom: Atom,
+}
+
+/// An array whose elements are functions of one shape.
+pub(super) struct Many {
+    /// The type of an element.
+    pub(super) element: lambda::Type,
+    /// An element; its leaves have no meaning.
+    pub(super) template: Val,
+    /// For each leaf of an element, whether it varies: an array of that leaf stands in `leaves` then, otherwise the leaf itself.
+    pub(super) varies: Vec<bool>,
+    pub(super) leaves: Vec<Atom>,
+    /// The number of elements.
+    pub(super) size: Atom,
 }
 
 /// A lambda and the values of its free variables.
@@ -50,6 +79,12 @@ pub(super) enum Sig {
     Closure(lambda::Var, Vec<Sig>),
     /// A choice.
     Choice(Vec<Sig>),
+    /// A function that is data.
+    Open(usize),
+    /// An array of functions.
+    Many(Box<Sig>, Vec<bool>),
+    /// A computation: which, with which number, of what.
+    Action(&'static str, usize, Vec<Sig>),
 }
 
 impl Val {
@@ -63,6 +98,9 @@ impl Val {
             Val::Tuple(items) => items.iter().for_each(|v| v.push_leaves(out)),
             Val::Closure(c) => c.env.values().for_each(|v| v.push_leaves(out)),
             Val::Choice(c) => out.push(c.sum),
+            Val::Open(f) => out.push(f.atom),
+            Val::Many(m) => out.extend(m.leaves.iter().copied().chain([m.size])),
+            Val::Action(a) => a.parts().iter().for_each(|v| v.push_leaves(out)),
         }
     }
     pub(super) fn all_leaves(&self) -> Vec<Atom> {
@@ -86,6 +124,19 @@ impl Val {
                 let sum = leaves.next().unwrap_or(c.sum);
                 Val::Choice(Rc::new(Choice { sum, alternatives: c.alternatives.clone() }))
             }
+            Val::Open(f) => Val::Open(Open { kind: f.kind, atom: leaves.next().unwrap_or(f.atom) }),
+            Val::Many(m) => {
+                let new: Vec<Atom> = leaves.take(m.leaves.len()).collect();
+                let size = leaves.next().unwrap_or(m.size);
+                Val::Many(Rc::new(Many {
+                    element: m.element.clone(),
+                    template: m.template.clone(),
+                    varies: m.varies.clone(),
+                    leaves: new,
+                    size,
+                }))
+            }
+            Val::Action(a) => Val::Action(Rc::new(a.rebuilt(leaves))),
         }
     }
     pub(super) fn sig(&self) -> Sig {
@@ -94,6 +145,12 @@ impl Val {
             Val::Tuple(items) => Sig::Tuple(items.iter().map(Val::sig).collect()),
             Val::Closure(c) => Sig::Closure(c.param, c.env.values().map(Val::sig).collect()),
             Val::Choice(c) => Sig::Choice(c.alternatives.iter().map(Val::sig).collect()),
+            Val::Open(f) => Sig::Open(f.kind),
+            Val::Many(m) => Sig::Many(Box::new(m.template.sig()), m.varies.clone()),
+            Val::Action(a) => {
+                let (name, number) = a.head();
+                Sig::Action(name, number, a.parts().iter().map(|v| v.sig()).collect())
+            }
         }
     }
 }
@@ -102,9 +159,10 @@ impl Sig {
     /// Whether functions are captured by functions more than so many levels deep.
     pub(super) fn deeper_than(&self, depth: usize) -> bool {
         match self {
-            Sig::Data => false,
+            Sig::Data | Sig::Open(_) => false,
             Sig::Tuple(parts) => parts.iter().any(|s| s.deeper_than(depth)),
-            Sig::Closure(_, parts) | Sig::Choice(parts) => {
+            Sig::Many(element, _) => element.deeper_than(depth),
+            Sig::Closure(_, parts) | Sig::Choice(parts) | Sig::Action(_, _, parts) => {
                 depth == 0 || parts.iter().any(|s| s.deeper_than(depth - 1))
             }
         }
