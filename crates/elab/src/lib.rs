@@ -6,4 +6,4 @@ pub mod elaborate;
 pub mod lower;
 
 pub use elaborate::elaborate;
-pub use lower::lower;
+pub use lower::{lower, lower_functions};

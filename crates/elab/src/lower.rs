@@ -53,6 +53,23 @@ const MAX_INLINE_DEPTH: usize = 2_000;
 /// # Errors
 /// `Unsupported` for what has no core form, with its position; the first one of each function lowered.
 pub fn lower(source: &lambda::Program) -> Result<core::Program, Vec<Diagnostic>> {
+    let entries = source.funs.iter().any(|f| f.entry.is_some());
+    let roots = source.funs.iter_enumerated().filter(|(_, fun)| {
+        let mut data = fun.params.iter().map(|v| &source.vars[*v].ty).chain([&fun.result]);
+        if entries { fun.entry.is_some() } else { data.all(types::is_of_the_source) }
+    });
+    let roots: Vec<lambda::FunId> = roots.map(|(id, _)| id).collect();
+    lower_functions(source, &roots).map(|(program, _)| program)
+}
+
+/// Lowers these functions, whose parameters and results are data, and what they call; gives their numbers in core as well. Costs as [`lower`].
+///
+/// # Errors
+/// As for [`lower`].
+pub fn lower_functions(
+    source: &lambda::Program,
+    roots: &[lambda::FunId],
+) -> Result<(core::Program, Vec<core::FunId>), Vec<Diagnostic>> {
     let mut program = core::Program::default();
     let mut lowerer = Lowerer {
         source,
@@ -71,8 +88,8 @@ pub fn lower(source: &lambda::Program) -> Result<core::Program, Vec<Diagnostic>>
         inline_depth: 0,
         body_depth: 0,
     };
-    let errors = lowerer.program();
-    if errors.is_empty() { Ok(program) } else { Err(errors) }
+    let lowered = lowerer.functions(roots)?;
+    Ok((program, lowered))
 }
 
 /// The state of the lowering.
@@ -110,29 +127,21 @@ struct Constants {
 }
 
 impl Lowerer<'_, '_> {
-    fn program(&mut self) -> Vec<Diagnostic> {
-        if let Err(e) = self.type_table() {
-            return vec![*e];
-        }
-        let entries = self.source.funs.iter().any(|f| f.entry.is_some());
-        let mut errors = Vec::new();
-        for id in self.source.funs.ids() {
+    fn functions(&mut self, roots: &[lambda::FunId]) -> Result<Vec<core::FunId>, Vec<Diagnostic>> {
+        self.type_table().map_err(|e| vec![*e])?;
+        let (mut lowered, mut errors) = (Vec::new(), Vec::new());
+        for &id in roots {
             let fun = &self.source.funs[id];
-            let data = fun.params.iter().map(|v| &self.source.vars[*v].ty).chain([&fun.result]);
-            let wanted =
-                if entries { fun.entry.is_some() } else { data.clone().all(types::is_of_the_source) };
-            if !wanted {
-                continue;
-            }
             let sigs = vec![Sig::Data; fun.params.len()];
-            if let Err(e) = self.version(id, sigs, None, fun.span) {
-                errors.push(*e);
+            match self.version(id, sigs, None, fun.span) {
+                Ok(f) => lowered.push(f),
+                Err(e) => errors.push(*e),
             }
         }
         if errors.is_empty() && let Err(e) = self.finish_kinds() {
             errors.push(*e);
         }
-        errors
+        if errors.is_empty() { Ok(lowered) } else { Err(errors) }
     }
 
     /// The core function for a source function and static shapes of its arguments; `args` are argument values of these

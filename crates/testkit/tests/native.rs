@@ -157,6 +157,74 @@ fn bins_keep_arrays_that_their_operator_makes() {
     }
 }
 
+/// What an iteration makes in its row of a collected array, and keeps by pointer as well (in a sum, or as the next state), stays there: the array is
+/// not written over as long as the other is needed.
+#[test]
+fn rows_that_something_points_to_are_not_written_over() {
+    let row = "let row: []f64 = scan 2i64 [0.0f64] [p] (x: f64, y: f64) {
+                   let t: f64 = add.f64(x, y)
+                   let u: f64 = mul.f64(x, y)
+                   let v: f64 = add.f64(t, u)
+                   in v
+               }";
+    let half_more = "let more: [][]f64, trips: i64 = loop (s: [][]f64 = rows, k: i64 = 0i64) while {
+                         let again: bool = lt.i64(k, 2i64)
+                         in again
+                     } {
+                         let next: [][]f64 = map n [s] (r: []f64) {
+                             let r_next: []f64 = map 2i64 [r] (e: f64) { let e_next: f64 = add.f64(e, 0.5f64) in e_next }
+                             in r_next
+                         }
+                         let k_next: i64 = add.i64(k, 1i64)
+                         in next, k_next
+                     }";
+    let programs = [
+        // In a sum.
+        format!(
+            "fun f(p: []f64, n: i64): [][]f64, []f64 {{
+                let rows: [][]f64, kept: [](#some []f64) = map n [] () {{
+                    {row}
+                    let box: (#some []f64) = inject(0, row): (#some []f64)
+                    in row, box
+                }}
+                {half_more}
+                let lasts: []f64 = map n [kept] (b: (#some []f64)) {{
+                    let last: f64 = match b case (a: []f64) {{ let a_last: f64 = a[1i64] in a_last }}
+                    in last
+                }}
+                in more, lasts
+            }}"
+        ),
+        // As the next state.
+        format!(
+            "fun f(p: []f64, n: i64): [][]f64, []f64 {{
+                let end: []f64, rows: [][]f64 = loop (state: []f64 = p) for i: i64 < n collect 1 {{
+                    {row}
+                    let longer: bool = lt.i64(9i64, i)
+                    let here: []f64 = if longer {{ in state }} else {{ in row }}
+                    in here, row
+                }}
+                {half_more}
+                in more, end
+            }}"
+        ),
+    ];
+    for (k, text) in programs.iter().enumerate() {
+        let id = SourceMap::new().add("test.core", text);
+        let program = read::read(id, text).unwrap_or_else(|e| panic!("{k}: {e:?}"));
+        check(&program, Rules::SURFACE).unwrap_or_else(|e| panic!("{k}: {e}"));
+        let fun = program.funs.ids().next().expect("a function");
+        for n in [1, 2, 7] {
+            let args = vec![vec![Value::f64s(&[0.25, -0.5]), Value::i64(n)]];
+            let run = Run { what: format!("{k}"), program: program.clone(), fun, args, empties: false };
+            for way in [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
+                let verdict = examine(&run, way);
+                assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{k}, {n}, {way:?}: {verdict:?}");
+            }
+        }
+    }
+}
+
 /// Rows and columns of small matrices begin at the same places; what lanes copy to have side by side must hold both.
 #[test]
 fn rows_and_columns_that_begin_together() {

@@ -16,6 +16,9 @@ use pullback_core::{Atom, Exp};
 use pullback_lambda::{Term, Type};
 use std::rc::Rc;
 
+/// Functions that capture functions, and so on, deeper than this are not made data.
+const MAX_DEPTH: usize = 500;
+
 /// A type whose functions are data somewhere.
 pub(super) struct Kind {
     pub(super) ty: Type,
@@ -138,7 +141,7 @@ impl Lowerer<'_, '_> {
             Some(k) => k,
             None => {
                 let k = self.kinds[kind].alternatives.len();
-                if k >= MAX_VERSIONS || sig.deeper_than(super::MAX_CAPTURE_DEPTH) {
+                if k >= MAX_VERSIONS || sig.deeper_than(MAX_DEPTH) {
                     return self.unsupported(span, "a function whose captured functions grow without end");
                 }
                 let fields = value.leaf_types(&self.b);

@@ -400,16 +400,15 @@ impl Lower<'_> {
         let strides = self.row_major(&dims);
         Ok(ArrayRep { dims, strides, leaves: leaves.collect(), packed: true })
     }
-    pub(super) fn collected(&mut self, c: &Collector, n: Operand, boxed: Roots) -> Res<Val> {
+    /// The array collected; `pointed`: memory in it or behind it that others point to.
+    pub(super) fn collected(&mut self, c: &Collector, n: Operand, pointed: Roots) -> Res<Val> {
         let rep = match &c.place {
             Place::Ready(array) => array.clone(),
             Place::Late(pointers, sizes) => self.late(c, pointers, sizes, n)?,
         };
         let mut roots = self.owners.fresh();
         roots.extend(c.over.iter().copied());
-        if has_boxes(&c.elem) {
-            roots.extend(boxed);
-        }
+        roots.extend(pointed);
         Ok(Val { rep: Rep::Array(rep), roots })
     }
 
@@ -439,6 +438,8 @@ impl Lower<'_> {
         let stays = cells.iter().any(keeps_memory)
             || collectors.iter().any(|c| has_boxes(&c.elem) || matches!(c.place, Place::Late(..)));
         let mut boxed = Roots::new();
+        // What was made in the slot of a collected array, and is also pointed to by what leaves the iteration.
+        let mut shared = vec![Roots::new(); collectors.len()];
         let (mut body, ()) = self.block(|s| {
             let at = match &trip {
                 Trip::Part { from, .. } => s.add(*from, i.into()),
@@ -447,6 +448,14 @@ impl Lower<'_> {
             let slots = s.slots(collectors, at);
             let (next, values) = iteration(s, at, seen.clone(), &slots)?;
             boxed.extend(values.iter().chain(&next).flat_map(|v| v.roots.iter().copied()));
+            let pointing = collectors.iter().zip(&values).filter(|(c, _)| has_boxes(&c.elem)).map(|(_, v)| v);
+            let states = cells.iter().zip(&next).filter(|(cell, _)| keeps_memory(cell)).map(|(_, v)| v);
+            let pointed: Roots = pointing.chain(states).flat_map(|v| v.roots.iter().copied()).collect();
+            for ((all, slot), val) in shared.iter_mut().zip(&slots).zip(&values) {
+                if slot.is_some() {
+                    all.extend(val.roots.intersection(&pointed).copied());
+                }
+            }
             s.collect(collectors, &slots, (at, n), values)?;
             s.advance(cells, &seen, next)
         })?;
@@ -470,7 +479,12 @@ impl Lower<'_> {
         // The results are made once, outside of the iterations.
         self.owners.leave();
         let states = cells.iter().map(|c| self.finished(c, done, &boxed)).collect::<Res<Vec<_>>>()?;
-        let arrays = collectors.iter().map(|c| self.collected(c, done, boxed.clone()));
+        let arrays = collectors.iter().zip(shared).map(|(c, mut roots)| {
+            if has_boxes(&c.elem) {
+                roots.extend(boxed.iter().copied());
+            }
+            self.collected(c, done, roots)
+        });
         let arrays = arrays.collect::<Res<Vec<_>>>()?;
         Ok((states, arrays, done))
     }
