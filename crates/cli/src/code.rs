@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::args::{CodeArgs, StageName};
-use crate::commands::{failed, load, on_core, print_json};
+use crate::commands::{failed, load, print_json};
 use crate::inputs::values_if_given;
 use crate::output::say;
 use pullback_driver::backend::{Stage, cache_contents, cache_folder, code_text, libraries};
@@ -13,7 +13,7 @@ use std::path::Path;
 /// `pullback code`
 pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
     let mut session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
-    on_core(&session)?;
+    session.settings.lowered = true;
     session.settings.floats = args.floats.policy();
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     let sizes = values_if_given(&entry, &args.args, &args.input)?;

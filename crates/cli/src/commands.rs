@@ -14,7 +14,7 @@ use pullback_driver::gradcheck::{self, index_text};
 use pullback_driver::leaves::cotangent_type;
 use pullback_driver::report::timed;
 use pullback_driver::values::{Sizes, decode, encode, json, type_text};
-use pullback_driver::{EntryPoint, Kind, Leaf, Session, Settings, Wrt};
+use pullback_driver::{Backend, EntryPoint, Kind, Leaf, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
@@ -45,18 +45,11 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
     Ok(session)
 }
 
-/// Stops where a command shows or keeps code that the chosen algorithm has none of.
-pub(crate) fn on_core(session: &Session) -> Result<(), Failure> {
-    let Some(algorithm) = session.algorithm_on_lambda() else { return Ok(()) };
-    let message =
-        format!("`{}` makes no code: what it makes runs in the reference interpreter", algorithm.id);
-    let hint = "`pullback explain --ad` shows it; `pullback grad --ad` runs it";
-    Err(failed(session, &Diagnostic::global(Code::Unsupported, message).hint(hint)))
-}
-
 /// Stops at an option of a run that the interpreter of lambda does not have.
 pub(crate) fn can_run(session: &Session, inputs: &InputArgs) -> Result<(), Failure> {
-    let Some(algorithm) = session.algorithm_on_lambda().filter(|_| inputs.check_nan) else { return Ok(()) };
+    let on_lambda = matches!(session.settings.backend, Backend::Auto | Backend::Interp);
+    let algorithm = session.algorithm_on_lambda().filter(|_| on_lambda && inputs.check_nan);
+    let Some(algorithm) = algorithm else { return Ok(()) };
     let message = format!("what `{}` makes runs without looking for NaN", algorithm.id);
     let d = Diagnostic::global(Code::Unsupported, message).hint("leave out --check-nan or --ad");
     Err(failed(session, &d))
@@ -562,8 +555,8 @@ pub(crate) fn core(args: &CoreArgs) -> Result<(), Failure> {
     if let Some(pass) = &args.pass {
         return one_pass(file, pass);
     }
-    let session = load(file, args.algorithm.ad.as_deref(), true)?;
-    on_core(&session)?;
+    let mut session = load(file, args.algorithm.ad.as_deref(), true)?;
+    session.settings.lowered = true;
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     let mut shown: Option<Program> = None;
     let mut seen = Vec::new();

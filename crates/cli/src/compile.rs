@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::args::CompileArgs;
-use crate::commands::{failed, load, on_core};
+use crate::commands::{failed, load};
 use crate::inputs::values_if_given;
 use crate::output::{say, write_file};
 use crate::report::stages_text;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// `pullback compile`
 pub(crate) fn compile(args: &CompileArgs) -> Result<(), Failure> {
     let mut session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
-    on_core(&session)?;
+    session.settings.lowered = true;
     session.settings.cache = cache_folder();
     session.settings.floats = args.floats.policy();
     let names: Vec<Option<&str>> = if args.entry.is_empty() {

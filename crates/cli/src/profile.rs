@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::args::{ProfileArgs, Profiled};
-use crate::commands::{failed, load_program, on_core, ones, only_active, print_json};
+use crate::commands::{failed, load_program, ones, only_active, print_json};
 use crate::inputs::arguments;
 use crate::output::{say, write_file};
 use crate::profile_page::page;
@@ -26,8 +26,8 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<(), Failure> {
             "`--schedule` and `--check-nan` need the interpreter, which has no profile\n  hint: leave them out",
         ));
     }
-    let (session, entry) = load_program(&args.program)?;
-    on_core(&session)?;
+    let (mut session, entry) = load_program(&args.program)?;
+    session.settings.lowered = true;
     let of_session = |d: pullback_base::Diagnostic| failed(&session, &d);
     let mut values = arguments(&entry, &args.inputs)?;
     let ready = match args.derivative {

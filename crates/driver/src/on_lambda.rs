@@ -13,7 +13,7 @@ use pullback_ad::chad::dense::dense_vjp;
 use pullback_ad::chad::parts::forward_pass;
 use pullback_ad::chad::{OnLambda as Algorithm, c_accumulating, d_arrays};
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
-use pullback_core::{EntryType, Value};
+use pullback_core::{Atom, Builder, EntryType, Exp, Program as Core, Type as CoreType, Value};
 use pullback_interp::core::{Options, Outcome};
 use pullback_lambda::inline::{Loops, inline};
 use pullback_lambda::print::print_reachable;
@@ -51,8 +51,8 @@ pub(crate) fn derivative(
     session: &Session,
     algorithm: &Algorithm,
     entry: &EntryPoint,
-    kind: Kind,
-    wanted: &[bool],
+    (kind, wanted): (Kind, &[bool]),
+    watch: &mut dyn FnMut(&'static str, &Core),
 ) -> Result<Ready, Diagnostic> {
     let refuse = |message: String, hint: &str| Diagnostic::global(Code::Unsupported, message).hint(hint);
     let id = algorithm.id;
@@ -61,10 +61,6 @@ pub(crate) fn derivative(
             "`{id}` gives the reverse derivative for one cotangent, not several or second derivatives"
         );
         return Err(refuse(message, "use `pullback grad` or `pullback vjp`, or leave out --ad"));
-    }
-    if !matches!(session.settings.backend, Backend::Auto | Backend::Interp) {
-        let message = format!("what `{id}` makes runs in the reference interpreter");
-        return Err(refuse(message, "leave out --backend, or use --backend interp"));
     }
     if let Some(leaf) = entry.parameters.iter().chain(&entry.results).find(|l| !is_plain(&l.ty)) {
         let message = format!(
@@ -109,6 +105,9 @@ pub(crate) fn derivative(
     })?;
     let fun = dense_vjp(&mut program, inlined, made);
     pullback_lambda::check::check(&program).map_err(|errors| malformed(id, errors))?;
+    if session.settings.lowered || !matches!(session.settings.backend, Backend::Auto | Backend::Interp) {
+        return lowered(session, id, entry, (&program, fun), wanted, watch);
+    }
     let params = program.funs[inlined].params.iter().map(|p| program.vars[*p].ty.clone()).collect();
     let result = program.funs[inlined].result.clone();
     let mut ready = Ready::new(session.program.clone(), entry.fun, Backend::Interp);
@@ -118,6 +117,55 @@ pub(crate) fn derivative(
     ready.on_lambda =
         Some(OnLambda { program, runs, fun, entry: inlined, made, params, result, wanted: wanted.to_vec() });
     Ok(ready)
+}
+
+/// The same as a function on core.
+fn lowered(
+    session: &Session,
+    id: &str,
+    entry: &EntryPoint,
+    (program, fun): (&Program, FunId),
+    wanted: &[bool],
+    watch: &mut dyn FnMut(&'static str, &Core),
+) -> Result<Ready, Diagnostic> {
+    let first = |errors: Vec<Diagnostic>| malformed(id, errors);
+    let (mut core, funs) = deep(|| pullback_elab::lower_functions(program, &[fun])).map_err(|errors| {
+        let d = first(errors);
+        d.hint(format!("`{id}` runs it in the reference interpreter: use --backend interp"))
+    })?;
+    let [fun] = funs[..] else { return Err(first(Vec::new())) };
+    let floats: Vec<Option<Value>> = entry.result_types.iter().map(discrete_zero).collect();
+    let inner = core.funs[fun].clone();
+    let count = entry.parameter_types.len();
+    let seeds = inner.params.iter().skip(count).zip(&floats).filter(|(_, zero)| zero.is_none());
+    let given: Vec<_> = inner.params.iter().take(count).chain(seeds.map(|(p, _)| p)).copied().collect();
+    let hints: Vec<String> = given.iter().map(|p| core.vars[*p].hint.to_string()).collect();
+    let types = given.iter().map(|p| core.vars[*p].ty.clone());
+    let params: Vec<(&str, CoreType)> = hints.iter().map(String::as_str).zip(types).collect();
+    let kept = |k: usize| k < floats.len() || wanted.get(k - floats.len()).copied().unwrap_or(false);
+    let results = inner.results.iter().enumerate().filter(|(k, _)| kept(*k)).map(|(_, t)| t.clone()).collect();
+    let name = format!("{}_{}", entry.name, id.replace('-', "_"));
+    let wrapper = Builder::function(&mut core, &name, &params, results, |b, vars| {
+        let mut args: Vec<Atom> = vars[..count].iter().map(|&v| v.into()).collect();
+        let mut seeds = vars[count..].iter();
+        for zero in &floats {
+            args.extend(match zero {
+                Some(Value::Scalar(zero)) => Some(Atom::Const(*zero)),
+                _ => seeds.next().map(|&v| v.into()),
+            });
+        }
+        let all = b.emit_all(Exp::Call(fun, args), "r");
+        all.into_iter().enumerate().filter(|(k, _)| kept(*k)).map(|(_, v)| v.into()).collect()
+    });
+    pullback_core::check::check(&core, pullback_core::check::Rules::SURFACE).map_err(|e| {
+        Diagnostic::global(Code::Internal, format!("what `{id}` made is malformed in core: {e}"))
+    })?;
+    session.finish(&core, wrapper, watch)
+}
+
+/// The value that stands in for the cotangent of a result without floats.
+fn discrete_zero(ty: &CoreType) -> Option<Value> {
+    ty.scalar().filter(|s| !s.is_float()).map(|s| Value::Scalar(s.zero()))
 }
 
 /// The entry point alone, as the derivative has it: its steps and those of the derivative are counted alike.

@@ -36,6 +36,9 @@ pub struct Settings {
     pub threads: Option<NonZeroUsize>,
     /// Whether the threads may add floats to memory in any order.
     pub relaxed: bool,
+    /// Whether what an algorithm on lambda makes is lowered to core and goes through the pipeline, as it is where machine code is asked for; if not,
+    /// the reference interpreter runs it as it is.
+    pub lowered: bool,
 }
 
 impl Default for Settings {
@@ -48,6 +51,7 @@ impl Default for Settings {
             floats: Floats::default(),
             threads: None,
             relaxed: false,
+            lowered: false,
         }
     }
 }
@@ -296,7 +300,7 @@ impl Session {
         if let Some(algorithm) = self.algorithm_on_lambda()
             && kind.is_reverse()
         {
-            return on_lambda::derivative(self, algorithm, entry, kind, selected);
+            return on_lambda::derivative(self, algorithm, entry, (kind, selected), watch);
         }
         let mut program = self.program.clone();
         let fun = derive::add(&mut program, entry.fun, kind, selected)
@@ -318,7 +322,7 @@ impl Session {
         self.finish(&self.program, entry.fun, watch)
     }
 
-    fn finish(
+    pub(crate) fn finish(
         &self,
         program: &Program,
         fun: FunId,

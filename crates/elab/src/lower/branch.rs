@@ -124,7 +124,12 @@ impl Lowerer<'_, '_> {
         branches: Vec<OpenBranch>,
         make: impl FnOnce(Vec<core::Body>) -> Exp,
     ) -> Lowered<Val> {
-        let (bodies, template) = self.join(branches)?;
+        let (mut bodies, template) = self.join(branches)?;
+        if bodies.iter().all(|b| b.result.is_empty()) {
+            // They may stop the program all the same.
+            let nothing = Atom::Const(pullback_prim::ScalarValue::Bool(false));
+            bodies.iter_mut().for_each(|b| b.result.push(nothing));
+        }
         let results = self.emit_all(make(bodies), "r");
         Ok(template.rebuilt(&mut results.into_iter()))
     }

@@ -4,8 +4,9 @@ use crate::problems::{PROBLEMS, Problem};
 use pullback_ad::chad::d_arrays;
 use pullback_base::Diagnostic;
 use pullback_core::Value;
-use pullback_driver::{Kind, Session, Settings, Wrt};
-use pullback_interp::core::Options;
+use pullback_driver::{Backend, EntryPoint, Kind, Session, Settings, Wrt};
+use pullback_interp::core::{Options, Outcome};
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// A problem at one size.
@@ -19,40 +20,142 @@ pub struct Price {
     pub on_core: [u64; 2],
 }
 
+/// A problem at one size, compiled for both algorithms.
+struct Ready {
+    session: Session,
+    entry: EntryPoint,
+    wanted: Vec<bool>,
+    args: Vec<Value>,
+    /// With ones for cotangents.
+    seeded: Vec<Value>,
+    primal: Outcome,
+}
+
+fn shown(name: &str, d: &Diagnostic) -> ! {
+    panic!("{name}: {}", d.message)
+}
+
+fn ready(problem: &Problem, size: usize) -> Ready {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text =
+        std::fs::read_to_string(root.join(problem.file)).unwrap_or_else(|e| panic!("{}: {e}", problem.file));
+    let session = Session::compile(problem.file, &text, Settings::default())
+        .unwrap_or_else(|e| panic!("{}", e.render()));
+    let entry = session.entry(Some(problem.entry)).unwrap_or_else(|d| shown(problem.name, &d));
+    let wanted = session.select(&entry, &Wrt::parse(problem.wrt)).unwrap_or_else(|d| shown(problem.name, &d));
+    let args = (problem.args)(size);
+    let compiled = session.primal(&entry).unwrap_or_else(|d| shown(problem.name, &d));
+    let primal = compiled
+        .interpret(&args, &Options::default())
+        .unwrap_or_else(|e| panic!("{}: {e}", problem.name));
+    let ones = primal.results.iter().map(|v| match v {
+        Value::Array(a) => Value::f64_array(&a.shape, &vec![1.0; a.count()]),
+        _ => Value::f64(1.0),
+    });
+    let seeded: Vec<Value> = args.iter().cloned().chain(ones).collect();
+    Ready { session, entry, wanted, args, seeded, primal }
+}
+
+impl Ready {
+    fn derivative(&self) -> Result<pullback_driver::Ready, Diagnostic> {
+        self.session.derivative(&self.entry, Kind::Vjp, &self.wanted, &mut |_, _| {})
+    }
+}
+
 /// The costs of a problem; `Err`: why CHAD does not take it.
 ///
 /// # Panics
 /// If the problem does not compile or run.
 pub fn price(problem: &Problem, size: usize) -> Result<Price, Diagnostic> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text =
-        std::fs::read_to_string(root.join(problem.file)).unwrap_or_else(|e| panic!("{}: {e}", problem.file));
-    let mut session = Session::compile(problem.file, &text, Settings::default())
-        .unwrap_or_else(|e| panic!("{}", e.render()));
-    let shown = |d: Diagnostic| -> ! { panic!("{}: {}", problem.name, d.message) };
-    let entry = session.entry(Some(problem.entry)).unwrap_or_else(|d| shown(d));
-    let wanted = session.select(&entry, &Wrt::parse(problem.wrt)).unwrap_or_else(|d| shown(d));
+    let mut made = ready(problem, size);
     let options = Options::default();
-    let args = (problem.args)(size);
-    let primal = session.primal(&entry).unwrap_or_else(|d| shown(d));
-    let value = primal.interpret(&args, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
-    let ones = value.results.iter().map(|v| match v {
-        Value::Array(a) => Value::f64_array(&a.shape, &vec![1.0; a.count()]),
-        _ => Value::f64(1.0),
-    });
-    let seeded: Vec<Value> = args.iter().cloned().chain(ones).collect();
-    let fast = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).unwrap_or_else(|d| shown(d));
-    let fast = fast.interpret(&seeded, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
-    session.settings.choice.reverse = Some(d_arrays::ID.into());
-    let ready = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {})?;
-    let Some(derivative) = &ready.on_lambda else { panic!("an algorithm of another kind") };
-    let own = derivative.run_primal(&args, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
-    let chad = ready.interpret(&seeded, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
+    let fast = made.derivative().unwrap_or_else(|d| shown(problem.name, &d));
+    let fast = fast.interpret(&made.seeded, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
+    made.session.settings.choice.reverse = Some(d_arrays::ID.into());
+    let compiled = made.derivative()?;
+    let Some(derivative) = &compiled.on_lambda else { panic!("an algorithm of another kind") };
+    let own =
+        derivative.run_primal(&made.args, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
+    let chad =
+        compiled.interpret(&made.seeded, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
     Ok(Price {
         on_lambda: [own.counts.work, chad.counts.work],
-        on_core: [value.counts.work, fast.counts.work],
+        on_core: [made.primal.counts.work, fast.counts.work],
         results: [chad.results, fast.results],
     })
+}
+
+/// A gradient by Efficient CHAD on arrays, lowered to core, and by Fast CHAD.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// Value and gradient by both.
+    pub results: [Vec<Value>; 2],
+    /// Steps of the program and of the lowered gradient in the interpreter of core, after all passes; zeros on other executors.
+    pub work: [u64; 2],
+    /// Seconds of the fastest of so many runs: the program, and its value and gradient by both.
+    pub seconds: [f64; 3],
+}
+
+/// The same as [`price`] with what CHAD makes lowered, on this executor and so many threads.
+///
+/// # Panics
+/// If the problem does not compile, or one of them does not run.
+pub fn priced(
+    problem: &Problem,
+    size: usize,
+    backend: Backend,
+    threads: usize,
+) -> Result<Lowered, Diagnostic> {
+    let mut made = ready(problem, size);
+    made.session.settings.backend = backend;
+    made.session.settings.threads = NonZeroUsize::new(threads);
+    made.session.settings.lowered = true;
+    let run = |ready: &pullback_driver::Ready, args: &[Value]| {
+        let once = || {
+            let out = ready.run(args, &Options::default());
+            out.unwrap_or_else(|e| panic!("{}: {e}", problem.name))
+        };
+        let first = once();
+        let runs = if backend == Backend::Interp { 0 } else { RUNS };
+        let seconds = (0..runs).map(|_| once().ran.seconds).fold(first.ran.seconds, f64::min);
+        (first, seconds)
+    };
+    let primal = made.session.primal(&made.entry)?;
+    let (value, primal_seconds) = run(&primal, &made.args);
+    let (fast, fast_seconds) = run(&made.derivative()?, &made.seeded);
+    made.session.settings.choice.reverse = Some(d_arrays::ID.into());
+    let (chad, seconds) = run(&made.derivative()?, &made.seeded);
+    Ok(Lowered {
+        work: [value.counts.work, chad.counts.work],
+        seconds: [primal_seconds, seconds, fast_seconds],
+        results: [chad.results, fast.results],
+    })
+}
+
+/// How often compiled code runs to be timed.
+const RUNS: usize = 5;
+
+/// The table of times on one thread, as machine code where there is LLVM: how often the program's time the gradient takes, at these sizes.
+pub fn times(sizes: [usize; 2]) -> String {
+    let mut out = format!(
+        "{:<20} {:>6} {:>11} {:>12} {:>10}\n",
+        "problem", "size", "program us", "chad-arrays", "fast_chad"
+    );
+    for problem in PROBLEMS {
+        for size in sizes {
+            let Ok(made) = priced(problem, size, Backend::Auto, 1) else { break };
+            let [primal, chad, fast] = made.seconds;
+            out += &format!(
+                "{:<20} {:>6} {:>11.2} {:>12.1} {:>10.1}\n",
+                problem.name,
+                size,
+                primal * 1e6,
+                chad / primal,
+                fast / primal
+            );
+        }
+    }
+    out
 }
 
 /// The table for the book: how often the program's steps the gradient takes, at two sizes.
