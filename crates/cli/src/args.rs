@@ -296,7 +296,7 @@ fn algorithms() -> String {
     let names =
         |language| all.iter().filter(|a| a.language == language).map(|a| a.id).collect::<Vec<_>>().join(", ");
     format!(
-        "The algorithm for reverse derivatives; {} if none is given. The steps before it are {}: what they make runs in the reference interpreter (docs/book/chad-comparison.md)",
+        "The algorithm for reverse derivatives; {} if none is given. The steps before it are {}: what they make runs in the reference interpreter, or compiled with --backend vm or llvm (docs/book/chad-comparison.md)",
         names(Language::Core),
         names(Language::Lambda)
     )

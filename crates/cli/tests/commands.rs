@@ -317,6 +317,7 @@ fn algorithms_on_lambda_by_name() {
         let help = stdout(&["grad", "--help"]);
         assert!(help.contains(name), "{name} in the help");
     }
+    let scalar_at = at;
     let at = ["--arg", "a=[(1.0, 2.0), (3.0, 4.5)]", "--arg", "is=[1, 0]", "--arg", "w=0.5"];
     assert_eq!(gradient(&arrays, "chad-arrays", &at), gradient(&arrays, "fast_chad", &at));
     let only = [&["grad", &arrays, "--ad", "chad-arrays", "--json", "--wrt", "w"], &at[..]].concat();
@@ -332,18 +333,27 @@ fn algorithms_on_lambda_by_name() {
         &[&["grad", &arrays, "--ad", "chad-accumulating"], &at[..]].concat(),
         &["an operation on arrays", "arrays.fut:", "`chad-arrays` does"],
     );
+    // Compiled, where core has what they use.
+    let compiled = ["grad", &arrays, "--ad", "chad-arrays", "--backend", "vm", "--json", "--check"];
+    let json: serde_json::Value =
+        serde_json::from_str(&stdout(&[&compiled[..], &at[..]].concat())).expect("JSON");
+    assert_eq!(json["gradcheck"]["passed"], true, "{json}");
     refused(
-        &[&["grad", &arrays, "--ad", "chad-arrays", "--backend", "vm"], &at[..]].concat(),
-        &["reference interpreter", "leave out --backend"],
+        &[&["grad", &scalars, "--ad", "chad-sparse", "--backend", "vm"], &scalar_at[..]].concat(),
+        &["a map cannot be compiled", "use --backend interp"],
     );
     refused(
         &[&["hessian", &arrays, "--ad", "chad-arrays"], &at[..]].concat(),
         &["one cotangent", "leave out --ad"],
     );
-    for command in ["code", "core", "compile"] {
-        refused(&[command, &arrays, "--ad", "chad"], &["makes no code", "explain --ad"]);
+    for command in ["code", "core"] {
+        let text = stdout(&[command, &arrays, "--ad", "chad-arrays", "--derivative", "vjp"]);
+        assert!(text.contains("spread"), "{command}: {text}");
     }
-    refused(&[&["profile", &arrays, "--ad", "chad"], &at[..]].concat(), &["makes no code"]);
+    let profiled = stdout(
+        &[&["profile", &arrays, "--ad", "chad-arrays", "--derivative", "vjp", "--json"], &at[..]].concat(),
+    );
+    assert!(profiled.contains("\"seconds\"") || profiled.contains("milliseconds"), "{profiled}");
     let looping = file(
         "looping.fut",
         "entry main (x: f64) (n: i64): f64 =

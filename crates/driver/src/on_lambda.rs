@@ -143,7 +143,8 @@ fn lowered(
     let types = given.iter().map(|p| core.vars[*p].ty.clone());
     let params: Vec<(&str, CoreType)> = hints.iter().map(String::as_str).zip(types).collect();
     let kept = |k: usize| k < floats.len() || wanted.get(k - floats.len()).copied().unwrap_or(false);
-    let results = inner.results.iter().enumerate().filter(|(k, _)| kept(*k)).map(|(_, t)| t.clone()).collect();
+    let results =
+        inner.results.iter().enumerate().filter(|(k, _)| kept(*k)).map(|(_, t)| t.clone()).collect();
     let name = format!("{}_{}", entry.name, id.replace('-', "_"));
     let wrapper = Builder::function(&mut core, &name, &params, results, |b, vars| {
         let mut args: Vec<Atom> = vars[..count].iter().map(|&v| v.into()).collect();

@@ -283,9 +283,23 @@ fn what_is_not_there_is_said() {
     for kind in [Kind::VjpMany, Kind::Hvp, Kind::HvpMany, Kind::GaussNewton, Kind::GaussNewtonMany] {
         said(session.derivative(&entry, kind, &[true], &mut |_, _| {}), "for one cotangent");
     }
-    for backend in [Backend::Vm, Backend::Llvm] {
-        session.settings.backend = backend;
-        said(derivative(&session, &entry), "reference interpreter");
+    // Finite maps and growable arrays have no core form.
+    session.settings.backend = Backend::Vm;
+    for algorithm in pullback_ad::chad::ON_LAMBDA {
+        session.settings.choice.reverse = Some(algorithm.id.into());
+        match algorithm.id {
+            "chad-sparse" | "chad-accumulating-map" => {
+                said(derivative(&session, &entry), "a map cannot be compiled")
+            }
+            "chad-accumulating-cells" => {
+                said(derivative(&session, &entry), "a mutable array cannot be compiled")
+            }
+            id => {
+                let ready = derivative(&session, &entry).unwrap_or_else(|d| panic!("{id}: {d:?}"));
+                let out = ready.run(&[Value::f64(3.0), Value::f64(1.0)], &Options::default()).expect(id);
+                assert_eq!(out.results, [Value::f64(9.0), Value::f64(6.0)], "{id}");
+            }
+        }
     }
     // A derivative inside of a program is none of an entry point.
     let (session, entry) = self::session("entry f (x: f64): f64 = vjp (\\y -> y * y) x 1", "chad");

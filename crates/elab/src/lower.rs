@@ -138,7 +138,9 @@ impl Lowerer<'_, '_> {
                 Err(e) => errors.push(*e),
             }
         }
-        if errors.is_empty() && let Err(e) = self.finish_kinds() {
+        if errors.is_empty()
+            && let Err(e) = self.finish_kinds()
+        {
             errors.push(*e);
         }
         if errors.is_empty() { Ok(lowered) } else { Err(errors) }

@@ -241,7 +241,10 @@ fn functions_may_be_data() {
     // In an array of which only one element is applied, in one made of several lambdas, in the state of a loop, and in a sum.
     for (body, expected) in [
         ("index(map(fun y: f64 -> fun z: f64 -> add.f64(y, z), replicate(2i64, x)), 0i64)(x)", 6.0),
-        ("index(array[<f64 -> f64>](fun y: f64 -> add.f64(y, x), fun z: f64 -> mul.f64(z, x)), 1i64)(x)", 9.0),
+        (
+            "index(array[<f64 -> f64>](fun y: f64 -> add.f64(y, x), fun z: f64 -> mul.f64(z, x)), 1i64)(x)",
+            9.0,
+        ),
         ("(loop f = (fun y: f64 -> add.f64(y, 1.0f64)) for i < 3i64 do (fun y: f64 -> f(f(y))))(x)", 11.0),
         (
             "match inject[{#none | #some <f64 -> f64>}, 1](fun y: f64 -> mul.f64(y, x))

@@ -3,8 +3,8 @@
 
 use pullback_ad::chad::dense::dense_vjp;
 use pullback_ad::chad::{ON_LAMBDA, d_arrays};
-use pullback_core::{Array, Buffer, Value};
 use pullback_core::check::{Rules, check};
+use pullback_core::{Array, Buffer, Value};
 use pullback_driver::pipeline;
 use pullback_driver::{Backend, Kind, Ready, Session, Settings, Wrt};
 use pullback_interp::core::Options;
@@ -95,7 +95,11 @@ fn random_derivatives_compute_the_same_when_lowered() {
                     Ok(made) => made,
                     Err(errors) => {
                         let said = &errors[0].message;
-                        assert!(said.contains("a map cannot") || said.contains("a mutable array"), "{}: {said}", what());
+                        assert!(
+                            said.contains("a map cannot") || said.contains("a mutable array"),
+                            "{}: {said}",
+                            what()
+                        );
                         lowered[k][1] += 1;
                         continue;
                     }
@@ -117,7 +121,8 @@ fn random_derivatives_compute_the_same_when_lowered() {
                     let ready = Ready::new(program, fun, Backend::Interp);
                     let out = ready.interpret(&args, &Options::default());
                     let out = out.unwrap_or_else(|e| panic!("{}: {e:?}", what()));
-                    let (found, expected) = (floats(&out.results), floats(std::slice::from_ref(&case.expected)));
+                    let (found, expected) =
+                        (floats(&out.results), floats(std::slice::from_ref(&case.expected)));
                     assert!(near(&expected, &found, 1e-11), "{}: {found:?} instead of {expected:?}", what());
                 }
                 if seed % 3 == 0 {
@@ -135,7 +140,8 @@ fn random_derivatives_compute_the_same_when_lowered() {
     }
     for (algorithm, [made, refused]) in ON_LAMBDA.iter().zip(&lowered) {
         // Finite maps and growable arrays have no core form.
-        let has = !["chad-sparse", "chad-accumulating-map", "chad-accumulating-cells"].contains(&algorithm.id);
+        let has =
+            !["chad-sparse", "chad-accumulating-map", "chad-accumulating-cells"].contains(&algorithm.id);
         assert_eq!((*made > count / 4, *refused == 0), (has, has), "{}: {made}, {refused}", algorithm.id);
     }
     assert!(compiled > rounded, "{compiled} {rounded}");
@@ -150,8 +156,15 @@ fn problems_have_the_gradients_of_fast_chad_when_lowered() {
         taken += 1;
         let large = priced(problem, 32, Backend::Interp, 1).expect("taken as before");
         let ratio = |p: &pullback_testkit::chad::price::Lowered| p.work[1] as f64 / p.work[0] as f64;
-        assert!(ratio(&large) <= 1.15 * ratio(&small), "{}: {} {}", problem.name, ratio(&small), ratio(&large));
-        for (backend, threads) in [(Backend::Vm, 1), (Backend::Vm, 2), (Backend::Llvm, 1), (Backend::Llvm, 2)] {
+        assert!(
+            ratio(&large) <= 1.15 * ratio(&small),
+            "{}: {} {}",
+            problem.name,
+            ratio(&small),
+            ratio(&large)
+        );
+        for (backend, threads) in [(Backend::Vm, 1), (Backend::Vm, 2), (Backend::Llvm, 1), (Backend::Llvm, 2)]
+        {
             let made = match priced(problem, 32, backend, threads) {
                 Ok(made) => made,
                 Err(d) if backend == Backend::Llvm && d.message.contains("LLVM") => continue,
@@ -179,7 +192,8 @@ entry power (x: f64) (n: i64): (f64, i64, f64) =
   in (y, k, z)";
     let mut settings = Settings { lowered: true, ..Settings::default() };
     settings.choice.reverse = Some(d_arrays::ID.into());
-    let mut session = Session::compile("power.fut", text, settings).unwrap_or_else(|e| panic!("{}", e.render()));
+    let mut session =
+        Session::compile("power.fut", text, settings).unwrap_or_else(|e| panic!("{}", e.render()));
     let entry = session.entry(None).expect("one entry point");
     let wanted = session.select(&entry, &Wrt::parse("x")).expect("a parameter");
     let args = [Value::f64(3.0), Value::i64(4), Value::f64(1.0), Value::f64(32.0)];

@@ -217,9 +217,13 @@ fn rows_that_something_points_to_are_not_written_over() {
         for n in [1, 2, 7] {
             let args = vec![vec![Value::f64s(&[0.25, -0.5]), Value::i64(n)]];
             let run = Run { what: format!("{k}"), program: program.clone(), fun, args, empties: false };
-            for way in [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
+            for way in [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)]
+            {
                 let verdict = examine(&run, way);
-                assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{k}, {n}, {way:?}: {verdict:?}");
+                assert!(
+                    matches!(verdict, Verdict::Bits | Verdict::Skipped),
+                    "{k}, {n}, {way:?}: {verdict:?}"
+                );
             }
         }
     }

@@ -147,7 +147,12 @@ impl Lowerer<'_, '_> {
     }
 
     /// Leaves of several types, apart.
-    pub(super) fn split(&mut self, types: &[Type], leaves: &[Atom], span: Option<Span>) -> Lowered<CellLeaves> {
+    pub(super) fn split(
+        &mut self,
+        types: &[Type],
+        leaves: &[Atom],
+        span: Option<Span>,
+    ) -> Lowered<CellLeaves> {
         let mut rest = leaves;
         let mut out = CellLeaves::new();
         for t in types {
@@ -207,7 +212,13 @@ impl Lowerer<'_, '_> {
     }
 
     /// `m <- f x; m`
-    pub(super) fn run_applied(&mut self, f: &Val, x: Val, cells: &mut CellLeaves, span: Option<Span>) -> Lowered<Val> {
+    pub(super) fn run_applied(
+        &mut self,
+        f: &Val,
+        x: Val,
+        cells: &mut CellLeaves,
+        span: Option<Span>,
+    ) -> Lowered<Val> {
         match f {
             Val::Choice(c) => {
                 self.run_choice(c, cells, span, |l, f, cells| l.run_applied(f, x.clone(), cells, span))
@@ -276,8 +287,7 @@ impl Lowerer<'_, '_> {
         let mut params = Vec::new();
         let mut branches = Vec::new();
         for (variant, alternative) in variants.iter().zip(&c.alternatives) {
-            let vars: Vec<core::Var> =
-                variant.fields.iter().map(|t| self.b.fresh(t.clone(), "c")).collect();
+            let vars: Vec<core::Var> = variant.fields.iter().map(|t| self.b.fresh(t.clone(), "c")).collect();
             let alternative = alternative.rebuilt(&mut vars.iter().map(|&v| v.into()));
             params.push(vars);
             let mut inside = cells.clone();
@@ -314,9 +324,9 @@ impl Lowerer<'_, '_> {
         let kept = |after: Vec<Atom>| -> Vec<Atom> {
             after.into_iter().zip(&changed).filter(|(_, c)| **c).map(|(a, _)| a).collect()
         };
-        let branches = apart.into_iter().map(|(stms, value, after)| {
-            (stms, Val::Tuple([value, Val::data(kept(after))].into()))
-        });
+        let branches = apart
+            .into_iter()
+            .map(|(stms, value, after)| (stms, Val::Tuple([value, Val::data(kept(after))].into())));
         let Val::Tuple(parts) = self.branching(branches.collect(), make)? else {
             return self.bug(span, "a branch without cells");
         };
@@ -369,9 +379,8 @@ impl Lowerer<'_, '_> {
             Ok(out)
         })?;
         let lam = core::Lam { params: lam.params, body: lam.body };
-        let mut all = self
-            .emit_all(Exp::Soac(core::Soac::Map { width: many.size, lam, arrays }), "rs")
-            .into_iter();
+        let mut all =
+            self.emit_all(Exp::Soac(core::Soac::Map { width: many.size, lam, arrays }), "rs").into_iter();
         let n = self.element_leaves(&result, span)?.len();
         let values: Vec<Atom> = all.by_ref().take(n).collect();
         let values = self.sized(values, Some(many.size));

@@ -5,8 +5,8 @@
 //! program is lowered. An array of functions that a map makes is an array for each leaf that varies, as long as it is only mapped over, indexed, or
 //! taken apart.
 
-use super::types::holds_function;
 use super::branch::Param;
+use super::types::holds_function;
 use super::value::{Many, Open, Val};
 use super::{Lowered, Lowerer, MAX_VERSIONS};
 use pullback_base::Span;
@@ -80,7 +80,8 @@ impl Lowerer<'_, '_> {
             }
             Type::Array(element) => {
                 if matches!(**element, Type::Array(_)) {
-                    return self.unsupported(span, "an array of arrays of functions as a value of a sum or loop");
+                    return self
+                        .unsupported(span, "an array of arrays of functions as a value of a sum or loop");
                 }
                 let size = self.outer_size(atoms, span)?;
                 let n = self.leaf_count(element, span)?;
@@ -90,7 +91,9 @@ impl Lowerer<'_, '_> {
             }
             ty => {
                 let kind = self.kind(ty);
-                let Some(atom) = atoms.first().copied() else { return self.bug(span, "a function without a leaf") };
+                let Some(atom) = atoms.first().copied() else {
+                    return self.bug(span, "a function without a leaf");
+                };
                 Ok(Val::Open(Open { kind, atom }))
             }
         }
@@ -108,7 +111,9 @@ impl Lowerer<'_, '_> {
                 Ok(out)
             }
             (Val::Many(many), Type::Array(_)) => self.unrolled(&many, span),
-            (value, Type::Fun(..) | Type::Linear(..) | Type::Evm(..)) => Ok(vec![self.packed(ty, value, span)?]),
+            (value, Type::Fun(..) | Type::Linear(..) | Type::Evm(..)) => {
+                Ok(vec![self.packed(ty, value, span)?])
+            }
             _ => self.bug(span, format!("a value of another type than {ty}")),
         }
     }

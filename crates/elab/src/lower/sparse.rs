@@ -105,7 +105,13 @@ impl Lowerer<'_, '_> {
     }
 
     /// The sum of two values of a type.
-    pub(super) fn sum(&mut self, ty: &Type, a: &[Atom], b: &[Atom], span: Option<Span>) -> Lowered<Vec<Atom>> {
+    pub(super) fn sum(
+        &mut self,
+        ty: &Type,
+        a: &[Atom],
+        b: &[Atom],
+        span: Option<Span>,
+    ) -> Lowered<Vec<Atom>> {
         match ty {
             Type::Tuple(ts) | Type::SparseTuple(ts) => {
                 let (mut out, mut at) = (Vec::new(), 0);
@@ -270,7 +276,8 @@ impl Lowerer<'_, '_> {
                 };
                 let x = self.atom(x)?;
                 let ty = t.ty();
-                let mut arms = vec![core::Lam { params: Vec::new(), body: self.body(span, |l| l.zeros(ty, span))? }];
+                let mut arms =
+                    vec![core::Lam { params: Vec::new(), body: self.body(span, |l| l.zeros(ty, span))? }];
                 for (j, of) in ts.iter().enumerate() {
                     let params = self.fresh_leaves(of, span)?;
                     let body = self.body(span, |l| {
@@ -314,7 +321,10 @@ impl Lowerer<'_, '_> {
     fn bag_of(&mut self, t: &Term, variant: usize, at: Atom, values: &[Atom]) -> Lowered<Vec<Atom>> {
         let leaves = self.leaves_at(t.ty(), t.span())?;
         let payload: Vec<Atom> = std::iter::once(at).chain(values.iter().copied()).collect();
-        Ok(leaves.into_iter().map(|bag| self.b.emit(Exp::Inject(bag, variant, payload.clone()), "bag")).collect())
+        Ok(leaves
+            .into_iter()
+            .map(|bag| self.b.emit(Exp::Inject(bag, variant, payload.clone()), "bag"))
+            .collect())
     }
 
     /// `(n, bag) -> arrays`: the sum of what a bag has at each position.
@@ -355,23 +365,25 @@ impl Lowerer<'_, '_> {
             let state: Vec<core::Var> = arrays.iter().map(|t| l.b.fresh(t.clone(), "ds")).collect();
             let test = l.body(span, |l| {
                 let yes_no = |b: bool| Atom::Const(pullback_prim::ScalarValue::Bool(b));
-                let empty = core::Lam { params: Vec::new(), body: l.body(span, |_| Ok(vec![yes_no(false)]))? };
+                let empty =
+                    core::Lam { params: Vec::new(), body: l.body(span, |_| Ok(vec![yes_no(false)]))? };
                 let params = l.fresh_variant(&stack_type, 1);
                 let more = core::Lam { params, body: l.body(span, |_| Ok(vec![yes_no(true)]))? };
                 Ok(vec![l.b.emit(Exp::Match(stack.into(), vec![empty, more]), "more")])
             })?;
             let now: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
             let body = l.body(span, |l| {
-                let unchanged = |stack: Atom| std::iter::once(stack).chain(now.clone()).collect::<Vec<Atom>>();
-                let done = core::Lam { params: Vec::new(), body: l.body(span, |_| Ok(unchanged(stack.into())))? };
+                let unchanged =
+                    |stack: Atom| std::iter::once(stack).chain(now.clone()).collect::<Vec<Atom>>();
+                let done =
+                    core::Lam { params: Vec::new(), body: l.body(span, |_| Ok(unchanged(stack.into())))? };
                 let params = l.fresh_variant(&stack_type, 1);
                 let (top, rest) = (params[0], Atom::from(params[1]));
                 let step = l.body(span, |l| l.collected(element, top, rest, &now, &stack_type, span))?;
                 let more = core::Lam { params, body: step };
                 Ok(l.emit_all(Exp::Match(stack.into(), vec![done, more]), "s"))
             })?;
-            let params =
-                std::iter::once((stack, whole)).chain(state.iter().copied().zip(first)).collect();
+            let params = std::iter::once((stack, whole)).chain(state.iter().copied().zip(first)).collect();
             let form = core::LoopForm::While(test);
             let attrs = core::LoopAttrs::default();
             let looped = Exp::Loop(core::Loop { params, form, body, collect: 0, attrs });
@@ -396,7 +408,8 @@ impl Lowerer<'_, '_> {
         span: Option<Span>,
     ) -> Lowered<Vec<Atom>> {
         let bag = self.b.ty(top.into());
-        let with = |stack: Atom, arrays: Vec<Atom>| std::iter::once(stack).chain(arrays).collect::<Vec<Atom>>();
+        let with =
+            |stack: Atom, arrays: Vec<Atom>| std::iter::once(stack).chain(arrays).collect::<Vec<Atom>>();
         let mut arms = Vec::new();
         for variant in [EMPTY, ONE, PLUS, ARRAY, ALL] {
             let params = self.fresh_variant(&bag, variant);
@@ -414,7 +427,13 @@ impl Lowerer<'_, '_> {
                 }
                 ARRAY => {
                     let n = l.b.size(x[0], 0);
-                    let state: Vec<core::Var> = now.iter().map(|&a| l.b.ty(a)).collect::<Vec<_>>().into_iter().map(|t| l.b.fresh(t, "ds")).collect();
+                    let state: Vec<core::Var> = now
+                        .iter()
+                        .map(|&a| l.b.ty(a))
+                        .collect::<Vec<_>>()
+                        .into_iter()
+                        .map(|t| l.b.fresh(t, "ds"))
+                        .collect();
                     let i = l.b.fresh(core::Type::I64, "i");
                     let inner: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
                     let body = l.body(span, |l| {
@@ -470,7 +489,9 @@ impl Lowerer<'_, '_> {
     pub(super) fn sign(&mut self, x: &Term, ty: &Type) -> Lowered<Val> {
         let span = x.span();
         let x = self.atom(x)?;
-        let Some(sum) = self.leaves_at(ty, span)?.pop() else { return self.bug(span, "a sign without a leaf") };
+        let Some(sum) = self.leaves_at(ty, span)?.pop() else {
+            return self.bug(span, "a sign without a leaf");
+        };
         let side = match &sum {
             core::Type::Sum(variants) => variants.first().and_then(|v| v.fields.first()).cloned(),
             _ => None,
@@ -487,7 +508,8 @@ impl Lowerer<'_, '_> {
         let otherwise = self.body(span, |l| {
             let above = l.b.emit(less(zero, x), "above");
             let then = l.body(span, |l| Ok(vec![apart(l, 1)]))?;
-            let none = l.body(span, |l| Ok(vec![l.b.emit(Exp::Inject(sum.clone(), 1, Vec::new()), "sign")]))?;
+            let none =
+                l.body(span, |l| Ok(vec![l.b.emit(Exp::Inject(sum.clone(), 1, Vec::new()), "sign")]))?;
             Ok(vec![l.b.emit(Exp::If(above, then, none), "sign")])
         })?;
         Ok(Val::data([self.b.emit(Exp::If(below, then, otherwise), "sign")]))

@@ -5,8 +5,8 @@
 //! (units) is one array of units, which keeps its size.
 
 use super::{Lowered, Lowerer};
-use pullback_base::index::Index;
 use pullback_base::Span;
+use pullback_base::index::Index;
 use pullback_core as core;
 use pullback_lambda as lambda;
 use pullback_lambda::Type;

@@ -45,9 +45,8 @@ fn ready(problem: &Problem, size: usize) -> Ready {
     let wanted = session.select(&entry, &Wrt::parse(problem.wrt)).unwrap_or_else(|d| shown(problem.name, &d));
     let args = (problem.args)(size);
     let compiled = session.primal(&entry).unwrap_or_else(|d| shown(problem.name, &d));
-    let primal = compiled
-        .interpret(&args, &Options::default())
-        .unwrap_or_else(|e| panic!("{}: {e}", problem.name));
+    let primal =
+        compiled.interpret(&args, &Options::default()).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
     let ones = primal.results.iter().map(|v| match v {
         Value::Array(a) => Value::f64_array(&a.shape, &vec![1.0; a.count()]),
         _ => Value::f64(1.0),
@@ -74,10 +73,8 @@ pub fn price(problem: &Problem, size: usize) -> Result<Price, Diagnostic> {
     made.session.settings.choice.reverse = Some(d_arrays::ID.into());
     let compiled = made.derivative()?;
     let Some(derivative) = &compiled.on_lambda else { panic!("an algorithm of another kind") };
-    let own =
-        derivative.run_primal(&made.args, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
-    let chad =
-        compiled.interpret(&made.seeded, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
+    let own = derivative.run_primal(&made.args, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
+    let chad = compiled.interpret(&made.seeded, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
     Ok(Price {
         on_lambda: [own.counts.work, chad.counts.work],
         on_core: [made.primal.counts.work, fast.counts.work],
@@ -160,23 +157,28 @@ pub fn times(sizes: [usize; 2]) -> String {
 
 /// The table for the book: how often the program's steps the gradient takes, at two sizes.
 pub fn table() -> String {
-    let header = ["problem", "size", "program", "chad-arrays", "", "fast_chad", ""];
-    let line = |cells: [&str; 7]| {
-        let [name, size, steps, ratio, larger, fast, faster] = cells;
-        let line = format!("{name:<20} {size:>6} {steps:>9} {ratio:>12} {larger:>6} {fast:>11} {faster:>6}");
+    let header = ["problem", "size", "program", "chad-arrays", "", "lowered", "", "fast_chad", ""];
+    let line = |cells: [&str; 9]| {
+        let [name, size, steps, ratio, larger, lowered, both, fast, faster] = cells;
+        let first = format!("{name:<20} {size:>6} {steps:>9} {ratio:>12} {larger:>6}");
+        let line = format!("{first} {lowered:>9} {both:>6} {fast:>11} {faster:>6}");
         line.trim_end().to_string() + "\n"
     };
     let mut out = line(header);
     for problem in PROBLEMS {
-        let [small, large] = SIZES.map(|n| price(problem, n));
+        let both =
+            SIZES.map(|n| price(problem, n).and_then(|p| Ok((p, priced(problem, n, Backend::Interp, 1)?))));
+        let [small, large] = both;
         let ratio = |steps: [u64; 2]| format!("{:.1}", steps[1] as f64 / steps[0] as f64);
         out += &match (small, large) {
-            (Ok(small), Ok(large)) => line([
+            (Ok((small, small_lowered)), Ok((large, large_lowered))) => line([
                 problem.name,
                 &SIZES.map(|n| n.to_string()).join(", "),
                 &small.on_lambda[0].to_string(),
                 &ratio(small.on_lambda),
                 &ratio(large.on_lambda),
+                &ratio(small_lowered.work),
+                &ratio(large_lowered.work),
                 &ratio(small.on_core),
                 &ratio(large.on_core),
             ]),
