@@ -70,7 +70,7 @@ struct Case {
 }
 
 /// A random function, and its derivative by this algorithm if it takes it.
-fn case(seed: u64, language: Language, algorithm: &pullback_ad::chad::OnLambda) -> Option<Case> {
+fn case(seed: u64, language: Language, algorithm: &pullback_ad::on_lambda::OnLambda) -> Option<Case> {
     let (mut program, f, args, primal, mut rng) = applied(seed, seed.is_multiple_of(2), language)?;
     let made = (algorithm.vjp)(&mut program, f).ok()?;
     let g = dense_vjp(&mut program, f, made);
