@@ -24,7 +24,11 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         "sign, primitives of numbers and of integers",
         "gradients are those of dual numbers; discrete primitives contribute nothing",
-        &[":gradients_are_those_of_dual_numbers", ":the_rules_of_the_figure_cost_less"],
+        &[
+            ":gradients_are_those_of_dual_numbers",
+            ":the_rules_of_the_figure_cost_less",
+            ":derivatives_of_primitives_are_cheap",
+        ],
     ),
     row(
         "one-hot values, zeros, addition",
