@@ -134,22 +134,35 @@ impl Lowerer<'_, '_> {
         Ok(template.rebuilt(&mut results.into_iter()))
     }
 
+    /// The functions that a choice may be, as an arm of a match has them: variables for what is captured, and the function.
+    pub(super) fn alternatives(
+        &mut self,
+        c: &Choice,
+        span: Option<Span>,
+    ) -> Lowered<Vec<(Vec<core::Var>, Val)>> {
+        let core::Type::Sum(variants) = self.b.ty(c.sum) else {
+            return self.bug(span, "a choice of functions that is no sum");
+        };
+        let both = variants.iter().zip(&c.alternatives);
+        Ok(both
+            .map(|(variant, alternative)| {
+                let vars: Vec<core::Var> =
+                    variant.fields.iter().map(|t| self.b.fresh(t.clone(), "c")).collect();
+                let function = alternative.rebuilt(&mut vars.iter().map(|&v| v.into()));
+                (vars, function)
+            })
+            .collect())
+    }
+
     /// Applies a function value.
     pub(super) fn apply(&mut self, f: &Val, arg: Val, span: Option<Span>) -> Lowered<Val> {
         match f {
             Val::Closure(c) => self.enter(c, arg, span),
             Val::Choice(c) => {
-                let core::Type::Sum(variants) = self.b.ty(c.sum) else {
-                    return self.bug(span, "a choice of functions that is no sum");
-                };
-                let mut params = Vec::new();
-                let mut branches = Vec::new();
-                for (variant, alternative) in variants.iter().zip(&c.alternatives) {
-                    let vars: Vec<core::Var> =
-                        variant.fields.iter().map(|t| self.b.fresh(t.clone(), "c")).collect();
-                    let function = alternative.rebuilt(&mut vars.iter().map(|&v| v.into()));
-                    params.push(vars);
+                let (mut params, mut branches) = (Vec::new(), Vec::new());
+                for (vars, function) in self.alternatives(c, span)? {
                     let arg = arg.clone();
+                    params.push(vars);
                     branches.push(self.branch(|l| l.apply(&function, arg, span))?);
                 }
                 let sum = c.sum;

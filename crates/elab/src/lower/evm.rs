@@ -6,8 +6,7 @@
 //! calls itself, take the cells as arguments and give them as results.
 
 use super::branch::OpenBranch;
-use super::types::holds_function;
-use super::value::{Choice, Open, Val};
+use super::value::{Choice, Open, Val, product};
 use super::{Lowered, Lowerer};
 use pullback_base::Span;
 use pullback_base::index::Index;
@@ -281,14 +280,8 @@ impl Lowerer<'_, '_> {
         span: Option<Span>,
         run: impl Fn(&mut Self, &Val, &mut CellLeaves) -> Lowered<Val>,
     ) -> Lowered<Val> {
-        let core::Type::Sum(variants) = self.b.ty(c.sum) else {
-            return self.bug(span, "a choice of functions that is no sum");
-        };
-        let mut params = Vec::new();
-        let mut branches = Vec::new();
-        for (variant, alternative) in variants.iter().zip(&c.alternatives) {
-            let vars: Vec<core::Var> = variant.fields.iter().map(|t| self.b.fresh(t.clone(), "c")).collect();
-            let alternative = alternative.rebuilt(&mut vars.iter().map(|&v| v.into()));
+        let (mut params, mut branches) = (Vec::new(), Vec::new());
+        for (vars, alternative) in self.alternatives(c, span)? {
             params.push(vars);
             let mut inside = cells.clone();
             branches.push(self.branch(|l| {
@@ -394,18 +387,7 @@ impl Lowerer<'_, '_> {
     }
 }
 
-/// The product of values, which is data if they all are.
-pub(super) fn product(items: Vec<Val>) -> Val {
-    if items.iter().all(|v| matches!(v, Val::Data(_))) {
-        let mut atoms = Vec::new();
-        items.iter().for_each(|v| v.push_leaves(&mut atoms));
-        return Val::data(atoms);
-    }
-    Val::Tuple(items.into())
-}
-
 /// Whether a term's value is a computation.
 pub(super) fn is_computation(ty: &Type) -> bool {
-    debug_assert!(!matches!(ty, Type::Evm(..)) || holds_function(ty));
     matches!(ty, Type::Evm(..))
 }

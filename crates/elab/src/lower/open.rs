@@ -68,15 +68,9 @@ impl Lowerer<'_, '_> {
         }
         match ty {
             Type::Tuple(ts) => {
-                let mut rest = atoms;
-                let mut items = Vec::new();
-                for t in ts.iter() {
-                    let n = self.leaf_count(t, span)?.min(rest.len());
-                    let (these, others) = rest.split_at(n);
-                    items.push(self.of_leaves(t, these, span)?);
-                    rest = others;
-                }
-                Ok(Val::Tuple(items.into()))
+                let parts = self.split(ts, atoms, span)?;
+                let items = ts.iter().zip(parts).map(|(t, part)| self.of_leaves(t, &part, span));
+                Ok(Val::Tuple(items.collect::<Lowered<Vec<Val>>>()?.into()))
             }
             Type::Array(element) => {
                 if matches!(**element, Type::Array(_)) {
@@ -123,19 +117,12 @@ impl Lowerer<'_, '_> {
         match &value {
             Val::Open(f) => return Ok(f.atom),
             Val::Choice(c) => {
-                let sum = c.sum;
-                let core::Type::Sum(variants) = self.b.ty(sum) else {
-                    return self.bug(span, "a choice of functions that is no sum");
-                };
                 let mut arms = Vec::new();
-                for (variant, alternative) in variants.iter().zip(&c.alternatives) {
-                    let params: Vec<core::Var> =
-                        variant.fields.iter().map(|t| self.b.fresh(t.clone(), "c")).collect();
-                    let function = alternative.rebuilt(&mut params.iter().map(|&v| v.into()));
+                for (params, function) in self.alternatives(c, span)? {
                     let body = self.body(span, |l| Ok(vec![l.packed(ty, function, span)?]))?;
                     arms.push(core::Lam { params, body });
                 }
-                return Ok(self.b.emit(Exp::Match(sum, arms), "f"));
+                return Ok(self.b.emit(Exp::Match(c.sum, arms), "f"));
             }
             _ => {}
         }

@@ -114,11 +114,10 @@ impl Lowerer<'_, '_> {
     ) -> Lowered<Vec<Atom>> {
         match ty {
             Type::Tuple(ts) | Type::SparseTuple(ts) => {
-                let (mut out, mut at) = (Vec::new(), 0);
-                for t in ts.iter() {
-                    let n = self.leaf_count(t, span)?;
-                    out.extend(self.sum(t, &a[at..at + n], &b[at..at + n], span)?);
-                    at += n;
+                let (a, b) = (self.split(ts, a, span)?, self.split(ts, b, span)?);
+                let mut out = Vec::new();
+                for (t, (a, b)) in ts.iter().zip(a.iter().zip(&b)) {
+                    out.extend(self.sum(t, a, b, span)?);
                 }
                 Ok(out)
             }
@@ -200,11 +199,10 @@ impl Lowerer<'_, '_> {
     ) -> Lowered<Vec<Atom>> {
         match ty {
             Type::Tuple(ts) | Type::SparseTuple(ts) => {
-                let (mut out, mut at) = (Vec::new(), 0);
-                for t in ts.iter() {
-                    let k = self.leaf_count(t, span)?;
-                    out.extend(self.sum_of_all(t, n, &arrays[at..at + k], &zeros[at..at + k], span)?);
-                    at += k;
+                let (arrays, zeros) = (self.split(ts, arrays, span)?, self.split(ts, zeros, span)?);
+                let mut out = Vec::new();
+                for (t, (arrays, zeros)) in ts.iter().zip(arrays.iter().zip(&zeros)) {
+                    out.extend(self.sum_of_all(t, n, arrays, zeros, span)?);
                 }
                 Ok(out)
             }
@@ -222,21 +220,11 @@ impl Lowerer<'_, '_> {
                 let reduce = core::Soac::Reduce { width: n, lam, neutral, arrays, commutative: true };
                 Ok(self.emit_all(Exp::Soac(reduce), "r"))
             }
-            ty => {
-                let types = self.leaves_at(ty, span)?;
-                let state: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, "d")).collect();
-                let i = self.b.fresh(core::Type::I64, "i");
-                let body = self.body(span, |l| {
-                    let now: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
-                    let next = arrays.iter().map(|&a| l.b.emit(Exp::Index(a, vec![i.into()]), "d"));
-                    let next: Vec<Atom> = next.collect();
-                    l.sum(ty, &now, &next, span)
-                })?;
-                let params = state.iter().copied().zip(zeros.iter().copied()).collect();
-                let form = core::LoopForm::For { i, n };
-                let attrs = core::LoopAttrs::default();
-                Ok(self.emit_all(Exp::Loop(core::Loop { params, form, body, collect: 0, attrs }), "d"))
-            }
+            ty => self.repeated(n, zeros, span, |l, i, now| {
+                let next = arrays.iter().map(|&a| l.b.emit(Exp::Index(a, vec![i]), "d"));
+                let next: Vec<Atom> = next.collect();
+                l.sum(ty, now, &next, span)
+            }),
         }
     }
 
@@ -256,12 +244,10 @@ impl Lowerer<'_, '_> {
                     return self.bug(span, "a component of no sparse product");
                 };
                 let all = self.data(x)?;
-                let mut start = 0;
-                for t in ts.iter().take(*i) {
-                    start += self.leaf_count(t, span)?;
+                match self.split(ts, &all, span)?.get(*i) {
+                    Some(part) => part.to_vec(),
+                    None => return self.bug(span, "a component that is not there"),
                 }
-                let n = self.leaf_count(t.ty(), span)?;
-                all[start..start + n].to_vec()
             }
             Lam::SparseInject(ty, k, x) => {
                 let payload = self.data(x)?.to_vec();
@@ -427,48 +413,49 @@ impl Lowerer<'_, '_> {
                 }
                 ARRAY => {
                     let n = l.b.size(x[0], 0);
-                    let state: Vec<core::Var> = now
-                        .iter()
-                        .map(|&a| l.b.ty(a))
-                        .collect::<Vec<_>>()
-                        .into_iter()
-                        .map(|t| l.b.fresh(t, "ds"))
-                        .collect();
-                    let i = l.b.fresh(core::Type::I64, "i");
-                    let inner: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
-                    let body = l.body(span, |l| {
-                        let at = l.b.emit(Exp::Index(x[0], vec![i.into()]), "at");
-                        let values = x[1..].iter().map(|&a| l.b.emit(Exp::Index(a, vec![i.into()]), "d"));
+                    let arrays = l.repeated(n, now, span, |l, i, now| {
+                        let at = l.b.emit(Exp::Index(x[0], vec![i]), "at");
+                        let values = x[1..].iter().map(|&a| l.b.emit(Exp::Index(a, vec![i]), "d"));
                         let values: Vec<Atom> = values.collect();
-                        l.added(element, &inner, at, &values, span)
+                        l.added(element, now, at, &values, span)
                     })?;
-                    let params = state.into_iter().zip(now.iter().copied()).collect();
-                    let form = core::LoopForm::For { i, n };
-                    let attrs = core::LoopAttrs::default();
-                    let looped = Exp::Loop(core::Loop { params, form, body, collect: 0, attrs });
-                    Ok(with(rest, l.emit_all(looped, "ds")))
+                    Ok(with(rest, arrays))
                 }
                 _ => {
                     let n = l.b.size(x[0], 0);
-                    let (i, state) = (l.b.fresh(core::Type::I64, "i"), l.b.fresh(stack.clone(), "stack"));
-                    let body = l.body(span, |l| {
+                    let pushed = l.repeated(n, &[rest], span, |l, i, below| {
                         // The first one last, so that it is on top.
                         let last = l.b.emit(int(Op::Sub, n, Atom::i64(1)), "i");
-                        let at = l.b.emit(int(Op::Sub, last, i.into()), "i");
+                        let at = l.b.emit(int(Op::Sub, last, i), "i");
                         let bag = l.b.emit(Exp::Index(x[0], vec![at]), "bag");
-                        Ok(vec![l.b.emit(Exp::Inject(stack.clone(), 1, vec![bag, state.into()]), "stack")])
+                        Ok(vec![l.b.emit(Exp::Inject(stack.clone(), 1, vec![bag, below[0]]), "stack")])
                     })?;
-                    let params = vec![(state, rest)];
-                    let form = core::LoopForm::For { i, n };
-                    let attrs = core::LoopAttrs::default();
-                    let looped = Exp::Loop(core::Loop { params, form, body, collect: 0, attrs });
-                    let pushed = l.b.emit(looped, "stack");
-                    Ok(with(pushed, now.to_vec()))
+                    Ok(with(pushed[0], now.to_vec()))
                 }
             })?;
             arms.push(core::Lam { params, body });
         }
         Ok(self.emit_all(Exp::Match(top.into(), arms), "s"))
+    }
+    /// `loop now = first for i < n do next i now`
+    fn repeated(
+        &mut self,
+        n: Atom,
+        first: &[Atom],
+        span: Option<Span>,
+        next: impl FnOnce(&mut Self, Atom, &[Atom]) -> Lowered<Vec<Atom>>,
+    ) -> Lowered<Vec<Atom>> {
+        let i = self.b.fresh(core::Type::I64, "i");
+        let mut params = Vec::new();
+        for &a in first {
+            let ty = self.b.ty(a);
+            params.push((self.b.fresh(ty, "d"), a));
+        }
+        let now: Vec<Atom> = params.iter().map(|p| p.0.into()).collect();
+        let body = self.body(span, |l| next(l, i.into(), &now))?;
+        let form = core::LoopForm::For { i, n };
+        let attrs = core::LoopAttrs::default();
+        Ok(self.emit_all(Exp::Loop(core::Loop { params, form, body, collect: 0, attrs }), "d"))
     }
     /// The arrays with a value added at a position.
     fn added(

@@ -2,7 +2,7 @@
 
 use super::evm::{Action, is_computation};
 use super::types::holds_function;
-use super::value::Val;
+use super::value::{Val, product};
 use super::{Lowered, Lowerer, MAX_STEPS, MAX_VARS};
 use pullback_base::Span;
 use pullback_base::index::IdMap;
@@ -103,7 +103,7 @@ impl Lowerer<'_, '_> {
             Lam::Call(f, args) => self.call(*f, args, span),
             Lam::Tuple(items) => {
                 let items = items.iter().map(|t| self.term(t)).collect::<Lowered<Vec<Val>>>()?;
-                Ok(product(t.ty(), items))
+                Ok(product(items))
             }
             Lam::Proj(x, i) => self.component(x, *i),
             Lam::Inject(_, k, fields) => {
@@ -160,7 +160,7 @@ impl Lowerer<'_, '_> {
                     .collect();
                 Ok(value.rebuilt(&mut stopped.into_iter()))
             }
-            Lam::Par(ts) => self.par(t, ts),
+            Lam::Par(ts) => self.par(ts),
             Lam::Index(a, ix) if holds_function(a.ty()) => {
                 let a = self.term(a)?;
                 let ix = self.atoms(ix)?;
@@ -385,7 +385,7 @@ impl Lowerer<'_, '_> {
         self.of_leaves(&state_type, &results, span)
     }
 
-    fn par(&mut self, t: &Term, ts: &[Term]) -> Lowered<Val> {
+    fn par(&mut self, ts: &[Term]) -> Lowered<Val> {
         let mut bodies = Vec::new();
         let mut templates = Vec::new();
         for t in ts {
@@ -397,7 +397,7 @@ impl Lowerer<'_, '_> {
         let results = self.emit_some(Exp::Par(bodies), "p");
         let mut leaves = results.into_iter();
         let items = templates.iter().map(|v| v.rebuilt(&mut leaves)).collect();
-        Ok(product(t.ty(), items))
+        Ok(product(items))
     }
 
     fn zero(&mut self, ty: &Type, span: Option<Span>) -> Lowered<Val> {
@@ -409,14 +409,4 @@ impl Lowerer<'_, '_> {
         let (a, b) = (self.data(a)?, self.data(b)?);
         Ok(Val::data(self.sum(ty, &a, &b, None)?))
     }
-}
-
-/// The product of values, of this type.
-fn product(ty: &Type, items: Vec<Val>) -> Val {
-    if holds_function(ty) {
-        return Val::Tuple(items.into());
-    }
-    let mut atoms = Vec::new();
-    items.iter().for_each(|v| v.push_leaves(&mut atoms));
-    Val::data(atoms)
 }

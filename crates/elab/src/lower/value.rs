@@ -155,6 +155,16 @@ impl Val {
     }
 }
 
+/// The product of values: data if they all are, which depends on its type alone.
+pub(super) fn product(items: Vec<Val>) -> Val {
+    if items.iter().any(|v| !matches!(v, Val::Data(_))) {
+        return Val::Tuple(items.into());
+    }
+    let mut atoms = Vec::new();
+    items.iter().for_each(|v| v.push_leaves(&mut atoms));
+    Val::data(atoms)
+}
+
 impl Sig {
     /// Whether functions are captured by functions more than so many levels deep.
     pub(super) fn deeper_than(&self, depth: usize) -> bool {
