@@ -8,8 +8,8 @@
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use syn::{
-    Data, DeriveInput, Error, Fields, GenericArgument, GenericParam, Ident, Member, Path, PathArguments, Result, Type,
-    parse_macro_input,
+    Data, DeriveInput, Error, Fields, GenericArgument, GenericParam, Ident, Member, Path, PathArguments,
+    Result, Type, parse_macro_input,
 };
 
 /// Implements `Differentiable` for a struct or enum that is generic over its numbers.
@@ -63,7 +63,10 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
                 zips.push(zip);
             }
             if data.variants.is_empty() {
-                return Err(Error::new_spanned(name, "an enum without variants has no values to differentiate"));
+                return Err(Error::new_spanned(
+                    name,
+                    "an enum without variants has no values to differentiate",
+                ));
             }
             if data.variants.len() > 1 {
                 let names = data.variants.iter().map(|v| {

@@ -7,13 +7,10 @@
 
 /// Runs `f` on `input`, and `then` on its result, while `input` lives.
 #[inline(always)]
-pub(crate) fn call<'t, A: 't, R, Z>(
-    input: A,
-    f: impl FnOnce(&'t A) -> R,
-    then: impl FnOnce(R) -> Z,
-) -> Z {
-    // SAFETY: `f` takes any lifetime, so it keeps the reference in its result only, which `then` uses up; callers give no `then`
+pub(crate) fn call<'t, A: 't, R, Z>(input: A, f: impl FnOnce(&'t A) -> R, then: impl FnOnce(R) -> Z) -> Z {
+    // `f` takes any lifetime, so it keeps the reference in its result only, which `then` uses up; callers give no `then`
     // whose result mentions 't. The input is dropped after that, also if one of them panics.
-    let borrowed: &'t A = unsafe { &*(&raw const input) };
-    then(f(borrowed))
+    let place = &raw const input;
+    // SAFETY: as said.
+    then(f(unsafe { &*place }))
 }

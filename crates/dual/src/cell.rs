@@ -4,7 +4,7 @@
 //! an edge leaves their branch, add by compare and exchange. Orders between threads come from the ends of branches alone, so
 //! relaxed operations are enough; `tests/model.rs` tries the schedules.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A number as bits that can be exchanged.
 pub trait Cell<F>: Send + Sync {

@@ -91,6 +91,8 @@ impl<'b, S: Scalar, const N: usize> Dual<'b, S, N> {
     }
 }
 
+lifted!(@constants ['b, S: Scalar, const N: usize] Dual<'b, S, N>, S, f64);
+lifted!(@constants ['b, S: Scalar, const N: usize] Dual<'b, S, N>, S, f32);
 lifted!(['b, S: Scalar, const N: usize] Dual<'b, S, N>, S, {
     fn custom<R: Custom>(rule: &R, xs: &[Self]) -> Vec<Self> {
         let x = Self::values(xs);

@@ -5,14 +5,14 @@
 
 /// Operators and `Scalar` for a type with the inherent functions `lift`, `primal`, `unary` and `binary`. The braces hold the
 /// methods of `Scalar` that the types do in their own ways.
+///
+/// Arithmetic with plain numbers comes from `lifted!(@constants [generics] type, inner, f64)`.
 macro_rules! lifted {
     ([$($generics:tt)*] $type:ty, $inner:ident, { $($special:tt)* }) => {
         lifted!(@operator [$($generics)*] $type, $inner, Add, add, AddAssign, add_assign);
         lifted!(@operator [$($generics)*] $type, $inner, Sub, sub, SubAssign, sub_assign);
         lifted!(@operator [$($generics)*] $type, $inner, Mul, mul, MulAssign, mul_assign);
         lifted!(@operator [$($generics)*] $type, $inner, Div, div, DivAssign, div_assign);
-        lifted!(@constants [$($generics)*] $type, $inner, f64);
-        lifted!(@constants [$($generics)*] $type, $inner, f32);
 
         impl<$($generics)*> std::ops::Neg for $type {
             type Output = Self;

@@ -91,6 +91,10 @@ pub(crate) fn block_bytes(content: usize) -> Option<usize> {
     }
 }
 
+/// The content of a small first block of a tape, and of a large one.
+pub(crate) const SMALL: usize = CLASSES[0] - size_of::<Block>();
+pub(crate) const MEDIUM: usize = CLASSES[1] - size_of::<Block>();
+
 /// The content of the next block of a tape, after one of `room` bytes: larger each time.
 pub(crate) fn next_content(room: usize) -> usize {
     let next = class(room).map_or(CLASSES.len() - 1, |c| (c + 1).min(CLASSES.len() - 1));

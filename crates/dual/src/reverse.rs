@@ -3,7 +3,7 @@
 use crate::brand::call;
 use crate::error::{caught, expect, stop};
 use crate::memory::Buffer;
-use crate::tape::{PART, Row, Tape};
+use crate::tape::{Limit, PART, Row, Tape};
 use crate::{Differentiable, Error, Function, Scalar, Var};
 
 /// The gradient of a function of one result, with the shape of its argument.
@@ -121,7 +121,7 @@ impl Settings {
         F: for<'t> FnOnce(&'t X::With<Var<'t, S>>) -> Var<'t, S>,
     {
         caught(|| {
-            let tape = Tape::new(self.limit);
+            let tape = Tape::new(Limit::Own(self.limit));
             let (index, value) = call(inputs(x, &tape), f, |y| (y.index() as usize, y.primal()));
             let mut adjoint = adjoints::<S, 1>(&tape);
             adjoint[index][0] = S::one();
@@ -147,7 +147,7 @@ impl Settings {
         for<'t> Y::With<Var<'t, S>>: Differentiable<Var<'t, S>, With<S> = Y>,
     {
         caught(|| {
-            let tape = Tape::new(self.limit);
+            let tape = Tape::new(Limit::Own(self.limit));
             let mut outputs = Vec::new();
             let value = call(inputs(x, &tape), f, |y| {
                 y.map(&mut |y: &Var<'_, S>| {
@@ -245,7 +245,7 @@ where
     F: for<'t> FnOnce(&'t X::With<Var<'t, S>>) -> Vec<Var<'t, S>>,
 {
     let result = caught(|| {
-        let tape = Tape::new(usize::MAX);
+        let tape = Tape::new(Limit::Own(usize::MAX));
         let outputs: Vec<(u32, S)> =
             call(inputs(x, &tape), f, |y| y.iter().map(|y| (y.index(), y.primal())).collect());
         let mut rows = Vec::with_capacity(outputs.len());
@@ -315,13 +315,11 @@ fn sweep<S: Scalar, const K: usize>(tape: &Tape<S>, adjoint: &mut [[S; K]]) {
         while let Some((first, rows)) = walk.piece(*position) {
             sweep_rows(first, rows, adjoint, &mut carried);
         }
-        for lane in 0..K {
+        (0..K).for_each(|lane| {
             let mut added = Vec::new();
             call.run(|i| adjoint[i][lane], |i, d| added.push((i, d)));
-            for (i, d) in added {
-                adjoint[i][lane] += d;
-            }
-        }
+            added.into_iter().for_each(|(i, d)| adjoint[i][lane] += d);
+        });
     }
     while let Some((first, rows)) = walk.piece(0) {
         sweep_rows(first, rows, adjoint, &mut carried);
@@ -345,9 +343,9 @@ fn sweep_rows<S: Scalar, const K: usize>(
         if d.iter().all(S::is_inert) {
             continue;
         }
-        for lane in 0..K {
-            adjoint[(a & !PART) as usize][lane] += row.partials[0] * d[lane];
-            adjoint[b as usize][lane] += row.partials[1] * d[lane];
+        for (lane, d) in d.iter().enumerate() {
+            adjoint[(a & !PART) as usize][lane] += row.partials[0] * *d;
+            adjoint[b as usize][lane] += row.partials[1] * *d;
         }
     }
     *carried = d;
@@ -363,9 +361,14 @@ pub(crate) fn backward<S: Scalar>(tape: &Tape<S>, last: u32) -> Vec<S> {
 
 /// The cotangents of the inputs of a checkpoint, which is run again.
 pub(crate) fn rerun<S: Scalar, F: Function>(f: &F, x: &[S], y_bar: &[S]) -> Vec<S> {
-    let tape = Tape::new(usize::MAX);
+    let tape = Tape::new(Limit::Own(usize::MAX));
     let y: Vec<Var<'_, S>> = f.call(&inputs(x, &tape));
-    assert!(y.len() == y_bar.len(), "a checkpoint gave {} outputs, then {}: it must be a function", y_bar.len(), y.len());
+    assert!(
+        y.len() == y_bar.len(),
+        "a checkpoint gave {} outputs, then {}: it must be a function",
+        y_bar.len(),
+        y.len()
+    );
     let mut adjoint = adjoints::<S, 1>(&tape);
     for (y, d) in y.iter().zip(y_bar) {
         adjoint[y.index() as usize][0] += *d;

@@ -10,8 +10,8 @@ use crate::Scalar;
 /// The rules by name, for the test that each of them is checked.
 #[cfg(test)]
 pub(crate) const UNARY: &[&str] = &[
-    "recip", "sqrt", "cbrt", "exp", "exp2", "exp_m1", "ln", "log2", "log10", "ln_1p", "sin", "cos", "tan", "asin",
-    "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "abs", "sigmoid",
+    "recip", "sqrt", "cbrt", "exp", "exp2", "exp_m1", "ln", "log2", "log10", "ln_1p", "sin", "cos", "tan",
+    "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "abs", "sigmoid",
 ];
 
 /// Rules of two arguments by name: each has two partial derivatives.

@@ -165,9 +165,9 @@ pub trait Scalar:
     /// assert_eq!(g, 1.0);
     /// ```
     fn with_partials(value: Self::Float, partials: &[(Self, Self::Float)]) -> Self {
-        let linear = partials.iter().fold(Self::zero(), |sum, (x, d)| {
-            sum + (*x - x.stop_gradient()) * Self::constant(*d)
-        });
+        let linear = partials
+            .iter()
+            .fold(Self::zero(), |sum, (x, d)| sum + (*x - x.stop_gradient()) * Self::constant(*d));
         Self::constant(value) + linear
     }
     /// The outputs of a function with a derivative of its own; see [`Custom`].

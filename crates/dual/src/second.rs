@@ -3,7 +3,7 @@
 use crate::brand::call;
 use crate::error::{caught, expect};
 use crate::reverse::backward;
-use crate::tape::Tape;
+use crate::tape::{Limit, Tape};
 use crate::{Differentiable, Dual, Error, Scalar, Var};
 
 /// A number of forward over reverse mode with `N` directions: what the closures of [`hessian`] and [`hvp`] compute with.
@@ -23,6 +23,7 @@ const DIRECTIONS: usize = 4;
 /// assert_eq!((value, gradient, product), (45.0, [30.0, 9.0], [10.0, 6.0]));
 /// # Ok::<(), pullback_dual::Error>(())
 /// ```
+#[expect(clippy::type_complexity, reason = "three results, of which the first is used as often as the last")]
 pub fn hvp<S, X, F>(f: F, x: &X, direction: &X::With<S>) -> Result<(S, X::With<S>, X::With<S>), Error>
 where
     S: Scalar,
@@ -37,7 +38,7 @@ where
         directions.push(*d);
     })?;
     caught(|| {
-        let tape = Tape::new(usize::MAX);
+        let tape = Tape::new(Limit::Own(usize::MAX));
         let mut at = numbers.iter().zip(&directions);
         let input = x.map(&mut |x| {
             let d = at.next().map_or(S::zero(), |(_, d)| *d);
@@ -53,7 +54,7 @@ where
     })
 }
 
-/// The Hessian: a row for each number of the argument, in the order of the argument. Four rows share a run of the function.
+/// The Hessian: for each number of the argument, in order, the derivative of the gradient along it. Four rows share a run of the function.
 ///
 /// ```
 /// use pullback_dual::hessian;
@@ -71,7 +72,7 @@ where
     loop {
         let from = rows.len();
         let result = caught(|| {
-            let tape = Tape::new(usize::MAX);
+            let tape = Tape::new(Limit::Own(usize::MAX));
             let mut index = 0;
             let input = x.map(&mut |x| {
                 let one = |lane| if from + lane == index { S::one() } else { S::zero() };

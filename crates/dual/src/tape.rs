@@ -17,6 +17,8 @@ use crate::error::{Error, stop};
 use crate::memory::{self, Block};
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An operation with up to two parents.
 #[derive(Clone, Copy)]
@@ -66,6 +68,30 @@ impl<S: Scalar> Call<S> {
     }
 }
 
+/// How many bytes tapes may take.
+#[derive(Clone)]
+pub(crate) enum Limit {
+    /// One tape.
+    Own(usize),
+    /// All tapes of a run: what is left of the limit.
+    #[cfg_attr(not(feature = "parallel"), expect(dead_code, reason = "runs without threads have one tape"))]
+    Shared { limit: usize, left: Arc<AtomicUsize> },
+}
+
+impl Limit {
+    /// Whether `more` bytes fit when there are `bytes`; the limit if they do not.
+    fn spend(&self, bytes: usize, more: usize) -> Result<(), usize> {
+        match self {
+            Limit::Own(limit) if bytes.saturating_add(more) > *limit => Err(*limit),
+            Limit::Own(_) => Ok(()),
+            Limit::Shared { limit, left } => {
+                let take = |left: usize| left.checked_sub(more);
+                left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map_or(Err(*limit), |_| Ok(()))
+            }
+        }
+    }
+}
+
 /// The rows of one run, in the order in which they were computed.
 pub(crate) struct Tape<S, E = Call<S>> {
     /// The row of index `i` is at `rows + i`.
@@ -78,14 +104,18 @@ pub(crate) struct Tape<S, E = Call<S>> {
     /// The first index that has a row.
     first: Cell<u32>,
     bytes: Cell<usize>,
-    limit: usize,
+    /// The content of the first block.
+    smallest: usize,
+    limit: Limit,
     /// Each with the index before which it happened.
     events: RefCell<Vec<(u32, E)>>,
 }
 
 impl<S: Scalar, E> Tape<S, E> {
     /// An empty tape that may take this many bytes.
-    pub(crate) fn new(limit: usize) -> Tape<S, E> {
+    pub(crate) fn new(limit: Limit) -> Tape<S, E> {
+        // The tapes of a run with many tasks begin small.
+        let smallest = if matches!(limit, Limit::Own(_)) { memory::MEDIUM } else { memory::SMALL };
         Tape {
             rows: Cell::new(ptr::null_mut()),
             len: Cell::new(1),
@@ -93,6 +123,7 @@ impl<S: Scalar, E> Tape<S, E> {
             last: Cell::new(ptr::null_mut()),
             first: Cell::new(1),
             bytes: Cell::new(0),
+            smallest,
             limit,
             events: RefCell::new(Vec::new()),
         }
@@ -164,11 +195,6 @@ impl<S: Scalar, E> Tape<S, E> {
     pub(crate) fn events(&self) -> std::cell::Ref<'_, Vec<(u32, E)>> {
         self.events.borrow()
     }
-    /// Takes the events out.
-    pub(crate) fn take_events(&mut self) -> Vec<(u32, E)> {
-        std::mem::take(self.events.get_mut())
-    }
-
     #[cold]
     #[inline(never)]
     fn grow(&self) {
@@ -178,12 +204,11 @@ impl<S: Scalar, E> Tape<S, E> {
         }
         let content = match NonNull::new(self.last.get()) {
             Some(last) => memory::next_content(Block::room(last)),
-            None => memory::next_content(0) / 2,
+            None => self.smallest,
         };
-        let bytes = memory::block_bytes(content).unwrap_or(usize::MAX);
-        let bytes = self.bytes.get().saturating_add(bytes);
-        if bytes > self.limit {
-            stop(Error::TapeLimit { limit: self.limit, rows: self.row_count() });
+        let more = memory::block_bytes(content).unwrap_or(usize::MAX);
+        if let Err(limit) = self.limit.spend(self.bytes.get(), more) {
+            stop(Error::TapeLimit { limit, rows: self.row_count() });
         }
         let Some(mut block) = memory::take(content) else {
             stop(Error::OutOfMemory { rows: self.row_count() });
@@ -194,7 +219,7 @@ impl<S: Scalar, E> Tape<S, E> {
         head.before = self.last.get();
         head.first = index;
         self.last.set(block.as_ptr());
-        self.bytes.set(bytes);
+        self.bytes.set(self.bytes.get() + more);
         self.rows.set(Block::content(block).cast::<Row<S>>().wrapping_sub(index as usize));
         self.end.set(index.saturating_add(room).min(MOST + 1));
     }

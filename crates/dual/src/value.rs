@@ -196,7 +196,10 @@ impl<S, K: Clone + Ord, A: Differentiable<S>> Differentiable<S> for BTreeMap<K, 
     }
 }
 
-#[expect(clippy::disallowed_types, reason = "a user's map keeps its type; no result depends on the order of its keys")]
+#[expect(
+    clippy::disallowed_types,
+    reason = "a user's map keeps its type; no result depends on the order of its keys"
+)]
 mod hash {
     use super::{Differentiable, mismatch};
     use crate::{Error, Scalar};

@@ -141,6 +141,8 @@ impl<'t, S: Scalar> Var<'t, S> {
     }
 }
 
+lifted!(@constants ['t, S: Scalar] Var<'t, S>, S, f64);
+lifted!(@constants ['t, S: Scalar] Var<'t, S>, S, f32);
 lifted!(['t, S: Scalar] Var<'t, S>, S, {
     fn total(xs: &[Self]) -> Self {
         let value = xs.iter().map(|x| x.value).sum();
