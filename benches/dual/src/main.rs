@@ -2,7 +2,7 @@
 //!
 //! All libraries run the same generic programs (`programs.rs`) on the same inputs; before timing, the gradients must agree. Rounds of the
 //! libraries alternate, and the least time of the rounds counts: other processes make times longer, never shorter. `--threads` times the
-//! particles on one and two threads instead.
+//! particles on one and two threads instead, `--large` makes a tape of a hundred million rows.
 
 mod num;
 mod programs;
@@ -225,7 +225,8 @@ fn threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         pool.install(|| {
             let mut run = || {
-                let (y, g) = parallel::value_and_grad(|xs| Parallel::sum(xs, 1, |x| p::particle(x, 1000)), &xs);
+                let (y, g) =
+                    parallel::value_and_grad(|xs| Parallel::sum(xs, 1, |x| p::particle(x, 1000)), &xs);
                 black_box((y, g));
             };
             let mut best = f64::INFINITY;
@@ -239,7 +240,30 @@ fn threads() {
     };
     for _ in 0..3 {
         let (one, two) = (time(1), time(2));
-        println!("particles: 1 thread {:.3} ms, 2 threads {:.3} ms, ratio {:.2}", one * 1e3, two * 1e3, one / two);
+        println!(
+            "particles: 1 thread {:.3} ms, 2 threads {:.3} ms, ratio {:.2}",
+            one * 1e3,
+            two * 1e3,
+            one / two
+        );
+    }
+}
+
+/// A tape of a hundred million rows, whose memory is reported, and the same under a limit.
+fn large() {
+    const ROWS: usize = 100_000_000;
+    let run = |limit: usize| {
+        let settings = pullback_dual::Settings::new().tape_limit(limit);
+        let start = Instant::now();
+        let outcome = settings.value_and_grad(|x| (0..ROWS).fold(*x, |y, _| y * 0.999_999 + 1e-6), &0.5);
+        (outcome, start.elapsed().as_secs_f64())
+    };
+    let (outcome, time) = run(usize::MAX);
+    println!("{outcome:?}, {time:.2} s");
+    let (outcome, time) = run(1 << 30);
+    println!("with a limit of 1 GiB: {outcome:?}, {time:.2} s");
+    if let Err(error) = outcome {
+        println!("{error}");
     }
 }
 
@@ -248,34 +272,91 @@ fn main() {
     if words.iter().any(|w| w == "--threads") {
         return threads();
     }
+    if words.iter().any(|w| w == "--large") {
+        return large();
+    }
     let pair = [3.0, 4.0];
-    let dots: Vec<f64> = (1..=1000).map(f64::from).chain((0..1000).map(|i| 3.0 + 2.0 * f64::from(i))).collect();
-    let matrix: Vec<f64> = (1..=1024).map(f64::from).chain((0..32).map(|i| 3.0 + 2.0 * f64::from(i))).collect();
+    let dots: Vec<f64> =
+        (1..=1000).map(f64::from).chain((0..1000).map(|i| 3.0 + 2.0 * f64::from(i))).collect();
+    let matrix: Vec<f64> =
+        (1..=1024).map(f64::from).chain((0..32).map(|i| 3.0 + 2.0 * f64::from(i))).collect();
     let network = p::neural_inputs();
     let particles = p::particles_inputs();
     let (d, k) = (10, 5);
     let points = p::random(1, 1000 * d);
     let mixture = p::random(2, k + 2 * k * d + k * d * (d - 1) / 2);
     let b = 14;
-    let (state, sequence, weights) = (p::random(3, 4 * b), p::random(4, 1024 * b), p::random(5, 16 * b + 3 * b));
+    let (state, sequence, weights) =
+        (p::random(3, 4 * b), p::random(4, 1024 * b), p::random(5, 16 * b + 3 * b));
     let (points, state, sequence) = (&*points, &*state, &*sequence);
     let mut cases = vec![
-        Case { name: "mult", units: 1.0, unit: "us", target: Some(0.05), runners: {
-            let mut all = gradients!(&pair, |xs: T| xs[0] * xs[1]);
-            all.insert(1, runner("pullback-dual, array", |out| {
-                let (y, g) = pullback_dual::value_and_grad(|&[x, y]| x * y, black_box(&[3.0, 4.0]));
-                out.push(y);
-                out.extend(g);
-            }));
-            all
-        } },
-        Case { name: "dot 1000, per pair", units: 1000.0, unit: "ns", target: Some(20.0), runners: gradients!(&dots, |xs: T| p::dot(xs)) },
-        Case { name: "sum-mat-vec 32, per element", units: 1024.0, unit: "ns", target: Some(15.0), runners: gradients!(&matrix, |xs: T| p::sum_mat_vec(xs, 32)) },
-        Case { name: "rotate, Jacobian", units: 1.0, unit: "us", target: Some(0.5), runners: rotate_jacobian() },
-        Case { name: "neural", units: 1.0, unit: "ms", target: Some(0.25), runners: gradients!(&network, |xs: T| p::neural(xs)) },
-        Case { name: "particles", units: 1.0, unit: "ms", target: Some(0.5), runners: gradients!(&particles, |xs: T| p::particles(xs)) },
-        Case { name: "gmm 1k d10 K5", units: 1.0, unit: "ms", target: None, runners: gradients!(&mixture, |xs: T| p::gmm(xs, points, d, k)) },
-        Case { name: "lstm l2 c1024", units: 1.0, unit: "ms", target: None, runners: gradients!(&weights, |xs: T| p::lstm(xs, state, sequence, b)) },
+        Case {
+            name: "mult",
+            units: 1.0,
+            unit: "us",
+            target: Some(0.05),
+            runners: {
+                let mut all = gradients!(&pair, |xs: T| xs[0] * xs[1]);
+                all.insert(
+                    1,
+                    runner("pullback-dual, array", |out| {
+                        let (y, g) = pullback_dual::value_and_grad(|&[x, y]| x * y, black_box(&[3.0, 4.0]));
+                        out.push(y);
+                        out.extend(g);
+                    }),
+                );
+                all
+            },
+        },
+        Case {
+            name: "dot 1000, per pair",
+            units: 1000.0,
+            unit: "ns",
+            target: Some(20.0),
+            runners: gradients!(&dots, |xs: T| p::dot(xs)),
+        },
+        Case {
+            name: "sum-mat-vec 32, per element",
+            units: 1024.0,
+            unit: "ns",
+            target: Some(15.0),
+            runners: gradients!(&matrix, |xs: T| p::sum_mat_vec(xs, 32)),
+        },
+        Case {
+            name: "rotate, Jacobian",
+            units: 1.0,
+            unit: "us",
+            target: Some(0.5),
+            runners: rotate_jacobian(),
+        },
+        Case {
+            name: "neural",
+            units: 1.0,
+            unit: "ms",
+            target: Some(0.25),
+            runners: gradients!(&network, |xs: T| p::neural(xs)),
+        },
+        Case {
+            name: "particles",
+            units: 1.0,
+            unit: "ms",
+            target: Some(0.5),
+            runners: gradients!(&particles, |xs: T| p::particles(xs)),
+        },
+        Case {
+            name: "gmm 1k d10 K5",
+            units: 1.0,
+            unit: "ms",
+            target: None,
+            runners: gradients!(&mixture, |xs: T| p::gmm(xs, points, d, k)),
+        },
+        Case {
+            name: "lstm l2 c1024",
+            units: 1.0,
+            unit: "ms",
+            target: None,
+            runners: gradients!(&weights, |xs: T| p::lstm(xs, state, sequence, b)),
+        },
         Case { name: "forward, chain of 1000", units: 1.0, unit: "us", target: None, runners: forward() },
     ];
     println!("| program | library | time | of pullback-dual's | target |\n|---|---|---|---|---|");
@@ -285,10 +366,22 @@ fn main() {
         }
         check(case);
         let times = least(&mut case.runners);
-        let scale = match case.unit { "ns" => 1e9, "us" => 1e6, _ => 1e3 } / case.units;
+        let scale = match case.unit {
+            "ns" => 1e9,
+            "us" => 1e6,
+            _ => 1e3,
+        } / case.units;
         for (i, (r, time)) in case.runners.iter().zip(&times).enumerate() {
-            let target = case.target.filter(|_| i == 0).map_or(String::new(), |t| format!("{t} {}", case.unit));
-            println!("| {} | {} | {:.3} {} | {:.2} | {target} |", case.name, r.name, time * scale, case.unit, time / times[0]);
+            let target =
+                case.target.filter(|_| i == 0).map_or(String::new(), |t| format!("{t} {}", case.unit));
+            println!(
+                "| {} | {} | {:.3} {} | {:.2} | {target} |",
+                case.name,
+                r.name,
+                time * scale,
+                case.unit,
+                time / times[0]
+            );
         }
     }
 }

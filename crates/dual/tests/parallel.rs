@@ -10,7 +10,7 @@ use pullback_dual::{Custom, Dual, Error, Function, Real, Scalar, gradient_forwar
 use std::sync::Mutex;
 
 fn pool(threads: usize) -> rayon::ThreadPool {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads")
 }
 
 #[test]
@@ -67,7 +67,8 @@ fn forks<S: Parallel + Real>(seed: u64, x: &[S]) -> S {
                 let (l, r) = (random.next(), random.next());
                 let here = &known;
                 // Empty branches too.
-                let run = |seed: u64| if seed % 7 == 0 { Vec::new() } else { part(seed, size / 2, here) };
+                let run =
+                    |seed: u64| if seed.is_multiple_of(7) { Vec::new() } else { part(seed, size / 2, here) };
                 let (l, r) = S::join(|| run(l), || run(r));
                 let sums = l.iter().zip(&r).map(|(l, r)| *l * 0.9 + *r).collect::<Vec<S>>();
                 known.extend(l);
@@ -131,6 +132,25 @@ fn a_million_contributions_to_one_number_are_all_counted() {
                 )
             });
             assert_eq!(outcome.unwrap().gradient, 500_000.0);
+        }
+    }
+}
+
+/// Branches that do nothing but hand over, all to the same numbers at the same time: where additions are not atomic and should be, some
+/// are lost.
+#[test]
+fn no_contribution_is_lost_where_branches_meet() {
+    let items: Vec<u32> = (0..4096).collect();
+    for settings in [Settings::new().relaxed(), Settings::new()] {
+        for threads in [2, 4] {
+            for _ in 0..8 {
+                let outcome = pool(threads).install(|| {
+                    settings
+                        .value_and_grad(|ws| Parallel::sum(&items, 1, |_| Scalar::total(ws)), &vec![1.0; 128])
+                        .expect("memory")
+                });
+                assert_eq!(outcome.gradient, vec![4096.0; 128]);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One objective as a program of the language, as plain Rust, and as Rust on several threads: equal gradients.
 
 use pullback::dual::parallel::{self, Parallel};
-use pullback::dual::{Differentiable, Real, Scalar, value_and_grad};
+use pullback::dual::{Differentiable, Real, value_and_grad};
 use pullback::{Program, Value};
 
 const PROGRAM: &str = "
