@@ -219,29 +219,32 @@ fn forward<'a>() -> Vec<Runner<'a>> {
     ]
 }
 
+/// Particles on one and two threads, and beside them plain arithmetic: what the machine has left for a second thread.
 fn threads() {
     let xs: Vec<Vec<f64>> = p::particles_inputs().chunks(4).map(<[f64]>::to_vec).collect();
-    let time = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-        pool.install(|| {
-            let mut run = || {
-                let (y, g) =
-                    parallel::value_and_grad(|xs| Parallel::sum(xs, 1, |x| p::particle(x, 1000)), &xs);
-                black_box((y, g));
-            };
-            let mut best = f64::INFINITY;
-            for _ in 0..400 {
-                let start = Instant::now();
-                run();
-                best = best.min(start.elapsed().as_secs_f64());
+    let pools = [1, 2].map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).build().expect("a pool"));
+    let least = |run: &(dyn Fn() + Sync)| {
+        let mut best = [f64::INFINITY; 2];
+        for _ in 0..300 {
+            for (pool, best) in pools.iter().zip(&mut best) {
+                pool.install(|| {
+                    let start = Instant::now();
+                    run();
+                    *best = best.min(start.elapsed().as_secs_f64());
+                });
             }
-            best
-        })
+        }
+        best
     };
-    for _ in 0..3 {
-        let (one, two) = (time(1), time(2));
+    let plain = least(&|| {
+        black_box(f64::sum(&xs, 1, |x| (0..10).map(|_| p::particle(black_box(x), 1000)).sum()));
+    });
+    let gradient = least(&|| {
+        black_box(parallel::value_and_grad(|xs| Parallel::sum(xs, 1, |x| p::particle(x, 1000)), &xs));
+    });
+    for (name, [one, two]) in [("plain", plain), ("particles", gradient)] {
         println!(
-            "particles: 1 thread {:.3} ms, 2 threads {:.3} ms, ratio {:.2}",
+            "{name}: 1 thread {:.3} ms, 2 threads {:.3} ms, ratio {:.2}",
             one * 1e3,
             two * 1e3,
             one / two

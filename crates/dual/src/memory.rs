@@ -1,18 +1,22 @@
-//! Memory of tapes: blocks that are kept by the thread and used again.
+//! Memory of tapes: blocks that are kept and used again.
 //!
 //! A tape is a chain of blocks, each with a link to the one before, so that growing never copies and dropping never recurs. What is
-//! given back is kept in a few lists by size, up to [`KEPT`] bytes, and is what the next tape begins with.
+//! given back is kept in a few lists by size, up to [`KEPT`] bytes, and is what the next tape begins with. Small blocks are kept by
+//! the thread, which needs no lock; large ones by all threads together, since branches record on one thread and are dropped on another, and new
+//! memory costs more than the rows that are written to it.
 
 #![allow(unsafe_code, reason = "blocks are raw memory: rows of any scalar type are written into them")]
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
 
 /// Sizes of blocks of tapes, in bytes with the head.
 const CLASSES: [usize; 4] = [1 << 10, 1 << 14, 1 << 18, 1 << 22];
-/// Bytes that a thread keeps.
-const KEPT: usize = 256 << 20;
+/// Bytes that are kept of each class.
+const KEPT: usize = 128 << 20;
 /// Every block begins at such an address: that of a line of the cache.
 pub(crate) const ALIGNMENT: usize = 64;
 
@@ -40,42 +44,80 @@ impl Block {
     }
 }
 
-/// Free blocks of one thread.
-struct Pool {
-    lists: [Cell<*mut Block>; CLASSES.len()],
-    /// Blocks larger than any class.
-    large: Cell<*mut Block>,
-    held: Cell<usize>,
+/// Classes from here on are kept by all threads together.
+const SHARED: usize = 2;
+
+/// A list of free blocks.
+struct List {
+    first: *mut Block,
+    held: usize,
 }
 
-thread_local! {
-    static POOL: Pool = const {
-        Pool {
-            lists: [const { Cell::new(ptr::null_mut()) }; CLASSES.len()],
-            large: Cell::new(ptr::null_mut()),
-            held: Cell::new(0),
+impl List {
+    const EMPTY: List = List { first: ptr::null_mut(), held: 0 };
+
+    /// The first block, if it has room for so much.
+    fn pop(&mut self, content: usize) -> Option<NonNull<Block>> {
+        let block = NonNull::new(self.first).filter(|b| Block::room(*b) >= content)?;
+        // SAFETY: blocks in the list are live and belong to nobody else.
+        let head = unsafe { block.as_ref() };
+        self.first = head.before;
+        self.held -= head.bytes;
+        Some(block)
+    }
+    /// Keeps a block, unless that would be too much.
+    fn push(&mut self, mut block: NonNull<Block>, most: usize) -> bool {
+        // SAFETY: the caller has the block and gives it up.
+        let head = unsafe { block.as_mut() };
+        if self.held + head.bytes > most {
+            return false;
         }
-    };
+        head.before = self.first;
+        self.held += head.bytes;
+        self.first = block.as_ptr();
+        true
+    }
+    fn release(&mut self) {
+        while let Some(block) = self.pop(0) {
+            free(block);
+        }
+    }
 }
 
-impl Drop for Pool {
+impl Drop for List {
     fn drop(&mut self) {
         self.release();
     }
 }
 
-impl Pool {
-    fn release(&self) {
-        for list in self.lists.iter().chain([&self.large]) {
-            let mut at = list.replace(ptr::null_mut());
-            while let Some(block) = NonNull::new(at) {
-                // SAFETY: blocks in the lists are live and belong to nobody else.
-                at = unsafe { block.as_ref().before };
-                free(block);
-            }
-        }
-        self.held.set(0);
+// SAFETY: a list owns its blocks.
+unsafe impl Send for List {}
+
+thread_local! {
+    /// The small classes.
+    static OWN: [Cell<List>; SHARED] = const { [const { Cell::new(List::EMPTY) }; SHARED] };
+}
+
+/// The large classes, and blocks larger than any.
+static TOGETHER: [Mutex<List>; CLASSES.len() - SHARED + 1] =
+    [const { Mutex::new(List::EMPTY) }; CLASSES.len() - SHARED + 1];
+
+/// Runs `f` on the list of a class. `None`: the thread ends.
+fn with_list<R>(class: usize, f: impl FnOnce(&mut List) -> R) -> Option<R> {
+    if class < SHARED {
+        return OWN
+            .try_with(|lists| {
+                let mut list = lists[class].replace(List::EMPTY);
+                let result = f(&mut list);
+                // What was there meanwhile is the empty list.
+                std::mem::forget(lists[class].replace(list));
+                result
+            })
+            .ok();
     }
+    // A list is never left half changed.
+    let mut list = TOGETHER[class - SHARED].lock().unwrap_or_else(PoisonError::into_inner);
+    Some(f(&mut list))
 }
 
 /// The class of blocks that hold this many bytes, if one does.
@@ -101,17 +143,11 @@ pub(crate) fn next_content(room: usize) -> usize {
     CLASSES[next] - size_of::<Block>()
 }
 
-/// A block for this many bytes, from the thread's lists if there is one. `None`: the system has no memory left.
+/// A block for this many bytes, from the lists if there is one. `None`: the system has no memory left.
 pub(crate) fn take(content: usize) -> Option<NonNull<Block>> {
-    let found = POOL.try_with(|pool| match class(content) {
-        Some(class) => pop(pool, &pool.lists[class]),
-        None => {
-            // One is kept whole: the adjoints of a long tape.
-            let top = NonNull::new(pool.large.get())?;
-            if Block::room(top) < content { None } else { pop(pool, &pool.large) }
-        }
-    });
-    if let Ok(Some(block)) = found {
+    // Of blocks larger than any class only the first is looked at: the adjoints of the last long tape.
+    let list = class(content).unwrap_or(CLASSES.len());
+    if let Some(block) = with_list(list, |list| list.pop(content)).flatten() {
         return Some(block);
     }
     let bytes = block_bytes(content)?;
@@ -123,34 +159,10 @@ pub(crate) fn take(content: usize) -> Option<NonNull<Block>> {
     Some(block)
 }
 
-fn pop(pool: &Pool, list: &Cell<*mut Block>) -> Option<NonNull<Block>> {
-    let block = NonNull::new(list.get())?;
-    // SAFETY: blocks in the lists are live and belong to nobody else.
-    let head = unsafe { block.as_ref() };
-    list.set(head.before);
-    pool.held.set(pool.held.get() - head.bytes);
-    Some(block)
-}
-
 /// Takes a block back. It must not be used afterwards.
-pub(crate) fn give_back(mut block: NonNull<Block>) {
-    let kept = POOL.try_with(|pool| {
-        // SAFETY: the caller has the block and gives it up.
-        let head = unsafe { block.as_mut() };
-        let list = match class(head.bytes - size_of::<Block>()) {
-            Some(class) => &pool.lists[class],
-            None if pool.large.get().is_null() => &pool.large,
-            None => return false,
-        };
-        if pool.held.get() + head.bytes > KEPT {
-            return false;
-        }
-        head.before = list.get();
-        list.set(block.as_ptr());
-        pool.held.set(pool.held.get() + head.bytes);
-        true
-    });
-    if !kept.unwrap_or(false) {
+pub(crate) fn give_back(block: NonNull<Block>) {
+    let class = class(Block::room(block)).unwrap_or(CLASSES.len());
+    if !with_list(class, |list| list.push(block, KEPT)).unwrap_or(false) {
         free(block);
     }
 }
@@ -176,16 +188,47 @@ unsafe impl<T: Send> Send for Buffer<T> {}
 unsafe impl<T: Sync> Sync for Buffer<T> {}
 
 impl<T> Buffer<T> {
-    /// `len` elements. `None`: the system has no memory left.
-    pub(crate) fn new(len: usize, mut element: impl FnMut() -> T) -> Option<Buffer<T>> {
+    /// `len` elements, which `fill` must all write. `None`: the system has no memory left.
+    ///
+    /// # Safety
+    /// `fill` initialises every element.
+    unsafe fn filled(len: usize, fill: impl FnOnce(&mut [MaybeUninit<T>])) -> Option<Buffer<T>> {
         const { assert!(align_of::<T>() <= ALIGNMENT && !std::mem::needs_drop::<T>()) };
         let block = take(len.checked_mul(size_of::<T>())?)?;
-        let start: *mut T = Block::content(block).cast();
-        for i in 0..len {
-            // SAFETY: the block has room for `len` elements.
-            unsafe { start.add(i).write(element()) };
-        }
+        let start = Block::content(block).cast();
+        // SAFETY: the block has room for `len` elements, is aligned for them, and is ours.
+        fill(unsafe { std::slice::from_raw_parts_mut(start, len) });
         Some(Buffer { block, len, content: std::marker::PhantomData })
+    }
+    /// `len` elements. `None`: the system has no memory left.
+    pub(crate) fn new(len: usize, element: impl Fn() -> T) -> Option<Buffer<T>> {
+        // SAFETY: all are written.
+        unsafe {
+            Buffer::filled(len, |all| {
+                all.iter_mut().for_each(|x| {
+                    x.write(element());
+                })
+            })
+        }
+    }
+    /// As `new`, on several threads where there are many.
+    #[cfg(feature = "parallel")]
+    pub(crate) fn new_parallel(len: usize, element: fn() -> T) -> Option<Buffer<T>>
+    where
+        T: Send,
+    {
+        fn part<T: Send>(all: &mut [MaybeUninit<T>], element: fn() -> T) {
+            if all.len() <= 1 << 14 {
+                all.iter_mut().for_each(|x| {
+                    x.write(element());
+                });
+            } else {
+                let (left, right) = all.split_at_mut(all.len() / 2);
+                rayon::join(|| part(left, element), || part(right, element));
+            }
+        }
+        // SAFETY: all are written.
+        unsafe { Buffer::filled(len, |all| part(all, element)) }
     }
     /// The bytes that it takes.
     pub(crate) fn bytes(&self) -> usize {
@@ -216,20 +259,21 @@ impl<T> Drop for Buffer<T> {
     }
 }
 
-/// The bytes that this thread keeps for its next tapes.
+/// The bytes that are kept for the next tapes: the small blocks of this thread, the large ones of all threads.
 ///
 /// ```
 /// let _ = pullback_dual::grad(|x| x * x, &3.0);
 /// assert!(pullback_dual::kept_memory() > 0);
 /// pullback_dual::release_memory();
-/// assert_eq!(pullback_dual::kept_memory(), 0);
 /// ```
 pub fn kept_memory() -> usize {
-    POOL.try_with(|pool| pool.held.get()).unwrap_or(0)
+    (0..=CLASSES.len()).filter_map(|class| with_list(class, |list| list.held)).sum()
 }
 
-/// Gives the memory that this thread keeps for its next tapes back to the system.
+/// Gives the memory that is kept for the next tapes back to the system: the small blocks of this thread, the large ones of all threads.
 pub fn release_memory() {
-    // A thread that ends has released it already.
-    let _ = POOL.try_with(Pool::release);
+    for class in 0..=CLASSES.len() {
+        // A thread that ends has released its own already.
+        let _ = with_list(class, List::release);
+    }
 }

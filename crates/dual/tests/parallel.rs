@@ -143,7 +143,7 @@ fn no_contribution_is_lost_where_branches_meet() {
     let items: Vec<u32> = (0..4096).collect();
     for settings in [Settings::new().relaxed(), Settings::new()] {
         for threads in [2, 4] {
-            for _ in 0..8 {
+            for _ in 0..4 {
                 let outcome = pool(threads).install(|| {
                     settings
                         .value_and_grad(|ws| Parallel::sum(&items, 1, |_| Scalar::total(ws)), &vec![1.0; 128])

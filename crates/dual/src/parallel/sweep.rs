@@ -40,7 +40,9 @@ pub(super) fn reverse<F: Float>(
         task.offset.set(offset);
         offset + task.tape.len()
     });
-    let Some(cells) = Buffer::new(total, F::Bits::zero) else { stop(Error::OutOfMemory { rows: total }) };
+    let Some(cells) = Buffer::new_parallel(total, F::Bits::zero) else {
+        stop(Error::OutOfMemory { rows: total })
+    };
     if let Some((task, index)) = place {
         // SAFETY: the session owns its tasks, and no other thread works on them now.
         let offset = unsafe { (*task).offset.get() };
