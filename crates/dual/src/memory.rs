@@ -213,11 +213,11 @@ impl<T> Buffer<T> {
     }
     /// As `new`, on several threads where there are many.
     #[cfg(feature = "parallel")]
-    pub(crate) fn new_parallel(len: usize, element: fn() -> T) -> Option<Buffer<T>>
+    pub(crate) fn new_parallel(len: usize, element: impl Fn() -> T + Copy + Send + Sync) -> Option<Buffer<T>>
     where
         T: Send,
     {
-        fn part<T: Send>(all: &mut [MaybeUninit<T>], element: fn() -> T) {
+        fn part<T: Send>(all: &mut [MaybeUninit<T>], element: impl Fn() -> T + Copy + Send + Sync) {
             if all.len() <= 1 << 14 {
                 all.iter_mut().for_each(|x| {
                     x.write(element());

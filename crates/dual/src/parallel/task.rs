@@ -36,7 +36,10 @@ pub(super) struct Import<F: Float> {
 
 /// A branch of a fork, or the whole function.
 ///
+/// It begins a pair of cache lines: what one thread writes at every operation lies in none that another one reads.
+///
 /// Of a task that another thread may be running only `session`, `parent` and `joined` are read.
+#[repr(align(128))]
 pub(super) struct Task<F: Float> {
     pub(super) session: *const Session<F>,
     /// Null for the whole function.
