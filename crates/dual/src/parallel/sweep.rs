@@ -40,9 +40,12 @@ pub(super) fn reverse<F: Float>(
         task.offset.set(offset);
         offset + task.tape.len()
     });
-    let Some(cells) = Buffer::new_parallel(total, F::Bits::zero) else {
-        stop(Error::OutOfMemory { rows: total })
+    // Into the pool only if there is something to share.
+    let cells = match count {
+        1 => Buffer::new(total, F::Bits::zero),
+        _ => rayon::scope(|_| Buffer::new_parallel(total, F::Bits::zero)),
     };
+    let Some(cells) = cells else { stop(Error::OutOfMemory { rows: total }) };
     if let Some((task, index)) = place {
         // SAFETY: the session owns its tasks, and no other thread works on them now.
         let offset = unsafe { (*task).offset.get() };
