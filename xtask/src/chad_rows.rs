@@ -24,7 +24,11 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         "sign, primitives of numbers and of integers",
         "gradients are those of dual numbers; discrete primitives contribute nothing",
-        &[":gradients_are_those_of_dual_numbers", ":the_rules_of_the_figure_cost_less"],
+        &[
+            ":gradients_are_those_of_dual_numbers",
+            ":the_rules_of_the_figure_cost_less",
+            ":derivatives_of_primitives_are_cheap",
+        ],
     ),
     row(
         "one-hot values, zeros, addition",
@@ -120,7 +124,14 @@ pub(crate) const ROWS: &[Row] = &[
             "crates/testkit/tests/chad_arrays.rs::parallel_uses_of_one_variable_have_logarithmic_span",
         ],
     ),
-    row("cells in parallel", "", &[]),
+    row(
+        "cells in parallel",
+        "compiled, threads share the maps whose elements add to one cell: nothing is lost, from an empty cell on",
+        &[
+            "crates/testkit/tests/chad_lowered.rs::what_threads_add_to_one_cell_is_all_there",
+            "crates/testkit/tests/chad_lowered.rs::problems_have_the_gradients_of_fast_chad_when_lowered",
+        ],
+    ),
     row(
         "closure conversion",
         "functions that take and return functions; random terms",
@@ -150,7 +161,19 @@ pub(crate) const ROWS: &[Row] = &[
         "the direct style has no copies, by its types",
         &[":the_cost_theorem"],
     ),
-    row("dense arrays for practice", "", &[]),
+    row(
+        "dense arrays for practice",
+        "Fast CHAD has them (chapter 7); bags are its oracle on the problems of the suite, interpreted and compiled",
+        &[
+            "crates/testkit/tests/chad_arrays.rs::problems_have_the_gradients_of_fast_chad",
+            "crates/testkit/tests/chad_lowered.rs::problems_have_the_gradients_of_fast_chad_when_lowered",
+        ],
+    ),
+    row(
+        "first-order output is a program like any other",
+        "random derivatives by every algorithm compute the same before and after all passes, on the vm and as machine code",
+        &["crates/testkit/tests/chad_lowered.rs::random_derivatives_compute_the_same_when_lowered"],
+    ),
     row(
         "errors are found",
         "22 wrong rules by values, 5 that waste work by the exact cost; each shrunk to a term of at most 16 nodes",

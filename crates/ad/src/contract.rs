@@ -19,7 +19,6 @@
 //! **Errors.** A construct that an algorithm does not cover is an [`Unsupported`] value that names it and its place;
 //! never a silent zero.
 
-use crate::chad::ON_LAMBDA;
 use pullback_base::{Code, Diagnostic, Span};
 use pullback_core::{Atom, Lam, Program};
 use std::fmt;
@@ -148,7 +147,7 @@ pub struct About {
     pub status: Status,
 }
 
-/// All that can be chosen by name: [`ALGORITHMS`], then [`ON_LAMBDA`].
+/// All that can be chosen by name: [`ALGORITHMS`], then those of [`crate::on_lambda`].
 pub fn algorithms() -> impl Iterator<Item = About> {
     let on_core = ALGORITHMS.iter().map(|a| About {
         id: a.id,
@@ -159,7 +158,7 @@ pub fn algorithms() -> impl Iterator<Item = About> {
         bound: a.bound,
         status: a.status,
     });
-    let on_lambda = ON_LAMBDA.iter().map(|a| About {
+    let on_lambda = crate::on_lambda::all().map(|a| About {
         id: a.id,
         title: a.title,
         citation: a.citation,

@@ -138,7 +138,7 @@ fn expand_body(program: &mut Program, body: &mut Body, choice: &Choice) -> Resul
 /// The algorithm of this name, or the default one.
 fn find(mode: Mode, name: Option<Symbol>, span: Option<Span>) -> Result<&'static Algorithm, Unsupported> {
     algorithm(mode, name.as_ref().map(Symbol::as_str)).ok_or_else(|| {
-        if let Some(whole) = name.as_ref().and_then(|n| crate::chad::on_lambda(n.as_str())) {
+        if let Some(whole) = name.as_ref().and_then(|n| crate::on_lambda::find(n.as_str())) {
             let construct = "a function inside of a program, only a whole entry point".to_string();
             let help = "leave out --ad: `fast_chad` differentiates it".to_string();
             return Unsupported { algorithm: whole.id, construct, span, help };

@@ -11,9 +11,11 @@ pub mod activity;
 pub mod chad;
 pub mod contract;
 pub mod differentiate;
+pub mod dual_numbers;
 pub mod fast_chad;
 pub mod forward;
 pub mod many;
+pub mod on_lambda;
 pub mod regularity;
 pub mod tangent;
 

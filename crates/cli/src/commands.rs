@@ -45,13 +45,18 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
     Ok(session)
 }
 
-/// Stops at an option of a run that the interpreter of lambda does not have.
+/// Stops at an option of a run that the algorithms on lambda, or their interpreter, do not have.
 pub(crate) fn can_run(session: &Session, inputs: &InputArgs) -> Result<(), Failure> {
+    let Some(algorithm) = session.algorithm_on_lambda() else { return Ok(()) };
     let on_lambda = matches!(session.settings.backend, Backend::Auto | Backend::Interp);
-    let algorithm = session.algorithm_on_lambda().filter(|_| on_lambda && inputs.check_nan);
-    let Some(algorithm) = algorithm else { return Ok(()) };
-    let message = format!("what `{}` makes runs without looking for NaN", algorithm.id);
-    let d = Diagnostic::global(Code::Unsupported, message).hint("leave out --check-nan or --ad");
+    let (message, option) = if session.settings.choice.tape_limit.is_some() {
+        (format!("`{}` keeps no tapes that could be limited", algorithm.id), "--tape-limit")
+    } else if on_lambda && inputs.check_nan {
+        (format!("what `{}` makes runs without looking for NaN", algorithm.id), "--check-nan")
+    } else {
+        return Ok(());
+    };
+    let d = Diagnostic::global(Code::Unsupported, message).hint(format!("leave out {option} or --ad"));
     Err(failed(session, &d))
 }
 

@@ -452,7 +452,14 @@ impl<'a> Graph<'a> {
     /// and its operands are needed. The result variable stands for the component.
     fn operator(&mut self, pat: &[Var], lam: &Lam, neutral: &[Atom], operands: &[&[Atom]], me: Node) {
         let count = neutral.len();
+        let roots = self.roots.len();
         self.body(&lam.body, me);
+        if self.roots.len() > roots
+            && let Some(first) = pat.first()
+        {
+            // It may stop the program: one component is computed in any case.
+            self.edge(me, Node::Var(*first));
+        }
         for (k, v) in pat.iter().enumerate() {
             let component = Node::Var(*v);
             for param in [lam.params.get(k), lam.params.get(count + k)].into_iter().flatten() {
@@ -712,7 +719,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Returns the components kept. An operator that runs for its effects only keeps all of them.
+    /// Returns the components kept; all of one that nobody needs, which goes as a whole.
     fn operator(&mut self, pat: &mut Vec<Var>, lam: &mut Lam, keep: Vec<bool>) -> Vec<bool> {
         self.body(&mut lam.body);
         if !keep.contains(&true) {

@@ -309,8 +309,8 @@ impl Session {
     }
 
     /// The algorithm for reverse derivatives, if it is one on lambda.
-    pub fn algorithm_on_lambda(&self) -> Option<&'static pullback_ad::chad::OnLambda> {
-        pullback_ad::chad::on_lambda(self.settings.choice.reverse.as_ref()?.as_str())
+    pub fn algorithm_on_lambda(&self) -> Option<&'static pullback_ad::on_lambda::OnLambda> {
+        pullback_ad::on_lambda::find(self.settings.choice.reverse.as_ref()?.as_str())
     }
 
     /// The program of an entry point after each step of the pipeline.

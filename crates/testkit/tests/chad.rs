@@ -1,5 +1,5 @@
 //! Efficient CHAD: the golden costs of the thesis' terms, the cost theorem with its exact form, and the properties of the algorithm on random terms
-//! (P1 to P10 of the specification).
+//! (P1 to P10 of the specification, and P13 to P17).
 
 use pullback_ad::chad::c_accumulating::{Shape, interface};
 use pullback_ad::chad::monad::{Monad, implement};
@@ -420,6 +420,54 @@ fn additions_cost_the_potential_that_they_take_away() {
         assert_eq!(floats(&sum(&a, &zero)), floats(&a));
         assert_eq!(size(&zero, &ty), 1);
     });
+}
+
+/// P5: what the derivative of a primitive makes costs at most seven times the primitive of a variable, potentials counted.
+#[test]
+fn derivatives_of_primitives_are_cheap() {
+    /// The innermost term of `let x = .. in let d = .. in made` in a backpropagator, and its two variables.
+    fn made(t: &Term, out: &mut Vec<(Var, Var, Term)>) {
+        if let Exp::Let(x, _, inner) = t.exp()
+            && let Exp::Let(d, _, made) = inner.exp()
+        {
+            out.push((*x, *d, made.clone()));
+        }
+        t.exp().children(&mut |child| made(child, out));
+    }
+    let (pair, ints) = ("(f64, f64)", "(i64, i64)");
+    let (two, numbers) = (
+        Value::Tuple(vec![Value::f64(1.5), Value::f64(-2.0)]),
+        Value::Tuple(vec![Value::i64(3), Value::i64(-4)]),
+    );
+    let float = || Value::f64(2.0);
+    let unit = || Value::Tuple(Vec::new());
+    let rows = [
+        ("neg.f64", "f64", "f64", Value::f64(1.5), float()),
+        ("sin.f64", "f64", "f64", Value::f64(1.5), float()),
+        ("add.f64", pair, "f64", two.clone(), float()),
+        ("sub.f64", pair, "f64", two.clone(), float()),
+        ("mul.f64", pair, "f64", two, float()),
+        ("neg.i64", "i64", "i64", Value::i64(3), unit()),
+        ("add.i64", ints, "i64", numbers.clone(), unit()),
+        ("mul.i64", ints, "i64", numbers, unit()),
+    ];
+    for (op, from, to, x, d) in rows {
+        let text = format!("def f (x: {from}): {to} = {op}(x)");
+        let mut program = program(&text);
+        let f = program.funs.ids().next().expect("a function");
+        let alone = run(&program, f, vec![x.clone()], &Options::default()).expect("a value").counts.work;
+        let (bars, seed) = interface(&program, f).expect("first order");
+        let derived = c_accumulating::transform(&mut program, f, Shape::Agda).expect("a derivative");
+        let body = program.funs[derived].body.take().expect("a body");
+        let mut found = Vec::new();
+        made(&body, &mut found);
+        let [(x_var, d_var, term)] = &found[..] else { panic!("{op}: {} derivatives", found.len()) };
+        let fun = &mut program.funs[derived];
+        (fun.params, fun.result, fun.body) = (vec![*x_var, *d_var], term.ty().clone(), Some(term.clone()));
+        let out = run(&program, derived, vec![x, d.clone()], &Options::default()).expect("a cotangent");
+        let amortised = out.counts.work as i64 - size(&d, &seed) + size(&out.result, &bars[0]);
+        assert!(amortised <= 7 * alone as i64 && alone == 2, "{op}: {amortised} for {alone}");
+    }
 }
 
 /// The sum of two cotangents by the interpreter, and its cost.

@@ -5,6 +5,7 @@
 //! dense[sum] x d = match x { #k ys -> #k (dense ys (lcast_k d)) }
 //! dense[[]t] x d = map dense x (scatter (size x) d)
 //! sparse[f64] s = s             sparse[i64] s = ()             sparse[(ts)] s = <sparse s.i>
+//! dense[[]t] x d = map dense x d            where the cotangent is an array, or zeros if it has no elements; sparse likewise
 //! sparse[sum] s = match s { #k ys -> linj_k (sparse ys) }      sparse[[]t] s = array (iota (size s)) (map sparse s)
 //! ```
 
@@ -88,6 +89,15 @@ impl Dense<'_> {
                 let parts = parts.collect();
                 self.b.tuple(parts)
             }
+            // Of an algorithm whose cotangents of arrays are arrays: one without elements is the zero of all sizes.
+            Type::Array(element) if matches!(self.b.program.vars[d].ty, Type::Array(_)) => {
+                let bar = self.b.program.vars[d].ty.elem().cloned().unwrap_or(Type::unit());
+                let (given, zeros) = (self.each(x, d, element, &bar), self.each_zero(x, element, &bar));
+                let d = self.b.var(d);
+                let (n, none) = (self.b.size(d, 0), self.b.i64(0));
+                let empty = self.b.op2(pullback_prim::Op::Eq, n, none);
+                self.b.if_(empty, zeros, given)
+            }
             Type::Array(element) => {
                 let (x, d) = (self.b.var(x), self.b.var(d));
                 let n = self.b.size(x.clone(), 0);
@@ -122,6 +132,24 @@ impl Dense<'_> {
             }
         }
     }
+    /// `map dense x d`
+    fn each(&mut self, x: Var, d: Var, element: &Type, bar: &Type) -> Term {
+        let (ex, ed) = (self.b.fresh(element.clone(), "x"), self.b.fresh(bar.clone(), "d"));
+        let body = self.dense(ex, ed, element);
+        let each = self.b.term(Exp::Lam(ed, body));
+        let each = self.b.term(Exp::Lam(ex, each));
+        let (x, d) = (self.b.var(x), self.b.var(d));
+        self.b.map(each, vec![x, d])
+    }
+    /// `map (\x. dense x 0) x`
+    fn each_zero(&mut self, x: Var, element: &Type, bar: &Type) -> Term {
+        let ex = self.b.fresh(element.clone(), "x");
+        let zero = self.b.term(Exp::Zero(bar.clone()));
+        let body = self.named(zero, |s, d| s.dense(ex, d, element));
+        let each = self.b.term(Exp::Lam(ex, body));
+        let x = self.b.var(x);
+        self.b.map(each, vec![x])
+    }
     /// The cotangent of this type.
     fn sparse(&mut self, seed: Var, t: &Type, bar: &Type) -> Term {
         match (t, bar) {
@@ -139,6 +167,13 @@ impl Dense<'_> {
                 let ds = self.b.map(each, vec![seed]);
                 let ix = self.b.term(Exp::Iota(n));
                 self.b.term(Exp::BagArray(ix, ds))
+            }
+            (Type::Array(element), Type::Array(bar)) => {
+                let s = self.b.fresh(Type::clone(element), "s");
+                let body = self.sparse(s, element, bar);
+                let each = self.b.term(Exp::Lam(s, body));
+                let seed = self.b.var(seed);
+                self.b.map(each, vec![seed])
             }
             (t, Type::SparseSum(bars)) => {
                 let mut arms = Vec::new();

@@ -33,34 +33,11 @@ pub mod monad;
 pub mod parts;
 
 use crate::contract::{Bound, Status, Unsupported};
+use crate::on_lambda::OnLambda;
 use pullback_base::Span;
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var, Variant};
 use pullback_prim::{Op, Partial, Prim, Scalar};
 use std::sync::Arc;
-
-/// The algorithm on lambda of this name.
-pub fn on_lambda(name: &str) -> Option<&'static OnLambda> {
-    ON_LAMBDA.iter().find(|a| a.id == name)
-}
-
-/// An algorithm on lambda.
-#[derive(Debug)]
-pub struct OnLambda {
-    /// The name it is chosen by (`--ad NAME`).
-    pub id: &'static str,
-    /// Its title.
-    pub title: &'static str,
-    /// Where it is from.
-    pub citation: &'static str,
-    /// Its cost claim.
-    pub bound: Bound,
-    /// Who it is for.
-    pub status: Status,
-    /// Whether it takes functions that call themselves; loops can be such.
-    pub recursion: bool,
-    /// Adds, for a function `f : (s1, .., sn) -> t`, the function `(s1, .., sn, D2[t]) -> (t, (D2[s1], .., D2[sn]))` with the algorithm's cotangents.
-    pub vjp: fn(&mut Program, FunId) -> Result<FunId, Unsupported>,
-}
 
 /// The algorithms on lambda, in the order of the chapters.
 pub const ON_LAMBDA: &[OnLambda] = &[
@@ -179,7 +156,7 @@ impl Cells {
 
 /// Where the value of an argument of a primitive is.
 #[derive(Clone, Copy, Debug)]
-enum Argument {
+pub(crate) enum Argument {
     /// `x`
     Whole(Var),
     /// `x.i`
@@ -208,13 +185,13 @@ impl Argument {
 }
 
 /// `v.i`
-fn component(b: &mut Builder<'_>, v: Var, i: usize) -> Term {
+pub(crate) fn component(b: &mut Builder<'_>, v: Var, i: usize) -> Term {
     let v = b.var(v);
     b.proj(v, i)
 }
 
 /// `d * partial`, without the product where the partial is one, or minus one; zero for a partial that is zero.
-fn scaled(b: &mut Builder<'_>, prim: Prim, partial: &Partial, args: &[Argument], d: Var) -> Term {
+pub(crate) fn scaled(b: &mut Builder<'_>, prim: Prim, partial: &Partial, args: &[Argument], d: Var) -> Term {
     let d = b.var(d);
     let s = match prim {
         Prim::Convert(from, _) => return b.convert(d, from),
@@ -248,7 +225,7 @@ fn factor(b: &mut Builder<'_>, prim: Prim, s: Scalar, partial: &Partial, args: &
 }
 
 /// A function name that is free.
-fn fresh_name(program: &Program, f: FunId, suffix: &str) -> String {
+pub(crate) fn fresh_name(program: &Program, f: FunId, suffix: &str) -> String {
     free_name(program, &format!("{}_{}", program.funs[f].name, suffix.replace('-', "_")))
 }
 
@@ -309,7 +286,7 @@ fn refuse_construct<T>(id: &'static str, t: &Term) -> Result<T, Unsupported> {
 }
 
 /// The error for a construct that an algorithm does not cover.
-fn refuse<T>(id: &'static str, construct: &str, span: Option<Span>) -> Result<T, Unsupported> {
+pub(crate) fn refuse<T>(id: &'static str, construct: &str, span: Option<Span>) -> Result<T, Unsupported> {
     let help = "use `fast_chad`, which differentiates it".to_string();
     Err(Unsupported { algorithm: id, construct: construct.to_string(), span, help })
 }

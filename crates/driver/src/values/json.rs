@@ -7,12 +7,68 @@
 use super::{Data, InputError, nested};
 use pullback_core::EntryType;
 use pullback_prim::{Scalar, ScalarValue};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value as Json};
 
 /// Reads a value; `ty` tells records from sums.
 pub fn read(ty: &EntryType, text: &str) -> Result<Data, InputError> {
-    let json: Json = serde_json::from_str(text).map_err(|e| InputError::new(format!("not JSON: {e}")))?;
+    let Strict(json) = serde_json::from_str(text).map_err(|e| InputError::new(format!("not JSON: {e}")))?;
     Ok(from_json(ty, json))
+}
+
+/// A value in whose objects no name comes twice.
+struct Strict(Json);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Strict, D::Error> {
+        from.deserialize_any(StrictVisitor).map(Strict)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a value")
+    }
+    fn visit_unit<E>(self) -> Result<Json, E> {
+        Ok(Json::Null)
+    }
+    fn visit_bool<E>(self, b: bool) -> Result<Json, E> {
+        Ok(Json::Bool(b))
+    }
+    fn visit_i64<E>(self, n: i64) -> Result<Json, E> {
+        Ok(Json::from(n))
+    }
+    fn visit_u64<E>(self, n: u64) -> Result<Json, E> {
+        Ok(Json::from(n))
+    }
+    fn visit_f64<E>(self, x: f64) -> Result<Json, E> {
+        Ok(Json::from(x))
+    }
+    fn visit_str<E>(self, s: &str) -> Result<Json, E> {
+        Ok(Json::from(s))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            all.push(item);
+        }
+        Ok(Json::Array(all))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Json, A::Error> {
+        let mut all = Map::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            if all.contains_key(&name) {
+                return Err(A::Error::custom(format!("`{name}` is given twice")));
+            }
+            let Strict(value) = fields.next_value()?;
+            all.insert(name, value);
+        }
+        Ok(Json::Object(all))
+    }
 }
 
 /// The value as seen from its type.
@@ -122,5 +178,39 @@ fn scalar_json(s: ScalarValue, lost: &mut usize) -> Json {
             }
         },
         _ => Json::Number(s.as_i64().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_comes_twice_is_an_error() {
+        let scalar = || EntryType::Scalar(Scalar::F64);
+        let inner = EntryType::Record(vec![("b".into(), scalar())]);
+        let ty = EntryType::Record(vec![
+            ("a".into(), EntryType::Array(None, Box::new(inner))),
+            ("c".into(), scalar()),
+        ]);
+        assert!(read(&ty, r#"{"a": [{"b": 1.0}, {"b": -2}], "c": 18446744073709551615}"#).is_ok());
+        for (text, name) in [
+            (r#"{"a": [], "c": 1.0, "c": 2.0}"#, "`c`"),
+            (r#"{"a": [{"b": 1.0}, {"b": 1.0, "b": 1.0}], "c": 1.0}"#, "`b`"),
+        ] {
+            let e = read(&ty, text).expect_err(text);
+            assert!(e.to_string().contains(name) && e.to_string().contains("twice"), "{e}");
+        }
+    }
+    #[test]
+    fn numbers_and_texts_are_those_of_serde_json() {
+        let text = r#"[0, -1, 9223372036854775807, 18446744073709551615, 1e300, 0.1, 1e400, "x\n", true, null, {"k": [{}]}]"#;
+        let huge = serde_json::from_str::<Json>(text);
+        let strict = serde_json::from_str::<Strict>(text);
+        assert_eq!(huge.is_err(), strict.is_err());
+        let text = text.replace("1e400, ", "");
+        let plain: Json = serde_json::from_str(&text).expect("JSON");
+        let Strict(strict) = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(plain, strict);
     }
 }

@@ -1,0 +1,258 @@
+//! Dual-numbers reverse AD: gradients by hand, by forward mode and of Fast CHAD, on written programs of every construct and on random terms; what steps
+//! of the chapter cost as programs grow.
+
+use pullback_ad::chad::dense::dense_vjp;
+use pullback_ad::dual_numbers::a_naive;
+use pullback_core::Value;
+use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_interp::lambda::{Options, run};
+use pullback_testkit::chad::terms::{Language, applied};
+use pullback_testkit::chad::{by_dual_numbers, like};
+use pullback_testkit::native::near;
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
+}
+
+/// Value and gradient of an entry point by an algorithm, for a cotangent of ones; and the steps they took.
+fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, u64), String> {
+    let mut settings = Settings::default();
+    settings.choice.reverse = Some(algorithm.into());
+    let session = Session::compile("program.fut", text, settings).map_err(|e| e.render())?;
+    let entry = session.entry(None).map_err(|d| d.message)?;
+    let wanted = session.select(&entry, &Wrt::default()).map_err(|d| d.message)?;
+    let options = pullback_interp::core::Options::default();
+    let primal = session.primal(&entry).map_err(|d| d.message)?.interpret(args, &options);
+    let ones = primal.map_err(|e| e.message.to_string())?.results.into_iter().filter_map(|v| match v {
+        Value::Array(a) => Some(Value::f64_array(&a.shape, &vec![1.0; a.count()])),
+        Value::Scalar(s) if s.scalar().is_float() => Some(Value::f64(1.0)),
+        _ => None,
+    });
+    let all: Vec<Value> = args.iter().cloned().chain(ones).collect();
+    let ready = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).map_err(|d| d.message)?;
+    let out = ready.interpret(&all, &options).map_err(|e| e.message.to_string())?;
+    Ok((out.results, out.counts.work))
+}
+
+fn close(found: &[Value], expected: &[f64], rounding: f64) -> bool {
+    let found: Vec<f64> = found.iter().flat_map(Value::floats).collect();
+    near(&Value::f64s(expected), &Value::f64s(&found), rounding)
+}
+
+/// Programs of the texts, with values and gradients worked out there or by hand.
+#[test]
+fn programs_of_the_texts() {
+    let f = Value::f64;
+    let (e, sin3, cos3) = (0.5f64.exp(), 0.3f64.sin(), 0.3f64.cos());
+    let rows: Vec<(&str, Vec<Value>, Vec<f64>)> = vec![
+        // Fig. 3.1: (2 x + y, x).
+        (
+            "entry f (x: f64) (y: f64): f64 = let z = x + y in x * z",
+            vec![f(12.0), f(13.0)],
+            vec![300.0, 37.0, 12.0],
+        ),
+        // 3.4: (2 x1 + x2 + 1, x1 + 1).
+        (
+            "entry f (x1: f64) (x2: f64): f64 = let x3 = x1 + x2 in x3 * x1 + x3",
+            vec![f(2.0), f(3.0)],
+            vec![15.0, 8.0, 3.0],
+        ),
+        // (2.12) to (2.14).
+        (
+            "entry f (x: f64) (y: f64): f64 = let a = x * y let b = x + a in b * a",
+            vec![f(2.0), f(3.0)],
+            vec![48.0, 48.0, 28.0],
+        ),
+        // 2.2.3: 2 d (6 + 35 a^4) + 1.
+        (
+            "entry f (a: f64): f64 = let b = 2 * a let c = 3 * b + 7 * a * a * a * a * a let d = c + 1 in d * d + a",
+            vec![f(1.5)],
+            vec![3990.2119140625, 23139.87109375],
+        ),
+        // (2.17), on both sides.
+        (
+            "entry f (a: f64): f64 = let b = a + 1 in if b > 0 then a * b else b",
+            vec![f(0.5)],
+            vec![0.75, 2.0],
+        ),
+        (
+            "entry f (a: f64): f64 = let b = a + 1 in if b > 0 then a * b else b",
+            vec![f(-3.0)],
+            vec![-2.0, 1.0],
+        ),
+        // 2.2.10: 2 + z + (x + 1) z with z = exp x; functions that capture.
+        (
+            "entry f (x: f64): f64 = let g = \\y -> y + 1 let h = let z = f64.exp x in \\y -> z * y in g (2 * x) + h (x + 1)",
+            vec![f(0.5)],
+            vec![2.0 + 1.5 * e, 2.0 + e + 1.5 * e],
+        ),
+        // Slides of Krawiec et al.
+        (
+            "entry f (x: f64) (y: f64) (z: f64): f64 = x * f64.sin y + 10 * x * z",
+            vec![f(2.0), f(0.3), f(5.0)],
+            vec![2.0 * sin3 + 100.0, sin3 + 50.0, 2.0 * cos3, 20.0],
+        ),
+        // Duplicated, and dropped; an integer; a record.
+        (
+            "entry f (p: {a: f64, b: f64}) (n: i64): (f64, f64, i64) = (p.a, p.a, n)",
+            vec![f(3.0), f(4.0), Value::i64(7)],
+            vec![3.0, 3.0, 2.0, 0.0],
+        ),
+    ];
+    for (text, args, expected) in rows {
+        let (found, _) = gradient(text, a_naive::ID, &args).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert!(close(&found, &expected, 1e-14), "{text}: {found:?} instead of {expected:?}");
+    }
+}
+
+/// Every construct that keeps numbers in a structure, against Fast CHAD.
+#[test]
+fn constructs_keep_their_structure() {
+    let f = Value::f64;
+    let xs = || Value::f64s(&[0.5, -1.5, 2.0]);
+    let rows: Vec<(&str, Vec<Value>)> = vec![
+        ("entry f (a: [3]f64): f64 = f64.sum (map (\\x -> x * x) a) + f64.maximum a", vec![xs()]),
+        ("entry f (a: [3]f64): []f64 = scan (*) 1 a", vec![xs()]),
+        ("entry f (a: [3]f64): []f64 = scan (\\x y -> x + y * y) 0 (reverse a)", vec![xs()]),
+        (
+            "entry f [n] (a: [n]f64) (b: [n]f64): []f64 = map2 (\\x y -> x * y) a (rotate 1 b)",
+            vec![xs(), xs()],
+        ),
+        (
+            "entry f (a: [3]f64): []f64 = reduce_by_index [1.0, 2.0] (+) 0 [1, 0, 1] (map f64.sin a)",
+            vec![xs()],
+        ),
+        ("entry f (a: [3]f64): []f64 = scatter (copy a) [2, 5, 0] (map (* 3) a)", vec![xs()]),
+        ("entry f (a: [3]f64): []f64 = a with [1] = a[0] * a[2]", vec![xs()]),
+        (
+            "entry f (a: [3]f64): []f64 = loop b = copy a for i < 2 do b with [i + 1] = b[i] * b[i + 1]",
+            vec![xs()],
+        ),
+        ("entry f (a: [3]f64): [][]f64 = map (\\x -> map (* x) a) a", vec![xs()]),
+        (
+            "entry f (m: [][]f64): f64 = f64.sum (map (\\r -> f64.product r) (transpose m))",
+            vec![Value::f64_array(&[2, 3], &[1.0, 2.0, 3.0, 0.5, -1.0, 0.25])],
+        ),
+        (
+            "entry f (m: [2][3]f64): []f64 = map (\\x -> x * x) (flatten m)",
+            vec![Value::f64_array(&[2, 3], &[1.0, 2.0, 3.0, 0.5, -1.0, 0.25])],
+        ),
+        (
+            "entry f (x: f64): (f64, i64) = loop (y, k) = (x, 0) while y < 100 do (y * y + 1, k + 1)",
+            vec![f(1.5)],
+        ),
+        (
+            "def power (x: f64) (n: i64): f64 = if n == 0 then 1 else x * power x (n - 1) entry f (x: f64): f64 = power x 5",
+            vec![f(1.5)],
+        ),
+        (
+            "type shape = #circle f64 | #box f64 f64
+             def area (s: shape): f64 = match s case #circle r -> 3 * r * r case #box a b -> a * b
+             entry f (x: f64): f64 = f64.sum (map area [#circle x, #box x (x + 1), #circle (2 * x)])",
+            vec![f(2.0)],
+        ),
+        ("entry f (x: f64): f64 = let twice g y = g (g y) in twice (\\y -> y * y * x) x", vec![f(1.25)]),
+        (
+            "entry f (a: [3](f64, i64)): f64 = f64.sum (map (\\(x, k) -> x * f64.i64 k) a)",
+            vec![xs(), Value::i64s(&[1, 2, 3])],
+        ),
+        ("entry f (a: [3]f64): []f64 = map (\\i -> a[i] * a[2 - i]) (iota 3)", vec![xs()]),
+        ("entry f (a: [3]f64): []f64 = [a[0], 2.0, a[1] * a[1]] ++ a[1:] ++ a[::-1]", vec![xs()]),
+        ("entry f (a: [3]f64): f64 = f64.atan2 a[0] a[1] + a[2] ** 1.5 + f64.f32 (f32.f64 a[0])", vec![xs()]),
+        ("entry f (a: [3]f64): []f64 = filter (> 0) a |> map (* 2) |> \\b -> b ++ [a[1]]", vec![xs()]),
+    ];
+    for (text, args) in rows {
+        let (expected, _) = gradient(text, "fast_chad", &args).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let (found, _) = gradient(text, a_naive::ID, &args).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let expected: Vec<f64> = expected.iter().flat_map(Value::floats).collect();
+        assert!(close(&found, &expected, 1e-13), "{text}: {found:?} instead of {expected:?}");
+    }
+}
+
+/// What has no rule is named; nothing is left behind in the program.
+#[test]
+fn what_has_no_rule_is_named() {
+    for text in [
+        "entry f (x: f64): f64 = vjp (\\y -> y * y) x 1",
+        "entry f (x: f64): f64 = jvp (\\y -> y * y) x 1 + vjp (\\y -> y) x 1",
+    ] {
+        let said = gradient(text, a_naive::ID, &[Value::f64(1.0)]).expect_err(text);
+        assert!(said.contains("dual-naive") && said.contains("inside of a program"), "{said}");
+    }
+    let text = "entry f (x: f64): f64 = jvp (\\y -> y * y) x 1";
+    let said = gradient(text, a_naive::ID, &[Value::f64(1.0)]).expect_err(text);
+    assert!(said.contains("dual-naive") && said.contains("a derivative inside of a program"), "{said}");
+}
+
+/// Random terms of three languages: gradients of forward mode, where the naive algorithm ends in time.
+#[test]
+fn gradients_of_random_terms_are_those_of_forward_mode() {
+    let (count, first) = (number("COUNT", 400), number("SEED", 0));
+    let (mut ran, mut nonzero, mut long, mut singular) = (0u64, 0u64, 0u64, 0u64);
+    for seed in first..first + count {
+        for language in [Language::Wide, Language::Functions, Language::Arrays] {
+            let Some((mut program, f, args, primal, mut rng)) =
+                applied(seed, seed.is_multiple_of(2), language)
+            else {
+                continue;
+            };
+            let text = pullback_lambda::print::print(&program);
+            let sparse = match a_naive::vjp(&mut program, f) {
+                Ok(made) => made,
+                Err(e) => panic!("{seed}, {language:?}: {e}\n{text}"),
+            };
+            let found = dense_vjp(&mut program, f, sparse);
+            let expected = by_dual_numbers(&mut program, f);
+            assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}, {language:?}\n{text}");
+            let args: Vec<Value> = args.into_iter().chain([like(&mut rng, &primal)]).collect();
+            let outcome = run(&program, expected, args.clone(), &Options::default());
+            let expected = outcome.unwrap_or_else(|e| panic!("{seed}: {e}")).result;
+            let options = Options { work_limit: 3_000_000, ..Options::default() };
+            let found = match run(&program, found, args, &options) {
+                Ok(outcome) => outcome.result,
+                Err(e) if e.kind == pullback_base::RuntimeErrorKind::Limit => {
+                    long += 1;
+                    continue;
+                }
+                Err(e) => panic!("{seed}, {language:?}: {e}\n{text}"),
+            };
+            ran += 1;
+            if let Value::Tuple(parts) = &expected {
+                nonzero += u64::from(parts[1].floats().iter().any(|x| *x != 0.0));
+            }
+            // A zero times a partial derivative where there is none; forward mode drops it.
+            let without = found.floats().iter().any(|x| x.is_nan()) && text.contains("atan2");
+            singular += u64::from(without);
+            assert!(
+                near(&expected, &found, 1e-11) || without,
+                "{seed}, {language:?}: {found:?} instead of {expected:?}\n{text}"
+            );
+        }
+    }
+    assert!(ran > 2 * count && nonzero * 6 > ran && long * 20 < ran, "{ran} {nonzero} {long}");
+    assert!(singular * 50 < ran, "{singular}");
+}
+
+/// The program that is bad for this algorithm (POPL'23, 5.4): every value is used twice, so each level doubles the steps; the derivative of doubling `n` times is
+/// `2^n`. Fast CHAD's steps grow by a constant.
+#[test]
+fn shared_values_double_the_steps() {
+    let steps = |n: usize, algorithm: &str| {
+        let mut text = "entry f (x0: f64): f64 =".to_string();
+        for k in 1..=n {
+            text += &format!(" let x{k} = x{0} + x{0}", k - 1);
+        }
+        text += &format!(" in x{n}");
+        let (found, steps) = gradient(&text, algorithm, &[Value::f64(1.0)]).unwrap_or_else(|e| panic!("{e}"));
+        let power = f64::from(1u32 << n);
+        assert_eq!(found, [Value::f64(power), Value::f64(power)], "{algorithm}");
+        steps as f64
+    };
+    let naive: Vec<f64> = [6, 8, 10, 12].into_iter().map(|n| steps(n, a_naive::ID)).collect();
+    for pair in naive.windows(2) {
+        // Two levels more.
+        assert!((3.5..4.2).contains(&(pair[1] / pair[0])), "{naive:?}");
+    }
+    let fast: Vec<f64> = [6, 8, 10, 12].into_iter().map(|n| steps(n, "chad-accumulating")).collect();
+    assert!(fast[3] < 2.2 * fast[0], "{fast:?}");
+}
