@@ -46,6 +46,31 @@ const CHECKS: &[Check] = &[
         tests: &["--package", "pullback-maths", "--lib", "--test", "special"],
     },
     Check {
+        name: "derivatives of Rust code under Miri",
+        checker: Checker::Miri,
+        tests: &["--package", "pullback-dual", "--lib", "--test", "values"],
+    },
+    Check {
+        name: "derivatives of Rust code under the thread sanitizer",
+        checker: Checker::Thread,
+        tests: &["--package", "pullback-dual", "--test", "parallel"],
+    },
+    Check {
+        name: "derivatives of Rust code under the address sanitizer",
+        checker: Checker::Address,
+        tests: &[
+            "--package",
+            "pullback-dual",
+            "--lib",
+            "--test",
+            "reverse",
+            "--test",
+            "values",
+            "--test",
+            "parallel",
+        ],
+    },
+    Check {
         name: "kernels of the vm under Miri",
         checker: Checker::Miri,
         tests: &["--package", "pullback-vm", "--lib"],

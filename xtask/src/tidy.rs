@@ -23,6 +23,8 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
     ("llvm", "cpu", "making machine code needs no run time"),
     ("vm", "llvm", "the vm needs nothing at run time"),
     ("vm", "cpu", "the vm needs nothing at run time"),
+    ("dual", "core", "derivatives of Rust code are apart from the compiler"),
+    ("dual", "driver", "derivatives of Rust code are apart from the compiler"),
     ("words", "llvm", "values and workspaces are those of every executor"),
 ];
 

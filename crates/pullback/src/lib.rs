@@ -21,6 +21,10 @@
 //! calls it with buffers of his own (`Ready::prepare`; the example `prepared`). For everything else (pipelines, other
 //! derivatives, formats) there is [`Program::session`].
 
+/// Derivatives of ordinary Rust code: the crate `pullback-dual`. Types of your own say where it is:
+/// `#[derive(Differentiable)] #[differentiable(crate = pullback::dual)]`.
+pub use pullback_dual as dual;
+
 pub use pullback_core::{Array, Buffer, Value};
 pub use pullback_driver::{
     Argument, Block, Entries, EntryPoint, Kind, Matrix, Outcome, Place, Prepared, Product, Ready, Session,

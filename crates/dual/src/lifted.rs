@@ -1,0 +1,214 @@
+//! Arithmetic of numbers with derivatives, written once for all of them.
+//!
+//! A lifted type says how a value and its partial derivatives become a new number (`unary`, `binary`); everything else is the same:
+//! each operation asks its rule, which computes with the numbers one level below.
+
+/// Operators and `Scalar` for a type with the inherent functions `lift`, `primal`, `unary` and `binary`. The braces hold the
+/// methods of `Scalar` that the types do in their own ways.
+///
+/// Arithmetic with plain numbers comes from `lifted!(@constants [generics] type, inner, f64)`.
+macro_rules! lifted {
+    ([$($generics:tt)*] $type:ty, $inner:ident, { $($special:tt)* }) => {
+        lifted!(@operator [$($generics)*] $type, $inner, Add, add, AddAssign, add_assign);
+        lifted!(@operator [$($generics)*] $type, $inner, Sub, sub, SubAssign, sub_assign);
+        lifted!(@operator [$($generics)*] $type, $inner, Mul, mul, MulAssign, mul_assign);
+        lifted!(@operator [$($generics)*] $type, $inner, Div, div, DivAssign, div_assign);
+
+        impl<$($generics)*> std::ops::Neg for $type {
+            type Output = Self;
+            #[inline(always)]
+            fn neg(self) -> Self {
+                self.unary(-self.primal(), -$inner::one())
+            }
+        }
+        impl<$($generics)*> std::ops::Neg for &$type {
+            type Output = $type;
+            #[inline(always)]
+            fn neg(self) -> $type {
+                -*self
+            }
+        }
+        impl<$($generics)*> PartialEq for $type {
+            #[inline(always)]
+            fn eq(&self, other: &Self) -> bool {
+                self.value() == other.value()
+            }
+        }
+        impl<$($generics)*> PartialOrd for $type {
+            #[inline(always)]
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                self.value().partial_cmp(&other.value())
+            }
+        }
+        impl<$($generics)*> std::iter::Sum for $type {
+            #[inline]
+            fn sum<I: Iterator<Item = Self>>(xs: I) -> Self {
+                xs.reduce(|a, b| a + b).unwrap_or_else(Self::zero)
+            }
+        }
+        impl<'x, $($generics)*> std::iter::Sum<&'x $type> for $type {
+            #[inline]
+            fn sum<I: Iterator<Item = &'x Self>>(xs: I) -> Self {
+                xs.copied().sum()
+            }
+        }
+        impl<$($generics)*> std::iter::Product for $type {
+            #[inline]
+            fn product<I: Iterator<Item = Self>>(xs: I) -> Self {
+                xs.reduce(|a, b| a * b).unwrap_or_else(Self::one)
+            }
+        }
+        impl<$($generics)*> crate::Scalar for $type {
+            type Float = $inner::Float;
+            #[inline(always)]
+            fn constant(x: Self::Float) -> Self {
+                Self::lift($inner::constant(x))
+            }
+            #[inline(always)]
+            fn value(self) -> Self::Float {
+                self.primal().value()
+            }
+            lifted!(@unary recip sqrt cbrt exp exp2 exp_m1 ln log2 log10 ln_1p sin cos tan asin acos atan sinh cosh tanh asinh
+                acosh atanh sigmoid abs);
+            lifted!(@binary atan2 hypot max min);
+            #[inline(always)]
+            fn pow(self, e: Self) -> Self {
+                let (y, da, de) = crate::rules::pow(self.primal(), e.primal());
+                // Where the base is negative there is no derivative in the exponent, which a constant does not ask for.
+                if e.is_constant() { self.unary(y, da) } else { self.binary(e, y, da, de) }
+            }
+            #[inline(always)]
+            fn powi(self, n: i32) -> Self {
+                let (y, d) = crate::rules::powi(self.primal(), n);
+                self.unary(y, d)
+            }
+            #[inline(always)]
+            fn powf(self, e: Self::Float) -> Self {
+                let (y, d) = crate::rules::powf(self.primal(), e);
+                self.unary(y, d)
+            }
+            $($special)*
+        }
+    };
+    (@operator [$($generics:tt)*] $type:ty, $inner:ident, $op:ident, $method:ident, $assign:ident, $assign_method:ident) => {
+        impl<$($generics)*> std::ops::$op for $type {
+            type Output = $type;
+            #[inline(always)]
+            fn $method(self, other: $type) -> $type {
+                let (y, da, db) = crate::rules::$method(self.primal(), other.primal());
+                self.binary(other, y, da, db)
+            }
+        }
+        impl<$($generics)*> std::ops::$op<&$type> for $type {
+            type Output = $type;
+            #[inline(always)]
+            fn $method(self, other: &$type) -> $type {
+                std::ops::$op::$method(self, *other)
+            }
+        }
+        impl<$($generics)*> std::ops::$op<$type> for &$type {
+            type Output = $type;
+            #[inline(always)]
+            fn $method(self, other: $type) -> $type {
+                std::ops::$op::$method(*self, other)
+            }
+        }
+        impl<$($generics)*> std::ops::$op<&$type> for &$type {
+            type Output = $type;
+            #[inline(always)]
+            fn $method(self, other: &$type) -> $type {
+                std::ops::$op::$method(*self, *other)
+            }
+        }
+        impl<$($generics)*> std::ops::$assign for $type {
+            #[inline(always)]
+            fn $assign_method(&mut self, other: $type) {
+                *self = std::ops::$op::$method(*self, other);
+            }
+        }
+    };
+    (@constants [$($generics:tt)*] $type:ty, $inner:ident, $float:ident) => {
+        lifted!(@constant [$($generics)*] $type, $inner, $float, Add, add, AddAssign, add_assign,
+            |_x, _c, _y| $inner::one(), |_c, _x, _y| $inner::one());
+        lifted!(@constant [$($generics)*] $type, $inner, $float, Sub, sub, SubAssign, sub_assign,
+            |_x, _c, _y| $inner::one(), |_c, _x, _y| -$inner::one());
+        lifted!(@constant [$($generics)*] $type, $inner, $float, Mul, mul, MulAssign, mul_assign,
+            |_x, c: $inner, _y| c, |c: $inner, _x, _y| c);
+        lifted!(@constant [$($generics)*] $type, $inner, $float, Div, div, DivAssign, div_assign,
+            |_x, c: $inner, _y| c.recip(), |_c, x: $inner, y: $inner| -(y / x));
+    };
+    (@constant [$($generics:tt)*] $type:ty, $inner:ident, $float:ident, $op:ident, $method:ident, $assign:ident,
+     $assign_method:ident, $right:expr, $left:expr) => {
+        impl<$($generics)*> std::ops::$op<$float> for $type
+        where
+            $inner: Scalar<Float = $float>,
+        {
+            type Output = $type;
+            #[inline(always)]
+            fn $method(self, c: $float) -> $type {
+                let c = $inner::constant(c);
+                let y = std::ops::$op::$method(self.primal(), c);
+                let d: fn($inner, $inner, $inner) -> $inner = $right;
+                self.unary(y, d(self.primal(), c, y))
+            }
+        }
+        impl<$($generics)*> std::ops::$op<$float> for &$type
+        where
+            $inner: Scalar<Float = $float>,
+        {
+            type Output = $type;
+            #[inline(always)]
+            fn $method(self, c: $float) -> $type {
+                std::ops::$op::$method(*self, c)
+            }
+        }
+        impl<$($generics)*> std::ops::$op<$type> for $float
+        where
+            $inner: Scalar<Float = $float>,
+        {
+            type Output = $type;
+            #[inline(always)]
+            fn $method(self, x: $type) -> $type {
+                let c = $inner::constant(self);
+                let y = std::ops::$op::$method(c, x.primal());
+                let d: fn($inner, $inner, $inner) -> $inner = $left;
+                x.unary(y, d(c, x.primal(), y))
+            }
+        }
+        impl<$($generics)*> std::ops::$op<&$type> for $float
+        where
+            $inner: Scalar<Float = $float>,
+        {
+            type Output = $type;
+            #[inline(always)]
+            fn $method(self, x: &$type) -> $type {
+                std::ops::$op::$method(self, *x)
+            }
+        }
+        impl<$($generics)*> std::ops::$assign<$float> for $type
+        where
+            $inner: Scalar<Float = $float>,
+        {
+            #[inline(always)]
+            fn $assign_method(&mut self, c: $float) {
+                *self = std::ops::$op::$method(*self, c);
+            }
+        }
+    };
+    (@unary $($name:ident)*) => { $(
+        #[inline(always)]
+        fn $name(self) -> Self {
+            let (y, d) = crate::rules::$name(self.primal());
+            self.unary(y, d)
+        }
+    )* };
+    (@binary $($name:ident)*) => { $(
+        #[inline(always)]
+        fn $name(self, other: Self) -> Self {
+            let (y, da, db) = crate::rules::$name(self.primal(), other.primal());
+            self.binary(other, y, da, db)
+        }
+    )* };
+}
+
+pub(crate) use lifted;

@@ -1,0 +1,279 @@
+//! Memory of tapes: blocks that are kept and used again.
+//!
+//! A tape is a chain of blocks, each with a link to the one before, so that growing never copies and dropping never recurs. What is
+//! given back is kept in a few lists by size, up to [`KEPT`] bytes, and is what the next tape begins with. Small blocks are kept by
+//! the thread, which needs no lock; large ones by all threads together, since branches record on one thread and are dropped on another, and new
+//! memory costs more than the rows that are written to it.
+
+#![allow(unsafe_code, reason = "blocks are raw memory: rows of any scalar type are written into them")]
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::sync::{Mutex, PoisonError};
+
+/// Sizes of blocks of tapes, in bytes with the head.
+const CLASSES: [usize; 4] = [1 << 10, 1 << 14, 1 << 18, 1 << 22];
+/// Bytes that are kept of each class.
+const KEPT: usize = 128 << 20;
+/// Every block begins at such an address: that of a line of the cache.
+pub(crate) const ALIGNMENT: usize = 64;
+
+/// The head of a block; what it holds follows.
+#[repr(C, align(64))]
+pub(crate) struct Block {
+    /// The block before it, in a tape or in a list of free ones.
+    pub(crate) before: *mut Block,
+    /// All bytes, with this head.
+    bytes: usize,
+    /// For tapes: the index of the first row.
+    pub(crate) first: u32,
+}
+
+impl Block {
+    /// Where what it holds begins.
+    pub(crate) fn content(block: NonNull<Block>) -> *mut u8 {
+        // SAFETY: a block is larger than its head.
+        unsafe { block.as_ptr().add(1).cast() }
+    }
+    /// How many bytes it can hold.
+    pub(crate) fn room(block: NonNull<Block>) -> usize {
+        // SAFETY: the block is live: its user has it.
+        unsafe { block.as_ref().bytes - size_of::<Block>() }
+    }
+}
+
+/// Classes from here on are kept by all threads together.
+const SHARED: usize = 2;
+
+/// A list of free blocks.
+struct List {
+    first: *mut Block,
+    held: usize,
+}
+
+impl List {
+    const EMPTY: List = List { first: ptr::null_mut(), held: 0 };
+
+    /// The first block, if it has room for so much.
+    fn pop(&mut self, content: usize) -> Option<NonNull<Block>> {
+        let block = NonNull::new(self.first).filter(|b| Block::room(*b) >= content)?;
+        // SAFETY: blocks in the list are live and belong to nobody else.
+        let head = unsafe { block.as_ref() };
+        self.first = head.before;
+        self.held -= head.bytes;
+        Some(block)
+    }
+    /// Keeps a block, unless that would be too much.
+    fn push(&mut self, mut block: NonNull<Block>, most: usize) -> bool {
+        // SAFETY: the caller has the block and gives it up.
+        let head = unsafe { block.as_mut() };
+        if self.held + head.bytes > most {
+            return false;
+        }
+        head.before = self.first;
+        self.held += head.bytes;
+        self.first = block.as_ptr();
+        true
+    }
+    fn release(&mut self) {
+        while let Some(block) = self.pop(0) {
+            free(block);
+        }
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+// SAFETY: a list owns its blocks.
+unsafe impl Send for List {}
+
+thread_local! {
+    /// The small classes.
+    static OWN: [Cell<List>; SHARED] = const { [const { Cell::new(List::EMPTY) }; SHARED] };
+}
+
+/// The large classes, and blocks larger than any.
+static TOGETHER: [Mutex<List>; CLASSES.len() - SHARED + 1] =
+    [const { Mutex::new(List::EMPTY) }; CLASSES.len() - SHARED + 1];
+
+/// Runs `f` on the list of a class. `None`: the thread ends.
+fn with_list<R>(class: usize, f: impl FnOnce(&mut List) -> R) -> Option<R> {
+    if class < SHARED {
+        return OWN
+            .try_with(|lists| {
+                let mut list = lists[class].replace(List::EMPTY);
+                let result = f(&mut list);
+                // What was there meanwhile is the empty list.
+                std::mem::forget(lists[class].replace(list));
+                result
+            })
+            .ok();
+    }
+    // A list is never left half changed.
+    let mut list = TOGETHER[class - SHARED].lock().unwrap_or_else(PoisonError::into_inner);
+    Some(f(&mut list))
+}
+
+/// The class of blocks that hold this many bytes, if one does.
+fn class(bytes: usize) -> Option<usize> {
+    CLASSES.iter().position(|&c| bytes <= c - size_of::<Block>())
+}
+
+/// The bytes that a block for `content` bytes has.
+pub(crate) fn block_bytes(content: usize) -> Option<usize> {
+    match class(content) {
+        Some(class) => Some(CLASSES[class]),
+        None => content.checked_add(size_of::<Block>()),
+    }
+}
+
+/// The content of a small first block of a tape, and of a large one.
+pub(crate) const SMALL: usize = CLASSES[0] - size_of::<Block>();
+pub(crate) const MEDIUM: usize = CLASSES[1] - size_of::<Block>();
+
+/// The content of the next block of a tape, after one of `room` bytes: larger each time.
+pub(crate) fn next_content(room: usize) -> usize {
+    let next = class(room).map_or(CLASSES.len() - 1, |c| (c + 1).min(CLASSES.len() - 1));
+    CLASSES[next] - size_of::<Block>()
+}
+
+/// A block for this many bytes, from the lists if there is one. `None`: the system has no memory left.
+pub(crate) fn take(content: usize) -> Option<NonNull<Block>> {
+    // Of blocks larger than any class only the first is looked at: the adjoints of the last long tape.
+    let list = class(content).unwrap_or(CLASSES.len());
+    if let Some(block) = with_list(list, |list| list.pop(content)).flatten() {
+        return Some(block);
+    }
+    let bytes = block_bytes(content)?;
+    let layout = Layout::from_size_align(bytes, ALIGNMENT).ok()?;
+    // SAFETY: the size is not 0: it includes the head.
+    let block = NonNull::new(unsafe { alloc(layout) }.cast::<Block>())?;
+    // SAFETY: the memory is new and large enough for the head.
+    unsafe { block.as_ptr().write(Block { before: ptr::null_mut(), bytes, first: 0 }) };
+    Some(block)
+}
+
+/// Takes a block back. It must not be used afterwards.
+pub(crate) fn give_back(block: NonNull<Block>) {
+    let class = class(Block::room(block)).unwrap_or(CLASSES.len());
+    if !with_list(class, |list| list.push(block, KEPT)).unwrap_or(false) {
+        free(block);
+    }
+}
+
+fn free(block: NonNull<Block>) {
+    // SAFETY: the block was allocated with this layout, and nobody has it any more.
+    unsafe {
+        let layout = Layout::from_size_align_unchecked(block.as_ref().bytes, ALIGNMENT);
+        dealloc(block.as_ptr().cast(), layout);
+    }
+}
+
+/// An array in a block: adjoints.
+pub(crate) struct Buffer<T> {
+    block: NonNull<Block>,
+    len: usize,
+    content: std::marker::PhantomData<T>,
+}
+
+// SAFETY: a buffer owns its block; it is as shared as a slice of what it holds.
+unsafe impl<T: Send> Send for Buffer<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Buffer<T> {}
+
+impl<T> Buffer<T> {
+    /// `len` elements, which `fill` must all write. `None`: the system has no memory left.
+    ///
+    /// # Safety
+    /// `fill` initialises every element.
+    unsafe fn filled(len: usize, fill: impl FnOnce(&mut [MaybeUninit<T>])) -> Option<Buffer<T>> {
+        const { assert!(align_of::<T>() <= ALIGNMENT && !std::mem::needs_drop::<T>()) };
+        let block = take(len.checked_mul(size_of::<T>())?)?;
+        let start = Block::content(block).cast();
+        // SAFETY: the block has room for `len` elements, is aligned for them, and is ours.
+        fill(unsafe { std::slice::from_raw_parts_mut(start, len) });
+        Some(Buffer { block, len, content: std::marker::PhantomData })
+    }
+    /// `len` elements. `None`: the system has no memory left.
+    pub(crate) fn new(len: usize, element: impl Fn() -> T) -> Option<Buffer<T>> {
+        // SAFETY: all are written.
+        unsafe {
+            Buffer::filled(len, |all| {
+                all.iter_mut().for_each(|x| {
+                    x.write(element());
+                })
+            })
+        }
+    }
+    /// As `new`, on several threads where there are many.
+    #[cfg(feature = "parallel")]
+    pub(crate) fn new_parallel(len: usize, element: impl Fn() -> T + Copy + Send + Sync) -> Option<Buffer<T>>
+    where
+        T: Send,
+    {
+        fn part<T: Send>(all: &mut [MaybeUninit<T>], element: impl Fn() -> T + Copy + Send + Sync) {
+            if all.len() <= 1 << 14 {
+                all.iter_mut().for_each(|x| {
+                    x.write(element());
+                });
+            } else {
+                let (left, right) = all.split_at_mut(all.len() / 2);
+                rayon::join(|| part(left, element), || part(right, element));
+            }
+        }
+        // SAFETY: all are written.
+        unsafe { Buffer::filled(len, |all| part(all, element)) }
+    }
+    /// The bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+}
+
+impl<T> std::ops::Deref for Buffer<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `new` wrote this many elements.
+        unsafe { std::slice::from_raw_parts(Block::content(self.block).cast(), self.len) }
+    }
+}
+
+impl<T> std::ops::DerefMut for Buffer<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: `new` wrote this many elements, and they are borrowed mutably with `self`.
+        unsafe { std::slice::from_raw_parts_mut(Block::content(self.block).cast(), self.len) }
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        give_back(self.block);
+    }
+}
+
+/// The bytes that are kept for the next tapes: the small blocks of this thread, the large ones of all threads.
+///
+/// ```
+/// let _ = pullback_dual::grad(|x| x * x, &3.0);
+/// assert!(pullback_dual::kept_memory() > 0);
+/// pullback_dual::release_memory();
+/// ```
+pub fn kept_memory() -> usize {
+    (0..=CLASSES.len()).filter_map(|class| with_list(class, |list| list.held)).sum()
+}
+
+/// Gives the memory that is kept for the next tapes back to the system: the small blocks of this thread, the large ones of all threads.
+pub fn release_memory() {
+    for class in 0..=CLASSES.len() {
+        // A thread that ends has released its own already.
+        let _ = with_list(class, List::release);
+    }
+}

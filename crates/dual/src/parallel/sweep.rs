@@ -1,0 +1,196 @@
+//! The reverse pass over tasks: forks where the function joined, joins where it forked.
+
+#![allow(
+    unsafe_code,
+    reason = "tasks are reached by pointers, and cotangents by indices that the tapes keep in bounds"
+)]
+
+use super::task::{Event, Outward, Session, Task};
+use crate::Float;
+use crate::cell::Cell as _;
+use crate::error::{Error, stop};
+use crate::memory::Buffer;
+use crate::tape::{PART, Row};
+
+/// The cotangents of all numbers.
+pub(super) struct Cotangents<F: Float> {
+    cells: Buffer<F::Bits>,
+    /// Where those of the whole function begin.
+    root: usize,
+}
+
+impl<F: Float> Cotangents<F> {
+    /// That of an input.
+    pub(super) fn input(&self, index: usize) -> F {
+        self.cells[self.root + index].get()
+    }
+    pub(super) fn bytes(&self) -> usize {
+        self.cells.bytes()
+    }
+}
+
+/// Runs the reverse pass from the number at `place`.
+pub(super) fn reverse<F: Float>(
+    session: &Session<F>,
+    place: Option<(*const Task<F>, u32)>,
+    relaxed: bool,
+) -> Cotangents<F> {
+    let count = number(session.root());
+    let total = session.tasks().fold(0, |offset, task| {
+        task.offset.set(offset);
+        offset + task.tape.len()
+    });
+    // Into the pool only if there is something to share.
+    let cells = match count {
+        1 => Buffer::new(total, F::Bits::zero),
+        _ => rayon::scope(|_| Buffer::new_parallel(total, F::Bits::zero)),
+    };
+    let Some(cells) = cells else { stop(Error::OutOfMemory { rows: total }) };
+    if let Some((task, index)) = place {
+        // SAFETY: the session owns its tasks, and no other thread works on them now.
+        let offset = unsafe { (*task).offset.get() };
+        cells[offset + index as usize].set(F::one());
+    }
+    let pass = Pass { cells: &cells, relaxed };
+    let root = Shared(session.root());
+    if count > 1 {
+        // Into the pool once, not at every fork.
+        rayon::scope(|_| pass.task(root));
+    } else {
+        pass.task(root);
+    }
+    let root = session.root().offset.get();
+    Cotangents { cells, root }
+}
+
+/// Numbers the tasks so that those inside of one follow it. How many there are.
+fn number<F: Float>(root: &Task<F>) -> u32 {
+    enum Step<'a, F: Float> {
+        Enter(&'a Task<F>),
+        Leave(&'a Task<F>),
+    }
+    let mut next = 0;
+    let mut steps = vec![Step::Enter(root)];
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Leave(task) => task.order.set((task.order.get().0, next)),
+            Step::Enter(task) => {
+                task.order.set((next, next));
+                next += 1;
+                steps.push(Step::Leave(task));
+                for (_, event) in task.tape.events().iter() {
+                    if let Event::Fork(branches) = event {
+                        // SAFETY: the session owns its tasks, and no other thread works on them now.
+                        steps.extend(branches.iter().map(|b| Step::Enter(unsafe { &**b })));
+                    }
+                }
+            }
+        }
+    }
+    next
+}
+
+/// A task that one thread at a time works on.
+struct Shared<F: Float>(*const Task<F>);
+
+// SAFETY: the reverse pass hands each task to one thread.
+unsafe impl<F: Float> Send for Shared<F> {}
+
+struct Pass<'a, F: Float> {
+    cells: &'a [F::Bits],
+    relaxed: bool,
+}
+
+impl<F: Float> Pass<'_, F> {
+    /// The reverse of a task and of all tasks inside of it.
+    fn task(&self, task: Shared<F>) {
+        // SAFETY: the session owns its tasks, and this thread has this one.
+        let task = unsafe { &*task.0 };
+        let own = &self.cells[task.offset.get()..task.offset.get() + task.tape.len()];
+        let imports = task.imports.borrow();
+        let mut imports = imports.iter().rev().peekable();
+        // Hands over what the imports from this index on have got.
+        let mut hand_over = |from: u32| {
+            while let Some(import) = imports.next_if(|i| i.local >= from) {
+                let d = own[import.local as usize].get();
+                if !d.is_inert() {
+                    self.hand_over(task, import.task, import.index, d);
+                }
+            }
+        };
+        let mut walk = task.tape.walk();
+        let mut carried = F::zero();
+        for (position, event) in task.tape.events().iter().rev() {
+            while let Some((first, rows)) = walk.piece(*position) {
+                sweep_rows::<F>(first, rows, own, &mut carried);
+            }
+            hand_over(*position);
+            match event {
+                Event::Call(call) => {
+                    call.run(|i| own[i].get(), |i, d| own[i].set(own[i].get() + d));
+                }
+                Event::Fork([left, right]) => {
+                    let (a, b) = (Shared(*left), Shared(*right));
+                    rayon::join(|| self.task(a), || self.task(b));
+                    for branch in [left, right] {
+                        // SAFETY: the session owns its tasks, and the fork has ended.
+                        self.hand_on(task, unsafe { &**branch });
+                    }
+                }
+            }
+        }
+        while let Some((first, rows)) = walk.piece(0) {
+            sweep_rows::<F>(first, rows, own, &mut carried);
+        }
+        hand_over(0);
+    }
+    /// A contribution of `task` to a number of another one.
+    fn hand_over(&self, task: &Task<F>, target: *const Task<F>, index: u32, cotangent: F) {
+        // SAFETY: the session owns its tasks; offsets and orders are not changed during the pass.
+        let (order, offset) = unsafe { ((*target).order.get().0, (*target).offset.get()) };
+        let outward = Outward { order, place: offset + index as usize, cotangent };
+        if self.add_inside(task, &outward) {
+        } else if self.relaxed {
+            self.cells[outward.place].add(cotangent);
+        } else {
+            task.outward.borrow_mut().push(outward);
+        }
+    }
+    /// What a branch has for numbers outside of it: added here or kept for further outside, in the order in which it came.
+    fn hand_on(&self, task: &Task<F>, branch: &Task<F>) {
+        let contributions = std::mem::take(&mut *branch.outward.borrow_mut());
+        for outward in contributions {
+            if !self.add_inside(task, &outward) {
+                task.outward.borrow_mut().push(outward);
+            }
+        }
+    }
+    /// Adds to a number of this task or of one inside of it, where no other thread is at work. Whether it was one.
+    fn add_inside(&self, task: &Task<F>, outward: &Outward<F>) -> bool {
+        let (first, end) = task.order.get();
+        let inside = (first..end).contains(&outward.order);
+        if inside {
+            let cell = &self.cells[outward.place];
+            cell.set(cell.get() + outward.cotangent);
+        }
+        inside
+    }
+}
+
+#[inline]
+fn sweep_rows<F: Float>(first: usize, rows: &[Row<F>], own: &[F::Bits], carried: &mut F) {
+    let mut d = *carried;
+    for (offset, row) in rows.iter().enumerate().rev() {
+        let [a, b] = row.parents;
+        if a & PART == 0 {
+            d = own[first + offset].get();
+        }
+        if d.is_inert() {
+            continue;
+        }
+        let (a, b) = (&own[(a & !PART) as usize], &own[b as usize]);
+        a.set(a.get() + row.partials[0] * d);
+        b.set(b.get() + row.partials[1] * d);
+    }
+    *carried = d;
+}

@@ -1,0 +1,382 @@
+//! The trait that user code is generic over, and plain numbers as its simplest instances.
+
+use std::fmt::{Debug, Display};
+use std::iter::{Product, Sum};
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// A number that may carry derivatives.
+///
+/// Write a function once for every `S: Scalar`; with `f64` it is the plain function, with [`Var`](crate::Var) it records itself
+/// for reverse mode, with [`Dual`](crate::Dual) it carries tangents. Comparisons look at primal values only.
+///
+/// ```
+/// use pullback_dual::{Scalar, derivative, grad};
+///
+/// fn area<S: Scalar>(r: S) -> S {
+///     S::from_f64(std::f64::consts::PI) * r * r
+/// }
+/// assert_eq!(area(2.0), 4.0 * std::f64::consts::PI);
+/// assert_eq!(grad(|&r| area(r), &2.0), derivative(|r| area(r), 2.0).1);
+/// ```
+///
+/// For arithmetic with literals, see [`Real`].
+pub trait Scalar:
+    Copy
+    + Debug
+    + PartialEq
+    + PartialOrd
+    + Neg<Output = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + DivAssign
+    + Sum
+    + Product
+{
+    /// The plain number underneath: `f64` or `f32`.
+    type Float: Float;
+
+    /// A number without derivatives.
+    fn constant(x: Self::Float) -> Self;
+    /// The plain number, without any derivatives. What is computed from it is constant.
+    fn value(self) -> Self::Float;
+    /// A constant, rounded to the precision of this type.
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        Self::constant(Self::Float::of_f64(x))
+    }
+    /// Zero, a constant.
+    #[inline(always)]
+    fn zero() -> Self {
+        Self::from_f64(0.0)
+    }
+    /// One, a constant.
+    #[inline(always)]
+    fn one() -> Self {
+        Self::from_f64(1.0)
+    }
+    /// The same value without its derivatives.
+    #[inline(always)]
+    fn stop_gradient(self) -> Self {
+        Self::constant(self.value())
+    }
+
+    /// `1 / x`.
+    fn recip(self) -> Self;
+    /// The square root. Its derivative at 0 is infinite.
+    fn sqrt(self) -> Self;
+    /// The cube root.
+    fn cbrt(self) -> Self;
+    /// `e^x`.
+    fn exp(self) -> Self;
+    /// `2^x`.
+    fn exp2(self) -> Self;
+    /// `e^x - 1`, accurate near 0.
+    fn exp_m1(self) -> Self;
+    /// The natural logarithm.
+    fn ln(self) -> Self;
+    /// The logarithm to base 2.
+    fn log2(self) -> Self;
+    /// The logarithm to base 10.
+    fn log10(self) -> Self;
+    /// `ln(1 + x)`, accurate near 0.
+    fn ln_1p(self) -> Self;
+    /// The sine.
+    fn sin(self) -> Self;
+    /// The cosine.
+    fn cos(self) -> Self;
+    /// The tangent.
+    fn tan(self) -> Self;
+    /// The arcsine.
+    fn asin(self) -> Self;
+    /// The arccosine.
+    fn acos(self) -> Self;
+    /// The arctangent.
+    fn atan(self) -> Self;
+    /// The hyperbolic sine.
+    fn sinh(self) -> Self;
+    /// The hyperbolic cosine.
+    fn cosh(self) -> Self;
+    /// The hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// The inverse hyperbolic sine.
+    fn asinh(self) -> Self;
+    /// The inverse hyperbolic cosine.
+    fn acosh(self) -> Self;
+    /// The inverse hyperbolic tangent.
+    fn atanh(self) -> Self;
+    /// The logistic function `1 / (1 + e^-x)`.
+    fn sigmoid(self) -> Self;
+    /// The absolute value. Its derivative at 0 is 0.
+    fn abs(self) -> Self;
+    /// -1, 0 or 1 (0 at both zeros); a constant.
+    #[inline(always)]
+    fn signum(self) -> Self {
+        let zero = Self::Float::zero();
+        let x = self.value();
+        if x > zero {
+            Self::one()
+        } else if x < zero {
+            -Self::one()
+        } else if x == zero {
+            Self::zero()
+        } else {
+            Self::constant(x)
+        }
+    }
+    /// `x^n`.
+    fn powi(self, n: i32) -> Self;
+    /// `x^e` for a constant `e`. With `e = 0` the derivative is 0 everywhere.
+    fn powf(self, e: Self::Float) -> Self;
+    /// `x^e`. At `x = 0` the derivative with respect to `e` is 0.
+    fn pow(self, e: Self) -> Self;
+    /// The angle of the point `(x, self)`.
+    fn atan2(self, x: Self) -> Self;
+    /// The length of `(self, other)`. Its derivatives at the origin are 0.
+    fn hypot(self, other: Self) -> Self;
+    /// The larger one; of equal ones the first has the derivative. If one is NaN, the other.
+    fn max(self, other: Self) -> Self;
+    /// The smaller one; of equal ones the first has the derivative. If one is NaN, the other.
+    fn min(self, other: Self) -> Self;
+
+    /// The sum of `xs`: one row of the tape, however many there are.
+    #[inline]
+    fn total(xs: &[Self]) -> Self {
+        xs.iter().copied().sum()
+    }
+    /// The sum of products `xs[i] ys[i]`, as one row of the tape. Panics if the lengths differ.
+    #[inline]
+    fn dot(xs: &[Self], ys: &[Self]) -> Self {
+        same_length(xs.len(), ys.len());
+        xs.iter().zip(ys).fold(Self::zero(), |sum, (x, y)| sum + *x * *y)
+    }
+    /// A value whose partial derivatives the caller knows: `(x, d)` says that the derivative with respect to `x` is `d`. Derivatives
+    /// of higher order take the `d` as constants; [`custom`](Self::custom) does not.
+    ///
+    /// ```
+    /// use pullback_dual::{Scalar, grad};
+    ///
+    /// // A table in place of a function, with slopes that the caller has.
+    /// let g = grad(|&x| Scalar::with_partials(7.0, &[(x, 0.5)]) * 2.0, &3.0);
+    /// assert_eq!(g, 1.0);
+    /// ```
+    fn with_partials(value: Self::Float, partials: &[(Self, Self::Float)]) -> Self {
+        let linear = partials
+            .iter()
+            .fold(Self::zero(), |sum, (x, d)| sum + (*x - x.stop_gradient()) * Self::constant(*d));
+        Self::constant(value) + linear
+    }
+    /// The outputs of a function with a derivative of its own; see [`Custom`].
+    fn custom<R: Custom>(rule: &R, xs: &[Self]) -> Vec<Self>;
+    /// The outputs of `f`, which reverse mode runs a second time instead of keeping its tape; see [`Function`].
+    fn checkpoint<F: Function>(f: &F, xs: &[Self]) -> Vec<Self>;
+
+    /// Whether adding any multiple of it changes nothing: then the reverse pass skips a row.
+    #[doc(hidden)]
+    fn is_inert(&self) -> bool;
+}
+
+/// A [`Scalar`] over `f64` that also computes with literals: `x * 2.0 + 1.0`.
+///
+/// ```
+/// use pullback_dual::{Real, grad};
+///
+/// fn parabola<S: Real>(x: S) -> S {
+///     x * x * 0.5 + 1.0
+/// }
+/// assert_eq!(grad(|&x| parabola(x), &3.0), 3.0);
+/// ```
+pub trait Real:
+    Scalar<Float = f64>
+    + Add<f64, Output = Self>
+    + Sub<f64, Output = Self>
+    + Mul<f64, Output = Self>
+    + Div<f64, Output = Self>
+{
+}
+
+impl<S> Real for S where
+    S: Scalar<Float = f64>
+        + Add<f64, Output = S>
+        + Sub<f64, Output = S>
+        + Mul<f64, Output = S>
+        + Div<f64, Output = S>
+{
+}
+
+/// A function on lists of numbers, for every scalar type. Closures cannot be generic; a type that implements this can, and can
+/// therefore be handed to [`Scalar::checkpoint`].
+///
+/// ```
+/// use pullback_dual::{Function, Scalar, grad};
+///
+/// /// A hundred steps of a logistic map.
+/// #[derive(Clone)]
+/// struct Steps;
+/// impl Function for Steps {
+///     fn call<S: Scalar>(&self, xs: &[S]) -> Vec<S> {
+///         let mut x = xs[0];
+///         for _ in 0..100 {
+///             x = xs[1] * x * (S::one() - x);
+///         }
+///         vec![x, xs[1]]
+///     }
+/// }
+/// let plain = grad(|&[x, r]| Steps.call(&[x, r])[0], &[0.3, 2.9]);
+/// let again = grad(|&[x, r]| Scalar::checkpoint(&Steps, &[x, r])[0], &[0.3, 2.9]);
+/// assert_eq!(plain, again);
+/// ```
+pub trait Function: Clone + Send + Sync + 'static {
+    /// Runs it. Equal arguments must give equal results.
+    fn call<S: Scalar>(&self, xs: &[S]) -> Vec<S>;
+}
+
+/// A function with a derivative of its own, in place of that of its steps.
+///
+/// ```
+/// use pullback_dual::{Custom, Scalar, derivative, grad};
+///
+/// /// The root of y^3 + y = x by iteration; its derivative by the implicit function theorem.
+/// #[derive(Clone)]
+/// struct Root;
+/// impl Custom for Root {
+///     fn value<S: Scalar>(&self, x: &[S]) -> Vec<S> {
+///         let mut y = S::zero();
+///         for _ in 0..60 {
+///             y = y - (y * y * y + y - x[0]) / (S::from_f64(3.0) * y * y + S::one());
+///         }
+///         vec![y]
+///     }
+///     fn vjp<S: Scalar>(&self, _x: &[S], y: &[S], y_bar: &[S]) -> Vec<S> {
+///         vec![y_bar[0] / (S::from_f64(3.0) * y[0] * y[0] + S::one())]
+///     }
+/// }
+/// // The root for x = 10 is 2, the derivative there 1/13.
+/// assert_eq!(grad(|&x| Scalar::custom(&Root, &[x])[0], &10.0), 1.0 / 13.0);
+/// assert_eq!(derivative(|x| Scalar::custom(&Root, &[x])[0], 10.0).1, 1.0 / 13.0);
+/// ```
+pub trait Custom: Clone + Send + Sync + 'static {
+    /// The outputs.
+    fn value<S: Scalar>(&self, x: &[S]) -> Vec<S>;
+    /// The cotangents of the inputs `x`, from the outputs `y` and their cotangents. Must be as many as the inputs.
+    fn vjp<S: Scalar>(&self, x: &[S], y: &[S], y_bar: &[S]) -> Vec<S>;
+    /// The tangents of the outputs. As written here it calls `vjp` once per output; override it where there is a cheaper way.
+    fn jvp<S: Scalar>(&self, x: &[S], x_dot: &[S], y: &[S]) -> Vec<S> {
+        let mut y_bar = vec![S::zero(); y.len()];
+        let mut y_dot = Vec::with_capacity(y.len());
+        for i in 0..y.len() {
+            y_bar[i] = S::one();
+            y_dot.push(S::dot(&self.vjp(x, y, &y_bar), x_dot));
+            y_bar[i] = S::zero();
+        }
+        y_dot
+    }
+}
+
+/// `f64` or `f32`.
+pub trait Float: Scalar<Float = Self> + Display + Send + Sync + Default + 'static {
+    /// Rounded to this type.
+    fn of_f64(x: f64) -> Self;
+    /// Exactly this number.
+    fn to_f64(self) -> f64;
+    #[doc(hidden)]
+    type Bits: crate::cell::Cell<Self>;
+}
+
+#[track_caller]
+#[inline]
+pub(crate) fn same_length(a: usize, b: usize) {
+    assert!(a == b, "the lengths {a} and {b} differ: give slices of one length");
+}
+
+macro_rules! float {
+    ($float:ident, $bits:ty) => {
+        impl Float for $float {
+            type Bits = $bits;
+            #[inline(always)]
+            fn of_f64(x: f64) -> $float {
+                x as $float
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
+        }
+        impl Scalar for $float {
+            type Float = $float;
+            #[inline(always)]
+            fn constant(x: $float) -> $float {
+                x
+            }
+            #[inline(always)]
+            fn value(self) -> $float {
+                self
+            }
+            float!(@methods $float: recip sqrt cbrt exp exp2 exp_m1 ln log2 log10 ln_1p sin cos tan asin acos atan sinh cosh
+                tanh asinh acosh atanh abs);
+            #[inline(always)]
+            fn sigmoid(self) -> $float {
+                if self >= 0.0 {
+                    1.0 / (1.0 + $float::exp(-self))
+                } else {
+                    let e = $float::exp(self);
+                    e / (1.0 + e)
+                }
+            }
+            #[inline(always)]
+            fn powi(self, n: i32) -> $float {
+                $float::powi(self, n)
+            }
+            #[inline(always)]
+            fn powf(self, e: $float) -> $float {
+                $float::powf(self, e)
+            }
+            #[inline(always)]
+            fn pow(self, e: $float) -> $float {
+                $float::powf(self, e)
+            }
+            #[inline(always)]
+            fn atan2(self, x: $float) -> $float {
+                $float::atan2(self, x)
+            }
+            #[inline(always)]
+            fn hypot(self, other: $float) -> $float {
+                $float::hypot(self, other)
+            }
+            #[inline(always)]
+            fn max(self, other: $float) -> $float {
+                $float::max(self, other)
+            }
+            #[inline(always)]
+            fn min(self, other: $float) -> $float {
+                $float::min(self, other)
+            }
+            fn with_partials(value: $float, _partials: &[($float, $float)]) -> $float {
+                value
+            }
+            fn custom<R: Custom>(rule: &R, xs: &[$float]) -> Vec<$float> {
+                rule.value(xs)
+            }
+            fn checkpoint<F: Function>(f: &F, xs: &[$float]) -> Vec<$float> {
+                f.call(xs)
+            }
+            #[inline(always)]
+            fn is_inert(&self) -> bool {
+                *self == 0.0
+            }
+        }
+    };
+    (@methods $float:ident: $($name:ident)*) => { $(
+        #[inline(always)]
+        fn $name(self) -> $float {
+            $float::$name(self)
+        }
+    )* };
+}
+
+float!(f64, std::sync::atomic::AtomicU64);
+float!(f32, std::sync::atomic::AtomicU32);
