@@ -3,13 +3,14 @@
 //! Place in the pipeline: core to core, between simplification and code generation. Reading order: [`contract`] (what
 //! every algorithm promises), [`tangent`] (vocabulary shared by all), [`forward`] (dual numbers), [`fast_chad`] (the
 //! production reverse mode), [`mod@differentiate`] (expands `vjp`/`jvp` of a program, innermost first),
-//! [`many`] (Jacobians: many directions at once).
+//! [`many`] (Jacobians: many directions at once). From lambda to lambda, selectable ([`on_lambda`]): [`chad`], [`dual_numbers`], [`delta`].
 //!
 //! Algorithms share vocabulary, never control flow: each writes out its own walk over statements.
 
 pub mod activity;
 pub mod chad;
 pub mod contract;
+pub mod delta;
 pub mod differentiate;
 pub mod dual_numbers;
 pub mod fast_chad;

@@ -1,4 +1,4 @@
-//! The algorithms from lambda to lambda, as they are chosen: those of [`crate::chad`], then those of [`crate::dual_numbers`].
+//! The algorithms from lambda to lambda, as they are chosen: those of [`crate::chad`], [`crate::dual_numbers`], [`crate::delta`].
 
 use crate::contract::{Bound, Status, Unsupported};
 use pullback_lambda::{FunId, Program};
@@ -24,7 +24,8 @@ pub struct OnLambda {
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static OnLambda> {
-    crate::chad::ON_LAMBDA.iter().chain(crate::dual_numbers::ON_LAMBDA)
+    let dual = crate::dual_numbers::ON_LAMBDA.iter().chain(crate::delta::ON_LAMBDA);
+    crate::chad::ON_LAMBDA.iter().chain(dual)
 }
 
 /// The one of this name.

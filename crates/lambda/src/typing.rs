@@ -552,7 +552,9 @@ fn cotangent_type(p: &Program, exp: &Exp) -> Typed {
         Exp::StagedCall(id, f, a) => {
             expect("identity", &Type::I64, id.ty())?;
             match f.ty() {
-                Type::Linear(param, staged) if matches!(**staged, Type::Staged(_)) => {
+                Type::Linear(param, staged) | Type::Fun(param, staged)
+                    if matches!(**staged, Type::Staged(_)) =>
+                {
                     expect("staged argument", param, a.ty())?;
                     Ok(Type::clone(staged))
                 }

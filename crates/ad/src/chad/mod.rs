@@ -209,7 +209,13 @@ pub(crate) fn scaled(b: &mut Builder<'_>, prim: Prim, partial: &Partial, args: &
 }
 
 /// A partial derivative as a term.
-fn factor(b: &mut Builder<'_>, prim: Prim, s: Scalar, partial: &Partial, args: &[Argument]) -> Term {
+pub(crate) fn factor(
+    b: &mut Builder<'_>,
+    prim: Prim,
+    s: Scalar,
+    partial: &Partial,
+    args: &[Argument],
+) -> Term {
     match partial {
         Partial::Arg(i) => args[usize::from(*i)].term(b),
         Partial::Result => {

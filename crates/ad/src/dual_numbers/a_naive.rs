@@ -45,7 +45,8 @@
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
-use crate::chad::{Argument, component, fresh_name, payload, refuse, scaled};
+use super::structure::{cotangent, mentions_function, one_hot, rebuilt, zeros};
+use crate::chad::{Argument, component, fresh_name, refuse, scaled};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
 use pullback_base::Span;
@@ -75,8 +76,8 @@ pub fn vjp(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
 fn whole(program: &mut Program, f: FunId) -> Res<FunId> {
     let fun = program.funs[f].clone();
     let types: Vec<Type> = fun.params.iter().map(|p| program.vars[*p].ty.clone()).collect();
-    let bars = types.iter().map(|t| cotangent(t, fun.span)).collect::<Res<Vec<Type>>>()?;
-    let seed_type = cotangent(&fun.result, fun.span)?;
+    let bars = types.iter().map(|t| cotangent(ID, t, fun.span)).collect::<Res<Vec<Type>>>()?;
+    let seed_type = cotangent(ID, &fun.result, fun.span)?;
     let all = Type::tuple(bars.clone());
     let name = fresh_name(program, f, "dual_naive_vjp");
     let b = Builder::new(program);
@@ -91,7 +92,7 @@ fn whole(program: &mut Program, f: FunId) -> Res<FunId> {
     let mut given = Vec::new();
     for (k, (x, t)) in args.iter().zip(&types).enumerate() {
         let bars = bars.clone();
-        let setter: Setter<'_> = &|s, z| s.one_hot(&bars, k, z, Exp::Tuple);
+        let setter: Setter<'_> = &|s, z| one_hot(&mut s.b, &bars, k, z);
         given.push(s.inter(*x, t, setter)?);
     }
     let y = s.b.call(dual, given);
@@ -103,23 +104,6 @@ fn whole(program: &mut Program, f: FunId) -> Res<FunId> {
     s.b.define(g, body);
     debug_assert!(s.b.errors.is_empty(), "{:?}", s.b.errors);
     Ok(g)
-}
-
-/// `d[t]`
-fn cotangent(t: &Type, span: Option<Span>) -> Res<Type> {
-    match t {
-        Type::Scalar(s) => Ok(if s.is_float() { t.clone() } else { Type::unit() }),
-        Type::Tuple(ts) => {
-            Ok(Type::tuple(ts.iter().map(|t| cotangent(t, span)).collect::<Res<Vec<Type>>>()?))
-        }
-        Type::Array(t) => Ok(Type::array(cotangent(t, span)?)),
-        Type::Sum(variants) => {
-            let parts = variants.iter().map(|v| cotangent(&payload(v), span));
-            Ok(Type::SparseSum(parts.collect::<Res<Vec<Type>>>()?.into()))
-        }
-        Type::Named(_) => refuse(ID, "an argument or result of a recursive type", span),
-        t => refuse(ID, &format!("an argument or result of type {t}"), span),
-    }
 }
 
 /// What a cotangent of a part of the arguments contributes to those of all.
@@ -353,12 +337,12 @@ impl Naive<'_> {
             }
             Type::Scalar(_) => Ok(self.b.var(x)),
             Type::Tuple(ts) => {
-                let bars = ts.iter().map(|t| cotangent(t, None)).collect::<Res<Vec<Type>>>()?;
+                let bars = ts.iter().map(|t| cotangent(ID, t, None)).collect::<Res<Vec<Type>>>()?;
                 let mut parts = Vec::new();
                 for (i, t) in ts.iter().enumerate() {
                     let part = component(&mut self.b, x, i);
                     let setter: Setter<'_> = &|s, z| {
-                        let whole = s.one_hot(&bars, i, z, Exp::Tuple);
+                        let whole = one_hot(&mut s.b, &bars, i, z);
                         d(s, whole)
                     };
                     parts.push(self.bound(part, |s, x| s.inter(x, t, setter))?);
@@ -370,7 +354,7 @@ impl Naive<'_> {
                 let (array, at) = (self.b.var(x), self.b.var(i));
                 let one = self.b.index(array, vec![at]);
                 let setter: Setter<'_> = &|s, z| {
-                    let zeros = s.zeros(x, t);
+                    let zeros = zeros(&mut s.b, x, t);
                     let at = s.b.var(i);
                     let whole = s.b.term(Exp::Update(zeros, vec![at], z));
                     d(s, whole)
@@ -383,16 +367,16 @@ impl Naive<'_> {
                 Ok(self.b.map(each, vec![all]))
             }
             Type::Sum(variants) => {
-                let bar = cotangent(t, None)?;
+                let bar = cotangent(ID, t, None)?;
                 let new = self.ty(t);
                 let mut arms = Vec::new();
                 for (k, v) in variants.iter().enumerate() {
                     let params: Vec<Var> = v.fields.iter().map(|t| self.b.fresh(t.clone(), "x")).collect();
-                    let bars = v.fields.iter().map(|t| cotangent(t, None)).collect::<Res<Vec<Type>>>()?;
+                    let bars = v.fields.iter().map(|t| cotangent(ID, t, None)).collect::<Res<Vec<Type>>>()?;
                     let mut fields = Vec::new();
                     for (i, (x, t)) in params.iter().zip(&v.fields).enumerate() {
                         let setter: Setter<'_> = &|s, z| {
-                            let whole = if bars.len() == 1 { z } else { s.one_hot(&bars, i, z, Exp::Tuple) };
+                            let whole = if bars.len() == 1 { z } else { one_hot(&mut s.b, &bars, i, z) };
                             let whole = s.b.term(Exp::SparseInject(bar.clone(), k, whole));
                             d(s, whole)
                         };
@@ -408,9 +392,9 @@ impl Naive<'_> {
     }
     /// A value of the result without its backpropagators.
     fn value(&mut self, y: Var, t: &Type) -> Res<Term> {
-        self.rebuilt(y, t, &mut |s, y, t| {
-            let y = s.b.var(y);
-            Ok(if t.is_float() { s.b.proj(y, 0) } else { y })
+        rebuilt(ID, &mut self.b, y, t, &mut |b, y, t| {
+            let y = b.var(y);
+            if t.is_float() { b.proj(y, 0) } else { y }
         })
     }
     /// Every number with a backpropagator that gives zero.
@@ -418,67 +402,15 @@ impl Naive<'_> {
         if mentions_function(t) {
             return refuse(ID, "`stop_gradient` of a function or of a value of a recursive type", span);
         }
-        self.rebuilt(x, t, &mut |s, x, t| {
-            let x = s.b.var(x);
+        let all = self.all.clone();
+        rebuilt(ID, &mut self.b, x, t, &mut |b, x, t| {
+            let x = b.var(x);
             if !t.is_float() {
-                return Ok(x);
+                return x;
             }
-            let value = s.b.proj(x, 0);
-            Ok(s.without(value, t))
+            let value = b.proj(x, 0);
+            without(b, &all, value, t)
         })
-    }
-    /// The value with other scalars.
-    fn rebuilt(
-        &mut self,
-        x: Var,
-        t: &Type,
-        scalar: &mut dyn FnMut(&mut Self, Var, Scalar) -> Res<Term>,
-    ) -> Res<Term> {
-        match t {
-            Type::Scalar(s) => scalar(self, x, *s),
-            Type::Tuple(ts) => {
-                let mut parts = Vec::new();
-                for (i, t) in ts.iter().enumerate() {
-                    let part = component(&mut self.b, x, i);
-                    parts.push(self.bound(part, |s, x| s.rebuilt(x, t, scalar))?);
-                }
-                Ok(self.b.tuple(parts))
-            }
-            Type::Array(t) => {
-                let element = match &self.b.program.vars[x].ty {
-                    Type::Array(element) => Type::clone(element),
-                    other => other.clone(),
-                };
-                let e = self.b.fresh(element, "e");
-                let body = self.rebuilt(e, t, scalar)?;
-                let each = self.b.term(Exp::Lam(e, body));
-                let x = self.b.var(x);
-                Ok(self.b.map(each, vec![x]))
-            }
-            Type::Sum(variants) => {
-                let mut arms = Vec::new();
-                let mut made = Vec::new();
-                for (k, v) in variants.iter().enumerate() {
-                    let from = self.b.program.variants(&self.b.program.vars[x].ty).unwrap_or_default();
-                    let types = from.get(k).map(|v| v.fields.clone()).unwrap_or_default();
-                    let params: Vec<Var> = types.into_iter().map(|t| self.b.fresh(t, "x")).collect();
-                    let fields = params.iter().zip(&v.fields).map(|(x, t)| self.rebuilt(*x, t, scalar));
-                    let fields = fields.collect::<Res<Vec<Term>>>()?;
-                    let types = fields.iter().map(|e| e.ty().clone()).collect();
-                    made.push(Variant { name: v.name.clone(), fields: types });
-                    arms.push((params, fields));
-                }
-                let ty = Type::Sum(made.into());
-                let arms = arms.into_iter().enumerate().map(|(k, (params, fields))| Arm {
-                    params,
-                    body: self.b.term(Exp::Inject(ty.clone(), k, fields)),
-                });
-                let arms = arms.collect();
-                let x = self.b.var(x);
-                Ok(self.b.term(Exp::Match(x, arms)))
-            }
-            t => refuse(ID, &format!("a value of type {t}"), None),
-        }
     }
     /// What a cotangent of the result contributes to those of the arguments.
     fn outer(&mut self, y: Var, t: &Type, z: Var) -> Res<Term> {
@@ -554,54 +486,14 @@ impl Naive<'_> {
     }
     /// `(value, \_z. 0_)`
     fn without(&mut self, value: Term, s: Scalar) -> Term {
-        let z = self.b.fresh(Type::Scalar(s), "z");
-        let zero = self.zero();
-        let back = self.b.term(Exp::Lam(z, zero));
-        self.b.tuple(vec![value, back])
-    }
-    /// `<0, .., z, .., 0>`
-    fn one_hot(&mut self, bars: &[Type], k: usize, z: Term, make: fn(Vec<Term>) -> Exp) -> Term {
-        let parts = bars
-            .iter()
-            .enumerate()
-            .map(|(i, bar)| if i == k { z.clone() } else { self.b.term(Exp::Zero(bar.clone())) });
-        let parts = parts.collect();
-        self.b.term(make(parts))
-    }
-    /// The zero cotangent of a value, with its sizes.
-    fn zeros(&mut self, x: Var, t: &Type) -> Term {
-        match t {
-            Type::Array(element) => {
-                let e = self.b.fresh(Type::clone(element), "e");
-                let body = self.zeros(e, element);
-                let each = self.b.term(Exp::Lam(e, body));
-                let x = self.b.var(x);
-                self.b.map(each, vec![x])
-            }
-            Type::Tuple(ts) => {
-                let parts = ts.iter().enumerate().map(|(i, t)| {
-                    let part = component(&mut self.b, x, i);
-                    let v = self.b.fresh(part.ty().clone(), "p");
-                    let zeros = self.zeros(v, t);
-                    self.b.term(Exp::Let(v, part, zeros))
-                });
-                let parts = parts.collect();
-                self.b.tuple(parts)
-            }
-            t => {
-                let bar = cotangent(t, None).unwrap_or(Type::unit());
-                self.b.term(Exp::Zero(bar))
-            }
-        }
+        without(&mut self.b, &self.all, value, s)
     }
 }
 
-fn mentions_function(t: &Type) -> bool {
-    match t {
-        Type::Fun(..) | Type::Named(_) => true,
-        Type::Tuple(ts) => ts.iter().any(mentions_function),
-        Type::Sum(vs) => vs.iter().flat_map(|v| &v.fields).any(mentions_function),
-        Type::Array(t) => mentions_function(t),
-        _ => false,
-    }
+/// `(value, \_z. 0_)`
+fn without(b: &mut Builder<'_>, all: &Type, value: Term, s: Scalar) -> Term {
+    let z = b.fresh(Type::Scalar(s), "z");
+    let zero = b.term(Exp::Zero(all.clone()));
+    let back = b.term(Exp::Lam(z, zero));
+    b.tuple(vec![value, back])
 }

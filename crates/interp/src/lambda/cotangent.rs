@@ -135,6 +135,7 @@ impl Machine<'_> {
     /// The zero of a type, and its cost.
     fn zero(&mut self, ty: &Type) -> Res<Val> {
         let (value, cost) = self.zero_value(ty)?;
+        self.profile.touched += floats_in_products(ty, false);
         self.step(cost)?;
         Ok(value)
     }
@@ -213,6 +214,8 @@ impl Machine<'_> {
         if a.items.len() != b.items.len() {
             return Err(internal("a sum of products of different sizes"));
         }
+        let numbers = a.items.iter().filter(|v| matches!(v, Val::Num(_))).count();
+        self.profile.touched += numbers as u64;
         let parts = Node::into_items(a).into_iter().zip(Node::into_items(b));
         let items = parts.map(|(a, b)| deep(|| self.plus(a, b))).collect::<Res<Vec<_>>>()?;
         Node::new(&self.meter, items)
@@ -443,5 +446,15 @@ impl Machine<'_> {
             };
             Ok(primal)
         })
+    }
+}
+
+/// The floats of a zero that are components of products.
+fn floats_in_products(ty: &Type, inside: bool) -> u64 {
+    match ty {
+        Type::Scalar(s) => u64::from(inside && s.is_float()),
+        Type::Tuple(ts) => ts.iter().map(|t| floats_in_products(t, true)).sum(),
+        Type::Staged(c) => floats_in_products(c, inside),
+        _ => 0,
     }
 }

@@ -5,7 +5,7 @@
 
 use super::uses::address;
 use super::value::{FunCode, LambdaCode, Node, Num, Val, wrong};
-use super::{Compiled, Counts, Options};
+use super::{Compiled, Counts, Options, Profile};
 use crate::core::compile::deep;
 use crate::core::machine::{Res, fail, internal, prim_error};
 use crate::core::num::Domain;
@@ -28,6 +28,7 @@ pub(crate) struct Machine<'p> {
     options: Options<'p>,
     pub(super) meter: Rc<Meter>,
     pub(super) counts: Counts,
+    pub(super) profile: Profile,
     pub(super) schedule: Option<Schedule>,
     pub(super) dual: DualState,
     vars: Vec<Val>,
@@ -49,6 +50,7 @@ impl<'p> Machine<'p> {
             options,
             meter,
             counts: Counts::default(),
+            profile: Profile::default(),
             schedule: options.schedule_seed.map(Schedule::new),
             dual: DualState::default(),
             vars: vec![Val::Gone; code.program.vars.len()],
@@ -154,7 +156,9 @@ impl<'p> Machine<'p> {
     }
     fn call(&mut self, fun: FunId, args: Vec<Val>) -> Res<Val> {
         let program = self.code.program;
-        let Some(fun) = program.funs.get(fun) else { return Err(internal("call of an unknown function")) };
+        let id = fun;
+        let Some(fun) = program.funs.get(id) else { return Err(internal("call of an unknown function")) };
+        *self.profile.calls.place(id).get_or_insert(0) += 1;
         let Some(body) = &fun.body else { return Err(internal("call of a function without a body")) };
         if fun.params.len() != args.len() {
             return Err(internal("a call with another number of arguments"));
@@ -185,6 +189,7 @@ impl<'p> Machine<'p> {
     }
     fn apply_lambda(&mut self, lambda: &LambdaCode, captured: &Node, arg: Val) -> Res<Val> {
         self.open_call("a function value")?;
+        *self.profile.applications.place(lambda.param).get_or_insert(0) += 1;
         let mark = self.mark();
         for (v, value) in lambda.captures.iter().zip(&captured.items) {
             self.bind(*v, value.clone())?;

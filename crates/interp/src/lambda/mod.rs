@@ -54,7 +54,7 @@ use crate::core::value::Meter;
 use boundary::Boundary;
 use machine::Machine;
 use pullback_base::RuntimeError;
-use pullback_base::index::IdMap;
+use pullback_base::index::{IdMap, IdTable};
 use pullback_core::Value;
 use pullback_lambda::{FunId, Program, Var};
 use std::collections::BTreeSet;
@@ -68,6 +68,17 @@ pub struct Outcome {
     pub result: Value,
     /// The cost.
     pub counts: Counts,
+}
+
+/// How often what was run: for claims about what is called, which steps do not show.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// How often each lambda was applied, by the variable it binds.
+    pub applications: IdTable<Var, u64>,
+    /// How often each top-level function was called.
+    pub calls: IdTable<FunId, u64>,
+    /// Floats inside of products: those of zeros that were made, and those that were added to each other.
+    pub touched: u64,
 }
 
 /// A program ready to run any number of times.
@@ -89,6 +100,17 @@ impl<'p> Compiled<'p> {
     /// Runs a function. Arguments and result are data. Errors: those of the program, the limits of the options, and
     /// `Internal` for arguments that are not of the types of the parameters.
     pub fn run(&self, fun: FunId, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
+        self.profiled(fun, args, options).map(|(outcome, _)| outcome)
+    }
+    /// As [`Compiled::run`], with how often what was run.
+    ///
+    /// Errors: as there.
+    pub fn profiled(
+        &self,
+        fun: FunId,
+        args: &[Value],
+        options: &Options<'_>,
+    ) -> Result<(Outcome, Profile), RuntimeError> {
         let meter = Meter::new(options.memory_limit);
         let mut machine = Machine::new(self, *options, meter.clone());
         let boundary = Boundary { program: self.program, meter: &meter };
@@ -112,7 +134,7 @@ impl<'p> Compiled<'p> {
         let result = machine.run(fun, values).map_err(|e| *e)?;
         let counts = machine.counts();
         let result = boundary.leave(&result, &f.result, 0).map_err(|e| *e)?;
-        Ok(Outcome { result, counts })
+        Ok((Outcome { result, counts }, machine.profile))
     }
 }
 

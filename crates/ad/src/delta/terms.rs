@@ -1,0 +1,74 @@
+//! The type of delta terms, and the terms of primitives. No rules.
+//!
+//! ```text
+//! Delta = #zero | #input Z | #add Delta Delta | #scale f64 Delta | #share Z Delta
+//! ```
+
+use crate::dual_numbers::forward::{Forward, Operation, Res, Run, Stage};
+use pullback_lambda::{Builder, Exp, Term, Type, TypeId, Var, Variant};
+use pullback_prim::Partial;
+
+/// The alternatives, in their order.
+pub(super) const ZERO: usize = 0;
+pub(super) const INPUT: usize = 1;
+pub(super) const ADD: usize = 2;
+pub(super) const SCALE: usize = 3;
+pub(super) const SHARE: usize = 4;
+
+/// Declares the type.
+pub(super) fn declare(b: &mut Builder<'_>) -> TypeId {
+    let count = b.program.types.len();
+    let id = b.declare_type(&format!("delta_{count}"));
+    let delta = Type::Named(id);
+    let variant = |name: &str, fields: Vec<Type>| Variant { name: name.into(), fields };
+    let variants = vec![
+        variant("zero", Vec::new()),
+        variant("input", vec![Type::I64]),
+        variant("add", vec![delta.clone(), delta.clone()]),
+        variant("scale", vec![Type::F64, delta.clone()]),
+        variant("share", vec![Type::I64, delta]),
+    ];
+    b.define_type(id, variants);
+    id
+}
+
+/// A term.
+pub(super) fn term(b: &mut Builder<'_>, delta: TypeId, alternative: usize, fields: Vec<Term>) -> Term {
+    b.term(Exp::Inject(Type::Named(delta), alternative, fields))
+}
+
+/// `a1 d1 + .. + an dn`: what a primitive makes of the terms of its arguments. A factor that is one is left out.
+pub(super) fn linear<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, op: &Operation) -> Term {
+    let operands: Vec<_> = Forward::<C>::operands(op).collect();
+    let mut sum: Option<Term> = None;
+    for (k, partial) in operands {
+        let d = f.beside(op, k);
+        let part = match partial {
+            Partial::Const(c) if *c == 1.0 => d,
+            partial => {
+                let factor = f.factor(op, partial);
+                term(&mut f.b, delta, SCALE, vec![factor, d])
+            }
+        };
+        sum = Some(match sum {
+            Some(sum) => term(&mut f.b, delta, ADD, vec![sum, part]),
+            None => part,
+        });
+    }
+    match sum {
+        Some(sum) => sum,
+        None => term(&mut f.b, delta, ZERO, Vec::new()),
+    }
+}
+
+/// `z1 d1 + .. + zm dm`, over the numbers of the result.
+pub(super) fn total<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, run: &Run<'_>) -> Res<Var> {
+    let zero = term(&mut f.b, delta, ZERO, Vec::new());
+    let zero = f.emit(zero, "delta");
+    f.results(run.result, run.result_type, run.seed, zero, &mut |f, d, z, rest| {
+        let (z, d, rest) = (f.b.var(z), f.b.var(d), f.b.var(rest));
+        let scaled = term(&mut f.b, delta, SCALE, vec![z, d]);
+        let sum = term(&mut f.b, delta, ADD, vec![scaled, rest]);
+        f.emit(sum, "delta")
+    })
+}

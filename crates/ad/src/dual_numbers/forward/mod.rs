@@ -1,0 +1,350 @@
+//! The forward pass of the stages from 3.4 on: one transformation, whatever stands beside a number.
+//!
+//! A stage ([`Stage`]) says what that is for constants, primitives and the numbers of the arguments; all else is here, once. The next free identity is state `S`
+//! that the program threads from left to right (a product with more in it in later stages).
+//!
+//! ```text
+//! D[f64] = (f64, what the stage says)      D[s -> t] = D[s] -> S -> M D[t]      M t = (t, S), or a computation of it: io (t, S)
+//! everything else as it is made of its parts
+//!
+//! D[x] i               = (x, i)
+//! D[r] i               = ((r, constant), i')
+//! D[op(es)] i          = D[es] i, then ((op(p.j.0), operation), i')
+//! D[op(es)] i          = (op(plain es), i)                                  without floats in its result, see [`Forward::plain`]
+//! D[let x = a in b] i  = let (x, i') = D[a] i in D[b] i'
+//! D[\x. b] i           = (\x. \i. D[b] i, i)        D[f a] i = D[f] i, then D[a], then f a i''
+//! D[if c then a else b] i = let (c, i') = D[c] i in if c then D[a] i' else D[b] i'         `match`, asserts alike
+//! D[map f xs] i        = the elements one after the other; so `reduce`, `scan`, histograms, loops
+//! D[K(es)] i           = K(D[es]) for all other terms
+//! ```
+//!
+//! Bindings are collected as the translation goes on ([`Forward::term`]) and put around the result at the end of a block.
+
+mod boundary;
+mod repeated;
+mod rules;
+
+use crate::chad::{Argument, component, factor, scaled};
+use crate::contract::Unsupported;
+use pullback_base::index::IdMap;
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var, Variant};
+use pullback_prim::{Op, Partial, Prim, Scalar};
+use std::collections::BTreeMap;
+
+pub(crate) type Res<T> = Result<T, Unsupported>;
+
+/// What a stage attaches to numbers, and how cotangents come out of it.
+pub(crate) trait Stage: Sized {
+    /// The name by which it is chosen.
+    const ID: &'static str;
+    /// Whether the forward pass is a computation with mutable arrays.
+    const IO: bool = false;
+
+    /// What stands beside a number.
+    fn dual(&self) -> Type;
+    /// The state that is threaded: the next free identity, and what else there is.
+    fn state(&self) -> Type {
+        Type::I64
+    }
+    /// The first state.
+    fn start(f: &mut Forward<'_, Self>) -> Var {
+        let zero = f.b.i64(0);
+        f.emit(zero, "id")
+    }
+    /// What stands beside a constant.
+    fn constant(f: &mut Forward<'_, Self>) -> Var;
+    /// What stands beside the result of a primitive.
+    fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var;
+    /// What stands beside a number of the arguments, which is at the end of this path.
+    fn argument(f: &mut Forward<'_, Self>, s: Scalar, path: &Path<'_>) -> Var;
+    /// Terms that may run in parallel; one after the other if the stage has nothing better.
+    fn par(f: &mut Forward<'_, Self>, ts: &[Term]) -> Res<Var> {
+        let parts = ts.iter().map(|t| f.term(t)).collect::<Res<Vec<Var>>>()?;
+        Ok(f.tuple(&parts))
+    }
+    /// The cotangents of the arguments, after the forward pass.
+    fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var>;
+}
+
+/// A forward pass that has been made.
+pub(crate) struct Run<'a> {
+    /// The arguments, as they were given.
+    pub args: &'a [Var],
+    /// Their types.
+    pub types: &'a [Type],
+    /// The result, with what stands beside its numbers.
+    pub result: Var,
+    /// Its type in the program.
+    pub result_type: &'a Type,
+    /// Its cotangent.
+    pub seed: Var,
+    /// The state after the numbers of the arguments.
+    pub arguments: Var,
+}
+
+/// A primitive with a float among its results, and with floats among its arguments.
+pub(crate) struct Operation {
+    prim: Prim,
+    /// The product of the arguments, floats with what stands beside them.
+    args: Var,
+    /// The arguments that matter, with their partial derivatives.
+    partials: Vec<(usize, &'static Partial)>,
+}
+
+/// Where a number is in the arguments, from the number to the whole.
+pub(crate) enum Path<'a> {
+    /// All arguments.
+    Whole,
+    /// A component of a product, the cotangents of which have these types.
+    Component(&'a Path<'a>, &'a [Type], usize),
+    /// An element of an array of this type.
+    Element(&'a Path<'a>, Var, &'a Type, Var),
+    /// The payload of an alternative of a sum with this type of cotangents.
+    Alternative(&'a Path<'a>, &'a Type, usize),
+}
+
+/// A function in the place of an operand.
+enum Function<'t> {
+    /// One that is written there.
+    Known(&'t Term),
+    /// A value.
+    Value(Var),
+}
+
+/// What is bound before the rest of a block.
+enum Binding {
+    Let(Var, Term),
+    /// The result of a computation.
+    Bind(Var, Term),
+}
+
+/// How a computation is threaded.
+#[derive(Clone)]
+struct Threads {
+    io: bool,
+    state: Type,
+}
+
+pub(crate) struct Forward<'p, C> {
+    pub b: Builder<'p>,
+    pub stage: C,
+    /// The current state.
+    pub state: Var,
+    threads: Threads,
+    bindings: Vec<Binding>,
+    vars: IdMap<Var, Var>,
+    funs: IdMap<FunId, FunId>,
+    types: IdMap<TypeId, TypeId>,
+    repeats: BTreeMap<(Scalar, Type), FunId>,
+    repeats_while: BTreeMap<Type, FunId>,
+}
+
+/// Adds, for a function `f : (s1, .., sn) -> t`, the function `(s1, .., sn, d[t]) -> (t, (d[s1], .., d[sn]))`: value and cotangents of the arguments. The
+/// stage is made with the type of all cotangents.
+///
+/// Errors: constructs that are not supported; the program is as before then. Cost: the size of the functions.
+pub(crate) fn vjp<C: Stage>(
+    program: &mut Program,
+    f: FunId,
+    stage: fn(&mut Builder<'_>, &Type) -> C,
+) -> Res<FunId> {
+    let before = program.clone();
+    let made = boundary::whole(program, f, stage);
+    if made.is_err() {
+        *program = before;
+    }
+    made
+}
+
+impl<C: Stage> Forward<'_, C> {
+    // --- types ---
+
+    /// `D[t]`
+    pub(crate) fn ty(&mut self, t: &Type) -> Type {
+        match t {
+            Type::Scalar(s) if s.is_float() => Type::tuple([t.clone(), self.stage.dual()]),
+            Type::Tuple(ts) => Type::tuple(ts.iter().map(|t| self.ty(t)).collect::<Vec<Type>>()),
+            Type::Sum(vs) => Type::Sum(vs.iter().map(|v| self.variant(v)).collect()),
+            Type::Array(t) => Type::array(self.ty(t)),
+            Type::Fun(a, b) => {
+                let (a, b) = (self.ty(a), self.ty(b));
+                let state = self.threads.state.clone();
+                Type::funs([a, state], self.threaded(b))
+            }
+            Type::Named(id) => {
+                if let Some(new) = self.types.get(id) {
+                    return Type::Named(*new);
+                }
+                let def = self.b.program.types[*id].clone();
+                let count = self.b.program.types.len();
+                let new = self.b.declare_type(&format!("{}_dual_{count}", def.name));
+                self.types.insert(*id, new);
+                let variants = def.variants.iter().map(|v| self.variant(v)).collect();
+                self.b.define_type(new, variants);
+                Type::Named(new)
+            }
+            t => t.clone(),
+        }
+    }
+    pub(super) fn variant(&mut self, v: &Variant) -> Variant {
+        Variant { name: v.name.clone(), fields: v.fields.iter().map(|t| self.ty(t)).collect() }
+    }
+    /// `M t`
+    pub(super) fn threaded(&self, t: Type) -> Type {
+        let pair = Type::tuple([t, self.threads.state.clone()]);
+        if self.threads.io { Type::io(pair) } else { pair }
+    }
+
+    // --- blocks ---
+
+    /// A variable for a value.
+    pub(crate) fn emit(&mut self, value: Term, hint: &str) -> Var {
+        if let Exp::Var(x) = value.exp() {
+            return *x;
+        }
+        let v = self.b.fresh(value.ty().clone(), hint);
+        self.bindings.push(Binding::Let(v, value));
+        v
+    }
+    /// A variable for the result of a term of type `M t`, after which the state is another one.
+    pub(crate) fn run(&mut self, m: Term, hint: &str) -> Var {
+        let pair = match m.ty() {
+            Type::Io(t) if self.threads.io => {
+                let p = self.b.fresh(Type::clone(t), "p");
+                self.bindings.push(Binding::Bind(p, m));
+                p
+            }
+            _ => self.emit(m, "p"),
+        };
+        let state = component(&mut self.b, pair, 1);
+        self.state = self.emit(state, "id");
+        let value = component(&mut self.b, pair, 0);
+        self.emit(value, hint)
+    }
+    /// A variable for the result of a computation with mutable arrays, in a stage that has them.
+    pub(crate) fn perform(&mut self, io: Term, hint: &str) -> Var {
+        let result = if let Type::Io(t) = io.ty() { Type::clone(t) } else { Type::unit() };
+        let v = self.b.fresh(result, hint);
+        self.bindings.push(Binding::Bind(v, io));
+        v
+    }
+    /// What `f` binds, around `M` of its result, or of a computation of its own.
+    pub(crate) fn block(&mut self, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
+        let (outer, state) = (std::mem::take(&mut self.bindings), self.state);
+        let out = f(self).map(|x| {
+            let (x, now) = (self.b.var(x), self.b.var(self.state));
+            let pair = self.b.tuple(vec![x, now]);
+            let pair = if self.threads.io { self.b.term(Exp::IoReturn(pair)) } else { pair };
+            self.wrapped(pair)
+        });
+        (self.bindings, self.state) = (outer, state);
+        out
+    }
+    /// What `f` binds, around its result: a block without a state, and without computations.
+    pub(crate) fn scope(&mut self, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
+        let (outer, state) = (std::mem::take(&mut self.bindings), self.state);
+        let out = f(self).map(|x| {
+            let x = self.b.var(x);
+            self.wrapped(x)
+        });
+        (self.bindings, self.state) = (outer, state);
+        out
+    }
+    /// What `f` binds, around the term that it gives.
+    pub(crate) fn tried(&mut self, f: impl FnOnce(&mut Self) -> Res<Term>) -> Res<Term> {
+        let (outer, state) = (std::mem::take(&mut self.bindings), self.state);
+        let out = f(self).map(|last| self.wrapped(last));
+        (self.bindings, self.state) = (outer, state);
+        out
+    }
+    pub(super) fn wrapped(&mut self, mut body: Term) -> Term {
+        while let Some(binding) = self.bindings.pop() {
+            body = match binding {
+                Binding::Let(v, value) => self.b.term(Exp::Let(v, value, body)),
+                Binding::Bind(v, m) => {
+                    let rest = self.b.term(Exp::Lam(v, body));
+                    self.b.term(Exp::IoBind(m, rest))
+                }
+            };
+        }
+        body
+    }
+    /// `f` with a counter as the only state, from 0.
+    pub(crate) fn counting<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let threads = std::mem::replace(&mut self.threads, Threads { io: false, state: Type::I64 });
+        let zero = self.b.i64(0);
+        let zero = self.emit(zero, "i");
+        let state = std::mem::replace(&mut self.state, zero);
+        let out = f(self);
+        (self.threads, self.state) = (threads, state);
+        out
+    }
+    /// The number in the state, which is one higher afterwards.
+    pub(crate) fn next(&mut self) -> Var {
+        let now = self.state;
+        let (i, one) = (self.b.var(now), self.b.i64(1));
+        let next = self.b.op2(Op::Add, i, one);
+        self.state = self.emit(next, "id");
+        now
+    }
+
+    // --- pieces ---
+
+    /// A product of variables.
+    pub(crate) fn tuple(&mut self, parts: &[Var]) -> Var {
+        let parts = parts.iter().map(|v| self.b.var(*v)).collect();
+        let product = self.b.tuple(parts);
+        self.emit(product, "p")
+    }
+    /// `v.i`
+    pub(crate) fn part(&mut self, v: Var, i: usize) -> Var {
+        let part = component(&mut self.b, v, i);
+        self.emit(part, "p")
+    }
+    /// `\x. b` of one argument, with a body of its own.
+    pub(crate) fn lambda(&mut self, hint: &str, t: Type, f: impl FnOnce(&mut Self, Var) -> Var) -> Term {
+        let x = self.b.fresh(t, hint);
+        let outer = std::mem::take(&mut self.bindings);
+        let body = f(self, x);
+        let body = self.b.var(body);
+        let body = self.wrapped(body);
+        self.bindings = outer;
+        self.b.term(Exp::Lam(x, body))
+    }
+    /// What stands beside argument `i` of a primitive.
+    pub(crate) fn beside(&mut self, op: &Operation, i: usize) -> Term {
+        let part = component(&mut self.b, op.args, i);
+        self.b.proj(part, 1)
+    }
+    pub(super) fn arguments_of(op: &Operation) -> Vec<Argument> {
+        (0..op.prim.params().len()).map(|i| Argument::Part(op.args, i)).collect()
+    }
+    /// The arguments of a primitive that matter.
+    pub(crate) fn operands(op: &Operation) -> impl Iterator<Item = (usize, &'static Partial)> {
+        op.partials.iter().copied()
+    }
+    /// `z` times a partial derivative; both are `f64`, whatever the primitive works on.
+    pub(crate) fn scaled(&mut self, op: &Operation, partial: &Partial, z: Var) -> Term {
+        match op.prim {
+            Prim::Convert(..) => self.b.var(z),
+            Prim::Op(_, Scalar::F64) => scaled(&mut self.b, op.prim, partial, &Self::arguments_of(op), z),
+            Prim::Op(_, s) => {
+                let d = self.b.var(z);
+                let d = self.b.convert(d, s);
+                let d = self.emit(d, "z");
+                let out = scaled(&mut self.b, op.prim, partial, &Self::arguments_of(op), d);
+                self.b.convert(out, Scalar::F64)
+            }
+        }
+    }
+    /// A partial derivative, as `f64`.
+    pub(crate) fn factor(&mut self, op: &Operation, partial: &Partial) -> Term {
+        match op.prim {
+            Prim::Convert(..) => self.b.f64(1.0),
+            Prim::Op(_, s) => {
+                let factor = factor(&mut self.b, op.prim, s, partial, &Self::arguments_of(op));
+                self.b.convert(factor, Scalar::F64)
+            }
+        }
+    }
+}

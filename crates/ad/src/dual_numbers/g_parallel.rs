@@ -1,0 +1,436 @@
+//! Dual-numbers reverse AD of programs that fork and join: the reverse pass forks where the program joined.
+//!
+//! Source: T. Smeding, thesis, 3.10: Figs. 3.16 and 3.17, with the contributions of 3.8.
+//!
+//! Judgement: `G |- t : s` becomes `D5[G] |- D5[t] : (Ref, Job) -> io (D5[s], (Ref, Job))`, threaded as [`super::forward`] has it.
+//!
+//! Types:
+//! ```text
+//! D5[f64] = (f64, ((Z, Z), Contrib))               a compound identity, job and number in it, and to what it contributes
+//! Contrib = #contrib [](f64, (Z, Z), Contrib)
+//! Job     = (History, Z, Z)                        what was before in its task, its number, how many identities it has made
+//! History = #start | #fork Job Job Job             the job before the last fork, the last jobs of the two tasks
+//! Ref     = mut(Z)                                 one cell: the next free number of a job
+//! ```
+//!
+//! Notation: `s (*) t` [`Exp::Par`] · `m >>= k`, `return` [`Exp::IoBind`], [`Exp::IoReturn`] · in parallel [`Exp::IoPar`] · `x := x + a` at once [`Exp::MutModify`]
+//!
+//! Rules:
+//! ```text
+//! constant     = (i, #contrib [])                                      i = (j, n) in job (h, j, n), which is (h, j, n + 1) afterwards
+//! operation    = (i, #contrib [(d1op 1, d1), .., (dnop 1, dn)])        d1, .., dn: what stands beside the arguments
+//! argument     = (i, #contrib [])
+//! D5[s (*) t] (ref, job) = j <- ref := ref + 3
+//!                ((x, (_, job1)), (y, (_, job2))) <- in parallel (D5[s] (ref, (#start, j, 0))) (D5[t] (ref, (#start, j + 1, 0)))
+//!                return ((x, y), (ref, (#fork job job1 job2, j + 2, 0)))
+//! cotangents z = the arguments, with what is in m[0] after
+//!                m <- for every job its identities (#contrib [], 0), made in parallel; add d1 z1 m; ..; add dm zm m; resolve job m
+//!
+//! add ((j, i), cb) a m   = m[j][i] := (cb, m[j][i].1 + a)             at once
+//! resolve (h, j, n) m    = the identities n - 1, .., 0 of m[j] as in 3.8.2; then, where h = #fork job job1 job2,
+//!                          resolve job1 m and resolve job2 m in parallel, then resolve job m
+//! ```
+//!
+//! Differences from the paper:
+//! 1. More than two terms in parallel are pairs of halves.
+//! 2. Cotangents of numbers are `f64` until they arrive, also those of `f32`.
+//! 3. Jobs hand over their state by return values; the paper's continuations are an artefact of its thread pool.
+//!
+//! Guarantee: the work of a gradient is a constant times the program's and the size of its arguments, its span a constant times the program's and the size of
+//! arguments and result (tests count both).
+//!
+//! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
+//! Array functions run one element after the other.
+
+use super::effects::{bound, silent, then, unit};
+use super::forward::{self, Forward, Operation, Path, Res, Run, Stage};
+use crate::chad::component;
+use crate::contract::Unsupported;
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var, Variant};
+use pullback_prim::{Op, Scalar};
+use std::sync::Arc;
+
+/// The name by which it is chosen.
+pub const ID: &str = "dual-parallel";
+
+/// Adds, for a function `f : (s1, .., sn) -> t`, the function `(s1, .., sn, d[t]) -> (t, (d[s1], .., d[sn]))`: value and cotangents of the arguments.
+///
+/// Errors: constructs that are not supported; the program is as before then. Cost: the size of the functions.
+pub fn vjp(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
+    forward::vjp(program, f, |b, _| Parallel::new(b))
+}
+
+struct Parallel {
+    types: Types,
+    add: FunId,
+    alloc: FunId,
+    resolve: FunId,
+}
+
+#[derive(Clone, Copy)]
+struct Types {
+    contrib: TypeId,
+    history: TypeId,
+}
+
+/// `(Z, Z)`
+fn identity() -> Type {
+    Type::tuple([Type::I64, Type::I64])
+}
+
+impl Types {
+    /// `(f64, (Z, Z), Contrib)`
+    fn entry(self) -> Type {
+        Type::tuple([Type::F64, identity(), Type::Named(self.contrib)])
+    }
+    /// `(Contrib, f64)`
+    fn cell(self) -> Type {
+        Type::tuple([Type::Named(self.contrib), Type::F64])
+    }
+    /// The cells of a job.
+    fn cells(self) -> Type {
+        Type::MutArray(Arc::new(self.cell()))
+    }
+    /// The cells of all jobs.
+    fn all_cells(self) -> Type {
+        Type::MutArray(Arc::new(self.cells()))
+    }
+    /// `(History, Z, Z)`
+    fn job(self) -> Type {
+        Type::tuple([Type::Named(self.history), Type::I64, Type::I64])
+    }
+    /// `(#contrib [], 0)`
+    fn empty(self, b: &mut Builder<'_>) -> Term {
+        let (none, zero) = (self.contrib(b, Vec::new()), b.f64(0.0));
+        b.tuple(vec![none, zero])
+    }
+    fn contrib(self, b: &mut Builder<'_>, row: Vec<Term>) -> Term {
+        let row = b.term(Exp::ArrayLit(self.entry(), row));
+        b.term(Exp::Inject(Type::Named(self.contrib), 0, vec![row]))
+    }
+}
+
+impl Parallel {
+    fn new(b: &mut Builder<'_>) -> Parallel {
+        let count = b.program.types.len();
+        let contrib = b.declare_type(&format!("contrib_{count}"));
+        let history = b.declare_type(&format!("history_{count}"));
+        let types = Types { contrib, history };
+        let row = vec![Type::array(types.entry())];
+        b.define_type(contrib, vec![Variant { name: "contrib".into(), fields: row }]);
+        let jobs = vec![types.job(), types.job(), types.job()];
+        b.define_type(
+            history,
+            vec![
+                Variant { name: "start".into(), fields: Vec::new() },
+                Variant { name: "fork".into(), fields: jobs },
+            ],
+        );
+        let add = add(b, types, count);
+        let contribute = contribute(b, types, add, count);
+        let (alloc, resolve) = (alloc(b, types, count), resolve(b, types, contribute, count));
+        Parallel { types, add, alloc, resolve }
+    }
+}
+
+/// `m[j][i] := (cb, m[j][i].1 + a)`
+fn add(b: &mut Builder<'_>, types: Types, count: usize) -> FunId {
+    let beside = Type::tuple([identity(), Type::Named(types.contrib)]);
+    let params = [("d", beside), ("a", Type::F64), ("m", types.all_cells())];
+    let f = b.declare(&format!("add_{count}"), &params, Type::io(Type::unit()), None);
+    let v = b.params(f);
+    let place = |b: &mut Builder<'_>, k: usize| {
+        let id = component(b, v[0], 0);
+        b.proj(id, k)
+    };
+    let (m, j) = (b.var(v[2]), place(b, 0));
+    let get = b.term(Exp::MutGet(m, j));
+    let body = bound(b, "cells", get, |b, cells| {
+        let change = b.lam("old", types.cell(), |b, old| {
+            let (cb, before, a) = (component(b, v[0], 1), component(b, old, 1), b.var(v[1]));
+            let sum = b.op2(Op::Add, before, a);
+            b.tuple(vec![cb, sum])
+        });
+        let (cells, i) = (b.var(cells), place(b, 1));
+        let changed = b.term(Exp::MutModify(cells, i, change));
+        silent(b, changed)
+    });
+    b.define(f, body);
+    f
+}
+
+/// Entry k of a row and those after it.
+fn contribute(b: &mut Builder<'_>, types: Types, add: FunId, count: usize) -> FunId {
+    let params =
+        [("row", Type::array(types.entry())), ("k", Type::I64), ("d", Type::F64), ("m", types.all_cells())];
+    let f = b.declare(&format!("contribute_{count}"), &params, Type::io(Type::unit()), None);
+    let v = b.params(f);
+    let (row, k) = (b.var(v[0]), b.var(v[1]));
+    let one = b.index(row.clone(), vec![k.clone()]);
+    let on = b.let_("e", one, |b, e| {
+        let (a, id, cb) = (component(b, e, 0), component(b, e, 1), component(b, e, 2));
+        let (d, m, beside) = (b.var(v[2]), b.var(v[3]), b.tuple(vec![id, cb]));
+        let a = b.op2(Op::Mul, a, d.clone());
+        let first = b.call(add, vec![beside, a, m.clone()]);
+        let (row, k, one) = (b.var(v[0]), b.var(v[1]), b.i64(1));
+        let k = b.op2(Op::Add, k, one);
+        let rest = b.call(f, vec![row, k, d, m]);
+        then(b, first, rest)
+    });
+    let n = b.size(row, 0);
+    let more = b.op2(Op::Lt, k, n);
+    let end = unit(b);
+    let body = b.if_(more, on, end);
+    b.define(f, body);
+    f
+}
+
+/// The cells of a job, and of all before it in its task.
+fn alloc(b: &mut Builder<'_>, types: Types, count: usize) -> FunId {
+    let params = [("job", types.job()), ("m", types.all_cells())];
+    let f = b.declare(&format!("alloc_{count}"), &params, Type::io(Type::unit()), None);
+    let v = b.params(f);
+    let (n, empty) = (component(b, v[0], 2), types.empty(b));
+    let new = b.term(Exp::MutNew(n, empty));
+    let body = bound(b, "cells", new, |b, cells| {
+        let (m, j, cells) = (b.var(v[1]), component(b, v[0], 1), b.var(cells));
+        let set = b.term(Exp::MutSet(m, j, cells));
+        let rest = before(b, f, v[0], &|b| vec![b.var(v[1])]);
+        then(b, set, rest)
+    });
+    b.define(f, body);
+    f
+}
+
+/// `f` of both tasks of the last fork in parallel, then of the job before it; nothing at the start.
+fn before(b: &mut Builder<'_>, f: FunId, job: Var, more: &dyn Fn(&mut Builder<'_>) -> Vec<Term>) -> Term {
+    let history = component(b, job, 0);
+    b.match_(history, |b, k, jobs| {
+        if k == 0 {
+            return unit(b);
+        }
+        let mut calls = Vec::new();
+        for job in jobs {
+            let args = std::iter::once(b.var(*job)).chain(more(b)).collect();
+            calls.push(b.call(f, args));
+        }
+        let first = calls.remove(0);
+        let both = b.term(Exp::IoPar(calls));
+        then(b, both, first)
+    })
+}
+
+/// The identities of a job, the last one first, and then what is before it.
+fn resolve(b: &mut Builder<'_>, types: Types, contribute: FunId, count: usize) -> FunId {
+    let nothing = Type::io(Type::unit());
+    // Identity i of a job and those below it.
+    let params = [("i", Type::I64), ("cells", types.cells()), ("m", types.all_cells())];
+    let within = b.declare(&format!("resolve_job_{count}"), &params, nothing.clone(), None);
+    let v = b.params(within);
+    let (i, cells) = (b.var(v[0]), b.var(v[1]));
+    let get = b.term(Exp::MutGet(cells, i.clone()));
+    let on = bound(b, "c", get, |b, c| {
+        let contrib = component(b, c, 0);
+        b.match_(contrib, |b, _, row| {
+            let (row, zero, d, m) = (b.var(row[0]), b.i64(0), component(b, c, 1), b.var(v[2]));
+            let first = b.call(contribute, vec![row, zero, d, m]);
+            let (i, one, cells, m) = (b.var(v[0]), b.i64(1), b.var(v[1]), b.var(v[2]));
+            let i = b.op2(Op::Sub, i, one);
+            let rest = b.call(within, vec![i, cells, m]);
+            then(b, first, rest)
+        })
+    });
+    let zero = b.i64(0);
+    let done = b.op2(Op::Lt, i, zero);
+    let end = unit(b);
+    let body = b.if_(done, end, on);
+    b.define(within, body);
+
+    let params = [("job", types.job()), ("m", types.all_cells())];
+    let f = b.declare(&format!("resolve_task_{count}"), &params, nothing, None);
+    let v = b.params(f);
+    let (m, j) = (b.var(v[1]), component(b, v[0], 1));
+    let get = b.term(Exp::MutGet(m, j));
+    let body = bound(b, "cells", get, |b, cells| {
+        let (n, one, cells, m) = (component(b, v[0], 2), b.i64(1), b.var(cells), b.var(v[1]));
+        let last = b.op2(Op::Sub, n, one);
+        let own = b.call(within, vec![last, cells, m]);
+        let rest = before(b, f, v[0], &|b| vec![b.var(v[1])]);
+        then(b, own, rest)
+    });
+    b.define(f, body);
+    f
+}
+
+/// The identity that comes next in the current job.
+fn next(f: &mut Forward<'_, Parallel>) -> Var {
+    let (counter, job) = (f.part(f.state, 0), f.part(f.state, 1));
+    let (history, j, n) = (f.part(job, 0), f.part(job, 1), f.part(job, 2));
+    let id = f.tuple(&[j, n]);
+    let (now, one) = (f.b.var(n), f.b.i64(1));
+    let more = f.b.op2(Op::Add, now, one);
+    let more = f.emit(more, "n");
+    let job = f.tuple(&[history, j, more]);
+    f.state = f.tuple(&[counter, job]);
+    id
+}
+
+impl Stage for Parallel {
+    const ID: &'static str = ID;
+    const IO: bool = true;
+
+    fn dual(&self) -> Type {
+        Type::tuple([identity(), Type::Named(self.types.contrib)])
+    }
+    fn state(&self) -> Type {
+        Type::tuple([Type::MutArray(Arc::new(Type::I64)), self.types.job()])
+    }
+    fn start(f: &mut Forward<'_, Self>) -> Var {
+        let (one, first) = (f.b.i64(1), f.b.i64(1));
+        let counter = f.b.term(Exp::MutNew(one, first));
+        let counter = f.perform(counter, "ref");
+        let zero = f.b.i64(0);
+        let zero = f.emit(zero, "j");
+        let job = started(f, zero);
+        f.tuple(&[counter, job])
+    }
+    // [dual_parallel.constant]  (i, #contrib [])
+    fn constant(f: &mut Forward<'_, Self>) -> Var {
+        let id = next(f);
+        let types = f.stage.types;
+        let none = types.contrib(&mut f.b, Vec::new());
+        let none = f.emit(none, "cb");
+        f.tuple(&[id, none])
+    }
+    // [dual_parallel.operation]  (i, #contrib [(d1op 1, d1), .., (dnop 1, dn)])
+    fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
+        let id = next(f);
+        let operands: Vec<_> = Forward::<Self>::operands(op).collect();
+        let mut row = Vec::new();
+        for (k, partial) in operands {
+            let (a, d) = (f.factor(op, partial), f.beside(op, k));
+            let d = f.emit(d, "d");
+            let (i, cb) = (component(&mut f.b, d, 0), component(&mut f.b, d, 1));
+            row.push(f.b.tuple(vec![a, i, cb]));
+        }
+        let types = f.stage.types;
+        let made = types.contrib(&mut f.b, row);
+        let made = f.emit(made, "cb");
+        f.tuple(&[id, made])
+    }
+    // [dual_parallel.argument]  (i, #contrib [])
+    fn argument(f: &mut Forward<'_, Self>, _: Scalar, _: &Path<'_>) -> Var {
+        Self::constant(f)
+    }
+    // [dual_parallel.par]  j <- ref := ref + 3; both in parallel, as jobs j and j + 1; then job j + 2
+    fn par(f: &mut Forward<'_, Self>, ts: &[Term]) -> Res<Var> {
+        let mut parts = Vec::new();
+        forked(f, ts, &mut parts)?;
+        Ok(f.tuple(&parts))
+    }
+    // [dual_parallel.cotangents]  make m; add d1 z1; ..; add dm zm; resolve
+    fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
+        let (counter, job) = (f.part(f.state, 0), f.part(f.state, 1));
+        let types = f.stage.types;
+        let io = f.tried(|f| {
+            let (counter, zero) = (f.b.var(counter), f.b.i64(0));
+            let count = f.b.term(Exp::MutGet(counter, zero));
+            let count = f.perform(count, "jobs");
+            let (zero, empty) = (f.b.i64(0), types.empty(&mut f.b));
+            let none = f.b.term(Exp::MutNew(zero, empty));
+            let none = f.perform(none, "none");
+            let (count, none) = (f.b.var(count), f.b.var(none));
+            let m = f.b.term(Exp::MutNew(count, none));
+            let m = f.perform(m, "m");
+            let (last, cells) = (f.b.var(job), f.b.var(m));
+            let made = f.b.call(f.stage.alloc, vec![last.clone(), cells.clone()]);
+            f.perform(made, "_");
+            let resolve = f.b.call(f.stage.resolve, vec![last, cells]);
+            let resolve = f.emit(resolve, "resolve");
+            let all = f.results(run.result, run.result_type, run.seed, resolve, &mut |f, d, z, rest| {
+                let (d, z, m, rest) = (f.b.var(d), f.b.var(z), f.b.var(m), f.b.var(rest));
+                let added = f.b.call(f.stage.add, vec![d, z, m]);
+                let both = then(&mut f.b, added, rest);
+                f.emit(both, "all")
+            })?;
+            let all = f.b.var(all);
+            f.perform(all, "_");
+            let (m, zero) = (f.b.var(m), f.b.i64(0));
+            let first = f.b.term(Exp::MutGet(m, zero));
+            let first = f.perform(first, "cells");
+            let first = f.b.var(first);
+            Ok(f.b.term(Exp::MutFreeze(first)))
+        })?;
+        let cells = f.b.term(Exp::IoRun(io));
+        let cells = f.emit(cells, "cells");
+        f.gathered(run, &mut |f, i| {
+            let (all, i) = (f.b.var(cells), f.b.var(i));
+            let one = f.b.index(all, vec![i]);
+            f.b.proj(one, 1)
+        })
+    }
+}
+
+/// `(#start, j, 0)`
+fn started(f: &mut Forward<'_, Parallel>, j: Var) -> Var {
+    let history = Type::Named(f.stage.types.history);
+    let start = f.b.term(Exp::Inject(history, 0, Vec::new()));
+    let zero = f.b.i64(0);
+    let (start, zero) = (f.emit(start, "h"), f.emit(zero, "n"));
+    f.tuple(&[start, j, zero])
+}
+
+/// The values of terms that run in parallel: of two halves, each of which may fork again.
+fn forked(f: &mut Forward<'_, Parallel>, ts: &[Term], parts: &mut Vec<Var>) -> Res<()> {
+    if let [one] = ts {
+        parts.push(f.term(one)?);
+        return Ok(());
+    }
+    if ts.is_empty() {
+        return Ok(());
+    }
+    let (counter, job) = (f.part(f.state, 0), f.part(f.state, 1));
+    let change = f.b.lam("j", Type::I64, |b, j| {
+        let (j, three) = (b.var(j), b.i64(3));
+        b.op2(Op::Add, j, three)
+    });
+    let (cell, zero) = (f.b.var(counter), f.b.i64(0));
+    let j = f.b.term(Exp::MutModify(cell, zero, change));
+    let j = f.perform(j, "j");
+    let plus = |f: &mut Forward<'_, Parallel>, k: i64| {
+        let (j, k) = (f.b.var(j), f.b.i64(k));
+        let sum = f.b.op2(Op::Add, j, k);
+        f.emit(sum, "j")
+    };
+    let (left, right) = ts.split_at(ts.len() / 2);
+    let mut tasks = Vec::new();
+    for (k, half) in [(0, left), (1, right)] {
+        let number = plus(f, k);
+        let start = started(f, number);
+        let state = f.tuple(&[counter, start]);
+        tasks.push(f.block_from(state, |f| {
+            let mut parts = Vec::new();
+            forked(f, half, &mut parts)?;
+            Ok(f.tuple(&parts))
+        })?);
+    }
+    let both = f.b.term(Exp::IoPar(tasks));
+    let both = f.perform(both, "both");
+    let mut jobs = vec![f.b.var(job)];
+    for (k, half) in [left, right].into_iter().enumerate() {
+        let task = f.part(both, k);
+        let (values, state) = (f.part(task, 0), f.part(task, 1));
+        let job = f.part(state, 1);
+        jobs.push(f.b.var(job));
+        for i in 0..half.len() {
+            parts.push(f.part(values, i));
+        }
+    }
+    let history = Type::Named(f.stage.types.history);
+    let fork = f.b.term(Exp::Inject(history, 1, jobs));
+    let (fork, number, zero) = (f.emit(fork, "h"), plus(f, 2), f.b.i64(0));
+    let zero = f.emit(zero, "n");
+    let job = f.tuple(&[fork, number, zero]);
+    f.state = f.tuple(&[counter, job]);
+    Ok(())
+}

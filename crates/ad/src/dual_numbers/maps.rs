@@ -1,0 +1,161 @@
+//! Staged calls in maps, for the stages that have them: what is collected, and for identities the function that will be called with its argument. No rules.
+//!
+//! ```text
+//! Staged = #staged k (map (f64 -> Staged -> Staged, f64))        k: what is collected
+//! scall((i, f), x, #staged k m)   = #staged k m'                 m': with (f, x) at i, or, where there is an (f, x') already, (f, x' + x)
+//! sresolve(#staged k m)           = k, if m is empty; else sresolve (f x (#staged k m')), where (f, x) is at the highest identity, and m' is the rest
+//! ```
+
+use super::forward::{Forward, Operation, Stage};
+use pullback_lambda::{
+    Arm, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Term, Type, TypeId, Var, Variant,
+};
+use pullback_prim::{Op, ScalarValue};
+use std::sync::Arc;
+
+/// The type and its functions.
+pub(super) struct Maps {
+    ty: TypeId,
+    collected: Type,
+    scall: FunId,
+    sresolve: FunId,
+}
+
+impl Maps {
+    /// The type, where this is collected.
+    pub(super) fn new(b: &mut Builder<'_>, collected: &Type) -> Maps {
+        let count = b.program.types.len();
+        let ty = b.declare_type(&format!("staged_{count}"));
+        let staged = Type::Named(ty);
+        let back = Type::funs([Type::F64, staged.clone()], staged.clone());
+        let call = Type::tuple([back.clone(), Type::F64]);
+        let calls = Type::Map(Arc::new(call.clone()));
+        let fields = vec![collected.clone(), calls.clone()];
+        b.define_type(ty, vec![Variant { name: "staged".into(), fields }]);
+        let beside = Type::tuple([Type::I64, back]);
+        let params = [("d", beside), ("x", Type::F64), ("s", staged.clone())];
+        let scall = b.declare(&format!("scall_{count}"), &params, staged.clone(), None);
+        let v = b.params(scall);
+        let s = b.var(v[2]);
+        let body = b.match_(s, |b, _, fields| {
+            let combine = b.lams(&[("old", call.clone()), ("new", call.clone())], |b, both| {
+                let (old, new) = (b.var(both[0]), b.var(both[1]));
+                let (f, x, y) = (b.proj(old.clone(), 0), b.proj(old, 1), b.proj(new, 1));
+                let sum = b.op2(Op::Add, x, y);
+                b.tuple(vec![f, sum])
+            });
+            let (id, back) = (b.var(v[0]), b.var(v[0]));
+            let (key, back, x) = (b.proj(id, 0), b.proj(back, 1), b.var(v[1]));
+            let value = b.tuple(vec![back, x]);
+            let map = b.var(fields[1]);
+            let map = b.term(Exp::MapInsert { combine, map, key, value });
+            let collected = b.var(fields[0]);
+            b.term(Exp::Inject(staged.clone(), 0, vec![collected, map]))
+        });
+        b.define(scall, body);
+        let sresolve = resolve(b, &format!("sresolve_{count}"), &staged, collected, &call);
+        Maps { ty, collected: collected.clone(), scall, sresolve }
+    }
+    /// `Staged`
+    pub(super) fn staged(&self) -> Type {
+        Type::Named(self.ty)
+    }
+    /// `(Z, f64 -> Staged -> Staged)`
+    pub(super) fn dual(&self) -> Type {
+        Type::tuple([Type::I64, Type::funs([Type::F64, self.staged()], self.staged())])
+    }
+    /// No calls, and this collected.
+    pub(super) fn start(&self, b: &mut Builder<'_>, collected: Term) -> Term {
+        let call = Type::tuple([Type::funs([Type::F64, self.staged()], self.staged()), Type::F64]);
+        let none = b.term(Exp::MapEmpty(call));
+        b.term(Exp::Inject(self.staged(), 0, vec![collected, none]))
+    }
+    /// `\z. \s. #staged (f z k) m`, for `s = #staged k m`.
+    pub(super) fn collecting(
+        &self,
+        b: &mut Builder<'_>,
+        f: impl FnOnce(&mut Builder<'_>, Var, Var) -> Term,
+    ) -> Term {
+        let staged = self.staged();
+        let z = b.fresh(Type::F64, "z");
+        let s = b.fresh(staged.clone(), "s");
+        let (k, m) = (b.fresh(self.collected.clone(), "k"), {
+            let call = Type::tuple([Type::funs([Type::F64, staged.clone()], staged.clone()), Type::F64]);
+            b.fresh(Type::Map(Arc::new(call)), "m")
+        });
+        let collected = f(b, z, k);
+        let calls = b.var(m);
+        let body = b.term(Exp::Inject(staged, 0, vec![collected, calls]));
+        let given = b.var(s);
+        let body = b.term(Exp::Match(given, vec![Arm { params: vec![k, m], body }]));
+        let inner = b.term(Exp::Lam(s, body));
+        b.term(Exp::Lam(z, inner))
+    }
+    /// `\z. \s. s`
+    pub(super) fn nothing(&self, b: &mut Builder<'_>) -> Term {
+        b.lams(&[("z", Type::F64), ("s", self.staged())], |b, v| b.var(v[1]))
+    }
+    /// What was collected, after all calls.
+    pub(super) fn resolved(&self, b: &mut Builder<'_>, s: Term) -> Term {
+        b.call(self.sresolve, vec![s])
+    }
+}
+
+/// `\z. \s. SCall d1 (d1op z) (.. (SCall dn (dnop z) s))`
+pub(super) fn calls<C: Stage>(f: &mut Forward<'_, C>, maps: impl Fn(&C) -> &Maps, op: &Operation) -> Term {
+    let (staged, scall) = (maps(&f.stage).staged(), maps(&f.stage).scall);
+    let operands: Vec<_> = Forward::<C>::operands(op).collect();
+    f.lambda("z", Type::F64, |f, z| {
+        let inner = f.lambda("s", staged, |f, s| {
+            let mut s = s;
+            for (k, partial) in operands.into_iter().rev() {
+                let (x, beside, now) = (f.scaled(op, partial, z), f.beside(op, k), f.b.var(s));
+                let called = f.b.call(scall, vec![beside, x, now]);
+                s = f.emit(called, "s");
+            }
+            s
+        });
+        f.emit(inner, "f")
+    })
+}
+
+fn resolve(b: &mut Builder<'_>, name: &str, staged: &Type, collected: &Type, call: &Type) -> FunId {
+    let f = b.declare(name, &[("s", staged.clone())], collected.clone(), None);
+    let given = b.params(f)[0];
+    let p = b.fresh(Type::tuple([Type::BOOL, staged.clone()]), "p");
+    let condition = {
+        let p = b.var(p);
+        b.proj(p, 0)
+    };
+    let now = {
+        let p = b.var(p);
+        b.proj(p, 1)
+    };
+    let body = b.match_(now, |b, _, fields| {
+        let (k, m) = (fields[0], b.var(fields[1]));
+        let highest = b.term(Exp::MapPopMax(m));
+        b.match_(highest, |b, alternative, popped| {
+            let collected = b.var(k);
+            let (go, next) = if alternative == 0 {
+                let none = b.term(Exp::MapEmpty(call.clone()));
+                (false, b.term(Exp::Inject(staged.clone(), 0, vec![collected, none])))
+            } else {
+                let (call, rest) = (popped[1], b.var(popped[2]));
+                let rest = b.term(Exp::Inject(staged.clone(), 0, vec![collected, rest]));
+                let (back, x) = (b.var(call), b.var(call));
+                let (back, x) = (b.proj(back, 0), b.proj(x, 1));
+                (true, b.apply(back, [x, rest]))
+            };
+            let go = b.constant(ScalarValue::Bool(go));
+            b.tuple(vec![go, next])
+        })
+    });
+    let (go, first) = (b.constant(ScalarValue::Bool(true)), b.var(given));
+    let init = b.tuple(vec![go, first]);
+    let form = LoopForm::While(condition);
+    let all = b.term(Exp::Loop(Loop { state: p, init, form, body, attrs: LoopAttrs::default() }));
+    let last = b.proj(all, 1);
+    let out = b.match_(last, |b, _, fields| b.var(fields[0]));
+    b.define(f, out);
+    f
+}
