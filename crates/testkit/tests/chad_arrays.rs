@@ -1,7 +1,7 @@
 //! Efficient CHAD on arrays (thesis 6.6, 6.7): gradients are those of dual numbers, in any order of reductions and of parallel parts; what they
 //! cost as arrays grow, in steps and in span.
 
-use pullback_ad::chad::d_arrays::{Gathers, vjp};
+use pullback_ad::chad::d_arrays::{self, Gathers, vjp};
 use pullback_ad::chad::dense::dense_vjp;
 use pullback_core::{Array, Buffer, Value};
 use pullback_interp::lambda::{Counts, Options, run};
@@ -271,8 +271,8 @@ fn gradients_of_random_terms_are_those_of_dual_numbers() {
 fn problems_have_the_gradients_of_fast_chad() {
     let mut taken = 0;
     for problem in PROBLEMS {
-        let Ok(small) = price(problem, 8) else { continue };
-        let large = price(problem, 32).expect("taken as before");
+        let Ok(small) = price(problem, 8, d_arrays::ID) else { continue };
+        let large = price(problem, 32, d_arrays::ID).expect("taken as before");
         let [found, expected] = &large.results;
         assert_eq!(found.len(), expected.len(), "{}", problem.name);
         for (found, expected) in found.iter().zip(expected) {

@@ -153,9 +153,9 @@ fn random_derivatives_compute_the_same_when_lowered() {
 fn problems_have_the_gradients_of_fast_chad_when_lowered() {
     let (mut taken, mut compiled) = (0, 0);
     for problem in PROBLEMS {
-        let Ok(small) = priced(problem, 8, Backend::Interp, 1) else { continue };
+        let Ok(small) = priced(problem, 8, d_arrays::ID, Backend::Interp, 1) else { continue };
         taken += 1;
-        let large = priced(problem, 32, Backend::Interp, 1).expect("taken as before");
+        let large = priced(problem, 32, d_arrays::ID, Backend::Interp, 1).expect("taken as before");
         let ratio = |p: &pullback_testkit::chad::price::Lowered| p.work[1] as f64 / p.work[0] as f64;
         assert!(
             ratio(&large) <= 1.15 * ratio(&small),
@@ -166,7 +166,7 @@ fn problems_have_the_gradients_of_fast_chad_when_lowered() {
         );
         for (backend, threads) in [(Backend::Vm, 1), (Backend::Vm, 2), (Backend::Llvm, 1), (Backend::Llvm, 2)]
         {
-            let made = match priced(problem, 32, backend, threads) {
+            let made = match priced(problem, 32, d_arrays::ID, backend, threads) {
                 Ok(made) => made,
                 Err(d) if backend == Backend::Llvm && d.message.contains("LLVM") => continue,
                 Err(d) => panic!("{}: {}", problem.name, d.message),

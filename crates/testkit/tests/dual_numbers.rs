@@ -2,15 +2,18 @@
 //! of the chapter cost as programs grow.
 
 use pullback_ad::chad::dense::dense_vjp;
-use pullback_ad::dual_numbers::{self, a_naive};
+use pullback_ad::dual_numbers::{self, a_naive, b_staged, f_taping, g_parallel};
 use pullback_ad::on_lambda::OnLambda;
 use pullback_ad::{delta, delta::a_unshared};
 use pullback_core::Value;
-use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_driver::{Backend, Kind, Session, Settings, Wrt};
 use pullback_interp::lambda::{Options, run};
+use pullback_testkit::chad::price::{price, priced};
 use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
+use pullback_testkit::fork_join;
 use pullback_testkit::native::near;
+use pullback_testkit::problems::PROBLEMS;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
@@ -39,6 +42,11 @@ fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, 
 /// Dual numbers in all stages, and delta terms with all evaluators.
 fn all() -> impl Iterator<Item = &'static OnLambda> {
     dual_numbers::ON_LAMBDA.iter().chain(delta::ON_LAMBDA)
+}
+
+/// The steps that a random program may take: what is exponential is not waited for.
+fn limit(id: &str) -> u64 {
+    if EXPONENTIAL.contains(&id) { 200_000 } else { 3_000_000 }
 }
 
 /// Those that are exponential.
@@ -227,7 +235,7 @@ fn gradients_of_random_terms_are_those_of_forward_mode() {
             let outcome = run(&program, expected, args.clone(), &Options::default());
             let expected = outcome.unwrap_or_else(|e| panic!("{seed}: {e}")).result;
             for (id, found) in made {
-                let options = Options { work_limit: 3_000_000, ..Options::default() };
+                let options = Options { work_limit: limit(id), ..Options::default() };
                 let found = match run(&program, found, args.clone(), &options) {
                     Ok(outcome) => outcome.result,
                     Err(e)
@@ -281,4 +289,98 @@ fn shared_values_double_the_steps() {
     }
     let fast: Vec<f64> = [6, 8, 10, 12].into_iter().map(|n| steps(n, "chad-accumulating")).collect();
     assert!(fast[3] < 2.2 * fast[0], "{fast:?}");
+}
+
+/// The problems of the benchmark: gradients of Fast CHAD by the stages that cost what they should, and by delta terms with sharing. Those that are
+/// refused have derivatives inside.
+#[test]
+fn problems_have_the_gradients_of_fast_chad() {
+    let mut taken = 0;
+    for problem in PROBLEMS {
+        for stage in all().filter(|stage| !EXPONENTIAL.contains(&stage.id) && stage.id != b_staged::ID) {
+            let made = match price(problem, 8, stage.id) {
+                Ok(made) => made,
+                Err(d) => {
+                    assert!(d.message.contains("a derivative inside of a program"), "{}", d.message);
+                    assert!(["particle", "saddle"].contains(&problem.name), "{}", problem.name);
+                    continue;
+                }
+            };
+            taken += 1;
+            let [found, expected] = &made.results;
+            assert_eq!(found.len(), expected.len(), "{}", problem.name);
+            for (found, expected) in found.iter().zip(expected) {
+                let (id, name) = (stage.id, problem.name);
+                assert!(near(expected, found, 1e-10), "{id}, {name}: {found:?} instead of {expected:?}");
+            }
+        }
+    }
+    assert!(taken >= 8 * 14, "{taken}");
+}
+
+/// Tapes compiled: they need no effects, so that their programs are lowered like others.
+#[test]
+fn tapes_are_compiled() {
+    let mut compiled = 0;
+    for problem in PROBLEMS {
+        for backend in [Backend::Interp, Backend::Vm, Backend::Llvm] {
+            let made = match priced(problem, 8, f_taping::ID, backend, 1) {
+                Ok(made) => made,
+                Err(d) if d.message.contains("a derivative inside of a program") => break,
+                Err(d) if backend == Backend::Llvm && d.message.contains("LLVM") => continue,
+                Err(d) => panic!("{}, {backend:?}: {}", problem.name, d.message),
+            };
+            compiled += 1;
+            let [found, expected] = &made.results;
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(near(expected, found, 1e-10), "{}, {backend:?}: {found:?}", problem.name);
+            }
+        }
+    }
+    assert!(compiled >= 2 * 14, "{compiled}");
+}
+
+/// Random programs that fork and join: all algorithms agree with forward mode, the parallel one with its tasks in any order.
+#[test]
+fn forks_and_joins_have_the_gradients_of_forward_mode() {
+    let (count, first) = (number("COUNT", 150), number("SEED", 0));
+    let (mut ran, mut nonzero, mut forks) = (0, 0, 0);
+    for seed in first..first + count {
+        let (text, mut args) = fork_join::program(seed, 4 + (seed % 20) as usize);
+        let mut program =
+            pullback_lambda::read::read(&text, None).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+        let f = program.funs.ids().next_back().expect("a function");
+        let made = all().map(|stage| {
+            let made = (stage.vjp)(&mut program, f).unwrap_or_else(|e| panic!("{}: {e}\n{text}", stage.id));
+            (stage.id, dense_vjp(&mut program, f, made))
+        });
+        let made: Vec<_> = made.collect();
+        let expected = by_dual_numbers(&mut program, f);
+        assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{text}");
+        args.push(Value::f64(1.0));
+        forks += text.matches("par(").count();
+        let expected = run(&program, expected, args.clone(), &Options::default());
+        let expected = expected.unwrap_or_else(|e| panic!("{e}\n{text}")).result;
+        nonzero += u64::from(expected.floats().iter().skip(1).any(|x| *x != 0.0));
+        for (id, found) in made {
+            let seeds: &[Option<u64>] =
+                if id == g_parallel::ID { &[None, Some(1), Some(2), Some(3)] } else { &[None] };
+            for schedule_seed in seeds {
+                let options =
+                    Options { work_limit: limit(id), schedule_seed: *schedule_seed, ..Options::default() };
+                match run(&program, found, args.clone(), &options) {
+                    Ok(out) => {
+                        let close = near(&expected, &out.result, 1e-11);
+                        assert!(close, "{id}, {seed}: {:?} instead of {expected:?}\n{text}", out.result);
+                        ran += 1;
+                    }
+                    Err(e) => {
+                        let slow = e.kind == pullback_base::RuntimeErrorKind::Limit;
+                        assert!(slow && EXPONENTIAL.contains(&id), "{id}, {seed}: {e}\n{text}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(ran > 14 * count && nonzero * 2 > count && forks as u64 > count, "{ran} {nonzero} {forks}");
 }

@@ -92,7 +92,7 @@ impl Dense<'_> {
             // Of an algorithm whose cotangents of arrays are arrays: one without elements is the zero of all sizes.
             Type::Array(element) if matches!(self.b.program.vars[d].ty, Type::Array(_)) => {
                 let bar = self.b.program.vars[d].ty.elem().cloned().unwrap_or(Type::unit());
-                let (given, zeros) = (self.each(x, d, element, &bar), self.each_zero(x, element, &bar));
+                let (given, zeros) = (self.each(x, d, element, &bar), self.zeros(x, t));
                 let d = self.b.var(d);
                 let (n, none) = (self.b.size(d, 0), self.b.i64(0));
                 let empty = self.b.op2(pullback_prim::Op::Eq, n, none);
@@ -141,14 +141,38 @@ impl Dense<'_> {
         let (x, d) = (self.b.var(x), self.b.var(d));
         self.b.map(each, vec![x, d])
     }
-    /// `map (\x. dense x 0) x`
-    fn each_zero(&mut self, x: Var, element: &Type, bar: &Type) -> Term {
-        let ex = self.b.fresh(element.clone(), "x");
-        let zero = self.b.term(Exp::Zero(bar.clone()));
-        let body = self.named(zero, |s, d| s.dense(ex, d, element));
-        let each = self.b.term(Exp::Lam(ex, body));
-        let x = self.b.var(x);
-        self.b.map(each, vec![x])
+    /// Zeros where the value has floats, and of discrete type.
+    fn zeros(&mut self, x: Var, t: &Type) -> Term {
+        match t {
+            Type::Scalar(s) => self.b.constant(s.zero()),
+            Type::Tuple(ts) => {
+                let parts = ts.iter().enumerate().map(|(i, t)| {
+                    let x = component(&mut self.b, x, i);
+                    self.named(x, |s, x| s.zeros(x, t))
+                });
+                let parts = parts.collect();
+                self.b.tuple(parts)
+            }
+            Type::Array(element) => {
+                let e = self.b.fresh(Type::clone(element), "x");
+                let body = self.zeros(e, element);
+                let each = self.b.term(Exp::Lam(e, body));
+                let x = self.b.var(x);
+                self.b.map(each, vec![x])
+            }
+            t => {
+                let mut arms = Vec::new();
+                for (k, variant) in self.variants(t).into_iter().enumerate() {
+                    let params: Vec<Var> =
+                        variant.fields.iter().map(|t| self.b.fresh(t.clone(), "x")).collect();
+                    let fields = params.iter().zip(&variant.fields).map(|(x, t)| self.zeros(*x, t));
+                    let fields = fields.collect();
+                    arms.push(Arm { params, body: self.b.term(Exp::Inject(t.clone(), k, fields)) });
+                }
+                let x = self.b.var(x);
+                self.b.term(Exp::Match(x, arms))
+            }
+        }
     }
     /// The cotangent of this type.
     fn sparse(&mut self, seed: Var, t: &Type, bar: &Type) -> Term {

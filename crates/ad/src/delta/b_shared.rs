@@ -22,7 +22,7 @@
 //! eval_4 c #zero s = s                                    eval_4 c (#input i) (g, d, a) = (g with i + c, d, a)
 //! eval_4 c (#add x y) s = eval_4 c y (eval_4 c x s)       eval_4 c (#scale r x) s = eval_4 (c * r) x s
 //! eval_4 c (#share i x) (g, d, a) = (g, d with i = x, a with i + c)
-//! backprop (g, d, {}) = g                                 backprop (g, d, a) = backprop (eval_4 c d[i] (g, d, a without i)), for the highest i, with c, in a
+//! backprop (g, d, {}) = g                                 backprop (g, d, a) = backprop (eval_4 c x (g, d without i, a without i)), for the highest i, with x in d and c in a
 //! ```
 //!
 //! Differences from the paper:
@@ -167,7 +167,7 @@ impl Stage for Shared {
     fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
         let eval = f.stage.eval;
         let delta = Type::Named(f.stage.delta);
-        let maps = [Type::F64, delta, Type::F64].map(|t| f.b.term(Exp::MapEmpty(t)));
+        let maps = [Type::F64, delta.clone(), Type::F64].map(|t| f.b.term(Exp::MapEmpty(t)));
         let empty = f.b.tuple(maps.to_vec());
         let empty = f.emit(empty, "s");
         let first = f.results(run.result, run.result_type, run.seed, empty, &mut |f, d, z, rest| {
@@ -192,16 +192,19 @@ impl Stage for Shared {
                     let (grad, frag, none) = (b.var(grad), b.var(frag), b.term(Exp::MapEmpty(Type::F64)));
                     (false, b.tuple(vec![grad, frag, none]))
                 } else {
-                    let (map, key) = (b.var(frag), b.var(popped[0]));
-                    let found = b.term(Exp::MapLookup(map, key));
-                    let (grad, frag, rest) = (b.var(grad), b.var(frag), b.var(popped[2]));
-                    let s = b.tuple(vec![grad, frag, rest]);
-                    let next = b.match_(found, |b, k, payload| {
+                    // Every identity with a cotangent has a term.
+                    let terms = b.var(frag);
+                    let term = b.term(Exp::MapPopMax(terms));
+                    let next = b.match_(term, |b, k, found| {
+                        let grad = b.var(grad);
                         if k == 0 {
-                            return s.clone();
+                            let (none, rest) = (b.term(Exp::MapEmpty(delta.clone())), b.var(popped[2]));
+                            return b.tuple(vec![grad, none, rest]);
                         }
-                        let (c, d) = (b.var(popped[1]), b.var(payload[0]));
-                        b.call(eval, vec![c, d, s.clone()])
+                        let (frag, rest) = (b.var(found[2]), b.var(popped[2]));
+                        let s = b.tuple(vec![grad, frag, rest]);
+                        let (c, d) = (b.var(popped[1]), b.var(found[1]));
+                        b.call(eval, vec![c, d, s])
                     });
                     (true, next)
                 };

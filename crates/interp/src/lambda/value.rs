@@ -600,14 +600,15 @@ impl Val {
             other => Err(wrong("an array", &other)),
         }
     }
-    /// Number of scalar leaves of data.
+    /// Number of scalar leaves of data. A sum is one, as in an array of sums: it is held by reference, and may share what it holds.
     pub(crate) fn leaves(&self) -> u64 {
         match self {
-            Val::Tuple(n) | Val::Sum(_, n) | Val::SparseTuple(n) | Val::SparseSum(_, n) | Val::Bag(_, n) => {
+            Val::Tuple(n) | Val::SparseTuple(n) | Val::SparseSum(_, n) | Val::Bag(_, n) => {
                 n.items.iter().map(|v| crate::core::compile::deep(|| v.leaves())).sum()
             }
             Val::Arr(a) => a.leaves(),
             Val::Num(_)
+            | Val::Sum(..)
             | Val::Fun(..)
             | Val::SparseZero
             | Val::Evm(..)

@@ -1,4 +1,4 @@
-//! What the theory costs: gradients of the problems by Efficient CHAD on arrays and by Fast CHAD, counted.
+//! What the theory costs: gradients of the problems by algorithms on lambda, above all Efficient CHAD on arrays, and by Fast CHAD, counted.
 
 use crate::problems::{PROBLEMS, Problem};
 use pullback_ad::chad::d_arrays;
@@ -61,16 +61,16 @@ impl Ready {
     }
 }
 
-/// The costs of a problem; `Err`: why CHAD does not take it.
+/// The costs of a problem by an algorithm on lambda; `Err`: why it does not take it.
 ///
 /// # Panics
 /// If the problem does not compile or run.
-pub fn price(problem: &Problem, size: usize) -> Result<Price, Diagnostic> {
+pub fn price(problem: &Problem, size: usize, algorithm: &str) -> Result<Price, Diagnostic> {
     let mut made = ready(problem, size);
     let options = Options::default();
     let fast = made.derivative().unwrap_or_else(|d| shown(problem.name, &d));
     let fast = fast.interpret(&made.seeded, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
-    made.session.settings.choice.reverse = Some(d_arrays::ID.into());
+    made.session.settings.choice.reverse = Some(algorithm.into());
     let compiled = made.derivative()?;
     let Some(derivative) = &compiled.on_lambda else { panic!("an algorithm of another kind") };
     let own = derivative.run_primal(&made.args, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
@@ -82,7 +82,7 @@ pub fn price(problem: &Problem, size: usize) -> Result<Price, Diagnostic> {
     })
 }
 
-/// A gradient by Efficient CHAD on arrays, lowered to core, and by Fast CHAD.
+/// A gradient by an algorithm on lambda, lowered to core, and by Fast CHAD.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// Value and gradient by both.
@@ -93,13 +93,14 @@ pub struct Lowered {
     pub seconds: [f64; 3],
 }
 
-/// The same as [`price`] with what CHAD makes lowered, on this executor and so many threads.
+/// The same as [`price`] with what the algorithm makes lowered, on this executor and so many threads.
 ///
 /// # Panics
 /// If the problem does not compile, or one of them does not run.
 pub fn priced(
     problem: &Problem,
     size: usize,
+    algorithm: &str,
     backend: Backend,
     threads: usize,
 ) -> Result<Lowered, Diagnostic> {
@@ -120,7 +121,7 @@ pub fn priced(
     let primal = made.session.primal(&made.entry)?;
     let (value, primal_seconds) = run(&primal, &made.args);
     let (fast, fast_seconds) = run(&made.derivative()?, &made.seeded);
-    made.session.settings.choice.reverse = Some(d_arrays::ID.into());
+    made.session.settings.choice.reverse = Some(algorithm.into());
     let (chad, seconds) = run(&made.derivative()?, &made.seeded);
     Ok(Lowered {
         work: [value.counts.work, chad.counts.work],
@@ -140,7 +141,7 @@ pub fn times(sizes: [usize; 2]) -> String {
     );
     for problem in PROBLEMS {
         for size in sizes {
-            let Ok(made) = priced(problem, size, Backend::Auto, 1) else { break };
+            let Ok(made) = priced(problem, size, d_arrays::ID, Backend::Auto, 1) else { break };
             let [primal, chad, fast] = made.seconds;
             out += &format!(
                 "{:<20} {:>6} {:>11.2} {:>12.1} {:>10.1}\n",
@@ -166,8 +167,10 @@ pub fn table() -> String {
     };
     let mut out = line(header);
     for problem in PROBLEMS {
-        let both =
-            SIZES.map(|n| price(problem, n).and_then(|p| Ok((p, priced(problem, n, Backend::Interp, 1)?))));
+        let both = SIZES.map(|n| {
+            price(problem, n, d_arrays::ID)
+                .and_then(|p| Ok((p, priced(problem, n, d_arrays::ID, Backend::Interp, 1)?)))
+        });
         let [small, large] = both;
         let ratio = |steps: [u64; 2]| format!("{:.1}", steps[1] as f64 / steps[0] as f64);
         out += &match (small, large) {
