@@ -1,7 +1,7 @@
 //! Delta terms (Krawiec et al., "Provably correct, asymptotically efficient, higher-order reverse-mode automatic differentiation", POPL 2022; thesis of Smeding,
 //! 4.1), from lambda to lambda.
 //!
-//! Forward mode whose tangents are terms ([`terms`]): a number becomes the number with a term that says what its tangent would be. The reverse pass is an evaluator of
+//! Forward mode whose tangents are terms (`terms`): a number becomes the number with a term that says what its tangent would be. The reverse pass is an evaluator of
 //! such terms. The text derives the one that costs what it should; each step has its place:
 //!
 //! | file | evaluator | section | cost of a gradient |

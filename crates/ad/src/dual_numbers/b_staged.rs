@@ -2,7 +2,7 @@
 //!
 //! Source: T. Smeding, thesis, 3.4: Figs. 3.8 and 3.9.
 //!
-//! Judgement: `G |- t : s` becomes `D2[G] |- D2[t] : Z -> (D2[s], Z)`, threaded as [`super::forward`] has it.
+//! Judgement: `G |- t : s` becomes `D2[G] |- D2[t] : Z -> (D2[s], Z)`, threaded as `super::forward` has it.
 //!
 //! Types:
 //! ```text

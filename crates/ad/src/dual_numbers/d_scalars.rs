@@ -2,15 +2,15 @@
 //!
 //! Source: T. Smeding, thesis, 3.6.
 //!
-//! Judgement: `G |- t : s` becomes `D3[G] |- D3[t] : Z -> (D3[s], Z)`, threaded as [`super::forward`] has it.
+//! Judgement: `G |- t : s` becomes `D3[G] |- D3[t] : Z -> (D3[s], Z)`, threaded as `super::forward` has it.
 //!
 //! Types:
 //! ```text
 //! D3[f64] = (f64, (Z, f64 -> Staged -> Staged))
-//! Staged = #staged (map f64) (map (f64 -> Staged -> Staged, f64))        as [`super::maps`] has it; collected are numbers by identity
+//! Staged = #staged (map f64) (map (f64 -> Staged -> Staged, f64))        as `super::maps` has it; collected are numbers by identity
 //! ```
 //!
-//! Notation: `SCall`, `SResolve` [`super::maps`] · `id` `\s. s` · `f . g` one after the other, `g` first
+//! Notation: `SCall`, `SResolve` `super::maps` · `id` `\s. s` · `f . g` one after the other, `g` first
 //!
 //! Rules:
 //! ```text

@@ -2,7 +2,7 @@
 //!
 //! Source: T. Smeding, thesis, 3.7: Figs. 3.11 and 3.12.
 //!
-//! Judgement: `G |- t : s` becomes `D4[G] |- D4[t] : Z -> (D4[s], Z)`, threaded as [`super::forward`] has it.
+//! Judgement: `G |- t : s` becomes `D4[G] |- D4[t] : Z -> (D4[s], Z)`, threaded as `super::forward` has it.
 //!
 //! Types:
 //! ```text

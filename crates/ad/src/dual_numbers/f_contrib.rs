@@ -2,7 +2,7 @@
 //!
 //! Source: T. Smeding, thesis, 3.8.1 (one array) and 3.8.2 (`Contrib`).
 //!
-//! Judgement: `G |- t : s` becomes `D4[G] |- D4[t] : Z -> (D4[s], Z)`, threaded as [`super::forward`] has it.
+//! Judgement: `G |- t : s` becomes `D4[G] |- D4[t] : Z -> (D4[s], Z)`, threaded as `super::forward` has it.
 //!
 //! Types:
 //! ```text

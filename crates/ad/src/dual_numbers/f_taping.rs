@@ -2,7 +2,7 @@
 //!
 //! Source: T. Smeding, thesis, 3.8.3; constants are kept off the tape, as in the library `ad` (3.11).
 //!
-//! Judgement: `G |- t : s` becomes `Dt[G] |- Dt[t] : (Z, Tape) -> (Dt[s], (Z, Tape))`, threaded as [`super::forward`] has it.
+//! Judgement: `G |- t : s` becomes `Dt[G] |- Dt[t] : (Z, Tape) -> (Dt[s], (Z, Tape))`, threaded as `super::forward` has it.
 //!
 //! Types:
 //! ```text

@@ -2,7 +2,7 @@
 //!
 //! Source: T. Smeding, thesis, 3.10: Figs. 3.16 and 3.17, with the contributions of 3.8.
 //!
-//! Judgement: `G |- t : s` becomes `D5[G] |- D5[t] : (Ref, Job) -> io (D5[s], (Ref, Job))`, threaded as [`super::forward`] has it.
+//! Judgement: `G |- t : s` becomes `D5[G] |- D5[t] : (Ref, Job) -> io (D5[s], (Ref, Job))`, threaded as `super::forward` has it.
 //!
 //! Types:
 //! ```text

@@ -14,7 +14,7 @@
 //! | [`f_taping`] | an identity; what it contributes to is on a tape | 3.8.3 | `O(T + I)` |
 //! | [`g_parallel`] | as in [`f_contrib`], with identities per job of a program that forks and joins | 3.10 | work `O(T + I)`, span of the program |
 //!
-//! From the second stage on identities have to be handed out, so programs thread a state; all stages share that ([`forward`]) and say only what stands beside a number.
+//! From the second stage on identities have to be handed out, so programs thread a state; all stages share that (`forward`) and say only what stands beside a number.
 //! Costs are tested by counting (`crates/testkit/tests/dual_numbers_growth.rs`).
 
 pub mod a_naive;
