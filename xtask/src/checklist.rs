@@ -1,6 +1,6 @@
 //! The features of the algorithms and the tests that show them: tables for the book, and a check that every test in them exists.
 
-use crate::{chad_rows, checklist_rows};
+use crate::{chad_rows, checklist_rows, dual_rows};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -46,6 +46,14 @@ pub(crate) const PAGES: &[Page] = &[
         together: "The algorithms are in `crates/ad/src/chad`, in the order of the chapters.",
         tests: "crates/testkit/tests/chad.rs",
         rows: chad_rows::ROWS,
+    },
+    Page {
+        file: "docs/book/dual-checklist.md",
+        title: "What dual-numbers reverse AD does, in the language and in Rust, and the tests that show it",
+        source: "xtask/src/dual_rows.rs",
+        together: "The stages are in `crates/ad/src/dual_numbers`, delta terms in `crates/ad/src/delta`, the library for Rust in `crates/dual`.",
+        tests: "crates/testkit/tests/dual_numbers.rs",
+        rows: dual_rows::ROWS,
     },
 ];
 

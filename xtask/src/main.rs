@@ -5,6 +5,7 @@ mod chad_rows;
 mod checklist;
 mod checklist_rows;
 mod coverage;
+mod dual_rows;
 mod sanitize;
 mod tidy;
 

@@ -3,14 +3,17 @@
 //! After a `futhark` block with one entry point, a block that starts with ` ```text explain ` holds the table of
 //! `pullback explain` for it, one that starts with ` ```text core PASS ` the derivative after that pass; `jvp` at the end asks for
 //! forward mode. ` ```text explain NAME ` shows what the algorithm of this name makes, ` ```text costs 1.5 2 ` what the gradient at these numbers costs by each
-//! algorithm on lambda, ` ```text price ` what the gradients of the benchmark's problems cost by two algorithms. Everything else is left as it is. The text is equal whenever the programs and the rules are.
+//! algorithm of CHAD (` ```text costs dual 1.5 2 `: of dual numbers and delta terms), ` ```text price ` what the gradients of the benchmark's problems cost by two algorithms, ` ```text growth dual ` how
+//! costs grow by all stages of dual numbers; ` ```rust rule TAG ` shows the code under that tag. Everything else is left as it is. The text is equal whenever the programs and the rules are.
 
-use pullback_ad::chad::ON_LAMBDA;
+use pullback_ad::on_lambda::{OnLambda, find};
+use pullback_ad::{chad, delta, dual_numbers};
 use pullback_core::Value;
 use pullback_core::print::print;
 use pullback_driver::explain::explain;
 use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_interp::core::Options;
+use std::path::Path;
 
 /// The page with its generated blocks written anew. `Err`: a program of the page does not compile, or a block asks for
 /// something that does not exist.
@@ -30,11 +33,14 @@ pub fn regenerate(page: &str) -> Result<String, String> {
         let words: Vec<&str> = info.split_whitespace().collect();
         match words.as_slice() {
             ["futhark"] => program.clone_from(&block),
-            ["text", "explain", name] if ON_LAMBDA.iter().any(|a| a.id == *name) => {
+            ["text", "explain", name] if find(name).is_some() => {
                 block = table(&program, Kind::Vjp, Some(name))?;
             }
             ["text", "price"] => block = crate::chad::price::table(),
-            ["text", "costs", numbers @ ..] => block = costs(&program, numbers)?,
+            ["text", "costs", "dual", numbers @ ..] => block = costs(&program, numbers, dual())?,
+            ["text", "costs", numbers @ ..] => block = costs(&program, numbers, chad::ON_LAMBDA.iter())?,
+            ["text", "growth", "dual"] => block = growth(dual())?,
+            ["rust", "rule", tag] => block = rule(tag)?,
             ["text", "explain", rest @ ..] => block = table(&program, kind(rest)?, None)?,
             ["text", "core", pass, rest @ ..] => block = core(&program, pass, kind(rest)?)?,
             _ => {}
@@ -53,14 +59,101 @@ fn kind(rest: &[&str]) -> Result<Kind, String> {
     }
 }
 
+/// Dual numbers in all stages, and delta terms with all evaluators.
+fn dual() -> impl Iterator<Item = &'static OnLambda> {
+    dual_numbers::ON_LAMBDA.iter().chain(delta::ON_LAMBDA)
+}
+
+/// The function under a tag in the code of dual numbers or of delta terms, as it stands there.
+fn rule(tag: &str) -> Result<String, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ad/src");
+    for folder in ["dual_numbers", "dual_numbers/forward", "delta"] {
+        for file in std::fs::read_dir(sources.join(folder)).map_err(|e| e.to_string())?.flatten() {
+            let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+            let mut lines = text.lines().skip_while(|l| !l.contains(&format!("// [{tag}]")));
+            let Some(first) = lines.next() else { continue };
+            let indent = first.len() - first.trim_start().len();
+            let mut out = String::new();
+            for line in std::iter::once(first).chain(lines) {
+                out += line.get(indent..).unwrap_or_default();
+                out.push('\n');
+                if line.trim() == "}" && line.len() == indent + 1 {
+                    return Ok(out);
+                }
+            }
+        }
+    }
+    Err(format!("a block asks for the rule `{tag}`"))
+}
+
+/// How often the program's steps value and gradient take, at two sizes each of three programs.
+fn growth(algorithms: impl Iterator<Item = &'static OnLambda>) -> Result<String, String> {
+    let shared = |n: usize| {
+        let lets: String = (1..=n).map(|k| format!(" let x{k} = x{0} + x{0}", k - 1)).collect();
+        (format!("entry f (x0: f64): f64 ={lets} in x{n}"), vec![Value::f64(1.0)])
+    };
+    let numbers = |n: usize| Value::f64s(&(0..n).map(|k| k as f64 / 8.0).collect::<Vec<f64>>());
+    let squares = |n: usize| {
+        let text = "entry f [n] (a: [n]f64): f64 = f64.sum (map (\\x -> x * x) a)".to_string();
+        (text, vec![numbers(n)])
+    };
+    let steps = |n: usize| {
+        let text = "entry f (x: f64) (n: i64): f64 = loop y = x for _i < n do y * 0.5 + x".to_string();
+        (text, vec![Value::f64(1.0), Value::i64(n as i64)])
+    };
+    let columns = [shared(5), shared(15), squares(20), squares(320), steps(20), steps(320)];
+    let mut out =
+        format!("{:<16} {:>15} {:>23} {:>23}\n{:<16}", "", "values shared", "sum of squares", "loop", "");
+    for size in [5, 15, 20, 320, 20, 320] {
+        out += &format!(" {size:>11}");
+    }
+    out.push('\n');
+    for algorithm in algorithms {
+        let mut line = format!("{:<16}", algorithm.id);
+        for (text, args) in &columns {
+            let cell = match times(text, args, algorithm)? {
+                Some(ratio) => format!("{ratio:.1}"),
+                None => "-".into(),
+            };
+            line += &format!(" {cell:>11}");
+        }
+        out += &(line + "\n");
+    }
+    Ok(out)
+}
+
+/// The most steps that are waited for.
+const LIMIT: u64 = 20_000_000;
+
+/// How often the program's steps value and gradient take; `None`: too many.
+fn times(text: &str, args: &[Value], algorithm: &OnLambda) -> Result<Option<f64>, String> {
+    let mut session = session(text)?;
+    session.settings.choice.reverse = Some(algorithm.id.into());
+    let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
+    let entry = session.entry(None).map_err(shown)?;
+    let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;
+    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(shown)?;
+    let Some(derivative) = &ready.on_lambda else { return Err("an algorithm of another kind".into()) };
+    let options = Options { work_limit: LIMIT, ..Options::default() };
+    match derivative.costs(args, &[Value::f64(1.0)], &options) {
+        Ok(costs) => Ok(Some(costs.whole() as f64 / costs.program as f64)),
+        Err(e) if e.kind == pullback_base::RuntimeErrorKind::Limit => Ok(None),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
 /// Steps of the program, and of the parts of its gradient by each algorithm.
-fn costs(program: &str, numbers: &[&str]) -> Result<String, String> {
+fn costs(
+    program: &str,
+    numbers: &[&str],
+    algorithms: impl Iterator<Item = &'static OnLambda>,
+) -> Result<String, String> {
     let numbers = numbers.iter().map(|x| x.parse().map(Value::f64).map_err(|e| format!("{x}: {e}")));
     let args = numbers.collect::<Result<Vec<Value>, String>>()?;
     let one = [Value::f64(1.0)];
     let options = Options::default();
     let mut rows = String::new();
-    for algorithm in ON_LAMBDA {
+    for algorithm in algorithms {
         let mut session = session(program)?;
         session.settings.choice.reverse = Some(algorithm.id.into());
         let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
