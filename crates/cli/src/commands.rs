@@ -14,7 +14,7 @@ use pullback_driver::gradcheck::{self, index_text};
 use pullback_driver::leaves::cotangent_type;
 use pullback_driver::report::timed;
 use pullback_driver::values::{Sizes, decode, encode, json, type_text};
-use pullback_driver::{Backend, EntryPoint, Kind, Leaf, Session, Settings, Wrt};
+use pullback_driver::{EntryPoint, Kind, Leaf, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
 /// Stops at an option of a run that the algorithms on lambda, or their interpreter, do not have.
 pub(crate) fn can_run(session: &Session, inputs: &InputArgs) -> Result<(), Failure> {
     let Some(algorithm) = session.algorithm_on_lambda() else { return Ok(()) };
-    let on_lambda = matches!(session.settings.backend, Backend::Auto | Backend::Interp);
+    let on_lambda = session.settings.runs_on_lambda();
     let (message, option) = if session.settings.choice.tape_limit.is_some() {
         (format!("`{}` keeps no tapes that could be limited", algorithm.id), "--tape-limit")
     } else if on_lambda && inputs.check_nan {

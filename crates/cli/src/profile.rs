@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::args::{ProfileArgs, Profiled};
-use crate::commands::{failed, load_program, ones, only_active, print_json};
+use crate::commands::{can_run, failed, load_program, ones, only_active, print_json};
 use crate::inputs::arguments;
 use crate::output::{say, write_file};
 use crate::profile_page::page;
@@ -27,6 +27,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<(), Failure> {
         ));
     }
     let (mut session, entry) = load_program(&args.program)?;
+    can_run(&session, &args.inputs)?;
     session.settings.lowered = true;
     let of_session = |d: pullback_base::Diagnostic| failed(&session, &d);
     let mut values = arguments(&entry, &args.inputs)?;

@@ -337,6 +337,14 @@ fn algorithms_on_lambda_by_name() {
         &[&["grad", &arrays, "--ad", "chad-arrays", "--tape-limit", "1000"], &at[..]].concat(),
         &["keeps no tapes", "leave out --tape-limit"],
     );
+    refused(
+        &[
+            &["profile", &arrays, "--derivative", "vjp", "--ad", "chad-arrays", "--tape-limit", "1000"],
+            &at[..],
+        ]
+        .concat(),
+        &["keeps no tapes", "leave out --tape-limit"],
+    );
     // Compiled, where core has what they use.
     let compiled = ["grad", &arrays, "--ad", "chad-arrays", "--backend", "vm", "--json", "--check"];
     let json: serde_json::Value =

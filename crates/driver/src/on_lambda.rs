@@ -106,7 +106,7 @@ pub(crate) fn derivative(
     })?;
     let fun = dense_vjp(&mut program, inlined, made);
     pullback_lambda::check::check(&program).map_err(|errors| malformed(id, errors))?;
-    if session.settings.lowered || !matches!(session.settings.backend, Backend::Auto | Backend::Interp) {
+    if !session.settings.runs_on_lambda() {
         return lowered(session, id, entry, (&program, fun), wanted, watch);
     }
     let params = program.funs[inlined].params.iter().map(|p| program.vars[*p].ty.clone()).collect();

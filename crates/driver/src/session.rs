@@ -41,6 +41,13 @@ pub struct Settings {
     pub lowered: bool,
 }
 
+impl Settings {
+    /// Whether what an algorithm on lambda makes runs as it is, in the reference interpreter.
+    pub fn runs_on_lambda(&self) -> bool {
+        !self.lowered && matches!(self.backend, Backend::Auto | Backend::Interp)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {

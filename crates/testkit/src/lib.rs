@@ -23,3 +23,8 @@ pub mod steps;
 pub mod suite;
 pub mod text;
 pub mod workloads;
+
+/// A number that the environment gives a test (`COUNT`, `SEED`), or this one.
+pub fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
+}

@@ -14,6 +14,7 @@ use pullback_testkit::chad::measure::{Measured, measure, run_of_two, whole};
 use pullback_testkit::chad::shrink::shrink;
 use pullback_testkit::chad::terms::{Language, applied, case};
 use pullback_testkit::chad::{Case, by_dual_numbers, cotangent, dense, fits, size};
+use pullback_testkit::number;
 use pullback_testkit::rng::Rng;
 use std::sync::Arc;
 
@@ -249,10 +250,6 @@ fn zero_of(bar: &Type) -> Value {
 }
 
 /// A number from the environment.
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
-}
-
 /// Runs a property on random cases.
 fn for_cases(float: bool, language: Language, property: &mut dyn FnMut(u64, &Case)) {
     let (first, count) = (number("SEED", 0), number("COUNT", 2000));

@@ -9,6 +9,7 @@ use pullback_lambda::{FunId, Program, read};
 use pullback_testkit::chad::price::price;
 use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
+use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
 
 /// A program and its derivative: by dual numbers, and by CHAD with and without gathers.
@@ -220,9 +221,6 @@ fn the_tree_of_a_reduction_is_walked_in_parallel() {
 /// Random terms with arrays of everything: the gradient is that of dual numbers, in two orders of what runs in parallel.
 #[test]
 fn gradients_of_random_terms_are_those_of_dual_numbers() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok()).unwrap_or(default)
-    };
     let (count, first) = (number("COUNT", 2000), number("SEED", 0));
     let (mut ran, mut nonzero, mut arrays, mut singular) = (0, 0, 0, 0);
     for seed in first..first + count {

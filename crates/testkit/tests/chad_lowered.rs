@@ -14,11 +14,8 @@ use pullback_testkit::chad::like;
 use pullback_testkit::chad::price::priced;
 use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::native::{Run, Verdict, Way, examine, near};
+use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
-}
 
 /// The leaves of a value as core has them: of products the parts, also inside of sums; units have none.
 fn leaves(value: &Value, ty: &Type, out: &mut Vec<Value>) {

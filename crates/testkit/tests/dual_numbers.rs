@@ -13,11 +13,8 @@ use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
 use pullback_testkit::fork_join;
 use pullback_testkit::native::near;
+use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
-}
 
 /// Value and gradient of an entry point by an algorithm, for a cotangent of ones; and the steps they took.
 fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, u64), String> {

@@ -7,12 +7,9 @@ use pullback_core::{Array, Buffer, Value, read};
 use pullback_cpu::Level;
 use pullback_testkit::native::soak::{Counts, many};
 use pullback_testkit::native::{Run, Verdict, Way, examine};
+use pullback_testkit::number;
 
 /// A number from the environment.
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
-}
-
 fn assert_right(counts: &Counts, programs: u64) {
     eprint!("{}", counts.render());
     let failures: Vec<String> =
