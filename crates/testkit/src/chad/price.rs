@@ -134,14 +134,14 @@ pub fn priced(
 const RUNS: usize = 5;
 
 /// The table of times on one thread, as machine code where there is LLVM: how often the program's time the gradient takes, at these sizes.
-pub fn times(sizes: [usize; 2]) -> String {
+pub fn times(sizes: [usize; 2], algorithm: &str) -> String {
     let mut out = format!(
         "{:<20} {:>6} {:>11} {:>12} {:>10}\n",
-        "problem", "size", "program us", "chad-arrays", "fast_chad"
+        "problem", "size", "program us", algorithm, "fast_chad"
     );
     for problem in PROBLEMS {
         for size in sizes {
-            let Ok(made) = priced(problem, size, d_arrays::ID, Backend::Auto, 1) else { break };
+            let Ok(made) = priced(problem, size, algorithm, Backend::Auto, 1) else { break };
             let [primal, chad, fast] = made.seconds;
             out += &format!(
                 "{:<20} {:>6} {:>11.2} {:>12.1} {:>10.1}\n",
