@@ -43,7 +43,7 @@ fn all() -> impl Iterator<Item = &'static OnLambda> {
 
 /// The steps that a random program may take: what is exponential is not waited for.
 fn limit(id: &str) -> u64 {
-    if EXPONENTIAL.contains(&id) { 200_000 } else { 3_000_000 }
+    if EXPONENTIAL.contains(&id) { 200_000 } else { 30_000_000 }
 }
 
 /// Those that are exponential.

@@ -12,7 +12,7 @@
 //! | [`e_arrays`] | the same on mutable arrays | 3.7 | `O(T + I)` |
 //! | [`f_contrib`] | an identity and what it contributes to which others, as data | 3.8.1, 3.8.2 | `O(T + I)` |
 //! | [`f_taping`] | an identity; what it contributes to is on a tape | 3.8.3 | `O(T + I)` |
-//! | [`g_parallel`] | as in [`f_contrib`], with identities per job of a program that forks and joins | 3.10 | work `O(T + I)`, span of the program |
+//! | [`g_parallel`] | as in [`f_contrib`], with identities per job of a program that forks and joins | 3.10 | work `O(T + I)`, span of the program; loops that write elements copy arrays |
 //!
 //! From the second stage on identities have to be handed out, so programs thread a state; all stages share that (`forward`) and say only what stands beside a number.
 //! Costs are tested by counting (`crates/testkit/tests/dual_numbers_growth.rs`).
@@ -103,7 +103,7 @@ pub const ON_LAMBDA: &[OnLambda] = &[
         id: g_parallel::ID,
         title: "Dual numbers in reverse, parallel",
         citation: "Smeding, thesis, 3.10",
-        bound: Bound::Constant,
+        bound: Bound::None,
         status: Status::Selectable,
         recursion: false,
         vjp: g_parallel::vjp,
