@@ -4,7 +4,7 @@ use super::super::structure::mentions_function;
 use super::{Forward, Function, Operation, Path, Res, Stage};
 use crate::chad::{component, fresh_name, refuse};
 use crate::tangent::is_zero;
-use pullback_lambda::{Arm, Exp, FunId, Term, Type, Var};
+use pullback_lambda::{Arm, Exp, FunId, Term, Type, Var, with_stack};
 use pullback_prim::{Prim, Scalar};
 
 impl<C: Stage> Forward<'_, C> {
@@ -46,7 +46,7 @@ impl<C: Stage> Forward<'_, C> {
     /// `D[t]`, from the current state on.
     pub(crate) fn term(&mut self, t: &Term) -> Res<Var> {
         let outer = std::mem::replace(&mut self.b.span, t.span());
-        let out = pullback_lambda::with_stack(|| self.rule(t));
+        let out = with_stack(|| self.rule(t));
         self.b.span = outer;
         out
     }
@@ -298,7 +298,7 @@ impl<C: Stage> Forward<'_, C> {
     /// `None` for other terms, the rules of which follow.
     pub(super) fn plain(&mut self, t: &Term) -> Option<Term> {
         fn is_plain<C: Stage>(s: &Forward<'_, C>, t: &Term) -> bool {
-            match t.exp() {
+            with_stack(|| match t.exp() {
                 Exp::Var(x) => s.vars.contains_key(x),
                 Exp::Const(_) => true,
                 Exp::Prim(_, args) => args.iter().all(|a| a.ty().scalar().is_some() && is_plain(s, a)),
@@ -306,21 +306,21 @@ impl<C: Stage> Forward<'_, C> {
                 Exp::Index(e, ix) => is_place(s, e) && ix.iter().all(|i| is_plain(s, i)),
                 Exp::Size(e, _) => is_place(s, e),
                 _ => false,
-            }
+            })
         }
         fn is_place<C: Stage>(s: &Forward<'_, C>, t: &Term) -> bool {
-            match t.exp() {
+            with_stack(|| match t.exp() {
                 Exp::Var(x) => s.vars.contains_key(x),
                 Exp::Proj(e, _) => is_place(s, e),
                 Exp::Index(e, ix) => is_place(s, e) && ix.iter().all(|i| is_plain(s, i)),
                 _ => false,
-            }
+            })
         }
         (t.ty().scalar().is_some() && is_plain(self, t)).then(|| self.value_of(t))
     }
     pub(super) fn value_of(&mut self, t: &Term) -> Term {
         let outer = std::mem::replace(&mut self.b.span, t.span());
-        let out = pullback_lambda::with_stack(|| match t.exp() {
+        let out = with_stack(|| match t.exp() {
             Exp::Const(c) => self.b.constant(*c),
             Exp::Prim(prim, args) => {
                 let args = args.iter().map(|a| self.value_of(a)).collect();
@@ -340,7 +340,7 @@ impl<C: Stage> Forward<'_, C> {
     }
     /// A variable or a part of one, with what stands beside its numbers.
     pub(super) fn place(&mut self, t: &Term) -> Term {
-        match t.exp() {
+        with_stack(|| match t.exp() {
             Exp::Proj(e, i) => {
                 let e = self.place(e);
                 self.b.proj(e, *i)
@@ -355,7 +355,7 @@ impl<C: Stage> Forward<'_, C> {
                 self.b.var(x)
             }
             _ => t.clone(),
-        }
+        })
     }
 
     // --- functions as operands ---
