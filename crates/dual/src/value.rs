@@ -86,6 +86,28 @@ where
     Ok(())
 }
 
+fn zip_entries<'a, S, T, K, A, F>(
+    entries: impl ExactSizeIterator<Item = (&'a K, &'a A)>,
+    others: usize,
+    other: impl Fn(&K) -> Option<&'a A::With<T>>,
+    f: &mut F,
+) -> Result<(), Error>
+where
+    T: Scalar,
+    K: 'a,
+    A: Differentiable<S> + 'a,
+    A::With<T>: 'a,
+    F: FnMut(&S, &T),
+{
+    if entries.len() != others {
+        return Err(mismatch(format_args!("a map of {}", entries.len()), others));
+    }
+    for (k, x) in entries {
+        x.zip(other(k).ok_or_else(|| mismatch("the keys of the value", "other keys"))?, f)?;
+    }
+    Ok(())
+}
+
 macro_rules! sequence {
     ($([$($generics:tt)*] $type:ty => $with:ty;)*) => { $(
         impl<S, A: Differentiable<S>, $($generics)*> Differentiable<S> for $type {
@@ -186,13 +208,7 @@ impl<S, K: Clone + Ord, A: Differentiable<S>> Differentiable<S> for BTreeMap<K, 
         self.iter().map(|(k, x)| (k.clone(), x.map(f))).collect()
     }
     fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Self::With<T>, f: &mut F) -> Result<(), Error> {
-        if self.len() != other.len() {
-            return Err(mismatch(format_args!("a map of {}", self.len()), other.len()));
-        }
-        for (k, x) in self {
-            x.zip(other.get(k).ok_or_else(|| mismatch("the keys of the value", "other keys"))?, f)?;
-        }
-        Ok(())
+        zip_entries(self.iter(), other.len(), |k| other.get(k), f)
     }
 }
 
@@ -201,7 +217,7 @@ impl<S, K: Clone + Ord, A: Differentiable<S>> Differentiable<S> for BTreeMap<K, 
     reason = "a user's map keeps its type; no result depends on the order of its keys"
 )]
 mod hash {
-    use super::{Differentiable, mismatch};
+    use super::{Differentiable, zip_entries};
     use crate::{Error, Scalar};
     use std::collections::HashMap;
     use std::hash::{BuildHasher, Hash};
@@ -219,13 +235,7 @@ mod hash {
             out
         }
         fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Self::With<T>, f: &mut F) -> Result<(), Error> {
-            if self.len() != other.len() {
-                return Err(mismatch(format_args!("a map of {}", self.len()), other.len()));
-            }
-            for (k, x) in self {
-                x.zip(other.get(k).ok_or_else(|| mismatch("the keys of the value", "other keys"))?, f)?;
-            }
-            Ok(())
+            zip_entries(self.iter(), other.len(), |k| other.get(k), f)
         }
     }
 }
