@@ -57,8 +57,9 @@
 //!
 //! # Cost
 //!
-//! 24 bytes of tape for each operation on `f64` with up to two arguments that depend on inputs (16 on `f32`), and 8 (4) for its
-//! cotangent in the reverse pass. Constants cost nothing. Memory is kept by the thread for the next call ([`kept_memory`]); tapes are
+//! 24 bytes of tape for each operation on two `f64` that depend on inputs (16 on `f32`), and 8 (4) for its cotangent in the reverse
+//! pass. Constants cost nothing, and neither do functions of one number, or of two that were made of the same one: a number carries its
+//! derivative with respect to the last row that it comes from. Memory is kept by the thread for the next call ([`kept_memory`]); tapes are
 //! chains of blocks, so growing copies nothing and dropping does not recur. A cotangent that is exactly zero stops there: it is
 //! not multiplied by partial derivatives, infinite as they may be.
 //!

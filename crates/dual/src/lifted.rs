@@ -3,8 +3,12 @@
 //! A lifted type says how a value and its partial derivatives become a new number (`unary`, `binary`); everything else is the same:
 //! each operation asks its rule, which computes with the numbers one level below.
 
+use crate::Scalar;
+
 /// Operators and `Scalar` for a type with the inherent functions `lift`, `primal`, `unary` and `binary`. The braces hold the
 /// methods of `Scalar` that the types do in their own ways.
+///
+/// What records itself, by the inherent function `many`, has `lifted!(@recorded inner)` among these.
 ///
 /// Arithmetic with plain numbers comes from `lifted!(@constants [generics] type, inner, f64)`.
 macro_rules! lifted {
@@ -88,6 +92,22 @@ macro_rules! lifted {
                 self.unary(y, d)
             }
             $($special)*
+        }
+    };
+    (@recorded $inner:ident) => {
+        fn total(xs: &[Self]) -> Self {
+            let value = xs.iter().map(|x| x.value).sum();
+            Self::many(value, crate::lifted::by_twos(xs, |x| (*x, $inner::one())))
+        }
+        fn dot(xs: &[Self], ys: &[Self]) -> Self {
+            crate::scalar::same_length(xs.len(), ys.len());
+            let pairs = xs.iter().zip(ys);
+            let value = pairs.clone().fold($inner::zero(), |sum, (x, y)| sum + x.value * y.value);
+            Self::many(value, pairs.map(|(x, y)| [(*x, y.value), (*y, x.value)]))
+        }
+        #[inline(always)]
+        fn is_inert(&self) -> bool {
+            self.is_constant() && self.value.is_inert()
         }
     };
     (@operator [$($generics:tt)*] $type:ty, $inner:ident, $op:ident, $method:ident, $assign:ident, $assign_method:ident) => {
@@ -212,3 +232,14 @@ macro_rules! lifted {
 }
 
 pub(crate) use lifted;
+
+/// What `f` makes of all items, two at a time; the last is repeated with zero if it is alone.
+pub(crate) fn by_twos<I, V: Copy, S: Scalar>(
+    items: &[I],
+    f: impl Fn(&I) -> (V, S) + Clone,
+) -> impl Iterator<Item = [(V, S); 2]> + Clone {
+    items.chunks(2).map(move |pair| {
+        let (a, d) = f(&pair[0]);
+        [(a, d), pair.get(1).map_or((a, S::zero()), &f)]
+    })
+}

@@ -1,9 +1,11 @@
 //! Memory of tapes: blocks that are kept and used again.
 //!
 //! A tape is a chain of blocks, each with a link to the one before, so that growing never copies and dropping never recurs. What is
-//! given back is kept in a few lists by size, up to [`KEPT`] bytes, and is what the next tape begins with. Small blocks are kept by
-//! the thread, which needs no lock; large ones by all threads together, since branches record on one thread and are dropped on another, and new
-//! memory costs more than the rows that are written to it.
+//! given back is kept in lists by size, up to [`KEPT`] bytes of each, and is what the next tape begins with. A thread keeps its small blocks
+//! for itself, which needs no lock. All others have a *home*: the list of the thread that took them first. Branches record on one
+//! thread and are dropped on another, and a thread that takes the blocks of another one waits for its cache, line by line: that costs more
+//! than the rows that are written there. New memory costs more still, but once; so a thread whose list is empty takes from the others only
+//! where they keep much, and what is larger than any class.
 
 #![allow(unsafe_code, reason = "blocks are raw memory: rows of any scalar type are written into them")]
 
@@ -11,6 +13,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Sizes of blocks of tapes, in bytes with the head.
@@ -29,6 +32,8 @@ pub(crate) struct Block {
     bytes: usize,
     /// For tapes: the index of the first row.
     pub(crate) first: u32,
+    /// The list to which it goes back.
+    home: u32,
 }
 
 impl Block {
@@ -44,12 +49,15 @@ impl Block {
     }
 }
 
-/// Classes from here on are kept by all threads together.
+/// Classes from here on are kept for all threads.
 const SHARED: usize = 2;
+/// Lists for all threads; threads beyond these share them.
+const HOMES: usize = 32;
 
 /// A list of free blocks.
 struct List {
     first: *mut Block,
+    /// Their bytes.
     held: usize,
 }
 
@@ -93,31 +101,50 @@ impl Drop for List {
 // SAFETY: a list owns its blocks.
 unsafe impl Send for List {}
 
-thread_local! {
-    /// The small classes.
-    static OWN: [Cell<List>; SHARED] = const { [const { Cell::new(List::EMPTY) }; SHARED] };
+/// What a thread keeps for itself.
+struct Own {
+    small: [Cell<List>; SHARED],
+    home: Cell<u32>,
 }
 
-/// The large classes, and blocks larger than any.
-static TOGETHER: [Mutex<List>; CLASSES.len() - SHARED + 1] =
-    [const { Mutex::new(List::EMPTY) }; CLASSES.len() - SHARED + 1];
+thread_local! {
+    static OWN: Own = const { Own { small: [const { Cell::new(List::EMPTY) }; SHARED], home: Cell::new(u32::MAX) } };
+}
 
-/// Runs `f` on the list of a class. `None`: the thread ends.
-fn with_list<R>(class: usize, f: impl FnOnce(&mut List) -> R) -> Option<R> {
-    if class < SHARED {
-        return OWN
-            .try_with(|lists| {
-                let mut list = lists[class].replace(List::EMPTY);
-                let result = f(&mut list);
-                // What was there meanwhile is the empty list.
-                std::mem::forget(lists[class].replace(list));
-                result
-            })
-            .ok();
+impl Own {
+    /// The number of the thread's list for all.
+    fn home(&self) -> u32 {
+        static THREADS: AtomicU32 = AtomicU32::new(0);
+        if self.home.get() == u32::MAX {
+            self.home.set(THREADS.fetch_add(1, Ordering::Relaxed) % HOMES as u32);
+        }
+        self.home.get()
     }
+}
+
+/// What is kept for all threads: for each home the blocks of each class, and those larger than any.
+static TOGETHER: [[Mutex<List>; CLASSES.len() + 1]; HOMES] =
+    [const { [const { Mutex::new(List::EMPTY) }; CLASSES.len() + 1] }; HOMES];
+/// The bytes in them, of each class.
+static HELD: [AtomicUsize; CLASSES.len() + 1] = [const { AtomicUsize::new(0) }; CLASSES.len() + 1];
+
+/// Runs `f` on the thread's own list of a small class.
+fn with_own<R>(own: &Own, class: usize, f: impl FnOnce(&mut List) -> R) -> R {
+    let mut list = own.small[class].replace(List::EMPTY);
+    let result = f(&mut list);
+    // What was there meanwhile is the empty list.
+    std::mem::forget(own.small[class].replace(list));
+    result
+}
+
+/// Runs `f` on the list of a class and a home.
+fn with_shared<R>(home: usize, class: usize, f: impl FnOnce(&mut List) -> R) -> R {
     // A list is never left half changed.
-    let mut list = TOGETHER[class - SHARED].lock().unwrap_or_else(PoisonError::into_inner);
-    Some(f(&mut list))
+    let mut list = TOGETHER[home % HOMES][class].lock().unwrap_or_else(PoisonError::into_inner);
+    let before = list.held;
+    let result = f(&mut list);
+    HELD[class].fetch_add(list.held.wrapping_sub(before), Ordering::Relaxed);
+    result
 }
 
 /// The class of blocks that hold this many bytes, if one does.
@@ -145,24 +172,51 @@ pub(crate) fn next_content(room: usize) -> usize {
 
 /// A block for this many bytes, from the lists if there is one. `None`: the system has no memory left.
 pub(crate) fn take(content: usize) -> Option<NonNull<Block>> {
-    // Of blocks larger than any class only the first is looked at: the adjoints of the last long tape.
-    let list = class(content).unwrap_or(CLASSES.len());
-    if let Some(block) = with_list(list, |list| list.pop(content)).flatten() {
-        return Some(block);
+    let class = class(content).unwrap_or(CLASSES.len());
+    // None while the thread ends.
+    let home = OWN.try_with(|own| {
+        let found = (class < SHARED).then(|| with_own(own, class, |list| list.pop(content))).flatten();
+        found.ok_or_else(|| own.home())
+    });
+    let home = match home {
+        Ok(Ok(block)) => return Some(block),
+        Ok(Err(home)) => home as usize,
+        Err(_) => 0,
+    };
+    // Others are asked where there is much to find.
+    let homes =
+        if class == CLASSES.len() || HELD[class].load(Ordering::Relaxed) > KEPT / 2 { HOMES } else { 1 };
+    for other in home..home + homes {
+        // Of blocks larger than any class only the first is looked at: the cotangents of the last long tape.
+        if let Some(block) = with_shared(other, class, |list| list.pop(content)) {
+            return Some(block);
+        }
     }
     let bytes = block_bytes(content)?;
     let layout = Layout::from_size_align(bytes, ALIGNMENT).ok()?;
     // SAFETY: the size is not 0: it includes the head.
     let block = NonNull::new(unsafe { alloc(layout) }.cast::<Block>())?;
     // SAFETY: the memory is new and large enough for the head.
-    unsafe { block.as_ptr().write(Block { before: ptr::null_mut(), bytes, first: 0 }) };
+    unsafe { block.as_ptr().write(Block { before: ptr::null_mut(), bytes, first: 0, home: home as u32 }) };
     Some(block)
 }
 
 /// Takes a block back. It must not be used afterwards.
 pub(crate) fn give_back(block: NonNull<Block>) {
     let class = class(Block::room(block)).unwrap_or(CLASSES.len());
-    if !with_list(class, |list| list.push(block, KEPT)).unwrap_or(false) {
+    // SAFETY: the caller has the block and gives it up.
+    let home = unsafe { block.as_ref().home };
+    let kept = OWN.try_with(|own| {
+        (class < SHARED && own.home.get() == home)
+            .then(|| with_own(own, class, |list| list.push(block, KEPT)))
+    });
+    let kept = kept.ok().flatten().unwrap_or_else(|| {
+        with_shared(home as usize, class, |list| {
+            let others = HELD[class].load(Ordering::Relaxed).saturating_sub(list.held);
+            list.push(block, KEPT.saturating_sub(others))
+        })
+    });
+    if !kept {
         free(block);
     }
 }
@@ -211,25 +265,6 @@ impl<T> Buffer<T> {
             })
         }
     }
-    /// As `new`, on several threads where there are many.
-    #[cfg(feature = "parallel")]
-    pub(crate) fn new_parallel(len: usize, element: impl Fn() -> T + Copy + Send + Sync) -> Option<Buffer<T>>
-    where
-        T: Send,
-    {
-        fn part<T: Send>(all: &mut [MaybeUninit<T>], element: impl Fn() -> T + Copy + Send + Sync) {
-            if all.len() <= 1 << 14 {
-                all.iter_mut().for_each(|x| {
-                    x.write(element());
-                });
-            } else {
-                let (left, right) = all.split_at_mut(all.len() / 2);
-                rayon::join(|| part(left, element), || part(right, element));
-            }
-        }
-        // SAFETY: all are written.
-        unsafe { Buffer::filled(len, |all| part(all, element)) }
-    }
     /// The bytes that it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.len * size_of::<T>()
@@ -259,7 +294,7 @@ impl<T> Drop for Buffer<T> {
     }
 }
 
-/// The bytes that are kept for the next tapes: the small blocks of this thread, the large ones of all threads.
+/// The bytes that are kept for the next tapes: the small blocks of this thread, and what is kept for all.
 ///
 /// ```
 /// let _ = pullback_dual::grad(|x| x * x, &3.0);
@@ -267,13 +302,16 @@ impl<T> Drop for Buffer<T> {
 /// pullback_dual::release_memory();
 /// ```
 pub fn kept_memory() -> usize {
-    (0..=CLASSES.len()).filter_map(|class| with_list(class, |list| list.held)).sum()
+    let own = |own: &Own| (0..SHARED).map(|class| with_own(own, class, |list| list.held)).sum();
+    let held = HELD.iter().map(|held| held.load(Ordering::Relaxed));
+    OWN.try_with(own).unwrap_or(0) + held.sum::<usize>()
 }
 
-/// Gives the memory that is kept for the next tapes back to the system: the small blocks of this thread, the large ones of all threads.
+/// Gives the memory that is kept for the next tapes back to the system: the small blocks of this thread, and what is kept for all.
 pub fn release_memory() {
-    for class in 0..=CLASSES.len() {
-        // A thread that ends has released its own already.
-        let _ = with_list(class, List::release);
+    // A thread that ends has released its own already.
+    let _ = OWN.try_with(|own| (0..SHARED).for_each(|class| with_own(own, class, List::release)));
+    for home in 0..HOMES {
+        (0..=CLASSES.len()).for_each(|class| with_shared(home, class, List::release));
     }
 }

@@ -9,7 +9,7 @@ use crate::{Differentiable, Error, Function, Scalar, Var};
 /// The gradient of a function of one result, with the shape of its argument.
 ///
 /// The closure gets the argument with numbers that record themselves. Cost: a small multiple of the function's, whatever the number of
-/// variables; memory: 32 bytes for each operation on numbers of type `f64`.
+/// variables; memory: 32 bytes for each operation on two numbers of type `f64` that depend on it.
 ///
 /// ```
 /// use pullback_dual::grad;
@@ -59,13 +59,13 @@ where
 ///
 /// let settings = Settings::new().tape_limit(1 << 20);
 /// let outcome = settings.value_and_grad(
-///     |&x| {
+///     |&[x, z]| {
 ///         let mut y = x;
 ///         loop {
-///             y *= x;
+///             y *= z;
 ///         }
 ///     },
-///     &1.0,
+///     &[1.0, 1.0],
 /// );
 /// assert!(matches!(outcome, Err(Error::TapeLimit { limit: 1048576, .. })));
 /// ```
@@ -88,7 +88,8 @@ pub struct Outcome<S, G> {
 /// What a run recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Rows of the tape: one for each operation on numbers that depend on an input, but for those of a checkpoint.
+    /// Rows of the tape: one for each operation on two numbers that depend on inputs, but for those of a checkpoint. Operations on
+    /// one number, also several in a row, make none.
     pub rows: usize,
     /// Bytes of the tape, in whole blocks.
     pub tape_bytes: usize,
@@ -122,10 +123,8 @@ impl Settings {
     {
         caught(|| {
             let tape = Tape::new(Limit::Own(self.limit));
-            let (index, value) = call(inputs(x, &tape), f, |y| (y.index() as usize, y.primal()));
-            let mut adjoint = adjoints::<S, 1>(&tape);
-            adjoint[index][0] = S::one();
-            sweep(&tape, &mut adjoint);
+            let (place, value) = call(inputs(x, &tape), f, |y| (y.place(), y.primal()));
+            let adjoint = swept(&tape, [(place, S::one())]);
             Outcome {
                 value,
                 gradient: rebuild(x, &adjoint, 0),
@@ -151,7 +150,7 @@ impl Settings {
             let mut outputs = Vec::new();
             let value = call(inputs(x, &tape), f, |y| {
                 y.map(&mut |y: &Var<'_, S>| {
-                    outputs.push(y.index());
+                    outputs.push(y.place());
                     y.primal()
                 })
             });
@@ -187,7 +186,8 @@ where
 pub struct Pullback<'x, S: Scalar, X: ?Sized, Y> {
     tape: Tape<S>,
     x: &'x X,
-    outputs: Vec<u32>,
+    /// Where they are, with the derivatives with respect to what is there.
+    outputs: Vec<(usize, S)>,
     value: std::marker::PhantomData<fn() -> Y>,
 }
 
@@ -208,11 +208,7 @@ where
             return Err(crate::mismatch(format_args!("{} numbers", self.outputs.len()), seeds.len()));
         }
         caught(|| {
-            let mut adjoint = adjoints::<S, 1>(&self.tape);
-            for (index, d) in self.outputs.iter().zip(seeds) {
-                adjoint[*index as usize][0] += d;
-            }
-            sweep(&self.tape, &mut adjoint);
+            let adjoint = swept(&self.tape, self.outputs.iter().copied().zip(seeds));
             rebuild(self.x, &adjoint, 0)
         })
     }
@@ -246,20 +242,17 @@ where
 {
     let result = caught(|| {
         let tape = Tape::new(Limit::Own(usize::MAX));
-        let outputs: Vec<(u32, S)> =
-            call(inputs(x, &tape), f, |y| y.iter().map(|y| (y.index(), y.primal())).collect());
+        let outputs: Vec<((usize, S), S)> =
+            call(inputs(x, &tape), f, |y| y.iter().map(|y| (y.place(), y.primal())).collect());
         let mut rows = Vec::with_capacity(outputs.len());
         for block in outputs.chunks(LANES) {
-            if let [one] = block {
-                let mut adjoint = adjoints::<S, 1>(&tape);
-                adjoint[one.0 as usize][0] = S::one();
-                sweep(&tape, &mut adjoint);
-                rows.push(rebuild(x, &adjoint, 0));
+            if let [(place, _)] = block {
+                rows.push(rebuild(x, &swept(&tape, [(*place, S::one())]), 0));
                 continue;
             }
             let mut adjoint = adjoints::<S, LANES>(&tape);
-            for (lane, (index, _)) in block.iter().enumerate() {
-                adjoint[*index as usize][lane] = S::one();
+            for (lane, ((index, factor), _)) in block.iter().enumerate() {
+                adjoint[*index][lane] = *factor;
             }
             sweep(&tape, &mut adjoint);
             rows.extend((0..block.len()).map(|lane| rebuild(x, &adjoint, lane)));
@@ -339,23 +332,33 @@ fn sweep_rows<S: Scalar, const K: usize>(
         if a & PART == 0 {
             d = adjoint[first + offset];
         }
-        // What no output depends on is left alone: its partial derivatives may be infinite.
         if d.iter().all(S::is_inert) {
             continue;
         }
         for (lane, d) in d.iter().enumerate() {
-            adjoint[(a & !PART) as usize][lane] += row.partials[0] * *d;
-            adjoint[b as usize][lane] += row.partials[1] * *d;
+            // What an output does not depend on is left alone: its partial derivatives may be infinite.
+            let part = |partial: S| if d.is_inert() { S::zero() } else { partial * *d };
+            adjoint[(a & !PART) as usize][lane] += part(row.partials[0]);
+            adjoint[b as usize][lane] += part(row.partials[1]);
         }
     }
     *carried = d;
 }
 
-/// The adjoints of all numbers of which there are inputs, in order, for a cotangent of one.
-pub(crate) fn backward<S: Scalar>(tape: &Tape<S>, last: u32) -> Vec<S> {
+/// The adjoints of all indices for these cotangents of outputs.
+#[inline]
+fn swept<S: Scalar>(tape: &Tape<S>, outputs: impl IntoIterator<Item = ((usize, S), S)>) -> Buffer<[S; 1]> {
     let mut adjoint = adjoints::<S, 1>(tape);
-    adjoint[last as usize][0] = S::one();
+    for ((index, factor), d) in outputs {
+        adjoint[index][0] += factor * d;
+    }
     sweep(tape, &mut adjoint);
+    adjoint
+}
+
+/// The adjoints of all numbers of which there are inputs, in order, for a cotangent of one.
+pub(crate) fn backward<S: Scalar>(tape: &Tape<S>, place: (usize, S)) -> Vec<S> {
+    let adjoint = swept(tape, [(place, S::one())]);
     (1..=tape.input_count()).map(|i| adjoint[i][0]).collect()
 }
 
@@ -369,10 +372,6 @@ pub(crate) fn rerun<S: Scalar, F: Function>(f: &F, x: &[S], y_bar: &[S]) -> Vec<
         y_bar.len(),
         y.len()
     );
-    let mut adjoint = adjoints::<S, 1>(&tape);
-    for (y, d) in y.iter().zip(y_bar) {
-        adjoint[y.index() as usize][0] += *d;
-    }
-    sweep(&tape, &mut adjoint);
+    let adjoint = swept(&tape, y.iter().map(Var::place).zip(y_bar.iter().copied()));
     rebuild(x, &adjoint, 0)
 }

@@ -285,6 +285,9 @@ pub trait Float: Scalar<Float = Self> + Display + Send + Sync + Default + 'stati
     fn to_f64(self) -> f64;
     #[doc(hidden)]
     type Bits: crate::cell::Cell<Self>;
+    /// Whether it is far from zero and from infinity, and a number.
+    #[doc(hidden)]
+    fn is_moderate(self) -> bool;
 }
 
 #[track_caller]
@@ -294,7 +297,7 @@ pub(crate) fn same_length(a: usize, b: usize) {
 }
 
 macro_rules! float {
-    ($float:ident, $bits:ty) => {
+    ($float:ident, $bits:ty, $moderate:literal) => {
         impl Float for $float {
             type Bits = $bits;
             #[inline(always)]
@@ -304,6 +307,10 @@ macro_rules! float {
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 self.into()
+            }
+            #[inline(always)]
+            fn is_moderate(self) -> bool {
+                (1.0 / $moderate..=$moderate).contains(&self.abs())
             }
         }
         impl Scalar for $float {
@@ -378,5 +385,6 @@ macro_rules! float {
     )* };
 }
 
-float!(f64, std::sync::atomic::AtomicU64);
-float!(f32, std::sync::atomic::AtomicU32);
+// 2^256 and 2^32.
+float!(f64, std::sync::atomic::AtomicU64, 1.157920892373162e77);
+float!(f32, std::sync::atomic::AtomicU32, 4_294_967_296.0);

@@ -44,8 +44,8 @@ where
             let d = at.next().map_or(S::zero(), |(_, d)| *d);
             Var::on(&tape, Dual::new(*x, [d]), tape.input())
         });
-        let (index, value) = call(input, f, |y| (y.index(), y.primal().primal()));
-        let gradient = backward(&tape, index);
+        let (place, value) = call(input, f, |y| (y.place(), y.primal().primal()));
+        let gradient = backward(&tape, place);
         let part = |pick: fn(&Dual<'_, S>) -> S| {
             let mut at = gradient.iter();
             x.map(&mut |_| at.next().map_or(S::zero(), pick))
@@ -80,7 +80,7 @@ where
                 index += 1;
                 Var::on(&tape, number, tape.input())
             });
-            let last = call(input, &mut f, |y| y.index());
+            let last = call(input, &mut f, |y| y.place());
             let gradient = backward(&tape, last);
             let lanes = 0..DIRECTIONS.min(index - from);
             rows.extend(lanes.map(|lane| gradient.iter().map(|d| d.tangent()[lane]).collect()));

@@ -6,6 +6,9 @@
 //! - *Indices*: 0 stands for constants: contributions to it go nowhere. The inputs follow; they have indices and no rows. Each
 //!   operation is one row with up to two parents. One with more parents is a run of rows: each but the last is marked as
 //!   *part*, which means that it has the cotangent of the row above it.
+//! - *Factors*: a number is its row and a factor, the derivative of the number with respect to what the row computed. Operations
+//!   that depend on one row only change the factor and make no row, as long as it stays between 2^-256 and 2^256 (f32: 2^-32 and
+//!   2^32): products of many partial derivatives neither overflow nor vanish before they meet their cotangent.
 //! - *Events* are places where the reverse pass does something else than rows: a function with a derivative of its own, a
 //!   checkpoint, a fork. They are kept apart, so that the loop over rows knows nothing of them.
 //! - *Memory*: 24 bytes a row for f64 (16 for f32) in blocks, and 8 for its cotangent in the reverse pass.
@@ -38,9 +41,16 @@ const MOST: u32 = PART - 1;
 /// The reverse of a function with a derivative of its own: from inputs, outputs and their cotangents, to the inputs' cotangents.
 pub(crate) type Reverse<S> = Box<dyn Fn(&[S], &[S], &[S]) -> Vec<S> + Send + Sync>;
 
+/// A number that a call takes.
+pub(crate) struct Input<S> {
+    pub(crate) value: S,
+    pub(crate) index: u32,
+    pub(crate) factor: S,
+}
+
 /// A function whose reverse is not rows.
 pub(crate) struct Call<S> {
-    pub(crate) inputs: Vec<(u32, S)>,
+    pub(crate) inputs: Vec<Input<S>>,
     /// The outputs have the indices from here; their rows are empty.
     pub(crate) first: u32,
     pub(crate) outputs: Vec<S>,
@@ -54,7 +64,7 @@ impl<S: Scalar> Call<S> {
         if y_bar.iter().all(S::is_inert) {
             return;
         }
-        let x: Vec<S> = self.inputs.iter().map(|(_, x)| *x).collect();
+        let x: Vec<S> = self.inputs.iter().map(|x| x.value).collect();
         let x_bar = (self.reverse)(&x, &self.outputs, &y_bar);
         assert!(
             x_bar.len() == x.len(),
@@ -62,8 +72,8 @@ impl<S: Scalar> Call<S> {
             x_bar.len(),
             x.len()
         );
-        for ((index, _), d) in self.inputs.iter().zip(x_bar) {
-            add(*index as usize, d);
+        for (x, d) in self.inputs.iter().zip(x_bar) {
+            add(x.index as usize, x.factor * d);
         }
     }
 }
@@ -167,21 +177,18 @@ impl<S: Scalar, E> Tape<S, E> {
         self.len.set(index + 1);
         index
     }
-    /// Appends one value with any number of parents.
-    pub(crate) fn push_all(&self, mut parents: impl Iterator<Item = (u32, S)>) -> u32 {
-        let none = (0, S::zero());
-        let mut pair = || {
-            let (a, da) = parents.next()?;
-            let (b, db) = parents.next().unwrap_or(none);
-            Some(Row { parents: [a, b], partials: [da, db] })
-        };
-        let mut row = pair().unwrap_or(Row { parents: [0; 2], partials: [S::zero(); 2] });
-        while let Some(next) = pair() {
-            row.parents[0] |= PART;
-            self.push(row);
-            row = next;
+    /// Appends one value with any number of parents, two in each of these rows.
+    pub(crate) fn push_all(&self, rows: impl Iterator<Item = Row<S>>) -> u32 {
+        let mut last = Row { parents: [0; 2], partials: [S::zero(); 2] };
+        let mut first = true;
+        for row in rows {
+            if !std::mem::take(&mut first) {
+                last.parents[0] |= PART;
+                self.push(last);
+            }
+            last = row;
         }
-        self.push(row)
+        self.push(last)
     }
     /// A value without parents: an output of a call.
     pub(crate) fn push_empty(&self) -> u32 {

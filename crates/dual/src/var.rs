@@ -2,10 +2,9 @@
 
 #![allow(unsafe_code, reason = "a number points to its tape, which the brand keeps alive; see `Var::tape`")]
 
-use crate::lifted::lifted;
-use crate::scalar::same_length;
-use crate::tape::{Call, Row, Tape};
-use crate::{Custom, Function, Scalar};
+use crate::lifted::{by_twos, lifted};
+use crate::tape::{Call, Input, Row, Tape};
+use crate::{Custom, Float, Function, Scalar};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -31,6 +30,8 @@ use std::ptr;
 /// ```
 pub struct Var<'t, S = f64> {
     value: S,
+    /// The derivative with respect to what the row computed; of no meaning for constants.
+    factor: S,
     /// 0 for constants.
     index: u32,
     /// Null for constants.
@@ -69,7 +70,7 @@ impl<'t, S: Scalar> Var<'t, S> {
     /// ```
     #[inline(always)]
     pub fn lift(value: S) -> Self {
-        Var { value, index: 0, tape: ptr::null(), brand: PhantomData }
+        Var { value, factor: S::one(), index: 0, tape: ptr::null(), brand: PhantomData }
     }
     /// The number one level below.
     #[inline(always)]
@@ -81,13 +82,14 @@ impl<'t, S: Scalar> Var<'t, S> {
     pub fn is_constant(&self) -> bool {
         self.index == 0
     }
+    /// Where on the tape it is, and its derivative with respect to what is there.
     #[inline(always)]
-    pub(crate) fn index(&self) -> u32 {
-        self.index
+    pub(crate) fn place(&self) -> (usize, S) {
+        (self.index as usize, self.factor)
     }
     #[inline(always)]
     pub(crate) fn on(tape: &Tape<S>, value: S, index: u32) -> Self {
-        Var { value, index, tape, brand: PhantomData }
+        Var { value, factor: S::one(), index, tape, brand: PhantomData }
     }
     /// The tape, if it is no constant.
     #[inline(always)]
@@ -98,18 +100,29 @@ impl<'t, S: Scalar> Var<'t, S> {
     }
     #[inline(always)]
     fn unary(self, value: S, d: S) -> Self {
+        let factor = self.factor * d;
+        if self.is_constant() || factor.value().is_moderate() {
+            return Var { value, factor, ..self };
+        }
         match self.tape() {
             None => Self::lift(value),
-            Some(tape) => {
-                let row = Row { parents: [self.index, 0], partials: [d, S::zero()] };
-                Self::on(tape, value, tape.push(row))
-            }
+            Some(tape) => Self::on(tape, value, extreme(tape, self.index, factor)),
         }
     }
     #[inline(always)]
     fn binary(self, other: Self, value: S, da: S, db: S) -> Self {
-        // Constants have index 0, to which contributions go nowhere.
-        match self.tape().or(other.tape()) {
+        if other.is_constant() {
+            return self.unary(value, da);
+        }
+        if self.is_constant() {
+            return other.unary(value, db);
+        }
+        let (da, db) = (self.factor * da, other.factor * db);
+        // Two numbers of one row.
+        if self.index == other.index && (da + db).value().is_moderate() {
+            return Var { value, factor: da + db, ..self };
+        }
+        match self.tape() {
             None => Self::lift(value),
             Some(tape) => {
                 let row = Row { parents: [self.index, other.index], partials: [da, db] };
@@ -117,15 +130,17 @@ impl<'t, S: Scalar> Var<'t, S> {
             }
         }
     }
-    /// One value with any number of parents.
-    fn many(value: S, parents: impl Iterator<Item = (Self, S)> + Clone) -> Self {
-        match parents.clone().find(|(x, _)| !x.is_constant()) {
-            None => Self::lift(value),
-            Some((x, _)) => {
-                let all = parents.filter(|(x, _)| !x.is_constant()).map(|(x, d)| (x.index, d));
-                x.tape().map_or(Self::lift(value), |tape| Self::on(tape, value, tape.push_all(all)))
-            }
-        }
+    /// One value with any number of parents, given by twos, each with the derivative with respect to it.
+    fn many(value: S, parents: impl Iterator<Item = [(Self, S); 2]> + Clone) -> Self {
+        let Some(known) = parents.clone().flatten().find(|(x, _)| !x.is_constant()) else {
+            return Self::lift(value);
+        };
+        let Some(tape) = known.0.tape() else { return Self::lift(value) };
+        let rows = parents.map(|[(a, da), (b, db)]| Row {
+            parents: [a.index, b.index],
+            partials: [a.factor * da, b.factor * db],
+        });
+        Self::on(tape, value, tape.push_all(rows))
     }
     /// Outputs whose reverse is not rows.
     fn call(xs: &[Self], outputs: Vec<S>, reverse: crate::tape::Reverse<S>) -> Vec<Self> {
@@ -134,30 +149,28 @@ impl<'t, S: Scalar> Var<'t, S> {
         };
         let first = tape.len() as u32;
         let ys: Vec<Self> = outputs.iter().map(|y| Self::on(tape, *y, tape.push_empty())).collect();
-        let inputs = xs.iter().map(|x| (x.index, x.value)).collect();
+        let inputs = xs.iter().map(|x| Input { value: x.value, index: x.index, factor: x.factor }).collect();
         // The event is met when the outputs' rows are below it, so it is put before them.
         tape.event_at(first, Call { inputs, first, outputs, reverse });
         ys
     }
 }
 
+/// A row of one parent, with a partial derivative that may not be kept as a factor.
+#[cold]
+#[inline(never)]
+pub(crate) fn extreme<S: Scalar, E>(tape: &Tape<S, E>, index: u32, partial: S) -> u32 {
+    tape.push(Row { parents: [index, 0], partials: [partial, S::zero()] })
+}
+
 lifted!(@constants ['t, S: Scalar] Var<'t, S>, S, f64);
 lifted!(@constants ['t, S: Scalar] Var<'t, S>, S, f32);
 lifted!(['t, S: Scalar] Var<'t, S>, S, {
-    fn total(xs: &[Self]) -> Self {
-        let value = xs.iter().map(|x| x.value).sum();
-        Self::many(value, xs.iter().map(|x| (*x, S::one())))
-    }
-    fn dot(xs: &[Self], ys: &[Self]) -> Self {
-        same_length(xs.len(), ys.len());
-        let pairs = xs.iter().zip(ys);
-        let value = pairs.clone().fold(S::zero(), |sum, (x, y)| sum + x.value * y.value);
-        Self::many(value, pairs.flat_map(|(x, y)| [(*x, y.value), (*y, x.value)]))
-    }
+    lifted!(@recorded S);
     fn with_partials(value: Self::Float, partials: &[(Self, Self::Float)]) -> Self {
         let parts: Vec<(S, Self::Float)> = partials.iter().map(|(x, d)| (x.value, *d)).collect();
         let value = S::with_partials(value, &parts);
-        Self::many(value, partials.iter().map(|(x, d)| (*x, S::constant(*d))))
+        Self::many(value, by_twos(partials, |(x, d)| (*x, S::constant(*d))))
     }
     fn custom<R: Custom>(rule: &R, xs: &[Self]) -> Vec<Self> {
         let plain: Vec<S> = xs.iter().map(|x| x.value).collect();
@@ -170,9 +183,5 @@ lifted!(['t, S: Scalar] Var<'t, S>, S, {
         let f = f.clone();
         let outputs = S::checkpoint(&f, &plain);
         Self::call(xs, outputs, Box::new(move |x, _, y_bar| crate::reverse::rerun(&f, x, y_bar)))
-    }
-    #[inline(always)]
-    fn is_inert(&self) -> bool {
-        self.is_constant() && self.value.is_inert()
     }
 });

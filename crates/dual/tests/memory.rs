@@ -4,7 +4,7 @@ use pullback_dual::{Settings, grad, kept_memory, release_memory};
 
 #[test]
 fn memory_is_used_again_and_given_back() {
-    let long = || Settings::new().value_and_grad(|x| (0..100_000).fold(*x, |y, _| y + 1.0), &1.0);
+    let long = || Settings::new().value_and_grad(|&[x, z]| (0..100_000).fold(x, |y, _| y + z), &[1.0, 1.0]);
     let outcome = long().expect("memory");
     let first = kept_memory();
     // Tape and cotangents, in whole blocks.
@@ -18,12 +18,12 @@ fn memory_is_used_again_and_given_back() {
     for _ in 0..10 {
         let panic = std::panic::catch_unwind(|| {
             grad(
-                |x| {
-                    (0..100_000).fold(*x, |y, i| {
-                        if i == 99_999 { std::panic::resume_unwind(Box::new(0)) } else { y + 1.0 }
+                |&[x, z]| {
+                    (0..100_000).fold(x, |y, i| {
+                        if i == 99_999 { std::panic::resume_unwind(Box::new(0)) } else { y + z }
                     })
                 },
-                &1.0,
+                &[1.0, 1.0],
             )
         });
         assert!(panic.is_err());

@@ -8,6 +8,7 @@ use common::{Random, close};
 use pullback_dual::parallel::{Parallel, Settings, Var, grad, value_and_grad};
 use pullback_dual::{Custom, Dual, Error, Function, Real, Scalar, gradient_forward};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads")
@@ -83,18 +84,20 @@ fn forks<S: Parallel + Real>(seed: u64, x: &[S]) -> S {
     all.iter().map(|y| y.tanh()).sum::<S>() + x[0]
 }
 
-#[test]
-fn random_forks_have_the_gradients_of_forward_mode() {
+/// Checks the gradients of random forks on pools of 1, 2 and 4 threads: with forward mode, and bit by bit among each other. How many tasks
+/// and imports they had.
+fn check_random_forks(seeds: std::ops::Range<u64>) -> (usize, usize) {
     let pools = [pool(1), pool(2), pool(4)];
     let (mut tasks, mut imports) = (0, 0);
-    for seed in 0..300 {
+    for seed in seeds {
         let x = [0.3, -0.6, 0.9];
         let (value, expected) =
             gradient_forward::<3, _, _, _>(|x: &[Dual<'_, f64, 3>; 3]| forks(seed, x), &x);
         let mut bits = None;
         for (settings, exact) in [(Settings::new(), true), (Settings::new().relaxed(), false)] {
             for pool in &pools {
-                let outcome = pool.install(|| settings.value_and_grad(|x| forks(seed, x), &x)).unwrap();
+                let outcome =
+                    pool.install(|| settings.value_and_grad(|x| forks(seed, x), &x)).expect("no limit");
                 assert_eq!(outcome.value, value, "seed {seed}");
                 for (a, b) in outcome.gradient.iter().zip(&expected) {
                     assert!(
@@ -112,8 +115,40 @@ fn random_forks_have_the_gradients_of_forward_mode() {
             }
         }
     }
+    (tasks, imports)
+}
+
+#[test]
+fn random_forks_have_the_gradients_of_forward_mode() {
+    let (tasks, imports) = check_random_forks(0..300);
     // The programs do fork, and branches do use what is not theirs.
     assert!(tasks > 300 * 6 * 10 && imports > tasks, "{tasks} tasks, {imports} imports");
+}
+
+/// The same while other threads take the processors away: branches stop in the middle, and others steal them.
+#[test]
+fn random_forks_under_load_have_the_gradients_of_forward_mode() {
+    let busy = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        for kind in 0..6u64 {
+            let busy = &busy;
+            scope.spawn(move || {
+                let mut random = Random(kind);
+                while busy.load(Ordering::Relaxed) {
+                    // Work without a pause, or in short bursts.
+                    let spins = 1 << (8 + random.below(12));
+                    (0..spins).for_each(|_| std::hint::spin_loop());
+                    if kind % 2 == 1 {
+                        std::thread::sleep(std::time::Duration::from_micros(random.below(200) as u64));
+                    }
+                }
+            });
+        }
+        // Also if it fails.
+        let result = std::panic::catch_unwind(|| check_random_forks(1000..1100));
+        busy.store(false, Ordering::Relaxed);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 #[test]
@@ -279,9 +314,9 @@ fn numbers_do_not_go_from_branch_to_branch() {
         let text = panics(|| {
             pool(threads).install(|| {
                 grad(
-                    |&x| {
+                    |&[x, z]| {
                         let there = Mutex::new(None);
-                        let put = || *there.lock().unwrap() = Some(x * x);
+                        let put = || *there.lock().unwrap() = Some(x * z);
                         let take = || loop {
                             if let Some(y) = there.lock().unwrap().take() {
                                 return y * x;
@@ -290,7 +325,7 @@ fn numbers_do_not_go_from_branch_to_branch() {
                         };
                         if threads == 1 { <Var<'_>>::join(put, take).1 } else { <Var<'_>>::join(take, put).0 }
                     },
-                    &3.0,
+                    &[3.0, 4.0],
                 )
             })
         });
@@ -298,11 +333,11 @@ fn numbers_do_not_go_from_branch_to_branch() {
     }
     let text = panics(|| {
         grad(
-            |&x| {
-                std::thread::scope(|s| s.spawn(move || x * x).join().map_err(std::panic::resume_unwind))
+            |&[x, z]| {
+                std::thread::scope(|s| s.spawn(move || x * z).join().map_err(std::panic::resume_unwind))
                     .unwrap_or(x)
             },
-            &3.0,
+            &[3.0, 4.0],
         )
     });
     assert!(text.contains("Parallel::join"), "{text}");
@@ -325,8 +360,8 @@ fn panics_and_limits_in_branches_leave_everything_usable() {
         });
         assert!(text.contains("user"), "{text}");
         let outcome = Settings::new().tape_limit(1 << 20).value_and_grad(
-            |&x| Parallel::sum(&[1, 2, 3, 4], 1, |_| (0..1 << 16).fold(x, |y, _| y + 1.0)),
-            &1.0,
+            |&[x, z]| Parallel::sum(&[1, 2, 3, 4], 1, |_| (0..1 << 16).fold(x, |y, _| y + z)),
+            &[1.0, 1.0],
         );
         assert!(matches!(outcome, Err(Error::TapeLimit { limit: 0x0010_0000, .. })), "{outcome:?}");
         assert_eq!(grad(|&x| Parallel::sum(&[1, 2], 1, |n| x * f64::from(*n)), &1.0), 3.0);

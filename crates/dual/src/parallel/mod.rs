@@ -38,6 +38,7 @@ mod var;
 pub use var::Var;
 
 use crate::brand::call;
+use crate::cell::Cell as _;
 use crate::error::{caught, expect};
 use crate::{Differentiable, Dual, Error, Float, Scalar};
 use task::{Session, detached};
@@ -72,23 +73,10 @@ pub trait Parallel: Scalar + Send + Sync {
         R: Send,
         F: Fn(&T) -> R + Sync,
     {
-        fn part<S, T, R, F>(items: &[T], grain: usize, f: &F) -> Vec<R>
-        where
-            S: Parallel,
-            T: Sync,
-            R: Send,
-            F: Fn(&T) -> R + Sync,
-        {
-            if items.len() <= grain.max(1) {
-                return items.iter().map(f).collect();
-            }
-            let (left, right) = items.split_at(items.len() / 2);
-            let (mut left, right) =
-                S::join(|| part::<S, T, R, F>(left, grain, f), || part::<S, T, R, F>(right, grain, f));
+        halves::<Self, _, _>(items, grain, &|few| few.iter().map(&f).collect(), &|mut left: Vec<R>, right| {
             left.extend(right);
             left
-        }
-        part::<Self, T, R, F>(items, grain, &f)
+        })
     }
 
     /// The sum of `f` over all items, `grain` of them on one thread, the rest by halves.
@@ -104,21 +92,24 @@ pub trait Parallel: Scalar + Send + Sync {
         T: Sync,
         F: Fn(&T) -> Self + Sync,
     {
-        fn part<S, T, F>(items: &[T], grain: usize, f: &F) -> S
-        where
-            S: Parallel,
-            T: Sync,
-            F: Fn(&T) -> S + Sync,
-        {
-            if items.len() <= grain.max(1) {
-                return items.iter().map(f).sum();
-            }
-            let (left, right) = items.split_at(items.len() / 2);
-            let (left, right) = S::join(|| part(left, grain, f), || part(right, grain, f));
-            left + right
-        }
-        part(items, grain, &f)
+        halves::<Self, _, _>(items, grain, &|few| few.iter().map(&f).sum(), &|left: Self, right| left + right)
     }
+}
+
+/// What `few` gives for up to `grain` items, put together by `both` where there are more: side by side for the two halves.
+fn halves<S: Parallel, T: Sync, R: Send>(
+    items: &[T],
+    grain: usize,
+    few: &(impl Fn(&[T]) -> R + Sync),
+    both: &(impl Fn(R, R) -> R + Sync),
+) -> R {
+    if items.len() <= grain.max(1) {
+        return few(items);
+    }
+    let (left, right) = items.split_at(items.len() / 2);
+    let (left, right) =
+        S::join(|| halves::<S, T, R>(left, grain, few, both), || halves::<S, T, R>(right, grain, few, both));
+    both(left, right)
 }
 
 macro_rules! plain {
@@ -265,14 +256,13 @@ impl Settings {
             let root = session.root();
             let input = x.map(&mut |x| root.input(*x));
             let (place, value) = session.run(|| call(input, f, |y| (y.place(), y.primal())));
-            let cotangents = sweep::reverse(&session, place, self.relaxed);
-            let mut index = 0;
+            sweep::reverse(&session, place, self.relaxed);
+            let (cotangents, mut index) = (root.cotangents(), 0);
             let gradient = x.map(&mut |_| {
                 index += 1;
-                cotangents.input(index)
+                cotangents[index].get()
             });
-            let report = Report { cotangent_bytes: cotangents.bytes(), ..session.report() };
-            Outcome { value, gradient, report }
+            Outcome { value, gradient, report: session.report() }
         })
     }
 }

@@ -1,57 +1,24 @@
 //! The reverse pass over tasks: forks where the function joined, joins where it forked.
 
-#![allow(
-    unsafe_code,
-    reason = "tasks are reached by pointers, and cotangents by indices that the tapes keep in bounds"
-)]
+#![allow(unsafe_code, reason = "tasks are reached by pointers")]
 
 use super::task::{Event, Outward, Session, Task};
 use crate::Float;
 use crate::cell::Cell as _;
-use crate::error::{Error, stop};
-use crate::memory::Buffer;
 use crate::tape::{PART, Row};
 
-/// The cotangents of all numbers.
-pub(super) struct Cotangents<F: Float> {
-    cells: Buffer<F::Bits>,
-    /// Where those of the whole function begin.
-    root: usize,
-}
-
-impl<F: Float> Cotangents<F> {
-    /// That of an input.
-    pub(super) fn input(&self, index: usize) -> F {
-        self.cells[self.root + index].get()
-    }
-    pub(super) fn bytes(&self) -> usize {
-        self.cells.bytes()
-    }
-}
-
-/// Runs the reverse pass from the number at `place`.
+/// Runs the reverse pass from the number at `place`. Then the cotangents of the inputs are those of the whole function's task.
 pub(super) fn reverse<F: Float>(
     session: &Session<F>,
-    place: Option<(*const Task<F>, u32)>,
+    place: Option<(*const Task<F>, u32, F)>,
     relaxed: bool,
-) -> Cotangents<F> {
+) {
     let count = number(session.root());
-    let total = session.tasks().fold(0, |offset, task| {
-        task.offset.set(offset);
-        offset + task.tape.len()
-    });
-    // Into the pool only if there is something to share.
-    let cells = match count {
-        1 => Buffer::new(total, F::Bits::zero),
-        _ => rayon::scope(|_| Buffer::new_parallel(total, F::Bits::zero)),
-    };
-    let Some(cells) = cells else { stop(Error::OutOfMemory { rows: total }) };
-    if let Some((task, index)) = place {
+    if let Some((task, index, factor)) = place {
         // SAFETY: the session owns its tasks, and no other thread works on them now.
-        let offset = unsafe { (*task).offset.get() };
-        cells[offset + index as usize].set(F::one());
+        unsafe { (*task).cotangents()[index as usize].set(factor) };
     }
-    let pass = Pass { cells: &cells, relaxed };
+    let pass = Pass { relaxed };
     let root = Shared(session.root());
     if count > 1 {
         // Into the pool once, not at every fork.
@@ -59,8 +26,6 @@ pub(super) fn reverse<F: Float>(
     } else {
         pass.task(root);
     }
-    let root = session.root().offset.get();
-    Cotangents { cells, root }
 }
 
 /// Numbers the tasks so that those inside of one follow it. How many there are.
@@ -96,17 +61,17 @@ struct Shared<F: Float>(*const Task<F>);
 // SAFETY: the reverse pass hands each task to one thread.
 unsafe impl<F: Float> Send for Shared<F> {}
 
-struct Pass<'a, F: Float> {
-    cells: &'a [F::Bits],
+#[derive(Clone, Copy)]
+struct Pass {
     relaxed: bool,
 }
 
-impl<F: Float> Pass<'_, F> {
+impl Pass {
     /// The reverse of a task and of all tasks inside of it.
-    fn task(&self, task: Shared<F>) {
+    fn task<F: Float>(self, task: Shared<F>) {
         // SAFETY: the session owns its tasks, and this thread has this one.
         let task = unsafe { &*task.0 };
-        let own = &self.cells[task.offset.get()..task.offset.get() + task.tape.len()];
+        let own = task.cotangents();
         let imports = task.imports.borrow();
         let mut imports = imports.iter().rev().peekable();
         // Hands over what the imports from this index on have got.
@@ -145,19 +110,17 @@ impl<F: Float> Pass<'_, F> {
         hand_over(0);
     }
     /// A contribution of `task` to a number of another one.
-    fn hand_over(&self, task: &Task<F>, target: *const Task<F>, index: u32, cotangent: F) {
-        // SAFETY: the session owns its tasks; offsets and orders are not changed during the pass.
-        let (order, offset) = unsafe { ((*target).order.get().0, (*target).offset.get()) };
-        let outward = Outward { order, place: offset + index as usize, cotangent };
+    fn hand_over<F: Float>(self, task: &Task<F>, target: *const Task<F>, index: u32, cotangent: F) {
+        let outward = Outward { task: target, index, cotangent };
         if self.add_inside(task, &outward) {
         } else if self.relaxed {
-            self.cells[outward.place].add(cotangent);
+            outward.cell().add(cotangent);
         } else {
             task.outward.borrow_mut().push(outward);
         }
     }
     /// What a branch has for numbers outside of it: added here or kept for further outside, in the order in which it came.
-    fn hand_on(&self, task: &Task<F>, branch: &Task<F>) {
+    fn hand_on<F: Float>(self, task: &Task<F>, branch: &Task<F>) {
         let contributions = std::mem::take(&mut *branch.outward.borrow_mut());
         for outward in contributions {
             if !self.add_inside(task, &outward) {
@@ -166,14 +129,23 @@ impl<F: Float> Pass<'_, F> {
         }
     }
     /// Adds to a number of this task or of one inside of it, where no other thread is at work. Whether it was one.
-    fn add_inside(&self, task: &Task<F>, outward: &Outward<F>) -> bool {
+    fn add_inside<F: Float>(self, task: &Task<F>, outward: &Outward<F>) -> bool {
         let (first, end) = task.order.get();
-        let inside = (first..end).contains(&outward.order);
+        // SAFETY: the session owns its tasks; orders are not changed during the pass.
+        let inside = (first..end).contains(&unsafe { (*outward.task).order.get().0 });
         if inside {
-            let cell = &self.cells[outward.place];
+            let cell = outward.cell();
             cell.set(cell.get() + outward.cotangent);
         }
         inside
+    }
+}
+
+impl<F: Float> Outward<F> {
+    /// The cotangent of the number.
+    fn cell(&self) -> &F::Bits {
+        // SAFETY: the session owns its tasks, and cotangents are made before the pass.
+        unsafe { &(*self.task).cotangents()[self.index as usize] }
     }
 }
 

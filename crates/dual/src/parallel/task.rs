@@ -12,9 +12,12 @@
 use super::Report;
 use super::var::Var;
 use crate::Float;
+use crate::cell::Cell as _;
+use crate::error::{Error, stop};
+use crate::memory::Buffer;
 use crate::tape::{Call, Limit, Tape};
 use std::any::TypeId;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -52,8 +55,8 @@ pub(super) struct Task<F: Float> {
     pub(super) imports: RefCell<Vec<Import<F>>>,
     /// Some of the imports, by their indices.
     known: [Cell<(*const Task<F>, u32, u32)>; KNOWN],
-    /// Where its cotangents begin, in the reverse pass.
-    pub(super) offset: Cell<usize>,
+    /// The cotangents, by indices: made when it ends, by the thread that ran it.
+    cotangents: OnceCell<Buffer<F::Bits>>,
     /// Its number in an order in which the tasks inside of it follow it, and the first number after those.
     pub(super) order: Cell<(u32, u32)>,
     /// Contributions for numbers outside of it, for the task that forked to hand on.
@@ -62,11 +65,9 @@ pub(super) struct Task<F: Float> {
 
 /// A contribution to a number of another task.
 #[derive(Clone, Copy)]
-pub(super) struct Outward<F> {
-    /// The order of that task.
-    pub(super) order: u32,
-    /// The place of the number's cotangent.
-    pub(super) place: usize,
+pub(super) struct Outward<F: Float> {
+    pub(super) task: *const Task<F>,
+    pub(super) index: u32,
     pub(super) cotangent: F,
 }
 
@@ -123,7 +124,10 @@ fn framed<F: Float, R>(task: *const Task<F>, outer: *const Frame, f: impl FnOnce
     let session = unsafe { (*task).session }.cast();
     let frame = Frame { task: task.cast(), numbers: TypeId::of::<F>(), session, outer };
     let _restore = Restore { task: CURRENT.replace(task.cast()), frame: FRAME.replace(&raw const frame) };
-    f()
+    let result = f();
+    // SAFETY: this thread runs the task.
+    unsafe { (*task).end() };
+    result
 }
 
 impl<F: Float> Session<F> {
@@ -154,7 +158,7 @@ impl<F: Float> Session<F> {
             tape: Tape::new(self.limit.clone()),
             imports: RefCell::new(Vec::new()),
             known: [const { Cell::new((ptr::null(), 0, 0)) }; KNOWN],
-            offset: Cell::new(0),
+            cotangents: OnceCell::new(),
             order: Cell::new((0, 0)),
             outward: RefCell::new(Vec::new()),
         }));
@@ -179,14 +183,14 @@ impl<F: Float> Session<F> {
             Some(task)
         })
     }
-    /// What was recorded, but for cotangents.
+    /// What was recorded.
     pub(super) fn report(&self) -> Report {
         self.tasks().fold(Report::default(), |sum, task| Report {
             tasks: sum.tasks + 1,
             rows: sum.rows + task.tape.row_count(),
             imports: sum.imports + task.imports.borrow().len(),
             tape_bytes: sum.tape_bytes + task.tape.bytes(),
-            cotangent_bytes: 0,
+            cotangent_bytes: sum.cotangent_bytes + task.cotangents.get().map_or(0, Buffer::bytes),
         })
     }
 }
@@ -247,6 +251,17 @@ fn innermost<'a, F: Float>() -> Option<&'a Task<F>> {
 }
 
 impl<F: Float> Task<F> {
+    /// Makes room for the cotangents: nothing is recorded from now on.
+    fn end(&self) {
+        let Some(cotangents) = Buffer::new(self.tape.len(), F::Bits::zero) else {
+            stop(Error::OutOfMemory { rows: self.tape.row_count() });
+        };
+        self.cotangents.get_or_init(|| cotangents);
+    }
+    /// The cotangents. None are there before it ends.
+    pub(super) fn cotangents(&self) -> &[F::Bits] {
+        self.cotangents.get().map_or(&[], |all| all)
+    }
     /// A number of the argument.
     pub(super) fn input<'t>(&self, x: F) -> Var<'t, F> {
         Var::on(self, x, self.tape.input())
@@ -270,9 +285,8 @@ impl<F: Float> Task<F> {
              the type of that number"
         );
     }
-    /// The index of a number here.
-    pub(super) fn local(&self, x: &Var<'_, F>) -> u32 {
-        let (task, index) = x.raw();
+    /// The index here of number `index` of a task.
+    pub(super) fn local(&self, task: *const Task<F>, index: u32) -> u32 {
         if task.is_null() || ptr::eq(task, self) {
             return index;
         }

@@ -4,9 +4,9 @@
 
 use super::Parallel;
 use super::task::{CURRENT, Event, Task, fork};
-use crate::lifted::lifted;
-use crate::scalar::same_length;
-use crate::tape::{Call, Reverse, Row};
+use crate::lifted::{by_twos, lifted};
+use crate::tape::{Call, Input, Reverse, Row};
+use crate::var::extreme;
 use crate::{Custom, Float, Function, Scalar};
 use std::fmt;
 use std::marker::PhantomData;
@@ -26,10 +26,12 @@ use std::ptr;
 ///
 /// ```should_panic
 /// use pullback_dual::parallel::grad;
-/// grad(|&x| { std::thread::scope(|s| s.spawn(|| x * x).join()).unwrap(); x }, &3.0);
+/// grad(|&[x, y]| { std::thread::scope(|s| s.spawn(|| x * y).join()).unwrap(); x }, &[3.0, 4.0]);
 /// ```
 pub struct Var<'t, F: Float = f64> {
     value: F,
+    /// The derivative with respect to what the row computed; of no meaning for constants.
+    factor: F,
     /// 0 for constants.
     index: u32,
     /// Null for constants.
@@ -66,7 +68,7 @@ impl<'t, S: Float> Var<'t, S> {
     /// A constant.
     #[inline(always)]
     pub fn lift(value: S) -> Self {
-        Var { value, index: 0, task: ptr::null(), brand: PhantomData }
+        Var { value, factor: S::one(), index: 0, task: ptr::null(), brand: PhantomData }
     }
     /// The plain number.
     #[inline(always)]
@@ -80,75 +82,69 @@ impl<'t, S: Float> Var<'t, S> {
     }
     #[inline(always)]
     pub(super) fn on(task: &Task<S>, value: S, index: u32) -> Self {
-        Var { value, index, task, brand: PhantomData }
+        Var { value, factor: S::one(), index, task, brand: PhantomData }
     }
-    #[inline(always)]
-    pub(super) fn raw(&self) -> (*const Task<S>, u32) {
-        (self.task, self.index)
-    }
-    /// Where the cotangent will be: a task, none for constants, and an index.
-    pub(super) fn place(&self) -> Option<(*const Task<S>, u32)> {
-        if self.is_constant() { None } else { Some((self.task, self.index)) }
+    /// Where the cotangent will be: a task, none for constants, and an index; and the derivative with respect to what is there.
+    pub(super) fn place(&self) -> Option<(*const Task<S>, u32, S)> {
+        if self.is_constant() { None } else { Some((self.task, self.index, self.factor)) }
     }
     #[inline(always)]
     fn unary(self, value: S, d: S) -> Self {
-        if self.is_constant() {
-            return Self::lift(value);
+        let factor = self.factor * d;
+        if self.is_constant() || factor.is_moderate() {
+            return Var { value, factor, ..self };
         }
-        if self.task.cast() != CURRENT.get() {
-            return self.far(Self::lift(value), value, d, S::zero());
-        }
-        // SAFETY: the brand keeps the run alive, and this thread runs the task.
-        let task = unsafe { &*self.task };
-        let row = Row { parents: [self.index, 0], partials: [d, S::zero()] };
-        Self::on(task, value, task.tape.push(row))
+        let task = Task::recorder(self.task);
+        Self::on(task, value, extreme(&task.tape, task.local(self.task, self.index), factor))
     }
     #[inline(always)]
     fn binary(self, other: Self, value: S, da: S, db: S) -> Self {
-        let current = CURRENT.get().cast::<Task<S>>();
-        let here = |x: &Self| x.is_constant() || ptr::eq(x.task, current);
-        if !(here(&self) && here(&other)) {
-            return self.far(other, value, da, db);
+        if other.is_constant() {
+            return self.unary(value, da);
         }
-        if self.is_constant() && other.is_constant() {
-            return Self::lift(value);
+        if self.is_constant() {
+            return other.unary(value, db);
         }
-        // SAFETY: one of the numbers belongs to the current task, which therefore is a live task with this type of numbers, and this
-        // thread runs it.
-        let task = unsafe { &*current };
-        let row = Row { parents: [self.index, other.index], partials: [da, db] };
-        Self::on(task, value, task.tape.push(row))
-    }
-    /// A row whose arguments come from elsewhere.
-    #[cold]
-    #[inline(never)]
-    fn far(self, other: Self, value: S, da: S, db: S) -> Self {
-        let from = if self.is_constant() { other.task } else { self.task };
-        if from.is_null() {
-            return Self::lift(value);
+        let partials = [self.factor * da, other.factor * db];
+        let same_task = ptr::eq(self.task, other.task);
+        // Two numbers of one row.
+        if self.index == other.index && same_task && (partials[0] + partials[1]).is_moderate() {
+            return Var { value, factor: partials[0] + partials[1], ..self };
         }
-        let task = Task::recorder(from);
-        let parents = [task.local(&self), task.local(&other)];
-        Self::on(task, value, task.tape.push(Row { parents, partials: [da, db] }))
+        if !(same_task && self.task.cast() == CURRENT.get()) {
+            let (task, parents) = far([(self.task, self.index), (other.task, other.index)]);
+            return Self::on(task, value, task.tape.push(Row { parents, partials }));
+        }
+        // SAFETY: the brand keeps the run alive, and this thread runs the task.
+        let task = unsafe { &*self.task };
+        Self::on(task, value, task.tape.push(Row { parents: [self.index, other.index], partials }))
     }
     /// The task that records what depends on these, none if all are constant.
     fn recorder<'a>(mut xs: impl Iterator<Item = Self>) -> Option<&'a Task<S>> {
         xs.find(|x| !x.is_constant()).map(|x| Task::recorder(x.task))
     }
-    /// One value with any number of parents.
-    fn many(value: S, parents: impl Iterator<Item = (Self, S)> + Clone) -> Self {
-        let Some(task) = Self::recorder(parents.clone().map(|(x, _)| x)) else { return Self::lift(value) };
+    /// One value with any number of parents, given by twos, each with the derivative with respect to it.
+    fn many(value: S, parents: impl Iterator<Item = [(Self, S); 2]> + Clone) -> Self {
+        let Some(task) = Self::recorder(parents.clone().flatten().map(|(x, _)| x)) else {
+            return Self::lift(value);
+        };
         // Imports are rows too, and come before.
-        let parents: Vec<(u32, S)> =
-            parents.filter(|(x, _)| !x.is_constant()).map(|(x, d)| (task.local(&x), d)).collect();
-        Self::on(task, value, task.tape.push_all(parents.into_iter()))
+        let rows = parents.map(|[(a, da), (b, db)]| Row {
+            parents: [task.local(a.task, a.index), task.local(b.task, b.index)],
+            partials: [a.factor * da, b.factor * db],
+        });
+        let rows: Vec<Row<S>> = rows.collect();
+        Self::on(task, value, task.tape.push_all(rows.into_iter()))
     }
     /// Outputs whose reverse is not rows.
     fn call(xs: &[Self], outputs: Vec<S>, reverse: Reverse<S>) -> Vec<Self> {
         let Some(task) = Self::recorder(xs.iter().copied()) else {
             return outputs.into_iter().map(Self::lift).collect();
         };
-        let inputs = xs.iter().map(|x| (task.local(x), x.value)).collect();
+        let inputs = xs
+            .iter()
+            .map(|x| Input { value: x.value, index: task.local(x.task, x.index), factor: x.factor })
+            .collect();
         let first = task.tape.len() as u32;
         let ys = outputs.iter().map(|y| Self::on(task, *y, task.tape.push_empty())).collect();
         task.tape.event_at(first, Event::Call(Call { inputs, first, outputs, reverse }));
@@ -156,21 +152,20 @@ impl<'t, S: Float> Var<'t, S> {
     }
 }
 
+/// The task that records, and the indices there of numbers of which one at least comes from elsewhere.
+#[cold]
+#[inline(never)]
+fn far<'a, S: Float>(numbers: [(*const Task<S>, u32); 2]) -> (&'a Task<S>, [u32; 2]) {
+    let task = Task::recorder(numbers[0].0);
+    (task, numbers.map(|(from, index)| task.local(from, index)))
+}
+
 lifted!(@constants ['t] Var<'t, f64>, f64, f64);
 lifted!(@constants ['t] Var<'t, f32>, f32, f32);
 lifted!(['t, S: Float] Var<'t, S>, S, {
-    fn total(xs: &[Self]) -> Self {
-        let value = xs.iter().map(|x| x.value).sum();
-        Self::many(value, xs.iter().map(|x| (*x, S::one())))
-    }
-    fn dot(xs: &[Self], ys: &[Self]) -> Self {
-        same_length(xs.len(), ys.len());
-        let pairs = xs.iter().zip(ys);
-        let value = pairs.clone().fold(S::zero(), |sum, (x, y)| sum + x.value * y.value);
-        Self::many(value, pairs.flat_map(|(x, y)| [(*x, y.value), (*y, x.value)]))
-    }
+    lifted!(@recorded S);
     fn with_partials(value: S, partials: &[(Self, S)]) -> Self {
-        Self::many(value, partials.iter().copied())
+        Self::many(value, by_twos(partials, |x| *x))
     }
     fn custom<R: Custom>(rule: &R, xs: &[Self]) -> Vec<Self> {
         let plain: Vec<S> = xs.iter().map(|x| x.value).collect();
@@ -183,10 +178,6 @@ lifted!(['t, S: Float] Var<'t, S>, S, {
         let f = f.clone();
         let outputs = f.call(&plain);
         Self::call(xs, outputs, Box::new(move |x, _, y_bar| crate::reverse::rerun(&f, x, y_bar)))
-    }
-    #[inline(always)]
-    fn is_inert(&self) -> bool {
-        self.is_constant() && self.value.is_inert()
     }
 });
 
