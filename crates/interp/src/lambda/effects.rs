@@ -1,7 +1,7 @@
 //! Finite maps; computations with mutable arrays.
 
 use super::machine::{Machine, checked_size};
-use super::value::{Cells, Collector, Entries, IoAct, Node, Num, Val, wrong};
+use super::value::{Cells, Collector, Entries, IoAct, Node, Num, Val, items, wrong};
 use crate::core::arrays::out_of_bounds;
 use crate::core::compile::deep;
 use crate::core::machine::{Res, internal};
@@ -89,11 +89,13 @@ impl Machine<'_> {
             self.step(1)?;
             let Val::Io(act, node) = computation else { return Err(wrong("a computation", &computation)) };
             match act {
-                IoAct::Return => return node.item(0).cloned(),
+                IoAct::Return => return first(items(node)),
                 IoAct::Bind => {
-                    let m = node.item(0)?.clone();
-                    let x = deep(|| self.perform_io(m))?;
-                    computation = self.apply(node.item(1)?, x)?;
+                    let mut both = items(node);
+                    let rest = both.pop().ok_or_else(|| internal("a computation has no rest"))?;
+                    let x = first(both)?;
+                    let x = deep(|| self.perform_io(x))?;
+                    computation = self.apply_last(rest, x)?;
                 }
                 IoAct::Par => {
                     let items = self
@@ -175,4 +177,9 @@ impl Machine<'_> {
             }
         }
     }
+}
+
+/// The first operand.
+fn first(items: Vec<Val>) -> Res<Val> {
+    items.into_iter().next().ok_or_else(|| internal("a computation lacks an operand"))
 }

@@ -175,9 +175,13 @@ impl<'p> Machine<'p> {
     }
     /// Applies a function value; costs what its body costs.
     pub(super) fn apply(&mut self, f: &Val, arg: Val) -> Res<Val> {
-        let Val::Fun(code, node) = f else { return Err(wrong("a function", f)) };
+        self.apply_last(f.clone(), arg)
+    }
+    /// The last application of a function: if nobody else has it, what it captures is moved into its body, which may write it in place.
+    pub(super) fn apply_last(&mut self, f: Val, arg: Val) -> Res<Val> {
+        let Val::Fun(code, node) = f else { return Err(wrong("a function", &f)) };
         match code {
-            FunCode::Lambda(lambda) => self.apply_lambda(&lambda.clone(), &node.clone(), arg),
+            FunCode::Lambda(lambda) => self.apply_lambda(&lambda, node, arg),
             FunCode::Constant => node.item(0).cloned(),
             FunCode::Sum => {
                 let (f, g) = (node.item(0)?.clone(), node.item(1)?.clone());
@@ -187,13 +191,23 @@ impl<'p> Machine<'p> {
             }
         }
     }
-    fn apply_lambda(&mut self, lambda: &LambdaCode, captured: &Node, arg: Val) -> Res<Val> {
+    fn apply_lambda(&mut self, lambda: &LambdaCode, mut captured: Rc<Node>, arg: Val) -> Res<Val> {
         self.open_call("a function value")?;
         *self.profile.applications.place(lambda.param).get_or_insert(0) += 1;
         let mark = self.mark();
-        for (v, value) in lambda.captures.iter().zip(&captured.items) {
-            self.bind(*v, value.clone())?;
+        match Rc::get_mut(&mut captured) {
+            Some(own) => {
+                for (v, value) in lambda.captures.iter().zip(own.items.drain(..)) {
+                    self.bind(*v, value)?;
+                }
+            }
+            None => {
+                for (v, value) in lambda.captures.iter().zip(&captured.items) {
+                    self.bind(*v, value.clone())?;
+                }
+            }
         }
+        drop(captured);
         self.bind(lambda.param, arg)?;
         let result = deep(|| self.eval(&lambda.body));
         self.unbind(mark);
@@ -282,7 +296,7 @@ impl<'p> Machine<'p> {
                 self.step(1)?;
                 let f = self.eval(f)?;
                 let a = self.eval(a)?;
-                self.apply(&f, a)
+                self.apply_last(f, a)
             }
             Exp::Call(f, args) => {
                 self.step(1)?;

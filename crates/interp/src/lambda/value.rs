@@ -53,6 +53,14 @@ pub(crate) struct Node {
     _charge: Charge,
 }
 
+/// The items of a node, moved out of it if nobody else has it.
+pub(crate) fn items(mut node: Rc<Node>) -> Vec<Val> {
+    match Rc::get_mut(&mut node) {
+        Some(node) => std::mem::take(&mut node.items),
+        None => node.items.clone(),
+    }
+}
+
 /// What a function does.
 #[derive(Clone, Debug)]
 pub(crate) enum FunCode {
