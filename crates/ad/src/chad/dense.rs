@@ -9,7 +9,7 @@
 //! sparse[sum] s = match s { #k ys -> linj_k (sparse ys) }      sparse[[]t] s = array (iota (size s)) (map sparse s)
 //! ```
 
-use super::{component, fresh_name};
+use super::{component, declare_vjp, fresh_name, rebuilt};
 use pullback_lambda::{Arm, Builder, Exp, FunId, Program, Term, Type, Var, Variant};
 
 /// Adds, for a function `(s1, .., sn) -> t` and its sparse derivative `(s1, .., sn, D2[t]) -> (t, (D2[s1], .., D2[sn]))`, the function
@@ -21,17 +21,12 @@ pub fn dense_vjp(program: &mut Program, f: FunId, sparse: FunId) -> FunId {
     let fun = program.funs[f].clone();
     let types: Vec<Type> = fun.params.iter().map(|p| program.vars[*p].ty.clone()).collect();
     let name = fresh_name(program, f, "dense");
-    let hints: Vec<String> = fun.params.iter().map(|p| program.vars[*p].hint.to_string()).collect();
-    let params: Vec<(&str, Type)> =
-        hints.iter().map(String::as_str).zip(types.clone()).chain([("seed", fun.result.clone())]).collect();
     let result = Type::tuple([fun.result.clone(), Type::tuple(types.clone())]);
     let mut dense = Dense { b: Builder::new(program) };
-    let g = dense.b.declare(&name, &params, result, None);
-    let params = dense.b.params(g);
-    let (seed, args) = params.split_last().expect("the seed");
+    let (g, args, seed) = declare_vjp(&mut dense.b, f, &name, fun.result.clone(), result);
     let mut given: Vec<Term> = args.iter().map(|p| dense.b.var(*p)).collect();
     let bar = dense.b.params(sparse).last().map(|v| dense.b.program.vars[*v].ty.clone());
-    given.push(dense.sparse(*seed, &fun.result, &bar.unwrap_or(Type::unit())));
+    given.push(dense.sparse(seed, &fun.result, &bar.unwrap_or(Type::unit())));
     let called = dense.b.call(sparse, given);
     let r = dense.b.fresh(called.ty().clone(), "r");
     let value = component(&mut dense.b, r, 0);
@@ -92,7 +87,8 @@ impl Dense<'_> {
             // Of an algorithm whose cotangents of arrays are arrays: one without elements is the zero of all sizes.
             Type::Array(element) if matches!(self.b.program.vars[d].ty, Type::Array(_)) => {
                 let bar = self.b.program.vars[d].ty.elem().cloned().unwrap_or(Type::unit());
-                let (given, zeros) = (self.each(x, d, element, &bar), self.zeros(x, t));
+                let given = self.each(x, d, element, &bar);
+                let zeros = rebuilt(&mut self.b, x, t, &mut |b, _, s| b.constant(s.zero()));
                 let d = self.b.var(d);
                 let (n, none) = (self.b.size(d, 0), self.b.i64(0));
                 let empty = self.b.op2(pullback_prim::Op::Eq, n, none);
@@ -140,39 +136,6 @@ impl Dense<'_> {
         let each = self.b.term(Exp::Lam(ex, each));
         let (x, d) = (self.b.var(x), self.b.var(d));
         self.b.map(each, vec![x, d])
-    }
-    /// Zeros where the value has floats, and of discrete type.
-    fn zeros(&mut self, x: Var, t: &Type) -> Term {
-        match t {
-            Type::Scalar(s) => self.b.constant(s.zero()),
-            Type::Tuple(ts) => {
-                let parts = ts.iter().enumerate().map(|(i, t)| {
-                    let x = component(&mut self.b, x, i);
-                    self.named(x, |s, x| s.zeros(x, t))
-                });
-                let parts = parts.collect();
-                self.b.tuple(parts)
-            }
-            Type::Array(element) => {
-                let e = self.b.fresh(Type::clone(element), "x");
-                let body = self.zeros(e, element);
-                let each = self.b.term(Exp::Lam(e, body));
-                let x = self.b.var(x);
-                self.b.map(each, vec![x])
-            }
-            t => {
-                let mut arms = Vec::new();
-                for (k, variant) in self.variants(t).into_iter().enumerate() {
-                    let params: Vec<Var> =
-                        variant.fields.iter().map(|t| self.b.fresh(t.clone(), "x")).collect();
-                    let fields = params.iter().zip(&variant.fields).map(|(x, t)| self.zeros(*x, t));
-                    let fields = fields.collect();
-                    arms.push(Arm { params, body: self.b.term(Exp::Inject(t.clone(), k, fields)) });
-                }
-                let x = self.b.var(x);
-                self.b.term(Exp::Match(x, arms))
-            }
-        }
     }
     /// The cotangent of this type.
     fn sparse(&mut self, seed: Var, t: &Type, bar: &Type) -> Term {

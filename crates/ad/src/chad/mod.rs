@@ -35,7 +35,7 @@ pub mod parts;
 use crate::contract::{Bound, Status, Unsupported};
 use crate::on_lambda::OnLambda;
 use pullback_base::Span;
-use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, Var, Variant};
+use pullback_lambda::{Arm, Builder, Exp, FunId, Program, Term, Type, Var, Variant};
 use pullback_prim::{Op, Partial, Prim, Scalar};
 use std::sync::Arc;
 
@@ -227,6 +227,72 @@ pub(crate) fn factor(
             let operands = operands.iter().map(|p| factor(b, prim, s, p, args)).collect();
             b.term(Exp::Prim(Prim::Op(*op, s), operands))
         }
+    }
+}
+
+/// Declares a function with the parameters of `f` and a `seed` of this type behind them: its parameters, and the seed.
+pub(crate) fn declare_vjp(
+    b: &mut Builder<'_>,
+    f: FunId,
+    name: &str,
+    seed: Type,
+    result: Type,
+) -> (FunId, Vec<Var>, Var) {
+    let params = b.params(f).into_iter().map(|p| &b.program.vars[p]);
+    let params: Vec<(String, Type)> = params.map(|info| (info.hint.to_string(), info.ty.clone())).collect();
+    let given = params.iter().map(|(hint, ty)| (hint.as_str(), ty.clone()));
+    let signature: Vec<(&str, Type)> = given.chain([("seed", seed)]).collect();
+    let g = b.declare(name, &signature, result, None);
+    let mut args = b.params(g);
+    let seed = args.pop().expect("the seed");
+    (g, args, seed)
+}
+
+/// A value of type `t` out of `x`, which has the same form, with what `scalar` makes of its scalars. Functions and values of recursive types are
+/// refused before.
+pub(crate) fn rebuilt(
+    b: &mut Builder<'_>,
+    x: Var,
+    t: &Type,
+    scalar: &mut dyn FnMut(&mut Builder<'_>, Var, Scalar) -> Term,
+) -> Term {
+    match t {
+        Type::Scalar(s) => scalar(b, x, *s),
+        Type::Tuple(ts) => {
+            let parts = ts.iter().enumerate().map(|(i, t)| {
+                let part = component(b, x, i);
+                b.let_("p", part, |b, part| rebuilt(b, part, t, scalar))
+            });
+            let parts = parts.collect();
+            b.tuple(parts)
+        }
+        Type::Array(t) => {
+            let x = b.var(x);
+            let element = x.ty().elem().cloned().unwrap_or(Type::unit());
+            let each = b.lam("e", element, |b, e| rebuilt(b, e, t, scalar));
+            b.map(each, vec![x])
+        }
+        Type::Sum(variants) => {
+            let x = b.var(x);
+            let from = b.program.variants(x.ty()).unwrap_or_default().to_vec();
+            let (mut made, mut arms) = (Vec::new(), Vec::new());
+            for (v, from) in variants.iter().zip(from) {
+                let params: Vec<Var> = from.fields.into_iter().map(|t| b.fresh(t, "x")).collect();
+                let fields = params.iter().zip(&v.fields).map(|(x, t)| rebuilt(b, *x, t, scalar));
+                let fields: Vec<Term> = fields.collect();
+                let types = fields.iter().map(|e| e.ty().clone()).collect();
+                made.push(Variant { name: v.name.clone(), fields: types });
+                arms.push((params, fields));
+            }
+            let ty = Type::Sum(made.into());
+            let arms = arms.into_iter().enumerate().map(|(k, (params, fields))| Arm {
+                params,
+                body: b.term(Exp::Inject(ty.clone(), k, fields)),
+            });
+            let arms = arms.collect();
+            b.term(Exp::Match(x, arms))
+        }
+        _ => b.var(x),
     }
 }
 

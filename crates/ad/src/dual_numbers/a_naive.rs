@@ -45,14 +45,14 @@
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
-use super::structure::{cotangent, mentions_function, one_hot, rebuilt, zeros};
-use crate::chad::{Argument, component, fresh_name, refuse, scaled};
+use super::structure::{Parts, cotangent, mentions_function, one_hot, zeros};
+use crate::chad::{Argument, component, declare_vjp, fresh_name, rebuilt, refuse, scaled};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
 use pullback_base::Span;
 use pullback_base::index::IdMap;
 use pullback_lambda::{
-    Arm, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Term, Type, TypeId, Var, Variant,
+    Arm, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Term, Type, TypeId, Var,
 };
 use pullback_prim::{Prim, Scalar};
 
@@ -83,12 +83,8 @@ fn whole(program: &mut Program, f: FunId) -> Res<FunId> {
     let b = Builder::new(program);
     let mut s = Naive { b, all: all.clone(), vars: IdMap::new(), funs: IdMap::new(), types: IdMap::new() };
     let dual = s.function(f)?;
-    let hints: Vec<String> = fun.params.iter().map(|p| s.b.program.vars[*p].hint.to_string()).collect();
-    let params: Vec<(&str, Type)> =
-        hints.iter().map(String::as_str).zip(types.clone()).chain([("seed", seed_type)]).collect();
-    let g = s.b.declare(&name, &params, Type::tuple([fun.result.clone(), all]), None);
-    let params = s.b.params(g);
-    let (seed, args) = params.split_last().expect("the seed");
+    let result = Type::tuple([fun.result.clone(), all]);
+    let (g, args, seed) = declare_vjp(&mut s.b, f, &name, seed_type, result);
     let mut given = Vec::new();
     for (k, (x, t)) in args.iter().zip(&types).enumerate() {
         let bars = bars.clone();
@@ -97,8 +93,8 @@ fn whole(program: &mut Program, f: FunId) -> Res<FunId> {
     }
     let y = s.b.call(dual, given);
     let body = s.bound(y, |s, y| {
-        let value = s.value(y, &fun.result)?;
-        let back = s.outer(y, &fun.result, *seed)?;
+        let value = s.value(y, &fun.result);
+        let back = s.outer(y, &fun.result, seed)?;
         Ok(s.b.tuple(vec![value, back]))
     })?;
     s.b.define(g, body);
@@ -121,31 +117,9 @@ struct Naive<'p> {
 impl Naive<'_> {
     /// `D1[t]`
     fn ty(&mut self, t: &Type) -> Type {
-        match t {
-            Type::Scalar(s) if s.is_float() => {
-                Type::tuple([t.clone(), Type::fun(t.clone(), self.all.clone())])
-            }
-            Type::Tuple(ts) => Type::tuple(ts.iter().map(|t| self.ty(t)).collect::<Vec<Type>>()),
-            Type::Sum(vs) => Type::Sum(vs.iter().map(|v| self.variant(v)).collect()),
-            Type::Array(t) => Type::array(self.ty(t)),
-            Type::Fun(a, b) => Type::fun(self.ty(a), self.ty(b)),
-            Type::Named(id) => {
-                if let Some(new) = self.types.get(id) {
-                    return Type::Named(*new);
-                }
-                let def = self.b.program.types[*id].clone();
-                let count = self.b.program.types.len();
-                let new = self.b.declare_type(&format!("{}_dual_{count}", def.name));
-                self.types.insert(*id, new);
-                let variants = def.variants.iter().map(|v| self.variant(v)).collect();
-                self.b.define_type(new, variants);
-                Type::Named(new)
-            }
-            t => t.clone(),
-        }
-    }
-    fn variant(&mut self, v: &Variant) -> Variant {
-        Variant { name: v.name.clone(), fields: v.fields.iter().map(|t| self.ty(t)).collect() }
+        let all = &self.all;
+        let number = |t: &Type| Type::tuple([t.clone(), Type::fun(t.clone(), all.clone())]);
+        Parts { number: &number, function: &Type::fun }.mapped(&mut self.b, &mut self.types, t)
     }
     fn renamed(&mut self, v: Var) -> Var {
         let info = self.b.program.vars[v].clone();
@@ -391,8 +365,8 @@ impl Naive<'_> {
         }
     }
     /// A value of the result without its backpropagators.
-    fn value(&mut self, y: Var, t: &Type) -> Res<Term> {
-        rebuilt(ID, &mut self.b, y, t, &mut |b, y, t| {
+    fn value(&mut self, y: Var, t: &Type) -> Term {
+        rebuilt(&mut self.b, y, t, &mut |b, y, t| {
             let y = b.var(y);
             if t.is_float() { b.proj(y, 0) } else { y }
         })
@@ -403,14 +377,14 @@ impl Naive<'_> {
             return refuse(ID, "`stop_gradient` of a function or of a value of a recursive type", span);
         }
         let all = self.all.clone();
-        rebuilt(ID, &mut self.b, x, t, &mut |b, x, t| {
+        Ok(rebuilt(&mut self.b, x, t, &mut |b, x, t| {
             let x = b.var(x);
             if !t.is_float() {
                 return x;
             }
             let value = b.proj(x, 0);
             without(b, &all, value, t)
-        })
+        }))
     }
     /// What a cotangent of the result contributes to those of the arguments.
     fn outer(&mut self, y: Var, t: &Type, z: Var) -> Res<Term> {

@@ -190,7 +190,7 @@ impl Stage for Arrays {
     // [dual_arrays.cotangents]  SAlloc >>= \s. d1 z1 s >> .. >> dm zm s >> SResolve s
     fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
         let state = f.state;
-        let io = f.tried(|f| {
+        let io = f.around(|f| {
             let (n, zero) = (f.b.var(run.arguments), f.b.f64(0.0));
             let c = f.b.term(Exp::MutNew(n, zero));
             let c = f.perform(c, "c");

@@ -173,7 +173,7 @@ impl Stage for Contrib {
     fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
         let state = f.state;
         let contrib_type = f.stage.contrib;
-        let io = f.tried(|f| {
+        let io = f.around(|f| {
             let (n, none, zero) = (f.b.var(state), contrib(f, Vec::new()), f.b.f64(0.0));
             let empty = f.b.tuple(vec![none, zero]);
             let m = f.b.term(Exp::MutNew(n, empty));

@@ -37,6 +37,7 @@ use pullback_lambda::{
     Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Term, Type, TypeId, Var, Variant,
 };
 use pullback_prim::{Op, Scalar, ScalarValue};
+use std::convert::Infallible;
 
 /// The name by which it is chosen.
 pub const ID: &str = "dual-taping";
@@ -88,19 +89,12 @@ impl Stage for Taping {
     }
     // [dual_taping.operation]  i, with #row [(d1op 1, i1), .., (dnop 1, in)] as the first of the tape; -1 of constants
     fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
-        let mut active: Option<Term> = None;
-        let mut items = Vec::new();
-        for (k, partial) in Forward::<Self>::operands(op) {
-            let (id, none) = (f.beside(op, k), f.b.i64(0));
-            let is_active = f.b.op2(Op::Le, none, id.clone());
-            active = Some(match active {
-                Some(others) => f.b.op2(Op::Or, others, is_active),
-                None => is_active,
-            });
-            items.push((partial, id));
-        }
+        let items: Vec<_> = Forward::<Self>::operands(op).map(|(k, d)| (d, f.beside(op, k))).collect();
+        let active: Vec<Term> = items.iter().map(|(_, id)| is_active(&mut f.b, id)).collect();
+        let active = active.into_iter().reduce(|others, active| f.b.op2(Op::Or, others, active));
+        let active = active.unwrap_or_else(|| f.b.constant(ScalarValue::Bool(false)));
         let state = f.state;
-        let recorded = f.block(|f| {
+        let Ok(recorded) = f.block::<Infallible>(|f| {
             let mut entries = Vec::new();
             for (partial, id) in &items {
                 let factor = f.factor(op, partial);
@@ -116,14 +110,9 @@ impl Stage for Taping {
             f.state = f.emit(state, "tape");
             Ok(id)
         });
-        let dropped = f.block(|f| Ok(Self::constant(f)));
-        match (active, recorded, dropped) {
-            (Some(active), Ok(recorded), Ok(dropped)) => {
-                let either = f.b.if_(active, recorded, dropped);
-                f.run(either, "id")
-            }
-            _ => Self::constant(f),
-        }
+        let Ok(dropped) = f.block::<Infallible>(|f| Ok(Self::constant(f)));
+        let either = f.b.if_(active, recorded, dropped);
+        f.run(either, "id")
     }
     // [dual_taping.argument]  i
     fn argument(f: &mut Forward<'_, Self>, _: Scalar, _: &Path<'_>) -> Var {
@@ -142,8 +131,7 @@ impl Stage for Taping {
         let zeros = f.emit(zeros, "cotangents");
         let seeded = f.results(run.result, run.result_type, run.seed, zeros, &mut |f, id, z, rest| {
             let (id, z) = (f.b.var(id), f.b.var(z));
-            let none = f.b.i64(0);
-            let is_active = f.b.op2(Op::Le, none, id.clone());
+            let is_active = is_active(&mut f.b, &id);
             let added = added(f, rest, id, z);
             let rest = f.b.var(rest);
             let either = f.b.if_(is_active, added, rest);
@@ -182,8 +170,7 @@ impl Stage for Taping {
                     let entry = f.emit(entry, "e");
                     let (factor, to) = (f.part(entry, 0), f.part(entry, 1));
                     let (factor, to, d) = (f.b.var(factor), f.b.var(to), f.b.var(d));
-                    let none = f.b.i64(0);
-                    let is_active = f.b.op2(Op::Le, none, to.clone());
+                    let is_active = is_active(&mut f.b, &to);
                     let z = f.b.op2(Op::Mul, d, factor);
                     let added = added(f, sum, to, z);
                     let same = f.b.var(sum);
@@ -225,6 +212,12 @@ impl Stage for Taping {
             f.b.index(a, vec![i])
         })
     }
+}
+
+/// `0 <= id`: it is not that of a constant.
+fn is_active(b: &mut Builder<'_>, id: &Term) -> Term {
+    let zero = b.i64(0);
+    b.op2(Op::Le, zero, id.clone())
 }
 
 /// `a with [i] = a[i] + z`

@@ -332,7 +332,7 @@ impl Stage for Parallel {
     fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
         let (counter, job) = (f.part(f.state, 0), f.part(f.state, 1));
         let types = f.stage.types;
-        let io = f.tried(|f| {
+        let io = f.around(|f| {
             let (counter, zero) = (f.b.var(counter), f.b.i64(0));
             let count = f.b.term(Exp::MutGet(counter, zero));
             let count = f.perform(count, "jobs");

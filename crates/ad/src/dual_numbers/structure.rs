@@ -1,10 +1,10 @@
-//! Values of any shape, for all stages: the types of cotangents, one-hot cotangents, zeros, the same value with other scalars. No rules.
+//! Values of any shape, for all stages: the types of cotangents, one-hot cotangents, zeros, types with other numbers. No rules.
 
 use crate::chad::{component, payload, refuse};
 use crate::contract::Unsupported;
 use pullback_base::Span;
-use pullback_lambda::{Arm, Builder, Exp, Term, Type, Var, Variant};
-use pullback_prim::Scalar;
+use pullback_base::index::IdMap;
+use pullback_lambda::{Builder, Exp, Term, Type, TypeId, Var, Variant};
 
 type Res<T> = Result<T, Unsupported>;
 
@@ -25,6 +25,57 @@ pub(super) fn cotangent(id: &'static str, t: &Type, span: Option<Span>) -> Res<T
         }
         Type::Named(_) => refuse(id, "an argument or result of a recursive type", span),
         t => refuse(id, &format!("an argument or result of type {t}"), span),
+    }
+}
+
+/// What becomes of numbers and of functions in a type.
+pub(super) struct Parts<'a> {
+    /// Of `f64` or `f32`.
+    pub(super) number: &'a dyn Fn(&Type) -> Type,
+    /// Of a function, the argument and result of which have been mapped.
+    pub(super) function: &'a dyn Fn(Type, Type) -> Type,
+}
+
+impl Parts<'_> {
+    /// The type with other numbers and functions. Recursive types get twins, which `twins` remembers.
+    pub(super) fn mapped(&self, b: &mut Builder<'_>, twins: &mut IdMap<TypeId, TypeId>, t: &Type) -> Type {
+        match t {
+            Type::Scalar(s) if s.is_float() => (self.number)(t),
+            Type::Tuple(ts) => {
+                Type::tuple(ts.iter().map(|t| self.mapped(b, twins, t)).collect::<Vec<Type>>())
+            }
+            Type::Sum(vs) => Type::Sum(self.variants(b, twins, vs).into()),
+            Type::Array(t) => Type::array(self.mapped(b, twins, t)),
+            Type::Fun(x, y) => {
+                let (x, y) = (self.mapped(b, twins, x), self.mapped(b, twins, y));
+                (self.function)(x, y)
+            }
+            Type::Named(id) => {
+                if let Some(twin) = twins.get(id) {
+                    return Type::Named(*twin);
+                }
+                let def = b.program.types[*id].clone();
+                let count = b.program.types.len();
+                let twin = b.declare_type(&format!("{}_dual_{count}", def.name));
+                twins.insert(*id, twin);
+                let variants = self.variants(b, twins, &def.variants);
+                b.define_type(twin, variants);
+                Type::Named(twin)
+            }
+            t => t.clone(),
+        }
+    }
+    fn variants(
+        &self,
+        b: &mut Builder<'_>,
+        twins: &mut IdMap<TypeId, TypeId>,
+        variants: &[Variant],
+    ) -> Vec<Variant> {
+        let mapped = variants.iter().map(|v| Variant {
+            name: v.name.clone(),
+            fields: v.fields.iter().map(|t| self.mapped(b, twins, t)).collect(),
+        });
+        mapped.collect()
     }
 }
 
@@ -60,65 +111,6 @@ pub(super) fn zeros(b: &mut Builder<'_>, x: Var, t: &Type) -> Term {
             let bar = cotangent("", t, None).unwrap_or(Type::unit());
             b.term(Exp::Zero(bar))
         }
-    }
-}
-
-/// A value of type `t`, scalars of which stand with something else in `x`, with what `scalar` makes of them.
-///
-/// Errors: functions and values of recursive types.
-pub(super) fn rebuilt(
-    id: &'static str,
-    b: &mut Builder<'_>,
-    x: Var,
-    t: &Type,
-    scalar: &mut dyn FnMut(&mut Builder<'_>, Var, Scalar) -> Term,
-) -> Res<Term> {
-    match t {
-        Type::Scalar(s) => Ok(scalar(b, x, *s)),
-        Type::Tuple(ts) => {
-            let mut parts = Vec::new();
-            for (i, t) in ts.iter().enumerate() {
-                let part = component(b, x, i);
-                let v = b.fresh(part.ty().clone(), "p");
-                let body = rebuilt(id, b, v, t, scalar)?;
-                parts.push(b.term(Exp::Let(v, part, body)));
-            }
-            Ok(b.tuple(parts))
-        }
-        Type::Array(t) => {
-            let element = match &b.program.vars[x].ty {
-                Type::Array(element) => Type::clone(element),
-                other => other.clone(),
-            };
-            let e = b.fresh(element, "e");
-            let body = rebuilt(id, b, e, t, scalar)?;
-            let each = b.term(Exp::Lam(e, body));
-            let x = b.var(x);
-            Ok(b.map(each, vec![x]))
-        }
-        Type::Sum(variants) => {
-            let mut arms = Vec::new();
-            let mut made = Vec::new();
-            for (k, v) in variants.iter().enumerate() {
-                let from = b.program.variants(&b.program.vars[x].ty).unwrap_or_default();
-                let types = from.get(k).map(|v| v.fields.clone()).unwrap_or_default();
-                let params: Vec<Var> = types.into_iter().map(|t| b.fresh(t, "x")).collect();
-                let fields = params.iter().zip(&v.fields).map(|(x, t)| rebuilt(id, b, *x, t, scalar));
-                let fields = fields.collect::<Res<Vec<Term>>>()?;
-                let types = fields.iter().map(|e| e.ty().clone()).collect();
-                made.push(Variant { name: v.name.clone(), fields: types });
-                arms.push((params, fields));
-            }
-            let ty = Type::Sum(made.into());
-            let arms = arms.into_iter().enumerate().map(|(k, (params, fields))| Arm {
-                params,
-                body: b.term(Exp::Inject(ty.clone(), k, fields)),
-            });
-            let arms = arms.collect();
-            let x = b.var(x);
-            Ok(b.term(Exp::Match(x, arms)))
-        }
-        t => refuse(id, &format!("a value of type {t}"), None),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The whole: arguments on the way in, numbers of the result and cotangents on the way out.
 
-use super::super::structure::{cotangent, rebuilt};
+use super::super::structure::cotangent;
 use super::{Forward, Path, Res, Run, Stage, Threads};
-use crate::chad::{component, fresh_name, refuse};
+use crate::chad::{component, declare_vjp, fresh_name, rebuilt, refuse};
 use pullback_base::index::IdMap;
 use pullback_lambda::{Arm, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Term, Type, Var};
 use pullback_prim::{Op, Scalar};
@@ -29,12 +29,8 @@ pub(super) fn whole<C: Stage>(
     let mut s =
         Forward { b, stage, state, threads, bindings, vars, funs, types: types_map, repeats, repeats_while };
     let dual = s.function(f)?;
-    let hints: Vec<String> = fun.params.iter().map(|p| s.b.program.vars[*p].hint.to_string()).collect();
-    let params: Vec<(&str, Type)> =
-        hints.iter().map(String::as_str).zip(types.clone()).chain([("seed", seed_type)]).collect();
-    let g = s.b.declare(&name, &params, Type::tuple([fun.result.clone(), all]), None);
-    let params = s.b.params(g);
-    let (seed, args) = params.split_last().expect("the seed");
+    let result = Type::tuple([fun.result.clone(), all]);
+    let (g, args, seed) = declare_vjp(&mut s.b, f, &name, seed_type, result);
     let body = s.scope(|s| {
         let forward = s.block(|s| {
             s.state = C::start(s);
@@ -55,12 +51,12 @@ pub(super) fn whole<C: Stage>(
         s.state = s.emit(state, "id");
         let result = s.emit(result, "r");
         let (arguments, result) = (s.part(result, 1), s.part(result, 0));
-        let value = rebuilt(C::ID, &mut s.b, result, &fun.result, &mut |b, y, t| {
+        let value = rebuilt(&mut s.b, result, &fun.result, &mut |b, y, t| {
             let y = b.var(y);
             if t.is_float() { b.proj(y, 0) } else { y }
-        })?;
+        });
         let value = s.emit(value, "value");
-        let run = Run { args, types: &types, result, result_type: &fun.result, seed: *seed, arguments };
+        let run = Run { args: &args, types: &types, result, result_type: &fun.result, seed, arguments };
         let back = C::backward(s, &run)?;
         Ok(s.tuple(&[value, back]))
     })?;

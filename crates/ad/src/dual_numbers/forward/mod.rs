@@ -24,12 +24,14 @@ mod boundary;
 mod repeated;
 mod rules;
 
+use super::structure::Parts;
 use crate::chad::{Argument, component, factor, scaled};
 use crate::contract::Unsupported;
 use pullback_base::index::IdMap;
-use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var, Variant};
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var};
 use pullback_prim::{Op, Partial, Prim, Scalar};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 pub(crate) type Res<T> = Result<T, Unsupported>;
 
@@ -119,10 +121,17 @@ enum Binding {
 }
 
 /// How a computation is threaded.
-#[derive(Clone)]
 struct Threads {
     io: bool,
     state: Type,
+}
+
+impl Threads {
+    /// `M t`
+    fn threaded(&self, t: Type) -> Type {
+        let pair = Type::tuple([t, self.state.clone()]);
+        if self.io { Type::io(pair) } else { pair }
+    }
 }
 
 pub(crate) struct Forward<'p, C> {
@@ -161,38 +170,10 @@ impl<C: Stage> Forward<'_, C> {
 
     /// `D[t]`
     pub(crate) fn ty(&mut self, t: &Type) -> Type {
-        match t {
-            Type::Scalar(s) if s.is_float() => Type::tuple([t.clone(), self.stage.dual()]),
-            Type::Tuple(ts) => Type::tuple(ts.iter().map(|t| self.ty(t)).collect::<Vec<Type>>()),
-            Type::Sum(vs) => Type::Sum(vs.iter().map(|v| self.variant(v)).collect()),
-            Type::Array(t) => Type::array(self.ty(t)),
-            Type::Fun(a, b) => {
-                let (a, b) = (self.ty(a), self.ty(b));
-                let state = self.threads.state.clone();
-                Type::funs([a, state], self.threaded(b))
-            }
-            Type::Named(id) => {
-                if let Some(new) = self.types.get(id) {
-                    return Type::Named(*new);
-                }
-                let def = self.b.program.types[*id].clone();
-                let count = self.b.program.types.len();
-                let new = self.b.declare_type(&format!("{}_dual_{count}", def.name));
-                self.types.insert(*id, new);
-                let variants = def.variants.iter().map(|v| self.variant(v)).collect();
-                self.b.define_type(new, variants);
-                Type::Named(new)
-            }
-            t => t.clone(),
-        }
-    }
-    pub(super) fn variant(&mut self, v: &Variant) -> Variant {
-        Variant { name: v.name.clone(), fields: v.fields.iter().map(|t| self.ty(t)).collect() }
-    }
-    /// `M t`
-    pub(super) fn threaded(&self, t: Type) -> Type {
-        let pair = Type::tuple([t, self.threads.state.clone()]);
-        if self.threads.io { Type::io(pair) } else { pair }
+        let (stage, threads) = (&self.stage, &self.threads);
+        let number = |t: &Type| Type::tuple([t.clone(), stage.dual()]);
+        let function = |a, b| Type::funs([a, threads.state.clone()], threads.threaded(b));
+        Parts { number: &number, function: &function }.mapped(&mut self.b, &mut self.types, t)
     }
 
     // --- blocks ---
@@ -228,36 +209,34 @@ impl<C: Stage> Forward<'_, C> {
         self.bindings.push(Binding::Bind(v, io));
         v
     }
-    /// What `f` binds, around `M` of its result, or of a computation of its own.
-    pub(crate) fn block(&mut self, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
-        let (outer, state) = (std::mem::take(&mut self.bindings), self.state);
-        let out = f(self).map(|x| {
-            let (x, now) = (self.b.var(x), self.b.var(self.state));
-            let pair = self.b.tuple(vec![x, now]);
-            let pair = if self.threads.io { self.b.term(Exp::IoReturn(pair)) } else { pair };
-            self.wrapped(pair)
-        });
-        (self.bindings, self.state) = (outer, state);
-        out
-    }
-    /// What `f` binds, around its result: a block without a state, and without computations.
-    pub(crate) fn scope(&mut self, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
-        let (outer, state) = (std::mem::take(&mut self.bindings), self.state);
-        let out = f(self).map(|x| {
-            let x = self.b.var(x);
-            self.wrapped(x)
-        });
-        (self.bindings, self.state) = (outer, state);
-        out
-    }
-    /// What `f` binds, around the term that it gives.
-    pub(crate) fn tried(&mut self, f: impl FnOnce(&mut Self) -> Res<Term>) -> Res<Term> {
+    /// What `f` binds, around the term that it gives; the state is as before then.
+    pub(crate) fn around<E>(&mut self, f: impl FnOnce(&mut Self) -> Result<Term, E>) -> Result<Term, E> {
         let (outer, state) = (std::mem::take(&mut self.bindings), self.state);
         let out = f(self).map(|last| self.wrapped(last));
         (self.bindings, self.state) = (outer, state);
         out
     }
-    pub(super) fn wrapped(&mut self, mut body: Term) -> Term {
+    /// What `f` binds, around its result: without a state, and without computations.
+    pub(crate) fn scope(&mut self, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
+        self.around(|s| f(s).map(|x| s.b.var(x)))
+    }
+    /// What `f` binds, around `M` of its result.
+    pub(crate) fn block<E>(&mut self, f: impl FnOnce(&mut Self) -> Result<Var, E>) -> Result<Term, E> {
+        self.around(|s| {
+            let x = f(s)?;
+            let (x, now) = (s.b.var(x), s.b.var(s.state));
+            let pair = s.b.tuple(vec![x, now]);
+            Ok(if s.threads.io { s.b.term(Exp::IoReturn(pair)) } else { pair })
+        })
+    }
+    /// A block that begins with this state.
+    pub(crate) fn block_from(&mut self, state: Var, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
+        self.block(|s| {
+            s.state = state;
+            f(s)
+        })
+    }
+    fn wrapped(&mut self, mut body: Term) -> Term {
         while let Some(binding) = self.bindings.pop() {
             body = match binding {
                 Binding::Let(v, value) => self.b.term(Exp::Let(v, value, body)),
@@ -304,11 +283,10 @@ impl<C: Stage> Forward<'_, C> {
     /// `\x. b` of one argument, with a body of its own.
     pub(crate) fn lambda(&mut self, hint: &str, t: Type, f: impl FnOnce(&mut Self, Var) -> Var) -> Term {
         let x = self.b.fresh(t, hint);
-        let outer = std::mem::take(&mut self.bindings);
-        let body = f(self, x);
-        let body = self.b.var(body);
-        let body = self.wrapped(body);
-        self.bindings = outer;
+        let Ok(body) = self.around(|s| {
+            let body = f(s, x);
+            Ok::<Term, Infallible>(s.b.var(body))
+        });
         self.b.term(Exp::Lam(x, body))
     }
     /// What stands beside argument `i` of a primitive.

@@ -120,7 +120,7 @@ impl<C: Stage> Forward<'_, C> {
         }
         // `step p = .. if go then body >>= \p. return (true, p) else return (false, p)`
         let flagged = Type::tuple([Type::BOOL, pair.clone()]);
-        let step = self.tried(|s| {
+        let step = self.around(|s| {
             s.state = s.part(p, 1);
             let x = s.part(p, 0);
             let go = condition(s, x)?;

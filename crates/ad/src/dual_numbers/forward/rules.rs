@@ -25,7 +25,7 @@ impl<C: Stage> Forward<'_, C> {
         let Some(body) = fun.body else { return refuse(C::ID, "a function without a body", fun.span) };
         let name = fresh_name(self.b.program, f, C::ID);
         let result = self.ty(&fun.result);
-        let result = self.threaded(result);
+        let result = self.threads.threaded(result);
         let new = self.b.declare(&name, &[], result, None);
         self.funs.insert(f, new);
         let state = self.b.fresh(self.threads.state.clone(), "id");
@@ -34,13 +34,6 @@ impl<C: Stage> Forward<'_, C> {
         let body = self.block_from(state, |s| s.term(&body))?;
         self.b.define(new, body);
         Ok(new)
-    }
-    /// A block that begins with this state.
-    pub(crate) fn block_from(&mut self, state: Var, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
-        let outer = std::mem::replace(&mut self.state, state);
-        let out = self.block(f);
-        self.state = outer;
-        out
     }
 
     /// `D[t]`, from the current state on.
