@@ -38,6 +38,7 @@
 use super::terms::{self, ADD, INPUT, SCALE, ZERO};
 use crate::contract::Unsupported;
 use crate::dual_numbers::forward::{self, Forward, Operation, Path, Res, Run, Stage};
+use crate::dual_numbers::structure::added;
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var};
 use pullback_prim::{Op, Scalar};
 
@@ -207,14 +208,6 @@ fn zipped(
     b.map(each, vec![xs, ys])
 }
 
-/// `g with [i] = g[i] + c`
-fn added(b: &mut Builder<'_>, g: Var, i: Var, c: Term) -> Term {
-    let (read, written, at) = (b.var(g), b.var(g), b.var(i));
-    let old = b.index(read, vec![at.clone()]);
-    let new = b.op2(Op::Add, old, c);
-    b.term(Exp::Update(written, vec![at], new))
-}
-
 fn picked<C: Stage>(f: &mut Forward<'_, C>, run: &Run<'_>, gradient: Term) -> Res<Var> {
     let gradient = f.emit(gradient, "gradient");
     f.gathered(run, &mut |f, i| {
@@ -239,8 +232,8 @@ fn by_vector(f: &mut Forward<'_, Vectors>, run: &Run<'_>, total: Var) -> Res<Var
             match k {
                 // [delta.vectors.input]  e_i
                 INPUT => {
-                    let one = b.f64(1.0);
-                    added(b, more[0], payload[0], one)
+                    let (i, one) = (b.var(payload[0]), b.f64(1.0));
+                    added(b, more[0], i, one)
                 }
                 // [delta.vectors.add]  eval_1 a + eval_1 b
                 ADD => {
@@ -284,8 +277,8 @@ fn by_change(f: &mut Forward<'_, Changes>, run: &Run<'_>, total: Var) -> Res<Var
             match k {
                 // [delta.changes.input]  g with [i] + 1
                 INPUT => {
-                    let one = b.f64(1.0);
-                    added(b, more[0], payload[0], one)
+                    let (i, one) = (b.var(payload[0]), b.f64(1.0));
+                    added(b, more[0], i, one)
                 }
                 // [delta.changes.add]  eval_2 b (eval_2 a g)
                 ADD => {
@@ -336,7 +329,10 @@ fn by_cotangent(f: &mut Forward<'_, Inwards>, run: &Run<'_>, total: Var) -> Res<
             };
             match k {
                 // [delta.inwards.input]  g with [i] + c
-                INPUT => added(b, more[1], payload[0], c),
+                INPUT => {
+                    let i = b.var(payload[0]);
+                    added(b, more[1], i, c)
+                }
                 // [delta.inwards.add]  eval_3 c b (eval_3 c a g)
                 ADD => {
                     let first = again(b, c.clone(), payload[0], g);

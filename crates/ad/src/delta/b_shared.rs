@@ -36,8 +36,10 @@ use super::terms::{self, ADD, INPUT, SCALE, SHARE, ZERO};
 use crate::chad::component;
 use crate::contract::Unsupported;
 use crate::dual_numbers::forward::{self, Forward, Operation, Path, Res, Run, Stage};
-use pullback_lambda::{Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Term, Type, TypeId, Var};
-use pullback_prim::{Op, Scalar, ScalarValue};
+use crate::dual_numbers::maps::{found, with};
+use crate::dual_numbers::structure::{flagged, until};
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var};
+use pullback_prim::{Op, Scalar};
 use std::sync::Arc;
 
 /// The name by which it is chosen.
@@ -62,15 +64,6 @@ struct Shared {
 fn state_type(delta: TypeId) -> Type {
     let map = |t: Type| Type::Map(Arc::new(t));
     Type::tuple([map(Type::F64), map(Type::Named(delta)), map(Type::F64)])
-}
-
-/// `m with i + x`
-fn with(b: &mut Builder<'_>, map: Term, key: Term, value: Term) -> Term {
-    let combine = b.lams(&[("x", Type::F64), ("y", Type::F64)], |b, v| {
-        let (x, y) = (b.var(v[0]), b.var(v[1]));
-        b.op2(Op::Add, x, y)
-    });
-    b.term(Exp::MapInsert { combine, map, key, value })
 }
 
 fn eval_4(b: &mut Builder<'_>, delta: TypeId) -> FunId {
@@ -175,57 +168,49 @@ impl Stage for Shared {
             let next = f.b.call(eval, vec![z, d, rest]);
             f.emit(next, "s")
         })?;
-        // As long as there is an identity.
-        let go = f.b.constant(ScalarValue::Bool(true));
-        let go = f.emit(go, "go");
-        let init = f.tuple(&[go, first]);
-        let ty = f.b.program.vars[init].ty.clone();
-        let state = f.b.fresh(ty, "p");
-        let condition = component(&mut f.b, state, 0);
-        let body = f.scope(|f| {
-            let s = f.part(state, 1);
-            let (grad, frag) = (f.part(s, 0), f.part(s, 1));
-            let accum = component(&mut f.b, s, 2);
-            let highest = f.b.term(Exp::MapPopMax(accum));
-            let next = f.b.match_(highest, |b, k, popped| {
-                let (go, next) = if k == 0 {
-                    let (grad, frag, none) = (b.var(grad), b.var(frag), b.term(Exp::MapEmpty(Type::F64)));
-                    (false, b.tuple(vec![grad, frag, none]))
-                } else {
-                    // Every identity with a cotangent has a term.
-                    let terms = b.var(frag);
-                    let term = b.term(Exp::MapPopMax(terms));
-                    let next = b.match_(term, |b, k, found| {
-                        let grad = b.var(grad);
-                        if k == 0 {
-                            let (none, rest) = (b.term(Exp::MapEmpty(delta.clone())), b.var(popped[2]));
-                            return b.tuple(vec![grad, none, rest]);
-                        }
-                        let (frag, rest) = (b.var(found[2]), b.var(popped[2]));
-                        let s = b.tuple(vec![grad, frag, rest]);
-                        let (c, d) = (b.var(popped[1]), b.var(found[1]));
-                        b.call(eval, vec![c, d, s])
-                    });
-                    (true, next)
-                };
-                let go = b.constant(ScalarValue::Bool(go));
-                b.tuple(vec![go, next])
-            });
-            Ok(f.emit(next, "p"))
-        })?;
-        let init = f.b.var(init);
-        let form = LoopForm::While(condition);
-        let all = f.b.term(Exp::Loop(Loop { state, init, form, body, attrs: LoopAttrs::default() }));
-        let last = f.b.proj(all, 1);
+        let last = backprop(&mut f.b, &delta, eval, first);
         let gradient = f.b.proj(last, 0);
         let gradient = f.emit(gradient, "gradient");
-        f.gathered(run, &mut |f, i| found(f, gradient, i))
+        f.gathered(run, &mut |f, i| found(&mut f.b, gradient, i))
     }
 }
 
-/// What is at `i`; zero if nothing is.
-fn found<C: Stage>(f: &mut Forward<'_, C>, map: Var, i: Var) -> Term {
-    let (map, i) = (f.b.var(map), f.b.var(i));
-    let found = f.b.term(Exp::MapLookup(map, i));
-    f.b.match_(found, |b, k, payload| if k == 0 { b.f64(0.0) } else { b.var(payload[0]) })
+/// `backprop s`; `s` is empty but for `g` then.
+fn backprop(b: &mut Builder<'_>, delta: &Type, eval: FunId, s: Var) -> Term {
+    let first = b.var(s);
+    let all = until(b, vec![first], |b, p| {
+        let s = component(b, p, 1);
+        b.let_("s", s, |b, s| {
+            let grad = component(b, s, 0);
+            b.let_("g", grad, |b, g| {
+                let frag = component(b, s, 1);
+                b.let_("d", frag, |b, d| {
+                    let accum = component(b, s, 2);
+                    let highest = b.term(Exp::MapPopMax(accum));
+                    b.match_(highest, |b, k, popped| {
+                        let (g, d) = (b.var(g), b.var(d));
+                        if k == 0 {
+                            let none = b.term(Exp::MapEmpty(Type::F64));
+                            let done = b.tuple(vec![g, d, none]);
+                            return flagged(b, false, vec![done]);
+                        }
+                        // Every identity with a cotangent has a term.
+                        let term = b.term(Exp::MapPopMax(d));
+                        let next = b.match_(term, |b, k, found| {
+                            let rest = b.var(popped[2]);
+                            if k == 0 {
+                                let none = b.term(Exp::MapEmpty(delta.clone()));
+                                return b.tuple(vec![g.clone(), none, rest]);
+                            }
+                            let (c, x, d) = (b.var(popped[1]), b.var(found[1]), b.var(found[2]));
+                            let s = b.tuple(vec![g.clone(), d, rest]);
+                            b.call(eval, vec![c, x, s])
+                        });
+                        flagged(b, true, vec![next])
+                    })
+                })
+            })
+        })
+    });
+    b.proj(all, 1)
 }

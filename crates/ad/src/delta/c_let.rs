@@ -32,12 +32,13 @@
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
 use super::terms::{self, ADD, INPUT, SCALE, ZERO};
+use crate::chad::component;
 use crate::contract::Unsupported;
 use crate::dual_numbers::forward::{self, Forward, Operation, Path, Res, Run, Stage};
-use pullback_lambda::{
-    Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Term, Type, TypeId, Var, Variant,
-};
-use pullback_prim::{Op, Scalar, ScalarValue};
+use crate::dual_numbers::maps::{found, with};
+use crate::dual_numbers::structure::{flagged, until};
+use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var, Variant};
+use pullback_prim::{Op, Scalar};
 use std::sync::Arc;
 
 /// The name by which it is chosen.
@@ -84,12 +85,8 @@ fn eval(b: &mut Builder<'_>, delta: TypeId) -> FunId {
         match k {
             // [delta_let.var]  m with i + c
             INPUT => {
-                let combine = b.lams(&[("x", Type::F64), ("y", Type::F64)], |b, v| {
-                    let (x, y) = (b.var(v[0]), b.var(v[1]));
-                    b.op2(Op::Add, x, y)
-                });
-                let key = b.var(payload[0]);
-                b.term(Exp::MapInsert { combine, map: m, key, value: c })
+                let i = b.var(payload[0]);
+                with(b, m, i, c)
             }
             // [delta_let.add]  eval c y (eval c x m)
             ADD => {
@@ -170,50 +167,34 @@ impl Stage for Named {
             let next = f.b.call(eval, vec![z, d, rest]);
             f.emit(next, "m")
         })?;
-        let go = f.b.constant(ScalarValue::Bool(true));
-        let go = f.emit(go, "go");
-        let init = f.tuple(&[go, log, first]);
-        let ty = f.b.program.vars[init].ty.clone();
-        let state = f.b.fresh(ty, "p");
-        let condition = {
-            let p = f.b.var(state);
-            f.b.proj(p, 0)
-        };
-        let bindings = Type::Named(f.stage.bindings);
-        let body = f.scope(|f| {
-            let (log, m) = (f.part(state, 1), f.part(state, 2));
-            let log = f.b.var(log);
-            let next = f.b.match_(log, |b, k, payload| {
-                let (go, rest, m) = if k == 0 {
-                    let none = b.term(Exp::Inject(bindings.clone(), 0, Vec::new()));
-                    (false, none, b.var(m))
-                } else {
-                    let (map, key) = (b.var(m), b.var(payload[0]));
-                    let found = b.term(Exp::MapLookup(map, key));
-                    let next = b.match_(found, |b, k, c| {
+        let start = f.b.term(Exp::Inject(Type::Named(f.stage.bindings), 0, Vec::new()));
+        let init = [log, first].map(|v| f.b.var(v)).to_vec();
+        let all = until(&mut f.b, init, |b, p| {
+            let m = component(b, p, 2);
+            b.let_("m", m, |b, m| {
+                let log = component(b, p, 1);
+                b.match_(log, |b, _, bound| {
+                    let [i, d, rest] = *bound else {
                         let m = b.var(m);
-                        if k == 0 {
-                            return m;
+                        return flagged(b, false, vec![start.clone(), m]);
+                    };
+                    let (map, i) = (b.var(m), b.var(i));
+                    let c = b.term(Exp::MapLookup(map, i));
+                    let next = b.match_(c, |b, _, c| {
+                        let (m, d) = (b.var(m), b.var(d));
+                        if let [c] = *c {
+                            let c = b.var(c);
+                            return b.call(eval, vec![c, d, m]);
                         }
-                        let (c, d) = (b.var(c[0]), b.var(payload[1]));
-                        b.call(eval, vec![c, d, m])
+                        m
                     });
-                    (true, b.var(payload[2]), next)
-                };
-                let go = b.constant(ScalarValue::Bool(go));
-                b.tuple(vec![go, rest, m])
-            });
-            Ok(f.emit(next, "p"))
-        })?;
-        let init = f.b.var(init);
-        let form = LoopForm::While(condition);
-        let all = f.b.term(Exp::Loop(Loop { state, init, form, body, attrs: LoopAttrs::default() }));
+                    let rest = b.var(rest);
+                    flagged(b, true, vec![rest, next])
+                })
+            })
+        });
         let gradient = f.b.proj(all, 2);
         let gradient = f.emit(gradient, "gradient");
-        f.gathered(run, &mut |f, i| {
-            let (map, i) = (f.b.var(gradient), f.b.var(i));
-            let found = f.b.term(Exp::MapLookup(map, i));
-            f.b.match_(found, |b, k, payload| if k == 0 { b.f64(0.0) } else { b.var(payload[0]) })
-        })
+        f.gathered(run, &mut |f, i| found(&mut f.b, gradient, i))
     }
 }

@@ -28,10 +28,10 @@
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
 use super::forward::{self, Forward, Operation, Path, Res, Run, Stage};
-use super::maps::{Maps, calls};
+use super::maps::{Maps, calls, found, with};
 use crate::contract::Unsupported;
 use pullback_lambda::{Exp, FunId, Program, Type, Var};
-use pullback_prim::{Op, Scalar};
+use pullback_prim::Scalar;
 use std::sync::Arc;
 
 /// The name by which it is chosen.
@@ -72,12 +72,8 @@ impl Stage for Scalars {
     fn argument(f: &mut Forward<'_, Self>, _: Scalar, _: &Path<'_>) -> Var {
         let id = f.next();
         let back = f.stage.maps.collecting(&mut f.b, |b, z, k| {
-            let combine = b.lams(&[("x", Type::F64), ("y", Type::F64)], |b, v| {
-                let (x, y) = (b.var(v[0]), b.var(v[1]));
-                b.op2(Op::Add, x, y)
-            });
-            let (map, key, value) = (b.var(k), b.var(id), b.var(z));
-            b.term(Exp::MapInsert { combine, map, key, value })
+            let (k, id, z) = (b.var(k), b.var(id), b.var(z));
+            with(b, k, id, z)
         });
         let back = f.emit(back, "d");
         f.tuple(&[id, back])
@@ -96,10 +92,6 @@ impl Stage for Scalars {
         let staged = f.b.var(staged);
         let numbers = f.stage.maps.resolved(&mut f.b, staged);
         let numbers = f.emit(numbers, "numbers");
-        f.gathered(run, &mut |f, i| {
-            let (numbers, i) = (f.b.var(numbers), f.b.var(i));
-            let found = f.b.term(Exp::MapLookup(numbers, i));
-            f.b.match_(found, |b, k, payload| if k == 0 { b.f64(0.0) } else { b.var(payload[0]) })
-        })
+        f.gathered(run, &mut |f, i| found(&mut f.b, numbers, i))
     }
 }

@@ -32,7 +32,7 @@
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
-use super::effects::{silent, then, unit};
+use super::effects::{bound, silent, then, unit};
 use super::forward::{self, Forward, Operation, Path, Res, Run, Stage};
 use crate::chad::component;
 use crate::contract::Unsupported;
@@ -110,7 +110,7 @@ impl Arrays {
         let body = b.match_(s, |b, _, fields| {
             let (m, i) = (b.var(fields[1]), b.var(v[0]));
             let get = b.term(Exp::MutGet(m, i));
-            let rest = b.lam("fa", call.clone(), |b, fa| {
+            let call = bound(b, "fa", get, |b, fa| {
                 let (back, a, s) = (component(b, fa, 0), component(b, fa, 1), b.var(v[1]));
                 let called = b.apply(back, [a, s]);
                 let (i, one, s) = (b.var(v[0]), b.i64(1), b.var(v[1]));
@@ -118,7 +118,6 @@ impl Arrays {
                 let rest = b.call(resolve, vec![next, s]);
                 then(b, called, rest)
             });
-            let call = b.term(Exp::IoBind(get, rest));
             let (i, zero) = (b.var(v[0]), b.i64(0));
             let done = b.op2(Op::Lt, i, zero);
             let end = unit(b);

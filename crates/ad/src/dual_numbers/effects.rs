@@ -1,6 +1,6 @@
 //! Computations with mutable arrays, one after the other. No rules.
 
-use pullback_lambda::{Builder, Exp, Term, Type};
+use pullback_lambda::{Builder, Exp, Term, Type, Var};
 
 /// `return ()`
 pub(super) fn unit(b: &mut Builder<'_>) -> Term {
@@ -10,9 +10,7 @@ pub(super) fn unit(b: &mut Builder<'_>) -> Term {
 
 /// `m >> n`
 pub(super) fn then(b: &mut Builder<'_>, m: Term, n: Term) -> Term {
-    let result = if let Type::Io(t) = m.ty() { Type::clone(t) } else { Type::unit() };
-    let rest = b.lam("_", result, |_, _| n);
-    b.term(Exp::IoBind(m, rest))
+    bound(b, "_", m, |_, _| n)
 }
 
 /// `m >>= \x. k x`
@@ -20,7 +18,7 @@ pub(super) fn bound(
     b: &mut Builder<'_>,
     hint: &str,
     m: Term,
-    k: impl FnOnce(&mut Builder<'_>, pullback_lambda::Var) -> Term,
+    k: impl FnOnce(&mut Builder<'_>, Var) -> Term,
 ) -> Term {
     let result = if let Type::Io(t) = m.ty() { Type::clone(t) } else { Type::unit() };
     let rest = b.lam(hint, result, k);

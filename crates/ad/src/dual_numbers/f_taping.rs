@@ -32,10 +32,10 @@
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
 use super::forward::{self, Forward, Operation, Path, Res, Run, Stage};
+use super::structure::{added, flagged, until};
+use crate::chad::component;
 use crate::contract::Unsupported;
-use pullback_lambda::{
-    Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Term, Type, TypeId, Var, Variant,
-};
+use pullback_lambda::{Builder, Exp, FunId, LoopAttrs, Program, Term, Type, TypeId, Var, Variant};
 use pullback_prim::{Op, Scalar, ScalarValue};
 use std::convert::Infallible;
 
@@ -132,79 +132,33 @@ impl Stage for Taping {
         let seeded = f.results(run.result, run.result_type, run.seed, zeros, &mut |f, id, z, rest| {
             let (id, z) = (f.b.var(id), f.b.var(z));
             let is_active = is_active(&mut f.b, &id);
-            let added = added(f, rest, id, z);
+            let added = added(&mut f.b, rest, id, z);
             let rest = f.b.var(rest);
             let either = f.b.if_(is_active, added, rest);
             f.emit(either, "cotangents")
         })?;
-        // (is there a row, what is left of the tape, identity of the last row + 1, cotangents)
-        let go = f.b.constant(ScalarValue::Bool(true));
-        let go = f.emit(go, "go");
-        let init = f.tuple(&[go, tape, count, seeded]);
-        let ty = f.b.program.vars[init].ty.clone();
-        let state = f.b.fresh(ty, "s");
-        let condition = {
-            let state = f.b.var(state);
-            f.b.proj(state, 0)
-        };
-        let body = f.scope(|f| {
-            let a = f.part(state, 3);
-            let (tape, next) = (f.part(state, 1), f.part(state, 2));
-            let one = f.b.i64(1);
-            let next = f.b.var(next);
-            let id = f.b.op2(Op::Sub, next.clone(), one);
-            let id = f.emit(id, "id");
-            let tape = f.b.var(tape);
-            let row = f.b.fresh(Type::array(entry()), "row");
-            let rest = f.b.fresh(tape.ty().clone(), "rest");
-            let on = f.scope(|f| {
-                let (cotangents, at) = (f.b.var(a), f.b.var(id));
-                let d = f.b.index(cotangents, vec![at]);
-                let d = f.emit(d, "z");
-                let all = f.b.var(row);
-                let n = f.b.size(all, 0);
-                let (k, sum) = (f.b.fresh(Type::I64, "k"), f.b.fresh(Type::array(Type::F64), "a"));
-                let each = f.scope(|f| {
-                    let (all, k) = (f.b.var(row), f.b.var(k));
-                    let entry = f.b.index(all, vec![k]);
-                    let entry = f.emit(entry, "e");
-                    let (factor, to) = (f.part(entry, 0), f.part(entry, 1));
-                    let (factor, to, d) = (f.b.var(factor), f.b.var(to), f.b.var(d));
-                    let is_active = is_active(&mut f.b, &to);
-                    let z = f.b.op2(Op::Mul, d, factor);
-                    let added = added(f, sum, to, z);
-                    let same = f.b.var(sum);
-                    let either = f.b.if_(is_active, added, same);
-                    Ok(f.emit(either, "a"))
-                })?;
-                let init = f.b.var(a);
-                let form = LoopForm::For(k, n);
-                let all = Loop { state: sum, init, form, body: each, attrs: LoopAttrs::default() };
-                let all = f.b.term(Exp::Loop(all));
-                let all = f.emit(all, "a");
-                let go = f.b.constant(ScalarValue::Bool(true));
-                let go = f.emit(go, "go");
-                Ok(f.tuple(&[go, rest, id, all]))
-            })?;
-            let done = f.scope(|f| {
-                let go = f.b.constant(ScalarValue::Bool(false));
-                let go = f.emit(go, "go");
-                let ty = Type::Named(f.stage.tape);
-                let empty = f.b.term(Exp::Inject(ty, 0, Vec::new()));
-                let empty = f.emit(empty, "tape");
-                Ok(f.tuple(&[go, empty, id, a]))
-            })?;
-            let arms = vec![
-                pullback_lambda::Arm { params: Vec::new(), body: done },
-                pullback_lambda::Arm { params: vec![row, rest], body: on },
-            ];
-            let both = f.b.term(Exp::Match(tape, arms));
-            Ok(f.emit(both, "s"))
-        })?;
-        let init = f.b.var(init);
-        let form = LoopForm::While(condition);
-        let all = Loop { state, init, form, body, attrs: LoopAttrs::default() };
-        let all = f.b.term(Exp::Loop(all));
+        // What is left of the tape, the identity of its first row + 1, cotangents.
+        let start = f.b.term(Exp::Inject(Type::Named(f.stage.tape), 0, Vec::new()));
+        let init = [tape, count, seeded].map(|v| f.b.var(v)).to_vec();
+        let all = until(&mut f.b, init, |b, p| {
+            let a = component(b, p, 3);
+            b.let_("a", a, |b, a| {
+                let (next, one) = (component(b, p, 2), b.i64(1));
+                let id = b.op2(Op::Sub, next, one);
+                b.let_("id", id, |b, id| {
+                    let tape = component(b, p, 1);
+                    b.match_(tape, |b, _, row| {
+                        let [row, rest] = *row else {
+                            let (id, a) = (b.var(id), b.var(a));
+                            return flagged(b, false, vec![start.clone(), id, a]);
+                        };
+                        let (rest, all) = (b.var(rest), contributed(b, row, id, a));
+                        let id = b.var(id);
+                        flagged(b, true, vec![rest, id, all])
+                    })
+                })
+            })
+        });
         let last = f.b.proj(all, 3);
         let cotangents = f.emit(last, "cotangents");
         f.gathered(run, &mut |f, i| {
@@ -220,11 +174,23 @@ fn is_active(b: &mut Builder<'_>, id: &Term) -> Term {
     b.op2(Op::Le, zero, id.clone())
 }
 
-/// `a with [i] = a[i] + z`
-fn added(f: &mut Forward<'_, Taping>, a: Var, i: Term, z: Term) -> Term {
-    // Two terms for one variable: it is written in place at the last of them.
-    let (read, written) = (f.b.var(a), f.b.var(a));
-    let old = f.b.index(read, vec![i.clone()]);
-    let sum = f.b.op2(Op::Add, old, z);
-    f.b.term(Exp::Update(written, vec![i], sum))
+/// `a` with `a[to] + factor * a[id]` for every `(factor, to)` of the row.
+fn contributed(b: &mut Builder<'_>, row: Var, id: Var, a: Var) -> Term {
+    let (all, id) = (b.var(a), b.var(id));
+    let d = b.index(all, vec![id]);
+    b.let_("z", d, |b, d| {
+        let (entries, a) = (b.var(row), b.var(a));
+        let n = b.size(entries.clone(), 0);
+        b.for_loop(n, a, LoopAttrs::default(), |b, k, a| {
+            let k = b.var(k);
+            let entry = b.index(entries, vec![k]);
+            b.let_("e", entry, |b, e| {
+                let (factor, to, d, same) = (component(b, e, 0), component(b, e, 1), b.var(d), b.var(a));
+                let is_active = is_active(b, &to);
+                let z = b.op2(Op::Mul, d, factor);
+                let added = added(b, a, to, z);
+                b.if_(is_active, added, same)
+            })
+        })
+    })
 }

@@ -1,4 +1,5 @@
-//! Staged calls in maps, for the stages that have them: what is collected, and for identities the function that will be called with its argument. No rules.
+//! Numbers in maps; staged calls in maps, for the stages that have them: what is collected, and for identities the function that will be called with its argument.
+//! No rules.
 //!
 //! ```text
 //! Staged = #staged k (map (f64 -> Staged -> Staged, f64))        k: what is collected
@@ -7,11 +8,27 @@
 //! ```
 
 use super::forward::{Forward, Operation, Stage};
-use pullback_lambda::{
-    Arm, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Term, Type, TypeId, Var, Variant,
-};
-use pullback_prim::{Op, ScalarValue};
+use super::structure::{flagged, until};
+use crate::chad::component;
+use pullback_lambda::{Arm, Builder, Exp, FunId, Term, Type, TypeId, Var, Variant};
+use pullback_prim::Op;
 use std::sync::Arc;
+
+/// `map with key + value`, for a map of numbers.
+pub(crate) fn with(b: &mut Builder<'_>, map: Term, key: Term, value: Term) -> Term {
+    let combine = b.lams(&[("x", Type::F64), ("y", Type::F64)], |b, v| {
+        let (x, y) = (b.var(v[0]), b.var(v[1]));
+        b.op2(Op::Add, x, y)
+    });
+    b.term(Exp::MapInsert { combine, map, key, value })
+}
+
+/// The number at `i`; zero if there is none.
+pub(crate) fn found(b: &mut Builder<'_>, map: Var, i: Var) -> Term {
+    let (map, i) = (b.var(map), b.var(i));
+    let found = b.term(Exp::MapLookup(map, i));
+    b.match_(found, |b, k, payload| if k == 0 { b.f64(0.0) } else { b.var(payload[0]) })
+}
 
 /// The type and its functions.
 pub(super) struct Maps {
@@ -122,38 +139,27 @@ pub(super) fn calls<C: Stage>(f: &mut Forward<'_, C>, maps: impl Fn(&C) -> &Maps
 fn resolve(b: &mut Builder<'_>, name: &str, staged: &Type, collected: &Type, call: &Type) -> FunId {
     let f = b.declare(name, &[("s", staged.clone())], collected.clone(), None);
     let given = b.params(f)[0];
-    let p = b.fresh(Type::tuple([Type::BOOL, staged.clone()]), "p");
-    let condition = {
-        let p = b.var(p);
-        b.proj(p, 0)
-    };
-    let now = {
-        let p = b.var(p);
-        b.proj(p, 1)
-    };
-    let body = b.match_(now, |b, _, fields| {
-        let (k, m) = (fields[0], b.var(fields[1]));
-        let highest = b.term(Exp::MapPopMax(m));
-        b.match_(highest, |b, alternative, popped| {
-            let collected = b.var(k);
-            let (go, next) = if alternative == 0 {
-                let none = b.term(Exp::MapEmpty(call.clone()));
-                (false, b.term(Exp::Inject(staged.clone(), 0, vec![collected, none])))
-            } else {
-                let (call, rest) = (popped[1], b.var(popped[2]));
+    let first = b.var(given);
+    let all = until(b, vec![first], |b, p| {
+        let now = component(b, p, 1);
+        b.match_(now, |b, _, fields| {
+            let (k, m) = (fields[0], b.var(fields[1]));
+            let highest = b.term(Exp::MapPopMax(m));
+            b.match_(highest, |b, alternative, popped| {
+                let collected = b.var(k);
+                if alternative == 0 {
+                    let none = b.term(Exp::MapEmpty(call.clone()));
+                    let done = b.term(Exp::Inject(staged.clone(), 0, vec![collected, none]));
+                    return flagged(b, false, vec![done]);
+                }
+                let rest = b.var(popped[2]);
                 let rest = b.term(Exp::Inject(staged.clone(), 0, vec![collected, rest]));
-                let (back, x) = (b.var(call), b.var(call));
-                let (back, x) = (b.proj(back, 0), b.proj(x, 1));
-                (true, b.apply(back, [x, rest]))
-            };
-            let go = b.constant(ScalarValue::Bool(go));
-            b.tuple(vec![go, next])
+                let (back, x) = (component(b, popped[1], 0), component(b, popped[1], 1));
+                let next = b.apply(back, [x, rest]);
+                flagged(b, true, vec![next])
+            })
         })
     });
-    let (go, first) = (b.constant(ScalarValue::Bool(true)), b.var(given));
-    let init = b.tuple(vec![go, first]);
-    let form = LoopForm::While(condition);
-    let all = b.term(Exp::Loop(Loop { state: p, init, form, body, attrs: LoopAttrs::default() }));
     let last = b.proj(all, 1);
     let out = b.match_(last, |b, _, fields| b.var(fields[0]));
     b.define(f, out);

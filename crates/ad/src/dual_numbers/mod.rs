@@ -28,8 +28,8 @@ pub mod g_parallel;
 
 mod effects;
 pub(crate) mod forward;
-mod maps;
-mod structure;
+pub(crate) mod maps;
+pub(crate) mod structure;
 
 use crate::contract::{Bound, Status};
 use crate::on_lambda::OnLambda;

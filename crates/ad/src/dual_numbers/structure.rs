@@ -1,10 +1,11 @@
-//! Values of any shape, for all stages: the types of cotangents, one-hot cotangents, zeros, types with other numbers. No rules.
+//! Values of any shape, for all stages: the types of cotangents, one-hot cotangents, zeros, types with other numbers; what is added to arrays; loops. No rules.
 
 use crate::chad::{component, payload, refuse};
 use crate::contract::Unsupported;
 use pullback_base::Span;
 use pullback_base::index::IdMap;
-use pullback_lambda::{Builder, Exp, Term, Type, TypeId, Var, Variant};
+use pullback_lambda::{Builder, Exp, Loop, LoopAttrs, LoopForm, Term, Type, TypeId, Var, Variant};
+use pullback_prim::{Op, ScalarValue};
 
 type Res<T> = Result<T, Unsupported>;
 
@@ -112,6 +113,34 @@ pub(super) fn zeros(b: &mut Builder<'_>, x: Var, t: &Type) -> Term {
             b.term(Exp::Zero(bar))
         }
     }
+}
+
+/// `a with [i] = a[i] + z`
+pub(crate) fn added(b: &mut Builder<'_>, a: Var, i: Term, z: Term) -> Term {
+    // Two terms for one variable: it is written in place at the last of them.
+    let (read, written) = (b.var(a), b.var(a));
+    let old = b.index(read, vec![i.clone()]);
+    let sum = b.op2(Op::Add, old, z);
+    b.term(Exp::Update(written, vec![i], sum))
+}
+
+/// `loop p = (true, init ..) while p.0 do body p`, where `body` makes a [`flagged`] product.
+pub(crate) fn until(
+    b: &mut Builder<'_>,
+    init: Vec<Term>,
+    body: impl FnOnce(&mut Builder<'_>, Var) -> Term,
+) -> Term {
+    let init = flagged(b, true, init);
+    let state = b.fresh(init.ty().clone(), "p");
+    let form = LoopForm::While(component(b, state, 0));
+    let body = body(b, state);
+    b.term(Exp::Loop(Loop { state, init, form, body, attrs: LoopAttrs::default() }))
+}
+
+/// `(go, next ..)`
+pub(crate) fn flagged(b: &mut Builder<'_>, go: bool, mut next: Vec<Term>) -> Term {
+    next.insert(0, b.constant(ScalarValue::Bool(go)));
+    b.tuple(next)
 }
 
 /// Whether values of the type hold functions, or may.

@@ -1,9 +1,11 @@
 //! What is done for one element or iteration after the other: loops and array functions.
 
+use super::super::effects::bound;
+use super::super::structure::flagged;
 use super::{Forward, Res, Stage};
 use crate::chad::component;
-use pullback_lambda::{Exp, FunId, Loop, LoopAttrs, LoopForm, Soac, Term, Type, Var};
-use pullback_prim::{Op, Scalar, ScalarValue};
+use pullback_lambda::{Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Soac, Term, Type, Var};
+use pullback_prim::{Op, Scalar};
 
 impl<C: Stage> Forward<'_, C> {
     // --- loops ---
@@ -119,46 +121,41 @@ impl<C: Stage> Forward<'_, C> {
             return Ok(self.run(all, "r"));
         }
         // `step p = .. if go then body >>= \p. return (true, p) else return (false, p)`
-        let flagged = Type::tuple([Type::BOOL, pair.clone()]);
         let step = self.around(|s| {
             s.state = s.part(p, 1);
             let x = s.part(p, 0);
             let go = condition(s, x)?;
             let again = s.block(|s| body(s, x))?;
-            let flag = |s: &mut Self, go: bool, p: Term| {
-                let go = s.b.constant(ScalarValue::Bool(go));
-                let both = s.b.tuple(vec![go, p]);
-                s.b.term(Exp::IoReturn(both))
+            let returned = |b: &mut Builder<'_>, go: bool, p: Var| {
+                let p = b.var(p);
+                let both = flagged(b, go, vec![p]);
+                b.term(Exp::IoReturn(both))
             };
-            let next = s.b.fresh(pair.clone(), "p");
-            let on = s.b.var(next);
-            let on = flag(s, true, on);
-            let on = s.b.term(Exp::Lam(next, on));
-            let on = s.b.term(Exp::IoBind(again, on));
+            let on = bound(&mut s.b, "p", again, |b, next| returned(b, true, next));
             let now = s.tuple(&[x, s.state]);
-            let now = s.b.var(now);
-            let off = flag(s, false, now);
+            let off = returned(&mut s.b, false, now);
             let go = s.b.var(go);
             // The pair may be one of the bindings, which stand around all of it.
             Ok(s.b.if_(go, on, off))
         })?;
         let step = self.b.term(Exp::Lam(p, step));
-        let repeat = self.repeat_while(&pair, &flagged);
+        let repeat = self.repeat_while(&pair);
         let all = self.b.call(repeat, vec![step, first]);
         Ok(self.run(all, "r"))
     }
     /// `repeat(f, x) = f x >>= \r. if r.0 then repeat(f, r.1) else return r.1`
-    pub(super) fn repeat_while(&mut self, t: &Type, flagged: &Type) -> FunId {
+    pub(super) fn repeat_while(&mut self, t: &Type) -> FunId {
         if let Some(known) = self.repeats_while.get(t) {
             return *known;
         }
         let io = Type::io(t.clone());
+        let flagged = Type::tuple([Type::BOOL, t.clone()]);
         let step = Type::fun(t.clone(), Type::io(flagged.clone()));
         let name = format!("{}_while_{}", C::ID.replace('-', "_"), self.b.program.funs.len());
         let g = self.b.declare(&name, &[("f", step), ("x", t.clone())], io, None);
         self.repeats_while.insert(t.clone(), g);
         let v = self.b.params(g);
-        let rest = self.b.lam("r", flagged.clone(), |b, r| {
+        let rest = self.b.lam("r", flagged, |b, r| {
             let (go, x) = (component(b, r, 0), component(b, r, 1));
             let f = b.var(v[0]);
             let again = b.call(g, vec![f, x.clone()]);
