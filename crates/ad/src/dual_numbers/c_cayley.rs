@@ -29,7 +29,7 @@
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
 use super::forward::{self, Forward, Operation, Path, Res, Run, Stage};
-use super::maps::{Maps, calls};
+use super::maps::Maps;
 use super::structure::zeros;
 use crate::chad::component;
 use crate::contract::Unsupported;
@@ -58,17 +58,11 @@ impl Stage for Cayley {
     }
     // [dual_cayley.constant]  (i, \z. id)
     fn constant(f: &mut Forward<'_, Self>) -> Var {
-        let id = f.next();
-        let back = f.stage.maps.nothing(&mut f.b);
-        let back = f.emit(back, "d");
-        f.tuple(&[id, back])
+        f.stage.maps.clone().constant(f)
     }
     // [dual_cayley.operation]  (i, \z. SCall d1 (d1op z) . .. . SCall dn (dnop z))
     fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
-        let id = f.next();
-        let back = calls(f, |stage| &stage.maps, op);
-        let back = f.emit(back, "d");
-        f.tuple(&[id, back])
+        f.stage.maps.clone().operation(f, op)
     }
     // [dual_cayley.argument]  (i, \z. \#staged k m. #staged (k, with + z at the number's place) m)
     fn argument(f: &mut Forward<'_, Self>, s: Scalar, path: &Path<'_>) -> Var {
@@ -93,16 +87,7 @@ impl Stage for Cayley {
     fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
         let parts = run.args.iter().zip(run.types).map(|(x, t)| zeros(&mut f.b, *x, t)).collect();
         let zero = f.b.tuple(parts);
-        let start = f.stage.maps.start(&mut f.b, zero);
-        let start = f.emit(start, "s");
-        let staged = f.results(run.result, run.result_type, run.seed, start, &mut |f, d, z, rest| {
-            let (back, z, rest) = (f.part(d, 1), f.b.var(z), f.b.var(rest));
-            let back = f.b.var(back);
-            let called = f.b.apply(back, [z, rest]);
-            f.emit(called, "s")
-        })?;
-        let staged = f.b.var(staged);
-        let bars = f.stage.maps.resolved(&mut f.b, staged);
+        let bars = f.stage.maps.clone().backward(f, run, zero)?;
         Ok(f.emit(bars, "bars"))
     }
 }

@@ -28,7 +28,7 @@
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
 use super::forward::{self, Forward, Operation, Path, Res, Run, Stage};
-use super::maps::{Maps, calls, found, with};
+use super::maps::{Maps, found, with};
 use crate::contract::Unsupported;
 use pullback_lambda::{Exp, FunId, Program, Type, Var};
 use pullback_prim::Scalar;
@@ -56,17 +56,11 @@ impl Stage for Scalars {
     }
     // [dual_scalars.constant]  (i, \z. id)
     fn constant(f: &mut Forward<'_, Self>) -> Var {
-        let id = f.next();
-        let back = f.stage.maps.nothing(&mut f.b);
-        let back = f.emit(back, "d");
-        f.tuple(&[id, back])
+        f.stage.maps.clone().constant(f)
     }
     // [dual_scalars.operation]  (i, \z. SCall d1 (d1op z) . .. . SCall dn (dnop z))
     fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
-        let id = f.next();
-        let back = calls(f, |stage| &stage.maps, op);
-        let back = f.emit(back, "d");
-        f.tuple(&[id, back])
+        f.stage.maps.clone().operation(f, op)
     }
     // [dual_scalars.argument]  (i, \z. \#staged k m. #staged (k, with + z at i) m)
     fn argument(f: &mut Forward<'_, Self>, _: Scalar, _: &Path<'_>) -> Var {
@@ -81,16 +75,7 @@ impl Stage for Scalars {
     // [dual_scalars.cotangents]  the arguments, with the numbers that are collected
     fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
         let none = f.b.term(Exp::MapEmpty(Type::F64));
-        let start = f.stage.maps.start(&mut f.b, none);
-        let start = f.emit(start, "s");
-        let staged = f.results(run.result, run.result_type, run.seed, start, &mut |f, d, z, rest| {
-            let (back, z, rest) = (f.part(d, 1), f.b.var(z), f.b.var(rest));
-            let back = f.b.var(back);
-            let called = f.b.apply(back, [z, rest]);
-            f.emit(called, "s")
-        })?;
-        let staged = f.b.var(staged);
-        let numbers = f.stage.maps.resolved(&mut f.b, staged);
+        let numbers = f.stage.maps.clone().backward(f, run, none)?;
         let numbers = f.emit(numbers, "numbers");
         f.gathered(run, &mut |f, i| found(&mut f.b, numbers, i))
     }

@@ -42,8 +42,9 @@
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 //! Array functions run one element after the other.
 
-use super::effects::{bound, silent, then, unit};
+use super::effects::{bound, then, unit};
 use super::forward::{self, Forward, Operation, Path, Res, Run, Stage};
+use super::rows::{Rows, changed, gathered, resolved};
 use crate::chad::component;
 use crate::contract::Unsupported;
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var, Variant};
@@ -61,16 +62,11 @@ pub fn vjp(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
 }
 
 struct Parallel {
-    types: Types,
+    rows: Rows,
+    history: TypeId,
     add: FunId,
     alloc: FunId,
     resolve: FunId,
-}
-
-#[derive(Clone, Copy)]
-struct Types {
-    contrib: TypeId,
-    history: TypeId,
 }
 
 /// `(Z, Z)`
@@ -78,119 +74,45 @@ fn identity() -> Type {
     Type::tuple([Type::I64, Type::I64])
 }
 
-impl Types {
-    /// `(f64, (Z, Z), Contrib)`
-    fn entry(self) -> Type {
-        Type::tuple([Type::F64, identity(), Type::Named(self.contrib)])
-    }
-    /// `(Contrib, f64)`
-    fn cell(self) -> Type {
-        Type::tuple([Type::Named(self.contrib), Type::F64])
-    }
-    /// The cells of a job.
-    fn cells(self) -> Type {
-        Type::MutArray(Arc::new(self.cell()))
-    }
-    /// The cells of all jobs.
-    fn all_cells(self) -> Type {
-        Type::MutArray(Arc::new(self.cells()))
-    }
-    /// `(History, Z, Z)`
-    fn job(self) -> Type {
-        Type::tuple([Type::Named(self.history), Type::I64, Type::I64])
-    }
-    /// `(#contrib [], 0)`
-    fn empty(self, b: &mut Builder<'_>) -> Term {
-        let (none, zero) = (self.contrib(b, Vec::new()), b.f64(0.0));
-        b.tuple(vec![none, zero])
-    }
-    fn contrib(self, b: &mut Builder<'_>, row: Vec<Term>) -> Term {
-        let row = b.term(Exp::ArrayLit(self.entry(), row));
-        b.term(Exp::Inject(Type::Named(self.contrib), 0, vec![row]))
-    }
+/// `(History, Z, Z)`
+fn job(history: TypeId) -> Type {
+    Type::tuple([Type::Named(history), Type::I64, Type::I64])
 }
 
 impl Parallel {
     fn new(b: &mut Builder<'_>) -> Parallel {
         let count = b.program.types.len();
-        let contrib = b.declare_type(&format!("contrib_{count}"));
+        let rows = Rows::new(b, identity(), |cells| Type::MutArray(Arc::new(cells)));
         let history = b.declare_type(&format!("history_{count}"));
-        let types = Types { contrib, history };
-        let row = vec![Type::array(types.entry())];
-        b.define_type(contrib, vec![Variant { name: "contrib".into(), fields: row }]);
-        let jobs = vec![types.job(), types.job(), types.job()];
-        b.define_type(
-            history,
-            vec![
-                Variant { name: "start".into(), fields: Vec::new() },
-                Variant { name: "fork".into(), fields: jobs },
-            ],
-        );
-        let add = add(b, types, count);
-        let contribute = contribute(b, types, add, count);
-        let (alloc, resolve) = (alloc(b, types, count), resolve(b, types, contribute, count));
-        Parallel { types, add, alloc, resolve }
+        let start = Variant { name: "start".into(), fields: Vec::new() };
+        let fork = Variant { name: "fork".into(), fields: vec![job(history); 3] };
+        b.define_type(history, vec![start, fork]);
+        let add = rows.add(b, |b, m, i, change| {
+            let (m, j) = (b.var(m), component(b, i, 0));
+            let get = b.term(Exp::MutGet(m, j));
+            bound(b, "cells", get, |b, cells| {
+                let i = component(b, i, 1);
+                changed(b, cells, i, change)
+            })
+        });
+        let contribute = rows.contribute(b, add);
+        let alloc = alloc(b, &rows, history, count);
+        // Down to the first identity of a job.
+        let job = rows.resolve(b, "resolve_job", ("cells", rows.cells()), contribute, |b, v| {
+            let (cells, zero) = (b.var(v[1]), b.i64(0));
+            (cells, zero)
+        });
+        let resolve = resolve(b, &rows, history, job, count);
+        Parallel { rows, history, add, alloc, resolve }
     }
 }
 
-/// `m[j][i] := (cb, m[j][i].1 + a)`
-fn add(b: &mut Builder<'_>, types: Types, count: usize) -> FunId {
-    let beside = Type::tuple([identity(), Type::Named(types.contrib)]);
-    let params = [("d", beside), ("a", Type::F64), ("m", types.all_cells())];
-    let f = b.declare(&format!("add_{count}"), &params, Type::io(Type::unit()), None);
-    let v = b.params(f);
-    let place = |b: &mut Builder<'_>, k: usize| {
-        let id = component(b, v[0], 0);
-        b.proj(id, k)
-    };
-    let (m, j) = (b.var(v[2]), place(b, 0));
-    let get = b.term(Exp::MutGet(m, j));
-    let body = bound(b, "cells", get, |b, cells| {
-        let change = b.lam("old", types.cell(), |b, old| {
-            let (cb, before, a) = (component(b, v[0], 1), component(b, old, 1), b.var(v[1]));
-            let sum = b.op2(Op::Add, before, a);
-            b.tuple(vec![cb, sum])
-        });
-        let (cells, i) = (b.var(cells), place(b, 1));
-        let changed = b.term(Exp::MutModify(cells, i, change));
-        silent(b, changed)
-    });
-    b.define(f, body);
-    f
-}
-
-/// Entry k of a row and those after it.
-fn contribute(b: &mut Builder<'_>, types: Types, add: FunId, count: usize) -> FunId {
-    let params =
-        [("row", Type::array(types.entry())), ("k", Type::I64), ("d", Type::F64), ("m", types.all_cells())];
-    let f = b.declare(&format!("contribute_{count}"), &params, Type::io(Type::unit()), None);
-    let v = b.params(f);
-    let (row, k) = (b.var(v[0]), b.var(v[1]));
-    let one = b.index(row.clone(), vec![k.clone()]);
-    let on = b.let_("e", one, |b, e| {
-        let (a, id, cb) = (component(b, e, 0), component(b, e, 1), component(b, e, 2));
-        let (d, m, beside) = (b.var(v[2]), b.var(v[3]), b.tuple(vec![id, cb]));
-        let a = b.op2(Op::Mul, a, d.clone());
-        let first = b.call(add, vec![beside, a, m.clone()]);
-        let (row, k, one) = (b.var(v[0]), b.var(v[1]), b.i64(1));
-        let k = b.op2(Op::Add, k, one);
-        let rest = b.call(f, vec![row, k, d, m]);
-        then(b, first, rest)
-    });
-    let n = b.size(row, 0);
-    let more = b.op2(Op::Lt, k, n);
-    let end = unit(b);
-    let body = b.if_(more, on, end);
-    b.define(f, body);
-    f
-}
-
 /// The cells of a job, and of all before it in its task.
-fn alloc(b: &mut Builder<'_>, types: Types, count: usize) -> FunId {
-    let params = [("job", types.job()), ("m", types.all_cells())];
+fn alloc(b: &mut Builder<'_>, rows: &Rows, history: TypeId, count: usize) -> FunId {
+    let params = [("job", job(history)), ("m", rows.memory())];
     let f = b.declare(&format!("alloc_{count}"), &params, Type::io(Type::unit()), None);
     let v = b.params(f);
-    let (n, empty) = (component(b, v[0], 2), types.empty(b));
+    let (n, empty) = (component(b, v[0], 2), rows.empty(b));
     let new = b.term(Exp::MutNew(n, empty));
     let body = bound(b, "cells", new, |b, cells| {
         let (m, j, cells) = (b.var(v[1]), component(b, v[0], 1), b.var(cells));
@@ -221,33 +143,9 @@ fn before(b: &mut Builder<'_>, f: FunId, job: Var, more: &dyn Fn(&mut Builder<'_
 }
 
 /// The identities of a job, the last one first, and then what is before it.
-fn resolve(b: &mut Builder<'_>, types: Types, contribute: FunId, count: usize) -> FunId {
-    let nothing = Type::io(Type::unit());
-    // Identity i of a job and those below it.
-    let params = [("i", Type::I64), ("cells", types.cells()), ("m", types.all_cells())];
-    let within = b.declare(&format!("resolve_job_{count}"), &params, nothing.clone(), None);
-    let v = b.params(within);
-    let (i, cells) = (b.var(v[0]), b.var(v[1]));
-    let get = b.term(Exp::MutGet(cells, i.clone()));
-    let on = bound(b, "c", get, |b, c| {
-        let contrib = component(b, c, 0);
-        b.match_(contrib, |b, _, row| {
-            let (row, zero, d, m) = (b.var(row[0]), b.i64(0), component(b, c, 1), b.var(v[2]));
-            let first = b.call(contribute, vec![row, zero, d, m]);
-            let (i, one, cells, m) = (b.var(v[0]), b.i64(1), b.var(v[1]), b.var(v[2]));
-            let i = b.op2(Op::Sub, i, one);
-            let rest = b.call(within, vec![i, cells, m]);
-            then(b, first, rest)
-        })
-    });
-    let zero = b.i64(0);
-    let done = b.op2(Op::Lt, i, zero);
-    let end = unit(b);
-    let body = b.if_(done, end, on);
-    b.define(within, body);
-
-    let params = [("job", types.job()), ("m", types.all_cells())];
-    let f = b.declare(&format!("resolve_task_{count}"), &params, nothing, None);
+fn resolve(b: &mut Builder<'_>, rows: &Rows, history: TypeId, within: FunId, count: usize) -> FunId {
+    let params = [("job", job(history)), ("m", rows.memory())];
+    let f = b.declare(&format!("resolve_task_{count}"), &params, Type::io(Type::unit()), None);
     let v = b.params(f);
     let (m, j) = (b.var(v[1]), component(b, v[0], 1));
     let get = b.term(Exp::MutGet(m, j));
@@ -280,10 +178,10 @@ impl Stage for Parallel {
     const IO: bool = true;
 
     fn dual(&self) -> Type {
-        Type::tuple([identity(), Type::Named(self.types.contrib)])
+        self.rows.dual()
     }
     fn state(&self) -> Type {
-        Type::tuple([Type::MutArray(Arc::new(Type::I64)), self.types.job()])
+        Type::tuple([Type::MutArray(Arc::new(Type::I64)), job(self.history)])
     }
     fn start(f: &mut Forward<'_, Self>) -> Var {
         let (one, first) = (f.b.i64(1), f.b.i64(1));
@@ -296,27 +194,13 @@ impl Stage for Parallel {
     }
     // [dual_parallel.constant]  (i, #contrib [])
     fn constant(f: &mut Forward<'_, Self>) -> Var {
-        let id = next(f);
-        let types = f.stage.types;
-        let none = types.contrib(&mut f.b, Vec::new());
-        let none = f.emit(none, "cb");
+        let (id, none) = (next(f), f.stage.rows.clone().nothing(f));
         f.tuple(&[id, none])
     }
     // [dual_parallel.operation]  (i, #contrib [(d1op 1, d1), .., (dnop 1, dn)])
     fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
-        let id = next(f);
-        let operands: Vec<_> = Forward::<Self>::operands(op).collect();
-        let mut row = Vec::new();
-        for (k, partial) in operands {
-            let (a, d) = (f.factor(op, partial), f.beside(op, k));
-            let d = f.emit(d, "d");
-            let (i, cb) = (component(&mut f.b, d, 0), component(&mut f.b, d, 1));
-            row.push(f.b.tuple(vec![a, i, cb]));
-        }
-        let types = f.stage.types;
-        let made = types.contrib(&mut f.b, row);
-        let made = f.emit(made, "cb");
-        f.tuple(&[id, made])
+        let (id, row) = (next(f), f.stage.rows.clone().row(f, op));
+        f.tuple(&[id, row])
     }
     // [dual_parallel.argument]  (i, #contrib [])
     fn argument(f: &mut Forward<'_, Self>, _: Scalar, _: &Path<'_>) -> Var {
@@ -331,12 +215,11 @@ impl Stage for Parallel {
     // [dual_parallel.cotangents]  make m; add d1 z1; ..; add dm zm; resolve
     fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
         let (counter, job) = (f.part(f.state, 0), f.part(f.state, 1));
-        let types = f.stage.types;
         let io = f.around(|f| {
             let (counter, zero) = (f.b.var(counter), f.b.i64(0));
             let count = f.b.term(Exp::MutGet(counter, zero));
             let count = f.perform(count, "jobs");
-            let (zero, empty) = (f.b.i64(0), types.empty(&mut f.b));
+            let (zero, empty) = (f.b.i64(0), f.stage.rows.empty(&mut f.b));
             let none = f.b.term(Exp::MutNew(zero, empty));
             let none = f.perform(none, "none");
             let (count, none) = (f.b.var(count), f.b.var(none));
@@ -346,34 +229,20 @@ impl Stage for Parallel {
             let made = f.b.call(f.stage.alloc, vec![last.clone(), cells.clone()]);
             f.perform(made, "_");
             let resolve = f.b.call(f.stage.resolve, vec![last, cells]);
-            let resolve = f.emit(resolve, "resolve");
-            let all = f.results(run.result, run.result_type, run.seed, resolve, &mut |f, d, z, rest| {
-                let (d, z, m, rest) = (f.b.var(d), f.b.var(z), f.b.var(m), f.b.var(rest));
-                let added = f.b.call(f.stage.add, vec![d, z, m]);
-                let both = then(&mut f.b, added, rest);
-                f.emit(both, "all")
-            })?;
-            let all = f.b.var(all);
-            f.perform(all, "_");
+            resolved(f, run, f.stage.add, m, resolve)?;
             let (m, zero) = (f.b.var(m), f.b.i64(0));
             let first = f.b.term(Exp::MutGet(m, zero));
             let first = f.perform(first, "cells");
             let first = f.b.var(first);
             Ok(f.b.term(Exp::MutFreeze(first)))
         })?;
-        let cells = f.b.term(Exp::IoRun(io));
-        let cells = f.emit(cells, "cells");
-        f.gathered(run, &mut |f, i| {
-            let (all, i) = (f.b.var(cells), f.b.var(i));
-            let one = f.b.index(all, vec![i]);
-            f.b.proj(one, 1)
-        })
+        gathered(f, run, io)
     }
 }
 
 /// `(#start, j, 0)`
 fn started(f: &mut Forward<'_, Parallel>, j: Var) -> Var {
-    let history = Type::Named(f.stage.types.history);
+    let history = Type::Named(f.stage.history);
     let start = f.b.term(Exp::Inject(history, 0, Vec::new()));
     let zero = f.b.i64(0);
     let (start, zero) = (f.emit(start, "h"), f.emit(zero, "n"));
@@ -426,7 +295,7 @@ fn forked(f: &mut Forward<'_, Parallel>, ts: &[Term], parts: &mut Vec<Var>) -> R
             parts.push(f.part(values, i));
         }
     }
-    let history = Type::Named(f.stage.types.history);
+    let history = Type::Named(f.stage.history);
     let fork = f.b.term(Exp::Inject(history, 1, jobs));
     let (fork, number, zero) = (f.emit(fork, "h"), plus(f, 2), f.b.i64(0));
     let zero = f.emit(zero, "n");

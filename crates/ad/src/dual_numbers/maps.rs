@@ -1,5 +1,5 @@
 //! Numbers in maps; staged calls in maps, for the stages that have them: what is collected, and for identities the function that will be called with its argument.
-//! No rules.
+//! One rule, that of primitives.
 //!
 //! ```text
 //! Staged = #staged k (map (f64 -> Staged -> Staged, f64))        k: what is collected
@@ -7,7 +7,7 @@
 //! sresolve(#staged k m)           = k, if m is empty; else sresolve (f x (#staged k m')), where (f, x) is at the highest identity, and m' is the rest
 //! ```
 
-use super::forward::{Forward, Operation, Stage};
+use super::forward::{Forward, Operation, Res, Run, Stage};
 use super::structure::{flagged, until};
 use crate::chad::component;
 use pullback_lambda::{Arm, Builder, Exp, FunId, Term, Type, TypeId, Var, Variant};
@@ -30,7 +30,8 @@ pub(crate) fn found(b: &mut Builder<'_>, map: Var, i: Var) -> Term {
     b.match_(found, |b, k, payload| if k == 0 { b.f64(0.0) } else { b.var(payload[0]) })
 }
 
-/// The type and its functions.
+/// The type and its functions; what a stage has of them is the same, whatever is collected.
+#[derive(Clone)]
 pub(super) struct Maps {
     ty: TypeId,
     collected: Type,
@@ -44,12 +45,11 @@ impl Maps {
         let count = b.program.types.len();
         let ty = b.declare_type(&format!("staged_{count}"));
         let staged = Type::Named(ty);
-        let back = Type::funs([Type::F64, staged.clone()], staged.clone());
-        let call = Type::tuple([back.clone(), Type::F64]);
+        let call = call_type(&staged);
         let calls = Type::Map(Arc::new(call.clone()));
         let fields = vec![collected.clone(), calls.clone()];
         b.define_type(ty, vec![Variant { name: "staged".into(), fields }]);
-        let beside = Type::tuple([Type::I64, back]);
+        let beside = Type::tuple([Type::I64, back_type(&staged)]);
         let params = [("d", beside), ("x", Type::F64), ("s", staged.clone())];
         let scall = b.declare(&format!("scall_{count}"), &params, staged.clone(), None);
         let v = b.params(scall);
@@ -70,21 +70,65 @@ impl Maps {
             b.term(Exp::Inject(staged.clone(), 0, vec![collected, map]))
         });
         b.define(scall, body);
-        let sresolve = resolve(b, &format!("sresolve_{count}"), &staged, collected, &call);
+        let sresolve = resolve(b, &format!("sresolve_{count}"), &staged, collected);
         Maps { ty, collected: collected.clone(), scall, sresolve }
     }
     /// `Staged`
-    pub(super) fn staged(&self) -> Type {
+    fn staged(&self) -> Type {
         Type::Named(self.ty)
     }
     /// `(Z, f64 -> Staged -> Staged)`
     pub(super) fn dual(&self) -> Type {
-        Type::tuple([Type::I64, Type::funs([Type::F64, self.staged()], self.staged())])
+        Type::tuple([Type::I64, back_type(&self.staged())])
+    }
+    /// `(i, \z. id)`
+    pub(super) fn constant<C: Stage>(&self, f: &mut Forward<'_, C>) -> Var {
+        let id = f.next();
+        let back = f.b.lams(&[("z", Type::F64), ("s", self.staged())], |b, v| b.var(v[1]));
+        let back = f.emit(back, "d");
+        f.tuple(&[id, back])
+    }
+    /// The result of a primitive changes staged calls: a call for every argument.
+    // [dual_maps.operation]  (i, \z. \s. SCall d1 (d1op z) (.. (SCall dn (dnop z) s)))
+    pub(super) fn operation<C: Stage>(&self, f: &mut Forward<'_, C>, op: &Operation) -> Var {
+        let id = f.next();
+        let back = f.lambda("z", Type::F64, |f, z| {
+            let inner = f.lambda("s", self.staged(), |f, s| {
+                let mut s = s;
+                let operands: Vec<_> = Forward::<C>::operands(op).collect();
+                for (k, partial) in operands.into_iter().rev() {
+                    let (x, beside, now) = (f.scaled(op, partial, z), f.beside(op, k), f.b.var(s));
+                    let called = f.b.call(self.scall, vec![beside, x, now]);
+                    s = f.emit(called, "s");
+                }
+                s
+            });
+            f.emit(inner, "f")
+        });
+        let back = f.emit(back, "d");
+        f.tuple(&[id, back])
+    }
+    /// `SResolve ((d1 z1 . .. . dm zm) (#staged collected {}))`, over the numbers of the result.
+    pub(super) fn backward<C: Stage>(
+        &self,
+        f: &mut Forward<'_, C>,
+        run: &Run<'_>,
+        collected: Term,
+    ) -> Res<Term> {
+        let start = self.start(&mut f.b, collected);
+        let start = f.emit(start, "s");
+        let staged = f.results(run.result, run.result_type, run.seed, start, &mut |f, d, z, rest| {
+            let (back, z, rest) = (f.part(d, 1), f.b.var(z), f.b.var(rest));
+            let back = f.b.var(back);
+            let called = f.b.apply(back, [z, rest]);
+            f.emit(called, "s")
+        })?;
+        let staged = f.b.var(staged);
+        Ok(f.b.call(self.sresolve, vec![staged]))
     }
     /// No calls, and this collected.
-    pub(super) fn start(&self, b: &mut Builder<'_>, collected: Term) -> Term {
-        let call = Type::tuple([Type::funs([Type::F64, self.staged()], self.staged()), Type::F64]);
-        let none = b.term(Exp::MapEmpty(call));
+    fn start(&self, b: &mut Builder<'_>, collected: Term) -> Term {
+        let none = b.term(Exp::MapEmpty(call_type(&self.staged())));
         b.term(Exp::Inject(self.staged(), 0, vec![collected, none]))
     }
     /// `\z. \s. #staged (f z k) m`, for `s = #staged k m`.
@@ -96,10 +140,8 @@ impl Maps {
         let staged = self.staged();
         let z = b.fresh(Type::F64, "z");
         let s = b.fresh(staged.clone(), "s");
-        let (k, m) = (b.fresh(self.collected.clone(), "k"), {
-            let call = Type::tuple([Type::funs([Type::F64, staged.clone()], staged.clone()), Type::F64]);
-            b.fresh(Type::Map(Arc::new(call)), "m")
-        });
+        let k = b.fresh(self.collected.clone(), "k");
+        let m = b.fresh(Type::Map(Arc::new(call_type(&staged))), "m");
         let collected = f(b, z, k);
         let calls = b.var(m);
         let body = b.term(Exp::Inject(staged, 0, vec![collected, calls]));
@@ -108,35 +150,19 @@ impl Maps {
         let inner = b.term(Exp::Lam(s, body));
         b.term(Exp::Lam(z, inner))
     }
-    /// `\z. \s. s`
-    pub(super) fn nothing(&self, b: &mut Builder<'_>) -> Term {
-        b.lams(&[("z", Type::F64), ("s", self.staged())], |b, v| b.var(v[1]))
-    }
-    /// What was collected, after all calls.
-    pub(super) fn resolved(&self, b: &mut Builder<'_>, s: Term) -> Term {
-        b.call(self.sresolve, vec![s])
-    }
 }
 
-/// `\z. \s. SCall d1 (d1op z) (.. (SCall dn (dnop z) s))`
-pub(super) fn calls<C: Stage>(f: &mut Forward<'_, C>, maps: impl Fn(&C) -> &Maps, op: &Operation) -> Term {
-    let (staged, scall) = (maps(&f.stage).staged(), maps(&f.stage).scall);
-    let operands: Vec<_> = Forward::<C>::operands(op).collect();
-    f.lambda("z", Type::F64, |f, z| {
-        let inner = f.lambda("s", staged, |f, s| {
-            let mut s = s;
-            for (k, partial) in operands.into_iter().rev() {
-                let (x, beside, now) = (f.scaled(op, partial, z), f.beside(op, k), f.b.var(s));
-                let called = f.b.call(scall, vec![beside, x, now]);
-                s = f.emit(called, "s");
-            }
-            s
-        });
-        f.emit(inner, "f")
-    })
+/// `f64 -> Staged -> Staged`
+fn back_type(staged: &Type) -> Type {
+    Type::funs([Type::F64, staged.clone()], staged.clone())
 }
 
-fn resolve(b: &mut Builder<'_>, name: &str, staged: &Type, collected: &Type, call: &Type) -> FunId {
+/// `(f64 -> Staged -> Staged, f64)`
+fn call_type(staged: &Type) -> Type {
+    Type::tuple([back_type(staged), Type::F64])
+}
+
+fn resolve(b: &mut Builder<'_>, name: &str, staged: &Type, collected: &Type) -> FunId {
     let f = b.declare(name, &[("s", staged.clone())], collected.clone(), None);
     let given = b.params(f)[0];
     let first = b.var(given);
@@ -148,7 +174,7 @@ fn resolve(b: &mut Builder<'_>, name: &str, staged: &Type, collected: &Type, cal
             b.match_(highest, |b, alternative, popped| {
                 let collected = b.var(k);
                 if alternative == 0 {
-                    let none = b.term(Exp::MapEmpty(call.clone()));
+                    let none = b.term(Exp::MapEmpty(call_type(staged)));
                     let done = b.term(Exp::Inject(staged.clone(), 0, vec![collected, none]));
                     return flagged(b, false, vec![done]);
                 }

@@ -29,6 +29,7 @@ pub mod g_parallel;
 mod effects;
 pub(crate) mod forward;
 pub(crate) mod maps;
+mod rows;
 pub(crate) mod structure;
 
 use crate::contract::{Bound, Status};
