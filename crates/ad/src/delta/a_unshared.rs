@@ -35,7 +35,7 @@
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
-use super::terms::{self, ADD, INPUT, SCALE, ZERO};
+use super::terms::{self, ADD, INPUT, SCALE};
 use crate::contract::Unsupported;
 use crate::dual_numbers::forward::{self, Forward, Operation, Path, Res, Run, Stage};
 use crate::dual_numbers::structure::added;
@@ -55,73 +55,68 @@ pub const INWARDS: &str = "delta-inwards";
 ///
 /// Errors: constructs that are not supported; the program is as before then. Cost: the size of the functions.
 pub fn direct(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
-    forward::vjp(program, f, |b, _| Direct(terms::declare(b)))
+    vjp::<0>(program, f)
 }
 
 /// As [`direct`], by `eval_1`.
 ///
 /// Errors: constructs that are not supported; the program is as before then. Cost: the size of the functions.
 pub fn vectors(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
-    forward::vjp(program, f, |b, _| Vectors(terms::declare(b)))
+    vjp::<1>(program, f)
 }
 
 /// As [`direct`], by `eval_2`.
 ///
 /// Errors: constructs that are not supported; the program is as before then. Cost: the size of the functions.
 pub fn changes(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
-    forward::vjp(program, f, |b, _| Changes(terms::declare(b)))
+    vjp::<2>(program, f)
 }
 
 /// As [`direct`], by `eval_3`.
 ///
 /// Errors: constructs that are not supported; the program is as before then. Cost: the size of the functions.
 pub fn inwards(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
-    forward::vjp(program, f, |b, _| Inwards(terms::declare(b)))
+    vjp::<3>(program, f)
 }
 
-struct Direct(TypeId);
-struct Vectors(TypeId);
-struct Changes(TypeId);
-struct Inwards(TypeId);
+fn vjp<const K: usize>(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
+    forward::vjp(program, f, |b, _| Unshared::<K>(terms::declare(b)))
+}
 
-/// What the four have in common: the terms. Their evaluators follow.
-macro_rules! terms_of {
-    ($stage:ty, $id:expr, $backward:expr) => {
-        impl Stage for $stage {
-            const ID: &'static str = $id;
+/// With the evaluator of this number.
+struct Unshared<const K: usize>(TypeId);
 
-            fn dual(&self) -> Type {
-                Type::Named(self.0)
-            }
-            // [delta.constant]  #zero
-            fn constant(f: &mut Forward<'_, Self>) -> Var {
-                let zero = terms::term(&mut f.b, f.stage.0, ZERO, Vec::new());
-                f.emit(zero, "delta")
-            }
-            // [delta.operation]  #add (#scale (d1op 1) d1) .. (#scale (dnop 1) dn)
-            fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
-                let sum = terms::linear(f, f.stage.0, op);
-                f.emit(sum, "delta")
-            }
-            // [delta.argument]  #input i
-            fn argument(f: &mut Forward<'_, Self>, _: Scalar, _: &Path<'_>) -> Var {
-                let id = f.next();
-                let id = f.b.var(id);
-                let input = terms::term(&mut f.b, f.stage.0, INPUT, vec![id]);
-                f.emit(input, "delta")
-            }
-            // [delta.cotangents]  the evaluator of #add (#scale z1 d1) .. (#scale zm dm)
-            fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
-                let total = terms::total(f, f.stage.0, run)?;
-                $backward(f, run, total)
-            }
+impl<const K: usize> Stage for Unshared<K> {
+    const ID: &'static str = [DIRECT, VECTORS, CHANGES, INWARDS][K];
+
+    fn dual(&self) -> Type {
+        Type::Named(self.0)
+    }
+    // [delta.constant]  #zero
+    fn constant(f: &mut Forward<'_, Self>) -> Var {
+        terms::zero(f, f.stage.0)
+    }
+    // [delta.operation]  #add (#scale (d1op 1) d1) .. (#scale (dnop 1) dn)
+    fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
+        let sum = terms::linear(f, f.stage.0, op);
+        f.emit(sum, "delta")
+    }
+    // [delta.argument]  #input i
+    fn argument(f: &mut Forward<'_, Self>, _: Scalar, _: &Path<'_>) -> Var {
+        let id = f.next();
+        terms::input(f, f.stage.0, id)
+    }
+    // [delta.cotangents]  the evaluator of #add (#scale z1 d1) .. (#scale zm dm)
+    fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {
+        let total = terms::total(f, f.stage.0, run)?;
+        match K {
+            0 => by_direction(f, run, total),
+            1 => by_vector(f, run, total),
+            2 => by_change(f, run, total),
+            _ => by_cotangent(f, run, total),
         }
-    };
+    }
 }
-terms_of!(Direct, DIRECT, by_direction);
-terms_of!(Vectors, VECTORS, by_vector);
-terms_of!(Changes, CHANGES, by_change);
-terms_of!(Inwards, INWARDS, by_cotangent);
 
 /// A function of a term and more; the closure gets the alternative, its payload and the other parameters.
 fn evaluator(
@@ -147,7 +142,7 @@ fn vars(b: &mut Builder<'_>, vs: &[Var]) -> Vec<Term> {
 }
 
 /// `eval_0 d e_i`, where the direction is given by `i`.
-fn by_direction(f: &mut Forward<'_, Direct>, run: &Run<'_>, total: Var) -> Res<Var> {
+fn by_direction<const K: usize>(f: &mut Forward<'_, Unshared<K>>, run: &Run<'_>, total: Var) -> Res<Var> {
     let delta = f.stage.0;
     let eval = evaluator(
         &mut f.b,
@@ -197,9 +192,9 @@ fn zeros<C: Stage>(f: &mut Forward<'_, C>, run: &Run<'_>) -> Var {
 /// `map (\x y. .. ) xs ys`
 fn zipped(
     b: &mut Builder<'_>,
-    op: impl FnOnce(&mut Builder<'_>, Term, Term) -> Term,
     xs: Term,
     ys: Term,
+    op: impl FnOnce(&mut Builder<'_>, Term, Term) -> Term,
 ) -> Term {
     let each = b.lams(&[("x", Type::F64), ("y", Type::F64)], |b, v| {
         let (x, y) = (b.var(v[0]), b.var(v[1]));
@@ -217,7 +212,7 @@ fn picked<C: Stage>(f: &mut Forward<'_, C>, run: &Run<'_>, gradient: Term) -> Re
 }
 
 /// `eval_1 d`; the zeros are handed down.
-fn by_vector(f: &mut Forward<'_, Vectors>, run: &Run<'_>, total: Var) -> Res<Var> {
+fn by_vector<const K: usize>(f: &mut Forward<'_, Unshared<K>>, run: &Run<'_>, total: Var) -> Res<Var> {
     let (delta, array) = (f.stage.0, Type::array(Type::F64));
     let eval = evaluator(
         &mut f.b,
@@ -238,7 +233,7 @@ fn by_vector(f: &mut Forward<'_, Vectors>, run: &Run<'_>, total: Var) -> Res<Var
                 // [delta.vectors.add]  eval_1 a + eval_1 b
                 ADD => {
                     let (x, y) = (again(b, payload[0]), again(b, payload[1]));
-                    zipped(b, |b, x, y| b.op2(Op::Add, x, y), x, y)
+                    zipped(b, x, y, |b, x, y| b.op2(Op::Add, x, y))
                 }
                 // [delta.vectors.scale]  r * eval_1 d
                 SCALE => {
@@ -261,7 +256,7 @@ fn by_vector(f: &mut Forward<'_, Vectors>, run: &Run<'_>, total: Var) -> Res<Var
 }
 
 /// `eval_2 d 0`
-fn by_change(f: &mut Forward<'_, Changes>, run: &Run<'_>, total: Var) -> Res<Var> {
+fn by_change<const K: usize>(f: &mut Forward<'_, Unshared<K>>, run: &Run<'_>, total: Var) -> Res<Var> {
     let (delta, array) = (f.stage.0, Type::array(Type::F64));
     let eval = evaluator(
         &mut f.b,
@@ -290,17 +285,11 @@ fn by_change(f: &mut Forward<'_, Changes>, run: &Run<'_>, total: Var) -> Res<Var
                     let (n, zero) = (b.size(g.clone(), 0), b.f64(0.0));
                     let zeros = b.term(Exp::Replicate(n, zero));
                     let own = again(b, payload[1], zeros);
-                    let r = payload[0];
-                    zipped(
-                        b,
-                        |b, g, x| {
-                            let r = b.var(r);
-                            let x = b.op2(Op::Mul, r, x);
-                            b.op2(Op::Add, g, x)
-                        },
-                        g,
-                        own,
-                    )
+                    zipped(b, g, own, |b, g, x| {
+                        let r = b.var(payload[0]);
+                        let x = b.op2(Op::Mul, r, x);
+                        b.op2(Op::Add, g, x)
+                    })
                 }
                 // [delta.changes.zero]  g
                 _ => g,
@@ -314,7 +303,7 @@ fn by_change(f: &mut Forward<'_, Changes>, run: &Run<'_>, total: Var) -> Res<Var
 }
 
 /// `eval_3 1 d 0`
-fn by_cotangent(f: &mut Forward<'_, Inwards>, run: &Run<'_>, total: Var) -> Res<Var> {
+fn by_cotangent<const K: usize>(f: &mut Forward<'_, Unshared<K>>, run: &Run<'_>, total: Var) -> Res<Var> {
     let (delta, array) = (f.stage.0, Type::array(Type::F64));
     let eval = evaluator(
         &mut f.b,

@@ -32,7 +32,7 @@
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
-use super::terms::{self, ADD, INPUT, SCALE, SHARE, ZERO};
+use super::terms::{self, ADD, INPUT, SCALE, SHARE};
 use crate::chad::component;
 use crate::contract::Unsupported;
 use crate::dual_numbers::forward::{self, Forward, Operation, Path, Res, Run, Stage};
@@ -138,8 +138,7 @@ impl Stage for Shared {
     }
     // [delta_shared.constant]  #zero
     fn constant(f: &mut Forward<'_, Self>) -> Var {
-        let zero = terms::term(&mut f.b, f.stage.delta, ZERO, Vec::new());
-        f.emit(zero, "delta")
+        terms::zero(f, f.stage.delta)
     }
     // [delta_shared.operation]  #share i (#add (#scale (d1op 1) d1) .. (#scale (dnop 1) dn))
     fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
@@ -152,9 +151,7 @@ impl Stage for Shared {
     // [delta_shared.argument]  #input i
     fn argument(f: &mut Forward<'_, Self>, _: Scalar, _: &Path<'_>) -> Var {
         let id = f.next();
-        let id = f.b.var(id);
-        let input = terms::term(&mut f.b, f.stage.delta, INPUT, vec![id]);
-        f.emit(input, "delta")
+        terms::input(f, f.stage.delta, id)
     }
     // [delta_shared.cotangents]  backprop (eval_4 zm dm (.. (eval_4 z1 d1 ({}, {}, {}))))
     fn backward(f: &mut Forward<'_, Self>, run: &Run<'_>) -> Res<Var> {

@@ -122,9 +122,7 @@ fn named(f: &mut Forward<'_, Named>, bound: Option<Term>) -> Var {
         }
     };
     f.state = f.tuple(&[next, log]);
-    let id = f.b.var(id);
-    let var = terms::term(&mut f.b, f.stage.delta, INPUT, vec![id]);
-    f.emit(var, "delta")
+    terms::input(f, f.stage.delta, id)
 }
 
 impl Stage for Named {

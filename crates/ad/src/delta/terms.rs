@@ -37,11 +37,23 @@ pub(super) fn term(b: &mut Builder<'_>, delta: TypeId, alternative: usize, field
     b.term(Exp::Inject(Type::Named(delta), alternative, fields))
 }
 
+/// `#zero`
+pub(super) fn zero<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId) -> Var {
+    let zero = term(&mut f.b, delta, ZERO, Vec::new());
+    f.emit(zero, "delta")
+}
+
+/// `#input i`
+pub(super) fn input<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, i: Var) -> Var {
+    let i = f.b.var(i);
+    let input = term(&mut f.b, delta, INPUT, vec![i]);
+    f.emit(input, "delta")
+}
+
 /// `a1 d1 + .. + an dn`: what a primitive makes of the terms of its arguments. A factor that is one is left out.
 pub(super) fn linear<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, op: &Operation) -> Term {
-    let operands: Vec<_> = Forward::<C>::operands(op).collect();
     let mut sum: Option<Term> = None;
-    for (k, partial) in operands {
+    for (k, partial) in op.operands() {
         let d = f.beside(op, k);
         let part = match partial {
             Partial::Const(c) if *c == 1.0 => d,
@@ -63,8 +75,7 @@ pub(super) fn linear<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, op: &Opera
 
 /// `z1 d1 + .. + zm dm`, over the numbers of the result.
 pub(super) fn total<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, run: &Run<'_>) -> Res<Var> {
-    let zero = term(&mut f.b, delta, ZERO, Vec::new());
-    let zero = f.emit(zero, "delta");
+    let zero = zero(f, delta);
     f.results(run.result, run.result_type, run.seed, zero, &mut |f, d, z, rest| {
         let (z, d, rest) = (f.b.var(z), f.b.var(d), f.b.var(rest));
         let scaled = term(&mut f.b, delta, SCALE, vec![z, d]);

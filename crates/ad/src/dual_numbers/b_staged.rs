@@ -69,7 +69,7 @@ impl Stage for Staged {
         let id = f.next();
         let back = f.lambda("z", Type::F64, |f, z| {
             let mut sum: Option<Term> = None;
-            for (k, partial) in Forward::<Self>::operands(op) {
+            for (k, partial) in op.operands() {
                 let d = f.scaled(op, partial, z);
                 let beside = f.beside(op, k);
                 let beside = f.emit(beside, "d");

@@ -155,11 +155,10 @@ impl Stage for Arrays {
     fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
         let id = f.next();
         let (staged, scall) = (Type::Named(f.stage.staged), f.stage.scall);
-        let operands: Vec<_> = Forward::<Self>::operands(op).collect();
         let back = f.lambda("z", Type::F64, |f, z| {
             let inner = f.lambda("s", staged, |f, s| {
                 let mut all: Option<Term> = None;
-                for (k, partial) in operands.into_iter().rev() {
+                for (k, partial) in op.operands().rev() {
                     let (a, beside, s) = (f.scaled(op, partial, z), f.beside(op, k), f.b.var(s));
                     let call = f.b.call(scall, vec![beside, a, s]);
                     all = Some(match all {

@@ -89,7 +89,7 @@ impl Stage for Taping {
     }
     // [dual_taping.operation]  i, with #row [(d1op 1, i1), .., (dnop 1, in)] as the first of the tape; -1 of constants
     fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
-        let items: Vec<_> = Forward::<Self>::operands(op).map(|(k, d)| (d, f.beside(op, k))).collect();
+        let items: Vec<_> = op.operands().map(|(k, d)| (d, f.beside(op, k))).collect();
         let active: Vec<Term> = items.iter().map(|(_, id)| is_active(&mut f.b, id)).collect();
         let active = active.into_iter().reduce(|others, active| f.b.op2(Op::Or, others, active));
         let active = active.unwrap_or_else(|| f.b.constant(ScalarValue::Bool(false)));

@@ -71,7 +71,7 @@ impl Rows {
     // [dual_rows.row]  #contrib [(d1op 1, d1), .., (dnop 1, dn)]
     pub(super) fn row<C: Stage>(&self, f: &mut Forward<'_, C>, op: &Operation) -> Var {
         let mut row = Vec::new();
-        for (k, partial) in Forward::<C>::operands(op) {
+        for (k, partial) in op.operands() {
             let (a, d) = (f.factor(op, partial), f.beside(op, k));
             let d = f.emit(d, "d");
             let (i, cb) = (component(&mut f.b, d, 0), component(&mut f.b, d, 1));

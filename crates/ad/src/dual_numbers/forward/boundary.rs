@@ -69,7 +69,7 @@ impl<C: Stage> Forward<'_, C> {
     // --- arguments and results ---
 
     /// The arguments with what stands beside their numbers.
-    pub(super) fn arguments(&mut self, x: Var, t: &Type, path: &Path<'_>) -> Res<Var> {
+    fn arguments(&mut self, x: Var, t: &Type, path: &Path<'_>) -> Res<Var> {
         self.walk(x, t, path, &mut |s, x, scalar, path| {
             let beside = C::argument(s, scalar, path);
             s.tuple(&[x, beside])
@@ -217,7 +217,7 @@ impl<C: Stage> Forward<'_, C> {
             Ok(s.tuple(&parts))
         })
     }
-    pub(super) fn gathered_part(
+    fn gathered_part(
         &mut self,
         x: Var,
         t: &Type,

@@ -93,6 +93,16 @@ pub(crate) struct Operation {
     partials: Vec<(usize, &'static Partial)>,
 }
 
+impl Operation {
+    /// The arguments that matter.
+    pub(crate) fn operands(&self) -> impl DoubleEndedIterator<Item = (usize, &'static Partial)> {
+        self.partials.iter().copied()
+    }
+    fn arguments(&self) -> Vec<Argument> {
+        (0..self.prim.params().len()).map(|i| Argument::Part(self.args, i)).collect()
+    }
+}
+
 /// Where a number is in the arguments, from the number to the whole.
 pub(crate) enum Path<'a> {
     /// All arguments.
@@ -169,7 +179,7 @@ impl<C: Stage> Forward<'_, C> {
     // --- types ---
 
     /// `D[t]`
-    pub(crate) fn ty(&mut self, t: &Type) -> Type {
+    fn ty(&mut self, t: &Type) -> Type {
         let (stage, threads) = (&self.stage, &self.threads);
         let number = |t: &Type| Type::tuple([t.clone(), stage.dual()]);
         let function = |a, b| Type::funs([a, threads.state.clone()], threads.threaded(b));
@@ -217,7 +227,7 @@ impl<C: Stage> Forward<'_, C> {
         out
     }
     /// What `f` binds, around its result: without a state, and without computations.
-    pub(crate) fn scope(&mut self, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
+    fn scope(&mut self, f: impl FnOnce(&mut Self) -> Res<Var>) -> Res<Term> {
         self.around(|s| f(s).map(|x| s.b.var(x)))
     }
     /// What `f` binds, around `M` of its result.
@@ -249,7 +259,7 @@ impl<C: Stage> Forward<'_, C> {
         body
     }
     /// `f` with a counter as the only state, from 0.
-    pub(crate) fn counting<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+    fn counting<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
         let threads = std::mem::replace(&mut self.threads, Threads { io: false, state: Type::I64 });
         let zero = self.b.i64(0);
         let zero = self.emit(zero, "i");
@@ -294,23 +304,16 @@ impl<C: Stage> Forward<'_, C> {
         let part = component(&mut self.b, op.args, i);
         self.b.proj(part, 1)
     }
-    pub(super) fn arguments_of(op: &Operation) -> Vec<Argument> {
-        (0..op.prim.params().len()).map(|i| Argument::Part(op.args, i)).collect()
-    }
-    /// The arguments of a primitive that matter.
-    pub(crate) fn operands(op: &Operation) -> impl Iterator<Item = (usize, &'static Partial)> {
-        op.partials.iter().copied()
-    }
     /// `z` times a partial derivative; both are `f64`, whatever the primitive works on.
     pub(crate) fn scaled(&mut self, op: &Operation, partial: &Partial, z: Var) -> Term {
         match op.prim {
             Prim::Convert(..) => self.b.var(z),
-            Prim::Op(_, Scalar::F64) => scaled(&mut self.b, op.prim, partial, &Self::arguments_of(op), z),
+            Prim::Op(_, Scalar::F64) => scaled(&mut self.b, op.prim, partial, &op.arguments(), z),
             Prim::Op(_, s) => {
                 let d = self.b.var(z);
                 let d = self.b.convert(d, s);
                 let d = self.emit(d, "z");
-                let out = scaled(&mut self.b, op.prim, partial, &Self::arguments_of(op), d);
+                let out = scaled(&mut self.b, op.prim, partial, &op.arguments(), d);
                 self.b.convert(out, Scalar::F64)
             }
         }
@@ -320,7 +323,7 @@ impl<C: Stage> Forward<'_, C> {
         match op.prim {
             Prim::Convert(..) => self.b.f64(1.0),
             Prim::Op(_, s) => {
-                let factor = factor(&mut self.b, op.prim, s, partial, &Self::arguments_of(op));
+                let factor = factor(&mut self.b, op.prim, s, partial, &op.arguments());
                 self.b.convert(factor, Scalar::F64)
             }
         }

@@ -35,12 +35,7 @@ impl<C: Stage> Forward<'_, C> {
         }
     }
     /// `init` after `body` for every number below `n`; `body` is translated once.
-    pub(super) fn iterate(
-        &mut self,
-        n: Var,
-        init: Var,
-        body: impl FnOnce(&mut Self, Var, Var) -> Res<Var>,
-    ) -> Res<Var> {
+    fn iterate(&mut self, n: Var, init: Var, body: impl FnOnce(&mut Self, Var, Var) -> Res<Var>) -> Res<Var> {
         let scalar = self.b.program.vars[n].ty.scalar().unwrap_or(Scalar::I64);
         let i = self.b.fresh(scalar.into(), "i");
         let first = self.tuple(&[init, self.state]);
@@ -67,7 +62,7 @@ impl<C: Stage> Forward<'_, C> {
         Ok(self.run(all, "r"))
     }
     /// `repeat(f, i, n, x) = if i < n then f i x >>= \x. repeat(f, i + 1, n, x) else return x`
-    pub(super) fn repeat(&mut self, scalar: Scalar, t: &Type) -> FunId {
+    fn repeat(&mut self, scalar: Scalar, t: &Type) -> FunId {
         if let Some(known) = self.repeats.get(&(scalar, t.clone())) {
             return *known;
         }
@@ -94,7 +89,7 @@ impl<C: Stage> Forward<'_, C> {
         g
     }
     /// `init` after `body` as long as the condition holds. What the condition makes for derivatives is dropped.
-    pub(super) fn iterate_while(
+    fn iterate_while(
         &mut self,
         init: Var,
         condition: impl FnOnce(&mut Self, Var) -> Res<Var>,
@@ -144,7 +139,7 @@ impl<C: Stage> Forward<'_, C> {
         Ok(self.run(all, "r"))
     }
     /// `repeat(f, x) = f x >>= \r. if r.0 then repeat(f, r.1) else return r.1`
-    pub(super) fn repeat_while(&mut self, t: &Type) -> FunId {
+    fn repeat_while(&mut self, t: &Type) -> FunId {
         if let Some(known) = self.repeats_while.get(t) {
             return *known;
         }
@@ -231,7 +226,7 @@ impl<C: Stage> Forward<'_, C> {
         Ok(self.run(either, "a"))
     }
     /// `if i == 0 then replicate n y else a with [i] = y`: there is no element before the first.
-    pub(super) fn put(&mut self, a: Var, i: Var, n: Var, y: Var) -> Var {
+    fn put(&mut self, a: Var, i: Var, n: Var, y: Var) -> Var {
         let (at, zero, n, first) = (self.b.var(i), self.b.i64(0), self.b.var(n), self.b.var(y));
         let is_first = self.b.op2(Op::Eq, at.clone(), zero);
         let all = self.b.term(Exp::Replicate(n, first));
@@ -250,7 +245,7 @@ impl<C: Stage> Forward<'_, C> {
         let n = self.b.size(a, 0);
         self.emit(n, "n")
     }
-    pub(super) fn element_type(&mut self, t: &Term) -> Type {
+    fn element_type(&mut self, t: &Term) -> Type {
         let element = t.ty().elem().cloned().unwrap_or(Type::unit());
         self.ty(&element)
     }

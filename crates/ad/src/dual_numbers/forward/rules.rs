@@ -10,7 +10,7 @@ use pullback_prim::{Prim, Scalar};
 impl<C: Stage> Forward<'_, C> {
     // --- terms ---
 
-    pub(super) fn renamed(&mut self, v: Var) -> Var {
+    fn renamed(&mut self, v: Var) -> Var {
         let info = self.b.program.vars[v].clone();
         let ty = self.ty(&info.ty);
         let new = self.b.fresh(ty, info.hint.as_str());
@@ -43,7 +43,7 @@ impl<C: Stage> Forward<'_, C> {
         self.b.span = outer;
         out
     }
-    pub(super) fn terms(&mut self, ts: &[Term]) -> Res<Vec<Term>> {
+    fn terms(&mut self, ts: &[Term]) -> Res<Vec<Term>> {
         ts.iter().map(|t| self.operand(t)).collect()
     }
     /// `D[t]` as an operand.
@@ -51,7 +51,7 @@ impl<C: Stage> Forward<'_, C> {
         let v = self.term(t)?;
         Ok(self.b.var(v))
     }
-    pub(super) fn rule(&mut self, t: &Term) -> Res<Var> {
+    fn rule(&mut self, t: &Term) -> Res<Var> {
         match t.exp() {
             // [dual.var]  D[x] i = (x, i)
             Exp::Var(x) => match self.vars.get(x) {
@@ -252,11 +252,11 @@ impl<C: Stage> Forward<'_, C> {
         }
     }
     /// A number with what stands beside a constant.
-    pub(super) fn constant(&mut self, value: Var) -> Var {
+    fn constant(&mut self, value: Var) -> Var {
         let beside = C::constant(self);
         self.tuple(&[value, beside])
     }
-    pub(super) fn prim(&mut self, prim: Prim, args: &[Term]) -> Res<Var> {
+    fn prim(&mut self, prim: Prim, args: &[Term]) -> Res<Var> {
         let params = prim.params();
         let p = match args {
             [one] if matches!(one.ty(), Type::Tuple(_)) => self.term(one)?,
@@ -289,7 +289,7 @@ impl<C: Stage> Forward<'_, C> {
     /// elements of arrays and what primitives make of them. Variables become their values where they are scalars, so that no array is walked over.
     ///
     /// `None` for other terms, the rules of which follow.
-    pub(super) fn plain(&mut self, t: &Term) -> Option<Term> {
+    fn plain(&mut self, t: &Term) -> Option<Term> {
         fn is_plain<C: Stage>(s: &Forward<'_, C>, t: &Term) -> bool {
             with_stack(|| match t.exp() {
                 Exp::Var(x) => s.vars.contains_key(x),
@@ -311,7 +311,7 @@ impl<C: Stage> Forward<'_, C> {
         }
         (t.ty().scalar().is_some() && is_plain(self, t)).then(|| self.value_of(t))
     }
-    pub(super) fn value_of(&mut self, t: &Term) -> Term {
+    fn value_of(&mut self, t: &Term) -> Term {
         let outer = std::mem::replace(&mut self.b.span, t.span());
         let out = with_stack(|| match t.exp() {
             Exp::Const(c) => self.b.constant(*c),
@@ -332,7 +332,7 @@ impl<C: Stage> Forward<'_, C> {
         out
     }
     /// A variable or a part of one, with what stands beside its numbers.
-    pub(super) fn place(&mut self, t: &Term) -> Term {
+    fn place(&mut self, t: &Term) -> Term {
         with_stack(|| match t.exp() {
             Exp::Proj(e, i) => {
                 let e = self.place(e);
