@@ -96,66 +96,58 @@ impl Parallel {
             })
         });
         let contribute = rows.contribute(b, add);
-        let alloc = alloc(b, &rows, history, count);
-        // Down to the first identity of a job.
-        let job = rows.resolve(b, "resolve_job", ("cells", rows.cells()), contribute, |b, v| {
+        let alloc = backwards(b, &format!("alloc_{count}"), &rows, history, |b, job, m| {
+            let (n, empty) = (component(b, job, 2), rows.empty(b));
+            let new = b.term(Exp::MutNew(n, empty));
+            bound(b, "cells", new, |b, cells| {
+                let (m, j, cells) = (b.var(m), component(b, job, 1), b.var(cells));
+                b.term(Exp::MutSet(m, j, cells))
+            })
+        });
+        // Down to the first identity.
+        let within = rows.resolve(b, "resolve_job", ("cells", rows.cells()), contribute, |b, v| {
             let (cells, zero) = (b.var(v[1]), b.i64(0));
             (cells, zero)
         });
-        let resolve = resolve(b, &rows, history, job, count);
+        let resolve = backwards(b, &format!("resolve_task_{count}"), &rows, history, |b, job, m| {
+            let (all, j) = (b.var(m), component(b, job, 1));
+            let get = b.term(Exp::MutGet(all, j));
+            bound(b, "cells", get, |b, cells| {
+                let (n, one, cells, m) = (component(b, job, 2), b.i64(1), b.var(cells), b.var(m));
+                let last = b.op2(Op::Sub, n, one);
+                b.call(within, vec![last, cells, m])
+            })
+        });
         Parallel { rows, history, add, alloc, resolve }
     }
 }
 
-/// The cells of a job, and of all before it in its task.
-fn alloc(b: &mut Builder<'_>, rows: &Rows, history: TypeId, count: usize) -> FunId {
+/// A function of a job: `own` of it, then the function of both tasks of the last fork in parallel, then of the job before it.
+fn backwards(
+    b: &mut Builder<'_>,
+    name: &str,
+    rows: &Rows,
+    history: TypeId,
+    own: impl FnOnce(&mut Builder<'_>, Var, Var) -> Term,
+) -> FunId {
     let params = [("job", job(history)), ("m", rows.memory())];
-    let f = b.declare(&format!("alloc_{count}"), &params, Type::io(Type::unit()), None);
+    let f = b.declare(name, &params, Type::io(Type::unit()), None);
     let v = b.params(f);
-    let (n, empty) = (component(b, v[0], 2), rows.empty(b));
-    let new = b.term(Exp::MutNew(n, empty));
-    let body = bound(b, "cells", new, |b, cells| {
-        let (m, j, cells) = (b.var(v[1]), component(b, v[0], 1), b.var(cells));
-        let set = b.term(Exp::MutSet(m, j, cells));
-        let rest = before(b, f, v[0], &|b| vec![b.var(v[1])]);
-        then(b, set, rest)
-    });
-    b.define(f, body);
-    f
-}
-
-/// `f` of both tasks of the last fork in parallel, then of the job before it; nothing at the start.
-fn before(b: &mut Builder<'_>, f: FunId, job: Var, more: &dyn Fn(&mut Builder<'_>) -> Vec<Term>) -> Term {
-    let history = component(b, job, 0);
-    b.match_(history, |b, k, jobs| {
-        if k == 0 {
+    let (own, history) = (own(b, v[0], v[1]), component(b, v[0], 0));
+    let rest = b.match_(history, |b, _, jobs| {
+        let calls = jobs.iter().map(|job| {
+            let args = vec![b.var(*job), b.var(v[1])];
+            b.call(f, args)
+        });
+        let mut tasks: Vec<Term> = calls.collect();
+        if tasks.is_empty() {
             return unit(b);
         }
-        let mut calls = Vec::new();
-        for job in jobs {
-            let args = std::iter::once(b.var(*job)).chain(more(b)).collect();
-            calls.push(b.call(f, args));
-        }
-        let first = calls.remove(0);
-        let both = b.term(Exp::IoPar(calls));
+        let first = tasks.remove(0);
+        let both = b.term(Exp::IoPar(tasks));
         then(b, both, first)
-    })
-}
-
-/// The identities of a job, the last one first, and then what is before it.
-fn resolve(b: &mut Builder<'_>, rows: &Rows, history: TypeId, within: FunId, count: usize) -> FunId {
-    let params = [("job", job(history)), ("m", rows.memory())];
-    let f = b.declare(&format!("resolve_task_{count}"), &params, Type::io(Type::unit()), None);
-    let v = b.params(f);
-    let (m, j) = (b.var(v[1]), component(b, v[0], 1));
-    let get = b.term(Exp::MutGet(m, j));
-    let body = bound(b, "cells", get, |b, cells| {
-        let (n, one, cells, m) = (component(b, v[0], 2), b.i64(1), b.var(cells), b.var(v[1]));
-        let last = b.op2(Op::Sub, n, one);
-        let own = b.call(within, vec![last, cells, m]);
-        let rest = before(b, f, v[0], &|b| vec![b.var(v[1])]);
-        then(b, own, rest)
     });
+    let body = then(b, own, rest);
     b.define(f, body);
     f
 }
