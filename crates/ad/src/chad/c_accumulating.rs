@@ -44,7 +44,8 @@
 
 use super::d_arrays::Gathers;
 use super::{
-    Argument, Cells, component, construct, cotangent, fresh_name, is_of_arrays, payload, refuse, scaled,
+    Argument, Cells, component, construct, cotangent, declare_vjp, fresh_name, is_of_arrays, payload, refuse,
+    scaled,
 };
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
@@ -109,22 +110,13 @@ pub(super) fn vjp_of(program: &mut Program, f: FunId, transformed: FunId) -> Res
     let (bars, seed) = interface(program, f)?;
     let name = fresh_name(program, f, "vjp");
     let mut b = Builder::new(program);
-    let source = b.params(f);
-    let params: Vec<(String, Type)> = source
-        .iter()
-        .map(|p| (b.program.vars[*p].hint.to_string(), b.program.vars[*p].ty.clone()))
-        .chain([("seed".to_string(), seed)])
-        .collect();
-    let params: Vec<(&str, Type)> = params.iter().map(|(hint, ty)| (hint.as_str(), ty.clone())).collect();
     let result = Type::tuple([b.program.funs[f].result.clone(), Type::tuple(bars.clone())]);
-    let g = b.declare(&name, &params, result, None);
-    let params = b.params(g);
-    let (seed, args) = params.split_last().expect("the seed");
+    let (g, args, seed) = declare_vjp(&mut b, f, &name, seed, result);
     let args = args.iter().map(|p| b.var(*p)).collect();
     let pair = b.call(transformed, args);
     let body = b.let_("r", pair, |b, r| {
         let (value, back) = (component(b, r, 0), component(b, r, 1));
-        let seed = b.var(*seed);
+        let seed = b.var(seed);
         let computation = b.apply(back, [seed]);
         let zeros = bars.iter().rev().map(|bar| b.term(Exp::Zero(bar.clone()))).collect();
         let zeros = b.tuple(zeros);

@@ -165,14 +165,13 @@ impl Stage for Shared {
             let next = f.b.call(eval, vec![z, d, rest]);
             f.emit(next, "s")
         })?;
-        let last = backprop(&mut f.b, &delta, eval, first);
-        let gradient = f.b.proj(last, 0);
+        let gradient = backprop(&mut f.b, &delta, eval, first);
         let gradient = f.emit(gradient, "gradient");
         f.gathered(run, &mut |f, i| found(&mut f.b, gradient, i))
     }
 }
 
-/// `backprop s`; `s` is empty but for `g` then.
+/// `backprop s`
 fn backprop(b: &mut Builder<'_>, delta: &Type, eval: FunId, s: Var) -> Term {
     let first = b.var(s);
     let all = until(b, vec![first], |b, p| {
@@ -209,5 +208,6 @@ fn backprop(b: &mut Builder<'_>, delta: &Type, eval: FunId, s: Var) -> Term {
             })
         })
     });
-    b.proj(all, 1)
+    let last = b.proj(all, 1);
+    b.proj(last, 0)
 }

@@ -10,7 +10,7 @@
 //! Contrib = #contrib [](f64, Z, Contrib)           times what, to which identity, which has these contributions
 //! ```
 //!
-//! Notation: `m >>= k`, `return` [`Exp::IoBind`], [`Exp::IoReturn`] · arrays [`Exp::MutNew`], [`Exp::MutModify`]
+//! Notation: `m >>= k`, `return` [`Exp::IoBind`], [`Exp::IoReturn`] · arrays [`Exp::MutNew`], [`Exp::MutModify`] · `add`, `resolve` `super::rows`
 //!
 //! Rules:
 //! ```text

@@ -13,7 +13,7 @@
 //! Ref     = mut(Z)                                 one cell: the next free number of a job
 //! ```
 //!
-//! Notation: `s (*) t` [`Exp::Par`] · `m >>= k`, `return` [`Exp::IoBind`], [`Exp::IoReturn`] · in parallel [`Exp::IoPar`] · `x := x + a` at once [`Exp::MutModify`]
+//! Notation: `s (*) t` [`Exp::Par`] · `m >>= k`, `return` [`Exp::IoBind`], [`Exp::IoReturn`] · in parallel [`Exp::IoPar`] · `x := x + a` at once [`Exp::MutModify`] · `add` `super::rows`
 //!
 //! Rules:
 //! ```text
