@@ -6,12 +6,13 @@
 //! algorithm of CHAD (` ```text costs dual 1.5 2 `: of dual numbers and delta terms), ` ```text price ` what the gradients of the benchmark's problems cost by two algorithms, ` ```text growth dual ` how
 //! costs grow by all stages of dual numbers; ` ```rust rule TAG ` shows the code under that tag. Everything else is left as it is. The text is equal whenever the programs and the rules are.
 
+use crate::stages;
+use pullback_ad::chad;
 use pullback_ad::on_lambda::{OnLambda, find};
-use pullback_ad::{chad, delta, dual_numbers};
 use pullback_core::Value;
 use pullback_core::print::print;
 use pullback_driver::explain::explain;
-use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_driver::{EntryPoint, Kind, Ready, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 use std::path::Path;
 
@@ -37,9 +38,9 @@ pub fn regenerate(page: &str) -> Result<String, String> {
                 block = table(&program, Kind::Vjp, Some(name))?;
             }
             ["text", "price"] => block = crate::chad::price::table(),
-            ["text", "costs", "dual", numbers @ ..] => block = costs(&program, numbers, dual())?,
+            ["text", "costs", "dual", numbers @ ..] => block = costs(&program, numbers, stages::all())?,
             ["text", "costs", numbers @ ..] => block = costs(&program, numbers, chad::ON_LAMBDA.iter())?,
-            ["text", "growth", "dual"] => block = growth(dual())?,
+            ["text", "growth", "dual"] => block = growth(stages::all())?,
             ["rust", "rule", tag] => block = rule(tag)?,
             ["text", "explain", rest @ ..] => block = table(&program, kind(rest)?, None)?,
             ["text", "core", pass, rest @ ..] => block = core(&program, pass, kind(rest)?)?,
@@ -57,11 +58,6 @@ fn kind(rest: &[&str]) -> Result<Kind, String> {
         ["jvp"] => Ok(Kind::Jvp),
         other => Err(format!("a block asks for `{}`", other.join(" "))),
     }
-}
-
-/// Dual numbers in all stages, and delta terms with all evaluators.
-fn dual() -> impl Iterator<Item = &'static OnLambda> {
-    dual_numbers::ON_LAMBDA.iter().chain(delta::ON_LAMBDA)
 }
 
 /// The function under a tag in the code of dual numbers or of delta terms, as it stands there.
@@ -127,12 +123,7 @@ const LIMIT: u64 = 20_000_000;
 
 /// How often the program's steps value and gradient take; `None`: too many.
 fn times(text: &str, args: &[Value], algorithm: &OnLambda) -> Result<Option<f64>, String> {
-    let mut session = session(text)?;
-    session.settings.choice.reverse = Some(algorithm.id.into());
-    let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
-    let entry = session.entry(None).map_err(shown)?;
-    let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;
-    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(shown)?;
+    let ready = derivative(text, algorithm)?;
     let Some(derivative) = &ready.on_lambda else { return Err("an algorithm of another kind".into()) };
     let options = Options { work_limit: LIMIT, ..Options::default() };
     match derivative.costs(args, &[Value::f64(1.0)], &options) {
@@ -154,12 +145,7 @@ fn costs(
     let options = Options::default();
     let mut rows = String::new();
     for algorithm in algorithms {
-        let mut session = session(program)?;
-        session.settings.choice.reverse = Some(algorithm.id.into());
-        let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
-        let entry = session.entry(None).map_err(shown)?;
-        let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;
-        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).map_err(shown)?;
+        let ready = derivative(program, algorithm)?;
         let Some(derivative) = &ready.on_lambda else { return Err("an algorithm of another kind".into()) };
         let costs = derivative.costs(&args, &one, &options).map_err(|e| e.to_string())?;
         if rows.is_empty() {
@@ -185,29 +171,36 @@ fn numbers_text(values: &[Value]) -> String {
 }
 
 fn table(program: &str, kind: Kind, algorithm: Option<&str>) -> Result<String, String> {
-    let mut session = session(program)?;
-    session.settings.choice.reverse = algorithm.map(Into::into);
-    let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
-    let entry = session.entry(None).map_err(shown)?;
-    let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;
-    explain(&session, &entry, kind, &selected).map_err(shown)
+    let (session, entry, selected) = opened(program, algorithm)?;
+    explain(&session, &entry, kind, &selected).map_err(|d| d.render(&session.sources))
 }
 
 fn core(program: &str, pass: &str, kind: Kind) -> Result<String, String> {
-    let session = session(program)?;
-    let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
-    let entry = session.entry(None).map_err(shown)?;
-    let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;
+    let (session, entry, selected) = opened(program, None)?;
     let mut found = None;
     let mut watch = |name: &'static str, program: &pullback_core::Program| {
         if name == pass {
             found = Some(print(program));
         }
     };
-    session.derivative(&entry, kind, &selected, &mut watch).map_err(shown)?;
+    session.derivative(&entry, kind, &selected, &mut watch).map_err(|d| d.render(&session.sources))?;
     found.ok_or_else(|| format!("a block asks for the pass `{pass}`"))
 }
 
-fn session(program: &str) -> Result<Session, String> {
-    Session::compile("program.fut", program, Settings::default()).map_err(|failed| failed.render())
+/// The gradient of the program's only entry point by an algorithm.
+fn derivative(program: &str, algorithm: &OnLambda) -> Result<Ready, String> {
+    let (session, entry, selected) = opened(program, Some(algorithm.id))?;
+    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {});
+    ready.map_err(|d| d.render(&session.sources))
+}
+
+/// The program, its only entry point, and which parameters count; derivatives are by this algorithm, or by the one that is chosen where none is named.
+fn opened(program: &str, algorithm: Option<&str>) -> Result<(Session, EntryPoint, Vec<bool>), String> {
+    let mut settings = Settings::default();
+    settings.choice.reverse = algorithm.map(Into::into);
+    let session = Session::compile("program.fut", program, settings).map_err(|failed| failed.render())?;
+    let shown = |d: pullback_base::Diagnostic| d.render(&session.sources);
+    let entry = session.entry(None).map_err(shown)?;
+    let selected = session.select(&entry, &Wrt::default()).map_err(shown)?;
+    Ok((session, entry, selected))
 }

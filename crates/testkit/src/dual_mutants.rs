@@ -193,25 +193,17 @@ impl Mutator<'_, '_> {
                 self.b.term(Exp::MapLookup(map, key))
             }
             (M::CellReplaced, Exp::MutModify(m, i, f)) if !is_counter(&m) => {
-                let Exp::Lam(old, body) = f.exp() else { return self.b.term(Exp::MutModify(m, i, f)) };
-                let initial = self.zero_of(&self.b.program.vars[*old].ty.clone());
-                let f = match initial {
-                    // `f` of a cell with a zero.
-                    Some(zero) => self.b.term(Exp::Let(*old, zero, body.clone())),
-                    None => {
-                        let Exp::Tuple(parts) = inner(body) else {
-                            return self.b.term(Exp::MutModify(m, i, f));
-                        };
-                        let first = parts[0].clone();
-                        let Exp::Prim(_, args) = inner(&parts[1]) else {
-                            return self.b.term(Exp::MutModify(m, i, f));
-                        };
-                        let added = args.last().cloned().unwrap_or(first.clone());
-                        self.b.tuple(vec![first, added])
+                let Type::Fun(cell, _) = f.ty().clone() else { return self.b.term(Exp::MutModify(m, i, f)) };
+                // `f` of a cell whose number is zero: `\_. f 0`, or `\old. f (old.0, 0)`.
+                let f = self.b.lam("old", Type::clone(&cell), |b, old| {
+                    let (old, zero) = (b.var(old), b.f64(0.0));
+                    if *cell == Type::F64 {
+                        return b.apply(f, [zero]);
                     }
-                };
-                let ty = f.ty().clone();
-                let f = self.b.lam("_", ty, |_, _| f);
+                    let first = b.proj(old, 0);
+                    let empty = b.tuple(vec![first, zero]);
+                    b.apply(f, [empty])
+                });
                 self.b.term(Exp::MutModify(m, i, f))
             }
             (M::CellUnchanged, Exp::MutModify(m, i, _)) if !is_counter(&m) => self.b.term(Exp::MutGet(m, i)),
@@ -337,12 +329,6 @@ impl Mutator<'_, '_> {
         let turned = self.b.tuple(items);
         if turned.ty() == before.ty() { turned } else { before.clone() }
     }
-    fn zero_of(&mut self, ty: &Type) -> Option<Term> {
-        match ty {
-            Type::Scalar(s) if s.is_float() => Some(self.b.constant(s.zero())),
-            _ => None,
-        }
-    }
     fn returns_unit(&self, k: &Term) -> bool {
         matches!(k.ty(), Type::Fun(_, t) if **t == Type::io(Type::unit()))
     }
@@ -352,15 +338,6 @@ impl Mutator<'_, '_> {
     fn is_delta(&self, ty: &Type) -> bool {
         matches!(ty, Type::Named(id) if self.b.program.types[*id].name.as_str().starts_with("delta"))
     }
-}
-
-/// What a chain of `let` gives.
-fn inner(t: &Term) -> &Exp {
-    let mut t = t;
-    while let Exp::Let(_, _, body) = t.exp() {
-        t = body;
-    }
-    t.exp()
 }
 
 /// The cell with the number of the next job.

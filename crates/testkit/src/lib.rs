@@ -19,6 +19,7 @@ pub mod properties;
 pub mod rng;
 pub mod shrink;
 pub mod soak;
+pub mod stages;
 pub mod steps;
 pub mod suite;
 pub mod text;

@@ -2,9 +2,7 @@
 //! of the chapter cost as programs grow.
 
 use pullback_ad::chad::dense::dense_vjp;
-use pullback_ad::dual_numbers::{self, a_naive, b_staged, f_taping, g_parallel};
-use pullback_ad::on_lambda::OnLambda;
-use pullback_ad::{delta, delta::a_unshared};
+use pullback_ad::dual_numbers::{a_naive, b_staged, f_taping, g_parallel};
 use pullback_core::Value;
 use pullback_driver::{Backend, Kind, Session, Settings, Wrt};
 use pullback_interp::lambda::{Options, run};
@@ -15,6 +13,7 @@ use pullback_testkit::fork_join;
 use pullback_testkit::native::near;
 use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
+use pullback_testkit::stages::{EXPONENTIAL, all};
 
 /// Value and gradient of an entry point by an algorithm, for a cotangent of ones; and the steps they took.
 fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, u64), String> {
@@ -36,19 +35,10 @@ fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, 
     Ok((out.results, out.counts.work))
 }
 
-/// Dual numbers in all stages, and delta terms with all evaluators.
-fn all() -> impl Iterator<Item = &'static OnLambda> {
-    dual_numbers::ON_LAMBDA.iter().chain(delta::ON_LAMBDA)
-}
-
 /// The steps that a random program may take: what is exponential is not waited for.
 fn limit(id: &str) -> u64 {
     if EXPONENTIAL.contains(&id) { 200_000 } else { 30_000_000 }
 }
-
-/// Those that are exponential.
-const EXPONENTIAL: [&str; 5] =
-    [a_naive::ID, a_unshared::DIRECT, a_unshared::VECTORS, a_unshared::CHANGES, a_unshared::INWARDS];
 
 fn close(found: &[Value], expected: &[f64], rounding: f64) -> bool {
     let found: Vec<f64> = found.iter().flat_map(Value::floats).collect();

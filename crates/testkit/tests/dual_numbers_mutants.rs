@@ -1,8 +1,7 @@
 //! Every deliberate error in what dual numbers and delta terms make is found by comparing gradients of random terms and of random programs that fork.
 
 use pullback_ad::chad::dense::dense_vjp;
-use pullback_ad::delta;
-use pullback_ad::dual_numbers::{self, e_arrays};
+use pullback_ad::dual_numbers::e_arrays;
 use pullback_ad::on_lambda::OnLambda;
 use pullback_core::Value;
 use pullback_interp::lambda::{Options, run};
@@ -12,6 +11,7 @@ use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::dual_mutants::{Mutation, mutated};
 use pullback_testkit::fork_join;
 use pullback_testkit::native::near;
+use pullback_testkit::stages::all;
 
 /// What is no error: the identity made last has no function that is called but by the result itself.
 const EQUIVALENT: &[(&str, Mutation)] = &[(e_arrays::ID, Mutation::StartsLate)];
@@ -66,7 +66,7 @@ fn every_wrong_rule_is_found() {
     let mut pairs = 0;
     let mut surviving = Vec::new();
     let mut seen = vec![0; Mutation::ALL.len()];
-    for algorithm in dual_numbers::ON_LAMBDA.iter().chain(delta::ON_LAMBDA) {
+    for algorithm in all() {
         let mut open: Vec<(usize, Mutation, bool)> =
             Mutation::ALL.iter().enumerate().map(|(k, m)| (k, *m, false)).collect();
         for seed in 0..PROGRAMS {

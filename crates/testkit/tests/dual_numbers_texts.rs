@@ -2,21 +2,13 @@
 //! implementation's test-suite as closed forms, or are worked out by hand; the delta term of the authors' slides, binding by binding.
 
 use pullback_ad::chad::dense::dense_vjp;
-use pullback_ad::delta::{self, a_unshared, c_let};
-use pullback_ad::dual_numbers::{self, a_naive};
+use pullback_ad::delta::c_let;
 use pullback_ad::on_lambda::OnLambda;
 use pullback_core::Value;
 use pullback_interp::lambda::{Compiled, Options, run};
 use pullback_lambda::read::read;
 use pullback_testkit::native::near;
-
-fn all() -> impl Iterator<Item = &'static OnLambda> {
-    dual_numbers::ON_LAMBDA.iter().chain(delta::ON_LAMBDA)
-}
-
-/// Those that are exponential in shared values.
-const EXPONENTIAL: [&str; 5] =
-    [a_naive::ID, a_unshared::DIRECT, a_unshared::VECTORS, a_unshared::CHANGES, a_unshared::INWARDS];
+use pullback_testkit::stages::{EXPONENTIAL, all};
 
 /// Value and cotangents of the last function of a program of lambda, for a cotangent of its result.
 fn derivative(text: &str, algorithm: &OnLambda, args: &[Value], seed: &Value) -> Value {

@@ -7,6 +7,7 @@ use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower, print};
 use pullback_llvm::pieces::{Limits, cut};
 use pullback_testkit::native::{Run, runs_of_seed, same};
+use pullback_testkit::number;
 
 fn results(
     module: &Module,
@@ -29,8 +30,7 @@ fn results(
 
 #[test]
 fn pieces_do_what_the_whole_does() {
-    let count = std::env::var("COUNT").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
-    let seed: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    let (count, seed) = (number("COUNT", 60), number("SEED", 0));
     let (mut pieces, mut merged, mut compared) = (0, 0, 0);
     for seed in seed..seed + count {
         for run_of in runs_of_seed(seed) {
