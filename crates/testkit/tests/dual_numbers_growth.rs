@@ -227,7 +227,10 @@ fn deep_arguments_cost_their_depth_until_only_numbers_are_kept() {
 fn the_last_stages_cost_a_constant_per_operation() {
     let squares = "def f (a: []f64): f64 = reduce(fun x: f64 -> fun y: f64 -> add.f64(x, y), 0.0f64, map(fun x: f64 -> mul.f64(x, x), a))";
     let steps = "def f (a: []f64): f64 = let n = size[0](a) in loop x = index(a, 0i64) for i < n do add.f64(mul.f64(x, 0.5f64), mul.f64(index(a, i), x))";
-    for text in [squares, steps] {
+    // Each iteration writes an element: in place, also where it is a computation.
+    let writes = "def f (a: []f64): f64 = let n = size[0](a) in let b = loop b = a for i < sub.i64(n, 1i64) do
+        update(b, add.i64(i, 1i64), add.f64(mul.f64(index(b, i), 0.5f64), index(b, add.i64(i, 1i64)))) in index(b, sub.i64(n, 1i64))";
+    for text in [squares, steps, writes] {
         let per_element = |n: usize, stage: &str| {
             let a: Vec<f64> = (0..n).map(|k| (k % 7) as f64 / 8.0).collect();
             let r = ran(text, stage, &[Value::f64s(&a)], Value::f64(1.0));

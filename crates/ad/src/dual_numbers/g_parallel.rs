@@ -37,7 +37,8 @@
 //! 3. Jobs hand over their state by return values; the paper's continuations are an artefact of its thread pool.
 //!
 //! Guarantee: the work of a gradient is a constant times the program's and the size of its arguments, its span a constant times the program's and the size of
-//! arguments and result (tests count both), for programs that do not write into arrays: a computation holds what it captures, so that a loop that writes one element copies the array.
+//! arguments and result (tests count both). Arrays are written in place where the program does: what a computation captures is its own when it runs for the
+//! last time.
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 //! Array functions run one element after the other.

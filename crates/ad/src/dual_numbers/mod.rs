@@ -104,7 +104,7 @@ pub const ON_LAMBDA: &[OnLambda] = &[
         id: g_parallel::ID,
         title: "Dual numbers in reverse, parallel",
         citation: "Smeding, thesis, 3.10",
-        bound: Bound::None,
+        bound: Bound::Constant,
         status: Status::Selectable,
         recursion: false,
         vjp: g_parallel::vjp,
