@@ -68,6 +68,23 @@ macro_rules! gradients {
                 let gradients = y.grad();
                 out.extend(reverse::Gradient::wrt(&gradients, $v));
             }),
+            runner("RustQuant_autodiff", move |out| {
+                let graph = RustQuant_autodiff::Graph::default();
+                let $v: &Vec<RustQuant_autodiff::Variable<'_>> = &xs.iter().map(|x| graph.var(*x)).collect();
+                let y = $program;
+                out.push(y.value());
+                let gradients = RustQuant_autodiff::Accumulate::accumulate(&y);
+                out.extend(RustQuant_autodiff::Gradient::wrt(&gradients, $v));
+            }),
+            runner("easy-ml", move |out| {
+                let list = easy_ml::differentiation::WengertList::new();
+                let $v: &Vec<easy_ml::differentiation::Record<'_, f64>> =
+                    &xs.iter().map(|x| list.variable(*x)).collect();
+                let y = $program;
+                out.push(y.number);
+                let gradients = y.derivatives();
+                out.extend($v.iter().map(|x| gradients.at(x)));
+            }),
         ]
     }};
 }
@@ -261,7 +278,8 @@ fn large() {
     let run = |limit: usize| {
         let settings = pullback_dual::Settings::new().tape_limit(limit);
         let start = Instant::now();
-        let outcome = settings.value_and_grad(|&[x, z]| (0..ROWS).fold(x, |y, _| y * z + 1e-6), &[0.5, 0.999_999]);
+        let outcome =
+            settings.value_and_grad(|&[x, z]| (0..ROWS).fold(x, |y, _| y * z + 1e-6), &[0.5, 0.999_999]);
         (outcome, start.elapsed().as_secs_f64())
     };
     let (outcome, time) = run(usize::MAX);

@@ -92,6 +92,27 @@ num!(['a] aad::Variable<'a, f64>, |x| aad::Variable::<f64>::value(&x),
     #[inline(always)]
     fn recip(self) -> Self { aad::Variable::<f64>::recip(self) }
 );
+num!(['v] RustQuant_autodiff::Variable<'v>, |x| x.value(),
+    #[inline(always)]
+    fn exp(self) -> Self { RustQuant_autodiff::Variable::exp(self) }
+    #[inline(always)]
+    fn ln(self) -> Self { RustQuant_autodiff::Variable::ln(self) }
+    #[inline(always)]
+    fn tanh(self) -> Self { RustQuant_autodiff::Variable::tanh(self) }
+    #[inline(always)]
+    fn recip(self) -> Self { RustQuant_autodiff::Variable::recip(self) }
+);
+// Without a hyperbolic tangent of its own.
+num!(['a] easy_ml::differentiation::Record<'a, f64>, |x| x.number,
+    #[inline(always)]
+    fn exp(self) -> Self { easy_ml::numeric::extra::Exp::exp(self) }
+    #[inline(always)]
+    fn ln(self) -> Self { easy_ml::numeric::extra::Ln::ln(self) }
+    #[inline(always)]
+    fn tanh(self) -> Self { -(Num::exp(self * 2.0) + 1.0).recip() * 2.0 + 1.0 }
+    #[inline(always)]
+    fn recip(self) -> Self { Self::constant(1.0) / self }
+);
 num!([] autodiff::F1, |x| x.x,
     #[inline(always)]
     fn exp(self) -> Self { num_traits::Float::exp(self) }
