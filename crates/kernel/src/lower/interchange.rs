@@ -3,7 +3,7 @@
 //! `map (\.. -> map (\.. -> reduce ..))` reads its arrays along the dimension that is reduced. Where the elements that the
 //! innermost map takes one after the other are neighbours in memory and those of the reduction are not, the loops run the
 //! other way: every result is kept in memory and takes its next element in turn. For each result the order of the elements is the same, so
-//! its bits are. The reduction's loop goes all the way out if the results fit into a cache, else outside the innermost map only.
+//! its bits are. The reduction's loop goes as far out as the results inside of it fit into a cache, at least outside the innermost map.
 //!
 //! Only for bodies of primitives that cannot stop the program: the order of errors would change. The reduction may stand under
 //! a condition without which the result is its neutral element; results begin as that.
@@ -17,7 +17,7 @@ use pullback_core::traverse::{free_vars, free_vars_exp};
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Soac, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
-/// Bytes of results up to which the reduction's loop is the outermost.
+/// Bytes of results that the reduction's loop may have inside of it, and go over again and again.
 const CACHE: i64 = 256 << 10;
 
 /// A map of the nest.
@@ -93,32 +93,44 @@ impl Lower<'_> {
         }
         let n = self.size(nest.width);
         let mut out = Vec::new();
-        let mut bytes = Operand::i64(0);
+        // Bytes of one result of all outputs.
+        let mut bytes = 0;
         for (v, neutral) in pat.iter().zip(nest.neutral) {
             let elem = self.ty(*v).base().clone();
             let array = self.array_for(Some(*v), dims.clone(), &elem)?;
             let Type::Scalar(s) = elem else { return Ok(None) };
-            let count = self.product(&dims);
-            let here = self.mul(count, Operand::i64(s.bytes() as i64));
-            bytes = self.add(bytes, here);
+            bytes += s.bytes() as i64;
             let value = self.scalar(*neutral);
             let leaf = Leaf::Same { value, ty: crate::ir::Ty::Scalar(s) };
             let strides = vec![Operand::i64(0); dims.len()];
             self.copy(&array, &ArrayRep { dims: dims.clone(), strides, leaves: vec![leaf], packed: true })?;
             out.push(array);
         }
-        if nest.levels.len() == 1 {
-            self.ordered(&nest, &dims, n, &out, 0)?;
-        } else {
-            let small = self.op(Op::Le, Scalar::I64, &[bytes, Operand::i64(CACHE)]);
-            self.choices.extend(small.as_reg().map(|r| (self.id, r)));
-            let (then, ()) = self.block(|s| s.ordered(&nest, &dims, n, &out, 0))?;
-            let inner = nest.levels.len() - 1;
-            let (otherwise, ()) = self.block(|s| s.ordered(&nest, &dims, n, &out, inner))?;
-            self.emit(Ins::If { condition: small, then, otherwise });
-        }
+        self.as_far_out_as_fits(&nest, &dims, (n, bytes), &out, 0)?;
         let values = out.into_iter().map(|a| Val { rep: Rep::Array(a), roots: self.owners.fresh() });
         Ok(Some(values.collect()))
+    }
+    /// The loops, that of the reduction outside map number `at` if the results of the maps from there on, each of so many bytes, fit into
+    /// a cache, else further in.
+    fn as_far_out_as_fits(
+        &mut self,
+        nest: &Nest<'_>,
+        dims: &[Operand],
+        (n, bytes): (Operand, i64),
+        out: &[ArrayRep],
+        at: usize,
+    ) -> Res<()> {
+        if at + 1 == nest.levels.len() {
+            return self.ordered(nest, dims, n, out, at);
+        }
+        let count = self.product(&dims[at..]);
+        let inside = self.mul(count, Operand::i64(bytes));
+        let small = self.op(Op::Le, Scalar::I64, &[inside, Operand::i64(CACHE)]);
+        self.choices.extend(small.as_reg().map(|r| (self.id, r)));
+        let (then, ()) = self.block(|s| s.ordered(nest, dims, n, out, at))?;
+        let (otherwise, ()) = self.block(|s| s.as_far_out_as_fits(nest, dims, (n, bytes), out, at + 1))?;
+        self.emit(Ins::If { condition: small, then, otherwise });
+        Ok(())
     }
     /// The loops, that of the reduction outside map number `at`.
     fn ordered(
