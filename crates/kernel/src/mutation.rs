@@ -1,4 +1,4 @@
-//! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`, `tests/joined.rs`, `tests/contractions.rs`). They are on for a thread, and only in builds with
+//! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`, `tests/joined.rs`, `tests/contractions.rs`, `tests/filled.rs`). They are on for a thread, and only in builds with
 //! the feature `mutations`.
 
 /// An error.
@@ -61,6 +61,16 @@ pub enum Mutation {
     RowsStayApart,
     /// Iterations run together although they share nothing.
     AnythingIsShared,
+    /// A row is filled near whatever is loaded meanwhile.
+    LoadsUnseen,
+    /// A row is filled near whatever else is written to that memory.
+    StoresUnseen,
+    /// A loop fills a row although it stores a part of it only.
+    PartsAreWhole,
+    /// A loop in a branch fills a row.
+    BranchesAreTaken,
+    /// A row that is filled near is not copied to its place.
+    FilledStaysNear,
 }
 
 #[cfg(feature = "mutations")]
@@ -97,6 +107,14 @@ impl Mutation {
         Mutation::NothingIsLate,
         Mutation::RowsAreReadLater,
         Mutation::RowsStayApart,
+    ];
+    /// Those of rows that are filled near.
+    pub const FILLED: &'static [Mutation] = &[
+        Mutation::LoadsUnseen,
+        Mutation::StoresUnseen,
+        Mutation::PartsAreWhole,
+        Mutation::BranchesAreTaken,
+        Mutation::FilledStaysNear,
     ];
 
     pub(crate) fn is_on(self) -> bool {

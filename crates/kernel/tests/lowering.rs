@@ -54,7 +54,7 @@ thread_local! {
 }
 
 /// Parts of scheduling that the problems need and random programs of this size do not.
-const RARE: [Pass; 2] = [Pass::Checks, Pass::Contract];
+const RARE: [Pass; 3] = [Pass::Checks, Pass::Contract, Pass::Fill];
 
 /// The parts of scheduling that changed no module in this test.
 fn idle() -> Vec<Pass> {

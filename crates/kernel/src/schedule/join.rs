@@ -22,7 +22,7 @@
 use super::places::{Access, Kind, Places};
 use super::split::without_mark;
 use super::uses::Uses;
-use super::{Options, Scheduler, added, own, rows, small};
+use super::{Options, Pass, Scheduler, added, own, rows, small};
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo};
 use crate::lower::with_mark;
 use crate::mutation::Mutation;
@@ -48,6 +48,8 @@ pub(super) fn join(
     owned: &mut BTreeSet<Reg>,
 ) -> Block {
     let Some(near) = options.model.near else { return body };
+    // Two loops would look better than they are with what the first leaves filled near, and still written to far memory.
+    let options = &without(options, Pass::Fill);
     let (mut most, mut tried) = (MOST, BTreeSet::new());
     while tried.len() < most.max(ALONE) {
         let s = Scheduler::new(options, f, &body, expected);
@@ -81,6 +83,12 @@ pub(super) fn join(
         tried.extend(pairs);
     }
     body
+}
+
+fn without(options: &Options, pass: Pass) -> Options {
+    let mut options = options.clone();
+    options.without.push(pass);
+    options
 }
 
 /// Counters of two loops.

@@ -53,6 +53,8 @@ pub enum Pass {
     Split,
     /// Memory is interleaved (decision 17).
     Rows,
+    /// Rows that are read often are filled where lanes lie side by side (decision 40).
+    Fill,
     /// Loops get more lanes than the fewest (decision 19).
     Widths,
     /// Iterations of outer loops run together (decision 20).
@@ -61,13 +63,14 @@ pub enum Pass {
 
 impl Pass {
     /// All, in their order.
-    pub const ALL: [Pass; 8] = [
+    pub const ALL: [Pass; 9] = [
         Pass::Small,
         Pass::Checks,
         Pass::Contract,
         Pass::Join,
         Pass::Split,
         Pass::Rows,
+        Pass::Fill,
         Pass::Widths,
         Pass::Jam,
     ];
@@ -461,7 +464,8 @@ impl<'a> Scheduler<'a> {
         let roots = &self.roots;
         let root = |r: Reg| roots.get(r).copied().flatten();
         let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);
-        let known = lanes::Known { defined, root: &root, rows, offsets, ranges: &self.ranges };
+        let fills = self.options.does(Pass::Fill);
+        let known = lanes::Known { defined, root: &root, rows, offsets, ranges: &self.ranges, fills };
         lanes::side_by_side(l, lanes, &mut self.regs, &known)
     }
     fn for_loop(&mut self, i: Reg, from: Operand, to: Operand, body: Block, order: Order) -> Block {

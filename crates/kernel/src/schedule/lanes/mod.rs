@@ -11,9 +11,13 @@
 //! Assumes a loop whose order is [`Order::Any`]. Gives nothing up: what cannot stand side by side is refused ([`No`]): calls, pointers that
 //! differ in memory, allocations of a size that differs.
 
+mod memory;
+
+use self::memory::{Filled, Place, private_memory};
 use super::ranges::{Asked, Ranges};
 use super::rows::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::mutation::Mutation;
 use crate::walk::size;
 use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
@@ -51,16 +55,6 @@ enum Shape {
     Rows(Operand),
 }
 
-/// A place in memory for each lane.
-#[derive(Clone, Copy)]
-struct Place {
-    pointer: Operand,
-    index: Operand,
-    stride: Operand,
-    /// Whether it is the same for all lanes.
-    same: bool,
-}
-
 /// A loop in any order.
 pub(super) struct Loop<'a> {
     pub(super) i: Reg,
@@ -82,6 +76,8 @@ pub(super) struct Known<'a> {
     /// Pointers that are offsets: pointer, index, type.
     pub(super) offsets: &'a super::added::Offsets,
     pub(super) ranges: &'a Ranges,
+    /// Whether rows are filled near ([`super::Pass::Fill`]).
+    pub(super) fills: bool,
 }
 
 /// The loop with its iterations side by side. `lanes`: how many.
@@ -110,6 +106,10 @@ pub(super) fn side_by_side(
             regs,
             defined,
             is_read_often: &|row| uses.is_read_often(row),
+            is_filled_and_read_often: &|row| {
+                if known.fills { uses.is_filled_and_read_often(row) } else { None }
+            },
+            filled: Vec::new(),
             varying: &mut varying,
             again: false,
             shapes,
@@ -139,6 +139,10 @@ struct Vector<'a> {
     defined: &'a IndexVec<Reg, usize>,
     /// Whether a row is only read, and elements of it more than once.
     is_read_often: &'a dyn Fn(Reg) -> bool,
+    /// See [`Uses::is_filled_and_read_often`].
+    is_filled_and_read_often: &'a dyn Fn(Reg) -> Option<(Reg, Operand)>,
+    /// Rows that will be filled.
+    filled: Vec<Filled>,
     /// Registers that are set more than once and hold lanes.
     varying: &'a mut IdSet<Reg>,
     /// Whether one of them was taken for a scalar.
@@ -538,195 +542,6 @@ impl Vector<'_> {
         self.define(to, |v, to| v.emit(Ins::Prim { to, prim, args }))
     }
 
-    // --- memory ---
-
-    /// So many elements for each lane. Not more than there can be.
-    fn columns(&mut self, count: Operand) -> Operand {
-        let most = Operand::i64(1 << 50);
-        let count = match count.as_i64() {
-            Some(n) => Operand::i64(n.min(1 << 50)),
-            None => self.op(Op::Min, Scalar::I64, &[count, most]),
-        };
-        self.mul(count, Operand::i64(self.lanes))
-    }
-    /// A pointer; if it was computed outside of the loop and points into interleaved memory, computed again from the memory.
-    fn inside(&mut self, pointer: Operand) -> Res<Operand> {
-        let Operand::Reg(r) = pointer else { return Ok(pointer) };
-        let outside = !self.shapes.contains(&r);
-        let into = (self.known.root)(r).is_some_and(|root| self.known.rows.contains_key(&root));
-        if !(outside && into) {
-            return Ok(pointer);
-        }
-        let (base, index, ty) = *self.known.offsets.get(&r).ok_or(No::Rows)?;
-        let base = self.inside(base)?;
-        let (by, shape) = self.moved(base, index)?;
-        let to = self.reg(Ty::Pointer, "part");
-        self.emit(Ins::Offset { to, pointer: base, index: by, ty, room: None });
-        self.shapes.insert(to, shape);
-        Ok(to.into())
-    }
-    /// A pointer moved by an index: by how much the scalar pointer moves, and the shape then.
-    fn moved(&mut self, pointer: Operand, index: Operand) -> Res<(Operand, Shape)> {
-        let (mut stride, mut at, private) = match self.shape(pointer) {
-            Shape::Same => (Operand::i64(0), None, false),
-            Shape::Pointer { stride, index, private } => (stride, index, private),
-            Shape::Rows(row) => return self.in_rows(row, index),
-            Shape::Linear(_) | Shape::Lanes(_) => return Err(No::Pointer),
-        };
-        let width = Operand::i64(if private { self.lanes } else { 1 });
-        let mut by = Operand::i64(0);
-        match self.shape(index) {
-            Shape::Same => by = self.mul(index, width),
-            Shape::Linear(step) => {
-                by = self.mul(index, width);
-                let step = self.mul(step, width);
-                stride = self.add(stride, step);
-            }
-            Shape::Lanes(r) => {
-                let more = self.mul(r.into(), width);
-                at = Some(at.map_or(more, |a| self.add(a, more)));
-            }
-            Shape::Pointer { .. } | Shape::Rows(_) => return Err(No::Pointer),
-        }
-        if at.is_none() && is_zero(stride) && !private {
-            return Ok((by, Shape::Same));
-        }
-        Ok((by, Shape::Pointer { stride, index: at, private }))
-    }
-    /// In interleaved memory: the row of the lane is chosen by the counter of the loop, at any time; what is added before and after that
-    /// has to stay in the row ([`Vector::stays`]). A slice of the rows begins in the middle of a block: it is refused.
-    fn in_rows(&mut self, row: Operand, index: Operand) -> Res<(Operand, Shape)> {
-        let is_row = index.as_reg().is_some_and(|r| self.products.get(&r) == Some(&row));
-        match self.shape(index) {
-            Shape::Same => Ok((self.mul(index, Operand::i64(self.lanes)), Shape::Rows(row))),
-            Shape::Linear(_) if is_row && is_zero(self.counter.1) => Ok((index, private_memory())),
-            _ => Err(No::Rows),
-        }
-    }
-    /// Whether places of interleaved memory, so many from an index on, are in the row of the lane. Refused: those of other rows, and
-    /// where that cannot be shown.
-    fn stays(&self, pointer: Operand, index: Operand, count: Operand) -> Res<()> {
-        let Some(root) = pointer.as_reg().and_then(self.known.root) else { return Ok(()) };
-        let Some(row) = self.known.rows.get(&root) else { return Ok(()) };
-        let way = super::added::way(pointer, root, self.known.offsets).ok_or(No::Rows)?;
-        let mut terms: Vec<Operand> =
-            [index].into_iter().chain(way.into_iter().map(|(index, _)| index)).collect();
-        let is_row = |a: &Operand| a.as_reg().is_some_and(|r| self.products.get(&r) == Some(row));
-        let chosen = terms.iter().position(is_row).ok_or(No::Rows)?;
-        terms.remove(chosen);
-        let stays = self.known.ranges.is_in_row(&terms, count, *row, &self.asked);
-        if stays { Ok(()) } else { Err(No::Rows) }
-    }
-    fn place(&mut self, pointer: Operand, index: Operand) -> Res<Place> {
-        self.stays(pointer, index, Operand::i64(1))?;
-        let pointer = self.inside(pointer)?;
-        let (here, shape) = self.moved(pointer, index)?;
-        match shape {
-            Shape::Pointer { stride, index, private: _ } => {
-                let index = index.map_or(here, |a| self.add(a, here));
-                Ok(Place { pointer, index, stride, same: false })
-            }
-            Shape::Rows(_) => Err(No::Rows),
-            _ => Ok(Place { pointer, index: here, stride: Operand::i64(0), same: true }),
-        }
-    }
-    fn load(&mut self, to: Reg, pointer: Operand, index: Operand) -> Res<()> {
-        let place = self.place(pointer, index)?;
-        if place.same {
-            return self.define_same(to, Shape::Same, |to| Ins::Load { to, pointer, index });
-        }
-        if self.ty(to.into()) == Ty::Pointer {
-            return Err(No::Pointer);
-        }
-        let mask = self.mask;
-        let Place { pointer, index, stride, .. } = place;
-        self.define(to, |v, to| v.emit(Ins::LoadLanes { to, pointer, index, stride, mask }))
-    }
-    fn offset(
-        &mut self,
-        to: Reg,
-        pointer: Operand,
-        index: Operand,
-        ty: Ty,
-        room: Option<Operand>,
-    ) -> Res<()> {
-        if !self.is_single(to) {
-            return Err(No::Pointer);
-        }
-        let pointer = self.inside(pointer)?;
-        let (by, shape) = self.moved(pointer, index)?;
-        let apart = match shape {
-            Shape::Pointer { stride, index, private: false } => {
-                index.is_some() || !matches!(stride.as_i64(), Some(0 | 1))
-            }
-            _ => false,
-        };
-        let often = apart && self.mask.is_none() && (self.is_read_often)(to);
-        let room = room.filter(|room| often && self.is_same(*room));
-        let Some(room) = room else {
-            self.emit(Ins::Offset { to, pointer, index: by, ty, room: None });
-            self.shapes.insert(to, shape);
-            return Ok(());
-        };
-        // The row of each lane is copied to where lanes lie side by side.
-        let row = self.reg(Ty::Pointer, "row");
-        self.emit(Ins::Offset { to: row, pointer, index: by, ty, room: None });
-        self.shapes.insert(row, shape);
-        let memory = self.reg(Ty::Pointer, "packed");
-        let count = self.columns(room);
-        self.emit(Ins::Alloc { to: memory, count, ty });
-        self.shapes.insert(memory, private_memory());
-        self.copy(memory.into(), row.into(), room, ty)?;
-        let (pointer, index) = (memory.into(), Operand::i64(0));
-        self.emit(Ins::Offset { to, pointer, index, ty, room: None });
-        self.shapes.insert(to, private_memory());
-        Ok(())
-    }
-    fn fill(&mut self, pointer: Operand, count: Operand, value: Operand, ty: Ty) -> Res<()> {
-        self.stays(pointer, Operand::i64(0), count)?;
-        let pointer = self.inside(pointer)?;
-        let shape = self.shape(pointer);
-        if let Shape::Pointer { private: true, index: None, stride } = shape
-            && stride.as_i64() == Some(1)
-            && self.is_same(count)
-            && self.is_same(value)
-            && self.mask.is_none()
-        {
-            let count = self.columns(count);
-            self.emit(Ins::Fill { pointer, count, value, ty });
-            return Ok(());
-        }
-        self.every(count, &mut |v, j| v.ins(&Ins::Store { pointer, index: j, value, ty }))
-    }
-    fn copy(&mut self, to: Operand, from: Operand, count: Operand, ty: Ty) -> Res<()> {
-        self.stays(to, Operand::i64(0), count)?;
-        self.stays(from, Operand::i64(0), count)?;
-        let (to, from) = (self.inside(to)?, self.inside(from)?);
-        let whole = |s: Shape| match s {
-            Shape::Pointer { private: true, index: None, stride } => stride.as_i64() == Some(1),
-            _ => false,
-        };
-        if whole(self.shape(to)) && whole(self.shape(from)) && self.is_same(count) && self.mask.is_none() {
-            let count = self.columns(count);
-            self.emit(Ins::Copy { to, from, count, ty });
-            return Ok(());
-        }
-        let s = ty.scalar().ok_or(No::Pointer)?;
-        self.every(count, &mut |v, j| {
-            let x = v.reg(Ty::Scalar(s), "x");
-            v.ins(&Ins::Load { to: x, pointer: from, index: j })?;
-            v.ins(&Ins::Store { pointer: to, index: j, value: x.into(), ty })
-        })
-    }
-    /// A loop from 0 up to `count`.
-    fn every(&mut self, count: Operand, f: &mut dyn FnMut(&mut Self, Operand) -> Res<()>) -> Res<()> {
-        let j = self.reg(Ty::I64, "j");
-        self.counted(j, Operand::i64(0), count, Order::Given, &mut |v, j| {
-            v.asked.push((j, count));
-            f(v, j)
-        })
-    }
-
     // --- control ---
 
     fn for_loop(&mut self, (i, from, to): (Reg, Operand, Operand), body: &Block, order: &Order) -> Res<()> {
@@ -735,7 +550,10 @@ impl Vector<'_> {
                 Order::Any(folds) if folds.is_empty() => Order::Any(Vec::new()),
                 Order::Any(_) | Order::Given => Order::Given,
             };
-            return self.counted(i, from, to, order, &mut |v, _| v.all(body));
+            self.counted(i, from, to, order, &mut |v, _| v.all(body))?;
+            let mut done: Vec<Filled> = self.filled.extract_if(.., |f| f.by == i).collect();
+            done.retain(|_| !Mutation::FilledStaysNear.is_on());
+            return done.iter().try_for_each(|f| self.copy(f.row.into(), f.memory.into(), f.count, f.ty));
         }
         // Each lane has its own counter.
         let counter = self.lanes_of(i);
@@ -876,10 +694,6 @@ pub(super) fn apart(fold: &Fold) -> Option<Vec<Prim>> {
         })
     };
     (0..fold.state.len()).map(prim).collect()
-}
-
-fn private_memory() -> Shape {
-    Shape::Pointer { stride: Operand::i64(1), index: None, private: true }
 }
 
 /// Whether all lanes may run the block, whether they need it or not: it is short and cannot stop the program.
