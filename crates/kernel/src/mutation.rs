@@ -1,4 +1,5 @@
-//! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`, `tests/joined.rs`, `tests/contractions.rs`, `tests/filled.rs`). They are on for a thread, and only in builds with
+//! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`, `tests/joined.rs`, `tests/contractions.rs`, `tests/filled.rs`,
+//! `tests/borders.rs`). They are on for a thread, and only in builds with
 //! the feature `mutations`.
 
 /// An error.
@@ -71,6 +72,16 @@ pub enum Mutation {
     BranchesAreTaken,
     /// A row that is filled near is not copied to its place.
     FilledStaysNear,
+    /// The middle of a loop begins where the loop does.
+    FirstBorderForgotten,
+    /// The middle of a loop ends where the loop does.
+    LastBorderForgotten,
+    /// The iterations at the borders are left out.
+    BordersLost,
+    /// `<=` is taken for `<`.
+    ClosedIsOpen,
+    /// A truth value is known although it is set again.
+    AnswersStay,
 }
 
 #[cfg(feature = "mutations")]
@@ -115,6 +126,14 @@ impl Mutation {
         Mutation::PartsAreWhole,
         Mutation::BranchesAreTaken,
         Mutation::FilledStaysNear,
+    ];
+    /// Those of loops that are cut at their borders.
+    pub const BORDERS: &'static [Mutation] = &[
+        Mutation::FirstBorderForgotten,
+        Mutation::LastBorderForgotten,
+        Mutation::BordersLost,
+        Mutation::ClosedIsOpen,
+        Mutation::AnswersStay,
     ];
 
     pub(crate) fn is_on(self) -> bool {

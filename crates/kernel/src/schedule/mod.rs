@@ -9,6 +9,7 @@
 //! may change.
 
 mod added;
+mod borders;
 mod checks;
 mod chunks;
 mod contract;
@@ -49,6 +50,8 @@ pub enum Pass {
     Contract,
     /// Loops that follow each other become one (decision 27).
     Join,
+    /// Loops are cut where what they ask at their borders is settled (decision 41).
+    Borders,
     /// Loops become several (decision 20).
     Split,
     /// Memory is interleaved (decision 17).
@@ -63,11 +66,12 @@ pub enum Pass {
 
 impl Pass {
     /// All, in their order.
-    pub const ALL: [Pass; 9] = [
+    pub const ALL: [Pass; 10] = [
         Pass::Small,
         Pass::Checks,
         Pass::Contract,
         Pass::Join,
+        Pass::Borders,
         Pass::Split,
         Pass::Rows,
         Pass::Fill,
@@ -112,6 +116,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
     module.lanes = options.lanes.max(options.most);
     let mut made = chunks::Made::after(module.functions.len());
     let mut parts: Vec<(FunctionId, FunctionId)> = Vec::new();
+    let mut copies: Vec<(FunctionId, Reg, Reg)> = Vec::new();
     for (k, f) in module.functions.iter_mut().enumerate() {
         let body = std::mem::take(&mut f.body);
         let body = if options.does(Pass::Small) { small::small(f, body) } else { body };
@@ -132,6 +137,13 @@ pub fn schedule(module: &mut Module, options: &Options) {
             body
         };
         module.owned.extend(owned.into_iter().map(|r| (FunctionId::new(k), r)));
+        let body = if options.does(Pass::Borders) {
+            let (body, made) = without_borders(body, (options, expected), f);
+            copies.extend(made.into_iter().map(|(copy, r)| (FunctionId::new(k), copy, r)));
+            body
+        } else {
+            body
+        };
         let mut s = Scheduler::new(options, f, &body, expected);
         let body = if options.does(Pass::Split) { s.split(body) } else { body };
         f.regs = s.regs;
@@ -163,11 +175,35 @@ pub fn schedule(module: &mut Module, options: &Options) {
             f.body = number(body, Reach::Code, (&defined, &f.regs), &f.results);
         }
     }
+    for (f, copy, r) in copies {
+        module.sites.extend(module.sites.get(&(f, r)).copied().map(|site| ((f, copy), site)));
+        module.places.extend(module.places.get(&(f, r)).copied().map(|span| ((f, copy), span)));
+        module.tapes.extend(module.tapes.contains(&(f, r)).then_some((f, copy)));
+        module.owned.extend(module.owned.contains(&(f, r)).then_some((f, copy)));
+    }
     let sites = std::mem::take(&mut module.sites);
     for f in made.functions {
         module.functions.push(f);
     }
     module.sites = with_parts(sites, &parts);
+}
+
+/// The body of a function with loops cut at their borders; registers of copies, with those that they are copies of.
+fn without_borders(
+    body: Block,
+    (options, expected): (&Options, &[Option<i64>]),
+    f: &mut Function,
+) -> (Block, Vec<(Reg, Reg)>) {
+    let mut s = Scheduler::new(options, f, &body, expected);
+    let (body, copies) = borders::cut(&mut s, body);
+    f.regs = s.regs;
+    if copies.is_empty() {
+        return (body, copies);
+    }
+    // What branches hid is there for all iterations now.
+    let (defined, _) = registers(f, &body);
+    let body = if options.does(Pass::Checks) { checks::hoisted(body, &defined, &mut f.regs) } else { body };
+    (numbered(f, body), copies)
 }
 
 /// The sites of functions, with those of their parts, whose registers have the same numbers.

@@ -1,0 +1,389 @@
+//! Loops are cut where what they ask at their borders is settled.
+//!
+//! ```text
+//! for i in 0 .. n { if i == 0 { x = b } else { x = a[i - 1] };  y[i] = x }
+//!     =>   for i in 1 .. n { y[i] = a[i - 1] };  for i in 0 .. 1 { if i == 0 { .. } else { .. };  y[i] = x }
+//! ```
+//!
+//! The first and last cells of a grid are not like the others, and programs ask in each cell which it is. A comparison of the counter
+//! with a number near one of its ends has one answer in all iterations but a few. The loop becomes one in which the answers are known (branches on
+//! them, and checks of places that they make superfluous, are gone), and one over the iterations at the borders, as it was, one after the other.
+//!
+//! Assumes loops in any order that begin at a constant. Sums of a counter and small numbers do not overflow where loops end below
+//! [`FAR`]; a loop that does not is all border. Guarantees the same values, but for the order in which folds take their elements together: the borders
+//! come last.
+//!
+//! Source: splitting of index sets (M. Griebl, P. Feautrier, C. Lengauer, Int. J. Parallel Programming 28, 2000), for borders of a few iterations.
+
+use super::Scheduler;
+use super::split::rename;
+use super::uses::Uses;
+use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::mutation::Mutation;
+use crate::walk::{size, walk};
+use pullback_base::index::IdMap;
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+
+/// A border has at most so many iterations.
+const BORDER: i64 = 8;
+/// Loops that are expected to run less often are left alone: their borders would be much of them.
+const LONG: f64 = 48.0;
+/// Bodies with more instructions are left alone: they are there twice then.
+const LARGE: usize = 400;
+/// Numbers up to this may be added to counters.
+const NEAR: i64 = 1 << 31;
+/// Counters below this are as whole numbers are when numbers near zero are added.
+const FAR: i64 = 1 << 59;
+
+/// Cuts the loops of a block, the outer ones first; what is at a border is not cut again. Gives the block, if there is something to cut, and the
+/// registers of copies with those that they are copies of.
+pub(super) fn cut(s: &mut Scheduler<'_>, block: Block) -> (Block, Vec<(Reg, Reg)>) {
+    let mut c = Cut { s, copies: Vec::new() };
+    let block = c.block(block);
+    (block, c.copies)
+}
+
+struct Cut<'a, 'b> {
+    s: &'a mut Scheduler<'b>,
+    copies: Vec<(Reg, Reg)>,
+}
+
+/// A loop in any order.
+struct Loop {
+    i: Reg,
+    from: Operand,
+    to: Operand,
+    body: Block,
+    folds: Vec<Fold>,
+}
+
+/// What the iterations that are not at a border know, and where they begin and end: from `first` on, and without the last `left`.
+struct Middle {
+    first: i64,
+    left: i64,
+    /// Comparisons that are settled. Each is made once.
+    answers: Known,
+}
+
+/// Truth values that registers hold.
+type Known = IdMap<Reg, bool>;
+
+impl Cut<'_, '_> {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for ins in block {
+            match ins {
+                Ins::For { i, from, to, body, order: Order::Any(folds) } => {
+                    self.loop_(Loop { i, from, to, body, folds }, &mut out);
+                }
+                mut ins => {
+                    for inner in ins.blocks_mut() {
+                        *inner = self.block(std::mem::take(inner));
+                    }
+                    out.push(ins);
+                }
+            }
+        }
+        out
+    }
+    fn loop_(&mut self, mut l: Loop, out: &mut Block) {
+        let cut = self.middle(&l).map(|m| {
+            let body = settled(l.body.clone(), &m.answers, &mut m.answers.clone());
+            (m, body)
+        });
+        match cut {
+            Some((m, body)) if branches(&body) < branches(&l.body) => self.pieces(l, &m, body, out),
+            _ => {
+                l.body = self.block(l.body);
+                let Loop { i, from, to, body, folds } = l;
+                out.push(Ins::For { i, from, to, body, order: Order::Any(folds) });
+            }
+        }
+    }
+
+    /// The iterations in which comparisons are settled, if the others are few.
+    fn middle(&self, l: &Loop) -> Option<Middle> {
+        let begin = l.from.as_i64().filter(|k| (0..=NEAR).contains(k))?;
+        // Where no memory is near all loops are cut that can be: so tests see short ones.
+        let least = if self.s.options.model.near == Some(0) { 0.0 } else { LONG };
+        let long = self.s.costs().trips(l.from, l.to) >= least && size(&l.body) <= LARGE;
+        long.then_some(())?;
+        let to = self.end(l.to);
+        let sums = Sums { s: self.s, i: l.i, end: self.without_numbers(to) };
+        let end = sums.of(to)?;
+        let mut m = Middle { first: begin, left: 0, answers: Known::new() };
+        walk(&l.body, &mut |ins| {
+            let Ins::Prim { to, prim: Prim::Op(op, Scalar::I64), args } = ins else { return };
+            let settled =
+                sums.compared(*op, args).and_then(|(c, mirrored)| c.settled(*op, mirrored, begin, end));
+            let Some((first, left, answer)) = settled else { return };
+            if self.s.defined.get(*to) == Some(&1) {
+                m.first = m.first.max(first);
+                m.left = m.left.max(left);
+                m.answers.insert(*to, answer);
+            }
+        });
+        (m.first > begin || m.left > 0).then_some(m)
+    }
+    /// An end without the test whether it is negative: a loop that runs has an end above its beginning, which is not.
+    fn end(&self, to: Operand) -> Operand {
+        match self.s.ranges.op(to) {
+            Some((Op::Max, [a, zero])) if zero.as_i64() == Some(0) => *a,
+            Some((Op::Max, [zero, a])) if zero.as_i64() == Some(0) => *a,
+            _ => to,
+        }
+    }
+    /// What numbers are added to.
+    fn without_numbers(&self, mut a: Operand) -> Operand {
+        loop {
+            a = self.s.ranges.one_of(a);
+            a = match self.s.ranges.op(a) {
+                Some((Op::Add | Op::Sub, [x, n])) if n.as_i64().is_some() => *x,
+                Some((Op::Add, [n, x])) if n.as_i64().is_some() => *x,
+                _ => return a,
+            };
+        }
+    }
+
+    /// The loop as the middle, with this body, and the borders.
+    fn pieces(&mut self, l: Loop, m: &Middle, body: Block, out: &mut Block) {
+        let first = Operand::i64(m.first);
+        // Where the middle ends, and the border after it begins.
+        let (mut high, mut after) = (l.to, l.to);
+        let near = self.int(out, Op::Le, [l.to, Operand::i64(FAR)]);
+        if m.left > 0 && !Mutation::LastBorderForgotten.is_on() {
+            high = self.int(out, Op::Sub, [l.to, Operand::i64(m.left)]);
+        }
+        high = self.select(out, near, high, first);
+        high = self.int(out, Op::Max, [high, first]);
+        let before = self.int(out, Op::Min, [first, l.to]);
+        after = self.int(out, Op::Min, [high, after]);
+        let Loop { i, from, to, body: whole, folds } = l;
+        let states: Vec<Reg> = folds.iter().flat_map(|f| f.state.iter().copied()).collect();
+        let start = if Mutation::FirstBorderForgotten.is_on() { from } else { first };
+        let body = self.block(body);
+        out.push(Ins::For { i, from: start, to: high, body, order: Order::Any(folds) });
+        if Mutation::BordersLost.is_on() {
+            return;
+        }
+        // A border has no folds: what it adds is added to what the middle left.
+        let (i, body) = self.copy(i, whole, &states);
+        let begin = from.as_i64() == Some(m.first);
+        let border = |from, to| vec![Ins::For { i, from, to, body, order: Order::Given }];
+        if m.left == 0 && !begin {
+            // All of it, where the loop ends too far away.
+            let end = self.select(out, near, before, to);
+            out.extend(border(from, end));
+        } else if begin {
+            out.extend(border(after, to));
+        } else {
+            let side = self.reg(Ty::I64, "side");
+            let mut both = Vec::new();
+            let is_first = self.int(&mut both, Op::Eq, [side.into(), Operand::i64(0)]);
+            let low = self.select(&mut both, is_first, from, after);
+            let end = self.select(&mut both, is_first, before, to);
+            both.extend(border(low, end));
+            let (from, to) = (Operand::i64(0), Operand::i64(2));
+            out.push(Ins::For { i: side, from, to, body: both, order: Order::Given });
+        }
+    }
+    /// A body with other registers, but for these.
+    fn copy(&mut self, i: Reg, mut body: Block, states: &[Reg]) -> (Reg, Block) {
+        let set = Uses::of(&body).set();
+        let mut names = IdMap::new();
+        for r in set.into_iter().chain([i]).filter(|r| !states.contains(r)) {
+            let (info, times) = (self.s.regs[r].clone(), self.s.defined[r]);
+            let copy = self.s.regs.push(info);
+            self.s.defined.push(times);
+            names.insert(r, copy);
+            self.copies.push((copy, r));
+        }
+        rename(&mut body, &names);
+        (names[&i], body)
+    }
+    fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
+        self.s.defined.push(1);
+        self.s.regs.push(RegInfo { ty, hint: hint.to_string() })
+    }
+    fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
+        let prim = Prim::Op(op, Scalar::I64);
+        let to = self.reg(Ty::Scalar(prim.result()), "border");
+        out.push(Ins::Prim { to, prim, args: args.to_vec() });
+        to.into()
+    }
+    fn select(&mut self, out: &mut Block, condition: Operand, a: Operand, b: Operand) -> Operand {
+        let to = self.reg(Ty::I64, "border");
+        out.push(Ins::Prim { to, prim: Prim::Op(Op::Select, Scalar::I64), args: vec![condition, a, b] });
+        to.into()
+    }
+}
+
+/// So often a counter, so often the end of its loop, and a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sum {
+    counter: i64,
+    end: i64,
+    number: i64,
+}
+
+/// Sums of the counter of a loop, its end and numbers.
+struct Sums<'a, 'b> {
+    s: &'a Scheduler<'b>,
+    i: Reg,
+    end: Operand,
+}
+
+impl Sums<'_, '_> {
+    fn of(&self, a: Operand) -> Option<Sum> {
+        let a = self.s.ranges.one_of(a);
+        if let Some(number) = a.as_i64() {
+            return (number.abs() <= NEAR).then_some(Sum { counter: 0, end: 0, number });
+        }
+        if a == Operand::Reg(self.i) {
+            return Some(Sum { counter: 1, end: 0, number: 0 });
+        }
+        if a == self.end {
+            return Some(Sum { counter: 0, end: 1, number: 0 });
+        }
+        let (op, [a, b]) = self.s.ranges.op(a)? else { return None };
+        let (a, b) = (self.of(*a)?, self.of(*b)?);
+        match op {
+            Op::Add => a.plus(b, 1),
+            Op::Sub => a.plus(b, -1),
+            Op::Min | Op::Max => {
+                let d = a.plus(b, -1)?;
+                let less = d.number <= 0;
+                (d.counter == 0 && d.end == 0).then_some(if less == (op == Op::Min) { a } else { b })
+            }
+            _ => None,
+        }
+    }
+    /// The number that the counter is compared with, and whether it is on the right.
+    fn compared(&self, op: Op, args: &[Operand]) -> Option<(Sum, bool)> {
+        let (true, [a, b]) = (matches!(op, Op::Lt | Op::Le | Op::Eq | Op::Ne), args) else { return None };
+        let d = self.of(*a)?.plus(self.of(*b)?, -1)?;
+        let other = |sign: i64| Sum { counter: 0, end: -sign * d.end, number: -sign * d.number };
+        match d.counter {
+            1 => Some((other(1), false)),
+            -1 => Some((other(-1), true)),
+            _ => None,
+        }
+    }
+}
+
+impl Sum {
+    fn plus(self, other: Sum, sign: i64) -> Option<Sum> {
+        let counter = self.counter + sign * other.counter;
+        let end = self.end + sign * other.end;
+        let number = self.number + sign * other.number;
+        let few = counter.abs() <= 1 && end.abs() <= 1 && number.abs() <= NEAR;
+        few.then_some(Sum { counter, end, number })
+    }
+    /// Where a comparison of the counter with this number has one answer: from which counter on, without how many at the end, and the answer. The counter begins
+    /// at `begin` and ends before `end`; `mirrored`: it is on the right. `None`: not in all but a few iterations.
+    fn settled(self, op: Op, mirrored: bool, begin: i64, end: Sum) -> Option<(i64, i64, bool)> {
+        // The first counter after the change: `i < c` ends at `c`, `i <= c` after it; `c < i` begins after `c`, `c <= i` at it.
+        let after = match op {
+            Op::Lt => i64::from(mirrored),
+            Op::Le => i64::from(mirrored == Mutation::ClosedIsOpen.is_on()),
+            _ => 1,
+        };
+        let d = self.plus(end, -1)?;
+        if d.end == 0 && d.number >= -BORDER {
+            // Near the end, or beyond: what is said before the change.
+            let before = match op {
+                Op::Eq | Op::Ne => 0,
+                _ => after,
+            };
+            let answer = match op {
+                Op::Lt | Op::Le => !mirrored,
+                _ => op == Op::Ne,
+            };
+            return Some((begin, (-(d.number + before)).max(0), answer));
+        }
+        if self.end == 0 && self.number - begin <= BORDER {
+            let answer = match op {
+                Op::Lt | Op::Le => mirrored,
+                _ => op == Op::Ne,
+            };
+            return Some(((self.number + after).max(begin), 0, answer));
+        }
+        None
+    }
+}
+
+/// The number of branches and choices.
+fn branches(block: &Block) -> usize {
+    let mut count = 0;
+    walk(block, &mut |ins| count += usize::from(matches!(ins, Ins::If { .. })));
+    count
+}
+
+/// A block with what follows from answers, and from other truth values that are known at its beginning.
+fn settled(block: Block, answers: &Known, known: &mut Known) -> Block {
+    let mut out = Vec::with_capacity(block.len());
+    for mut ins in block {
+        // Its test is read after blocks inside.
+        if matches!(ins, Ins::While { .. }) {
+            forget(&ins, answers, known);
+        }
+        ins.reads_mut(&mut |a| {
+            if let Some(x) = a.as_reg().and_then(|r| known.get(&r)) {
+                *a = Operand::bool(*x);
+            }
+        });
+        match ins {
+            Ins::Prim { to, .. } if answers.contains_key(&to) => {}
+            Ins::If { condition: Operand::Const(c), then, otherwise } => {
+                out.extend(settled(if c.is_true() { then } else { otherwise }, answers, known));
+            }
+            mut ins => {
+                if !Mutation::AnswersStay.is_on() {
+                    forget(&ins, answers, known);
+                }
+                for inner in ins.blocks_mut() {
+                    *inner = settled(std::mem::take(inner), answers, &mut known.clone());
+                }
+                if let Some((to, x)) = truth(&ins) {
+                    known.insert(to, x);
+                }
+                out.push(ins);
+            }
+        }
+    }
+    out
+}
+/// Nothing is known of the registers that an instruction sets, also inside, but for answers.
+fn forget(ins: &Ins, answers: &Known, known: &mut Known) {
+    walk(std::slice::from_ref(ins), &mut |ins| {
+        for r in ins.sets().iter().filter(|r| !answers.contains_key(r)) {
+            known.remove(r);
+        }
+    });
+}
+/// The truth value that an instruction sets a register to, if that follows from constants.
+fn truth(ins: &Ins) -> Option<(Reg, bool)> {
+    let constant = |a: &Operand| match a {
+        Operand::Const(ScalarValue::Bool(x)) => Some(*x),
+        _ => None,
+    };
+    match ins {
+        Ins::Set { to, value } => Some((*to, constant(value)?)),
+        Ins::Prim { to, prim: Prim::Op(op, Scalar::Bool), args } => {
+            let x = match (op, &args[..]) {
+                (Op::Not, [a]) => !constant(a)?,
+                (Op::And, [a, b]) => match (constant(a), constant(b)) {
+                    (Some(false), _) | (_, Some(false)) => false,
+                    (a, b) => a? && b?,
+                },
+                (Op::Or, [a, b]) => match (constant(a), constant(b)) {
+                    (Some(true), _) | (_, Some(true)) => true,
+                    (a, b) => a? || b?,
+                },
+                _ => return None,
+            };
+            Some((*to, x))
+        }
+        _ => None,
+    }
+}
