@@ -49,6 +49,18 @@ pub fn is_zero(partial: &Partial) -> bool {
     matches!(partial, Partial::Const(c) if *c == 0.0)
 }
 
+/// The partial derivative of a reciprocal: the square of the result needs no second division.
+static OF_RECIPROCAL: Partial =
+    Partial::Op(Op::Neg, &[Partial::Op(Op::Mul, &[Partial::Result, Partial::Result])]);
+
+/// The partial derivative of a primitive in argument `i`: the table's, or a cheaper one for these arguments.
+pub fn partial_for(prim: Prim, partials: &'static [Partial], args: &[Atom], i: usize) -> &'static Partial {
+    match prim {
+        Prim::Op(Op::Div, s) if i == 1 && args[0] == Atom::Const(s.one()) => &OF_RECIPROCAL,
+        Prim::Op(..) | Prim::Convert(..) => &partials[i],
+    }
+}
+
 /// Emits a partial derivative of a primitive at type `s`, given its arguments and its result.
 pub fn emit_partial(b: &mut Builder<'_>, s: Scalar, partial: &Partial, args: &[Atom], result: Atom) -> Atom {
     match partial {

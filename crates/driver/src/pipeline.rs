@@ -68,7 +68,13 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::FUSE),
     Step::Pass(&pullback_opt::CSE),
-    Step::Pass(&pullback_opt::SINK), // parts of the tape that one branch reads
+    Step::Pass(&pullback_opt::REMAKE), // columns of a tape that fusion brought together
+    Step::Pass(&pullback_opt::CSE),
+    Step::Pass(&pullback_opt::SIMPLIFY), // columns that are read once now
+    Step::Pass(&pullback_opt::CSE),
+    Step::Pass(&pullback_opt::UNCOPY), // not before what would find that copies are what they copy
+    Step::Pass(&pullback_opt::FUSE),   // rows that are read where they lie
+    Step::Pass(&pullback_opt::SINK),   // parts of the tape that one branch reads
     Step::Pass(&pullback_opt::TRIM),
     Step::Pass(&pullback_opt::PRUNE),
 ];

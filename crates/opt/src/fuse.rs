@@ -248,12 +248,15 @@ impl Fuser<'_> {
         at
     }
 
-    /// `plus` of two arrays becomes a map where that can be fused with what made one of them. Of rows it is `plus` again, which
+    /// `plus` of two arrays becomes a map where that can be fused with what made one of them, or with a map that takes the sum. Of rows it is `plus` again, which
     /// comes to its turn in the body of the map.
     fn plus(&mut self, j: usize) -> Option<usize> {
         let Exp::Plus(a, b) = self.stms[j].exp else { return None };
         let Type::Array(elem) = self.program.atom_type(a) else { return None };
         let elem = Type::clone(&elem);
+        if elem.scalar().is_some_and(|s| !s.is_float()) {
+            return None; // the first of the two
+        }
         let made_by_map = |a: Atom| {
             let made = self.stms[..j].iter().rev().find(|s| s.pat.iter().any(|v| Atom::Var(*v) == a))?;
             match &made.exp {
@@ -261,7 +264,12 @@ impl Fuser<'_> {
                 _ => None,
             }
         };
-        let width = made_by_map(a).or_else(|| made_by_map(b))?;
+        let sum = Atom::Var(self.stms[j].pat[0]);
+        let taker = (j + 1..self.stms.len()).find(|&k| self.facts()[k].free.contains(&self.stms[j].pat[0]));
+        let taker = taker
+            .filter(|&k| matches!(operation(&self.stms[k].exp), Some((_, arrays)) if arrays.contains(&sum)));
+        let taken = || operation(&self.stms[taker?].exp).map(|(width, _)| width);
+        let width = made_by_map(a).or_else(|| made_by_map(b)).or_else(taken)?;
         let everywhere = |a: Atom| {
             let made = self.stms[..j].iter().rev().find(|s| s.pat.iter().any(|v| Atom::Var(*v) == a))?;
             match &made.exp {
@@ -290,10 +298,16 @@ impl Fuser<'_> {
         let plain = self.replace(j, stm);
         match self.partner(j) {
             Some((i, Way::Vertical, at)) => Some(self.join(i, j, Way::Vertical, at)),
-            _ => {
-                self.replace(j, plain);
-                None
-            }
+            _ => match taker.map(|k| (k, self.partner(k))) {
+                // (What comes before the taker is looked at again.)
+                Some((k, Some((i, Way::Vertical, at)))) if i == j => {
+                    Some(self.join(j, k, Way::Vertical, at).min(j))
+                }
+                _ => {
+                    self.replace(j, plain);
+                    None
+                }
+            },
         }
     }
     /// Puts another statement in the place of one, which is returned.

@@ -11,10 +11,12 @@ mod effects;
 mod fuse;
 mod hoist;
 mod inline;
+mod remake;
 mod simplify;
 mod sink;
 mod trim;
 mod unbox;
+mod uncopy;
 mod unroll;
 
 use pullback_base::index::{IdMap, Index};
@@ -27,10 +29,12 @@ pub use cse::cse;
 pub use fuse::fuse;
 pub use hoist::hoist;
 pub use inline::inline;
+pub use remake::remake;
 pub use simplify::simplify;
 pub use sink::sink;
 pub use trim::trim;
 pub use unbox::unbox;
+pub use uncopy::uncopy;
 pub use unroll::unroll;
 
 /// What passes may assume and how far they go.
@@ -138,6 +142,20 @@ pub static UNBOX: Pass = Pass {
     source: "regular nested arrays: Henriksen et al., Futhark, PLDI 2017",
     run: unbox,
 };
+/// Columns of tapes that follow from others.
+pub static REMAKE: Pass = Pass {
+    name: "remake",
+    description: "make again what is cheap to make from other columns of a tape, instead of storing it",
+    source: "recomputation: Smeding, PhD thesis, 7.5.1.5; across maps that were fused",
+    run: remake,
+};
+/// Rows copied for nothing.
+pub static UNCOPY: Pass = Pass {
+    name: "uncopy",
+    description: "read rows where they lie, do not clear what is written again, copy where the elements are read anyway",
+    source: "classic (dead stores, copy forwarding)",
+    run: uncopy,
+};
 /// Accumulators in nests of maps.
 pub static ELIMINATE_ACCUMULATORS: Pass = Pass {
     name: "eliminate_accumulators",
@@ -165,6 +183,8 @@ pub static PASSES: &[&Pass] = &[
     &SINK,
     &TRIM,
     &UNBOX,
+    &REMAKE,
+    &UNCOPY,
     &ELIMINATE_ACCUMULATORS,
     &DROP_UNUSED_FUNCTIONS,
 ];

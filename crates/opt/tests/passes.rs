@@ -7,8 +7,8 @@ use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
-    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, SIMPLIFY, SINK, TRIM, UNBOX,
-    UNROLL, pass,
+    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, PASSES, PRUNE, Pass, REMAKE, SIMPLIFY, SINK, TRIM,
+    UNBOX, UNCOPY, UNROLL, pass,
 };
 use pullback_prim::{Scalar, ScalarValue};
 
@@ -150,7 +150,7 @@ fn hoisting() {
 
 #[test]
 fn fusion() {
-    expect(include_str!("fuse.core"), &[&FUSE], 10);
+    expect(include_str!("fuse.core"), &[&FUSE], 11);
 }
 
 /// What became known is used, and what became unused removed.
@@ -168,6 +168,18 @@ fn sinking() {
 #[test]
 fn unboxing() {
     expect(include_str!("unbox.core"), &[&UNBOX, &SIMPLIFY, &PRUNE], 11);
+}
+
+/// Indices that occur twice are one and what became unused is removed, so that the texts show what is stored.
+#[test]
+fn columns_made_again() {
+    expect(include_str!("remake.core"), &[&REMAKE, &CSE, &SIMPLIFY, &CSE, &PRUNE], 3);
+}
+
+/// What became unused is removed, so that the texts show what is copied.
+#[test]
+fn rows_not_copied() {
+    expect(include_str!("uncopy.core"), &[&UNCOPY, &PRUNE], 3);
 }
 
 #[test]

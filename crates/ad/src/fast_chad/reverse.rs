@@ -17,7 +17,7 @@ use super::lasting::Lifetimes;
 use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
-use crate::tangent::{emit_scaled, is_zero};
+use crate::tangent::{emit_scaled, is_zero, partial_for};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::prune::prune_body;
@@ -589,7 +589,7 @@ impl<'p> Reverse<'p> {
             Prim::Op(op, s) => {
                 for (i, x) in args.iter().enumerate() {
                     let swapped = self.mutant(Mutation::SwappedPartials) && args.len() == 2;
-                    let partial = &partials[if swapped { 1 - i } else { i }];
+                    let partial = partial_for(prim, partials, args, if swapped { 1 - i } else { i });
                     if !self.is_active(*x) || is_zero(partial) {
                         continue;
                     }

@@ -11,7 +11,7 @@
 use super::{Forward, run};
 use crate::contract::Unsupported;
 use crate::many::{Mutation, map_stacked};
-use crate::tangent::{emit_partial, is_zero, unit, zero_like};
+use crate::tangent::{emit_partial, is_zero, partial_for, unit, zero_like};
 use pullback_base::index::IdMap;
 use pullback_core::types::Variant;
 use pullback_core::{Atom, Builder, Exp, Lam, Program, Stm, Type, Var, rename};
@@ -151,7 +151,9 @@ impl Forward<'_> {
             }
             let s = prim.result();
             let mut terms: Vec<(Scale, Atom)> = Vec::new();
-            for (partial, &x) in prim.partials()?.iter().zip(args) {
+            let partials = prim.partials()?;
+            for (i, &x) in args.iter().enumerate().take(partials.len()) {
+                let partial = partial_for(prim, partials, args, i);
                 let Some(x_dot) = this.dot(x).filter(|_| !is_zero(partial)) else { continue };
                 let scale = match partial {
                     Partial::Const(c) if *c == 1.0 => Scale::One,

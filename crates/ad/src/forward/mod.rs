@@ -30,7 +30,7 @@ pub use many::jvp_many_with;
 
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::tangent::{emit_scaled, fresh_function_name, is_zero, unit};
+use crate::tangent::{emit_scaled, fresh_function_name, is_zero, partial_for, unit};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::{
@@ -355,7 +355,9 @@ impl Forward<'_> {
                 return Some(Exp::Atom(this.b.convert(x_dot, to)));
             }
             let mut sum: Option<Atom> = None;
-            for (partial, &x) in prim.partials()?.iter().zip(args) {
+            let partials = prim.partials()?;
+            for (i, &x) in args.iter().enumerate().take(partials.len()) {
+                let partial = partial_for(prim, partials, args, i);
                 let Some(x_dot) = this.dot(x).filter(|_| !is_zero(partial)) else { continue };
                 let term = emit_scaled(&mut this.b, prim.result(), partial, args, y.into(), x_dot);
                 sum = Some(match sum {
