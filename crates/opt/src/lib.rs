@@ -11,6 +11,7 @@ mod effects;
 mod fuse;
 mod hoist;
 mod inline;
+mod join;
 mod simplify;
 mod sink;
 mod trim;
@@ -27,6 +28,7 @@ pub use cse::cse;
 pub use fuse::fuse;
 pub use hoist::hoist;
 pub use inline::inline;
+pub use join::join_branches;
 pub use simplify::simplify;
 pub use sink::sink;
 pub use trim::trim;
@@ -124,6 +126,13 @@ pub static SINK: Pass = Pass {
     source: "let-floating inwards: Peyton Jones, Partain and Santos, ICFP 1996",
     run: sink,
 };
+/// Branches on the same value.
+pub static JOIN_BRANCHES: Pass = Pass {
+    name: "join_branches",
+    description: "join branches on the same value, so that reverse code finds what forward code computed in its arm",
+    source: "ours; jump threading, for structured programs",
+    run: join_branches,
+};
 /// Interfaces of functions.
 pub static TRIM: Pass = Pass {
     name: "trim",
@@ -163,6 +172,7 @@ pub static PASSES: &[&Pass] = &[
     &HOIST,
     &FUSE,
     &SINK,
+    &JOIN_BRANCHES,
     &TRIM,
     &UNBOX,
     &ELIMINATE_ACCUMULATORS,
