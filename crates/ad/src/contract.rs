@@ -111,6 +111,9 @@ pub struct Algorithm {
     pub sources: &'static [&'static str],
     /// The transformation.
     pub transform: Transform,
+    /// The transformation where nobody wants the results of the function: the lambda has the derivatives alone as results. `None`:
+    /// it would be no other.
+    pub derivatives: Option<Transform>,
     /// How it takes many directions at once. `None`: by [`crate::many::separate`], which keeps what depends on the directions
     /// apart from what does not.
     pub many: Option<TransformMany>,

@@ -9,7 +9,7 @@ use crate::many::separate;
 use pullback_base::index::{IdMap, IdSet, Index};
 use pullback_base::{Span, Symbol};
 use pullback_core::traverse::for_each_stm;
-use pullback_core::{Atom, Body, Exp, FunId, Lam, LoopAttrs, LoopForm, Program, Stm, TapePolicy};
+use pullback_core::{Atom, Body, Exp, FunId, Lam, LoopAttrs, LoopForm, Program, Stm, TapePolicy, Var};
 
 /// Which algorithm to take where the program does not say (`None`: the default one).
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,8 @@ pub fn differentiate(program: &mut Program, choice: &Choice) -> Result<(), Unsup
     }
     for f in order {
         let mut body = std::mem::take(&mut program.funs[f].body);
-        let result = expand_body(program, &mut body, choice);
+        let used = mentioned(&body);
+        let result = expand_body(program, &mut body, &used, choice);
         program.funs[f].body = body;
         result?;
     }
@@ -110,23 +111,38 @@ fn callees_first(program: &Program) -> Vec<FunId> {
     order
 }
 
-fn expand_body(program: &mut Program, body: &mut Body, choice: &Choice) -> Result<(), Unsupported> {
+/// The variables that a body uses, bound in it or not.
+fn mentioned(body: &Body) -> IdSet<Var> {
+    let mut used: IdSet<Var> = body.result.iter().filter_map(|a| a.var()).collect();
+    for_each_stm(body, &mut |stm| {
+        stm.exp.for_each_atom(|a| used.extend(a.var()));
+        stm.exp.bodies().iter().for_each(|s| used.extend(s.body.result.iter().filter_map(|a| a.var())));
+    });
+    used
+}
+
+fn expand_body(
+    program: &mut Program,
+    body: &mut Body,
+    used: &IdSet<Var>,
+    choice: &Choice,
+) -> Result<(), Unsupported> {
     let mut done = Vec::with_capacity(body.stms.len());
     for mut stm in std::mem::take(&mut body.stms) {
         for scope in stm.exp.bodies_mut() {
-            expand_body(program, scope.body, choice)?;
+            expand_body(program, scope.body, used, choice)?;
         }
         let span = program.vars[stm.pat[0]].origin.span;
         match stm.exp {
             Exp::Vjp { lam, args, cotangents, seeds, algorithm } => {
                 let name = algorithm.or_else(|| choice.reverse.clone());
                 let found = find(Mode::Reverse, name, span)?;
-                splice(program, found, &lam, args, (cotangents, seeds), span, stm.pat, &mut done)?;
+                splice(program, found, &lam, args, (cotangents, seeds), used, span, stm.pat, &mut done)?;
             }
             Exp::Jvp { lam, args, tangents, seeds, algorithm } => {
                 let name = algorithm.or_else(|| choice.forward.clone());
                 let found = find(Mode::Forward, name, span)?;
-                splice(program, found, &lam, args, (tangents, seeds), span, stm.pat, &mut done)?;
+                splice(program, found, &lam, args, (tangents, seeds), used, span, stm.pat, &mut done)?;
             }
             exp => done.push(Stm { pat: stm.pat, exp }),
         }
@@ -159,16 +175,25 @@ fn splice(
     lam: &Lam,
     args: Vec<Atom>,
     (extra, seeds): (Vec<Atom>, Option<Atom>),
+    used: &IdSet<Var>,
     span: Option<Span>,
-    pat: Vec<pullback_core::Var>,
+    mut pat: Vec<Var>,
     out: &mut Vec<Stm>,
 ) -> Result<(), Unsupported> {
     let wanted = vec![true; lam.params.len()];
+    let primal = lam.body.result.len();
+    let unused = !pat[..primal].iter().any(|v| used.contains(v));
     let derivative = match (seeds, found.many) {
-        (None, _) => (found.transform)(program, lam, &wanted),
+        (None, _) => match found.derivatives {
+            Some(derivatives) if unused => {
+                pat.drain(..primal);
+                derivatives(program, lam, &wanted)
+            }
+            _ => (found.transform)(program, lam, &wanted),
+        },
         (Some(k), Some(many)) => many(program, lam, &wanted, k),
         (Some(k), None) => (found.transform)(program, lam, &wanted)
-            .map(|one| separate(program, one, lam.params.len(), lam.body.result.len(), k)),
+            .map(|one| separate(program, one, lam.params.len(), primal, k)),
     };
     let derivative = derivative.map_err(|e| Unsupported { span: e.span.or(span), ..e })?;
     let mut subst = IdMap::new();

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{add_vjp, adjoint, first, mismatch, parse, run, twice, twice_with};
-use pullback_ad::fast_chad::Config;
-use pullback_core::Value;
+use pullback_ad::fast_chad::{Config, cotangents_with};
+use pullback_core::{Lam, Value};
 
 fn f(x: f64) -> Value {
     Value::f64(x)
@@ -373,6 +373,84 @@ fn arguments_that_are_written_to_are_not_kept() {
         program.funs.iter().filter(|f| f.name.as_str().ends_with("_count")).count()
     };
     assert_eq!([names(&range), names(RANGE), names(CONSUMES), names(SUM)], [0, 1, 0, 0]);
+}
+
+/// A sum over calls with weights, as in an expansion: affine in what the calls give. An argument's cotangent is returned, that of
+/// the array is accumulated.
+const WEIGHTED: &str = "fun f(a: []f64, low: i64, high: i64, x: f64): f64 {
+    let width: i64 = sub.i64(high, low)
+    let leaf: bool = le.i64(width, 1i64)
+    let r: f64 = if leaf {
+        let e: f64 = a[low]
+        let s0: f64 = mul.f64(e, x)
+        in s0
+    } else {
+        let half: i64 = div.i64(width, 2i64)
+        let middle: i64 = add.i64(low, half)
+        let is: []i64 = iota(2i64)
+        let parts: []f64 = map 2i64 [is] (i: i64) {
+            let second: bool = eq.i64(i, 1i64)
+            let l: i64 = select.i64(second, middle, low)
+            let h: i64 = select.i64(second, high, middle)
+            let y: f64 = sin.f64(x)
+            let part: f64 = call f(a, l, h, y)
+            let less: f64 = sub.f64(x, part)
+            let weight: f64 = a[l]
+            let w: f64 = mul.f64(less, weight)
+            let chosen: f64 = select.f64(second, w, part)
+            let d: f64 = div.f64(chosen, 3.0f64)
+            in d
+        }
+        let sum: f64 = reduce 2i64 [0.0f64] [parts] (u: f64, v: f64) { let w1: f64 = add.f64(u, v) in w1 }
+        let more: f64 = call f(a, low, middle, x)
+        let total: f64 = add.f64(sum, more)
+        in total
+    }
+    in r
+}";
+
+/// Names of the functions that a derivative adds.
+fn functions(text: &str, config: &Config) -> Vec<String> {
+    let mut program = parse(text);
+    let f = first(&program);
+    add_vjp(&mut program, f, config).expect("supported");
+    program.funs.iter().map(|f| f.name.to_string()).collect()
+}
+
+/// Where the cotangents of results of calls do not depend on these results, and nowhere else.
+#[test]
+fn calls_of_affine_functions_are_reversed_where_they_run() {
+    right(WEIGHTED, &[floats(5), n(0), n(5), f(0.7)]);
+    right(WEIGHTED, &[floats(1), n(0), n(1), f(0.7)]);
+    let made = |text: &str| functions(text, &Config::default()).iter().any(|f| f.ends_with("_now"));
+    assert!(made(WEIGHTED));
+    for text in [RANGE, MAPPED, COMB, THREES, SUM, HALVES, MUTUAL] {
+        assert!(!made(text), "{text}");
+    }
+    let kept = Config { kept_calls: -1, ..Config::default() };
+    assert!(!functions(WEIGHTED, &kept).iter().any(|f| f.ends_with("_now")));
+}
+
+/// The cotangents alone: no call runs twice, no tape is made, and the work is less than with tapes of all calls.
+#[test]
+fn a_gradient_alone_of_an_affine_function_has_no_tape() {
+    let costs = |k: i64, kept: i64| {
+        let call = "fun main(b: []f64, from: i64, to: i64, t: f64): f64 { let out: f64 = call f(b, from, to, t) in out }";
+        let mut program = parse(&format!("{call}\n{WEIGHTED}"));
+        let main = first(&program);
+        let config = Config { kept_calls: kept, ..Config::default() };
+        let fun = program.funs[main].clone();
+        let lam = Lam { params: fun.params, body: fun.body };
+        let derived = cotangents_with(&mut program, &lam, &[true; 4], &config).expect("supported");
+        let id = common::add_function(&mut program, "gradient", derived);
+        let args = [floats(k as usize), n(0), n(k), f(0.7)];
+        let plain = run(&program, main, &args).1.work as f64;
+        let counts = run(&program, id, &[&args[..], &[f(1.0)]].concat()).1;
+        (counts.work as f64 / plain, counts.peak_bytes as f64)
+    };
+    let (few, many, all) = (costs(16, 1024), costs(256, 1024), costs(256, -1));
+    assert!(many.0 <= 1.05 * few.0 && many.0 < 0.9 * all.0, "{few:?} {many:?} {all:?}");
+    assert!(many.1 < 0.1 * all.1, "{many:?} {all:?}");
 }
 
 /// Function number `k` calls number `k - 1` twice.

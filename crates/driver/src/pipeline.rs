@@ -52,6 +52,9 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SIMPLIFY), // copies and products with one that differentiation left
     Step::Pass(&pullback_opt::CSE),      // partial derivatives that repeat primal work
     Step::Pass(&pullback_opt::PRUNE),    // what only the primal result needed
+    Step::Pass(&pullback_opt::JOIN_BRANCHES), // forward code meets reverse code
+    Step::Pass(&pullback_opt::CSE),
+    Step::Pass(&pullback_opt::PRUNE), // what an arm handed over to the other branch
     Step::Pass(&pullback_opt::ELIMINATE_ACCUMULATORS),
     Step::Pass(&pullback_opt::SIMPLIFY), // nests that no longer accumulate
     Step::Pass(&pullback_opt::CSE),

@@ -11,6 +11,7 @@ mod effects;
 mod fuse;
 mod hoist;
 mod inline;
+mod join;
 mod remake;
 mod simplify;
 mod sink;
@@ -29,6 +30,7 @@ pub use cse::cse;
 pub use fuse::fuse;
 pub use hoist::hoist;
 pub use inline::inline;
+pub use join::join_branches;
 pub use remake::remake;
 pub use simplify::simplify;
 pub use sink::sink;
@@ -128,6 +130,13 @@ pub static SINK: Pass = Pass {
     source: "let-floating inwards: Peyton Jones, Partain and Santos, ICFP 1996",
     run: sink,
 };
+/// Branches on the same value.
+pub static JOIN_BRANCHES: Pass = Pass {
+    name: "join_branches",
+    description: "join branches on the same value, so that reverse code finds what forward code computed in its arm",
+    source: "ours; jump threading, for structured programs",
+    run: join_branches,
+};
 /// Interfaces of functions.
 pub static TRIM: Pass = Pass {
     name: "trim",
@@ -181,6 +190,7 @@ pub static PASSES: &[&Pass] = &[
     &HOIST,
     &FUSE,
     &SINK,
+    &JOIN_BRANCHES,
     &TRIM,
     &UNBOX,
     &REMAKE,

@@ -11,8 +11,9 @@
 //! a recursive function that looks at elements of an array pays for the elements and not for the array in every call.
 //!
 //! The tapes of functions that call themselves more than once may grow with the number of calls: some are given up and made
-//! again (see [`super::kept`]).
+//! again (see [`super::kept`]), or needed no more, since `f_now` returns results and cotangents (see [`super::at_once`]).
 
+use super::at_once::AtOnce;
 use super::config::Mutation;
 use super::ct::{Ct, split, zero};
 use super::dense::Place;
@@ -43,7 +44,7 @@ pub(crate) struct Calls {
 
 /// What the derivative of a call does about an argument.
 #[derive(Clone, PartialEq)]
-enum Role {
+pub(crate) enum Role {
     /// Nothing.
     Constant,
     /// Its cotangent is returned.
@@ -56,21 +57,29 @@ enum Role {
 
 /// The two functions for one use of a function.
 #[derive(Clone)]
-struct Pair {
-    of: FunId,
-    roles: Rc<[Role]>,
-    wanted: Rc<[bool]>,
+pub(crate) struct Pair {
+    pub(crate) of: FunId,
+    pub(crate) roles: Rc<[Role]>,
+    pub(crate) wanted: Rc<[bool]>,
     tape: Type,
     forward: FunId,
     /// Where tapes may be given up: the forward function that counts.
     count: Option<FunId>,
     reverse: FunId,
+    /// Where tapes may be given up, the function that needs none (see [`super::at_once`]), if there is one.
+    now: Option<FunId>,
 }
 
 impl<'p> Reverse<'p> {
     /// The forward function that counts, for one with room.
     pub(crate) fn counts(&self, forward: FunId) -> Option<FunId> {
         self.calls.pairs.iter().find(|p| p.forward == forward).and_then(|p| p.count)
+    }
+
+    /// The type of the tape that a forward function returns, if the reverse function does not need it.
+    pub(crate) fn tape_not_needed(&self, forward: FunId) -> Option<Type> {
+        let pair = self.calls.pairs.iter().find(|p| p.forward == forward && p.now.is_some());
+        pair.map(|p| p.tape.clone())
     }
 
     pub(crate) fn call(
@@ -81,6 +90,11 @@ impl<'p> Reverse<'p> {
         cts: Vec<Ct>,
         env: &mut Env,
     ) -> Forward {
+        if let Some(AtOnce { now, bars }) = &self.at_once
+            && let Some(bars) = bars.get(&stm.pat[0])
+        {
+            return self.call_now(stm, *now, (f, args), bars.clone(), env);
+        }
         if self.may_inline(f) {
             let fun = &self.b.program.funs[f];
             let lam = Lam { params: fun.params.clone(), body: fun.body.clone() };
@@ -150,6 +164,36 @@ impl<'p> Reverse<'p> {
         Ok(self.b.close(Vec::new()).stms)
     }
 
+    /// A call that is reversed where it runs: with the results come the cotangents of arguments.
+    fn call_now(
+        &mut self,
+        stm: &Stm,
+        now: FunId,
+        (f, args): (FunId, &[Atom]),
+        bars: Vec<Atom>,
+        env: &mut Env,
+    ) -> Forward {
+        self.rule("fast_chad.call", stm);
+        let roles = self.roles(f, args);
+        let used = || args.iter().zip(&roles);
+        let returned = used().filter(|(_, r)| **r == Role::Returned).map(|(a, _)| *a);
+        let returned: Vec<Atom> = returned.collect();
+        let descs: Vec<Desc> = returned.iter().map(|&a| optional(&self.stored_of(a))).collect();
+        let types = descs.iter().flat_map(Desc::types);
+        let out: Vec<Var> = types.map(|t| self.b.fresh(t, "x_bar")).collect();
+        let atoms: Vec<Atom> = out.iter().map(|&v| v.into()).collect();
+        for (x, c) in returned.into_iter().zip(split(&descs, &atoms)) {
+            if !self.mutant(Mutation::CallResultLost) {
+                self.contribute(env, x, c);
+            }
+        }
+        let accumulated = used().filter(|(_, r)| **r == Role::Accumulated).filter_map(|(a, _)| a.var());
+        let accs = accumulated.filter_map(|v| env.accs.get(&v)).flatten().copied();
+        let operands = args.iter().copied().chain(bars).chain(accs).collect();
+        let pat = stm.pat.iter().copied().chain(out).collect();
+        Ok(vec![Stm { pat, exp: Exp::Call(now, operands) }])
+    }
+
     /// Whether the function's body may stand for a call of it. If so, its size is counted.
     fn may_inline(&mut self, f: FunId) -> bool {
         let program = &*self.b.program;
@@ -164,7 +208,7 @@ impl<'p> Reverse<'p> {
         fits
     }
 
-    fn roles(&mut self, f: FunId, args: &[Atom]) -> Vec<Role> {
+    pub(crate) fn roles(&mut self, f: FunId, args: &[Atom]) -> Vec<Role> {
         let reads = self.calls.reads.of(self.b.program, f).to_vec();
         let role = |(k, &a): (usize, &Atom)| match a.var().and_then(|v| self.finals.get(&v)) {
             Some(whole) if !whole.ct.is_absent() => Role::Read(whole.ct.desc.clone(), whole.path.len()),
@@ -209,7 +253,13 @@ impl<'p> Reverse<'p> {
         });
         let forward = self.declare(&format!("{}_fwd", fun.name), outputs);
         let reverse = self.declare(&format!("{}_rev", fun.name), results);
-        let pair = Pair { of: f, roles, wanted, tape, forward, count, reverse };
+        let mut pair = Pair { of: f, roles, wanted, tape, forward, count, reverse, now: None };
+        if given_up {
+            let outer = self.enter_function();
+            let now = self.now_function(&pair, &bars);
+            self.leave_function(outer);
+            pair.now = now?;
+        }
         self.calls.pairs.push(pair.clone());
         let outer = self.enter_function();
         let saves = self.pair_bodies(&pair, &lam, &bars)?;
@@ -227,9 +277,7 @@ impl<'p> Reverse<'p> {
 
     /// Builds both functions of a pair for `lam`, a copy of the source function. Returns what is saved.
     fn pair_bodies(&mut self, pair: &Pair, lam: &Lam, bars: &[Desc]) -> Result<Vec<Var>, Unsupported> {
-        let active = |role: &Role| matches!(role, Role::Returned | Role::Accumulated);
-        let inputs = lam.params.iter().zip(pair.roles.iter()).filter(|(_, r)| active(r)).map(|(v, _)| *v);
-        let inputs: Vec<Var> = inputs.collect();
+        let inputs = active_inputs(pair, lam);
         self.active = active_variables(self.b.program, lam, &inputs);
         self.add_types(lam, &inputs);
         // Elsewhere a caller may write to what a function takes: then no array is known to last.
@@ -249,15 +297,7 @@ impl<'p> Reverse<'p> {
             let atoms = self.parameters(&desc.types(), "y_bar", &mut params);
             self.contribute(&mut env, y, Ct::new(desc, atoms));
         }
-        let mut accs = IdMap::new();
-        for x in chosen(&lam.params, &pair.roles, &Role::Accumulated) {
-            let types = self.stored_of(x.into()).types().into_iter().map(Type::acc).collect::<Vec<_>>();
-            let atoms = self.parameters(&types, "acc", &mut params);
-            if !self.mutant(Mutation::CallAccumulatorLost) {
-                accs.insert(x, atoms);
-            }
-        }
-        env.accs = Rc::new(accs);
+        env.accs = Rc::new(self.accumulators(pair, lam, &mut params));
         for (&x, role) in lam.params.iter().zip(pair.roles.iter()) {
             if let Role::Read(desc, depth) = role {
                 let atoms = self.parameters(&desc.types(), "final_bar", &mut params);
@@ -266,12 +306,7 @@ impl<'p> Reverse<'p> {
             }
         }
         let rest = self.stms(&lam.body.stms, &mut env)?;
-        let mut result = Vec::new();
-        for x in chosen(&lam.params, &pair.roles, &Role::Returned) {
-            let c = self.take(&mut env, x);
-            let ty = self.b.ty(x.into());
-            result.extend(self.optional_of(&ty, &c, &Place::new(x.into())));
-        }
+        let mut result = self.returned(pair, lam, &mut env);
         if result.is_empty() {
             result.push(Atom::bool(false));
         }
@@ -290,6 +325,78 @@ impl<'p> Reverse<'p> {
         self.forward_function(pair, lam, &forward, &saves);
         self.reverse_function(pair, params, reverse, &saves, bars);
         Ok(saves)
+    }
+
+    /// Makes the function that needs no tape, if its calls of itself can be reversed where they run.
+    fn now_function(&mut self, pair: &Pair, bars: &[Desc]) -> Result<Option<FunId>, Unsupported> {
+        if self.mutant(Mutation::CallAccumulatorLost) {
+            return Ok(None);
+        }
+        let fun = self.b.program.funs[pair.of].clone();
+        let lam = Lam { params: fun.params, body: fun.body };
+        let lam = copy_lam(self.b.program, &lam, &Subst::new());
+        lam.params.iter().for_each(|&x| self.add_type(x));
+        let inputs = active_inputs(pair, &lam);
+        self.active = active_variables(self.b.program, &lam, &inputs);
+        self.add_types(&lam, &inputs);
+        let mut params = lam.params.clone();
+        let mut y_bars = Vec::new();
+        for (&y, &wanted) in lam.body.result.iter().zip(pair.wanted.iter()) {
+            let desc = if wanted { self.stored_of(y) } else { Desc::Absent };
+            if wanted && !matches!(desc, Desc::Real(_)) {
+                return Ok(None);
+            }
+            y_bars.push(self.parameters(&desc.types(), "y_bar", &mut params).first().copied());
+        }
+        let Some((lam, found)) = self.pass_down(pair, &lam, &y_bars) else { return Ok(None) };
+        self.active = active_variables(self.b.program, &lam, &inputs);
+        self.lifetimes = self.lifetimes_of(&lam);
+        let results = fun.results.iter().cloned().chain(bars.iter().flat_map(Desc::types)).collect();
+        let now = self.declare(&format!("{}_now", fun.name), results);
+        self.at_once = Some(AtOnce { now, bars: found });
+        self.b.open();
+        let mut env = Env { accs: Rc::new(self.accumulators(pair, &lam, &mut params)), ..Env::default() };
+        for (&y, &bar) in lam.body.result.iter().zip(&y_bars) {
+            if let Some(bar) = bar {
+                let desc = self.stored_of(y);
+                self.contribute(&mut env, y, Ct::new(desc, vec![bar]));
+            }
+        }
+        let rest = self.stms(&lam.body.stms, &mut env)?;
+        let x_bars = self.returned(pair, &lam, &mut env);
+        let reverse = self.b.close(Vec::new()).stms;
+        let mut stms = self.flush_all(&lam.params);
+        stms.extend(rest.into_iter().chain(reverse));
+        let result = lam.body.result.iter().copied().chain(x_bars).collect();
+        let mut body = Body { stms, result };
+        prune_body(self.b.program, &mut body);
+        let fun = &mut self.b.program.funs[now];
+        (fun.params, fun.body) = (params, body);
+        Ok(Some(now))
+    }
+
+    /// Parameters for the accumulators that a function is given.
+    fn accumulators(&mut self, pair: &Pair, lam: &Lam, params: &mut Vec<Var>) -> IdMap<Var, Vec<Atom>> {
+        let mut accs = IdMap::new();
+        for x in chosen(&lam.params, &pair.roles, &Role::Accumulated) {
+            let types = self.stored_of(x.into()).types().into_iter().map(Type::acc).collect::<Vec<_>>();
+            let atoms = self.parameters(&types, "acc", params);
+            if !self.mutant(Mutation::CallAccumulatorLost) {
+                accs.insert(x, atoms);
+            }
+        }
+        accs
+    }
+
+    /// The cotangents that a function returns.
+    fn returned(&mut self, pair: &Pair, lam: &Lam, env: &mut Env) -> Vec<Atom> {
+        let mut result = Vec::new();
+        for x in chosen(&lam.params, &pair.roles, &Role::Returned) {
+            let c = self.take(env, x);
+            let ty = self.b.ty(x.into());
+            result.extend(self.optional_of(&ty, &c, &Place::new(x.into())));
+        }
+        result
     }
 
     /// Fresh parameters of these types.
@@ -338,7 +445,16 @@ impl<'p> Reverse<'p> {
     fn reverse_function(&mut self, pair: &Pair, params: Vec<Var>, body: Body, saves: &[Var], bars: &[Desc]) {
         self.b.open();
         self.b.open();
-        let nothing = if pair.count.is_some() {
+        let nothing = if let Some(now) = pair.now {
+            let operands = params[1..].iter().map(|&x| x.into()).collect();
+            let out = self.b.emit_all(Exp::Call(now, operands), "x_bar");
+            let results = self.b.program.funs[pair.of].results.len();
+            let mut x_bars: Vec<Atom> = out[results..].iter().map(|&v| v.into()).collect();
+            if x_bars.is_empty() {
+                x_bars.push(Atom::bool(false));
+            }
+            x_bars
+        } else if pair.count.is_some() {
             let count = self.b.program.funs[pair.of].params.len();
             let args = params[1..=count].iter().map(|&x| x.into()).chain([Atom::i64(-1)]).collect();
             let out = self.b.emit_all(Exp::Call(pair.forward, args), "again");
@@ -394,6 +510,12 @@ impl<'p> Reverse<'p> {
             _ => self.dense(ty, c, place),
         }
     }
+}
+
+/// The parameters whose cotangents are returned or accumulated.
+fn active_inputs(pair: &Pair, lam: &Lam) -> Vec<Var> {
+    let active = |role: &Role| matches!(role, Role::Returned | Role::Accumulated);
+    lam.params.iter().zip(pair.roles.iter()).filter(|(_, r)| active(r)).map(|(v, _)| *v).collect()
 }
 
 /// The parameters with a role.

@@ -9,6 +9,8 @@
 //! Guarantees: every call runs forward at most twice, so the cost stays within a constant factor; where all calls fit the
 //!   room, none runs twice. Of the calls without room, only tapes of those with more calls inside are kept. Values are the same, bit by
 //!   bit.
+//! Where a function needs no tape at all (see [`super::at_once`]), `f_rev` does not make one, and the order of sums in accumulators
+//!   is another one.
 //! Assumes: the function may call itself more than once, takes no accumulators, and only reads arrays. Arguments are
 //!   arrays that last, or were made at a cost of their size, and that nobody writes to; else all tapes are kept.
 

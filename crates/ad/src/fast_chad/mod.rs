@@ -39,6 +39,7 @@
 //! Not supported: vjp jvp (expanded before).
 
 mod accumulators;
+mod at_once;
 mod by_bin;
 mod calls;
 mod checkpoint;
@@ -74,6 +75,7 @@ pub use revolve::iterations_run_again;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::{Lam, Program};
+use reverse::Results;
 
 /// The entry of the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -89,6 +91,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("shapes.rs"),
         include_str!("control.rs"),
         include_str!("calls.rs"),
+        include_str!("at_once.rs"),
         include_str!("checkpoint.rs"),
         include_str!("revolve.rs"),
         include_str!("map.rs"),
@@ -102,6 +105,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("accumulators.rs"),
     ],
     transform: vjp,
+    derivatives: Some(cotangents),
     many: None,
 };
 
@@ -117,7 +121,32 @@ pub fn vjp_with(
     wanted: &[bool],
     config: &Config,
 ) -> Result<Lam, Unsupported> {
+    derived(program, lam, wanted, config, Results::All)
+}
+
+/// `\xs -> ys` to `\xs y_bars -> x_bars`: what serves only the results of the function is not there.
+pub fn cotangents(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
+    cotangents_with(program, lam, wanted, &Config::default())
+}
+
+/// As [`cotangents`], with other choices than the default.
+pub fn cotangents_with(
+    program: &mut Program,
+    lam: &Lam,
+    wanted: &[bool],
+    config: &Config,
+) -> Result<Lam, Unsupported> {
+    derived(program, lam, wanted, config, Results::Cotangents)
+}
+
+fn derived(
+    program: &mut Program,
+    lam: &Lam,
+    wanted: &[bool],
+    config: &Config,
+    results: Results,
+) -> Result<Lam, Unsupported> {
     let mut lam = copy_lam(program, lam, &Subst::new());
     pullback_core::fused::split(program, &mut lam.body);
-    reverse::Reverse::new(program, config.clone()).lambda(lam, wanted)
+    reverse::Reverse::new(program, config.clone()).lambda(lam, wanted, results)
 }

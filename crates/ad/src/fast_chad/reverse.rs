@@ -5,6 +5,7 @@
 //! Where a body is transformed apart from its surroundings (`map`, loops, branches), the forward copy gets fresh names
 //! and the reverse code keeps the old ones, bound to what was saved: names stay unique.
 
+use super::at_once::AtOnce;
 use super::calls::Calls;
 use super::config::{Config, Mutation, Variant};
 use super::ct::{Ct, plus};
@@ -71,6 +72,8 @@ pub(crate) struct Reverse<'p> {
     pub(crate) rounds: Vec<Atom>,
     /// How many calls may keep their tapes, in a function of which some may not.
     pub(crate) room: Option<Room>,
+    /// In a function whose calls of itself are reversed where they run.
+    pub(crate) at_once: Option<AtOnce>,
     pub(crate) sparse_depth: usize,
     /// Index arrays without duplicates.
     pub(crate) distinct: IdSet<Var>,
@@ -96,8 +99,18 @@ pub(crate) struct Function {
     lanes: Vec<Atom>,
     rounds: Vec<Atom>,
     room: Option<Room>,
+    at_once: Option<AtOnce>,
     lifetimes: Lifetimes,
     sparse_depth: usize,
+}
+
+/// What a derivative returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Results {
+    /// The results of the function, then the cotangents of its arguments.
+    All,
+    /// The cotangents alone.
+    Cotangents,
 }
 
 pub(crate) type Forward = Result<Vec<Stm>, Unsupported>;
@@ -115,6 +128,7 @@ impl<'p> Reverse<'p> {
             lanes: Vec::new(),
             rounds: Vec::new(),
             room: None,
+            at_once: None,
             sparse_depth: 0,
             distinct: IdSet::new(),
             unpaid: IdSet::new(),
@@ -134,6 +148,7 @@ impl<'p> Reverse<'p> {
             lanes: std::mem::take(&mut self.lanes),
             rounds: std::mem::take(&mut self.rounds),
             room: std::mem::take(&mut self.room),
+            at_once: std::mem::take(&mut self.at_once),
             lifetimes: std::mem::take(&mut self.lifetimes),
             sparse_depth: std::mem::take(&mut self.sparse_depth),
         }
@@ -147,13 +162,14 @@ impl<'p> Reverse<'p> {
             lanes: self.lanes,
             rounds: self.rounds,
             room: self.room,
+            at_once: self.at_once,
             lifetimes: self.lifetimes,
             sparse_depth: self.sparse_depth,
         } = outer;
     }
 
-    /// The whole transformation: `\xs -> ys` to `\xs y_bars -> ys x_bars`. Binders of `lam` must be fresh.
-    pub(crate) fn lambda(&mut self, lam: Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
+    /// The whole transformation: `\xs -> ys` to `\xs y_bars -> ys x_bars`, or without `ys`. Binders of `lam` must be fresh.
+    pub(crate) fn lambda(&mut self, lam: Lam, wanted: &[bool], results: Results) -> Result<Lam, Unsupported> {
         let floats = |s: &Self, a: Atom| {
             let ty = s.b.ty(a);
             s.b.program.is_active(&ty)
@@ -177,7 +193,10 @@ impl<'p> Reverse<'p> {
             }
         }
         let forward = self.stms(&lam.body.stms, &mut env)?;
-        let mut result = lam.body.result.clone();
+        let mut result = match results {
+            Results::All => lam.body.result.clone(),
+            Results::Cotangents => Vec::new(),
+        };
         for &x in &inputs {
             let c = self.take(&mut env, x);
             let ty = self.b.ty(x.into());
@@ -194,6 +213,7 @@ impl<'p> Reverse<'p> {
         stms.extend(reverse.stms);
         let mut body = Body { stms, result };
         prune_body(self.b.program, &mut body);
+        self.forget_tapes(&mut body);
         Ok(Lam { params, body })
     }
 

@@ -48,6 +48,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     status: Status::Default,
     sources: &[include_str!("mod.rs"), include_str!("soacs.rs"), include_str!("many.rs")],
     transform: jvp,
+    derivatives: None,
     many: Some(many::jvp_many),
 };
 
