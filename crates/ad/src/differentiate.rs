@@ -8,7 +8,7 @@ use crate::contract::{ALGORITHMS, Algorithm, Mode, Unsupported, algorithm};
 use crate::many::separate;
 use pullback_base::index::{IdMap, IdSet, Index};
 use pullback_base::{Span, Symbol};
-use pullback_core::traverse::for_each_stm;
+use pullback_core::traverse::{for_each_stm, used_vars};
 use pullback_core::{Atom, Body, Exp, FunId, Lam, LoopAttrs, LoopForm, Program, Stm, TapePolicy, Var};
 
 /// Which algorithm to take where the program does not say (`None`: the default one).
@@ -38,7 +38,7 @@ pub fn differentiate(program: &mut Program, choice: &Choice) -> Result<(), Unsup
     }
     for f in order {
         let mut body = std::mem::take(&mut program.funs[f].body);
-        let used = mentioned(&body);
+        let used = used_vars(&body);
         let result = expand_body(program, &mut body, &used, choice);
         program.funs[f].body = body;
         result?;
@@ -109,16 +109,6 @@ fn callees_first(program: &Program) -> Vec<FunId> {
         }
     }
     order
-}
-
-/// The variables that a body uses, bound in it or not.
-fn mentioned(body: &Body) -> IdSet<Var> {
-    let mut used: IdSet<Var> = body.result.iter().filter_map(|a| a.var()).collect();
-    for_each_stm(body, &mut |stm| {
-        stm.exp.for_each_atom(|a| used.extend(a.var()));
-        stm.exp.bodies().iter().for_each(|s| used.extend(s.body.result.iter().filter_map(|a| a.var())));
-    });
-    used
 }
 
 fn expand_body(

@@ -12,15 +12,22 @@
 //! Guarantees: every call runs forward once and is reversed once, and nothing is stored but what a body stores for itself.
 //!   Cotangents are those of the other way, but that they are added to accumulators in another order.
 
-use super::calls::{Pair, Role};
+use super::calls::{Pair, Role, active_inputs};
+use super::config::Mutation;
+use super::ct::{Ct, split};
+use super::desc::{Desc, optional};
 use super::operator::{Kind, float_scalar, kinds};
-use super::reverse::Reverse;
+use super::reverse::{Env, Forward, Reverse};
+use crate::activity::active_variables;
+use crate::contract::Unsupported;
 use crate::tangent::{emit_scaled, is_zero};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::prune::prune_body;
-use pullback_core::traverse::{for_each_stm, free_vars, free_vars_exp, leads_to};
+use pullback_core::rename::{Subst, copy_lam};
+use pullback_core::traverse::{free_vars, free_vars_exp, leads_to, used_vars};
 use pullback_core::{Atom, Body, Exp, FunId, Lam, Soac, Stm, Var};
 use pullback_prim::{Op, Partial, Prim};
+use std::rc::Rc;
 
 /// Inside a function whose calls of itself are reversed where they run.
 pub(crate) struct AtOnce {
@@ -31,6 +38,84 @@ pub(crate) struct AtOnce {
 }
 
 impl<'p> Reverse<'p> {
+    /// Makes the function that needs no tape, if its calls of itself can be reversed where they run.
+    pub(crate) fn now_function(&mut self, pair: &Pair, bars: &[Desc]) -> Result<Option<FunId>, Unsupported> {
+        if self.mutant(Mutation::CallAccumulatorLost) {
+            return Ok(None);
+        }
+        let fun = self.b.program.funs[pair.of].clone();
+        let lam = Lam { params: fun.params, body: fun.body };
+        let lam = copy_lam(self.b.program, &lam, &Subst::new());
+        lam.params.iter().for_each(|&x| self.add_type(x));
+        let inputs = active_inputs(pair, &lam);
+        self.active = active_variables(self.b.program, &lam, &inputs);
+        self.add_types(&lam, &inputs);
+        let mut params = lam.params.clone();
+        let mut y_bars = Vec::new();
+        for (&y, &wanted) in lam.body.result.iter().zip(pair.wanted.iter()) {
+            let desc = if wanted { self.stored_of(y) } else { Desc::Absent };
+            if wanted && !matches!(desc, Desc::Real(_)) {
+                return Ok(None);
+            }
+            y_bars.push(self.parameters(&desc.types(), "y_bar", &mut params).first().copied());
+        }
+        let Some((lam, found)) = self.pass_down(pair, &lam, &y_bars) else { return Ok(None) };
+        self.active = active_variables(self.b.program, &lam, &inputs);
+        self.lifetimes = self.lifetimes_of(&lam);
+        let results = fun.results.iter().cloned().chain(bars.iter().flat_map(Desc::types)).collect();
+        let now = self.declare(&format!("{}_now", fun.name), results);
+        self.at_once = Some(AtOnce { now, bars: found });
+        self.b.open();
+        let mut env = Env { accs: Rc::new(self.accumulators(pair, &lam, &mut params)), ..Env::default() };
+        for (&y, &bar) in lam.body.result.iter().zip(&y_bars) {
+            if let Some(bar) = bar {
+                let desc = self.stored_of(y);
+                self.contribute(&mut env, y, Ct::new(desc, vec![bar]));
+            }
+        }
+        let rest = self.stms(&lam.body.stms, &mut env)?;
+        let x_bars = self.returned(pair, &lam, &mut env);
+        let reverse = self.b.close(Vec::new()).stms;
+        let mut stms = self.flush_all(&lam.params);
+        stms.extend(rest.into_iter().chain(reverse));
+        let result = lam.body.result.iter().copied().chain(x_bars).collect();
+        let mut body = Body { stms, result };
+        prune_body(self.b.program, &mut body);
+        let fun = &mut self.b.program.funs[now];
+        (fun.params, fun.body) = (params, body);
+        Ok(Some(now))
+    }
+
+    /// A call that is reversed where it runs: with the results come the cotangents of arguments.
+    pub(crate) fn call_now(
+        &mut self,
+        stm: &Stm,
+        now: FunId,
+        (f, args): (FunId, &[Atom]),
+        bars: Vec<Atom>,
+        env: &mut Env,
+    ) -> Forward {
+        self.rule("fast_chad.call", stm);
+        let roles = self.roles(f, args);
+        let used = || args.iter().zip(&roles);
+        let returned = used().filter(|(_, r)| **r == Role::Returned).map(|(a, _)| *a);
+        let returned: Vec<Atom> = returned.collect();
+        let descs: Vec<Desc> = returned.iter().map(|&a| optional(&self.stored_of(a))).collect();
+        let types = descs.iter().flat_map(Desc::types);
+        let out: Vec<Var> = types.map(|t| self.b.fresh(t, "x_bar")).collect();
+        let atoms: Vec<Atom> = out.iter().map(|&v| v.into()).collect();
+        for (x, c) in returned.into_iter().zip(split(&descs, &atoms)) {
+            if !self.mutant(Mutation::CallResultLost) {
+                self.contribute(env, x, c);
+            }
+        }
+        let accumulated = used().filter(|(_, r)| **r == Role::Accumulated).filter_map(|(a, _)| a.var());
+        let accs = accumulated.filter_map(|v| env.accs.get(&v)).flatten().copied();
+        let operands = args.iter().copied().chain(bars).chain(accs).collect();
+        let pat = stm.pat.iter().copied().chain(out).collect();
+        Ok(vec![Stm { pat, exp: Exp::Call(now, operands) }])
+    }
+
     /// The function with statements that compute the cotangents of its calls of itself before these calls, given those of its
     /// results, and what these are. `None` where they depend on results of the calls, or there are no such calls.
     pub(crate) fn pass_down(
@@ -60,11 +145,7 @@ impl<'p> Reverse<'p> {
 
     /// Forward runs whose tape alone is used are left out where the reverse function needs no tape.
     pub(crate) fn forget_tapes(&mut self, body: &mut Body) {
-        let mut used: IdSet<Var> = body.result.iter().filter_map(|a| a.var()).collect();
-        for_each_stm(body, &mut |stm| {
-            stm.exp.for_each_atom(|a| used.extend(a.var()));
-            stm.exp.bodies().iter().for_each(|s| used.extend(s.body.result.iter().filter_map(|a| a.var())));
-        });
+        let used = used_vars(body);
         self.forget_unused(body, &used);
         prune_body(self.b.program, body);
     }

@@ -164,36 +164,6 @@ impl<'p> Reverse<'p> {
         Ok(self.b.close(Vec::new()).stms)
     }
 
-    /// A call that is reversed where it runs: with the results come the cotangents of arguments.
-    fn call_now(
-        &mut self,
-        stm: &Stm,
-        now: FunId,
-        (f, args): (FunId, &[Atom]),
-        bars: Vec<Atom>,
-        env: &mut Env,
-    ) -> Forward {
-        self.rule("fast_chad.call", stm);
-        let roles = self.roles(f, args);
-        let used = || args.iter().zip(&roles);
-        let returned = used().filter(|(_, r)| **r == Role::Returned).map(|(a, _)| *a);
-        let returned: Vec<Atom> = returned.collect();
-        let descs: Vec<Desc> = returned.iter().map(|&a| optional(&self.stored_of(a))).collect();
-        let types = descs.iter().flat_map(Desc::types);
-        let out: Vec<Var> = types.map(|t| self.b.fresh(t, "x_bar")).collect();
-        let atoms: Vec<Atom> = out.iter().map(|&v| v.into()).collect();
-        for (x, c) in returned.into_iter().zip(split(&descs, &atoms)) {
-            if !self.mutant(Mutation::CallResultLost) {
-                self.contribute(env, x, c);
-            }
-        }
-        let accumulated = used().filter(|(_, r)| **r == Role::Accumulated).filter_map(|(a, _)| a.var());
-        let accs = accumulated.filter_map(|v| env.accs.get(&v)).flatten().copied();
-        let operands = args.iter().copied().chain(bars).chain(accs).collect();
-        let pat = stm.pat.iter().copied().chain(out).collect();
-        Ok(vec![Stm { pat, exp: Exp::Call(now, operands) }])
-    }
-
     /// Whether the function's body may stand for a call of it. If so, its size is counted.
     fn may_inline(&mut self, f: FunId) -> bool {
         let program = &*self.b.program;
@@ -269,7 +239,7 @@ impl<'p> Reverse<'p> {
         Ok(pair)
     }
 
-    fn declare(&mut self, wish: &str, results: Vec<Type>) -> FunId {
+    pub(crate) fn declare(&mut self, wish: &str, results: Vec<Type>) -> FunId {
         let name = fresh_function_name(self.b.program, wish);
         let empty = Fun { name, params: Vec::new(), body: Body::default(), results, entry: None };
         self.b.program.funs.push(empty)
@@ -327,56 +297,13 @@ impl<'p> Reverse<'p> {
         Ok(saves)
     }
 
-    /// Makes the function that needs no tape, if its calls of itself can be reversed where they run.
-    fn now_function(&mut self, pair: &Pair, bars: &[Desc]) -> Result<Option<FunId>, Unsupported> {
-        if self.mutant(Mutation::CallAccumulatorLost) {
-            return Ok(None);
-        }
-        let fun = self.b.program.funs[pair.of].clone();
-        let lam = Lam { params: fun.params, body: fun.body };
-        let lam = copy_lam(self.b.program, &lam, &Subst::new());
-        lam.params.iter().for_each(|&x| self.add_type(x));
-        let inputs = active_inputs(pair, &lam);
-        self.active = active_variables(self.b.program, &lam, &inputs);
-        self.add_types(&lam, &inputs);
-        let mut params = lam.params.clone();
-        let mut y_bars = Vec::new();
-        for (&y, &wanted) in lam.body.result.iter().zip(pair.wanted.iter()) {
-            let desc = if wanted { self.stored_of(y) } else { Desc::Absent };
-            if wanted && !matches!(desc, Desc::Real(_)) {
-                return Ok(None);
-            }
-            y_bars.push(self.parameters(&desc.types(), "y_bar", &mut params).first().copied());
-        }
-        let Some((lam, found)) = self.pass_down(pair, &lam, &y_bars) else { return Ok(None) };
-        self.active = active_variables(self.b.program, &lam, &inputs);
-        self.lifetimes = self.lifetimes_of(&lam);
-        let results = fun.results.iter().cloned().chain(bars.iter().flat_map(Desc::types)).collect();
-        let now = self.declare(&format!("{}_now", fun.name), results);
-        self.at_once = Some(AtOnce { now, bars: found });
-        self.b.open();
-        let mut env = Env { accs: Rc::new(self.accumulators(pair, &lam, &mut params)), ..Env::default() };
-        for (&y, &bar) in lam.body.result.iter().zip(&y_bars) {
-            if let Some(bar) = bar {
-                let desc = self.stored_of(y);
-                self.contribute(&mut env, y, Ct::new(desc, vec![bar]));
-            }
-        }
-        let rest = self.stms(&lam.body.stms, &mut env)?;
-        let x_bars = self.returned(pair, &lam, &mut env);
-        let reverse = self.b.close(Vec::new()).stms;
-        let mut stms = self.flush_all(&lam.params);
-        stms.extend(rest.into_iter().chain(reverse));
-        let result = lam.body.result.iter().copied().chain(x_bars).collect();
-        let mut body = Body { stms, result };
-        prune_body(self.b.program, &mut body);
-        let fun = &mut self.b.program.funs[now];
-        (fun.params, fun.body) = (params, body);
-        Ok(Some(now))
-    }
-
     /// Parameters for the accumulators that a function is given.
-    fn accumulators(&mut self, pair: &Pair, lam: &Lam, params: &mut Vec<Var>) -> IdMap<Var, Vec<Atom>> {
+    pub(crate) fn accumulators(
+        &mut self,
+        pair: &Pair,
+        lam: &Lam,
+        params: &mut Vec<Var>,
+    ) -> IdMap<Var, Vec<Atom>> {
         let mut accs = IdMap::new();
         for x in chosen(&lam.params, &pair.roles, &Role::Accumulated) {
             let types = self.stored_of(x.into()).types().into_iter().map(Type::acc).collect::<Vec<_>>();
@@ -389,7 +316,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// The cotangents that a function returns.
-    fn returned(&mut self, pair: &Pair, lam: &Lam, env: &mut Env) -> Vec<Atom> {
+    pub(crate) fn returned(&mut self, pair: &Pair, lam: &Lam, env: &mut Env) -> Vec<Atom> {
         let mut result = Vec::new();
         for x in chosen(&lam.params, &pair.roles, &Role::Returned) {
             let c = self.take(env, x);
@@ -400,7 +327,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// Fresh parameters of these types.
-    fn parameters(&mut self, types: &[Type], hint: &str, params: &mut Vec<Var>) -> Vec<Atom> {
+    pub(crate) fn parameters(&mut self, types: &[Type], hint: &str, params: &mut Vec<Var>) -> Vec<Atom> {
         let fresh: Vec<Var> = types.iter().map(|t| self.b.fresh(t.clone(), hint)).collect();
         params.extend(&fresh);
         fresh.into_iter().map(Atom::Var).collect()
@@ -513,7 +440,7 @@ impl<'p> Reverse<'p> {
 }
 
 /// The parameters whose cotangents are returned or accumulated.
-fn active_inputs(pair: &Pair, lam: &Lam) -> Vec<Var> {
+pub(crate) fn active_inputs(pair: &Pair, lam: &Lam) -> Vec<Var> {
     let active = |role: &Role| matches!(role, Role::Returned | Role::Accumulated);
     lam.params.iter().zip(pair.roles.iter()).filter(|(_, r)| active(r)).map(|(v, _)| *v).collect()
 }
