@@ -17,6 +17,7 @@
 //! `prune`, indices that occur twice to `cse`. Source: recomputation as in Smeding, PhD thesis, section 7.5.1.5.
 
 use crate::Ctx;
+use crate::effects::elementwise;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, copy_stms, fresh_like, substitute_atom};
 use pullback_core::traverse::bound_vars;
@@ -273,16 +274,6 @@ impl<'p> OnlyRead<'p> {
     }
 }
 
-/// The function of an operation that takes arrays elementwise, and the arrays.
-fn elementwise(exp: &Exp) -> Option<(&Lam, &[Atom])> {
-    match exp {
-        Exp::Soac(Soac::Map { lam, arrays, .. } | Soac::Fused { pre: lam, arrays, .. }) => {
-            Some((lam, arrays))
-        }
-        _ => None,
-    }
-}
-
 /// A part of a column that goes, and the same parts of the columns it follows from.
 #[derive(Clone)]
 struct Part<'r> {
@@ -299,7 +290,7 @@ fn read_again<'r>(program: &mut Program, stms: Vec<Stm>, parts: &mut IdMap<Var, 
         {
             let mut from = Vec::new();
             for v in &part.from {
-                let element = after(&program.vars[*v].ty, ix.len());
+                let element = after(program, *v, ix.len());
                 let read = program.vars.push(VarInfo {
                     ty: element,
                     hint: "tape".into(),
@@ -342,7 +333,7 @@ fn elements_again<'r>(
         let mut from = Vec::new();
         for v in &part.from {
             let p = fresh_like(program, param);
-            program.vars[p].ty = after(&program.vars[*v].ty, 1);
+            program.vars[p].ty = after(program, *v, 1);
             lam.params.push(p);
             arrays.push((*v).into());
             from.push(p);
@@ -367,11 +358,9 @@ fn make<'r>(program: &mut Program, v: Var, part: Part<'r>, parts: &mut IdMap<Var
 }
 
 /// The type of what is left after this many indices.
-fn after(ty: &Type, indices: usize) -> Type {
-    match ty {
-        Type::Array(elem) if indices > 0 => after(elem, indices - 1),
-        _ => ty.clone(),
-    }
+fn after(program: &Program, v: Var, indices: usize) -> Type {
+    let ty = &program.vars[v].ty;
+    ty.peel(indices).unwrap_or(ty).clone()
 }
 
 fn drop_columns(stm: &mut Stm, recipes: &[Recipe]) {

@@ -14,12 +14,12 @@
 //! not checked any more (`docs/decisions/0006-errors-of-unused-values.md`). Source: dead stores and copy forwarding are classic.
 
 use crate::Ctx;
-use crate::effects::mentions;
+use crate::effects::{elementwise, mentions};
 use crate::fuse::writes;
 use pullback_base::index::IdMap;
 use pullback_core::rename::{Subst, substitute_exp};
 use pullback_core::traverse::for_each_stm;
-use pullback_core::{Atom, Body, Exp, Lam, Program, Soac, Type, Var};
+use pullback_core::{Atom, Body, Exp, Program, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// Runs the pass. Cost: for each copy, the size of the body it is in.
@@ -167,15 +167,15 @@ fn reads_in_place(program: &Program, known: &Known, body: &mut Body, k: usize) -
         return false;
     }
     let Some(readers) = users(body, at, row) else { return false };
-    let elementwise = readers.iter().all(|&j| match &body.stms[j].exp {
+    let only_elements = readers.iter().all(|&j| match &body.stms[j].exp {
         Exp::Plus(..) => true,
-        exp => takes(exp).is_some_and(|(lam, arrays)| {
+        exp => elementwise(exp).is_some_and(|(lam, arrays)| {
             arrays.contains(&row.into()) && !lam.body.stms.iter().any(|s| mentions(&s.exp, &|v| v == row))
         }),
     });
     let Some(&last) = readers.last() else { return false };
     let stays = body.stms[k + 1..=last].iter().all(|s| !writes(&s.exp) && !matches!(s.exp, Exp::Loop(_)));
-    if !elementwise || !stays {
+    if !only_elements || !stays {
         return false;
     }
     body.stms[at].exp = Exp::Index(a, vec![i]);
@@ -184,14 +184,4 @@ fn reads_in_place(program: &Program, known: &Known, body: &mut Body, k: usize) -
 
 fn is_row(program: &Program, v: Var) -> bool {
     matches!(&program.vars[v].ty, Type::Array(elem) if elem.scalar().is_some())
-}
-
-/// The function of an operation that takes arrays elementwise, and the arrays.
-fn takes(exp: &Exp) -> Option<(&Lam, &[Atom])> {
-    match exp {
-        Exp::Soac(Soac::Map { lam, arrays, .. } | Soac::Fused { pre: lam, arrays, .. }) => {
-            Some((lam, arrays))
-        }
-        _ => None,
-    }
 }

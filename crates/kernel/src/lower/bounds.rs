@@ -191,7 +191,7 @@ impl Narrow<'_> {
         for mut ins in block {
             match ins {
                 Ins::Prim { to, prim, ref args } if self.definitions.contains_key(&to) => {
-                    if let Some(x) = truth(known, prim, args) {
+                    if let Some(x) = held(known, prim, args) {
                         known.insert(to, Value::Const(ScalarValue::Bool(x)));
                     }
                     if let Some(Value::Const(c)) = known.get(&to) {
@@ -331,12 +331,17 @@ fn value(known: &Known, a: Operand) -> Option<Value> {
     }
 }
 
-/// A truth value that follows from others.
-fn truth(known: &Known, prim: Prim, args: &[Operand]) -> Option<bool> {
-    let of = |k: usize| match value(known, args[k])? {
+/// A truth value that follows from others that are known here.
+fn held(known: &Known, prim: Prim, args: &[Operand]) -> Option<bool> {
+    truth(prim, args, |a| match value(known, a)? {
         Value::Const(ScalarValue::Bool(x)) => Some(x),
         _ => None,
-    };
+    })
+}
+
+/// A truth value that follows from others, of which `known` knows some.
+pub(crate) fn truth(prim: Prim, args: &[Operand], known: impl Fn(Operand) -> Option<bool>) -> Option<bool> {
+    let of = |k: usize| known(args[k]);
     match prim {
         Prim::Op(Op::Not, Scalar::Bool) => Some(!of(0)?),
         Prim::Op(Op::And, Scalar::Bool) => match (of(0), of(1)) {
@@ -436,7 +441,7 @@ impl Loop<'_> {
                 true
             }
             Ins::Prim { to, prim, args } => {
-                let held = truth(known, *prim, args).map(|x| Value::Const(ScalarValue::Bool(x)));
+                let held = held(known, *prim, args).map(|x| Value::Const(ScalarValue::Bool(x)));
                 let held = held.or_else(|| self.unchanged(*prim, args, known).map(Value::State));
                 self.holds(*to, held, known)
             }

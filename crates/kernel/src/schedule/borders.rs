@@ -19,6 +19,7 @@ use super::Scheduler;
 use super::split::rename;
 use super::uses::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::lower::truth;
 use crate::mutation::Mutation;
 use crate::walk::{size, walk};
 use pullback_base::index::IdMap;
@@ -35,8 +36,8 @@ const NEAR: i64 = 1 << 31;
 /// Counters below this are as whole numbers are when numbers near zero are added.
 const FAR: i64 = 1 << 59;
 
-/// Cuts the loops of a block, the outer ones first; what is at a border is not cut again. Gives the block, if there is something to cut, and the
-/// registers of copies with those that they are copies of.
+/// Cuts the loops of a block, the outer ones first; what is at a border is not cut again. Gives the block, and the registers of copies with those that
+/// they are copies of.
 pub(super) fn cut(s: &mut Scheduler<'_>, block: Block) -> (Block, Vec<(Reg, Reg)>) {
     let mut c = Cut { s, copies: Vec::new() };
     let block = c.block(block);
@@ -106,8 +107,8 @@ impl Cut<'_, '_> {
         let begin = l.from.as_i64().filter(|k| (0..=NEAR).contains(k))?;
         // Where no memory is near all loops are cut that can be: so tests see short ones.
         let least = if self.s.options.model.near == Some(0) { 0.0 } else { LONG };
-        let long = self.s.costs().trips(l.from, l.to) >= least && size(&l.body) <= LARGE;
-        long.then_some(())?;
+        let long = self.s.costs().trips(l.from, l.to) >= least;
+        (long && branches(&l.body) > 0 && size(&l.body) <= LARGE).then_some(())?;
         let to = self.end(l.to);
         let sums = Sums { s: self.s, i: l.i, end: self.without_numbers(to) };
         let end = sums.of(to)?;
@@ -312,7 +313,7 @@ impl Sum {
     }
 }
 
-/// The number of branches and choices.
+/// The number of branches.
 fn branches(block: &Block) -> usize {
     let mut count = 0;
     walk(block, &mut |ins| count += usize::from(matches!(ins, Ins::If { .. })));
@@ -344,7 +345,7 @@ fn settled(block: Block, answers: &Known, known: &mut Known) -> Block {
                 for inner in ins.blocks_mut() {
                     *inner = settled(std::mem::take(inner), answers, &mut known.clone());
                 }
-                if let Some((to, x)) = truth(&ins) {
+                if let Some((to, x)) = set_to(&ins) {
                     known.insert(to, x);
                 }
                 out.push(ins);
@@ -362,28 +363,14 @@ fn forget(ins: &Ins, answers: &Known, known: &mut Known) {
     });
 }
 /// The truth value that an instruction sets a register to, if that follows from constants.
-fn truth(ins: &Ins) -> Option<(Reg, bool)> {
-    let constant = |a: &Operand| match a {
-        Operand::Const(ScalarValue::Bool(x)) => Some(*x),
+fn set_to(ins: &Ins) -> Option<(Reg, bool)> {
+    let constant = |a: Operand| match a {
+        Operand::Const(ScalarValue::Bool(x)) => Some(x),
         _ => None,
     };
     match ins {
-        Ins::Set { to, value } => Some((*to, constant(value)?)),
-        Ins::Prim { to, prim: Prim::Op(op, Scalar::Bool), args } => {
-            let x = match (op, &args[..]) {
-                (Op::Not, [a]) => !constant(a)?,
-                (Op::And, [a, b]) => match (constant(a), constant(b)) {
-                    (Some(false), _) | (_, Some(false)) => false,
-                    (a, b) => a? && b?,
-                },
-                (Op::Or, [a, b]) => match (constant(a), constant(b)) {
-                    (Some(true), _) | (_, Some(true)) => true,
-                    (a, b) => a? || b?,
-                },
-                _ => return None,
-            };
-            Some((*to, x))
-        }
+        Ins::Set { to, value } => Some((*to, constant(*value)?)),
+        Ins::Prim { to, prim, args } => Some((*to, truth(*prim, args, constant)?)),
         _ => None,
     }
 }
