@@ -39,7 +39,7 @@ pub fn differentiate(program: &mut Program, choice: &Choice) -> Result<(), Unsup
     for f in order {
         let mut body = std::mem::take(&mut program.funs[f].body);
         let used = used_vars(&body);
-        let result = expand_body(program, &mut body, &used, choice);
+        let result = expand_body(program, &mut body, &used, choice, false);
         program.funs[f].body = body;
         result?;
     }
@@ -88,6 +88,21 @@ fn outermost_loops<'a>(body: &'a mut Body, inside: bool, out: &mut Vec<&'a mut L
     }
 }
 
+/// Loops whose derivatives will be differentiated keep everything if they do not say something else: code that chooses when it
+/// runs would double, and what the second derivative keeps would not be what was chosen.
+fn keep_all(body: &mut Body) {
+    for stm in &mut body.stms {
+        if let Exp::Loop(l) = &mut stm.exp
+            && l.attrs == LoopAttrs::default()
+        {
+            l.attrs.tape = Some(TapePolicy::All);
+        }
+        for scope in stm.exp.bodies_mut() {
+            keep_all(scope.body);
+        }
+    }
+}
+
 /// Functions so that callees come before their callers (of a cycle, in any order).
 fn callees_first(program: &Program) -> Vec<FunId> {
     let mut order = Vec::new();
@@ -116,11 +131,16 @@ fn expand_body(
     body: &mut Body,
     used: &IdSet<Var>,
     choice: &Choice,
+    inside: bool,
 ) -> Result<(), Unsupported> {
     let mut done = Vec::with_capacity(body.stms.len());
     for mut stm in std::mem::take(&mut body.stms) {
+        let derivative = matches!(stm.exp, Exp::Vjp { .. } | Exp::Jvp { .. });
         for scope in stm.exp.bodies_mut() {
-            expand_body(program, scope.body, used, choice)?;
+            expand_body(program, scope.body, used, choice, inside || derivative)?;
+            if inside && derivative {
+                keep_all(scope.body);
+            }
         }
         let span = program.vars[stm.pat[0]].origin.span;
         match stm.exp {

@@ -16,7 +16,7 @@ fn n(x: i64) -> Value {
     Value::i64(x)
 }
 
-const ATTRIBUTES: [&str; 13] = [
+const ATTRIBUTES: [&str; 16] = [
     "",
     "#[tape(all)]",
     "#[tape(carry)]",
@@ -30,6 +30,9 @@ const ATTRIBUTES: [&str; 13] = [
     "#[tape(revolve(3))]",
     "#[tape(limit(300))]",
     "#[tape(carry)] #[stripmine(2)]",
+    "#[tape(near(1, 1))]",
+    "#[tape(near(200, 1))]",
+    "#[tape(near(100000, 1))]",
 ];
 
 /// The derivative of the program is right with each attribute in place of `ATTR`.
@@ -257,6 +260,11 @@ fn each_level_of_a_nest_runs_the_body_once_more() {
     }
     assert_eq!(runs("#[tape(carry)]", 64), 128);
     assert_eq!(runs("#[tape(sqrt)]", 64), 128);
+    // A state of 16 bytes: all of it, blocks of 8, no block of 9.
+    assert_eq!(runs("#[tape(near(1024, 1))]", 64), 64);
+    assert_eq!(runs("#[tape(near(1023, 1))]", 64), 128);
+    assert_eq!(runs("#[tape(near(1023, 8))]", 64), 128);
+    assert_eq!(runs("#[tape(near(1023, 9))]", 64), 64);
     // Numbers of iterations that are no powers: never more.
     for trips in [0, 1, 2, 3, 63, 65, 100] {
         assert!(runs("#[stripmine(3)]", trips) <= 4 * trips as u64);
@@ -345,6 +353,12 @@ fn memory_is_bounded_as_the_policies_say() {
     }
     assert_eq!(cells("#[tape(sqrt)]", 64), 16);
     assert_eq!(cells("#[tape(sqrt)]", 10_000), 200);
+    // Blocks of √n iterations, or as many as fit half of the bytes.
+    assert_eq!(cells("#[tape(near(1024, 1))]", 64), 64);
+    assert_eq!(cells("#[tape(near(1023, 1))]", 64), 16);
+    assert_eq!(cells("#[tape(near(100, 1))]", 64), 22 + 3);
+    assert_eq!(cells("#[tape(near(100, 4))]", 64), 64);
+    assert_eq!(cells("#[tape(near(1, 1))]", 64), 64, "no block fits");
     // A snapshot is a state and its position.
     for slots in [1, 2, 5] {
         assert_eq!(cells(&format!("#[tape(revolve({slots}))]"), 64), 2 * slots);
@@ -441,4 +455,97 @@ fn a_limit_is_shared_by_loops_and_by_the_iterations_of_a_map() {
         let used = bytes(Some(limit));
         assert!(used <= limit, "{used} bytes with a limit of {limit}");
     }
+}
+
+/// Runs and peak of the derivative of a function of a number of iterations and an array, as differentiated by default, and
+/// what it returns.
+fn by_default(text: &str, near: bool, trips: i64, a: Vec<f64>) -> (u64, Vec<Value>) {
+    let mut program = parse(text);
+    let main = first(&program);
+    let config = Config { near, ..Config::default() };
+    let id = add_vjp(&mut program, main, &config).expect("supported");
+    let bar = fs(&vec![1.0; a.len()]);
+    let (results, counts) = run(&program, id, &[n(trips), fs(&a), bar]);
+    (counts.peak_tape_bytes, results)
+}
+
+/// 16 MiB of states and more, in a loop that does little for each number, are too many for what is kept by default.
+#[test]
+fn long_loops_over_arrays_keep_blocks_where_whole_tapes_are_far() {
+    let a: Vec<f64> = (0..4000).map(|k| (f64::from(k) * 0.37).sin()).collect();
+    let cheap = "let q: f64 = mul.f64(x, x) let u: f64 = sub.f64(x, q) let v: f64 = mul.f64(0.1f64, u)";
+    let body = |what: &str| {
+        format!(
+            "fun f(n: i64, a: []f64): []f64 {{
+                let m: i64 = size(a, 0)
+                let y: []f64 = loop (s: []f64 = a) for i: i64 < n {{
+                    let t: []f64 = map m [s] (x: f64) {{ {what} let w: f64 = add.f64(x, v) in w }}
+                    in t
+                }}
+                in y
+            }}"
+        )
+    };
+    let text = body(cheap);
+    let state = 4000 * 8;
+    // So many iterations are near, one more is not.
+    let most = (16 << 20) / (state + 40);
+    let (all, _) = by_default(&text, true, most, a.clone());
+    assert!(all as i64 >= most * state, "{all}");
+    let (all, expected) = by_default(&text, false, most + 1, a.clone());
+    let (blocks, results) = by_default(&text, true, most + 1, a.clone());
+    assert!(all as i64 > most * state, "{all}");
+    assert!((blocks as i64) < 50 * (state + 100), "{blocks}");
+    assert_eq!(results, expected);
+
+    // What takes long is kept.
+    let sines: String = (1..6).map(|k| format!("let q{k}: f64 = sin.f64(q{}) ", k - 1)).collect();
+    let sines = format!("let q0: f64 = sin.f64(x) {sines} let v: f64 = sin.f64(q5)");
+    let (all, _) = by_default(&body(&sines), true, most + 1, a.clone());
+    assert!(all as i64 > most * state, "{all}");
+}
+
+/// Second derivatives, maps, `while` loops and deeper nests keep everything: their code is that without the choice.
+#[test]
+fn what_does_not_qualify_has_no_choice() {
+    let choices = |text: &str| {
+        let mut program = parse(text);
+        let main = first(&program);
+        let id = add_vjp(&mut program, main, &Config::default()).expect("supported");
+        let mut found = 0;
+        pullback_core::traverse::for_each_stm(&program.funs[id].body, &mut |s| {
+            if let pullback_core::Exp::Loop(l) = &s.exp {
+                found += usize::from(l.attrs.tape == Some(pullback_core::TapePolicy::Chosen));
+            }
+        });
+        found
+    };
+    let step = "let t: []f64 = map m [s] (x: f64) { let w: f64 = mul.f64(x, x) in w } in t";
+    let long = format!("loop (s: []f64 = a) for i: i64 < n {{ {step} }}");
+    let fun = |body: &str| {
+        format!("fun f(n: i64, a: []f64): []f64 {{ let m: i64 = size(a, 0) let y: []f64 = {body} in y }}")
+    };
+    assert_eq!(choices(&fun(&long)), 1);
+    assert_eq!(choices(&fun(&long.replace("loop", "loop #[tape(all)]"))), 0);
+    assert_eq!(
+        choices(&fun(&format!(
+            "loop (b: []f64 = a) for j: i64 < n {{ let c: []f64 = {} in c }}",
+            long.replace("= a", "= b")
+        ))),
+        0
+    );
+    let scalars = "loop (s: f64 = 1.0f64) for i: i64 < n { let t: f64 = mul.f64(s, s) in t }";
+    assert_eq!(
+        choices(&fun(&format!(
+            "map m [a] (x: f64) {{ let z: f64 = {} in z }}",
+            scalars.replace("1.0f64", "x")
+        ))),
+        0
+    );
+    let condition = "{ let e: f64 = s[0i64] let c: bool = lt.f64(e, 10.0f64) in c }";
+    assert_eq!(choices(&fun(&format!("loop (s: []f64 = a) while {condition} {{ {step} }}"))), 0);
+    let product = "let t: []f64 = map m [s] (x: f64) {
+        let r: f64 = reduce m [0.0f64] [s] (u: f64, v: f64) { let p: f64 = mul.f64(u, x) let w: f64 = add.f64(p, v) in w } in r
+    } in t";
+    assert_eq!(choices(&fun(&format!("loop (s: []f64 = a) for i: i64 < n {{ {product} }}"))), 0);
 }

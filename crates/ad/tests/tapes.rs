@@ -337,7 +337,7 @@ fn derived(text: &str, config: &Config) -> Program {
 
 /// Nothing is pruned here, so a value that is stored in vain is in the list.
 fn tape(text: &str, tape: Tape) -> Vec<String> {
-    let program = derived(text, &Config { tape, ..Config::default() });
+    let program = derived(text, &Config { tape, near: false, ..Config::default() });
     let mut names = stored(&program, &program.funs.iter().last().expect("a derivative").body);
     names.sort();
     names

@@ -221,3 +221,42 @@ fn the_limit_is_never_more_than_the_machine_has() {
         assert!(pullback(&enough).status.success());
     }
 }
+
+/// A long loop over a small grid: its tape of 20 MB would leave the caches, so blocks of it run again where nothing else is asked for.
+#[test]
+fn a_long_loop_over_a_small_grid_keeps_blocks() {
+    let text = std::fs::read_to_string(root().join("benches/programs/stencil.fut")).expect("a program");
+    assert!(text.contains("loop u for"));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let cell = |i: u32| (f64::from(i) * 0.7).sin();
+    let rows: Vec<Vec<f64>> = (0..60).map(|i| (0..60).map(|j| cell(60 * i + j)).collect()).collect();
+    let input = folder.join("grid.json");
+    std::fs::write(&input, serde_json::json!({ "u": rows, "steps": 700 }).to_string()).expect("written");
+    let run = |attribute: &str, backend: &str| {
+        let program = folder.join(format!("grid{}.fut", attribute.len()));
+        std::fs::write(&program, text.replace("loop u for", &format!("{attribute} loop u for")))
+            .expect("written");
+        let [program, input] = [&program, &input].map(|p| p.to_str().expect("a path"));
+        let args = [
+            "run",
+            program,
+            "--entry",
+            "gradient",
+            "--input",
+            input,
+            "--json",
+            "--report",
+            "--backend",
+            backend,
+        ];
+        let report = json(&args);
+        (report["result"].clone(), report["cost"]["peak_tape_bytes"].as_u64().expect("bytes"))
+    };
+    for backend in ["vm", "llvm"] {
+        let (expected, all) = run("#[tape(all)]", backend);
+        let (result, blocks) = run("", backend);
+        assert!(all > 700 * 60 * 60 * 8, "{backend}: {all}");
+        assert!(blocks < 3 << 20, "{backend}: {blocks}");
+        assert_eq!(result, expected, "{backend}");
+    }
+}

@@ -62,7 +62,7 @@ fn change_body(body: &mut Body, rng: &mut Rng) -> usize {
 }
 
 fn attributes(rng: &mut Rng) -> LoopAttrs {
-    let (tape, stripmine) = match rng.below(12) {
+    let (tape, stripmine) = match rng.below(14) {
         0 => (Some(TapePolicy::All), None),
         1 | 2 => (Some(TapePolicy::Carry), None),
         3 | 4 => (Some(TapePolicy::Sqrt), None),
@@ -70,6 +70,10 @@ fn attributes(rng: &mut Rng) -> LoopAttrs {
         7 => (None, Some(40)),
         8 | 9 => (Some(TapePolicy::Revolve(rng.range(1, 3) as u32)), None),
         10 => (Some(TapePolicy::All), Some(2)),
+        11 | 12 => {
+            let near = TapePolicy::Near { bytes: 16 << rng.below(6), least: rng.range(1, 2) as u32 };
+            (Some(near), None)
+        }
         _ => (Some(TapePolicy::Limit(100 << rng.below(6))), None),
     };
     LoopAttrs { tape, stripmine, bound: None }

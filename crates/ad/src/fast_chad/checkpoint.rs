@@ -1,7 +1,7 @@
 //! What a loop keeps for its reverse: the attributes of loops, and the choice under a limit in bytes.
 //!
 //! Source: R. Schenck, O. Rønning, T. Henriksen and C. E. Oancea, SC 2022, section III-B (one more run per level of a nest); A.
-//! Griewank and A. Walther, ACM TOMS 26(1), 2000 (see `revolve`). Every policy but the last two is a rewriting of the
+//! Griewank and A. Walther, ACM TOMS 26(1), 2000 (see `revolve`). Every policy but `revolve` and `limit` is a rewriting of the
 //! loop, made just before it is reversed; `n` iterations, state `x`, `save` what one iteration's reverse reads:
 //!
 //! - `tape(all)`, or nothing: as it is. Memory `n · save`, no iteration runs again.
@@ -13,6 +13,7 @@
 //! - `tape(sqrt)`: two levels, the inner one as it is. Memory `√n · (x + save)`, each iteration runs once more.
 //! - `tape(revolve(s))`: binomial checkpointing. Memory `s · x`.
 //! - `bound(b)` of a `while` loop: `for i < b` with the condition inside, and an error if the loop goes on after that.
+//! - `tape(near(b, k))`: see `near`. Loops without attributes may get it.
 //! - `tape(limit(b))`: at run time `all` if that fits `b` bytes, else `revolve` with as many slots as fit. Inside maps
 //!   each iteration of the map has its part of the bytes, for their tapes are alive together. In a function that is
 //!   not inlined the bytes are those of one call.
@@ -35,7 +36,7 @@ use pullback_prim::{Op, Scalar};
 /// `stripmine` with this depth or more means logarithmic depth.
 pub(crate) const LOGARITHMIC: u32 = 16;
 
-type Forward = Result<Vec<Stm>, Unsupported>;
+pub(crate) type Forward = Result<Vec<Stm>, Unsupported>;
 
 impl<'p> Reverse<'p> {
     /// Reverses a loop as its attributes say.
@@ -60,7 +61,15 @@ impl<'p> Reverse<'p> {
                 let tape = tape.or(Some(TapePolicy::Carry));
                 self.rewrite(stm, cts, env, |b| nest(b, l, k.max(1), tape, start))
             }
-            (_, None, None | Some(TapePolicy::All)) => self.loop_(stm, &whole, cts, env),
+            (_, None, None) => match self.tape_of(l) {
+                TapePolicy::Near { bytes, least } => self.near(stm, &whole, (bytes, least), cts, env),
+                _ => self.loop_(stm, &whole, cts, env),
+            },
+            (_, None, Some(TapePolicy::All)) => self.loop_(stm, &whole, cts, env),
+            (_, None, Some(TapePolicy::Chosen)) => self.loop_(stm, l, cts, env),
+            (_, None, Some(TapePolicy::Near { bytes, least })) => {
+                self.near(stm, &whole, (bytes, least), cts, env)
+            }
             (_, None, Some(TapePolicy::Carry)) => {
                 let body = recomputed(&mut self.b, l.body.clone());
                 self.rewrite(stm, cts, env, |b| emit_loop(b, Loop { body, ..whole }))
@@ -203,7 +212,7 @@ impl<'p> Reverse<'p> {
 }
 
 /// The number of iterations of a `for` loop.
-fn trips(l: &Loop) -> Atom {
+pub(crate) fn trips(l: &Loop) -> Atom {
     match &l.form {
         LoopForm::For { n, .. } => *n,
         LoopForm::While(_) => Atom::i64(0),
@@ -223,7 +232,7 @@ fn recomputed(b: &mut Builder<'_>, body: Body) -> Body {
     Body { stms: vec![Stm { pat, exp: Exp::Marked(Mark::Recompute, body) }], result }
 }
 
-fn emit_loop(b: &mut Builder<'_>, mut l: Loop) -> Vec<Atom> {
+pub(crate) fn emit_loop(b: &mut Builder<'_>, mut l: Loop) -> Vec<Atom> {
     if l.params.is_empty() && l.collect == 0 {
         // A loop for its effects only still needs a result.
         let done = b.fresh(Type::BOOL, "done");
@@ -299,6 +308,13 @@ fn nest(b: &mut Builder<'_>, l: &Loop, depth: u32, tape: Option<TapePolicy>, sta
     level(b, l, &sizes, (start, n), &init, tape)
 }
 
+/// A loop over blocks of `size` iterations, of which each keeps everything while it is reversed.
+pub(crate) fn blocks(b: &mut Builder<'_>, l: &Loop, size: Atom, start: Atom) -> Vec<Atom> {
+    let n = b.convert(trips(l), Scalar::I64);
+    let init: Vec<Atom> = l.params.iter().map(|p| p.1).collect();
+    level(b, l, &[size], (start, n), &init, Some(TapePolicy::All))
+}
+
 /// The loops for iterations `from .. from + count`: blocks of the last of `sizes`, each a nest for the sizes before.
 fn level(
     b: &mut Builder<'_>,
@@ -345,7 +361,7 @@ fn level(
 }
 
 /// The smallest `m >= 1` with `m^k >= n`.
-fn root(b: &mut Builder<'_>, n: Atom, k: u32) -> Atom {
+pub(crate) fn root(b: &mut Builder<'_>, n: Atom, k: u32) -> Atom {
     let n = b.op2(Op::Max, n, Atom::i64(1));
     let x = b.convert(n, Scalar::F64);
     let x = b.op2(Op::Pow, x, Atom::f64(1.0 / f64::from(k)));
@@ -389,7 +405,7 @@ fn first_bytes(b: &mut Builder<'_>, l: &Loop, first: Lam, n: Atom) -> Atom {
 }
 
 /// The bytes of a value in a slot of a tape: as an array element, in a box if it is neither scalar nor sum.
-fn stored_bytes(b: &mut Builder<'_>, a: Atom) -> Atom {
+pub(crate) fn stored_bytes(b: &mut Builder<'_>, a: Atom) -> Atom {
     let inside = element_bytes(b, a);
     match b.ty(a) {
         Type::Scalar(_) | Type::Sum(_) | Type::Named(_) => inside,

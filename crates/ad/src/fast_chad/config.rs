@@ -28,6 +28,8 @@ pub struct Config {
     /// Recursive calls that made at most so many calls may be run again instead of keeping their tapes; negative: all
     /// tapes are kept.
     pub kept_calls: i64,
+    /// Whether long loops over cheap arrays keep blocks of their tapes only, where whole ones would leave the caches.
+    pub near: bool,
     /// A deliberate error.
     #[cfg(feature = "mutations")]
     pub mutation: Option<Mutation>,
@@ -45,6 +47,7 @@ impl Default for Config {
             max_inlined: MAX_INLINED,
             tape: Tape::Cut,
             kept_calls: KEPT_CALLS,
+            near: true,
             #[cfg(feature = "mutations")]
             mutation: None,
         }

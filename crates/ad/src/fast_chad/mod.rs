@@ -58,6 +58,7 @@ mod hist;
 mod kept;
 mod lasting;
 mod map;
+mod near;
 mod operator;
 mod reads;
 mod recurrence;

@@ -70,6 +70,8 @@ pub(crate) struct Reverse<'p> {
     pub(crate) lanes: Vec<Atom>,
     /// How often the maps and counted loops around the statement in its function run it.
     pub(crate) rounds: Vec<Atom>,
+    /// How many functions around this one are being reversed.
+    pub(crate) functions: usize,
     /// How many calls may keep their tapes, in a function of which some may not.
     pub(crate) room: Option<Room>,
     /// In a function whose calls of itself are reversed where they run.
@@ -127,6 +129,7 @@ impl<'p> Reverse<'p> {
             slots: IdMap::new(),
             lanes: Vec::new(),
             rounds: Vec::new(),
+            functions: 0,
             room: None,
             at_once: None,
             sparse_depth: 0,
@@ -141,6 +144,7 @@ impl<'p> Reverse<'p> {
     }
     /// Starts on another function.
     pub(crate) fn enter_function(&mut self) -> Function {
+        self.functions += 1;
         Function {
             active: std::mem::take(&mut self.active),
             finals: std::mem::take(&mut self.finals),
@@ -155,6 +159,7 @@ impl<'p> Reverse<'p> {
     }
     /// Goes on where [`Self::enter_function`] left off.
     pub(crate) fn leave_function(&mut self, outer: Function) {
+        self.functions -= 1;
         Function {
             active: self.active,
             finals: self.finals,

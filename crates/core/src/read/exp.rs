@@ -317,9 +317,19 @@ impl Reader {
                     self.expect(')')?;
                     TapePolicy::Limit(bytes)
                 }
+                "chosen" => TapePolicy::Chosen,
+                "near" => {
+                    self.expect('(')?;
+                    let bytes = self.number()?;
+                    self.expect(',')?;
+                    let least = self.index()? as u32;
+                    self.expect(')')?;
+                    TapePolicy::Near { bytes, least }
+                }
                 _ => {
                     self.at -= 1;
-                    return self.fail("`all`, `carry`, `sqrt`, `revolve(k)` or `limit(k)`");
+                    return self
+                        .fail("`all`, `carry`, `sqrt`, `revolve(k)`, `limit(k)`, `near(b, k)` or `chosen`");
                 }
             });
         } else if self.eat_word("stripmine") {

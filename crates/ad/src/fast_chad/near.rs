@@ -1,0 +1,150 @@
+//! Tapes that stay near: a long loop over arrays runs in blocks where its whole tape would leave the caches.
+//!
+//! The whole tape of such a loop goes to memory and comes back. If an iteration does little for each number of its state, running
+//! it a second time is cheaper: the forward sweep keeps the states between blocks, and each block runs again, with a tape
+//! of its own in a cache, just before it is reversed. Memory falls from `n · save` to `n / m · x + m · save` for blocks of `m` iterations.
+//! Sizes are known when the program runs, so it is a branch of the program; where all fits, nothing runs again.
+//!
+//! Source: two-level checkpointing, R. Schenck, O. Rønning, T. Henriksen and C. E. Oancea, SC 2022, section III-B; when it
+//! pays is measured (decision 44).
+//! Assumes: `opt::join_tapes` follows (not for correctness: so that the tapes are not results of branches).
+//! Guarantees: the same values. Loops that do not qualify are left as they are. Each iteration runs at most once more.
+
+use super::checkpoint::{Forward, blocks, emit_loop, root, stored_bytes, trips};
+use super::config::Mutation;
+use super::ct::Ct;
+use super::reverse::{Env, Reverse};
+use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopAttrs, LoopForm, Soac, Stm, TapePolicy, Var};
+use pullback_prim::{Op, Scalar};
+
+/// What the states of all iterations may take: about what a thread has of a cache of the third level and the one before it.
+const NEAR: u64 = 16 << 20;
+/// The part of these bytes that the tape of a block may take, as a divisor.
+const BLOCK: u64 = 2;
+/// Blocks of fewer iterations gain too little: the states between them go through memory as well.
+const LEAST: u32 = 8;
+/// What an iteration may cost for each number of its state, in simple operations. By the prices of `cut` a number that goes to
+/// memory and comes back costs 56 more than one that stays in a cache.
+const CELL: u64 = 48;
+
+impl Reverse<'_> {
+    /// What a loop without attributes keeps: outside of maps, loops and functions, cheap loops keep near what they can.
+    pub(crate) fn tape_of(&self, l: &Loop) -> TapePolicy {
+        let outermost = self.rounds.is_empty() && self.functions == 0;
+        if self.config.near && outermost && self.is_cheap(l) {
+            TapePolicy::Near { bytes: NEAR, least: LEAST }
+        } else {
+            TapePolicy::All
+        }
+    }
+
+    /// Whether an iteration makes its next state as a whole, and does little for each number of it. (Where it writes a few elements,
+    /// keeping states would cost more than all iterations.)
+    fn is_cheap(&self, l: &Loop) -> bool {
+        let types: Vec<_> = l.params.iter().map(|p| &self.b.program.vars[p.0].ty).collect();
+        let regular = types.iter().all(|t| t.base().scalar().is_some());
+        let rank = types.iter().map(|t| t.rank()).max().unwrap_or(0);
+        let arrays = types.iter().filter(|t| t.rank() == rank).count() as u64;
+        let counted = matches!(l.form, LoopForm::For { .. });
+        let made = |(p, a): (&(Var, Atom), &Atom)| {
+            self.b.program.vars[p.0].ty.rank() == 0 || *a == Atom::Var(p.0) || made_whole(&l.body, *a)
+        };
+        counted
+            && regular
+            && rank > 0
+            && l.params.iter().zip(&l.body.result).all(made)
+            && self.work(&l.body, rank).is_some_and(|w| w <= CELL * arrays)
+    }
+
+    /// What the body costs for each element of an array of this rank; `None` if it has deeper nests than that, or nobody can say.
+    fn work(&self, body: &Body, rank: usize) -> Option<u64> {
+        let mut total = 0;
+        for stm in &body.stms {
+            let inside = |body| self.work(body, rank.checked_sub(1)?);
+            let cost = match &stm.exp {
+                Exp::Prim(prim, _) => prim.cost(),
+                Exp::If(_, a, b) => self.work(a, rank)? + self.work(b, rank)?,
+                Exp::Marked(_, body) => self.work(body, rank)?,
+                Exp::Soac(Soac::Map { lam, .. } | Soac::Reduce { lam, .. } | Soac::Scan { lam, .. }) => {
+                    inside(&lam.body)?
+                }
+                Exp::Loop(Loop { form: LoopForm::For { .. }, body, .. }) => inside(body)?,
+                exp if exp.bodies().is_empty() && !matches!(exp, Exp::Call(..)) => 1,
+                _ => return None,
+            };
+            // What runs once for many elements does not count.
+            let inner = rank == 0 || !stm.exp.bodies().is_empty();
+            total += if inner { cost } else { 0 };
+        }
+        Some(total)
+    }
+
+    /// `if far { blocks } else { all }`, as a branch of the program. The loop must be fresh code of this function.
+    ///
+    /// What an iteration keeps is taken to be its state, for each array that its operations make: no iteration has to run to measure it.
+    pub(crate) fn near(
+        &mut self,
+        stm: &Stm,
+        l: &Loop,
+        (bytes, least): (u64, u32),
+        cts: Vec<Ct>,
+        env: &mut Env,
+    ) -> Forward {
+        let again =
+            Body { stms: vec![Stm { pat: stm.pat.clone(), exp: Exp::Loop(l.clone()) }], result: vec![] };
+        let again = self.copy_lam(&Lam { params: Vec::new(), body: again }).body;
+        let Some(Stm { exp: Exp::Loop(again), .. }) = again.stms.into_iter().next() else {
+            return self.loop_(stm, l, cts, env);
+        };
+        let attrs = LoopAttrs { tape: Some(TapePolicy::Chosen), ..LoopAttrs::default() };
+        let whole = Loop { attrs, ..l.clone() };
+        let kept = self.arrays_made(&l.body);
+        let number = |x: u64| Atom::i64(i64::try_from(x).unwrap_or(i64::MAX));
+        let start = Atom::i64(i64::from(self.mutant(Mutation::BlocksShifted)));
+        self.rewrite(stm, cts, env, |b| {
+            let n = b.convert(trips(l), Scalar::I64);
+            let mut state = Atom::i64(8);
+            for &(_, init) in &l.params {
+                let part = stored_bytes(b, init);
+                state = b.op2(Op::Add, state, part);
+            }
+            // Divided: the product of all could be too large for a number.
+            let some = b.op2(Op::Max, n, Atom::i64(1));
+            let each = b.op2(Op::Div, number(bytes), some);
+            let far = b.op2(Op::Lt, each, state);
+            let iteration = b.op2(Op::Mul, state, number(kept));
+            let fit = b.op2(Op::Div, number(bytes / BLOCK), iteration);
+            let size = root(b, n, 2);
+            let size = b.op2(Op::Min, size, fit);
+            let enough = b.op2(Op::Le, number(u64::from(least.max(1))), size);
+            let far = b.op2(Op::And, far, enough);
+            // (A number of iterations that code for the other arm may divide by.)
+            let size = b.op2(Op::Max, size, Atom::i64(1));
+            let out = b.if_(far, |b| blocks(b, &again, size, start), |b| emit_loop(b, whole));
+            out.into_iter().map(Atom::Var).collect()
+        })
+    }
+
+    /// How many arrays operations of the body make.
+    fn arrays_made(&self, body: &Body) -> u64 {
+        let made = body.stms.iter().filter(|s| !s.exp.bodies().is_empty()).flat_map(|s| &s.pat);
+        made.filter(|v| self.b.program.vars[**v].ty.rank() > 0).count().max(1) as u64
+    }
+}
+
+/// Whether the body computes every element of the array.
+fn made_whole(body: &Body, a: Atom) -> bool {
+    let made =
+        a.var().and_then(|v| body.stms.iter().find_map(|s| Some((s, s.pat.iter().position(|p| *p == v)?))));
+    let Some((stm, k)) = made else { return false };
+    match &stm.exp {
+        Exp::Soac(Soac::Map { .. } | Soac::Scan { .. }) => true,
+        Exp::Reshape { array: b, .. }
+        | Exp::Rearrange(_, b)
+        | Exp::Reverse(b)
+        | Exp::Rotate(b, _)
+        | Exp::Atom(b) => made_whole(body, *b),
+        Exp::If(_, then, otherwise) => [then, otherwise].iter().all(|arm| made_whole(arm, arm.result[k])),
+        _ => false,
+    }
+}
