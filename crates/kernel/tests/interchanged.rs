@@ -100,3 +100,88 @@ fn the_loop_of_a_sum_is_as_far_out_as_results_stay_near() {
     assert_eq!(ordered([0, 2, 3]), 0);
     assert_eq!(ordered([2, 0, 3]), 0);
 }
+
+/// The same for a triangle, of vectors that another loop over the points makes.
+const OF_DIFFERENCES: &str = "
+fun f(xs: [][]f64, mus: [][]f64): [][][]f64 {
+    let p: i64 = size(xs, 0)
+    let k: i64 = size(mus, 0)
+    let d: i64 = size(mus, 1)
+    let a: [][][]f64 = map p [xs] (x: []f64) {
+        let ak: [][]f64 = map k [mus] (mu: []f64) {
+            let ad: []f64 = map d [x, mu] (u: f64, v: f64) {
+                let w: f64 = sub.f64(u, v)
+                in w
+            }
+            in ad
+        }
+        in ak
+    }
+    let a2: [][][]f64 = rearrange([1, 2, 0], a)
+    let is: []i64 = iota(d)
+    let out: [][][]f64 = map k [a2] (ak: [][]f64) {
+        let rows: [][]f64 = map d [is, ak] (i: i64, x: []f64) {
+            let row: []f64 = map d [is, ak] (j: i64, y: []f64) {
+                let below: bool = le.i64(j, i)
+                let r: f64 = if below {
+                    let sum: f64 = map_reduce_comm p [0.0f64] [x, y] (u: f64, v: f64) {
+                        let uv: f64 = mul.f64(u, v)
+                        in uv
+                    } with (l: f64, r: f64) { let s: f64 = add.f64(l, r) in s }
+                    in sum
+                } else { in 0.0f64 }
+                in r
+            }
+            in row
+        }
+        in rows
+    }
+    in out }";
+
+/// Whether all is done in one loop over the points, for sizes known when loops are chosen; values are compared on the way.
+fn is_joined([p, k, d]: [i64; 3], without: &[Pass]) -> bool {
+    let (program, f) = parse(OF_DIFFERENCES);
+    let xs: Vec<f64> = (0..p * d).map(|x| ((x * 7) % 61 - 30) as f64 / 16.0).collect();
+    let mus: Vec<f64> = (0..k * d).map(|x| ((x * 5) % 53 - 26) as f64 / 16.0).collect();
+    let difference = |p: i64, k: i64, i: i64| xs[(p * d + i) as usize] - mus[(k * d + i) as usize];
+    let product = |k: i64, i: i64, j: i64| {
+        let sum = (0..p).map(|p| difference(p, k, i) * difference(p, k, j)).sum();
+        if j <= i { sum } else { 0.0 }
+    };
+    let expected: Vec<f64> = (0..k * d * d).map(|at| product(at / (d * d), at / d % d, at % d)).collect();
+    let args =
+        [Value::f64_array(&[p as usize, d as usize], &xs), Value::f64_array(&[k as usize, d as usize], &mus)];
+    let (mut module, id) = lower(&program, f).expect("native");
+    let sizes = [Some(p), Some(d), None, None, None, Some(k), Some(d), None, None];
+    let sizes = [&[None][..], &sizes].concat();
+    let options = schedule::Options {
+        sizes: vec![(id, sizes)],
+        without: without.to_vec(),
+        most: 64,
+        ..schedule::Options::new(8, Model::machine(8))
+    };
+    schedule(&mut module, &options);
+    let fun = &program.funs[f];
+    let mut memory = Memory::new(1 << 26);
+    let mut words: Vec<Word> = Vec::new();
+    for (p, value) in fun.params.iter().zip(&args) {
+        to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
+    }
+    let options = run::Options { steps: 400_000_000, backwards: false };
+    let results = run(&module, id, &words, &mut memory, options).expect("it runs");
+    let found = from_words(&memory, &fun.results[0], &mut results.into_iter()).expect("values").floats();
+    assert_eq!(found, expected, "{p} {k} {d}");
+    let code = print(&module);
+    let outermost = |l: &&str| l.starts_with("  ") && !l.starts_with("   ") && l.contains(" from 0i64 to ");
+    let loops: Vec<&str> = code.lines().filter(outermost).collect();
+    let [points, rest @ ..] = &loops[..] else { panic!("no loop\n{code}") };
+    points.contains(" lanes ") && rest.is_empty()
+}
+
+/// Results that are not near are gone over once for all points in lanes, if the points' loops can be joined.
+#[test]
+fn results_may_be_larger_where_loops_over_the_points_are_joined() {
+    assert!(is_joined([200, 9, 64], &[]), "295 kB");
+    assert!(!is_joined([200, 9, 64], &[Pass::Join]));
+    assert!(!is_joined([2, 33, 256], &[]), "17 MB");
+}

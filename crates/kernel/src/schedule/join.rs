@@ -31,7 +31,7 @@ use pullback_base::index::{IdMap, IdSet, IndexVec};
 use std::collections::BTreeSet;
 
 /// The joined loop may be expected to take this much of the time of the two: what far memory takes is not in the model of costs.
-const TOLERANCE: f64 = 1.15;
+pub(super) const TOLERANCE: f64 = 1.15;
 /// Loops with more instructions between them and inside are left alone.
 const LARGE: usize = 2000;
 /// So many pairs of loops of a function are joined at most.

@@ -111,6 +111,12 @@ impl Options {
     }
 }
 
+/// So much larger results may be where loops over what they are sums of are joined.
+const LARGER: i64 = 64;
+
+/// What a byte costs that is written and read again by another loop over more than caches hold, in instructions ([`Model`]).
+const FAR: f64 = 0.5;
+
 /// Puts loops of all functions into lanes. The module has none yet. Cost: the size of the module, times the depth of its nests.
 pub fn schedule(module: &mut Module, options: &Options) {
     module.lanes = options.lanes.max(options.most);
@@ -126,16 +132,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = numbered(f, body);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
         let choices = module.choices.iter().filter(|(id, _)| id.index() == k).map(|(_, r)| *r).collect();
-        let mut s = Scheduler::new(options, f, &body, expected);
-        let body = s.chosen(body, &choices);
-        let body = if options.does(Pass::Contract) { s.contract(body) } else { body };
-        f.regs = s.regs;
-        let mut owned = BTreeSet::new();
-        let body = if options.does(Pass::Join) {
-            join::join(body, (options, expected), f, &mut owned)
-        } else {
-            body
-        };
+        let (body, owned) = joined(body, &choices, (options, expected), f);
         module.owned.extend(owned.into_iter().map(|r| (FunctionId::new(k), r)));
         let body = if options.does(Pass::Borders) {
             let (body, made) = without_borders(body, (options, expected), f);
@@ -186,6 +183,51 @@ pub fn schedule(module: &mut Module, options: &Options) {
         module.functions.push(f);
     }
     module.sites = with_parts(sites, &parts);
+}
+
+/// The body of a function with the ways that are taken for the expected sizes, contractions in tiles, and loops joined; memory
+/// that became rows of iterations.
+///
+/// Where results are too large to go over them for each element of a sum, but loops over these elements could be joined, both are tried: in a joined loop
+/// they are gone over once for all elements in lanes.
+fn joined(
+    body: Block,
+    choices: &IdSet<Reg>,
+    (options, expected): (&Options, &[Option<i64>]),
+    f: &mut Function,
+) -> (Block, BTreeSet<Reg>) {
+    let mut way = |body: &Block, f: &mut Function, times: i64| {
+        let mut s = Scheduler::new(options, f, body, expected);
+        let body = s.chosen(body.clone(), choices, times);
+        let body = if options.does(Pass::Contract) { s.contract(body) } else { body };
+        f.regs = s.regs;
+        let mut owned = BTreeSet::new();
+        let body = if options.does(Pass::Join) {
+            join::join(body, (options, expected), f, &mut owned)
+        } else {
+            body
+        };
+        (body, owned)
+    };
+    let (near, owned) = way(&body, f, 1);
+    let s = Scheduler::new(options, f, &body, expected);
+    let same = s.chosen(body.clone(), choices, 1) == s.chosen(body.clone(), choices, LARGER);
+    f.regs = s.regs;
+    if same || !options.does(Pass::Join) {
+        return (near, owned);
+    }
+    let (far, more) = way(&body, f, LARGER);
+    let mut cost = |body: &Block| {
+        let mut s = Scheduler::new(options, f, body, expected);
+        let cost = s.tried(body, &[]);
+        let sizes = std::mem::take(&mut s.sizes);
+        f.regs = s.regs;
+        let places = places::Places::of(f, body);
+        let bytes: i64 = more.difference(&owned).filter_map(|r| places.bytes(*r, &sizes)).sum();
+        cost + FAR * bytes as f64
+    };
+    let (one, other) = (cost(&far), cost(&near));
+    if more.len() > owned.len() && one <= join::TOLERANCE * other { (far, more) } else { (near, owned) }
 }
 
 /// The body of a function with loops cut at their borders; registers of copies, with those that they are copies of.
@@ -340,11 +382,12 @@ impl<'a> Scheduler<'a> {
         Scheduler { options, regs, defined, roots, offsets, ranges, sizes, rows, widths, depth }
     }
     /// The block without the ways that are not taken for the expected sizes, where either would do.
-    fn chosen(&self, block: Block, choices: &IdSet<Reg>) -> Block {
+    /// `times`: how much larger than they say results may be.
+    fn chosen(&self, block: Block, choices: &IdSet<Reg>, times: i64) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut ins in block {
             for inner in ins.blocks_mut() {
-                *inner = self.chosen(std::mem::take(inner), choices);
+                *inner = self.chosen(std::mem::take(inner), choices, times);
             }
             match ins {
                 Ins::If { condition: Operand::Reg(c), then, otherwise } if choices.contains(&c) => {
@@ -353,7 +396,9 @@ impl<'a> Scheduler<'a> {
                         _ => None,
                     };
                     match sides {
-                        Some((a, b)) => out.extend(if a <= b { then } else { otherwise }),
+                        Some((a, b)) => {
+                            out.extend(if a <= b.saturating_mul(times) { then } else { otherwise })
+                        }
                         None => out.push(Ins::If { condition: Operand::Reg(c), then, otherwise }),
                     }
                 }
