@@ -58,6 +58,9 @@ struct Cli {
     /// Our own tool, if not the command beside this program.
     #[arg(long, value_name = "COMMAND")]
     ours: Option<String>,
+    /// Start the tools anew for each workload: what has been compiled for other sizes is not there.
+    #[arg(long)]
+    fresh: bool,
     /// For how long each function of each workload is run by each tool, in seconds.
     #[arg(long, default_value_t = 0.5)]
     seconds: f64,
@@ -103,11 +106,10 @@ fn main() -> Result<()> {
         bail!("no problem `{name}`");
     }
     let commands = commands(&cli)?;
-    let mut tools = Vec::new();
-    for (name, command) in &commands {
-        tools.push(Tool::start(name, command)?);
-    }
-    let mut results = Results { machine: machine(), tools: commands, ..Results::default() };
+    let start =
+        || commands.iter().map(|(name, command)| Tool::start(name, command)).collect::<Result<Vec<_>>>();
+    let mut tools = start()?;
+    let mut results = Results { machine: machine(), tools: commands.clone(), ..Results::default() };
     results.rates = costs::rates()?;
     let mut counter = costs::Counter::default();
     let mut counted = Vec::new();
@@ -120,6 +122,9 @@ fn main() -> Result<()> {
         bar.set_message(planned.problem);
         let workload = (planned.make)();
         bar.set_message(format!("{} {}", workload.problem, workload.name));
+        if cli.fresh && !results.rows.is_empty() {
+            tools = start()?;
+        }
         define(&mut tools, &workload, &mut results);
         let input = workload.input.to_string();
         for k in 0..workload.functions.len() {
