@@ -355,10 +355,10 @@ pub enum TapePolicy {
     Revolve(u32),
     /// Everything if it fits so many bytes, else binomial checkpointing with as many snapshots as fit. Chosen at run time.
     Limit(u64),
-    /// Everything if the states fit so many bytes, else two-level checkpointing, with blocks of at least so many iterations that
-    /// fit a quarter of the bytes, if there are such blocks. Chosen at run time.
+    /// Everything if that is expected to fit so many bytes, else two-level checkpointing, with blocks of at least so many iterations
+    /// that fit half of the bytes, if there are such blocks. Chosen at run time.
     Near {
-        /// What the states may take.
+        /// What the tape may take.
         bytes: u64,
         /// The shortest block.
         least: u32,

@@ -17,7 +17,7 @@ use super::reverse::{Env, Reverse};
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopAttrs, LoopForm, Soac, Stm, TapePolicy, Var};
 use pullback_prim::{Op, Scalar};
 
-/// What the states of all iterations may take: about what a thread has of a cache of the third level and the one before it.
+/// What the tape may take: about what a thread has of a cache of the third level and the one before it.
 const NEAR: u64 = 16 << 20;
 /// The part of these bytes that the tape of a block may take, as a divisor.
 const BLOCK: u64 = 2;
@@ -111,8 +111,8 @@ impl Reverse<'_> {
             // Divided: the product of all could be too large for a number.
             let some = b.op2(Op::Max, n, Atom::i64(1));
             let each = b.op2(Op::Div, number(bytes), some);
-            let far = b.op2(Op::Lt, each, state);
             let iteration = b.op2(Op::Mul, state, number(kept));
+            let far = b.op2(Op::Lt, each, iteration);
             let fit = b.op2(Op::Div, number(bytes / BLOCK), iteration);
             let size = root(b, n, 2);
             let size = b.op2(Op::Min, size, fit);
