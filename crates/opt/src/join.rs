@@ -65,6 +65,7 @@ fn join_tapes_in(program: &mut Program, body: &mut Body, may: bool) {
                 join_tapes_in(program, &mut between, false);
                 both_arms(program, &mut body.stms[first], &between.stms);
                 join(&mut body.stms[first], then);
+                settle(&mut body.stms[first]);
                 first += 1;
             }
             None => {
@@ -83,6 +84,18 @@ fn choice_of_tape(exp: &Exp) -> Option<Var> {
     let Exp::If(Atom::Var(z), _, all) = exp else { return None };
     let is = |s: &Stm| matches!(&s.exp, Exp::Loop(l) if l.attrs.tape == Some(TapePolicy::Chosen));
     all.stms.iter().any(is).then_some(*z)
+}
+
+/// The branch is no choice any more.
+fn settle(branch: &mut Stm) {
+    let Exp::If(_, _, all) = &mut branch.exp else { return };
+    for stm in &mut all.stms {
+        if let Exp::Loop(l) = &mut stm.exp
+            && l.attrs.tape == Some(TapePolicy::Chosen)
+        {
+            l.attrs.tape = Some(TapePolicy::All);
+        }
+    }
 }
 
 /// The statements go to the end of both arms, and what they bind is a result.

@@ -211,7 +211,7 @@ fn choices_of_tapes_keep_their_values() {
         for pass in [&JOIN_TAPES, &SIMPLIFY, &PRUNE] {
             (pass.run)(&mut after, &ctx);
         }
-        joined += usize::from(choices(&after) > 0);
+        joined += usize::from(print(&after).contains("tape(all)"));
     }
     assert!(chosen > 20 && joined > 10, "{chosen} programs with choices, of which {joined} keep one");
 }

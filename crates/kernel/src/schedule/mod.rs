@@ -196,12 +196,11 @@ fn joined(
     (options, expected): (&Options, &[Option<i64>]),
     f: &mut Function,
 ) -> (Block, BTreeSet<Reg>) {
-    let mut way = |body: &Block, f: &mut Function, times: i64| {
-        let mut s = Scheduler::new(options, f, body, expected);
-        let body = s.chosen(body.clone(), choices, times);
+    let way = |body: Block, f: &mut Function| {
+        let mut owned = BTreeSet::new();
+        let mut s = Scheduler::new(options, f, &body, expected);
         let body = if options.does(Pass::Contract) { s.contract(body) } else { body };
         f.regs = s.regs;
-        let mut owned = BTreeSet::new();
         let body = if options.does(Pass::Join) {
             join::join(body, (options, expected), f, &mut owned)
         } else {
@@ -211,15 +210,16 @@ fn joined(
     };
     // Where no memory is near all results are large: so tests see small ones.
     let free = options.model.near == Some(0);
-    let times = i64::from(!free);
-    let (near, owned) = way(&body, f, times);
     let s = Scheduler::new(options, f, &body, expected);
-    let same = s.chosen(body.clone(), choices, times) == s.chosen(body.clone(), choices, LARGER);
+    let near = s.chosen(body.clone(), choices, i64::from(!free));
+    let far = s.chosen(body, choices, LARGER);
     f.regs = s.regs;
-    if same || !options.does(Pass::Join) {
+    let both = options.does(Pass::Join) && near != far;
+    let (near, owned) = way(near, f);
+    if !both {
         return (near, owned);
     }
-    let (far, more) = way(&body, f, LARGER);
+    let (far, more) = way(far, f);
     let mut cost = |body: &Block| {
         let mut s = Scheduler::new(options, f, body, expected);
         let cost = s.tried(body, &[]);
