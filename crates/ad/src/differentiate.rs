@@ -88,8 +88,8 @@ fn outermost_loops<'a>(body: &'a mut Body, inside: bool, out: &mut Vec<&'a mut L
     }
 }
 
-/// Loops whose derivatives will be differentiated keep everything if they do not say something else: code that chooses when it
-/// runs would double, and what the second derivative keeps would not be what was chosen.
+/// Loops whose derivatives will be differentiated keep everything if they do not say something else: code for blocks would grow with
+/// each derivative, and a later one keeps what the schedule of the first one does.
 fn keep_all(body: &mut Body) {
     for stm in &mut body.stms {
         if let Exp::Loop(l) = &mut stm.exp

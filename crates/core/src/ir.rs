@@ -363,8 +363,6 @@ pub enum TapePolicy {
         /// The shortest block.
         least: u32,
     },
-    /// Everything, in one arm of a branch that has chosen so for [`TapePolicy::Near`].
-    Chosen,
 }
 
 /// What combines the elements of [`Soac::Fused`].

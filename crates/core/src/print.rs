@@ -559,7 +559,6 @@ impl Printer<'_> {
             Some(TapePolicy::Sqrt) => self.out += " #[tape(sqrt)]",
             Some(TapePolicy::Revolve(k)) => self.out += &format!(" #[tape(revolve({k}))]"),
             Some(TapePolicy::Limit(k)) => self.out += &format!(" #[tape(limit({k}))]"),
-            Some(TapePolicy::Chosen) => self.out += " #[tape(chosen)]",
             Some(TapePolicy::Near { bytes, least }) => {
                 self.out += &format!(" #[tape(near({bytes}, {least}))]");
             }

@@ -49,7 +49,6 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::PRUNE), // a dead use in a lambda would open an accumulator for nothing
     Step::Differentiate,
-    Step::Pass(&pullback_opt::JOIN_TAPES),
     Step::Pass(&pullback_opt::SIMPLIFY), // copies and products with one that differentiation left
     Step::Pass(&pullback_opt::CSE),      // partial derivatives that repeat primal work
     Step::Pass(&pullback_opt::PRUNE),    // what only the primal result needed

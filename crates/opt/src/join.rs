@@ -9,112 +9,21 @@
 //! what is between the two. It does not pass what adds to accumulators, stops the program or calls functions if it does
 //! so itself, and passes nothing if it may write an array in place.
 //!
-//! `join_tapes` is for branches that differentiation makes to choose what a loop keeps (`TapePolicy::Near`): one before the forward
-//! loop, one before the reverse loop. If little is between them, that goes into both arms: each arm then is a program of its own, with
-//! its tape in one body, and all later passes see it whole. Else the loop keeps everything, which its second arm does: tapes in results of
-//! branches would be worse than larger ones. Code at most doubles: of choices inside of a choice the outer one stays.
-//!
 //! Source: ours; for conditions in the flow graph of a function this is jump threading.
 
 use crate::Ctx;
 use crate::effects::is_silent;
 use crate::fuse::writes;
 use pullback_base::index::{IdMap, IdSet};
-use pullback_core::rename::{Subst, copy_stms, substitute_atom, substitute_body, substitute_exp};
+use pullback_core::rename::{Subst, substitute_atom, substitute_body, substitute_exp};
 use pullback_core::traverse::free_vars_exp;
-use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, TapePolicy, Var};
+use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Var};
 
-/// So many statements may stand in both arms.
-const BETWEEN: usize = 250;
-
-/// Runs the pass `join_branches`. Cost: the size of the program times its nesting depth.
+/// Runs the pass. Cost: the size of the program times its nesting depth.
 pub fn join_branches(program: &mut Program, _ctx: &Ctx) {
     for fun in program.funs.iter_mut() {
         join_in(&mut fun.body);
     }
-}
-
-/// Runs the pass `join_tapes`. Cost: the size of the program times its nesting depth.
-pub fn join_tapes(program: &mut Program, _ctx: &Ctx) {
-    let ids: Vec<_> = program.funs.ids().collect();
-    for id in ids {
-        let mut body = std::mem::take(&mut program.funs[id].body);
-        join_tapes_in(program, &mut body, true);
-        program.funs[id].body = body;
-    }
-}
-
-/// `may`: whether choices may stay.
-fn join_tapes_in(program: &mut Program, body: &mut Body, may: bool) {
-    let mut first = 0;
-    while first < body.stms.len() {
-        let stm = &body.stms[first];
-        let Some(z) = choice_of_tape(&stm.exp) else {
-            for scope in body.stms[first].exp.bodies_mut() {
-                join_tapes_in(program, scope.body, may);
-            }
-            first += 1;
-            continue;
-        };
-        let same = |s: &Stm| matches!(&s.exp, Exp::If(Atom::Var(y), ..) if *y == z);
-        let second = body.stms[first + 1..].iter().position(same).map(|k| first + 1 + k);
-        match second.filter(|&k| may && may_be_copied(program, &body.stms[first + 1..k])) {
-            Some(second) => {
-                let then = body.stms.remove(second);
-                let mut between = Body { stms: body.stms.drain(first + 1..second).collect(), result: vec![] };
-                join_tapes_in(program, &mut between, false);
-                both_arms(program, &mut body.stms[first], &between.stms);
-                join(&mut body.stms[first], then);
-                settle(&mut body.stms[first]);
-                first += 1;
-            }
-            None => {
-                // (Reverse code may have got the condition on a tape: it is settled where it is computed.)
-                if let Some(stm) = body.stms[..first].iter_mut().find(|s| s.pat == [z]) {
-                    stm.exp = Exp::Atom(Atom::bool(false));
-                }
-                first += 1;
-            }
-        }
-    }
-}
-
-/// The condition of a branch that chooses what a loop keeps: the loop that keeps everything is in its second arm.
-fn choice_of_tape(exp: &Exp) -> Option<Var> {
-    let Exp::If(Atom::Var(z), _, all) = exp else { return None };
-    let is = |s: &Stm| matches!(&s.exp, Exp::Loop(l) if l.attrs.tape == Some(TapePolicy::Chosen));
-    all.stms.iter().any(is).then_some(*z)
-}
-
-/// The branch is no choice any more.
-fn settle(branch: &mut Stm) {
-    let Exp::If(_, _, all) = &mut branch.exp else { return };
-    for stm in &mut all.stms {
-        if let Exp::Loop(l) = &mut stm.exp
-            && l.attrs.tape == Some(TapePolicy::Chosen)
-        {
-            l.attrs.tape = Some(TapePolicy::All);
-        }
-    }
-}
-
-/// The statements go to the end of both arms, and what they bind is a result.
-fn both_arms(program: &mut Program, branch: &mut Stm, stms: &[Stm]) {
-    for scope in branch.exp.bodies_mut() {
-        let mut subst: Subst = branch.pat.iter().copied().zip(scope.body.result.iter().copied()).collect();
-        let copy = copy_stms(program, stms, &mut subst);
-        scope.body.stms.extend(copy);
-        let made = stms.iter().flat_map(|s| &s.pat);
-        scope.body.result.extend(made.map(|v| substitute_atom((*v).into(), &subst)));
-    }
-    branch.pat.extend(stms.iter().flat_map(|s| s.pat.iter().copied()));
-}
-
-/// Whether the statements are few, and what they bind can be a result.
-fn may_be_copied(program: &Program, stms: &[Stm]) -> bool {
-    let mut count = stms.len();
-    stms.iter().flat_map(|s| s.exp.bodies()).for_each(|scope| count += crate::size(scope.body));
-    count <= BETWEEN && stms.iter().flat_map(|s| &s.pat).all(|v| !program.vars[*v].ty.is_acc())
 }
 
 fn join_in(body: &mut Body) {

@@ -30,7 +30,7 @@ pub use cse::cse;
 pub use fuse::fuse;
 pub use hoist::hoist;
 pub use inline::inline;
-pub use join::{join_branches, join_tapes};
+pub use join::join_branches;
 pub use remake::remake;
 pub use simplify::simplify;
 pub use sink::sink;
@@ -137,13 +137,6 @@ pub static JOIN_BRANCHES: Pass = Pass {
     source: "ours; jump threading, for structured programs",
     run: join_branches,
 };
-/// Branches that choose a tape.
-pub static JOIN_TAPES: Pass = Pass {
-    name: "join_tapes",
-    description: "move what is between branches that keep a tape and read it into their arms, if it is little",
-    source: "ours; tail duplication, for structured programs",
-    run: join_tapes,
-};
 /// Interfaces of functions.
 pub static TRIM: Pass = Pass {
     name: "trim",
@@ -197,7 +190,6 @@ pub static PASSES: &[&Pass] = &[
     &HOIST,
     &FUSE,
     &SINK,
-    &JOIN_TAPES,
     &JOIN_BRANCHES,
     &TRIM,
     &UNBOX,

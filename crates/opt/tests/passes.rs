@@ -7,8 +7,8 @@ use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
-    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, JOIN_BRANCHES, JOIN_TAPES, PASSES, PRUNE, Pass,
-    REMAKE, SIMPLIFY, SINK, TRIM, UNBOX, UNCOPY, UNROLL, pass,
+    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, JOIN_BRANCHES, PASSES, PRUNE, Pass, REMAKE,
+    SIMPLIFY, SINK, TRIM, UNBOX, UNCOPY, UNROLL, pass,
 };
 use pullback_prim::{Scalar, ScalarValue};
 
@@ -167,12 +167,6 @@ fn sinking() {
 #[test]
 fn branches_on_the_same_value_are_joined() {
     expect(include_str!("join.core"), &[&JOIN_BRANCHES], 3);
-}
-
-/// What became known is used, and what became unused removed.
-#[test]
-fn choices_of_tapes_are_joined() {
-    expect(include_str!("join_tapes.core"), &[&JOIN_TAPES, &SIMPLIFY, &PRUNE], 4);
 }
 
 /// Copies that it leaves are resolved, so that the texts show what it is about.

@@ -18,7 +18,7 @@
 //!   each iteration of the map has its part of the bytes, for their tapes are alive together. In a function that is
 //!   not inlined the bytes are those of one call.
 //!
-//! A `while` loop under `stripmine`, `sqrt`, `revolve` or `limit` runs once to count its iterations. A loop that stacks
+//! A `while` loop under `stripmine`, `sqrt`, `revolve`, `near` or `limit` runs once to count its iterations. A loop that stacks
 //! values (the forward sweep of an inner derivative) has them stored already and keeps everything; second derivatives
 //! store what the schedule of the first one does.
 
@@ -48,7 +48,15 @@ impl<'p> Reverse<'p> {
             return self.loop_(stm, &whole, cts, env);
         }
         let counts = attrs.stripmine.is_some()
-            || matches!(attrs.tape, Some(TapePolicy::Sqrt | TapePolicy::Revolve(_) | TapePolicy::Limit(_)));
+            || matches!(
+                attrs.tape,
+                Some(
+                    TapePolicy::Sqrt
+                        | TapePolicy::Revolve(_)
+                        | TapePolicy::Limit(_)
+                        | TapePolicy::Near { .. }
+                )
+            );
         let start = Atom::i64(i64::from(self.mutant(Mutation::BlocksShifted)));
         match (&l.form, attrs.stripmine, attrs.tape) {
             (LoopForm::While(condition), ..) if attrs.bound.is_some() => {
@@ -66,7 +74,6 @@ impl<'p> Reverse<'p> {
                 _ => self.loop_(stm, &whole, cts, env),
             },
             (_, None, Some(TapePolicy::All)) => self.loop_(stm, &whole, cts, env),
-            (_, None, Some(TapePolicy::Chosen)) => self.loop_(stm, l, cts, env),
             (_, None, Some(TapePolicy::Near { bytes, least })) => {
                 self.near(stm, &whole, (bytes, least), cts, env)
             }
@@ -232,7 +239,7 @@ fn recomputed(b: &mut Builder<'_>, body: Body) -> Body {
     Body { stms: vec![Stm { pat, exp: Exp::Marked(Mark::Recompute, body) }], result }
 }
 
-pub(crate) fn emit_loop(b: &mut Builder<'_>, mut l: Loop) -> Vec<Atom> {
+fn emit_loop(b: &mut Builder<'_>, mut l: Loop) -> Vec<Atom> {
     if l.params.is_empty() && l.collect == 0 {
         // A loop for its effects only still needs a result.
         let done = b.fresh(Type::BOOL, "done");
@@ -308,15 +315,8 @@ fn nest(b: &mut Builder<'_>, l: &Loop, depth: u32, tape: Option<TapePolicy>, sta
     level(b, l, &sizes, (start, n), &init, tape)
 }
 
-/// A loop over blocks of `size` iterations, of which each keeps everything while it is reversed.
-pub(crate) fn blocks(b: &mut Builder<'_>, l: &Loop, size: Atom, start: Atom) -> Vec<Atom> {
-    let n = b.convert(trips(l), Scalar::I64);
-    let init: Vec<Atom> = l.params.iter().map(|p| p.1).collect();
-    level(b, l, &[size], (start, n), &init, Some(TapePolicy::All))
-}
-
 /// The loops for iterations `from .. from + count`: blocks of the last of `sizes`, each a nest for the sizes before.
-fn level(
+pub(crate) fn level(
     b: &mut Builder<'_>,
     l: &Loop,
     sizes: &[Atom],

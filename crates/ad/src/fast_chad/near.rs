@@ -3,18 +3,18 @@
 //! The whole tape of such a loop goes to memory and comes back. If an iteration does little for each number of its state, running
 //! it a second time is cheaper: the forward sweep keeps the states between blocks, and each block runs again, with a tape
 //! of its own in a cache, just before it is reversed. Memory falls from `n · save` to `n / m · x + m · save` for blocks of `m` iterations.
-//! Sizes are known when the program runs, so it is a branch of the program; where all fits, nothing runs again.
+//! The last block is the first to be reversed: it keeps its tape and does not run again. Sizes are known when the program runs; where all
+//! fits, the last block is everything.
 //!
 //! Source: two-level checkpointing, R. Schenck, O. Rønning, T. Henriksen and C. E. Oancea, SC 2022, section III-B; when it
 //! pays is measured (decision 44).
-//! Assumes: `opt::join_tapes` follows (not for correctness: so that the tapes are not results of branches).
 //! Guarantees: the same values. Loops that do not qualify are left as they are. Each iteration runs at most once more.
 
-use super::checkpoint::{Forward, blocks, emit_loop, root, stored_bytes, trips};
+use super::checkpoint::{Forward, level, root, stored_bytes, trips};
 use super::config::Mutation;
 use super::ct::Ct;
 use super::reverse::{Env, Reverse};
-use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopAttrs, LoopForm, Soac, Stm, TapePolicy, Var};
+use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Soac, Stm, TapePolicy, Var};
 use pullback_prim::{Op, Scalar};
 
 /// What the tape may take: about what a thread has of a cache of the third level and the one before it.
@@ -79,7 +79,7 @@ impl Reverse<'_> {
         Some(total)
     }
 
-    /// `if far { blocks } else { all }`, as a branch of the program. The loop must be fresh code of this function.
+    /// All blocks but the last, each run again, then the last one, which is all of the loop where that is near.
     ///
     /// What an iteration keeps is taken to be its state, for each array that its operations make: no iteration has to run to measure it.
     pub(crate) fn near(
@@ -90,14 +90,12 @@ impl Reverse<'_> {
         cts: Vec<Ct>,
         env: &mut Env,
     ) -> Forward {
-        let again =
+        let last =
             Body { stms: vec![Stm { pat: stm.pat.clone(), exp: Exp::Loop(l.clone()) }], result: vec![] };
-        let again = self.copy_lam(&Lam { params: Vec::new(), body: again }).body;
-        let Some(Stm { exp: Exp::Loop(again), .. }) = again.stms.into_iter().next() else {
+        let last = self.copy_lam(&Lam { params: Vec::new(), body: last }).body;
+        let Some(Stm { exp: Exp::Loop(last), .. }) = last.stms.into_iter().next() else {
             return self.loop_(stm, l, cts, env);
         };
-        let attrs = LoopAttrs { tape: Some(TapePolicy::Chosen), ..LoopAttrs::default() };
-        let whole = Loop { attrs, ..l.clone() };
         let kept = self.arrays_made(&l.body);
         let number = |x: u64| Atom::i64(i64::try_from(x).unwrap_or(i64::MAX));
         let start = Atom::i64(i64::from(self.mutant(Mutation::BlocksShifted)));
@@ -118,10 +116,16 @@ impl Reverse<'_> {
             let size = b.op2(Op::Min, size, fit);
             let enough = b.op2(Op::Le, number(u64::from(least.max(1))), size);
             let far = b.op2(Op::And, far, enough);
-            // (A number of iterations that code for the other arm may divide by.)
-            let size = b.op2(Op::Max, size, Atom::i64(1));
-            let out = b.if_(far, |b| blocks(b, &again, size, start), |b| emit_loop(b, whole));
-            out.into_iter().map(Atom::Var).collect()
+            let size = b.select(far, size, some);
+            // As many whole blocks as leave something for the last one.
+            let before = b.op2(Op::Sub, some, Atom::i64(1));
+            let blocks = b.op2(Op::Div, before, size);
+            let before = b.op2(Op::Mul, blocks, size);
+            let init: Vec<Atom> = l.params.iter().map(|p| p.1).collect();
+            let x = level(b, l, &[size], (start, before), &init, Some(TapePolicy::All));
+            let left = b.op2(Op::Sub, n, before);
+            let from = b.op2(Op::Add, start, before);
+            level(b, &last, &[], (from, left), &x, Some(TapePolicy::All))
         })
     }
 

@@ -317,7 +317,6 @@ impl Reader {
                     self.expect(')')?;
                     TapePolicy::Limit(bytes)
                 }
-                "chosen" => TapePolicy::Chosen,
                 "near" => {
                     self.expect('(')?;
                     let bytes = self.number()?;
@@ -328,8 +327,7 @@ impl Reader {
                 }
                 _ => {
                     self.at -= 1;
-                    return self
-                        .fail("`all`, `carry`, `sqrt`, `revolve(k)`, `limit(k)`, `near(b, k)` or `chosen`");
+                    return self.fail("`all`, `carry`, `sqrt`, `revolve(k)`, `limit(k)` or `near(b, k)`");
                 }
             });
         } else if self.eat_word("stripmine") {

@@ -73,21 +73,17 @@ impl<'a> Plan<'a> {
         let covers = size.is_some_and(|n| self.values.same(n, self.values.widths[0]));
         covers && (self.rows.is_empty() || self.is_scope_paid_for())
     }
-    /// Whether the loop runs at most once for each time that the first value of its scope is made, element by element.
+    /// Whether the loop runs at most once per scope, whose first value was made, element by element, in the same body.
     fn is_scope_paid_for(&self) -> bool {
         let fun = &self.values.program.funs[self.function];
-        let mut bodies = vec![&fun.body];
-        let mut once = Vec::new();
-        for (stm, scope) in &self.site.path[..self.attempt.nest] {
-            let exp = &bodies[bodies.len() - 1].stms[*stm].exp;
-            once.push(matches!(exp, Exp::If(..) | Exp::Match(..) | Exp::WithAcc(..) | Exp::Marked(..)));
-            bodies.push(exp.bodies()[*scope].body);
-        }
-        // The body that makes it is that of the scope, or one around it of which the scope's runs at most once.
-        let root = self.site.root;
-        let outermost = once[..root].iter().rposition(|once| !once).map_or(0, |k| k + 1);
-        let made = self.init.var().is_some_and(|v| bodies[outermost..=root].iter().any(|b| is_made(b, v)));
-        made && once[root..].iter().all(|once| *once)
+        let mut body = at(&fun.body, &self.site.path[..self.site.root]);
+        let made = self.init.var().is_some_and(|v| is_made(body, v));
+        let once = self.site.path[self.site.root..self.attempt.nest].iter().all(|(stm, scope)| {
+            let exp = &body.stms[*stm].exp;
+            body = exp.bodies()[*scope].body;
+            matches!(exp, Exp::If(..) | Exp::Match(..) | Exp::WithAcc(..) | Exp::Marked(..))
+        });
+        made && once
     }
     /// The number of iterations of the loop that is taken as the nest.
     fn trips(&self) -> Option<Atom> {
