@@ -74,7 +74,7 @@ fn outermost_loops<'a>(body: &'a mut Body, inside: bool, out: &mut Vec<&'a mut L
                     outermost_loops(condition, true, out);
                 }
                 outermost_loops(&mut l.body, true, out);
-                if !inside && l.attrs.tape.is_none() && l.attrs.stripmine.is_none() {
+                if !inside && says_nothing(&l.attrs) {
                     out.push(&mut l.attrs);
                 }
             }
@@ -88,12 +88,17 @@ fn outermost_loops<'a>(body: &'a mut Body, inside: bool, out: &mut Vec<&'a mut L
     }
 }
 
+/// Whether the attributes do not say what the loop keeps.
+fn says_nothing(attrs: &LoopAttrs) -> bool {
+    attrs.tape.is_none() && attrs.stripmine.is_none()
+}
+
 /// Loops whose derivatives will be differentiated keep everything if they do not say something else: code for blocks would grow with
 /// each derivative, and a later one keeps what the schedule of the first one does.
 fn keep_all(body: &mut Body) {
     for stm in &mut body.stms {
         if let Exp::Loop(l) = &mut stm.exp
-            && l.attrs == LoopAttrs::default()
+            && says_nothing(&l.attrs)
         {
             l.attrs.tape = Some(TapePolicy::All);
         }

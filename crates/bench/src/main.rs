@@ -118,11 +118,11 @@ fn main() -> Result<()> {
             .context("the progress display")?,
     );
     println!("{}", heading());
-    for planned in &workloads {
+    for (at, planned) in workloads.iter().enumerate() {
         bar.set_message(planned.problem);
         let workload = (planned.make)();
         bar.set_message(format!("{} {}", workload.problem, workload.name));
-        if cli.fresh && !results.rows.is_empty() {
+        if cli.fresh && at > 0 {
             tools = start()?;
         }
         define(&mut tools, &workload, &mut results);

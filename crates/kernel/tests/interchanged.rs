@@ -4,11 +4,11 @@
 mod common;
 
 use common::parse;
-use pullback_core::Value;
+use pullback_core::{FunId, Program, Value};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{lower, print};
+use pullback_kernel::{FunctionId, Module, lower, print};
 
 /// For each of a batch, the sum over points of the products of all pairs of elements of a vector.
 const PRODUCTS: &str = "
@@ -49,6 +49,19 @@ fn nests(code: &str) -> Vec<Vec<String>> {
     out
 }
 
+/// The numbers of the first result of a function, as kernel IR.
+fn floats((program, f): (&Program, FunId), (module, id): (&Module, FunctionId), args: &[Value]) -> Vec<f64> {
+    let fun = &program.funs[f];
+    let mut memory = Memory::new(1 << 26);
+    let mut words: Vec<Word> = Vec::new();
+    for (p, value) in fun.params.iter().zip(args) {
+        to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
+    }
+    let options = run::Options { steps: 400_000_000, backwards: false };
+    let results = run(module, id, &words, &mut memory, options).expect("it runs");
+    from_words(&memory, &fun.results[0], &mut results.into_iter()).expect("values").floats()
+}
+
 /// The place of the sum's loop among the four, for sizes known when loops are chosen; values are compared on the way.
 fn ordered([p, k, d]: [i64; 3]) -> usize {
     let (program, f) = parse(PRODUCTS);
@@ -69,14 +82,8 @@ fn ordered([p, k, d]: [i64; 3]) -> usize {
     };
     let mut chosen = module.clone();
     schedule(&mut chosen, &options);
-    let fun = &program.funs[f];
     for module in [&module, &chosen] {
-        let mut memory = Memory::new(1 << 26);
-        let mut words: Vec<Word> = Vec::new();
-        to_words(&mut memory, &arg, &program.vars[fun.params[0]].ty, &mut words).expect("arguments");
-        let options = run::Options { steps: 400_000_000, backwards: false };
-        let results = run(module, id, &words, &mut memory, options).expect("it runs");
-        let found = from_words(&memory, &fun.results[0], &mut results.into_iter()).expect("values").floats();
+        let found = floats((&program, f), (module, id), std::slice::from_ref(&arg));
         assert_eq!(found, expected, "{p} {k} {d}");
     }
     let (code, chosen) = (print(&module), print(&chosen));
@@ -161,16 +168,7 @@ fn is_joined([p, k, d]: [i64; 3], without: &[Pass]) -> bool {
         ..schedule::Options::new(8, Model::machine(8))
     };
     schedule(&mut module, &options);
-    let fun = &program.funs[f];
-    let mut memory = Memory::new(1 << 26);
-    let mut words: Vec<Word> = Vec::new();
-    for (p, value) in fun.params.iter().zip(&args) {
-        to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
-    }
-    let options = run::Options { steps: 400_000_000, backwards: false };
-    let results = run(&module, id, &words, &mut memory, options).expect("it runs");
-    let found = from_words(&memory, &fun.results[0], &mut results.into_iter()).expect("values").floats();
-    assert_eq!(found, expected, "{p} {k} {d}");
+    assert_eq!(floats((&program, f), (&module, id), &args), expected, "{p} {k} {d}");
     let code = print(&module);
     let outermost = |l: &&str| l.starts_with("  ") && !l.starts_with("   ") && l.contains(" from 0i64 to ");
     let loops: Vec<&str> = code.lines().filter(outermost).collect();

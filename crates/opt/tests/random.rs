@@ -19,6 +19,16 @@ fn outcome(program: &Program, main: FunId, args: &[Value]) -> Option<Outcome> {
     run(program, main, args.to_vec(), &options).ok()
 }
 
+/// The arguments of a case's derivative: those of the case, and a random cotangent for each of its results that has one.
+fn with_cotangents(case: &Case, results: &[Value], seed: u64) -> Vec<Value> {
+    let mut rng = pullback_testkit::rng::Rng::new(seed);
+    let results = results.iter().zip(&case.program.funs[case.main].results);
+    let cotangents = results.filter_map(|(v, t)| {
+        pullback_testkit::flat::random_cotangent(v, case.program.is_active(t), &mut rng)
+    });
+    case.args.iter().cloned().chain(cotangents).collect()
+}
+
 /// Equal up to the rounding of another order of summation, which accumulators leave open.
 fn close(a: &Value, b: &Value) -> bool {
     let near = |x: ScalarValue, y: ScalarValue| {
@@ -145,12 +155,7 @@ fn derivatives_of_random_programs_keep_their_values() {
         let Ok((program, id)) = reverse_program(&case, &reverse) else { continue };
         check(&program, Rules::NO_AD).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         let Some(primal) = outcome(&case.program, case.main, &case.args) else { continue };
-        let mut rng = pullback_testkit::rng::Rng::new(seed);
-        let results = primal.results.iter().zip(&case.program.funs[case.main].results);
-        let cotangents = results.filter_map(|(v, t)| {
-            pullback_testkit::flat::random_cotangent(v, case.program.is_active(t), &mut rng)
-        });
-        let args: Vec<Value> = case.args.iter().cloned().chain(cotangents).collect();
+        let args = with_cotangents(&case, &primal.results, seed);
         ran += usize::from(outcome(&program, id, &args).is_some());
         for (name, passes) in pipelines() {
             compare(seed, name, &program, id, &args, &passes, &ctx);
@@ -194,12 +199,7 @@ fn blocks_of_tapes_keep_their_values() {
             continue;
         }
         let Some(primal) = outcome(&case.program, case.main, &case.args) else { continue };
-        let mut rng = pullback_testkit::rng::Rng::new(seed);
-        let results = primal.results.iter().zip(&case.program.funs[case.main].results);
-        let cotangents = results.filter_map(|(v, t)| {
-            pullback_testkit::flat::random_cotangent(v, case.program.is_active(t), &mut rng)
-        });
-        let args: Vec<Value> = case.args.iter().cloned().chain(cotangents).collect();
+        let args = with_cotangents(&case, &primal.results, seed);
         for passes in pipelines {
             compare(seed, "blocks", &program, id, &args, passes, &ctx);
         }
@@ -276,12 +276,7 @@ fn fusion_does_not_add_a_step() {
         if let Ok((program, id)) = reverse_program(&case, &reverse)
             && let Some(primal) = outcome(&case.program, case.main, &case.args)
         {
-            let mut rng = pullback_testkit::rng::Rng::new(seed);
-            let results = primal.results.iter().zip(&case.program.funs[case.main].results);
-            let cotangents = results.filter_map(|(v, t)| {
-                pullback_testkit::flat::random_cotangent(v, case.program.is_active(t), &mut rng)
-            });
-            programs.push((program, id, case.args.iter().cloned().chain(cotangents).collect()));
+            programs.push((program, id, with_cotangents(&case, &primal.results, seed)));
         }
         for (mut before, main, args) in programs {
             for pass in [&INLINE, &SIMPLIFY, &CSE, &PRUNE] {
@@ -341,12 +336,7 @@ fn derivatives_after_random_passes_agree() {
     let gradient = |case: &Case, primal: &[Value], seed: u64| -> Option<Vec<f64>> {
         let (program, id) = reverse_program(case, &reverse).ok()?;
         let fun = &case.program.funs[case.main];
-        let mut rng = pullback_testkit::rng::Rng::new(seed);
-        let results = primal.iter().zip(&fun.results);
-        let cotangents = results.filter_map(|(v, t)| {
-            pullback_testkit::flat::random_cotangent(v, case.program.is_active(t), &mut rng)
-        });
-        let args: Vec<Value> = case.args.iter().cloned().chain(cotangents).collect();
+        let args = with_cotangents(case, primal, seed);
         let out = outcome(&program, id, &args)?;
         let active = case.args.iter().zip(&fun.params);
         let active = active.filter(|(_, p)| case.program.is_active(&case.program.vars[**p].ty));

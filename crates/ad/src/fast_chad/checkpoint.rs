@@ -25,7 +25,7 @@
 use super::config::Mutation;
 use super::ct::Ct;
 use super::effects::{can_leave_out, without_effects};
-use super::reverse::{Env, Reverse};
+use super::reverse::{Env, Forward, Reverse};
 use crate::contract::Unsupported;
 use pullback_core::rename::{Subst, copy_applied, copy_exp};
 use pullback_core::{
@@ -35,8 +35,6 @@ use pullback_prim::{Op, Scalar};
 
 /// `stripmine` with this depth or more means logarithmic depth.
 pub(crate) const LOGARITHMIC: u32 = 16;
-
-pub(crate) type Forward = Result<Vec<Stm>, Unsupported>;
 
 impl<'p> Reverse<'p> {
     /// Reverses a loop as its attributes say.
@@ -58,7 +56,11 @@ impl<'p> Reverse<'p> {
                 )
             );
         let start = Atom::i64(i64::from(self.mutant(Mutation::BlocksShifted)));
-        match (&l.form, attrs.stripmine, attrs.tape) {
+        let tape = match (attrs.stripmine, attrs.tape) {
+            (None, None) => Some(self.tape_of(l)),
+            (_, tape) => tape,
+        };
+        match (&l.form, attrs.stripmine, tape) {
             (LoopForm::While(condition), ..) if attrs.bound.is_some() => {
                 let condition = condition.clone();
                 self.rewrite(stm, cts, env, |b| bounded(b, l, &condition))
@@ -69,11 +71,7 @@ impl<'p> Reverse<'p> {
                 let tape = tape.or(Some(TapePolicy::Carry));
                 self.rewrite(stm, cts, env, |b| nest(b, l, k.max(1), tape, start))
             }
-            (_, None, None) => match self.tape_of(l) {
-                TapePolicy::Near { bytes, least } => self.near(stm, &whole, (bytes, least), cts, env),
-                _ => self.loop_(stm, &whole, cts, env),
-            },
-            (_, None, Some(TapePolicy::All)) => self.loop_(stm, &whole, cts, env),
+            (_, None, None | Some(TapePolicy::All)) => self.loop_(stm, &whole, cts, env),
             (_, None, Some(TapePolicy::Near { bytes, least })) => {
                 self.near(stm, &whole, (bytes, least), cts, env)
             }
@@ -128,18 +126,9 @@ impl<'p> Reverse<'p> {
     fn limited(&mut self, stm: &Stm, l: &Loop, limit: u64, cts: Vec<Ct>, env: &mut Env) -> Forward {
         let first = self.first_iteration(stm, l, &cts, env)?;
         let slots = self.b.fresh(Type::I64, "slots");
-        let copy = self.copy_lam(&Lam {
-            params: Vec::new(),
-            body: Body {
-                stms: vec![Stm { pat: stm.pat.clone(), exp: Exp::Loop(l.clone()) }],
-                result: vec![],
-            },
-        });
-        let Some(Stm { exp: Exp::Loop(again), .. }) = copy.body.stms.into_iter().next() else {
-            return self.loop_(stm, l, cts, env);
-        };
+        let again = copied(&mut self.b, l);
         let again = self.revolving(again, slots);
-        let bytes = Atom::i64(i64::try_from(limit).unwrap_or(i64::MAX));
+        let bytes = number(limit);
         let shared = !self.mutant(Mutation::LimitNotShared);
         let lanes = if shared { self.lanes.clone() } else { Vec::new() };
         let ignored = self.mutant(Mutation::LimitIgnored);
@@ -160,11 +149,7 @@ impl<'p> Reverse<'p> {
             let n = b.convert(trips(l), Scalar::I64);
             let n = b.op2(Op::Max, n, Atom::i64(0));
             let one = first_bytes(b, l, first, n);
-            let mut state = Atom::i64(8);
-            for &(_, init) in &l.params {
-                let bytes = stored_bytes(b, init);
-                state = b.op2(Op::Add, state, bytes);
-            }
+            let state = state_bytes(b, l);
             let state = b.op2(Op::Mul, state, Atom::i64(copies));
             let all = b.op2(Op::Mul, n, one);
             let fits = if ignored { Atom::bool(true) } else { b.op2(Op::Le, all, limit) };
@@ -218,6 +203,19 @@ impl<'p> Reverse<'p> {
     }
 }
 
+/// The loop with names of its own.
+pub(crate) fn copied(b: &mut Builder<'_>, l: &Loop) -> Loop {
+    match copy_exp(b.program, &Exp::Loop(l.clone()), &Subst::new()) {
+        Exp::Loop(copy) => copy,
+        _ => l.clone(),
+    }
+}
+
+/// A number that may be too large for an `i64`.
+pub(crate) fn number(x: u64) -> Atom {
+    Atom::i64(i64::try_from(x).unwrap_or(i64::MAX))
+}
+
 /// The number of iterations of a `for` loop.
 pub(crate) fn trips(l: &Loop) -> Atom {
     match &l.form {
@@ -251,7 +249,7 @@ fn emit_loop(b: &mut Builder<'_>, mut l: Loop) -> Vec<Atom> {
 
 /// A `while` loop as a `for` loop of at most `bound` iterations.
 fn bounded(b: &mut Builder<'_>, l: &Loop, condition: &Body) -> Vec<Atom> {
-    let bound = i64::try_from(l.attrs.bound.unwrap_or(0)).unwrap_or(i64::MAX);
+    let bound = number(l.attrs.bound.unwrap_or(0));
     let params: Vec<Var> = l.params.iter().map(|p| p.0).collect();
     let check = Lam { params: params.clone(), body: condition.clone() };
     b.open();
@@ -262,7 +260,7 @@ fn bounded(b: &mut Builder<'_>, l: &Loop, condition: &Body) -> Vec<Atom> {
     let stay = Body { stms: Vec::new(), result: params.iter().map(|&v| v.into()).collect() };
     let next = b.emit_all(Exp::If(go_on, l.body.clone(), stay), "next");
     let body = b.close(next.into_iter().map(Atom::Var).collect());
-    let form = LoopForm::For { i: b.fresh(Type::I64, "i"), n: Atom::i64(bound) };
+    let form = LoopForm::For { i: b.fresh(Type::I64, "i"), n: bound };
     let attrs = LoopAttrs { bound: None, ..l.attrs.clone() };
     let out = emit_loop(b, Loop { params: l.params.clone(), form, body, collect: 0, attrs });
     let check = copy_applied(b.program, &check, &out, &Subst::new());
@@ -272,16 +270,14 @@ fn bounded(b: &mut Builder<'_>, l: &Loop, condition: &Body) -> Vec<Atom> {
     let over = b.op1(Op::Not, check.result.first().copied().unwrap_or_else(|| Atom::bool(false)));
     let message = "the loop goes on after {} iterations, which #[bound] allows: \
                    give #[bound] a larger number, or leave it out";
-    b.emit(Exp::Assert(over, message.into(), vec![Atom::i64(bound)]), "within");
+    b.emit(Exp::Assert(over, message.into(), vec![bound]), "within");
     out
 }
 
 /// A `while` loop as a `for` loop, after a run that counts its iterations.
 fn counted(b: &mut Builder<'_>, l: &Loop) -> Vec<Atom> {
     let plain = Loop { attrs: LoopAttrs::default(), ..l.clone() };
-    let Exp::Loop(mut count) = copy_exp(b.program, &Exp::Loop(plain), &Subst::new()) else {
-        return Vec::new();
-    };
+    let mut count = copied(b, &plain);
     let k = b.fresh(Type::I64, "k");
     count.body.stms = without_effects(b.program, count.body.stms);
     b.open();
@@ -404,8 +400,18 @@ fn first_bytes(b: &mut Builder<'_>, l: &Loop, first: Lam, n: Atom) -> Atom {
     out[0].into()
 }
 
+/// The bytes of the state of a loop and its counter in slots of a tape.
+pub(crate) fn state_bytes(b: &mut Builder<'_>, l: &Loop) -> Atom {
+    let mut total = Atom::i64(8);
+    for &(_, init) in &l.params {
+        let bytes = stored_bytes(b, init);
+        total = b.op2(Op::Add, total, bytes);
+    }
+    total
+}
+
 /// The bytes of a value in a slot of a tape: as an array element, in a box if it is neither scalar nor sum.
-pub(crate) fn stored_bytes(b: &mut Builder<'_>, a: Atom) -> Atom {
+fn stored_bytes(b: &mut Builder<'_>, a: Atom) -> Atom {
     let inside = element_bytes(b, a);
     match b.ty(a) {
         Type::Scalar(_) | Type::Sum(_) | Type::Named(_) => inside,

@@ -10,11 +10,11 @@
 //! pays is measured (decision 44).
 //! Guarantees: the same values. Loops that do not qualify are left as they are. Each iteration runs at most once more.
 
-use super::checkpoint::{Forward, level, root, stored_bytes, trips};
+use super::checkpoint::{copied, level, number, root, state_bytes, trips};
 use super::config::Mutation;
 use super::ct::Ct;
-use super::reverse::{Env, Reverse};
-use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Soac, Stm, TapePolicy, Var};
+use super::reverse::{Env, Forward, Reverse};
+use pullback_core::{Atom, Body, Exp, Loop, LoopForm, Soac, Stm, TapePolicy, Var};
 use pullback_prim::{Op, Scalar};
 
 /// What the tape may take: about what a thread has of a cache of the third level and the one before it.
@@ -53,30 +53,7 @@ impl Reverse<'_> {
             && regular
             && rank > 0
             && l.params.iter().zip(&l.body.result).all(made)
-            && self.work(&l.body, rank).is_some_and(|w| w <= CELL * arrays)
-    }
-
-    /// What the body costs for each element of an array of this rank; `None` if it has deeper nests than that, or nobody can say.
-    fn work(&self, body: &Body, rank: usize) -> Option<u64> {
-        let mut total = 0;
-        for stm in &body.stms {
-            let inside = |body| self.work(body, rank.checked_sub(1)?);
-            let cost = match &stm.exp {
-                Exp::Prim(prim, _) => prim.cost(),
-                Exp::If(_, a, b) => self.work(a, rank)? + self.work(b, rank)?,
-                Exp::Marked(_, body) => self.work(body, rank)?,
-                Exp::Soac(Soac::Map { lam, .. } | Soac::Reduce { lam, .. } | Soac::Scan { lam, .. }) => {
-                    inside(&lam.body)?
-                }
-                Exp::Loop(Loop { form: LoopForm::For { .. }, body, .. }) => inside(body)?,
-                exp if exp.bodies().is_empty() && !matches!(exp, Exp::Call(..)) => 1,
-                _ => return None,
-            };
-            // What runs once for many elements does not count.
-            let inner = rank == 0 || !stm.exp.bodies().is_empty();
-            total += if inner { cost } else { 0 };
-        }
-        Some(total)
+            && work(&l.body, rank).is_some_and(|w| w <= CELL * arrays)
     }
 
     /// All blocks but the last, each run again, then the last one, which is all of the loop where that is near.
@@ -90,22 +67,11 @@ impl Reverse<'_> {
         cts: Vec<Ct>,
         env: &mut Env,
     ) -> Forward {
-        let last =
-            Body { stms: vec![Stm { pat: stm.pat.clone(), exp: Exp::Loop(l.clone()) }], result: vec![] };
-        let last = self.copy_lam(&Lam { params: Vec::new(), body: last }).body;
-        let Some(Stm { exp: Exp::Loop(last), .. }) = last.stms.into_iter().next() else {
-            return self.loop_(stm, l, cts, env);
-        };
         let kept = self.arrays_made(&l.body);
-        let number = |x: u64| Atom::i64(i64::try_from(x).unwrap_or(i64::MAX));
         let start = Atom::i64(i64::from(self.mutant(Mutation::BlocksShifted)));
         self.rewrite(stm, cts, env, |b| {
             let n = b.convert(trips(l), Scalar::I64);
-            let mut state = Atom::i64(8);
-            for &(_, init) in &l.params {
-                let part = stored_bytes(b, init);
-                state = b.op2(Op::Add, state, part);
-            }
+            let state = state_bytes(b, l);
             // Divided: the product of all could be too large for a number.
             let some = b.op2(Op::Max, n, Atom::i64(1));
             let each = b.op2(Op::Div, number(bytes), some);
@@ -125,6 +91,7 @@ impl Reverse<'_> {
             let x = level(b, l, &[size], (start, before), &init, Some(TapePolicy::All));
             let left = b.op2(Op::Sub, n, before);
             let from = b.op2(Op::Add, start, before);
+            let last = copied(b, l);
             level(b, &last, &[], (from, left), &x, Some(TapePolicy::All))
         })
     }
@@ -134,6 +101,29 @@ impl Reverse<'_> {
         let made = body.stms.iter().filter(|s| !s.exp.bodies().is_empty()).flat_map(|s| &s.pat);
         made.filter(|v| self.b.program.vars[**v].ty.rank() > 0).count().max(1) as u64
     }
+}
+
+/// What the body costs for each element of an array of this rank; `None` if it has deeper nests than that, or nobody can say.
+fn work(body: &Body, rank: usize) -> Option<u64> {
+    let mut total = 0;
+    for stm in &body.stms {
+        let inside = |body| work(body, rank.checked_sub(1)?);
+        let cost = match &stm.exp {
+            Exp::Prim(prim, _) => prim.cost(),
+            Exp::If(_, a, b) => work(a, rank)? + work(b, rank)?,
+            Exp::Marked(_, body) => work(body, rank)?,
+            Exp::Soac(Soac::Map { lam, .. } | Soac::Reduce { lam, .. } | Soac::Scan { lam, .. }) => {
+                inside(&lam.body)?
+            }
+            Exp::Loop(Loop { form: LoopForm::For { .. }, body, .. }) => inside(body)?,
+            exp if exp.bodies().is_empty() && !matches!(exp, Exp::Call(..)) => 1,
+            _ => return None,
+        };
+        // What runs once for many elements does not count.
+        let inner = rank == 0 || !stm.exp.bodies().is_empty();
+        total += if inner { cost } else { 0 };
+    }
+    Some(total)
 }
 
 /// Whether the body computes every element of the array.

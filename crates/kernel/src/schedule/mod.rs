@@ -211,14 +211,13 @@ fn joined(
     // Where no memory is near all results are large: so tests see small ones.
     let free = options.model.near == Some(0);
     let s = Scheduler::new(options, f, &body, expected);
-    let near = s.chosen(body.clone(), choices, i64::from(!free));
-    let far = s.chosen(body, choices, LARGER);
+    let try_both = options.does(Pass::Join) && !choices.is_empty();
+    let far = try_both.then(|| s.chosen(body.clone(), choices, LARGER));
+    let near = s.chosen(body, choices, i64::from(!free));
     f.regs = s.regs;
-    let both = options.does(Pass::Join) && near != far;
+    let far = far.filter(|far| *far != near);
     let (near, owned) = way(near, f);
-    if !both {
-        return (near, owned);
-    }
+    let Some(far) = far else { return (near, owned) };
     let (far, more) = way(far, f);
     let mut cost = |body: &Block| {
         let mut s = Scheduler::new(options, f, body, expected);
