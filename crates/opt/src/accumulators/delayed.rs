@@ -297,6 +297,10 @@ pub(super) struct Delayed<'a> {
     homes: OnceCell<Table<Var, u32>>,
     /// The fields of values of sum types in scope at the nest.
     payloads: Table<Var, (Vec<Atom>, Env)>,
+    /// The sizes of arrays in scope at the nest.
+    sizes: Table<(Var, usize), Id>,
+    /// Scalars in scope at the nest.
+    scalars: Table<Var, Id>,
     nodes: Vec<Node>,
     dims: Vec<BTreeSet<Dim>>,
     table: Table<Key, Id>,
@@ -347,6 +351,8 @@ impl<'a> Delayed<'a> {
             outermost,
             homes: OnceCell::new(),
             payloads: Table::new(),
+            sizes: Table::new(),
+            scalars: Table::new(),
             nodes: Vec::new(),
             dims: Vec::new(),
             table: Table::new(),
@@ -482,6 +488,10 @@ impl<'a> Delayed<'a> {
         }
         let (a, b) = (self.representative(a), self.representative(b));
         self.agree.insert((a.min(b), a.max(b)));
+    }
+    /// Whether what is found now of something in scope at the nest holds from now on: nothing is assumed for it.
+    fn holds(&self) -> bool {
+        self.conditions == 0 && self.assumed.is_empty() && self.hypotheses.is_empty() && self.budget > 0
     }
     /// The expression that defines a variable.
     pub(super) fn expression(&self, v: Var) -> Option<&'a Exp> {

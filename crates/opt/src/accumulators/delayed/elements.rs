@@ -13,6 +13,11 @@ impl<'a> Delayed<'a> {
         };
         self.budget = self.budget.checked_sub(1)?;
         if self.available.contains(v) {
+            if index.is_empty()
+                && let Some(known) = self.scalars.get(&v)
+            {
+                return Some(self.representative(*known));
+            }
             let known = match self.instances[OUTSIDE].binds.get(&v).cloned() {
                 Some(Binding::Element(array, _, here)) => {
                     let whole: Vec<Id> = std::iter::once(here).chain(index.iter().copied()).collect();
@@ -23,12 +28,17 @@ impl<'a> Delayed<'a> {
             if let Some(known) = known.filter(|k| self.is_placed(*k)) {
                 if index.is_empty() {
                     self.note_name(v, known);
+                    self.remember(v, known);
                 }
                 return Some(known);
             }
             let node = if index.is_empty() { Node::Var(v) } else { Node::Read(v, index.to_vec()) };
             self.program.vars[v].ty.base().scalar()?;
-            return Some(self.intern(node));
+            let id = self.intern(node);
+            if index.is_empty() {
+                self.remember(v, id);
+            }
+            return Some(id);
         }
         let env = self.owner(v, env);
         match self.instances[env].binds.get(&v).cloned() {
@@ -47,6 +57,12 @@ impl<'a> Delayed<'a> {
             }
         }
         self.local(v, env, index)
+    }
+    /// Keeps what a scalar in scope at the nest is.
+    fn remember(&mut self, v: Var, id: Id) {
+        if self.holds() {
+            self.scalars.insert(v, id);
+        }
     }
     /// The value as something that the nest hands out.
     pub(in crate::accumulators) fn local(&mut self, v: Var, env: Env, index: &[Id]) -> Option<Id> {
@@ -250,7 +266,7 @@ impl<'a> Delayed<'a> {
             return Some(known.clone());
         }
         let found = self.payload_in(v, OUTSIDE, index)?;
-        if index.is_empty() && self.conditions == 0 && self.assumed.is_empty() && self.hypotheses.is_empty() {
+        if index.is_empty() && self.holds() {
             self.payloads.insert(v, found.clone());
         }
         Some(found)

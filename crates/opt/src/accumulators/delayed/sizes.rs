@@ -9,17 +9,24 @@ impl Delayed<'_> {
         let v = a.var()?;
         self.budget = self.budget.checked_sub(1)?;
         let available = self.available.contains(v);
+        if available && let Some(known) = self.sizes.get(&(v, axis)) {
+            return Some(self.representative(*known));
+        }
         let env = if available { OUTSIDE } else { self.owner(v, env) };
         let found = match self.instances[env].binds.get(&v).cloned() {
             Some(Binding::Element(array, from, _)) => self.size(array, from, axis + 1),
             Some(Binding::Scalar(_)) => None,
             Some(Binding::Opaque) | None => self.defined_size(v, env, axis),
         };
-        match found {
-            Some(id) if self.dims[id].is_empty() => Some(id),
-            _ if available => Some(self.intern(Node::Size(v, axis))),
-            _ => None,
+        let size = match found {
+            Some(id) if self.dims[id].is_empty() => id,
+            _ if available => self.intern(Node::Size(v, axis)),
+            _ => return None,
+        };
+        if available && self.holds() {
+            self.sizes.insert((v, axis), size);
         }
+        Some(size)
     }
     /// The size of a loop's state, if no iteration changes it: by induction from its first value.
     pub(super) fn state_size(&mut self, l: &Loop, k: usize, v: Var, env: Env, axis: usize) -> Option<Id> {
