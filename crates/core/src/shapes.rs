@@ -286,7 +286,14 @@ impl Analysis<'_> {
                 let mut tails = arrays.iter().map(|a| tail(of(self, a), 1));
                 let first = tails.next().unwrap_or_default();
                 let inner = tails.fold(first, |all, other| boxes_agree(all, 0, &other));
-                vec![outer(Dim::Unknown, inner)]
+                let mut sizes = arrays.iter().map(|a| of(self, a).first().copied());
+                let rows = sizes.try_fold(0i64, |sum, size| match size {
+                    // (One below zero stops the program, but others may be made before.)
+                    Some(Dim::Const(n)) if n >= 0 => sum.checked_add(n),
+                    _ => None,
+                });
+                let rows = rows.map_or(Dim::Unknown, Dim::Const);
+                vec![outer(rows, inner)]
             }
             Exp::WithAcc(inits, lam) => {
                 let rank = |a: &Atom| rank(&self.program.atom_type(*a));

@@ -384,6 +384,92 @@ fn a_concatenation_of_sizes_that_are_computed_later() {
     check(text, &[Value::f64s(&[1.0, 2.0])], &[Value::f64s(&[2.0, 3.0, 0.0, 1.0, 2.0])]);
 }
 
+/// Rows of numbers of elements that are there in the text: the parts are made in the rows.
+#[test]
+fn parts_of_rows_are_made_in_the_rows() {
+    let text = |zs: &str, shape: &str, concat: &str| {
+        format!(
+            "fun f(a: []f64): [][]f64 {{
+                let n: i64 = size(a, 0)
+                let two: []i64 = iota(2i64)
+                let three: []i64 = iota(3i64)
+                let m: [][]f64 = map n [a] (x: f64) {{
+                    let ys: []f64 = map 2i64 [two] (i: i64) {{
+                        let y: f64 = convert.i64.f64(i) let w: f64 = add.f64(x, y) in w }}
+                    let zs: {shape} = {zs}
+                    let c: []f64 = {concat}
+                    in c
+                }}
+                in m
+            }}"
+        )
+    };
+    let map = "map 3i64 [three] (j: i64) { let z: f64 = convert.i64.f64(j) let v: f64 = mul.f64(x, z) in v }";
+    let rows = Value::f64_array(&[2, 5], &[1.0, 2.0, 0.0, 1.0, 2.0, 2.0, 3.0, 0.0, 2.0, 4.0]);
+    let both = text(map, "[]f64", "concat(ys, zs)");
+    assert_eq!(memory(&both), (1, 0), "{both}");
+    check(&both, &[Value::f64s(&[1.0, 2.0])], &[rows]);
+    // Twice the same part: one of them is copied.
+    let twice = text(map, "[]f64", "concat(ys, zs, ys)");
+    let rows = Value::f64_array(&[1, 7], &[1.0, 2.0, 0.0, 1.0, 2.0, 1.0, 2.0]);
+    assert_eq!(memory(&twice).1, 1, "{twice}");
+    check(&twice, &[Value::f64s(&[1.0])], &[rows]);
+}
+
+/// Parts whose rows are not known to be as long as each other are not made where the whole is asked for: what is too long would be
+/// written behind it before anybody compares.
+#[test]
+#[should_panic(expected = "ShapeMismatch")]
+fn parts_of_other_rows_stop_the_program() {
+    let text = "fun f(a: []f64, n: i64, k: i64): [][][]f64 {
+        let m: i64 = size(a, 0)
+        let ns: []i64 = iota(n)
+        let ks: []i64 = iota(k)
+        let two: []i64 = iota(2i64)
+        let all: [][][]f64 = map m [a] (x: f64) {
+            let ys: [][]f64 = map 2i64 [two] (i: i64) {
+                let r: []f64 = map n [ns] (j: i64) { let z: f64 = convert.i64.f64(j) let v: f64 = add.f64(x, z) in v } in r }
+            let zs: [][]f64 = map 2i64 [two] (i2: i64) {
+                let s: []f64 = map k [ks] (j2: i64) { let z2: f64 = convert.i64.f64(j2) let v2: f64 = mul.f64(x, z2) in v2 } in s }
+            let c: [][]f64 = concat(ys, zs)
+            in c
+        }
+        in all
+    }";
+    let rows = Value::f64_array(&[1, 4, 2], &[1.0, 2.0, 1.0, 2.0, 0.0, 1.0, 0.0, 1.0]);
+    check(text, &[Value::f64s(&[1.0]), Value::i64(2), Value::i64(2)], &[rows]);
+    results(&parse(text), &[Value::f64s(&[1.0]), Value::i64(1), Value::i64(100)], 64, 0);
+}
+
+/// Five elements and less than none are not four: nothing is made in a place that is too small for it.
+fn five_and(count: &str) {
+    let text = format!(
+        "fun f(a: []f64, n: i64): [][]f64 {{
+            let m: i64 = size(a, 0)
+            let five: []i64 = iota(5i64)
+            let all: [][]f64 = map m [a] (x: f64) {{
+                let ys: []f64 = map 5i64 [five] (i: i64) {{
+                    let z: f64 = convert.i64.f64(i) let v: f64 = add.f64(x, z) in v }}
+                let zs: []f64 = replicate([{count}], x)
+                let c: []f64 = concat(ys, zs)
+                in c
+            }}
+            in all
+        }}"
+    );
+    results(&parse(&text), &[Value::f64s(&[1.0]), Value::i64(-1)], 64, 0);
+}
+#[test]
+#[should_panic(expected = "NegativeSize")]
+fn a_part_of_less_than_no_elements_stops_the_program() {
+    five_and("-1i64");
+}
+#[test]
+#[should_panic(expected = "NegativeSize")]
+fn a_part_of_as_many_elements_as_an_argument_says_stops_the_program() {
+    five_and("n");
+}
+
 /// Rows that are put together in a loop; and wholes in a loop's state.
 #[test]
 fn concatenations_in_loops() {

@@ -2,6 +2,7 @@
 //!
 //! A part that is made in the same body, and only reshaped on the way, is asked for at its place in the whole (`Lower::wanted`). The
 //! whole is then made before the first part for which all sizes are known; what is made before that, or elsewhere, is copied.
+//! Where the whole is asked for at a place itself, the parts are made there if their sizes are known to fill it.
 //! The whole has the roots of the parts that lie in it: nobody writes over one while the other is needed.
 
 use super::rep::{ArrayRep, Rep, has_boxes};
@@ -23,6 +24,7 @@ pub(super) struct Whole {
 
 #[derive(Debug)]
 struct Part {
+    array: Var,
     /// The variable for which the elements are made.
     maker: Var,
     /// Whether this body makes them, and for no other part.
@@ -44,7 +46,7 @@ pub(super) fn wholes(body: &Body) -> Vec<Whole> {
         let part = |a: &Atom| {
             let maker = maker(&made, a.var()?);
             let here = made.get(&maker).is_some_and(|stm| makes_anew(&stm.exp)) && taken.insert(maker);
-            Some(Part { maker, here, place: None })
+            Some(Part { array: a.var()?, maker, here, place: None })
         };
         let parts: Option<Vec<Part>> = arrays.iter().map(part).collect();
         out.extend(parts.map(|parts| Whole { result: *result, parts, memory: None }));
@@ -72,8 +74,15 @@ impl Lower<'_> {
     pub(super) fn want_in_wholes(&mut self, wholes: &mut [Whole], stm: &Stm) -> Res<()> {
         for whole in wholes {
             let is_made = |part: &Part| part.here && stm.pat.contains(&part.maker);
-            if !whole.parts.iter().any(is_made) || self.wanted.contains_key(&whole.result) {
+            if !whole.parts.iter().any(is_made) {
                 continue;
+            }
+            if let Some(place) = self.wanted.get(&whole.result) {
+                if !(place.packed && place.in_memory() && self.is_filled(whole)) {
+                    continue;
+                }
+                let (dims, strides) = (Vec::new(), Vec::new());
+                whole.memory = Some(ArrayRep { dims, strides, ..place.clone() });
             }
             let sizes: Vec<Vec<Dim>> = whole.parts.iter().map(|p| self.shapes.of(p.maker).to_vec()).collect();
             if !sizes.iter().flatten().all(|d| self.is_in_scope(*d)) {
@@ -82,7 +91,7 @@ impl Lower<'_> {
             let Some(dims) = sizes.iter().map(|d| self.known_sizes(d)).collect::<Option<Vec<_>>>() else {
                 continue;
             };
-            let counts: Vec<Operand> = dims.iter().map(|d| self.counted(d)).collect();
+            let counts: Vec<Operand> = sizes.iter().zip(&dims).map(|(s, d)| self.counted(s, d)).collect();
             let elem = self.ty(whole.result).base().clone();
             let memory = match &whole.memory {
                 Some(memory) => memory.clone(),
@@ -107,6 +116,16 @@ impl Lower<'_> {
         }
         Ok(())
     }
+    /// Whether the parts have as many elements together as the whole by its name, whatever is checked later.
+    fn is_filled(&self, whole: &Whole) -> bool {
+        let sizes = |v: Var| self.shapes.of(v).split_first();
+        let all = sizes(whole.result);
+        let fits = |part: &Part| match (sizes(part.array), all) {
+            (Some((Dim::Const(_), row)), Some((_, rows))) => row == rows && part.array == part.maker,
+            _ => false,
+        };
+        whole.parts.iter().all(fits) && matches!(all, Some((Dim::Const(_), _)))
+    }
     /// Whether what a size is named after is there.
     fn is_in_scope(&self, d: Dim) -> bool {
         match d {
@@ -115,10 +134,17 @@ impl Lower<'_> {
             Dim::Unknown => false,
         }
     }
-    /// How many elements there are, of which there are not too many.
-    fn counted(&mut self, dims: &[Operand]) -> Operand {
-        self.check_elements(dims);
-        self.product(dims)
+    /// How many elements there are, of which there are not too many. A part of less than none stops the program when it is made; others may
+    /// be made before.
+    fn counted(&mut self, names: &[Dim], sizes: &[Operand]) -> Operand {
+        let room = |(name, n): (&Dim, &Operand)| match name {
+            Dim::Size(..) => *n,
+            Dim::Const(k) => Operand::i64((*k).max(0)),
+            Dim::Value(_) | Dim::Unknown => self.op(Op::Max, Scalar::I64, &[*n, Operand::i64(0)]),
+        };
+        let room: Vec<Operand> = names.iter().zip(sizes).map(room).collect();
+        self.check_elements(&room);
+        self.product(&room)
     }
 
     pub(super) fn concat(&mut self, pat: &[Var], arrays: &[Atom], wholes: &[Whole]) -> Res<Val> {
@@ -143,6 +169,7 @@ impl Lower<'_> {
         let whole = wholes.iter().find(|w| pat.contains(&w.result));
         let to = match whole.and_then(|w| w.memory.clone()) {
             Some(memory) => {
+                pat.iter().for_each(|v| drop(self.wanted.remove(v)));
                 let strides = self.row_major(&dims);
                 ArrayRep { dims, strides, leaves: memory.leaves, packed: true }
             }
