@@ -46,6 +46,9 @@ pub(super) const TRIPS: f64 = 24.0;
 /// What it takes to start a loop of lanes: bounds, masks of the last block.
 const START: f64 = 15.0;
 
+/// The same for bounds that are numbers.
+const START_KNOWN: f64 = 4.0;
+
 pub(super) struct Costs<'a> {
     pub(super) model: Model,
     pub(super) regs: &'a IndexVec<Reg, RegInfo>,
@@ -124,7 +127,9 @@ impl Costs<'_> {
                 let n = self.trips(*from, *to);
                 let width = *lanes as f64;
                 let blocks = (n / width).ceil();
-                START + blocks * (inside(body, n.min(width)) + 2.0)
+                let is_known = from.as_i64().is_some() && to.as_i64().is_some();
+                let start = if is_known { START_KNOWN } else { START };
+                start + blocks * (inside(body, n.min(width)) + 2.0)
             }
             Ins::While { condition, body, .. } => TRIPS * (inside(condition, active) + inside(body, active)),
             Ins::If { then, otherwise, .. } => 2.0 + 0.6 * (inside(then, active) + inside(otherwise, active)),

@@ -33,7 +33,7 @@ const LARGE: usize = 400;
 /// Less than this part of the cost has to be left.
 const GAIN: f64 = 0.95;
 
-/// Vector registers that the innermost loops need for what they do not keep.
+/// Vector registers that the innermost loops need for what they do not keep, at least.
 const SPARE: usize = 4;
 
 /// Jams loops of a block. `uses`: of the whole function. `sizes`: what registers are expected to hold.
@@ -161,7 +161,7 @@ impl Jam<'_> {
             is_inner(ins, self.regs) && inner.iter().any(|b| waits(b)) || inner.iter().any(|b| self.sums(b))
         })
     }
-    /// Whether what the innermost loops keep fits into the vector registers.
+    /// Whether what the innermost loops keep, with what is read more than once, fits into the vector registers.
     fn fits(&self, block: &Block) -> bool {
         block.iter().all(|ins| {
             let inner = ins.blocks();
@@ -169,8 +169,12 @@ impl Jam<'_> {
             if !(is_innermost && is_inner(ins, self.regs)) {
                 return inner.into_iter().all(|b| self.fits(b));
             }
-            let kept: usize = inner.into_iter().map(|b| kept(b, self.regs)).sum();
-            kept.div_ceil(self.lanes.max(1)) + SPARE <= self.model.registers
+            let registers = |of: fn(&Block, &IndexVec<Reg, RegInfo>) -> usize| {
+                let lanes: usize = ins.blocks().into_iter().map(|b| of(b, self.regs)).sum();
+                lanes.div_ceil(self.lanes.max(1))
+            };
+            // Beside what is shared, a number that all lanes have.
+            registers(kept) + SPARE.max(registers(shared) + 1) <= self.model.registers
         })
     }
     fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
@@ -284,6 +288,38 @@ fn loads(block: &Block) -> usize {
 /// The lanes of registers that a block without loops reads before it sets them: sums, and what does not vary.
 fn kept(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> usize {
     read_first(block, regs).into_iter().filter_map(|r| regs[r].ty.lanes()).sum()
+}
+
+/// The lanes of registers that a block without loops sets for more than one instruction: at most so many wait for the next one.
+fn shared(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> usize {
+    let read_by = |ins: &Ins| {
+        let mut out: IdSet<Reg> = IdSet::new();
+        ins.reads(&mut |a| out.extend(a.as_reg().filter(|r| regs[*r].ty.is_lanes())));
+        out
+    };
+    let (mut left, mut set): (IdMap<Reg, usize>, IdSet<Reg>) = (IdMap::new(), IdSet::new());
+    for ins in block {
+        read_by(ins).intersection(&set).for_each(|r| *left.entry(*r).or_insert(0) += 1);
+        set.extend(ins.sets());
+    }
+    let kept = read_first(block, regs);
+    left.retain(|r, readers| *readers > 1 && !kept.contains(r));
+    let (mut here, mut most) = (0, 0);
+    let lanes = |r: &Reg| regs[*r].ty.lanes().unwrap_or(0);
+    for ins in block {
+        for r in read_by(ins) {
+            if let Some(readers) = left.get_mut(&r) {
+                *readers -= 1;
+                if *readers == 0 {
+                    left.remove(&r);
+                    here -= lanes(&r);
+                }
+            }
+        }
+        here += ins.sets().iter().filter(|r| left.contains_key(*r)).map(lanes).sum::<usize>();
+        most = most.max(here);
+    }
+    most
 }
 
 /// The registers of lanes that a block itself reads before it sets them.
@@ -501,5 +537,64 @@ impl Copies<'_> {
             fold.combine.iter_mut().for_each(|ins| self.rename(ins, k));
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pullback_base::index::Index;
+    use pullback_prim::ScalarValue;
+
+    /// Instructions on 64 lanes: what each sets, and the two registers that it multiplies.
+    fn block(regs: usize, products: &[(usize, [usize; 2])]) -> (Block, IndexVec<Reg, RegInfo>) {
+        let mut table: IndexVec<Reg, RegInfo> = IndexVec::new();
+        let ty = Ty::Lanes(Scalar::F64, 64);
+        let names: Vec<Reg> = (0..regs).map(|_| table.push(RegInfo { ty, hint: "v".to_string() })).collect();
+        let product = |(to, [x, y]): &(usize, [usize; 2])| Ins::Prim {
+            to: names[*to],
+            prim: Prim::Op(Op::Mul, Scalar::F64),
+            args: vec![names[*x].into(), names[*y].into()],
+        };
+        (products.iter().map(product).collect(), table)
+    }
+
+    #[test]
+    fn what_waits_for_a_second_reader_takes_registers() {
+        for (products, expected) in [
+            // A value for two sums (0 and 1, which the block keeps): it waits for the second.
+            (&[(2, [3, 3]), (0, [0, 2]), (1, [1, 2])][..], 64),
+            // Twice in one instruction is one reader.
+            (&[(2, [3, 3]), (0, [2, 2])], 0),
+            // The first has no reader left when the second is set.
+            (&[(2, [3, 3]), (0, [0, 2]), (1, [1, 2]), (4, [3, 3]), (0, [0, 4]), (1, [1, 4])], 64),
+            // Both wait.
+            (&[(2, [3, 3]), (4, [3, 3]), (0, [0, 2]), (0, [0, 4]), (1, [1, 2]), (1, [1, 4])], 128),
+            // Sums that are set and read by several are kept anyway.
+            (&[(0, [0, 3]), (1, [0, 1]), (4, [0, 1])], 0),
+        ] {
+            let (block, regs) = block(5, products);
+            assert_eq!(shared(&block, &regs), expected, "{products:?}");
+        }
+    }
+
+    /// Three sums of 64 lanes with what they share need more than 32 registers of 8; of two of them there is room.
+    #[test]
+    fn sums_fit_with_what_they_share() {
+        let model = Model::machine(8);
+        for (sums, fits) in [(2, true), (3, false)] {
+            let products: Vec<_> =
+                std::iter::once((sums, [sums + 1; 2])).chain((0..sums).map(|k| (k, [k, sums]))).collect();
+            let (body, mut regs) = block(sums + 2, &products);
+            let i = regs.push(RegInfo { ty: Ty::I64, hint: "i".to_string() });
+            let body = body.into_iter().skip(1).collect::<Block>();
+            let load = Ins::Set { to: Reg::new(sums), value: Operand::Const(ScalarValue::F64(1.0)) };
+            let body = std::iter::once(load).chain(body).collect();
+            let (from, to) = (Operand::i64(0), Operand::i64(9));
+            let l = Ins::For { i, from, to, body, order: Order::Given };
+            let (mut sizes, uses) = (IdMap::new(), Uses::of(std::slice::from_ref(&l)));
+            let jam = Jam { regs: &mut regs, model, lanes: 8, sizes: &mut sizes, uses, active: 1.0 };
+            assert_eq!(jam.fits(&vec![l]), fits, "{sums} sums");
+        }
     }
 }
