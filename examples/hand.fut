@@ -1,7 +1,8 @@
 -- Hand tracking: errors between measured points and a skinned hand model in a pose, and their Jacobian.
 --
 -- theta: 3 global rotation, 3 translation, then for each of five fingers four angles: flexion and abduction of its
--- second bone, flexion of the third, flexion of the fourth. Only the vertices that measurements name are skinned.
+-- second bone, flexion of the third, flexion of the fourth. Where there are fewer points than vertices, only what the points need
+-- is skinned, else all vertices, once.
 
 type mat3 = [3][3]f64
 type mat4 = [4][4]f64
@@ -76,26 +77,42 @@ def pose_of [bones] [verts] (m: model [bones] [verts]) (theta: [26]f64) : pose [
 def shares [bones] [verts] (m: model [bones] [verts]) (v: i64) : [bones][4]f64 =
   map (\w -> map (w *) m.base_positions[v]) m.weights[v]
 
--- The shares of the point at the barycentric coordinates u of a triangle.
-def shares_between [bones] [verts] (m: model [bones] [verts]) (triangle: [3]i64) (u: [2]f64) : [bones][4]f64 =
-  let blend (x: f64) (y: f64) (z: f64) : f64 = u[0] * x + u[1] * y + (1 - u[0] - u[1]) * z
-  in map3 (map3 blend) (shares m triangle[0]) (shares m triangle[1]) (shares m triangle[2])
+-- What is at the barycentric coordinates u of a triangle, of what is at its corners.
+def between (u: [2]f64) (x: f64) (y: f64) (z: f64) : f64 = u[0] * x + u[1] * y + (1 - u[0] - u[1]) * z
 
--- The error of a point, measured where its shares of bones take it.
-def error [bones] (point: [3]f64) (share: [bones][4]f64) (p: pose [bones]) : [3]f64 =
-  map3 (\x y shift -> x - (y + shift)) point (matvec p.transforms (flatten share)) p.shift
+def shares_between [bones] [verts] (m: model [bones] [verts]) (triangle: [3]i64) (u: [2]f64) : [bones][4]f64 =
+  map3 (map3 (between u)) (shares m triangle[0]) (shares m triangle[1]) (shares m triangle[2])
+
+-- Where a pose takes what has these shares of bones.
+def place [bones] (share: [bones][4]f64) (p: pose [bones]) : [3]f64 =
+  map2 (+) (matvec p.transforms (flatten share)) p.shift
+
+-- Where it takes all vertices.
+def places [bones] [verts] (m: model [bones] [verts]) (p: pose [bones]) : [verts][3]f64 =
+  map (\v -> place (shares m v) p) (iota verts)
+
+def place_between [verts] (at: [verts][3]f64) (triangle: [3]i64) (u: [2]f64) : [3]f64 =
+  map3 (between u) at[triangle[0]] at[triangle[1]] at[triangle[2]]
+
+def error (point: [3]f64) (place: [3]f64) : [3]f64 = map2 (-) point place
 
 -- Each point is measured at a vertex.
 entry simple [bones] [verts] [n] (m: model [bones] [verts]) (correspondences: [n]i64) (points: [n][3]f64)
              (theta: [26]f64) : [n][3]f64 =
   let pose = pose_of m theta
-  in map2 (\c point -> error point (shares m c) pose) correspondences points
+  in if n <= verts
+     then map2 (\c point -> error point (place (shares m c) pose)) correspondences points
+     else let at = places m pose
+          in map2 (\c point -> error point at[c]) correspondences points
 
 -- Each point is measured at the barycentric coordinates u of a triangle.
 entry complicated [bones] [verts] [n] [t] (m: model [bones] [verts]) (triangles: [t][3]i64) (correspondences: [n]i64)
                   (points: [n][3]f64) (us: [n][2]f64) (theta: [26]f64) : [n][3]f64 =
   let pose = pose_of m theta
-  in map3 (\c point u -> error point (shares_between m triangles[c] u) pose) correspondences points us
+  in if n <= verts
+     then map3 (\c point u -> error point (place (shares_between m triangles[c] u) pose)) correspondences points us
+     else let at = places m pose
+          in map3 (\c point u -> error point (place_between at triangles[c] u)) correspondences points us
 
 def unit_vector (n: i64) (k: i64) : [n]f64 = tabulate n (\i -> if i == k then 1 else 0)
 
@@ -103,25 +120,44 @@ def unit_vector (n: i64) (k: i64) : [n]f64 = tabulate n (\i -> if i == k then 1 
 def pose_dots [bones] [verts] (m: model [bones] [verts]) (theta: [26]f64) : [26](pose [bones]) =
   jmp (pose_of m) theta (tabulate 26 (unit_vector 26))
 
--- The rows of the Jacobian for each point. The pose depends on theta, the points on the pose: forward mode goes along with both steps.
+-- Those of all vertices.
+def places_dots [bones] [verts] (m: model [bones] [verts]) (p: pose [bones]) (dots: [26](pose [bones])) : [verts][3][26]f64 =
+  map (\v -> transpose (map (jvp (place (shares m v)) p) dots)) (iota verts)
+
+-- The rows of the Jacobian for each point. The pose depends on theta, vertices on the pose, points on vertices or the pose: forward
+-- mode goes along with all steps.
 def simple_rows [bones] [verts] [n] (m: model [bones] [verts]) (correspondences: [n]i64) (points: [n][3]f64)
                 (theta: [26]f64) : [n][3][26]f64 =
   let (pose, dots) = (pose_of m theta, pose_dots m theta)
-  let rows (c: i64) (point: [3]f64) : [3][26]f64 =
-    let share = shares m c
-    in transpose (map (jvp (error point share) pose) dots)
-  in map2 rows correspondences points
+  in if n <= verts
+     then let rows (c: i64) (point: [3]f64) : [3][26]f64 =
+            transpose (map (jvp (\p -> error point (place (shares m c) p)) pose) dots)
+          in map2 rows correspondences points
+     else let (at, at_dots) = (places m pose, places_dots m pose dots)
+          let row (point: f64) (at: f64) (dots: [26]f64) : [26]f64 = map (jvp (\at -> point - at) at) dots
+          in map2 (\c point -> map3 row point at[c] at_dots[c]) correspondences points
 
 -- The same; the first two columns are the derivatives by the point's own u.
 def complicated_rows [bones] [verts] [n] [t] (m: model [bones] [verts]) (triangles: [t][3]i64) (correspondences: [n]i64)
                      (points: [n][3]f64) (us: [n][2]f64) (theta: [26]f64) : [n][3][28]f64 =
   let (pose, dots) = (pose_of m theta, pose_dots m theta)
-  let rows (c: i64) (point: [3]f64) (u: [2]f64) : [3][28]f64 =
-    let share = shares_between m triangles[c] u
-    let by_u = tabulate 2 (\k -> jvp (\u -> error point (shares_between m triangles[c] u) pose) u (unit_vector 2 k))
-    let by_theta = map (jvp (error point share) pose) dots
-    in transpose (by_u ++ by_theta :> [28][3]f64)
-  in map3 rows correspondences points us
+  let row_of (by_u: [2][3]f64) (by_theta: [26][3]f64) : [3][28]f64 = transpose (by_u ++ by_theta :> [28][3]f64)
+  in if n <= verts
+     then let rows (c: i64) (point: [3]f64) (u: [2]f64) : [3][28]f64 =
+            let share = shares_between m triangles[c] u
+            let by_u = tabulate 2 (\k -> jvp (\u -> error point (place (shares_between m triangles[c] u) pose)) u (unit_vector 2 k))
+            in row_of by_u (map (jvp (\p -> error point (place share p)) pose) dots)
+          in map3 rows correspondences points us
+     else let (at, at_dots) = (places m pose, places_dots m pose dots)
+          let row (point: f64) (u: [2]f64) (at: [3]f64) (dots: [3][26]f64) : [28]f64 =
+            let error (at: [3]f64) (u: [2]f64) : f64 = point - between u at[0] at[1] at[2]
+            let by_u = tabulate 2 (\k -> jvp (error at) u (unit_vector 2 k))
+            let by_theta = map3 (\x y z -> jvp (\at -> error at u) at [x, y, z]) dots[0] dots[1] dots[2]
+            in by_u ++ by_theta :> [28]f64
+          let rows (c: i64) (point: [3]f64) (u: [2]f64) : [3][28]f64 =
+            let corners = triangles[c]
+            in tabulate 3 (\i -> row point[i] u (map (\v -> at[v, i]) corners) (map (\v -> at_dots[v, i]) corners))
+          in map3 rows correspondences points us
 
 -- Columns of the Jacobian.
 entry simple_jacobian [bones] [verts] [n] (m: model [bones] [verts]) (correspondences: [n]i64) (points: [n][3]f64)
