@@ -141,12 +141,12 @@ def simple_rows [bones] [verts] [n] (m: model [bones] [verts]) (correspondences:
 def complicated_rows [bones] [verts] [n] [t] (m: model [bones] [verts]) (triangles: [t][3]i64) (correspondences: [n]i64)
                      (points: [n][3]f64) (us: [n][2]f64) (theta: [26]f64) : [n][3][28]f64 =
   let (pose, dots) = (pose_of m theta, pose_dots m theta)
-  let row_of (by_u: [2][3]f64) (by_theta: [26][3]f64) : [3][28]f64 = transpose (by_u ++ by_theta :> [28][3]f64)
   in if n <= verts
      then let rows (c: i64) (point: [3]f64) (u: [2]f64) : [3][28]f64 =
             let share = shares_between m triangles[c] u
             let by_u = tabulate 2 (\k -> jvp (\u -> error point (place (shares_between m triangles[c] u) pose)) u (unit_vector 2 k))
-            in row_of by_u (map (jvp (\p -> error point (place share p)) pose) dots)
+            let by_theta = map (jvp (\p -> error point (place share p)) pose) dots
+            in transpose (by_u ++ by_theta :> [28][3]f64)
           in map3 rows correspondences points us
      else let (at, at_dots) = (places m pose, places_dots m pose dots)
           let row (point: f64) (u: [2]f64) (at: [3]f64) (dots: [3][26]f64) : [28]f64 =

@@ -5,7 +5,7 @@
 //! Where the whole is asked for at a place itself, the parts are made there if their sizes are known to fill it.
 //! The whole has the roots of the parts that lie in it: nobody writes over one while the other is needed.
 
-use super::rep::{ArrayRep, Rep, has_boxes};
+use super::rep::{ArrayRep, Leaf, Rep, has_boxes};
 use super::{Lower, Res, Val};
 use crate::ir::Operand;
 use pullback_base::index::{IdMap, IdSet};
@@ -18,12 +18,13 @@ use pullback_prim::{Op, Scalar};
 pub(super) struct Whole {
     result: Var,
     parts: Vec<Part>,
-    /// The memory, once it is there, as one row of elements.
-    memory: Option<ArrayRep>,
+    /// The memory, once it is there.
+    memory: Option<Vec<Leaf>>,
 }
 
 #[derive(Debug)]
 struct Part {
+    /// The variable in the concatenation.
     array: Var,
     /// The variable for which the elements are made.
     maker: Var,
@@ -81,8 +82,7 @@ impl Lower<'_> {
                 if !(place.packed && place.in_memory() && self.is_filled(whole)) {
                     continue;
                 }
-                let (dims, strides) = (Vec::new(), Vec::new());
-                whole.memory = Some(ArrayRep { dims, strides, ..place.clone() });
+                whole.memory = Some(place.leaves.clone());
             }
             let sizes: Vec<Vec<Dim>> = whole.parts.iter().map(|p| self.shapes.of(p.maker).to_vec()).collect();
             if !sizes.iter().flatten().all(|d| self.is_in_scope(*d)) {
@@ -97,15 +97,14 @@ impl Lower<'_> {
                 Some(memory) => memory.clone(),
                 None => {
                     let count = counts.iter().fold(Operand::i64(0), |n, m| self.add(n, *m));
-                    self.new_array(vec![count], &elem)?
+                    self.new_array(vec![count], &elem)?.leaves
                 }
             };
             whole.memory = Some(memory.clone());
             let mut start = Operand::i64(0);
             for ((part, dims), count) in whole.parts.iter_mut().zip(dims).zip(counts) {
                 if part.here && stm.pat.contains(&part.maker) {
-                    let leaves =
-                        memory.leaves.iter().map(|leaf| self.moved(*leaf, start, Some(count))).collect();
+                    let leaves = memory.iter().map(|leaf| self.moved(*leaf, start, Some(count))).collect();
                     let strides = self.row_major(&dims);
                     let place = ArrayRep { dims, strides, leaves, packed: true };
                     self.wanted.insert(part.maker, place.clone());
@@ -168,10 +167,10 @@ impl Lower<'_> {
         dims[0] = reps.iter().fold(Operand::i64(0), |n, r| self.add(n, r.dims[0]));
         let whole = wholes.iter().find(|w| pat.contains(&w.result));
         let to = match whole.and_then(|w| w.memory.clone()) {
-            Some(memory) => {
+            Some(leaves) => {
                 pat.iter().for_each(|v| drop(self.wanted.remove(v)));
                 let strides = self.row_major(&dims);
-                ArrayRep { dims, strides, leaves: memory.leaves, packed: true }
+                ArrayRep { dims, strides, leaves, packed: true }
             }
             None => self.array_for(pat.first().copied(), dims, ty.base())?,
         };
