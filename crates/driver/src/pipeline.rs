@@ -76,8 +76,11 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SIMPLIFY), // columns that are read once now
     Step::Pass(&pullback_opt::CSE),
     Step::Pass(&pullback_opt::UNCOPY), // not before what would find that copies are what they copy
+    Step::Pass(&pullback_opt::GATHER), // sizes have their names now, also those that were on a tape
     Step::Pass(&pullback_opt::FUSE),   // rows that are read where they lie
-    Step::Pass(&pullback_opt::SINK),   // parts of the tape that one branch reads
+    Step::Pass(&pullback_opt::SINGLE),
+    Step::Pass(&pullback_opt::FUSE), // sums that were in the way
+    Step::Pass(&pullback_opt::SINK), // parts of the tape that one branch reads
     Step::Pass(&pullback_opt::TRIM),
     Step::Pass(&pullback_opt::PRUNE),
 ];

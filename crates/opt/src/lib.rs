@@ -9,11 +9,13 @@ mod accumulators;
 mod cse;
 mod effects;
 mod fuse;
+mod gather;
 mod hoist;
 mod inline;
 mod join;
 mod remake;
 mod simplify;
+mod single;
 mod sink;
 mod trim;
 mod unbox;
@@ -28,11 +30,13 @@ use pullback_core::{Exp, FunId, Program};
 pub use accumulators::eliminate_accumulators;
 pub use cse::cse;
 pub use fuse::fuse;
+pub use gather::gather;
 pub use hoist::hoist;
 pub use inline::inline;
 pub use join::join_branches;
 pub use remake::remake;
 pub use simplify::simplify;
+pub use single::single;
 pub use sink::sink;
 pub use trim::trim;
 pub use unbox::unbox;
@@ -172,6 +176,20 @@ pub static ELIMINATE_ACCUMULATORS: Pass = Pass {
     source: "Fast CHAD notes, 3.1: E1 to E4, E6 to E10",
     run: eliminate_accumulators,
 };
+/// Additions at moved places.
+pub static GATHER: Pass = Pass {
+    name: "gather",
+    description: "turn additions of vectors at moved places into maps",
+    source: "Fast CHAD notes, 3.1: E2 (stencils)",
+    run: gather,
+};
+/// Sums with one term.
+pub static SINGLE: Pass = Pass {
+    name: "single",
+    description: "make sums of which all terms but one are zeros of that term alone",
+    source: "Fast CHAD notes, 3.1: E6, for the condition that the counter is a number",
+    run: single,
+};
 /// Functions that no entry point reaches.
 pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
     name: "drop_unused_functions",
@@ -196,6 +214,8 @@ pub static PASSES: &[&Pass] = &[
     &REMAKE,
     &UNCOPY,
     &ELIMINATE_ACCUMULATORS,
+    &GATHER,
+    &SINGLE,
     &DROP_UNUSED_FUNCTIONS,
 ];
 

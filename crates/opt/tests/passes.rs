@@ -7,8 +7,8 @@ use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
-    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, HOIST, INLINE, JOIN_BRANCHES, PASSES, PRUNE, Pass, REMAKE,
-    SIMPLIFY, SINK, TRIM, UNBOX, UNCOPY, UNROLL, pass,
+    CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, GATHER, HOIST, INLINE, JOIN_BRANCHES, PASSES, PRUNE, Pass,
+    REMAKE, SIMPLIFY, SINGLE, SINK, TRIM, UNBOX, UNCOPY, UNROLL, pass,
 };
 use pullback_prim::{Scalar, ScalarValue};
 
@@ -185,6 +185,16 @@ fn columns_made_again() {
 #[test]
 fn rows_not_copied() {
     expect(include_str!("uncopy.core"), &[&UNCOPY, &PRUNE], 3);
+}
+
+#[test]
+fn vectors_added_at_moved_places() {
+    expect(include_str!("gather.core"), &[&GATHER], 3);
+}
+
+#[test]
+fn sums_with_one_term() {
+    expect(include_str!("single.core"), &[&SINGLE, &PRUNE], 3);
 }
 
 #[test]
