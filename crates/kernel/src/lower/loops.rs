@@ -250,7 +250,7 @@ impl Lower<'_> {
         Ok(out)
     }
     /// Collectors of scalars, of which iteration `i` makes number `i` after it has read number `i` of the operands: an operand
-    /// that nobody needs afterwards gives its memory. `users`: what the body mentions.
+    /// that nobody needs afterwards gives its memory, first to the one that is to replace it. `users`: what the body mentions.
     pub(super) fn collectors_over(
         &mut self,
         n: Operand,
@@ -258,10 +258,15 @@ impl Lower<'_> {
         from: &[Atom],
         (operands, users): (&[Atom], &IdSet<Var>),
     ) -> Res<Vec<Collector>> {
-        let mut given: Vec<Option<Var>> = Vec::new();
-        for v in vars {
+        let mut given: Vec<Option<Var>> = vec![None; vars.len()];
+        let heirs: Vec<usize> = (0..vars.len()).filter(|k| self.heirs.contains_key(&vars[*k])).collect();
+        let others = (0..vars.len()).filter(|k| !heirs.contains(k));
+        for number in heirs.iter().copied().chain(others) {
+            let v = &vars[number];
+            let heir_of = self.heirs.get(v);
             let fits = |(k, a): (usize, &Atom)| {
                 let operand = a.var().filter(|o| !given.contains(&Some(*o)) && self.ty(*o) == self.ty(*v))?;
+                heir_of.is_none_or(|wanted| *wanted == operand).then_some(())?;
                 let others =
                     operands.iter().enumerate().filter(|(j, _)| *j != k).filter_map(|(_, a)| a.var());
                 let users = users.iter().copied().chain(others).collect();
@@ -271,8 +276,7 @@ impl Lower<'_> {
                 let free = whole && !self.wanted.contains_key(v) && self.owners.may_write(operand, &users);
                 free.then_some(operand)
             };
-            let operand = operands.iter().enumerate().find_map(fits);
-            given.push(operand);
+            given[number] = operands.iter().enumerate().find_map(fits);
         }
         for (v, operand) in vars.iter().zip(&given) {
             if let Some(operand) = operand {

@@ -153,6 +153,7 @@ fn function(
         owners: Owners::default(),
         wanted: IdMap::new(),
         in_turn: IdSet::new(),
+        heirs: IdMap::new(),
         below: IdMap::new(),
         last: IdMap::new(),
         deferred: Vec::new(),
@@ -238,6 +239,8 @@ struct Lower<'p> {
     wanted: IdMap<Var, ArrayRep>,
     /// Pointers into memory that the iterations of a loop use in turn.
     in_turn: IdSet<Reg>,
+    /// Arrays that maps make, with the operand that each is to be written over.
+    heirs: IdMap<Var, Var>,
     /// Scalars that are at least 0 and below a size.
     below: IdMap<Var, Dim>,
     /// Scalars that are one less than a size.

@@ -1,11 +1,14 @@
 //! Arrays of a loop's state that are made anew in every iteration: two places hold them in turn, so that none is copied.
 //!
 //! Iteration `i` finds the array in place `i mod 2` and makes the next one in the other place.
+//!
+//! An array that maps make of the one before, element by element, needs one place only: each map writes over what it reads ([`lineage`]).
 
 use super::rep::{ArrayRep, Rep, has_boxes};
 use super::{Lower, Res, Val};
 use crate::ir::Operand;
-use pullback_core::{Atom, Body, Exp, Soac, Var};
+use pullback_core::traverse::{free_vars_exp, free_vars_lam};
+use pullback_core::{Atom, Body, Exp, Lam, Program, Soac, Type, Var};
 use pullback_prim::{Op, Scalar};
 
 /// Arrays of a known shape with at most so many elements are copied: they may become registers.
@@ -26,6 +29,10 @@ impl Lower<'_> {
         let Rep::Array(first) = self.atom(init) else { return Ok(None) };
         let size = first.dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.as_i64()?));
         if has_boxes(&ty) || size.is_some_and(|n| n <= SMALL) || !is_made_anew(body, result) {
+            return Ok(None);
+        }
+        if let Some(lineage) = lineage(self.program, body, v, result) {
+            self.heirs.extend(lineage);
             return Ok(None);
         }
         let dims = std::iter::once(Operand::i64(2)).chain(first.dims.iter().copied()).collect();
@@ -57,6 +64,67 @@ impl Lower<'_> {
             self.copy(&places.next, from)?;
         }
         Ok(Val { rep: Rep::Array(places.next.clone()), roots: val.roots })
+    }
+}
+
+/// The way from a state of a loop to its next value over maps that may each write over an operand which nobody needs afterwards: each array with the operand that it
+/// replaces. `None`: there is none.
+fn lineage(program: &Program, body: &Body, state: Var, result: Atom) -> Option<Vec<(Var, Var)>> {
+    let mut search = Search { program, body, state, left: STEPS };
+    let mut way = Vec::new();
+    search.back(result.var()?, body.stms.len(), &mut way).then_some(way)
+}
+
+/// How many arrays are looked at on the way back.
+const STEPS: usize = 32;
+
+struct Search<'a> {
+    program: &'a Program,
+    body: &'a Body,
+    state: Var,
+    left: usize,
+}
+
+impl Search<'_> {
+    /// Whether an array goes back to the state; it is made before statement `end`.
+    fn back(&mut self, v: Var, end: usize, way: &mut Vec<(Var, Var)>) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        let ty = &self.program.vars[v].ty;
+        let Some(at) = self.body.stms[..end].iter().position(|s| s.pat.contains(&v)) else { return false };
+        let Some((lam, arrays)) = elementwise(&self.body.stms[at].exp) else { return false };
+        let inside = free_vars_lam(lam);
+        if !matches!(ty, Type::Array(elem) if elem.scalar().is_some()) {
+            return false;
+        }
+        let given = |u: &Var| way.iter().any(|(_, operand)| operand == u);
+        let operands: Vec<Var> = arrays.iter().filter_map(|a| a.var()).filter(|u| !given(u)).collect();
+        operands.iter().any(|u| {
+            let once = operands.iter().filter(|w| *w == u).count() == 1 && !inside.contains(u);
+            if !once || self.program.vars[*u].ty != *ty || self.is_needed_after(*u, at) {
+                return false;
+            }
+            way.push((v, *u));
+            let found = *u == self.state || self.back(*u, at, way);
+            if !found {
+                way.pop();
+            }
+            found
+        })
+    }
+    fn is_needed_after(&self, v: Var, at: usize) -> bool {
+        let later = self.body.stms[at + 1..].iter();
+        later.into_iter().any(|s| free_vars_exp(&s.exp).contains(&v)) || self.body.result.contains(&v.into())
+    }
+}
+
+/// The function of an operation that makes arrays elementwise of arrays, and these.
+fn elementwise(exp: &Exp) -> Option<(&Lam, &[Atom])> {
+    match exp {
+        Exp::Soac(Soac::Map { lam, arrays, .. } | Soac::Fused { pre: lam, arrays, .. }) => {
+            Some((lam, arrays))
+        }
+        _ => None,
     }
 }
 
