@@ -1,5 +1,5 @@
 //! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`, `tests/joined.rs`, `tests/contractions.rs`, `tests/filled.rs`,
-//! `tests/borders.rs`). They are on for a thread, and only in builds with
+//! `tests/borders.rs`, `tests/blocks.rs`). They are on for a thread, and only in builds with
 //! the feature `mutations`.
 
 /// An error.
@@ -72,6 +72,14 @@ pub enum Mutation {
     BranchesAreTaken,
     /// A row that is filled near is not copied to its place.
     FilledStaysNear,
+    /// In blocks no stage runs later than another.
+    StagesInStep,
+    /// What parts of loops leave out is not run.
+    SeamsOpen,
+    /// A window on memory stays where it is.
+    WindowsStay,
+    /// Code between loops runs in each part.
+    FirstCodeAgain,
     /// The middle of a loop begins where the loop does.
     FirstBorderForgotten,
     /// The middle of a loop ends where the loop does.
@@ -127,6 +135,9 @@ impl Mutation {
         Mutation::BranchesAreTaken,
         Mutation::FilledStaysNear,
     ];
+    /// Those of loops in blocks.
+    pub const BLOCKS: &'static [Mutation] =
+        &[Mutation::StagesInStep, Mutation::SeamsOpen, Mutation::WindowsStay, Mutation::FirstCodeAgain];
     /// Those of loops that are cut at their borders.
     pub const BORDERS: &'static [Mutation] = &[
         Mutation::FirstBorderForgotten,

@@ -62,6 +62,8 @@ struct Loop {
 struct Middle {
     first: i64,
     left: i64,
+    /// What no counter reaches; the last ones are before it.
+    end: Operand,
     /// Comparisons that are settled. Each is made once.
     answers: Known,
 }
@@ -104,15 +106,23 @@ impl Cut<'_, '_> {
 
     /// The iterations in which comparisons are settled, if the others are few.
     fn middle(&self, l: &Loop) -> Option<Middle> {
-        let begin = l.from.as_i64().filter(|k| (0..=NEAR).contains(k))?;
+        let begin = self.begin(l.from).filter(|k| (0..=NEAR).contains(k))?;
         // Where no memory is near all loops are cut that can be: so tests see short ones.
         let least = if self.s.options.model.near == Some(0) { 0.0 } else { LONG };
         let long = self.s.costs().trips(l.from, l.to) >= least;
         (long && branches(&l.body) > 0 && size(&l.body) <= LARGE).then_some(())?;
-        let to = self.end(l.to);
-        let sums = Sums { s: self.s, i: l.i, end: self.without_numbers(to) };
-        let end = sums.of(to)?;
-        let mut m = Middle { first: begin, left: 0, answers: Known::new() };
+        // A loop over a block ends at the smaller of two numbers: at the end of all blocks, if not before.
+        let ends = match self.s.ranges.op(l.to) {
+            Some((Op::Min, [_, whole])) => vec![l.to, *whole],
+            _ => vec![l.to],
+        };
+        ends.into_iter().find_map(|end| self.middle_before(l, begin, end))
+    }
+    fn middle_before(&self, l: &Loop, begin: i64, to: Operand) -> Option<Middle> {
+        let not_negative = self.not_negative(to);
+        let sums = Sums { s: self.s, i: l.i, end: self.without_numbers(not_negative) };
+        let end = sums.of(not_negative)?;
+        let mut m = Middle { first: begin, left: 0, end: to, answers: Known::new() };
         walk(&l.body, &mut |ins| {
             let Ins::Prim { to, prim: Prim::Op(op, Scalar::I64), args } = ins else { return };
             let settled =
@@ -126,8 +136,15 @@ impl Cut<'_, '_> {
         });
         (m.first > begin || m.left > 0).then_some(m)
     }
+    /// A number that no counter is below.
+    fn begin(&self, from: Operand) -> Option<i64> {
+        from.as_i64().or_else(|| match self.s.ranges.op(from) {
+            Some((Op::Max, [a, b])) => a.as_i64().or(b.as_i64()),
+            _ => None,
+        })
+    }
     /// An end without the test whether it is negative: a loop that runs has an end above its beginning, which is not.
-    fn end(&self, to: Operand) -> Operand {
+    fn not_negative(&self, to: Operand) -> Operand {
         match self.s.ranges.op(to) {
             Some((Op::Max, [a, zero])) if zero.as_i64() == Some(0) => *a,
             Some((Op::Max, [zero, a])) if zero.as_i64() == Some(0) => *a,
@@ -148,12 +165,19 @@ impl Cut<'_, '_> {
 
     /// The loop as the middle, with this body, and the borders.
     fn pieces(&mut self, l: Loop, m: &Middle, body: Block, out: &mut Block) {
-        let first = Operand::i64(m.first);
+        let begin = self.begin(l.from) == Some(m.first);
+        let mut first = Operand::i64(m.first);
+        if l.from.as_i64().is_none() {
+            first = if begin { l.from } else { self.int(out, Op::Max, [l.from, first]) };
+        }
         // Where the middle ends, and the border after it begins.
         let (mut high, mut after) = (l.to, l.to);
         let near = self.int(out, Op::Le, [l.to, Operand::i64(FAR)]);
         if m.left > 0 && !Mutation::LastBorderForgotten.is_on() {
-            high = self.int(out, Op::Sub, [l.to, Operand::i64(m.left)]);
+            high = self.int(out, Op::Sub, [m.end, Operand::i64(m.left)]);
+            if m.end != l.to {
+                high = self.int(out, Op::Min, [high, l.to]);
+            }
         }
         high = self.select(out, near, high, first);
         high = self.int(out, Op::Max, [high, first]);
@@ -169,7 +193,6 @@ impl Cut<'_, '_> {
         }
         // A border has no folds: what it adds is added to what the middle left.
         let (i, body) = self.copy(i, whole, &states);
-        let begin = from.as_i64() == Some(m.first);
         let border = |from, to| vec![Ins::For { i, from, to, body, order: Order::Given }];
         if m.left == 0 && !begin {
             // All of it, where the loop ends too far away.

@@ -22,7 +22,7 @@
 use super::places::{Access, Kind, Places};
 use super::split::without_mark;
 use super::uses::Uses;
-use super::{Options, Pass, Scheduler, added, own, rows, small};
+use super::{Expected, Options, Pass, Scheduler, added, own, rows, small};
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo};
 use crate::lower::with_mark;
 use crate::mutation::Mutation;
@@ -43,7 +43,7 @@ const ALONE: usize = 8;
 /// iterations is added to `owned`.
 pub(super) fn join(
     mut body: Block,
-    (options, expected): (&Options, &[Option<i64>]),
+    (options, expected): (&Options, &Expected<'_>),
     f: &mut Function,
     owned: &mut BTreeSet<Reg>,
 ) -> Block {

@@ -9,6 +9,7 @@
 //! may change.
 
 mod added;
+mod blocks;
 mod borders;
 mod checks;
 mod chunks;
@@ -50,6 +51,8 @@ pub enum Pass {
     Contract,
     /// Loops that follow each other become one (decision 27).
     Join,
+    /// Loops that follow each other run in blocks (decision 47).
+    Blocks,
     /// Loops are cut where what they ask at their borders is settled (decision 41).
     Borders,
     /// Loops become several (decision 20).
@@ -66,11 +69,12 @@ pub enum Pass {
 
 impl Pass {
     /// All, in their order.
-    pub const ALL: [Pass; 10] = [
+    pub const ALL: [Pass; 11] = [
         Pass::Small,
         Pass::Checks,
         Pass::Contract,
         Pass::Join,
+        Pass::Blocks,
         Pass::Borders,
         Pass::Split,
         Pass::Rows,
@@ -132,8 +136,17 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = numbered(f, body);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
         let choices = module.choices.iter().filter(|(id, _)| id.index() == k).map(|(_, r)| *r).collect();
-        let (body, owned) = joined(body, &choices, (options, expected), f);
+        let mut expected = Expected { args: expected, counters: Vec::new(), parts: IdSet::new() };
+        let (body, owned) = joined(body, &choices, (options, &expected), f);
         module.owned.extend(owned.into_iter().map(|r| (FunctionId::new(k), r)));
+        let body = if options.does(Pass::Blocks) {
+            let (body, made) = blocks::in_blocks(body, options, &mut expected, f);
+            copies.extend(made.into_iter().map(|(copy, r)| (FunctionId::new(k), copy, r)));
+            body
+        } else {
+            body
+        };
+        let expected = &expected;
         let body = if options.does(Pass::Borders) {
             let (body, made) = without_borders(body, (options, expected), f);
             copies.extend(made.into_iter().map(|(copy, r)| (FunctionId::new(k), copy, r)));
@@ -193,7 +206,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
 fn joined(
     body: Block,
     choices: &IdSet<Reg>,
-    (options, expected): (&Options, &[Option<i64>]),
+    (options, expected): (&Options, &Expected<'_>),
     f: &mut Function,
 ) -> (Block, BTreeSet<Reg>) {
     let way = |body: Block, f: &mut Function| {
@@ -235,7 +248,7 @@ fn joined(
 /// The body of a function with loops cut at their borders; registers of copies, with those that they are copies of.
 fn without_borders(
     body: Block,
-    (options, expected): (&Options, &[Option<i64>]),
+    (options, expected): (&Options, &Expected<'_>),
     f: &mut Function,
 ) -> (Block, Vec<(Reg, Reg)>) {
     let mut s = Scheduler::new(options, f, &body, expected);
@@ -347,6 +360,15 @@ impl Top<'_> {
     }
 }
 
+/// What registers of a function are expected to hold.
+struct Expected<'a> {
+    /// Its parameters, if that is known.
+    args: &'a [Option<i64>],
+    counters: Vec<(Reg, i64)>,
+    /// Counters of loops over parts, which are for threads only.
+    parts: IdSet<Reg>,
+}
+
 struct Scheduler<'a> {
     options: &'a Options,
     regs: IndexVec<Reg, RegInfo>,
@@ -365,23 +387,25 @@ struct Scheduler<'a> {
     widths: Option<width::Widths>,
     /// How many loops, with iterations one after the other, are around.
     depth: usize,
+    /// Loops that are not put in lanes.
+    parts: IdSet<Reg>,
 }
 
 /// Copies of fewer elements are loops of lanes where they are made again and again, not calls.
 const SHORT: i64 = 128;
 
 impl<'a> Scheduler<'a> {
-    /// `expected`: what the parameters are expected to hold.
-    fn new(options: &'a Options, f: &mut Function, body: &Block, expected: &[Option<i64>]) -> Scheduler<'a> {
+    fn new(options: &'a Options, f: &mut Function, body: &Block, expected: &Expected<'_>) -> Scheduler<'a> {
         let (defined, roots) = registers(f, body);
         let mut sizes = IdMap::new();
-        sizes.extend(f.params.iter().zip(expected).filter_map(|(r, n)| Some((*r, (*n)?))));
+        sizes.extend(f.params.iter().zip(expected.args).filter_map(|(r, n)| Some((*r, (*n)?))));
+        sizes.extend(expected.counters.iter().copied());
         cost::follow(body, &defined, &mut sizes);
         let (_, offsets) = added::pointers(body, &defined, &f.regs);
         let regs = std::mem::take(&mut f.regs);
         let ranges = ranges::Ranges::of(body, &defined);
-        let (rows, widths, depth) = (IdMap::new(), None, 0);
-        Scheduler { options, regs, defined, roots, offsets, ranges, sizes, rows, widths, depth }
+        let (rows, widths, depth, parts) = (IdMap::new(), None, 0, expected.parts.clone());
+        Scheduler { options, regs, defined, roots, offsets, ranges, sizes, rows, widths, depth, parts }
     }
     /// The block without the ways that are not taken for the expected sizes, where either would do.
     /// `times`: how much larger than they say results may be.
@@ -544,6 +568,9 @@ impl<'a> Scheduler<'a> {
         self.side_by_side(&l, self.options.lanes).ok()
     }
     fn side_by_side(&mut self, l: &lanes::Loop<'_>, lanes: usize) -> Result<Block, lanes::No> {
+        if self.parts.contains(&l.i) {
+            return Err(lanes::No::Parts);
+        }
         let roots = &self.roots;
         let root = |r: Reg| roots.get(r).copied().flatten();
         let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);

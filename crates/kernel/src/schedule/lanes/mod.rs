@@ -38,6 +38,8 @@ pub(super) enum No {
     Place,
     /// Interleaved memory is used in another way than row by row.
     Rows,
+    /// Its iterations are parts for threads.
+    Parts,
 }
 
 /// What a register is.

@@ -1,0 +1,724 @@
+//! Loops that follow each other, over the same elements in far memory, in blocks of elements: what one leaves for the next is still near.
+//!
+//! ```text
+//! for i { m[i] = f x[i] };  for i { y[i] = g m[i - 1] }   =>   for blocks { for i of the block { m[i] = .. };  for i of the block { y[i] = .. } }
+//! ```
+//!
+//! Loops can be joined ([`join`]) only where each iteration keeps to its own element. Stages of a step in time read their neighbours. If each of them reaches a
+//! fixed number of elements to both sides, blocks keep the order: in block `b` stage `k` runs its iterations from `b * BLOCK - after[k]` on, so that an iteration of an
+//! earlier stage which it reads, or whose reads it would overwrite, is not in a later block.
+//!
+//! The iterations are cut into parts, which threads share. A part leaves out the iterations at its ends that need, or are needed by, iterations of its neighbours:
+//! `after[k]` at its end, `before[k]` at its beginning. They are run when all parts are done, *seams* between parts, stage by stage.
+//!
+//! Memory that only these loops use is not made: a part has a window on it, of a block and what is reached before it. Before each further block the window moves; at both ends of a
+//! part what a seam needs of it is kept.
+//!
+//! Code between the loops that reads the first elements only runs in the first block.
+//!
+//! Assumes, as for [`join`], that different allocations and arguments do not overlap, or are only read. Guarantees: the same values bit for bit. Which of several
+//! errors a program stops with may change. How many parts there are depends on sizes only.
+//!
+//! Source: skewed and split tiling of loops over stencils (M. Wolf, M. Lam, A data locality optimizing algorithm, PLDI 1991; S. Krishnamoorthy and others, Effective automatic
+//! parallelization of stencil computations, PLDI 2007), for the stages of one step.
+//!
+//! [`join`]: super::join
+
+use super::added::way;
+use super::split::rename;
+use super::uses::Uses;
+use super::{Expected, Options, Scheduler};
+use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::lower::with_mark;
+use crate::mutation::Mutation;
+use crate::walk::{size, walk};
+use pullback_base::index::{IdMap, IdSet};
+use pullback_prim::{Op, Prim, Scalar};
+
+/// How many elements a block has, and how many blocks a part at least; with bounds at multiples of so many elements.
+struct Sizes {
+    block: i64,
+    part: i64,
+    align: i64,
+}
+
+/// A loop takes some tens of nanoseconds to start, and a block of a dozen arrays should be in a first-level cache.
+const LARGE: Sizes = Sizes { block: 384, part: 24, align: 8 };
+/// Where no memory is near: so tests see several blocks and parts.
+const SMALL: Sizes = Sizes { block: 16, part: 2, align: 1 };
+/// Loops that use this many times what is near leave each other far memory.
+const FAR: i64 = 8;
+/// The most parts.
+const PARTS: i64 = 64;
+/// Code between loops may read so many elements.
+const FIRST: i64 = 8;
+/// Groups with more instructions are left alone: they are there several times then.
+const INSTRUCTIONS: usize = 1500;
+
+/// A body with loops in blocks. Gives also registers of copies, with those that they are copies of; what counters of blocks are expected to be is added to `expected`.
+pub(super) fn in_blocks(
+    body: Block,
+    options: &Options,
+    expected: &mut Expected<'_>,
+    f: &mut Function,
+) -> (Block, Vec<(Reg, Reg)>) {
+    let Some(near) = options.model.near else { return (body, Vec::new()) };
+    let uses = Uses::within(f, &body);
+    let mut s = Scheduler::new(options, f, &body, expected);
+    let sizes = if near == 0 { SMALL } else { LARGE };
+    let joined = joined_pointers(&body, &s);
+    let made = Made::default();
+    let mut blocks = Blocks { s: &mut s, uses, joined, near, sizes, made };
+    let body = blocks.block(body);
+    let made = blocks.made;
+    expected.counters.extend(made.counters);
+    expected.parts.extend(made.parts);
+    f.regs = s.regs;
+    (body, made.copies)
+}
+
+struct Blocks<'a, 'b> {
+    s: &'a mut Scheduler<'b>,
+    uses: Uses,
+    /// Pointers that branches or iterations set, with the memory that they may point to.
+    joined: IdMap<Reg, IdSet<Reg>>,
+    near: i64,
+    sizes: Sizes,
+    made: Made,
+}
+
+#[derive(Default)]
+struct Made {
+    /// Registers with those that they are copies of.
+    copies: Vec<(Reg, Reg)>,
+    /// Counters, and what they are expected to be.
+    counters: Vec<(Reg, i64)>,
+    /// Counters of parts.
+    parts: Vec<Reg>,
+}
+
+/// Pointers that are set at several places to others that are known.
+fn joined_pointers(body: &Block, s: &Scheduler<'_>) -> IdMap<Reg, IdSet<Reg>> {
+    let several = |r: Reg| s.regs[r].ty == Ty::Pointer && s.defined.get(r).is_some_and(|n| *n > 1);
+    let mut all: IdMap<Reg, Option<IdSet<Reg>>> = IdMap::new();
+    walk(body, &mut |ins| {
+        for &to in ins.sets().iter().filter(|r| several(**r)) {
+            let root = match ins {
+                Ins::Set { value: Operand::Reg(from), .. } => s.roots.get(*from).copied().flatten(),
+                _ => None,
+            };
+            let known = all.entry(to).or_insert_with(|| Some(IdSet::new()));
+            match (root, known.as_mut()) {
+                (Some(root), Some(roots)) => {
+                    roots.insert(root);
+                }
+                _ => *known = None,
+            }
+        }
+    });
+    all.into_iter().filter_map(|(r, roots)| Some((r, roots?))).collect()
+}
+
+/// A use of memory by an iteration, or by code that runs once.
+#[derive(Clone, Debug, PartialEq)]
+struct Access {
+    root: Reg,
+    /// What is added to the root, but for numbers.
+    base: Vec<Operand>,
+    place: Place,
+    writes: bool,
+    ty: Ty,
+}
+
+/// Which element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// That of the iteration, and so many further.
+    Beside(i64),
+    /// That of a number.
+    Fixed(i64),
+    Unknown,
+}
+
+/// A loop of a group, or code that reads first elements.
+struct Stage {
+    /// The counter of a loop.
+    i: Option<Reg>,
+    body: Block,
+    accesses: Vec<Access>,
+    /// Iterations that are left out at the end of a part, and run so much later in blocks.
+    after: i64,
+    /// Iterations that are left out at the beginning of a part.
+    before: i64,
+}
+
+/// Loops in blocks.
+struct Group {
+    /// Up to where in the block of instructions.
+    end: usize,
+    to: Operand,
+    /// What is done before all stages, and after.
+    early: Block,
+    stages: Vec<Stage>,
+    late: Block,
+}
+
+impl Blocks<'_, '_> {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Block::with_capacity(block.len());
+        let mut rest = &block[..];
+        while let Some((ins, others)) = rest.split_first() {
+            if let Some(group) = self.group(rest) {
+                rest = &rest[group.end..];
+                self.emit(group, &mut out);
+                continue;
+            }
+            let mut ins = ins.clone();
+            if !matches!(ins, Ins::For { order: Order::Any(_), .. }) {
+                for inner in ins.blocks_mut() {
+                    *inner = self.block(std::mem::take(inner));
+                }
+            }
+            out.push(ins);
+            rest = others;
+        }
+        out
+    }
+
+    /// The loops from the first instruction on that can be run in blocks.
+    fn group(&self, block: &[Ins]) -> Option<Group> {
+        let (i, to, body) = whole_loop(block.first()?)?;
+        let stage = self.stage(Some(i), body)?;
+        let mut group = Group { end: 1, to, early: Vec::new(), stages: vec![stage], late: Vec::new() };
+        let mut late: IdSet<Reg> = IdSet::new();
+        // What stands behind the last loop so far, and is needed only if there is another one.
+        let (mut early, mut points, mut behind) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, ins) in block.iter().enumerate().skip(1) {
+            let mut known = true;
+            super::added::reads(&vec![ins.clone()], &mut |r| known &= !late.contains(&r));
+            let once = |r: &Reg| self.s.defined.get(*r) == Some(&1);
+            match ins {
+                Ins::For { .. } => {
+                    let Some((i, end, body)) = whole_loop(ins).filter(|_| known) else { break };
+                    let Some(stage) = self.stage(Some(i), body).filter(|_| end == to) else { break };
+                    let stages: Vec<&Stage> = group.stages.iter().chain(&points).collect();
+                    let Some((before, after)) = self.margins(&stages, &stage) else { break };
+                    group.stages.append(&mut points);
+                    group.stages.push(Stage { before, after, ..stage });
+                    group.early.append(&mut early);
+                    group.late.append(&mut behind);
+                    group.end = at + 1;
+                }
+                Ins::Prim { to, .. }
+                | Ins::Offset { to, .. }
+                | Ins::Alloc { to, .. }
+                | Ins::Set { to, .. }
+                    if known && once(to) =>
+                {
+                    early.push(ins.clone());
+                }
+                Ins::Fail { .. } if known => early.push(ins.clone()),
+                Ins::Prim { to, .. } if once(to) => {
+                    late.insert(*to);
+                    behind.push(ins.clone());
+                }
+                Ins::If { .. } | Ins::Load { .. } if known => {
+                    let stage = self.stage(None, std::slice::from_ref(ins));
+                    let first = |a: &Access| matches!(a.place, Place::Fixed(0..=FIRST));
+                    let Some(stage) = stage.filter(|s| s.accesses.iter().all(first)) else { break };
+                    let stages: Vec<&Stage> = group.stages.iter().chain(&points).collect();
+                    if self.margins(&stages, &stage).is_none() {
+                        break;
+                    }
+                    let sets = Uses::of(&stage.body).set();
+                    if !sets.iter().all(|r| matches!(self.s.regs[*r].ty, Ty::Scalar(_))) {
+                        break;
+                    }
+                    late.extend(sets);
+                    points.push(stage);
+                }
+                _ => break,
+            }
+        }
+        self.pays(&group).then_some(group)
+    }
+
+    /// Whether loops in blocks leave each other more than is near.
+    fn pays(&self, group: &Group) -> bool {
+        let mut bytes: IdMap<Reg, usize> = IdMap::new();
+        let mut handed_on = false;
+        let mut written: IdSet<Reg> = IdSet::new();
+        for stage in &group.stages {
+            handed_on |=
+                stage.i.is_some() && stage.accesses.iter().any(|a| !a.writes && written.contains(&a.root));
+            written.extend(stage.accesses.iter().filter(|a| a.writes).map(|a| a.root));
+            let beside = stage.accesses.iter().filter(|a| matches!(a.place, Place::Beside(_)));
+            bytes.extend(beside.map(|a| (a.root, a.ty.bytes())));
+        }
+        let each: usize = bytes.values().sum();
+        let n = self.s.costs().size(group.to);
+        let far = n.is_some_and(|n| n.saturating_mul(each as i64) >= self.near.saturating_mul(FAR));
+        let margin = group.stages.iter().map(|s| s.before.max(s.after)).max().unwrap_or(0);
+        let small = group.stages.iter().map(|s| size(&s.body)).sum::<usize>() <= INSTRUCTIONS;
+        handed_on && (far || self.near == 0) && small && 2 * margin + FIRST < self.sizes.block
+    }
+
+    /// A stage, if it is known which memory it uses and how.
+    fn stage(&self, i: Option<Reg>, body: &[Ins]) -> Option<Stage> {
+        let mut accesses: Vec<Access> = Vec::new();
+        let mut known = true;
+        walk(body, &mut |ins| {
+            let mut add = |pointer: Operand, index: Operand, writes, ty| {
+                let Some((root, base, place)) = self.access(i, (pointer, index), ty) else {
+                    known = false;
+                    return;
+                };
+                let access = Access { root, base, place, writes, ty };
+                if !accesses.contains(&access) {
+                    accesses.push(access);
+                }
+            };
+            match ins {
+                Ins::Load { to, pointer, index } => add(*pointer, *index, false, self.s.regs[*to].ty),
+                Ins::Store { pointer, index, ty, .. } | Ins::Accumulate { pointer, index, ty, .. } => {
+                    add(*pointer, *index, true, *ty);
+                    if matches!(ins, Ins::Accumulate { .. }) {
+                        add(*pointer, *index, false, *ty);
+                    }
+                }
+                Ins::Set { .. } | Ins::Prim { .. } | Ins::If { .. } | Ins::Fail { .. } => {}
+                _ => known = false,
+            }
+        });
+        known.then(|| Stage { i, body: body.to_vec(), accesses, after: 0, before: 0 })
+    }
+    fn access(
+        &self,
+        i: Option<Reg>,
+        (pointer, index): (Operand, Operand),
+        ty: Ty,
+    ) -> Option<(Reg, Vec<Operand>, Place)> {
+        let joined = pointer.as_reg().filter(|r| self.joined.contains_key(r));
+        let root = joined.or_else(|| self.s.roots.get(pointer.as_reg()?).copied().flatten())?;
+        let mut place = self.place(i, index);
+        let mut base = Vec::new();
+        for (index, of) in way(pointer, root, &self.s.offsets)? {
+            (of == ty).then_some(())?;
+            match (index.as_i64(), &mut place) {
+                (Some(n), Place::Beside(d) | Place::Fixed(d)) => *d = d.checked_add(n)?,
+                _ => base.push(index),
+            }
+        }
+        Some((root, base, place))
+    }
+    fn place(&self, i: Option<Reg>, index: Operand) -> Place {
+        let (mut at, mut d) = (self.s.ranges.one_of(index), 0i64);
+        loop {
+            if let Some(n) = at.as_i64() {
+                return d.checked_add(n).map_or(Place::Unknown, Place::Fixed);
+            }
+            if at.as_reg() == i {
+                return Place::Beside(d);
+            }
+            let (more, of) = match self.s.ranges.op(at) {
+                Some((Op::Add, [a, n])) if n.as_i64().is_some() => (n.as_i64(), *a),
+                Some((Op::Add, [n, a])) if n.as_i64().is_some() => (n.as_i64(), *a),
+                Some((Op::Sub, [a, n])) if n.as_i64().is_some() => {
+                    (n.as_i64().and_then(i64::checked_neg), *a)
+                }
+                _ => return Place::Unknown,
+            };
+            match more.and_then(|n| d.checked_add(n)).filter(|d| d.abs() < self.sizes.block) {
+                Some(sum) => (d, at) = (sum, self.s.ranges.one_of(of)),
+                None => return Place::Unknown,
+            }
+        }
+    }
+
+    /// How many iterations of a stage have to be left out at the beginning and at the end of a part because of the stages before it.
+    fn margins(&self, earlier: &[&Stage], stage: &Stage) -> Option<(i64, i64)> {
+        let (mut before, mut after) = (0i64, 0i64);
+        for first in earlier {
+            for (x, y) in first.accesses.iter().flat_map(|x| stage.accesses.iter().map(move |y| (x, y))) {
+                if !(x.writes || y.writes) || !self.may_meet(x.root, y.root) {
+                    continue;
+                }
+                if x.root == y.root && self.are_apart(&x.base, &y.base) {
+                    continue;
+                }
+                (x.root == y.root && x.base == y.base).then_some(())?;
+                match (x.place, y.place) {
+                    (Place::Beside(x), Place::Beside(y)) => {
+                        let further = if Mutation::StagesInStep.is_on() { 0 } else { y - x };
+                        after = after.max(first.after + further);
+                        before = before.max(first.before - further);
+                    }
+                    // What runs once does so in the first block, before later stages.
+                    (Place::Fixed(0..=FIRST), Place::Beside(_) | Place::Fixed(0..=FIRST))
+                        if first.i.is_none() => {}
+                    (Place::Beside(_), Place::Fixed(0..=FIRST)) if stage.i.is_none() => {}
+                    _ => return None,
+                }
+            }
+        }
+        let align = |n: i64| (n + self.sizes.align - 1) / self.sizes.align * self.sizes.align;
+        let (before, after) = (align(before), align(after));
+        (before.max(after) < self.sizes.block).then_some((before, after))
+    }
+    /// Whether two pointers may point to the same memory.
+    fn may_meet(&self, x: Reg, y: Reg) -> bool {
+        let of = |r: Reg| self.joined.get(&r).cloned().unwrap_or_else(|| IdSet::from([r]));
+        x == y || !of(x).is_disjoint(&of(y))
+    }
+    /// Whether two places are different halves: a number that is 0 or 1, and what it is not, times the elements of a half.
+    fn are_apart(&self, x: &[Operand], y: &[Operand]) -> bool {
+        let ([x], [y]) = (x, y) else { return false };
+        let (Some((Op::Mul, [a, n])), Some((Op::Mul, [b, m]))) = (self.s.ranges.op(*x), self.s.ranges.op(*y))
+        else {
+            return false;
+        };
+        let is_other = |a: Operand, b: Operand| {
+            let bit = matches!(self.s.ranges.op(a), Some((Op::And, [_, one])) if one.as_i64() == Some(1));
+            bit && matches!(self.s.ranges.op(b), Some((Op::Sub, [one, c])) if one.as_i64() == Some(1) && *c == a)
+        };
+        n == m && (is_other(*a, *b) || is_other(*b, *a))
+    }
+
+    // --- code ---
+
+    fn emit(&mut self, group: Group, out: &mut Block) {
+        let Group { early, mut stages, late, to: n, .. } = group;
+        let windows = self.windows(&stages, out, &early);
+        let is_window =
+            |ins: &Ins| matches!(ins, Ins::Alloc { to, .. } if windows.iter().any(|w| w.root == *to));
+        out.retain(|ins| !is_window(ins));
+        out.extend(early.into_iter().filter(|ins| !is_window(ins)));
+        let cells = self.cells(&mut stages, out);
+        let mut layout = self.layout(windows, n, out);
+        let part = self.part(&mut stages, &mut layout);
+        out.push(part);
+        let seams = self.seams(&stages, &layout);
+        if !Mutation::SeamsOpen.is_on() {
+            out.push(seams);
+        }
+        for (cell, r) in cells {
+            out.push(Ins::Load { to: r, pointer: cell.into(), index: Operand::i64(0) });
+        }
+        out.extend(late);
+    }
+
+    /// Parts of whole blocks, the last one longer, and memory for what seams need.
+    fn layout(&mut self, windows: Vec<Window>, n: Operand, out: &mut Block) -> Layout {
+        let number = Operand::i64;
+        let (block, reach) = (self.sizes.block, windows.first().map_or(0, |w| w.reach));
+        let blocks = self.int(out, Op::Div, [n, number(block)]);
+        let each = self.int(out, Op::Div, [blocks, number(PARTS)]);
+        let each = self.int(out, Op::Add, [each, number(1)]);
+        let each = self.int(out, Op::Max, [each, number(self.sizes.part)]);
+        let length = self.int(out, Op::Mul, [each, number(block)]);
+        let parts = self.int(out, Op::Div, [n, length]);
+        let parts = self.int(out, Op::Max, [parts, number(1)]);
+        let last = self.int(out, Op::Sub, [parts, number(1)]);
+        let mut kept = |w: &Window| {
+            let count = self.int(out, Op::Mul, [parts, number(2 * reach)]);
+            self.alloc(out, count, w.ty, "seams")
+        };
+        let kept = windows.iter().map(&mut kept).collect();
+        let names = IdMap::new();
+        Layout { n, block, reach, each, length, parts, last, windows, kept, names }
+    }
+
+    /// The loop over parts, each of them a loop over blocks. Stages use the windows then.
+    fn part(&mut self, stages: &mut [Stage], layout: &mut Layout) -> Ins {
+        let (number, block) = (Operand::i64, layout.block);
+        let i = self.counter("part", 0);
+        self.made.parts.push(i);
+        let mut body = Block::new();
+        let room = number(block + layout.reach);
+        let own = layout.windows.iter().map(|w| self.alloc(&mut body, room, w.ty, "window")).collect();
+        let start = self.int(&mut body, Op::Mul, [i.into(), layout.length]);
+        let is_first = self.int(&mut body, Op::Eq, [i.into(), number(0)]);
+        let is_last = self.int(&mut body, Op::Eq, [i.into(), layout.last]);
+        // The last block of all is shorter, and runs what is left of all stages.
+        let left = self.int(&mut body, Op::Sub, [layout.n, start]);
+        let left = self.int(&mut body, Op::Div, [left, number(block)]);
+        let left = self.int(&mut body, Op::Add, [left, number(1)]);
+        let left = self.int(&mut body, Op::Max, [left, number(1)]);
+        let count = self.select(&mut body, is_last, left, layout.each);
+        let part = Part { i: i.into(), own, start, is_first, is_last, count };
+        let blocks = self.blocks(stages, layout, &part, &mut body);
+        body.push(blocks);
+        // What the seam behind it needs.
+        let mut copies = Block::new();
+        for ((w, own), kept) in layout.windows.iter().zip(&part.own).zip(&layout.kept) {
+            let place = self.int(&mut copies, Op::Add, [part.i, number(1)]);
+            let place = self.int(&mut copies, Op::Mul, [place, number(2 * w.reach)]);
+            let to = self.offset(&mut copies, (*kept).into(), place, w.ty);
+            let from = self.offset(&mut copies, (*own).into(), number(block), w.ty);
+            copies.push(Ins::Copy { to, from, count: number(w.reach - w.after), ty: w.ty });
+        }
+        body.push(Ins::If { condition: is_last, then: Vec::new(), otherwise: copies });
+        let body = with_mark(body, &mut self.s.regs);
+        Ins::For { i, from: number(0), to: layout.parts, body, order: Order::Any(Vec::new()) }
+    }
+
+    /// The loop over the blocks of a part.
+    fn blocks(&mut self, stages: &mut [Stage], layout: &mut Layout, part: &Part, out: &mut Block) -> Ins {
+        let (number, block, n) = (Operand::i64, layout.block, layout.n);
+        let end = self.int(out, Op::Sub, [part.count, number(1)]);
+        let i = self.counter("block", 1);
+        let mut body = Block::new();
+        let far = self.int(&mut body, Op::Mul, [i.into(), number(block)]);
+        let from = self.int(&mut body, Op::Add, [part.start, far]);
+        let next = self.int(&mut body, Op::Add, [from, number(block)]);
+        let is_new = self.int(&mut body, Op::Eq, [i.into(), number(0)]);
+        let is_end = self.int(&mut body, Op::Eq, [i.into(), end]);
+        let is_end = self.both(&mut body, part.is_last, is_end);
+        // The windows move.
+        let mut moves = Block::new();
+        for (w, own) in layout.windows.iter().zip(&part.own) {
+            let from = self.offset(&mut moves, (*own).into(), number(block), w.ty);
+            let count = number(if Mutation::WindowsStay.is_on() { 0 } else { w.reach - w.after });
+            moves.push(Ins::Copy { to: (*own).into(), from, count, ty: w.ty });
+        }
+        body.push(Ins::If { condition: is_new, then: Vec::new(), otherwise: moves });
+        let by = self.int(&mut body, Op::Sub, [number(layout.reach), from]);
+        layout.names = self.moved(&mut body, &layout.windows, &part.own, by);
+        for stage in stages {
+            rename(&mut stage.body, &layout.names);
+            let code = stage.body.clone();
+            let Some(i) = stage.i else {
+                let first = self.both(&mut body, part.is_first, is_new);
+                let condition = if Mutation::FirstCodeAgain.is_on() { Operand::bool(true) } else { first };
+                body.push(Ins::If { condition, then: code, otherwise: Vec::new() });
+                continue;
+            };
+            let least = self.int(&mut body, Op::Add, [part.start, number(stage.before)]);
+            let least = self.select(&mut body, part.is_first, number(0), least);
+            let low = self.int(&mut body, Op::Sub, [from, number(stage.after)]);
+            let low = self.int(&mut body, Op::Max, [low, least]);
+            let low = self.int(&mut body, Op::Max, [low, number(0)]);
+            let high = self.int(&mut body, Op::Sub, [next, number(stage.after)]);
+            let high = self.select(&mut body, is_end, n, high);
+            let high = self.int(&mut body, Op::Min, [high, n]);
+            body.push(Ins::For { i, from: low, to: high, body: code, order: Order::Any(Vec::new()) });
+        }
+        // What the seam before the part needs.
+        let mut copies = Block::new();
+        for ((w, own), kept) in layout.windows.iter().zip(&part.own).zip(&layout.kept) {
+            let begin = number(w.reach + w.before);
+            let place = self.int(&mut copies, Op::Mul, [part.i, number(2 * w.reach)]);
+            let place = self.int(&mut copies, Op::Add, [place, begin]);
+            let to = self.offset(&mut copies, (*kept).into(), place, w.ty);
+            let from = self.offset(&mut copies, (*own).into(), begin, w.ty);
+            copies.push(Ins::Copy { to, from, count: number(w.reach - w.before), ty: w.ty });
+        }
+        let begins = self.no(&mut body, part.is_first);
+        let begins = self.both(&mut body, is_new, begins);
+        body.push(Ins::If { condition: begins, then: copies, otherwise: Vec::new() });
+        Ins::For { i, from: number(0), to: part.count, body, order: Order::Given }
+    }
+
+    /// The loop over the seams between parts.
+    fn seams(&mut self, stages: &[Stage], layout: &Layout) -> Ins {
+        let number = Operand::i64;
+        let i = self.counter("seam", 1);
+        let mut body = Block::new();
+        let place = self.int(&mut body, Op::Mul, [i.into(), layout.length]);
+        let by = self.int(&mut body, Op::Mul, [i.into(), number(2 * layout.reach)]);
+        let by = self.int(&mut body, Op::Add, [by, number(layout.reach)]);
+        let by = self.int(&mut body, Op::Sub, [by, place]);
+        let kept = self.moved(&mut body, &layout.windows, &layout.kept, by);
+        let names = layout.windows.iter().map(|w| (layout.names[&w.root], kept[&w.root])).collect();
+        for stage in stages {
+            let Some(i) = stage.i else { continue };
+            let (i, mut code) = self.copy(i, stage.body.clone());
+            rename(&mut code, &names);
+            let low = self.int(&mut body, Op::Sub, [place, number(stage.after)]);
+            let high = self.int(&mut body, Op::Add, [place, number(stage.before)]);
+            let high = self.int(&mut body, Op::Min, [high, layout.n]);
+            body.push(Ins::For { i, from: low, to: high, body: code, order: Order::Given });
+        }
+        Ins::For { i, from: number(1), to: layout.parts, body, order: Order::Given }
+    }
+}
+
+/// Parts and blocks of a group.
+struct Layout {
+    /// How many iterations there are.
+    n: Operand,
+    /// The iterations of a block.
+    block: i64,
+    reach: i64,
+    /// How many blocks a part has, how many iterations, how many parts there are, and the last one.
+    each: Operand,
+    length: Operand,
+    parts: Operand,
+    last: Operand,
+    windows: Vec<Window>,
+    /// For each window, what is needed of it on both sides of each seam.
+    kept: Vec<Reg>,
+    /// For the memory of each window, the pointer that stands for it in a block.
+    names: IdMap<Reg, Reg>,
+}
+
+/// A part in its loop.
+struct Part {
+    i: Operand,
+    /// The memory of its windows.
+    own: Vec<Reg>,
+    /// Its first iteration.
+    start: Operand,
+    is_first: Operand,
+    is_last: Operand,
+    /// How many blocks it has.
+    count: Operand,
+}
+
+/// Memory that only a group uses.
+struct Window {
+    root: Reg,
+    ty: Ty,
+    /// How many elements are reached to both sides.
+    reach: i64,
+    /// How many elements at both ends of a part its stages leave out.
+    before: i64,
+    after: i64,
+}
+
+impl Blocks<'_, '_> {
+    /// The memory that is allocated here, for an element of each iteration, and that nothing but the stages uses.
+    fn windows(&self, stages: &[Stage], before: &Block, early: &Block) -> Vec<Window> {
+        let inside: Vec<Uses> = stages.iter().map(|s| Uses::of(&s.body)).collect();
+        let mut windows = Vec::new();
+        let mut reach = 0;
+        for ins in before.iter().chain(early) {
+            let Ins::Alloc { to: root, ty, .. } = *ins else { continue };
+            let all: usize = inside.iter().map(|u| u.reads(root)).sum();
+            let mut fits = all > 0 && self.uses.reads(root) == all;
+            let (mut before, mut after) = (i64::MAX, i64::MAX);
+            for stage in stages {
+                for access in stage.accesses.iter().filter(|a| a.root == root) {
+                    if access.writes {
+                        (before, after) = (before.min(stage.before), after.min(stage.after));
+                    }
+                    fits &= access.base.is_empty() && access.ty == ty;
+                    match access.place {
+                        Place::Beside(d) => {
+                            fits &= !access.writes || d == 0;
+                            reach = reach.max(stage.after - d).max(stage.before + d);
+                        }
+                        Place::Fixed(_) => {}
+                        Place::Unknown => fits = false,
+                    }
+                }
+            }
+            if fits && after < i64::MAX {
+                windows.push(Window { root, ty, reach: 0, before, after });
+            }
+        }
+        let align = self.sizes.align;
+        let reach = ((reach + align - 1) / align * align).max(1);
+        if 2 * reach > self.sizes.block {
+            return Vec::new();
+        }
+        windows.iter_mut().for_each(|w| w.reach = reach);
+        windows
+    }
+    /// Cells for what code between the loops hands on: with the registers that are to hold it after the group.
+    fn cells(&mut self, stages: &mut [Stage], out: &mut Block) -> Vec<(Reg, Reg)> {
+        let mut cells = Vec::new();
+        for stage in stages.iter_mut().filter(|s| s.i.is_none()) {
+            let inside = Uses::of(&stage.body);
+            let handed_on: Vec<Reg> =
+                inside.set().into_iter().filter(|r| self.uses.reads(*r) > inside.reads(*r)).collect();
+            let names = self.names(&inside.set());
+            rename(&mut stage.body, &names);
+            for r in handed_on {
+                let ty = self.s.regs[r].ty;
+                let cell = self.alloc(out, Operand::i64(1), ty, "cell");
+                let (pointer, index, value) = (cell.into(), Operand::i64(0), names[&r].into());
+                stage.body.push(Ins::Store { pointer, index, value, ty });
+                cells.push((cell, r));
+            }
+        }
+        cells
+    }
+    /// Pointers to memory of which the first element is so much further.
+    fn moved(&mut self, out: &mut Block, windows: &[Window], memory: &[Reg], by: Operand) -> IdMap<Reg, Reg> {
+        let mut names = IdMap::new();
+        for (w, memory) in windows.iter().zip(memory) {
+            if let Operand::Reg(to) = self.offset(out, (*memory).into(), by, w.ty) {
+                names.insert(w.root, to);
+            }
+        }
+        names
+    }
+    /// A body with other registers.
+    fn copy(&mut self, i: Reg, mut body: Block) -> (Reg, Block) {
+        let mut set = Uses::of(&body).set();
+        set.push(i);
+        let names = self.names(&set);
+        rename(&mut body, &names);
+        (names[&i], body)
+    }
+    /// Other registers for these.
+    fn names(&mut self, set: &[Reg]) -> IdMap<Reg, Reg> {
+        let mut names = IdMap::new();
+        for r in set {
+            let (info, times) = (self.s.regs[*r].clone(), self.s.defined[*r]);
+            let copy = self.s.regs.push(info);
+            self.s.defined.push(times);
+            names.insert(*r, copy);
+            self.made.copies.push((copy, *r));
+        }
+        names
+    }
+    fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
+        self.s.defined.push(1);
+        self.s.regs.push(RegInfo { ty, hint: hint.to_string() })
+    }
+    /// A counter that is expected to be this.
+    fn counter(&mut self, hint: &str, expected: i64) -> Reg {
+        let counter = self.reg(Ty::I64, hint);
+        self.made.counters.push((counter, expected));
+        counter
+    }
+    fn alloc(&mut self, out: &mut Block, count: Operand, ty: Ty, hint: &str) -> Reg {
+        let to = self.reg(Ty::Pointer, hint);
+        out.push(Ins::Alloc { to, count, ty });
+        to
+    }
+    fn offset(&mut self, out: &mut Block, pointer: Operand, index: Operand, ty: Ty) -> Operand {
+        let to = self.reg(Ty::Pointer, "place");
+        out.push(Ins::Offset { to, pointer, index, ty, room: None });
+        to.into()
+    }
+    fn prim(&mut self, out: &mut Block, prim: Prim, args: Vec<Operand>) -> Operand {
+        let to = self.reg(Ty::Scalar(prim.result()), "block");
+        out.push(Ins::Prim { to, prim, args });
+        to.into()
+    }
+    fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
+        self.prim(out, Prim::Op(op, Scalar::I64), args.to_vec())
+    }
+    fn select(&mut self, out: &mut Block, condition: Operand, a: Operand, b: Operand) -> Operand {
+        self.prim(out, Prim::Op(Op::Select, Scalar::I64), vec![condition, a, b])
+    }
+    fn both(&mut self, out: &mut Block, a: Operand, b: Operand) -> Operand {
+        self.prim(out, Prim::Op(Op::And, Scalar::Bool), vec![a, b])
+    }
+    fn no(&mut self, out: &mut Block, a: Operand) -> Operand {
+        self.prim(out, Prim::Op(Op::Not, Scalar::Bool), vec![a])
+    }
+}
+
+/// Counter, end and body of a loop in any order from zero on that takes nothing together.
+fn whole_loop(ins: &Ins) -> Option<(Reg, Operand, &Block)> {
+    match ins {
+        Ins::For { i, from, to, body, order: Order::Any(folds) } if folds.is_empty() => {
+            (from.as_i64() == Some(0)).then_some((*i, *to, body))
+        }
+        _ => None,
+    }
+}
