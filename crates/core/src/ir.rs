@@ -355,12 +355,12 @@ pub enum TapePolicy {
     Revolve(u32),
     /// Everything if it fits so many bytes, else binomial checkpointing with as many snapshots as fit. Chosen at run time.
     Limit(u64),
-    /// Everything if that is expected to fit so many bytes, else two-level checkpointing, with blocks of at least so many iterations
-    /// that fit half of the bytes, if there are such blocks. Chosen at run time.
+    /// Everything if that is expected to fit so many bytes, else two-level checkpointing, with blocks that keep at least so many arrays like its state and
+    /// fit half of the bytes, if there are such blocks. Chosen at run time.
     Near {
         /// What the tape may take.
         bytes: u64,
-        /// The shortest block.
+        /// A block keeps at least so many arrays like the state.
         least: u32,
     },
 }

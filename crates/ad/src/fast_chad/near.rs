@@ -14,14 +14,16 @@ use super::checkpoint::{copied, level, number, root, state_bytes, trips};
 use super::config::Mutation;
 use super::ct::Ct;
 use super::reverse::{Env, Forward, Reverse};
+use pullback_base::index::IdSet;
+use pullback_core::traverse::{free_vars_exp, free_vars_lam};
 use pullback_core::{Atom, Body, Exp, Loop, LoopForm, Soac, Stm, TapePolicy, Var};
-use pullback_prim::{Op, Scalar};
+use pullback_prim::{Op, Prim, Scalar};
 
 /// What the tape may take: about what a thread has of a cache of the third level and the one before it.
 const NEAR: u64 = 16 << 20;
 /// The part of these bytes that the tape of a block may take, as a divisor.
 const BLOCK: u64 = 2;
-/// Blocks of fewer iterations gain too little: the states between them go through memory as well.
+/// Blocks with tapes of fewer states gain too little: the states between them go through memory as well.
 const LEAST: u32 = 8;
 /// What an iteration may cost for each number of its state, in simple operations. By the prices of `cut` a number that goes to
 /// memory and comes back costs 56 more than one that stays in a cache.
@@ -58,7 +60,7 @@ impl Reverse<'_> {
 
     /// All blocks but the last, each run again, then the last one, which is all of the loop where that is near.
     ///
-    /// What an iteration keeps is taken to be its state, for each array that its operations make: no iteration has to run to measure it.
+    /// What an iteration keeps is taken to be its state, for each array that it does not only take linear functions of: no iteration has to run to measure it.
     pub(crate) fn near(
         &mut self,
         stm: &Stm,
@@ -67,7 +69,7 @@ impl Reverse<'_> {
         cts: Vec<Ct>,
         env: &mut Env,
     ) -> Forward {
-        let kept = self.arrays_made(&l.body);
+        let kept = self.arrays_kept(l);
         let start = Atom::i64(i64::from(self.mutant(Mutation::BlocksShifted)));
         self.rewrite(stm, cts, env, |b| {
             let n = b.convert(trips(l), Scalar::I64);
@@ -80,7 +82,7 @@ impl Reverse<'_> {
             let fit = b.op2(Op::Div, number(bytes / BLOCK), iteration);
             let size = root(b, n, 2);
             let size = b.op2(Op::Min, size, fit);
-            let enough = b.op2(Op::Le, number(u64::from(least.max(1))), size);
+            let enough = b.op2(Op::Le, number(u64::from(least.max(1)).div_ceil(kept)), size);
             let far = b.op2(Op::And, far, enough);
             let size = b.select(far, size, some);
             // As many whole blocks as leave something for the last one.
@@ -96,11 +98,40 @@ impl Reverse<'_> {
         })
     }
 
-    /// How many arrays operations of the body make.
-    fn arrays_made(&self, body: &Body) -> u64 {
-        let made = body.stms.iter().filter(|s| !s.exp.bodies().is_empty()).flat_map(|s| &s.pat);
-        made.filter(|v| self.b.program.vars[**v].ty.rank() > 0).count().max(1) as u64
+    /// How many arrays of the state, and of those that operations of the body make, it does not only take linear functions of.
+    fn arrays_kept(&self, l: &Loop) -> u64 {
+        let made = l.body.stms.iter().filter(|s| !s.exp.bodies().is_empty()).flat_map(|s| &s.pat);
+        let arrays = made.chain(l.params.iter().map(|p| &p.0));
+        let arrays = arrays.filter(|v| self.b.program.vars[**v].ty.rank() > 0);
+        arrays.filter(|v| !l.body.stms.iter().all(|s| is_linear_in(&s.exp, **v))).count().max(1) as u64
     }
+}
+
+/// Whether an operation does not mention an array, or is a map that takes linear functions of its elements.
+fn is_linear_in(exp: &Exp, array: Var) -> bool {
+    if !free_vars_exp(exp).contains(&array) {
+        return true;
+    }
+    let Exp::Soac(Soac::Map { lam, arrays, .. }) = exp else { return false };
+    let of_array = |(p, a): (&Var, &Atom)| (*a == Atom::Var(array)).then_some(*p);
+    let mut linear: IdSet<Var> = lam.params.iter().zip(arrays).filter_map(of_array).collect();
+    let mut inside: IdSet<Var> = lam.params.iter().copied().collect();
+    !free_vars_lam(lam).contains(&array)
+        && lam.body.stms.iter().all(|s| {
+            let is_linear = |a: &Atom| a.var().is_some_and(|v| linear.contains(&v));
+            let varies = |a: &Atom| a.var().is_some_and(|v| inside.contains(&v));
+            let stays = free_vars_exp(&s.exp).iter().all(|v| !linear.contains(v));
+            let fine = stays
+                || match &s.exp {
+                    Exp::Prim(Prim::Op(Op::Add | Op::Sub | Op::Neg, _), _) | Exp::Atom(_) => true,
+                    Exp::Prim(Prim::Op(Op::Mul, _), args) => args.iter().any(|a| !varies(a)),
+                    Exp::Prim(Prim::Op(Op::Div, _), args) => is_linear(&args[0]) && !varies(&args[1]),
+                    _ => false,
+                };
+            linear.extend(s.pat.iter().filter(|_| !stays).copied());
+            inside.extend(s.pat.iter().copied());
+            fine
+        })
 }
 
 /// What the body costs for each element of an array of this rank; `None` if it has deeper nests than that, or nobody can say.
