@@ -67,9 +67,17 @@ impl Prepared<'_> {
         set_words(&self.params, args, &mut self.given)?;
         // SAFETY: the words have just been made from arguments of the types of the function, which are borrowed.
         unsafe { self.session.call_words(self.function, &self.given, &mut self.found, cancel)? };
+        let threads = self.session.threads();
+        let spread = |count: u32, f: &(dyn Fn(u32) + Sync)| {
+            let part = |chunk: pullback_pool::Chunk| -> Result<(), std::convert::Infallible> {
+                f(chunk.index);
+                Ok(())
+            };
+            let Ok(()) = pullback_pool::shared().launch(threads, count, part);
+        };
         // SAFETY: the words are those of the function. They point into the workspace or into arguments, which are borrowed, and
         // places are borrowed alone.
-        unsafe { take_results(&self.results, &self.found, results) }
+        unsafe { take_results(&self.results, &self.found, results, &spread) }
     }
     /// The most bytes of the workspace that the last call had in use at one time.
     pub fn peak_bytes(&mut self) -> u64 {

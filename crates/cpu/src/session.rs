@@ -119,6 +119,10 @@ impl<'a> Session<'a> {
         unsafe { entry(&mut *self.context, args.as_ptr(), results.as_mut_ptr()) }
     }
 
+    /// How many threads calls run on.
+    pub(crate) fn threads(&self) -> usize {
+        self.executable.options.threads.get()
+    }
     /// The most bytes of the workspace that the last call had in use at one time.
     pub fn peak_bytes(&mut self) -> u64 {
         let highest = self.context.peak.addr().max(self.context.top.addr());

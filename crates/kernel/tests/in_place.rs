@@ -587,3 +587,46 @@ fn states_in_turn_are_kept_where_they_are_collected() {
     let matrix = |x: f64| Value::f64_array(&[2, 2], &[x, x + 1.0, x + 2.0, x + 3.0]);
     check(&rows, &[matrix(1.0)], &[matrix(4.0), ends(4.0)]);
 }
+
+/// A state that maps make of the one before, element by element, has one place; others have two in turn.
+#[test]
+fn states_made_element_by_element_have_one_place() {
+    let add = |from: &str, to: &str, x: &str| {
+        format!(
+            "let {to}: []f64 = map n [{from}] ({x}: f64) {{ let {x}1: f64 = add.f64({x}, 1.0f64) in {x}1 }}"
+        )
+    };
+    // The second half of a sum of the state and an array that lives longer.
+    let with = "let t: []f64 = map n [v, s] (x: f64, y: f64) { let z: f64 = add.f64(x, y) in z }";
+    // The last element is the first of the state.
+    let turned = "let is: []i64 = iota(n)
+        let t: []f64 = map n [is] (i1: i64) { let j: i64 = sub.i64(n, i1) let k: i64 = sub.i64(j, 1i64) let x: f64 = s[k] in x }";
+    let read_later = |made: String| format!("{made} let x9: f64 = s[0i64] let u9: f64 = add.f64(u, x9)");
+    let kept = "let u9: f64 = add.f64(u, 1.0f64)";
+    let cases = [
+        (format!("{} {kept}", add("s", "t", "x")), 1, [4.0, 8.0, 10.0], 3.0),
+        (format!("{} {} {kept}", add("s", "m", "x"), add("m", "t", "y")), 1, [7.0, 11.0, 13.0], 3.0),
+        (format!("{with} {kept}"), 1, [4.0, 8.0, 10.0], 3.0),
+        (format!("{turned} {kept}"), 2, [7.0, 5.0, 1.0], 3.0),
+        (read_later(add("s", "t", "x")), 2, [4.0, 8.0, 10.0], 6.0),
+    ];
+    for (made, places, expected, sum) in cases {
+        let text = format!(
+            "fun f(xs: []f64, v: []f64, steps: i64): []f64, f64 {{
+                let n: i64 = size(xs, 0)
+                let last: []f64, all: f64 = loop (s: []f64 = xs, u: f64 = 0.0f64) for i: i64 < steps {{
+                    {made}
+                    in t, u9
+                }}
+                in last, all
+            }}"
+        );
+        let (program, f) = parse(&text);
+        let printed = print(&lower(&program, f).expect("native").0);
+        let found = if printed.contains("and.i64") { 2 } else { 1 };
+        assert_eq!(found, places, "{printed}");
+        assert_eq!(printed.matches("copy ").count(), 1, "of the argument: {printed}");
+        let args = [Value::f64s(&[1.0, 5.0, 7.0]), Value::f64s(&[1.0, 1.0, 1.0]), Value::i64(3)];
+        check(&text, &args, &[Value::f64s(&expected), Value::f64(sum)]);
+    }
+}

@@ -645,7 +645,7 @@ fn states_share_the_memory_of_what_they_began_with() {
     }
 }
 
-/// An array that every iteration makes anew is made in one of two places in turn, and not copied. One that is written in place
+/// An array that every iteration makes anew is made where it belongs, and not copied. One that is written in place
 /// has one place.
 #[test]
 fn states_made_anew_take_turns() {

@@ -155,7 +155,15 @@ pub fn set_words(slots: &[Slot], args: &[Argument<'_>], words: &mut [u64]) -> Re
     Ok(())
 }
 
-/// Copies results to where they go. If one does not fit, nothing is written.
+/// Runs a function with each number below a count, perhaps several at the same time.
+pub type Spread<'a> = &'a dyn Fn(u32, &(dyn Fn(u32) + Sync));
+
+/// So many bytes are worth a part of their own when results are copied.
+const PART: usize = 256 << 10;
+/// The most parts of a result.
+const PARTS: usize = 64;
+
+/// Copies results to where they go, large ones in parts by `spread`. If one does not fit, nothing is written.
 ///
 /// # Errors
 /// Places of other types than the slots, or too small.
@@ -166,6 +174,7 @@ pub unsafe fn take_results(
     slots: &[Slot],
     words: &[u64],
     places: &mut [Place<'_>],
+    spread: Spread<'_>,
 ) -> Result<(), RuntimeError> {
     if slots.len() != places.len() {
         return Err(wrong_count("places for results", places.len(), slots.len()));
@@ -199,13 +208,68 @@ pub unsafe fn take_results(
             }
             if !shape.contains(&0) {
                 let from = std::ptr::with_exposed_provenance::<u8>(words[at] as usize);
+                let dims = without_gaps(shape, strides);
+                let (shape, strides) =
+                    dims.as_ref().map_or((shape, strides), |d| (&d.sizes[..d.rank], &d.strides[..d.rank]));
+                let bytes = slot.scalar.bytes();
                 // SAFETY: there are such elements at these strides, and room for them, as was just seen.
-                unsafe { copy(from, place.address, shape, strides, slot.scalar.bytes()) };
+                unsafe {
+                    if let ([n], [1]) = (shape, strides) {
+                        copy_all(from, place.address, *n as usize * bytes, spread);
+                    } else {
+                        copy(from, place.address, shape, strides, bytes);
+                    }
+                }
             }
         }
         at += slot.width();
     }
     Ok(())
+}
+
+/// Sizes and strides, in room for all that are looked at.
+struct Dims {
+    sizes: [u64; 8],
+    strides: [u64; 8],
+    rank: usize,
+}
+
+/// The same elements in the same order, with dimensions that follow each other without gaps as one; `None` for more dimensions than
+/// are looked at.
+fn without_gaps(shape: &[u64], strides: &[u64]) -> Option<Dims> {
+    let mut dims = Dims { sizes: [0; 8], strides: [0; 8], rank: 0 };
+    for (n, step) in shape.iter().zip(strides) {
+        // What is there already lies around this one.
+        let around = dims.rank.checked_sub(1).filter(|k| dims.strides[*k] == step.wrapping_mul(*n));
+        let k = around.unwrap_or(dims.rank);
+        *dims.sizes.get_mut(k)? = if around.is_some() { dims.sizes[k] * n } else { *n };
+        dims.strides[k] = *step;
+        dims.rank = k + 1;
+    }
+    Some(dims)
+}
+
+/// Copies bytes, in parts if they are many.
+///
+/// # Safety
+/// So many bytes can be read from `from`, and written to `to`; the two do not overlap.
+unsafe fn copy_all(from: *const u8, to: *mut u8, bytes: usize, spread: Spread<'_>) {
+    let parts = (bytes / PART).min(PARTS);
+    if parts <= 1 {
+        // SAFETY: by the condition.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+        return;
+    }
+    // Threads are given addresses.
+    let (source, target) = (from.expose_provenance(), to.expose_provenance());
+    let begin = |k: usize| (bytes as u128 * k as u128 / parts as u128) as usize;
+    spread(parts as u32, &|k| {
+        let (first, end) = (begin(k as usize), begin(k as usize + 1));
+        let from = std::ptr::with_exposed_provenance::<u8>(source + first);
+        let to = std::ptr::with_exposed_provenance_mut::<u8>(target + first);
+        // SAFETY: parts are different bytes of those of the condition.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, end - first) };
+    });
 }
 
 /// Copies elements to row-major order; gives where the next one would go.
@@ -238,11 +302,15 @@ unsafe fn copy(from: *const u8, mut to: *mut u8, shape: &[u64], strides: &[u64],
 
 #[cfg(test)]
 mod tests {
-    use super::{Argument, Place, Slot, set_words, take_results};
+    use super::{Argument, Place, Slot, set_words, take_results, without_gaps};
     use pullback_core::Type;
 
     fn slots(types: &[Type]) -> Vec<Slot> {
         types.iter().map(|t| Slot::of(t).expect("a slot")).collect()
+    }
+
+    fn in_order(count: u32, f: &(dyn Fn(u32) + Sync)) {
+        (0..count).for_each(f);
     }
 
     #[test]
@@ -260,7 +328,7 @@ mod tests {
         let (mut x, mut ys, mut shape, mut is) = (0f32, [0f64; 7], [0; 2], false);
         let mut places = [Place::scalar(&mut x), Place::array(&mut ys, &mut shape), Place::scalar(&mut is)];
         // SAFETY: the words are those of values that are alive.
-        unsafe { take_results(&slots, &words, &mut places) }.expect("right");
+        unsafe { take_results(&slots, &words, &mut places, &in_order) }.expect("right");
         assert_eq!((x, shape, is), (1.5, [3, 2], true));
         assert_eq!(ys, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0, 0.0]);
     }
@@ -285,8 +353,50 @@ mod tests {
         let (mut x, mut ys, mut shape) = (0i64, [0f64; 1], [9]);
         let mut places = [Place::scalar(&mut x), Place::array(&mut ys, &mut shape)];
         // SAFETY: the words are those of values that are alive.
-        let e = unsafe { take_results(&slots, &words, &mut places) }.expect_err("too small");
+        let e = unsafe { take_results(&slots, &words, &mut places, &in_order) }.expect_err("too small");
         assert_eq!(e.message, "result 1 has the sizes [2], its place has room for 1");
         assert_eq!((x, shape), (0, [9]));
+    }
+
+    /// Large results are copied in parts, by whoever takes them; arrays without gaps whatever their rank, others as they are.
+    #[test]
+    fn large_results_are_copied_in_parts() {
+        let (rows, columns) = (700, 301);
+        let numbers: Vec<f64> = (0..rows * columns).map(|k| k as f64).collect();
+        let slots = slots(&[Type::array_of_rank(Type::F64, 2)]);
+        let mut words = [0; 5];
+        set_words(&slots, &[Argument::array(&numbers, &[rows, columns])], &mut words).expect("right");
+        let taken = |words: &[u64]| {
+            let parts = std::cell::Cell::new(0);
+            let (mut out, mut shape) = (vec![0f64; rows * columns], [0; 2]);
+            let backwards = |count: u32, f: &(dyn Fn(u32) + Sync)| {
+                parts.set(count);
+                std::thread::scope(|s| (0..count).rev().for_each(|k| drop(s.spawn(move || f(k)))));
+            };
+            let mut places = [Place::array(&mut out, &mut shape)];
+            // SAFETY: the words are those of values that are alive.
+            unsafe { take_results(&slots, words, &mut places, &backwards) }.expect("right");
+            (out, shape, parts.get())
+        };
+        assert_eq!(taken(&words), (numbers.clone(), [rows, columns], 6));
+        words[1..5].copy_from_slice(&[columns as u64, rows as u64, 1, columns as u64]);
+        let (turned, shape, parts) = taken(&words);
+        assert_eq!((shape, parts), ([columns, rows], 0));
+        assert!((0..rows * columns).all(|k| turned[k] == numbers[k % rows * columns + k / rows]));
+    }
+
+    #[test]
+    fn dimensions_without_gaps_are_one() {
+        let merged = |shape: &[u64], strides: &[u64]| {
+            let d = without_gaps(shape, strides).expect("few dimensions");
+            (d.sizes[..d.rank].to_vec(), d.strides[..d.rank].to_vec())
+        };
+        assert_eq!(merged(&[2, 3, 4], &[12, 4, 1]), (vec![24], vec![1]));
+        assert_eq!(merged(&[2, 3, 4], &[24, 4, 1]), (vec![2, 12], vec![24, 1]));
+        assert_eq!(merged(&[2, 3], &[1, 2]), (vec![2, 3], vec![1, 2]));
+        assert_eq!(merged(&[5, 3], &[6, 2]), (vec![15], vec![2]));
+        assert_eq!(merged(&[7], &[1]), (vec![7], vec![1]));
+        assert_eq!(merged(&[3, 4], &[0, 0]), (vec![12], vec![0]));
+        assert!(without_gaps(&[1; 9], &[2, 3, 4, 5, 6, 7, 8, 9, 10]).is_none());
     }
 }

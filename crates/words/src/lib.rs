@@ -9,7 +9,7 @@ pub mod stop;
 mod values;
 mod workspace;
 
-pub use buffers::{Argument, Element, Place, Slot, set_words, take_results};
+pub use buffers::{Argument, Element, Place, Slot, Spread, set_words, take_results};
 pub use call::{Outcome, with_values};
 pub use values::{Arguments, Room, from_words, scalar, sizes, width, word};
 pub use workspace::{ALIGNMENT, Workspace};
