@@ -162,6 +162,8 @@ pub type Spread<'a> = &'a dyn Fn(u32, &(dyn Fn(u32) + Sync));
 const PART: usize = 256 << 10;
 /// The most parts of a result.
 const PARTS: usize = 64;
+/// So many bytes leave the caches before anybody reads them.
+const FAR: usize = 16 << 20;
 
 /// Copies results to where they go, large ones in parts by `spread`. If one does not fit, nothing is written.
 ///
@@ -268,8 +270,48 @@ unsafe fn copy_all(from: *const u8, to: *mut u8, bytes: usize, spread: Spread<'_
         let from = std::ptr::with_exposed_provenance::<u8>(source + first);
         let to = std::ptr::with_exposed_provenance_mut::<u8>(target + first);
         // SAFETY: parts are different bytes of those of the condition.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, end - first) };
+        unsafe {
+            if bytes >= FAR {
+                copy_past_caches(from, to, end - first);
+            } else {
+                std::ptr::copy_nonoverlapping(from, to, end - first);
+            }
+        }
     });
+}
+
+/// Copies bytes to memory without reading it into caches first.
+///
+/// # Safety
+/// So many bytes can be read from `from`, and written to `to`; the two do not overlap.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const WIDTH: usize = size_of::<__m128i>();
+    let head = to.align_offset(WIDTH).min(bytes);
+    let blocks = (bytes - head) / WIDTH;
+    let tail = head + blocks * WIDTH;
+    // SAFETY: all places are among so many bytes; stores are aligned after `head` of them, and loads need not be. This processor
+    // has these instructions, as all of its kind. The fence makes what they store visible to those who are told that it is there.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, head);
+        for k in 0..blocks {
+            let at = head + k * WIDTH;
+            let x = _mm_loadu_si128(from.add(at).cast::<__m128i>());
+            _mm_stream_si128(to.add(at).cast::<__m128i>(), x);
+        }
+        std::ptr::copy_nonoverlapping(from.add(tail), to.add(tail), bytes - tail);
+        _mm_sfence();
+    }
+}
+/// The same where there is no such way.
+///
+/// # Safety
+/// So many bytes can be read from `from`, and written to `to`; the two do not overlap.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: by the condition.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
 }
 
 /// Copies elements to row-major order; gives where the next one would go.
@@ -302,7 +344,7 @@ unsafe fn copy(from: *const u8, mut to: *mut u8, shape: &[u64], strides: &[u64],
 
 #[cfg(test)]
 mod tests {
-    use super::{Argument, Place, Slot, set_words, take_results, without_gaps};
+    use super::{Argument, Place, Slot, copy_past_caches, set_words, take_results, without_gaps};
     use pullback_core::Type;
 
     fn slots(types: &[Type]) -> Vec<Slot> {
@@ -383,6 +425,19 @@ mod tests {
         let (turned, shape, parts) = taken(&words);
         assert_eq!((shape, parts), ([columns, rows], 0));
         assert!((0..rows * columns).all(|k| turned[k] == numbers[k % rows * columns + k / rows]));
+    }
+
+    #[test]
+    fn bytes_are_copied_past_caches_wherever_they_begin() {
+        let from: Vec<u8> = (0..200).collect();
+        for (first, begin, count) in [(0, 0, 200), (1, 3, 150), (7, 5, 16), (0, 9, 7), (3, 15, 17), (2, 1, 0)]
+        {
+            let mut to = vec![255u8; 260];
+            // SAFETY: so many bytes are there, in two vectors.
+            unsafe { copy_past_caches(from[first..].as_ptr(), to[begin..].as_mut_ptr(), count) };
+            assert_eq!(to[begin..begin + count], from[first..first + count]);
+            assert!(to[..begin].iter().chain(&to[begin + count..]).all(|x| *x == 255));
+        }
     }
 
     #[test]
