@@ -5,44 +5,20 @@ mod common;
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;
+#[path = "common/scheduled.rs"]
+mod scheduled;
 
 use pullback_core::{FunId, Program, Value};
-use pullback_driver::{Session, Settings};
 use pullback_interp::core::{Compiled, Options};
+use pullback_kernel::lower;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{lower, print};
 use pullback_testkit::rng::Rng;
+use scheduled::{code, compiled, model, numbers};
 
-/// With no near memory, so that short loops run in blocks too.
-fn model() -> Model {
-    Model { near: Some(0), ..Model::machine(8) }
-}
-
-fn compiled(text: &str) -> (Program, FunId) {
-    let session = Session::compile("blocks.fut", text, Settings::default());
-    let session = session.unwrap_or_else(|e| panic!("{}\n{text}", e.render()));
-    let entry = session.entry(None).expect("an entry");
-    let ready = session.primal(&entry).expect("derivatives");
-    (ready.program.clone(), ready.fun)
-}
-
-/// The code in parts for threads; `n`: what the second argument, the size of the array, is expected to be.
-fn code((program, f): &(Program, FunId), model: Model, n: Option<i64>, without: &[Pass]) -> String {
-    let (mut module, id) = lower(program, *f).expect("native");
-    let sizes = vec![(id, vec![None, n])];
-    let options = schedule::Options { sizes, without: without.to_vec(), ..schedule::Options::new(8, model) };
-    schedule(&mut module, &options);
-    print(&module)
-}
 fn is_in_blocks(text: &str) -> bool {
     code(&compiled(text), model(), None, &[]).contains(" seam_")
-}
-
-/// Sixteenths, whose sums and products are exact.
-fn numbers(count: usize) -> Vec<f64> {
-    (0..count).map(|i| ((i * 13) % 29) as f64 / 16.0 - 0.5).collect()
 }
 
 /// What the program gives in lanes, with loops in any order run from their ends.

@@ -5,43 +5,19 @@ mod common;
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;
+#[path = "common/scheduled.rs"]
+mod scheduled;
 
 use pullback_core::{FunId, Program, Value};
-use pullback_driver::{Session, Settings};
 use pullback_interp::core::{Compiled, Options};
+use pullback_kernel::lower;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};
 use pullback_kernel::values::to_words;
-use pullback_kernel::{lower, print};
+use scheduled::{code, compiled, model, numbers};
 
-/// With no near memory, so that short loops are cut too.
-fn model() -> Model {
-    Model { near: Some(0), ..Model::machine(8) }
-}
-
-fn compiled(text: &str) -> (Program, FunId) {
-    let session = Session::compile("borders.fut", text, Settings::default());
-    let session = session.unwrap_or_else(|e| panic!("{}", e.render()));
-    let entry = session.entry(None).expect("an entry");
-    let ready = session.primal(&entry).expect("derivatives");
-    (ready.program.clone(), ready.fun)
-}
-
-/// The code with 8 lanes, and without a part of scheduling; `n`: what the second argument, the size of the array, is expected to be.
-fn code((program, f): &(Program, FunId), model: Model, n: Option<i64>, without: &[Pass]) -> String {
-    let (mut module, id) = lower(program, *f).expect("native");
-    let sizes = vec![(id, vec![None, n])];
-    let options = schedule::Options { sizes, without: without.to_vec(), ..schedule::Options::new(8, model) };
-    schedule(&mut module, &options);
-    print(&module)
-}
 fn is_cut(program: &(Program, FunId)) -> bool {
     code(program, model(), None, &[]) != code(program, model(), None, &[Pass::Borders])
-}
-
-/// Sixteenths, whose sums and products are exact.
-fn numbers(count: usize) -> Vec<f64> {
-    (0..count).map(|i| ((i * 13) % 29) as f64 / 16.0 - 0.5).collect()
 }
 
 /// The program with arrays of these numbers of elements, in two lanes and in eight, against the interpreter.

@@ -51,7 +51,7 @@ const FAR: i64 = 8;
 /// The most parts.
 const PARTS: i64 = 64;
 /// Code between loops may read so many elements.
-const FIRST: i64 = 8;
+const FIRST: i64 = 4;
 /// Groups with more instructions are left alone: they are there several times then.
 const INSTRUCTIONS: usize = 1500;
 
@@ -99,7 +99,10 @@ struct Made {
 
 /// Pointers that are set at several places to others that are known.
 fn joined_pointers(body: &Block, s: &Scheduler<'_>) -> IdMap<Reg, IdSet<Reg>> {
-    let several = |r: Reg| s.regs[r].ty == Ty::Pointer && s.defined.get(r).is_some_and(|n| *n > 1);
+    // (Arguments are set by the caller too.)
+    let is_argument = |r: Reg| s.roots.get(r).copied().flatten().is_some();
+    let several =
+        |r: Reg| s.regs[r].ty == Ty::Pointer && s.defined.get(r).is_some_and(|n| *n > 1) && !is_argument(r);
     let mut all: IdMap<Reg, Option<IdSet<Reg>>> = IdMap::new();
     walk(body, &mut |ins| {
         for &to in ins.sets().iter().filter(|r| several(**r)) {
@@ -258,9 +261,8 @@ impl Blocks<'_, '_> {
         let each: usize = bytes.values().sum();
         let n = self.s.costs().size(group.to);
         let far = n.is_some_and(|n| n.saturating_mul(each as i64) >= self.near.saturating_mul(FAR));
-        let margin = group.stages.iter().map(|s| s.before.max(s.after)).max().unwrap_or(0);
         let small = group.stages.iter().map(|s| size(&s.body)).sum::<usize>() <= INSTRUCTIONS;
-        handed_on && (far || self.near == 0) && small && 2 * margin + FIRST < self.sizes.block
+        handed_on && (far || self.near == 0) && small
     }
 
     /// A stage, if it is known which memory it uses and how.
@@ -353,17 +355,18 @@ impl Blocks<'_, '_> {
                         after = after.max(first.after + further);
                         before = before.max(first.before - further);
                     }
-                    // What runs once does so in the first block, before later stages.
+                    // What runs once does so in the first block, before later stages, and after what earlier ones do for the first elements.
                     (Place::Fixed(0..=FIRST), Place::Beside(_) | Place::Fixed(0..=FIRST))
                         if first.i.is_none() => {}
-                    (Place::Beside(_), Place::Fixed(0..=FIRST)) if stage.i.is_none() => {}
+                    (Place::Beside(d), Place::Fixed(0..=FIRST)) if stage.i.is_none() && d >= -FIRST => {}
                     _ => return None,
                 }
             }
         }
         let align = |n: i64| (n + self.sizes.align - 1) / self.sizes.align * self.sizes.align;
         let (before, after) = (align(before), align(after));
-        (before.max(after) < self.sizes.block).then_some((before, after))
+        // A block has room for both, and for the first elements.
+        (2 * before.max(after) + 2 * FIRST < self.sizes.block).then_some((before, after))
     }
     /// Whether two pointers may point to the same memory.
     fn may_meet(&self, x: Reg, y: Reg) -> bool {
