@@ -355,12 +355,12 @@ pub enum TapePolicy {
     Revolve(u32),
     /// Everything if it fits so many bytes, else binomial checkpointing with as many snapshots as fit. Chosen at run time.
     Limit(u64),
-    /// Everything if that is expected to fit so many bytes, else two-level checkpointing, with blocks that keep at least so many arrays like its state and
-    /// fit half of the bytes, if there are such blocks. Chosen at run time.
+    /// Everything if that is expected to fit so many bytes, else two-level checkpointing, with blocks that fit half of the bytes, or are one iteration that fits
+    /// all, if there are such blocks. Where an iteration keeps no more than its state they have at least so many iterations. Chosen at run time.
     Near {
         /// What the tape may take.
         bytes: u64,
-        /// A block keeps at least so many arrays like the state.
+        /// The shortest block of iterations that keep no more than the state.
         least: u32,
     },
 }

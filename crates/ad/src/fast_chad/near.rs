@@ -23,7 +23,7 @@ use pullback_prim::{Op, Prim, Scalar};
 const NEAR: u64 = 16 << 20;
 /// The part of these bytes that the tape of a block may take, as a divisor.
 const BLOCK: u64 = 2;
-/// Blocks with tapes of fewer states gain too little: the states between them go through memory as well.
+/// Blocks of fewer iterations gain too little where an iteration keeps no more than its state: the states between them go through memory as well.
 const LEAST: u32 = 8;
 /// What an iteration may cost for each number of its state, in simple operations. By the prices of `cut` a number that goes to
 /// memory and comes back costs 56 more than one that stays in a cache.
@@ -80,9 +80,12 @@ impl Reverse<'_> {
             let iteration = b.op2(Op::Mul, state, number(kept));
             let far = b.op2(Op::Lt, each, iteration);
             let fit = b.op2(Op::Div, number(bytes / BLOCK), iteration);
+            let all = b.op2(Op::Div, number(bytes), iteration);
+            let one = b.op2(Op::Min, all, Atom::i64(1));
+            let fit = b.op2(Op::Max, fit, one);
             let size = root(b, n, 2);
             let size = b.op2(Op::Min, size, fit);
-            let enough = b.op2(Op::Le, number(u64::from(least.max(1)).div_ceil(kept)), size);
+            let enough = b.op2(Op::Le, number(if kept > 1 { 1 } else { u64::from(least.max(1)) }), size);
             let far = b.op2(Op::And, far, enough);
             let size = b.select(far, size, some);
             // As many whole blocks as leave something for the last one.
