@@ -183,6 +183,14 @@ impl Exp {
         self.for_each_atom(|a| out.push(a));
         out
     }
+    /// The function that an operation maps over arrays, and the arrays: those of a map, also where it is fused with what comes after it.
+    pub fn elementwise(&self) -> Option<(&Lam, &[Atom])> {
+        let Exp::Soac(soac) = self else { return None };
+        match soac {
+            Soac::Map { lam, arrays, .. } | Soac::Fused { pre: lam, arrays, .. } => Some((lam, arrays)),
+            Soac::Reduce { .. } | Soac::Scan { .. } | Soac::Hist { .. } | Soac::Scatter { .. } => None,
+        }
+    }
     /// The sub-bodies, in the order in which they are written.
     pub fn bodies(&self) -> Few<Scope<'_>> {
         match self {

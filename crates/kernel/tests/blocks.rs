@@ -8,12 +8,11 @@ mod errors;
 #[path = "common/scheduled.rs"]
 mod scheduled;
 
-use pullback_core::{FunId, Program, Value};
+use common::results_from;
+use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::lower;
-use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};
-use pullback_kernel::values::{from_words, to_words};
 use pullback_testkit::rng::Rng;
 use scheduled::{code, compiled, model, numbers};
 
@@ -21,31 +20,19 @@ fn is_in_blocks(text: &str) -> bool {
     code(&compiled(text), model(), None, &[]).contains(" seam_")
 }
 
-/// What the program gives in lanes, with loops in any order run from their ends.
-fn results((program, f): &(Program, FunId), args: &[Value], backwards: bool) -> Vec<Value> {
-    let (mut module, id) = lower(program, *f).expect("native");
-    let options = schedule::Options { grain: Some(2.0), ..schedule::Options::new(4, model()) };
-    schedule(&mut module, &options);
-    let mut memory = Memory::new(1 << 26);
-    let mut words: Vec<Word> = Vec::new();
-    for (p, value) in program.funs[*f].params.iter().zip(args) {
-        to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
-    }
-    let options = run::Options { steps: 400_000_000, backwards };
-    let mut words = run(&module, id, &words, &mut memory, options).expect("it runs").into_iter();
-    let types = &program.funs[*f].results;
-    types.iter().map(|t| from_words(&memory, t, &mut words).expect("results")).collect()
-}
-
-/// The program with arrays of these lengths against the interpreter.
+/// The program in lanes, with arrays of these lengths, against the interpreter. Loops in any order run from their beginnings, and from their ends.
 fn compare(text: &str, lengths: &[usize]) {
     let program = compiled(text);
     let interpreted = Compiled::new(&program.0);
+    let (mut module, id) = lower(&program.0, program.1).expect("native");
+    let options = schedule::Options { grain: Some(2.0), ..schedule::Options::new(4, model()) };
+    schedule(&mut module, &options);
     for n in lengths {
         let args = [Value::f64_array(&[*n], &numbers(*n))];
         let expected = interpreted.run(program.1, &args, &Options::default()).expect("it runs").results;
         for backwards in [false, true] {
-            assert_eq!(results(&program, &args, backwards), expected, "{n} elements, {backwards}\n{text}");
+            let found = results_from(&program, (&module, id), &args, backwards);
+            assert_eq!(found, expected, "{n} elements, {backwards}\n{text}");
         }
     }
 }

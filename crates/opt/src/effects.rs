@@ -1,6 +1,6 @@
-//! What an expression does besides returning values, and which arrays it takes element by element.
+//! What an expression does besides returning values.
 
-use pullback_core::{Atom, Body, Exp, Lam, Program, Soac, Stm, Var};
+use pullback_core::{Atom, Body, Exp, Program, Stm, Var};
 
 /// Whether the expression adds to an accumulator that is bound outside it (or hands one to a function).
 pub(crate) fn accumulates(program: &Program, exp: &Exp) -> bool {
@@ -47,14 +47,4 @@ pub(crate) fn mentions(exp: &Exp, is: &impl Fn(Var) -> bool) -> bool {
         body.stms.iter().any(|s| mentions(&s.exp, is)) || body.result.iter().any(|a| a.var().is_some_and(is))
     };
     found || exp.bodies().iter().any(|scope| in_body(scope.body))
-}
-
-/// The function of an operation that takes arrays elementwise, and the arrays.
-pub(crate) fn elementwise(exp: &Exp) -> Option<(&Lam, &[Atom])> {
-    match exp {
-        Exp::Soac(Soac::Map { lam, arrays, .. } | Soac::Fused { pre: lam, arrays, .. }) => {
-            Some((lam, arrays))
-        }
-        _ => None,
-    }
 }

@@ -67,8 +67,7 @@ impl Gather<'_> {
                 self.body(scope.body);
             }
             if let Exp::Replicate(_, Atom::Const(c)) = stm.exp
-                && c.scalar().is_float()
-                && c.as_f64() == 0.0
+                && c.is_float_zero()
             {
                 self.zeros.extend(stm.pat.iter().copied());
             }

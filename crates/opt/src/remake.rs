@@ -17,7 +17,6 @@
 //! `prune`, indices that occur twice to `cse`. Source: recomputation as in Smeding, PhD thesis, section 7.5.1.5.
 
 use crate::Ctx;
-use crate::effects::elementwise;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, copy_stms, fresh_like, substitute_atom};
 use pullback_core::traverse::bound_vars;
@@ -251,7 +250,7 @@ impl<'p> OnlyRead<'p> {
             }
             return;
         }
-        let elementwise = match elementwise(&stm.exp) {
+        let elementwise = match stm.exp.elementwise() {
             Some((lam, arrays)) => {
                 for (&p, &a) in lam.params.iter().zip(arrays) {
                     if let Some(column) = self.column(a) {

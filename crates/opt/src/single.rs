@@ -109,13 +109,13 @@ fn is_sum(lam: &Lam, neutral: &[Atom], number: usize) -> Option<ScalarValue> {
         mentioned
     });
     let (Some(sum), None) = (sums.next(), sums.next()) else { return None };
-    let Exp::Prim(Prim::Op(Op::Add, scalar), args) = &sum.exp else { return None };
+    let Exp::Prim(Prim::Op(Op::Add, _), args) = &sum.exp else { return None };
     let both = args[..] == [x.into(), y.into()] || args[..] == [y.into(), x.into()];
     let only = lam.body.result.iter().enumerate().all(|(k, r)| {
         let is_it = *r == Atom::Var(sum.pat[0]);
         is_it == (k == number) && *r != Atom::Var(x) && *r != Atom::Var(y)
     });
-    (both && only && scalar.is_float() && zero.as_f64() == 0.0).then_some(zero)
+    (both && only && zero.is_float_zero()).then_some(zero)
 }
 
 /// The statements that a value is made by, if all of them are simple.

@@ -14,7 +14,7 @@
 //! not checked any more (`docs/decisions/0006-errors-of-unused-values.md`). Source: dead stores and copy forwarding are classic.
 
 use crate::Ctx;
-use crate::effects::{elementwise, mentions};
+use crate::effects::mentions;
 use crate::fuse::writes;
 use pullback_base::index::IdMap;
 use pullback_core::rename::{Subst, substitute_exp};
@@ -169,7 +169,7 @@ fn reads_in_place(program: &Program, known: &Known, body: &mut Body, k: usize) -
     let Some(readers) = users(body, at, row) else { return false };
     let only_elements = readers.iter().all(|&j| match &body.stms[j].exp {
         Exp::Plus(..) => true,
-        exp => elementwise(exp).is_some_and(|(lam, arrays)| {
+        exp => exp.elementwise().is_some_and(|(lam, arrays)| {
             arrays.contains(&row.into()) && !lam.body.stms.iter().any(|s| mentions(&s.exp, &|v| v == row))
         }),
     });

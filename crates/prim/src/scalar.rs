@@ -215,6 +215,10 @@ impl ScalarValue {
     pub fn is_true(self) -> bool {
         matches!(self, ScalarValue::Bool(true))
     }
+    /// Whether it is a float that is zero, of either sign.
+    pub fn is_float_zero(self) -> bool {
+        self.scalar().is_float() && self.as_f64() == 0.0
+    }
     fn bits(self) -> (Scalar, u64) {
         let bits = match self {
             ScalarValue::F32(x) => x.to_bits().into(),

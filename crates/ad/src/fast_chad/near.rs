@@ -121,14 +121,13 @@ fn is_linear_in(exp: &Exp, array: Var) -> bool {
     let mut inside: IdSet<Var> = lam.params.iter().copied().collect();
     !free_vars_lam(lam).contains(&array)
         && lam.body.stms.iter().all(|s| {
-            let is_linear = |a: &Atom| a.var().is_some_and(|v| linear.contains(&v));
             let varies = |a: &Atom| a.var().is_some_and(|v| inside.contains(&v));
             let stays = free_vars_exp(&s.exp).iter().all(|v| !linear.contains(v));
             let fine = stays
                 || match &s.exp {
                     Exp::Prim(Prim::Op(Op::Add | Op::Sub | Op::Neg, _), _) | Exp::Atom(_) => true,
                     Exp::Prim(Prim::Op(Op::Mul, _), args) => args.iter().any(|a| !varies(a)),
-                    Exp::Prim(Prim::Op(Op::Div, _), args) => is_linear(&args[0]) && !varies(&args[1]),
+                    Exp::Prim(Prim::Op(Op::Div, _), args) => !varies(&args[1]),
                     _ => false,
                 };
             linear.extend(s.pat.iter().filter(|_| !stays).copied());

@@ -515,7 +515,7 @@ impl Loop<'_> {
         let Prim::Op(op, s) = prim else { return false };
         match op {
             Op::Add if s.is_float() => {
-                c.as_f64() == 0.0 && (c.as_f64().is_sign_negative() || self.is_positive_sum(state))
+                c.is_float_zero() && (c.as_f64().is_sign_negative() || self.is_positive_sum(state))
             }
             Op::Add if s.is_integer() => c.as_i64() == 0,
             Op::Mul if s.is_float() => c.as_f64() == 1.0,
@@ -530,7 +530,7 @@ impl Loop<'_> {
         let Order::Any(folds) = self.order else { return false };
         folds.iter().any(|fold| {
             let Some(k) = fold.state.iter().position(|s| *s == state) else { return false };
-            let zero = matches!(fold.neutral[k], Operand::Const(c) if c.scalar().is_float() && c.as_f64() == 0.0 && c.as_f64().is_sign_positive());
+            let zero = matches!(fold.neutral[k], Operand::Const(c) if c.is_float_zero() && c.as_f64().is_sign_positive());
             let sides = [fold.left[k].into(), fold.right[k].into()];
             let adds = |ins: &Ins| match ins {
                 Ins::Prim { to, prim: Prim::Op(Op::Add, s), args } => {

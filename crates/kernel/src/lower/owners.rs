@@ -28,7 +28,7 @@ struct RootInfo {
 #[derive(Debug)]
 struct BodyUses {
     frame: usize,
-    /// The last statement that mentions a variable; results come after all statements.
+    /// See [`last_uses`].
     last: IdMap<Var, usize>,
     at: usize,
 }
@@ -91,12 +91,7 @@ impl Owners {
         self.frame = self.outer.pop().unwrap_or_default();
     }
     pub(super) fn open(&mut self, body: &Body) {
-        let mut last = IdMap::new();
-        for (k, stm) in body.stms.iter().enumerate() {
-            last.extend(free_vars_exp(&stm.exp).into_iter().map(|v| (v, k)));
-        }
-        last.extend(body.result.iter().filter_map(|a| a.var()).map(|v| (v, usize::MAX)));
-        self.bodies.push(BodyUses { frame: self.frame, last, at: 0 });
+        self.bodies.push(BodyUses { frame: self.frame, last: last_uses(body), at: 0 });
     }
     pub(super) fn at(&mut self, k: usize) {
         if let Some(body) = self.bodies.last_mut() {
@@ -131,4 +126,14 @@ impl Owners {
                 info.owned && info.frame == self.frame && !held && info.sharing.iter().all(free)
             })
     }
+}
+
+/// The last statement that mentions a variable; results come after all statements.
+pub(super) fn last_uses(body: &Body) -> IdMap<Var, usize> {
+    let mut last = IdMap::new();
+    for (k, stm) in body.stms.iter().enumerate() {
+        last.extend(free_vars_exp(&stm.exp).into_iter().map(|v| (v, k)));
+    }
+    last.extend(body.result.iter().filter_map(|a| a.var()).map(|v| (v, usize::MAX)));
+    last
 }

@@ -4,11 +4,13 @@
 //!
 //! An array that maps make of the one before, element by element, needs one place only: each map writes over what it reads ([`lineage`]).
 
+use super::owners::last_uses;
 use super::rep::{ArrayRep, Rep, has_boxes};
 use super::{Lower, Res, Val};
 use crate::ir::Operand;
-use pullback_core::traverse::{free_vars_exp, free_vars_lam};
-use pullback_core::{Atom, Body, Exp, Lam, Program, Soac, Type, Var};
+use pullback_base::index::IdMap;
+use pullback_core::traverse::free_vars_lam;
+use pullback_core::{Atom, Body, Exp, Program, Soac, Type, Var};
 use pullback_prim::{Op, Scalar};
 
 /// Arrays of a known shape with at most so many elements are copied: they may become registers.
@@ -70,7 +72,7 @@ impl Lower<'_> {
 /// The way from a state of a loop to its next value over maps that may each write over an operand which nobody needs afterwards: each array with the operand that it
 /// replaces. `None`: there is none.
 fn lineage(program: &Program, body: &Body, state: Var, result: Atom) -> Option<Vec<(Var, Var)>> {
-    let mut search = Search { program, body, state, left: STEPS };
+    let mut search = Search { program, body, last: last_uses(body), state, left: STEPS };
     let mut way = Vec::new();
     search.back(result.var()?, body.stms.len(), &mut way).then_some(way)
 }
@@ -81,6 +83,7 @@ const STEPS: usize = 32;
 struct Search<'a> {
     program: &'a Program,
     body: &'a Body,
+    last: IdMap<Var, usize>,
     state: Var,
     left: usize,
 }
@@ -92,7 +95,7 @@ impl Search<'_> {
         self.left = left;
         let ty = &self.program.vars[v].ty;
         let Some(at) = self.body.stms[..end].iter().position(|s| s.pat.contains(&v)) else { return false };
-        let Some((lam, arrays)) = elementwise(&self.body.stms[at].exp) else { return false };
+        let Some((lam, arrays)) = self.body.stms[at].exp.elementwise() else { return false };
         let inside = free_vars_lam(lam);
         if !matches!(ty, Type::Array(elem) if elem.scalar().is_some()) {
             return false;
@@ -101,7 +104,8 @@ impl Search<'_> {
         let operands: Vec<Var> = arrays.iter().filter_map(|a| a.var()).filter(|u| !given(u)).collect();
         operands.iter().any(|u| {
             let once = operands.iter().filter(|w| *w == u).count() == 1 && !inside.contains(u);
-            if !once || self.program.vars[*u].ty != *ty || self.is_needed_after(*u, at) {
+            let is_needed = self.last.get(u).is_some_and(|last| *last > at);
+            if !once || self.program.vars[*u].ty != *ty || is_needed {
                 return false;
             }
             way.push((v, *u));
@@ -111,20 +115,6 @@ impl Search<'_> {
             }
             found
         })
-    }
-    fn is_needed_after(&self, v: Var, at: usize) -> bool {
-        let later = self.body.stms[at + 1..].iter();
-        later.into_iter().any(|s| free_vars_exp(&s.exp).contains(&v)) || self.body.result.contains(&v.into())
-    }
-}
-
-/// The function of an operation that makes arrays elementwise of arrays, and these.
-fn elementwise(exp: &Exp) -> Option<(&Lam, &[Atom])> {
-    match exp {
-        Exp::Soac(Soac::Map { lam, arrays, .. } | Soac::Fused { pre: lam, arrays, .. }) => {
-            Some((lam, arrays))
-        }
-        _ => None,
     }
 }
 

@@ -112,7 +112,7 @@ pub(super) fn pointers(
     (counts, offsets)
 }
 
-pub(super) fn reads(block: &Block, f: &mut dyn FnMut(Reg)) {
+pub(super) fn reads(block: &[Ins], f: &mut dyn FnMut(Reg)) {
     walk(block, &mut |ins| ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f)));
 }
 pub(super) fn defined(block: &[Ins]) -> IdSet<Reg> {

@@ -24,11 +24,11 @@
 //!
 //! [`join`]: super::join
 
-use super::added::way;
+use super::added::{reads, way};
 use super::split::rename;
 use super::uses::Uses;
 use super::{Expected, Options, Scheduler};
-use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::ir::{Block, Function, Ins, Operand, Order, Reg, Ty};
 use crate::lower::with_mark;
 use crate::mutation::Mutation;
 use crate::walk::{size, walk};
@@ -40,6 +40,13 @@ struct Sizes {
     block: i64,
     part: i64,
     align: i64,
+}
+
+impl Sizes {
+    /// The next bound from here on.
+    fn aligned(&self, n: i64) -> i64 {
+        (n + self.align - 1) / self.align * self.align
+    }
 }
 
 /// A loop takes some tens of nanoseconds to start, and a block of a dozen arrays should be in a first-level cache.
@@ -198,7 +205,7 @@ impl Blocks<'_, '_> {
         let (mut early, mut points, mut behind) = (Vec::new(), Vec::new(), Vec::new());
         for (at, ins) in block.iter().enumerate().skip(1) {
             let mut known = true;
-            super::added::reads(&vec![ins.clone()], &mut |r| known &= !late.contains(&r));
+            reads(std::slice::from_ref(ins), &mut |r| known &= !late.contains(&r));
             let once = |r: &Reg| self.s.defined.get(*r) == Some(&1);
             match ins {
                 Ins::For { .. } => {
@@ -363,8 +370,7 @@ impl Blocks<'_, '_> {
                 }
             }
         }
-        let align = |n: i64| (n + self.sizes.align - 1) / self.sizes.align * self.sizes.align;
-        let (before, after) = (align(before), align(after));
+        let (before, after) = (self.sizes.aligned(before), self.sizes.aligned(after));
         // A block has room for both, and for the first elements.
         (2 * before.max(after) + 2 * FIRST < self.sizes.block).then_some((before, after))
     }
@@ -620,8 +626,7 @@ impl Blocks<'_, '_> {
                 windows.push(Window { root, ty, reach: 0, before, after });
             }
         }
-        let align = self.sizes.align;
-        let reach = ((reach + align - 1) / align * align).max(1);
+        let reach = self.sizes.aligned(reach).max(1);
         if 2 * reach > self.sizes.block {
             return Vec::new();
         }
@@ -635,7 +640,7 @@ impl Blocks<'_, '_> {
             let inside = Uses::of(&stage.body);
             let handed_on: Vec<Reg> =
                 inside.set().into_iter().filter(|r| self.uses.reads(*r) > inside.reads(*r)).collect();
-            let names = self.names(&inside.set());
+            let names = self.s.other_names(inside.set(), &mut self.made.copies);
             rename(&mut stage.body, &names);
             for r in handed_on {
                 let ty = self.s.regs[r].ty;
@@ -659,60 +664,38 @@ impl Blocks<'_, '_> {
     }
     /// A body with other registers.
     fn copy(&mut self, i: Reg, mut body: Block) -> (Reg, Block) {
-        let mut set = Uses::of(&body).set();
-        set.push(i);
-        let names = self.names(&set);
+        let set = Uses::of(&body).set().into_iter().chain([i]);
+        let names = self.s.other_names(set, &mut self.made.copies);
         rename(&mut body, &names);
         (names[&i], body)
     }
-    /// Other registers for these.
-    fn names(&mut self, set: &[Reg]) -> IdMap<Reg, Reg> {
-        let mut names = IdMap::new();
-        for r in set {
-            let (info, times) = (self.s.regs[*r].clone(), self.s.defined[*r]);
-            let copy = self.s.regs.push(info);
-            self.s.defined.push(times);
-            names.insert(*r, copy);
-            self.made.copies.push((copy, *r));
-        }
-        names
-    }
-    fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        self.s.defined.push(1);
-        self.s.regs.push(RegInfo { ty, hint: hint.to_string() })
-    }
     /// A counter that is expected to be this.
     fn counter(&mut self, hint: &str, expected: i64) -> Reg {
-        let counter = self.reg(Ty::I64, hint);
+        let counter = self.s.reg(Ty::I64, hint);
         self.made.counters.push((counter, expected));
         counter
     }
     fn alloc(&mut self, out: &mut Block, count: Operand, ty: Ty, hint: &str) -> Reg {
-        let to = self.reg(Ty::Pointer, hint);
+        let to = self.s.reg(Ty::Pointer, hint);
         out.push(Ins::Alloc { to, count, ty });
         to
     }
     fn offset(&mut self, out: &mut Block, pointer: Operand, index: Operand, ty: Ty) -> Operand {
-        let to = self.reg(Ty::Pointer, "place");
+        let to = self.s.reg(Ty::Pointer, "place");
         out.push(Ins::Offset { to, pointer, index, ty, room: None });
         to.into()
     }
-    fn prim(&mut self, out: &mut Block, prim: Prim, args: Vec<Operand>) -> Operand {
-        let to = self.reg(Ty::Scalar(prim.result()), "block");
-        out.push(Ins::Prim { to, prim, args });
-        to.into()
-    }
     fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
-        self.prim(out, Prim::Op(op, Scalar::I64), args.to_vec())
+        self.s.prim(out, Prim::Op(op, Scalar::I64), &args, "block")
     }
     fn select(&mut self, out: &mut Block, condition: Operand, a: Operand, b: Operand) -> Operand {
-        self.prim(out, Prim::Op(Op::Select, Scalar::I64), vec![condition, a, b])
+        self.s.prim(out, Prim::Op(Op::Select, Scalar::I64), &[condition, a, b], "block")
     }
     fn both(&mut self, out: &mut Block, a: Operand, b: Operand) -> Operand {
-        self.prim(out, Prim::Op(Op::And, Scalar::Bool), vec![a, b])
+        self.s.prim(out, Prim::Op(Op::And, Scalar::Bool), &[a, b], "block")
     }
     fn no(&mut self, out: &mut Block, a: Operand) -> Operand {
-        self.prim(out, Prim::Op(Op::Not, Scalar::Bool), vec![a])
+        self.s.prim(out, Prim::Op(Op::Not, Scalar::Bool), &[a], "block")
     }
 }
 

@@ -18,7 +18,7 @@
 use super::Scheduler;
 use super::split::rename;
 use super::uses::Uses;
-use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Ty};
 use crate::lower::truth;
 use crate::mutation::Mutation;
 use crate::walk::{size, walk};
@@ -201,7 +201,7 @@ impl Cut<'_, '_> {
         } else if begin {
             out.extend(border(after, to));
         } else {
-            let side = self.reg(Ty::I64, "side");
+            let side = self.s.reg(Ty::I64, "side");
             let mut both = Vec::new();
             let is_first = self.int(&mut both, Op::Eq, [side.into(), Operand::i64(0)]);
             let low = self.select(&mut both, is_first, from, after);
@@ -213,32 +213,16 @@ impl Cut<'_, '_> {
     }
     /// A body with other registers, but for these.
     fn copy(&mut self, i: Reg, mut body: Block, states: &[Reg]) -> (Reg, Block) {
-        let set = Uses::of(&body).set();
-        let mut names = IdMap::new();
-        for r in set.into_iter().chain([i]).filter(|r| !states.contains(r)) {
-            let (info, times) = (self.s.regs[r].clone(), self.s.defined[r]);
-            let copy = self.s.regs.push(info);
-            self.s.defined.push(times);
-            names.insert(r, copy);
-            self.copies.push((copy, r));
-        }
+        let set = Uses::of(&body).set().into_iter().chain([i]).filter(|r| !states.contains(r));
+        let names = self.s.other_names(set, &mut self.copies);
         rename(&mut body, &names);
         (names[&i], body)
     }
-    fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        self.s.defined.push(1);
-        self.s.regs.push(RegInfo { ty, hint: hint.to_string() })
-    }
     fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
-        let prim = Prim::Op(op, Scalar::I64);
-        let to = self.reg(Ty::Scalar(prim.result()), "border");
-        out.push(Ins::Prim { to, prim, args: args.to_vec() });
-        to.into()
+        self.s.prim(out, Prim::Op(op, Scalar::I64), &args, "border")
     }
     fn select(&mut self, out: &mut Block, condition: Operand, a: Operand, b: Operand) -> Operand {
-        let to = self.reg(Ty::I64, "border");
-        out.push(Ins::Prim { to, prim: Prim::Op(Op::Select, Scalar::I64), args: vec![condition, a, b] });
-        to.into()
+        self.s.prim(out, Prim::Op(Op::Select, Scalar::I64), &[condition, a, b], "border")
     }
 }
 

@@ -490,6 +490,33 @@ impl<'a> Scheduler<'a> {
         }
         find_roots(block, &self.defined, &mut self.roots);
     }
+    /// A register that is set once.
+    fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
+        self.defined.push(1);
+        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+    }
+    /// The value of a primitive, in a new register.
+    fn prim(&mut self, out: &mut Block, prim: Prim, args: &[Operand], hint: &str) -> Operand {
+        let to = self.reg(Ty::Scalar(prim.result()), hint);
+        out.push(Ins::Prim { to, prim, args: args.to_vec() });
+        to.into()
+    }
+    /// Other registers for these; each is added to `copies` with the one it is for.
+    fn other_names(
+        &mut self,
+        set: impl IntoIterator<Item = Reg>,
+        copies: &mut Vec<(Reg, Reg)>,
+    ) -> IdMap<Reg, Reg> {
+        let mut names = IdMap::new();
+        for r in set {
+            let (info, times) = (self.regs[r].clone(), self.defined[r]);
+            let copy = self.regs.push(info);
+            self.defined.push(times);
+            names.insert(r, copy);
+            copies.push((copy, r));
+        }
+        names
+    }
     /// Interleaved memory has room for whole blocks of rows.
     fn room(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());

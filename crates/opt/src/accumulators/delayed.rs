@@ -576,8 +576,7 @@ impl<'a> Delayed<'a> {
     }
     /// What the node is under a condition, if it is zero otherwise: the condition, whether it has to hold, the value.
     pub(super) fn guarded(&self, id: Id) -> Option<(Id, bool, Id)> {
-        let is_zero =
-            |id: Id| matches!(self.node(id), Node::Const(c) if c.scalar().is_float() && c.as_f64() == 0.0);
+        let is_zero = |id: Id| matches!(self.node(id), Node::Const(c) if c.is_float_zero());
         match *self.node(id) {
             Node::If(c, x, y) if is_zero(y) => Some((c, true, x)),
             Node::If(c, x, y) if is_zero(x) => Some((c, false, y)),

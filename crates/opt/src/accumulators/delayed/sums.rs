@@ -50,7 +50,7 @@ impl Delayed<'_> {
             }
             Exp::Soac(Soac::Reduce { width, lam, neutral, arrays, commutative: _ }) => {
                 let ([zero], [array]) = (&neutral[..], &arrays[..]) else { return None };
-                let is_zero = matches!(zero, Atom::Const(c) if c.scalar().is_float() && c.as_f64() == 0.0);
+                let is_zero = matches!(zero, Atom::Const(c) if c.is_float_zero());
                 (is_zero && adds(&lam.params, &lam.body) && index.is_empty()).then_some(())?;
                 self.summed(*width, *array, env, v)
             }

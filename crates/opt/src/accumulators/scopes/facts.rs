@@ -45,7 +45,7 @@ impl Facts {
     /// What a statement says about the ones after it.
     pub(super) fn note(&mut self, stm: &Stm) {
         match &stm.exp {
-            Exp::Replicate(shape, Atom::Const(c)) if c.scalar().is_float() && c.as_f64() == 0.0 => {
+            Exp::Replicate(shape, Atom::Const(c)) if c.is_float_zero() => {
                 let length = match shape[..] {
                     [n] => self.number(n),
                     _ => None,
@@ -86,7 +86,7 @@ impl Facts {
     pub(super) fn is_zero(&self, a: Atom) -> bool {
         match a {
             Atom::Var(v) => self.zeros.contains_key(&v),
-            Atom::Const(c) => c.scalar().is_float() && c.as_f64() == 0.0,
+            Atom::Const(c) => c.is_float_zero(),
         }
     }
     /// The array that this one is, but for zeros at a place.
