@@ -7,7 +7,7 @@ use crate::session::Session;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::Type;
 use pullback_kernel::FunctionId;
-use pullback_words::{Argument, Place, Slot, set_words, take_results};
+use pullback_words::{Argument, Kept, Place, Slot, Views, set_words, take_results};
 use std::sync::atomic::AtomicBool;
 
 /// A function with a workspace and room for its words: a call allocates nothing once the workspace has been used.
@@ -19,6 +19,7 @@ pub struct Prepared<'a> {
     results: Vec<Slot>,
     given: Vec<u64>,
     found: Vec<u64>,
+    kept: Kept,
 }
 
 impl Executable {
@@ -44,7 +45,8 @@ impl Executable {
         if (given.len(), found.len()) != (f.params.len(), f.results.len()) {
             return Err(wrong(format!("function {} has other types", f.name)));
         }
-        Ok(Prepared { session: self.session_within(memory_limit), function, params, results, given, found })
+        let session = self.session_within(memory_limit);
+        Ok(Prepared { session, function, params, results, given, found, kept: Kept::default() })
     }
 }
 
@@ -64,9 +66,7 @@ impl Prepared<'_> {
         results: &mut [Place<'_>],
         cancel: Option<&AtomicBool>,
     ) -> Result<(), RuntimeError> {
-        set_words(&self.params, args, &mut self.given)?;
-        // SAFETY: the words have just been made from arguments of the types of the function, which are borrowed.
-        unsafe { self.session.call_words(self.function, &self.given, &mut self.found, cancel)? };
+        self.run(args, cancel)?;
         let threads = self.session.threads();
         let spread = |count: u32, f: &(dyn Fn(u32) + Sync)| {
             let part = |chunk: pullback_pool::Chunk| -> Result<(), std::convert::Infallible> {
@@ -78,6 +78,26 @@ impl Prepared<'_> {
         // SAFETY: the words are those of the function. They point into the workspace or into arguments, which are borrowed, and
         // places are borrowed alone.
         unsafe { take_results(&self.results, &self.found, results, &spread) }
+    }
+    /// Calls the function and gives its results where they were made, until the next call: arrays are copied only if they are not in row-major order
+    /// there, and those that are arguments are these. For large results: [`Prepared::call`] writes them, reads them and writes them again.
+    ///
+    /// # Errors
+    /// Those of [`Prepared::call`], but that there are no places.
+    pub fn view<'s>(
+        &'s mut self,
+        args: &'s [Argument<'s>],
+        cancel: Option<&AtomicBool>,
+    ) -> Result<Views<'s>, RuntimeError> {
+        self.run(args, cancel)?;
+        let room = self.session.room();
+        // SAFETY: the words are those of the function. They point into the workspace, which the next call changes, or into arguments; both are borrowed.
+        unsafe { Views::new(&self.results, &mut self.found, &mut self.kept, room) }
+    }
+    fn run(&mut self, args: &[Argument<'_>], cancel: Option<&AtomicBool>) -> Result<(), RuntimeError> {
+        set_words(&self.params, args, &mut self.given)?;
+        // SAFETY: the words have just been made from arguments of the types of the function, which are borrowed.
+        unsafe { self.session.call_words(self.function, &self.given, &mut self.found, cancel) }
     }
     /// The most bytes of the workspace that the last call had in use at one time.
     pub fn peak_bytes(&mut self) -> u64 {

@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
     }
 
     /// Bytes of the workspace that are in use, and how many there may be.
-    fn room(&mut self) -> Room {
+    pub(crate) fn room(&mut self) -> Room {
         let start = self.workspace.start().addr();
         Room {
             in_use: (self.context.top.addr() - start) as u64,

@@ -47,14 +47,14 @@ fn a_prepared_call_allocates_nothing() {
     let (a, x) = ([1.0, 2.0, 0.0, 2.0], [-1.0, 2.0]);
     let (mut value, mut a_bar, mut x_bar) = (0.0, [0.0; 4], [0.0; 2]);
     let (mut of_a, mut of_x) = ([0; 2], [0; 1]);
+    let args = |seed| [Argument::array(&a, &[2, 2]), Argument::array(&x, &[2]), Argument::scalar(seed)];
     let mut call = |seed: f64| {
-        let args = [Argument::array(&a, &[2, 2]), Argument::array(&x, &[2]), Argument::scalar(seed)];
         let mut places = [
             Place::scalar(&mut value),
             Place::array(&mut a_bar, &mut of_a),
             Place::array(&mut x_bar, &mut of_x),
         ];
-        prepared.call(&args, &mut places, None)
+        prepared.call(&args(seed), &mut places, None)
     };
     call(1.0).expect("it runs");
     let before = COUNT.load(Ordering::Relaxed);
@@ -63,6 +63,22 @@ fn a_prepared_call_allocates_nothing() {
     }
     let allocations = COUNT.load(Ordering::Relaxed) - before;
     assert_eq!(allocations, 0, "in 1000 calls");
+    // Nor does one whose results stay where they were made.
+    let mut view = |seed: f64| {
+        let args = args(seed);
+        let mut views = prepared.view(&args, None).expect("it runs");
+        let value: Option<f64> = views.next().and_then(|v| v.scalar());
+        let first = views.next().and_then(|v| v.array::<f64>()).map(|(elements, _)| elements[0]);
+        (value, first, views.len())
+    };
+    view(1.0);
+    let before = COUNT.load(Ordering::Relaxed);
+    for k in 0..1000 {
+        let (value, first, left) = view(f64::from(k));
+        assert_eq!((value, left), (Some(5.0), 1));
+        assert!(first.is_some_and(|x| (x + 0.6 * f64::from(k)).abs() < 1e-10), "{first:?}");
+    }
+    assert_eq!(COUNT.load(Ordering::Relaxed) - before, 0, "in 1000 calls with views");
     // The last seed was 999.
     let near = |found: &[f64], expected: &[f64]| {
         assert_eq!(found.len(), expected.len());
@@ -72,6 +88,7 @@ fn a_prepared_call_allocates_nothing() {
     assert_eq!((value, of_a, of_x), (5.0, [2, 2], [2]));
     near(&a_bar, &[-0.6, 1.2, -0.8, 1.6]);
     near(&x_bar, &[0.6, 2.8]);
+    let before = COUNT.load(Ordering::Relaxed);
     std::hint::black_box(Box::new(1));
     assert!(COUNT.load(Ordering::Relaxed) > before, "allocations are counted");
 }

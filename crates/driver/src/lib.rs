@@ -32,7 +32,7 @@ pub use derive::Kind;
 pub use leaves::{Leaf, Wrt};
 pub use matrices::{Block, Entries, Matrix, Product, Sweep};
 pub use pullback_ad::contract::{About, Language};
-pub use pullback_cpu::{Argument, Place, Prepared};
+pub use pullback_cpu::{Argument, Place, Prepared, View, Views};
 pub use pullback_llvm::Floats;
 pub use report::{CodeReport, Executor, Outcome, Ran};
 pub use session::{EntryPoint, Failed, Ready, Session, Settings};

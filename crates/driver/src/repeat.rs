@@ -5,10 +5,9 @@ use crate::memory;
 use crate::session::Ready;
 use pullback_base::{Diagnostic, RuntimeError};
 use pullback_core::{Array, Buffer, Value};
-use pullback_cpu::{Argument, Place};
+use pullback_cpu::{Argument, View};
 use pullback_interp::core::Options;
-use pullback_prim::ScalarValue;
-use std::sync::Arc;
+use pullback_prim::{Scalar, ScalarValue};
 use std::time::{Duration, Instant};
 
 /// Runs `$body` with `$v` bound to what is in a scalar or in elements of scalars.
@@ -52,7 +51,7 @@ impl Ready {
     }
 
     /// Calls the function until `again`, told the time of the call that has just ended, says no; the results are those of the last
-    /// call. Every call computes everything. From the second one on, machine code writes into the results of the first.
+    /// call. Every call computes everything. From the second one on, machine code leaves results where the calls before left theirs ([`crate::Prepared::view`]).
     ///
     /// Errors: those of [`Ready::run`].
     pub fn repeat(
@@ -71,14 +70,14 @@ impl Ready {
         let prepared = (more && is_native).then(|| self.prepare(args, options.memory_limit).ok()).flatten();
         if let Some(mut prepared) = prepared
             && let Some(args) = args.iter().map(argument).collect::<Option<Vec<_>>>()
-            && let Some(mut places) = results.iter_mut().map(place).collect::<Option<Vec<_>>>()
         {
-            while more {
+            loop {
                 let start = Instant::now();
-                prepared.call(&args, &mut places, options.cancel)?;
-                more = again(start.elapsed());
+                let views = prepared.view(&args, options.cancel)?;
+                if !again(start.elapsed()) {
+                    return Ok(views.map(|view| value(&view)).collect());
+                }
             }
-            return Ok(results);
         }
         while more {
             let start = Instant::now();
@@ -101,25 +100,22 @@ fn argument(value: &Value) -> Option<Argument<'_>> {
     }
 }
 
-/// The place of a result, to be written over; `None` as for arguments.
-fn place(value: &mut Value) -> Option<Place<'_>> {
-    match value {
-        Value::Scalar(x) => Some(each_scalar!(ScalarValue, x, x => Place::scalar(x), return None)),
-        Value::Array(a) => {
-            // Elements of its own, from the first on.
-            if a.offset != 0 || Arc::get_mut(&mut a.data).is_none() {
-                *a = Array::new(a.shape.clone(), own(a)?);
+/// A result as a value.
+fn value(view: &View<'_>) -> Value {
+    macro_rules! of {
+        ($($scalar:ident: $t:ty;)*) => {
+            match view.element() {
+                $(Scalar::$scalar => match (view.scalar::<$t>(), view.array::<$t>()) {
+                    (Some(x), _) => Value::Scalar(ScalarValue::$scalar(x)),
+                    (_, elements) => {
+                        let elements = elements.map_or(Vec::new(), |(elements, _)| elements.to_vec());
+                        Value::Array(Array::new(view.sizes().to_vec(), Buffer::$scalar(elements)))
+                    }
+                },)*
             }
-            let Array { shape, data, .. } = a;
-            each_scalar!(Buffer, Arc::get_mut(data)?, v => Some(Place::array(v, shape)), None)
-        }
-        Value::Tuple(_) | Value::Sum(..) | Value::Acc(_) => None,
+        };
     }
-}
-
-/// The elements of an array alone.
-fn own(a: &Array) -> Option<Buffer> {
-    let mut out = Buffer::with_capacity(a.data.scalar(), a.count());
-    a.elements().for_each(|x| out.push(x));
-    a.data.scalar().map(|_| out)
+    of! {
+        F32: f32; F64: f64; I8: i8; I16: i16; I32: i32; I64: i64; U8: u8; U16: u16; U32: u32; U64: u64; Bool: bool;
+    }
 }

@@ -18,7 +18,7 @@
 //!
 //! Arguments and results are flat: a record or tuple argument is one [`Value`] per field, in the order that
 //! [`Program::parameters`] gives; an array of records is an array per field. Who calls often prepares machine code once, and
-//! calls it with buffers of his own (`Ready::prepare`; the example `prepared`). For everything else (pipelines, other
+//! calls it with buffers of his own (`Ready::prepare`; the example `prepared`), or reads results where they were made (`Prepared::view`). For everything else (pipelines, other
 //! derivatives, formats) there is [`Program::session`].
 
 /// Derivatives of ordinary Rust code: the crate `pullback-dual`. Types of your own say where it is:
@@ -28,7 +28,7 @@ pub use pullback_dual as dual;
 pub use pullback_core::{Array, Buffer, Value};
 pub use pullback_driver::{
     Argument, Block, Entries, EntryPoint, Kind, Matrix, Outcome, Place, Prepared, Product, Ready, Session,
-    Settings, Sweep, Wrt,
+    Settings, Sweep, View, Views, Wrt,
 };
 pub use pullback_interp::core::{Counts, Options};
 

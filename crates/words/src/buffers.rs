@@ -24,9 +24,21 @@ impl Slot {
     pub fn of(ty: &Type) -> Option<Slot> {
         Some(Slot { scalar: ty.base().scalar()?, rank: ty.rank() })
     }
+    /// That of a scalar.
+    pub(crate) fn scalar(scalar: Scalar) -> Slot {
+        Slot { scalar, rank: 0 }
+    }
     /// The number of its words.
     pub fn width(self) -> usize {
         if self.rank == 0 { 1 } else { 1 + 2 * self.rank }
+    }
+    /// The number of dimensions; 0 for a scalar.
+    pub(crate) fn rank(self) -> usize {
+        self.rank
+    }
+    /// The type of the scalar, or of elements.
+    pub(crate) fn element(self) -> Scalar {
+        self.scalar
     }
 }
 
@@ -115,7 +127,7 @@ fn wrong_type(what: &str, k: usize, (scalar, rank): (Scalar, usize), slot: Slot)
 }
 
 /// The number of elements; `None` if they cannot be counted.
-fn count(shape: impl Iterator<Item = usize> + Clone) -> Option<usize> {
+pub(crate) fn count(shape: impl Iterator<Item = usize> + Clone) -> Option<usize> {
     if shape.clone().any(|n| n == 0) {
         return Some(0);
     }
@@ -230,15 +242,22 @@ pub unsafe fn take_results(
 }
 
 /// Sizes and strides, in room for all that are looked at.
-struct Dims {
+pub(crate) struct Dims {
     sizes: [u64; 8],
     strides: [u64; 8],
     rank: usize,
 }
 
+impl Dims {
+    /// Whether the elements follow each other in memory.
+    pub(crate) fn is_a_range(&self) -> bool {
+        self.rank == 1 && self.strides[0] == 1
+    }
+}
+
 /// The same elements in the same order, with dimensions that follow each other without gaps as one; `None` for more dimensions than
 /// are looked at.
-fn without_gaps(shape: &[u64], strides: &[u64]) -> Option<Dims> {
+pub(crate) fn without_gaps(shape: &[u64], strides: &[u64]) -> Option<Dims> {
     let mut dims = Dims { sizes: [0; 8], strides: [0; 8], rank: 0 };
     for (n, step) in shape.iter().zip(strides) {
         // What is there already lies around this one.
@@ -318,7 +337,13 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
 ///
 /// # Safety
 /// Elements of so many bytes are at these strides from `from`, there is room for them at `to`, and no size is 0.
-unsafe fn copy(from: *const u8, mut to: *mut u8, shape: &[u64], strides: &[u64], bytes: usize) -> *mut u8 {
+pub(crate) unsafe fn copy(
+    from: *const u8,
+    mut to: *mut u8,
+    shape: &[u64],
+    strides: &[u64],
+    bytes: usize,
+) -> *mut u8 {
     // SAFETY: only addresses of elements are read, and only so many are written, by the condition.
     unsafe {
         match (shape, strides) {

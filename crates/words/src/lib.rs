@@ -7,9 +7,11 @@ mod buffers;
 mod call;
 pub mod stop;
 mod values;
+mod views;
 mod workspace;
 
 pub use buffers::{Argument, Element, Place, Slot, Spread, set_words, take_results};
 pub use call::{Outcome, with_values};
 pub use values::{Arguments, Room, from_words, scalar, sizes, width, word};
+pub use views::{Kept, View, Views};
 pub use workspace::{ALIGNMENT, Workspace};

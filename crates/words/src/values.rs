@@ -206,7 +206,7 @@ pub struct Room {
 
 impl Room {
     /// Takes memory for so many elements of so many bytes.
-    fn take(&mut self, count: u128, bytes: usize) -> Result<(), RuntimeError> {
+    pub(crate) fn take(&mut self, count: u128, bytes: usize) -> Result<(), RuntimeError> {
         let bytes = count.saturating_mul(bytes as u128);
         let all = u128::from(self.in_use).saturating_add(bytes);
         if all > u128::from(self.limit) {

@@ -1,0 +1,216 @@
+//! Results where a call has left them: read there, and not copied to places of the caller.
+
+#![allow(
+    unsafe_code,
+    reason = "elements of results are read where a call left them; each block says why they may be"
+)]
+
+use crate::buffers::{Element, Slot, copy, count, without_gaps};
+use crate::values::Room;
+use pullback_base::RuntimeError;
+use pullback_prim::Scalar;
+use std::marker::PhantomData;
+
+/// Results of a call in their order, as long as the memory that they are in is borrowed.
+#[derive(Clone, Debug)]
+pub struct Views<'a> {
+    slots: &'a [Slot],
+    words: &'a [u64],
+    sizes: &'a [usize],
+}
+
+/// A result of a call: a number, or an array whose elements lie in row-major order.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    slot: Slot,
+    /// That of a scalar, or the address of elements.
+    word: u64,
+    sizes: &'a [usize],
+    of: PhantomData<&'a ()>,
+}
+
+/// Room for what views need beside the words of results.
+#[derive(Debug, Default)]
+pub struct Kept {
+    sizes: Vec<usize>,
+    /// The elements of arrays that a call did not leave in row-major order, for each slot, in words so that all are aligned.
+    elements: Vec<Vec<u64>>,
+}
+
+impl<'a> Views<'a> {
+    /// The results that these words are. Arrays that are not in row-major order are copied to `kept`, which allocates only if they are larger than those before.
+    ///
+    /// # Errors
+    /// `Limit` if there is no room for such a copy.
+    ///
+    /// # Safety
+    /// The words are those of results of these types, and the memory that they point to is not changed as long as they are borrowed.
+    pub unsafe fn new(
+        slots: &'a [Slot],
+        words: &'a mut [u64],
+        kept: &'a mut Kept,
+        mut room: Room,
+    ) -> Result<Views<'a>, RuntimeError> {
+        let Kept { sizes, elements } = kept;
+        sizes.clear();
+        elements.resize_with(slots.len(), Vec::new);
+        let mut rest = &mut *words;
+        for (slot, own) in slots.iter().zip(elements) {
+            let (first, others) = rest.split_at_mut(slot.width());
+            rest = others;
+            let (address, dims) = first.split_at_mut(1);
+            let (shape, strides) = dims.split_at(slot.rank());
+            sizes.extend(shape.iter().map(|n| *n as usize));
+            let all = count(shape.iter().map(|n| *n as usize));
+            let in_order =
+                all.is_some_and(|n| n <= 1) || without_gaps(shape, strides).is_some_and(|d| d.is_a_range());
+            if slot.rank() == 0 || in_order {
+                continue;
+            }
+            let bytes = slot.element().bytes();
+            room.take(all.map_or(u128::MAX, |n| n as u128), bytes)?;
+            // There is room for them, so they can be counted.
+            let all = all.unwrap_or(0) * bytes;
+            own.clear();
+            own.resize(all.div_ceil(size_of::<u64>()), 0);
+            let from = std::ptr::with_exposed_provenance::<u8>(address[0] as usize);
+            // SAFETY: there are such elements at these strides by the condition, and room for all of them has just been made.
+            unsafe { copy(from, own.as_mut_ptr().cast(), shape, strides, bytes) };
+            address[0] = own.as_ptr().expose_provenance() as u64;
+        }
+        Ok(Views { slots, words, sizes })
+    }
+}
+
+impl<'a> Iterator for Views<'a> {
+    type Item = View<'a>;
+
+    fn next(&mut self) -> Option<View<'a>> {
+        let (slot, slots) = self.slots.split_first()?;
+        let (words, others) = self.words.split_at(slot.width());
+        let (sizes, further) = self.sizes.split_at(slot.rank());
+        (self.slots, self.words, self.sizes) = (slots, others, further);
+        Some(View { slot: *slot, word: words[0], sizes, of: PhantomData })
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.slots.len(), Some(self.slots.len()))
+    }
+}
+impl ExactSizeIterator for Views<'_> {}
+
+impl<'a> View<'a> {
+    /// The number; `None`: it is an array, or a number of another type.
+    pub fn scalar<T: Element>(&self) -> Option<T> {
+        (self.slot == Slot::scalar(T::SCALAR)).then(|| {
+            let bytes = self.word.to_le_bytes();
+            // SAFETY: the bytes of a scalar of this type come first in its word.
+            unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
+        })
+    }
+    /// The elements in row-major order, and the sizes; `None`: it is a number, or an array of other elements.
+    pub fn array<T: Element>(&self) -> Option<(&'a [T], &'a [usize])> {
+        if self.slot.rank() == 0 || self.slot.element() != T::SCALAR {
+            return None;
+        }
+        let all: usize = if self.sizes.contains(&0) { 0 } else { self.sizes.iter().product() };
+        if all == 0 {
+            return Some((&[], self.sizes));
+        }
+        let from = std::ptr::with_exposed_provenance::<T>(self.word as usize);
+        // SAFETY: so many elements of this type lie there in order, which `Views::new` has seen to, and nobody changes them.
+        Some((unsafe { std::slice::from_raw_parts(from, all) }, self.sizes))
+    }
+    /// The sizes of an array; none for a number.
+    pub fn sizes(&self) -> &'a [usize] {
+        self.sizes
+    }
+    /// Of which type a number or the elements of an array are.
+    pub fn element(&self) -> Scalar {
+        self.slot.element()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kept, Views};
+    use crate::buffers::{Argument, Slot, set_words};
+    use crate::values::Room;
+    use pullback_base::RuntimeErrorKind;
+    use pullback_core::Type;
+    use pullback_prim::Scalar;
+
+    const ROOM: Room = Room { in_use: 0, limit: 1 << 20 };
+
+    fn slots(types: &[Type]) -> Vec<Slot> {
+        types.iter().map(|t| Slot::of(t).expect("a slot")).collect()
+    }
+
+    #[test]
+    fn results_are_read_where_they_are() {
+        let numbers: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let truths = [true, false];
+        let slots =
+            slots(&[Type::F32, Type::array_of_rank(Type::F64, 2), Type::array(Type::BOOL), Type::I64]);
+        let args = [
+            Argument::scalar(1.5f32),
+            Argument::array(&numbers, &[2, 3]),
+            Argument::array(&truths, &[2]),
+            Argument::scalar(-7i64),
+        ];
+        let mut words = [0; 10];
+        set_words(&slots, &args, &mut words).expect("right");
+        let mut kept = Kept::default();
+        // SAFETY: the words are those of values that are alive.
+        let views = unsafe { Views::new(&slots, &mut words, &mut kept, ROOM) }.expect("views");
+        let all: Vec<_> = views.clone().collect();
+        assert_eq!((views.len(), all.len()), (4, 4));
+        assert_eq!((all[0].scalar::<f32>(), all[3].scalar::<i64>()), (Some(1.5), Some(-7)));
+        let (elements, sizes) = all[1].array::<f64>().expect("an array");
+        assert_eq!((elements, sizes), (&numbers[..], &[2, 3][..]));
+        assert!(std::ptr::eq(elements.as_ptr(), numbers.as_ptr()), "not copied");
+        assert_eq!(all[2].array::<bool>(), Some((&truths[..], &[2][..])));
+        // Others than they are.
+        assert_eq!((all[0].scalar::<f64>(), all[0].array::<f32>()), (None, None));
+        assert_eq!((all[1].scalar::<f64>(), all[1].array::<i64>(), all[2].array::<u8>()), (None, None, None));
+        assert_eq!((all[1].element(), all[1].sizes()), (Scalar::F64, &[2, 3][..]));
+    }
+
+    /// The transposition, a replicated number, every second element backwards, a row of one element, nothing.
+    #[test]
+    fn arrays_in_another_order_are_copied() {
+        let numbers: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let start = numbers.as_ptr().expose_provenance() as u64;
+        let matrix = Type::array_of_rank(Type::F32, 2);
+        let slots =
+            slots(&[matrix.clone(), Type::array(Type::F32), Type::array(Type::F32), matrix.clone(), matrix]);
+        let words = |n: u64| {
+            let backwards = (-2i64) as u64;
+            let last = start + 20;
+            [start, 3, 2, 1, 3, start, n, 0, last, 3, backwards, start + 4, 1, 1, 9, 9, start, n, 0, 0, 0]
+        };
+        let mut kept = Kept::default();
+        for n in [5, 3] {
+            let mut words = words(n);
+            // SAFETY: all elements are among the numbers above.
+            let views = unsafe { Views::new(&slots, &mut words, &mut kept, ROOM) }.expect("views");
+            let all: Vec<_> = views.map(|v| v.array::<f32>().expect("an array")).collect();
+            assert_eq!(all[0], (&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0][..], &[3, 2][..]));
+            assert_eq!(all[1], (&[1.0; 5][..n as usize], &[n as usize][..]));
+            assert_eq!(all[2], (&[6.0, 4.0, 2.0][..], &[3][..]));
+            assert_eq!(all[3], (&[2.0][..], &[1, 1][..]));
+            assert_eq!(all[4], (&[][..], &[n as usize, 0][..]));
+        }
+        let refused = |n: u64| {
+            let (mut words, mut kept) = (words(n), Kept::default());
+            // SAFETY: as above.
+            let views = unsafe { Views::new(&slots, &mut words, &mut kept, ROOM) };
+            views.map(|_| ()).expect_err("too many")
+        };
+        let text = "out of memory: 4194304 more bytes are needed, 24 are in use, the limit is 1048576";
+        assert_eq!(
+            (refused(1 << 20).kind, refused(1 << 20).message.as_str()),
+            (RuntimeErrorKind::Limit, text)
+        );
+        assert_eq!(refused(1 << 62).kind, RuntimeErrorKind::Limit);
+    }
+}
