@@ -44,7 +44,8 @@ impl Added {
     }
 }
 
-/// The memory from outside that the loop adds to. `None`: it is not known which, or it is used in another way too.
+/// The memory from outside that the loop adds to, but for that of which each iteration has a row to itself. `None`: it is not known which, or it is used in
+/// another way too.
 pub(super) fn added(l: &Scheduled<'_>, known: &Known<'_>) -> Option<Added> {
     let inside = defined(&l.code);
     let (mut out, mut refused, mut other) = (IdMap::new(), false, IdSet::new());
@@ -57,7 +58,7 @@ pub(super) fn added(l: &Scheduled<'_>, known: &Known<'_>) -> Option<Added> {
             let root = pointer.as_reg().and_then(|r| known.roots.get(r).copied().flatten());
             match root {
                 None => refused = true,
-                Some(root) if inside.contains(&root) => {}
+                Some(root) if inside.contains(&root) || known.apart.contains(&root) => {}
                 Some(root) => {
                     out.insert(root, known.counts.get(&root).copied());
                 }

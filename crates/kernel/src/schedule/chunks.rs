@@ -5,6 +5,8 @@
 //! of folds and its own copy of what it adds to; they are taken together in the order of the parts. Copies are filled by the
 //! parts, and threads share the elements of the sum of all copies, so that no work grows with the number of parts on one thread.
 //!
+//! Memory of which each iteration of the loop has a row to itself needs no copies: parts add to it as it is.
+//!
 //! Relaxed, parts add to one place with atomic additions where copies would take too much of the work (rule E5 of Fast CHAD).
 //!
 //! Refused ([`outline`] gives `None`): a loop that adds to memory that it also uses in another way, or, if not relaxed, of which
@@ -53,6 +55,8 @@ pub(super) struct Known<'a> {
     pub(super) counts: &'a Sizes,
     /// Pointers that are offsets: pointer, index, type.
     pub(super) offsets: &'a Offsets,
+    /// Memory of which each iteration uses a row of its own: parts have no place in common.
+    pub(super) apart: &'a IdSet<Reg>,
 }
 
 /// The functions that parts need.

@@ -160,6 +160,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = numbered(f, body);
         let (defined, _) = registers(f, &body);
         let rows = if options.does(Pass::Rows) { rows::candidates(&body, &defined) } else { Vec::new() };
+        let places = options.grain.map(|_| places::Places::of(f, &body));
         let mut s = Scheduler::new(options, f, &body, expected);
         s.choose_rows(rows, &body, &f.results);
         if options.most > options.lanes && options.does(Pass::Widths) {
@@ -168,7 +169,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = s.room(body);
         let (counts, _) = added::pointers(&body, &s.defined, &s.regs);
         let before = made.functions.len();
-        let mut t = Top { s, name: &f.name, counts, made: &mut made, times: 1.0 };
+        let mut t = Top { s, name: &f.name, counts, places, made: &mut made, times: 1.0 };
         f.body = if options.grain.is_some() { t.block(body) } else { t.s.block(body) };
         let Scheduler { regs, mut sizes, .. } = t.s;
         f.regs = regs;
@@ -289,6 +290,8 @@ struct Top<'a> {
     s: Scheduler<'a>,
     name: &'a str,
     counts: added::Sizes,
+    /// What is known about places before loops were put in lanes.
+    places: Option<places::Places>,
     made: &'a mut chunks::Made,
     /// How often the present loops are expected to be started.
     times: f64,
@@ -302,6 +305,7 @@ impl Top<'_> {
         match ins {
             Ins::For { i, from, to, body, order: Order::Any(folds) } => {
                 let order = Order::Any(folds.clone());
+                let apart = self.places.as_ref().map_or_else(IdSet::new, |places| places.apart(i, &body));
                 let code = self.s.for_loop(i, from, to, body, order);
                 let wide = |x: &Ins| match x {
                     Ins::Lanes { i: j, lanes, .. } if *j == i => Some(*lanes),
@@ -324,6 +328,7 @@ impl Top<'_> {
                     roots: &self.s.roots,
                     counts: &self.counts,
                     offsets: &self.s.offsets,
+                    apart: &apart,
                 };
                 match chunks::outline(&l, &known, &mut regs, (self.name, self.made)) {
                     Some(code) => {

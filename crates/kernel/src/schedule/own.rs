@@ -151,8 +151,10 @@ impl Own<'_> {
     /// An index without the term that chooses the row.
     fn without_row(&mut self, index: Operand, i: Reg, out: &mut Block) -> Operand {
         let mut terms = Vec::new();
-        self.places.terms(index, &mut terms);
-        let Some(k) = terms.iter().position(|t| self.places.row_term(*t, i).is_some()) else { return index };
+        self.places.ranges.terms(index, &mut terms);
+        let Some(k) = terms.iter().position(|t| self.places.ranges.row_term(*t, i).is_some()) else {
+            return index;
+        };
         if !Mutation::RowsStayApart.is_on() {
             terms.remove(k);
         }

@@ -10,7 +10,7 @@ use super::{added, registers};
 use crate::ir::{Block, Function, Ins, Operand, Reg};
 use crate::mutation::Mutation;
 use crate::walk::walk;
-use pullback_base::index::{IdMap, IndexVec};
+use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::Op;
 
 /// A use of memory.
@@ -38,7 +38,7 @@ pub(super) struct Places {
     /// How large allocations are.
     pub(super) counts: added::Sizes,
     offsets: added::Offsets,
-    ranges: Ranges,
+    pub(super) ranges: Ranges,
 }
 
 impl Places {
@@ -97,45 +97,39 @@ impl Places {
         known.then_some(out)
     }
 
+    /// Memory from outside that a loop adds to, of which each iteration uses a row of its own and nothing else.
+    pub(super) fn apart(&self, i: Reg, body: &Block) -> IdSet<Reg> {
+        let mut adds = false;
+        walk(body, &mut |ins| adds |= matches!(ins, Ins::Accumulate { .. }));
+        if !adds {
+            return IdSet::new();
+        }
+        let accesses = self.used(body, Some(i)).unwrap_or_default();
+        let row = |root: Reg| accesses.iter().find(|a| a.root == root).and_then(|a| a.row);
+        let mixed = |root: Reg| accesses.iter().any(|a| a.root == root && a.row != row(root));
+        accesses.iter().map(|a| a.root).filter(|root| row(*root).is_some() && !mixed(*root)).collect()
+    }
+
     /// The number of elements of a row, if the place, or so many from there on, is in row `i` of its memory.
     fn row(&self, pointer: Operand, index: Operand, count: Option<Operand>, i: Reg) -> Option<Operand> {
         let mut terms = Vec::new();
-        self.terms(index, &mut terms);
+        self.ranges.terms(index, &mut terms);
         let root = self.root(pointer)?;
         let ty = self.counts.get(&root)?.1;
         for (index, of) in added::way(pointer, root, &self.offsets)? {
             (of == ty).then_some(())?;
-            self.terms(index, &mut terms);
+            self.ranges.terms(index, &mut terms);
         }
         // One term alone, of those of all pointers on the way: the others are the same in all rows.
-        let [k] = (0..terms.len()).filter(|k| self.row_term(terms[*k], i).is_some()).collect::<Vec<_>>()[..]
+        let [k] =
+            (0..terms.len()).filter(|k| self.ranges.row_term(terms[*k], i).is_some()).collect::<Vec<_>>()[..]
         else {
             return None;
         };
-        let row = self.row_term(terms.remove(k), i)?;
+        let row = self.ranges.row_term(terms.remove(k), i)?;
         let (count, asked) = (count.unwrap_or(Operand::i64(1)), Asked::new());
         let stays = self.ranges.is_in_row(&terms, count, row, &asked) || Mutation::PlacesAreInRows.is_on();
         stays.then_some(row)
-    }
-    /// The terms of a sum.
-    pub(super) fn terms(&self, index: Operand, out: &mut Vec<Operand>) {
-        match self.ranges.op(index) {
-            Some((Op::Add, [a, b])) => {
-                self.terms(*a, out);
-                self.terms(*b, out);
-            }
-            _ if index.as_i64() == Some(0) => {}
-            _ => out.push(index),
-        }
-    }
-    /// `i` times the elements of a row: these.
-    pub(super) fn row_term(&self, term: Operand, i: Reg) -> Option<Operand> {
-        match self.ranges.op(term) {
-            _ if term == Operand::Reg(i) => Some(Operand::i64(1)),
-            Some((Op::Mul, [a, b])) if *a == Operand::Reg(i) => Some(*b),
-            Some((Op::Mul, [a, b])) if *b == Operand::Reg(i) => Some(*a),
-            _ => None,
-        }
     }
     /// The factors of a product, in an order that is the same for equal ones.
     pub(super) fn factors(&self, a: Operand) -> Vec<Operand> {

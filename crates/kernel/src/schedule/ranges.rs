@@ -115,6 +115,27 @@ impl Ranges {
         self.ops.get(&a.as_reg()?).map(|(op, args)| (*op, &args[..]))
     }
 
+    /// The terms of a sum.
+    pub(super) fn terms(&self, index: Operand, out: &mut Vec<Operand>) {
+        match self.op(index) {
+            Some((Op::Add, [a, b])) => {
+                self.terms(*a, out);
+                self.terms(*b, out);
+            }
+            _ if index.as_i64() == Some(0) => {}
+            _ => out.push(index),
+        }
+    }
+    /// `i` times the elements of a row: these.
+    pub(super) fn row_term(&self, term: Operand, i: Reg) -> Option<Operand> {
+        match self.op(term) {
+            _ if term == Operand::Reg(i) => Some(Operand::i64(1)),
+            Some((Op::Mul, [a, b])) if *a == Operand::Reg(i) => Some(*b),
+            Some((Op::Mul, [a, b])) if *b == Operand::Reg(i) => Some(*a),
+            _ => None,
+        }
+    }
+
     /// What is known where a condition has not stopped the program: a number is at least zero and less than an operand.
     pub(super) fn asked(&self, condition: Operand) -> Option<(Operand, Operand)> {
         let (Op::Or, [a, b]) = self.op(condition)? else { return None };
@@ -131,6 +152,28 @@ impl Ranges {
         let mut question = Question { ranges: self, asked, row: None, sizes: Vec::new(), steps: MOST };
         question.is_in(terms, count, row).unwrap_or(false)
     }
+    /// In which rows the sum of some numbers is: from which one to which one, where row 0 begins at zero; both at most `most` from there.
+    pub(super) fn rows(&self, terms: &[Operand], row: Operand, most: i64) -> Option<(i64, i64)> {
+        let asked = Asked::new();
+        let shows = |end: i64, is_above: bool| {
+            let mut q = Question { ranges: self, asked: &asked, row: None, sizes: Vec::new(), steps: MOST };
+            q.is_beside(terms, row, end, is_above).unwrap_or(false)
+        };
+        let first = (-most..=most).rev().find(|first| shows(*first, true))?;
+        let last = (-most..=most).find(|last| shows(last + 1, false))?;
+        Some((first, last))
+    }
+    /// Whether a number is so many times a row, or a number that the program states.
+    pub(super) fn is_multiple(&self, a: Operand, row: Operand) -> bool {
+        let asked = Asked::new();
+        let q = Question { ranges: self, asked: &asked, row: None, sizes: Vec::new(), steps: MOST };
+        let polynomials = q.polynomial(a).zip(q.polynomial(row));
+        polynomials.is_some_and(|(a, row)| {
+            let mut products = a.keys();
+            let (first, others) = (products.next(), products.next());
+            others.is_none() && first.is_none_or(|p| p.is_empty() || row.keys().eq([p]))
+        })
+    }
 }
 
 /// A question about a row, and how much work is left for it.
@@ -145,7 +188,8 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    fn is_in(&mut self, terms: &[Operand], count: Operand, row: Operand) -> Option<bool> {
+    /// The elements of a row, and the sum of some numbers.
+    fn row_and_sum(&mut self, terms: &[Operand], row: Operand) -> Option<(Polynomial, Polynomial)> {
         let mut elements = self.polynomial(row)?;
         if elements.len() > 1 {
             self.row = Some(self.ranges.one_of(row));
@@ -156,6 +200,22 @@ impl Question<'_> {
         for term in terms {
             add(&mut index, &self.polynomial(*term)?, 1)?;
         }
+        Some((elements, index))
+    }
+    /// Whether a sum is at least so many rows, or below them.
+    fn is_beside(&mut self, terms: &[Operand], row: Operand, rows: i64, is_above: bool) -> Option<bool> {
+        let (elements, index) = self.row_and_sum(terms, row)?;
+        let sign = if is_above { -1 } else { 1 };
+        let mut p = Polynomial::new();
+        add(&mut p, &index, sign)?;
+        add(&mut p, &elements, -sign * rows)?;
+        if !is_above {
+            add(&mut p, &Polynomial::from([(Vec::new(), 1)]), 1)?;
+        }
+        Some(self.is_at_most_zero(&p))
+    }
+    fn is_in(&mut self, terms: &[Operand], count: Operand, row: Operand) -> Option<bool> {
+        let (elements, index) = self.row_and_sum(terms, row)?;
         let mut above = index.clone();
         add(&mut above, &self.polynomial(count)?, 1)?;
         add(&mut above, &elements, -1)?;
