@@ -80,6 +80,8 @@ pub enum Mutation {
     WindowsStay,
     /// Code between loops runs in each part.
     FirstCodeAgain,
+    /// What reads the row behind its own is taken to read its own.
+    RowsEndEarly,
     /// The middle of a loop begins where the loop does.
     FirstBorderForgotten,
     /// The middle of a loop ends where the loop does.
@@ -136,8 +138,13 @@ impl Mutation {
         Mutation::FilledStaysNear,
     ];
     /// Those of loops in blocks.
-    pub const BLOCKS: &'static [Mutation] =
-        &[Mutation::StagesInStep, Mutation::SeamsOpen, Mutation::WindowsStay, Mutation::FirstCodeAgain];
+    pub const BLOCKS: &'static [Mutation] = &[
+        Mutation::StagesInStep,
+        Mutation::SeamsOpen,
+        Mutation::WindowsStay,
+        Mutation::FirstCodeAgain,
+        Mutation::RowsEndEarly,
+    ];
     /// Those of loops that are cut at their borders.
     pub const BORDERS: &'static [Mutation] = &[
         Mutation::FirstBorderForgotten,

@@ -22,17 +22,22 @@ fn is_in_blocks(text: &str) -> bool {
 
 /// The program in lanes, with arrays of these lengths, against the interpreter. Loops in any order run from their beginnings, and from their ends.
 fn compare(text: &str, lengths: &[usize]) {
+    let arrays: Vec<Value> = lengths.iter().map(|n| Value::f64_array(&[*n], &numbers(*n))).collect();
+    compare_with(text, &arrays);
+}
+
+fn compare_with(text: &str, arrays: &[Value]) {
     let program = compiled(text);
     let interpreted = Compiled::new(&program.0);
     let (mut module, id) = lower(&program.0, program.1).expect("native");
     let options = schedule::Options { grain: Some(2.0), ..schedule::Options::new(4, model()) };
     schedule(&mut module, &options);
-    for n in lengths {
-        let args = [Value::f64_array(&[*n], &numbers(*n))];
+    for array in arrays {
+        let args = [array.clone()];
         let expected = interpreted.run(program.1, &args, &Options::default()).expect("it runs").results;
         for backwards in [false, true] {
             let found = results_from(&program, (&module, id), &args, backwards);
-            assert_eq!(found, expected, "{n} elements, {backwards}\n{text}");
+            assert_eq!(found, expected, "{array:?}, {backwards}\n{text}");
         }
     }
 }
@@ -134,6 +139,107 @@ fn near_memory_is_left_alone() {
     assert!(!differs(Some(1000)) && !differs(None));
 }
 
+/// What threads share is neither cut at its borders nor split: of many parts the first and the last one would run alone.
+#[test]
+fn loops_over_parts_stay_whole() {
+    let text = format!(
+        "{HELPERS} entry main [n] (xs: [n]f64) : [n]f64 =
+           let a = tabulate n (\\i -> at xs i + at xs (i - 1))
+           let b = tabulate n (\\i -> at a (i + 1) - at a (i - 1))
+           in tabulate n (\\i -> at b i * at b (i - 1))"
+    );
+    let (program, model) = (compiled(&text), Model::machine(8));
+    for n in [200_000, 5_000_000] {
+        let code = code(&program, model, Some(n), &[]);
+        let loops = |of: &str| code.lines().filter(|l| l.trim_start().starts_with(of)).count();
+        assert_eq!((loops("for part_"), loops("for seam_")), (1, 1), "{n}\n{code}");
+        assert!(!code.contains("lanes seam_") && !code.contains("lanes part_"), "{n}\n{code}");
+    }
+}
+
+/// Stages of nests: an iteration has a row.
+const NESTS: &str = "
+def at [n] [m] (a: [n][m]f64) (i: i64) (j: i64) : f64 =
+  if 0 <= i && i < n && 0 <= j && j < m then a[i, j] else 0
+";
+
+/// Matrices with as many rows as blocks (5) and parts (10 or more) have, and around that.
+fn matrices() -> Vec<Value> {
+    let shapes =
+        [(0, 3), (3, 0), (1, 1), (4, 5), (5, 4), (6, 1), (10, 3), (11, 20), (21, 2), (30, 7), (52, 6)];
+    shapes.iter().map(|(n, m)| Value::f64_array(&[*n, *m], &numbers(n * m))).collect()
+}
+
+fn steps_of_nests() {
+    // (a) rows before and behind, (b) neighbours in a row, (c) both with a state made anew, (d) rows far from each other, (e) a row for a cell.
+    let bodies = [
+        "let b = tabulate_2d n m (\\i j -> at a i j + at a (i - 1) j)
+         in tabulate_2d n m (\\i j -> at b (i - 1) j * at b (i + 1) j)",
+        "let b = tabulate_2d n m (\\i j -> at a i j * at a i (j - 2))
+         in tabulate_2d n m (\\i j -> at b i (j - 1) - at b (i + 1) (j + 1))",
+        "loop a = copy a for _s < 3 do
+           let b = tabulate_2d n m (\\i j -> at a i j + at a (i + 1) (j - 1))
+           let c = tabulate_2d n m (\\i j -> at b (i - 1) j - at a i (j + 1))
+           in tabulate_2d n m (\\i j -> at c (i + 1) j / 2 + at b i j)",
+        "let b = tabulate_2d n m (\\i j -> at a i j * 2)
+         let c = tabulate_2d n m (\\i j -> at b (i + 1) j + at a (i - 1) j)
+         in tabulate_2d n m (\\i j -> at c (i - 1) (j + 1) + at b (i + 1) (j - 1))",
+        "let b = tabulate_2d n m (\\i j -> at a i j + at a i (j + 1))
+         let s = tabulate n (\\i -> f64.sum b[i])
+         let c = tabulate_2d n m (\\i j -> at b (i + 1) j + 1)
+         in tabulate_2d n m (\\i j -> at c (i - 1) j + s[i])",
+    ];
+    for body in bodies {
+        let text = format!("{NESTS} entry main [n] [m] (a: [n][m]f64) : [n][m]f64 = {body}");
+        assert!(is_in_blocks(&text), "{text}");
+        compare_with(&text, &matrices());
+    }
+}
+
+#[test]
+fn stages_of_nests_run_in_blocks_of_rows() {
+    steps_of_nests();
+}
+
+#[test]
+fn rows_that_are_read_elsewhere_are_not_run_in_blocks() {
+    let bodies = [
+        // Columns, any row, too far.
+        "tabulate_2d n m (\\i j -> at b j i)",
+        "tabulate_2d n m (\\i j -> at b (n - 1 - i) j)",
+        "tabulate_2d n m (\\i j -> at b (i - 3) j)",
+        // Further in a row than it is long.
+        "tabulate_2d n m (\\i j -> at (unflatten (flatten b :> [n * m]f64)) i (j * 4))",
+    ];
+    for body in bodies {
+        let text = format!(
+            "{NESTS} entry main [n] [m] (a: [n][m]f64) : [n][m]f64 =
+               let b = tabulate_2d n m (\\i j -> at a i j + at a (i - 1) j) in {body}"
+        );
+        assert!(!is_in_blocks(&text), "{text}");
+        compare_with(&text, &matrices());
+    }
+}
+
+#[test]
+fn blocks_of_rows_stay_near() {
+    let text = format!(
+        "{NESTS} entry main [n] [m] (a: [n][m]f64) : [n][m]f64 =
+           let b = tabulate_2d n m (\\i j -> at a i j + at a (i - 1) j)
+           in tabulate_2d n m (\\i j -> at b (i - 1) j * at b (i + 1) j)"
+    );
+    let (program, model) = (compiled(&text), Model::machine(8));
+    let in_blocks = |n, m| {
+        let (mut module, id) = lower(&program.0, program.1).expect("native");
+        let sizes = vec![(id, vec![None, Some(n), Some(m)])];
+        schedule(&mut module, &schedule::Options { sizes, ..schedule::Options::new(8, model) });
+        pullback_kernel::print(&module).contains(" seam_")
+    };
+    assert!(in_blocks(1024, 1024) && in_blocks(1_000_000, 3) && in_blocks(400, 3000));
+    // All is near, or not even a block is.
+    assert!(!in_blocks(512, 512) && !in_blocks(100, 100_000));
+}
+
 /// A chain of stages, each a sum of products of earlier ones at places near the element.
 fn chain(rng: &mut Rng, gradient: bool) -> String {
     let mut text = String::new();
@@ -172,6 +278,44 @@ fn chain(rng: &mut Rng, gradient: bool) -> String {
     }
 }
 
+/// The same with matrices, of which a stage reads neighbours in rows near its own.
+fn chain_of_nests(rng: &mut Rng, gradient: bool) -> String {
+    let mut text = String::new();
+    let count = 2 + rng.below(3);
+    let mut names = vec!["y".to_string()];
+    for k in 0..count {
+        let mut near = || rng.range(0, 2) as i64 - 1;
+        let terms: Vec<String> = (0..2)
+            .map(|t| {
+                format!("at {} (i + {}) (j + {})", names[names.len() - 1 - t % names.len()], near(), near())
+            })
+            .collect();
+        text += &format!("let b{k} = tabulate_2d n m (\\i j -> ({}) / 4)\n", terms.join(" - "));
+        names.push(format!("b{k}"));
+    }
+    let last = &names[count];
+    let steps = rng.range(1, 3);
+    let loss =
+        format!("loop y = copy a for _s < {steps} do\n{text} in map2 (map2 (\\u v -> u / 2 + v)) y {last}");
+    let main = format!("{NESTS} entry main [n] [m] (a: [n][m]f64) : [n][m]f64 =");
+    match gradient {
+        true => format!("{main} vjp (\\a -> f64.sum (flatten ({loss}))) a 1"),
+        false => format!("{main} {loss}"),
+    }
+}
+
+#[test]
+fn random_stages_of_nests_agree() {
+    let mut rng = Rng::new(49);
+    let mut taken = 0;
+    for k in 0..30 {
+        let text = chain_of_nests(&mut rng, k % 2 == 1);
+        taken += usize::from(is_in_blocks(&text));
+        compare_with(&text, &matrices());
+    }
+    assert!(taken > 15, "{taken} of 30");
+}
+
 fn random_chains(count: usize) {
     let mut rng = Rng::new(47);
     let mut taken = 0;
@@ -191,6 +335,6 @@ fn random_stages_agree() {
 #[cfg(feature = "mutations")]
 #[test]
 fn deliberate_errors_are_noticed() {
-    let tests: [fn(); 2] = [steps_of_stages, first_elements];
+    let tests: [fn(); 3] = [steps_of_stages, steps_of_nests, first_elements];
     assert_eq!(errors::unnoticed(pullback_kernel::Mutation::BLOCKS, &tests), []);
 }

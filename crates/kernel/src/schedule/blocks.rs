@@ -16,6 +16,9 @@
 //!
 //! Code between the loops that reads the first elements only runs in the first block.
 //!
+//! Where the loops are nests, rows take the place of elements: an iteration has a row of an array, and what its inner loops reach is in that row and in those around it.
+//! How many rows a block has depends on how long they are expected to be.
+//!
 //! Assumes, as for [`join`], that different allocations and arguments do not overlap, or are only read. Guarantees: the same values bit for bit. Which of several
 //! errors a program stops with may change. How many parts there are depends on sizes only.
 //!
@@ -24,7 +27,7 @@
 //!
 //! [`join`]: super::join
 
-use super::added::{reads, way};
+use super::added::{defined, reads, way};
 use super::split::rename;
 use super::uses::Uses;
 use super::{Expected, Options, Scheduler};
@@ -35,11 +38,14 @@ use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_prim::{Op, Prim, Scalar};
 
-/// How many elements a block has, and how many blocks a part at least; with bounds at multiples of so many elements.
+/// How many elements or rows a block has, and how many blocks a part at least; with bounds at multiples of so many.
+#[derive(Clone, Copy)]
 struct Sizes {
     block: i64,
     part: i64,
     align: i64,
+    /// How many more than the margins of its stages a block has to have.
+    more: i64,
 }
 
 impl Sizes {
@@ -50,11 +56,26 @@ impl Sizes {
 }
 
 /// A loop takes some tens of nanoseconds to start, and a block of a dozen arrays should be in a first-level cache.
-const LARGE: Sizes = Sizes { block: 384, part: 24, align: 8 };
+const LARGE: Sizes = Sizes { block: 384, part: 24, align: 8, more: 2 * FIRST };
 /// Where no memory is near: so tests see several blocks and parts.
-const SMALL: Sizes = Sizes { block: 16, part: 2, align: 1 };
+const SMALL: Sizes = Sizes { block: 16, part: 2, align: 1, more: 2 * FIRST };
+/// The same for rows.
+const FEW: Sizes = Sizes { block: 5, part: 2, align: 1, more: 0 };
+/// The elements of a block of rows, which should stay in a thread's part of the last cache: those of all arrays take at most this many times what is near.
+const ROWS: i64 = 16384;
+const BLOCK: i64 = 128;
+/// The fewest rows of a block, the most, and how many if it is not known how long they are.
+const ROWS_OF_BLOCK: (i64, i64, i64) = (8, LARGE.block, 16);
+/// The fewest blocks of rows of a part, so that seams are a small part of all.
+const BLOCKS: i64 = 2;
+/// Rows that are expected to be shorter may lie side by side in lanes.
+const SHORT: i64 = 16;
+/// So many rows further at most.
+const REACH: i64 = 2;
 /// Loops that use this many times what is near leave each other far memory.
 const FAR: i64 = 8;
+/// Nests that do: a row is much work for what it takes from a cache, so only what leaves the last one counts (decision 51).
+const FAR_OF_NESTS: i64 = 512;
 /// The most parts.
 const PARTS: i64 = 64;
 /// Code between loops may read so many elements.
@@ -72,10 +93,9 @@ pub(super) fn in_blocks(
     let Some(near) = options.model.near else { return (body, Vec::new()) };
     let uses = Uses::within(f, &body);
     let mut s = Scheduler::new(options, f, &body, expected);
-    let sizes = if near == 0 { SMALL } else { LARGE };
     let joined = joined_pointers(&body, &s);
     let made = Made::default();
-    let mut blocks = Blocks { s: &mut s, uses, joined, near, sizes, made };
+    let mut blocks = Blocks { s: &mut s, uses, joined, near, made };
     let body = blocks.block(body);
     let made = blocks.made;
     expected.counters.extend(made.counters);
@@ -90,7 +110,6 @@ struct Blocks<'a, 'b> {
     /// Pointers that branches or iterations set, with the memory that they may point to.
     joined: IdMap<Reg, IdSet<Reg>>,
     near: i64,
-    sizes: Sizes,
     made: Made,
 }
 
@@ -133,18 +152,20 @@ fn joined_pointers(body: &Block, s: &Scheduler<'_>) -> IdMap<Reg, IdSet<Reg>> {
 #[derive(Clone, Debug, PartialEq)]
 struct Access {
     root: Reg,
-    /// What is added to the root, but for numbers.
+    /// What is added to the root, but for numbers and rows.
     base: Vec<Operand>,
+    /// The elements that an iteration has: one, or a row.
+    row: Operand,
     place: Place,
     writes: bool,
     ty: Ty,
 }
 
-/// Which element.
+/// Which elements or rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
-    /// That of the iteration, and so many further.
-    Beside(i64),
+    /// From so many further than that of the iteration to so many further.
+    Beside(i64, i64),
     /// That of a number.
     Fixed(i64),
     Unknown,
@@ -154,6 +175,8 @@ enum Place {
 struct Stage {
     /// The counter of a loop.
     i: Option<Reg>,
+    /// Whether it has rows.
+    is_nest: bool,
     body: Block,
     accesses: Vec<Access>,
     /// Iterations that are left out at the end of a part, and run so much later in blocks.
@@ -167,6 +190,7 @@ struct Group {
     /// Up to where in the block of instructions.
     end: usize,
     to: Operand,
+    sizes: Sizes,
     /// What is done before all stages, and after.
     early: Block,
     stages: Vec<Stage>,
@@ -199,7 +223,8 @@ impl Blocks<'_, '_> {
     fn group(&self, block: &[Ins]) -> Option<Group> {
         let (i, to, body) = whole_loop(block.first()?)?;
         let stage = self.stage(Some(i), body)?;
-        let mut group = Group { end: 1, to, early: Vec::new(), stages: vec![stage], late: Vec::new() };
+        let (sizes, is_nest) = (self.sizes(&stage)?, stage.is_nest);
+        let mut group = Group { end: 1, to, sizes, early: Vec::new(), stages: vec![stage], late: Vec::new() };
         let mut late: IdSet<Reg> = IdSet::new();
         // What stands behind the last loop so far, and is needed only if there is another one.
         let (mut early, mut points, mut behind) = (Vec::new(), Vec::new(), Vec::new());
@@ -210,9 +235,12 @@ impl Blocks<'_, '_> {
             match ins {
                 Ins::For { .. } => {
                     let Some((i, end, body)) = whole_loop(ins).filter(|_| known) else { break };
-                    let Some(stage) = self.stage(Some(i), body).filter(|_| end == to) else { break };
+                    let Some(stage) = self.stage(Some(i), body).filter(|s| end == to && s.is_nest == is_nest)
+                    else {
+                        break;
+                    };
                     let stages: Vec<&Stage> = group.stages.iter().chain(&points).collect();
-                    let Some((before, after)) = self.margins(&stages, &stage) else { break };
+                    let Some((before, after)) = self.margins(&stages, &stage, &sizes) else { break };
                     group.stages.append(&mut points);
                     group.stages.push(Stage { before, after, ..stage });
                     group.early.append(&mut early);
@@ -232,12 +260,12 @@ impl Blocks<'_, '_> {
                     late.insert(*to);
                     behind.push(ins.clone());
                 }
-                Ins::If { .. } | Ins::Load { .. } if known => {
+                Ins::If { .. } | Ins::Load { .. } if known && !is_nest => {
                     let stage = self.stage(None, std::slice::from_ref(ins));
                     let first = |a: &Access| matches!(a.place, Place::Fixed(0..=FIRST));
                     let Some(stage) = stage.filter(|s| s.accesses.iter().all(first)) else { break };
                     let stages: Vec<&Stage> = group.stages.iter().chain(&points).collect();
-                    if self.margins(&stages, &stage).is_none() {
+                    if self.margins(&stages, &stage, &sizes).is_none() {
                         break;
                     }
                     let sets = Uses::of(&stage.body).set();
@@ -255,19 +283,24 @@ impl Blocks<'_, '_> {
 
     /// Whether loops in blocks leave each other more than is near.
     fn pays(&self, group: &Group) -> bool {
-        let mut bytes: IdMap<Reg, usize> = IdMap::new();
+        let mut bytes: IdMap<Reg, i64> = IdMap::new();
         let mut handed_on = false;
         let mut written: IdSet<Reg> = IdSet::new();
         for stage in &group.stages {
             handed_on |=
                 stage.i.is_some() && stage.accesses.iter().any(|a| !a.writes && written.contains(&a.root));
             written.extend(stage.accesses.iter().filter(|a| a.writes).map(|a| a.root));
-            let beside = stage.accesses.iter().filter(|a| matches!(a.place, Place::Beside(_)));
-            bytes.extend(beside.map(|a| (a.root, a.ty.bytes())));
+            let beside = stage.accesses.iter().filter(|a| matches!(a.place, Place::Beside(..)));
+            let row = |a: &Access| self.s.costs().size(a.row).unwrap_or(1);
+            bytes.extend(beside.map(|a| (a.root, row(a).saturating_mul(a.ty.bytes() as i64))));
         }
-        let each: usize = bytes.values().sum();
+        let each = bytes.values().fold(0i64, |sum, n| sum.saturating_add(*n));
+        let is_more = |n: i64, times: i64| n.saturating_mul(each) >= self.near.saturating_mul(times);
         let n = self.s.costs().size(group.to);
-        let far = n.is_some_and(|n| n.saturating_mul(each as i64) >= self.near.saturating_mul(FAR));
+        // Rows of which a block does not stay near gain nothing.
+        let is_nest = group.stages.iter().any(|s| s.is_nest);
+        let times = if is_nest { FAR_OF_NESTS } else { FAR };
+        let far = n.is_some_and(|n| is_more(n, times)) && !(is_nest && is_more(group.sizes.block, BLOCK));
         let small = group.stages.iter().map(|s| size(&s.body)).sum::<usize>() <= INSTRUCTIONS;
         handed_on && (far || self.near == 0) && small
     }
@@ -276,13 +309,19 @@ impl Blocks<'_, '_> {
     fn stage(&self, i: Option<Reg>, body: &[Ins]) -> Option<Stage> {
         let mut accesses: Vec<Access> = Vec::new();
         let mut known = true;
+        let is_nest = body.iter().any(|ins| matches!(ins, Ins::For { .. }));
+        let inside = if is_nest { defined(body) } else { IdSet::new() };
         walk(body, &mut |ins| {
             let mut add = |pointer: Operand, index: Operand, writes, ty| {
-                let Some((root, base, place)) = self.access(i, (pointer, index), ty) else {
+                let access = match i.filter(|_| is_nest) {
+                    Some(i) => self.row_access(i, &inside, (pointer, index), ty),
+                    None => self.access(i, (pointer, index), ty),
+                };
+                let Some(access) = access else {
                     known = false;
                     return;
                 };
-                let access = Access { root, base, place, writes, ty };
+                let access = Access { writes, ..access };
                 if !accesses.contains(&access) {
                     accesses.push(access);
                 }
@@ -296,29 +335,97 @@ impl Blocks<'_, '_> {
                     }
                 }
                 Ins::Set { .. } | Ins::Prim { .. } | Ins::If { .. } | Ins::Fail { .. } => {}
+                Ins::Offset { .. } if is_nest => {}
+                Ins::For { order, .. } => {
+                    known &= matches!(order, Order::Given)
+                        || matches!(order, Order::Any(folds) if folds.is_empty());
+                }
                 _ => known = false,
             }
         });
-        known.then(|| Stage { i, body: body.to_vec(), accesses, after: 0, before: 0 })
+        known.then(|| Stage { i, is_nest, body: body.to_vec(), accesses, after: 0, before: 0 })
     }
-    fn access(
-        &self,
-        i: Option<Reg>,
-        (pointer, index): (Operand, Operand),
-        ty: Ty,
-    ) -> Option<(Reg, Vec<Operand>, Place)> {
+    fn root(&self, pointer: Operand) -> Option<Reg> {
         let joined = pointer.as_reg().filter(|r| self.joined.contains_key(r));
-        let root = joined.or_else(|| self.s.roots.get(pointer.as_reg()?).copied().flatten())?;
+        joined.or_else(|| self.s.roots.get(pointer.as_reg()?).copied().flatten())
+    }
+    fn access(&self, i: Option<Reg>, (pointer, index): (Operand, Operand), ty: Ty) -> Option<Access> {
+        let root = self.root(pointer)?;
         let mut place = self.place(i, index);
         let mut base = Vec::new();
         for (index, of) in way(pointer, root, &self.s.offsets)? {
             (of == ty).then_some(())?;
             match (index.as_i64(), &mut place) {
-                (Some(n), Place::Beside(d) | Place::Fixed(d)) => *d = d.checked_add(n)?,
+                (Some(n), Place::Fixed(d)) => *d = d.checked_add(n)?,
+                (Some(n), Place::Beside(first, last)) => {
+                    (*first, *last) = (first.checked_add(n)?, last.checked_add(n)?);
+                }
                 _ => base.push(index),
             }
         }
-        Some((root, base, place))
+        Some(Access { root, base, row: Operand::i64(1), place, writes: false, ty })
+    }
+    /// The same in a nest, whose instructions set the registers in `inside`: one term is the counter times a row, which the others do not leave far behind.
+    fn row_access(
+        &self,
+        i: Reg,
+        inside: &IdSet<Reg>,
+        (pointer, index): (Operand, Operand),
+        ty: Ty,
+    ) -> Option<Access> {
+        let root = self.root(pointer)?;
+        let (mut terms, mut further) = (Vec::new(), Vec::new());
+        self.s.ranges.terms(index, &mut terms);
+        for (index, of) in way(pointer, root, &self.s.offsets)? {
+            (of == ty).then_some(())?;
+            self.s.ranges.terms(index, &mut further);
+        }
+        let row_of = |terms: &mut Vec<Operand>| {
+            let found = |(k, t): (usize, &Operand)| Some((k, self.row_term(*t, i)?));
+            let (k, row) = terms.iter().enumerate().find_map(found)?;
+            terms.remove(k);
+            Some(row)
+        };
+        let (row, d) = row_of(&mut terms).or_else(|| row_of(&mut further))?;
+        let row = self.s.ranges.one_of(row);
+        let is_outside = |a: &Operand| a.as_reg().is_none_or(|r| !inside.contains(&r));
+        is_outside(&row).then_some(())?;
+        let (base, near): (Vec<_>, Vec<_>) =
+            further.into_iter().partition(|t| is_outside(t) && !self.s.ranges.is_multiple(*t, row));
+        terms.extend(near);
+        let (first, mut last) = self.s.ranges.rows(&terms, row, REACH)?;
+        if Mutation::RowsEndEarly.is_on() {
+            last = last.min(-d);
+        }
+        Some(Access { root, base, row, place: Place::Beside(first + d, last + d), writes: false, ty })
+    }
+    /// A counter and a number, times the elements of a row: these, and the number.
+    fn row_term(&self, term: Operand, i: Reg) -> Option<(Operand, i64)> {
+        let beside = |a: Operand| match self.place(Some(i), a) {
+            Place::Beside(d, _) => Some(d),
+            _ => None,
+        };
+        match self.s.ranges.op(term) {
+            Some((Op::Mul, [a, b])) => beside(*a).map(|d| (*b, d)).or_else(|| beside(*b).map(|d| (*a, d))),
+            _ => beside(term).map(|d| (Operand::i64(1), d)),
+        }
+    }
+    /// How large blocks of a stage are, and of those with it.
+    fn sizes(&self, stage: &Stage) -> Option<Sizes> {
+        if !stage.is_nest {
+            return Some(if self.near == 0 { SMALL } else { LARGE });
+        }
+        if self.near == 0 {
+            return Some(FEW);
+        }
+        let (least, most, otherwise) = ROWS_OF_BLOCK;
+        let Some(row) = stage.accesses.iter().filter_map(|a| self.s.costs().size(a.row)).max() else {
+            return Some(Sizes { block: otherwise, part: BLOCKS, align: 1, more: 0 });
+        };
+        let row = row.max(1);
+        let block = (ROWS / row).clamp(least, most);
+        let part = (LARGE.block * LARGE.part / row.saturating_mul(block)).max(BLOCKS);
+        Some(Sizes { block, part, align: if row < SHORT { LARGE.align } else { 1 }, more: 0 })
     }
     fn place(&self, i: Option<Reg>, index: Operand) -> Place {
         let (mut at, mut d) = (self.s.ranges.one_of(index), 0i64);
@@ -327,7 +434,7 @@ impl Blocks<'_, '_> {
                 return d.checked_add(n).map_or(Place::Unknown, Place::Fixed);
             }
             if at.as_reg() == i {
-                return Place::Beside(d);
+                return Place::Beside(d, d);
             }
             let (more, of) = match self.s.ranges.op(at) {
                 Some((Op::Add, [a, n])) if n.as_i64().is_some() => (n.as_i64(), *a),
@@ -337,7 +444,7 @@ impl Blocks<'_, '_> {
                 }
                 _ => return Place::Unknown,
             };
-            match more.and_then(|n| d.checked_add(n)).filter(|d| d.abs() < self.sizes.block) {
+            match more.and_then(|n| d.checked_add(n)).filter(|d| d.abs() < LARGE.block) {
                 Some(sum) => (d, at) = (sum, self.s.ranges.one_of(of)),
                 None => return Place::Unknown,
             }
@@ -345,7 +452,7 @@ impl Blocks<'_, '_> {
     }
 
     /// How many iterations of a stage have to be left out at the beginning and at the end of a part because of the stages before it.
-    fn margins(&self, earlier: &[&Stage], stage: &Stage) -> Option<(i64, i64)> {
+    fn margins(&self, earlier: &[&Stage], stage: &Stage, sizes: &Sizes) -> Option<(i64, i64)> {
         let (mut before, mut after) = (0i64, 0i64);
         for first in earlier {
             for (x, y) in first.accesses.iter().flat_map(|x| stage.accesses.iter().map(move |y| (x, y))) {
@@ -355,24 +462,27 @@ impl Blocks<'_, '_> {
                 if x.root == y.root && self.are_apart(&x.base, &y.base) {
                     continue;
                 }
-                (x.root == y.root && x.base == y.base).then_some(())?;
+                (x.root == y.root && x.base == y.base && x.row == y.row).then_some(())?;
                 match (x.place, y.place) {
-                    (Place::Beside(x), Place::Beside(y)) => {
-                        let further = if Mutation::StagesInStep.is_on() { 0 } else { y - x };
+                    (Place::Beside(first_x, last_x), Place::Beside(first_y, last_y)) => {
+                        let (further, nearer) = match Mutation::StagesInStep.is_on() {
+                            true => (0, 0),
+                            false => (last_y - first_x, first_y - last_x),
+                        };
                         after = after.max(first.after + further);
-                        before = before.max(first.before - further);
+                        before = before.max(first.before - nearer);
                     }
                     // What runs once does so in the first block, before later stages, and after what earlier ones do for the first elements.
-                    (Place::Fixed(0..=FIRST), Place::Beside(_) | Place::Fixed(0..=FIRST))
+                    (Place::Fixed(0..=FIRST), Place::Beside(..) | Place::Fixed(0..=FIRST))
                         if first.i.is_none() => {}
-                    (Place::Beside(d), Place::Fixed(0..=FIRST)) if stage.i.is_none() && d >= -FIRST => {}
+                    (Place::Beside(d, _), Place::Fixed(0..=FIRST)) if stage.i.is_none() && d >= -FIRST => {}
                     _ => return None,
                 }
             }
         }
-        let (before, after) = (self.sizes.aligned(before), self.sizes.aligned(after));
+        let (before, after) = (sizes.aligned(before), sizes.aligned(after));
         // A block has room for both, and for the first elements.
-        (2 * before.max(after) + 2 * FIRST < self.sizes.block).then_some((before, after))
+        (2 * before.max(after) + sizes.more < sizes.block).then_some((before, after))
     }
     /// Whether two pointers may point to the same memory.
     fn may_meet(&self, x: Reg, y: Reg) -> bool {
@@ -396,14 +506,15 @@ impl Blocks<'_, '_> {
     // --- code ---
 
     fn emit(&mut self, group: Group, out: &mut Block) {
-        let Group { early, mut stages, late, to: n, .. } = group;
-        let windows = self.windows(&stages, out, &early);
+        let Group { mut early, mut stages, late, to: n, sizes, .. } = group;
+        let moved = self.sink(&mut early, &mut stages, out);
+        let windows = self.windows((&stages, &moved), &sizes, (out, &early));
         let is_window =
             |ins: &Ins| matches!(ins, Ins::Alloc { to, .. } if windows.iter().any(|w| w.root == *to));
         out.retain(|ins| !is_window(ins));
         out.extend(early.into_iter().filter(|ins| !is_window(ins)));
         let cells = self.cells(&mut stages, out);
-        let mut layout = self.layout(windows, n, out);
+        let mut layout = self.layout(windows, (n, sizes), out);
         let part = self.part(&mut stages, &mut layout);
         out.push(part);
         let seams = self.seams(&stages, &layout);
@@ -417,19 +528,20 @@ impl Blocks<'_, '_> {
     }
 
     /// Parts of whole blocks, the last one longer, and memory for what seams need.
-    fn layout(&mut self, windows: Vec<Window>, n: Operand, out: &mut Block) -> Layout {
+    fn layout(&mut self, windows: Vec<Window>, (n, sizes): (Operand, Sizes), out: &mut Block) -> Layout {
         let number = Operand::i64;
-        let (block, reach) = (self.sizes.block, windows.first().map_or(0, |w| w.reach));
+        let (block, reach) = (sizes.block, windows.first().map_or(0, |w| w.reach));
         let blocks = self.int(out, Op::Div, [n, number(block)]);
         let each = self.int(out, Op::Div, [blocks, number(PARTS)]);
         let each = self.int(out, Op::Add, [each, number(1)]);
-        let each = self.int(out, Op::Max, [each, number(self.sizes.part)]);
+        let each = self.int(out, Op::Max, [each, number(sizes.part)]);
         let length = self.int(out, Op::Mul, [each, number(block)]);
         let parts = self.int(out, Op::Div, [n, length]);
         let parts = self.int(out, Op::Max, [parts, number(1)]);
         let last = self.int(out, Op::Sub, [parts, number(1)]);
         let mut kept = |w: &Window| {
             let count = self.int(out, Op::Mul, [parts, number(2 * reach)]);
+            let count = self.room(out, count, n, w);
             self.alloc(out, count, w.ty, "seams")
         };
         let kept = windows.iter().map(&mut kept).collect();
@@ -444,7 +556,11 @@ impl Blocks<'_, '_> {
         self.made.parts.push(i);
         let mut body = Block::new();
         let room = number(block + layout.reach);
-        let own = layout.windows.iter().map(|w| self.alloc(&mut body, room, w.ty, "window")).collect();
+        let mut own = |w: &Window| {
+            let room = self.room(&mut body, room, layout.n, w);
+            self.alloc(&mut body, room, w.ty, "window")
+        };
+        let own = layout.windows.iter().map(&mut own).collect();
         let start = self.int(&mut body, Op::Mul, [i.into(), layout.length]);
         let is_first = self.int(&mut body, Op::Eq, [i.into(), number(0)]);
         let is_last = self.int(&mut body, Op::Eq, [i.into(), layout.last]);
@@ -462,9 +578,10 @@ impl Blocks<'_, '_> {
         for ((w, own), kept) in layout.windows.iter().zip(&part.own).zip(&layout.kept) {
             let place = self.int(&mut copies, Op::Add, [part.i, number(1)]);
             let place = self.int(&mut copies, Op::Mul, [place, number(2 * w.reach)]);
-            let to = self.offset(&mut copies, (*kept).into(), place, w.ty);
-            let from = self.offset(&mut copies, (*own).into(), number(block), w.ty);
-            copies.push(Ins::Copy { to, from, count: number(w.reach - w.after), ty: w.ty });
+            let to = self.beside(&mut copies, *kept, place, w);
+            let from = self.beside(&mut copies, *own, number(block), w);
+            let count = self.elements(&mut copies, number(w.reach - w.after), w);
+            copies.push(Ins::Copy { to, from, count, ty: w.ty });
         }
         body.push(Ins::If { condition: is_last, then: Vec::new(), otherwise: copies });
         let body = with_mark(body, &mut self.s.regs);
@@ -486,8 +603,9 @@ impl Blocks<'_, '_> {
         // The windows move.
         let mut moves = Block::new();
         for (w, own) in layout.windows.iter().zip(&part.own) {
-            let from = self.offset(&mut moves, (*own).into(), number(block), w.ty);
+            let from = self.beside(&mut moves, *own, number(block), w);
             let count = number(if Mutation::WindowsStay.is_on() { 0 } else { w.reach - w.after });
+            let count = self.elements(&mut moves, count, w);
             moves.push(Ins::Copy { to: (*own).into(), from, count, ty: w.ty });
         }
         body.push(Ins::If { condition: is_new, then: Vec::new(), otherwise: moves });
@@ -518,9 +636,10 @@ impl Blocks<'_, '_> {
             let begin = number(w.reach + w.before);
             let place = self.int(&mut copies, Op::Mul, [part.i, number(2 * w.reach)]);
             let place = self.int(&mut copies, Op::Add, [place, begin]);
-            let to = self.offset(&mut copies, (*kept).into(), place, w.ty);
-            let from = self.offset(&mut copies, (*own).into(), begin, w.ty);
-            copies.push(Ins::Copy { to, from, count: number(w.reach - w.before), ty: w.ty });
+            let to = self.beside(&mut copies, *kept, place, w);
+            let from = self.beside(&mut copies, *own, begin, w);
+            let count = self.elements(&mut copies, number(w.reach - w.before), w);
+            copies.push(Ins::Copy { to, from, count, ty: w.ty });
         }
         let begins = self.no(&mut body, part.is_first);
         let begins = self.both(&mut body, is_new, begins);
@@ -528,10 +647,11 @@ impl Blocks<'_, '_> {
         Ins::For { i, from: number(0), to: part.count, body, order: Order::Given }
     }
 
-    /// The loop over the seams between parts.
+    /// The loop over the seams between parts. These are longer than a seam and what it reads, so that one does not need another.
     fn seams(&mut self, stages: &[Stage], layout: &Layout) -> Ins {
         let number = Operand::i64;
         let i = self.counter("seam", 1);
+        self.made.parts.push(i);
         let mut body = Block::new();
         let place = self.int(&mut body, Op::Mul, [i.into(), layout.length]);
         let by = self.int(&mut body, Op::Mul, [i.into(), number(2 * layout.reach)]);
@@ -548,7 +668,7 @@ impl Blocks<'_, '_> {
             let high = self.int(&mut body, Op::Min, [high, layout.n]);
             body.push(Ins::For { i, from: low, to: high, body: code, order: Order::Given });
         }
-        Ins::For { i, from: number(1), to: layout.parts, body, order: Order::Given }
+        Ins::For { i, from: number(1), to: layout.parts, body, order: Order::Any(Vec::new()) }
     }
 }
 
@@ -588,34 +708,71 @@ struct Part {
 struct Window {
     root: Reg,
     ty: Ty,
-    /// How many elements are reached to both sides.
+    /// The elements of a row; 1 where loops are no nests.
+    row: Operand,
+    /// How many elements or rows are reached to both sides.
     reach: i64,
-    /// How many elements at both ends of a part its stages leave out.
+    /// How many at both ends of a part its stages leave out.
     before: i64,
     after: i64,
 }
 
 impl Blocks<'_, '_> {
-    /// The memory that is allocated here, for an element of each iteration, and that nothing but the stages uses.
-    fn windows(&self, stages: &[Stage], before: &Block, early: &Block) -> Vec<Window> {
+    /// Moves pointers into memory that is allocated here, and that only stages use, into these. Gives of what they were computed, and in how many stages they are.
+    fn sink(&mut self, early: &mut Block, stages: &mut [Stage], before: &Block) -> Vec<(Reg, usize)> {
+        let mut moved = Vec::new();
+        let made: IdSet<Reg> = allocated(before.iter().chain(&*early)).map(|(root, _)| root).collect();
+        for k in (0..early.len()).rev() {
+            let Ins::Offset { to, pointer: Operand::Reg(pointer), .. } = early[k] else { continue };
+            let inside: usize = stages.iter().map(|s| Uses::of(&s.body).reads(to)).sum();
+            let is_into = self.root(to.into()).is_some_and(|root| made.contains(&root));
+            if !is_into || inside != self.uses.reads(to) {
+                continue;
+            }
+            let ins = early.remove(k);
+            let users: Vec<&mut Stage> =
+                stages.iter_mut().filter(|s| Uses::of(&s.body).reads(to) > 0).collect();
+            moved.push((pointer, users.len()));
+            for stage in users {
+                stage.body.insert(0, ins.clone());
+                let names = self.s.other_names([to], &mut self.made.copies);
+                rename(&mut stage.body, &names);
+            }
+        }
+        moved
+    }
+    /// The memory that is allocated here, for an element or a row of each iteration, and that nothing but the stages uses.
+    /// `moved`: pointers that are in so many stages instead of before them ([`Blocks::sink`]).
+    fn windows(
+        &self,
+        (stages, moved): (&[Stage], &[(Reg, usize)]),
+        sizes: &Sizes,
+        (before, early): (&Block, &Block),
+    ) -> Vec<Window> {
         let inside: Vec<Uses> = stages.iter().map(|s| Uses::of(&s.body)).collect();
         let mut windows = Vec::new();
         let mut reach = 0;
-        for ins in before.iter().chain(early) {
-            let Ins::Alloc { to: root, ty, .. } = *ins else { continue };
+        for (root, ty) in allocated(before.iter().chain(early)) {
+            let row = stages.iter().flat_map(|s| &s.accesses).find(|a| a.root == root).map(|a| a.row);
+            let Some(row) = row else { continue };
             let all: usize = inside.iter().map(|u| u.reads(root)).sum();
-            let mut fits = all > 0 && self.uses.reads(root) == all;
+            // As many as there were, but for those that there are several of now, or none.
+            let (mut found, mut given) = (all, self.uses.reads(root));
+            for (_, times) in moved.iter().filter(|(pointer, _)| *pointer == root) {
+                (found, given) = (found + 1, given + times);
+            }
+            let mut fits = all > 0 && found == given;
             let (mut before, mut after) = (i64::MAX, i64::MAX);
             for stage in stages {
                 for access in stage.accesses.iter().filter(|a| a.root == root) {
                     if access.writes {
                         (before, after) = (before.min(stage.before), after.min(stage.after));
                     }
-                    fits &= access.base.is_empty() && access.ty == ty;
+                    fits &= access.base.is_empty() && access.ty == ty && access.row == row;
                     match access.place {
-                        Place::Beside(d) => {
-                            fits &= !access.writes || d == 0;
-                            reach = reach.max(stage.after - d).max(stage.before + d);
+                        Place::Beside(first, last) => {
+                            fits &= !access.writes || (first, last) == (0, 0);
+                            reach = reach.max(stage.after - first).max(stage.before + last);
                         }
                         Place::Fixed(_) => {}
                         Place::Unknown => fits = false,
@@ -623,11 +780,11 @@ impl Blocks<'_, '_> {
                 }
             }
             if fits && after < i64::MAX {
-                windows.push(Window { root, ty, reach: 0, before, after });
+                windows.push(Window { root, ty, row, reach: 0, before, after });
             }
         }
-        let reach = self.sizes.aligned(reach).max(1);
-        if 2 * reach > self.sizes.block {
+        let reach = sizes.aligned(reach).max(1);
+        if 2 * reach > sizes.block {
             return Vec::new();
         }
         windows.iter_mut().for_each(|w| w.reach = reach);
@@ -656,11 +813,29 @@ impl Blocks<'_, '_> {
     fn moved(&mut self, out: &mut Block, windows: &[Window], memory: &[Reg], by: Operand) -> IdMap<Reg, Reg> {
         let mut names = IdMap::new();
         for (w, memory) in windows.iter().zip(memory) {
-            if let Operand::Reg(to) = self.offset(out, (*memory).into(), by, w.ty) {
+            if let Operand::Reg(to) = self.beside(out, *memory, by, w) {
                 names.insert(w.root, to);
             }
         }
         names
+    }
+    /// So many elements or rows.
+    fn elements(&mut self, out: &mut Block, count: Operand, w: &Window) -> Operand {
+        if w.row.as_i64() == Some(1) { count } else { self.int(out, Op::Mul, [count, w.row]) }
+    }
+    /// How many elements memory for them has: none where the group has no iterations, however long rows would be.
+    fn room(&mut self, out: &mut Block, count: Operand, n: Operand, w: &Window) -> Operand {
+        if w.row.as_i64() == Some(1) {
+            return count;
+        }
+        let some = self.int(out, Op::Min, [n, Operand::i64(1)]);
+        let count = self.int(out, Op::Mul, [count, some]);
+        self.elements(out, count, w)
+    }
+    /// A pointer to what is so many elements or rows further.
+    fn beside(&mut self, out: &mut Block, memory: Reg, by: Operand, w: &Window) -> Operand {
+        let by = self.elements(out, by, w);
+        self.offset(out, memory.into(), by, w.ty)
     }
     /// A body with other registers.
     fn copy(&mut self, i: Reg, mut body: Block) -> (Reg, Block) {
@@ -707,4 +882,9 @@ fn whole_loop(ins: &Ins) -> Option<(Reg, Operand, &Block)> {
         }
         _ => None,
     }
+}
+
+/// The memory that instructions allocate, and of what.
+fn allocated<'a>(block: impl Iterator<Item = &'a Ins>) -> impl Iterator<Item = (Reg, Ty)> {
+    block.filter_map(|ins| if let Ins::Alloc { to, ty, .. } = *ins { Some((to, ty)) } else { None })
 }

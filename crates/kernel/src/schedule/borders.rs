@@ -76,7 +76,8 @@ impl Cut<'_, '_> {
         let mut out = Vec::with_capacity(block.len());
         for ins in block {
             match ins {
-                Ins::For { i, from, to, body, order: Order::Any(folds) } => {
+                // What is at a border of a loop over parts is much, and threads do not share it.
+                Ins::For { i, from, to, body, order: Order::Any(folds) } if !self.s.parts.contains(&i) => {
                     self.loop_(Loop { i, from, to, body, folds }, &mut out);
                 }
                 mut ins => {
@@ -109,7 +110,9 @@ impl Cut<'_, '_> {
         let begin = self.begin(l.from).filter(|k| (0..=NEAR).contains(k))?;
         // Where no memory is near all loops are cut that can be: so tests see short ones.
         let least = if self.s.options.model.near == Some(0) { 0.0 } else { LONG };
-        let long = self.s.costs().trips(l.from, l.to) >= least;
+        // Rows of a block are few, but long. (Where all rows are few, those at the borders are much of what threads share.)
+        let inner = if l.from.as_i64().is_some() { 1.0 } else { self.inside(&l.body) };
+        let long = self.s.costs().trips(l.from, l.to) * inner >= least;
         (long && branches(&l.body) > 0 && size(&l.body) <= LARGE).then_some(())?;
         // A loop over a block ends at the smaller of two numbers: at the end of all blocks, if not before.
         let ends = match self.s.ranges.op(l.to) {
@@ -117,6 +120,14 @@ impl Cut<'_, '_> {
             _ => vec![l.to],
         };
         ends.into_iter().find_map(|end| self.middle_before(l, begin, end))
+    }
+    /// How often the longest of the loops in a body is expected to run; 1 without any.
+    fn inside(&self, body: &Block) -> f64 {
+        let trips = body.iter().filter_map(|ins| match ins {
+            Ins::For { from, to, .. } => Some(self.s.costs().trips(*from, *to)),
+            _ => None,
+        });
+        trips.fold(1.0, f64::max)
     }
     fn middle_before(&self, l: &Loop, begin: i64, to: Operand) -> Option<Middle> {
         let not_negative = self.not_negative(to);

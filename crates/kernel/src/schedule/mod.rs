@@ -449,6 +449,10 @@ impl<'a> Scheduler<'a> {
                 out.push(ins);
                 continue;
             };
+            if self.parts.contains(i) {
+                out.push(ins);
+                continue;
+            }
             let l = lanes::Loop { i: *i, from: *from, to: *to, body, folds };
             let roots = &self.roots;
             let others = split::alternatives(&l, &mut self.regs, &|r| roots.get(r).copied().flatten());
