@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+/// At least so many runs at a time: the first one writes to new memory, which can take ten times as long.
+const RUNS: u32 = 4;
+
 /// A running tool.
 #[derive(Debug)]
 pub(crate) struct Tool {
@@ -93,7 +96,7 @@ impl Tool {
         input: &str,
         seconds: f64,
     ) -> Result<Answer> {
-        let runs = format!(r#""min_runs":1,"min_seconds":{seconds}"#);
+        let runs = format!(r#""min_runs":{RUNS},"min_seconds":{seconds}"#);
         let input = match input.strip_suffix('}') {
             // An object with fields.
             Some(fields) if fields.len() > 1 => format!(r#","input":{fields},{runs}}}"#),
@@ -184,8 +187,8 @@ mod tests {
         let script = r#"sh -c 'read line; echo "{\"id\":0}"; read line; echo "{\"id\":1,\"success\":true,\"output\":$line,\"timings\":[{\"name\":\"evaluate\",\"nanoseconds\":1}]}"'"#;
         for (input, sent) in [
             ("2.5", json!(2.5)),
-            ("{}", json!({"min_runs": 1, "min_seconds": 0.25})),
-            (r#"{"x":{}}"#, json!({"x": {}, "min_runs": 1, "min_seconds": 0.25})),
+            ("{}", json!({"min_runs": 4, "min_seconds": 0.25})),
+            (r#"{"x":{}}"#, json!({"x": {}, "min_runs": 4, "min_seconds": 0.25})),
         ] {
             let mut tool = Tool::start("mirror", script).expect("it starts");
             let answer = tool.evaluate("lse", "primal", input, 0.25).expect("it answers");
