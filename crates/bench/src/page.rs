@@ -42,7 +42,7 @@ pub(crate) fn page(results: &Results, costs: &[Costs]) -> Result<String> {
     for (name, command) in &results.tools {
         writeln!(out, "<li><b>{}</b>: <code>{}</code></li>", escape(name), escape(command))?;
     }
-    out.push_str("</ul></details>\n<p class=\"note\">Times are the least of all runs, as one call from arrays to arrays, into memory of the caller from the second on; reading, compiling and \
+    out.push_str("</ul></details>\n<p class=\"note\">Times are the least of all runs, as one call from arrays to arrays, with results in memory of ours that calls use again; reading, compiling and \
          conversions are left out. <em>First</em> is the first run, whose memory is new. <em>Off</em> is the largest difference from the first tool, relative to the largest number. \
          Functions that give a value with its derivative are derivatives here.</p>\n");
     for (title, note, svg) in [

@@ -47,7 +47,7 @@ enum Line {
 /// Where the names of curves stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
-    /// In the upper left corner.
+    /// In the upper left corner, or in the lower right one if fewer points lie there.
     Corner,
     /// At their last points.
     Points,
@@ -262,6 +262,19 @@ fn power(seconds: f64) -> String {
     format!("{} {unit}", (1e3 * seconds / size).round() / 1e3)
 }
 
+/// Whether fewer points lie in the lower right corner of a picture with two logarithmic axes than in the upper left one.
+fn is_free_below(curves: &[Curve]) -> bool {
+    let points: Vec<(f64, f64)> = curves.iter().flat_map(|c| &c.points).copied().collect();
+    let part = |x: f64, all: &[f64]| {
+        let (low, high) = bounds(all);
+        (x / low).ln() / (high / low).ln()
+    };
+    let (xs, ys): (Vec<f64>, Vec<f64>) = points.iter().copied().unzip();
+    let places = points.iter().map(|(x, y)| (part(*x, &xs), part(*y, &ys)));
+    let above = places.clone().filter(|(x, y)| *x < 0.4 && *y > 0.5).count();
+    places.filter(|(x, y)| *x > 0.6 && *y < 0.5).count() < above
+}
+
 /// Curves on two logarithmic axes; nothing where there are none.
 fn picture(frame: &Frame<'_>, curves: &[Curve]) -> Result<Option<String>> {
     let behind = || frame.behind.iter().flat_map(|(_, line)| line);
@@ -288,6 +301,9 @@ where
         let root = SVGBackend::with_string(&mut svg, frame.size).into_drawing_area();
         let mut chart = ChartBuilder::on(&root)
             .margin(12)
+            // Names at the last points, and at the axis, stand out.
+            .margin_top(24)
+            .margin_right(48)
             .x_label_area_size(40)
             .y_label_area_size(90)
             .build_cartesian_2d((x0..x1).log_scale(), y)
@@ -339,7 +355,11 @@ where
         if frame.names == Names::Corner {
             chart
                 .configure_series_labels()
-                .position(SeriesLabelPosition::UpperLeft)
+                .position(if is_free_below(curves) {
+                    SeriesLabelPosition::LowerRight
+                } else {
+                    SeriesLabelPosition::UpperLeft
+                })
                 .background_style(WHITE.mix(0.85))
                 .border_style(BLACK.mix(0.2))
                 .draw()
@@ -353,6 +373,18 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_stand_where_fewer_points_are() {
+        let curve = |points: &[(f64, f64)]| Curve {
+            name: String::new(),
+            colour: BLACK,
+            line: Line::Whole,
+            points: points.to_vec(),
+        };
+        assert!(!is_free_below(&[curve(&[(1e3, 1.0), (2e5, 90.0)])]));
+        assert!(is_free_below(&[curve(&[(1.5e3, 1.5), (2e3, 80.0), (2e5, 90.0)])]));
+    }
 
     #[test]
     fn axes_go_from_powers_of_ten_to_powers_of_ten() {
