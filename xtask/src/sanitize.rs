@@ -81,6 +81,16 @@ const CHECKS: &[Check] = &[
         tests: &["--package", "pullback-vm", "--lib", "--test", "instructions"],
     },
     Check {
+        name: "values of calls under Miri",
+        checker: Checker::Miri,
+        tests: &["--package", "pullback-words", "--lib"],
+    },
+    Check {
+        name: "values of calls under the address sanitizer",
+        checker: Checker::Address,
+        tests: &["--package", "pullback-words", "--lib"],
+    },
+    Check {
         name: "calls of compiled code under the address sanitizer",
         checker: Checker::Address,
         tests: &["--package", "pullback-cpu", "--test", "instructions", "--test", "primitives"],
