@@ -4,10 +4,10 @@ use crate::backend::Backend;
 use crate::memory;
 use crate::session::Ready;
 use pullback_base::{Diagnostic, RuntimeError};
-use pullback_core::{Array, Buffer, Value};
-use pullback_cpu::{Argument, View};
+use pullback_core::{Buffer, Value};
+use pullback_cpu::Argument;
 use pullback_interp::core::Options;
-use pullback_prim::{Scalar, ScalarValue};
+use pullback_prim::ScalarValue;
 use std::time::{Duration, Instant};
 
 /// Runs `$body` with `$v` bound to what is in a scalar or in elements of scalars.
@@ -75,7 +75,7 @@ impl Ready {
                 let start = Instant::now();
                 let views = prepared.view(&args, options.cancel)?;
                 if !again(start.elapsed()) {
-                    return Ok(views.map(|view| value(&view)).collect());
+                    return Ok(views.map(|view| view.value()).collect());
                 }
             }
         }
@@ -97,25 +97,5 @@ fn argument(value: &Value) -> Option<Argument<'_>> {
             each_scalar!(Buffer, &*a.data, v => Some(Argument::array(v.get(elements)?, &a.shape)), None)
         }
         Value::Tuple(_) | Value::Sum(..) | Value::Acc(_) => None,
-    }
-}
-
-/// A result as a value.
-fn value(view: &View<'_>) -> Value {
-    macro_rules! of {
-        ($($scalar:ident: $t:ty;)*) => {
-            match view.element() {
-                $(Scalar::$scalar => match (view.scalar::<$t>(), view.array::<$t>()) {
-                    (Some(x), _) => Value::Scalar(ScalarValue::$scalar(x)),
-                    (_, elements) => {
-                        let elements = elements.map_or(Vec::new(), |(elements, _)| elements.to_vec());
-                        Value::Array(Array::new(view.sizes().to_vec(), Buffer::$scalar(elements)))
-                    }
-                },)*
-            }
-        };
-    }
-    of! {
-        F32: f32; F64: f64; I8: i8; I16: i16; I32: i32; I64: i64; U8: u8; U16: u16; U32: u32; U64: u64; Bool: bool;
     }
 }

@@ -24,10 +24,6 @@ impl Slot {
     pub fn of(ty: &Type) -> Option<Slot> {
         Some(Slot { scalar: ty.base().scalar()?, rank: ty.rank() })
     }
-    /// That of a scalar.
-    pub(crate) fn scalar(scalar: Scalar) -> Slot {
-        Slot { scalar, rank: 0 }
-    }
     /// The number of its words.
     pub fn width(self) -> usize {
         if self.rank == 0 { 1 } else { 1 + 2 * self.rank }

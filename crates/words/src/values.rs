@@ -327,7 +327,7 @@ unsafe fn boxed(
 ///
 /// # Safety
 /// There are elements of this type at these strides from the address, if the shape has any.
-unsafe fn read(s: Scalar, address: u64, shape: &[usize], strides: &[isize]) -> Buffer {
+pub(crate) unsafe fn read(s: Scalar, address: u64, shape: &[usize], strides: &[isize]) -> Buffer {
     macro_rules! buffer {
         ($($scalar:ident $variant:ident $t:ty, $from:expr;)*) => {
             match s {

@@ -6,8 +6,9 @@
 )]
 
 use crate::buffers::{Element, Slot, copy, count, without_gaps};
-use crate::values::Room;
+use crate::values::{Room, read, scalar};
 use pullback_base::RuntimeError;
+use pullback_core::{Array, Value};
 use pullback_prim::Scalar;
 use std::marker::PhantomData;
 
@@ -101,7 +102,7 @@ impl ExactSizeIterator for Views<'_> {}
 impl<'a> View<'a> {
     /// The number; `None`: it is an array, or a number of another type.
     pub fn scalar<T: Element>(&self) -> Option<T> {
-        (self.slot == Slot::scalar(T::SCALAR)).then(|| {
+        (self.slot.rank() == 0 && self.element() == T::SCALAR).then(|| {
             let bytes = self.word.to_le_bytes();
             // SAFETY: the bytes of a scalar of this type come first in its word.
             unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
@@ -109,16 +110,29 @@ impl<'a> View<'a> {
     }
     /// The elements in row-major order, and the sizes; `None`: it is a number, or an array of other elements.
     pub fn array<T: Element>(&self) -> Option<(&'a [T], &'a [usize])> {
-        if self.slot.rank() == 0 || self.slot.element() != T::SCALAR {
+        if self.slot.rank() == 0 || self.element() != T::SCALAR {
             return None;
         }
-        let all: usize = if self.sizes.contains(&0) { 0 } else { self.sizes.iter().product() };
+        let all = self.count();
         if all == 0 {
             return Some((&[], self.sizes));
         }
         let from = std::ptr::with_exposed_provenance::<T>(self.word as usize);
         // SAFETY: so many elements of this type lie there in order, which `Views::new` has seen to, and nobody changes them.
         Some((unsafe { std::slice::from_raw_parts(from, all) }, self.sizes))
+    }
+    /// The result as a value of core, with elements of its own.
+    pub fn value(&self) -> Value {
+        if self.slot.rank() == 0 {
+            return Value::Scalar(scalar(self.element(), self.word));
+        }
+        // SAFETY: as for `array`.
+        let elements = unsafe { read(self.element(), self.word, &[self.count()], &[1]) };
+        Value::Array(Array::new(self.sizes.to_vec(), elements))
+    }
+    /// The number of elements of an array.
+    fn count(&self) -> usize {
+        if self.sizes.contains(&0) { 0 } else { self.sizes.iter().product() }
     }
     /// The sizes of an array; none for a number.
     pub fn sizes(&self) -> &'a [usize] {

@@ -113,6 +113,13 @@ pub(super) fn pointers(
     (counts, offsets)
 }
 
+/// Whether a block adds to memory.
+pub(super) fn adds(block: &[Ins]) -> bool {
+    let mut adds = false;
+    walk(block, &mut |ins| adds |= matches!(ins, Ins::Accumulate { .. }));
+    adds
+}
+/// Hands over the registers that a block reads.
 pub(super) fn reads(block: &[Ins], f: &mut dyn FnMut(Reg)) {
     walk(block, &mut |ins| ins.reads(&mut |a| a.as_reg().into_iter().for_each(&mut *f)));
 }

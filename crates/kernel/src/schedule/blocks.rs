@@ -61,11 +61,13 @@ const LARGE: Sizes = Sizes { block: 384, part: 24, align: 8, more: 2 * FIRST };
 const SMALL: Sizes = Sizes { block: 16, part: 2, align: 1, more: 2 * FIRST };
 /// The same for rows.
 const FEW: Sizes = Sizes { block: 5, part: 2, align: 1, more: 0 };
-/// The elements of a block of rows, which should stay in a thread's part of the last cache: those of all arrays take at most this many times what is near.
+/// So many elements of each array a block of rows has, if that is at least so many rows, which should stay in a thread's part of the last cache.
 const ROWS: i64 = 16384;
+const LEAST_ROWS: i64 = 8;
+/// How many rows a block has if it is not known how long they are.
+const UNKNOWN_ROWS: i64 = 16;
+/// The elements of all arrays in a block take at most this many times what is near.
 const BLOCK: i64 = 128;
-/// The fewest rows of a block, the most, and how many if it is not known how long they are.
-const ROWS_OF_BLOCK: (i64, i64, i64) = (8, LARGE.block, 16);
 /// The fewest blocks of rows of a part, so that seams are a small part of all.
 const BLOCKS: i64 = 2;
 /// Rows that are expected to be shorter may lie side by side in lanes.
@@ -223,7 +225,7 @@ impl Blocks<'_, '_> {
     fn group(&self, block: &[Ins]) -> Option<Group> {
         let (i, to, body) = whole_loop(block.first()?)?;
         let stage = self.stage(Some(i), body)?;
-        let (sizes, is_nest) = (self.sizes(&stage)?, stage.is_nest);
+        let (sizes, is_nest) = (self.sizes(&stage), stage.is_nest);
         let mut group = Group { end: 1, to, sizes, early: Vec::new(), stages: vec![stage], late: Vec::new() };
         let mut late: IdSet<Reg> = IdSet::new();
         // What stands behind the last loop so far, and is needed only if there is another one.
@@ -411,21 +413,18 @@ impl Blocks<'_, '_> {
         }
     }
     /// How large blocks of a stage are, and of those with it.
-    fn sizes(&self, stage: &Stage) -> Option<Sizes> {
+    fn sizes(&self, stage: &Stage) -> Sizes {
         if !stage.is_nest {
-            return Some(if self.near == 0 { SMALL } else { LARGE });
+            return if self.near == 0 { SMALL } else { LARGE };
         }
         if self.near == 0 {
-            return Some(FEW);
+            return FEW;
         }
-        let (least, most, otherwise) = ROWS_OF_BLOCK;
-        let Some(row) = stage.accesses.iter().filter_map(|a| self.s.costs().size(a.row)).max() else {
-            return Some(Sizes { block: otherwise, part: BLOCKS, align: 1, more: 0 });
-        };
-        let row = row.max(1);
-        let block = (ROWS / row).clamp(least, most);
+        let row = stage.accesses.iter().filter_map(|a| self.s.costs().size(a.row)).max();
+        let row = row.map_or(ROWS / UNKNOWN_ROWS, |row| row.max(1));
+        let block = (ROWS / row).clamp(LEAST_ROWS, LARGE.block);
         let part = (LARGE.block * LARGE.part / row.saturating_mul(block)).max(BLOCKS);
-        Some(Sizes { block, part, align: if row < SHORT { LARGE.align } else { 1 }, more: 0 })
+        Sizes { block, part, align: if row < SHORT { LARGE.align } else { 1 }, more: 0 }
     }
     fn place(&self, i: Option<Reg>, index: Operand) -> Place {
         let (mut at, mut d) = (self.s.ranges.one_of(index), 0i64);

@@ -160,7 +160,8 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = numbered(f, body);
         let (defined, _) = registers(f, &body);
         let rows = if options.does(Pass::Rows) { rows::candidates(&body, &defined) } else { Vec::new() };
-        let places = options.grain.map(|_| places::Places::of(f, &body));
+        let is_asked = options.grain.is_some() && added::adds(&body);
+        let places = is_asked.then(|| places::Places::of(f, &body));
         let mut s = Scheduler::new(options, f, &body, expected);
         s.choose_rows(rows, &body, &f.results);
         if options.most > options.lanes && options.does(Pass::Widths) {
@@ -290,7 +291,7 @@ struct Top<'a> {
     s: Scheduler<'a>,
     name: &'a str,
     counts: added::Sizes,
-    /// What is known about places before loops were put in lanes.
+    /// What is known about places before loops were put in lanes; none where nothing is added to them.
     places: Option<places::Places>,
     made: &'a mut chunks::Made,
     /// How often the present loops are expected to be started.

@@ -99,9 +99,7 @@ impl Places {
 
     /// Memory from outside that a loop adds to, of which each iteration uses a row of its own and nothing else.
     pub(super) fn apart(&self, i: Reg, body: &Block) -> IdSet<Reg> {
-        let mut adds = false;
-        walk(body, &mut |ins| adds |= matches!(ins, Ins::Accumulate { .. }));
-        if !adds {
+        if !added::adds(body) {
             return IdSet::new();
         }
         let accesses = self.used(body, Some(i)).unwrap_or_default();

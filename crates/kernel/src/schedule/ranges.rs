@@ -149,15 +149,19 @@ impl Ranges {
     }
     /// Whether the sum of some numbers, and as many as `count` from there on, are at least zero and less than `row`.
     pub(super) fn is_in_row(&self, terms: &[Operand], count: Operand, row: Operand, asked: &Asked) -> bool {
-        let mut question = Question { ranges: self, asked, row: None, sizes: Vec::new(), steps: MOST };
-        question.is_in(terms, count, row).unwrap_or(false)
+        self.question(asked).is_in(terms, count, row).unwrap_or(false)
+    }
+    fn question<'a>(&'a self, asked: &'a Asked) -> Question<'a> {
+        Question { ranges: self, asked, row: None, sizes: Vec::new(), steps: MOST }
     }
     /// In which rows the sum of some numbers is: from which one to which one, where row 0 begins at zero; both at most `most` from there.
     pub(super) fn rows(&self, terms: &[Operand], row: Operand, most: i64) -> Option<(i64, i64)> {
         let asked = Asked::new();
-        let shows = |end: i64, is_above: bool| {
-            let mut q = Question { ranges: self, asked: &asked, row: None, sizes: Vec::new(), steps: MOST };
-            q.is_beside(terms, row, end, is_above).unwrap_or(false)
+        let mut q = self.question(&asked);
+        let (elements, index) = q.row_and_sum(terms, row)?;
+        let mut shows = |rows: i64, is_above: bool| {
+            q.steps = MOST;
+            q.is_beside((&elements, &index), rows, is_above).unwrap_or(false)
         };
         let first = (-most..=most).rev().find(|first| shows(*first, true))?;
         let last = (-most..=most).find(|last| shows(last + 1, false))?;
@@ -166,7 +170,7 @@ impl Ranges {
     /// Whether a number is so many times a row, or a number that the program states.
     pub(super) fn is_multiple(&self, a: Operand, row: Operand) -> bool {
         let asked = Asked::new();
-        let q = Question { ranges: self, asked: &asked, row: None, sizes: Vec::new(), steps: MOST };
+        let q = self.question(&asked);
         let polynomials = q.polynomial(a).zip(q.polynomial(row));
         polynomials.is_some_and(|(a, row)| {
             let mut products = a.keys();
@@ -202,13 +206,17 @@ impl Question<'_> {
         }
         Some((elements, index))
     }
-    /// Whether a sum is at least so many rows, or below them.
-    fn is_beside(&mut self, terms: &[Operand], row: Operand, rows: i64, is_above: bool) -> Option<bool> {
-        let (elements, index) = self.row_and_sum(terms, row)?;
+    /// Whether a sum is at least so many rows of these elements, or below them.
+    fn is_beside(
+        &mut self,
+        (elements, index): (&Polynomial, &Polynomial),
+        rows: i64,
+        is_above: bool,
+    ) -> Option<bool> {
         let sign = if is_above { -1 } else { 1 };
         let mut p = Polynomial::new();
-        add(&mut p, &index, sign)?;
-        add(&mut p, &elements, -sign * rows)?;
+        add(&mut p, index, sign)?;
+        add(&mut p, elements, -sign * rows)?;
         if !is_above {
             add(&mut p, &Polynomial::from([(Vec::new(), 1)]), 1)?;
         }
