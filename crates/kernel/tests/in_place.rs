@@ -54,6 +54,44 @@ fn a_map_writes_over_its_operand_if_nobody_needs_it() {
     }
 }
 
+/// A map is lowered as several where one of its results is a sum that is better taken the other way round. Nobody needs `u` after the map, and each of two other
+/// results could lie in its memory.
+#[test]
+fn parts_of_a_map_do_not_write_over_what_other_parts_read() {
+    let text = "fun f(a: [][]f64, b: [][]f64, y: []f64): []f64, []f64, [][]f64 {
+        let n: i64 = size(a, 0)
+        let m: i64 = size(a, 1)
+        let p: i64 = size(b, 1)
+        let k: i64 = size(b, 0)
+        let same: bool = eq.i64(k, n)
+        let ok: () = assert(same, \"sizes\", k, n)
+        let u: []f64 = map m [y] (x: f64) { let s: f64 = add.f64(x, 1.0f64) in s }
+        let columns: [][]f64 = rearrange([1, 0], a)
+        let bs: [][]f64 = rearrange([1, 0], b)
+        let v: []f64, w: []f64, zs: [][]f64 = map m [columns, u] (column: []f64, x: f64) {
+            let row: []f64 = map p [bs] (q: []f64) {
+                let z: f64 = map_reduce_comm n [0.0f64] [column, q] (g: f64, h: f64) {
+                    let gh: f64 = mul.f64(g, h)
+                    in gh
+                } with (l: f64, r: f64) { let s: f64 = add.f64(l, r) in s }
+                in z
+            }
+            let sum: f64 = reduce_comm n [0.0f64] [column] (l: f64, r: f64) { let s: f64 = add.f64(l, r) in s }
+            let scaled: f64 = mul.f64(sum, x)
+            let tripled: f64 = mul.f64(x, 3.0f64)
+            in scaled, tripled, row
+        }
+        in v, w, zs
+    }";
+    let args = [
+        Value::f64_array(&[2, 2], &[1.0, 2.0, 3.0, 4.0]),
+        Value::f64_array(&[2, 3], &[1.0, 0.0, 2.0, 0.0, 1.0, 1.0]),
+        Value::f64s(&[1.0, 2.0]),
+    ];
+    let (v, w) = (Value::f64s(&[8.0, 18.0]), Value::f64s(&[6.0, 9.0]));
+    check(text, &args, &[v, w, Value::f64_array(&[2, 3], &[1.0, 3.0, 5.0, 2.0, 4.0, 8.0])]);
+}
+
 /// The next state of `t` lies in the memory of the state `s`, which has a next state of its own.
 #[test]
 fn a_state_that_was_written_over_is_put_aside() {

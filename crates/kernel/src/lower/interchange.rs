@@ -65,15 +65,27 @@ impl Lower<'_> {
         if parts.len() < 2 || !parts.iter().any(gains) {
             return Ok(None);
         }
-        let mut out = vec![None; pat.len()];
-        for (part, results) in parts {
+        let uses: Vec<Roots> = parts.iter().map(|(part, _)| self.roots_of(part, arrays)).collect();
+        let mut out: Vec<Option<Val>> = vec![None; pat.len()];
+        for (at, (part, results)) in parts.into_iter().enumerate() {
+            // What other parts read or have made is not written over, though nobody needs it after the map.
+            let mut needed: Roots = uses[at + 1..].iter().flatten().copied().collect();
+            needed.extend(out.iter().flatten().flat_map(|val| val.roots.iter().copied()));
             let here: Vec<Var> = results.iter().map(|k| pat[*k]).collect();
             let map = Soac::Map { width, lam: part, arrays: arrays.to_vec() };
-            for (k, val) in results.into_iter().zip(self.soac(&here, &map)?) {
+            let values = self.holding(needed, |s| s.soac(&here, &map))?;
+            for (k, val) in results.into_iter().zip(values) {
                 out[k] = Some(val);
             }
         }
         Ok(Some(out.into_iter().flatten().collect()))
+    }
+    /// What the variables and arrays that a function reads may lie in.
+    fn roots_of(&self, lam: &Lam, arrays: &[Atom]) -> Roots {
+        let free = free_vars(&lam.body);
+        let rows =
+            lam.params.iter().zip(arrays).filter(|(p, _)| free.contains(p)).filter_map(|(_, a)| a.var());
+        free.iter().copied().chain(rows).flat_map(|v| self.owners.of(Some(v))).collect()
     }
     /// Lowers a map whose loops are better interchanged; `None`: it is something else.
     pub(super) fn interchanged(
