@@ -442,6 +442,48 @@ fn rows_left_out_by_a_scatter(n: usize) -> (String, Vec<Value>) {
     rows_left_out("scatter(n, d, is, rows)", n)
 }
 
+/// Maps in maps over all rows of a matrix, which take a part of each: an element, a slice, or elements in maps further inside.
+fn parts_of_rows(part: &str, n: usize) -> (String, Vec<Value>) {
+    let text = format!(
+        "
+fun f(xs: [][]f64, k: i64): f64 {{
+    let n: i64 = size(xs, 1)
+    let c: i64 = size(xs, 0)
+    let m: i64 = sub.i64(n, k)
+    let is: []i64 = iota(m)
+    let ks: []i64 = iota(k)
+    let ys: []f64 = map m [is] (i: i64) {{
+        let zs: []f64 = map c [xs] (row: []f64) {{
+            {part}
+            let w: f64 = mul.f64(v, v)
+            in w
+        }}
+        let z: f64 = reduce_comm c [0.0f64] [zs] (a: f64, b: f64) {{ let s: f64 = add.f64(a, b) in s }}
+        in z
+    }}
+    let y: f64 = reduce_comm m [0.0f64] [ys] (y1: f64, y2: f64) {{ let y3: f64 = add.f64(y1, y2) in y3 }}
+    in y
+}}"
+    );
+    let rows = floats(3 * n).floats().to_vec();
+    (text, vec![Value::f64_array(&[3, n], &rows), int(2)])
+}
+fn elements_of_rows(n: usize) -> (String, Vec<Value>) {
+    parts_of_rows("let v: f64 = row[i]", n)
+}
+const SUM: &str = "reduce_comm k [0.0f64] [part] (l: f64, r: f64) { let lr: f64 = add.f64(l, r) in lr }";
+fn slices_of_rows(n: usize) -> (String, Vec<Value>) {
+    parts_of_rows(&format!("let part: []f64 = slice(row, i, k, 1i64)\nlet v: f64 = {SUM}"), n)
+}
+fn elements_of_rows_in_maps(n: usize) -> (String, Vec<Value>) {
+    let part = "let part: []f64 = map k [ks] (j: i64) {
+                let at: i64 = add.i64(i, j)
+                let e: f64 = row[at]
+                in e
+            }";
+    parts_of_rows(&format!("{part}\nlet v: f64 = {SUM}"), n)
+}
+
 const ROWS_LEFT_OUT: &[(&str, Family)] = &[
     ("rows left out by a sum", rows_left_out_by_a_sum),
     ("rows left out by a maximum", rows_left_out_by_a_maximum),
@@ -467,6 +509,9 @@ const FAMILIES: &[(&str, Family)] = &[
     ("slices in a loop", slices_in_a_loop),
     ("rows written in a loop", rows_written_in_a_loop),
     ("slices written in a loop", slices_written_in_a_loop),
+    ("elements of rows", elements_of_rows),
+    ("slices of rows", slices_of_rows),
+    ("elements of rows, in maps", elements_of_rows_in_maps),
     ("a histogram of unsteady cost", a_histogram_with_loops_of_value_dependent_length),
 ];
 

@@ -7,13 +7,14 @@
 use super::config::Mutation;
 use super::ct::{Ct, HotEntry, coerce, split, zero};
 use super::desc::{Desc, array, optional};
-use super::reverse::{Env, Reverse};
+use super::reverse::{Env, Reverse, alias};
 use crate::contract::Unsupported;
 use pullback_core::prune::prune_body;
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::free_vars_lam;
-use pullback_core::{Atom, Exp, Lam, Soac, Stm, Type, Var};
+use pullback_core::{Atom, Body, Exp, Lam, Soac, Stm, Type, Var, View};
 use pullback_prim::Op;
+use std::rc::Rc;
 
 /// At most so many copies of a map's function are made to run single elements again, and none inside so many others:
 /// code size stays linear.
@@ -95,6 +96,12 @@ impl<'p> Reverse<'p> {
         let mut params = lam.params.clone();
         let mut operands = arrays.to_vec();
         let mut seed_params: Vec<Var> = Vec::new();
+        let rows = self.rows_with_accumulators(lam, arrays, env);
+        let i = self.b.fresh(Type::I64, "i");
+        if !rows.is_empty() {
+            operands.push(self.b.emit(Exp::Iota(width), "is"));
+            seed_params.push(i);
+        }
         self.b.open();
         self.b.open();
         for (r, c) in seeds {
@@ -104,6 +111,11 @@ impl<'p> Reverse<'p> {
             seed_params.extend(&row);
             let row = row.into_iter().map(Atom::Var).collect();
             self.contribute(env, r, Ct::new(item, row));
+        }
+        for (p, accs) in rows {
+            let row = View::Index(vec![i.into()]);
+            let views = accs.iter().map(|&acc| self.b.emit(Exp::AccView(acc, row.clone()), "acc")).collect();
+            Rc::make_mut(&mut env.accs).insert(p, views);
         }
         self.lanes.push(width);
         self.rounds.push(width);
@@ -150,6 +162,15 @@ impl<'p> Reverse<'p> {
         let map = Soac::Map { width, lam: Lam { params, body }, arrays: operands };
         self.rule("fast_chad.map", stm);
         Ok(self.b.emit_all(Exp::Soac(map), "x_bar").into_iter().map(Atom::Var).collect())
+    }
+
+    /// Inputs of which the function takes parts of rows only, with the open accumulators of the arrays: what it gives to a row goes into a view of
+    /// them, since a cotangent of the row itself would be an array of zeros for each element.
+    fn rows_with_accumulators(&self, lam: &Lam, arrays: &[Atom], env: &Env) -> Vec<(Var, Vec<Atom>)> {
+        let inputs = lam.params.iter().zip(arrays);
+        let known = inputs.filter_map(|(&p, a)| Some((p, env.accs.get(&a.var()?)?.clone())));
+        let in_part = |p: Var| self.config.views && self.can_alias(p) && !goes_over(&lam.body, p);
+        known.filter(|(p, _)| in_part(*p)).collect()
     }
 
     fn map_forward(
@@ -329,4 +350,30 @@ impl<'p> Reverse<'p> {
         }
         Ok(())
     }
+}
+
+/// Whether a body certainly goes over all elements of an array: then it pays for zeros of that size.
+fn goes_over(body: &Body, array: Var) -> bool {
+    let is = |a: &Atom| *a == Atom::Var(array);
+    let uses = |exp: &Exp| match exp {
+        Exp::Soac(Soac::Map { lam, arrays, .. }) => {
+            let rows = lam.params.iter().zip(arrays).filter(|(_, a)| is(a));
+            rows.into_iter().any(|(row, _)| goes_over(&lam.body, *row))
+        }
+        Exp::Soac(Soac::Reduce { arrays, .. } | Soac::Scan { arrays, .. } | Soac::Fused { arrays, .. })
+        | Exp::Soac(Soac::Hist { values: arrays, .. })
+        | Exp::Concat(arrays)
+        | Exp::ArrayLit(_, arrays) => arrays.iter().any(is),
+        Exp::Soac(Soac::Scatter { values, .. }) => is(values),
+        Exp::Plus(x, y) => is(x) || is(y),
+        _ => false,
+    };
+    let named = |stm: &Stm| match alias(&stm.exp) {
+        Some((
+            a,
+            None | Some(View::Reverse | View::Rotate(_) | View::Rearrange(_) | View::Reshape { .. }),
+        )) => is(&a) && goes_over(body, stm.pat[0]),
+        _ => false,
+    };
+    body.result.iter().any(is) || body.stms.iter().any(|stm| uses(&stm.exp) || named(stm))
 }

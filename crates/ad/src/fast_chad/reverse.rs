@@ -788,7 +788,7 @@ impl<'p> Reverse<'p> {
         Ok(())
     }
 
-    fn can_alias(&self, y: Var) -> bool {
+    pub(super) fn can_alias(&self, y: Var) -> bool {
         self.is_active(y.into()) && self.b.program.vars[y].ty.rank() > 0
     }
 
