@@ -29,6 +29,8 @@ use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 const BORDER: i64 = 8;
 /// Loops that are expected to run less often are left alone: their borders would be much of them.
 const LONG: f64 = 48.0;
+/// So many rows, or more, are cut if they are long.
+const FEW: f64 = 8.0;
 /// Bodies with more instructions are left alone: they are there twice then.
 const LARGE: usize = 400;
 /// Numbers up to this may be added to counters.
@@ -110,9 +112,10 @@ impl Cut<'_, '_> {
         let begin = self.begin(l.from).filter(|k| (0..=NEAR).contains(k))?;
         // Where no memory is near all loops are cut that can be: so tests see short ones.
         let least = if self.s.options.model.near == Some(0) { 0.0 } else { LONG };
-        // Rows of a block are few, but long. (Where all rows are few, those at the borders are much of what threads share.)
-        let inner = if l.from.as_i64().is_some() { 1.0 } else { self.inside(&l.body) };
-        let long = self.s.costs().trips(l.from, l.to) * inner >= least;
+        // Rows may be few, but long. (Where they are very few, those at the borders are much of what threads share.)
+        let trips = self.s.costs().trips(l.from, l.to);
+        let inner = if trips >= FEW { self.inside(&l.body) } else { 1.0 };
+        let long = trips * inner >= least;
         (long && branches(&l.body) > 0 && size(&l.body) <= LARGE).then_some(())?;
         // A loop over a block ends at the smaller of two numbers: at the end of all blocks, if not before.
         let ends = match self.s.ranges.op(l.to) {

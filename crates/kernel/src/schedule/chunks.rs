@@ -14,7 +14,9 @@
 
 use super::added::{Added, Offsets, Sizes, added, defined, reads};
 use super::cost::Costs;
+use super::uses::Uses;
 use crate::ir::{Block, Fold, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty};
+use crate::walk::walk;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::BTreeMap;
@@ -103,7 +105,7 @@ pub(super) fn outline(
     (name, made): (&str, &mut Made),
 ) -> Option<Block> {
     let added = added(l, known)?;
-    let mut o = Outline { regs, out: Vec::new(), name, made };
+    let mut o = Outline { regs, out: Vec::new(), name, made, known: IdMap::new() };
     let copied = added.sizes();
     if !known.relaxed || added.roots.is_empty() {
         let cut = o.parts(l, known, &copied?);
@@ -199,6 +201,42 @@ struct Outline<'a> {
     /// What functions are called after.
     name: &'a str,
     made: &'a mut Made,
+    /// What the loop computes, and is known before it.
+    known: IdMap<Reg, Operand>,
+}
+
+/// What a loop sets.
+struct Inside {
+    set: IdSet<Reg>,
+    /// What it computes from numbers that it does not set: it is the same in all iterations.
+    known: IdMap<Reg, (Prim, Vec<Operand>)>,
+}
+
+impl Inside {
+    fn of(code: &Block) -> Inside {
+        let uses = Uses::of(code);
+        let mut inside = Inside { set: defined(code), known: IdMap::new() };
+        walk(code, &mut |ins| {
+            if let Ins::Prim { to, prim, args } = ins
+                && uses.sets(*to) == 1
+                && is_cheap(*prim)
+                && args.iter().all(|a| inside.is_known(*a))
+            {
+                inside.known.insert(*to, (*prim, args.clone()));
+            }
+        });
+        inside
+    }
+    fn is_known(&self, a: Operand) -> bool {
+        a.as_reg().is_none_or(|r| !self.set.contains(&r) || self.known.contains_key(&r))
+    }
+}
+
+/// Operations on whole numbers and truth values that take no time and do not fail.
+fn is_cheap(prim: Prim) -> bool {
+    use Op::{Add, And, Eq, Le, Lt, Max, Min, Mul, Ne, Not, Or, Select, Sub};
+    let is_op = |op| matches!(op, Add | And | Eq | Le | Lt | Max | Min | Mul | Ne | Not | Or | Select | Sub);
+    matches!(prim, Prim::Op(op, Scalar::I64 | Scalar::Bool) if is_op(op))
 }
 
 impl Outline<'_> {
@@ -315,8 +353,7 @@ impl Outline<'_> {
 
     /// How many iterations a part has, and how many parts there are: at least one.
     fn parts(&mut self, l: &Scheduled<'_>, known: &Known<'_>, added: &Sizes) -> (Operand, Operand) {
-        let defined = defined(&l.code);
-        let work = self.work(&l.code, known, &defined, 1.0);
+        let work = self.work(&l.code, known, &Inside::of(&l.code), 1.0);
         let grains = self.float(Op::Div, [work, real(known.grain)]);
         let mut most = grains;
         // Copies are filled and merged: that is a small part of the work.
@@ -346,7 +383,7 @@ impl Outline<'_> {
         (size, parts)
     }
     /// The work of a block, from numbers of iterations that are known here. `active`: lanes for which it is done.
-    fn work(&mut self, block: &Block, known: &Known<'_>, inside: &IdSet<Reg>, active: f64) -> Operand {
+    fn work(&mut self, block: &Block, known: &Known<'_>, inside: &Inside, active: f64) -> Operand {
         let mut fixed = 0.0;
         let mut all = real(0.0);
         for ins in block {
@@ -360,8 +397,8 @@ impl Outline<'_> {
             };
             let body = ins.blocks().into_iter().next().cloned().unwrap_or_default();
             let inner = self.work(&body, known, inside, active);
-            let is_known = |a: Operand| a.as_reg().is_none_or(|r| !inside.contains(&r));
-            let trips = if is_known(from) && is_known(to) {
+            let trips = if inside.is_known(from) && inside.is_known(to) {
+                let (from, to) = (self.before(from, inside), self.before(to, inside));
                 let n = self.int(Op::Sub, [to, from]);
                 let n = self.int(Op::Max, [n, Operand::i64(0)]);
                 self.prim(Prim::Convert(Scalar::I64, Scalar::F64), &[n])
@@ -373,6 +410,19 @@ impl Outline<'_> {
             all = self.float(Op::Add, [all, product]);
         }
         self.float(Op::Add, [all, real(fixed)])
+    }
+    /// A number that is known before the loop, computed there.
+    fn before(&mut self, a: Operand, inside: &Inside) -> Operand {
+        let Some((r, (prim, args))) = a.as_reg().and_then(|r| Some((r, inside.known.get(&r)?))) else {
+            return a;
+        };
+        if let Some(known) = self.known.get(&r) {
+            return *known;
+        }
+        let args: Vec<Operand> = args.iter().map(|a| self.before(*a, inside)).collect();
+        let known = self.prim(*prim, &args);
+        self.known.insert(r, known);
+        known
     }
     /// Memory for each part to add to; with one part what is there.
     fn copies(&mut self, root: Reg, (count, ty): (Operand, Ty), (parts, several): (Operand, Operand)) -> Reg {
