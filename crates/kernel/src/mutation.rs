@@ -74,6 +74,8 @@ pub enum Mutation {
     FilledStaysNear,
     /// In blocks no stage runs later than another.
     StagesInStep,
+    /// In blocks no step runs later than another.
+    StepsAtOnce,
     /// What parts of loops leave out is not run.
     SeamsOpen,
     /// A window on memory stays where it is.
@@ -140,6 +142,7 @@ impl Mutation {
     /// Those of loops in blocks.
     pub const BLOCKS: &'static [Mutation] = &[
         Mutation::StagesInStep,
+        Mutation::StepsAtOnce,
         Mutation::SeamsOpen,
         Mutation::WindowsStay,
         Mutation::FirstCodeAgain,

@@ -240,6 +240,59 @@ fn blocks_of_rows_stay_near() {
     assert!(!in_blocks(512, 512) && !in_blocks(100, 100_000));
 }
 
+fn is_in_rounds(text: &str) -> bool {
+    code(&compiled(text), model(), None, &[]).contains(" round_")
+}
+
+/// Loops over steps, with one stage and several, states in turn and in place, tapes; no step, fewer than a round has, and more. Steps over vectors stay as they are.
+fn loops_over_steps() {
+    let vectors = [
+        "loop y = copy xs for _s < STEPS do tabulate n (\\i -> (at y i + at y (i - 1) - at y (i + 1)) / 2)",
+        "loop y = copy xs for s < STEPS do tabulate n (\\i -> at y (i - 2) / 2 + f64.i64 s * xs[i])",
+        "loop y = copy xs for _s < STEPS do
+           let a = tabulate n (\\i -> at y i + at y (i - 1))
+           let b = tabulate n (\\i -> at a (i - 1) - at y i)
+           in map2 (\\u i -> u / 2 + at b (i + 1)) y (iota n)",
+        "let (y, v) = loop (y, v) = (copy xs, replicate n 0) for _s < STEPS do
+           let v = tabulate n (\\i -> v[i] + at y (i + 1) - 2 * at y i + at y (i - 1))
+           in (map2 (\\y v -> y + v / 4) y v, v)
+         in map2 (-) y v",
+        "vjp (\\xs -> f64.sum (loop y = xs for _s < STEPS do
+           tabulate n (\\i -> at y i * at y (i - 1) - at y (i + 1)))) xs 1",
+    ];
+    let matrices_of = [
+        "loop a = copy a for _s < STEPS do
+           tabulate_2d n m (\\i j -> (at a (i - 1) j + at a (i + 1) j + at a i (j - 1)) / 4 + at a i (j + 1))",
+        "loop a = copy a for _s < STEPS do
+           let b = tabulate_2d n m (\\i j -> at a i j + at a (i + 1) (j - 1))
+           in tabulate_2d n m (\\i j -> at b (i - 1) j / 2 - at a i (j + 1))",
+        "loop a = copy a for s < STEPS do
+           let b = tabulate_2d n m (\\i j -> at a i j + at a (i + 1) (j - 1) + f64.i64 s)
+           let c = tabulate_2d n m (\\i j -> at b (i - 1) j / 2 - at a i (j + 1))
+           in map2 (map2 (\\u v -> u / 2 + v)) a (tabulate_2d n m (\\i j -> at c (i + 1) j + at b i j))",
+        "vjp (\\a -> f64.sum (flatten (loop a = a for _s < STEPS do
+           tabulate_2d n m (\\i j -> at a (i - 1) j * at a (i + 1) j - at a i (j + 1) / 2)))) a 1",
+    ];
+    for steps in [0, 1, 3, 4, 5, 11] {
+        let with = |text: &str| text.replace("STEPS", &steps.to_string());
+        for body in vectors {
+            let text = with(&format!("{HELPERS} entry main [n] (xs: [n]f64) : [n]f64 = {body}"));
+            assert!(!is_in_rounds(&text), "{text}");
+            compare(&text, &[0, 1, 17, 33, 150, 333]);
+        }
+        for body in matrices_of {
+            let text = with(&format!("{NESTS} entry main [n] [m] (a: [n][m]f64) : [n][m]f64 = {body}"));
+            assert!(steps <= 1 || is_in_rounds(&text), "{text}");
+            compare_with(&text, &matrices());
+        }
+    }
+}
+
+#[test]
+fn several_steps_run_in_a_block() {
+    loops_over_steps();
+}
+
 /// A chain of stages, each a sum of products of earlier ones at places near the element.
 fn chain(rng: &mut Rng, gradient: bool) -> String {
     let mut text = String::new();
@@ -335,6 +388,6 @@ fn random_stages_agree() {
 #[cfg(feature = "mutations")]
 #[test]
 fn deliberate_errors_are_noticed() {
-    let tests: [fn(); 3] = [steps_of_stages, steps_of_nests, first_elements];
+    let tests: [fn(); 4] = [steps_of_stages, steps_of_nests, first_elements, loops_over_steps];
     assert_eq!(errors::unnoticed(pullback_kernel::Mutation::BLOCKS, &tests), []);
 }

@@ -27,6 +27,8 @@
 //!
 //! [`join`]: super::join
 
+mod steps;
+
 use super::added::{defined, reads, way};
 use super::split::rename;
 use super::uses::Uses;
@@ -209,6 +211,11 @@ impl Blocks<'_, '_> {
                 self.emit(group, &mut out);
                 continue;
             }
+            if let Some(code) = self.steps(ins) {
+                out.extend(code);
+                rest = others;
+                continue;
+            }
             let mut ins = ins.clone();
             if !matches!(ins, Ins::For { order: Order::Any(_), .. }) {
                 for inner in ins.blocks_mut() {
@@ -221,8 +228,12 @@ impl Blocks<'_, '_> {
         out
     }
 
-    /// The loops from the first instruction on that can be run in blocks.
+    /// The loops from the first instruction on that are run in blocks.
     fn group(&self, block: &[Ins]) -> Option<Group> {
+        self.gathered(block).filter(|group| self.pays(group))
+    }
+    /// The loops from the first instruction on that can be.
+    fn gathered(&self, block: &[Ins]) -> Option<Group> {
         let (i, to, body) = whole_loop(block.first()?)?;
         let stage = self.stage(Some(i), body)?;
         let (sizes, is_nest) = (self.sizes(&stage), stage.is_nest);
@@ -280,7 +291,7 @@ impl Blocks<'_, '_> {
                 _ => break,
             }
         }
-        self.pays(&group).then_some(group)
+        Some(group)
     }
 
     /// Whether loops in blocks leave each other more than is near.
@@ -293,18 +304,25 @@ impl Blocks<'_, '_> {
                 stage.i.is_some() && stage.accesses.iter().any(|a| !a.writes && written.contains(&a.root));
             written.extend(stage.accesses.iter().filter(|a| a.writes).map(|a| a.root));
             let beside = stage.accesses.iter().filter(|a| matches!(a.place, Place::Beside(..)));
-            let row = |a: &Access| self.s.costs().size(a.row).unwrap_or(1);
-            bytes.extend(beside.map(|a| (a.root, row(a).saturating_mul(a.ty.bytes() as i64))));
+            bytes.extend(beside.map(|a| (a.root, self.bytes_of_row(a))));
         }
         let each = bytes.values().fold(0i64, |sum, n| sum.saturating_add(*n));
+        handed_on && self.is_far(each, group.to, &group.stages, &group.sizes)
+    }
+    /// What an iteration has of an array.
+    fn bytes_of_row(&self, a: &Access) -> i64 {
+        self.s.costs().size(a.row).unwrap_or(1).saturating_mul(a.ty.bytes() as i64)
+    }
+    /// Whether so many iterations, with so many bytes each, use more than is near, and are not too much code.
+    fn is_far(&self, each: i64, n: Operand, stages: &[Stage], sizes: &Sizes) -> bool {
         let is_more = |n: i64, times: i64| n.saturating_mul(each) >= self.near.saturating_mul(times);
-        let n = self.s.costs().size(group.to);
+        let n = self.s.costs().size(n);
         // Rows of which a block does not stay near gain nothing.
-        let is_nest = group.stages.iter().any(|s| s.is_nest);
+        let is_nest = stages.iter().any(|s| s.is_nest);
         let times = if is_nest { FAR_OF_NESTS } else { FAR };
-        let far = n.is_some_and(|n| is_more(n, times)) && !(is_nest && is_more(group.sizes.block, BLOCK));
-        let small = group.stages.iter().map(|s| size(&s.body)).sum::<usize>() <= INSTRUCTIONS;
-        handed_on && (far || self.near == 0) && small
+        let far = n.is_some_and(|n| is_more(n, times)) && !(is_nest && is_more(sizes.block, BLOCK));
+        let small = stages.iter().map(|s| size(&s.body)).sum::<usize>() <= INSTRUCTIONS;
+        (far || self.near == 0) && small
     }
 
     /// A stage, if it is known which memory it uses and how.
@@ -508,26 +526,35 @@ impl Blocks<'_, '_> {
         let Group { mut early, mut stages, late, to: n, sizes, .. } = group;
         let moved = self.sink(&mut early, &mut stages, out);
         let windows = self.windows((&stages, &moved), &sizes, (out, &early));
-        let is_window =
-            |ins: &Ins| matches!(ins, Ins::Alloc { to, .. } if windows.iter().any(|w| w.root == *to));
-        out.retain(|ins| !is_window(ins));
-        out.extend(early.into_iter().filter(|ins| !is_window(ins)));
+        out.retain(|ins| !is_window(ins, &windows));
+        out.extend(early.into_iter().filter(|ins| !is_window(ins, &windows)));
         let cells = self.cells(&mut stages, out);
-        let mut layout = self.layout(windows, (n, sizes), out);
-        let part = self.part(&mut stages, &mut layout);
-        out.push(part);
-        let seams = self.seams(&stages, &layout);
-        if !Mutation::SeamsOpen.is_on() {
-            out.push(seams);
-        }
+        let mut layout = self.layout(windows, (n, sizes), None, out);
+        self.parts(&mut stages, &mut layout, out);
         for (cell, r) in cells {
             out.push(Ins::Load { to: r, pointer: cell.into(), index: Operand::i64(0) });
         }
         out.extend(late);
     }
 
+    /// Stages in parts and seams.
+    fn parts(&mut self, stages: &mut [Stage], layout: &mut Layout, out: &mut Block) {
+        let part = self.part(stages, layout);
+        out.push(part);
+        let seams = self.seams(stages, layout);
+        if !Mutation::SeamsOpen.is_on() {
+            out.push(seams);
+        }
+    }
+
     /// Parts of whole blocks, the last one longer, and memory for what seams need.
-    fn layout(&mut self, windows: Vec<Window>, (n, sizes): (Operand, Sizes), out: &mut Block) -> Layout {
+    fn layout(
+        &mut self,
+        windows: Vec<Window>,
+        (n, sizes): (Operand, Sizes),
+        steps: Option<Steps>,
+        out: &mut Block,
+    ) -> Layout {
         let number = Operand::i64;
         let (block, reach) = (sizes.block, windows.first().map_or(0, |w| w.reach));
         let blocks = self.int(out, Op::Div, [n, number(block)]);
@@ -538,14 +565,16 @@ impl Blocks<'_, '_> {
         let parts = self.int(out, Op::Div, [n, length]);
         let parts = self.int(out, Op::Max, [parts, number(1)]);
         let last = self.int(out, Op::Sub, [parts, number(1)]);
+        let (most, further) = steps.as_ref().map_or((1, 0), |s| (s.most, s.most * (s.after + s.before)));
+        let seam = 2 * reach + further;
         let mut kept = |w: &Window| {
-            let count = self.int(out, Op::Mul, [parts, number(2 * reach)]);
+            let count = self.int(out, Op::Mul, [parts, number(most * seam)]);
             let count = self.room(out, count, n, w);
             self.alloc(out, count, w.ty, "seams")
         };
         let kept = windows.iter().map(&mut kept).collect();
         let names = IdMap::new();
-        Layout { n, block, reach, each, length, parts, last, windows, kept, names }
+        Layout { n, block, reach, seam, each, length, parts, last, windows, kept, names, steps }
     }
 
     /// The loop over parts, each of them a loop over blocks. Stages use the windows then.
@@ -554,7 +583,7 @@ impl Blocks<'_, '_> {
         let i = self.counter("part", 0);
         self.made.parts.push(i);
         let mut body = Block::new();
-        let room = number(block + layout.reach);
+        let room = number(layout.room() * layout.most());
         let mut own = |w: &Window| {
             let room = self.room(&mut body, room, layout.n, w);
             self.alloc(&mut body, room, w.ty, "window")
@@ -574,13 +603,19 @@ impl Blocks<'_, '_> {
         body.push(blocks);
         // What the seam behind it needs.
         let mut copies = Block::new();
-        for ((w, own), kept) in layout.windows.iter().zip(&part.own).zip(&layout.kept) {
-            let place = self.int(&mut copies, Op::Add, [part.i, number(1)]);
-            let place = self.int(&mut copies, Op::Mul, [place, number(2 * w.reach)]);
-            let to = self.beside(&mut copies, *kept, place, w);
-            let from = self.beside(&mut copies, *own, number(block), w);
-            let count = self.elements(&mut copies, number(w.reach - w.after), w);
-            copies.push(Ins::Copy { to, from, count, ty: w.ty });
+        if !layout.windows.is_empty() {
+            let t = self.counter("step", 0);
+            let step = self.step(&mut copies, layout, t);
+            let own = self.own(&mut copies, layout, &part, &step);
+            let behind = self.int(&mut copies, Op::Add, [part.i, number(1)]);
+            let place = self.seam(&mut copies, behind, layout, &step);
+            for ((w, own), kept) in layout.windows.iter().zip(own).zip(&layout.kept) {
+                let to = self.beside(&mut copies, *kept, place, w);
+                let from = self.beside(&mut copies, own, number(block), w);
+                let count = self.elements(&mut copies, number(w.reach - w.after), w);
+                copies.push(Ins::Copy { to, from, count, ty: w.ty });
+            }
+            copies = layout.in_steps(t, copies);
         }
         body.push(Ins::If { condition: is_last, then: Vec::new(), otherwise: copies });
         let body = with_mark(body, &mut self.s.regs);
@@ -599,50 +634,73 @@ impl Blocks<'_, '_> {
         let is_new = self.int(&mut body, Op::Eq, [i.into(), number(0)]);
         let is_end = self.int(&mut body, Op::Eq, [i.into(), end]);
         let is_end = self.both(&mut body, part.is_last, is_end);
+        let goes_on = self.no(&mut body, is_end);
+        let mut code = Block::new();
+        let t = layout.steps.as_ref().map_or(i, |steps| steps.t);
+        let step = self.step(&mut code, layout, t);
+        let own = self.own(&mut code, layout, part, &step);
+        let (from, next) = match &step {
+            Some(step) => (
+                self.int(&mut code, Op::Sub, [from, step.after]),
+                self.int(&mut code, Op::Sub, [next, step.after]),
+            ),
+            None => (from, next),
+        };
         // The windows move.
         let mut moves = Block::new();
-        for (w, own) in layout.windows.iter().zip(&part.own) {
+        for (w, own) in layout.windows.iter().zip(&own) {
             let from = self.beside(&mut moves, *own, number(block), w);
             let count = number(if Mutation::WindowsStay.is_on() { 0 } else { w.reach - w.after });
             let count = self.elements(&mut moves, count, w);
             moves.push(Ins::Copy { to: (*own).into(), from, count, ty: w.ty });
         }
-        body.push(Ins::If { condition: is_new, then: Vec::new(), otherwise: moves });
-        let by = self.int(&mut body, Op::Sub, [number(layout.reach), from]);
-        layout.names = self.moved(&mut body, &layout.windows, &part.own, by);
+        code.push(Ins::If { condition: is_new, then: Vec::new(), otherwise: moves });
+        let by = self.int(&mut code, Op::Sub, [number(layout.reach), from]);
+        layout.names = self.moved(&mut code, &layout.windows, &own, by);
+        code.extend(layout.steps.iter().flat_map(|steps| steps.early.clone()));
         for stage in stages {
             rename(&mut stage.body, &layout.names);
-            let code = stage.body.clone();
+            let body = stage.body.clone();
             let Some(i) = stage.i else {
-                let first = self.both(&mut body, part.is_first, is_new);
+                let first = self.both(&mut code, part.is_first, is_new);
                 let condition = if Mutation::FirstCodeAgain.is_on() { Operand::bool(true) } else { first };
-                body.push(Ins::If { condition, then: code, otherwise: Vec::new() });
+                code.push(Ins::If { condition, then: body, otherwise: Vec::new() });
                 continue;
             };
-            let least = self.int(&mut body, Op::Add, [part.start, number(stage.before)]);
-            let least = self.select(&mut body, part.is_first, number(0), least);
-            let low = self.int(&mut body, Op::Sub, [from, number(stage.after)]);
-            let low = self.int(&mut body, Op::Max, [low, least]);
-            let low = self.int(&mut body, Op::Max, [low, number(0)]);
-            let high = self.int(&mut body, Op::Sub, [next, number(stage.after)]);
-            let high = self.select(&mut body, is_end, n, high);
-            let high = self.int(&mut body, Op::Min, [high, n]);
-            body.push(Ins::For { i, from: low, to: high, body: code, order: Order::Any(Vec::new()) });
+            let mut least = self.int(&mut code, Op::Add, [part.start, number(stage.before)]);
+            if let Some(step) = &step {
+                least = self.int(&mut code, Op::Add, [least, step.before]);
+            }
+            let least = self.select(&mut code, part.is_first, number(0), least);
+            let low = self.int(&mut code, Op::Sub, [from, number(stage.after)]);
+            let low = self.int(&mut code, Op::Max, [low, least]);
+            let low = self.int(&mut code, Op::Max, [low, number(0)]);
+            let high = self.int(&mut code, Op::Sub, [next, number(stage.after)]);
+            let high = self.select(&mut code, goes_on, high, n);
+            let high = self.int(&mut code, Op::Min, [high, n]);
+            code.push(Ins::For { i, from: low, to: high, body, order: Order::Any(Vec::new()) });
         }
         // What the seam before the part needs.
         let mut copies = Block::new();
-        for ((w, own), kept) in layout.windows.iter().zip(&part.own).zip(&layout.kept) {
-            let begin = number(w.reach + w.before);
-            let place = self.int(&mut copies, Op::Mul, [part.i, number(2 * w.reach)]);
-            let place = self.int(&mut copies, Op::Add, [place, begin]);
-            let to = self.beside(&mut copies, *kept, place, w);
-            let from = self.beside(&mut copies, *own, begin, w);
-            let count = self.elements(&mut copies, number(w.reach - w.before), w);
-            copies.push(Ins::Copy { to, from, count, ty: w.ty });
+        if !layout.windows.is_empty() {
+            let place = self.seam(&mut copies, part.i, layout, &step);
+            for ((w, own), kept) in layout.windows.iter().zip(&own).zip(&layout.kept) {
+                let mut begin = number(w.reach + w.before);
+                if let Some(step) = &step {
+                    let further = self.int(&mut copies, Op::Add, [step.after, step.before]);
+                    begin = self.int(&mut copies, Op::Add, [begin, further]);
+                }
+                let place = self.int(&mut copies, Op::Add, [place, begin]);
+                let to = self.beside(&mut copies, *kept, place, w);
+                let from = self.beside(&mut copies, *own, begin, w);
+                let count = self.elements(&mut copies, number(w.reach - w.before), w);
+                copies.push(Ins::Copy { to, from, count, ty: w.ty });
+            }
         }
-        let begins = self.no(&mut body, part.is_first);
-        let begins = self.both(&mut body, is_new, begins);
-        body.push(Ins::If { condition: begins, then: copies, otherwise: Vec::new() });
+        let begins = self.no(&mut code, part.is_first);
+        let begins = self.both(&mut code, is_new, begins);
+        code.push(Ins::If { condition: begins, then: copies, otherwise: Vec::new() });
+        body.extend(layout.in_steps(t, code));
         Ins::For { i, from: number(0), to: part.count, body, order: Order::Given }
     }
 
@@ -653,21 +711,59 @@ impl Blocks<'_, '_> {
         self.made.parts.push(i);
         let mut body = Block::new();
         let place = self.int(&mut body, Op::Mul, [i.into(), layout.length]);
-        let by = self.int(&mut body, Op::Mul, [i.into(), number(2 * layout.reach)]);
-        let by = self.int(&mut body, Op::Add, [by, number(layout.reach)]);
-        let by = self.int(&mut body, Op::Sub, [by, place]);
-        let kept = self.moved(&mut body, &layout.windows, &layout.kept, by);
-        let names = layout.windows.iter().map(|w| (layout.names[&w.root], kept[&w.root])).collect();
+        let mut code = Block::new();
+        let t = self.counter("step", 1);
+        let step = self.step(&mut code, layout, t);
+        let (mut from, mut to) = (place, place);
+        if let Some(step) = &step {
+            from = self.int(&mut code, Op::Sub, [place, step.after]);
+            to = self.int(&mut code, Op::Add, [place, step.before]);
+        }
+        let by = self.seam(&mut code, i.into(), layout, &step);
+        let by = self.int(&mut code, Op::Add, [by, number(layout.reach)]);
+        let by = self.int(&mut code, Op::Sub, [by, from]);
+        let kept = self.moved(&mut code, &layout.windows, &layout.kept, by);
+        let mut again: Block = layout.steps.iter().flat_map(|steps| steps.early.clone()).collect();
         for stage in stages {
             let Some(i) = stage.i else { continue };
-            let (i, mut code) = self.copy(i, stage.body.clone());
-            rename(&mut code, &names);
-            let low = self.int(&mut body, Op::Sub, [place, number(stage.after)]);
-            let high = self.int(&mut body, Op::Add, [place, number(stage.before)]);
-            let high = self.int(&mut body, Op::Min, [high, layout.n]);
-            body.push(Ins::For { i, from: low, to: high, body: code, order: Order::Given });
+            let low = self.int(&mut code, Op::Sub, [from, number(stage.after)]);
+            let high = self.int(&mut code, Op::Add, [to, number(stage.before)]);
+            let high = self.int(&mut code, Op::Min, [high, layout.n]);
+            again.push(Ins::For { i, from: low, to: high, body: stage.body.clone(), order: Order::Given });
         }
+        let mut names = self.s.other_names(Uses::of(&again).set(), &mut self.made.copies);
+        names.extend(layout.windows.iter().map(|w| (layout.names[&w.root], kept[&w.root])));
+        names.extend(layout.steps.iter().map(|steps| (steps.t, t)));
+        rename(&mut again, &names);
+        code.extend(again);
+        body.extend(layout.in_steps(t, code));
         Ins::For { i, from: number(1), to: layout.parts, body, order: Order::Any(Vec::new()) }
+    }
+
+    /// What the iteration of a counter adds, where there are several; none elsewhere.
+    fn step(&mut self, out: &mut Block, layout: &Layout, t: Reg) -> Option<Step> {
+        let steps = layout.steps.as_ref()?;
+        let number = self.int(out, Op::Sub, [t.into(), steps.from]);
+        let mut times = |n: i64| self.int(out, Op::Mul, [number, Operand::i64(n)]);
+        Some(Step { after: times(steps.after), before: times(steps.before), number })
+    }
+    /// The windows of a part, those of this step.
+    fn own(&mut self, out: &mut Block, layout: &Layout, part: &Part, step: &Option<Step>) -> Vec<Reg> {
+        let Some(step) = step.as_ref().filter(|_| !part.own.is_empty()) else { return part.own.clone() };
+        let by = self.int(out, Op::Mul, [step.number, Operand::i64(layout.room())]);
+        let memory = layout.windows.iter().zip(&part.own);
+        memory.filter_map(|(w, own)| self.beside(out, *own, by, w).as_reg()).collect()
+    }
+    /// Where the memory of a seam begins, that of this step.
+    fn seam(&mut self, out: &mut Block, seam: Operand, layout: &Layout, step: &Option<Step>) -> Operand {
+        let at = match step {
+            Some(step) => {
+                let first = self.int(out, Op::Mul, [seam, Operand::i64(layout.most())]);
+                self.int(out, Op::Add, [first, step.number])
+            }
+            None => seam,
+        };
+        self.int(out, Op::Mul, [at, Operand::i64(layout.seam)])
     }
 }
 
@@ -678,6 +774,8 @@ struct Layout {
     /// The iterations of a block.
     block: i64,
     reach: i64,
+    /// How many of them a seam may reach.
+    seam: i64,
     /// How many blocks a part has, how many iterations, how many parts there are, and the last one.
     each: Operand,
     length: Operand,
@@ -688,6 +786,48 @@ struct Layout {
     kept: Vec<Reg>,
     /// For the memory of each window, the pointer that stands for it in a block.
     names: IdMap<Reg, Reg>,
+    /// The iterations around them that each block runs.
+    steps: Option<Steps>,
+}
+
+impl Layout {
+    /// How many steps a block runs at most.
+    fn most(&self) -> i64 {
+        self.steps.as_ref().map_or(1, |steps| steps.most)
+    }
+    /// How many elements or rows a window has. The last block of all goes to the end in all steps, however far behind they are.
+    fn room(&self) -> i64 {
+        self.block + self.reach + self.steps.as_ref().map_or(0, |steps| steps.most * steps.after)
+    }
+    /// Code for each step.
+    fn in_steps(&self, t: Reg, code: Block) -> Block {
+        match &self.steps {
+            Some(s) => vec![Ins::For { i: t, from: s.from, to: s.to, body: code, order: Order::Given }],
+            None => code,
+        }
+    }
+}
+
+/// Iterations of a loop around a group that blocks run ([`steps`]).
+struct Steps {
+    t: Reg,
+    /// What each begins with.
+    early: Block,
+    /// The first one that blocks run now, and where they end.
+    from: Operand,
+    to: Operand,
+    /// How many that are at most.
+    most: i64,
+    /// How much later than the one before each runs in blocks, and how much more it leaves out at the beginning of a part.
+    after: i64,
+    before: i64,
+}
+
+/// One of them: its number among them, and how far it is behind the first.
+struct Step {
+    number: Operand,
+    after: Operand,
+    before: Operand,
 }
 
 /// A part in its loop.
@@ -836,13 +976,6 @@ impl Blocks<'_, '_> {
         let by = self.elements(out, by, w);
         self.offset(out, memory.into(), by, w.ty)
     }
-    /// A body with other registers.
-    fn copy(&mut self, i: Reg, mut body: Block) -> (Reg, Block) {
-        let set = Uses::of(&body).set().into_iter().chain([i]);
-        let names = self.s.other_names(set, &mut self.made.copies);
-        rename(&mut body, &names);
-        (names[&i], body)
-    }
     /// A counter that is expected to be this.
     fn counter(&mut self, hint: &str, expected: i64) -> Reg {
         let counter = self.s.reg(Ty::I64, hint);
@@ -886,4 +1019,9 @@ fn whole_loop(ins: &Ins) -> Option<(Reg, Operand, &Block)> {
 /// The memory that instructions allocate, and of what.
 fn allocated<'a>(block: impl Iterator<Item = &'a Ins>) -> impl Iterator<Item = (Reg, Ty)> {
     block.filter_map(|ins| if let Ins::Alloc { to, ty, .. } = *ins { Some((to, ty)) } else { None })
+}
+
+/// Whether an instruction makes memory that windows stand for.
+fn is_window(ins: &Ins, windows: &[Window]) -> bool {
+    matches!(ins, Ins::Alloc { to, .. } if windows.iter().any(|w| w.root == *to))
 }
