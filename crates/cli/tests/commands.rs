@@ -249,6 +249,31 @@ fn gradcheck_knows_the_precision_of_the_program() {
 }
 
 #[test]
+fn gradcheck_says_what_it_cannot_compare() {
+    let folder = scratch("nothing");
+    let program = write(
+        &folder,
+        "nothing.fut",
+        b"entry above (x: f64) : bool = x > 0
+entry same (x: f64) : f64 = x",
+    );
+    let text = fails(&["gradcheck", &program, "--entry", "above", "--arg", "x=1.0"], 3);
+    assert!(text.contains("no floats"), "{text}");
+    let text = fails(&["gradcheck", &program, "--entry", "same", "--arg", "x=f64.nan"], 1);
+    assert!(text.contains("NaN"), "{text}");
+}
+
+/// A line without numbers is taken for names; alone it is no empty table.
+#[test]
+fn a_table_of_names_only_is_an_error() {
+    let folder = scratch("names");
+    let program = write(&folder, "sum.fut", b"entry main (a: [][]f64) : f64 = f64.sum (flatten a)");
+    let table = write(&folder, "a.csv", b"1;2\n");
+    let text = fails(&["run", &program, "--arg", &format!("a=@{table}")], 1);
+    assert!(text.contains("names of columns"), "{text}");
+}
+
+#[test]
 fn every_command_explains_itself() {
     for command in
         ["run", "check", "grad", "vjp", "jvp", "jacobian", "gradcheck", "core", "explain", "completions"]

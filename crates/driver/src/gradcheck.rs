@@ -84,6 +84,14 @@ pub fn gradcheck(
         return Err(Diagnostic::global(Code::Unsupported, "gradcheck of inputs or results of sum type")
             .hint("freeze them with --wrt, or wrap the function in an entry point on numbers and arrays"));
     }
+    if !value.iter().any(has_floats) {
+        return Err(Diagnostic::global(Code::Unsupported, "gradcheck of results that hold no floats")
+            .hint("choose an entry point that returns f64 or f32"));
+    }
+    if inputs.iter().any(|&i| args[i].floats().iter().any(|x| !x.is_finite())) {
+        return Err(Diagnostic::global(Code::Input, "gradcheck at a NaN or an infinity")
+            .hint("derivatives are compared with differences, which need finite arguments"));
+    }
     let mut random = SplitMix(0x9e37_79b9);
     let limits = Limits::of(args.iter().chain(&value));
     let step = limits.step;

@@ -11,12 +11,13 @@ pub fn read(text: &str, rank: usize) -> Result<Data, InputError> {
     let mut builder = csv::ReaderBuilder::new();
     builder.has_headers(false).flexible(true).trim(csv::Trim::All).comment(Some(b'#'));
     let mut reader = builder.from_reader(text.as_bytes());
-    let (mut rows, mut columns) = (0, 0);
+    let (mut rows, mut columns, mut has_names) = (0, 0, false);
     let mut buffer = Buffer::with_capacity(Some(Scalar::F64), 0);
     for (line, record) in reader.records().enumerate() {
         let record = record.map_err(|e| InputError::new(format!("not CSV: {e}")))?;
         let fields: Vec<Option<f64>> = record.iter().map(field).collect();
         if line == 0 && fields.iter().all(Option::is_none) {
+            has_names = true;
             continue;
         }
         if rows > 0 && fields.len() != columns {
@@ -36,6 +37,11 @@ pub fn read(text: &str, rank: usize) -> Result<Data, InputError> {
             };
             buffer.push(Value::Scalar(ScalarValue::F64(x)));
         }
+    }
+    if rows == 0 && has_names {
+        return Err(InputError::new(
+            "no numbers: the only line is taken for the names of columns (fields are separated by commas)",
+        ));
     }
     match rank {
         2 => Ok(Data::Dense(Array::new(vec![rows, columns], buffer))),
