@@ -16,7 +16,8 @@
 //!
 //! Assumes that what a place has room for is all that a pointer to its beginning reaches, which holds for states and elements of arrays. The rest is as for [`super`].
 
-use super::{Access, Blocks, Group, Place, Sizes, Stage, Steps, Window, is_window};
+use super::code::{Steps, Window, is_window};
+use super::{Access, Blocks, Group, Place, Sizes, Stage};
 use crate::ir::{Block, Ins, Operand, Order, Reg};
 use crate::lower::with_mark;
 use crate::mutation::Mutation;
