@@ -328,7 +328,7 @@ impl Blocks<'_, '_> {
     fn stage(&self, i: Option<Reg>, body: &[Ins]) -> Option<Stage> {
         let mut accesses: Vec<Access> = Vec::new();
         let mut known = true;
-        let is_nest = body.iter().any(|ins| matches!(ins, Ins::For { .. }));
+        let is_nest = is_nest(body);
         let inside = if is_nest { defined(body) } else { IdSet::new() };
         walk(body, &mut |ins| {
             let mut add = |pointer: Operand, index: Operand, writes, ty| {
@@ -528,6 +528,11 @@ fn whole_loop(ins: &Ins) -> Option<(Reg, Operand, &Block)> {
         }
         _ => None,
     }
+}
+
+/// Whether an iteration has loops of its own.
+fn is_nest(body: &[Ins]) -> bool {
+    body.iter().any(|ins| matches!(ins, Ins::For { .. }))
 }
 
 /// The memory that instructions allocate, and of what.

@@ -17,12 +17,12 @@
 //! Assumes that what a place has room for is all that a pointer to its beginning reaches, which holds for states and elements of arrays. The rest is as for [`super`].
 
 use super::code::{Steps, Window, is_window};
-use super::{Access, Blocks, Group, Place, Sizes, Stage};
+use super::{Access, Blocks, Group, Place, Sizes, Stage, is_nest, whole_loop};
 use crate::ir::{Block, Ins, Operand, Order, Reg};
 use crate::lower::with_mark;
 use crate::mutation::Mutation;
 use crate::schedule::added::defined;
-use pullback_base::index::{IdMap, IdSet};
+use pullback_base::index::IdSet;
 use pullback_prim::Op;
 
 /// The most steps of a round.
@@ -53,17 +53,16 @@ impl Blocks<'_, '_> {
             ins => matches!(ins, Ins::Fail { .. }),
         };
         let is_some = self.s.costs().size(*to).is_none_or(|n| n > 1);
-        if from.as_i64() != Some(0) || !is_some || !early.iter().all(is_early) {
+        let of_nests = whole_loop(&loops[0]).is_some_and(|(_, _, body)| is_nest(body));
+        if from.as_i64() != Some(0) || !is_some || !of_nests || !early.iter().all(is_early) {
             return None;
         }
-        let group = self.gathered(loops).filter(|group| group.end == loops.len())?;
+        let group = self.gathered(loops).filter(|group| group.end == loops.len() && group.late.is_empty())?;
         let mut inside = defined(body);
         inside.insert(*t);
         let inside = Inside(inside);
         let accesses = || group.stages.iter().flat_map(|stage| &stage.accesses);
-        let is_whole =
-            group.late.is_empty() && group.stages.iter().all(|stage| stage.is_nest && stage.i.is_some());
-        if !is_whole || inside.sets(group.to) || accesses().any(|a| inside.sets(a.row)) {
+        if inside.sets(group.to) || accesses().any(|a| inside.sets(a.row)) {
             return None;
         }
         let Group { to: n, mut sizes, early: between, mut stages, .. } = group;
@@ -81,8 +80,7 @@ impl Blocks<'_, '_> {
         let room = 2 * margin.max(reach) + MOST * (before + after) + sizes.more;
         sizes.block = sizes.aligned(sizes.block.max(room + 1));
         sizes.part = sizes.part.max(BLOCKS);
-        let steps = Steps { t: *t, early, from: *from, to: *to, most: MOST, after, before };
-        Some(self.rounds(stages, windows, (n, sizes), steps))
+        Some(self.rounds(stages, windows, (n, sizes), ((*t, *to), early), (before, after)))
     }
 
     /// How much later than the one before a step has to run, and how much more it has to leave out at the beginning of a part.
@@ -126,17 +124,16 @@ impl Blocks<'_, '_> {
     }
     /// Whether a step leaves the next one more than is near.
     fn steps_pay(&self, stages: &[Stage], windows: &[Window], (n, sizes): (Operand, &Sizes)) -> bool {
-        let mut bytes: IdMap<Reg, Vec<(&[Operand], i64)>> = IdMap::new();
+        let mut places: Vec<&Access> = Vec::new();
         for access in stages.iter().flat_map(|stage| &stage.accesses) {
             let is_far = matches!(access.place, Place::Beside(..));
-            if is_far && !windows.iter().any(|w| w.root == access.root) {
-                let places = bytes.entry(access.root).or_default();
-                if places.iter().all(|(base, _)| *base != access.base) {
-                    places.push((&access.base, self.bytes_of_row(access)));
-                }
+            let is_window = windows.iter().any(|w| w.root == access.root);
+            let is_seen = places.iter().any(|a| a.root == access.root && a.base == access.base);
+            if is_far && !is_window && !is_seen {
+                places.push(access);
             }
         }
-        let each = bytes.values().flatten().fold(0i64, |sum, (_, n)| sum.saturating_add(*n));
+        let each = places.iter().fold(0i64, |sum, a| sum.saturating_add(self.bytes_of_row(a)));
         self.is_far(each, n, stages, sizes)
     }
 
@@ -146,9 +143,10 @@ impl Blocks<'_, '_> {
         mut stages: Vec<Stage>,
         windows: Vec<Window>,
         (n, sizes): (Operand, Sizes),
-        steps: Steps,
+        ((t, end), early): ((Reg, Operand), Block),
+        (before, after): (i64, i64),
     ) -> Block {
-        let (t, end, most) = (steps.t, steps.to, Operand::i64(steps.most));
+        let most = Operand::i64(MOST);
         let mut out = Block::new();
         self.made.counters.push((t, 0));
         let some = self.int(&mut out, Op::Max, [end, Operand::i64(1)]);
@@ -160,7 +158,8 @@ impl Blocks<'_, '_> {
         let from = self.int(&mut body, Op::Mul, [i.into(), most]);
         let to = self.int(&mut body, Op::Add, [from, most]);
         let to = self.int(&mut body, Op::Min, [to, end]);
-        let mut layout = self.layout(windows, (n, sizes), Some(Steps { from, to, ..steps }), &mut out);
+        let steps = Steps { t, early, from, to, most: MOST, after, before };
+        let mut layout = self.layout(windows, (n, sizes), Some(steps), &mut out);
         self.parts(&mut stages, &mut layout, &mut body);
         out.push(Ins::For { i, from: Operand::i64(0), to: rounds, body, order: Order::Given });
         with_mark(out, &mut self.s.regs)
