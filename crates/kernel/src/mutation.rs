@@ -1,5 +1,5 @@
 //! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`, `tests/joined.rs`, `tests/contractions.rs`, `tests/filled.rs`,
-//! `tests/borders.rs`, `tests/blocks.rs`). They are on for a thread, and only in builds with
+//! `tests/borders.rs`, `tests/blocks.rs`, `tests/loaded.rs`). They are on for a thread, and only in builds with
 //! the feature `mutations`.
 
 /// An error.
@@ -30,6 +30,8 @@ pub enum Mutation {
     BlocksStayOpen,
     /// What one arm of a branch computed is known in the other one.
     ArmsAreAlike,
+    /// What has been loaded stays, whatever is written.
+    WritesUnseen,
     /// Registers that are set more than once are numbered too.
     SetOnceForAll,
     /// `0 - x` is `x`.
@@ -117,6 +119,8 @@ impl Mutation {
         Mutation::OtherArm,
         Mutation::ChecksAreAlike,
     ];
+    /// Those of what is loaded again.
+    pub const LOADED: &'static [Mutation] = &[Mutation::WritesUnseen];
     /// Those of loops that are joined.
     pub const JOINED: &'static [Mutation] = &[
         Mutation::BoundsAreAlike,

@@ -6,11 +6,15 @@
 //!
 //! A branch that asks again what an earlier one asked (the way back of a derivative asks what the way there did) has what the
 //! same arm computed before. Since that makes registers which are set on some ways only, it is for code that is not
-//! rewritten any more: [`Reach::Code`].
+//! rewritten any more: [`Reach::Code`]. There too, what a block has loaded is not loaded again before something is written: products of small
+//! matrices that are written out load each element once for each row or column of the other. Blocks inside load anew, so that what is cut
+//! at loops (`pieces` of the machine code) has no more to hand over.
 //!
 //! Only registers that are set once, and what has been checked is not checked again. Guarantees: the same values and messages.
 
+use super::uses::writes;
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
+
 use crate::mutation::Mutation;
 use pullback_base::Table;
 use pullback_base::index::{IdTable, Index, IndexVec};
@@ -42,6 +46,7 @@ pub(super) fn number(
         arms: Vec::new(),
         here: 0,
         lanes: None,
+        loaded: Table::new(),
         same: IdTable::new(),
     };
     let mut body = n.block(body);
@@ -66,6 +71,8 @@ enum Key {
     Fold(Prim, Word, Word, Option<Reg>),
     /// That a condition, in these lanes, does not hold.
     Passed(Reg, Option<Reg>),
+    /// From where, at which index; for lanes their stride and mask; as what.
+    Load(Word, Word, Option<(Word, Option<Word>)>, Ty),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,6 +122,8 @@ struct Numbers<'a> {
     here: usize,
     /// The counter of the loop of lanes around.
     lanes: Option<Reg>,
+    /// What has been loaded in the innermost block since something was written.
+    loaded: Table<Key, Reg>,
     same: IdTable<Reg, Operand>,
 }
 
@@ -125,11 +134,13 @@ impl Numbers<'_> {
     /// A block, and what it computes.
     fn values(&mut self, block: Block) -> (Block, Vec<(Key, Reg)>) {
         let (open, outer) = (self.added.len(), self.here);
+        let loaded = std::mem::take(&mut self.loaded);
         self.here = self.arms.len();
         let mut out = Vec::with_capacity(block.len());
         self.all(block, &mut out);
         self.arms.truncate(self.here);
         self.here = outer;
+        self.loaded = loaded;
         let values = self.added.split_off(open);
         for (key, _) in &values {
             if !Mutation::BlocksStayOpen.is_on() {
@@ -144,7 +155,9 @@ impl Numbers<'_> {
         }
     }
     fn learn(&mut self, key: Key, r: Reg) {
-        if !self.known.contains(&key) {
+        if let Key::Load(..) = key {
+            self.loaded.insert(key, r);
+        } else if !self.known.contains(&key) {
             self.known.insert(key, r);
             self.added.push((key, r));
         }
@@ -183,7 +196,9 @@ impl Numbers<'_> {
             }
             Ins::If { condition, then, otherwise } => {
                 let (then, otherwise) = self.branch(condition, then, otherwise);
-                return out.push(Ins::If { condition, then, otherwise });
+                let ins = Ins::If { condition, then, otherwise };
+                self.forget(&ins);
+                return out.push(ins);
             }
             _ => {}
         }
@@ -195,6 +210,7 @@ impl Numbers<'_> {
             *block = self.block(std::mem::take(block));
         }
         self.lanes = outer;
+        self.forget(&ins);
         // The test is read after the block that computes it.
         if let Ins::While { test, .. } = &mut ins {
             self.rename(test);
@@ -211,6 +227,12 @@ impl Numbers<'_> {
                 out.push(ins);
             }
             None => out.push(ins),
+        }
+    }
+    /// What has been loaded, an instruction may write over.
+    fn forget(&mut self, ins: &Ins) {
+        if writes(ins) && !Mutation::WritesUnseen.is_on() {
+            self.loaded = Table::new();
         }
     }
     fn branch(&mut self, condition: Operand, then: Block, otherwise: Block) -> (Block, Block) {
@@ -259,6 +281,13 @@ impl Numbers<'_> {
             Ins::FoldLanes { to, prim, neutral, from, mask: None } if self.reach == Reach::Code => {
                 (*to, Key::Fold(*prim, Operand::Const(*neutral).into(), (*from).into(), self.lanes))
             }
+            Ins::Load { to, pointer, index } if self.reach == Reach::Code => {
+                (*to, Key::Load((*pointer).into(), (*index).into(), None, self.regs[*to].ty))
+            }
+            Ins::LoadLanes { to, pointer, index, stride, mask } if self.reach == Reach::Code => {
+                let lanes = Some(((*stride).into(), mask.map(Word::from)));
+                (*to, Key::Load((*pointer).into(), (*index).into(), lanes, self.regs[*to].ty))
+            }
             Ins::Set { to, value }
                 if self.defined[*to] == 1 && self.is_fixed(*value) && self.is_alike(*to, *value) =>
             {
@@ -268,7 +297,8 @@ impl Numbers<'_> {
         };
         let mut fixed = self.is_fixed(to.into());
         ins.reads(&mut |a| fixed &= self.is_fixed(a));
-        let known = self.known.get(&key).copied();
+        let table = if matches!(key, Key::Load(..)) { &self.loaded } else { &self.known };
+        let known = table.get(&key).copied();
         fixed.then(|| (to, known.map_or(Value::New(key), |r| Value::Known(r.into()))))
     }
     fn is_looked_at(&self, s: Scalar) -> bool {

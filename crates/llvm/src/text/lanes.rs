@@ -7,7 +7,7 @@
 //! are combined by selection, which looks at a lane of its second argument only where the first one holds.
 
 use super::form::{Form, splat, vector, wide};
-use super::{Emitter, line};
+use super::{Emitter, Held, line};
 use crate::abi;
 use pullback_base::index::Index;
 use pullback_kernel::{Block, Ins, MessageId, Module, Operand, Reg, Ty, size};
@@ -146,7 +146,7 @@ impl Emitter<'_> {
     pub(super) fn set_lanes(&mut self, to: Reg, s: Scalar, value: Operand) {
         let k = self.lanes_of(s);
         let mut value = self.wide_value(value);
-        if let Some(active) = self.active.clone() {
+        if let (Held::Slot, Some(active)) = (&self.values[to], self.active.clone()) {
             let before = self.value(to.into());
             value = self.select(k, &active, &value, &before);
         }

@@ -1,7 +1,7 @@
 //! Kernel IR as LLVM IR text that LLVM 15 to 22 read alike.
 //!
-//! Large functions are cut into pieces first (see [`crate::pieces`]). Registers become slots of the entry block, which LLVM's first pass turns into values; nested control becomes basic
-//! blocks. A function is `i32 @fn.NAME(ptr context, arguments .., ptr results)`; every function also has an exported
+//! Large functions are cut into pieces first (see [`crate::pieces`]). Registers that are set once, before what reads them, become values; others slots of the entry block, which LLVM's first pass turns into
+//! values. Nested control becomes basic blocks. A function is `i32 @fn.NAME(ptr context, arguments .., ptr results)`; every function also has an exported
 //! `i32 @entry.NAME(ptr context, ptr arguments, ptr results)` on words of eight bytes (see [`crate::abi`]).
 //!
 //! Assumes a module whose registers are set before they are read and whose operands have the types of their places, and two
@@ -27,7 +27,7 @@ use crate::maths::Machine;
 use crate::pieces::{Limits, Pieces};
 use form::Form;
 use places::At;
-use pullback_base::index::Index;
+use pullback_base::index::{Index, IndexVec};
 use pullback_kernel::{Block, Fold, Function, FunctionId, Ins, MessageId, Module, Operand, Order, Reg, Ty};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use scopes::Scopes;
@@ -180,12 +180,23 @@ struct Emitter<'a> {
     out: String,
     /// The allocations of the entry block.
     slots: String,
+    /// What stands for registers.
+    values: IndexVec<Reg, Held>,
     /// The next number of a value or label.
     next: usize,
     /// Whether the block `stop` is used.
     has_stop: bool,
     /// The loops of this function that the present place is in.
     open_loops: usize,
+}
+
+/// Where the value of a register is.
+#[derive(Clone, Debug, PartialEq)]
+enum Held {
+    /// In its slot.
+    Slot,
+    /// It is this value of LLVM; empty before it is set.
+    Value(String),
 }
 
 /// A line of the body.
@@ -259,14 +270,15 @@ impl Emitter<'_> {
         let mut params = vec!["ptr noalias nonnull %cx".to_string()];
         let f = self.f;
         let used = uses::registers(f);
-        for (r, info) in f.regs.iter_enumerated().filter(|(r, _)| used.contains(r)) {
+        let has_slot = |(r, _): &(Reg, _)| used.contains(r) && self.values[*r] == Held::Slot;
+        for (r, info) in f.regs.iter_enumerated().filter(has_slot) {
             let slot = slot(f, r);
             let _ = writeln!(self.slots, "  {slot} = alloca {}", self.ty(info.ty));
         }
         for (k, r) in f.params.iter().enumerate() {
             let t = ty(f.regs[*r].ty);
             params.push(format!("{t} %a{k}"));
-            line!(self, "store {t} %a{k}, ptr {}", slot(f, *r));
+            self.set(*r, &format!("%a{k}"));
         }
         params.push("ptr noalias nonnull %results".to_string());
         if is_recursive {
@@ -331,6 +343,9 @@ impl Emitter<'_> {
     fn value(&mut self, a: Operand) -> String {
         match a {
             Operand::Reg(r) => {
+                if let Held::Value(value) = &self.values[r] {
+                    return value.clone();
+                }
                 let (t, from) = (self.ty(self.f.regs[r].ty), slot(self.f, r));
                 self.let_(format_args!("load {t}, ptr {from}"))
             }
@@ -339,6 +354,10 @@ impl Emitter<'_> {
         }
     }
     fn set(&mut self, to: Reg, value: &str) {
+        if let Held::Value(held) = &mut self.values[to] {
+            value.clone_into(held);
+            return;
+        }
         line!(self, "store {} {value}, ptr {}", self.ty(self.f.regs[to].ty), slot(self.f, to));
     }
 

@@ -83,9 +83,15 @@ impl Emitter<'_> {
         self.let_(format_args!("getelementptr {t}, ptr {first}, <{width} x i64> {moved}"))
     }
     /// The address of one of them.
-    fn one(&mut self, first: &str, stride: &str, s: Scalar, lane: usize) -> String {
+    pub(super) fn one(&mut self, first: &str, stride: &str, s: Scalar, lane: usize) -> String {
         let t = in_memory(Ty::Scalar(s));
-        let moved = self.let_(format_args!("mul i64 {stride}, {lane}"));
+        let known = stride.parse::<i64>().ok().and_then(|stride| stride.checked_mul(lane as i64));
+        let moved = match (lane, known) {
+            (0, _) => return first.to_string(),
+            (1, _) => stride.to_string(),
+            (_, Some(moved)) => moved.to_string(),
+            (_, None) => self.let_(format_args!("mul i64 {stride}, {lane}")),
+        };
         self.let_(format_args!("getelementptr {t}, ptr {first}, i64 {moved}"))
     }
     /// Lanes in the opposite order.

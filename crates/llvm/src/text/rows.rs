@@ -104,8 +104,7 @@ impl Emitter<'_> {
             let first = row.first + start as i64;
             let first = self.let_(format_args!("getelementptr {t}, ptr {pointer}, i64 {first}"));
             for (lane, x) in rows.iter().enumerate() {
-                let moved = self.let_(format_args!("mul i64 {stride}, {lane}"));
-                let to = self.let_(format_args!("getelementptr {t}, ptr {first}, i64 {moved}"));
+                let to = self.one(&first, &stride, scalar, lane);
                 line!(self, "store {part} {x}, ptr {to}, align {bytes}{scope}");
             }
         }

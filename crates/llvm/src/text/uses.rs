@@ -1,6 +1,7 @@
 //! What a function mentions, and which functions are parts of loops.
 
-use pullback_base::index::IdSet;
+use super::Held;
+use pullback_base::index::{IdSet, IndexVec};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Reg, walk};
 use std::collections::BTreeSet;
 
@@ -13,6 +14,76 @@ pub(super) fn registers(f: &Function) -> IdSet<Reg> {
         ins.reads(&mut |a| out.extend(a.as_reg()));
     });
     out
+}
+
+/// What registers are, before any is set. Values are those that are set once, by an instruction that is no loop, and read only after that,
+/// in the same block or inside. Cost: the size of the function.
+pub(super) fn values(f: &Function) -> IndexVec<Reg, Held> {
+    let mut v = Values { is: IndexVec::new(), open: Vec::new() };
+    for _ in f.regs.iter() {
+        v.is.push(Is::New);
+    }
+    f.params.iter().for_each(|r| v.set(*r));
+    v.block(&f.body);
+    f.results.iter().for_each(|r| v.read(*r));
+    let mut out = IndexVec::new();
+    for is in v.is.iter() {
+        let is_value = matches!(is, Is::Open | Is::Shut);
+        out.push(if is_value { Held::Value(String::new()) } else { Held::Slot });
+    }
+    out
+}
+
+/// What is known of a register.
+#[derive(Clone, Copy, PartialEq)]
+enum Is {
+    /// It has not been seen.
+    New,
+    /// It has been set, in a block that is open.
+    Open,
+    /// It has been set, in a block that has ended.
+    Shut,
+    /// It needs a slot.
+    Slot,
+}
+
+struct Values {
+    is: IndexVec<Reg, Is>,
+    /// What has been set in the blocks that are open, in this order.
+    open: Vec<Reg>,
+}
+
+impl Values {
+    fn set(&mut self, r: Reg) {
+        if self.is[r] == Is::New {
+            self.is[r] = Is::Open;
+            self.open.push(r);
+        } else {
+            self.is[r] = Is::Slot;
+        }
+    }
+    fn read(&mut self, r: Reg) {
+        if self.is[r] != Is::Open {
+            self.is[r] = Is::Slot;
+        }
+    }
+    fn block(&mut self, block: &Block) {
+        let before = self.open.len();
+        for ins in block {
+            ins.reads(&mut |a| a.as_reg().into_iter().for_each(|r| self.read(r)));
+            let blocks = ins.blocks();
+            let is_plain = blocks.is_empty();
+            blocks.into_iter().for_each(|inner| self.block(inner));
+            for r in ins.sets() {
+                if is_plain { self.set(*r) } else { self.is[*r] = Is::Slot }
+            }
+        }
+        for r in self.open.split_off(before) {
+            if self.is[r] == Is::Open {
+                self.is[r] = Is::Shut;
+            }
+        }
+    }
 }
 
 /// Whether something in a block may write to memory.

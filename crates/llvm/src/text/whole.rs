@@ -89,6 +89,7 @@ impl<'a> Whole<'a> {
                 shared: &mut shared,
                 out: String::new(),
                 slots: String::new(),
+                values: uses::values(f),
                 next: 0,
                 has_stop: false,
                 open_loops: 0,

@@ -1,0 +1,173 @@
+//! What a block loads twice is loaded once, where nothing was written between: random blocks of kernel IR give the same.
+
+#[cfg(feature = "mutations")]
+#[path = "common/errors.rs"]
+mod errors;
+
+use pullback_base::index::IndexVec;
+use pullback_kernel::run::{self, Memory, Word, run};
+use pullback_kernel::schedule::{Model, Options, Pass, schedule};
+use pullback_kernel::{
+    Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty, print, walk,
+};
+use pullback_prim::{Scalar, ScalarValue};
+
+const F64: Ty = Ty::Scalar(Scalar::F64);
+
+/// Elements of each memory.
+const ELEMENTS: i64 = 8;
+
+fn number(x: i64) -> Operand {
+    Operand::Const(ScalarValue::F64(x as f64))
+}
+
+/// Numbers from a seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// A block that adds to two memories, and loads all of them at its end.
+struct Written {
+    regs: IndexVec<Reg, RegInfo>,
+    numbers: Numbers,
+    /// Pointers, and how many elements are there.
+    pointers: Vec<(Reg, i64)>,
+    values: Vec<Operand>,
+    /// A number below three.
+    moved: Reg,
+}
+
+impl Written {
+    fn reg(&mut self, ty: Ty) -> Reg {
+        self.regs.push(RegInfo { ty, hint: "r".to_string() })
+    }
+    fn value(&mut self) -> Operand {
+        let k = self.numbers.below(self.values.len());
+        self.values[k]
+    }
+    fn place(&mut self) -> (Operand, Operand) {
+        let (pointer, room) = self.pointers[self.numbers.below(self.pointers.len())];
+        let index = match self.numbers.below(8) {
+            0 if room >= 3 => self.moved.into(),
+            _ => Operand::i64(self.numbers.below(room.min(3) as usize) as i64),
+        };
+        (pointer.into(), index)
+    }
+    fn instruction(&mut self, inside: bool, out: &mut Block) {
+        let (pointer, index) = self.place();
+        match self.numbers.below(12) {
+            0 => out.push(Ins::Store { pointer, index, value: self.value(), ty: F64 }),
+            1 => {
+                let (to, room) = self.pointers[self.numbers.below(self.pointers.len())];
+                let count = Operand::i64(room.min(3));
+                let (pointer, value) = (to.into(), number(self.numbers.below(2) as i64));
+                if self.numbers.below(2) == 0 {
+                    return out.push(Ins::Fill { pointer, count, value, ty: F64 });
+                }
+                let i = self.reg(Ty::I64);
+                let body = vec![Ins::Store { pointer, index: i.into(), value, ty: F64 }];
+                out.push(Ins::For { i, from: Operand::i64(0), to: count, body, order: Order::Given });
+            }
+            2..=5 => {
+                let to = self.reg(F64);
+                out.push(Ins::Load { to, pointer, index });
+                self.values.push(to.into());
+            }
+            6 if !inside => {
+                let mut then = Vec::new();
+                let known = self.values.len();
+                self.instruction(true, &mut then);
+                self.values.truncate(known);
+                let condition = Operand::bool(self.numbers.below(2) == 0);
+                out.push(Ins::If { condition, then, otherwise: Vec::new() });
+            }
+            _ => out.push(Ins::Accumulate { pointer, index, value: self.value(), ty: F64, atomic: false }),
+        }
+    }
+}
+
+/// A function of a number below three.
+fn written(seed: u64) -> Module {
+    let mut regs = IndexVec::new();
+    let moved = regs.push(RegInfo { ty: Ty::I64, hint: "moved".to_string() });
+    let values = vec![number(1), number(5)];
+    let mut w = Written { regs, numbers: Numbers(seed), pointers: Vec::new(), values, moved };
+    let mut body = Vec::new();
+    for _ in 0..2 {
+        let (to, part) = (w.reg(Ty::Pointer), w.reg(Ty::Pointer));
+        let (count, ty, room) = (Operand::i64(ELEMENTS), F64, None);
+        body.push(Ins::Alloc { to, count, ty });
+        body.push(Ins::Fill { pointer: to.into(), count, value: number(3), ty });
+        let index = match w.numbers.below(3) {
+            0 => w.moved.into(),
+            k => Operand::i64(k as i64),
+        };
+        body.push(Ins::Offset { to: part, pointer: to.into(), index, ty, room });
+        w.pointers.extend([(to, ELEMENTS), (part, ELEMENTS - 2)]);
+    }
+    for _ in 0..24 {
+        w.instruction(false, &mut body);
+    }
+    let mut results = Vec::new();
+    for (pointer, index) in [0, 2].into_iter().flat_map(|k| (0..ELEMENTS).map(move |i| (k, i))) {
+        let to = w.reg(F64);
+        let (pointer, index) = (w.pointers[pointer].0.into(), Operand::i64(index));
+        body.push(Ins::Load { to, pointer, index });
+        results.push(to);
+    }
+    let mut module = Module::default();
+    let params = vec![w.moved];
+    module.functions.push(Function { name: "f".to_string(), params, results, regs: w.regs, body });
+    module
+}
+
+fn results(module: &Module, moved: i64) -> Vec<Word> {
+    let f = module.functions.ids().next().expect("a function");
+    let options = run::Options { steps: 100_000, backwards: false };
+    let args = [Word::Scalar(ScalarValue::I64(moved))];
+    run(module, f, &args, &mut Memory::new(1 << 12), options).expect("it ends")
+}
+
+fn loads(module: &Module, f: FunctionId) -> usize {
+    let mut found = 0;
+    walk(&module.functions[f].body, &mut |ins| found += usize::from(matches!(ins, Ins::Load { .. })));
+    found
+}
+
+#[test]
+fn blocks_that_load_and_write_give_the_same() {
+    let (mut before, mut after) = (0, 0);
+    for seed in 0..400 {
+        let module = written(seed);
+        let f = module.functions.ids().next().expect("a function");
+        let mut made = module.clone();
+        let options = Options { without: vec![Pass::Small], ..Options::new(2, Model::machine(2)) };
+        schedule(&mut made, &options);
+        before += loads(&module, f);
+        after += loads(&made, f);
+        for moved in 0..3 {
+            let (expected, found) = (results(&module, moved), results(&made, moved));
+            assert_eq!(found, expected, "seed {seed}, {moved}\n{}\n{}", print(&module), print(&made));
+        }
+    }
+    println!("loads: {before}, {after}");
+    // The last ones, of all elements, load some of them by two pointers, others after they were looked at.
+    assert!(after * 20 < before * 19, "loads: {before}, {after}");
+}
+
+#[cfg(feature = "mutations")]
+mod mutations {
+    use super::*;
+    use pullback_kernel::Mutation;
+
+    #[test]
+    fn every_deliberate_error_is_noticed() {
+        let missed = errors::unnoticed(Mutation::LOADED, &[blocks_that_load_and_write_give_the_same]);
+        assert!(missed.is_empty(), "not noticed: {missed:?}");
+    }
+}
