@@ -51,7 +51,8 @@ impl Ready {
     }
 
     /// Calls the function until `again`, told the time of the call that has just ended, says no; the results are those of the last
-    /// call. Every call computes everything. From the second one on, machine code leaves results where the calls before left theirs ([`crate::Prepared::view`]).
+    /// call. Every call computes everything. Machine code is called with what has been made ready before the first one, and leaves results in its workspace,
+    /// where later calls leave theirs ([`crate::Prepared::view`]): the first one also pays for the pages of the workspace.
     ///
     /// Errors: those of [`Ready::run`].
     pub fn repeat(
@@ -60,31 +61,29 @@ impl Ready {
         options: &Options<'_>,
         again: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Vec<Value>, RuntimeError> {
-        // How much memory there is, the system is asked for before.
-        let available = memory::available().unwrap_or(u64::MAX);
-        let start = Instant::now();
-        let outcome = self.run_within(args, options, available)?;
-        let mut more = again(start.elapsed());
-        let mut results = outcome.results;
         let is_native = matches!(self.backend, Backend::Auto | Backend::Llvm);
-        let prepared = (more && is_native).then(|| self.prepare(args, options.memory_limit).ok()).flatten();
+        let prepared = is_native.then(|| self.prepare(args, options.memory_limit).ok()).flatten();
         if let Some(mut prepared) = prepared
             && let Some(args) = args.iter().map(argument).collect::<Option<Vec<_>>>()
         {
             loop {
                 let start = Instant::now();
-                let views = prepared.view(&args, options.cancel)?;
+                // What a program stops with, a single run says better.
+                let Ok(views) = prepared.view(&args, options.cancel) else { break };
                 if !again(start.elapsed()) {
                     return Ok(views.map(|view| view.value()).collect());
                 }
             }
         }
-        while more {
+        // How much memory there is, the system is asked for before.
+        let available = memory::available().unwrap_or(u64::MAX);
+        loop {
             let start = Instant::now();
-            results = self.run_within(args, options, available)?.results;
-            more = again(start.elapsed());
+            let results = self.run_within(args, options, available)?.results;
+            if !again(start.elapsed()) {
+                return Ok(results);
+            }
         }
-        Ok(results)
     }
 }
 
