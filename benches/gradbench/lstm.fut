@@ -1,9 +1,10 @@
 -- GradBench's lstm: the loss of the character model and its gradient in the weights.
+-- Two rows of parameters and of the state for each layer, four gates in each.
 import "../../examples/lstm"
 
 def loss [rows] [w] [b] [srows] [c] (main: [rows][w]f64) (extra: [3][b]f64) (state: [srows][b]f64) (sequence: [c][b]f64)
          : f64 =
-  objective main extra state sequence
+  assert (rows % 2 == 0 && srows == rows) (assert (w == 4 * b) (objective main extra state sequence))
 
 entry objective [rows] [w] [b] [srows] [c] (main_params: [rows][w]f64) (extra_params: [3][b]f64)
                 (state: [srows][b]f64) (sequence: [c][b]f64) : f64 =

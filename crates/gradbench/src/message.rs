@@ -40,7 +40,7 @@ impl Message {
     /// Reads a line. Errors: no JSON object, or one without what its kind needs; with the message's id, if it has one.
     pub fn read(line: &[u8]) -> Result<Message, (Json, String)> {
         let json: Json = serde_json::from_slice(line)
-            .map_err(|e| (Json::Null, format!("the message is not JSON: {e}")))?;
+            .map_err(|e| (first_id(line), format!("the message is not JSON: {e}")))?;
         let Json::Object(mut fields) = json else {
             return Err((Json::Null, "the message is not a JSON object".to_string()));
         };
@@ -62,6 +62,15 @@ impl Message {
         };
         Ok(Message { id, kind })
     }
+}
+
+/// The id of a message that is no JSON further on, where it comes first: somebody waits for an answer with it.
+fn first_id(line: &[u8]) -> Json {
+    let after =
+        |text: &[u8], what: &str| text.trim_ascii_start().strip_prefix(what.as_bytes()).map(<[u8]>::to_vec);
+    let rest = after(line, "{").and_then(|rest| after(&rest, "\"id\"")).and_then(|rest| after(&rest, ":"));
+    let first = |rest: Vec<u8>| serde_json::Deserializer::from_slice(&rest).into_iter().next()?.ok();
+    rest.and_then(first).unwrap_or_default()
 }
 
 /// How often a function is run: at least so often, and at least so many seconds together.

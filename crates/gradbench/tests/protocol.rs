@@ -108,6 +108,39 @@ fn wrong_inputs_are_refused_with_the_reason() {
     }
 }
 
+/// Arrays whose types fit and whose sizes contradict each other.
+#[test]
+fn arrays_of_other_models_are_refused() {
+    let lstm = |rows: usize, width: usize, states: usize| {
+        let (main, state) = (vec![vec![1.0; width]; rows], vec![[1.0]; states]);
+        json!({"main_params": main, "extra_params": [[1.0]; 3], "state": state, "sequence": [[1.0], [0.0]]})
+    };
+    let gmm = |below: usize| {
+        json!({"x": [[1.0, 2.0]], "gamma": 1.0, "m": 0, "alpha": [1.0], "mu": [[1.0, 2.0]], "q": [[1.0, 2.0]],
+               "l": [vec![1.0; below]]})
+    };
+    for (module, input, fits) in [
+        ("lstm", lstm(2, 4, 2), true),
+        ("lstm", lstm(3, 4, 3), false),
+        ("lstm", lstm(2, 5, 2), false),
+        ("lstm", lstm(2, 4, 6), false),
+        ("gmm", gmm(1), true),
+        ("gmm", gmm(0), false),
+        ("gmm", gmm(3), false),
+    ] {
+        for function in ["objective", "jacobian"] {
+            let define = json!({"id": 1, "kind": "define", "module": module}).to_string();
+            let evaluate =
+                json!({"id": 2, "kind": "evaluate", "module": module, "function": function, "input": input});
+            let found = answers(&[&define, &evaluate.to_string()]);
+            assert_eq!(found[1]["success"], json!(fits), "{module} {function} {input}: {}", found[1]);
+            if !fits {
+                assert!(error(&found[1]).contains("assert"), "{}", found[1]);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_no_message_is_answered_too() {
     for line in
@@ -115,6 +148,12 @@ fn what_is_no_message_is_answered_too() {
     {
         error(&answers(&[line])[0]);
     }
+    // A number that is none: the rest says whose answer it is.
+    let input =
+        r#"{ "id" : "seven", "kind":"evaluate","module":"lse","function":"primal","input":{"x":[1e400]}}"#;
+    let found = answers(&[input]);
+    assert!(error(&found[0]).contains("not JSON"), "{}", found[0]);
+    assert_eq!(found[0]["id"], json!("seven"));
     // Lists within lists: the reader stops before the stack does.
     let deep = format!("{{\"id\":1,\"kind\":\"start\",\"config\":{}", "[".repeat(1_000_000));
     error(&answers(&[&deep])[0]);

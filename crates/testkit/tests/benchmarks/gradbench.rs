@@ -5,7 +5,7 @@
 
 use crate::golden;
 use crate::problem::{Numbers, Reference, all_close, close, norm};
-use pullback_driver::{Backend, Settings};
+use pullback_driver::{Backend, Settings, backend};
 use pullback_gradbench::Tool;
 use pullback_interp::core::Options;
 use pullback_testkit::problems::uniform as u;
@@ -31,32 +31,58 @@ pub(crate) const FILE_TESTS: &[(&str, fn())] = &[
     ("gradbench tool::ht", ht),
 ];
 
-/// A tool with one problem defined.
+/// The tool on each executor that there is, machine code last, with one problem defined.
 struct Defined {
-    tool: Tool<'static>,
+    tools: Vec<Tool<'static>>,
     module: &'static str,
 }
 
 impl Defined {
     fn new(module: &'static str) -> Defined {
-        let settings = Settings { backend: Backend::Vm, ..Settings::default() };
-        let mut tool = Tool::new(settings, Options::default());
-        let message = json!({"id": 1, "kind": "define", "module": module});
-        let reply: Json = serde_json::from_str(&tool.reply(message.to_string().as_bytes())).expect("JSON");
-        assert_eq!((&reply["id"], &reply["success"]), (&json!(1), &json!(true)), "{reply}");
-        Defined { tool, module }
+        let has_native = backend::libraries().iter().any(|l| l.usable.is_ok());
+        if !has_native {
+            eprintln!("skipped: no LLVM");
+        }
+        let executors = [Backend::Vm].into_iter().chain(has_native.then_some(Backend::Llvm));
+        let tool = |backend| {
+            let mut tool = Tool::new(Settings { backend, ..Settings::default() }, Options::default());
+            let message = json!({"id": 1, "kind": "define", "module": module});
+            let reply: Json =
+                serde_json::from_str(&tool.reply(message.to_string().as_bytes())).expect("JSON");
+            assert_eq!((&reply["id"], &reply["success"]), (&json!(1), &json!(true)), "{reply}");
+            tool
+        };
+        Defined { tools: executors.map(tool).collect(), module }
     }
+    /// What the last executor gives; the others give the same numbers up to rounding.
     fn evaluate(&mut self, function: &str, input: &Json) -> Json {
         let message =
             json!({"id": 7, "kind": "evaluate", "module": self.module, "function": function, "input": input});
-        let line = self.tool.reply(message.to_string().as_bytes());
-        assert!(!line.contains('\n'));
-        let mut reply: Json = serde_json::from_str(&line).expect("JSON");
-        assert_eq!((&reply["id"], &reply["success"]), (&json!(7), &json!(true)), "{reply}");
-        let runs = reply["timings"].as_array().expect("a list").iter();
-        let evaluations = runs.filter(|t| t["name"] == "evaluate" && t["nanoseconds"].is_u64()).count();
-        assert_eq!(evaluations as u64, input.get("min_runs").map_or(1, |n| n.as_u64().expect("a count")));
-        reply["output"].take()
+        let message = message.to_string();
+        let mut outputs = self.tools.iter_mut().map(|tool| {
+            let line = tool.reply(message.as_bytes());
+            assert!(!line.contains('\n'));
+            let mut reply: Json = serde_json::from_str(&line).expect("JSON");
+            assert_eq!((&reply["id"], &reply["success"]), (&json!(7), &json!(true)), "{reply}");
+            let runs = reply["timings"].as_array().expect("a list").iter();
+            let evaluations = runs.filter(|t| t["name"] == "evaluate" && t["nanoseconds"].is_u64()).count();
+            assert_eq!(evaluations as u64, input.get("min_runs").map_or(1, |n| n.as_u64().expect("a count")));
+            reply["output"].take()
+        });
+        let first = outputs.next().expect("an executor");
+        outputs.fold(first, |before, now| {
+            let (xs, ys) = (numbers(&before), numbers(&now));
+            assert_eq!(xs.len(), ys.len(), "{} {function}", self.module);
+            for (x, y) in xs.iter().zip(&ys) {
+                let most = 1e-10 * y.abs().max(1.0);
+                assert!(
+                    (x - y).abs() <= most,
+                    "{} {function}: {x} on the vm, {y} as machine code",
+                    self.module
+                );
+            }
+            now
+        })
     }
     fn numbers(&mut self, function: &str, input: &Json) -> Vec<f64> {
         numbers(&self.evaluate(function, input))
