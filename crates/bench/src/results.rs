@@ -142,6 +142,14 @@ impl Results {
                     ] {
                         out[name] = json!(x);
                     }
+                    // Of the least time: how often the function's, and the shares of the machine's rates.
+                    let ratio = self.primal_of(r).map(|p| t.least / p.least);
+                    let share = |amount: f64, rate: f64| {
+                        Some(amount / t.least / rate).filter(|x| amount > 0.0 && x.is_finite())
+                    };
+                    out["time_ratio"] = json!(ratio);
+                    out["flop_share"] = json!(share(r.least.0, self.rates.flops_of(r)));
+                    out["byte_share"] = json!(share(r.least.1, self.rates.memory()));
                     out["off"] = if t.off.is_finite() { json!(t.off) } else { json!("infinite") };
                 }
                 Err(e) => out["error"] = json!(e),
@@ -327,6 +335,9 @@ mod tests {
         assert_eq!(read, a);
         assert_eq!(a.primal_of(&a.rows[1]).map(|t| t.least), Some(1e-6));
         assert!(a.primal_of(&a.rows[0]).is_none());
+        let json: Json = serde_json::from_str(&text).expect("JSON");
+        let ratio = |k: usize| json["results"][k]["time_ratio"].as_f64();
+        assert_eq!((ratio(0), ratio(1), ratio(2)), (None, Some(4.0), None));
         assert!(Results::from_json(&json!({"machine": "x"})).is_err());
     }
 
