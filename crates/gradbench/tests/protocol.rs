@@ -112,12 +112,13 @@ fn wrong_inputs_are_refused_with_the_reason() {
 #[test]
 fn arrays_of_other_models_are_refused() {
     let lstm = |rows: usize, width: usize, states: usize| {
-        let (main, state) = (vec![vec![1.0; width]; rows], vec![[1.0]; states]);
-        json!({"main_params": main, "extra_params": [[1.0]; 3], "state": state, "sequence": [[1.0], [0.0]]})
+        let (main, extra, state) = (vec![vec![1.0; width]; rows], [[1.0]; 3], vec![[1.0]; states]);
+        json!({"main_params": main, "extra_params": extra, "state": state, "sequence": [[1.0], [0.0]]})
     };
     let gmm = |below: usize| {
+        let l = [vec![1.0; below]];
         json!({"x": [[1.0, 2.0]], "gamma": 1.0, "m": 0, "alpha": [1.0], "mu": [[1.0, 2.0]], "q": [[1.0, 2.0]],
-               "l": [vec![1.0; below]]})
+               "l": l})
     };
     for (module, input, fits) in [
         ("lstm", lstm(2, 4, 2), true),
