@@ -3,7 +3,7 @@
 use crate::cliffs;
 use crate::costs::Costs;
 use crate::plots;
-use crate::results::{Results, Row, Times, time};
+use crate::results::{Reached, Results, Row, Times, time};
 use anyhow::Result;
 use std::fmt::Write;
 
@@ -187,7 +187,7 @@ fn table(out: &mut String, results: &Results, costs: &[Costs], problem: &str) ->
 }
 
 fn cells(out: &mut String, results: &Results, costs: &[Costs], row: &Row, t: &Times) -> Result<()> {
-    let ratio = results.primal_of(row).map(|p| format!("{:.2}", t.least / p.least)).unwrap_or_default();
+    let ratio = results.ratio(row, t).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
     let own = |function: &str| {
         costs.iter().find(|c| {
             (&c.problem, &c.workload, c.function.as_str()) == (&row.problem, &row.workload, function)
@@ -211,13 +211,12 @@ fn cells(out: &mut String, results: &Results, costs: &[Costs], row: &Row, t: &Ti
         memory(&|c| c.tape_bytes),
         memory(&|c| c.peak_bytes)
     )?;
-    let (flops, bytes) = row.least;
-    for (amount, rate) in [(flops, results.rates.flops_of(row)), (bytes, results.rates.memory())] {
-        if amount > 0.0 {
-            let reached = amount / t.least;
-            write!(out, "<td>{:.1}<td>{:.0} %", reached / 1e9, 100.0 * reached / rate)?;
-        } else {
-            out.push_str("<td><td>");
+    for reached in results.reached(row, t) {
+        match reached {
+            Some(Reached { each_second, share }) => {
+                write!(out, "<td>{:.1}<td>{:.0} %", each_second / 1e9, 100.0 * share)?;
+            }
+            None => out.push_str("<td><td>"),
         }
     }
     write!(out, "<td>{:.0e}", t.off)?;

@@ -108,6 +108,15 @@ impl Times {
     }
 }
 
+/// A rate that was reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reached {
+    /// So much in a second.
+    pub(crate) each_second: f64,
+    /// Which is so much of what the machine does.
+    pub(crate) share: f64,
+}
+
 /// A session of measurements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Results {
@@ -142,14 +151,10 @@ impl Results {
                     ] {
                         out[name] = json!(x);
                     }
-                    // Of the least time: how often the function's, and the shares of the machine's rates.
-                    let ratio = self.primal_of(r).map(|p| t.least / p.least);
-                    let share = |amount: f64, rate: f64| {
-                        Some(amount / t.least / rate).filter(|x| amount > 0.0 && x.is_finite())
-                    };
-                    out["time_ratio"] = json!(ratio);
-                    out["flop_share"] = json!(share(r.least.0, self.rates.flops_of(r)));
-                    out["byte_share"] = json!(share(r.least.1, self.rates.memory()));
+                    out["time_ratio"] = json!(self.ratio(r, t));
+                    let [flops, bytes] = self.reached(r, t);
+                    out["flop_share"] = json!(flops.map(|r| r.share));
+                    out["byte_share"] = json!(bytes.map(|r| r.share));
                     out["off"] = if t.off.is_finite() { json!(t.off) } else { json!("infinite") };
                 }
                 Err(e) => out["error"] = json!(e),
@@ -227,6 +232,18 @@ impl Results {
         let same = |r: &&Row| (&r.problem, &r.workload, &r.tool) == (&row.problem, &row.workload, &row.tool);
         let primal = self.rows.iter().filter(same).find(|r| !r.is_derivative)?;
         primal.outcome.clone().ok().filter(|_| row.is_derivative)
+    }
+    /// How many times as long as its function a derivative takes, by the least times.
+    pub(crate) fn ratio(&self, row: &Row, times: &Times) -> Option<f64> {
+        Some(times.least / self.primal_of(row)?.least)
+    }
+    /// The rates of sums and products, and of bytes, that a row reaches in its least time with what it cannot avoid, if that is known.
+    pub(crate) fn reached(&self, row: &Row, times: &Times) -> [Option<Reached>; 2] {
+        let (flops, bytes) = row.least;
+        [(flops, self.rates.flops_of(row)), (bytes, self.rates.memory())].map(|(amount, rate)| {
+            let each_second = amount / times.least;
+            (amount > 0.0).then_some(Reached { each_second, share: each_second / rate })
+        })
     }
 }
 

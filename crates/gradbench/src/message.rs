@@ -66,10 +66,10 @@ impl Message {
 
 /// The id of a message that is no JSON further on, where it comes first: somebody waits for an answer with it.
 fn first_id(line: &[u8]) -> Json {
-    let after =
-        |text: &[u8], what: &str| text.trim_ascii_start().strip_prefix(what.as_bytes()).map(<[u8]>::to_vec);
-    let rest = after(line, "{").and_then(|rest| after(&rest, "\"id\"")).and_then(|rest| after(&rest, ":"));
-    let first = |rest: Vec<u8>| serde_json::Deserializer::from_slice(&rest).into_iter().next()?.ok();
+    let rest = ["{", "\"id\"", ":"]
+        .into_iter()
+        .try_fold(line, |rest, what| rest.trim_ascii_start().strip_prefix(what.as_bytes()));
+    let first = |rest: &[u8]| serde_json::Deserializer::from_slice(rest).into_iter().next()?.ok();
     rest.and_then(first).unwrap_or_default()
 }
 

@@ -2,6 +2,10 @@
 //! with something done to elements before and after. Values and gradients are those of the interpreter, as lowered and with the schedule
 //! of machine code.
 
+#[path = "common/numbers.rs"]
+mod numbers;
+
+use numbers::Numbers;
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_interp::core::{Compiled, Options};
@@ -10,13 +14,7 @@ use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 
-/// A small generator of numbers: the same sequence in every run.
-struct Numbers(u64);
 impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
     fn shuffled(&mut self, mut xs: Vec<usize>) -> Vec<usize> {
         for k in (1..xs.len()).rev() {
             xs.swap(k, self.below(k + 1));

@@ -3,7 +3,10 @@
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;
+#[path = "common/numbers.rs"]
+mod numbers;
 
+use numbers::Numbers;
 use pullback_base::index::IndexVec;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{Model, Options, Pass, schedule};
@@ -19,16 +22,6 @@ const ELEMENTS: i64 = 8;
 
 fn number(x: i64) -> Operand {
     Operand::Const(ScalarValue::F64(x as f64))
-}
-
-/// Numbers from a seed.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
 }
 
 /// A block that adds to two memories, and loads all of them at its end.

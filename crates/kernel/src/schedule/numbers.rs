@@ -14,7 +14,6 @@
 
 use super::uses::writes;
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
-
 use crate::mutation::Mutation;
 use pullback_base::Table;
 use pullback_base::index::{IdTable, Index, IndexVec};

@@ -269,8 +269,7 @@ impl Emitter<'_> {
     fn function(mut self, is_recursive: bool, (linkage, attributes): (&str, &str)) -> String {
         let mut params = vec!["ptr noalias nonnull %cx".to_string()];
         let f = self.f;
-        let used = uses::registers(f);
-        let has_slot = |(r, _): &(Reg, _)| used.contains(r) && self.values[*r] == Held::Slot;
+        let has_slot = |(r, _): &(Reg, _)| self.values[*r] == Held::Slot;
         for (r, info) in f.regs.iter_enumerated().filter(has_slot) {
             let slot = slot(f, r);
             let _ = writeln!(self.slots, "  {slot} = alloca {}", self.ty(info.ty));

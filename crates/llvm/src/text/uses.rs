@@ -1,23 +1,13 @@
-//! What a function mentions, and which functions are parts of loops.
+//! How a function uses its registers and memory, and which functions are parts of loops.
 
 use super::Held;
-use pullback_base::index::{IdSet, IndexVec};
+use pullback_base::index::IndexVec;
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Reg, walk};
 use std::collections::BTreeSet;
 
-/// The registers that a function mentions: parts of loops have the list of the function that they are from.
-pub(super) fn registers(f: &Function) -> IdSet<Reg> {
-    let mut out = IdSet::new();
-    out.extend(f.params.iter().chain(&f.results).copied());
-    walk(&f.body, &mut |ins| {
-        out.extend(ins.sets());
-        ins.reads(&mut |a| out.extend(a.as_reg()));
-    });
-    out
-}
-
 /// What registers are, before any is set. Values are those that are set once, by an instruction that is no loop, and read only after that,
-/// in the same block or inside. Cost: the size of the function.
+/// in the same block or inside; and those that the function does not mention, since parts of loops have the list of the function that they are from.
+/// Cost: the size of the function.
 pub(super) fn values(f: &Function) -> IndexVec<Reg, Held> {
     let mut v = Values { is: IndexVec::new(), open: Vec::new() };
     for _ in f.regs.iter() {
@@ -28,8 +18,7 @@ pub(super) fn values(f: &Function) -> IndexVec<Reg, Held> {
     f.results.iter().for_each(|r| v.read(*r));
     let mut out = IndexVec::new();
     for is in v.is.iter() {
-        let is_value = matches!(is, Is::Open | Is::Shut);
-        out.push(if is_value { Held::Value(String::new()) } else { Held::Slot });
+        out.push(if *is == Is::Slot { Held::Slot } else { Held::Value(String::new()) });
     }
     out
 }
