@@ -96,16 +96,26 @@ impl<'a> Whole<'a> {
             };
             let linkage = if self.shared.contains(id) { "" } else { "internal " };
             // A piece stays one, or it would not be compiled at the same time as others.
-            let attributes = if is_piece || self.shared.contains(id) { "#0 noinline" } else { "#0" };
+            let attributes = match (is_piece || self.shared.contains(id), self.recursive[*id]) {
+                (true, true) => "#4 noinline",
+                (true, false) => "#0 noinline",
+                (false, true) => "#4",
+                (false, false) => "#0",
+            };
             text += &emitter.function(self.recursive[*id], (linkage, attributes));
             if !is_piece {
                 text += &entry(f, self.parts.contains(id));
             }
         }
         let elsewhere: String = self.called(functions).map(|line| line + "\n").collect();
-        let mut attributes = "attributes #0 = { nounwind".to_string();
         let width = self.width.map_or(String::new(), |bits| format!(" \"prefer-vector-width\"=\"{bits}\""));
-        let _ = write!(attributes, "{width} }}\nattributes #3 = {{ nounwind readnone{width} }}\n");
+        // The stack is aligned: vectors that do not fit in registers lie there, and across lines of the cache they take longer. Not in functions that
+        // call themselves, of which there are many small calls.
+        let attributes = format!(
+            "attributes #0 = {{ nounwind{width} \"stackrealign\" }}\n\
+             attributes #3 = {{ nounwind readnone{width} }}\n\
+             attributes #4 = {{ nounwind{width} }}\n"
+        );
         let declarations: String = shared.declarations.values().map(|d| format!("{d}\n")).collect();
         let nodes: String = shared
             .nodes
