@@ -103,16 +103,12 @@ fn take_cheap(body: &mut Body, mut varying: IdSet<Var>, rows: &IdMap<Var, Atom>,
 /// Whether the expression costs a constant and cannot stop the program.
 pub(crate) fn is_cheap_and_safe(exp: &Exp) -> bool {
     match exp {
-        Exp::Prim(prim, args) => match prim {
-            Prim::Convert(..) => true,
-            Prim::Op(Op::Div | Op::Mod | Op::Quot | Op::Rem, s) if s.is_integer() => {
-                matches!(args.get(1), Some(Atom::Const(c)) if c.as_i64() != 0)
-            }
-            Prim::Op(Op::Pow, s) if s.is_integer() => {
-                matches!(args.get(1), Some(Atom::Const(c)) if c.as_i64() >= 0)
-            }
-            Prim::Op(..) => true,
+        Exp::Prim(prim, args) if prim.may_stop() => match (prim, args.get(1)) {
+            (Prim::Op(Op::Pow, _), Some(Atom::Const(c))) => c.as_i64() >= 0,
+            (_, Some(Atom::Const(c))) => c.as_i64() != 0,
+            _ => false,
         },
+        Exp::Prim(..) => true,
         Exp::Size(..) | Exp::Proj(..) => true,
         _ => false,
     }

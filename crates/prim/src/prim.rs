@@ -104,6 +104,15 @@ impl Prim {
         }
     }
 
+    /// Whether there are arguments for which the primitive has no value and stops the program.
+    pub fn may_stop(self) -> bool {
+        match self {
+            Prim::Op(Op::Div | Op::Mod | Op::Quot | Op::Rem, s) => s.is_integer(),
+            Prim::Op(Op::Pow, s) => s.is_integer() && s.is_signed(),
+            Prim::Op(..) | Prim::Convert(..) => false,
+        }
+    }
+
     /// The value of the primitive.
     ///
     /// # Errors

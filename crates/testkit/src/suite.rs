@@ -10,6 +10,7 @@ use crate::text::{self, Tree};
 use pullback_base::index::Index;
 use pullback_base::{Diagnostic, FileId};
 use pullback_core::Value;
+use pullback_driver::Backend;
 use pullback_driver::Sweep;
 use pullback_driver::leaves::Wrt;
 use pullback_driver::session::{EntryPoint, Session, Settings};
@@ -183,6 +184,7 @@ impl SuiteCase {
             let executor = if optimise { "full" } else { "off" };
             if case.get("value").is_some() {
                 add(&format!("value::interp::{executor}"), Box::new(move |c| c.value(optimise)));
+                add(&format!("value::vm::{executor}"), Box::new(move |c| c.value_on_vm(optimise)));
             }
             if case.get("jacobian").or(case.get("gradient")).is_some() {
                 let reverse = move |c: &SuiteCase| c.derivative(Sweep::Reverse, optimise);
@@ -235,10 +237,24 @@ impl SuiteCase {
         if format!("{found:?}") != format!("{copied:?}") {
             return Err(format!("writes in place change the result: {found:?}, else {copied:?}"));
         }
+        self.compare_value(&entry, &found)
+    }
+
+    /// The value as bytecode.
+    fn value_on_vm(&self, optimise: bool) -> Result<(), String> {
+        let (session, entry) = self.session(optimise)?;
+        let args = self.arguments(&entry)?;
+        let mut ready = session.primal(&entry).map_err(|d| d.render(&session.sources))?;
+        ready.backend = Backend::Vm;
+        let found = ready.run(&args, &Options::default()).map_err(|e| e.to_string())?.results;
+        self.compare_value(&entry, &found)
+    }
+
+    fn compare_value(&self, entry: &EntryPoint, found: &[Value]) -> Result<(), String> {
         let data = value_text::read(self.get("value").unwrap_or("")).map_err(|e| e.to_string())?;
         let expected =
             encode(&entry.entry.result, &data, &mut Sizes::new(), "value").map_err(|e| e.to_string())?;
-        same(&expected, &found, self.tolerance()?)
+        same(&expected, found, self.tolerance()?)
     }
 
     /// Which arguments the expectation is about: `wrt` names them; otherwise all with floats.

@@ -10,7 +10,7 @@ use super::machine::Machine;
 use super::num::Domain;
 use super::value::{Shape, Val};
 use pullback_core::FusedForm;
-use pullback_prim::ScalarValue;
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::BTreeMap;
 
 /// What is known about a value.
@@ -44,6 +44,14 @@ impl Known {
         }
         Shape::new(&sizes)
     }
+    /// The same about a value of which the rank is known.
+    fn of_rank(self, rank: usize) -> Known {
+        match self {
+            Known::Nothing if rank == 0 => Known::Scalar(None),
+            Known::Nothing => Known::Array(vec![None; rank]),
+            Known::Scalar(_) | Known::Array(_) => self,
+        }
+    }
     fn part(&self, depth: usize) -> Known {
         match self {
             Known::Array(sizes) if sizes.len() > depth => Known::Array(sizes[depth..].to_vec()),
@@ -72,18 +80,20 @@ impl Known {
             Known::Nothing => Known::Nothing,
         }
     }
-    /// What is known if it may be either.
+    /// What is known if it may be either. A size that one of them does not tell is that of the other: they have one type.
     fn or(self, other: Known) -> Known {
         match (self, other) {
             (Known::Scalar(x), Known::Scalar(y)) => Known::Scalar(x.filter(|x| y == Some(*x))),
             (Known::Array(x), Known::Array(y)) if x.len() == y.len() => {
-                Known::Array(x.into_iter().zip(y).map(|(x, y)| x.filter(|_| x == y)).collect())
+                let both = |(x, y): (Option<usize>, Option<usize>)| match (x, y) {
+                    (Some(x), Some(y)) => Some(x).filter(|_| x == y),
+                    (x, y) => x.or(y),
+                };
+                Known::Array(x.into_iter().zip(y).map(both).collect())
             }
             (Known::Nothing, k) | (k, Known::Nothing) => match k {
-                // The rank is that of the other one, which has the same type.
-                Known::Array(sizes) => Known::Array(vec![None; sizes.len()]),
                 Known::Scalar(_) => Known::Scalar(None),
-                Known::Nothing => Known::Nothing,
+                Known::Array(_) | Known::Nothing => k,
             },
             (Known::Array(_) | Known::Scalar(_), Known::Array(_) | Known::Scalar(_)) => Known::Nothing,
         }
@@ -99,6 +109,10 @@ struct Guess<'m, 'p, D: Domain> {
     machine: &'m Machine<'p, D>,
     /// What is known about slots bound by the body; others are read from the frame.
     slots: BTreeMap<Slot, Known>,
+    /// Scalars that are sizes of arrays, with the array and the dimension.
+    sizes: Vec<(Slot, Slot, usize)>,
+    /// Conditions that say that two integers are equal.
+    equal: BTreeMap<Slot, (Arg, Arg)>,
     /// Whether slots that are not listed are those of the machine's open frame.
     framed: bool,
     fuel: usize,
@@ -108,11 +122,69 @@ impl<D: Domain> Machine<'_, D> {
     /// What is known about the results of a body whose parameters are like this.
     pub(crate) fn guess(&self, slots: &[Slot], params: &[Known], body: &BodyCode) -> Vec<Known> {
         let slots = slots.iter().copied().zip(params.iter().cloned()).collect();
-        Guess { machine: self, slots, framed: true, fuel: FUEL }.body(body)
+        Guess::new(self, slots, true, FUEL).body(body)
     }
 }
 
-impl<D: Domain> Guess<'_, '_, D> {
+impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
+    fn new(machine: &'m Machine<'p, D>, slots: BTreeMap<Slot, Known>, framed: bool, fuel: usize) -> Self {
+        Guess { machine, slots, sizes: Vec::new(), equal: BTreeMap::new(), framed, fuel }
+    }
+    /// What a statement says about sizes beyond the value that it binds.
+    fn note(&mut self, pat: &[Slot], exp: &Simple) {
+        let [to] = pat else { return };
+        match exp {
+            Simple::Size(Arg::Keep(a) | Arg::Move(a), d) => self.sizes.push((*to, *a, *d)),
+            Simple::Slice(_, s) => self.note_size(s.len, *to, 0),
+            Simple::Iota(n) => self.note_size(*n, *to, 0),
+            Simple::Replicate(_, shape, _) | Simple::Reshape(shape, ..) => {
+                shape.iter().enumerate().for_each(|(d, n)| self.note_size(*n, *to, d));
+            }
+            Simple::Prim2(Prim::Op(Op::Eq, Scalar::I64), x, y) => {
+                self.equal.insert(*to, (*x, *y));
+            }
+            Simple::Assert(Arg::Keep(c) | Arg::Move(c), ..) => {
+                if let Some((x, y)) = self.equal.get(c).copied() {
+                    self.learn(y, x, true);
+                    self.learn(x, y, false);
+                }
+            }
+            _ => {}
+        }
+    }
+    fn note_width(&mut self, pat: &[Slot], exp: &Compound) {
+        let (width, first) = match exp {
+            Compound::Map { width, .. } | Compound::Scan { width, .. } => (*width, 0),
+            Compound::Fused(f) if f.form == FusedForm::Scan => (f.width, 0),
+            Compound::Fused(f) => (f.width, f.neutral.len()),
+            Compound::Loop(LoopCode { form: FormCode::For { n, .. }, params, .. }) => (*n, params.len()),
+            _ => return,
+        };
+        pat.iter().skip(first).for_each(|to| self.note_size(width, *to, 0));
+    }
+    fn note_size(&mut self, n: Arg, array: Slot, d: usize) {
+        if let Arg::Keep(s) | Arg::Move(s) = n {
+            self.sizes.push((s, array, d));
+        }
+    }
+    /// An assertion has said that these integers are equal: what is known of the first is known of the second, which is bound in
+    /// the body. `always`: even if that would be another number, as that of a `filter` of nothing, whose type says its size.
+    fn learn(&mut self, from: Arg, to: Arg, always: bool) {
+        let (Known::Scalar(Some(n)), Arg::Keep(to) | Arg::Move(to)) = (self.arg(from), to) else { return };
+        match self.slots.get(&to) {
+            Some(Known::Scalar(old)) if always || old.is_none() => {}
+            _ => return,
+        }
+        let size = usize::try_from(n.as_i64()).ok();
+        for (_, array, d) in self.sizes.iter().filter(|(s, ..)| *s == to) {
+            if let Some(Known::Array(sizes)) = self.slots.get_mut(array)
+                && let Some(old) = sizes.get_mut(*d)
+            {
+                *old = size;
+            }
+        }
+        self.slots.insert(to, Known::Scalar(Some(n)));
+    }
     fn arg(&self, arg: Arg) -> Known {
         match arg {
             Arg::Const(c) => Known::Scalar(Some(c)),
@@ -154,6 +226,10 @@ impl<D: Domain> Guess<'_, '_, D> {
                 ExpCode::Compound(exp) => deep(|| self.compound(exp)),
             };
             self.bind(&stm.pat, known);
+            match &stm.exp {
+                ExpCode::Simple(exp) => self.note(&stm.pat, exp),
+                ExpCode::Compound(exp) => self.note_width(&stm.pat, exp),
+            }
         }
         self.args(&body.result)
     }
@@ -162,7 +238,7 @@ impl<D: Domain> Guess<'_, '_, D> {
         self.body(&lam.body)
     }
 
-    fn prim(&self, prim: pullback_prim::Prim, args: &[Arg]) -> Known {
+    fn prim(&self, prim: Prim, args: &[Arg]) -> Known {
         let values: Option<Vec<ScalarValue>> = args
             .iter()
             .map(|&a| match self.arg(a) {
@@ -180,10 +256,8 @@ impl<D: Domain> Guess<'_, '_, D> {
             Simple::PrimN(prim, args) => self.prim(*prim, args),
             Simple::Size(a, d) => Known::Scalar(self.arg(*a).dim(*d).map(|n| ScalarValue::I64(n as i64))),
             Simple::ArrayLit(elem, items) => {
-                let first = items.first().map(|&a| self.arg(a));
-                let unknown =
-                    if elem.rank == 0 { Known::Scalar(None) } else { Known::Array(vec![None; elem.rank]) };
-                first.unwrap_or(unknown).under([Some(items.len())])
+                let first = items.first().map_or(Known::Nothing, |&a| self.arg(a));
+                first.of_rank(elem.rank).under([Some(items.len())])
             }
             Simple::Index(a, ix) => self.arg(*a).part(ix.len()),
             Simple::Slice(a, s) => self.arg(*a).part(1).under([self.size(s.len)]),
@@ -194,7 +268,7 @@ impl<D: Domain> Guess<'_, '_, D> {
             | Simple::Scatter { dst: a, .. } => self.arg(*a),
             Simple::Gather(a, ix) => self.arg(*a).part(1).under([self.arg(*ix).dim(0)]),
             Simple::Iota(n) => Known::Array(vec![self.size(*n)]),
-            Simple::Replicate(_, shape, a) => self.arg(*a).under(self.sizes(shape)),
+            Simple::Replicate(elem, shape, a) => self.arg(*a).of_rank(elem.rank).under(self.sizes(shape)),
             Simple::Rearrange(perm, a) => match self.arg(*a) {
                 Known::Array(sizes) if perm.iter().all(|&d| d < sizes.len()) => {
                     let moved = perm.iter().map(|&d| sizes[d]);
@@ -317,7 +391,7 @@ impl<D: Domain> Guess<'_, '_, D> {
         // Half of the fuel, so that recursion ends.
         let fuel = self.fuel / 2;
         self.fuel -= fuel;
-        let mut inner = Guess { machine: self.machine, slots, framed: false, fuel };
+        let mut inner = Guess::new(self.machine, slots, false, fuel);
         let known = deep(|| inner.body(&code.lam.body));
         self.fuel += inner.fuel;
         known

@@ -3,6 +3,7 @@
 //! A reduction to scalars whose operator is commutative, by declaration or because it is symmetric, may take its elements in any
 //! order; another one is done in parts if it can be; what remains goes one element after the other.
 
+use super::extent::Inside;
 use super::loops::{Cell, Collector, Slots, Trip};
 use super::owners::Roots;
 use super::rep::Rep;
@@ -40,11 +41,13 @@ impl Lower<'_> {
         let n = self.width(c.width, c.arrays);
         let m = c.neutral.len();
         let mut users = free_vars_exp(&Exp::Soac(c.soac()));
-        let others: &[Atom] = c.pre.map_or(&[], |pre| &pre.body.result[m..]);
         let (prefixes, rest) = if c.scan { pat.split_at(m) } else { (&pat[..0], &pat[m..]) };
-        let mut collectors = self.collectors(Some(n), prefixes, &c.lam.body.result)?;
+        let operator = |_: &Self| Inside::operator(c.lam, c.neutral);
+        let mut collectors = self.collectors(Some(n), prefixes, &c.lam.body.result, operator)?;
         let also = users.iter().copied().chain(c.neutral.iter().filter_map(|a| a.var())).collect();
-        collectors.extend(self.collectors_over(n, rest, others, (c.arrays, &also))?);
+        if let Some(pre) = c.pre {
+            collectors.extend(self.collectors_over(n, rest, pre, (c.arrays, &also))?);
+        }
         users.extend(c.arrays.iter().filter_map(|a| a.var()));
         let scalars = c.lam.params.iter().all(|p| self.ty(*p).scalar().is_some());
         let any = !c.scan && scalars && (c.commutative || is_symmetric(c.lam));

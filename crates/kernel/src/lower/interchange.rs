@@ -379,9 +379,7 @@ fn reduces(body: &Body) -> bool {
 /// Whether a statement of a map is so cheap that it may be done for each element of the reduction, and cannot stop the program.
 fn is_counting(stm: &Stm) -> bool {
     match &stm.exp {
-        Exp::Prim(Prim::Op(op, s), _) => {
-            !s.is_float() && !matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow)
-        }
+        Exp::Prim(prim @ Prim::Op(_, s), _) => !s.is_float() && !prim.may_stop(),
         Exp::Iota(_) | Exp::Size(..) => true,
         _ => false,
     }
@@ -402,10 +400,8 @@ fn sum(nest: &Nest<'_>) -> Option<Scalar> {
 /// Only primitives that cannot stop the program.
 fn is_plain(body: &Body) -> bool {
     body.stms.iter().all(|s| match &s.exp {
-        Exp::Prim(Prim::Op(op, s), _) => {
-            !s.is_integer() || !matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow)
-        }
-        Exp::Prim(Prim::Convert(..), _) | Exp::Atom(_) => true,
+        Exp::Prim(prim, _) => !prim.may_stop(),
+        Exp::Atom(_) => true,
         _ => false,
     })
 }

@@ -5,6 +5,7 @@
 //! the first iteration (then it is made there) or their number only at the end (then it grows).
 
 use super::combine::Combine;
+use super::extent::Inside;
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
 use super::{Lower, Res, Val, roots};
@@ -59,7 +60,7 @@ pub(super) type Slots = [Option<ArrayRep>];
 /// An iteration: from counter, state and slots to the next state and the collected values.
 type Iteration<'a, L> = dyn FnMut(&mut L, Operand, Vec<Val>, &Slots) -> Res<(Vec<Val>, Vec<Val>)> + 'a;
 
-impl Lower<'_> {
+impl<'p> Lower<'p> {
     // --- state ---
 
     /// Cells that hold the first state. `fixed`: whether an array keeps its shape. `users`: what the body mentions.
@@ -218,13 +219,18 @@ impl Lower<'_> {
 
     // --- collected values ---
 
-    /// Collectors for results of a body; `vars` are the variables that will hold the arrays.
-    pub(super) fn collectors(
+    /// Collectors for results of a body, `inside` of which `from` is; `vars` are the variables that will hold the arrays.
+    pub(super) fn collectors<'b>(
         &mut self,
         n: Option<Operand>,
         vars: &[Var],
         from: &[Atom],
-    ) -> Res<Vec<Collector>> {
+        inside: impl Fn(&Self) -> Inside<'b>,
+    ) -> Res<Vec<Collector>>
+    where
+        'p: 'b,
+    {
+        let mut known = None;
         let mut out = Vec::new();
         for (v, a) in vars.iter().zip(from) {
             let elem = match self.ty(*v) {
@@ -241,7 +247,12 @@ impl Lower<'_> {
                     let pointers = words(self.program, elem.base())?.len();
                     let pointers = (0..pointers).map(|_| self.variable(Ty::Pointer, "made", Operand::Null));
                     let pointers = pointers.collect();
-                    let sizes = (0..elem.rank()).map(|_| self.variable(Ty::I64, "size", Operand::i64(0)));
+                    let inside = known.get_or_insert_with(|| inside(self));
+                    // The sizes without an iteration.
+                    let sizes = (0..elem.rank()).map(|k| {
+                        let size = self.extent(inside, *a, k).unwrap_or(Operand::i64(0));
+                        self.variable(Ty::I64, "size", size)
+                    });
                     Place::Late(pointers, sizes.collect())
                 }
             };
@@ -251,13 +262,17 @@ impl Lower<'_> {
     }
     /// Collectors of scalars, of which iteration `i` makes number `i` after it has read number `i` of the operands: an operand
     /// that nobody needs afterwards gives its memory, first to the one that is to replace it. `users`: what the body mentions.
-    pub(super) fn collectors_over(
+    pub(super) fn collectors_over<'b>(
         &mut self,
         n: Operand,
         vars: &[Var],
-        from: &[Atom],
+        lam: &'b Lam,
         (operands, users): (&[Atom], &IdSet<Var>),
-    ) -> Res<Vec<Collector>> {
+    ) -> Res<Vec<Collector>>
+    where
+        'p: 'b,
+    {
+        let from = &lam.body.result[lam.body.result.len() - vars.len()..];
         let mut given: Vec<Option<Var>> = vec![None; vars.len()];
         let heirs: Vec<usize> = (0..vars.len()).filter(|k| self.heirs.contains_key(&vars[*k])).collect();
         let others = (0..vars.len()).filter(|k| !heirs.contains(k));
@@ -284,7 +299,7 @@ impl Lower<'_> {
                 self.wanted.insert(*v, array);
             }
         }
-        let mut out = self.collectors(Some(n), vars, from)?;
+        let mut out = self.collectors(Some(n), vars, from, |_| Inside::rows(lam, operands))?;
         for (collector, operand) in out.iter_mut().zip(given) {
             collector.over = self.owners.of(operand);
         }
@@ -531,7 +546,8 @@ impl Lower<'_> {
                 _ => self.op(Op::Max, Scalar::I64, &[count, Operand::i64(0)]),
             }
         });
-        let collectors = self.collectors(n, &pat[states..states + l.collect], from)?;
+        let stacked = &pat[states..states + l.collect];
+        let collectors = self.collectors(n, stacked, from, |s| Inside::iteration(l, |v| s.is_fixed(v)))?;
         self.owners.enter();
         let seen = cells.iter().map(|c| self.seen(c)).collect::<Res<Vec<_>>>()?;
         for ((v, _), val) in l.params.iter().zip(&seen) {
@@ -607,7 +623,7 @@ impl Lower<'_> {
                 }
                 let n = self.width(*width, arrays);
                 let users = pullback_core::traverse::free_vars_lam(lam);
-                let collectors = self.collectors_over(n, pat, &lam.body.result, (arrays, &users))?;
+                let collectors = self.collectors_over(n, pat, lam, (arrays, &users))?;
                 self.owners.enter();
                 let mut iteration = |s: &mut Self, i: Operand, _: Vec<Val>, slots: &Slots| {
                     s.bind_rows(&lam.params, arrays, i)?;

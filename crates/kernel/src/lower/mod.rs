@@ -17,6 +17,7 @@ mod bounds;
 mod branch;
 mod combine;
 mod concat;
+mod extent;
 mod gather;
 mod interchange;
 mod loops;

@@ -314,11 +314,7 @@ impl Nest<'_, '_> {
             return true;
         }
         match self.values.node(id).clone() {
-            Node::Prim(Prim::Op(op, s), ids) => {
-                let divides = matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow);
-                (s.is_float() || !divides) && ids.iter().all(|i| self.is_total(*i))
-            }
-            Node::Prim(Prim::Convert(..), ids) => ids.iter().all(|i| self.is_total(*i)),
+            Node::Prim(prim, ids) => !prim.may_stop() && ids.iter().all(|i| self.is_total(*i)),
             Node::If(a, b, c) => [a, b, c].iter().all(|i| self.is_total(*i)),
             _ => false,
         }

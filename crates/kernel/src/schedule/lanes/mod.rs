@@ -703,10 +703,7 @@ fn is_cheap(block: &Block) -> bool {
     block.len() <= 8
         && block.iter().all(|ins| match ins {
             Ins::Set { .. } => true,
-            Ins::Prim { prim: Prim::Op(op, s), .. } => {
-                !matches!(op, Op::Div | Op::Mod | Op::Quot | Op::Rem | Op::Pow) || !s.is_integer()
-            }
-            Ins::Prim { .. } => true,
+            Ins::Prim { prim, .. } => !prim.may_stop(),
             _ => false,
         })
 }
