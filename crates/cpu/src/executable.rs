@@ -10,13 +10,12 @@ use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{FunctionId, Module};
 use pullback_llvm::abi::Entry;
 use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, Machine, emit_several, text};
-use pullback_words::Workspace;
+use pullback_words::{Workspace, Workspaces};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 /// How code is made and run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How much the compiler tries.
     pub level: Level,
@@ -40,6 +39,8 @@ pub struct Options {
     pub memory_limit: u64,
     /// A call stops with a `Limit` error when so many calls of recursive functions are open.
     pub call_depth_limit: u64,
+    /// Where workspaces are kept between calls; those of all executables with this store.
+    pub workspaces: Workspaces,
 }
 
 impl Default for Options {
@@ -56,6 +57,7 @@ impl Default for Options {
             relaxed: false,
             memory_limit: 8 << 30,
             call_depth_limit: 10_000,
+            workspaces: Workspaces::default(),
         }
     }
 }
@@ -69,7 +71,6 @@ pub struct Executable {
     pub(crate) entries: IndexVec<FunctionId, Entry>,
     found: Found,
     was_kept: bool,
-    workspaces: Mutex<Vec<Workspace>>,
     /// The code that the entries are in.
     _linked: Linked,
 }
@@ -104,7 +105,6 @@ impl Executable {
             entries,
             found: llvm.found().clone(),
             was_kept,
-            workspaces: Mutex::default(),
             _linked: linked,
         })
     }
@@ -131,18 +131,14 @@ impl Executable {
     }
     /// The same with another limit on its bytes.
     pub fn session_within(&self, memory_limit: u64) -> Session<'_> {
-        let kept = self.pool().pop().filter(|w| w.asked() >= memory_limit);
+        let kept = self.options.workspaces.take(memory_limit);
         // Addresses cost nothing: with some to spare the next limit need not be the same.
         let reserve = || Workspace::new(memory_limit.max(self.options.memory_limit));
         Session::new(self, kept.unwrap_or_else(reserve), memory_limit)
     }
     /// Bytes of the workspace that the next session takes over which the system has given already.
     pub fn kept_bytes(&self) -> u64 {
-        self.pool().last().map_or(0, Workspace::touched)
-    }
-    /// Workspaces that no call uses.
-    pub(crate) fn pool(&self) -> std::sync::MutexGuard<'_, Vec<Workspace>> {
-        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.options.workspaces.touched()
     }
 }
 

@@ -13,5 +13,5 @@ mod symbols;
 pub use executable::{Executable, Options, scheduled};
 pub use prepared::Prepared;
 pub use pullback_llvm::{Found, Level, LlvmError};
-pub use pullback_words::{Argument, Element, Outcome, Place, View, Views};
+pub use pullback_words::{Argument, Element, Outcome, Place, View, Views, Workspaces};
 pub use session::Session;

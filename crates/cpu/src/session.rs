@@ -42,14 +42,15 @@ impl Drop for Session<'_> {
         // SAFETY: the workspace is not used again.
         let mut workspace = unsafe { ManuallyDrop::take(&mut self.workspace) };
         workspace.touch(self.highest);
-        self.executable.pool().push(workspace);
+        self.executable.options.workspaces.give(workspace);
     }
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(executable: &'a Executable, workspace: Workspace, memory_limit: u64) -> Session<'a> {
         let mut workspace = ManuallyDrop::new(workspace);
-        let share = Box::new(Share::new(executable.options.threads, memory_limit));
+        let share =
+            Box::new(Share::new(executable.options.threads, memory_limit, &executable.options.workspaces));
         // Recursive functions need a deep stack, which only this thread has.
         let several = executable.options.threads.get() > 1 && !executable.is_recursive;
         let context = Box::new(Context {

@@ -7,7 +7,7 @@
 
 use pullback_llvm::Context;
 use pullback_llvm::abi::{self, Entry};
-use pullback_words::Workspace;
+use pullback_words::{Workspace, Workspaces};
 use std::num::NonZeroUsize;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,16 @@ pub(crate) struct Share {
 struct Helper {
     workspace: Option<Workspace>,
     limit: u64,
+    /// Where the workspace comes from and goes to.
+    store: Workspaces,
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        if let Some(workspace) = self.workspace.take() {
+            self.store.give(workspace);
+        }
+    }
 }
 
 /// Why a part stopped.
@@ -48,9 +58,9 @@ struct Launch {
 unsafe impl Sync for Launch {}
 
 impl Share {
-    /// So many threads, whose workspaces hold at most so many bytes each.
-    pub(crate) fn new(threads: NonZeroUsize, limit: u64) -> Share {
-        let helper = || Mutex::new(Helper { workspace: None, limit });
+    /// So many threads, whose workspaces, from this store, hold at most so many bytes each.
+    pub(crate) fn new(threads: NonZeroUsize, limit: u64, store: &Workspaces) -> Share {
+        let helper = || Mutex::new(Helper { workspace: None, limit, store: store.clone() });
         Share { threads: threads.get(), helpers: (1..threads.get()).map(|_| helper()).collect() }
     }
 
@@ -73,8 +83,10 @@ impl Share {
             return unsafe { part(&mut *launch.caller, launch.entry, words) };
         };
         let mut helper = helper.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit = helper.limit;
-        let workspace = helper.workspace.get_or_insert_with(|| Workspace::new(limit));
+        let Helper { workspace, limit, store } = &mut *helper;
+        let limit = *limit;
+        let new = || store.take(limit).unwrap_or_else(|| Workspace::new(limit));
+        let workspace = workspace.get_or_insert_with(new);
         let mut context = Context {
             top: workspace.start(),
             end: workspace.end_within(limit),

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
-use pullback_cpu::{Executable, Options};
+use pullback_cpu::{Executable, Options, Workspaces};
 use pullback_kernel::{Ins, Module};
 
 /// Calls the function `f` of a module.
@@ -115,6 +115,24 @@ fn memory_that_is_refused_has_its_place_in_the_source() {
         // SAFETY: as above. The memory is not touched.
         unsafe { session.call_words(f, &[3 << 30 >> 3], &mut [0], None) }.expect("there is room");
     }
+}
+
+#[test]
+fn pages_that_one_function_has_used_serve_another() {
+    let Some(library) = libraries().first().cloned() else { return };
+    let (module, f) = (checked_allocation(), first());
+    let options = Options { library: Some(library), ..Options::default() };
+    let made = |options: &Options| Executable::new(&module, options).expect("it compiles");
+    let (one, other) = (made(&options), made(&options));
+    // SAFETY: the function takes a number and gives one.
+    unsafe { one.session().call_words(f, &[1 << 17], &mut [0], None) }.expect("there is room");
+    assert_eq!(other.kept_bytes(), 1 << 20);
+    let session = other.session();
+    assert_eq!((one.kept_bytes(), other.kept_bytes()), (0, 0), "a workspace has one user");
+    drop(session);
+    assert_eq!((one.kept_bytes(), other.kept_bytes()), (1 << 20, 1 << 20));
+    let apart = Options { workspaces: Workspaces::default(), ..options };
+    assert_eq!(made(&apart).kept_bytes(), 0, "a store of its own");
 }
 
 /// Asks for some numbers.

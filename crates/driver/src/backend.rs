@@ -62,7 +62,8 @@ impl Native {
         let sizes = sizes(ready, function, args);
         let options = pullback_cpu::Options { cache, text, sizes, ..pullback_cpu::Options::default() };
         let threads = ready.threads.unwrap_or(options.threads);
-        let options = pullback_cpu::Options { threads, relaxed: ready.relaxed, ..options };
+        let workspaces = ready.workspaces.clone();
+        let options = pullback_cpu::Options { threads, relaxed: ready.relaxed, workspaces, ..options };
         let (made, compiling) = timed(|| Executable::new(&module, &options));
         let executable = made.map_err(|e| {
             let message = format!("no native code: {e}");

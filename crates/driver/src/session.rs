@@ -15,6 +15,7 @@ use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
 use pullback_core::{Entry, FunId, Program, Type, Value};
 use pullback_interp::core::{Compiled, Options, Outcome};
 use pullback_llvm::Floats;
+use pullback_words::Workspaces;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -93,6 +94,8 @@ pub struct Session {
     pub(crate) lambda: Option<pullback_lambda::Program>,
     /// Seconds from the source text to core.
     pub(crate) front_seconds: f64,
+    /// What calls of its functions leave for later ones.
+    pub(crate) workspaces: Workspaces,
 }
 
 /// An entry point.
@@ -134,6 +137,8 @@ pub struct Ready {
     pub stages: Vec<Stage>,
     /// A derivative by an algorithm on lambda, which is run instead.
     pub on_lambda: Option<OnLambda>,
+    /// Memory that calls of its machine code leave for later ones.
+    pub(crate) workspaces: Workspaces,
     pub(crate) native: Versions<Native>,
     pub(crate) vm: Versions<Vm>,
 }
@@ -151,6 +156,7 @@ impl Ready {
             relaxed: false,
             stages: Vec::new(),
             on_lambda: None,
+            workspaces: Workspaces::default(),
             native: Versions::default(),
             vm: Versions::default(),
         }
@@ -199,6 +205,7 @@ impl Session {
                 program: core,
                 lambda: Some(lambda),
                 front_seconds,
+                workspaces: Workspaces::default(),
             }),
             _ => Err(Box::new(Failed { sources, diagnostics })),
         }
@@ -213,6 +220,7 @@ impl Session {
             program,
             lambda: None,
             front_seconds: 0.0,
+            workspaces: Workspaces::default(),
         }
     }
 
@@ -353,6 +361,7 @@ impl Session {
         ready.floats = self.settings.floats;
         ready.threads = self.settings.threads;
         ready.relaxed = self.settings.relaxed;
+        ready.workspaces = self.workspaces.clone();
         match self.settings.backend {
             Backend::Llvm => deep(|| crate::backend::compiles(&ready)).map_err(|d| *d)?,
             Backend::Vm => deep(|| crate::backend::is_native(&ready)).map_err(|d| *d)?,

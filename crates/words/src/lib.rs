@@ -14,4 +14,4 @@ pub use buffers::{Argument, Element, Place, Slot, Spread, set_words, take_result
 pub use call::{Outcome, with_values};
 pub use values::{Arguments, Room, from_words, scalar, sizes, width, word};
 pub use views::{Kept, View, Views};
-pub use workspace::{ALIGNMENT, Workspace};
+pub use workspace::{ALIGNMENT, Workspace, Workspaces};

@@ -1,6 +1,7 @@
 //! The memory of running calls: a range of addresses that grows like a stack and is kept between calls.
 
 use memmap2::{MmapMut, MmapOptions};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Allocations start at multiples of this.
 pub const ALIGNMENT: usize = 64;
@@ -54,5 +55,30 @@ impl Workspace {
     pub fn end_within(&mut self, limit: u64) -> *mut u8 {
         let bytes = usize::try_from(limit).unwrap_or(usize::MAX).min(self.bytes()) / ALIGNMENT * ALIGNMENT;
         self.start().wrapping_add(bytes)
+    }
+}
+
+/// Workspaces that no call uses. Clones are the same store: pages that the system has given for one function serve others.
+#[derive(Clone, Debug, Default)]
+pub struct Workspaces(Arc<Mutex<Vec<Workspace>>>);
+
+impl Workspaces {
+    fn all(&self) -> MutexGuard<'_, Vec<Workspace>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The one of at least `limit` bytes for which the system has given most; it is not in the store any more.
+    pub fn take(&self, limit: u64) -> Option<Workspace> {
+        let mut all = self.all();
+        let large = all.iter().enumerate().filter(|(_, w)| w.asked() >= limit);
+        let most = large.max_by_key(|(_, w)| w.touched()).map(|(k, _)| k)?;
+        Some(all.swap_remove(most))
+    }
+    /// Keeps a workspace for later calls.
+    pub fn give(&self, workspace: Workspace) {
+        self.all().push(workspace);
+    }
+    /// Bytes that the system has given for one that could be taken.
+    pub fn touched(&self) -> u64 {
+        self.all().iter().map(Workspace::touched).max().unwrap_or(0)
     }
 }

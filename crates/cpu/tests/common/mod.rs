@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
 use pullback_base::RuntimeError;
-use pullback_cpu::{Executable, Level, Options};
+use pullback_cpu::{Executable, Level, Options, Workspaces};
 use pullback_kernel::{FunctionId, Module};
 use pullback_llvm::pieces::Limits;
 use pullback_llvm::{Floats, Functions, text};
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 /// The libraries of this machine, one of each version that can be opened.
-fn libraries() -> &'static [PathBuf] {
+pub(crate) fn libraries() -> &'static [PathBuf] {
     static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(search)
 }
@@ -46,7 +46,8 @@ pub(crate) fn executables(module: &Module, options: Options) -> impl Iterator<It
         let pieces =
             if options.text.pieces == Limits::default() { pieces } else { options.text.pieces.clone() };
         let text = text::Options { pieces, ..options.text.clone() };
-        let options = Options { level, text, library: Some(library.clone()), ..options.clone() };
+        let (library, workspaces) = (Some(library.clone()), Workspaces::default());
+        let options = Options { level, text, library, workspaces, ..options.clone() };
         Executable::new(module, &options).unwrap_or_else(|error| {
             let text = pullback_llvm::emit(module, &options.text).text;
             panic!("{error}\n{text:.20000}")
