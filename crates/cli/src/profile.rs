@@ -134,7 +134,7 @@ impl Shown<'_> {
     pub(crate) fn advised(&self, a: &Advice) -> String {
         let row = &self.profile.rows[a.row];
         let what = match self.place(row) {
-            Some(place) => format!("{place}: {} ({})", Shown::construct(row), sweep(row.slot.site)),
+            Some(place) => format!("{place}: {} ({})", Shown::construct(row), sweep(&row.slot)),
             None => Shown::construct(row).to_string(),
         };
         format!("{what}: {}; {}", a.found, a.remedy)
@@ -189,7 +189,7 @@ impl Shown<'_> {
             time(row.own_seconds),
             row.count.to_string(),
             if row.bytes == 0 { String::new() } else { bytes(row.bytes) },
-            sweep(row.slot.site).to_string(),
+            sweep(&row.slot).to_string(),
             format!("{}{how}", Shown::construct(row)),
             self.place(row).unwrap_or_default(),
             format!("{short}{cut}"),
@@ -203,7 +203,7 @@ impl Shown<'_> {
                 let (line, column) = self.session.sources.line_column(s.file, s.start);
                 json!({"file": self.session.sources.name(s.file), "line": line, "column": column})
             });
-            json!({"parent": r.slot.parent, "construct": Shown::construct(r), "sweep": sweep(r.slot.site), "place": place,
+            json!({"parent": r.slot.parent, "construct": Shown::construct(r), "sweep": sweep(&r.slot), "place": place,
                    "source": self.source(r), "also": self.also(r), "seconds": r.seconds, "own_seconds": r.own_seconds,
                    "share": p.share(r), "runs": r.count, "bytes": r.bytes, "tape_bytes": r.tape_bytes,
                    "lanes": r.slot.form.in_lanes, "parts": r.slot.form.in_parts})

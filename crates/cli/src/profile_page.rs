@@ -39,7 +39,7 @@ pub(crate) fn page(shown: &Shown<'_>) -> String {
 
 /// The colour of a sweep.
 fn colour(row: &Row) -> &'static str {
-    match sweep(row.slot.site) {
+    match sweep(&row.slot) {
         _ if row.slot.parent.is_none() => "#d9d9d9",
         "reverse" => "#f2a65a",
         "both" => "#c7a0d8",
@@ -93,7 +93,7 @@ fn rectangle(shown: &Shown<'_>, row: &Row, (x, y, width): (f64, f64, f64)) -> St
     let title = format!(
         "{} ({}) {place}\n{}\n{} of {}, {:.1} % its own; {} runs; {}",
         Shown::construct(row),
-        sweep(row.slot.site),
+        sweep(&row.slot),
         shown.source(row),
         time(row.seconds),
         time(shown.profile.rows[0].seconds),
@@ -129,7 +129,7 @@ fn table(shown: &Shown<'_>) -> String {
         let also = if also.is_empty() { String::new() } else { format!(", with {}", also.join(", ")) };
         out += &format!(
             "<tr>{numbers}<td>{}</td><td>{}{how}</td><td>{}{}</td><td><code>{}</code></td></tr>\n",
-            sweep(r.slot.site),
+            sweep(&r.slot),
             escape(Shown::construct(r)),
             escape(&shown.place(r).unwrap_or_default()),
             escape(&also),

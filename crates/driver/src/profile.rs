@@ -12,7 +12,7 @@ use pullback_core::{Type, Value};
 use pullback_interp::core::Options;
 use pullback_kernel::profile::{Profiled, Slot, WORDS, instrument};
 use pullback_kernel::schedule::{self, Model, schedule};
-use pullback_kernel::{FunctionId, Module, Site, Sweep, lower_with_sites};
+use pullback_kernel::{FunctionId, Module, Sweep, lower_with_sites};
 use pullback_llvm::{Llvm, text};
 use pullback_prim::Scalar;
 use pullback_vm::{LANES, Limits};
@@ -313,15 +313,16 @@ impl Profile {
                 let why = match form {
                     _ if form.calls => "its loops call a function",
                     _ if form.has_whiles => "a loop inside ends when a condition says so",
-                    _ if form.in_order => "its iterations follow each other",
+                    _ if form.varies => "a loop inside has another number of iterations each time",
+                    _ if form.in_order && !form.in_any_order => "its iterations follow each other",
                     _ => "lanes were expected to cost more than they gain",
                 };
                 let remedy = match form {
                     _ if form.calls => "write what is called without recursion",
-                    _ if form.has_whiles => {
+                    _ if form.has_whiles || form.varies => {
                         "a loop with a known number of iterations and an `if` inside can be in lanes"
                     }
-                    _ if form.in_order => {
+                    _ if form.in_order && !form.in_any_order => {
                         "where the order does not matter write `map`, `reduce` or `scan`; or do several of these loops in one `map`"
                     }
                     _ => "longer arrays, and elements that lie beside each other, are worth lanes",
@@ -372,11 +373,11 @@ pub fn last_cache() -> Option<u64> {
     folder.filter_map(|entry| size(entry.ok()?)).max()
 }
 
-/// The sweep of a statement as a word: `primal`, `reverse` or `both`.
-pub fn sweep(site: Option<Site>) -> &'static str {
-    match site.map(|s| s.sweep) {
-        Some(Sweep::Reverse) => "reverse",
-        Some(Sweep::Both) => "both",
-        Some(Sweep::Primal) | None => "primal",
+/// The sweep that work belongs to as a word: `primal`, `reverse` or `both`.
+pub fn sweep(slot: &Slot) -> &'static str {
+    match slot.sweep {
+        Sweep::Primal => "primal",
+        Sweep::Reverse => "reverse",
+        Sweep::Both => "both",
     }
 }

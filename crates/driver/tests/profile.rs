@@ -2,12 +2,12 @@
 //! `src/profile/tests.rs`.
 
 use pullback_core::{FunId, Program, Type, Value};
-use pullback_driver::{Session, Settings};
+use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_kernel::profile::{Profiled, Slot, WORDS, instrument};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{FunctionId, Module, lower, lower_with_sites};
+use pullback_kernel::{FunctionId, Module, Sweep, lower, lower_with_sites};
 use pullback_prim::Scalar;
 
 /// Line 3 runs once for each of the `k` iterations of line 2, lines 5 and 6 once.
@@ -66,7 +66,8 @@ fn measured(text: &str, args: &[Value]) -> (Session, Vec<(Slot, Vec<i64>)>) {
 }
 
 fn slots(program: &Program, fun: FunId, args: &[Value]) -> Vec<(Slot, Vec<i64>)> {
-    let model = Model { block: 0.0, lane: 0.0, apart: 0.01, ..Model::machine(8) };
+    // No memory is near, so that short loops are joined as long ones are.
+    let model = Model { block: 0.0, lane: 0.0, apart: 0.01, near: Some(0), ..Model::machine(8) };
     let options = schedule::Options { grain: Some(8.0), ..schedule::Options::new(8, model) };
     let (mut plain, plain_id) = lower(program, fun).expect("native");
     schedule(&mut plain, &options);
@@ -152,6 +153,50 @@ fn bytes_are_those_that_a_construct_asks_for() {
     let (_, slots) = measured(text, &[xs(100)]);
     let map = slots.iter().find(|(s, _)| s.site.is_some_and(|s| s.construct == "map")).expect("a map");
     assert_eq!((map.1[1], map.1[2], map.1[3]), (1, 800, 0));
+}
+
+/// The gradient of a function by `x`, measured; the last argument is the seed.
+fn gradient(text: &str, args: &[Value]) -> Vec<(Slot, Vec<i64>)> {
+    let session = Session::compile("test.fut", text, Settings::default()).expect("it compiles");
+    let entry = session.entry(Some("f")).expect("it has the entry point");
+    let selected = session.select(&entry, &Wrt::parse("x")).expect("x");
+    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect("a gradient");
+    slots(&ready.program, ready.fun, args)
+}
+
+#[test]
+fn a_loop_that_adds_cotangents_of_a_gather_belongs_to_both_sweeps() {
+    let text = "entry f [n][m] (x: [n]f64) (is: [m]i64) : f64 =
+  let ys = map (\\i -> x[i]) is
+  in f64.sum (map (\\y -> y * y * y) ys)
+";
+    let is = Value::i64s(&(0..60).map(|i| i * 7 % 20).collect::<Vec<_>>());
+    let slots = gradient(text, &[xs(20), is, Value::f64(1.0)]);
+    let sum = |(s, words): &&(Slot, Vec<i64>)| {
+        s.site.is_some_and(|s| s.construct == "map and reduce") && words[1] > 0
+    };
+    let sweeps: Vec<Sweep> = slots.iter().filter(sum).map(|(s, _)| s.sweep).collect();
+    assert_eq!(sweeps, [Sweep::Both], "{slots:?}");
+    // What has work of one sweep only keeps its name.
+    let (_, plain) = measured(NESTED, &[xs(100), Value::i64(5)]);
+    assert!(plain.iter().all(|(s, _)| s.sweep == Sweep::Primal));
+}
+
+#[test]
+fn a_map_around_loops_of_several_lengths_says_so() {
+    let body = |end: &str| {
+        format!(
+            "entry f [n] (x: [n]f64) (k: i64) : f64 =
+  f64.sum (map (\\a -> loop y = a {end} do f64.sin y + y * 1.5 + 0.1 * a) x)
+"
+        )
+    };
+    for (end, expected) in [("while y < 10", true), ("for _i < k", false)] {
+        let slots = gradient(&body(end), &[xs(30), Value::i64(4), Value::f64(1.0)]);
+        let mut around = slots.iter().map(|(s, _)| s).filter(|s| s.form.in_order && s.form.in_any_order);
+        assert!(around.clone().any(|s| s.sweep != Sweep::Primal), "{end}: {slots:?}");
+        assert_eq!(around.any(|s| s.form.varies), expected, "{end}: {slots:?}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //! may share, and recursive functions.
 
 use crate::calls::recursive;
-use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Site, Ty};
+use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Site, Sweep, Ty};
 use crate::walk::walk;
 use pullback_base::Span;
 use pullback_base::index::{IdMap, Index, IndexVec};
@@ -34,10 +34,19 @@ pub struct Slot {
     pub parent: Option<usize>,
     /// The statement; `None`: code that no statement is known for.
     pub site: Option<Site>,
+    /// The sweeps that its work belongs to: also that of what the schedule put into the statement's loops.
+    pub sweep: Sweep,
     /// Other statements that are done by the same loops.
     pub others: BTreeSet<Span>,
     /// How it is run.
     pub form: Form,
+}
+
+impl Slot {
+    fn new(parent: Option<usize>, site: Option<Site>) -> Slot {
+        let sweep = site.map_or(Sweep::Primal, |s| s.sweep);
+        Slot { parent, site, sweep, others: BTreeSet::new(), form: Form::default() }
+    }
 }
 
 /// How something is run.
@@ -55,6 +64,10 @@ pub struct Form {
     pub has_whiles: bool,
     /// It has loops whose iterations follow each other.
     pub in_order: bool,
+    /// It has loops whose iterations are independent of each other.
+    pub in_any_order: bool,
+    /// Some of these have loops inside whose number of iterations is another one each time.
+    pub varies: bool,
     /// Threads add to the same memory at the same time.
     pub is_atomic: bool,
     /// It takes the copies together that threads have added to.
@@ -70,6 +83,8 @@ impl Form {
             calls: self.calls | other.calls,
             has_whiles: self.has_whiles | other.has_whiles,
             in_order: self.in_order | other.in_order,
+            in_any_order: self.in_any_order | other.in_any_order,
+            varies: self.varies | other.varies,
             is_atomic: self.is_atomic | other.is_atomic,
             sums_copies: self.sums_copies | other.sums_copies,
         }
@@ -89,7 +104,7 @@ pub struct Profiled {
 
 /// A module in which the function measures itself. Cost: the size of the functions, once for each call that is looked into.
 pub fn instrument(module: &Module, function: FunctionId) -> Profiled {
-    let whole = Slot { parent: None, site: None, others: BTreeSet::new(), form: Form::default() };
+    let whole = Slot::new(None, None);
     let mut p = Profiler {
         given: module,
         made: module.clone(),
@@ -245,9 +260,13 @@ impl Profiler<'_> {
             }
             let form = self.form(&ins);
             let others = self.spans(place.id, &ins);
+            let has_reverse = self.has_reverse(place.id, &ins);
             let own = site.and_then(|s| s.span);
             let s = &mut self.slots[slot];
             s.form = s.form.and(form);
+            if has_reverse && s.sweep == Sweep::Primal {
+                s.sweep = Sweep::Both;
+            }
             s.others.extend(others.into_iter().filter(|span| Some(*span) != own));
             let ins = self.inside(ins, (slot, depth), place);
             match &mut open {
@@ -298,7 +317,7 @@ impl Profiler<'_> {
         }
         *place.slots.entry((parent, site)).or_insert_with(|| {
             let parent = Some(parent);
-            self.slots.push(Slot { parent, site, others: BTreeSet::new(), form: Form::default() });
+            self.slots.push(Slot::new(parent, site));
             self.slots.len() - 1
         })
     }
@@ -356,14 +375,28 @@ impl Profiler<'_> {
         out
     }
 
+    /// Whether some of it is for a statement of the reverse sweep.
+    fn has_reverse(&self, id: FunctionId, ins: &Ins) -> bool {
+        let mut found = false;
+        self.each(id, ins, &mut |id, ins| {
+            let mut sites = ins.sets().iter().filter_map(|r| self.given.sites.get(&(id, *r)));
+            found |= sites.any(|s| s.sweep != Sweep::Primal);
+        });
+        found
+    }
+
     fn form(&self, ins: &Ins) -> Form {
         let mut form = Form::default();
         let id = FunctionId::new(0);
         self.each(id, ins, &mut |_, ins| match ins {
-            Ins::Lanes { .. } => (form.has_loops, form.in_lanes) = (true, true),
-            Ins::For { order, .. } => {
-                form.has_loops = true;
-                form.in_order |= *order == Order::Given;
+            Ins::Lanes { body, .. } => {
+                (form.has_loops, form.in_lanes, form.in_any_order) = (true, true, true);
+                form.varies |= varies(body);
+            }
+            Ins::For { order: Order::Given, .. } => (form.has_loops, form.in_order) = (true, true),
+            Ins::For { order: Order::Any(_), body, .. } => {
+                (form.has_loops, form.in_any_order) = (true, true);
+                form.varies |= varies(body);
             }
             Ins::While { .. } => (form.has_loops, form.has_whiles) = (true, true),
             Ins::Call { .. } => form.calls = true,
@@ -388,6 +421,19 @@ impl Profiler<'_> {
             }
         });
     }
+}
+
+/// Whether a loop in given order in the body of another one has bounds that are computed there.
+fn varies(body: &Block) -> bool {
+    let mut set = BTreeSet::new();
+    walk(body, &mut |ins| set.extend(ins.sets().iter().copied()));
+    let mut found = false;
+    walk(body, &mut |ins| {
+        if let Ins::For { from, to, order: Order::Given, .. } = ins {
+            found |= [from, to].into_iter().filter_map(|a| a.as_reg()).any(|r| set.contains(&r));
+        }
+    });
+    found
 }
 
 /// Whether an instruction may take long.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Kind, Session, Settings, Wrt};
+use pullback_kernel::Site;
 use std::collections::BTreeSet;
 
 const TEXT: &str = "entry main [n] (x: [n]f64) (k: i64) : f64 =
@@ -83,7 +84,13 @@ fn the_body_of_a_loop_is_counted_in_both_sweeps() {
 fn one_row(construct: &'static str, form: pullback_kernel::profile::Form, tape_bytes: u64) -> Profile {
     let site = Site { span: None, construct, sweep: Sweep::Primal };
     let row = |parent: Option<usize>, own_seconds: f64| Row {
-        slot: Slot { parent, site: parent.map(|_| site), others: BTreeSet::new(), form },
+        slot: Slot {
+            parent,
+            site: parent.map(|_| site),
+            sweep: Sweep::Primal,
+            others: BTreeSet::new(),
+            form,
+        },
         seconds: 1.0,
         own_seconds,
         count: 1,
@@ -114,6 +121,14 @@ fn advice_is_given_where_there_is_something_to_say() {
     assert!(found(&one_row("map", good, 1001), None).is_empty(), "what a cache holds is not known");
     let slow = Form { in_lanes: false, in_order: true, ..good };
     assert!(found(&one_row("loop", slow, 0), None)[0].contains("follow each other"));
+    // A map around a loop: what is in order is inside of iterations in any order.
+    let remedy = |form| one_row("map", form, 0).advice(None).remove(0).remedy;
+    let around = Form { in_lanes: false, in_order: true, in_any_order: true, ..good };
+    assert!(found(&one_row("map", around, 0), None)[0].contains("cost more"));
+    assert!(!remedy(around).contains("`map`"));
+    let varies = Form { varies: true, ..around };
+    assert!(found(&one_row("map", varies, 0), None)[0].contains("another number of iterations"));
+    assert_eq!(remedy(varies), remedy(Form { has_whiles: true, ..around }));
     assert!(found(&one_row("sum of copies", slow, 0), None)[0].contains("copies"));
     let atomic = Form { is_atomic: true, ..good };
     assert!(found(&one_row("map", atomic, 0), None)[0].contains("--relaxed"));
