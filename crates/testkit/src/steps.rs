@@ -1,12 +1,15 @@
 //! What gradients of real problems cost, in steps of the interpreter.
 
-use crate::problems::Problem;
+use crate::problems::{PROBLEMS, Problem};
 use pullback_core::{Program, Value};
 use pullback_driver::pipeline::{STANDARD, Step};
 use pullback_driver::{Kind, Ready, Session, Settings, Wrt};
 use pullback_interp::core::{Counts, Options};
 use pullback_opt::{Ctx, ELIMINATE_ACCUMULATORS};
 use std::path::Path;
+
+/// The size of all problems in the table of the book.
+pub const SIZE: usize = 32;
 
 /// Costs of a problem at one size.
 #[derive(Clone, Debug)]
@@ -38,6 +41,36 @@ pub fn measure(root: &Path, problem: &Problem, size: usize, settings: &Settings)
     let all = with_cotangents(&args, &plain.results);
     let derived = compiled.gradient.run(&all, &Options::default()).map_err(|e| e.to_string())?;
     Ok(Measured { primal: plain.counts, gradient: derived.counts })
+}
+
+/// The table of `docs/book/steps.md`: all problems at a size, as Markdown. `root`: the repository.
+pub fn table(root: &Path, size: usize) -> String {
+    let mut out = "| problem | size | objective, steps | with gradient, steps | ratio | ratio at twice the size | ratio of flops | adds into accumulators |\n\
+         |---|---|---|---|---|---|---|---|\n"
+        .to_string();
+    for problem in PROBLEMS {
+        out += &row(root, problem, size);
+    }
+    out
+}
+
+/// A line of the table.
+fn row(root: &Path, problem: &Problem, size: usize) -> String {
+    let of = |size| measure(root, problem, size, &Settings::default());
+    let label = if problem.size.is_empty() { "-".to_string() } else { format!("{size} {}", problem.size) };
+    match (of(size), of(2 * size)) {
+        (Ok(s), Ok(b)) => format!(
+            "| {} | {label} | {} | {} | {:.2} | {:.2} | {:.2} | {} |\n",
+            problem.name,
+            s.primal.work,
+            s.gradient.work,
+            s.ratio(),
+            b.ratio(),
+            s.flops(),
+            s.gradient.acc_adds,
+        ),
+        (Err(e), _) | (_, Err(e)) => format!("| {} | {label} | {e} | | | | | |\n", problem.name),
+    }
 }
 
 /// What objective and gradient of a problem cost with and without the elimination of accumulators.

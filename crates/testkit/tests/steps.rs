@@ -2,7 +2,7 @@
 
 use pullback_driver::Settings;
 use pullback_testkit::problems::PROBLEMS;
-use pullback_testkit::steps::{measure, measure_elimination};
+use pullback_testkit::steps::{SIZE, measure, measure_elimination, table};
 use std::path::Path;
 
 /// The gradient of a scalar function needs at most about three times the steps of a scalar program (each product has two
@@ -21,6 +21,41 @@ fn a_gradient_costs_a_small_constant_times_the_objective() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The table of the book is true: a derivative that takes more steps is noticed, and one that takes fewer is written down, so that
+/// the next one is compared with it. Counts are the same on every machine.
+#[test]
+fn the_table_of_the_book_has_the_steps_that_are_counted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/book/steps.md")).expect("the page is there");
+    let table = table(&root, SIZE);
+    let wrong: Vec<String> = differences(&page, &table);
+    assert!(
+        wrong.is_empty(),
+        "{}\nwhere more steps are meant, and where fewer are taken: `cargo xtask steps`",
+        wrong.join("\n")
+    );
+}
+
+/// The lines of the table in a page that are others in a new table.
+fn differences(page: &str, table: &str) -> Vec<String> {
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|l| l.starts_with('|')).map(str::to_string).collect()
+    };
+    let (old, new) = (lines(page), lines(table));
+    let mut wrong: Vec<String> =
+        old.iter().filter(|l| !new.contains(l)).map(|l| format!("in the book: {l}")).collect();
+    wrong.extend(new.iter().filter(|l| !old.contains(l)).map(|l| format!("counted:     {l}")));
+    wrong
+}
+
+#[test]
+fn a_line_with_another_count_is_another_line() {
+    let (page, more) = ("# Title\n\n| hello | 3 |\n| gmm | 5 |\n", "| hello | 3 |\n| gmm | 6 |\n");
+    assert!(differences(page, &more.replace('6', "5")).is_empty());
+    assert_eq!(differences(page, more), ["in the book: | gmm | 5 |", "counted:     | gmm | 6 |"]);
+    assert_eq!(differences(page, "| hello | 3 |\n"), ["in the book: | gmm | 5 |"]);
 }
 
 /// How many hundredths of the steps elimination may add. A row of `k` numbers is added in `k` steps, but as a sum over the
