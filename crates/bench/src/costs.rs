@@ -2,7 +2,8 @@
 
 use crate::inputs::Workload;
 use crate::programs;
-use crate::results::Rates;
+use crate::results::{Rates, Results, Row};
+use crate::sizes;
 use anyhow::{Result, anyhow};
 use pullback_core::{Array, Buffer, Value};
 use pullback_driver::{Backend, Session, Settings};
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// Programs of more steps than this are not counted: the interpreter does some ten million in a second.
 const MOST_STEPS: u64 = 50_000_000;
 
-/// And programs that do more operations are not tried.
+/// And programs that do more operations are not tried: they are counted at a smaller size.
 const MOST_OPERATIONS: f64 = 3e5;
 
 /// Costs of a function of a workload.
@@ -29,8 +30,9 @@ pub(crate) struct Costs {
     pub(crate) workload: String,
     /// The function's name.
     pub(crate) function: String,
-    /// Steps of the interpreter, if there are not too many.
-    pub(crate) steps: Option<f64>,
+    /// Steps of the interpreter, if there are not too many, and the sizes at which they were counted: those of the workload, or smaller ones
+    /// of the same problem.
+    pub(crate) steps: Option<(f64, String)>,
     /// The most bytes in use at one time.
     pub(crate) peak_bytes: u64,
     /// Of these, tapes.
@@ -45,6 +47,8 @@ pub(crate) struct Counter {
     modules: BTreeMap<String, Module>,
     /// Problems and functions whose compiling has been measured.
     compiled: BTreeSet<(String, String)>,
+    /// Steps at smaller sizes, by problem and function.
+    smaller: BTreeMap<(String, String), Option<(f64, String)>>,
 }
 
 impl Counter {
@@ -63,9 +67,13 @@ impl Counter {
         let is_new = self.compiled.insert((problem.to_string(), function.to_string()));
         let ready = if is_new { ready(module, function, input, &options) } else { None };
         let bytes = module.counts(function, input.clone(), &options, false).map_err(|e| anyhow!(e))?;
-        let options = Options { work_limit: MOST_STEPS, ..options };
-        let counted = || module.counts(function, input.clone(), &options, true).ok().map(|c| c.work as f64);
-        let steps = (w.work < MOST_OPERATIONS).then(counted).flatten();
+        let steps = if w.work < MOST_OPERATIONS {
+            steps(module, function, w)
+        } else {
+            let key = (problem.to_string(), function.to_string());
+            let count = || sizes::counted(problem).and_then(|w| steps(module, function, &w));
+            self.smaller.entry(key).or_insert_with(count).clone()
+        };
         Ok(Costs {
             problem: problem.to_string(),
             workload: w.name.clone(),
@@ -75,6 +83,37 @@ impl Counter {
             tape_bytes: bytes.peak_tape_bytes,
             ready,
         })
+    }
+}
+
+/// Steps of a function on the input of a workload, with its sizes.
+fn steps(module: &Module, function: &str, w: &Workload) -> Option<(f64, String)> {
+    let options = Options { memory_limit: u64::MAX, work_limit: MOST_STEPS, ..Options::default() };
+    let counts = module.counts(function, w.input.clone(), &options, true).ok()?;
+    Some((counts.work as f64, w.name.clone()))
+}
+
+/// How many times as many steps as its function a derivative takes, and the sizes at which both were counted.
+pub(crate) fn step_ratio(costs: &[Costs], results: &Results, row: &Row) -> Option<(f64, String)> {
+    let same = |r: &&Row| (&r.problem, &r.workload) == (&row.problem, &row.workload);
+    let primal = results.rows.iter().filter(same).find(|r| !r.is_derivative).filter(|_| row.is_derivative)?;
+    let steps = |row: &Row| {
+        let own = |c: &&Costs| {
+            (&c.problem, &c.workload, &c.function) == (&row.problem, &row.workload, &row.function)
+        };
+        costs.iter().find(own)?.steps.clone()
+    };
+    let ((steps, at), (of_primal, with)) = (steps(row)?, steps(primal)?);
+    (at == with).then_some((steps / of_primal, at))
+}
+
+/// Adds ratios of steps to the results in JSON, which have the order of the rows.
+pub(crate) fn add_step_ratios(json: &mut Json, results: &Results, costs: &[Costs]) {
+    for (k, row) in results.rows.iter().enumerate() {
+        let ratio = step_ratio(costs, results, row);
+        let out = &mut json["results"][k];
+        out["step_ratio"] = json!(ratio.as_ref().map(|(ratio, _)| ratio));
+        out["steps_counted_at"] = json!(ratio.map(|(_, at)| at));
     }
 }
 
@@ -147,9 +186,64 @@ entry nothing (x: f64) : f64 = x";
 /// As JSON.
 pub(crate) fn to_json(costs: &[Costs]) -> Json {
     let one = |c: &Costs| {
-        json!({"problem": c.problem, "workload": c.workload, "function": c.function, "steps": c.steps,
-               "peak_bytes": c.peak_bytes, "tape_bytes": c.tape_bytes, "vm_ready": c.ready.and_then(|r| r.0),
+        json!({"problem": c.problem, "workload": c.workload, "function": c.function, "steps": c.steps.as_ref().map(|(n, _)| n),
+               "steps_counted_at": c.steps.as_ref().map(|(_, at)| at), "peak_bytes": c.peak_bytes, "tape_bytes": c.tape_bytes, "vm_ready": c.ready.and_then(|r| r.0),
                "native_ready": c.ready.and_then(|r| r.1)})
     };
     costs.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inputs::{Float, ba, lstm};
+    use crate::programs::mlp;
+
+    /// The smallest sizes that are too large to be counted.
+    fn large() -> [Workload; 3] {
+        [ba(10, 100, 4000), lstm(2, 536), mlp(Float::Double, 1)]
+    }
+
+    #[test]
+    fn what_is_too_large_is_counted_at_a_smaller_size_of_the_same_problem() {
+        let mut counter = Counter::default();
+        for w in large() {
+            assert!(w.work >= MOST_OPERATIONS, "{} {}", w.problem, w.name);
+            let names = w.functions.iter().map(|f| f.name);
+            let costs: Vec<Costs> =
+                names.map(|name| counter.count(&w, name).expect("it can be counted")).collect();
+            let row = |k: usize| Row {
+                problem: w.problem.to_string(),
+                workload: w.name.clone(),
+                function: w.functions[k].name.to_string(),
+                is_derivative: w.functions[k].is_derivative,
+                ..Row::default()
+            };
+            let results = Results { rows: vec![row(0), row(1)], ..Results::default() };
+            let (ratio, at) = step_ratio(&costs, &results, &results.rows[1]).expect("a ratio");
+            // A gradient costs a small constant times the function; a Jacobian in compressed rows writes 31 numbers for each three.
+            let most = if w.problem == "ba" { 12.0 } else { 4.0 };
+            assert!((1.0..most).contains(&ratio), "{}: {ratio}", w.problem);
+            let smaller = sizes::counted(w.problem).map(|w| w.name);
+            assert_eq!(Some(&at), smaller.as_ref());
+            assert!(step_ratio(&costs, &results, &results.rows[0]).is_none(), "of the function itself");
+            let mut json = results.to_json();
+            add_step_ratios(&mut json, &results, &costs);
+            let found = &json["results"];
+            assert_eq!((&found[1]["step_ratio"], &found[1]["steps_counted_at"]), (&json!(ratio), &json!(at)));
+            assert_eq!(found[0]["step_ratio"], Json::Null);
+            assert_eq!(to_json(&costs)[1]["steps_counted_at"], json!(at));
+            assert!(Results::from_json(&json).is_ok_and(|read| read == results));
+        }
+    }
+
+    #[test]
+    fn every_problem_of_many_sizes_has_one_that_is_counted() {
+        for problem in ["gmm", "kmeans", "llsq", "lse", "ode", "det", "logreg", "stencil", "particles", "ht"]
+        {
+            let w = sizes::counted(problem).expect(problem);
+            assert!(w.problem == problem && w.work < MOST_OPERATIONS, "{problem} {}", w.name);
+        }
+        assert!(sizes::counted("hello").is_none());
+    }
 }

@@ -29,8 +29,10 @@ pub(crate) struct Workload {
 pub(crate) struct Function {
     /// Its name in the problem's module.
     pub(crate) name: &'static str,
-    /// Of a derivative of the first function: what it cannot avoid; zeros where nobody has counted.
-    pub(crate) least: Option<Work>,
+    /// Whether it is a derivative of the first function.
+    pub(crate) is_derivative: bool,
+    /// What it cannot avoid; zeros where nobody has counted.
+    pub(crate) least: Work,
 }
 
 /// Work, to be compared with a machine's rates.
@@ -52,14 +54,19 @@ pub(crate) enum Float {
     Single,
 }
 
-/// A function that is no derivative.
+/// A function that is no derivative, whose work nobody has counted.
 pub(crate) fn function(name: &'static str) -> Function {
-    Function { name, least: None }
+    primal(name, 0.0, 0.0)
+}
+
+/// A function that is no derivative and cannot avoid so many operations and bytes.
+pub(crate) fn primal(name: &'static str, flops: f64, bytes: f64) -> Function {
+    Function { name, is_derivative: false, least: Work { flops, bytes } }
 }
 
 /// A derivative that cannot avoid so many operations and bytes.
 pub(crate) fn derivative(name: &'static str, flops: f64, bytes: f64) -> Function {
-    Function { name, least: Some(Work { flops, bytes }) }
+    Function { name, is_derivative: true, least: Work { flops, bytes } }
 }
 
 pub(crate) fn rows(xs: &[f64], width: usize) -> Vec<&[f64]> {
@@ -84,8 +91,13 @@ pub(crate) fn gmm(d: usize, k: usize, n: usize) -> Workload {
         name: format!("d{d} k{k} n{n}"),
         work: nk * d_ * (d_ + 1.0),
         functions: vec![
-            function("objective"),
-            // A triangle of products and sums for z, and one for the cotangent of Q.
+            // A triangle of products and sums for z, whose squares are added up.
+            primal(
+                "objective",
+                nk * (d_ * (d_ + 1.0) + 3.0 * d_),
+                8.0 * (n * d + k * (1 + 2 * d + t)) as f64,
+            ),
+            // And one for the cotangent of Q.
             derivative(
                 "jacobian",
                 nk * (2.0 * d_ * (d_ + 1.0) + 5.0 * d_),
@@ -106,7 +118,8 @@ pub(crate) fn ba(n: usize, m: usize, p: usize) -> Workload {
         name: format!("n{n} m{m} p{p}"),
         work: 75.0 * p_,
         functions: vec![
-            function("objective"),
+            // An observation, its feature and its weight are read, three errors written.
+            primal("objective", 75.0 * p_, (5.0 + 3.0) * 8.0 * p_),
             // 75 operations before the rows, 120 for each of the two; 31 numbers with their columns are written.
             derivative("jacobian", 315.0 * p_, (31.0 * 12.0 + 3.0 * 4.0 + 5.0 * 8.0) * p_),
         ],
@@ -126,7 +139,7 @@ pub(crate) fn lstm(l: usize, c: usize) -> Workload {
         name: format!("l{l} c{c}"),
         work: 20.0 * cells,
         functions: vec![
-            function("objective"),
+            primal("objective", 20.0 * cells, 8.0 * (c * b) as f64),
             // Four gates and two states forward, and about twice that backward; functions count as one.
             derivative("jacobian", 60.0 * cells, 8.0 * (c * b) as f64),
         ],
@@ -144,7 +157,10 @@ pub(crate) fn kmeans(k: usize, n: usize, d: usize) -> Workload {
         problem: "kmeans",
         name: format!("k{k} n{n} d{d}"),
         work,
-        functions: vec![function("cost"), derivative("dir", work, 8.0 * (n * d + 2 * k * d) as f64)],
+        functions: vec![
+            primal("cost", work, 8.0 * (n * d + k * d) as f64),
+            derivative("dir", work, 8.0 * (n * d + 2 * k * d) as f64),
+        ],
         input: json!({"points": rows(&points, d), "centroids": rows(&points[(n - k) * d..], d)}),
         ..Workload::default()
     }
@@ -157,7 +173,7 @@ pub(crate) fn llsq(n: usize, m: usize) -> Workload {
         name: format!("n{n} m{m}"),
         work: 2.0 * nm,
         functions: vec![
-            function("primal"),
+            primal("primal", 2.0 * nm, 8.0 * m as f64),
             // A polynomial forward, and powers times residuals backward.
             derivative("gradient", 5.0 * nm, 16.0 * m as f64),
         ],
@@ -172,7 +188,7 @@ pub(crate) fn lse(n: usize) -> Workload {
         problem: "lse",
         name: format!("n{n}"),
         work: 3.0 * n_,
-        functions: vec![function("primal"), derivative("gradient", 4.0 * n_, 16.0 * n_)],
+        functions: vec![primal("primal", 3.0 * n_, 8.0 * n_), derivative("gradient", 4.0 * n_, 16.0 * n_)],
         input: json!({"x": uniform(1, n)}),
         ..Workload::default()
     }
@@ -184,7 +200,10 @@ pub(crate) fn ode(n: usize, s: usize) -> Workload {
         problem: "ode",
         name: format!("n{n} s{s}"),
         work: 17.0 * steps,
-        functions: vec![function("primal"), derivative("gradient", 3.0 * 17.0 * steps, 16.0 * n as f64)],
+        functions: vec![
+            primal("primal", 17.0 * steps, 16.0 * n as f64),
+            derivative("gradient", 3.0 * 17.0 * steps, 16.0 * n as f64),
+        ],
         input: json!({"x": uniform(1, n), "s": s}),
         ..Workload::default()
     }
@@ -197,7 +216,10 @@ pub(crate) fn det(l: usize) -> Workload {
         problem: "det",
         name: format!("l{l}"),
         work,
-        functions: vec![function("primal"), derivative("gradient", 3.0 * work, 16.0 * (l * l) as f64)],
+        functions: vec![
+            primal("primal", work, 8.0 * (l * l) as f64),
+            derivative("gradient", 3.0 * work, 16.0 * (l * l) as f64),
+        ],
         input: json!({"A": uniform(1, l * l), "ell": l}),
         ..Workload::default()
     }
@@ -242,7 +264,8 @@ pub(crate) fn ht(n: usize, vertices: usize) -> Workload {
         name: format!("complicated n{n} v{vertices}"),
         work: n_ * 3.0 * (4.0 * 24.0 + 20.0),
         functions: vec![
-            function("objective"),
+            // A point, its two numbers and its triangle are read, three differences written.
+            primal("objective", n_ * 3.0 * (4.0 * 24.0 + 20.0), 8.0 * 9.0 * n_),
             // Three vertices of four bones for each point; a finger's parameters touch the points of that finger only.
             derivative("jacobian", n_ * 3.0 * 4.0 * 24.0 * 12.0, 8.0 * 84.0 * n_),
         ],

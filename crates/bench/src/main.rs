@@ -209,7 +209,7 @@ const MOST_RUNS: f64 = 1e5;
 /// Runs a function by all tools in turns, on the workload's input as text.
 fn measure(tools: &mut [Tool], w: &Workload, input: &str, k: usize, cli: &Cli) -> Vec<Row> {
     let function = w.functions[k];
-    let Work { flops, bytes } = function.least.unwrap_or_default();
+    let Work { flops, bytes } = function.least;
     let seconds = cli.seconds / f64::from(cli.turns);
     let mut found: Vec<Result<Measured, String>> = tools.iter().map(|_| Ok(Measured::default())).collect();
     // A first turn is short: the times of too many runs would fill messages of megabytes.
@@ -240,7 +240,7 @@ fn measure(tools: &mut [Tool], w: &Workload, input: &str, k: usize, cli: &Cli) -
         work: w.work,
         least: (flops, bytes),
         is_single: w.float == Float::Single,
-        is_derivative: function.least.is_some(),
+        is_derivative: function.is_derivative,
         outcome: found.map(|m| {
             let off = first.as_ref().map_or(f64::INFINITY, |f| tools::difference(f, &m.output));
             Times::of(&m.runs, m.before, off)
@@ -276,6 +276,7 @@ fn write(cli: &Cli, results: &Results, counted: &[costs::Costs]) -> Result<()> {
     if let Some(path) = &cli.json {
         let mut all = results.to_json();
         all["costs"] = costs::to_json(counted);
+        costs::add_step_ratios(&mut all, results, counted);
         save(path, &format!("{all:#}\n"))?;
     }
     if let Some(path) = &cli.html {

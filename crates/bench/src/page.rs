@@ -1,7 +1,7 @@
 //! The page: tables and pictures that open in any browser, in one file.
 
 use crate::cliffs;
-use crate::costs::Costs;
+use crate::costs::{Costs, step_ratio};
 use crate::plots;
 use crate::results::{Reached, Results, Row, Times, time};
 use anyhow::Result;
@@ -28,7 +28,7 @@ pub(crate) fn page(results: &Results, costs: &[Costs]) -> Result<String> {
         out,
         "<p>{}. One thread of our own programs reaches {:.0} GFLOP/s in double and {:.0} in single precision (products of two 256 × 256 matrices), \
          and copies {} GB/s (read and written) where arrays have {} together. <em>Shares</em> are of the rates of sums and products and of memory, the last one, and count \
-         only what the derivative cannot avoid: more than 100 % of the bytes are those of a workload that stays in a cache. A call of a function that does nothing, \
+         only what a function or derivative cannot avoid: more than 100 % of the bytes are those of a workload that stays in a cache. A call of a function that does nothing, \
          read clock included, takes {}, which every time contains.</p>",
         escape(&results.machine),
         rates.flops / 1e9,
@@ -44,7 +44,8 @@ pub(crate) fn page(results: &Results, costs: &[Costs]) -> Result<String> {
     }
     out.push_str("</ul></details>\n<p class=\"note\">Times are the least of all runs, as one call from arrays to arrays, with results in memory of ours that calls use again; reading, compiling and \
          conversions are left out. <em>First</em> is the first run, whose memory is new. <em>Off</em> is the largest difference from the first tool, relative to the largest number. \
-         Functions that give a value with its derivative are derivatives here.</p>\n");
+         Functions that give a value with its derivative are derivatives here. Steps are those of the reference interpreter; where there are too many to count, they are \
+         those of both at smaller sizes of the same problem, which stand beside the ratio.</p>\n");
     for (title, note, svg) in [
         (
             "Derivatives and the machine's limits",
@@ -188,17 +189,15 @@ fn table(out: &mut String, results: &Results, costs: &[Costs], problem: &str) ->
 
 fn cells(out: &mut String, results: &Results, costs: &[Costs], row: &Row, t: &Times) -> Result<()> {
     let ratio = results.ratio(row, t).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
-    let own = |function: &str| {
-        costs.iter().find(|c| {
-            (&c.problem, &c.workload, c.function.as_str()) == (&row.problem, &row.workload, function)
-        })
+    let own = costs
+        .iter()
+        .find(|c| (&c.problem, &c.workload, &c.function) == (&row.problem, &row.workload, &row.function));
+    let step_ratio = match step_ratio(costs, results, row) {
+        Some((ratio, at)) if at == row.workload => format!("{ratio:.2}"),
+        Some((ratio, at)) => format!("{ratio:.2} ({})", escape(&at)),
+        None => String::new(),
     };
-    let primal = results.rows.iter().find(|r| r.problem == row.problem && r.workload == row.workload);
-    let steps = own(&row.function).and_then(|c| c.steps);
-    let primal_steps =
-        primal.filter(|_| row.is_derivative).and_then(|p| own(&p.function)).and_then(|c| c.steps);
-    let step_ratio = steps.zip(primal_steps).map(|(d, p)| format!("{:.2}", d / p)).unwrap_or_default();
-    let memory = |f: &dyn Fn(&Costs) -> u64| own(&row.function).map(|c| size(f(c))).unwrap_or_default();
+    let memory = |f: &dyn Fn(&Costs) -> u64| own.map(|c| size(f(c))).unwrap_or_default();
     write!(
         out,
         "<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{ratio}<td>{step_ratio}<td>{}<td>{}",
@@ -234,4 +233,49 @@ fn size(bytes: u64) -> String {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Rates;
+
+    #[test]
+    fn rows_have_shares_and_the_size_at_which_steps_were_counted() {
+        let row = |function: &str, is_derivative| Row {
+            problem: "ba".into(),
+            workload: "p3000".into(),
+            function: function.into(),
+            tool: "ours".into(),
+            least: (5e8, 2e9),
+            is_derivative,
+            outcome: Ok(Times::of(&[0.5], 0.0, 0.0)),
+            ..Row::default()
+        };
+        let cost = |function: &str, steps: f64, at: &str| Costs {
+            problem: "ba".into(),
+            workload: "p3000".into(),
+            function: function.into(),
+            steps: Some((steps, at.into())),
+            peak_bytes: 0,
+            tape_bytes: 0,
+            ready: None,
+        };
+        let results = Results {
+            rates: Rates { flops: 1e10, single_flops: 2e10, bytes: vec![(1e8, 5e9)], call: 2e-8 },
+            rows: vec![row("objective", false), row("jacobian", true)],
+            ..Results::default()
+        };
+        let shown = |at: &str| {
+            let mut out = String::new();
+            table(&mut out, &results, &[cost("objective", 10.0, at), cost("jacobian", 25.0, at)], "ba")
+                .expect("a table");
+            out
+        };
+        let smaller = shown("p30");
+        assert!(smaller.contains("<td>2.50 (p30)<td>"), "{smaller}");
+        assert!(shown("p3000").contains("<td>2.50<td>"));
+        // 1e9 operations and 4e9 bytes in a second, of the function and of its derivative.
+        assert_eq!(smaller.matches("<td>1.0<td>10 %<td>4.0<td>80 %").count(), 2, "{smaller}");
+    }
 }

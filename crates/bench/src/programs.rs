@@ -1,6 +1,6 @@
 //! The small programs beside the suite: their files, inputs (those of the golden numbers, of any size) and unavoidable work.
 
-use crate::inputs::{Float, Workload, derivative, function, rows, symmetric};
+use crate::inputs::{Float, Workload, derivative, function, primal, rows, symmetric};
 use pullback_testkit::problems::uniform;
 use serde_json::{Value as Json, json};
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(crate) fn logreg(n: usize, d: usize) -> Workload {
         name: format!("n{n} d{d}"),
         // A product with X and one with its transpose; with a direction, one product more. X is read once.
         functions: vec![
-            function("loss"),
+            primal("loss", 2.0 * nd, bytes),
             derivative("gradient", 4.0 * nd, bytes),
             derivative("hessian_vector", 6.0 * nd, bytes),
         ],
@@ -48,9 +48,13 @@ pub(crate) fn logreg(n: usize, d: usize) -> Workload {
 
 /// Layers 784, 300, 100 and 10; in single precision as module `mlp_f32`.
 pub(crate) fn mlp(float: Float, batch: usize) -> Workload {
-    let sizes = [784, 300, 100, 10];
+    Workload { name: format!("batch {batch}"), ..mlp_of(float, [784, 300, 100, 10], batch) }
+}
+
+/// Layers of these sizes.
+pub(crate) fn mlp_of(float: Float, sizes: [usize; 4], batch: usize) -> Workload {
     let mut net = serde_json::Map::new();
-    let (mut products, mut inner, mut numbers) = (0, 0, batch * sizes[0]);
+    let (mut products, mut inner, mut weights_and_biases) = (0, 0, 0);
     for k in 0..3 {
         let (n, m) = (sizes[k], sizes[k + 1]);
         let weights = symmetric(20 + k as u32, n * m, 1.0 / (n as f64).sqrt());
@@ -58,8 +62,9 @@ pub(crate) fn mlp(float: Float, batch: usize) -> Workload {
         net.insert(format!("b{k}"), json!(symmetric(30 + k as u32, m, 0.1)));
         products += batch * n * m;
         inner += if k > 0 { batch * n * m } else { 0 };
-        numbers += 2 * (n + 1) * m;
+        weights_and_biases += (n + 1) * m;
     }
+    let numbers = |each: usize| (batch * sizes[0] + each * weights_and_biases) as f64;
     let labels: Vec<i64> = uniform(41, batch).into_iter().map(|x| (10.0 * x) as i64).collect();
     let x = uniform(40, batch * sizes[0]);
     // The function's products, those for the weights, and those for what the layers after the first are given.
@@ -70,8 +75,11 @@ pub(crate) fn mlp(float: Float, batch: usize) -> Workload {
     };
     Workload {
         problem,
-        name: format!("batch {batch}"),
-        functions: vec![function("loss"), derivative("gradient", flops, size * numbers as f64)],
+        name: format!("batch {batch}, layers {}", sizes.map(|n| n.to_string()).join(" ")),
+        functions: vec![
+            primal("loss", 2.0 * products as f64, size * numbers(1)),
+            derivative("gradient", flops, size * numbers(2)),
+        ],
         work: 2.0 * products as f64,
         float,
         input: json!({"net": net, "x": rows(&x, sizes[0]), "labels": labels}),
@@ -85,7 +93,7 @@ pub(crate) fn stencil(n: usize, steps: usize) -> Workload {
     Workload {
         problem: "stencil",
         name: format!("{n} x {n}, {steps} steps"),
-        functions: vec![function("loss"), derivative("gradient", 2.0 * work, 16.0 * cells)],
+        functions: vec![primal("loss", work, 8.0 * cells), derivative("gradient", 2.0 * work, 16.0 * cells)],
         work,
         input: json!({"u": rows(&symmetric(50, n * n, 1.0), n), "steps": steps}),
         ..Workload::default()
@@ -97,7 +105,10 @@ pub(crate) fn matvec(n: usize) -> Workload {
     Workload {
         problem: "matvec",
         name: format!("{n} x {n}"),
-        functions: vec![function("squares"), derivative("gradient", 5.0 * cells, 16.0 * cells)],
+        functions: vec![
+            primal("squares", 2.0 * cells, 8.0 * cells),
+            derivative("gradient", 5.0 * cells, 16.0 * cells),
+        ],
         work: 2.0 * cells,
         input: json!({"a": rows(&symmetric(3, n * n, 1.0), n), "v": symmetric(4, n, 1.0)}),
         ..Workload::default()
@@ -120,7 +131,7 @@ pub(crate) fn dot(n: usize) -> Workload {
     Workload {
         problem: "dot",
         name: format!("n{n}"),
-        functions: vec![function("dot"), derivative("gradient", 2.0 * n_, 32.0 * n_)],
+        functions: vec![primal("dot", 2.0 * n_, 16.0 * n_), derivative("gradient", 2.0 * n_, 32.0 * n_)],
         work: 2.0 * n_,
         input: json!({"a": symmetric(1, n, 1.0), "b": symmetric(2, n, 1.0)}),
         ..Workload::default()
@@ -148,7 +159,10 @@ pub(crate) fn neural(n: usize) -> Workload {
     Workload {
         problem: "neural",
         name: format!("n{n}"),
-        functions: vec![function("total"), derivative("gradient", 6.0 * cells, 16.0 * cells)],
+        functions: vec![
+            primal("total", 2.0 * cells, 8.0 * cells),
+            derivative("gradient", 6.0 * cells, 16.0 * cells),
+        ],
         work: 2.0 * cells,
         input: json!({"first": {"weights": matrix(2 * n, n), "bias": vector(2 * n)},
             "second": {"weights": matrix(n, 2 * n), "bias": vector(n)}, "x": vector(n)}),
@@ -162,7 +176,10 @@ pub(crate) fn particles(n: usize, steps: usize) -> Workload {
     Workload {
         problem: "particles",
         name: format!("n{n}, {steps} steps"),
-        functions: vec![function("product"), derivative("gradient", 2.0 * work, 64.0 * n as f64)],
+        functions: vec![
+            primal("product", work, 32.0 * n as f64),
+            derivative("gradient", 2.0 * work, 64.0 * n as f64),
+        ],
         work,
         input: json!({"particles": (0..n).map(one).collect::<Json>(), "steps": steps}),
         ..Workload::default()

@@ -19,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) tool: String,
     /// Elementary operations of the primal function: what curves are drawn over.
     pub(crate) work: f64,
-    /// The sums and products, and the bytes, that the derivative cannot avoid; 0 for other functions.
+    /// The sums and products, and the bytes, that it cannot avoid; 0 where nobody has counted.
     pub(crate) least: (f64, f64),
     /// Whether its floats are of single precision.
     pub(crate) is_single: bool,

@@ -3,7 +3,7 @@
 use crate::inputs::{
     Float, Workload, ba, derivative, det, function, gmm, ht, kmeans, llsq, lse, lstm, nested, ode,
 };
-use crate::programs::{dot, logreg, matvec, mlp, mult, neural, particles, rotate, stencil};
+use crate::programs::{dot, logreg, matvec, mlp, mlp_of, mult, neural, particles, rotate, stencil};
 use serde_json::json;
 
 /// How many sizes of each problem.
@@ -44,6 +44,30 @@ pub(crate) fn workloads(problems: &[String], extent: Extent) -> Vec<Planned> {
     }
     out.retain(|w| problems.is_empty() || problems.iter().any(|p| p == w.problem));
     out
+}
+
+/// The problem at a size at which the interpreter can count its steps in a moment; nothing for problems of one small size.
+pub(crate) fn counted(problem: &str) -> Option<Workload> {
+    Some(match problem {
+        "gmm" => gmm(4, 5, 200),
+        "ba" => ba(5, 60, 200),
+        "ht" => ht(20, 544),
+        "lstm" => lstm(2, 64),
+        "kmeans" => kmeans(10, 500, 8),
+        "llsq" => llsq(500, 16),
+        "lse" => lse(1000),
+        "ode" => ode(100, 20),
+        "det" => det(5),
+        "logreg" => logreg(500, 10),
+        "mlp" => mlp_of(Float::Double, [40, 30, 20, 10], 8),
+        "mlp_f32" => mlp_of(Float::Single, [40, 30, 20, 10], 8),
+        "stencil" => stencil(16, 10),
+        "matvec" => matvec(100),
+        "dot" => dot(1000),
+        "neural" => neural(50),
+        "particles" => particles(4, 200),
+        _ => return None,
+    })
 }
 
 /// Takes a problem's name, the smallest extent that it is part of, and what makes it.
