@@ -429,6 +429,8 @@ fn calls_of_affine_functions_are_reversed_where_they_run() {
     }
     let kept = Config { kept_calls: -1, ..Config::default() };
     assert!(!functions(WEIGHTED, &kept).iter().any(|f| f.ends_with("_now")));
+    let twice = Config { at_once: false, ..Config::default() };
+    assert!(!functions(WEIGHTED, &twice).iter().any(|f| f.ends_with("_now")));
 }
 
 /// The cotangents alone: no call runs twice, no tape is made, and the work is less than with tapes of all calls.

@@ -241,7 +241,9 @@ fn blocks_of_rows_stay_near() {
 }
 
 fn is_in_rounds(text: &str) -> bool {
-    code(&compiled(text), model(), None, &[]).contains(" round_")
+    let without = |passes: &[Pass]| code(&compiled(text), model(), None, passes).contains(" round_");
+    assert!(!without(&[Pass::Steps]), "{text}");
+    without(&[])
 }
 
 /// Loops over steps, with one stage and several, states in turn and in place, tapes; no step, fewer than a round has, and more. Steps over vectors stay as they are.

@@ -11,12 +11,12 @@ mod scheduled;
 use common::results_from;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
-use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::schedule::{self, Model, Pass, schedule};
 use pullback_kernel::{lower, print};
 use scheduled::{compiled, numbers};
 
 /// The code in parts, whether parts have copies, and the values: those of the interpreter whichever part runs first, since all sums are exact.
-fn has_copies(text: &str, shapes: &[&[usize]]) -> bool {
+fn has_copies(text: &str, shapes: &[&[usize]], without: &[Pass]) -> bool {
     let program = compiled(text);
     let array = |shape: &&[usize]| Value::f64_array(shape, &numbers(shape.iter().product()));
     let args: Vec<Value> = shapes.iter().map(array).collect();
@@ -31,6 +31,7 @@ fn has_copies(text: &str, shapes: &[&[usize]]) -> bool {
     let options = schedule::Options {
         grain: Some(2.0),
         sizes: vec![(id, sizes.collect())],
+        without: without.to_vec(),
         ..schedule::Options::new(4, Model::machine(8))
     };
     schedule(&mut module, &options);
@@ -52,7 +53,8 @@ entry main [n] [k] [d] (x: [n][d]f64) (l: [k][d][d]f64) : [k][d][d]f64 =
 ";
 
 fn rows_have_no_copies() {
-    assert!(!has_copies(TRIANGLES, &[&[20, 40], &[60, 40, 40]]));
+    assert!(!has_copies(TRIANGLES, &[&[20, 40], &[60, 40, 40]], &[]));
+    assert!(has_copies(TRIANGLES, &[&[20, 40], &[60, 40, 40]], &[Pass::Own]));
 }
 
 #[test]
@@ -67,7 +69,7 @@ entry main [n] [m] (a: [n]f64) (w: [m]f64) : [n]f64 =
   let score (a: [n]f64) (i: i64) = f64.sum (map (\\j -> a[i + j] * w[j] * a[i]) (iota m))
   in vjp (\\a -> f64.sum (map (score a) (iota (n - m)))) a 1
 ";
-    assert!(has_copies(text, &[&[300], &[5]]));
+    assert!(has_copies(text, &[&[300], &[5]], &[]));
 }
 
 #[test]

@@ -181,5 +181,6 @@ fn is_joined([p, k, d]: [i64; 3], without: &[Pass]) -> bool {
 fn results_may_be_larger_where_loops_over_the_points_are_joined() {
     assert!(is_joined([200, 9, 64], &[]), "295 kB");
     assert!(!is_joined([200, 9, 64], &[Pass::Join]));
+    assert!(!is_joined([200, 9, 64], &[Pass::Larger]));
     assert!(!is_joined([2, 33, 256], &[]), "17 MB");
 }

@@ -54,7 +54,10 @@ thread_local! {
 }
 
 /// Parts of scheduling that the problems need and random programs of this size do not.
-const RARE: [Pass; 3] = [Pass::Checks, Pass::Contract, Pass::Fill];
+const RARE: [Pass; 4] = [Pass::Checks, Pass::Contract, Pass::Steps, Pass::Fill];
+
+/// And one that needs sizes that are known when loops are chosen: `interchanged.rs` has it.
+const OF_SIZES: Pass = Pass::Larger;
 
 /// The parts of scheduling that changed no module in this test.
 fn idle() -> Vec<Pass> {
@@ -272,7 +275,7 @@ fn random_programs_and_their_gradients() {
     assert!(unstable * 50 <= native, "too many are unstable: {unstable} of {native}");
     assert!(rounded * 100 <= native, "too much differs by rounding: {rounded} of {native}");
     assert!(foreign * 20 < native, "too much is not native: {foreign} of {native}");
-    assert!(count < 300 || idle().iter().all(|pass| RARE.contains(pass)));
+    assert!(count < 300 || idle().iter().all(|pass| RARE.contains(pass) || *pass == OF_SIZES));
     let owned = OWNED.load(Ordering::Relaxed);
     println!("{owned} schedules with rows of iterations");
     assert!(owned * 20 > native, "too few joined loops: {owned} in {native}");

@@ -40,7 +40,7 @@ pub(crate) struct AtOnce {
 impl<'p> Reverse<'p> {
     /// Makes the function that needs no tape, if its calls of itself can be reversed where they run.
     pub(crate) fn now_function(&mut self, pair: &Pair, bars: &[Desc]) -> Result<Option<FunId>, Unsupported> {
-        if self.mutant(Mutation::CallAccumulatorLost) {
+        if !self.config.at_once || self.mutant(Mutation::CallAccumulatorLost) {
             return Ok(None);
         }
         let fun = self.b.program.funs[pair.of].clone();

@@ -28,6 +28,8 @@ pub struct Config {
     /// Recursive calls that made at most so many calls may be run again instead of keeping their tapes; negative: all
     /// tapes are kept.
     pub kept_calls: i64,
+    /// Whether calls that give what is only weighted and added are reversed where they run, where tapes may be given up.
+    pub at_once: bool,
     /// Whether long loops over cheap arrays keep blocks of their tapes only, where whole ones would leave the caches.
     pub near: bool,
     /// A deliberate error.
@@ -47,6 +49,7 @@ impl Default for Config {
             max_inlined: MAX_INLINED,
             tape: Tape::Cut,
             kept_calls: KEPT_CALLS,
+            at_once: true,
             near: true,
             #[cfg(feature = "mutations")]
             mutation: None,

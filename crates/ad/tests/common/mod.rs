@@ -171,6 +171,8 @@ pub(crate) fn adjoint(text: &str, args: Vec<Value>) {
         Config { kept_calls: -1, ..Config::default() },
         Config { kept_calls: 0, ..Config::default() },
         Config { kept_calls: 4, tape: Tape::Store, ..Config::default() },
+        Config { kept_calls: 0, at_once: false, ..Config::default() },
+        Config { near: false, ..Config::default() },
     ];
     for config in configs {
         if let Some(reason) = mismatch(text, &args, &config) {

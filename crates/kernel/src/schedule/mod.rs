@@ -51,8 +51,12 @@ pub enum Pass {
     Contract,
     /// Loops that follow each other become one (decision 27).
     Join,
+    /// Results may be larger where that joins loops (decision 45).
+    Larger,
     /// Loops that follow each other run in blocks (decision 47).
     Blocks,
+    /// Several steps of a loop over them run in each block (decision 52).
+    Steps,
     /// Loops are cut where what they ask at their borders is settled (decision 41).
     Borders,
     /// Loops become several (decision 20).
@@ -63,23 +67,28 @@ pub enum Pass {
     Fill,
     /// Loops get more lanes than the fewest (decision 19).
     Widths,
+    /// Parts that add to rows of their own have no copies (decision 50).
+    Own,
     /// Iterations of outer loops run together (decision 20).
     Jam,
 }
 
 impl Pass {
     /// All, in their order.
-    pub const ALL: [Pass; 11] = [
+    pub const ALL: [Pass; 14] = [
         Pass::Small,
         Pass::Checks,
         Pass::Contract,
         Pass::Join,
+        Pass::Larger,
         Pass::Blocks,
+        Pass::Steps,
         Pass::Borders,
         Pass::Split,
         Pass::Rows,
         Pass::Fill,
         Pass::Widths,
+        Pass::Own,
         Pass::Jam,
     ];
 }
@@ -160,7 +169,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let body = numbered(f, body);
         let (defined, _) = registers(f, &body);
         let rows = if options.does(Pass::Rows) { rows::candidates(&body, &defined) } else { Vec::new() };
-        let is_asked = options.grain.is_some() && added::adds(&body);
+        let is_asked = options.grain.is_some() && options.does(Pass::Own) && added::adds(&body);
         let places = is_asked.then(|| places::Places::of(f, &body));
         let mut s = Scheduler::new(options, f, &body, expected);
         s.choose_rows(rows, &body, &f.results);
@@ -226,7 +235,7 @@ fn joined(
     // Where no memory is near all results are large: so tests see small ones.
     let free = options.model.near == Some(0);
     let s = Scheduler::new(options, f, &body, expected);
-    let try_both = options.does(Pass::Join) && !choices.is_empty();
+    let try_both = options.does(Pass::Join) && options.does(Pass::Larger) && !choices.is_empty();
     let far = try_both.then(|| s.chosen(body.clone(), choices, LARGER));
     let near = s.chosen(body, choices, i64::from(!free));
     f.regs = s.regs;

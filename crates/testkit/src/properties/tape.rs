@@ -1,7 +1,8 @@
 //! `tape`: what bodies store for the reverse sweep changes nothing but the cost.
 //!
 //! Configurations: everything stored, everything computed again, the cut, a random mix per body; each with and without
-//! sparse maps and views of accumulators; tapes of recursive calls kept or given up; each as it comes and optimised. A program is examined in as many of them as the
+//! sparse maps and views of accumulators; tapes of recursive calls kept or given up, with calls reversed where they run or not; tapes of
+//! long loops near or not; each as it comes and optimised. A program is examined in as many of them as the
 //! caller says, beginning with one drawn from its seed, so that a few per program cover all of them.
 
 use super::{Case, Check, Reverse, Reversed, Skip, Stop, close, fail, finite, rng_of};
@@ -17,7 +18,9 @@ fn configuration(k: u64, seed: u64) -> (Config, bool) {
     let tape = [Tape::Recompute, Tape::Random(seed), Tape::Store, Tape::Cut][(k % 4) as usize];
     let production = (k / 4).is_multiple_of(2);
     let kept_calls = [-1, 0, 3, Config::default().kept_calls][(seed / ALL % 4) as usize];
-    let config = Config { tape, sparse_map: production, views: production, kept_calls, ..Config::default() };
+    let [at_once, near] = [4, 8].map(|turns| (seed / ALL / turns).is_multiple_of(2));
+    let (sparse_map, views) = (production, production);
+    let config = Config { tape, sparse_map, views, kept_calls, at_once, near, ..Config::default() };
     (config, k / 8 % 2 == 1)
 }
 
@@ -31,8 +34,10 @@ pub(super) fn tape(case: &Case, reverse: Reverse<'_>) -> Check {
     for k in 0..EXAMINED {
         // Neighbours in the order of tapes: a program sees two policies.
         let (config, optimised) = configuration((case.seed + k * 5) % ALL, case.seed);
-        let Config { tape, views, kept_calls, .. } = &config;
-        let what = format!("{tape:?}, views {views}, kept calls {kept_calls}, optimised {optimised}");
+        let Config { tape, views, kept_calls, at_once, near, .. } = &config;
+        let what = format!(
+            "{tape:?}, views {views}, kept calls {kept_calls}, at once {at_once}, near {near}, optimised {optimised}"
+        );
         let mut r = Reversed::new(case, &|p, l, w| vjp_with(p, l, w, &config))?;
         if optimised {
             use pullback_opt::{CSE, INLINE, PRUNE, SIMPLIFY, UNBOX};

@@ -21,6 +21,7 @@ use super::{Access, Blocks, Group, Place, Sizes, Stage, is_nest, whole_loop};
 use crate::ir::{Block, Ins, Operand, Order, Reg};
 use crate::lower::with_mark;
 use crate::mutation::Mutation;
+use crate::schedule::Pass;
 use crate::schedule::added::defined;
 use pullback_base::index::IdSet;
 use pullback_prim::Op;
@@ -43,6 +44,7 @@ impl Blocks<'_, '_> {
     /// The loop with several steps in each block, if it is one over steps, and that pays.
     pub(super) fn steps(&mut self, ins: &Ins) -> Option<Block> {
         let Ins::For { i: t, from, to, body, order: Order::Given } = ins else { return None };
+        self.s.options.does(Pass::Steps).then_some(())?;
         let body = without_mark(body);
         let first = body.iter().position(|ins| matches!(ins, Ins::For { .. }))?;
         let (early, loops) = body.split_at(first);
