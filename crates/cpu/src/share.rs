@@ -19,6 +19,8 @@ pub(crate) struct Share {
     threads: usize,
     /// Those of the threads besides the one that calls.
     helpers: Vec<Mutex<Helper>>,
+    /// Room for the words of a part, of each thread, where there are many.
+    words: Vec<Mutex<Vec<u64>>>,
 }
 
 #[derive(Debug)]
@@ -61,19 +63,25 @@ impl Share {
     /// So many threads, whose workspaces, from this store, hold at most so many bytes each.
     pub(crate) fn new(threads: NonZeroUsize, limit: u64, store: &Workspaces) -> Share {
         let helper = || Mutex::new(Helper { workspace: None, limit, store: store.clone() });
-        Share { threads: threads.get(), helpers: (1..threads.get()).map(|_| helper()).collect() }
+        let threads = threads.get();
+        let words = (0..threads).map(|_| Mutex::default()).collect();
+        Share { threads, helpers: (1..threads).map(|_| helper()).collect(), words }
     }
 
     fn run(&self, launch: &Launch, index: u32, worker: usize) -> Result<(), Box<Stop>> {
         // SAFETY: the caller of `share` gives so many words.
         let given = unsafe { std::slice::from_raw_parts(launch.words, launch.width) };
         let mut few = [0; 64];
-        let mut many = Vec::new();
+        let (mut kept, mut many);
         let words = match few.get_mut(..given.len()) {
             Some(few) => few,
             None => {
-                many.resize(given.len(), 0);
-                &mut many[..]
+                // Taken for the time of the part; a part inside of a part of the same thread would find none.
+                kept = self.words.get(worker).and_then(|words| words.try_lock().ok());
+                many = Vec::new();
+                let words = kept.as_deref_mut().unwrap_or(&mut many);
+                words.resize(given.len(), 0);
+                &mut words[..]
             }
         };
         words.copy_from_slice(given);
