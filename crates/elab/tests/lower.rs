@@ -257,6 +257,29 @@ fn functions_may_be_data() {
 }
 
 #[test]
+fn arrays_of_different_functions_may_come_from_branches() {
+    // One branch captures `x` in each element, the other an element of an array: indexed, mapped over, taken apart, in a product.
+    let array = "(if c then map(fun y: f64 -> fun z: f64 -> add.f64(y, z), replicate(2i64, x))
+                  else map(fun y: f64 -> fun z: f64 -> mul.f64(z, x), replicate(3i64, x)))";
+    let apply = "map(fun g: <f64 -> f64> -> g(x), fs)";
+    let pairs = "(if c then map(fun y: f64 -> (y, fun z: f64 -> add.f64(y, z)), replicate(2i64, x))
+                  else map(fun y: f64 -> (y, fun z: f64 -> mul.f64(z, x)), replicate(3i64, x)))";
+    for (body, added, multiplied) in [
+        (format!("let fs = {array} in index(fs, 1i64)(x)"), vec![6.0], vec![9.0]),
+        (format!("let fs = {array} in {apply}"), vec![6.0; 2], vec![9.0; 3]),
+        (format!("let p = ({array}, x) in let fs = p.0 in {apply}"), vec![6.0; 2], vec![9.0; 3]),
+        (format!("let ps = {pairs} in let fs = unzip(ps).1 in {apply}"), vec![6.0; 2], vec![9.0; 3]),
+    ] {
+        let result = if body.ends_with("fs)") { "[]f64" } else { "f64" };
+        let text = main("c: bool, x: f64", result, &body);
+        for (c, expected) in [(true, added), (false, multiplied)] {
+            let out = eval(&text, &[Value::Scalar(ScalarValue::Bool(c)), Value::f64(3.0)]);
+            assert_eq!(floats(&out), expected, "{text}");
+        }
+    }
+}
+
+#[test]
 fn functions_that_call_themselves_may_return_functions() {
     let text = "
         def f (n: i64): <f64 -> f64> =

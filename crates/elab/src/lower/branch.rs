@@ -60,9 +60,7 @@ impl Lowerer<'_, '_> {
             return Ok(Merged::Tuple(parts.collect::<Lowered<_>>()?));
         }
         if let Val::Many(many) = &values[0] {
-            let ty = lambda::Type::array(many.element.clone());
-            let span = self.b.origin.span;
-            return Ok(Merged::Array(ty.clone(), self.leaves_at(&ty, span)?));
+            return Ok(Merged::Array(many.element.clone()));
         }
         let mut alternatives: Vec<Val> = Vec::new();
         let mut which = Vec::new();
@@ -89,15 +87,16 @@ impl Lowerer<'_, '_> {
                     self.coerce(v, m, k, out)?;
                 }
             }
-            (Merged::Array(ty, _), v) => {
+            (Merged::Array(_), Val::Many(many)) => {
                 let span = self.b.origin.span;
-                out.extend(self.coerced(ty, v.clone(), span)?);
+                out.extend(self.unrolled(many, span)?);
+                out.push(many.size);
             }
             (Merged::Choice { ty, which, .. }, v) => {
                 let payload = v.all_leaves();
                 out.push(self.b.emit(Exp::Inject(ty.clone(), which[k], payload), "f"));
             }
-            (Merged::Same(_) | Merged::Tuple(_), v) => v.push_leaves(out),
+            (Merged::Same(_) | Merged::Tuple(_) | Merged::Array(_), v) => v.push_leaves(out),
         }
         Ok(())
     }
@@ -110,7 +109,10 @@ impl Lowerer<'_, '_> {
                 let parts = parts.iter().map(|m| self.template(m)).collect::<Lowered<Vec<Val>>>()?;
                 Val::Tuple(parts.into())
             }
-            Merged::Array(_, leaves) => Val::data(vec![Atom::i64(0); leaves.len()]),
+            Merged::Array(element) => {
+                let span = self.b.origin.span;
+                self.array_of_data(element, None, Atom::i64(0), span)?
+            }
             Merged::Choice { alternatives, .. } => {
                 let sum = Atom::i64(0);
                 Val::Choice(Rc::new(Choice { sum, alternatives: alternatives.clone() }))
@@ -266,8 +268,8 @@ enum Merged {
     Same(Val),
     /// A product, merged by component.
     Tuple(Vec<Merged>),
-    /// Arrays of different functions, which are data of this type, with these leaves.
-    Array(lambda::Type, Vec<core::Type>),
+    /// Arrays of different functions of this type, which are data.
+    Array(lambda::Type),
     /// Different functions.
     Choice {
         ty: core::Type,

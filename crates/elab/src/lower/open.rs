@@ -73,15 +73,8 @@ impl Lowerer<'_, '_> {
                 Ok(Val::Tuple(items.collect::<Lowered<Vec<Val>>>()?.into()))
             }
             Type::Array(element) => {
-                if matches!(**element, Type::Array(_)) {
-                    return self
-                        .unsupported(span, "an array of arrays of functions as a value of a sum or loop");
-                }
                 let size = self.outer_size(atoms, span)?;
-                let n = self.leaf_count(element, span)?;
-                let template = self.of_leaves(element, &vec![Atom::i64(0); n], span)?;
-                let (element, leaves) = (Type::clone(element), atoms.to_vec());
-                Ok(Val::Many(Rc::new(Many { element, template, varies: vec![true; n], leaves, size })))
+                self.array_of_data(element, Some(atoms), size, span)
             }
             ty => {
                 let kind = self.kind(ty);
@@ -91,6 +84,24 @@ impl Lowerer<'_, '_> {
                 Ok(Val::Open(Open { kind, atom }))
             }
         }
+    }
+
+    /// An array of functions that are data, or of products with such functions, made of its leaves. Without leaves, it is a template.
+    pub(super) fn array_of_data(
+        &mut self,
+        element: &Type,
+        leaves: Option<&[Atom]>,
+        size: Atom,
+        span: Option<Span>,
+    ) -> Lowered<Val> {
+        if matches!(element, Type::Array(_)) {
+            return self.unsupported(span, "an array of arrays of functions as a value of a sum, loop or branch");
+        }
+        let nothing = vec![Atom::i64(0); self.leaf_count(element, span)?];
+        let template = self.of_leaves(element, &nothing, span)?;
+        let leaves = leaves.unwrap_or(&nothing).to_vec();
+        let (element, varies) = (element.clone(), vec![true; nothing.len()]);
+        Ok(Val::Many(Rc::new(Many { element, template, varies, leaves, size })))
     }
 
     /// All leaves of a value of this type.
@@ -357,7 +368,7 @@ impl Lowerer<'_, '_> {
     }
 
     /// An array of functions as data.
-    fn unrolled(&mut self, many: &Many, span: Option<Span>) -> Lowered<Vec<Atom>> {
+    pub(super) fn unrolled(&mut self, many: &Many, span: Option<Span>) -> Lowered<Vec<Atom>> {
         if many.varies.iter().all(|v| *v) && is_data(&many.template) {
             return Ok(many.leaves.clone());
         }
