@@ -235,6 +235,23 @@ fn functions_that_would_grow_too_large_are_called() {
     assert!(d.hints.iter().any(|h| h.contains("not replaced by their bodies")), "{d:?}");
 }
 
+/// Inner maps of different lengths: what their backpropagators capture has different shapes. The sum of `x[j] i` for `i` below `ks[j]` has the
+/// derivative `ks[j] (ks[j] - 1) / 2`.
+#[test]
+fn inner_maps_may_have_different_lengths_in_compiled_code() {
+    let text = "
+entry f [n] (ks: [n]i64) (x: [n]f64): f64 =
+  f64.sum (map2 (\\k v -> f64.sum (map (\\i -> v * f64.i64 i) (iota k))) ks x)";
+    for backend in [Backend::Interp, Backend::Vm] {
+        let (mut session, entry) = session(text, "chad-arrays");
+        session.settings.backend = backend;
+        let ready = derivative(&session, &entry).unwrap_or_else(|d| panic!("{}", d.render(&session.sources)));
+        let args = [Value::i64s(&[4, 5]), Value::f64s(&[1.0, 2.0]), Value::f64(1.0)];
+        let out = ready.run(&args, &Options::default()).unwrap_or_else(|e| panic!("{e:?}"));
+        assert_eq!(out.results, [Value::f64(26.0), Value::f64s(&[6.0, 10.0])], "{backend:?}");
+    }
+}
+
 /// Constructs that take functions, which some algorithms turn into other things first: the error is that of a construct without a rule.
 #[test]
 fn constructs_without_a_rule_are_named() {

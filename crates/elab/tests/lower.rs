@@ -280,6 +280,33 @@ fn arrays_of_different_functions_may_come_from_branches() {
 }
 
 #[test]
+fn functions_of_an_array_may_capture_arrays_of_different_shapes() {
+    // Each captures `0 .. k - 1` and takes element `i`, for k = 2 and 3: applied in a map, by index, as data, after `unzip`.
+    let made = "map(fun k: i64 -> let is = iota(k) in fun i: i64 -> index(is, i), ks)";
+    let pairs = "map(fun k: i64 -> let is = iota(k) in (k, fun i: i64 -> index(is, i)), ks)";
+    for (body, expected) in [
+        (format!("map(fun f: <i64 -> i64> -> fun k: i64 -> f(sub.i64(k, 1i64)), {made}, ks)"), vec![1, 2]),
+        (format!("let fs = {made} in array[i64](index(fs, 0i64)(1i64), index(fs, 1i64)(2i64))"), vec![1, 2]),
+        (
+            format!(
+                "let fs = if c then {made} else array[<i64 -> i64>](fun i: i64 -> i) in map(fun f: <i64 -> i64> -> f(1i64), fs)"
+            ),
+            vec![1, 1],
+        ),
+        (
+            format!(
+                "let ps = unzip({pairs}) in map(fun f: <i64 -> i64> -> fun k: i64 -> f(sub.i64(k, 1i64)), ps.1, ps.0)"
+            ),
+            vec![1, 2],
+        ),
+    ] {
+        let text = main("c: bool, ks: []i64", "[]i64", &body);
+        let out = eval(&text, &[Value::Scalar(ScalarValue::Bool(true)), Value::i64s(&[2, 3])]);
+        assert_eq!(out, [Value::i64s(&expected)], "{text}");
+    }
+}
+
+#[test]
 fn functions_that_call_themselves_may_return_functions() {
     let text = "
         def f (n: i64): <f64 -> f64> =

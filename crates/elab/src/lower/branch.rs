@@ -4,6 +4,7 @@ use super::evm::{Action, is_computation};
 use super::value::{Choice, Closure, Val};
 use super::{Lowered, Lowerer};
 use pullback_base::Span;
+use pullback_base::index::IdSet;
 use pullback_core as core;
 use pullback_core::{Atom, Exp};
 use pullback_lambda as lambda;
@@ -232,8 +233,8 @@ impl Lowerer<'_, '_> {
         close: impl FnOnce(&mut Self, Val) -> Lowered<Vec<Atom>>,
     ) -> Lowered<core::Lam> {
         let params = args.iter().flat_map(|p| p.vars.iter().copied()).collect();
-        let args = args.into_iter().map(|p| p.value).collect();
         let body = self.body(span, |l| {
+            let args = args.iter().map(|p| l.opened(p)).collect();
             let value = l.apply_all(f, args, span)?;
             close(l, value)
         })?;
@@ -248,7 +249,18 @@ impl Lowerer<'_, '_> {
             atoms.clear();
         }
         let value = self.of_leaves(ty, &atoms, span)?;
-        Ok(Param { vars, value })
+        Ok(Param { vars, value, boxes: IdSet::new() })
+    }
+    /// The value of a parameter, with its boxes opened.
+    pub(super) fn opened(&mut self, param: &Param) -> Val {
+        if param.boxes.is_empty() {
+            return param.value.clone();
+        }
+        let leaves = param.value.all_leaves().into_iter();
+        let leaves: Vec<Atom> = leaves
+            .map(|a| if a.var().is_some_and(|v| param.boxes.contains(&v)) { self.open_box(a) } else { a })
+            .collect();
+        param.value.rebuilt(&mut leaves.into_iter())
     }
 
     fn apply_all(&mut self, f: &Val, args: Vec<Val>, span: Option<Span>) -> Lowered<Val> {
@@ -260,6 +272,8 @@ impl Lowerer<'_, '_> {
 pub(super) struct Param {
     pub(super) vars: Vec<core::Var>,
     pub(super) value: Val,
+    /// The variables that are boxes with leaves of the value.
+    pub(super) boxes: IdSet<core::Var>,
 }
 
 /// How values from several branches become one.

@@ -353,11 +353,11 @@ impl Lowerer<'_, '_> {
         for t in &types {
             zeros.push(self.zeros(t, span)?.into());
         }
-        let (mut lam, arrays) = self.over(many)?;
+        let (param, arrays) = self.over(many)?;
         let mut after = zeros.clone();
         let mut changed = Vec::new();
-        lam.body = self.body(span, |l| {
-            let m = many.template.rebuilt(&mut lam.element.iter().copied());
+        let body = self.body(span, |l| {
+            let m = l.opened(&param);
             let value = l.run(&m, &mut after, span)?;
             let mut out = l.coerced(&result, value, span)?;
             if out.is_empty() {
@@ -371,7 +371,7 @@ impl Lowerer<'_, '_> {
             }
             Ok(out)
         })?;
-        let lam = core::Lam { params: lam.params, body: lam.body };
+        let lam = core::Lam { params: param.vars, body };
         let mut all =
             self.emit_all(Exp::Soac(core::Soac::Map { width: many.size, lam, arrays }), "rs").into_iter();
         let n = self.element_leaves(&result, span)?.len();

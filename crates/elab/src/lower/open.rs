@@ -3,14 +3,15 @@
 //! A type of functions (or of computations) becomes one recursive sum, with an alternative for each function of the type that is made data
 //! anywhere, and what that one captures; one core function applies them all (defunctionalisation). Both are complete when the whole
 //! program is lowered. An array of functions that a map makes is an array for each leaf that varies, as long as it is only mapped over, indexed, or
-//! taken apart.
+//! taken apart. Arrays that its functions capture may have different shapes: they are in boxes, which go again where one shape is known (`pullback_opt`,
+//! `unbox`).
 
 use super::branch::Param;
 use super::types::holds_function;
-use super::value::{Many, Open, Val};
+use super::value::{Column, Many, Open, Val};
 use super::{Lowered, Lowerer, MAX_VERSIONS};
 use pullback_base::Span;
-use pullback_base::index::Index;
+use pullback_base::index::{IdSet, Index};
 use pullback_core as core;
 use pullback_core::{Atom, Exp};
 use pullback_lambda::{Term, Type};
@@ -38,14 +39,6 @@ struct Applier {
     cells: Vec<core::Var>,
     /// The alternatives that are lowered.
     arms: Vec<core::Lam>,
-}
-
-/// A lambda over the elements of an array of functions, without its body yet.
-pub(super) struct Over {
-    pub(super) params: Vec<core::Var>,
-    /// The leaves of the element.
-    pub(super) element: Vec<Atom>,
-    pub(super) body: core::Body,
 }
 
 impl Lowerer<'_, '_> {
@@ -95,13 +88,14 @@ impl Lowerer<'_, '_> {
         span: Option<Span>,
     ) -> Lowered<Val> {
         if matches!(element, Type::Array(_)) {
-            return self.unsupported(span, "an array of arrays of functions as a value of a sum, loop or branch");
+            return self
+                .unsupported(span, "an array of arrays of functions as a value of a sum, loop or branch");
         }
         let nothing = vec![Atom::i64(0); self.leaf_count(element, span)?];
         let template = self.of_leaves(element, &nothing, span)?;
         let leaves = leaves.unwrap_or(&nothing).to_vec();
-        let (element, varies) = (element.clone(), vec![true; nothing.len()]);
-        Ok(Val::Many(Rc::new(Many { element, template, varies, leaves, size })))
+        let (element, columns) = (element.clone(), vec![Column::Each; nothing.len()]);
+        Ok(Val::Many(Rc::new(Many { element, template, columns, leaves, size })))
     }
 
     /// All leaves of a value of this type.
@@ -280,11 +274,12 @@ impl Lowerer<'_, '_> {
 
     // --- arrays of functions ---
 
-    /// The lambda over the elements of an array of functions, and the arrays that it is for.
-    pub(super) fn over(&mut self, many: &Many) -> Lowered<(Over, Vec<Atom>)> {
-        let (mut params, mut element, mut arrays) = (Vec::new(), Vec::new(), Vec::new());
-        for (&varies, &leaf) in many.varies.iter().zip(&many.leaves) {
-            if !varies {
+    /// The parameter of a lambda over the elements of an array of functions, and the arrays that it is for.
+    pub(super) fn over(&mut self, many: &Many) -> Lowered<(Param, Vec<Atom>)> {
+        let (mut vars, mut element, mut arrays, mut boxes) =
+            (Vec::new(), Vec::new(), Vec::new(), IdSet::new());
+        for (&column, &leaf) in many.columns.iter().zip(&many.leaves) {
+            if column == Column::One {
                 element.push(leaf);
                 continue;
             }
@@ -293,16 +288,35 @@ impl Lowerer<'_, '_> {
             };
             let ty = core::Type::clone(&ty);
             let x = self.b.fresh(ty, "c");
-            params.push(x);
+            vars.push(x);
+            boxes.extend((column == Column::Boxed).then_some(x));
             element.push(x.into());
             arrays.push(leaf);
         }
-        if params.is_empty() {
+        if vars.is_empty() {
             let unit = self.b.emit(Exp::Tuple(Vec::new()), "u");
             arrays.push(self.b.emit(Exp::Replicate(vec![many.size], unit), "us"));
-            params.push(self.b.fresh(core::Type::unit(), "u"));
+            vars.push(self.b.fresh(core::Type::unit(), "u"));
         }
-        Ok((Over { params, element, body: core::Body::default() }, arrays))
+        let value = many.template.rebuilt(&mut element.into_iter());
+        Ok((Param { vars, value, boxes }, arrays))
+    }
+    /// A leaf of an element of an array of functions as an element of its column.
+    fn in_column(&mut self, column: Column, a: Atom) -> Atom {
+        match column {
+            Column::One | Column::Each => a,
+            Column::Boxed => {
+                let of = core::Type::sum([("captured", vec![self.b.ty(a)])]);
+                self.b.emit(Exp::Inject(of, 0, vec![a]), "box")
+            }
+        }
+    }
+    /// What is in a box of a column.
+    pub(super) fn open_box(&mut self, a: Atom) -> Atom {
+        let Some(inside) = self.b.ty(a).boxed().cloned() else { return a };
+        let x = self.b.fresh(inside, "c");
+        let body = core::Body { stms: Vec::new(), result: vec![x.into()] };
+        self.b.emit(Exp::Match(a, vec![core::Lam { params: vec![x], body }]), "c")
     }
 
     /// A map over arrays of functions, or which makes them: only what is made inside of it varies from element to element.
@@ -330,9 +344,8 @@ impl Lowerer<'_, '_> {
         let (mut params, mut leaves) = (Vec::new(), Vec::new());
         for (a, many) in arrays.iter().zip(given) {
             if let Some(many) = many {
-                let (over, arrays) = self.over(&many)?;
-                let value = many.template.rebuilt(&mut over.element.iter().copied());
-                params.push(Param { vars: over.params, value });
+                let (param, arrays) = self.over(&many)?;
+                params.push(param);
                 leaves.extend(arrays);
             } else {
                 leaves.extend(data.next().iter().flat_map(|array| array.iter().copied()));
@@ -348,40 +361,48 @@ impl Lowerer<'_, '_> {
                 let atoms = l.coerced(result, value, span)?;
                 return Ok(l.as_element(&atoms));
             }
+            let column = |(a, captured): (&Atom, bool)| match a.var() {
+                Some(v) if v.index() < before => Column::One,
+                None => Column::One,
+                Some(v) if captured && l.b.program.vars[v].ty.rank() > 0 => Column::Boxed,
+                Some(_) => Column::Each,
+            };
             let atoms = value.all_leaves();
-            let varies: Vec<bool> =
-                atoms.iter().map(|a| a.var().is_some_and(|v| v.index() >= before)).collect();
-            let results: Vec<Atom> =
-                atoms.iter().zip(&varies).filter(|(_, v)| **v).map(|(a, _)| *a).collect();
-            made = Some((value, varies));
+            let columns: Vec<Column> = atoms.iter().zip(value.captured()).map(column).collect();
+            let varying = atoms.iter().zip(&columns).filter(|(_, column)| **column != Column::One);
+            let results: Vec<Atom> = varying.map(|(a, column)| l.in_column(*column, *a)).collect();
+            made = Some((value, columns));
             Ok(l.as_element(&results))
         })?;
         let map = core::Soac::Map { width: size, lam, arrays: leaves };
         let all = self.emit_all(Exp::Soac(map), "ys");
         let all = self.sized(all, Some(size));
-        let Some((template, varies)) = made else { return Ok(Val::data(all)) };
+        let Some((template, columns)) = made else { return Ok(Val::data(all)) };
         let mut all = all.into_iter();
         let outer = template.all_leaves();
-        let leaves = outer.iter().zip(&varies).map(|(a, v)| if *v { all.next().unwrap_or(*a) } else { *a });
+        let leaves = outer.iter().zip(&columns).map(|(a, column)| match column {
+            Column::One => *a,
+            Column::Each | Column::Boxed => all.next().unwrap_or(*a),
+        });
         let leaves = leaves.collect();
-        Ok(Val::Many(Rc::new(Many { element: result.clone(), template, varies, leaves, size })))
+        Ok(Val::Many(Rc::new(Many { element: result.clone(), template, columns, leaves, size })))
     }
 
     /// An array of functions as data.
     pub(super) fn unrolled(&mut self, many: &Many, span: Option<Span>) -> Lowered<Vec<Atom>> {
-        if many.varies.iter().all(|v| *v) && is_data(&many.template) {
+        if many.columns.iter().all(|column| *column == Column::Each) && is_data(&many.template) {
             return Ok(many.leaves.clone());
         }
-        let (over, arrays) = self.over(many)?;
-        let element = many.template.rebuilt(&mut over.element.iter().copied());
+        let (param, arrays) = self.over(many)?;
         let body = self.body(span, |l| {
+            let element = l.opened(&param);
             let mut out = l.coerced(&many.element, element, span)?;
             if out.is_empty() {
                 out.push(l.b.emit(Exp::Tuple(Vec::new()), "u"));
             }
             Ok(out)
         })?;
-        let lam = core::Lam { params: over.params, body };
+        let lam = core::Lam { params: param.vars, body };
         let all = self.emit_all(Exp::Soac(core::Soac::Map { width: many.size, lam, arrays }), "fs");
         Ok(self.sized(all, Some(many.size)))
     }
@@ -391,21 +412,24 @@ impl Lowerer<'_, '_> {
         let (Val::Tuple(items), Type::Tuple(types)) = (&many.template, &many.element) else {
             return self.bug(t.span(), "unzip of an array whose elements are no products");
         };
-        let (mut varies, mut leaves) = (many.varies.iter().copied(), many.leaves.iter().copied());
+        let (mut columns, mut leaves) = (many.columns.iter().copied(), many.leaves.iter().copied());
         let mut out = Vec::new();
         for (item, ty) in items.iter().zip(types.iter()) {
             let n = item.all_leaves().len();
-            let varies: Vec<bool> = varies.by_ref().take(n).collect();
+            let columns: Vec<Column> = columns.by_ref().take(n).collect();
             let leaves: Vec<Atom> = leaves.by_ref().take(n).collect();
             let size = many.size;
             if holds_function(ty) {
                 let (element, template) = (ty.clone(), item.clone());
-                out.push(Val::Many(Rc::new(Many { element, template, varies, leaves, size })));
+                out.push(Val::Many(Rc::new(Many { element, template, columns, leaves, size })));
                 continue;
             }
             let mut arrays = Vec::new();
-            for (varies, leaf) in varies.into_iter().zip(leaves) {
-                arrays.push(if varies { leaf } else { self.b.emit(Exp::Replicate(vec![size], leaf), "xs") });
+            for (column, leaf) in columns.into_iter().zip(leaves) {
+                arrays.push(match column {
+                    Column::One => self.b.emit(Exp::Replicate(vec![size], leaf), "xs"),
+                    Column::Each | Column::Boxed => leaf,
+                });
             }
             if n == 0 {
                 let unit = self.b.emit(Exp::Tuple(Vec::new()), "u");
@@ -425,8 +449,16 @@ impl Lowerer<'_, '_> {
                 _ => return self.bug(span, "an index into what is no array of functions"),
             };
             let mut element = Vec::new();
-            for (&varies, &leaf) in many.varies.iter().zip(&many.leaves) {
-                element.push(if varies { self.b.emit(Exp::Index(leaf, vec![*i]), "c") } else { leaf });
+            for (&column, &leaf) in many.columns.iter().zip(&many.leaves) {
+                let one = |l: &mut Self| l.b.emit(Exp::Index(leaf, vec![*i]), "c");
+                element.push(match column {
+                    Column::One => leaf,
+                    Column::Each => one(self),
+                    Column::Boxed => {
+                        let one = one(self);
+                        self.open_box(one)
+                    }
+                });
             }
             value = many.template.rebuilt(&mut element.into_iter());
         }

@@ -43,11 +43,22 @@ pub(super) struct Many {
     pub(super) element: lambda::Type,
     /// An element; its leaves have no meaning.
     pub(super) template: Val,
-    /// For each leaf of an element, whether it varies: an array of that leaf stands in `leaves` then, otherwise the leaf itself.
-    pub(super) varies: Vec<bool>,
+    /// For each leaf of an element, what stands in `leaves` for it.
+    pub(super) columns: Vec<Column>,
     pub(super) leaves: Vec<Atom>,
     /// The number of elements.
     pub(super) size: Atom,
+}
+
+/// What an array of functions has for a leaf of its elements.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Column {
+    /// The leaf, which is the same in all elements.
+    One,
+    /// An array of the leaf.
+    Each,
+    /// An array of boxes with the leaf: captured arrays of different elements may have different shapes.
+    Boxed,
 }
 
 /// A lambda and the values of its free variables.
@@ -82,7 +93,7 @@ pub(super) enum Sig {
     /// A function that is data.
     Open(usize),
     /// An array of functions.
-    Many(Box<Sig>, Vec<bool>),
+    Many(Box<Sig>, Vec<Column>),
     /// A computation: which, with which number, of what.
     Action(&'static str, usize, Vec<Sig>),
 }
@@ -111,6 +122,16 @@ impl Val {
     pub(super) fn leaf_types(&self, b: &core::Builder<'_>) -> Vec<core::Type> {
         self.all_leaves().into_iter().map(|a| b.ty(a)).collect()
     }
+    /// For each leaf, whether a function or a computation captures it, in the order of [`Val::push_leaves`].
+    pub(super) fn captured(&self) -> Vec<bool> {
+        match self {
+            Val::Tuple(items) => items.iter().flat_map(Val::captured).collect(),
+            Val::Data(atoms) => vec![false; atoms.len()],
+            Val::Closure(_) | Val::Choice(_) | Val::Open(_) | Val::Many(_) | Val::Action(_) => {
+                vec![true; self.all_leaves().len()]
+            }
+        }
+    }
     /// The same shape with other leaves, in the order of [`Val::push_leaves`].
     pub(super) fn rebuilt(&self, leaves: &mut dyn Iterator<Item = Atom>) -> Val {
         match self {
@@ -131,7 +152,7 @@ impl Val {
                 Val::Many(Rc::new(Many {
                     element: m.element.clone(),
                     template: m.template.clone(),
-                    varies: m.varies.clone(),
+                    columns: m.columns.clone(),
                     leaves: new,
                     size,
                 }))
@@ -146,7 +167,7 @@ impl Val {
             Val::Closure(c) => Sig::Closure(c.param, c.env.values().map(Val::sig).collect()),
             Val::Choice(c) => Sig::Choice(c.alternatives.iter().map(Val::sig).collect()),
             Val::Open(f) => Sig::Open(f.kind),
-            Val::Many(m) => Sig::Many(Box::new(m.template.sig()), m.varies.clone()),
+            Val::Many(m) => Sig::Many(Box::new(m.template.sig()), m.columns.clone()),
             Val::Action(a) => {
                 let (name, number) = a.head();
                 Sig::Action(name, number, a.parts().iter().map(|v| v.sig()).collect())
