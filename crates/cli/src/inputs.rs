@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::args::{InputArgs, WrtArgs};
 use pullback_core::{EntryType, Value};
-use pullback_driver::values::{Data, InputError, Sizes, csv_format, encode, json, npy, text, type_text};
+use pullback_driver::values::{Data, InputError, csv_format, encode_all, json, npy, text, type_text};
 use pullback_driver::{EntryPoint, Wrt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -39,8 +39,7 @@ pub(crate) fn values(entry: &EntryPoint, args: &[String], files: &[String]) -> R
         };
         given.insert(name.to_string(), read_value(ty, value, name)?);
     }
-    let mut sizes = Sizes::new();
-    let mut out = Vec::new();
+    let mut all = Vec::new();
     for (name, ty) in params {
         let Some(data) = given.get(name.as_str()) else {
             let ty = type_text(ty);
@@ -48,10 +47,9 @@ pub(crate) fn values(entry: &EntryPoint, args: &[String], files: &[String]) -> R
                 "argument `{name}` of type {ty} is missing\n  hint: give it with --arg {name}=VALUE or --arg {name}=@FILE, or with --input FILE.json"
             )));
         };
-        let values = encode(ty, data, &mut sizes, name.as_str());
-        out.extend(values.map_err(|e| at(name.as_str(), &e))?);
+        all.push(data);
     }
-    Ok(out)
+    encode_all(params, &all).map_err(|(name, e)| at(name.as_str(), &e))
 }
 
 /// The same; none where nothing is given.

@@ -4,7 +4,7 @@ use crate::message::{Runs, Timing};
 use crate::programs;
 use pullback_base::{Diagnostic, RuntimeError};
 use pullback_core::{EntryType, Value};
-use pullback_driver::values::{Data, Sizes, decode, encode, json, type_text};
+use pullback_driver::values::{Data, decode, encode_all, json, type_text};
 use pullback_driver::{EntryPoint, Failed, Ready, Session, Settings};
 use pullback_interp::core::{Counts, Options};
 use serde_json::{Map, Value as Json};
@@ -179,17 +179,16 @@ fn arguments(entry: &EntryPoint, input: Json) -> Result<Vec<Value>, String> {
         (other, [(name, _)]) => Map::from_iter([(name.to_string(), other)]),
         _ => return Err(format!("the input of `{}` is not a JSON object", entry.name)),
     };
-    let mut sizes = Sizes::new();
-    let mut out = Vec::new();
+    let mut all = Vec::new();
     for (name, ty) in params {
         let Some(given) = fields.remove(name.as_str()) else {
             return Err(format!("the input has no field `{name}` of type {}", type_text(ty)));
         };
         let data = json::from_json(ty, given);
-        let values = encode(ty, &known(ty, data), &mut sizes, name.as_str());
-        out.extend(values.map_err(|e| format!("the input's field `{name}`: {e}"))?);
+        all.push(known(ty, data));
     }
-    Ok(out)
+    let all: Vec<&Data> = all.iter().collect();
+    encode_all(params, &all).map_err(|(name, e)| format!("the input's field `{name}`: {e}"))
 }
 
 /// A value without the fields that its type does not have.

@@ -14,7 +14,7 @@ use pullback_driver::Backend;
 use pullback_driver::Sweep;
 use pullback_driver::leaves::Wrt;
 use pullback_driver::session::{EntryPoint, Session, Settings};
-use pullback_driver::values::{Sizes, encode, text as value_text};
+use pullback_driver::values::{Sizes, encode, encode_all, text as value_text};
 use pullback_interp::core::{Compiled, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -219,12 +219,8 @@ impl SuiteCase {
         if given.len() != entry.entry.params.len() {
             return Err(format!("{} arguments for {} parameters", given.len(), entry.entry.params.len()));
         }
-        let mut sizes = Sizes::new();
-        let mut out = Vec::new();
-        for (data, (name, ty)) in given.iter().zip(&entry.entry.params) {
-            out.extend(encode(ty, data, &mut sizes, name.as_str()).map_err(|e| e.to_string())?);
-        }
-        Ok(out)
+        let given: Vec<_> = given.iter().collect();
+        encode_all(&entry.entry.params, &given).map_err(|(_, e)| e.to_string())
     }
 
     fn value(&self, optimise: bool) -> Result<(), String> {

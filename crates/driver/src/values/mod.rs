@@ -110,6 +110,39 @@ pub fn encode(ty: &EntryType, data: &Data, sizes: &mut Sizes, what: &str) -> Res
     Ok(out)
 }
 
+/// The core values of all arguments of an entry point, one for each parameter. An array without rows has the inner sizes that any of the
+/// arguments says.
+///
+/// # Errors
+/// The name of the parameter, and what is wrong with its argument. Cost: linear in the arguments.
+pub fn encode_all(
+    params: &[(Symbol, EntryType)],
+    given: &[&Data],
+) -> Result<Vec<Value>, (Symbol, InputError)> {
+    let mut sizes = Sizes::new();
+    let mut one = |((name, ty), data): (&(Symbol, EntryType), &&Data)| {
+        encode(ty, data, &mut sizes, name.as_str()).map_err(|e| (name.clone(), e))
+    };
+    let mut all = params.iter().zip(given).map(&mut one).collect::<Result<Vec<_>, _>>()?;
+    for (values, argument) in all.iter_mut().zip(params.iter().zip(given)) {
+        if values.iter().any(has_no_rows) {
+            *values = one(argument)?;
+        }
+    }
+    Ok(all.concat())
+}
+
+/// Whether there is an array without elements in a value.
+fn has_no_rows(value: &Value) -> bool {
+    match value {
+        Value::Array(a) if a.count() == 0 => true,
+        Value::Array(a) => matches!(&*a.data, Buffer::Boxed(items) if items.iter().any(has_no_rows)),
+        Value::Tuple(items) => items.iter().any(has_no_rows),
+        Value::Sum(_, items) => items.iter().any(has_no_rows),
+        Value::Scalar(_) | Value::Acc(_) => false,
+    }
+}
+
 fn encode_into(
     ty: &EntryType,
     data: &Data,
@@ -254,14 +287,18 @@ fn implied(ty: &EntryType, sizes: &Sizes) -> Vec<usize> {
     let mut out = Vec::new();
     let mut t = ty;
     while let EntryType::Array(name, element) = t {
-        let size = name.as_ref().and_then(|name| {
-            let known = || sizes.get(name).map(|(n, _)| *n);
-            name.as_str().parse().ok().or_else(known)
-        });
-        out.push(size.unwrap_or(0));
+        out.push(implied_size(name, sizes));
         t = element;
     }
     out
+}
+
+fn implied_size(name: &Option<Symbol>, sizes: &Sizes) -> usize {
+    let size = name.as_ref().and_then(|name| {
+        let known = || sizes.get(name).map(|(n, _)| *n);
+        name.as_str().parse().ok().or_else(known)
+    });
+    size.unwrap_or(0)
 }
 
 fn encode_array(
@@ -291,31 +328,35 @@ fn encode_array(
             column.push(v);
         }
     }
-    let leaves = leaf_types(element);
-    for (column, (rank, s)) in columns.into_iter().zip(leaves) {
-        out.push(stack(column, rank, s)?);
+    let leaves = leaf_types(element, sizes);
+    for (column, (shape, s)) in columns.into_iter().zip(leaves) {
+        out.push(stack(column, shape, s)?);
     }
     Ok(())
 }
 
-/// Rank and scalar type (`None`: boxed) of each core value of a value of this type.
-fn leaf_types(ty: &EntryType) -> Vec<(usize, Option<Scalar>)> {
+/// The shape that is implied and the scalar type (`None`: boxed) of each core value of a value of this type.
+fn leaf_types(ty: &EntryType, sizes: &Sizes) -> Vec<(Vec<usize>, Option<Scalar>)> {
     match ty {
-        EntryType::Scalar(s) => vec![(0, Some(*s))],
-        EntryType::Sum(_) => vec![(0, None)],
-        EntryType::Array(_, t) => leaf_types(t).into_iter().map(|(n, s)| (n + 1, s)).collect(),
-        EntryType::Tuple(ts) => ts.iter().flat_map(leaf_types).collect(),
-        EntryType::Record(fs) => fs.iter().flat_map(|(_, t)| leaf_types(t)).collect(),
+        EntryType::Scalar(s) => vec![(Vec::new(), Some(*s))],
+        EntryType::Sum(_) => vec![(Vec::new(), None)],
+        EntryType::Array(name, t) => {
+            let n = implied_size(name, sizes);
+            let inside = leaf_types(t, sizes).into_iter();
+            inside.map(|(shape, s)| (std::iter::once(n).chain(shape).collect(), s)).collect()
+        }
+        EntryType::Tuple(ts) => ts.iter().flat_map(|t| leaf_types(t, sizes)).collect(),
+        EntryType::Record(fs) => fs.iter().flat_map(|(_, t)| leaf_types(t, sizes)).collect(),
     }
 }
 
-/// One array of values of equal shape.
-fn stack(values: Vec<Value>, rank: usize, s: Option<Scalar>) -> Result<Value, InputError> {
+/// One array of values of equal shape; of no values, which would have this shape.
+fn stack(values: Vec<Value>, implied: Vec<usize>, s: Option<Scalar>) -> Result<Value, InputError> {
     let mut shape = vec![values.len()];
     let inner = match values.first() {
         Some(Value::Array(a)) => a.shape.clone(),
         Some(Value::Scalar(_) | Value::Sum(..) | Value::Tuple(_) | Value::Acc(_)) => Vec::new(),
-        None => vec![0; rank],
+        None => implied,
     };
     shape.extend(&inner);
     let mut buffer = Buffer::with_capacity(s, values.len());
@@ -491,5 +532,40 @@ mod tests {
         assert_eq!(shape(&matrix("k", "m"), "[]", &mut sizes), [0, 0]);
         assert_eq!(shape(&matrix("p", "m"), "[[1.0, 2.0, 3.0]]", &mut sizes), [1, 3]);
         assert_eq!(shape(&matrix("q", "m"), "[]", &mut sizes), [0, 3]);
+    }
+
+    #[test]
+    fn any_argument_says_the_sizes_of_an_array_without_rows() {
+        let float = || EntryType::Scalar(Scalar::F64);
+        let array = |n: &str, t| EntryType::Array(Some(Symbol::new(n)), Box::new(t));
+        let shapes = |types: Vec<EntryType>, texts: &[&str]| -> Result<Vec<Vec<usize>>, String> {
+            let names = ["a", "b", "c"].map(Symbol::new);
+            let params: Vec<(Symbol, EntryType)> = names.into_iter().zip(types).collect();
+            let data: Vec<Data> = texts.iter().map(|t| text::read(t).expect("a value")).collect();
+            let given: Vec<&Data> = data.iter().collect();
+            let all = encode_all(&params, &given).map_err(|(name, e)| format!("{name}: {e}"))?;
+            let shape = |v| if let Value::Array(a) = v { a.shape } else { Vec::new() };
+            Ok(all.into_iter().map(shape).collect())
+        };
+        let (matrix, vector) = (array("n", array("m", float())), array("m", float()));
+        let found = shapes(vec![matrix.clone(), vector.clone()], &["[]", "[1, 2]"]);
+        assert_eq!(found, Ok(vec![vec![0, 2], vec![2]]));
+        let found = shapes(vec![vector.clone(), matrix.clone()], &["[1, 2]", "[]"]);
+        assert_eq!(found, Ok(vec![vec![2], vec![0, 2]]));
+        // In a product, in an array of products, in a sum.
+        let pair = EntryType::Tuple(vec![matrix.clone(), vector.clone()]);
+        assert_eq!(shapes(vec![pair], &["([], [1, 2])"]), Ok(vec![vec![0, 2], vec![2]]));
+        let rows = array("k", EntryType::Tuple(vec![vector.clone(), float()]));
+        let found = shapes(vec![rows, vector.clone()], &["[]", "[1, 2]"]);
+        assert_eq!(found, Ok(vec![vec![0, 2], vec![0], vec![2]]));
+        let maybe = EntryType::Sum(vec![(Symbol::new("some"), vec![matrix.clone()])]);
+        let data = [Data::Tagged("some".into(), vec![Data::List(Vec::new())]), Data::List(vec![Data::Null])];
+        let params = [(Symbol::new("a"), maybe), (Symbol::new("b"), vector.clone())];
+        let all = encode_all(&params, &[&data[0], &data[1]]).expect("it fits");
+        let Value::Sum(0, payload) = &all[0] else { panic!("{all:?}") };
+        assert!(matches!(&payload[0], Value::Array(a) if a.shape == [0, 1]), "{payload:?}");
+        // Rows that are there still decide.
+        let found = shapes(vec![matrix, vector], &["[[1], [2]]", "[1, 2]"]);
+        assert_eq!(found, Err("b: size m is 2 here but 1 in `a`".into()));
     }
 }
