@@ -224,14 +224,7 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn not(&mut self, x: &ast::Expr, span: Span) -> Exp {
         let x = self.infer(x);
-        let set = ScalarSet::of(|s| s.is_integer() || s == Scalar::Bool);
-        // Without further knowledge it is logical negation.
-        if let Type::Meta(m) = self.metas.shallow(&x.ty)
-            && *self.metas.kind_of(m) == Kind::Any
-        {
-            self.expect(&Type::Scalar(Scalar::Bool), &x.ty, x.span, "the operand of !");
-        }
-        self.unary(Op::Not, set, x, "the operand of !", span)
+        self.unary(Op::Not, ScalarSet::with_negation(), x, "the operand of !", span)
     }
 
     fn unary(&mut self, op: Op, set: ScalarSet, x: Exp, what: &str, span: Span) -> Exp {

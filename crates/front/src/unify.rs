@@ -37,6 +37,10 @@ impl ScalarSet {
     pub(crate) fn floats() -> ScalarSet {
         ScalarSet::of(Scalar::is_float)
     }
+    /// What `!` takes: integers, of which it turns every bit, and truth values.
+    pub(crate) fn with_negation() -> ScalarSet {
+        ScalarSet::of(|s| s.is_integer() || s == Scalar::Bool)
+    }
     pub(crate) fn contains(self, s: Scalar) -> bool {
         Scalar::ALL.into_iter().position(|t| t == s).is_some_and(|i| self.0 & (1 << i) != 0)
     }
@@ -56,6 +60,8 @@ impl ScalarSet {
             "an integer"
         } else if self == ScalarSet::floats() {
             "a float"
+        } else if self == ScalarSet::with_negation() {
+            "an integer or a bool"
         } else {
             "a number or a bool"
         }

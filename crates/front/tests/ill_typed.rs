@@ -75,6 +75,8 @@ fn scalar_types_that_do_not_agree() {
     errors("def f : i8 = 128", &[(TypeMismatch, "128")]);
     errors("def f (x: f64) = f64.sqrt true", &[(TypeMismatch, "true")]);
     errors("def f (x: f64) = !x", &[(TypeMismatch, "x")]);
+    errors("def f (xs: []f64) = map (\\x -> !x) xs", &[(TypeMismatch, "xs")]);
+    says("def f (x: f64) = !x", "which is not an integer or a bool");
 }
 
 #[test]

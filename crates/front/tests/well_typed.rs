@@ -67,6 +67,24 @@ fn operators_take_the_type_of_their_operands() {
 }
 
 #[test]
+fn negation_takes_integers_and_truth_values() {
+    types(
+        "def bits (xs: []i32) = map (\\a -> !a) xs
+         def words (xs: []u8) = map (\\a -> !a & 3) xs
+         def none (ps: []bool) = all (\\p -> !p) ps
+         def both (n: i64) (p: bool) = (let f x = !x in f n, let g x = !x in g p)
+         def unknown x = !x",
+        &[
+            ("bits", "[]i32 -> []i32"),
+            ("words", "[]u8 -> []u8"),
+            ("none", "[]bool -> bool"),
+            ("both", "i64 -> bool -> (i64, bool)"),
+            ("unknown", "i32 -> i32"),
+        ],
+    );
+}
+
+#[test]
 fn functions_without_annotations_are_generalised() {
     types(
         "def twice f x = f (f x)
