@@ -1,8 +1,8 @@
-//! Runs that are sure to need more memory than there is stop before they begin.
+//! Limits of memory: runs that are sure to need more than there is stop before they begin, and what cannot run with limited tapes says why.
 
 use pullback_base::RuntimeErrorKind;
 use pullback_core::Value;
-use pullback_driver::{Backend, Session, Settings};
+use pullback_driver::{Backend, Kind, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 
 /// Hours of work, then two arrays of `m` numbers.
@@ -35,4 +35,24 @@ fn what_is_sure_not_to_fit_stops_first() {
         let fine = run(3, 1000).expect("runs");
         assert_eq!(fine.results.len(), 2, "{backend:?}");
     }
+}
+
+#[test]
+fn what_native_programs_do_not_add_up_is_called_by_its_name() {
+    let text = "
+    type t = #a f64 | #b f64 f64
+    entry main [n] (x: [n]f64) : f64 =
+      let ts : [n]t = map (\\p -> if p > 0 then #a p else #b p p) x
+      in f64.sum (map (\\v -> loop w = v for j < n do match ts[j] case #a p -> p * w case #b p q -> p * q + w) x)";
+    let settings = Settings { backend: Backend::Vm, ..Settings::default() };
+    let mut session = Session::compile("sums.fut", text, settings).expect("compiles");
+    session.settings.choice.tape_limit = Some(1 << 20);
+    let entry = session.entry(None).expect("an entry point");
+    let wanted = session.select(&entry, &Wrt::default()).expect("selected");
+    let error = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).expect_err("sum types");
+    // Not "sums", of which a program is full.
+    for part in ["accumulators for values of sum types", "cotangents that may be absent"] {
+        assert!(error.message.contains(part), "{error:?}");
+    }
+    assert!(error.span.is_some(), "{error:?}");
 }

@@ -349,6 +349,19 @@ fn refused(text: &str, part: &str) {
 }
 
 #[test]
+fn a_slice_in_steps_of_0_stops_at_the_step() {
+    for part in
+        ["[1i32, 2][:2:k]", "([1i32, 2] with [::k] = [1, 2])", "[[1i32], [2]][0, ::k]", "[1i32, 2][::0]"]
+    {
+        let text = format!("let k = 0i64 in {part}");
+        // After the last colon; columns begin with 1.
+        let step = "entry main = ".len() + text.rfind(':').expect("a step") + 2;
+        refused(&text, &format!("1:{step}: assertion failed: this slice goes in steps of 0"));
+    }
+    value("let k = -1 in [1i32, 2, 3][::k]", "[3i32, 2i32, 1i32]");
+}
+
+#[test]
 fn attributes() {
     value("#[recompute] 1i32 + 1", "2i32");
     value("#[unknown] 1i32", "1i32");

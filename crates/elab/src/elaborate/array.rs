@@ -29,7 +29,7 @@ impl<'s> Elaborator<'s, '_> {
                 DimIndex::Slice(from, to, stride) => {
                     let from = from.as_ref().map(|e| self.part(e, wraps));
                     let to = to.as_ref().map(|e| self.part(e, wraps));
-                    let stride = stride.as_ref().map(|e| self.part(e, wraps));
+                    let stride = stride.as_ref().map(|e| self.stride(e, wraps));
                     Dim::Slice(from, to, stride)
                 }
             });
@@ -40,6 +40,19 @@ impl<'s> Elaborator<'s, '_> {
     fn part(&mut self, e: &'s typed::Exp, wraps: &mut Vec<Wrap>) -> Term {
         let term = self.exp(e);
         self.atom(term, "i", wraps)
+    }
+
+    /// The stride of a slice; 0 stops the program.
+    fn stride(&mut self, e: &'s typed::Exp, wraps: &mut Vec<Wrap>) -> Term {
+        let stride = self.part(e, wraps);
+        if matches!(stride.exp(), Exp::Const(c) if c.as_i64() != 0) {
+            return stride;
+        }
+        let zero = self.b.i64(0);
+        let is_zero = self.b.op2(Op::Eq, stride.clone(), zero);
+        let valid = self.b.op1(Op::Not, is_zero);
+        wraps.push(Wrap::Assert(valid, "this slice goes in steps of 0", Some(e.span)));
+        stride
     }
 
     /// `array[dims]`.
@@ -232,7 +245,7 @@ impl<'s> Elaborator<'s, '_> {
         let end = self.atom(end, "end", &mut wraps);
         let step = self.range_step(range.kind, &start, &second, scalar, &mut wraps);
         let valid = self.range_is_valid(range.kind, &start, &second, &end, &mut wraps);
-        wraps.push(Wrap::Assert(valid, "this range goes the wrong way or in steps of 0"));
+        wraps.push(Wrap::Assert(valid, "this range goes the wrong way or in steps of 0", None));
         let count = self.range_count(range.kind, &start, &second, &end, &mut wraps);
         let positions = self.b.term(Exp::Iota(count));
         let i: Var = self.b.fresh(Type::I64, "i");

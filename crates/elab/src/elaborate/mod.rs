@@ -72,8 +72,8 @@ enum Wrap {
     Only(Term, Vec<Var>),
     /// The sizes must agree.
     SameSize(Term, Term, Span),
-    /// The condition must hold.
-    Assert(Term, &'static str),
+    /// The condition must hold, or the program stops here.
+    Assert(Term, &'static str, Option<Span>),
     /// The instances of a polymorphic local function that the inside uses.
     Functions(VarId),
 }

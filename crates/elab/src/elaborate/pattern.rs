@@ -15,7 +15,10 @@ impl<'s> Elaborator<'s, '_> {
             Wrap::SameSize(left, right, span) => {
                 self.at(span, |e| e.b.same_size(left, right, "a size is not what its type says", body))
             }
-            Wrap::Assert(condition, message) => self.b.assert(condition, message, body),
+            Wrap::Assert(condition, message, None) => self.b.assert(condition, message, body),
+            Wrap::Assert(condition, message, Some(span)) => {
+                self.at(span, |e| e.b.assert(condition, message, body))
+            }
             Wrap::Functions(id) => self.close_functions(id, body),
         })
     }

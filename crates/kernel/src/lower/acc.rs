@@ -19,6 +19,11 @@ pub(super) enum Back {
     Rotated(Operand),
 }
 
+/// What native programs do not have.
+const SUM_TYPES: &str = "accumulators for values of sum types";
+/// Where they come from: the source program may have no sum type.
+const COTANGENTS: &str = "a derivative adds up cotangents of a sum type, one of the program or one for cotangents that may be absent";
+
 impl Lower<'_> {
     pub(super) fn with_acc(&mut self, pat: &[Var], inits: &[Atom], lam: &Lam) -> Res<Vec<Val>> {
         let users = free_vars_lam(lam);
@@ -53,10 +58,7 @@ impl Lower<'_> {
         match (&val.rep, ty) {
             (Rep::Array(a), _) => {
                 if !matches!(ty.base(), Type::Scalar(_)) {
-                    return Err(NotNative::new(
-                        "accumulators for sums",
-                        "an accumulator for an array of sums",
-                    ));
+                    return Err(NotNative::new(SUM_TYPES, COTANGENTS));
                 }
                 let take = a.is_writable() && init.var().is_some_and(|v| self.owners.may_write(v, others));
                 let (array, roots) = if take {
@@ -87,7 +89,7 @@ impl Lower<'_> {
                 self.store(&array, &[], rep, ty)?;
                 Ok(Rep::Acc(AccRep::whole(array)))
             }
-            _ => Err(NotNative::new("accumulators for sums", "an accumulator for a sum")),
+            _ => Err(NotNative::new(SUM_TYPES, COTANGENTS)),
         }
     }
     /// What an accumulator holds at the end.

@@ -8,8 +8,8 @@
 //! Assumes a checked program without derivatives. Guarantees the values of the reference interpreter, bit for bit where the
 //! executor's primitives are those of the table, and its messages.
 //!
-//! Not native: recursive values as arguments and results of the whole program; accumulators for sums; sums of recursive
-//! cotangents.
+//! Not native: recursive values as arguments and results of the whole program; accumulators for values of sum types; sums of
+//! recursive cotangents.
 
 mod acc;
 mod arrays;
