@@ -249,6 +249,12 @@ impl Metas {
         match (&a, &b) {
             (Type::Error, _) | (_, Type::Error) => Ok(()),
             (Type::Meta(x), Type::Meta(y)) if x == y => Ok(()),
+            // The newer one becomes the older one, so that the elements of a long literal are no chain; errors speak of its place.
+            (Type::Meta(x), Type::Meta(y)) if x < y => {
+                self.bind(*y, &a, loose)?;
+                self.types[*x].span = self.types[*y].span;
+                Ok(())
+            }
             (Type::Meta(x), _) => self.bind(*x, &b, loose),
             (_, Type::Meta(y)) => self.bind(*y, &a, loose),
             (Type::Scalar(x), Type::Scalar(y)) if x == y => Ok(()),
@@ -286,14 +292,16 @@ impl Metas {
         let (a, b) = (self.size(a), self.size(b));
         match (&a, &b) {
             (Size::Meta(x), Size::Meta(y)) if x == y => Ok(()),
+            (Size::Meta(x), Size::Meta(y)) if x < y => {
+                self.bind_size(*y, a);
+                Ok(())
+            }
             (Size::Meta(x), _) => {
-                self.lower_size(&b, self.sizes[*x].level);
-                self.sizes[*x].bound = Some(b);
+                self.bind_size(*x, b);
                 Ok(())
             }
             (_, Size::Meta(y)) => {
-                self.lower_size(&a, self.sizes[*y].level);
-                self.sizes[*y].bound = Some(a);
+                self.bind_size(*y, a);
                 Ok(())
             }
             _ => match compare(&a, &b, &self.rigid) {
@@ -305,6 +313,11 @@ impl Metas {
                 }
             },
         }
+    }
+
+    fn bind_size(&mut self, id: SizeMetaId, size: Size) {
+        self.lower_size(&size, self.sizes[id].level);
+        self.sizes[id].bound = Some(size);
     }
 
     fn lower_size(&mut self, size: &Size, level: u32) {

@@ -85,6 +85,18 @@ fn negation_takes_integers_and_truth_values() {
 }
 
 #[test]
+fn long_literals_take_linear_time() {
+    // Minutes, if each element cost what those before it did.
+    let n = 100_000;
+    let numbers = vec!["1.5"; n].join(", ");
+    let rows = vec!["f 2"; n].join(", ");
+    types(
+        &format!("def a = [{numbers}] def f (x: f64) = (x, #none : #none | #some f64) def b = [{rows}]"),
+        &[("a", "[100000]f64"), ("b", "[100000](f64, #none | #some f64)")],
+    );
+}
+
+#[test]
 fn functions_without_annotations_are_generalised() {
     types(
         "def twice f x = f (f x)
