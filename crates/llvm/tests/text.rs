@@ -45,6 +45,24 @@ fn a_pointer_that_is_set_twice_gives_no_claim() {
 }
 
 #[test]
+fn constants_in_a_row_are_a_table() {
+    let stored = |n: i64| {
+        let mut module = copy(false);
+        let f = module.functions.iter_mut().next().expect("a function");
+        let pointer = f.regs.ids().next().expect("a register").into();
+        let store =
+            |k| Ins::Store { pointer, index: Operand::i64(k), value: Operand::i64(7 * k), ty: Ty::I64 };
+        f.body.splice(2..3, (0..n).map(store));
+        emit(&module, &Options::default()).text
+    };
+    let (few, many) = (stored(8), stored(100));
+    let stores = |text: &str| text.matches("store i64").count();
+    assert_eq!(stores(&few), stores(&many) + 8, "{many}");
+    assert_eq!([&few, &many].map(|text| text.matches("@data.0").count()), [0, 2], "{many}");
+    assert!(many.contains("@data.0 = private unnamed_addr constant [100 x i64] [i64 0, i64 7, "), "{many}");
+}
+
+#[test]
 fn a_width_is_an_attribute_of_functions() {
     let text = emit(&copy(true), &Options { vector_width: Some(512), ..Options::default() }).text;
     assert!(text.contains("\"prefer-vector-width\"=\"512\""), "{text}");

@@ -165,10 +165,12 @@ impl Emitter<'_> {
     }
 
     pub(super) fn copy(&mut self, to: Operand, from: Operand, count: Operand, t: Ty) {
-        self.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)");
         let (to, from, count) = (self.value(to), self.value(from), self.value(count));
         let bytes = self.let_(format_args!("mul i64 {count}, {}", t.bytes()));
-        let align = t.bytes();
+        self.copy_bytes(&to, &from, &bytes, t.bytes());
+    }
+    pub(super) fn copy_bytes(&mut self, to: &str, from: &str, bytes: &str, align: usize) {
+        self.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)");
         line!(
             self,
             "call void @llvm.memcpy.p0.p0.i64(ptr align {align} {to}, ptr align {align} {from}, i64 {bytes}, i1 false)"

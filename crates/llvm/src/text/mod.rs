@@ -10,6 +10,7 @@
 //! about floating point is said by [`Floats`].
 
 mod calls;
+mod data;
 mod form;
 mod functions;
 mod lanes;
@@ -145,6 +146,8 @@ struct Shared {
     symbols: BTreeMap<String, Symbol>,
     /// Metadata, numbered after those of [`TAIL`].
     nodes: Vec<String>,
+    /// The numbers of tables of constants.
+    tables: BTreeMap<String, usize>,
 }
 
 impl Shared {
@@ -364,6 +367,13 @@ impl Emitter<'_> {
         let mut k = 0;
         while k < block.len() {
             let rest = &block[k..];
+            if self.lanes.is_none()
+                && let Some(data) = data::data(rest)
+            {
+                self.store_data(&data);
+                k += data.length();
+                continue;
+            }
             match rows::row(rest).and_then(|row| Some((self.together(&row)?, row))) {
                 Some((together, row)) => {
                     self.store_row(rest, &row, together);
