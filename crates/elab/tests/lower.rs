@@ -180,6 +180,38 @@ fn arrays_of_products_are_products_of_arrays() {
 }
 
 #[test]
+fn large_tables_of_numbers_are_one_array() {
+    let row = |i: usize| format!("array[f64]({i}.0f64, 0.5f64, -{i}.25f64)");
+    let table = |n: usize| format!("array[[]f64]({})", (0..n).map(row).collect::<Vec<_>>().join(", "));
+    let text = |n: usize| {
+        main(
+            "i: i64",
+            "(f64, i64, []f64)",
+            &format!("let t = {} in (index(t, i, 2i64), size[1](t), index(t, i))", table(n)),
+        )
+    };
+    for n in [3, 200] {
+        let out = eval(&text(n), &[Value::i64(2)]);
+        assert_eq!(out, [Value::f64(-2.25), Value::i64(3), Value::f64s(&[2.0, 0.5, -2.25])]);
+    }
+    let literals = |n: usize| pullback_core::print(&lower(&text(n)).unwrap()).matches("array").count();
+    assert!(literals(3) > 3 && literals(200) == 1, "{}, {}", literals(3), literals(200));
+    // Rows of different lengths are an error of the program still.
+    let text = main(
+        "",
+        "f64",
+        &format!(
+            "index(array[[]f64]({}, array[f64](1.0f64)), 0i64, 0i64)",
+            (0..200).map(row).collect::<Vec<_>>().join(", ")
+        ),
+    );
+    let core = lower(&text).unwrap();
+    let error =
+        run(&core, core.funs.ids().next().unwrap(), Vec::new(), &Options::default()).expect_err("irregular");
+    assert!(error.message.contains("irregular"), "{error}");
+}
+
+#[test]
 fn arrays_of_units_keep_their_size() {
     let text = main(
         "n: i64",

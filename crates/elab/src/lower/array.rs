@@ -8,6 +8,7 @@ use pullback_core as core;
 use pullback_core::{Atom, Exp};
 use pullback_lambda as lambda;
 use pullback_lambda::{Exp as Lam, Soac, Term, Type};
+use pullback_prim::ScalarValue;
 use std::rc::Rc;
 
 impl Lowerer<'_, '_> {
@@ -58,6 +59,11 @@ impl Lowerer<'_, '_> {
     pub(super) fn array(&mut self, t: &Term) -> Lowered<Vec<Atom>> {
         let span = t.span();
         Ok(match t.exp() {
+            Lam::ArrayLit(..) if let Some((shape, numbers)) = large_table(t) => {
+                let flat = self.b.emit(Exp::ArrayLit(numbers[0].scalar().into(), atoms(&numbers)), "xs");
+                let shape = shape.iter().map(|n| Atom::i64(*n as i64)).collect();
+                vec![self.b.emit(Exp::Reshape { shape, from: 1, array: flat }, "xs")]
+            }
             Lam::ArrayLit(ty, items) => {
                 let types = self.element_leaves(ty, span)?;
                 let mut columns: Vec<Vec<Atom>> = vec![Vec::new(); types.len()];
@@ -298,4 +304,42 @@ impl Lowerer<'_, '_> {
         let results = self.emit_all(Exp::Soac(exp), "ys");
         Ok(self.sized(results, size))
     }
+}
+
+/// Literals of rows with at least so many numbers are one array of numbers. Smaller ones stay: later passes see their elements.
+const LARGE: usize = 256;
+
+/// The shape and the numbers of a large literal of two dimensions or more that has constants only: rows one by one would be as many arrays.
+fn large_table(t: &Term) -> Option<(Vec<usize>, Vec<ScalarValue>)> {
+    let Lam::ArrayLit(Type::Array(_), _) = t.exp() else { return None };
+    let mut numbers = Vec::new();
+    let shape = shape_of_constants(t, &mut numbers)?;
+    (numbers.len() >= LARGE).then_some((shape, numbers))
+}
+
+/// The shape of a literal of constants, which are appended; none of anything else, or if rows differ.
+fn shape_of_constants(t: &Term, numbers: &mut Vec<ScalarValue>) -> Option<Vec<usize>> {
+    match t.exp() {
+        Lam::Const(c) => {
+            numbers.push(*c);
+            Some(Vec::new())
+        }
+        Lam::ArrayLit(_, items) => {
+            let mut shape = None;
+            for item in items {
+                let row = shape_of_constants(item, numbers)?;
+                if shape.get_or_insert_with(|| row.clone()) != &row {
+                    return None;
+                }
+            }
+            let mut shape = shape?;
+            shape.insert(0, items.len());
+            Some(shape)
+        }
+        _ => None,
+    }
+}
+
+fn atoms(numbers: &[ScalarValue]) -> Vec<Atom> {
+    numbers.iter().map(|c| Atom::Const(*c)).collect()
 }
