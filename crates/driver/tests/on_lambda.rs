@@ -252,6 +252,30 @@ entry f [n] (ks: [n]i64) (x: [n]f64): f64 =
     }
 }
 
+/// The zero of a cotangent with an array is an array without elements; arrays of backpropagators come from branches. `xs` is `[1, 2]`: the first
+/// has the derivative `y [1, 0]`, the second `2 xs`; the third adds what two
+/// elements of one array have.
+#[test]
+fn naive_dual_numbers_with_arrays_are_compiled() {
+    let chosen = "let v = if y > 0 then xs else map (* 2) xs in";
+    for (body, value, bar) in [
+        (format!("{chosen} y * v[0]"), 3.0, [3.0, 0.0]),
+        (format!("{chosen} f64.sum (map2 (*) v xs)"), 5.0, [2.0, 4.0]),
+        ("xs[0] * xs[1] * y + 1".into(), 7.0, [6.0, 3.0]),
+    ] {
+        let text = format!("entry f [n] (xs: [n]f64) (y: f64): f64 = {body}");
+        for backend in [Backend::Interp, Backend::Vm] {
+            let (mut session, entry) = session(&text, "dual-naive");
+            session.settings.backend = backend;
+            let ready =
+                derivative(&session, &entry).unwrap_or_else(|d| panic!("{}", d.render(&session.sources)));
+            let args = [Value::f64s(&[1.0, 2.0]), Value::f64(3.0), Value::f64(1.0)];
+            let out = ready.run(&args, &Options::default()).unwrap_or_else(|e| panic!("{e:?}"));
+            assert_eq!(out.results[..2], [Value::f64(value), Value::f64s(&bar)], "{backend:?}: {text}");
+        }
+    }
+}
+
 /// Constructs that take functions, which some algorithms turn into other things first: the error is that of a construct without a rule.
 #[test]
 fn constructs_without_a_rule_are_named() {

@@ -88,7 +88,20 @@ impl Lowerer<'_, '_> {
                 let bag = self.bag(t, span)?;
                 Ok(bag.map(|bag| self.empty(bag)).into_iter().collect())
             }
-            _ => self.unsupported(span, "the zero of an array or sum, whose size is not known,"),
+            // Without elements: the zero of all sizes.
+            Type::Array(_) => {
+                let mut out = Vec::new();
+                for t in self.leaves_at(ty, span)? {
+                    let core::Type::Array(element) = t else {
+                        return self.bug(span, "an array whose leaves are no arrays");
+                    };
+                    let zero = self.b.emit(Exp::ArrayLit(core::Type::clone(&element), Vec::new()), "zero");
+                    self.known_zeros.extend(zero.var());
+                    out.push(zero);
+                }
+                Ok(out)
+            }
+            _ => self.unsupported(span, "the zero of a sum, whose alternative is not known,"),
         }
     }
     /// The first alternative of a sum, which is its zero.
@@ -132,6 +145,13 @@ impl Lowerer<'_, '_> {
                     _ => self.b.emit(Exp::Inject(of, PLUS, vec![x, y]), "bag"),
                 }])
             }
+            Type::Array(_) => {
+                let mut out = Vec::new();
+                for (&x, &y) in a.iter().zip(b) {
+                    out.push(self.sum_of_arrays(x, y, span)?);
+                }
+                Ok(out)
+            }
             _ => {
                 let both = a.iter().zip(b);
                 Ok(both
@@ -143,6 +163,25 @@ impl Lowerer<'_, '_> {
                     .collect())
             }
         }
+    }
+    /// The sum of two arrays, either of which may be the zero of all sizes.
+    fn sum_of_arrays(&mut self, x: Atom, y: Atom, span: Option<Span>) -> Lowered<Atom> {
+        if self.is_zero(x) || self.is_zero(y) {
+            return Ok(if self.is_zero(x) { y } else { x });
+        }
+        let is_empty = |l: &mut Self, a: Atom| {
+            let n = l.b.size(a, 0);
+            l.b.emit(int(Op::Eq, n, Atom::i64(0)), "empty")
+        };
+        let first = is_empty(self, x);
+        let then = self.body(span, |_| Ok(vec![y]))?;
+        let otherwise = self.body(span, |l| {
+            let second = is_empty(l, y);
+            let then = l.body(span, |_| Ok(vec![x]))?;
+            let both = l.body(span, |l| Ok(vec![l.b.emit(Exp::Plus(x, y), "t")]))?;
+            Ok(vec![l.b.emit(Exp::If(second, then, both), "t")])
+        })?;
+        Ok(self.b.emit(Exp::If(first, then, otherwise), "t"))
     }
     fn sum_of_sums(
         &mut self,
