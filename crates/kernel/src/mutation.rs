@@ -1,5 +1,5 @@
 //! Deliberate errors of the scheduling, which tests must notice (`tests/small.rs`, `tests/joined.rs`, `tests/contractions.rs`, `tests/filled.rs`,
-//! `tests/borders.rs`, `tests/blocks.rs`, `tests/loaded.rs`). They are on for a thread, and only in builds with
+//! `tests/borders.rs`, `tests/blocks.rs`, `tests/loaded.rs`, `tests/sums.rs`). They are on for a thread, and only in builds with
 //! the feature `mutations`.
 
 /// An error.
@@ -30,6 +30,12 @@ pub enum Mutation {
     BlocksStayOpen,
     /// What one arm of a branch computed is known in the other one.
     ArmsAreAlike,
+    /// What is in memory while additions to it are in a register is not looked at.
+    TermsAreSeenLate,
+    /// Elements at unknown places are never the same.
+    PointersNeverMeet,
+    /// The first of several additions to a register is lost.
+    FirstTermLost,
     /// What has been loaded stays, whatever is written.
     WritesUnseen,
     /// Registers that are set more than once are numbered too.
@@ -121,6 +127,9 @@ impl Mutation {
     ];
     /// Those of what is loaded again.
     pub const LOADED: &'static [Mutation] = &[Mutation::WritesUnseen];
+    /// Those of sums in registers.
+    pub const SUMS: &'static [Mutation] =
+        &[Mutation::TermsAreSeenLate, Mutation::PointersNeverMeet, Mutation::FirstTermLost];
     /// Those of loops that are joined.
     pub const JOINED: &'static [Mutation] = &[
         Mutation::BoundsAreAlike,

@@ -54,7 +54,7 @@ thread_local! {
 }
 
 /// Parts of scheduling that the problems need and random programs of this size do not.
-const RARE: [Pass; 4] = [Pass::Checks, Pass::Contract, Pass::Steps, Pass::Fill];
+const RARE: [Pass; 5] = [Pass::Checks, Pass::Contract, Pass::Steps, Pass::Fill, Pass::Sums];
 
 /// And one that needs sizes that are known when loops are chosen: `interchanged.rs` has it.
 const OF_SIZES: Pass = Pass::Larger;
@@ -271,7 +271,7 @@ fn random_programs_and_their_gradients() {
         failures.len()
     );
     assert!(failures.is_empty(), "{}", failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n"));
-    assert!(lost * 100 <= native, "too many sizes are lost: {lost} of {native}");
+    assert!(lost * 1000 <= native, "too many sizes are lost: {lost} of {native}");
     assert!(unstable * 50 <= native, "too many are unstable: {unstable} of {native}");
     assert!(rounded * 100 <= native, "too much differs by rounding: {rounded} of {native}");
     assert!(foreign * 20 < native, "too much is not native: {foreign} of {native}");

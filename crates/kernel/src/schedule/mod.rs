@@ -25,6 +25,7 @@ mod ranges;
 mod rows;
 mod small;
 mod split;
+mod sums;
 mod tile;
 mod trials;
 mod uses;
@@ -71,11 +72,13 @@ pub enum Pass {
     Own,
     /// Iterations of outer loops run together (decision 20).
     Jam,
+    /// What a block adds to an element several times is summed in a register (decision 56).
+    Sums,
 }
 
 impl Pass {
     /// All, in their order.
-    pub const ALL: [Pass; 14] = [
+    pub const ALL: [Pass; 15] = [
         Pass::Small,
         Pass::Checks,
         Pass::Contract,
@@ -90,6 +93,7 @@ impl Pass {
         Pass::Widths,
         Pass::Own,
         Pass::Jam,
+        Pass::Sums,
     ];
 }
 
@@ -184,11 +188,21 @@ pub fn schedule(module: &mut Module, options: &Options) {
         let Scheduler { regs, mut sizes, .. } = t.s;
         f.regs = regs;
         parts.extend(made.parts_from(before).map(|part| (part, FunctionId::new(k))));
+        let mut pointers: Option<sums::Pointers> = None;
         for f in [f].into_iter().chain(&mut made.functions[before..]) {
             let uses = uses::Uses::of_function(f);
             let body = std::mem::take(&mut f.body);
             let body = if options.does(Pass::Jam) {
                 jam::block(body, &mut f.regs, uses, (options.model, options.lanes), &mut sizes)
+            } else {
+                body
+            };
+            let body = if options.does(Pass::Sums) {
+                // A part has the registers of the function that it is of.
+                let known = sums::Pointers::of(f, &body, pointers.as_ref());
+                let body = sums::sums(body, &mut f.regs, &known);
+                pointers.get_or_insert(known);
+                body
             } else {
                 body
             };

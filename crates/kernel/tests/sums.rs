@@ -1,0 +1,198 @@
+//! What a block adds to an element several times is summed in a register: random blocks of kernel IR, alone and in loops that run
+//! in lanes, give the same.
+
+#[cfg(feature = "mutations")]
+#[path = "common/errors.rs"]
+mod errors;
+#[path = "common/numbers.rs"]
+mod numbers;
+
+use numbers::Numbers;
+use pullback_base::index::IndexVec;
+use pullback_kernel::run::{self, Memory, Word, run};
+use pullback_kernel::schedule::{Model, Options, Pass, schedule};
+use pullback_kernel::{Block, Function, Ins, Module, Operand, Order, Reg, RegInfo, Ty, print, walk};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+
+const F64: Ty = Ty::Scalar(Scalar::F64);
+
+/// Elements of a row.
+const ROW: i64 = 6;
+
+/// Rows of each memory.
+const ROWS: i64 = 9;
+
+fn number(x: i64) -> Operand {
+    Operand::Const(ScalarValue::F64(x as f64))
+}
+
+/// A block that sets, adds to and loads elements of rows.
+struct Written {
+    regs: IndexVec<Reg, RegInfo>,
+    numbers: Numbers,
+    /// Pointers, and how many elements of the row are there.
+    rows: Vec<(Reg, i64)>,
+    values: Vec<Operand>,
+    /// A number below three.
+    moved: Reg,
+}
+
+impl Written {
+    fn reg(&mut self, ty: Ty) -> Reg {
+        self.regs.push(RegInfo { ty, hint: "r".to_string() })
+    }
+    fn value(&mut self) -> Operand {
+        let k = self.numbers.below(self.values.len());
+        self.values[k]
+    }
+    fn place(&mut self) -> (Operand, Operand) {
+        let (pointer, room) = self.rows[self.numbers.below(self.rows.len())];
+        let index = match self.numbers.below(10) {
+            0 if room >= 3 => self.moved.into(),
+            _ => Operand::i64(self.numbers.below(room.min(3) as usize) as i64),
+        };
+        (pointer.into(), index)
+    }
+    fn instruction(&mut self, out: &mut Block) {
+        let (pointer, index) = self.place();
+        match self.numbers.below(16) {
+            0 => out.push(Ins::Store { pointer, index, value: self.value(), ty: F64 }),
+            1 => {
+                let (to, room) = self.rows[self.numbers.below(self.rows.len())];
+                let count = Operand::i64(room.min(3));
+                let (pointer, value) = (to.into(), number(self.numbers.below(2) as i64));
+                if self.numbers.below(2) == 0 {
+                    return out.push(Ins::Fill { pointer, count, value, ty: F64 });
+                }
+                let i = self.reg(Ty::I64);
+                let body = vec![Ins::Store { pointer, index: i.into(), value, ty: F64 }];
+                out.push(Ins::For { i, from: Operand::i64(0), to: count, body, order: Order::Given });
+            }
+            2 | 3 => {
+                let to = self.reg(F64);
+                out.push(Ins::Load { to, pointer, index });
+                self.values.push(to.into());
+            }
+            _ => out.push(Ins::Accumulate { pointer, index, value: self.value(), ty: F64, atomic: false }),
+        }
+    }
+    /// The row of iteration `i`, and a part of it that begins one or two elements, or `moved`, later.
+    fn row(&mut self, memory: Reg, i: Operand, out: &mut Block) {
+        let (at, row, part) = (self.reg(Ty::I64), self.reg(Ty::Pointer), self.reg(Ty::Pointer));
+        let prim = Prim::Op(Op::Mul, Scalar::I64);
+        out.push(Ins::Prim { to: at, prim, args: vec![i, Operand::i64(ROW)] });
+        let (ty, room) = (F64, None);
+        out.push(Ins::Offset { to: row, pointer: memory.into(), index: at.into(), ty, room });
+        let index = match self.numbers.below(3) {
+            0 => self.moved.into(),
+            k => Operand::i64(k as i64),
+        };
+        out.push(Ins::Offset { to: part, pointer: row.into(), index, ty, room });
+        self.rows.extend([(row, ROW), (part, ROW - 2)]);
+    }
+}
+
+/// A function of a number below three: a loop over rows if the seed is even, else one row.
+fn written(seed: u64) -> Module {
+    let mut regs = IndexVec::new();
+    let moved = regs.push(RegInfo { ty: Ty::I64, hint: "moved".to_string() });
+    let values = vec![number(1), number(5)];
+    let mut w = Written { regs, numbers: Numbers(seed), rows: Vec::new(), values, moved };
+    let mut body = Vec::new();
+    let count = Operand::i64(ROW * ROWS);
+    let memories = [w.reg(Ty::Pointer), w.reg(Ty::Pointer)];
+    for (k, to) in memories.into_iter().enumerate() {
+        body.push(Ins::Alloc { to, count, ty: F64 });
+        body.push(Ins::Fill { pointer: to.into(), count, value: number(3 + k as i64), ty: F64 });
+    }
+    let i = w.reg(Ty::I64);
+    let (is_loop, mut block) = (seed.is_multiple_of(2), Vec::new());
+    for memory in memories {
+        let row = if is_loop { i.into() } else { Operand::i64(2) };
+        w.row(memory, row, &mut block);
+    }
+    if is_loop {
+        let to = w.reg(F64);
+        let prim = Prim::Convert(Scalar::I64, Scalar::F64);
+        block.push(Ins::Prim { to, prim, args: vec![i.into()] });
+        w.values.push(to.into());
+    }
+    for _ in 0..24 {
+        w.instruction(&mut block);
+    }
+    match is_loop {
+        true => {
+            let (from, to) = (Operand::i64(0), Operand::i64(ROWS));
+            body.push(Ins::For { i, from, to, body: block, order: Order::Any(Vec::new()) });
+        }
+        false => body.extend(block),
+    }
+    let mut results = Vec::new();
+    for (memory, index) in memories.into_iter().flat_map(|m| (0..ROW * ROWS).map(move |k| (m, k))) {
+        let to = w.reg(F64);
+        body.push(Ins::Load { to, pointer: memory.into(), index: Operand::i64(index) });
+        results.push(to);
+    }
+    let mut module = Module::default();
+    let params = vec![w.moved];
+    module.functions.push(Function { name: "f".to_string(), params, results, regs: w.regs, body });
+    module
+}
+
+fn results(module: &Module, moved: i64) -> Vec<Word> {
+    let f = module.functions.ids().next().expect("a function");
+    let options = run::Options { steps: 100_000, backwards: false };
+    let args = [Word::Scalar(ScalarValue::I64(moved))];
+    run(module, f, &args, &mut Memory::new(1 << 14), options).expect("it ends")
+}
+
+/// How often a module adds to memory: by scalars, and in lanes.
+fn additions(module: &Module) -> [usize; 2] {
+    let mut found = [0; 2];
+    for f in module.functions.iter() {
+        walk(&f.body, &mut |ins| match ins {
+            Ins::Accumulate { .. } => found[0] += 1,
+            Ins::AccumulateLanes { .. } => found[1] += 1,
+            _ => {}
+        });
+    }
+    found
+}
+
+fn scheduled(module: &Module, without: Vec<Pass>) -> Module {
+    let mut made = module.clone();
+    schedule(&mut made, &Options { without, ..Options::new(4, Model::machine(4)) });
+    made
+}
+
+#[test]
+fn blocks_that_add_to_elements_give_the_same() {
+    let (mut before, mut after) = ([0; 2], [0; 2]);
+    for seed in 0..400 {
+        let module = written(seed);
+        let plain = scheduled(&module, vec![Pass::Small, Pass::Sums]);
+        let made = scheduled(&module, vec![Pass::Small]);
+        for k in 0..2 {
+            before[k] += additions(&plain)[k];
+            after[k] += additions(&made)[k];
+        }
+        for moved in 0..3 {
+            let (expected, found) = (results(&module, moved), results(&made, moved));
+            assert_eq!(found, expected, "seed {seed}, {moved}\n{}\n{}", print(&module), print(&made));
+        }
+    }
+    println!("additions to memory, by scalars and in lanes: {before:?}, {after:?}");
+    assert!(before.iter().zip(&after).all(|(b, a)| *b > 1000 && a * 4 < b * 3), "{before:?}, {after:?}");
+}
+
+#[cfg(feature = "mutations")]
+mod mutations {
+    use super::*;
+    use pullback_kernel::Mutation;
+
+    #[test]
+    fn every_deliberate_error_is_noticed() {
+        let missed = errors::unnoticed(Mutation::SUMS, &[blocks_that_add_to_elements_give_the_same]);
+        assert!(missed.is_empty(), "not noticed: {missed:?}");
+    }
+}
