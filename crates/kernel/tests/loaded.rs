@@ -5,72 +5,26 @@
 mod errors;
 #[path = "common/numbers.rs"]
 mod numbers;
+#[path = "common/written.rs"]
+mod written;
 
-use numbers::Numbers;
-use pullback_base::index::IndexVec;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{Model, Options, Pass, schedule};
-use pullback_kernel::{
-    Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty, print, walk,
-};
-use pullback_prim::{Scalar, ScalarValue};
-
-const F64: Ty = Ty::Scalar(Scalar::F64);
+use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Ty, print, walk};
+use pullback_prim::ScalarValue;
+use written::{F64, Written, number};
 
 /// Elements of each memory.
 const ELEMENTS: i64 = 8;
 
-fn number(x: i64) -> Operand {
-    Operand::Const(ScalarValue::F64(x as f64))
-}
-
 /// A block that adds to two memories, and loads all of them at its end.
-struct Written {
-    regs: IndexVec<Reg, RegInfo>,
-    numbers: Numbers,
-    /// Pointers, and how many elements are there.
-    pointers: Vec<(Reg, i64)>,
-    values: Vec<Operand>,
-    /// A number below three.
-    moved: Reg,
-}
-
 impl Written {
-    fn reg(&mut self, ty: Ty) -> Reg {
-        self.regs.push(RegInfo { ty, hint: "r".to_string() })
-    }
-    fn value(&mut self) -> Operand {
-        let k = self.numbers.below(self.values.len());
-        self.values[k]
-    }
-    fn place(&mut self) -> (Operand, Operand) {
-        let (pointer, room) = self.pointers[self.numbers.below(self.pointers.len())];
-        let index = match self.numbers.below(8) {
-            0 if room >= 3 => self.moved.into(),
-            _ => Operand::i64(self.numbers.below(room.min(3) as usize) as i64),
-        };
-        (pointer.into(), index)
-    }
     fn instruction(&mut self, inside: bool, out: &mut Block) {
-        let (pointer, index) = self.place();
+        let (pointer, index) = self.place(8);
         match self.numbers.below(12) {
             0 => out.push(Ins::Store { pointer, index, value: self.value(), ty: F64 }),
-            1 => {
-                let (to, room) = self.pointers[self.numbers.below(self.pointers.len())];
-                let count = Operand::i64(room.min(3));
-                let (pointer, value) = (to.into(), number(self.numbers.below(2) as i64));
-                if self.numbers.below(2) == 0 {
-                    return out.push(Ins::Fill { pointer, count, value, ty: F64 });
-                }
-                let i = self.reg(Ty::I64);
-                let body = vec![Ins::Store { pointer, index: i.into(), value, ty: F64 }];
-                out.push(Ins::For { i, from: Operand::i64(0), to: count, body, order: Order::Given });
-            }
-            2..=5 => {
-                let to = self.reg(F64);
-                out.push(Ins::Load { to, pointer, index });
-                self.values.push(to.into());
-            }
+            1 => self.fill(out),
+            2..=5 => self.load((pointer, index), out),
             6 if !inside => {
                 let mut then = Vec::new();
                 let known = self.values.len();
@@ -86,22 +40,14 @@ impl Written {
 
 /// A function of a number below three.
 fn written(seed: u64) -> Module {
-    let mut regs = IndexVec::new();
-    let moved = regs.push(RegInfo { ty: Ty::I64, hint: "moved".to_string() });
-    let values = vec![number(1), number(5)];
-    let mut w = Written { regs, numbers: Numbers(seed), pointers: Vec::new(), values, moved };
+    let mut w = Written::new(seed);
     let mut body = Vec::new();
     for _ in 0..2 {
-        let (to, part) = (w.reg(Ty::Pointer), w.reg(Ty::Pointer));
-        let (count, ty, room) = (Operand::i64(ELEMENTS), F64, None);
+        let to = w.reg(Ty::Pointer);
+        let (count, ty) = (Operand::i64(ELEMENTS), F64);
         body.push(Ins::Alloc { to, count, ty });
         body.push(Ins::Fill { pointer: to.into(), count, value: number(3), ty });
-        let index = match w.numbers.below(3) {
-            0 => w.moved.into(),
-            k => Operand::i64(k as i64),
-        };
-        body.push(Ins::Offset { to: part, pointer: to.into(), index, ty, room });
-        w.pointers.extend([(to, ELEMENTS), (part, ELEMENTS - 2)]);
+        w.points(to, ELEMENTS, &mut body);
     }
     for _ in 0..24 {
         w.instruction(false, &mut body);

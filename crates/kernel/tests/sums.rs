@@ -6,15 +6,14 @@
 mod errors;
 #[path = "common/numbers.rs"]
 mod numbers;
+#[path = "common/written.rs"]
+mod written;
 
-use numbers::Numbers;
-use pullback_base::index::IndexVec;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{Model, Options, Pass, schedule};
-use pullback_kernel::{Block, Function, Ins, Module, Operand, Order, Reg, RegInfo, Ty, print, walk};
+use pullback_kernel::{Block, Function, Ins, Module, Operand, Order, Reg, Ty, print, walk};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-
-const F64: Ty = Ty::Scalar(Scalar::F64);
+use written::{F64, Written, number};
 
 /// Elements of a row.
 const ROW: i64 = 6;
@@ -22,82 +21,30 @@ const ROW: i64 = 6;
 /// Rows of each memory.
 const ROWS: i64 = 9;
 
-fn number(x: i64) -> Operand {
-    Operand::Const(ScalarValue::F64(x as f64))
-}
-
 /// A block that sets, adds to and loads elements of rows.
-struct Written {
-    regs: IndexVec<Reg, RegInfo>,
-    numbers: Numbers,
-    /// Pointers, and how many elements of the row are there.
-    rows: Vec<(Reg, i64)>,
-    values: Vec<Operand>,
-    /// A number below three.
-    moved: Reg,
-}
-
 impl Written {
-    fn reg(&mut self, ty: Ty) -> Reg {
-        self.regs.push(RegInfo { ty, hint: "r".to_string() })
-    }
-    fn value(&mut self) -> Operand {
-        let k = self.numbers.below(self.values.len());
-        self.values[k]
-    }
-    fn place(&mut self) -> (Operand, Operand) {
-        let (pointer, room) = self.rows[self.numbers.below(self.rows.len())];
-        let index = match self.numbers.below(10) {
-            0 if room >= 3 => self.moved.into(),
-            _ => Operand::i64(self.numbers.below(room.min(3) as usize) as i64),
-        };
-        (pointer.into(), index)
-    }
     fn instruction(&mut self, out: &mut Block) {
-        let (pointer, index) = self.place();
+        let (pointer, index) = self.place(10);
         match self.numbers.below(16) {
             0 => out.push(Ins::Store { pointer, index, value: self.value(), ty: F64 }),
-            1 => {
-                let (to, room) = self.rows[self.numbers.below(self.rows.len())];
-                let count = Operand::i64(room.min(3));
-                let (pointer, value) = (to.into(), number(self.numbers.below(2) as i64));
-                if self.numbers.below(2) == 0 {
-                    return out.push(Ins::Fill { pointer, count, value, ty: F64 });
-                }
-                let i = self.reg(Ty::I64);
-                let body = vec![Ins::Store { pointer, index: i.into(), value, ty: F64 }];
-                out.push(Ins::For { i, from: Operand::i64(0), to: count, body, order: Order::Given });
-            }
-            2 | 3 => {
-                let to = self.reg(F64);
-                out.push(Ins::Load { to, pointer, index });
-                self.values.push(to.into());
-            }
+            1 => self.fill(out),
+            2 | 3 => self.load((pointer, index), out),
             _ => out.push(Ins::Accumulate { pointer, index, value: self.value(), ty: F64, atomic: false }),
         }
     }
-    /// The row of iteration `i`, and a part of it that begins one or two elements, or `moved`, later.
+    /// The row of iteration `i`.
     fn row(&mut self, memory: Reg, i: Operand, out: &mut Block) {
-        let (at, row, part) = (self.reg(Ty::I64), self.reg(Ty::Pointer), self.reg(Ty::Pointer));
+        let (at, row) = (self.reg(Ty::I64), self.reg(Ty::Pointer));
         let prim = Prim::Op(Op::Mul, Scalar::I64);
         out.push(Ins::Prim { to: at, prim, args: vec![i, Operand::i64(ROW)] });
-        let (ty, room) = (F64, None);
-        out.push(Ins::Offset { to: row, pointer: memory.into(), index: at.into(), ty, room });
-        let index = match self.numbers.below(3) {
-            0 => self.moved.into(),
-            k => Operand::i64(k as i64),
-        };
-        out.push(Ins::Offset { to: part, pointer: row.into(), index, ty, room });
-        self.rows.extend([(row, ROW), (part, ROW - 2)]);
+        out.push(Ins::Offset { to: row, pointer: memory.into(), index: at.into(), ty: F64, room: None });
+        self.points(row, ROW, out);
     }
 }
 
 /// A function of a number below three: a loop over rows if the seed is even, else one row.
 fn written(seed: u64) -> Module {
-    let mut regs = IndexVec::new();
-    let moved = regs.push(RegInfo { ty: Ty::I64, hint: "moved".to_string() });
-    let values = vec![number(1), number(5)];
-    let mut w = Written { regs, numbers: Numbers(seed), rows: Vec::new(), values, moved };
+    let mut w = Written::new(seed);
     let mut body = Vec::new();
     let count = Operand::i64(ROW * ROWS);
     let memories = [w.reg(Ty::Pointer), w.reg(Ty::Pointer)];
