@@ -13,7 +13,7 @@ use pullback_core::{Program, Value};
 use pullback_driver::gradcheck::{self, index_text};
 use pullback_driver::leaves::cotangent_type;
 use pullback_driver::report::timed;
-use pullback_driver::values::{Sizes, decode, encode, json, type_text};
+use pullback_driver::values::{Sizes, as_large_as, decode, encode, json, type_text};
 use pullback_driver::{EntryPoint, Kind, Leaf, Session, Settings, Wrt};
 use pullback_interp::core::Options;
 use serde_json::{Map, Value as Json, json};
@@ -447,7 +447,7 @@ pub(crate) fn jvp(args: &JvpArgs) -> Result<(), Failure> {
         let data = read_value(&ty, written, name)?;
         let encoded = encode(&ty, &data, &mut Sizes::new(), name);
         let mut encoded = encoded.map_err(|e| Failure::input(format!("tangent `{name}`: {e}")))?;
-        let value = encoded.remove(0);
+        let value = as_large_as(encoded.remove(0), &values[at]);
         let same = match (&value, &values[at]) {
             (Value::Array(a), Value::Array(b)) => a.shape == b.shape,
             _ => true,

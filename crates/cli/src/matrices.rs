@@ -11,7 +11,7 @@ use crate::progress::with_progress;
 use pullback_core::Value;
 use pullback_driver::gradcheck::filled;
 use pullback_driver::leaves::cotangent_type;
-use pullback_driver::values::{Data, Sizes, decode, encode, json};
+use pullback_driver::values::{Data, Sizes, as_large_as, decode, encode, json};
 use pullback_driver::{Block, EntryPoint, Leaf, Matrix, Product, Session, Sweep};
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
@@ -40,6 +40,8 @@ impl Problem {
     /// A direction for every selected argument: what is given, zero where nothing is.
     fn direction(&self, given: &[String]) -> Result<Vec<Value>, Failure> {
         let leaves = self.leaves();
+        let chosen: Vec<&Value> =
+            self.values.iter().zip(&self.selected).filter(|(_, s)| **s).map(|(v, _)| v).collect();
         let mut out: Vec<Option<Value>> = vec![None; leaves.len()];
         for text in given {
             let (name, written) = split(text)?;
@@ -53,12 +55,12 @@ impl Problem {
             let data = read_value(&leaves[at].ty, written, name)?;
             let encoded = encode(&leaves[at].ty, &data, &mut Sizes::new(), name);
             let mut encoded = encoded.map_err(|e| Failure::input(format!("direction `{name}`: {e}")))?;
-            if out[at].replace(encoded.remove(0)).is_some() {
+            let direction = as_large_as(encoded.remove(0), chosen[at]);
+            if out[at].replace(direction).is_some() {
                 return Err(Failure::input(format!("--direction gives `{name}` twice")));
             }
         }
-        let chosen = self.values.iter().zip(&self.selected).filter(|(_, s)| **s);
-        let all = out.into_iter().zip(chosen).map(|(d, (v, _))| d.or_else(|| filled(v, 0.0)));
+        let all = out.into_iter().zip(chosen).map(|(d, v)| d.or_else(|| filled(v, 0.0)));
         let all: Option<Vec<Value>> = all.collect();
         all.ok_or_else(|| Failure::input("a direction for an argument of sum type must be given whole"))
     }

@@ -124,6 +124,17 @@ fn jvp_vjp_and_jacobian_agree() {
 }
 
 #[test]
+fn directions_without_rows_have_the_columns_of_their_argument() {
+    let folder = scratch("no_rows");
+    let text = b"entry main [n][m] (b: [m]f64) (a: [n][m]f64) : f64 = f64.sum b + f64.sum (flatten a)";
+    let file = write(&folder, "no_rows.fut", text);
+    let base = [file.as_str(), "--arg", "b=[1.0,2.0]", "--arg", "a=[]", "--json"];
+    let tangent = stdout(&[&["jvp"], &base[..], &["--tangent", "a=[]"]].concat());
+    assert!(tangent.contains("3.0"), "{tangent}");
+    stdout(&[&["hvp"], &base[..], &["--direction", "a=[]", "--direction", "b=[1.0,0.0]"]].concat());
+}
+
+#[test]
 fn core_and_explain_show_the_inside() {
     let text = stdout(&["core", "--print-pipeline"]);
     assert!(text.contains("differentiate") && text.contains("simplify"));

@@ -132,6 +132,21 @@ pub fn encode_all(
     Ok(all.concat())
 }
 
+/// A direction as large as the value that it belongs to: an array without rows, as `[]` is written, has the inner sizes of that.
+pub fn as_large_as(direction: Value, value: &Value) -> Value {
+    match (direction, value) {
+        (Value::Array(mut d), Value::Array(v))
+            if d.shape.first() == Some(&0)
+                && v.shape.first() == Some(&0)
+                && d.shape.len() == v.shape.len() =>
+        {
+            d.shape = v.shape.clone();
+            Value::Array(d)
+        }
+        (direction, _) => direction,
+    }
+}
+
 /// Whether there is an array without elements in a value.
 fn has_no_rows(value: &Value) -> bool {
     match value {

@@ -249,11 +249,15 @@ impl<'p> Lower<'p> {
                     let pointers = pointers.collect();
                     let inside = known.get_or_insert_with(|| inside(self));
                     // The sizes without an iteration.
-                    let sizes = (0..elem.rank()).map(|k| {
-                        let size = self.extent(inside, *a, k).unwrap_or(Operand::i64(0));
-                        self.variable(Ty::I64, "size", size)
-                    });
-                    Place::Late(pointers, sizes.collect())
+                    let mut sizes = Vec::new();
+                    for k in 0..elem.rank() {
+                        let (block, size) = self.block(|s| Ok(s.extent(inside, *a, k)))?;
+                        if size.is_some() {
+                            block.into_iter().for_each(|ins| self.emit(ins));
+                        }
+                        sizes.push(self.variable(Ty::I64, "size", size.unwrap_or(Operand::i64(0))));
+                    }
+                    Place::Late(pointers, sizes)
                 }
             };
             out.push(Collector { elem, place, from: *a, over: Roots::new() });
