@@ -66,11 +66,12 @@ impl Workspaces {
     fn all(&self) -> MutexGuard<'_, Vec<Workspace>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// The one of at least `limit` bytes for which the system has given most; it is not in the store any more.
+    /// The one for which the system has given most, of at least `limit` bytes; it is not in the store any more. Those of fewer bytes
+    /// go back to the system: a larger one is about to take their place.
     pub fn take(&self, limit: u64) -> Option<Workspace> {
         let mut all = self.all();
-        let large = all.iter().enumerate().filter(|(_, w)| w.asked() >= limit);
-        let most = large.max_by_key(|(_, w)| w.touched()).map(|(k, _)| k)?;
+        all.retain(|w| w.asked() >= limit);
+        let most = (0..all.len()).max_by_key(|k| all[*k].touched())?;
         Some(all.swap_remove(most))
     }
     /// Keeps a workspace for later calls.
@@ -80,5 +81,31 @@ impl Workspaces {
     /// Bytes that the system has given for one that could be taken.
     pub fn touched(&self) -> u64 {
         self.all().iter().map(Workspace::touched).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_gives_what_was_used_most_and_keeps_nothing_that_is_too_small() {
+        let store = Workspaces::default();
+        let used = |asked, touched| {
+            let mut w = Workspace::new(asked);
+            w.touch(touched);
+            w
+        };
+        for (asked, touched) in [(1 << 20, 5), (1 << 21, 7), (1 << 21, 9)] {
+            store.give(used(asked, touched));
+        }
+        assert_eq!(store.touched(), 9);
+        assert_eq!(store.take(1 << 20).map(|w| w.touched()), Some(9));
+        // The smallest one goes, the other one is taken.
+        assert_eq!(store.take(1 << 21).map(|w| w.touched()), Some(7));
+        assert!(store.take(0).is_none());
+        store.give(used(1 << 20, 5));
+        assert!(store.take(1 << 22).is_none());
+        assert_eq!(store.touched(), 0);
     }
 }
