@@ -93,16 +93,18 @@ fn steps(module: &Module, function: &str, w: &Workload) -> Option<(f64, String)>
     Some((counts.work as f64, w.name.clone()))
 }
 
+/// The costs of the function of a row.
+pub(crate) fn of_row<'a>(costs: &'a [Costs], row: &Row) -> Option<&'a Costs> {
+    costs
+        .iter()
+        .find(|c| (&c.problem, &c.workload, &c.function) == (&row.problem, &row.workload, &row.function))
+}
+
 /// How many times as many steps as its function a derivative takes, and the sizes at which both were counted.
 pub(crate) fn step_ratio(costs: &[Costs], results: &Results, row: &Row) -> Option<(f64, String)> {
     let same = |r: &&Row| (&r.problem, &r.workload) == (&row.problem, &row.workload);
     let primal = results.rows.iter().filter(same).find(|r| !r.is_derivative).filter(|_| row.is_derivative)?;
-    let steps = |row: &Row| {
-        let own = |c: &&Costs| {
-            (&c.problem, &c.workload, &c.function) == (&row.problem, &row.workload, &row.function)
-        };
-        costs.iter().find(own)?.steps.clone()
-    };
+    let steps = |row: &Row| of_row(costs, row)?.steps.clone();
     let ((steps, at), (of_primal, with)) = (steps(row)?, steps(primal)?);
     (at == with).then_some((steps / of_primal, at))
 }

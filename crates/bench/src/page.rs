@@ -1,7 +1,7 @@
 //! The page: tables and pictures that open in any browser, in one file.
 
 use crate::cliffs;
-use crate::costs::{Costs, step_ratio};
+use crate::costs::{Costs, of_row, step_ratio};
 use crate::plots;
 use crate::results::{Reached, Results, Row, Times, time};
 use anyhow::Result;
@@ -189,9 +189,7 @@ fn table(out: &mut String, results: &Results, costs: &[Costs], problem: &str) ->
 
 fn cells(out: &mut String, results: &Results, costs: &[Costs], row: &Row, t: &Times) -> Result<()> {
     let ratio = results.ratio(row, t).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
-    let own = costs
-        .iter()
-        .find(|c| (&c.problem, &c.workload, &c.function) == (&row.problem, &row.workload, &row.function));
+    let own = of_row(costs, row);
     let step_ratio = match step_ratio(costs, results, row) {
         Some((ratio, at)) if at == row.workload => format!("{ratio:.2}"),
         Some((ratio, at)) => format!("{ratio:.2} ({})", escape(&at)),

@@ -9,6 +9,7 @@ use super::Lower;
 use super::rep::Rep;
 use crate::ir::Operand;
 use pullback_base::index::IdMap;
+use pullback_core::shapes::Dim;
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -123,11 +124,7 @@ impl<'p> Lower<'p> {
             Some(Def::Row(array)) => s.extent(x, array, k + 1),
             Some(Def::Like(array)) => s.extent(x, array, k),
             Some(Def::Unknown) => None,
-            None => match s.env.get(&v)? {
-                Rep::Array(a) => a.dims.get(k).copied(),
-                Rep::Acc(a) => a.array.dims.get(k).copied(),
-                Rep::Scalar(_) | Rep::Tuple(_) | Rep::Sum(..) | Rep::Record(..) => None,
-            },
+            None => s.resolve(Dim::Size(v, k)),
         })
     }
     /// The answer to a question, unless it is part of itself or there were too many.

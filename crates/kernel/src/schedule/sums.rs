@@ -41,11 +41,9 @@ impl Pointers {
         });
         if let Some(whole) = whole {
             own.extend(whole.own.iter().copied());
-            let given = |r: Reg| f.params.contains(&r).then(|| whole.roots.get(r).copied().flatten());
-            let found: Vec<_> = roots.iter_enumerated().map(|(r, root)| (r, root.and_then(given))).collect();
-            for (r, root) in found {
-                if let Some(root) = root {
-                    roots[r] = root;
+            for root in roots.iter_mut() {
+                if let Some(given) = root.filter(|r| f.params.contains(r)) {
+                    *root = whole.roots.get(given).copied().flatten();
                 }
             }
         }
@@ -74,6 +72,21 @@ struct Access {
     /// `None`: somewhere there.
     place: Option<Place>,
     ty: Ty,
+}
+
+impl Access {
+    fn somewhere(pointer: Operand, ty: Ty) -> Access {
+        Access { pointer, place: None, ty }
+    }
+    /// The same, but somewhere there if not all of it is accessed, or not by this thread alone.
+    fn all_if(self, is_all: bool) -> Access {
+        Access { place: self.place.filter(|_| is_all), ..self }
+    }
+    /// The elements after these.
+    fn moved(self, by: i64) -> Access {
+        let place = self.place.and_then(|p| Some(Place { at: p.at.checked_add(by)?, ..p }));
+        Access { place, ..self }
+    }
 }
 
 /// Additions to one element with nothing between them that looks at it.
@@ -172,18 +185,16 @@ impl Sums<'_> {
                     self.set(access, k, &mut open, &mut done);
                 }
                 Ins::StoreLanes { pointer, index, stride, ty, mask, .. } => {
-                    let mut access = self.row(*pointer, *index, *stride, *ty);
-                    access.place = access.place.filter(|_| mask.is_none());
+                    let access = self.row(*pointer, *index, *stride, *ty).all_if(mask.is_none());
                     self.set(access, k, &mut open, &mut done);
                 }
                 Ins::Accumulate { pointer, index, ty, atomic, .. } => {
-                    let mut access = self.element(*pointer, *index, *ty);
-                    access.place = access.place.filter(|_| !atomic);
+                    let access = self.element(*pointer, *index, *ty).all_if(!atomic);
                     self.add(access, k, &mut open, &mut done);
                 }
                 Ins::AccumulateLanes { pointer, index, stride, ty, mask, atomic, .. } => {
-                    let mut access = self.row(*pointer, *index, *stride, *ty);
-                    access.place = access.place.filter(|_| mask.is_none() && !atomic);
+                    let is_plain = mask.is_none() && !atomic;
+                    let access = self.row(*pointer, *index, *stride, *ty).all_if(is_plain);
                     self.add(access, k, &mut open, &mut done);
                 }
                 Ins::Load { to, pointer, index } => {
@@ -196,16 +207,16 @@ impl Sums<'_> {
                 }
                 Ins::Copy { to, from, ty, .. } => {
                     for pointer in [*to, *from] {
-                        self.look(Access { pointer, place: None, ty: *ty }, k, &mut open, &mut done);
+                        self.look(Access::somewhere(pointer, *ty), k, &mut open, &mut done);
                     }
                 }
                 Ins::For { .. } | Ins::Fill { .. } if let Some(f) = self.filled(ins) => {
                     for at in 0..f.count {
-                        self.set(self.moved(f.first, at), k, &mut open, &mut done);
+                        self.set(f.first.moved(at), k, &mut open, &mut done);
                     }
                 }
                 Ins::Fill { pointer, ty, .. } => {
-                    self.look(Access { pointer: *pointer, place: None, ty: *ty }, k, &mut open, &mut done);
+                    self.look(Access::somewhere(*pointer, *ty), k, &mut open, &mut done);
                 }
                 Ins::Set { .. }
                 | Ins::Prim { .. }
@@ -298,31 +309,27 @@ impl Sums<'_> {
     /// What an instruction sets to a constant, if that is all it does.
     fn filled(&self, ins: &Ins) -> Option<Filled> {
         let zero = Operand::i64(0);
-        let (first, count, value) = match ins {
-            Ins::Fill { pointer, count, value, ty } => (self.element(*pointer, zero, *ty), *count, *value),
+        let (count, store) = match ins {
+            Ins::Fill { pointer, count, value, ty } => {
+                (*count, Ins::Store { pointer: *pointer, index: zero, value: *value, ty: *ty })
+            }
             Ins::For { i, from, to, body, .. } if from.as_i64() == Some(0) => match &body[..] {
-                [Ins::Store { pointer, index: Operand::Reg(k), value, ty }] if k == i => {
-                    (self.element(*pointer, zero, *ty), *to, *value)
-                }
-                [Ins::StoreLanes { pointer, index: Operand::Reg(k), stride, value, ty, mask: None }]
-                    if k == i =>
-                {
-                    (self.row(*pointer, zero, *stride, *ty), *to, *value)
-                }
+                [
+                    store @ (Ins::Store { index: Operand::Reg(k), .. }
+                    | Ins::StoreLanes { index: Operand::Reg(k), mask: None, .. }),
+                ] if k == i => (*to, store.clone()),
                 _ => return None,
             },
             _ => return None,
         };
+        let first = match store {
+            Ins::StoreLanes { pointer, stride, ty, .. } => self.row(pointer, zero, stride, ty),
+            Ins::Store { pointer, ty, .. } => self.element(pointer, zero, ty),
+            _ => return None,
+        };
         let count = count.as_i64().filter(|n| (1..=FEW).contains(n))?;
-        (matches!(value, Operand::Const(_)) && first.place.is_some()).then_some(Filled {
-            first,
-            count,
-            value,
-        })
-    }
-    fn moved(&self, first: Access, by: i64) -> Access {
-        let place = first.place.and_then(|p| Some(Place { at: p.at.checked_add(by)?, ..p }));
-        Access { place, ..first }
+        let is_constant = matches!(value(&store), Some(Operand::Const(_)));
+        (is_constant && first.place.is_some()).then_some(Filled { first, count, store })
     }
 
     fn rewritten(&mut self, block: Block, found: Vec<Sum>) -> Block {
@@ -401,24 +408,12 @@ impl Sums<'_> {
     }
     /// Elements that are set at once: to registers, or each in memory.
     fn elements(&self, ins: Ins, elements: &BTreeMap<i64, Reg>, out: &mut Block) {
-        let Some(Filled { count, value, .. }) = self.filled(&ins) else { return out.push(ins) };
+        let Some(Filled { count, store, .. }) = self.filled(&ins) else { return out.push(ins) };
         for k in 0..count {
-            let index = Operand::i64(k);
-            out.push(match (elements.get(&k), &ins) {
-                (Some(to), _) => Ins::Set { to: *to, value },
-                (None, Ins::Fill { pointer, ty, .. }) => {
-                    Ins::Store { pointer: *pointer, index, value, ty: *ty }
-                }
-                (None, Ins::For { body, .. }) => match &body[0] {
-                    Ins::StoreLanes { pointer, stride, ty, .. } => {
-                        let (pointer, stride, ty) = (*pointer, *stride, *ty);
-                        Ins::StoreLanes { pointer, index, stride, value, ty, mask: None }
-                    }
-                    Ins::Store { pointer, ty, .. } => Ins::Store { pointer: *pointer, index, value, ty: *ty },
-                    other => other.clone(),
-                },
-                (None, other) => other.clone(),
-            });
+            match elements.get(&k) {
+                Some(to) => out.extend(value(&store).map(|value| Ins::Set { to: *to, value })),
+                None => out.push(stored_at(store.clone(), k)),
+            }
         }
     }
 }
@@ -427,7 +422,16 @@ impl Sums<'_> {
 struct Filled {
     first: Access,
     count: i64,
-    value: Operand,
+    /// The store of one of them.
+    store: Ins,
+}
+
+/// A store at another index.
+fn stored_at(mut store: Ins, k: i64) -> Ins {
+    if let Ins::Store { index, .. } | Ins::StoreLanes { index, .. } = &mut store {
+        *index = Operand::i64(k);
+    }
+    store
 }
 
 fn element(ty: Ty) -> Ty {
@@ -453,18 +457,17 @@ fn plus(sum: Reg, ins: &Ins, to: Reg) -> Option<Ins> {
 }
 
 /// The last addition to an element, of the sum; a store where the sum began with what the element was set to.
-fn ending(ins: Ins, value: Operand, is_set: bool) -> Ins {
+fn ending(ins: Ins, sum: Operand, is_set: bool) -> Ins {
     match ins {
-        Ins::Accumulate { pointer, index, ty, .. } if is_set => Ins::Store { pointer, index, value, ty },
-        Ins::Accumulate { pointer, index, ty, atomic, .. } => {
-            Ins::Accumulate { pointer, index, value, ty, atomic }
-        }
+        Ins::Accumulate { pointer, index, ty, .. } if is_set => Ins::Store { pointer, index, value: sum, ty },
         Ins::AccumulateLanes { pointer, index, stride, ty, mask, .. } if is_set => {
-            Ins::StoreLanes { pointer, index, stride, value, ty, mask }
+            Ins::StoreLanes { pointer, index, stride, value: sum, ty, mask }
         }
-        Ins::AccumulateLanes { pointer, index, stride, ty, mask, atomic, .. } => {
-            Ins::AccumulateLanes { pointer, index, stride, value, ty, mask, atomic }
+        mut adds => {
+            if let Ins::Accumulate { value, .. } | Ins::AccumulateLanes { value, .. } = &mut adds {
+                *value = sum;
+            }
+            adds
         }
-        other => other,
     }
 }
