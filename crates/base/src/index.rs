@@ -49,6 +49,12 @@ impl<I, T> Default for IndexVec<I, T> {
     }
 }
 
+impl<I: Index, T> FromIterator<T> for IndexVec<I, T> {
+    fn from_iter<A: IntoIterator<Item = T>>(items: A) -> Self {
+        Self { items: items.into_iter().collect(), marker: PhantomData }
+    }
+}
+
 impl<I: Index, T> IndexVec<I, T> {
     /// The empty vector.
     pub fn new() -> Self {

@@ -161,10 +161,12 @@ impl Live {
 
 impl<'a> Graph<'a> {
     fn new(program: &'a Program, options: &'a Options) -> Self {
+        let vars = program.vars.len();
         Graph {
             program,
             options,
-            edges: Edges { last: vec![0; 2 * program.vars.len()], edges: Vec::new() },
+            // Room for a few edges of each variable: memory that is not used costs nothing.
+            edges: Edges { last: vec![0; 2 * vars], edges: Vec::with_capacity(4 * vars) },
             roots: Vec::new(),
             accs: IdMap::new(),
             products: IdMap::new(),

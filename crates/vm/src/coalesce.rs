@@ -26,30 +26,34 @@ fn in_block(block: &mut Block, f: &Function, counts: &mut Counts, options: &Opti
             in_block(inner, f, counts, options);
         }
     }
-    let mut k = 0;
-    while k < block.len() {
-        if remove(block, k, f, counts, options) {
-            block.remove(k);
-        } else {
-            k += 1;
+    let mut kept = Block::with_capacity(block.len());
+    for ins in std::mem::take(block) {
+        kept.push(ins);
+        if remove(&mut kept, f, counts, options) {
+            kept.pop();
         }
     }
+    *block = kept;
 }
 
-/// Gives what is copied by instruction `k` the register that it is copied to; whether that was possible.
-fn remove(block: &mut Block, k: usize, f: &Function, counts: &mut Counts, options: &Options) -> bool {
-    let Ins::Set { to, value: Operand::Reg(from) } = block[k] else { return false };
+/// Gives what is copied by the last instruction the register that it is copied to; whether that was possible.
+fn remove(block: &mut [Ins], f: &Function, counts: &mut Counts, options: &Options) -> bool {
+    let Some((Ins::Set { to, value: Operand::Reg(from) }, before)) = block.split_last_mut() else {
+        return false;
+    };
+    let (to, from) = (*to, *from);
     let is_read_once = counts.reads[from] == 1 || options.is(Mutation::CopiesOfManyReaders);
     if !is_read_once || f.regs[from].ty != f.regs[to].ty {
         return false;
     }
-    let first = k.saturating_sub(WINDOW);
-    let Some(sets) = made_within(&block[first..k], from, to, options) else { return false };
+    let first = before.len().saturating_sub(WINDOW);
+    let near = &mut before[first..];
+    let Some(sets) = made_within(near, from, to, options) else { return false };
     // Not where it is set elsewhere too.
     if sets != counts.sets[from] {
         return false;
     }
-    rename(&mut block[first..k], from, to);
+    rename(near, from, to);
     counts.sets[to] += sets - 1;
     (counts.sets[from], counts.reads[from]) = (0, 0);
     true

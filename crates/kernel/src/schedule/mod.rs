@@ -672,12 +672,8 @@ fn numbered(f: &Function, body: Block) -> Block {
 
 /// How often each register is set, and where pointers that are set once point into.
 fn registers(f: &Function, body: &Block) -> (IndexVec<Reg, usize>, IndexVec<Reg, Option<Reg>>) {
-    let mut defined = IndexVec::new();
-    let mut roots = IndexVec::new();
-    for _ in f.regs.iter() {
-        defined.push(0);
-        roots.push(None);
-    }
+    let mut defined: IndexVec<Reg, usize> = f.regs.iter().map(|_| 0).collect();
+    let mut roots: IndexVec<Reg, Option<Reg>> = f.regs.iter().map(|_| None).collect();
     for p in &f.params {
         defined[*p] += 1;
         if f.regs[*p].ty == Ty::Pointer {
