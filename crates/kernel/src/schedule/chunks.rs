@@ -269,8 +269,13 @@ impl Outline<'_> {
     fn int(&mut self, op: Op, args: [Operand; 2]) -> Operand {
         self.prim(Prim::Op(op, Scalar::I64), &args)
     }
-    fn float(&mut self, op: Op, args: [Operand; 2]) -> Operand {
+    fn float<const N: usize>(&mut self, op: Op, args: [Operand; N]) -> Operand {
         self.prim(Prim::Op(op, Scalar::F64), &args)
+    }
+    /// The lesser one of two numbers that are no NaN.
+    fn less(&mut self, a: Operand, b: Operand) -> Operand {
+        let is_first = self.prim(Prim::Op(Op::Lt, Scalar::F64), &[a, b]);
+        self.float(Op::Select, [is_first, a, b])
     }
     fn alloc(&mut self, count: Operand, ty: Ty) -> Reg {
         let to = self.reg(Ty::Pointer, "parts");
@@ -360,13 +365,13 @@ impl Outline<'_> {
         for (count, _) in added.values() {
             let n = self.prim(Prim::Convert(Scalar::I64, Scalar::F64), &[*count]);
             let n = self.float(Op::Mul, [n, real(COPIES)]);
-            let n = self.float(Op::Max, [n, real(1.0)]);
+            let n = self.float(Op::Add, [n, real(1.0)]);
             let fits = self.float(Op::Div, [work, n]);
-            most = self.float(Op::Min, [most, fits]);
+            most = self.less(most, fits);
         }
-        let most = self.float(Op::Min, [most, real(MOST as f64)]);
-        let most = self.float(Op::Max, [most, real(1.0)]);
         let wanted = self.prim(Prim::Convert(Scalar::F64, Scalar::I64), &[most]);
+        let wanted = self.int(Op::Min, [wanted, Operand::i64(MOST as i64)]);
+        let wanted = self.int(Op::Max, [wanted, Operand::i64(1)]);
         let n = self.int(Op::Sub, [l.to, l.from]);
         let n = self.int(Op::Max, [n, Operand::i64(1)]);
         // Parts of whole blocks.

@@ -1,6 +1,6 @@
 //! Calls, and the words that results travel in.
 
-use super::{Emitter, in_memory, line, quoted, ty};
+use super::{Emitter, helpers, in_memory, line, quoted, ty};
 use crate::abi;
 use pullback_base::index::Index;
 use pullback_kernel::{FunctionId, Operand, Reg, Ty};
@@ -40,51 +40,18 @@ impl Emitter<'_> {
             let (value, t) = (self.value(*a), self.type_of(*a));
             self.store_word(&words, k + 1, &value, t);
         }
-        let (shared, alone, done) = (self.label(), self.label(), self.label());
-        let status = self.temp();
-        let _ = writeln!(self.slots, "  {status} = alloca i32");
-        line!(self, "store i32 {}, ptr {status}", abi::DONE);
-        let share = self.field(abi::SHARE, "ptr");
-        let nobody = self.let_(format_args!("icmp eq ptr {share}, null"));
-        let single = self.let_(format_args!("icmp slt i64 {count}, 2"));
-        let here = self.let_(format_args!("or i1 {nobody}, {single}"));
-        line!(self, "br i1 {here}, label %{alone}, label %{shared}");
-        self.begin(&shared);
+        self.declare(&helpers::parts());
+        self.declare(&helpers::release());
+        // As threads call it, so that the part is in the code once. It has no results.
         let entry = quoted(&format!("entry.{name}"));
-        let left = self.let_(format_args!(
-            "call i32 {share}(ptr %cx, ptr @{entry}, ptr {words}, i64 {}, i64 {count})",
+        let status = self.let_(format_args!(
+            "call i32 @pb_parts(ptr %cx, ptr @{entry}, ptr {words}, i64 {}, i64 {count})",
             args.len() + 1
         ));
-        line!(self, "store i32 {left}, ptr {status}");
-        line!(self, "br label %{done}");
-        self.begin(&alone);
-        // One after the other.
-        let (head, inside, next) = (self.label(), self.label(), self.label());
-        let counter = self.temp();
-        let _ = writeln!(self.slots, "  {counter} = alloca i64");
-        line!(self, "store i64 0, ptr {counter}");
-        line!(self, "br label %{head}");
-        self.begin(&head);
-        let k = self.let_(format_args!("load i64, ptr {counter}"));
-        let more = self.let_(format_args!("icmp slt i64 {k}, {count}"));
-        line!(self, "br i1 {more}, label %{inside}, label %{done}");
-        self.begin(&inside);
-        let top = self.field(abi::TOP, "ptr");
-        // As threads call it, so that the part is in the code once. It has no results.
-        self.store_word(&words, 0, &k, Ty::I64);
-        let left = self.let_(format_args!("call i32 @{entry}(ptr %cx, ptr {words}, ptr {words})"));
-        line!(self, "store i32 {left}, ptr {status}");
-        self.release_to(&top);
-        let after = self.let_(format_args!("add i64 {k}, 1"));
-        line!(self, "store i64 {after}, ptr {counter}");
-        let stopped = self.let_(format_args!("icmp ne i32 {left}, {}", abi::DONE));
-        line!(self, "br i1 {stopped}, label %{done}, label %{next}");
-        self.begin(&next);
-        line!(self, "br label %{head}");
-        self.begin(&done);
-        let left = self.let_(format_args!("load i32, ptr {status}"));
-        let stopped = self.let_(format_args!("icmp ne i32 {left}, {}", abi::DONE));
+        let stopped = self.let_(format_args!("icmp ne i32 {status}, {}", abi::DONE));
         self.stop_if(&stopped);
+        // What is allocated from now on may be where something else was: see `scopes`.
+        line!(self, "fence syncscope(\"singlethread\") seq_cst");
     }
 
     /// Stores word `k`: integers are extended to eight bytes.

@@ -1,6 +1,6 @@
 //! Loads, stores and the workspace.
 
-use super::{Emitter, in_memory, line, ty};
+use super::{Emitter, helpers, in_memory, line, ty};
 use crate::abi;
 use pullback_base::index::Index;
 use pullback_kernel::{Operand, Reg, Ty};
@@ -79,6 +79,19 @@ impl Emitter<'_> {
     pub(super) fn alloc(&mut self, to: Reg, count: Operand, t: Ty) {
         let count = self.value(count);
         let shift = t.bytes().ilog2();
+        // Where it was before functions were cut.
+        let (function, register) = self.pieces.places.get(&(self.id, to)).copied().unwrap_or((self.id, to));
+        if self.is_called() {
+            self.declare(&helpers::alloc());
+            self.declare(&helpers::fail(4));
+            let (function, register) = (function.index(), register.index());
+            let taken = self.let_(format_args!(
+                "call ptr @pb_alloc(ptr %cx, i64 {count}, i64 {shift}, i64 {function}, i64 {register})"
+            ));
+            let is_full = self.let_(format_args!("icmp eq ptr {taken}, null"));
+            self.stop_if(&is_full);
+            return self.set(to, &taken);
+        }
         let top = self.field(abi::TOP, "ptr");
         let end = self.field(abi::END, "ptr");
         let top_address = self.let_(format_args!("ptrtoint ptr {top} to i64"));
@@ -86,8 +99,6 @@ impl Emitter<'_> {
         let free = self.let_(format_args!("sub i64 {end_address}, {top_address}"));
         let room = self.let_(format_args!("lshr i64 {free}, {shift}"));
         let is_full = self.let_(format_args!("icmp ugt i64 {count}, {room}"));
-        // Where it was before functions were cut.
-        let (function, register) = self.pieces.places.get(&(self.id, to)).copied().unwrap_or((self.id, to));
         let place = [function.index().to_string(), register.index().to_string()];
         let about = [count.clone(), t.bytes().to_string()].into_iter().chain(place).collect::<Vec<_>>();
         self.stop_with_if(&is_full, abi::OUT_OF_MEMORY, &about);
@@ -108,16 +119,17 @@ impl Emitter<'_> {
     /// Goes back to a height. The highest one is always reached just before a release or at the end.
     pub(super) fn release(&mut self, mark: Operand) {
         let mark = self.value(mark);
-        self.release_to(&mark);
-    }
-    /// The same, to a height that is a pointer.
-    pub(super) fn release_to(&mut self, mark: &str) {
-        let top = self.field(abi::TOP, "ptr");
-        let peak = self.field(abi::PEAK, "ptr");
-        let higher = self.let_(format_args!("icmp ugt ptr {top}, {peak}"));
-        let peak = self.let_(format_args!("select i1 {higher}, ptr {top}, ptr {peak}"));
-        self.set_field(abi::PEAK, "ptr", &peak);
-        self.set_field(abi::TOP, "ptr", mark);
+        if self.is_called() {
+            self.declare(&helpers::release());
+            line!(self, "call void @pb_release(ptr %cx, ptr {mark})");
+        } else {
+            let top = self.field(abi::TOP, "ptr");
+            let peak = self.field(abi::PEAK, "ptr");
+            let higher = self.let_(format_args!("icmp ugt ptr {top}, {peak}"));
+            let peak = self.let_(format_args!("select i1 {higher}, ptr {top}, ptr {peak}"));
+            self.set_field(abi::PEAK, "ptr", &peak);
+            self.set_field(abi::TOP, "ptr", &mark);
+        }
         // What is allocated from now on may be where something else was: see `scopes`.
         line!(self, "fence syncscope(\"singlethread\") seq_cst");
     }
@@ -192,20 +204,4 @@ fn is_zero(value: Operand) -> bool {
         Operand::Null => true,
         Operand::Reg(_) => false,
     }
-}
-
-/// The function that says why the program stops, with so many values.
-pub(super) fn fail(values: usize) -> String {
-    let names: Vec<String> = (0..values).map(|k| format!("%v{k}")).collect();
-    let params: String = names.iter().map(|v| format!(", i64 {v}")).collect();
-    let mut fields = vec![(abi::MESSAGE, "%message".to_string()), (abi::COUNT, values.to_string())];
-    fields.extend(names.into_iter().enumerate().map(|(k, name)| (abi::VALUES + 8 * k, name)));
-    let mut out = format!("define internal void @pb_fail{values}(ptr %cx, i64 %message{params}) #1 {{\n");
-    for (k, (offset, value)) in fields.iter().enumerate() {
-        let _ = write!(
-            out,
-            "  %p{k} = getelementptr inbounds i8, ptr %cx, i64 {offset}\n  store i64 {value}, ptr %p{k}\n"
-        );
-    }
-    out + "  ret void\n}\n"
 }

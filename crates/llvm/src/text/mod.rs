@@ -13,6 +13,7 @@ mod calls;
 mod data;
 mod form;
 mod functions;
+mod helpers;
 mod lanes;
 mod loops;
 mod memory;
@@ -127,9 +128,10 @@ pub fn emit_several(module: &Module, options: &Options) -> Texts {
     Texts { texts, symbols, is_recursive: whole.is_recursive(), entries: whole.entries() }
 }
 
-/// Attributes of cold paths and of primitives that are called, branch weights, and the range of truth values in memory.
+/// Attributes of cold paths, of primitives that are called and of what large functions do by calls; branch weights, and the range of truth values in memory.
 const TAIL: &str = "\
 attributes #1 = { nounwind noinline cold }
+attributes #5 = { nounwind noinline }
 attributes #2 = { nounwind readnone willreturn speculatable }
 !0 = !{!\"branch_weights\", i32 1, i32 1000000}
 !1 = !{i8 0, i8 2}
@@ -191,6 +193,8 @@ struct Emitter<'a> {
     has_stop: bool,
     /// The loops of this function that the present place is in.
     open_loops: usize,
+    /// Whether this is a large function, or a piece of one: what is done once is called there and not written out.
+    is_large: bool,
 }
 
 /// Where the value of a register is.
@@ -495,7 +499,7 @@ impl Emitter<'_> {
     }
     /// Ends a block by stopping the program with a message.
     fn stop_with(&mut self, message: i64, values: &[String]) {
-        self.declare(&memory::fail(values.len()));
+        self.declare(&helpers::fail(values.len()));
         let given: String = values.iter().map(|v| format!(", i64 {v}")).collect();
         line!(self, "call void @pb_fail{}(ptr %cx, i64 {message}{given})", values.len());
         self.has_stop = true;
@@ -514,8 +518,16 @@ impl Emitter<'_> {
         self.stop_with(message, values);
         self.begin(&goes_on);
     }
+    /// Whether what is done here is called: it is not written out so often that it would be most of a large function, and outside of loops a
+    /// call is nothing.
+    fn is_called(&self) -> bool {
+        self.is_large && self.open_loops == 0 && self.lanes.is_none()
+    }
     /// The address of a field of the context.
     fn field_address(&mut self, offset: usize) -> String {
+        if offset == 0 {
+            return "%cx".to_string();
+        }
         self.let_(format_args!("getelementptr inbounds i8, ptr %cx, i64 {offset}"))
     }
     /// What a field of the context holds.

@@ -162,9 +162,24 @@ impl Emitter<'_> {
             let of = if matches!(op, Op::Div | Op::Quot) { "udiv" } else { "urem" };
             return self.let_(format_args!("{of} {t} {x}, {divisor}"));
         }
+        if k.lanes == 1 && y.parse().is_ok_and(|y: i64| y > 0) {
+            match op {
+                Op::Rem => return self.let_(format_args!("srem {t} {x}, {y}")),
+                Op::Quot => return self.let_(format_args!("sdiv {t} {x}, {y}")),
+                _ => {}
+            }
+        }
         let above = self.let_(format_args!("add {t} {y}, {one}"));
         let is_special = self.let_(format_args!("icmp ult {t} {above}, {}", k.number(2)));
         let divisor = self.select(k, &is_special, &one, y);
+        let quotient = |to: &mut Self| {
+            let quotient = to.let_(format_args!("sdiv {t} {x}, {divisor}"));
+            let negated = to.let_(format_args!("sub {t} {zero}, {x}"));
+            to.select(k, &is_special, &negated, &quotient)
+        };
+        if op == Op::Quot {
+            return quotient(self);
+        }
         let remainder = self.let_(format_args!("srem {t} {x}, {divisor}"));
         if op == Op::Rem {
             return remainder;
@@ -178,12 +193,7 @@ impl Emitter<'_> {
             let added = self.select(k, &corrected, &divisor, &zero);
             return self.let_(format_args!("add {t} {remainder}, {added}"));
         }
-        let quotient = self.let_(format_args!("sdiv {t} {x}, {divisor}"));
-        let negated = self.let_(format_args!("sub {t} {zero}, {x}"));
-        let quotient = self.select(k, &is_special, &negated, &quotient);
-        if op == Op::Quot {
-            return quotient;
-        }
+        let quotient = quotient(self);
         let one = self.let_(format_args!("zext {truth} {corrected} to {t}"));
         self.let_(format_args!("sub {t} {quotient}, {one}"))
     }

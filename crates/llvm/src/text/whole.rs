@@ -93,6 +93,7 @@ impl<'a> Whole<'a> {
                 next: 0,
                 has_stop: false,
                 open_loops: 0,
+                is_large: is_piece || self.is_cut(f),
             };
             let linkage = if self.shared.contains(id) { "" } else { "internal " };
             // A piece stays one, or it would not be compiled at the same time as others.
@@ -127,6 +128,12 @@ impl<'a> Whole<'a> {
         format!("{text}{elsewhere}{declarations}{attributes}{TAIL}{nodes}")
     }
 
+    /// Whether a function calls pieces: it was large.
+    fn is_cut(&self, f: &Function) -> bool {
+        let mut called = IdSet::new();
+        callees(&f.body, &mut called);
+        called.iter().any(|(f, _)| f.index() >= self.pieces.whole)
+    }
     /// Declarations of what functions call that is in other texts.
     fn called(&self, functions: &[FunctionId]) -> impl Iterator<Item = String> {
         let (here, mut called): (IdSet<FunctionId>, _) = (functions.iter().copied().collect(), IdSet::new());
