@@ -93,7 +93,8 @@ impl<'a> Whole<'a> {
                 next: 0,
                 has_stop: false,
                 open_loops: 0,
-                is_large: is_piece || self.is_cut(f),
+                // Where functions call themselves, what is outside of loops is done again and again.
+                is_large: !self.is_recursive() && (is_piece || self.is_cut(f)),
             };
             let linkage = if self.shared.contains(id) { "" } else { "internal " };
             // A piece stays one, or it would not be compiled at the same time as others.
