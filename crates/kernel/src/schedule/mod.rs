@@ -131,8 +131,9 @@ impl Options {
 /// So much larger results may be where loops over what they are sums of are joined.
 const LARGER: i64 = 64;
 
-/// What a byte costs that is written and read again by another loop over more than caches hold, in instructions ([`Model`]).
-const FAR: f64 = 0.5;
+/// What a byte costs that is written and read again by another loop over more than caches hold, in instructions ([`Model`]). That loop goes over
+/// all results for every few elements, which leave the first cache: so more than what memory takes alone (decision 45).
+const FAR: f64 = 2.0;
 
 /// Puts loops of all functions into lanes. The module has none yet. Cost: the size of the module, times the depth of its nests.
 pub fn schedule(module: &mut Module, options: &Options) {
