@@ -370,7 +370,7 @@ impl Outline<'_> {
             most = self.less(most, fits);
         }
         let wanted = self.prim(Prim::Convert(Scalar::F64, Scalar::I64), &[most]);
-        let wanted = self.int(Op::Min, [wanted, Operand::i64(MOST as i64)]);
+        let wanted = self.int(Op::Min, [wanted, Operand::i64(MOST)]);
         let wanted = self.int(Op::Max, [wanted, Operand::i64(1)]);
         let n = self.int(Op::Sub, [l.to, l.from]);
         let n = self.int(Op::Max, [n, Operand::i64(1)]);
