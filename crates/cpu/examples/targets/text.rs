@@ -3,6 +3,7 @@
 //! Values are names (`%v7`) or constants. `lanes` numbers lie side by side in a vector; with one lane a vector is a
 //! scalar. Variables are memory of the stack, which LLVM turns into registers.
 
+use pullback_llvm::Llvm;
 use pullback_llvm::maths::{self, Definition, Machine, Precision, Shape};
 use pullback_maths::Function;
 use std::collections::BTreeMap;
@@ -188,7 +189,9 @@ impl Text {
     /// A function of the project's vector mathematics, as a call that is inlined; eight lanes at a time.
     pub(crate) fn call(&mut self, function: Function, x: &str) -> V {
         let lanes = self.style.lanes;
-        let machine = if lanes >= 8 && lanes.is_multiple_of(8) { Machine::Avx512 } else { Machine::Generic };
+        let is_wide = lanes >= 8 && lanes.is_multiple_of(8);
+        let here = Llvm::find().map_or(Machine::Generic, Llvm::instructions);
+        let machine = if is_wide { here } else { Machine::Generic };
         let shape = Shape { precision: Precision::Double, lanes: lanes.min(8), machine };
         let name = maths::name(function, shape);
         self.functions.entry(name.clone()).or_insert_with(|| maths::definition(function, shape, ""));
