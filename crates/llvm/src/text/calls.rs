@@ -40,8 +40,8 @@ impl Emitter<'_> {
             let (value, t) = (self.value(*a), self.type_of(*a));
             self.store_word(&words, k + 1, &value, t);
         }
-        self.declare(&helpers::parts());
-        self.declare(&helpers::release());
+        self.helper("pb_parts", helpers::parts);
+        self.helper("pb_release", helpers::release);
         // As threads call it, so that the part is in the code once. It has no results.
         let entry = quoted(&format!("entry.{name}"));
         let status = self.let_(format_args!(
@@ -51,7 +51,7 @@ impl Emitter<'_> {
         let stopped = self.let_(format_args!("icmp ne i32 {status}, {}", abi::DONE));
         self.stop_if(&stopped);
         // What is allocated from now on may be where something else was: see `scopes`.
-        line!(self, "fence syncscope(\"singlethread\") seq_cst");
+        self.fence();
     }
 
     /// Stores word `k`: integers are extended to eight bytes.

@@ -82,8 +82,8 @@ impl Emitter<'_> {
         // Where it was before functions were cut.
         let (function, register) = self.pieces.places.get(&(self.id, to)).copied().unwrap_or((self.id, to));
         if self.is_called() {
-            self.declare(&helpers::alloc());
-            self.declare(&helpers::fail(4));
+            self.helper("pb_alloc", helpers::alloc);
+            self.helper("pb_fail4", || helpers::fail(4));
             let (function, register) = (function.index(), register.index());
             let taken = self.let_(format_args!(
                 "call ptr @pb_alloc(ptr %cx, i64 {count}, i64 {shift}, i64 {function}, i64 {register})"
@@ -120,7 +120,7 @@ impl Emitter<'_> {
     pub(super) fn release(&mut self, mark: Operand) {
         let mark = self.value(mark);
         if self.is_called() {
-            self.declare(&helpers::release());
+            self.helper("pb_release", helpers::release);
             line!(self, "call void @pb_release(ptr %cx, ptr {mark})");
         } else {
             let top = self.field(abi::TOP, "ptr");
@@ -131,15 +131,20 @@ impl Emitter<'_> {
             self.set_field(abi::TOP, "ptr", &mark);
         }
         // What is allocated from now on may be where something else was: see `scopes`.
+        self.fence();
+    }
+
+    /// Work with memory stays on its side of this place. It is no instruction.
+    pub(super) fn fence(&mut self) {
         line!(self, "fence syncscope(\"singlethread\") seq_cst");
     }
 
     /// Reads the clock of the processor. Work with memory stays on its side of it.
     pub(super) fn clock(&mut self, to: Reg) {
         self.declare("declare i64 @llvm.readcyclecounter()");
-        line!(self, "fence syncscope(\"singlethread\") seq_cst");
+        self.fence();
         let ticks = self.let_("call i64 @llvm.readcyclecounter()");
-        line!(self, "fence syncscope(\"singlethread\") seq_cst");
+        self.fence();
         self.set(to, &ticks);
     }
 
@@ -191,7 +196,13 @@ impl Emitter<'_> {
 
     /// Adds a declaration to the module.
     pub(super) fn declare(&mut self, text: &str) {
-        self.shared.declarations.entry(text.to_string()).or_insert_with(|| text.to_string());
+        self.helper(text, || text.to_string());
+    }
+    /// Adds a function to the module, which is written once.
+    pub(super) fn helper(&mut self, name: &str, text: impl FnOnce() -> String) {
+        if !self.shared.declarations.contains_key(name) {
+            self.shared.declarations.insert(name.to_string(), text());
+        }
     }
 }
 

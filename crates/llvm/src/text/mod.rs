@@ -128,11 +128,11 @@ pub fn emit_several(module: &Module, options: &Options) -> Texts {
     Texts { texts, symbols, is_recursive: whole.is_recursive(), entries: whole.entries() }
 }
 
-/// Attributes of cold paths, of primitives that are called and of what large functions do by calls; branch weights, and the range of truth values in memory.
+/// Attributes of cold paths, of primitives that are called and of [`helpers`]; branch weights, and the range of truth values in memory.
 const TAIL: &str = "\
 attributes #1 = { nounwind noinline cold }
-attributes #5 = { nounwind noinline }
 attributes #2 = { nounwind readnone willreturn speculatable }
+attributes #5 = { nounwind noinline }
 !0 = !{!\"branch_weights\", i32 1, i32 1000000}
 !1 = !{i8 0, i8 2}
 ";
@@ -499,9 +499,10 @@ impl Emitter<'_> {
     }
     /// Ends a block by stopping the program with a message.
     fn stop_with(&mut self, message: i64, values: &[String]) {
-        self.declare(&helpers::fail(values.len()));
+        let name = format!("pb_fail{}", values.len());
+        self.helper(&name, || helpers::fail(values.len()));
         let given: String = values.iter().map(|v| format!(", i64 {v}")).collect();
-        line!(self, "call void @pb_fail{}(ptr %cx, i64 {message}{given})", values.len());
+        line!(self, "call void @{name}(ptr %cx, i64 {message}{given})");
         self.has_stop = true;
         line!(self, "br label %stop");
     }
@@ -518,10 +519,9 @@ impl Emitter<'_> {
         self.stop_with(message, values);
         self.begin(&goes_on);
     }
-    /// Whether what is done here is called: it is not written out so often that it would be most of a large function, and outside of loops a
-    /// call is nothing.
+    /// Whether what is done here, outside of loops, is a call of [`helpers`]: written out it would be most of a large function.
     fn is_called(&self) -> bool {
-        self.is_large && self.open_loops == 0 && self.lanes.is_none()
+        self.is_large && self.open_loops == 0
     }
     /// The address of a field of the context.
     fn field_address(&mut self, offset: usize) -> String {

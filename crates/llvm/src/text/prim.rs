@@ -162,20 +162,21 @@ impl Emitter<'_> {
             let of = if matches!(op, Op::Div | Op::Quot) { "udiv" } else { "urem" };
             return self.let_(format_args!("{of} {t} {x}, {divisor}"));
         }
-        if k.lanes == 1 && y.parse().is_ok_and(|y: i64| y > 0) {
-            match op {
-                Op::Rem => return self.let_(format_args!("srem {t} {x}, {y}")),
-                Op::Quot => return self.let_(format_args!("sdiv {t} {x}, {y}")),
-                _ => {}
-            }
-        }
-        let above = self.let_(format_args!("add {t} {y}, {one}"));
-        let is_special = self.let_(format_args!("icmp ult {t} {above}, {}", k.number(2)));
-        let divisor = self.select(k, &is_special, &one, y);
+        // A positive constant is neither of them.
+        let is_plain = k.lanes == 1 && y.parse().is_ok_and(|y: i64| y > 0);
+        let is_special = (!is_plain).then(|| {
+            let above = self.let_(format_args!("add {t} {y}, {one}"));
+            self.let_(format_args!("icmp ult {t} {above}, {}", k.number(2)))
+        });
+        let divisor = match &is_special {
+            Some(is_special) => self.select(k, is_special, &one, y),
+            None => y.to_string(),
+        };
         let quotient = |to: &mut Self| {
             let quotient = to.let_(format_args!("sdiv {t} {x}, {divisor}"));
+            let Some(is_special) = &is_special else { return quotient };
             let negated = to.let_(format_args!("sub {t} {zero}, {x}"));
-            to.select(k, &is_special, &negated, &quotient)
+            to.select(k, is_special, &negated, &quotient)
         };
         if op == Op::Quot {
             return quotient(self);

@@ -9,18 +9,12 @@ use std::collections::BTreeSet;
 /// in the same block or inside; and those that the function does not mention, since parts of loops have the list of the function that they are from.
 /// Cost: the size of the function.
 pub(super) fn values(f: &Function) -> IndexVec<Reg, Held> {
-    let mut v = Values { is: IndexVec::new(), open: Vec::new() };
-    for _ in f.regs.iter() {
-        v.is.push(Is::New);
-    }
+    let mut v = Values { is: f.regs.iter().map(|_| Is::New).collect(), open: Vec::new() };
     f.params.iter().for_each(|r| v.set(*r));
     v.block(&f.body);
     f.results.iter().for_each(|r| v.read(*r));
-    let mut out = IndexVec::new();
-    for is in v.is.iter() {
-        out.push(if *is == Is::Slot { Held::Slot } else { Held::Value(String::new()) });
-    }
-    out
+    let held = |is: &Is| if *is == Is::Slot { Held::Slot } else { Held::Value(String::new()) };
+    v.is.iter().map(held).collect()
 }
 
 /// What is known of a register.
