@@ -1,17 +1,18 @@
 //! Who calls whom.
 
-use crate::ir::{Block, FunctionId, Ins, Module};
+use crate::ir::{Block, Function, FunctionId, Ins, Module};
 use pullback_base::index::IndexVec;
 
 /// Which functions may be called while they are running.
 pub fn recursive(module: &Module) -> IndexVec<FunctionId, bool> {
-    let called: IndexVec<FunctionId, Vec<FunctionId>> = collect(module.functions.iter().map(|f| {
+    let called = |f: &Function| {
         let mut out = Vec::new();
         callees(&f.body, &mut out);
         out
-    }));
-    collect(module.functions.ids().map(|f| {
-        let mut seen: IndexVec<FunctionId, bool> = collect(module.functions.iter().map(|_| false));
+    };
+    let called: IndexVec<FunctionId, Vec<FunctionId>> = module.functions.iter().map(called).collect();
+    let is_recursive = |f: FunctionId| {
+        let mut seen: IndexVec<FunctionId, bool> = module.functions.iter().map(|_| false).collect();
         let mut todo = called[f].clone();
         while let Some(g) = todo.pop() {
             if !std::mem::replace(&mut seen[g], true) {
@@ -19,15 +20,8 @@ pub fn recursive(module: &Module) -> IndexVec<FunctionId, bool> {
             }
         }
         seen[f]
-    }))
-}
-
-fn collect<T>(items: impl Iterator<Item = T>) -> IndexVec<FunctionId, T> {
-    let mut out = IndexVec::new();
-    for item in items {
-        out.push(item);
-    }
-    out
+    };
+    module.functions.ids().map(is_recursive).collect()
 }
 
 fn callees(block: &Block, out: &mut Vec<FunctionId>) {

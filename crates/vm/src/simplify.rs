@@ -20,10 +20,8 @@ use std::collections::BTreeSet;
 pub(crate) fn simplify(f: &mut Function, options: &Options) {
     in_given_order(&mut f.body);
     let counts = Counts::of(f);
-    let mut single = IndexVec::new();
-    for r in f.regs.ids() {
-        single.push(counts.sets[r] == 1 && !f.results.contains(&r));
-    }
+    let single = |r: Reg| counts.sets[r] == 1 && !f.results.contains(&r);
+    let single = f.regs.ids().map(single).collect();
     let mut n = Numbers {
         f: &*f,
         options,

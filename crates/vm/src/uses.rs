@@ -76,11 +76,8 @@ pub(crate) struct Counts {
 impl Counts {
     /// Those of a function.
     pub(crate) fn of(f: &Function) -> Counts {
-        let mut counts = Counts { sets: IndexVec::new(), reads: IndexVec::new() };
-        for _ in f.regs.iter() {
-            counts.sets.push(0);
-            counts.reads.push(0);
-        }
+        let none = || f.regs.iter().map(|_| 0).collect();
+        let mut counts = Counts { sets: none(), reads: none() };
         f.params.iter().for_each(|r| counts.sets[*r] += 1);
         f.results.iter().for_each(|r| counts.reads[*r] += 1);
         walk(&f.body, &mut |ins| {

@@ -54,11 +54,7 @@ impl Plan {
             always[f] = !recursive[f] && (higher_order || sites[f] == 1);
             inline[f] = always[f] || (!recursive[f] && expanded[f] <= SMALL);
         }
-        let mut plan = IndexVec::new();
-        inline.into_iter().for_each(|x| {
-            plan.push(x);
-        });
-        Plan { inline: plan, always, recursive }
+        Plan { inline: inline.into_iter().collect(), always, recursive }
     }
     /// Whether a function calls itself, directly or through others.
     pub(super) fn is_recursive(&self, f: FunId) -> bool {
