@@ -6,6 +6,7 @@ use common::each;
 
 each! {
     single_values_have_the_bits_of_the_table
+    quotients_by_constants_have_the_bits_of_the_table
     elements_of_arrays_have_the_bits_of_the_table
 }
 

@@ -199,6 +199,46 @@ pub fn single_values_have_the_bits_of_the_table(make: Make<'_>) {
     }
 }
 
+/// Divisions by constants: one result for each divisor.
+pub fn quotients_by_constants_have_the_bits_of_the_table(make: Make<'_>) {
+    let integers = Scalar::ALL.into_iter().filter(|s| s.is_integer());
+    let divisions = integers.flat_map(|s| [Op::Div, Op::Mod, Op::Quot, Op::Rem].map(|op| Prim::Op(op, s)));
+    let divisions: Vec<Prim> = divisions.collect();
+    let divisors = |s: Scalar| {
+        let lowest = i64::MIN >> (64 - 8 * s.bytes() as u32);
+        let numbers = [1, 2, 3, 7, 64, 100, -1, -2, -7, lowest, lowest + 1, -(lowest + 1)];
+        numbers.map(|x| s.from_i64(x))
+    };
+    let module = module(divisions.iter().map(|prim| {
+        let s = prim.result();
+        function(&prim.name(), &[Ty::Scalar(s)], |regs, p| {
+            let by = |y: ScalarValue| {
+                let to = regs.add(Ty::Scalar(s));
+                (to, Ins::Prim { to, prim: *prim, args: vec![p[0].into(), Operand::Const(y)] })
+            };
+            divisors(s).map(by).into_iter().unzip()
+        })
+    }));
+    for executable in make(&module, Setup::default()) {
+        let mut session = executable.session();
+        let mut random = Random(3);
+        for prim in &divisions {
+            let f = executable.function(&prim.name()).expect("it is there");
+            let s = prim.result();
+            for x in samples(s, &mut random) {
+                let mut out = divisors(s).map(|_| 0);
+                // SAFETY: a scalar of the right type, and a word for each result.
+                unsafe { session.call(f, &[to_word(x)], &mut out, None) }.expect("no error");
+                for (y, word) in divisors(s).into_iter().zip(out) {
+                    let (found, expected) = (from_word(s, word), prim.eval(&[x, y]).expect("it has a value"));
+                    let by = executable.name();
+                    assert!(agree(found, expected), "{prim} {x} {y}: {found}, not {expected} ({by})");
+                }
+            }
+        }
+    }
+}
+
 /// As its name says.
 pub fn elements_of_arrays_have_the_bits_of_the_table(make: Make<'_>) {
     let module = module(primitives().iter().map(|p| map(*p)));
