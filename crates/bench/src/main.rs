@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use inputs::{Float, Work, Workload};
+use pullback_driver::files::write_whole;
 use results::{Results, Row, Times, time};
 use sizes::Extent;
 use std::path::{Path, PathBuf};
@@ -287,7 +288,5 @@ fn write(cli: &Cli, results: &Results, counted: &[costs::Costs]) -> Result<()> {
 
 /// Writes a file that is never there in part.
 fn save(path: &Path, text: &str) -> Result<()> {
-    let part = path.with_extension("part");
-    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
-    written.with_context(|| format!("cannot write {}", path.display()))
+    write_whole(path, text.as_bytes(), |_| ()).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,21 +1,14 @@
 //! What commands print and write.
 
 use crate::Failure;
+use pullback_driver::files::write_whole;
 use pullback_driver::values::{Data, csv_format, json, npy, text};
 use std::path::Path;
 
-/// Writes a file whole or not at all: first beside it, then renamed.
+/// Writes a file whole or not at all.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let beside = path.with_file_name(name);
-    let _unfinished = crate::interrupt::Unfinished::new(&beside);
-    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|e| {
-        // Best effort: the temporary file is of no use, and the first error is the one to report.
-        let _ = std::fs::remove_file(&beside);
-        Failure::input(format!("cannot write {}: {e}", path.display()))
-    })
+    write_whole(path, bytes, crate::interrupt::Unfinished::new)
+        .map_err(|e| Failure::input(format!("cannot write {}: {e}", path.display())))
 }
 
 /// Writes a value in the format that the file's ending names.

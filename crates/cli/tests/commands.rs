@@ -58,6 +58,20 @@ fn the_main_command_gives_objective_gradient_and_verdict() {
     assert!(!text.contains("gamma"), "only params were asked for: {text}");
 }
 
+#[cfg(unix)]
+#[test]
+fn an_output_that_is_no_file_is_written_into() {
+    let folder = scratch("no-file");
+    let program = write(&folder, "p.fut", b"entry twice (x: f64) : f64 = 2 * x\n");
+    let output = folder.join("out.json");
+    // By a link, so that a mistake costs a link.
+    std::os::unix::fs::symlink("/dev/stdout", &output).expect("a link");
+    let text =
+        stdout(&["run", &program, "--arg", "x=1.25", "--json", "--output", &output.display().to_string()]);
+    assert!(text.starts_with("2.5\n") && text.len() > 4, "{text}");
+    assert!(std::fs::symlink_metadata(&output).expect("there").is_symlink());
+}
+
 #[test]
 fn json_output_is_json_and_freezing_works() {
     let text = stdout(

@@ -8,6 +8,7 @@
 pub mod backend;
 pub mod derive;
 pub mod explain;
+pub mod files;
 pub mod front;
 pub mod gradcheck;
 pub mod imports;
