@@ -4,9 +4,10 @@
 //! order; another one is done in parts if it can be; what remains goes one element after the other.
 
 use super::extent::Inside;
-use super::loops::{Cell, Collector, Slots, Trip};
+use super::loops::{Collector, Slots, Trip};
 use super::owners::Roots;
 use super::rep::Rep;
+use super::state::Cell;
 use super::symmetric::is_symmetric;
 use super::{Lower, Res, Val, roots};
 use crate::ir::{Fold, Operand, Order, Ty};

@@ -1,32 +1,21 @@
 //! Loops: those of the program, and those that array operations with functions are.
 //!
-//! State of a fixed shape lives in memory made before the loop, which every iteration overwrites at its end; other state
-//! lives in registers. Collected values are written straight into their array, unless their shape is known only after
+//! Collected values are written straight into their array, unless their shape is known only after
 //! the first iteration (then it is made there) or their number only at the end (then it grows).
 
 use super::combine::Combine;
 use super::extent::Inside;
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
-use super::{Lower, Res, Val, roots};
+use super::state::{Cell, keeps_memory};
+use super::{Lower, Res, Val, roots, turns};
 use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo, Text, Ty};
 use pullback_base::RuntimeErrorKind;
-use pullback_base::index::{IdSet, IndexVec};
+use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_core::shapes::Dim;
 use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
-
-/// A component of a loop's state.
-pub(super) enum Cell {
-    /// Words in registers, and where the memory lies that they point to at first.
-    Words(Type, Vec<Reg>, Roots),
-    /// An array of a shape that does not change, in memory of its own.
-    Buffer(Type, ArrayRep, Roots),
-    /// An array of a shape that does not change, in one of two places in turn.
-    Turns(ArrayRep, Roots),
-    Tuple(Vec<Cell>),
-}
 
 /// An array of collected values.
 pub(super) struct Collector {
@@ -61,162 +50,6 @@ pub(super) type Slots = [Option<ArrayRep>];
 type Iteration<'a, L> = dyn FnMut(&mut L, Operand, Vec<Val>, &Slots) -> Res<(Vec<Val>, Vec<Val>)> + 'a;
 
 impl<'p> Lower<'p> {
-    // --- state ---
-
-    /// Cells that hold the first state. `fixed`: whether an array keeps its shape. `users`: what the body mentions.
-    pub(super) fn cell(&mut self, init: Atom, ty: &Type, fixed: bool, users: &IdSet<Var>) -> Res<Cell> {
-        let val = self.val(init);
-        if let (Rep::Array(a), true) = (&val.rep, fixed) {
-            let take = a.is_writable()
-                && init.var().is_some_and(|v| self.owners.may_write(v, users) && !users.contains(&v));
-            let buffer = if take { a.clone() } else { self.copied(a, ty.base())? };
-            let mut roots = if take { val.roots.clone() } else { self.owners.fresh() };
-            if has_boxes(ty) {
-                roots.extend(val.roots);
-            }
-            return Ok(Cell::Buffer(ty.clone(), buffer, roots));
-        }
-        self.word_cell(&val.rep, ty, &val.roots)
-    }
-    pub(super) fn word_cell(&mut self, rep: &Rep, ty: &Type, roots: &Roots) -> Res<Cell> {
-        if let (Rep::Tuple(items), Type::Tuple(types)) = (rep, ty) {
-            let cells = items.iter().zip(types.iter()).map(|(i, t)| self.word_cell(i, t, roots));
-            return Ok(Cell::Tuple(cells.collect::<Res<_>>()?));
-        }
-        let operands = self.flatten(rep, ty)?;
-        let types = words(self.program, ty)?;
-        let regs = operands.into_iter().zip(types).map(|(x, t)| self.variable(t, "state", x)).collect();
-        Ok(Cell::Words(ty.clone(), regs, roots.clone()))
-    }
-    /// What the body sees of a cell. Its memory counts as made in this iteration, and used again by the next. What words point to lies,
-    /// in the first iteration, where the first state does: what is collected of it keeps that memory.
-    pub(super) fn seen(&mut self, cell: &Cell) -> Res<Val> {
-        Ok(match cell {
-            Cell::Words(ty, regs, first) => {
-                let rep = self.unflatten(ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
-                let mut roots = Roots::new();
-                if ty.rank() > 0 || has_boxes(ty) {
-                    roots = self.owners.foreign();
-                    roots.extend(first);
-                }
-                Val { rep, roots }
-            }
-            Cell::Buffer(ty, a, first) => {
-                let mut roots = self.owners.state();
-                if has_boxes(ty) {
-                    roots.extend(self.owners.foreign());
-                    roots.extend(first);
-                }
-                Val { rep: Rep::Array(a.clone()), roots }
-            }
-            Cell::Turns(pair, _) => {
-                let first = self.part(pair, &[Operand::i64(0)]);
-                Val { rep: Rep::Array(first), roots: self.owners.state() }
-            }
-            Cell::Tuple(cells) => {
-                let items = cells.iter().map(|c| self.seen(c)).collect::<Res<Vec<Val>>>()?;
-                let roots = items.iter().flat_map(|v| v.roots.clone()).collect();
-                Val { rep: Rep::Tuple(items.into_iter().map(|v| v.rep).collect()), roots }
-            }
-        })
-    }
-    /// The value of a cell after so many iterations. `next`: where the states lie that iterations made.
-    fn finished(&mut self, cell: &Cell, done: Operand, next: &Roots) -> Res<Val> {
-        Ok(match cell {
-            Cell::Words(ty, regs, first) => {
-                let rep = self.unflatten(ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
-                let arrays = ty.rank() > 0 || has_boxes(ty);
-                let mut roots = Roots::new();
-                if arrays {
-                    roots = self.owners.foreign();
-                    roots.extend(first.iter().chain(next).copied());
-                }
-                Val { rep, roots }
-            }
-            Cell::Buffer(_, a, roots) => Val { rep: Rep::Array(a.clone()), roots: roots.clone() },
-            Cell::Turns(pair, roots) => {
-                let place = self.place_after(pair, done);
-                place.pointers().for_each(|pointer| {
-                    self.in_turn.remove(&pointer);
-                });
-                Val { rep: Rep::Array(place), roots: roots.clone() }
-            }
-            Cell::Tuple(cells) => {
-                let items = cells.iter().map(|c| self.finished(c, done, next)).collect::<Res<Vec<Val>>>()?;
-                let roots = items.iter().flat_map(|v| v.roots.clone()).collect();
-                Val { rep: Rep::Tuple(items.into_iter().map(|v| v.rep).collect()), roots }
-            }
-        })
-    }
-    /// Puts the next state into the cells, all at once.
-    fn advance(&mut self, cells: &[Cell], seen: &[Val], next: Vec<Val>) -> Res<()> {
-        let all = seen.iter().flat_map(|v| v.roots.iter().copied());
-        let state: Roots = all.filter(|r| self.owners.is_reused(&Roots::from([*r]))).collect();
-        let mut copies = Vec::new();
-        let mut sets = Vec::new();
-        for (cell, val) in cells.iter().zip(next) {
-            self.plan(cell, val, &state, &mut copies, &mut sets)?;
-        }
-        for (to, from) in copies {
-            self.copy(&to, &from)?;
-        }
-        // A register that another one takes its value from is read before it is set.
-        let written: Vec<Reg> = sets.iter().map(|(to, _)| *to).collect();
-        let mut safe = Vec::new();
-        for (k, (to, value)) in sets.into_iter().enumerate() {
-            match value {
-                Operand::Reg(r) if r == to => {}
-                Operand::Reg(r) if written[..k].contains(&r) => {
-                    let ty = self.regs[to].ty;
-                    safe.push((to, Operand::Reg(self.reg(ty, "next")), Some(r)));
-                }
-                value => safe.push((to, value, None)),
-            }
-        }
-        for (_, value, from) in &safe {
-            if let (Operand::Reg(to), Some(r)) = (value, from) {
-                self.emit(Ins::Set { to: *to, value: (*r).into() });
-            }
-        }
-        for (to, value, _) in safe {
-            self.emit(Ins::Set { to, value });
-        }
-        Ok(())
-    }
-    fn plan(
-        &mut self,
-        cell: &Cell,
-        val: Val,
-        state: &Roots,
-        copies: &mut Vec<(ArrayRep, ArrayRep)>,
-        sets: &mut Vec<(Reg, Operand)>,
-    ) -> Res<()> {
-        match (cell, val.rep) {
-            (Cell::Buffer(ty, to, _), Rep::Array(from)) => {
-                if to.same_place(&from) {
-                    return Ok(());
-                }
-                // A part of the present state, perhaps in another order: out of the way first.
-                let from = if val.roots.is_disjoint(state) { from } else { self.copied(&from, ty.base())? };
-                copies.push((to.clone(), from));
-            }
-            // It lies where it belongs.
-            (Cell::Turns(..), _) => {}
-            (Cell::Tuple(cells), Rep::Tuple(items)) => {
-                for (cell, rep) in cells.iter().zip(items) {
-                    self.plan(cell, Val { rep, roots: val.roots.clone() }, state, copies, sets)?;
-                }
-            }
-            (Cell::Words(ty, regs, _), rep) => {
-                let val = self.lasting(Val { rep, roots: val.roots }, ty)?;
-                let operands = self.flatten(&val.rep, ty)?;
-                sets.extend(regs.iter().copied().zip(operands));
-            }
-            _ => panic!("a state of another kind"),
-        }
-        Ok(())
-    }
-
     // --- collected values ---
 
     /// Collectors for results of a body, `inside` of which `from` is; `vars` are the variables that will hold the arrays.
@@ -522,15 +355,31 @@ impl<'p> Lower<'p> {
             params: l.params.iter().map(|p| (p.0, Atom::i64(0))).collect(),
             ..l.clone()
         }));
-        let mut cells = Vec::new();
         let is_counted = matches!(l.form, LoopForm::For { .. });
-        for ((v, init), result) in l.params.iter().zip(&l.body.result) {
+        let mut turns: IdMap<Var, Cell> = IdMap::new();
+        for (c, (v, _)) in l.params.iter().enumerate() {
+            if !is_counted || !self.is_fixed(*v) {
+                continue;
+            }
+            let mut past = turns::past(l, c);
+            let is_same = |k: &usize| {
+                let w = l.params[*k].0;
+                self.ty(w) == self.ty(*v)
+                    && self.shapes.of(w) == self.shapes.of(*v)
+                    && !turns.contains_key(&w)
+            };
+            past.truncate(past.iter().take_while(|k| is_same(k)).count());
+            let Some(places) = self.places_for(l, c, &past)? else { continue };
+            for (ago, k) in std::iter::once(c).chain(past).enumerate() {
+                let cell = Cell::Turns(places.clone(), ago, self.owners.fresh());
+                turns.insert(l.params[k].0, cell);
+            }
+        }
+        let mut cells = Vec::new();
+        for (v, init) in &l.params {
             let ty = self.ty(*v).clone();
-            if is_counted
-                && self.is_fixed(*v)
-                && let Some(pair) = self.pair(*v, *init, &l.body, *result)?
-            {
-                cells.push(Cell::Turns(pair, self.owners.fresh()));
+            if let Some(cell) = turns.remove(v) {
+                cells.push(cell);
                 continue;
             }
             let others = l.params.iter().filter(|p| p.0 != *v).filter_map(|p| p.1.var());
@@ -570,8 +419,13 @@ impl<'p> Lower<'p> {
         let mut iteration = |s: &mut Self, k: Operand, seen: Vec<Val>, slots: &Slots| {
             let mut places = Vec::new();
             for (n, cell) in cells.iter().enumerate() {
-                let Cell::Turns(pair, _) = cell else { continue };
-                let both = s.both_places(pair, k);
+                let Cell::Turns(array, ago, _) = cell else { continue };
+                if *ago > 0 {
+                    let place = s.place_of(array, k, *ago);
+                    s.bind(l.params[n].0, Rep::Array(place), seen[n].roots.clone());
+                    continue;
+                }
+                let both = s.both_places(array, k);
                 s.bind(l.params[n].0, Rep::Array(both.now.clone()), seen[n].roots.clone());
                 s.want(&l.body, l.body.result[n], both.next.clone());
                 places.push((n, both));
@@ -843,16 +697,6 @@ fn as_array(val: &Val) -> Option<ArrayRep> {
     match &val.rep {
         Rep::Array(a) => Some(a.clone()),
         _ => None,
-    }
-}
-
-/// Whether the next state may point to memory of this iteration.
-fn keeps_memory(cell: &Cell) -> bool {
-    match cell {
-        Cell::Words(ty, ..) => ty.rank() > 0 || has_boxes(ty),
-        Cell::Buffer(ty, ..) => has_boxes(ty),
-        Cell::Turns(..) => false,
-        Cell::Tuple(cells) => cells.iter().any(keeps_memory),
     }
 }
 

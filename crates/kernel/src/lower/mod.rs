@@ -26,6 +26,7 @@ mod owners;
 mod parts;
 mod rep;
 mod site;
+mod state;
 mod stm;
 mod symmetric;
 mod turns;

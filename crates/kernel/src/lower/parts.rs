@@ -5,9 +5,10 @@
 //! hold pointers: those are taken together one element after the other.
 
 use super::combine::Combine;
-use super::loops::{Cell, Collector, Place, Slots, Trip};
+use super::loops::{Collector, Place, Slots, Trip};
 use super::owners::Roots;
 use super::rep::{ArrayRep, Rep, has_boxes};
+use super::state::Cell;
 use super::{Lower, Res, Val};
 use crate::ir::{Ins, Operand, Order, Ty};
 use pullback_base::index::IdSet;

@@ -1,6 +1,8 @@
 //! Arrays of a loop's state that are made anew in every iteration: two places hold them in turn, so that none is copied.
 //!
-//! Iteration `i` finds the array in place `i mod 2` and makes the next one in the other place.
+//! Iteration `i` finds the array in place `i mod 2` and makes the next one in the other place. Where other states are what
+//! this one was one iteration ago, two iterations ago, .. (`(u, v)` becomes `(f u v, u)`: schemes of two steps, differences), there
+//! is a place more for each of them: the array of iteration `i` is in place `i mod k`, the one before in place `i - 1 mod k`.
 //!
 //! An array that maps make of the one before, element by element, needs one place only: each map writes over what it reads ([`lineage`]).
 
@@ -10,7 +12,7 @@ use super::{Lower, Res, Val};
 use crate::ir::Operand;
 use pullback_base::index::IdMap;
 use pullback_core::traverse::free_vars_lam;
-use pullback_core::{Atom, Body, Exp, Program, Soac, Type, Var};
+use pullback_core::{Atom, Body, Exp, Loop, Program, Soac, Type, Var};
 use pullback_prim::{Op, Scalar};
 
 /// Arrays of a known shape with at most so many elements are copied: they may become registers.
@@ -24,9 +26,27 @@ pub(super) struct Places {
     pub(super) next: ArrayRep,
 }
 
+/// The states that are what the state `c` was one iteration ago, two iterations ago, ..
+pub(super) fn past(l: &Loop, c: usize) -> Vec<usize> {
+    let mut out = vec![c];
+    loop {
+        let before = Atom::Var(l.params[out[out.len() - 1]].0);
+        let follower = (0..l.params.len()).find(|j| l.body.result[*j] == before && !out.contains(j));
+        match follower {
+            Some(j) => out.push(j),
+            None => break,
+        }
+    }
+    out.remove(0);
+    out
+}
+
 impl Lower<'_> {
-    /// Two places for the state `v` of a loop, the first of them with its first value; `None` if it is not made anew.
-    pub(super) fn pair(&mut self, v: Var, init: Atom, body: &Body, result: Atom) -> Res<Option<ArrayRep>> {
+    /// Places for the state `c` of a loop and for what it was in iterations before, the states `past`, with their first values;
+    /// `None` if the state is not made anew.
+    pub(super) fn places_for(&mut self, l: &Loop, c: usize, past: &[usize]) -> Res<Option<ArrayRep>> {
+        let (v, init) = l.params[c];
+        let (body, result) = (&l.body, l.body.result[c]);
         let ty = self.ty(v).clone();
         let Rep::Array(first) = self.atom(init) else { return Ok(None) };
         let size = first.dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.as_i64()?));
@@ -37,25 +57,46 @@ impl Lower<'_> {
             self.heirs.extend(lineage);
             return Ok(None);
         }
-        let dims = std::iter::once(Operand::i64(2)).chain(first.dims.iter().copied()).collect();
-        let pair = self.new_array(dims, ty.base())?;
-        let place = self.part(&pair, &[Operand::i64(0)]);
-        self.copy(&place, &first)?;
-        self.in_turn.extend(pair.pointers());
-        Ok(Some(pair))
+        let count = 2 + past.len() as i64;
+        let dims = std::iter::once(Operand::i64(count)).chain(first.dims.iter().copied()).collect();
+        let places = self.new_array(dims, ty.base())?;
+        for (ago, k) in std::iter::once(&c).chain(past).enumerate() {
+            let place = self.first_place(&places, ago);
+            let first = self.array(l.params[*k].1);
+            self.copy(&place, &first)?;
+        }
+        self.in_turn.extend(places.pointers());
+        Ok(Some(places))
     }
 
-    /// The place of the array after `n` iterations.
-    pub(super) fn place_after(&mut self, pair: &ArrayRep, n: Operand) -> ArrayRep {
-        let place = self.op(Op::And, Scalar::I64, &[n, Operand::i64(1)]);
-        self.part(pair, &[place])
+    /// Where the array of so many iterations before the first one is.
+    pub(super) fn first_place(&mut self, places: &ArrayRep, ago: usize) -> ArrayRep {
+        let count = count(places);
+        self.part(places, &[Operand::i64((count - ago as i64) % count)])
+    }
+
+    /// Where the array of so many iterations before iteration `i` is.
+    pub(super) fn place_of(&mut self, places: &ArrayRep, i: Operand, ago: usize) -> ArrayRep {
+        let place = match count(places) {
+            2 => self.op(Op::And, Scalar::I64, &[i, Operand::i64(1)]),
+            n => {
+                let i = self.add(i, Operand::i64((n - ago as i64) % n));
+                self.op(Op::Rem, Scalar::I64, &[i, Operand::i64(n)])
+            }
+        };
+        self.part(places, &[place])
     }
 
     /// The places in iteration `i`.
-    pub(super) fn both_places(&mut self, pair: &ArrayRep, i: Operand) -> Places {
-        let now = self.op(Op::And, Scalar::I64, &[i, Operand::i64(1)]);
-        let next = self.sub(Operand::i64(1), now);
-        Places { now: self.part(pair, &[now]), next: self.part(pair, &[next]) }
+    pub(super) fn both_places(&mut self, places: &ArrayRep, i: Operand) -> Places {
+        if count(places) == 2 {
+            let now = self.op(Op::And, Scalar::I64, &[i, Operand::i64(1)]);
+            let next = self.sub(Operand::i64(1), now);
+            return Places { now: self.part(places, &[now]), next: self.part(places, &[next]) };
+        }
+        let now = self.place_of(places, i, 0);
+        let after = self.add(i, Operand::i64(1));
+        Places { now, next: self.place_of(places, after, 0) }
     }
 
     /// Puts the next array where it belongs, if it was not made there.
@@ -67,6 +108,11 @@ impl Lower<'_> {
         }
         Ok(Val { rep: Rep::Array(places.next.clone()), roots: val.roots })
     }
+}
+
+/// How many places there are.
+fn count(places: &ArrayRep) -> i64 {
+    places.dims[0].as_i64().expect("a number that this module wrote")
 }
 
 /// The way from a state of a loop to its next value over maps that may each write over an operand which nobody needs afterwards: each array with the operand that it

@@ -505,7 +505,8 @@ impl Blocks<'_, '_> {
         let of = |r: Reg| self.joined.get(&r).cloned().unwrap_or_else(|| IdSet::from([r]));
         x == y || !of(x).is_disjoint(&of(y))
     }
-    /// Whether two places are different halves: a number that is 0 or 1, and what it is not, times the elements of a half.
+    /// Whether two places are different parts of the same size: a number that is 0 or 1, and what it is not, times the elements
+    /// of a half; or two of several places that a counter goes round.
     fn are_apart(&self, x: &[Operand], y: &[Operand]) -> bool {
         let ([x], [y]) = (x, y) else { return false };
         let (Some((Op::Mul, [a, n])), Some((Op::Mul, [b, m]))) = (self.s.ranges.op(*x), self.s.ranges.op(*y))
@@ -516,9 +517,25 @@ impl Blocks<'_, '_> {
             let bit = matches!(self.s.ranges.op(a), Some((Op::And, [_, one])) if one.as_i64() == Some(1));
             bit && matches!(self.s.ranges.op(b), Some((Op::Sub, [one, c])) if one.as_i64() == Some(1) && *c == a)
         };
-        n == m && (is_other(*a, *b) || is_other(*b, *a))
+        // The counter, how many places further, and how many places there are.
+        let round = |a: Operand| {
+            let (Op::Rem, [i, places]) = self.s.ranges.op(a)? else { return None };
+            let (i, further) = match self.s.ranges.op(*i) {
+                Some((Op::Add, [i, more])) => (*i, more.as_i64()?),
+                _ => (*i, 0),
+            };
+            Some((i, further, places.as_i64()?))
+        };
+        let are_others = round(*a).zip(round(*b)).is_some_and(|((i, x, k), (j, y, l))| {
+            let small = |x: i64| (0..k).contains(&x) && k <= MOST_PLACES;
+            i == j && k == l && x != y && small(x) && small(y)
+        });
+        n == m && (is_other(*a, *b) || is_other(*b, *a) || are_others)
     }
 }
+
+/// More places than a counter goes round: sums of it and such numbers do not overflow.
+const MOST_PLACES: i64 = 64;
 
 /// Counter, end and body of a loop in any order from zero on that takes nothing together.
 fn whole_loop(ins: &Ins) -> Option<(Reg, Operand, &Block)> {
