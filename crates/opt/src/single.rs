@@ -11,7 +11,7 @@
 //! same values bit for bit: the zeros that are left out change nothing but the sign of a zero, as the one that stays does.
 
 use crate::Ctx;
-use crate::effects::mentions;
+use crate::effects::{is_silent, mentions};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, copy_stms, substitute_atom};
 use pullback_core::traverse::free_vars_exp;
@@ -35,14 +35,17 @@ fn single_in(program: &mut Program, body: &mut Body, counters: &mut IdSet<Var>) 
         if let Exp::Iota(_) = stm.exp {
             counters.extend(stm.pat.iter().copied());
         }
+        // The sum of a row may be all that is left of a sum of rows.
+        for scope in stm.exp.bodies_mut() {
+            single_in(program, scope.body, counters);
+        }
         while let Some(term) = find(&stm, counters) {
             let sum = drop_sum(&mut stm, term.number);
             write(program, sum, &term, counters, &mut out);
         }
-        for scope in stm.exp.bodies_mut() {
-            single_in(program, scope.body, counters);
+        if !stm.pat.is_empty() {
+            out.push(stm);
         }
-        out.push(stm);
     }
     body.stms = out;
 }
@@ -53,6 +56,8 @@ struct Term {
     number: usize,
     /// The element that the term is made for.
     at: Atom,
+    /// Other conditions for it, which are the same for all elements.
+    conditions: Vec<Atom>,
     /// What makes it of the elements there.
     stms: Vec<Stm>,
     value: Atom,
@@ -69,6 +74,8 @@ fn find(stm: &Stm, counters: &IdSet<Var>) -> Option<Term> {
     else {
         return None;
     };
+    // Without a result, the operation goes.
+    (stm.pat.len() > 1 || is_silent(&pre.body)).then_some(())?;
     let made: IdMap<Var, &Stm> =
         pre.body.stms.iter().flat_map(|s| s.pat.iter().map(move |v| (*v, s))).collect();
     let prim = |a: Atom| match &made.get(&a.var()?)?.exp {
@@ -82,20 +89,36 @@ fn find(stm: &Stm, counters: &IdSet<Var>) -> Option<Term> {
     let inside = |a: Atom| a.var().is_some_and(|v| made.contains_key(&v) || pre.params.contains(&v));
     (0..neutral.len()).find_map(|number| {
         let zero = is_sum(lam, neutral, number)?;
-        let (Op::Select, _, [condition, value, other]) = prim(pre.body.result[number])? else { return None };
-        (*other == Atom::Const(zero)).then_some(())?;
-        let (Op::Eq, Scalar::I64, [a, b]) = prim(*condition)? else { return None };
-        let at = if is_counter(*a) {
-            *b
-        } else if is_counter(*b) {
-            *a
-        } else {
-            return None;
+        let result = pre.body.result[number];
+        let (condition, value) = match (prim(result), made.get(&result.var()?).map(|s| &s.exp)) {
+            (Some((Op::Select, _, [c, value, other])), _) if *other == Atom::Const(zero) => (*c, *value),
+            (_, Some(Exp::If(c, _, otherwise)))
+                if otherwise.stms.is_empty() && otherwise.result[..] == [Atom::Const(zero)] =>
+            {
+                (*c, result)
+            }
+            _ => return None,
         };
-        (!inside(at)).then_some(())?;
-        let stms = slice(&pre.body.stms, *value)?;
+        let mut conditions = vec![condition];
+        while let Some((k, x, y)) = conditions.iter().enumerate().find_map(|(k, c)| match prim(*c)? {
+            (Op::And, Scalar::Bool, [x, y]) => Some((k, *x, *y)),
+            _ => None,
+        }) {
+            conditions.splice(k..=k, [x, y]);
+        }
+        let place = |c: &Atom| {
+            let (Op::Eq, Scalar::I64, [a, b]) = prim(*c)? else { return None };
+            let at = if is_counter(*a) { *b } else { *a };
+            ((is_counter(*a) || is_counter(*b)) && !inside(at)).then_some(at)
+        };
+        let (k, at) = conditions.iter().enumerate().find_map(|(k, c)| Some((k, place(c)?)))?;
+        conditions.remove(k);
+        // A condition on the elements is asked where the term is made.
+        let value = if conditions.iter().any(|c| inside(*c)) { result } else { value };
+        conditions.retain(|c| !inside(*c));
+        let stms = slice(&pre.body.stms, value)?;
         let params = pre.params.iter().copied().zip(arrays.iter().copied()).collect();
-        Some(Term { number, at, stms, value: *value, zero, params, width: *width })
+        Some(Term { number, at, conditions, stms, value, zero, params, width: *width })
     })
 }
 
@@ -169,6 +192,9 @@ fn write(program: &mut Program, sum: Var, term: &Term, counters: &IdSet<Var>, ou
     if !matches!(term.at, Atom::Const(ScalarValue::I64(0..))) {
         let natural = b.op2(Op::Le, Atom::i64(0), term.at);
         inside = b.op2(Op::And, natural, inside);
+    }
+    for condition in &term.conditions {
+        inside = b.op2(Op::And, inside, *condition);
     }
     let then = b.scope(|b| {
         let mentioned =
