@@ -49,9 +49,10 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::PRUNE), // a dead use in a lambda would open an accumulator for nothing
     Step::Differentiate,
+    Step::Pass(&pullback_opt::CSE), // partial derivatives that repeat primal work, sizes of states
     Step::Pass(&pullback_opt::SIMPLIFY), // copies and products with one that differentiation left
-    Step::Pass(&pullback_opt::CSE),      // partial derivatives that repeat primal work
-    Step::Pass(&pullback_opt::PRUNE),    // what only the primal result needed
+    Step::Pass(&pullback_opt::PRUNE), // what only the primal result needed
+    Step::Pass(&pullback_opt::UNGUARD), // a branch that goes is not joined
     Step::Pass(&pullback_opt::JOIN_BRANCHES), // forward code meets reverse code
     Step::Pass(&pullback_opt::CSE),
     Step::Pass(&pullback_opt::PRUNE), // what an arm handed over to the other branch

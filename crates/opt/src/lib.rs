@@ -6,6 +6,7 @@
 //! stays. An array without elements may come to know inner sizes that a `map` over nothing could not tell.) No AD algorithm relies on a pass for its cost.
 
 mod accumulators;
+mod beside;
 mod cse;
 mod effects;
 mod fuse;
@@ -20,6 +21,7 @@ mod sink;
 mod trim;
 mod unbox;
 mod uncopy;
+mod unguard;
 mod unroll;
 
 use pullback_base::index::{IdMap, Index};
@@ -41,6 +43,7 @@ pub use sink::sink;
 pub use trim::trim;
 pub use unbox::unbox;
 pub use uncopy::uncopy;
+pub use unguard::unguard;
 pub use unroll::unroll;
 
 /// What passes may assume and how far they go.
@@ -141,6 +144,13 @@ pub static JOIN_BRANCHES: Pass = Pass {
     source: "ours; jump threading, for structured programs",
     run: join_branches,
 };
+/// Conditions that only ask whether a place exists.
+pub static UNGUARD: Pass = Pass {
+    name: "unguard",
+    description: "add to places that may not exist without asking: what is added there is ignored",
+    source: "ours; Fast CHAD notes, 3.1: E2 (stencils) with conditions at borders",
+    run: unguard,
+};
 /// Interfaces of functions.
 pub static TRIM: Pass = Pass {
     name: "trim",
@@ -209,6 +219,7 @@ pub static PASSES: &[&Pass] = &[
     &FUSE,
     &SINK,
     &JOIN_BRANCHES,
+    &UNGUARD,
     &TRIM,
     &UNBOX,
     &REMAKE,

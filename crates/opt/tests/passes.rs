@@ -8,7 +8,7 @@ use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
     CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, GATHER, HOIST, INLINE, JOIN_BRANCHES, PASSES, PRUNE, Pass,
-    REMAKE, SIMPLIFY, SINGLE, SINK, TRIM, UNBOX, UNCOPY, UNROLL, pass,
+    REMAKE, SIMPLIFY, SINGLE, SINK, TRIM, UNBOX, UNCOPY, UNGUARD, UNROLL, pass,
 };
 use pullback_prim::{Scalar, ScalarValue};
 
@@ -135,7 +135,7 @@ fn inlining() {
 /// What became unused is removed, so that the texts show what the rules are about.
 #[test]
 fn simplification() {
-    expect(include_str!("simplify.core"), &[&SIMPLIFY, &PRUNE], 28);
+    expect(include_str!("simplify.core"), &[&SIMPLIFY, &PRUNE], 30);
 }
 
 #[test]
@@ -193,8 +193,13 @@ fn vectors_added_at_moved_places() {
 }
 
 #[test]
+fn conditions_that_ask_for_places() {
+    expect(include_str!("unguard.core"), &[&UNGUARD], 2);
+}
+
+#[test]
 fn sums_with_one_term() {
-    expect(include_str!("single.core"), &[&SINGLE, &PRUNE], 3);
+    expect(include_str!("single.core"), &[&SINGLE, &PRUNE], 5);
 }
 
 #[test]

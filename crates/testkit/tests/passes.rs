@@ -12,13 +12,13 @@ use pullback_core::{FunId, Program, Rules, Value, check, print};
 use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
-    CSE, Ctx, ELIMINATE_ACCUMULATORS, JOIN_BRANCHES, PRUNE, Pass, SIMPLIFY, SINK, TRIM, UNROLL,
+    CSE, Ctx, ELIMINATE_ACCUMULATORS, JOIN_BRANCHES, PRUNE, Pass, SIMPLIFY, SINK, TRIM, UNGUARD, UNROLL,
 };
 use pullback_testkit::generate::{Config, generate};
 use pullback_testkit::problems::{PROBLEMS, Problem};
 use std::path::Path;
 
-const PASSES: [&Pass; 5] = [&UNROLL, &SINK, &JOIN_BRANCHES, &TRIM, &ELIMINATE_ACCUMULATORS];
+const PASSES: [&Pass; 6] = [&UNROLL, &SINK, &UNGUARD, &JOIN_BRANCHES, &TRIM, &ELIMINATE_ACCUMULATORS];
 
 /// A program in front of a pass, its function and whether derivatives are done.
 struct Case {

@@ -98,7 +98,7 @@ impl Cut<'_, '_> {
             (m, body)
         });
         match cut {
-            Some((m, body)) if branches(&body) < branches(&l.body) => self.pieces(l, &m, body, out),
+            Some((m, body)) if questions(&body) < questions(&l.body) => self.pieces(l, &m, body, out),
             _ => {
                 l.body = self.block(l.body);
                 let Loop { i, from, to, body, folds } = l;
@@ -338,6 +338,17 @@ impl Sum {
 fn branches(block: &Block) -> usize {
     let mut count = 0;
     walk(block, &mut |ins| count += usize::from(matches!(ins, Ins::If { .. })));
+    count
+}
+
+/// The number of branches, and of truth values that hang on two others.
+fn questions(block: &Block) -> usize {
+    let mut count = branches(block);
+    walk(block, &mut |ins| {
+        if let Ins::Prim { prim: Prim::Op(Op::And | Op::Or, Scalar::Bool), args, .. } = ins {
+            count += usize::from(args.iter().all(|a| a.as_reg().is_some()));
+        }
+    });
     count
 }
 

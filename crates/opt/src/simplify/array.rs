@@ -57,6 +57,11 @@ impl Simplifier<'_> {
 
     fn index(&self, a: Atom, ix: &[Atom]) -> Option<Exp> {
         let Some((first, rest)) = ix.split_first() else { return Some(Exp::Atom(a)) };
+        if let ([], Some((n, value))) = (rest, a.var().and_then(|v| self.stacked.get(&v)))
+            && self.in_range(*first, self.atom(*n))
+        {
+            return Some(Exp::Atom(self.atom(*value)));
+        }
         let element = match self.def(a)? {
             Exp::ArrayLit(_, items) if self.in_range(*first, Atom::i64(items.len() as i64)) => match first {
                 Atom::Const(ScalarValue::I64(i)) => items[*i as usize],

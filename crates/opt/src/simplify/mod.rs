@@ -15,10 +15,12 @@ mod facts;
 mod scalar;
 
 use crate::Ctx;
-use crate::effects::is_silent;
+use crate::effects::{holds_little, is_silent};
 use pullback_base::index::{IdMap, IdTable};
-use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Mark, Program, Soac, Stm, Type, Var, VarInfo};
-use pullback_prim::{Op, Prim};
+use pullback_core::{
+    Atom, Body, Builder, Exp, Lam, Loop, LoopForm, Mark, Program, Soac, Stm, Type, Var, VarInfo,
+};
+use pullback_prim::{Op, Prim, Scalar};
 use std::cell::LazyCell;
 use std::collections::VecDeque;
 
@@ -39,6 +41,7 @@ pub fn simplify(program: &mut Program, ctx: &Ctx) {
                 widths: IdMap::new(),
                 sized: IdMap::new(),
                 below: IdMap::new(),
+                stacked: IdMap::new(),
                 order: IdTable::new(),
                 bound: 0,
                 changed: false,
@@ -68,6 +71,8 @@ struct Simplifier<'p> {
     sized: IdMap<Var, Var>,
     /// Variables that are known to be at least zero and less than the atom.
     below: IdMap<Var, Atom>,
+    /// Arrays of as many numbers as a loop has iterations, all of them the same: iterations and number.
+    stacked: IdMap<Var, (Atom, Atom)>,
     /// The order in which variables are bound.
     order: IdTable<Var, u32>,
     /// How many variables are in the order.
@@ -95,6 +100,7 @@ impl Definitions {
 /// Whether a rule may look at the definition: of primitives at those only.
 fn is_asked_for(exp: &Exp) -> bool {
     match exp {
+        Exp::Prim(Prim::Op(Op::Sub, s), _) => *s == Scalar::I64,
         Exp::Prim(Prim::Op(op, _), _) => matches!(op, Op::Neg | Op::Not | Op::Add | Op::Abs | Op::Eq),
         Exp::Prim(Prim::Convert(..), _) => false,
         _ => true,
@@ -296,6 +302,11 @@ impl Simplifier<'_> {
             self.changed = true;
             return Step::Become(select);
         }
+        if let [r] = pat[..]
+            && let Some(stms) = self.connective(r, c, &mut then, &mut otherwise)
+        {
+            return Step::Splice(stms, Vec::new());
+        }
         match self.choice(pat, vec![&mut then, &mut otherwise]) {
             Some(atoms) => Step::Alias(atoms),
             None => Step::Become(Exp::If(c, then, otherwise)),
@@ -308,6 +319,32 @@ impl Simplifier<'_> {
         let empty = then.stms.is_empty() && otherwise.stms.is_empty();
         let args = vec![c, self.atom(*then.result.first()?), self.atom(*otherwise.result.first()?)];
         empty.then_some(Exp::Prim(Prim::Op(Op::Select, s), args))
+    }
+
+    /// A truth value of which one arm is known: `if c then true else x` is `c || x`. The other arm is computed in any case
+    /// then: it must be little work, and must not stop the program. Derivatives need not remember which way such a branch went,
+    /// and loops know the condition for what it is.
+    fn connective(&mut self, r: Var, c: Atom, then: &mut Body, otherwise: &mut Body) -> Option<Vec<Stm>> {
+        (self.program.vars[r].ty.scalar()? == Scalar::Bool).then_some(())?;
+        let known = |body: &Body| match body.result[..] {
+            [Atom::Const(c)] if body.stms.is_empty() => Some(c.is_true()),
+            _ => None,
+        };
+        let (op, negated, other) = match (known(then), known(otherwise)) {
+            (Some(true), _) => (Op::Or, false, otherwise),
+            (Some(false), _) => (Op::And, true, otherwise),
+            (None, Some(false)) => (Op::And, false, then),
+            (None, Some(true)) => (Op::Or, true, then),
+            (None, None) => return None,
+        };
+        holds_little(&other.stms).then_some(())?;
+        let x = *other.result.first()?;
+        let mut b = Builder::new(self.program);
+        b.origin = b.program.vars[r].origin.clone();
+        std::mem::take(&mut other.stms).into_iter().for_each(|stm| b.emit_stm(stm));
+        let c = if negated { b.op1(Op::Not, c) } else { c };
+        b.emit_to(vec![r], Exp::Prim(Prim::Op(op, Scalar::Bool), vec![c, x]));
+        Some(b.finish())
     }
 
     /// Results that are the same atom in all branches, or the same as another result in each of them. The atoms for the
@@ -388,6 +425,7 @@ impl Simplifier<'_> {
         l.collect = keep.iter().skip(state).take(l.collect).filter(|k| **k).count();
         retain(&mut l.params, &keep);
         retain(&mut l.body.result, &keep);
+        self.note_stacked(pat, &l);
         Step::Become(Exp::Loop(l))
     }
 

@@ -20,6 +20,10 @@ impl Simplifier<'_> {
             Prim::Op(Op::Eq, _) if args[1] == Atom::f64(0.0) && self.is_never_zero(args[0]) => {
                 Some(Atom::bool(false))
             }
+            Prim::Op(op @ (Op::Lt | Op::Le | Op::Eq | Op::Ne), Scalar::I64) => {
+                let known = self.compared(op, args[0], args[1]).map(Atom::bool);
+                known.or_else(|| identity(op, Scalar::I64, args))
+            }
             Prim::Op(op, s) => identity(op, s, args),
         }
     }
