@@ -22,7 +22,7 @@ use super::reverse::Reverse;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::{free_vars, free_vars_exp};
 use pullback_core::{Atom, Body, Exp, Loop, LoopForm, Soac, Stm, Type, Var};
-use pullback_prim::Scalar;
+use pullback_prim::{Op, Prim, Scalar};
 
 /// The unit of cost is one simple scalar operation (`Prim::cost`). A byte on the tape is written once and read once, at
 /// half a unit each way while the tape fits the cache (four when it does not), so a stored `f64` is worth eight units.
@@ -160,6 +160,8 @@ impl<'p> Reverse<'p> {
         }
         let all = |body: &Body| body.stms.iter().map(|s| self.cost(&s.exp, tape)).sum::<u64>();
         let cost = match exp {
+            // What hangs on two answers is dearer to store than to make of them: truth values on tapes hold up loops in lanes.
+            Exp::Prim(prim, _) if is_connective(*prim) => return prim.cost(),
             Exp::Prim(prim, _) => prim.cost(),
             Exp::Atom(_)
             | Exp::Proj(..)
@@ -201,6 +203,11 @@ fn repeated(n: Atom, once: u64) -> u64 {
         Atom::Const(n) if n.as_i64() <= ITERATIONS => n.as_i64().max(0).unsigned_abs() * (STATEMENT + once),
         Atom::Const(_) | Atom::Var(_) => NEVER,
     }
+}
+
+/// Whether a primitive makes a truth value of others.
+fn is_connective(prim: Prim) -> bool {
+    matches!(prim, Prim::Op(Op::And | Op::Or | Op::Not, Scalar::Bool))
 }
 
 /// Bytes of a value without arrays.

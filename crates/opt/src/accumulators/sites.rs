@@ -142,11 +142,11 @@ fn attempts(kinds: &[Kind], root: usize) -> Vec<Attempt> {
     let start = root + 1 + inside.iter().rposition(closed).map_or(0, |k| k + 1);
     let maps: Vec<usize> = (start..kinds.len()).filter(|k| kinds[*k] == Kind::Map).collect();
     if let (Some(&first), Some(&last)) = (maps.first(), maps.last()) {
-        let mut out = vec![
-            Attempt { nest: first, way: Way::Anew },
-            Attempt { nest: first, way: Way::Linear },
-            Attempt { nest: last, way: Way::HandedOut },
-        ];
+        let mut out =
+            vec![Attempt { nest: first, way: Way::Anew }, Attempt { nest: first, way: Way::Linear }];
+        // An index may mention dimensions of outer maps together with inner ones.
+        out.extend(maps[1..].iter().map(|nest| Attempt { nest: *nest, way: Way::Anew }));
+        out.push(Attempt { nest: last, way: Way::HandedOut });
         if first == root + 1 {
             out.push(Attempt { nest: first, way: Way::Columns });
             out.push(Attempt { nest: first, way: Way::Histogram });
