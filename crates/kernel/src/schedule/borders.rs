@@ -97,8 +97,10 @@ impl Cut<'_, '_> {
             let body = settled(l.body.clone(), &m.answers, &mut m.answers.clone());
             (m, body)
         });
+        // In a nest, what hangs on one thing less may be settled in the loops inside; elsewhere the branch would stay.
+        let asks = if l.body.iter().any(|ins| matches!(ins, Ins::For { .. })) { questions } else { branches };
         match cut {
-            Some((m, body)) if questions(&body) < questions(&l.body) => self.pieces(l, &m, body, out),
+            Some((m, body)) if asks(&body) < asks(&l.body) => self.pieces(l, &m, body, out),
             _ => {
                 l.body = self.block(l.body);
                 let Loop { i, from, to, body, folds } = l;
