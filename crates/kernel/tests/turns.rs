@@ -39,6 +39,12 @@ const CASES: &[Case] = &[
     Case { states: &["u", "v"], next: "(map (* 0.5) v, u)", copies: 0 },
     // What goes out of the way is copied by a loop, element by element.
     Case { states: &["u", "v"], next: "(reverse v, u)", copies: 2 },
+    // Each may be what either was: both go out of the way.
+    Case {
+        states: &["u", "v"],
+        next: "(if i % 2 == 0 then u else v, if i % 3 == 0 then v else u)",
+        copies: 4,
+    },
 ];
 
 impl Case {

@@ -22,8 +22,8 @@ pub(super) enum Cell {
     Tuple(Vec<Cell>),
 }
 
-/// An array that becomes the value of a cell.
-struct Copy {
+/// An array that is to become the value of a cell.
+struct Pending {
     ty: Type,
     to: ArrayRep,
     /// The memory of the cell.
@@ -126,22 +126,15 @@ impl Lower<'_> {
         for ((cell, now), val) in cells.iter().zip(seen).zip(next) {
             self.plan(cell, &now.roots, val, &mut copies, &mut sets)?;
         }
-        // First what overwrites nothing that is still to be copied; if there is none, an array goes out of the way.
+        // First what overwrites nothing that is still to be copied; if there is none, what is read goes out of the way.
         while !copies.is_empty() {
-            let is_free = |k: usize| {
-                let over: &Roots = &copies[k].over;
-                copies.iter().all(|c| c.roots.is_disjoint(over))
-            };
-            match (0..copies.len()).find(|k| is_free(*k)) {
-                Some(k) => {
-                    let Copy { to, from, .. } = copies.remove(k);
-                    self.copy(&to, &from)?;
-                }
-                None => {
-                    let from = self.copied(&copies[0].from, copies[0].ty.base())?;
-                    copies[0].from = from;
-                    copies[0].roots = Roots::new();
-                }
+            let reader = |k: usize| copies.iter().position(|c| !c.roots.is_disjoint(&copies[k].over));
+            if let Some(k) = (0..copies.len()).find(|k| reader(*k).is_none()) {
+                let Pending { to, from, .. } = copies.remove(k);
+                self.copy(&to, &from)?;
+            } else if let Some(k) = reader(0) {
+                copies[k].from = self.copied(&copies[k].from, copies[k].ty.base())?;
+                copies[k].roots = Roots::new();
             }
         }
         // A register that another one takes its value from is read before it is set.
@@ -173,7 +166,7 @@ impl Lower<'_> {
         cell: &Cell,
         now: &Roots,
         val: Val,
-        copies: &mut Vec<Copy>,
+        copies: &mut Vec<Pending>,
         sets: &mut Vec<(Reg, Operand)>,
     ) -> Res<()> {
         match (cell, val.rep) {
@@ -181,7 +174,7 @@ impl Lower<'_> {
                 if to.same_place(&from) {
                     return Ok(());
                 }
-                copies.push(Copy {
+                copies.push(Pending {
                     ty: ty.clone(),
                     to: to.clone(),
                     over: now.clone(),
