@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Links are followed as far as systems do.
 const MOST_LINKS: usize = 40;
@@ -54,43 +55,53 @@ fn destination(path: &Path) -> Option<PathBuf> {
     None
 }
 
+/// A folder for temporary files that is removed in the end.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Result<Scratch> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("pullback-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Best effort: it is a folder for temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::expect_used, reason = "a test")]
 mod tests {
-    use super::write_whole;
+    use super::{Scratch, write_whole};
     use std::fs;
-    use std::path::PathBuf;
-
-    /// An empty folder of its own.
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("pullback-files-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).expect("a folder");
-        folder
-    }
 
     #[test]
     fn a_file_is_written_beside_its_place_and_then_renamed() {
-        let folder = folder("whole");
+        let Scratch(folder) = &Scratch::new().expect("a folder");
         let file = folder.join("a.txt");
         fs::write(&file, "before").expect("written");
         let mut told = None;
         write_whole(&file, b"after", |beside| told = Some(beside.to_path_buf())).expect("written");
         assert_eq!(fs::read(&file).expect("read"), b"after");
         let told = told.expect("a name");
-        assert!(told.parent() == Some(&folder) && told != file && !told.exists());
+        assert!(told.parent() == Some(folder) && told != file && !told.exists());
         // Where no file can be, nothing is left.
         write_whole(&folder.join("none").join("a.txt"), b"x", |_| ()).expect_err("no folder");
-        write_whole(&folder, b"x", |_| ()).expect_err("a folder");
-        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
-        fs::remove_dir_all(&folder).expect("removed");
+        write_whole(folder, b"x", |_| ()).expect_err("a folder");
+        assert_eq!(fs::read_dir(folder).expect("a folder").count(), 1);
     }
 
     #[cfg(unix)]
     #[test]
     fn links_lead_to_files_and_stay() {
         use std::os::unix::fs::symlink;
-        let folder = folder("links");
+        let Scratch(folder) = &Scratch::new().expect("a folder");
         fs::create_dir(folder.join("inner")).expect("a folder");
         for (link, to) in [("a", "inner/b"), ("inner/b", "c"), ("again", "a"), ("x", "y"), ("y", "x")] {
             symlink(to, folder.join(link)).expect("a link");
@@ -106,26 +117,24 @@ mod tests {
         for link in ["a", "inner/b", "again", "x", "y"] {
             assert!(fs::symlink_metadata(folder.join(link)).expect("a link").is_symlink(), "{link}");
         }
-        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[cfg(unix)]
     #[test]
     fn what_is_no_file_is_not_replaced() {
         use std::os::unix::fs::FileTypeExt;
-        let folder = folder("device");
+        let Scratch(folder) = &Scratch::new().expect("a folder");
         let place = folder.join("socket");
         let _listening = std::os::unix::net::UnixListener::bind(&place).expect("a socket");
         write_whole(&place, b"x", |_| ()).expect_err("a socket is not opened as a file");
         assert!(fs::metadata(&place).expect("there").file_type().is_socket());
-        fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[cfg(unix)]
     #[test]
     fn permissions_are_kept() {
         use std::os::unix::fs::PermissionsExt;
-        let folder = folder("permissions");
+        let Scratch(folder) = &Scratch::new().expect("a folder");
         let file = folder.join("a");
         fs::write(&file, "before").expect("written");
         let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("set");
@@ -135,6 +144,5 @@ mod tests {
         mode(0o440);
         write_whole(&file, b"lost", |_| ()).expect_err("read-only");
         assert_eq!(fs::read(&file).expect("read"), b"after");
-        fs::remove_dir_all(&folder).expect("removed");
     }
 }

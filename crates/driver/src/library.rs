@@ -4,6 +4,7 @@
 //! Assumes native programs (see `backend`). Guarantees: every file is made whole in memory before any is written; what cannot
 //! be made is an error that says what is missing.
 
+use crate::files::Scratch;
 use crate::leaves::{Leaf, leaves};
 use crate::session::deep;
 use crate::{EntryPoint, Kind, Ready, Session};
@@ -337,27 +338,6 @@ enum Output<'a> {
     Shared(&'a str),
     /// One object of several.
     Object,
-}
-
-/// A folder that is removed in the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> std::io::Result<Scratch> {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("pullback-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
-        Ok(Scratch(folder))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Best effort: it is a folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Links objects with the first linker that can.

@@ -1,6 +1,5 @@
 //! What an expression does besides returning values.
 
-use crate::hoist::is_cheap_and_safe;
 use pullback_core::{Atom, Body, Exp, Program, Stm, Var};
 
 /// Whether the expression adds to an accumulator that is bound outside it (or hands one to a function).
@@ -37,18 +36,6 @@ pub(crate) fn is_silent(body: &Body) -> bool {
         !matches!(s.exp, Exp::AccAdd(..) | Exp::Assert(..) | Exp::Call(..))
             && s.exp.bodies().iter().all(|scope| is_silent(scope.body))
     })
-}
-
-/// The most steps that are made in any case instead of in one branch.
-const LITTLE: u64 = 4;
-
-/// Whether statements may run in any case instead of in one branch: few steps, and none can stop the program.
-pub(crate) fn holds_little<'a>(stms: impl IntoIterator<Item = &'a Stm>) -> bool {
-    let cost = |stm: &Stm| match &stm.exp {
-        Exp::Prim(prim, _) if is_cheap_and_safe(&stm.exp) => Some(prim.cost()),
-        _ => None,
-    };
-    stms.into_iter().map(cost).sum::<Option<u64>>().is_some_and(|cost| cost <= LITTLE)
 }
 
 /// Whether an expression mentions one of these variables. They are bound outside of it, and names are unique, so that it need not

@@ -114,6 +114,18 @@ pub(crate) fn is_cheap_and_safe(exp: &Exp) -> bool {
     }
 }
 
+/// The most steps that are made in any case instead of in one branch.
+const LITTLE: u64 = 4;
+
+/// Whether statements may run in any case instead of in one branch: few steps, and none can stop the program.
+pub(crate) fn holds_little<'a>(stms: impl IntoIterator<Item = &'a Stm>) -> bool {
+    let cost = |stm: &Stm| match &stm.exp {
+        Exp::Prim(prim, _) if is_cheap_and_safe(&stm.exp) => Some(prim.cost()),
+        _ => None,
+    };
+    stms.into_iter().map(cost).sum::<Option<u64>>().is_some_and(|cost| cost <= LITTLE)
+}
+
 /// Moves array operations, loops and calls that depend on nothing in `varying`, with what they need, to `out`.
 fn take_expensive(
     program: &mut Program,

@@ -99,17 +99,21 @@ fn find(stm: &Stm, counters: &IdSet<Var>) -> Option<Term> {
             }
             _ => return None,
         };
-        let mut conditions = vec![condition];
-        while let Some((k, x, y)) = conditions.iter().enumerate().find_map(|(k, c)| match prim(*c)? {
-            (Op::And, Scalar::Bool, [x, y]) => Some((k, *x, *y)),
-            _ => None,
-        }) {
-            conditions.splice(k..=k, [x, y]);
+        let (mut conditions, mut left) = (Vec::new(), vec![condition]);
+        while let Some(c) = left.pop() {
+            match prim(c) {
+                Some((Op::And, Scalar::Bool, [x, y])) => left.extend([*y, *x]),
+                _ => conditions.push(c),
+            }
         }
         let place = |c: &Atom| {
             let (Op::Eq, Scalar::I64, [a, b]) = prim(*c)? else { return None };
-            let at = if is_counter(*a) { *b } else { *a };
-            ((is_counter(*a) || is_counter(*b)) && !inside(at)).then_some(at)
+            let at = match (is_counter(*a), is_counter(*b)) {
+                (true, _) => *b,
+                (_, true) => *a,
+                _ => return None,
+            };
+            (!inside(at)).then_some(at)
         };
         let (k, at) = conditions.iter().enumerate().find_map(|(k, c)| Some((k, place(c)?)))?;
         conditions.remove(k);

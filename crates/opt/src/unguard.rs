@@ -12,7 +12,7 @@
 
 use crate::Ctx;
 use crate::beside::{Beside, beside};
-use crate::effects::holds_little;
+use crate::hoist::holds_little;
 use pullback_base::index::IdMap;
 use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::traverse::for_each_stm;
@@ -120,12 +120,8 @@ impl Unguard {
             (Op::Le, Scalar::I64, true) => self.misses_below(args[0], args[1], 0, place),
             (Op::Le, Scalar::I64, false) => self.misses_below(args[1], args[0], 1, place),
             (Op::Eq, Scalar::I64, true) | (Op::Ne, Scalar::I64, false) => {
-                let either = |a: Atom, b: Atom| {
-                    // The place is beside `a`, which is `b`.
-                    let (low, high) = (self.misses_low(a, b, 0, place), self.misses_high(b, a, 0, place));
-                    low || high
-                };
-                either(args[0], args[1]) || either(args[1], args[0])
+                let below = |a: usize, b: usize| self.misses_below(args[a], args[b], 0, place);
+                below(0, 1) || below(1, 0)
             }
             _ => false,
         }

@@ -3,22 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
-use pullback_base::SourceMap;
-use pullback_core::{FunId, Program, Rules, Value, check, print, read};
+mod common;
+
+use common::load;
+use pullback_core::{FunId, Program, Rules, Value, check, print};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{Ctx, PRUNE, SIMPLIFY, UNGUARD};
 use std::fmt::Write;
 
 const LENGTHS: [i64; 5] = [0, 1, 2, 3, 5];
 const OPS: [&str; 4] = ["lt", "le", "eq", "ne"];
-
-fn load(text: &str) -> Program {
-    let mut sources = SourceMap::new();
-    let file = sources.add("text", text);
-    let program = read(file, text).unwrap_or_else(|d| panic!("{}", d.render(&sources)));
-    check(&program, Rules::SURFACE).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    program
-}
 
 /// The results for an axis of this length.
 fn values(program: &Program, n: i64) -> Vec<Value> {
@@ -50,6 +44,20 @@ fn sizes() -> impl Iterator<Item = Option<i64>> {
     std::iter::once(None).chain(LENGTHS.map(Some))
 }
 
+/// How the text makes the size `n` of the parameter `k`.
+fn stated(size: Option<i64>) -> String {
+    let n = size.map_or("k".to_string(), |n| format!("{n}i64"));
+    format!("let n: i64 = add.i64({n}, 0i64)\nlet is: []i64 = iota(n)\n")
+}
+
+/// The programs have the same values for all lengths that the size allows.
+fn compare(before: &Program, after: &Program, size: Option<i64>, what: &str) {
+    check(after, Rules::SURFACE).unwrap();
+    for n in LENGTHS.into_iter().filter(|n| size.is_none_or(|size| size == *n)) {
+        assert!(values(before, n) == values(after, n), "{n} elements, {what}\n{}", print(after));
+    }
+}
+
 #[test]
 fn what_is_known_of_comparisons_is_so() {
     let things = things();
@@ -67,13 +75,12 @@ fn what_is_known_of_comparisons_is_so() {
                 }
             }
         }
-        let stated = size.map_or("add.i64(k, 0i64)".to_string(), |n| format!("add.i64({n}i64, 0i64)"));
         let outer: Vec<String> = (0..names.len()).map(|k| format!("r{k}")).collect();
         let pat: Vec<String> = outer.iter().map(|r| format!("{r}: []bool")).collect();
         let text = format!(
-            "fun f(k: i64): {} {{\nlet n: i64 = {stated}\nlet is: []i64 = iota(n)\n\
-             let {} = map n [is] (i: i64) {{\n{body}in {}\n}}\nin {}\n}}\n",
+            "fun f(k: i64): {} {{\n{}let {} = map n [is] (i: i64) {{\n{body}in {}\n}}\nin {}\n}}\n",
             types.join(", "),
+            stated(size),
             pat.join(", "),
             names.join(", "),
             outer.join(", ")
@@ -81,10 +88,7 @@ fn what_is_known_of_comparisons_is_so() {
         let before = load(&text);
         let mut after = before.clone();
         [&SIMPLIFY, &PRUNE].iter().for_each(|p| (p.run)(&mut after, &Ctx::default()));
-        check(&after, Rules::SURFACE).unwrap();
-        for n in LENGTHS.into_iter().filter(|n| size.is_none_or(|size| size == *n)) {
-            assert!(values(&before, n) == values(&after, n), "{n} elements");
-        }
+        compare(&before, &after, size, "comparisons");
         let left = print(&after)
             .lines()
             .filter(|l| OPS.iter().any(|op| l.contains(&format!("= {op}.i64("))))
@@ -96,73 +100,77 @@ fn what_is_known_of_comparisons_is_so() {
     assert!(known > all / 2, "{known} of {all}");
 }
 
-#[test]
-fn additions_without_their_conditions_add_the_same() {
-    let things = things();
-    let bind: String = things.iter().map(|(bind, _)| bind.as_str()).collect();
-    let (mut gone, mut all) = (0, 0);
-    for size in sizes() {
-        for connective in ["and", "or", "not", ""] {
-            for (at, (_, place)) in things.iter().enumerate().take(5) {
-                for holds in [true, false] {
-                    // One accumulator for each condition; the additions differ.
-                    let (mut body, mut count) = (bind.clone(), 0);
-                    for (_, x) in &things {
-                        for (k, (_, y)) in things.iter().enumerate() {
-                            let op = OPS[(count + at) % OPS.len()];
-                            writeln!(body, "let a{count}: bool = {op}.i64({x}, {y})").unwrap();
-                            let other = &things[(k + 3) % things.len()].1;
-                            writeln!(body, "let b{count}: bool = lt.i64({other}, 0i64)").unwrap();
-                            let c = match connective {
-                                "" => format!("a{count}"),
-                                "not" => {
-                                    writeln!(body, "let c{count}: bool = not.bool(a{count})").unwrap();
-                                    format!("c{count}")
-                                }
-                                op => {
-                                    writeln!(body, "let c{count}: bool = {op}.bool(a{count}, b{count})")
-                                        .unwrap();
-                                    format!("c{count}")
-                                }
-                            };
-                            let add = format!(
-                                "let v{count}: f64 = add.f64(w, 1.0f64)\nlet d{count}: () = add_to(acc, [{count}i64, {place}], v{count})\nin 0i64"
-                            );
-                            let (yes, no) =
-                                if holds { (add.as_str(), "in 0i64") } else { ("in 0i64", add.as_str()) };
-                            writeln!(body, "let e{count}: i64 = if {c} {{\n{yes}\n}} else {{\n{no}\n}}")
-                                .unwrap();
-                            count += 1;
-                        }
-                    }
-                    let stated =
-                        size.map_or("add.i64(k, 0i64)".to_string(), |n| format!("add.i64({n}i64, 0i64)"));
-                    let text = format!(
-                        "fun f(k: i64): [][]f64 {{\nlet n: i64 = {stated}\nlet is: []i64 = iota(n)\n\
-                         let zeros: [][]f64 = replicate([{count}i64, n], 0.0f64)\n\
-                         let sum: [][]f64 = withacc [zeros] (acc: acc [][]f64) {{\n\
-                         let u: []f64 = map n [is] (i: i64) {{\nlet w: f64 = convert.i64.f64(i)\n{body}in w\n}}\nin\n}}\nin sum\n}}\n"
-                    );
-                    let before = load(&text);
-                    let mut after = before.clone();
-                    // The size that the text states is known when it has been put in its places.
-                    (SIMPLIFY.run)(&mut after, &Ctx::default());
-                    let conditions = |p: &Program| print(p).matches("= if ").count();
-                    let between = conditions(&after);
-                    (UNGUARD.run)(&mut after, &Ctx::default());
-                    check(&after, Rules::SURFACE).unwrap();
-                    gone += between - conditions(&after);
-                    all += between;
-                    for n in LENGTHS.into_iter().filter(|n| size.is_none_or(|size| size == *n)) {
-                        assert!(
-                            values(&before, n) == values(&after, n),
-                            "{n} elements, {connective}, {place}, {holds}\n{}",
-                            print(&after)
-                        );
-                    }
-                }
+/// Additions at one place under every comparison: each to a row of its own, in the arm for `holds`.
+struct Additions {
+    size: Option<i64>,
+    connective: &'static str,
+    /// The number of the thing that is the place.
+    at: usize,
+    holds: bool,
+}
+
+impl Additions {
+    fn all() -> impl Iterator<Item = Additions> {
+        let connectives = || ["and", "or", "not", ""].into_iter();
+        let places = |size, connective| (0..5).map(move |at| (size, connective, at));
+        let all = sizes().flat_map(move |size| connectives().flat_map(move |c| places(size, c)));
+        all.flat_map(|(size, connective, at)| {
+            [true, false].map(|holds| Additions { size, connective, at, holds })
+        })
+    }
+    fn text(&self) -> String {
+        let things = things();
+        let mut body: String = things.iter().map(|(bind, _)| bind.as_str()).collect();
+        let mut count = 0;
+        for (_, x) in &things {
+            for (k, (_, y)) in things.iter().enumerate() {
+                let other = &things[(k + 3) % things.len()].1;
+                body += &self.addition(count, (x, y, other), &things[self.at].1);
+                count += 1;
             }
         }
+        let stated = stated(self.size);
+        format!(
+            "fun f(k: i64): [][]f64 {{\n{stated}let zeros: [][]f64 = replicate([{count}i64, n], 0.0f64)\n\
+             let sum: [][]f64 = withacc [zeros] (acc: acc [][]f64) {{\n\
+             let u: []f64 = map n [is] (i: i64) {{\nlet w: f64 = convert.i64.f64(i)\n{body}in w\n}}\nin\n}}\nin sum\n}}\n"
+        )
+    }
+    /// One of them, number `n`, under a comparison of `x` and `y` and one of `other` and zero.
+    fn addition(&self, n: usize, (x, y, other): (&str, &str, &str), place: &str) -> String {
+        let op = OPS[(n + self.at) % OPS.len()];
+        // The condition, and what it is made by.
+        let (c, made) = match self.connective {
+            "" => (format!("a{n}"), String::new()),
+            "not" => (format!("c{n}"), format!("let c{n}: bool = not.bool(a{n})\n")),
+            both => (format!("c{n}"), format!("let c{n}: bool = {both}.bool(a{n}, b{n})\n")),
+        };
+        let add = format!(
+            "let v{n}: f64 = add.f64(w, 1.0f64)\nlet d{n}: () = add_to(acc, [{n}i64, {place}], v{n})\nin 0i64"
+        );
+        let (yes, no) = if self.holds { (add.as_str(), "in 0i64") } else { ("in 0i64", add.as_str()) };
+        format!(
+            "let a{n}: bool = {op}.i64({x}, {y})\nlet b{n}: bool = lt.i64({other}, 0i64)\n{made}\
+             let e{n}: i64 = if {c} {{\n{yes}\n}} else {{\n{no}\n}}\n"
+        )
+    }
+}
+
+#[test]
+fn additions_without_their_conditions_add_the_same() {
+    let conditions = |p: &Program| print(p).matches("= if ").count();
+    let (mut gone, mut all) = (0, 0);
+    for additions in Additions::all() {
+        let before = load(&additions.text());
+        let mut after = before.clone();
+        // The size that the text states is known when it has been put in its places.
+        (SIMPLIFY.run)(&mut after, &Ctx::default());
+        let between = conditions(&after);
+        (UNGUARD.run)(&mut after, &Ctx::default());
+        let Additions { size, connective, at, holds } = additions;
+        compare(&before, &after, size, &format!("{connective:?}, place {at}, {holds}"));
+        gone += between - conditions(&after);
+        all += between;
     }
     assert!(gone * 20 > all, "{gone} of {all}");
 }

@@ -3,22 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
-use pullback_base::SourceMap;
-use pullback_core::{FunId, Program, Rules, Type, Value, check, print, read};
+mod common;
+
+use common::load;
+use pullback_core::{FunId, Program, Rules, Type, Value, check, print};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
     CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, GATHER, HOIST, INLINE, JOIN_BRANCHES, PASSES, PRUNE, Pass,
     REMAKE, SIMPLIFY, SINGLE, SINK, TRIM, UNBOX, UNCOPY, UNGUARD, UNROLL, pass,
 };
 use pullback_prim::{Scalar, ScalarValue};
-
-fn load(text: &str) -> Program {
-    let mut sources = SourceMap::new();
-    let file = sources.add("text", text);
-    let program = read(file, text).unwrap_or_else(|d| panic!("{}", d.render(&sources)));
-    check(&program, Rules::SURFACE).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    program
-}
 
 /// Hints aside: passes keep them, but the texts after the arrow are written by hand.
 fn shape(program: &Program) -> String {

@@ -1,7 +1,7 @@
 //! Loops: those of the program, and those that array operations with functions are.
 //!
-//! Collected values are written straight into their array, unless their shape is known only after
-//! the first iteration (then it is made there) or their number only at the end (then it grows).
+//! Collected values are written straight into their array, unless their shape is known only after the first iteration (then it is
+//! made there) or their number only at the end (then it grows). State: [`super::state`].
 
 use super::combine::Combine;
 use super::extent::Inside;
@@ -361,16 +361,17 @@ impl<'p> Lower<'p> {
             if !is_counted || !self.is_fixed(*v) {
                 continue;
             }
-            let mut past = turns::past(l, c);
+            let mut ring = turns::ring(l, c);
             let is_same = |k: &usize| {
                 let w = l.params[*k].0;
                 self.ty(w) == self.ty(*v)
                     && self.shapes.of(w) == self.shapes.of(*v)
                     && !turns.contains_key(&w)
             };
-            past.truncate(past.iter().take_while(|k| is_same(k)).count());
-            let Some(places) = self.places_for(l, c, &past)? else { continue };
-            for (ago, k) in std::iter::once(c).chain(past).enumerate() {
+            let alike = ring[1..].iter().take_while(|k| is_same(k)).count();
+            ring.truncate(1 + alike);
+            let Some(places) = self.places_for(l, &ring)? else { continue };
+            for (ago, k) in ring.into_iter().enumerate() {
                 let cell = Cell::Turns(places.clone(), ago, self.owners.fresh());
                 turns.insert(l.params[k].0, cell);
             }

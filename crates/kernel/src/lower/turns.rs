@@ -26,27 +26,24 @@ pub(super) struct Places {
     pub(super) next: ArrayRep,
 }
 
-/// The states that are what the state `c` was one iteration ago, two iterations ago, ..
-pub(super) fn past(l: &Loop, c: usize) -> Vec<usize> {
+/// The state `c`, and the states that are what it was one iteration ago, two iterations ago, ..
+pub(super) fn ring(l: &Loop, c: usize) -> Vec<usize> {
     let mut out = vec![c];
-    loop {
-        let before = Atom::Var(l.params[out[out.len() - 1]].0);
-        let follower = (0..l.params.len()).find(|j| l.body.result[*j] == before && !out.contains(j));
-        match follower {
-            Some(j) => out.push(j),
-            None => break,
-        }
+    let mut last = c;
+    let follows = |j: usize, last: usize| l.body.result[j] == Atom::Var(l.params[last].0);
+    while let Some(j) = (0..l.params.len()).find(|j| follows(*j, last) && !out.contains(j)) {
+        out.push(j);
+        last = j;
     }
-    out.remove(0);
     out
 }
 
 impl Lower<'_> {
-    /// Places for the state `c` of a loop and for what it was in iterations before, the states `past`, with their first values;
+    /// Places for a state of a loop and for what it was in iterations before, the others of its `ring`, with their first values;
     /// `None` if the state is not made anew.
-    pub(super) fn places_for(&mut self, l: &Loop, c: usize, past: &[usize]) -> Res<Option<ArrayRep>> {
-        let (v, init) = l.params[c];
-        let (body, result) = (&l.body, l.body.result[c]);
+    pub(super) fn places_for(&mut self, l: &Loop, ring: &[usize]) -> Res<Option<ArrayRep>> {
+        let (v, init) = l.params[ring[0]];
+        let (body, result) = (&l.body, l.body.result[ring[0]]);
         let ty = self.ty(v).clone();
         let Rep::Array(first) = self.atom(init) else { return Ok(None) };
         let size = first.dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.as_i64()?));
@@ -57,10 +54,10 @@ impl Lower<'_> {
             self.heirs.extend(lineage);
             return Ok(None);
         }
-        let count = 2 + past.len() as i64;
+        let count = 1 + ring.len() as i64;
         let dims = std::iter::once(Operand::i64(count)).chain(first.dims.iter().copied()).collect();
         let places = self.new_array(dims, ty.base())?;
-        for (ago, k) in std::iter::once(&c).chain(past).enumerate() {
+        for (ago, k) in ring.iter().enumerate() {
             let place = self.first_place(&places, ago);
             let first = self.array(l.params[*k].1);
             self.copy(&place, &first)?;
@@ -71,29 +68,22 @@ impl Lower<'_> {
 
     /// Where the array of so many iterations before the first one is.
     pub(super) fn first_place(&mut self, places: &ArrayRep, ago: usize) -> ArrayRep {
-        let count = count(places);
-        self.part(places, &[Operand::i64((count - ago as i64) % count)])
+        self.place_of(places, Operand::i64(0), ago)
     }
 
     /// Where the array of so many iterations before iteration `i` is.
     pub(super) fn place_of(&mut self, places: &ArrayRep, i: Operand, ago: usize) -> ArrayRep {
-        let place = match count(places) {
+        let n = places.dims[0].as_i64().expect("a number that this module wrote");
+        let i = self.add(i, Operand::i64((n - ago as i64) % n));
+        let place = match n {
             2 => self.op(Op::And, Scalar::I64, &[i, Operand::i64(1)]),
-            n => {
-                let i = self.add(i, Operand::i64((n - ago as i64) % n));
-                self.op(Op::Rem, Scalar::I64, &[i, Operand::i64(n)])
-            }
+            n => self.op(Op::Rem, Scalar::I64, &[i, Operand::i64(n)]),
         };
         self.part(places, &[place])
     }
 
     /// The places in iteration `i`.
     pub(super) fn both_places(&mut self, places: &ArrayRep, i: Operand) -> Places {
-        if count(places) == 2 {
-            let now = self.op(Op::And, Scalar::I64, &[i, Operand::i64(1)]);
-            let next = self.sub(Operand::i64(1), now);
-            return Places { now: self.part(places, &[now]), next: self.part(places, &[next]) };
-        }
         let now = self.place_of(places, i, 0);
         let after = self.add(i, Operand::i64(1));
         Places { now, next: self.place_of(places, after, 0) }
@@ -108,11 +98,6 @@ impl Lower<'_> {
         }
         Ok(Val { rep: Rep::Array(places.next.clone()), roots: val.roots })
     }
-}
-
-/// How many places there are.
-fn count(places: &ArrayRep) -> i64 {
-    places.dims[0].as_i64().expect("a number that this module wrote")
 }
 
 /// The way from a state of a loop to its next value over maps that may each write over an operand which nobody needs afterwards: each array with the operand that it

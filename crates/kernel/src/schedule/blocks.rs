@@ -505,32 +505,31 @@ impl Blocks<'_, '_> {
         let of = |r: Reg| self.joined.get(&r).cloned().unwrap_or_else(|| IdSet::from([r]));
         x == y || !of(x).is_disjoint(&of(y))
     }
-    /// Whether two places are different parts of the same size: a number that is 0 or 1, and what it is not, times the elements
-    /// of a half; or two of several places that a counter goes round.
+    /// Whether two places are different ones of several of the same size that a counter goes round: so many places further than the
+    /// counter, times the elements of a place.
     fn are_apart(&self, x: &[Operand], y: &[Operand]) -> bool {
         let ([x], [y]) = (x, y) else { return false };
         let (Some((Op::Mul, [a, n])), Some((Op::Mul, [b, m]))) = (self.s.ranges.op(*x), self.s.ranges.op(*y))
         else {
             return false;
         };
-        let is_other = |a: Operand, b: Operand| {
-            let bit = matches!(self.s.ranges.op(a), Some((Op::And, [_, one])) if one.as_i64() == Some(1));
-            bit && matches!(self.s.ranges.op(b), Some((Op::Sub, [one, c])) if one.as_i64() == Some(1) && *c == a)
-        };
         // The counter, how many places further, and how many places there are.
         let round = |a: Operand| {
-            let (Op::Rem, [i, places]) = self.s.ranges.op(a)? else { return None };
-            let (i, further) = match self.s.ranges.op(*i) {
-                Some((Op::Add, [i, more])) => (*i, more.as_i64()?),
-                _ => (*i, 0),
+            let (i, places) = match self.s.ranges.op(a)? {
+                (Op::And, [i, one]) if one.as_i64() == Some(1) => (*i, 2),
+                (Op::Rem, [i, places]) => (*i, places.as_i64()?),
+                _ => return None,
             };
-            Some((i, further, places.as_i64()?))
+            match self.s.ranges.op(i) {
+                Some((Op::Add, [i, more])) => Some((*i, more.as_i64()?, places)),
+                _ => Some((i, 0, places)),
+            }
         };
         let are_others = round(*a).zip(round(*b)).is_some_and(|((i, x, k), (j, y, l))| {
             let small = |x: i64| (0..k).contains(&x) && k <= MOST_PLACES;
             i == j && k == l && x != y && small(x) && small(y)
         });
-        n == m && (is_other(*a, *b) || is_other(*b, *a) || are_others)
+        n == m && are_others
     }
 }
 
@@ -548,7 +547,7 @@ fn whole_loop(ins: &Ins) -> Option<(Reg, Operand, &Block)> {
 }
 
 /// Whether an iteration has loops of its own.
-fn is_nest(body: &[Ins]) -> bool {
+pub(super) fn is_nest(body: &[Ins]) -> bool {
     body.iter().any(|ins| matches!(ins, Ins::For { .. }))
 }
 

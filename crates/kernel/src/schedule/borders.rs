@@ -16,6 +16,7 @@
 //! Source: splitting of index sets (M. Griebl, P. Feautrier, C. Lengauer, Int. J. Parallel Programming 28, 2000), for borders of a few iterations.
 
 use super::Scheduler;
+use super::blocks::is_nest;
 use super::split::rename;
 use super::uses::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Ty};
@@ -98,7 +99,7 @@ impl Cut<'_, '_> {
             (m, body)
         });
         // In a nest, what hangs on one thing less may be settled in the loops inside; elsewhere the branch would stay.
-        let asks = if l.body.iter().any(|ins| matches!(ins, Ins::For { .. })) { questions } else { branches };
+        let asks = if is_nest(&l.body) { questions } else { branches };
         match cut {
             Some((m, body)) if asks(&body) < asks(&l.body) => self.pieces(l, &m, body, out),
             _ => {

@@ -18,6 +18,7 @@
 //! different one of several errors may stop the program. A nest is rewritten where its sizes are expected to be large; the
 //! nest as it was runs for the sizes that turn out to be small.
 
+use super::blocks::is_nest;
 use super::cost::Costs;
 use super::split;
 use super::tile;
@@ -230,8 +231,8 @@ impl Scheduler<'_> {
     /// A loop with a contraction among other things, as a loop for it and loops for what is before and after.
     fn apart(&mut self, ins: &Ins) -> Option<Block> {
         let Ins::For { body, order: Order::Any(_), .. } = ins else { return None };
-        let is_nest = |ins: &Ins| matches!(ins, Ins::For { body, .. } if body.iter().any(|x| matches!(x, Ins::For { .. })));
-        let places: Vec<usize> = (0..body.len()).filter(|k| is_nest(&body[*k])).collect();
+        let holds_loops = |ins: &Ins| matches!(ins, Ins::For { body, .. } if is_nest(body));
+        let places: Vec<usize> = (0..body.len()).filter(|k| holds_loops(&body[*k])).collect();
         if body.len() < 2 {
             return None;
         }

@@ -126,7 +126,7 @@ impl Simplifier<'_> {
         let bound = |x: Beside| self.below.get(&x.base?).map(|n| self.atom(*n));
         let (n, m) = (bound(x), bound(y));
         let (c, d) = (x.number, y.number);
-        if x.base == y.base && (x.base.is_none() || n.is_some()) {
+        if x.base == y.base && n.is_some() {
             return (Some(c - d), Some(c - d));
         }
         // A counter and its bound, which may be so large that more than it overflows.

@@ -15,7 +15,8 @@ mod facts;
 mod scalar;
 
 use crate::Ctx;
-use crate::effects::{holds_little, is_silent};
+use crate::effects::is_silent;
+use crate::hoist::holds_little;
 use pullback_base::index::{IdMap, IdTable};
 use pullback_core::{
     Atom, Body, Builder, Exp, Lam, Loop, LoopForm, Mark, Program, Soac, Stm, Type, Var, VarInfo,
