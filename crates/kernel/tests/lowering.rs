@@ -5,7 +5,7 @@
 #[path = "common/text.rs"]
 mod text;
 
-use pullback_core::{FunId, Program, Type, Value};
+use pullback_core::{Fun, FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
@@ -14,7 +14,8 @@ use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{Block, Ins, Module, NotNative, lower, lower_with_parts, print};
 use pullback_testkit::generate::Config;
 use pullback_testkit::problems::PROBLEMS;
-use pullback_testkit::properties::case_of_seed;
+use pullback_testkit::properties::{Case, case_of_seed};
+use pullback_testkit::{number, on_all_processors};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,9 +49,12 @@ enum How {
     Without(Pass),
 }
 
+/// A number for each part of scheduling, in their order.
+type Changed = [usize; Pass::ALL.len()];
+
 thread_local! {
-    /// How often a part of scheduling that was left out would have changed the module, in this test, in the order of the parts.
-    static CHANGED: Cell<[usize; Pass::ALL.len()]> = const { Cell::new([0; Pass::ALL.len()]) };
+    /// How often a part of scheduling that was left out would have changed the module, on this thread.
+    static CHANGED: Cell<Changed> = const { Cell::new([0; Pass::ALL.len()]) };
 }
 
 /// Parts of scheduling that the problems need and random programs of this size do not.
@@ -59,9 +63,8 @@ const RARE: [Pass; 5] = [Pass::Checks, Pass::Contract, Pass::Steps, Pass::Fill, 
 /// And one that needs sizes that are known when loops are chosen: `interchanged.rs` has it.
 const OF_SIZES: Pass = Pass::Larger;
 
-/// The parts of scheduling that changed no module in this test.
-fn idle() -> Vec<Pass> {
-    let changed = CHANGED.get();
+/// The parts of scheduling that changed no module.
+fn idle(changed: Changed) -> Vec<Pass> {
     println!("modules that a part of scheduling changes: {changed:?} of {:?}", Pass::ALL);
     Pass::ALL.into_iter().zip(changed).filter(|(_, n)| *n == 0).map(|(pass, _)| pass).collect()
 }
@@ -222,50 +225,83 @@ fn finished(program: &Program, fun: FunId, optimise: bool) -> Option<(Program, F
 /// of a loop, joined with one from inside, that was written over; elements that became registers, set and read in loops that never run.
 const FOUND: [u64; 4] = [71039, 880_035, 50070, 50290];
 
+/// What came of programs and gradients.
+#[derive(Default)]
+struct Counts {
+    native: usize,
+    rounded: usize,
+    unstable: usize,
+    lost: usize,
+    foreign: usize,
+    failures: Vec<String>,
+    changed: Changed,
+}
+
+impl Counts {
+    fn extend(&mut self, other: Counts) {
+        self.native += other.native;
+        self.rounded += other.rounded;
+        self.unstable += other.unstable;
+        self.lost += other.lost;
+        self.foreign += other.foreign;
+        self.failures.extend(other.failures);
+        for (n, more) in self.changed.iter_mut().zip(other.changed) {
+            *n += more;
+        }
+    }
+    fn check(&mut self, case: &Case, what: &str, program: &Program, fun: FunId, args: &[Value]) {
+        let without = [Pass::ALL[case.seed as usize % Pass::ALL.len()]];
+        for optimise in [false, true] {
+            let Some((program, fun)) = finished(program, fun, optimise) else { continue };
+            let run = std::panic::AssertUnwindSafe(|| agrees(&program, fun, args, &without));
+            let name = format!("seed {} {what} {optimise}", case.seed);
+            match std::panic::catch_unwind(run) {
+                Ok(None) => self.foreign += 1,
+                Ok(Some(Ok(agreement))) => {
+                    self.native += 1;
+                    self.rounded += usize::from(agreement == Agreement::Rounding);
+                    self.unstable += usize::from(agreement == Agreement::Unstable);
+                }
+                // Sizes of elements that nobody made: the interpreter infers some that compiled code does not know.
+                Ok(Some(Err(text))) if case.empties && text.starts_with("stopped: ") => self.lost += 1,
+                Ok(Some(Err(text))) => self.failures.push(format!("{name}: {text}")),
+                Err(_) => self.failures.push(format!("{name}: panic")),
+            }
+        }
+    }
+}
+
+/// A random program and its gradient.
+fn of_seed(seed: u64) -> Counts {
+    let case = case_of_seed(seed, &Config::default());
+    let mut counts = Counts::default();
+    counts.check(&case, "program", &case.program, case.main, &case.args);
+    if let Some((program, fun, args)) = gradient(&case) {
+        counts.check(&case, "gradient", &program, fun, &args);
+    }
+    counts.changed = CHANGED.take();
+    counts
+}
+
+/// The gradient, with its arguments.
+fn gradient(case: &Case) -> Option<(Program, FunId, Vec<Value>)> {
+    let Fun { params, results, .. } = &case.program.funs[case.main];
+    let wanted: Vec<bool> =
+        params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
+    let mut program = case.program.clone();
+    let fun = derive::add(&mut program, case.main, Kind::Vjp, &wanted).ok()?;
+    let primal = Compiled::new(&case.program).run(case.main, &case.args, &Options::default()).ok()?;
+    let bars = primal.results.iter().zip(results).filter(|(_, t)| case.program.is_active(t)).map(|(v, _)| v);
+    let typed = !bars.clone().any(has_sum);
+    typed.then(|| (program, fun, case.args.iter().chain(bars).cloned().collect()))
+}
+
 #[test]
 fn random_programs_and_their_gradients() {
-    let from: u64 = std::env::var("SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
-    let count: u64 = std::env::var("COUNT").ok().and_then(|s| s.parse().ok()).unwrap_or(300);
-    let (mut native, mut rounded, mut unstable) = (0, 0, 0);
-    let (mut lost, mut foreign, mut failures) = (0, 0, Vec::new());
-    for seed in (from..from + count).chain(FOUND) {
-        let case = case_of_seed(seed, &Config::default());
-        let without = [Pass::ALL[seed as usize % Pass::ALL.len()]];
-        let mut check = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
-            for optimise in [false, true] {
-                let Some((program, fun)) = finished(program, fun, optimise) else { continue };
-                let run = std::panic::AssertUnwindSafe(|| agrees(&program, fun, args, &without));
-                match std::panic::catch_unwind(run) {
-                    Ok(None) => foreign += 1,
-                    Ok(Some(Ok(agreement))) => {
-                        native += 1;
-                        rounded += usize::from(agreement == Agreement::Rounding);
-                        unstable += usize::from(agreement == Agreement::Unstable);
-                    }
-                    // Sizes of elements that nobody made: the interpreter infers some that compiled code does not know.
-                    Ok(Some(Err(text))) if case.empties && text.starts_with("stopped: ") => lost += 1,
-                    Ok(Some(Err(text))) => failures.push(format!("seed {seed} {what} {optimise}: {text}")),
-                    Err(_) => failures.push(format!("seed {seed} {what} {optimise}: panic")),
-                }
-            }
-        };
-        check("program", &case.program, case.main, &case.args);
-        let params = &case.program.funs[case.main].params;
-        let wanted: Vec<bool> =
-            params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
-        let mut program = case.program.clone();
-        let Ok(fun) = derive::add(&mut program, case.main, Kind::Vjp, &wanted) else { continue };
-        let Ok(primal) = Compiled::new(&case.program).run(case.main, &case.args, &Options::default()) else {
-            continue;
-        };
-        let bars = primal.results.iter().zip(&case.program.funs[case.main].results);
-        let bars = bars.filter(|(_, t)| case.program.is_active(t)).map(|(v, _)| v.clone());
-        if bars.clone().any(|v| has_sum(&v)) {
-            continue;
-        }
-        let args: Vec<Value> = case.args.iter().cloned().chain(bars).collect();
-        check("gradient", &program, fun, &args);
-    }
+    let (from, count) = (number("SEED", 0), number("COUNT", 300));
+    let mut all = Counts::default();
+    on_all_processors((from..from + count).chain(FOUND), of_seed).into_iter().for_each(|c| all.extend(c));
+    let Counts { native, rounded, unstable, lost, foreign, failures, changed } = all;
     println!(
         "{native} native, {rounded} of them but for rounding, {unstable} unstable, {lost} without a size, {foreign} not, {} wrong",
         failures.len()
@@ -275,7 +311,7 @@ fn random_programs_and_their_gradients() {
     assert!(unstable * 50 <= native, "too many are unstable: {unstable} of {native}");
     assert!(rounded * 100 <= native, "too much differs by rounding: {rounded} of {native}");
     assert!(foreign * 20 < native, "too much is not native: {foreign} of {native}");
-    assert!(count < 300 || idle().iter().all(|pass| RARE.contains(pass) || *pass == OF_SIZES));
+    assert!(count < 300 || idle(changed).iter().all(|pass| RARE.contains(pass) || *pass == OF_SIZES));
     let owned = OWNED.load(Ordering::Relaxed);
     println!("{owned} schedules with rows of iterations");
     assert!(owned * 20 > native, "too few joined loops: {owned} in {native}");
@@ -324,7 +360,7 @@ fn the_problems_and_their_gradients() {
         let args: Vec<Value> = args.iter().cloned().chain(ones).collect();
         compare("gradient", &ready.program, ready.fun, &args);
     }
-    assert!(!idle().iter().any(|pass| RARE.contains(pass)));
+    assert!(!idle(CHANGED.take()).iter().any(|pass| RARE.contains(pass)));
 }
 
 /// Long loops of small bodies have more lanes than short ones, and loops that share an interleaved tape equally many.

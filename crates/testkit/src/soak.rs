@@ -3,11 +3,10 @@
 //! Guarantees: the report depends on the seeds only, not on the number of threads.
 
 use crate::generate::{Config, Features, Generated, generate};
+use crate::on_all_processors;
 use crate::properties::{Case, Property, Reverse, Skip, Verdict};
 use pullback_core::Value;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A property that failed on a program.
 #[derive(Clone, Debug)]
@@ -123,28 +122,9 @@ pub fn soak_with(
     properties: &[Property],
     reverse: Reverse<'_>,
 ) -> Report {
-    let next = AtomicU64::new(0);
-    let outcomes = Mutex::new(BTreeMap::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            // Generated programs nest less deeply than this stack allows by far; a small stack would hide that.
-            let worker = std::thread::Builder::new().stack_size(64 << 20);
-            let spawned = worker.spawn_scoped(scope, || {
-                loop {
-                    let k = next.fetch_add(1, Ordering::Relaxed);
-                    if k >= count {
-                        break;
-                    }
-                    let outcome = examine(seed.wrapping_add(k), config, properties, reverse);
-                    outcomes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(k, outcome);
-                }
-            });
-            debug_assert!(spawned.is_ok(), "a thread could not be started");
-        }
-    });
     let mut report = Report::default();
-    for (k, outcome) in outcomes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+    let examined = |k| examine(seed.wrapping_add(k), config, properties, reverse);
+    for (k, outcome) in (0..count).zip(on_all_processors(0..count, examined)) {
         report.add(seed.wrapping_add(k), &outcome);
     }
     report

@@ -9,8 +9,8 @@ use pullback_lambda::{FunId, Program, read};
 use pullback_testkit::chad::price::price;
 use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
-use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
+use pullback_testkit::{number, on_all_processors};
 
 /// A program and its derivative: by dual numbers, and by CHAD with and without gathers.
 struct Made {
@@ -218,48 +218,54 @@ fn the_tree_of_a_reduction_is_walked_in_parallel() {
     assert!(span(1024, None) > 10.0 * span(64, None));
 }
 
-/// Random terms with arrays of everything: the gradient is that of dual numbers, in two orders of what runs in parallel.
+/// Whether the gradient of a random term with arrays of everything is that of dual numbers, in two orders of what runs in parallel, and
+/// what the term has: a gradient that is not zero, arrays. And how often an operation had no derivative.
+fn of_seed(seed: u64) -> Option<(bool, bool, u64)> {
+    let (mut program, f, args, primal, mut rng) = applied(seed, seed.is_multiple_of(2), Language::Arrays)?;
+    let text = pullback_lambda::print::print(&program);
+    let arrays = text.contains("map(") || text.contains("reduce(");
+    let made = [Gathers::Maps, Gathers::Recognised].map(|gathers| {
+        let sparse = vjp(&mut program, f, gathers).unwrap_or_else(|e| panic!("{seed}: {e}\n{text}"));
+        dense_vjp(&mut program, f, sparse)
+    });
+    let expected = by_dual_numbers(&mut program, f);
+    assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{text}");
+    // The text form knows all that the derivative is made of.
+    let derived = pullback_lambda::print::print(&program);
+    let again = read::read(&derived, None).unwrap_or_else(|e| panic!("{seed}: {e:?}\n{derived}"));
+    assert_eq!(pullback_lambda::print::print(&again), derived, "{seed}");
+    let args: Vec<Value> = args.into_iter().chain([like(&mut rng, &primal)]).collect();
+    let (expected, _) = outcome(&program, expected, &args, None);
+    let gradient = match &expected {
+        Value::Tuple(parts) => parts[1].floats(),
+        _ => Vec::new(),
+    };
+    let mut singular = 0;
+    for (g, schedule) in [(made[0], None), (made[1], None), (made[0], Some(seed))] {
+        let (found, _) = outcome(&program, g, &args, schedule);
+        // In another bracketing a random operator, which is not associative, has another value.
+        let comparable = schedule.is_none() || !text.contains("reduce(");
+        let close = pullback_testkit::native::near(&expected, &found, 1e-11);
+        // The zero of a float times the partial derivative of `atan2` where it has none; forward mode drops it.
+        let without = found.floats().iter().any(|x| x.is_nan()) && text.contains("atan2");
+        singular += u64::from(without);
+        assert!(
+            close || without || !comparable,
+            "{seed}, {schedule:?}: {found:?} instead of {expected:?}\n{text}"
+        );
+    }
+    Some((gradient.iter().any(|x| *x != 0.0), arrays, singular))
+}
+
+/// Random terms with arrays of everything.
 #[test]
 fn gradients_of_random_terms_are_those_of_dual_numbers() {
     let (count, first) = (number("COUNT", 2000), number("SEED", 0));
-    let (mut ran, mut nonzero, mut arrays, mut singular) = (0, 0, 0, 0);
-    for seed in first..first + count {
-        let Some((mut program, f, args, primal, mut rng)) = applied(seed, seed % 2 == 0, Language::Arrays)
-        else {
-            continue;
-        };
-        let text = pullback_lambda::print::print(&program);
-        arrays += u64::from(text.contains("map(") || text.contains("reduce("));
-        let found = [Gathers::Maps, Gathers::Recognised].map(|gathers| {
-            let sparse = vjp(&mut program, f, gathers).unwrap_or_else(|e| panic!("{seed}: {e}\n{text}"));
-            dense_vjp(&mut program, f, sparse)
-        });
-        let expected = by_dual_numbers(&mut program, f);
-        assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}\n{text}");
-        // The text form knows all that the derivative is made of.
-        let derived = pullback_lambda::print::print(&program);
-        let again = read::read(&derived, None).unwrap_or_else(|e| panic!("{seed}: {e:?}\n{derived}"));
-        assert_eq!(pullback_lambda::print::print(&again), derived, "{seed}");
-        let args: Vec<Value> = args.into_iter().chain([like(&mut rng, &primal)]).collect();
-        let (expected, _) = outcome(&program, expected, &args, None);
-        ran += 1;
-        if let Value::Tuple(parts) = &expected {
-            nonzero += u64::from(parts[1].floats().iter().any(|x| *x != 0.0));
-        }
-        for (g, schedule) in [(found[0], None), (found[1], None), (found[0], Some(seed))] {
-            let (found, _) = outcome(&program, g, &args, schedule);
-            // In another bracketing a random operator, which is not associative, has another value.
-            let comparable = schedule.is_none() || !text.contains("reduce(");
-            let close = pullback_testkit::native::near(&expected, &found, 1e-11);
-            // The zero of a float times the partial derivative of `atan2` where it has none; forward mode drops it.
-            let without = found.floats().iter().any(|x| x.is_nan()) && text.contains("atan2");
-            singular += u64::from(without);
-            assert!(
-                close || without || !comparable,
-                "{seed}, {schedule:?}: {found:?} instead of {expected:?}\n{text}"
-            );
-        }
-    }
+    let ran: Vec<_> = on_all_processors(first..first + count, of_seed).into_iter().flatten().collect();
+    let nonzero = ran.iter().filter(|(nonzero, _, _)| *nonzero).count() as u64;
+    let arrays = ran.iter().filter(|(_, arrays, _)| *arrays).count() as u64;
+    let singular: u64 = ran.iter().map(|(_, _, singular)| singular).sum();
+    let ran = ran.len() as u64;
     assert!(singular * 100 <= count, "{singular}");
     assert!(ran * 10 > count * 9 && nonzero * 6 > count && arrays * 2 > count, "{ran} {nonzero} {arrays}");
 }

@@ -11,9 +11,9 @@ use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
 use pullback_testkit::fork_join;
 use pullback_testkit::native::near;
-use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::stages::{EXPONENTIAL, all};
+use pullback_testkit::{number, on_all_processors};
 
 /// Value and gradient of an entry point by an algorithm, for a cotangent of ones; and the steps they took.
 fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, u64), String> {
@@ -196,57 +196,70 @@ fn what_has_no_rule_is_named() {
     assert!(said.contains("dual-naive") && said.contains("a derivative inside of a program"), "{said}");
 }
 
-/// Random terms of three languages: gradients of forward mode, where the naive algorithm ends in time.
+/// What came of gradients of a random term.
+#[derive(Default)]
+struct Counts {
+    ran: u64,
+    nonzero: u64,
+    long: u64,
+    singular: u64,
+}
+
+/// Compares the gradients of a random term with forward mode's, where the naive algorithm ends in time.
+fn compared(seed: u64, language: Language) -> Counts {
+    let mut counts = Counts::default();
+    let Some((mut program, f, args, primal, mut rng)) = applied(seed, seed.is_multiple_of(2), language)
+    else {
+        return counts;
+    };
+    let text = pullback_lambda::print::print(&program);
+    let made = all().map(|stage| {
+        let id = stage.id;
+        let made = (stage.vjp)(&mut program, f);
+        let made = made.unwrap_or_else(|e| panic!("{id}, {seed}, {language:?}: {e}\n{text}"));
+        (id, dense_vjp(&mut program, f, made))
+    });
+    let made: Vec<_> = made.collect();
+    let expected = by_dual_numbers(&mut program, f);
+    assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}, {language:?}\n{text}");
+    let args: Vec<Value> = args.into_iter().chain([like(&mut rng, &primal)]).collect();
+    let outcome = run(&program, expected, args.clone(), &Options::default());
+    let expected = outcome.unwrap_or_else(|e| panic!("{seed}: {e}")).result;
+    for (id, found) in made {
+        let options = Options { work_limit: limit(id), ..Options::default() };
+        let found = match run(&program, found, args.clone(), &options) {
+            Ok(outcome) => outcome.result,
+            Err(e) if e.kind == pullback_base::RuntimeErrorKind::Limit && EXPONENTIAL.contains(&id) => {
+                counts.long += 1;
+                continue;
+            }
+            Err(e) => panic!("{id}, {seed}, {language:?}: {e}\n{text}"),
+        };
+        counts.ran += 1;
+        if let Value::Tuple(parts) = &expected {
+            counts.nonzero += u64::from(parts[1].floats().iter().any(|x| *x != 0.0));
+        }
+        // A zero times a partial derivative where there is none; forward mode drops it.
+        let without = found.floats().iter().any(|x| x.is_nan()) && text.contains("atan2");
+        counts.singular += u64::from(without);
+        assert!(
+            near(&expected, &found, 1e-11) || without,
+            "{id}, {seed}, {language:?}: {found:?} instead of {expected:?}\n{text}"
+        );
+    }
+    counts
+}
+
+/// Random terms of three languages.
 #[test]
 fn gradients_of_random_terms_are_those_of_forward_mode() {
     let (count, first) = (number("COUNT", 120), number("SEED", 0));
-    let (mut ran, mut nonzero, mut long, mut singular) = (0u64, 0u64, 0u64, 0u64);
-    for seed in first..first + count {
-        for language in [Language::Wide, Language::Functions, Language::Arrays] {
-            let Some((mut program, f, args, primal, mut rng)) =
-                applied(seed, seed.is_multiple_of(2), language)
-            else {
-                continue;
-            };
-            let text = pullback_lambda::print::print(&program);
-            let made = all().map(|stage| {
-                let id = stage.id;
-                let made = (stage.vjp)(&mut program, f);
-                let made = made.unwrap_or_else(|e| panic!("{id}, {seed}, {language:?}: {e}\n{text}"));
-                (id, dense_vjp(&mut program, f, made))
-            });
-            let made: Vec<_> = made.collect();
-            let expected = by_dual_numbers(&mut program, f);
-            assert_eq!(pullback_lambda::check::check(&program), Ok(()), "{seed}, {language:?}\n{text}");
-            let args: Vec<Value> = args.into_iter().chain([like(&mut rng, &primal)]).collect();
-            let outcome = run(&program, expected, args.clone(), &Options::default());
-            let expected = outcome.unwrap_or_else(|e| panic!("{seed}: {e}")).result;
-            for (id, found) in made {
-                let options = Options { work_limit: limit(id), ..Options::default() };
-                let found = match run(&program, found, args.clone(), &options) {
-                    Ok(outcome) => outcome.result,
-                    Err(e)
-                        if e.kind == pullback_base::RuntimeErrorKind::Limit && EXPONENTIAL.contains(&id) =>
-                    {
-                        long += 1;
-                        continue;
-                    }
-                    Err(e) => panic!("{id}, {seed}, {language:?}: {e}\n{text}"),
-                };
-                ran += 1;
-                if let Value::Tuple(parts) = &expected {
-                    nonzero += u64::from(parts[1].floats().iter().any(|x| *x != 0.0));
-                }
-                // A zero times a partial derivative where there is none; forward mode drops it.
-                let without = found.floats().iter().any(|x| x.is_nan()) && text.contains("atan2");
-                singular += u64::from(without);
-                assert!(
-                    near(&expected, &found, 1e-11) || without,
-                    "{id}, {seed}, {language:?}: {found:?} instead of {expected:?}\n{text}"
-                );
-            }
-        }
-    }
+    let languages = [Language::Wide, Language::Functions, Language::Arrays];
+    let terms = (first..first + count).flat_map(|seed| languages.map(|language| (seed, language)));
+    let all_counts = on_all_processors(terms, |(seed, language)| compared(seed, language));
+    let sum = |of: fn(&Counts) -> u64| all_counts.iter().map(of).sum::<u64>();
+    let (ran, nonzero) = (sum(|c| c.ran), sum(|c| c.nonzero));
+    let (long, singular) = (sum(|c| c.long), sum(|c| c.singular));
     assert!(
         ran > 2 * count * all().count() as u64 && nonzero * 6 > ran && long * 20 < ran,
         "{ran} {nonzero} {long}"

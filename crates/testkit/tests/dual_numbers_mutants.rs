@@ -11,6 +11,7 @@ use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::dual_mutants::{Mutation, mutated};
 use pullback_testkit::fork_join;
 use pullback_testkit::native::near;
+use pullback_testkit::on_all_processors;
 use pullback_testkit::stages::all;
 
 /// What is no error: the identity made last has no function that is called but by the result itself.
@@ -61,38 +62,34 @@ fn is_found(case: &Case, error: Mutation) -> Option<bool> {
     Some(out.map_or(true, |out| !near(&case.expected, &out.result, 1e-9)))
 }
 
+/// The errors in what an algorithm makes that are found, and those that are not.
+fn found_in(algorithm: &OnLambda) -> (Vec<Mutation>, Vec<Mutation>) {
+    let mut found = Vec::new();
+    let mut open: Vec<(Mutation, bool)> = Mutation::ALL.iter().map(|m| (*m, false)).collect();
+    for seed in 0..PROGRAMS {
+        let Some(case) = case(seed, algorithm) else { continue };
+        open.retain_mut(|(error, applies)| {
+            let is_found = is_found(&case, *error);
+            *applies |= is_found.is_some();
+            found.extend((is_found == Some(true)).then_some(*error));
+            is_found != Some(true)
+        });
+        if open.iter().all(|(_, applies)| !applies) && seed > 40 {
+            break;
+        }
+    }
+    (found, open.into_iter().filter(|(_, applies)| *applies).map(|(error, _)| error).collect())
+}
+
 #[test]
 fn every_wrong_rule_is_found() {
-    let mut pairs = 0;
-    let mut surviving = Vec::new();
-    let mut seen = vec![0; Mutation::ALL.len()];
-    for algorithm in all() {
-        let mut open: Vec<(usize, Mutation, bool)> =
-            Mutation::ALL.iter().enumerate().map(|(k, m)| (k, *m, false)).collect();
-        for seed in 0..PROGRAMS {
-            let Some(case) = case(seed, algorithm) else { continue };
-            open.retain_mut(|(k, error, applies)| match is_found(&case, *error) {
-                Some(true) => {
-                    pairs += 1;
-                    seen[*k] += 1;
-                    false
-                }
-                found => {
-                    *applies |= found.is_some();
-                    true
-                }
-            });
-            if open.iter().all(|(_, _, applies)| !applies) && seed > 40 {
-                break;
-            }
-        }
-        let survived: Vec<Mutation> = open.iter().filter(|(_, _, applies)| *applies).map(|o| o.1).collect();
-        let pairs = survived.into_iter().map(|error| (algorithm.id, error));
-        surviving.extend(pairs.filter(|pair| !EQUIVALENT.contains(pair)));
-    }
+    let of_all = on_all_processors(all(), |algorithm| (algorithm.id, found_in(algorithm)));
+    let surviving = of_all.iter().flat_map(|(id, (_, survived))| survived.iter().map(|error| (*id, *error)));
+    let surviving: Vec<_> = surviving.filter(|pair| !EQUIVALENT.contains(pair)).collect();
     assert!(surviving.is_empty(), "{surviving:?} are not found");
-    for (error, seen) in Mutation::ALL.iter().zip(&seen) {
-        assert!(*seen > 0, "{error:?} is in no algorithm");
+    let found: Vec<Mutation> = of_all.iter().flat_map(|(_, (found, _))| found).copied().collect();
+    for error in Mutation::ALL {
+        assert!(found.contains(error), "{error:?} is in no algorithm");
     }
-    println!("{} errors, {pairs} with an algorithm", Mutation::ALL.len());
+    println!("{} errors, {} with an algorithm", Mutation::ALL.len(), found.len());
 }

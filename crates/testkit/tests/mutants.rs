@@ -1,8 +1,8 @@
 //! Deliberate rule errors are found by the properties; a pure waste of work is found by the cost property and by no other.
 
 use pullback_ad::fast_chad::{Config, Mutation, Variant, vjp, vjp_with};
-use pullback_testkit::generate;
 use pullback_testkit::properties::{Property, Stop, Verdict, case_of_seed, many_with};
+use pullback_testkit::{generate, on_all_processors};
 
 /// How many random programs a mutant may survive.
 const PROGRAMS: u64 = 2_000;
@@ -38,26 +38,13 @@ fn every_wrong_rule_is_found() {
     let found = |m: &&Mutation| **m != Mutation::EffectsTwice;
     let mutations: Vec<Mutation> = Mutation::ALL.iter().filter(found).copied().collect();
     assert!(mutations.len() >= 40, "the list of deliberate errors is short");
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let survivors = std::sync::Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let k = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    let Some(mutation) = mutations.get(k) else { break };
-                    let config = mutant(*mutation);
-                    match killed_by(&config, &properties, PROGRAMS) {
-                        Some((seed, property)) => {
-                            println!("{mutation:?}: {} at seed {seed}", property.name());
-                        }
-                        None => survivors.lock().unwrap().push(*mutation),
-                    }
-                }
-            });
-        }
-    });
-    let survivors = survivors.into_inner().unwrap();
+    let survives = |mutation: Mutation| {
+        let killed = killed_by(&mutant(mutation), &properties, PROGRAMS);
+        let Some((seed, property)) = killed else { return Some(mutation) };
+        println!("{mutation:?}: {} at seed {seed}", property.name());
+        None
+    };
+    let survivors: Vec<Mutation> = on_all_processors(mutations, survives).into_iter().flatten().collect();
     assert!(survivors.is_empty(), "not found in {PROGRAMS} programs: {survivors:?}");
 }
 

@@ -9,17 +9,14 @@ use pullback_testkit::native::soak::{Counts, many};
 use pullback_testkit::native::{Run, Verdict, Way, examine};
 use pullback_testkit::number;
 
-/// A number from the environment.
-fn assert_right(counts: &Counts, programs: u64) {
+/// Nothing is wrong, and of so many functions more than half decided something.
+fn assert_right(counts: &Counts, functions: u64) {
     eprint!("{}", counts.render());
     let failures: Vec<String> =
         counts.failures.iter().take(4).map(|(seed, text)| format!("{seed}: {text}")).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     let compared = counts.compared();
-    assert!(
-        compared > 2 * programs,
-        "too few were compared: {compared} of {programs} programs and gradients"
-    );
+    assert!(2 * compared > functions, "too few were compared: {compared} of {functions}");
     assert!(counts.of("lost") * 50 <= compared, "too many sizes are lost");
     assert!(counts.of("unstable") * 10 <= compared, "too many decide nothing");
 }
@@ -31,19 +28,23 @@ fn the_vm_computes_what_the_interpreter_computes() {
         let lanes = [4, 64, 512][(seed / 2 % 3) as usize];
         vec![if seed.is_multiple_of(2) { Way::Vm(lanes) } else { Way::VmDefault }]
     };
-    assert_right(&many(number("SEED", 0), count, &ways), count);
+    assert_right(&many(number("SEED", 0), count, &ways), 4 * count);
 }
 
 #[test]
 fn machine_code_computes_what_the_interpreter_computes() {
     let count = number("COUNT", 500);
-    let ways = |seed: u64, _: usize| Way::of_llvm(seed, Level::O1).into_iter().skip(1).collect();
+    // LLVM takes most of the time: what is optimised in one seed is not in the next.
+    let ways = |seed: u64, k: usize| match (seed + k as u64) % 2 {
+        0 => Way::of_llvm(seed, Level::O1).into_iter().skip(1).collect(),
+        _ => Vec::new(),
+    };
     let counts = many(number("SEED", 0), count, &ways);
     if counts.of("skipped") > 0 && counts.compared() == 0 {
         eprintln!("skipped: no LLVM was found");
         return;
     }
-    assert_right(&counts, count);
+    assert_right(&counts, 2 * count);
 }
 
 /// Threads give the memory of their parts back: a sum that makes arrays inside of its elements is not cut into parts.

@@ -208,12 +208,10 @@ fn the_problems_and_their_gradients() {
 #[cfg(feature = "mutations")]
 mod mutations {
     use super::*;
-    use pullback_testkit::conformance;
+    use pullback_testkit::{conformance, on_all_processors};
     use pullback_vm::Mutation;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::process::Command;
-    use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// The error that a process looks for: what is wrong may end the process, which counts as found.
     const ERROR: &str = "PULLBACK_VM_ERROR";
@@ -279,27 +277,18 @@ mod mutations {
         }
         assert!(Mutation::ALL.len() >= 20, "the list of deliberate errors is short");
         let this = std::env::current_exe().expect("the program of the test");
-        let (next, survivors) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                scope.spawn(|| {
-                    while let Some(mutation) = Mutation::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let mut command = Command::new(&this);
-                        command.args(["every_deliberate_error_is_noticed", "--nocapture"]);
-                        let out =
-                            command.env(ERROR, format!("{mutation:?}")).output().expect("it can be run");
-                        let text = String::from_utf8_lossy(&out.stdout).into_owned();
-                        let by = text.lines().find_map(|l| l.split_once("noticed by: ").map(|x| x.1));
-                        let by = by.unwrap_or("the end of the process");
-                        println!("{mutation:?}: {by}");
-                        if by == "nothing" {
-                            survivors.lock().expect("no thread panics").push(*mutation);
-                        }
-                    }
-                });
-            }
-        });
-        let survivors = survivors.into_inner().expect("no thread panics");
+        let survives = |mutation: &Mutation| {
+            let mut command = Command::new(&this);
+            command.args(["every_deliberate_error_is_noticed", "--nocapture"]);
+            let out = command.env(ERROR, format!("{mutation:?}")).output().expect("it can be run");
+            let text = String::from_utf8_lossy(&out.stdout).into_owned();
+            let by = text.lines().find_map(|l| l.split_once("noticed by: ").map(|x| x.1));
+            let by = by.unwrap_or("the end of the process");
+            println!("{mutation:?}: {by}");
+            (by == "nothing").then_some(*mutation)
+        };
+        let survivors: Vec<Mutation> =
+            on_all_processors(Mutation::ALL, survives).into_iter().flatten().collect();
         assert!(survivors.is_empty(), "not noticed: {survivors:?}");
     }
 }

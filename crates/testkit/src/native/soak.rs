@@ -1,9 +1,8 @@
 //! Many random programs through native executors, with counts.
 
 use super::{Verdict, Way, examine, runs_of_seed};
+use crate::on_all_processors;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// What came of some programs.
 #[derive(Clone, Debug, Default)]
@@ -61,21 +60,7 @@ pub fn one(seed: u64, ways: Ways<'_>) -> Counts {
 
 /// `count` seeds from `from` on, on all processors.
 pub fn many(from: u64, count: u64, ways: Ways<'_>) -> Counts {
-    let (next, all) = (AtomicU64::new(0), Mutex::new(Counts::default()));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let k = next.fetch_add(1, Ordering::Relaxed);
-                    if k >= count {
-                        break;
-                    }
-                    let counts = one(from.wrapping_add(k), ways);
-                    all.lock().unwrap_or_else(PoisonError::into_inner).extend(counts);
-                }
-            });
-        }
-    });
-    all.into_inner().unwrap_or_else(PoisonError::into_inner)
+    let mut all = Counts::default();
+    on_all_processors(0..count, |k| one(from.wrapping_add(k), ways)).into_iter().for_each(|c| all.extend(c));
+    all
 }

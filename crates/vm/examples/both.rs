@@ -1,7 +1,7 @@
 //! Times of objectives and gradients on the vm and as machine code, one thread: the least of some runs, and how long making them
 //! took.
 //!
-//! `cargo run --release -p pullback-vm --example times -- [SIZE] [PROBLEM..]`; the problems are those of
+//! `cargo run --release -p pullback-vm --example both -- [SIZE] [PROBLEM..]`; the problems are those of
 //! `docs/book/steps.md`, and `gmm-large`: the mixture model with 10 dimensions and 25 components.
 #![allow(
     clippy::print_stdout,
