@@ -7,11 +7,12 @@ mod common;
 use common::executables;
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_cpu::Options;
-use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
 use pullback_interp::core::{Compiled, Options as Interpreter};
 use pullback_kernel::lower;
 use pullback_llvm::{Floats, Functions, text};
 use pullback_testkit::generate::Config;
+use pullback_testkit::native::{Run, optimised_runs_of_case, runs_of_problem};
+use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
 
@@ -112,39 +113,15 @@ fn compare(
 
 #[test]
 fn random_programs_and_their_gradients() {
-    let number =
-        |name: &str, default: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default);
     let (from, count) = (number("SEED", 0), number("COUNT", 8));
     let mut native = 0;
     for seed in from..from + count {
-        let case = case_of_seed(seed, &Config::default());
-        let mut check = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
-            let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
-            let choice = Settings::default().choice;
-            if pipeline::run(&mut program, pipeline::steps(true), &choice, &mut |_, _| {}).is_ok() {
-                let what = format!("seed {seed} {what}");
-                native += u64::from(compare(&what, &program, roots[0], args, usize::MAX, &strict(), same));
-                compare(&what, &program, roots[0], args, 1, &Options::default(), near);
-            }
-        };
-        check("program", &case.program, case.main, &case.args);
-        let params = &case.program.funs[case.main].params;
-        let wanted: Vec<bool> =
-            params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
-        let mut program = case.program.clone();
-        let Ok(fun) = derive::add(&mut program, case.main, Kind::Vjp, &wanted) else { continue };
-        let Ok(primal) = Compiled::new(&case.program).run(case.main, &case.args, &Interpreter::default())
-        else {
-            continue;
-        };
-        // Cotangents of the types of the results: only where those are the same.
-        let types = &case.program.funs[case.main].results;
-        let bars = primal.results.iter().zip(types).filter(|(_, t)| case.program.is_active(t));
-        if bars.clone().any(|(_, t)| t.base().scalar().is_none_or(|s| !s.is_float())) {
-            continue;
+        for Run { what, program, fun, args, .. } in
+            optimised_runs_of_case(&case_of_seed(seed, &Config::default()))
+        {
+            native += u64::from(compare(&what, &program, fun, &args[0], usize::MAX, &strict(), same));
+            compare(&what, &program, fun, &args[0], 1, &Options::default(), near);
         }
-        let args: Vec<Value> = case.args.iter().cloned().chain(bars.map(|(v, _)| v.clone())).collect();
-        check("gradient", &program, fun, &args);
     }
     eprintln!("{native} programs were compiled");
     assert!(native >= count, "too few have kernel IR: {native}");
@@ -153,29 +130,10 @@ fn random_programs_and_their_gradients() {
 #[test]
 fn the_problems_and_their_gradients() {
     let mut foreign = Vec::new();
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for problem in PROBLEMS {
-        let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
-        let session = Session::compile(problem.file, &text, Settings::default()).expect(problem.name);
-        let entry = session.entry(Some(problem.entry)).expect(problem.name);
-        let args = (problem.args)(5);
-        let primal = session.primal(&entry).expect(problem.name);
-        let what = format!("{} objective", problem.name);
-        let both = |what: &str, program: &Program, fun: FunId, args: &[Value]| {
-            compare(what, program, fun, args, 1, &strict(), same)
-                && compare(what, program, fun, args, 1, &Options::default(), near)
-        };
-        if !both(&what, &primal.program, primal.fun, &args) {
-            foreign.push(what);
-        }
-        let wrt = Wrt::parse(problem.wrt);
-        let selected = session.select(&entry, &wrt).expect(problem.name);
-        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(problem.name);
-        // The results themselves are cotangents as good as any.
-        let bars = Compiled::new(&primal.program).run(primal.fun, &args, &Interpreter::default());
-        let args: Vec<Value> = args.into_iter().chain(bars.expect(problem.name).results).collect();
-        let what = format!("{} gradient", problem.name);
-        if !both(&what, &ready.program, ready.fun, &args) {
+    for Run { what, program, fun, args, .. } in PROBLEMS.iter().flat_map(runs_of_problem) {
+        let both = compare(&what, &program, fun, &args[0], 1, &strict(), same)
+            && compare(&what, &program, fun, &args[0], 1, &Options::default(), near);
+        if !both {
             foreign.push(what);
         }
     }

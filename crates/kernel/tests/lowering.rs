@@ -6,14 +6,14 @@
 mod text;
 
 use pullback_core::{Fun, FunId, Program, Type, Value};
-use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
+use pullback_driver::{Kind, Session, Settings, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{Block, Ins, Module, NotNative, lower, lower_with_parts, print};
 use pullback_testkit::generate::Config;
-use pullback_testkit::problems::PROBLEMS;
+use pullback_testkit::problems::{PROBLEMS, ones};
 use pullback_testkit::properties::{Case, case_of_seed};
 use pullback_testkit::{number, on_all_processors};
 use std::cell::Cell;
@@ -330,13 +330,9 @@ fn has_sum(v: &Value) -> bool {
 
 #[test]
 fn the_problems_and_their_gradients() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for problem in PROBLEMS {
-        let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
-        let session = Session::compile(problem.file, &text, Settings::default()).expect(problem.name);
-        let entry = session.entry(Some(problem.entry)).expect(problem.name);
-        let args = (problem.args)(5);
-        let ready = session.primal(&entry).expect(problem.name);
+        let [primal, ready] = problem.ready();
+        let mut args = (problem.args)(5);
         let compare = |what: &str, program: &Program, fun: FunId, args: &[Value]| match agrees(
             program,
             fun,
@@ -347,17 +343,9 @@ fn the_problems_and_their_gradients() {
             Some(Ok(agreement)) => assert!(agreement == Agreement::Bits, "{} {what}", problem.name),
             Some(Err(e)) => panic!("{} {what}: {e}", problem.name),
         };
-        compare("objective", &ready.program, ready.fun, &args);
-        let wrt = Wrt::parse(problem.wrt);
-        let selected = session.select(&entry, &wrt).expect(problem.name);
-        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(problem.name);
-        let plain = session.primal(&entry).expect(problem.name).run(&args, &Options::default());
-        let ones = plain.expect(problem.name).results.into_iter().filter_map(|v| match v {
-            Value::Array(a) => Some(Value::f64_array(&a.shape, &vec![1.0; a.count()])),
-            Value::Scalar(_) => Some(Value::f64(1.0)),
-            _ => None,
-        });
-        let args: Vec<Value> = args.iter().cloned().chain(ones).collect();
+        compare("objective", &primal.program, primal.fun, &args);
+        let plain = Compiled::new(&primal.program).run(primal.fun, &args, &Options::default());
+        args.extend(ones(&plain.expect(problem.name).results));
         compare("gradient", &ready.program, ready.fun, &args);
     }
     assert!(!idle(CHANGED.take()).iter().any(|pass| RARE.contains(pass)));
@@ -366,15 +354,10 @@ fn the_problems_and_their_gradients() {
 /// Long loops of small bodies have more lanes than short ones, and loops that share an interleaved tape equally many.
 #[test]
 fn loops_of_a_module_have_lanes_of_their_own() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
     for (name, size) in [("gmm", 1000), ("lstm", 40)] {
         let problem = PROBLEMS.iter().find(|p| p.name == name).expect("a problem");
-        let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
-        let session = Session::compile(problem.file, &text, Settings::default()).expect(name);
-        let entry = session.entry(Some(problem.entry)).expect(name);
-        let selected = session.select(&entry, &Wrt::parse(problem.wrt)).expect(name);
-        let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(name);
+        let [_, ready] = problem.ready();
         let (mut module, id) = lower(&ready.program, ready.fun).expect("native");
         // All sizes alike: words that are no sizes do not matter.
         let sizes = vec![(id, module.functions[id].params.iter().map(|_| Some(size)).collect())];

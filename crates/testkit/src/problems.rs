@@ -4,9 +4,11 @@
 //! be repeated by any other program. Sizes are small enough for the interpreter.
 
 use pullback_core::{Array, Buffer, Value};
+use pullback_driver::{Kind, Ready, Session, Settings, Wrt};
 use pullback_prim::ScalarValue;
 
 /// A program, its differentiable entry point, and inputs for it.
+#[derive(Clone, Copy)]
 pub struct Problem {
     /// Its name in tables.
     pub name: &'static str,
@@ -21,6 +23,44 @@ pub struct Problem {
     pub args: fn(usize) -> Vec<Value>,
     /// What the size counts.
     pub size: &'static str,
+}
+
+impl Problem {
+    /// The objective and its gradient, which takes cotangents after the arguments.
+    ///
+    /// # Panics
+    /// If the problem does not compile.
+    pub fn ready(&self) -> [Ready; 2] {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let text = std::fs::read_to_string(root.join(self.file)).expect(self.file);
+        let session = Session::compile(self.file, &text, Settings::default()).expect(self.name);
+        let entry = session.entry(Some(self.entry)).expect(self.name);
+        let selected = session.select(&entry, &Wrt::parse(self.wrt)).expect(self.name);
+        let primal = session.primal(&entry).expect(self.name);
+        [primal, session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(self.name)]
+    }
+}
+
+/// The problems that a program for measurements is asked for, and their size (1000): its arguments are a size, or none, and names, none for
+/// all. One more is `gmm-large`, the mixture model with 10 dimensions and 25 components.
+pub fn asked_for() -> (usize, Vec<Problem>) {
+    let mut names: Vec<String> = std::env::args().skip(1).collect();
+    let size = names.first().and_then(|s| s.parse().ok());
+    names.drain(..usize::from(size.is_some()));
+    let larger = |p: &Problem| Problem { name: "gmm-large", args: gmm_large, ..*p };
+    let large = PROBLEMS.iter().filter(|p| p.name == "gmm").map(larger);
+    let wanted = |p: &Problem| names.is_empty() || names.iter().any(|n| n == p.name);
+    (size.unwrap_or(1000), PROBLEMS.iter().copied().chain(large).filter(wanted).collect())
+}
+
+/// Ones in place of the floats of these values: cotangents.
+pub fn ones(values: &[Value]) -> Vec<Value> {
+    let one = |v: &Value| match v {
+        Value::Array(a) => Some(Value::f64_array(&a.shape, &vec![1.0; a.count()])),
+        Value::Scalar(_) => Some(Value::f64(1.0)),
+        _ => None,
+    };
+    values.iter().filter_map(one).collect()
 }
 
 /// All problems, in the order of the suite.
@@ -181,7 +221,14 @@ fn hello(_: usize) -> Vec<Value> {
 }
 
 fn gmm(n: usize) -> Vec<Value> {
-    let (d, k) = (4, 5);
+    mixture(n, 4, 5)
+}
+
+fn gmm_large(n: usize) -> Vec<Value> {
+    mixture(n, 10, 25)
+}
+
+fn mixture(n: usize, d: usize, k: usize) -> Vec<Value> {
     let parameters = [
         uniform_array(12, &[k]),
         uniform_array(13, &[k, d]),

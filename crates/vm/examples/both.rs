@@ -10,61 +10,30 @@
 )]
 
 use pullback_core::{FunId, Program, Type, Value};
-use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{FunctionId, Module, lower};
-use pullback_testkit::problems::{PROBLEMS, Problem, uniform};
+use pullback_testkit::problems::{Problem, asked_for, ones};
 use pullback_vm::{Executable, LANES, Limits, Options};
 use std::time::Instant;
 
 const RUNS: usize = 15;
 
 fn main() {
-    let mut names: Vec<String> = std::env::args().skip(1).collect();
-    let size = names.first().and_then(|s| s.parse().ok());
-    if size.is_some() {
-        names.remove(0);
-    }
+    let (size, problems) = asked_for();
     println!(
         "| problem | made for the vm, ms | scalars, ms | lanes, ms | machine code, ms | lanes / machine code |"
     );
     println!("|---|---|---|---|---|---|");
-    let large = PROBLEMS.iter().filter(|p| p.name == "gmm").map(|p| Problem {
-        name: "gmm-large",
-        args: gmm_large,
-        ..*p
-    });
-    for problem in PROBLEMS.iter().map(|p| Problem { ..*p }).chain(large) {
-        if names.is_empty() || names.iter().any(|n| n == problem.name) {
-            lines(&problem, size.unwrap_or(1000));
-        }
+    for problem in &problems {
+        lines(problem, size);
     }
 }
 
-fn gmm_large(n: usize) -> Vec<Value> {
-    let (d, k) = (10, 25);
-    let array = |s: u32, shape: &[usize]| Value::f64_array(shape, &uniform(s, shape.iter().product()));
-    let parameters =
-        [array(12, &[k]), array(13, &[k, d]), array(14, &[k, d]), array(15, &[k, d * (d - 1) / 2])];
-    [array(11, &[n, d]), Value::f64(1.0), Value::i64(0)].into_iter().chain(parameters).collect()
-}
-
 fn lines(problem: &Problem, size: usize) {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join(problem.file)).unwrap();
-    let session = Session::compile(problem.file, &text, Settings::default()).unwrap();
-    let entry = session.entry(Some(problem.entry)).unwrap();
-    let args = (problem.args)(size);
-    let plain = session.primal(&entry).unwrap();
+    let [plain, ready] = problem.ready();
+    let mut args = (problem.args)(size);
     let results = line(problem.name, "objective", &plain.program, plain.fun, &args);
-    let selected = session.select(&entry, &Wrt::parse(problem.wrt)).unwrap();
-    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).unwrap();
-    let ones = results.iter().filter_map(|v| match v {
-        Value::Array(a) => Some(Value::f64_array(&a.shape, &vec![1.0; a.count()])),
-        Value::Scalar(_) => Some(Value::f64(1.0)),
-        _ => None,
-    });
-    let args: Vec<Value> = args.iter().cloned().chain(ones).collect();
+    args.extend(ones(&results));
     line(problem.name, "gradient", &ready.program, ready.fun, &args);
 }
 

@@ -6,13 +6,14 @@ mod common;
 
 use pullback_base::RuntimeError;
 use pullback_core::{FunId, Program, Type, Value};
-use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
 use pullback_interp::core::{Compiled, Options as Interpreter};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_testkit::generate::Config;
+use pullback_testkit::native::{Run, optimised_runs_of_case, runs_of_problem};
+use pullback_testkit::number;
 use pullback_testkit::problems::{PROBLEMS, Problem};
 use pullback_testkit::properties::case_of_seed;
 use pullback_vm::{Executable, Functions, Limits, Options};
@@ -123,60 +124,22 @@ fn exact() -> Options {
     Options { functions: Functions::Table, poison: true, ..Options::default() }
 }
 
+/// The cases of functions, one for all arguments.
+fn cases(runs: impl IntoIterator<Item = Run>) -> Vec<Case> {
+    let all = runs.into_iter().flat_map(|Run { what, program, fun, args, .. }| {
+        args.into_iter().map(move |args| Case { what: what.clone(), program: program.clone(), fun, args })
+    });
+    all.collect()
+}
+
 /// A random program and its gradient, if they can be made.
 fn cases_of_seed(seed: u64) -> Vec<Case> {
-    let case = case_of_seed(seed, &Config::default());
-    let mut out = Vec::new();
-    let mut add = |what: &str, program: &Program, fun: FunId, args: Vec<Value>| {
-        let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
-        let choice = Settings::default().choice;
-        if pipeline::run(&mut program, pipeline::steps(true), &choice, &mut |_, _| {}).is_ok() {
-            out.push(Case { what: format!("seed {seed} {what}"), program, fun: roots[0], args });
-        }
-    };
-    add("program", &case.program, case.main, case.args.clone());
-    let params = &case.program.funs[case.main].params;
-    let wanted: Vec<bool> =
-        params.iter().map(|p| case.program.is_active(&case.program.vars[*p].ty)).collect();
-    let mut program = case.program.clone();
-    let Ok(fun) = derive::add(&mut program, case.main, Kind::Vjp, &wanted) else { return out };
-    let Ok(primal) = Compiled::new(&case.program).run(case.main, &case.args, &Interpreter::default()) else {
-        return out;
-    };
-    // Cotangents of the types of the results: only where those are the same.
-    let types = &case.program.funs[case.main].results;
-    let bars = primal.results.iter().zip(types).filter(|(_, t)| case.program.is_active(t));
-    if bars.clone().any(|(_, t)| t.base().scalar().is_none_or(|s| !s.is_float())) {
-        return out;
-    }
-    let args: Vec<Value> = case.args.iter().cloned().chain(bars.map(|(v, _)| v.clone())).collect();
-    add("gradient", &program, fun, args);
-    out
+    cases(optimised_runs_of_case(&case_of_seed(seed, &Config::default())))
 }
 
 /// A problem of the test kit and its gradient.
 fn cases_of_problem(problem: &Problem) -> Vec<Case> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
-    let session = Session::compile(problem.file, &text, Settings::default()).expect(problem.name);
-    let entry = session.entry(Some(problem.entry)).expect(problem.name);
-    let args = (problem.args)(5);
-    let primal = session.primal(&entry).expect(problem.name);
-    let wrt = Wrt::parse(problem.wrt);
-    let selected = session.select(&entry, &wrt).expect(problem.name);
-    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(problem.name);
-    // The results themselves are cotangents as good as any.
-    let bars = Compiled::new(&primal.program).run(primal.fun, &args, &Interpreter::default());
-    let more = args.iter().cloned().chain(bars.expect(problem.name).results).collect();
-    let what = format!("{} objective", problem.name);
-    let objective = Case { what, program: primal.program, fun: primal.fun, args };
-    let what = format!("{} gradient", problem.name);
-    vec![objective, Case { what, program: ready.program, fun: ready.fun, args: more }]
-}
-
-/// A number from the environment.
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default)
+    cases(runs_of_problem(problem))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::properties::Case;
 use pullback_base::Fault;
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::pipeline::Checks;
-use pullback_driver::{Kind, Session, Settings, Wrt, derive, pipeline};
+use pullback_driver::{Kind, Settings, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
 
 /// Around the numbers of lanes of registers and blocks.
@@ -36,7 +36,7 @@ pub struct Run {
 pub fn runs_of_seed(seed: u64) -> Vec<Run> {
     let generated = generate(seed, &Config::default());
     let empties = generated.features.empty_arrays > 0 || generated.sizes.m == 0;
-    runs_of(seed, &generated.program, generated.main, &all_args(&generated), empties)
+    runs_of(&[false, true], seed, &generated.program, generated.main, &all_args(&generated), empties)
 }
 
 /// What [`runs_of_seed`] runs, each of its arguments in a case of its own.
@@ -50,18 +50,36 @@ pub fn cases_of_seed(seed: u64) -> Vec<Case> {
 /// # Panics
 /// If a pass makes a malformed program.
 pub fn runs_of_case(case: &Case) -> Vec<Run> {
-    runs_of(case.seed, &case.program, case.main, std::slice::from_ref(&case.args), case.empties)
+    let args = std::slice::from_ref(&case.args);
+    runs_of(&[false, true], case.seed, &case.program, case.main, args, case.empties)
 }
 
-fn runs_of(seed: u64, program: &Program, main: FunId, args: &[Vec<Value>], empties: bool) -> Vec<Run> {
-    let mut out = both(&format!("seed {seed} program"), program, main, args, empties);
+/// Those of [`runs_of_case`] that are optimised.
+///
+/// # Panics
+/// If a pass makes a malformed program.
+pub fn optimised_runs_of_case(case: &Case) -> Vec<Run> {
+    let args = std::slice::from_ref(&case.args);
+    runs_of(&[true], case.seed, &case.program, case.main, args, case.empties)
+}
+
+/// `optimise`: what is asked for of each, as it is and optimised.
+fn runs_of(
+    optimise: &[bool],
+    seed: u64,
+    program: &Program,
+    main: FunId,
+    args: &[Vec<Value>],
+    empties: bool,
+) -> Vec<Run> {
+    let mut out = finished(optimise, &format!("seed {seed} program"), program, main, args, empties);
     let params = &program.funs[main].params;
     let wanted: Vec<bool> = params.iter().map(|p| program.is_active(&program.vars[*p].ty)).collect();
     let mut derived = program.clone();
     if let Ok(fun) = derive::add(&mut derived, main, Kind::Vjp, &wanted) {
         let args: Vec<_> = args.iter().filter_map(|args| with_cotangents(program, main, args)).collect();
         if !args.is_empty() {
-            out.extend(both(&format!("seed {seed} gradient"), &derived, fun, &args, empties));
+            out.extend(finished(optimise, &format!("seed {seed} gradient"), &derived, fun, &args, empties));
         }
     }
     out
@@ -90,8 +108,15 @@ fn with_cotangents(program: &Program, fun: FunId, args: &[Value]) -> Option<Vec<
     Some(args.iter().cloned().chain(bars.map(|(v, _)| v.clone())).collect())
 }
 
-fn both(what: &str, program: &Program, fun: FunId, args: &[Vec<Value>], empties: bool) -> Vec<Run> {
-    let finished = |optimise: bool| {
+fn finished(
+    optimise: &[bool],
+    what: &str,
+    program: &Program,
+    fun: FunId,
+    args: &[Vec<Value>],
+    empties: bool,
+) -> Vec<Run> {
+    let made = |optimise: bool| {
         let (mut program, roots) = pipeline::keep_reachable(program, &[fun]);
         let choice = Settings::default().choice;
         let steps = pipeline::steps(optimise);
@@ -102,7 +127,7 @@ fn both(what: &str, program: &Program, fun: FunId, args: &[Vec<Value>], empties:
         }
         Some(Run { what, program, fun: roots[0], args: args.to_vec(), empties })
     };
-    [false, true].into_iter().filter_map(finished).collect()
+    optimise.iter().copied().filter_map(made).collect()
 }
 
 /// The objective of a problem and its gradient.
@@ -110,13 +135,7 @@ fn both(what: &str, program: &Program, fun: FunId, args: &[Vec<Value>], empties:
 /// # Panics
 /// If the problem does not compile.
 pub fn runs_of_problem(problem: &Problem) -> [Run; 2] {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = std::fs::read_to_string(root.join(problem.file)).expect(problem.file);
-    let session = Session::compile(problem.file, &text, Settings::default()).expect(problem.name);
-    let entry = session.entry(Some(problem.entry)).expect(problem.name);
-    let primal = session.primal(&entry).expect(problem.name);
-    let selected = session.select(&entry, &Wrt::parse(problem.wrt)).expect(problem.name);
-    let ready = session.derivative(&entry, Kind::Vjp, &selected, &mut |_, _| {}).expect(problem.name);
+    let [primal, ready] = problem.ready();
     let args = (problem.args)(5);
     let bars = Compiled::new(&primal.program).run(primal.fun, &args, &Options::default());
     let all: Vec<Value> = args.iter().cloned().chain(bars.expect(problem.name).results).collect();
