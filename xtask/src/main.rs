@@ -1,11 +1,12 @@
 //! Repository tasks: `cargo xtask tidy | coverage | steps | book | benchmarks [WORKLOAD..] | bench [OPTION..] | soak [COUNT [SEED]] |
-//! sanitize [WORD..]`.
+//! sanitize [WORD..] | mutants [WORD..]`.
 
 mod chad_rows;
 mod checklist;
 mod checklist_rows;
 mod coverage;
 mod dual_rows;
+mod mutants;
 mod sanitize;
 mod tidy;
 
@@ -28,6 +29,8 @@ cargo xtask TASK
   soak native-shrink SEED
                      print a small program that fails there as the one of the seed does
   sanitize [W..]     run the tests of unsafe code under Miri and sanitizers (those whose names have the words)
+  mutants [W..]      build each deliberate error of the folder mutants in a scratch copy: its test must fail
+                     (those whose names have the words)
 ";
 
 fn main() -> Result<()> {
@@ -48,6 +51,7 @@ fn main() -> Result<()> {
         ["bench", rest @ ..] => bench(rest),
         ["soak", rest @ ..] => soak(rest),
         ["sanitize", words @ ..] => sanitize::run(&root(), words),
+        ["mutants", words @ ..] => mutants::run(&root(), words),
         _ => {
             eprint!("{HELP}");
             bail!("unknown task");

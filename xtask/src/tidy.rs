@@ -54,6 +54,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     error_pages(root, &mut broken);
     libraries(root, &mut broken)?;
     sources(root, &mut broken)?;
+    crate::mutants::broken(root, &mut broken)?;
     Ok(broken)
 }
 
