@@ -105,7 +105,10 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         "sums",
         "a cotangent of another alternative is an error",
-        &["crates/testkit/tests/dual_numbers_texts.rs::alternatives_as_arguments_and_results"],
+        &[
+            "crates/testkit/tests/dual_numbers_texts.rs::alternatives_as_arguments_and_results",
+            "crates/dual/tests/shapes.rs::other_shapes_are_errors",
+        ],
     ),
     row("conditions", "both sides of a branch", &[TEXTS, FORMS]),
     row("what only conditions need", "makes no identities", &[GROWTH_IDENTITIES]),
@@ -247,7 +250,20 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         "kinks",
         "the values are documented",
-        &["crates/dual/tests/reverse.rs::kinks_are_those_of_the_language", "suite/kinks/conventions.md"],
+        &[
+            "crates/dual/tests/reverse.rs::kinks_are_those_of_the_language",
+            "crates/dual/tests/kinks.rs::sums_that_are_smooth_have_the_smooth_gradient",
+            "suite/kinks/conventions.md",
+        ],
+    ),
+    row(
+        "zeros at steep places in Rust",
+        "a zero tangent or cotangent stops, in both modes and the four mixes of them; finite partial derivatives lose nothing",
+        &[
+            "crates/dual/tests/zeros.rs::what_does_not_depend_on_a_number_leaves_its_derivatives_alone",
+            "crates/dual/tests/zeros.rs::what_counts_by_zero_has_no_part_in_the_gradient",
+            "crates/dual/tests/zeros.rs::nothing_is_lost_where_partial_derivatives_are_finite",
+        ],
     ),
     row("the value beside the derivative", "equals that of the program", &[RANDOM, TEXTS]),
     row(
@@ -256,6 +272,7 @@ pub(crate) const ROWS: &[Row] = &[
         &[
             "crates/dual/tests/memory.rs::memory_is_used_again_and_given_back",
             "crates/dual/tests/reverse.rs::limits_are_errors",
+            "crates/dual/tests/limits.rs::tapes_and_what_checkpoints_run_again_stay_within_the_limit",
         ],
     ),
     row(

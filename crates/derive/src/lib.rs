@@ -1,6 +1,6 @@
 //! `#[derive(Differentiable)]`: see `pullback_dual::Differentiable`.
 //!
-//! The macro writes the two walks over a type, `map` and `zip`, field by field and variant by variant. The type must be generic
+//! The macro writes the walks over a type, `map`, `zip` and `verify`, field by field and variant by variant. The type must be generic
 //! over its numbers: its only type parameter, or the one that `#[differentiable(scalar = S)]` names. Fields with
 //! `#[differentiable(constant)]` are copied. `#[differentiable(crate = pullback::dual)]` says where the library is,
 //! if not at `::pullback_dual`.
@@ -47,20 +47,22 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
     });
     let with = quote!(#name<#(#with),*>);
 
-    let (mut maps, mut zips) = (Vec::new(), Vec::new());
+    let (mut maps, mut zips, mut verifications) = (Vec::new(), Vec::new(), Vec::new());
     match &input.data {
         Data::Struct(data) => {
-            let Arms { map, zip } = Arms::new(&quote!(#name), &data.fields, &scalar, &library)?;
+            let Arms { map, zip, verify } = Arms::new(&quote!(#name), &data.fields, &scalar, &library)?;
             maps.push(map);
             zips.push(zip);
+            verifications.push(verify);
         }
         Data::Enum(data) => {
             for variant in &data.variants {
                 let ident = &variant.ident;
                 let path = quote!(#name::#ident);
-                let Arms { map, zip } = Arms::new(&path, &variant.fields, &scalar, &library)?;
+                let Arms { map, zip, verify } = Arms::new(&path, &variant.fields, &scalar, &library)?;
                 maps.push(map);
                 zips.push(zip);
+                verifications.push(verify);
             }
             if data.variants.is_empty() {
                 return Err(Error::new_spanned(
@@ -107,20 +109,25 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
             ) -> ::core::result::Result<(), #library::Error> {
                 match (self, __other) { #(#zips)* }
             }
+            #[allow(unused_variables)]
+            fn verify(&self) {
+                match self { #(#verifications)* }
+            }
         }
     })
 }
 
-/// The arms of `map` and `zip` for one constructor.
+/// The arms of the walks for one constructor.
 struct Arms {
     map: TokenStream,
     zip: TokenStream,
+    verify: TokenStream,
 }
 
 impl Arms {
     fn new(path: &TokenStream, fields: &Fields, scalar: &Ident, library: &Path) -> Result<Arms> {
         let (mut members, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut mapped, mut zipped) = (Vec::new(), Vec::new());
+        let (mut mapped, mut zipped, mut verified) = (Vec::new(), Vec::new(), Vec::new());
         for (i, field) in fields.iter().enumerate() {
             let (x, y) = (format_ident!("__x{i}"), format_ident!("__y{i}"));
             members.push(match &field.ident {
@@ -132,6 +139,7 @@ impl Arms {
             } else {
                 mapped.push(map(&field.ty, &quote!(#x), scalar, library));
                 zipped.push(zip(&field.ty, &quote!(#x), &quote!(#y), scalar, library));
+                verified.push(verify(&field.ty, &quote!(#x), scalar, library));
             }
             left.push(x);
             right.push(y);
@@ -144,6 +152,7 @@ impl Arms {
                     ::core::result::Result::Ok(())
                 }
             },
+            verify: quote!(#path { #(#members: #left),* } => { #(#verified)* }),
         })
     }
 }
@@ -253,6 +262,25 @@ fn zip(ty: &Type, x: &TokenStream, y: &TokenStream, scalar: &Ident, library: &Pa
             quote!(#(#parts)*)
         }
         Shape::Other => quote!(<#ty as #library::Differentiable<#scalar>>::zip(#x, #y, __f)?;),
+    }
+}
+
+/// Asks the implementations inside of the value at the reference `x` whether they are right.
+fn verify(ty: &Type, x: &TokenStream, scalar: &Ident, library: &Path) -> TokenStream {
+    match shape(ty) {
+        Shape::Box(inner) => verify(inner, &quote!((&**#x)), scalar, library),
+        Shape::Vec(inner) | Shape::Option(inner) => {
+            let inner = verify(inner, &quote!(__x), scalar, library);
+            quote!(for __x in #x.iter() { #inner })
+        }
+        Shape::Tuple(inner) => {
+            let parts = inner.iter().enumerate().map(|(i, ty)| {
+                let place = syn::Index::from(i);
+                verify(ty, &quote!((&#x.#place)), scalar, library)
+            });
+            quote!(#(#parts)*)
+        }
+        Shape::Other => quote!(<#ty as #library::Differentiable<#scalar>>::verify(#x);),
     }
 }
 

@@ -79,12 +79,48 @@ impl<'b, S: Scalar, const N: usize> Dual<'b, S, N> {
         Dual { value, tangent, brand: PhantomData }
     }
     #[inline(always)]
+    fn linear_unary(self, value: S, d: S::Float) -> Self {
+        Dual::new(value, std::array::from_fn(|i| self.tangent[i].scaled(d)))
+    }
+    #[inline(always)]
+    fn linear_binary(self, other: Self, value: S, da: S::Float, db: S::Float) -> Self {
+        let part = |i: usize| self.tangent[i].scaled(da) + other.tangent[i].scaled(db);
+        Dual::new(value, std::array::from_fn(part))
+    }
+    #[inline(always)]
     fn unary(self, value: S, d: S) -> Self {
-        Dual::new(value, std::array::from_fn(|i| d * self.tangent[i]))
+        Dual::new(value, std::array::from_fn(|i| self.tangent[i].chain_mul(d)))
     }
     #[inline(always)]
     fn binary(self, other: Self, value: S, da: S, db: S) -> Self {
-        Dual::new(value, std::array::from_fn(|i| da * self.tangent[i] + db * other.tangent[i]))
+        let part = |i: usize| self.tangent[i].chain_mul(da) + other.tangent[i].chain_mul(db);
+        Dual::new(value, std::array::from_fn(part))
+    }
+    #[inline(always)]
+    fn steep_unary(self, value: S, d: S) -> Self {
+        Dual::new(value, std::array::from_fn(|i| self.tangent[i].strong_mul(d)))
+    }
+    #[inline(always)]
+    fn steep_binary(self, other: Self, value: S, da: S, db: S) -> Self {
+        let part = |i: usize| self.tangent[i].strong_mul(da) + other.tangent[i].strong_mul(db);
+        Dual::new(value, std::array::from_fn(part))
+    }
+    /// A product inside of derivatives one level above, whose value is `value` of the values. What is zero, of a tangent or cotangent (`self`)
+    /// or of what is differentiated here, stops at what is infinite.
+    #[inline(always)]
+    fn product(self, partial: Self, value: fn(S, S) -> S) -> Self {
+        let part =
+            |i: usize| self.tangent[i].chain_mul(partial.value) + self.value.chain_mul(partial.tangent[i]);
+        let plain = Dual::new(self.value.chain_mul(partial.value), std::array::from_fn(part));
+        // Else something was zero times infinity.
+        if !plain.has_nan() { plain } else { self.stopped(partial, value) }
+    }
+    #[cold]
+    #[inline(never)]
+    fn stopped(self, partial: Self, value: fn(S, S) -> S) -> Self {
+        let part =
+            |i: usize| self.tangent[i].strong_mul(partial.value) + self.value.mutual_mul(partial.tangent[i]);
+        Dual::new(value(self.value, partial.value), std::array::from_fn(part))
     }
     fn values(xs: &[Self]) -> Vec<S> {
         xs.iter().map(|x| x.value).collect()
@@ -94,6 +130,36 @@ impl<'b, S: Scalar, const N: usize> Dual<'b, S, N> {
 lifted!(@constants ['b, S: Scalar, const N: usize] Dual<'b, S, N>, S, f64);
 lifted!(@constants ['b, S: Scalar, const N: usize] Dual<'b, S, N>, S, f32);
 lifted!(['b, S: Scalar, const N: usize] Dual<'b, S, N>, S, {
+    #[inline(always)]
+    fn strong_mul(self, partial: Self) -> Self {
+        self.product(partial, S::strong_mul)
+    }
+    #[inline(always)]
+    fn chain_mul(self, partial: Self) -> Self {
+        self.product(partial, S::chain_mul)
+    }
+    #[inline(always)]
+    fn mutual_mul(self, other: Self) -> Self {
+        let part = |i: usize| self.tangent[i].mutual_mul(other.value) + self.value.mutual_mul(other.tangent[i]);
+        Dual::new(self.value.mutual_mul(other.value), std::array::from_fn(part))
+    }
+    #[inline(always)]
+    fn scaled(self, c: Self::Float) -> Self {
+        self.linear_unary(self.value.scaled(c), c)
+    }
+    #[inline(always)]
+    fn has_nan(&self) -> bool {
+        // Without a branch for each.
+        self.tangent.iter().fold(self.value.has_nan(), |any, x| any | x.has_nan())
+    }
+    fn with_partials(value: Self::Float, partials: &[(Self, Self::Float)]) -> Self {
+        let below: Vec<(S, Self::Float)> = partials.iter().map(|(x, d)| (x.value, *d)).collect();
+        let part = |i: usize| {
+            let terms = partials.iter().map(|(x, d)| x.tangent[i].strong_mul(S::constant(*d)));
+            terms.fold(S::zero(), |sum, term| sum + term)
+        };
+        Dual::new(S::with_partials(value, &below), std::array::from_fn(part))
+    }
     fn custom<R: Custom>(rule: &R, xs: &[Self]) -> Vec<Self> {
         let x = Self::values(xs);
         let y = S::custom(rule, &x);
@@ -154,6 +220,7 @@ where
     for<'b> Y::With<Dual<'b, S>>: Differentiable<Dual<'b, S>, With<S> = Y>,
 {
     Ok(call(directed(x, &[x_dot])?, f, |y| {
+        y.verify();
         (y.map(&mut |y: &Dual<'_, S>| y.value), y.map(&mut |y: &Dual<'_, S>| y.tangent[0]))
     }))
 }
@@ -167,6 +234,7 @@ where
     S: Scalar,
     X: Differentiable<S> + ?Sized,
 {
+    x.verify();
     let mut tangents = Vec::new();
     for (lane, direction) in directions.iter().enumerate() {
         let mut at = 0;
@@ -188,6 +256,9 @@ where
     S: Scalar,
     X: Differentiable<S> + ?Sized,
 {
+    if from == 0 {
+        x.verify();
+    }
     let mut index = 0;
     let x = x.map(&mut |x| {
         let tangent = std::array::from_fn(|lane| if from + lane == index { S::one() } else { S::zero() });

@@ -31,8 +31,10 @@
 //! - Call it in a closure: `grad(|x| f(x), &x)`, not `grad(f, &x)`, since the closure works for numbers of every lifetime. The closure gets a
 //!   reference: `|&x|` or `|&[a, b]|` takes numbers out of it.
 //! - Data types are generic over their numbers and derive [`Differentiable`]. Gradients have their shape.
-//! - Comparisons look at values. Where a function has a kink, the derivative is that of the branch taken; see
-//!   [`abs`](Scalar::abs), [`max`](Scalar::max) and [`pow`](Scalar::pow).
+//! - Comparisons look at values. Where a function has a kink, the derivative is that of the branch taken; at a tie of
+//!   [`max`](Scalar::max) and [`min`](Scalar::min) each argument has a half, [`abs`](Scalar::abs) has 0 at 0. So sums of kinked terms that
+//!   are smooth together have the right first derivative: `max(x, 0) + log(1 + exp(-|x|))` has 1/2 at 0. Second derivatives at a tie are
+//!   those of the constants. See also [`pow`](Scalar::pow).
 //!
 //! # What there is
 //!
@@ -60,8 +62,32 @@
 //! 24 bytes of tape for each operation on two `f64` that depend on inputs (16 on `f32`), and 8 (4) for its cotangent in the reverse
 //! pass. Constants cost nothing, and neither do functions of one number, or of two that were made of the same one: a number carries its
 //! derivative with respect to the last row that it comes from. Memory is kept by the thread for the next call ([`kept_memory`]); tapes are
-//! chains of blocks, so growing copies nothing and dropping does not recur. A cotangent that is exactly zero stops there: it is
-//! not multiplied by partial derivatives, infinite as they may be.
+//! chains of blocks, so growing copies nothing and dropping does not recur.
+//!
+//! # Zeros
+//!
+//! A tangent or cotangent that is exactly zero stops at a partial derivative that is infinite or NaN, in all modes and nests of them: what does
+//! not count cannot spoil what counts. Where partial derivatives are finite, products are plain, so derivatives of higher order lose nothing.
+//! Rules by hand do the same with [`Scalar::strong_mul`].
+//!
+//! ```
+//! use pullback_dual::{Real, Scalar, derivative, grad, hessian};
+//!
+//! fn masked<S: Real>(x: S) -> S {
+//!     let root = x.sqrt(); // infinitely steep at 0
+//!     if x.value() > 0.0 { root } else { x }
+//! }
+//! assert_eq!(grad(|&x| masked(x), &0.0), 1.0);
+//! assert_eq!(derivative(|x| masked(x), 0.0).1, 1.0);
+//! assert_eq!(grad(|[z, x]| *z * x.sqrt(), &[0.0, 0.0]), [0.0, 0.0]);
+//! // Zero times a finite partial derivative: the second derivative is 1/2.
+//! assert_eq!(hessian(|x| (x.sqrt() - 1.0) * (x.sqrt() - 1.0), &1.0), [[0.5]]);
+//! ```
+//!
+//! The functions that stop zeros are those that have such a partial derivative at a finite argument: quotients, roots, logarithms, powers, exponentials
+//! (which overflow), and the inverse ones of circular and hyperbolic functions. Sums and products do not: an infinite *value* makes NaN of a
+//! product in forward mode. And only the tangent or cotangent stops: in reverse mode `(x * x).sqrt()` has NaN at 0, where an infinite
+//! cotangent meets the partial derivative 0.
 //!
 //! # From other libraries
 //!
@@ -88,6 +114,7 @@ mod lifted;
 mod memory;
 #[cfg(feature = "parallel")]
 pub mod parallel;
+mod probe;
 mod reverse;
 mod rules;
 mod scalar;

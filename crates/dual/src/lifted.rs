@@ -5,24 +5,25 @@
 
 use crate::Scalar;
 
-/// Operators and `Scalar` for a type with the inherent functions `lift`, `primal`, `unary` and `binary`. The braces hold the
-/// methods of `Scalar` that the types do in their own ways.
+/// Operators and `Scalar` for a type with the inherent functions `lift`, `primal`, `unary` and `binary`. The last two have relatives:
+/// `linear_..` where partial derivatives are plain numbers, `steep_..` where they are not finite at some finite arguments (at an edge of the
+/// domain, or where they overflow). The braces hold the methods of `Scalar` that the types do in their own ways.
 ///
 /// What records itself, by the inherent function `many`, has `lifted!(@recorded inner)` among these.
 ///
 /// Arithmetic with plain numbers comes from `lifted!(@constants [generics] type, inner, f64)`.
 macro_rules! lifted {
     ([$($generics:tt)*] $type:ty, $inner:ident, { $($special:tt)* }) => {
-        lifted!(@operator [$($generics)*] $type, $inner, Add, add, AddAssign, add_assign);
-        lifted!(@operator [$($generics)*] $type, $inner, Sub, sub, SubAssign, sub_assign);
-        lifted!(@operator [$($generics)*] $type, $inner, Mul, mul, MulAssign, mul_assign);
-        lifted!(@operator [$($generics)*] $type, $inner, Div, div, DivAssign, div_assign);
+        lifted!(@operator [$($generics)*] $type, linear_binary, Add, add, AddAssign, add_assign);
+        lifted!(@operator [$($generics)*] $type, linear_binary, Sub, sub, SubAssign, sub_assign);
+        lifted!(@operator [$($generics)*] $type, binary, Mul, mul, MulAssign, mul_assign);
+        lifted!(@operator [$($generics)*] $type, steep_binary, Div, div, DivAssign, div_assign);
 
         impl<$($generics)*> std::ops::Neg for $type {
             type Output = Self;
             #[inline(always)]
             fn neg(self) -> Self {
-                self.unary(-self.primal(), -$inner::one())
+                self.linear_unary(-self.primal(), -$inner::Float::one())
             }
         }
         impl<$($generics)*> std::ops::Neg for &$type {
@@ -72,24 +73,24 @@ macro_rules! lifted {
             fn value(self) -> Self::Float {
                 self.primal().value()
             }
-            lifted!(@unary recip sqrt cbrt exp exp2 exp_m1 ln log2 log10 ln_1p sin cos tan asin acos atan sinh cosh tanh asinh
-                acosh atanh sigmoid abs);
-            lifted!(@binary atan2 hypot max min);
+            lifted!(@unary unary: sin cos tan atan tanh asinh sigmoid abs);
+            lifted!(@unary steep_unary: recip sqrt cbrt exp exp2 exp_m1 ln log2 log10 ln_1p asin acos sinh cosh acosh atanh);
+            lifted!(@binary binary: hypot max min);
+            lifted!(@binary steep_binary: atan2);
             #[inline(always)]
             fn pow(self, e: Self) -> Self {
                 let (y, da, de) = crate::rules::pow(self.primal(), e.primal());
-                // Where the base is negative there is no derivative in the exponent, which a constant does not ask for.
-                if e.is_constant() { self.unary(y, da) } else { self.binary(e, y, da, de) }
+                self.steep_binary(e, y, da, de)
             }
             #[inline(always)]
             fn powi(self, n: i32) -> Self {
                 let (y, d) = crate::rules::powi(self.primal(), n);
-                self.unary(y, d)
+                self.steep_unary(y, d)
             }
             #[inline(always)]
             fn powf(self, e: Self::Float) -> Self {
                 let (y, d) = crate::rules::powf(self.primal(), e);
-                self.unary(y, d)
+                self.steep_unary(y, d)
             }
             $($special)*
         }
@@ -109,14 +110,36 @@ macro_rules! lifted {
         fn is_inert(&self) -> bool {
             self.is_constant() && self.value.is_inert()
         }
+        fn strong_mul(self, partial: Self) -> Self {
+            if self.is_inert() {
+                return Self::zero();
+            }
+            self.product(partial, self.value.strong_mul(partial.value))
+        }
+        #[inline(always)]
+        fn chain_mul(self, partial: Self) -> Self {
+            self.product(partial, self.value.chain_mul(partial.value))
+        }
+        fn mutual_mul(self, other: Self) -> Self {
+            let value = self.value.mutual_mul(other.value);
+            if other.value.is_inert() { other.product(self, value) } else { self.product(other, value) }
+        }
+        #[inline(always)]
+        fn scaled(self, c: Self::Float) -> Self {
+            self.linear_unary(self.value.scaled(c), c)
+        }
+        #[inline(always)]
+        fn has_nan(&self) -> bool {
+            self.value.has_nan()
+        }
     };
-    (@operator [$($generics:tt)*] $type:ty, $inner:ident, $op:ident, $method:ident, $assign:ident, $assign_method:ident) => {
+    (@operator [$($generics:tt)*] $type:ty, $lift:ident, $op:ident, $method:ident, $assign:ident, $assign_method:ident) => {
         impl<$($generics)*> std::ops::$op for $type {
             type Output = $type;
             #[inline(always)]
             fn $method(self, other: $type) -> $type {
                 let (y, da, db) = crate::rules::$method(self.primal(), other.primal());
-                self.binary(other, y, da, db)
+                self.$lift(other, y, da, db)
             }
         }
         impl<$($generics)*> std::ops::$op<&$type> for $type {
@@ -148,16 +171,16 @@ macro_rules! lifted {
         }
     };
     (@constants [$($generics:tt)*] $type:ty, $inner:ident, $float:ident) => {
-        lifted!(@constant [$($generics)*] $type, $inner, $float, Add, add, AddAssign, add_assign,
-            |_x, _c, _y| $inner::one(), |_c, _x, _y| $inner::one());
-        lifted!(@constant [$($generics)*] $type, $inner, $float, Sub, sub, SubAssign, sub_assign,
-            |_x, _c, _y| $inner::one(), |_c, _x, _y| -$inner::one());
-        lifted!(@constant [$($generics)*] $type, $inner, $float, Mul, mul, MulAssign, mul_assign,
-            |_x, c: $inner, _y| c, |c: $inner, _x, _y| c);
-        lifted!(@constant [$($generics)*] $type, $inner, $float, Div, div, DivAssign, div_assign,
-            |_x, c: $inner, _y| c.recip(), |_c, x: $inner, y: $inner| -(y / x));
+        lifted!(@constant [$($generics)*] $type, $inner, $float, linear_unary, Add, add, AddAssign, add_assign,
+            |_c, _x, _y| 1.0, |_c, _x, _y| 1.0);
+        lifted!(@constant [$($generics)*] $type, $inner, $float, linear_unary, Sub, sub, SubAssign, sub_assign,
+            |_c, _x, _y| 1.0, |_c, _x, _y| -1.0);
+        lifted!(@constant [$($generics)*] $type, $inner, $float, linear_unary, Mul, mul, MulAssign, mul_assign,
+            |c, _x, _y| c, |c, _x, _y| c);
+        lifted!(@constant [$($generics)*] $type, $inner, $float, steep_unary, Div, div, DivAssign, div_assign,
+            |c: $float, _x, _y| $inner::constant(c.recip()), |_c, x: $inner, y: $inner| -(y / x));
     };
-    (@constant [$($generics:tt)*] $type:ty, $inner:ident, $float:ident, $op:ident, $method:ident, $assign:ident,
+    (@constant [$($generics:tt)*] $type:ty, $inner:ident, $float:ident, $lift:ident, $op:ident, $method:ident, $assign:ident,
      $assign_method:ident, $right:expr, $left:expr) => {
         impl<$($generics)*> std::ops::$op<$float> for $type
         where
@@ -166,10 +189,9 @@ macro_rules! lifted {
             type Output = $type;
             #[inline(always)]
             fn $method(self, c: $float) -> $type {
-                let c = $inner::constant(c);
-                let y = std::ops::$op::$method(self.primal(), c);
-                let d: fn($inner, $inner, $inner) -> $inner = $right;
-                self.unary(y, d(self.primal(), c, y))
+                let y = std::ops::$op::$method(self.primal(), $inner::constant(c));
+                let d: fn($float, $inner, $inner) -> _ = $right;
+                self.$lift(y, d(c, self.primal(), y))
             }
         }
         impl<$($generics)*> std::ops::$op<$float> for &$type
@@ -189,10 +211,9 @@ macro_rules! lifted {
             type Output = $type;
             #[inline(always)]
             fn $method(self, x: $type) -> $type {
-                let c = $inner::constant(self);
-                let y = std::ops::$op::$method(c, x.primal());
-                let d: fn($inner, $inner, $inner) -> $inner = $left;
-                x.unary(y, d(c, x.primal(), y))
+                let y = std::ops::$op::$method($inner::constant(self), x.primal());
+                let d: fn($float, $inner, $inner) -> _ = $left;
+                x.$lift(y, d(self, x.primal(), y))
             }
         }
         impl<$($generics)*> std::ops::$op<&$type> for $float
@@ -215,18 +236,18 @@ macro_rules! lifted {
             }
         }
     };
-    (@unary $($name:ident)*) => { $(
+    (@unary $lift:ident: $($name:ident)*) => { $(
         #[inline(always)]
         fn $name(self) -> Self {
             let (y, d) = crate::rules::$name(self.primal());
-            self.unary(y, d)
+            self.$lift(y, d)
         }
     )* };
-    (@binary $($name:ident)*) => { $(
+    (@binary $lift:ident: $($name:ident)*) => { $(
         #[inline(always)]
         fn $name(self, other: Self) -> Self {
             let (y, da, db) = crate::rules::$name(self.primal(), other.primal());
-            self.binary(other, y, da, db)
+            self.$lift(other, y, da, db)
         }
     )* };
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Sizes of blocks of tapes, in bytes with the head.
-const CLASSES: [usize; 4] = [1 << 10, 1 << 14, 1 << 18, 1 << 22];
+const CLASSES: [usize; 6] = [1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 18, 1 << 22];
 /// Bytes that are kept of each class.
 const KEPT: usize = 128 << 20;
 /// Every block begins at such an address: that of a line of the cache.
@@ -34,6 +34,8 @@ pub(crate) struct Block {
     pub(crate) first: u32,
     /// The list to which it goes back.
     home: u32,
+    /// The class of its size.
+    class: u32,
 }
 
 impl Block {
@@ -50,7 +52,7 @@ impl Block {
 }
 
 /// Classes from here on are kept for all threads.
-const SHARED: usize = 2;
+const SHARED: usize = 4;
 /// Lists for all threads; threads beyond these share them.
 const HOMES: usize = 32;
 
@@ -152,27 +154,35 @@ fn class(bytes: usize) -> Option<usize> {
     CLASSES.iter().position(|&c| bytes <= c - size_of::<Block>())
 }
 
-/// The bytes that a block for `content` bytes has.
-pub(crate) fn block_bytes(content: usize) -> Option<usize> {
-    match class(content) {
-        Some(class) => Some(CLASSES[class]),
-        None => content.checked_add(size_of::<Block>()),
+/// The sizes of blocks of tapes.
+#[derive(Clone, Copy)]
+pub(crate) struct Class(usize);
+
+impl Class {
+    /// That of the first block of a tape that many others lie beside.
+    pub(crate) const SMALL: Class = Class(0);
+    /// That of the first block of a tape that is alone.
+    pub(crate) const MEDIUM: Class = Class(3);
+
+    /// That of the next block of a tape: larger each time.
+    pub(crate) fn after(block: NonNull<Block>) -> Class {
+        // SAFETY: the block is live: its user has it.
+        let class = unsafe { block.as_ref().class };
+        Class((class as usize + 1).min(CLASSES.len() - 1))
+    }
+    /// The bytes of a block.
+    pub(crate) fn bytes(self) -> usize {
+        CLASSES[self.0]
+    }
+    /// A block. `None`: the system has no memory left.
+    pub(crate) fn take(self) -> Option<NonNull<Block>> {
+        take(self.0, CLASSES[self.0])
     }
 }
 
-/// The content of a small first block of a tape, and of a large one.
-pub(crate) const SMALL: usize = CLASSES[0] - size_of::<Block>();
-pub(crate) const MEDIUM: usize = CLASSES[1] - size_of::<Block>();
-
-/// The content of the next block of a tape, after one of `room` bytes: larger each time.
-pub(crate) fn next_content(room: usize) -> usize {
-    let next = class(room).map_or(CLASSES.len() - 1, |c| (c + 1).min(CLASSES.len() - 1));
-    CLASSES[next] - size_of::<Block>()
-}
-
-/// A block for this many bytes, from the lists if there is one. `None`: the system has no memory left.
-pub(crate) fn take(content: usize) -> Option<NonNull<Block>> {
-    let class = class(content).unwrap_or(CLASSES.len());
+/// A block of a class with this many bytes, from the lists if there is one. `None`: the system has no memory left.
+fn take(class: usize, bytes: usize) -> Option<NonNull<Block>> {
+    let content = bytes - size_of::<Block>();
     // None while the thread ends.
     let home = OWN.try_with(|own| {
         let found = (class < SHARED).then(|| with_own(own, class, |list| list.pop(content))).flatten();
@@ -192,20 +202,22 @@ pub(crate) fn take(content: usize) -> Option<NonNull<Block>> {
             return Some(block);
         }
     }
-    let bytes = block_bytes(content)?;
     let layout = Layout::from_size_align(bytes, ALIGNMENT).ok()?;
     // SAFETY: the size is not 0: it includes the head.
     let block = NonNull::new(unsafe { alloc(layout) }.cast::<Block>())?;
     // SAFETY: the memory is new and large enough for the head.
-    unsafe { block.as_ptr().write(Block { before: ptr::null_mut(), bytes, first: 0, home: home as u32 }) };
+    unsafe {
+        let (before, home, class) = (ptr::null_mut(), home as u32, class as u32);
+        block.as_ptr().write(Block { before, bytes, first: 0, home, class });
+    }
     Some(block)
 }
 
 /// Takes a block back. It must not be used afterwards.
 pub(crate) fn give_back(block: NonNull<Block>) {
-    let class = class(Block::room(block)).unwrap_or(CLASSES.len());
     // SAFETY: the caller has the block and gives it up.
-    let home = unsafe { block.as_ref().home };
+    let Block { home, class, .. } = *unsafe { block.as_ref() };
+    let class = class as usize;
     let kept = OWN.try_with(|own| {
         (class < SHARED && own.home.get() == home)
             .then(|| with_own(own, class, |list| list.push(block, KEPT)))
@@ -248,7 +260,11 @@ impl<T> Buffer<T> {
     /// `fill` initialises every element.
     unsafe fn filled(len: usize, fill: impl FnOnce(&mut [MaybeUninit<T>])) -> Option<Buffer<T>> {
         const { assert!(align_of::<T>() <= ALIGNMENT && !std::mem::needs_drop::<T>()) };
-        let block = take(len.checked_mul(size_of::<T>())?)?;
+        let content = len.checked_mul(size_of::<T>())?;
+        let block = match class(content) {
+            Some(class) => take(class, CLASSES[class])?,
+            None => take(CLASSES.len(), content.checked_add(size_of::<Block>())?)?,
+        };
         let start = Block::content(block).cast();
         // SAFETY: the block has room for `len` elements, is aligned for them, and is ours.
         fill(unsafe { std::slice::from_raw_parts_mut(start, len) });

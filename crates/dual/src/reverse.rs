@@ -108,12 +108,13 @@ impl Settings {
     pub const fn new() -> Settings {
         Settings { limit: usize::MAX }
     }
-    /// The most bytes that the tape may take. The function is stopped by unwinding where it would take more, so a program that is
-    /// compiled with `panic = "abort"` ends there.
+    /// The most bytes that the tape may take, together with those of checkpoints that are run again. The function, or the reverse pass, is
+    /// stopped by unwinding where it would take more, so a program that is compiled with `panic = "abort"` ends there.
     pub const fn tape_limit(self, bytes: usize) -> Settings {
         Settings { limit: bytes }
     }
-    /// The value, the gradient, and what they cost. Errors: the limit, no memory. Panics of the function go on to the caller.
+    /// The value, the gradient, and what they cost. Errors: the limit (of checkpoints that are run again too), no memory. Panics of the
+    /// function go on to the caller.
     #[inline]
     pub fn value_and_grad<S, X, F>(self, f: F, x: &X) -> Result<Outcome<S, X::With<S>>, Error>
     where
@@ -122,7 +123,7 @@ impl Settings {
         F: for<'t> FnOnce(&'t X::With<Var<'t, S>>) -> Var<'t, S>,
     {
         caught(|| {
-            let tape = Tape::new(Limit::Own(self.limit));
+            let tape = Tape::new(Limit::own(self.limit));
             let (place, value) = call(inputs(x, &tape), f, |y| (y.place(), y.primal()));
             let adjoint = swept(&tape, [(place, S::one())]);
             Outcome {
@@ -136,7 +137,7 @@ impl Settings {
             }
         })
     }
-    /// As [`vjp`]. Errors: the limit, no memory.
+    /// As [`vjp`]. Errors: the limit, no memory. The limit holds for the calls of the pullback too.
     pub fn vjp<'x, S, X, Y, F>(self, f: F, x: &'x X) -> Result<(Y, Pullback<'x, S, X, Y>), Error>
     where
         S: Scalar,
@@ -146,22 +147,25 @@ impl Settings {
         for<'t> Y::With<Var<'t, S>>: Differentiable<Var<'t, S>, With<S> = Y>,
     {
         caught(|| {
-            let tape = Tape::new(Limit::Own(self.limit));
+            let tape = Tape::new(Limit::own(self.limit));
             let mut outputs = Vec::new();
-            let value = call(inputs(x, &tape), f, |y| {
-                y.map(&mut |y: &Var<'_, S>| {
-                    outputs.push(y.place());
-                    y.primal()
-                })
+            let (value, kept, fits) = call(inputs(x, &tape), f, |y| {
+                y.verify();
+                let values = || y.map(&mut |y: &Var<'_, S>| y.primal());
+                let (value, kept): (Y, Y) = (values(), values());
+                // In the order of the kept value, in which it will meet cotangents.
+                let fits = kept.zip(&y, &mut |_, y: &Var<'_, S>| outputs.push(y.place()));
+                (value, kept, fits)
             });
-            (value, Pullback { tape, x, outputs, value: std::marker::PhantomData })
-        })
+            fits.map(|()| (value, Pullback { tape, x, value: kept, outputs }))
+        })?
     }
 }
 
 /// The value of a function of any result, and its pullback: what takes a cotangent of the result to one of the argument.
 ///
-/// The type of the result must be stated, since the closure's own result is of another type.
+/// The type of the result must be stated, since the closure's own result is of another type. The pullback keeps a second copy of the
+/// value, whose shape its cotangents must have.
 ///
 /// ```
 /// use pullback_dual::vjp;
@@ -186,9 +190,10 @@ where
 pub struct Pullback<'x, S: Scalar, X: ?Sized, Y> {
     tape: Tape<S>,
     x: &'x X,
-    /// Where they are, with the derivatives with respect to what is there.
+    /// The shape that cotangents must have.
+    value: Y,
+    /// Where its numbers are, in its own order, with the derivatives with respect to what is there.
     outputs: Vec<(usize, S)>,
-    value: std::marker::PhantomData<fn() -> Y>,
 }
 
 impl<S, X, Y> Pullback<'_, S, X, Y>
@@ -197,16 +202,14 @@ where
     X: Differentiable<S> + ?Sized,
     Y: Differentiable<S, With<S> = Y>,
 {
-    /// The cotangent of the argument for a cotangent of the result. Errors: a cotangent of another shape, no memory.
+    /// The cotangent of the argument for a cotangent of the result. Numbers belong together by their places in the data, those of maps by
+    /// their keys; what is no number is not looked at.
+    ///
+    /// Errors: a cotangent of another shape (another length, key or variant, anywhere in it), the limit of
+    /// [`tape_limit`](Settings::tape_limit) in a checkpoint that is run again, no memory. Cost: about that of the function.
     pub fn call(&self, cotangent: &Y) -> Result<X::With<S>, Error> {
         let mut seeds = Vec::with_capacity(self.outputs.len());
-        cotangent.map::<S, _>(&mut |d| {
-            seeds.push(*d);
-            *d
-        });
-        if seeds.len() != self.outputs.len() {
-            return Err(crate::mismatch(format_args!("{} numbers", self.outputs.len()), seeds.len()));
-        }
+        self.value.zip(cotangent, &mut |_, d: &S| seeds.push(*d))?;
         caught(|| {
             let adjoint = swept(&self.tape, self.outputs.iter().copied().zip(seeds));
             rebuild(self.x, &adjoint, 0)
@@ -241,7 +244,7 @@ where
     F: for<'t> FnOnce(&'t X::With<Var<'t, S>>) -> Vec<Var<'t, S>>,
 {
     let result = caught(|| {
-        let tape = Tape::new(Limit::Own(usize::MAX));
+        let tape = Tape::new(Limit::own(usize::MAX));
         let outputs: Vec<((usize, S), S)> =
             call(inputs(x, &tape), f, |y| y.iter().map(|y| (y.place(), y.primal())).collect());
         let mut rows = Vec::with_capacity(outputs.len());
@@ -272,6 +275,7 @@ where
     S: Scalar,
     X: Differentiable<S> + ?Sized,
 {
+    x.verify();
     x.map(&mut |x| Var::on(tape, *x, tape.input()))
 }
 
@@ -310,7 +314,7 @@ fn sweep<S: Scalar, const K: usize>(tape: &Tape<S>, adjoint: &mut [[S; K]]) {
         }
         (0..K).for_each(|lane| {
             let mut added = Vec::new();
-            call.run(|i| adjoint[i][lane], |i, d| added.push((i, d)));
+            call.run(&tape.rest(), |i| adjoint[i][lane], |i, d| added.push((i, d)));
             added.into_iter().for_each(|(i, d)| adjoint[i][lane] += d);
         });
     }
@@ -337,9 +341,8 @@ fn sweep_rows<S: Scalar, const K: usize>(
         }
         for (lane, d) in d.iter().enumerate() {
             // What an output does not depend on is left alone: its partial derivatives may be infinite.
-            let part = |partial: S| if d.is_inert() { S::zero() } else { partial * *d };
-            adjoint[(a & !PART) as usize][lane] += part(row.partials[0]);
-            adjoint[b as usize][lane] += part(row.partials[1]);
+            adjoint[(a & !PART) as usize][lane] += d.strong_mul(row.partials[0]);
+            adjoint[b as usize][lane] += d.strong_mul(row.partials[1]);
         }
     }
     *carried = d;
@@ -350,7 +353,7 @@ fn sweep_rows<S: Scalar, const K: usize>(
 fn swept<S: Scalar>(tape: &Tape<S>, outputs: impl IntoIterator<Item = ((usize, S), S)>) -> Buffer<[S; 1]> {
     let mut adjoint = adjoints::<S, 1>(tape);
     for ((index, factor), d) in outputs {
-        adjoint[index][0] += factor * d;
+        adjoint[index][0] += d.chain_mul(factor);
     }
     sweep(tape, &mut adjoint);
     adjoint
@@ -362,9 +365,9 @@ pub(crate) fn backward<S: Scalar>(tape: &Tape<S>, place: (usize, S)) -> Vec<S> {
     (1..=tape.input_count()).map(|i| adjoint[i][0]).collect()
 }
 
-/// The cotangents of the inputs of a checkpoint, which is run again.
-pub(crate) fn rerun<S: Scalar, F: Function>(f: &F, x: &[S], y_bar: &[S]) -> Vec<S> {
-    let tape = Tape::new(Limit::Own(usize::MAX));
+/// The cotangents of the inputs of a checkpoint, which is run again on a tape within the limit.
+pub(crate) fn rerun<S: Scalar, F: Function>(f: &F, limit: &Limit, x: &[S], y_bar: &[S]) -> Vec<S> {
+    let tape = Tape::new(limit.clone());
     let y: Vec<Var<'_, S>> = f.call(&inputs(x, &tape));
     assert!(
         y.len() == y_bar.len(),

@@ -132,16 +132,40 @@ pub trait Scalar:
     fn powi(self, n: i32) -> Self;
     /// `x^e` for a constant `e`. With `e = 0` the derivative is 0 everywhere.
     fn powf(self, e: Self::Float) -> Self;
-    /// `x^e`. At `x = 0` the derivative with respect to `e` is 0.
+    /// `x^e`. With `e = 0` the derivative with respect to `x` is 0; where `x` is not above 0, so is the one with respect to `e`.
     fn pow(self, e: Self) -> Self;
-    /// The angle of the point `(x, self)`.
+    /// The angle of the point `(x, self)`. Its derivatives at the origin are NaN: it has no limit there.
     fn atan2(self, x: Self) -> Self;
     /// The length of `(self, other)`. Its derivatives at the origin are 0.
     fn hypot(self, other: Self) -> Self;
-    /// The larger one; of equal ones the first has the derivative. If one is NaN, the other.
+    /// The larger one; -0 is below 0. Equal ones have half of the derivative each. If one is NaN, the other.
     fn max(self, other: Self) -> Self;
-    /// The smaller one; of equal ones the first has the derivative. If one is NaN, the other.
+    /// The smaller one; -0 is below 0. Equal ones have half of the derivative each. If one is NaN, the other.
     fn min(self, other: Self) -> Self;
+    /// The product of a tangent or cotangent (`self`) and a partial derivative: zero if the first is zero and the second infinite or NaN,
+    /// else the plain product, in derivatives of every order too (a strong zero). For rules by hand, see [`Custom`].
+    ///
+    /// ```
+    /// use pullback_dual::{Scalar, derivative};
+    ///
+    /// assert_eq!(0.0.strong_mul(f64::INFINITY), 0.0);
+    /// assert_eq!(2.0.strong_mul(3.0), 6.0);
+    /// assert_eq!(derivative(|d| d.strong_mul(Scalar::from_f64(3.0)), 0.0).1, 3.0);
+    /// ```
+    fn strong_mul(self, partial: Self) -> Self;
+    /// The same of floats that are finite, or of which none is zero: the plain product. The tangents of other numbers are those of
+    /// [`strong_mul`](Self::strong_mul).
+    #[doc(hidden)]
+    fn chain_mul(self, partial: Self) -> Self;
+    /// Zero if one is zero, however infinite the other may be, else the product.
+    #[doc(hidden)]
+    fn mutual_mul(self, other: Self) -> Self;
+    /// The product with a plain number.
+    #[doc(hidden)]
+    fn scaled(self, c: Self::Float) -> Self;
+    /// Whether it or one of its tangents is NaN.
+    #[doc(hidden)]
+    fn has_nan(&self) -> bool;
 
     /// The sum of `xs`: one row of the tape, however many there are.
     #[inline]
@@ -164,12 +188,7 @@ pub trait Scalar:
     /// let g = grad(|&x| Scalar::with_partials(7.0, &[(x, 0.5)]) * 2.0, &3.0);
     /// assert_eq!(g, 1.0);
     /// ```
-    fn with_partials(value: Self::Float, partials: &[(Self, Self::Float)]) -> Self {
-        let linear = partials
-            .iter()
-            .fold(Self::zero(), |sum, (x, d)| sum + (*x - x.stop_gradient()) * Self::constant(*d));
-        Self::constant(value) + linear
-    }
+    fn with_partials(value: Self::Float, partials: &[(Self, Self::Float)]) -> Self;
     /// The outputs of a function with a derivative of its own; see [`Custom`].
     fn custom<R: Custom>(rule: &R, xs: &[Self]) -> Vec<Self>;
     /// The outputs of `f`, which reverse mode runs a second time instead of keeping its tape; see [`Function`].
@@ -262,7 +281,8 @@ pub trait Function: Clone + Send + Sync + 'static {
 pub trait Custom: Clone + Send + Sync + 'static {
     /// The outputs.
     fn value<S: Scalar>(&self, x: &[S]) -> Vec<S>;
-    /// The cotangents of the inputs `x`, from the outputs `y` and their cotangents. Must be as many as the inputs.
+    /// The cotangents of the inputs `x`, from the outputs `y` and their cotangents. Must be as many as the inputs. Where a partial derivative
+    /// may be infinite, multiply by [`strong_mul`](Scalar::strong_mul), so that an output that does not count has no part in them.
     fn vjp<S: Scalar>(&self, x: &[S], y: &[S], y_bar: &[S]) -> Vec<S>;
     /// The tangents of the outputs. As written here it calls `vjp` once per output; override it where there is a cheaper way.
     fn jvp<S: Scalar>(&self, x: &[S], x_dot: &[S], y: &[S]) -> Vec<S> {
@@ -270,7 +290,10 @@ pub trait Custom: Clone + Send + Sync + 'static {
         let mut y_dot = Vec::with_capacity(y.len());
         for i in 0..y.len() {
             y_bar[i] = S::one();
-            y_dot.push(S::dot(&self.vjp(x, y, &y_bar), x_dot));
+            let row = self.vjp(x, y, &y_bar);
+            same_length(row.len(), x_dot.len());
+            let terms = x_dot.iter().zip(row).map(|(x_dot, d)| x_dot.strong_mul(d));
+            y_dot.push(terms.fold(S::zero(), |sum, term| sum + term));
             y_bar[i] = S::zero();
         }
         y_dot
@@ -297,7 +320,7 @@ pub(crate) fn same_length(a: usize, b: usize) {
 }
 
 macro_rules! float {
-    ($float:ident, $bits:ty, $moderate:literal) => {
+    ($float:ident, $bits:ty, $moderate:literal, $large:literal) => {
         impl Float for $float {
             type Bits = $bits;
             #[inline(always)]
@@ -324,7 +347,30 @@ macro_rules! float {
                 self
             }
             float!(@methods $float: recip sqrt cbrt exp exp2 exp_m1 ln log2 log10 ln_1p sin cos tan asin acos atan sinh cosh
-                tanh asinh acosh atanh abs);
+                tanh abs);
+            // The standard library's overflows where the logarithm of `2 x` does not; its `acosh` near 1 and its `atanh` near -1 lose digits.
+            #[inline]
+            fn asinh(self) -> $float {
+                let a = self.abs();
+                if a < $large { $float::asinh(self) } else { ($float::ln(a) + std::$float::consts::LN_2).copysign(self) }
+            }
+            #[inline]
+            fn acosh(self) -> $float {
+                if self < 1.0 {
+                    $float::NAN
+                } else if self < $large {
+                    // `x - 1` is exact where it is small.
+                    let t = self - 1.0;
+                    $float::ln_1p(t + $float::sqrt(t * (t + 2.0)))
+                } else {
+                    $float::ln(self) + std::$float::consts::LN_2
+                }
+            }
+            #[inline]
+            fn atanh(self) -> $float {
+                let a = self.abs();
+                (0.5 * $float::ln_1p(2.0 * a / (1.0 - a))).copysign(self)
+            }
             #[inline(always)]
             fn sigmoid(self) -> $float {
                 if self >= 0.0 {
@@ -336,7 +382,12 @@ macro_rules! float {
             }
             #[inline(always)]
             fn powi(self, n: i32) -> $float {
-                $float::powi(self, n)
+                let power = $float::powi(self, n);
+                // The power of which it is the reciprocal may have overflowed.
+                if n < 0 && (power == 0.0 || power.is_infinite()) {
+                    return $float::of_f64(f64::powf(self.to_f64(), n.into()));
+                }
+                power
             }
             #[inline(always)]
             fn powf(self, e: $float) -> $float {
@@ -354,13 +405,34 @@ macro_rules! float {
             fn hypot(self, other: $float) -> $float {
                 $float::hypot(self, other)
             }
+            // Equal numbers have the same bits, but for zeros.
             #[inline(always)]
             fn max(self, other: $float) -> $float {
-                $float::max(self, other)
+                if self == other { $float::from_bits(self.to_bits() & other.to_bits()) } else { $float::max(self, other) }
             }
             #[inline(always)]
             fn min(self, other: $float) -> $float {
-                $float::min(self, other)
+                if self == other { $float::from_bits(self.to_bits() | other.to_bits()) } else { $float::min(self, other) }
+            }
+            #[inline(always)]
+            fn strong_mul(self, partial: $float) -> $float {
+                if self == 0.0 { 0.0 } else { self * partial }
+            }
+            #[inline(always)]
+            fn chain_mul(self, other: $float) -> $float {
+                self * other
+            }
+            #[inline(always)]
+            fn mutual_mul(self, other: $float) -> $float {
+                if self == 0.0 || other == 0.0 { 0.0 } else { self * other }
+            }
+            #[inline(always)]
+            fn scaled(self, c: $float) -> $float {
+                self * c
+            }
+            #[inline(always)]
+            fn has_nan(&self) -> bool {
+                self.is_nan()
             }
             fn with_partials(value: $float, _partials: &[($float, $float)]) -> $float {
                 value
@@ -385,6 +457,6 @@ macro_rules! float {
     )* };
 }
 
-// 2^256 and 2^32.
-float!(f64, std::sync::atomic::AtomicU64, 1.157920892373162e77);
-float!(f32, std::sync::atomic::AtomicU32, 4_294_967_296.0);
+// 2^256 and 2^32; 2^28 and 2^14, from where on the square of a number plus or minus 1 is the square.
+float!(f64, std::sync::atomic::AtomicU64, 1.157920892373162e77, 268_435_456.0);
+float!(f32, std::sync::atomic::AtomicU32, 4_294_967_296.0, 16_384.0);

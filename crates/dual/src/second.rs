@@ -30,6 +30,7 @@ where
     X: Differentiable<S> + ?Sized,
     F: for<'t> FnOnce(&'t X::With<Second<'t, S>>) -> Second<'t, S>,
 {
+    x.verify();
     // The directed numbers are listed: the closure's argument is made from `x` in one step.
     let mut numbers = Vec::new();
     let mut directions = Vec::new();
@@ -38,7 +39,7 @@ where
         directions.push(*d);
     })?;
     caught(|| {
-        let tape = Tape::new(Limit::Own(usize::MAX));
+        let tape = Tape::new(Limit::own(usize::MAX));
         let mut at = numbers.iter().zip(&directions);
         let input = x.map(&mut |x| {
             let d = at.next().map_or(S::zero(), |(_, d)| *d);
@@ -72,7 +73,10 @@ where
     loop {
         let from = rows.len();
         let result = caught(|| {
-            let tape = Tape::new(Limit::Own(usize::MAX));
+            let tape = Tape::new(Limit::own(usize::MAX));
+            if from == 0 {
+                x.verify();
+            }
             let mut index = 0;
             let input = x.map(&mut |x| {
                 let one = |lane| if from + lane == index { S::one() } else { S::zero() };

@@ -17,7 +17,7 @@
 
 use crate::Scalar;
 use crate::error::{Error, stop};
-use crate::memory::{self, Block};
+use crate::memory::{self, Block, Class};
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -38,8 +38,9 @@ pub(crate) const PART: u32 = 1 << 31;
 /// Indices are below.
 const MOST: u32 = PART - 1;
 
-/// The reverse of a function with a derivative of its own: from inputs, outputs and their cotangents, to the inputs' cotangents.
-pub(crate) type Reverse<S> = Box<dyn Fn(&[S], &[S], &[S]) -> Vec<S> + Send + Sync>;
+/// The reverse of a function with a derivative of its own: from inputs, outputs and their cotangents, to the inputs' cotangents. Tapes
+/// that it needs for itself are within the limit.
+pub(crate) type Reverse<S> = Box<dyn Fn(&Limit, &[S], &[S], &[S]) -> Vec<S> + Send + Sync>;
 
 /// A number that a call takes.
 pub(crate) struct Input<S> {
@@ -59,13 +60,13 @@ pub(crate) struct Call<S> {
 
 impl<S: Scalar> Call<S> {
     /// Adds what the cotangents of the outputs give the inputs.
-    pub(crate) fn run(&self, output: impl Fn(usize) -> S, mut add: impl FnMut(usize, S)) {
+    pub(crate) fn run(&self, limit: &Limit, output: impl Fn(usize) -> S, mut add: impl FnMut(usize, S)) {
         let y_bar: Vec<S> = (0..self.outputs.len()).map(|i| output(self.first as usize + i)).collect();
         if y_bar.iter().all(S::is_inert) {
             return;
         }
         let x: Vec<S> = self.inputs.iter().map(|x| x.value).collect();
-        let x_bar = (self.reverse)(&x, &self.outputs, &y_bar);
+        let x_bar = (self.reverse)(limit, &x, &self.outputs, &y_bar);
         assert!(
             x_bar.len() == x.len(),
             "a custom derivative gave {} cotangents for {} inputs: give one for each",
@@ -73,7 +74,7 @@ impl<S: Scalar> Call<S> {
             x.len()
         );
         for (x, d) in self.inputs.iter().zip(x_bar) {
-            add(x.index as usize, x.factor * d);
+            add(x.index as usize, d.chain_mul(x.factor));
         }
     }
 }
@@ -81,23 +82,44 @@ impl<S: Scalar> Call<S> {
 /// How many bytes tapes may take.
 #[derive(Clone)]
 pub(crate) enum Limit {
-    /// One tape.
-    Own(usize),
+    /// One tape, beside the bytes of tapes that wait until it is done.
+    Own { limit: usize, before: usize },
     /// All tapes of a run: what is left of the limit.
     #[cfg_attr(not(feature = "parallel"), expect(dead_code, reason = "runs without threads have one tape"))]
     Shared { limit: usize, left: Arc<AtomicUsize> },
 }
 
 impl Limit {
+    /// So many bytes for one tape, and for those that are made while it waits.
+    pub(crate) fn own(limit: usize) -> Limit {
+        Limit::Own { limit, before: 0 }
+    }
     /// Whether `more` bytes fit when there are `bytes`; the limit if they do not.
     fn spend(&self, bytes: usize, more: usize) -> Result<(), usize> {
         match self {
-            Limit::Own(limit) if bytes.saturating_add(more) > *limit => Err(*limit),
-            Limit::Own(_) => Ok(()),
+            Limit::Own { limit, before } => {
+                let all = before.saturating_add(bytes).saturating_add(more);
+                if all > *limit { Err(*limit) } else { Ok(()) }
+            }
             Limit::Shared { limit, left } => {
                 let take = |left: usize| left.checked_sub(more);
                 left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map_or(Err(*limit), |_| Ok(()))
             }
+        }
+    }
+    /// What is left for a tape that is made while one of `bytes` waits.
+    fn rest(&self, bytes: usize) -> Limit {
+        match self {
+            Limit::Own { limit, before } => {
+                Limit::Own { limit: *limit, before: before.saturating_add(bytes) }
+            }
+            Limit::Shared { .. } => self.clone(),
+        }
+    }
+    /// A tape of `bytes` is gone.
+    fn release(&self, bytes: usize) {
+        if let Limit::Shared { left, .. } = self {
+            left.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 }
@@ -114,8 +136,6 @@ pub(crate) struct Tape<S, E = Call<S>> {
     /// The first index that has a row.
     first: Cell<u32>,
     bytes: Cell<usize>,
-    /// The content of the first block.
-    smallest: usize,
     limit: Limit,
     /// Each with the index before which it happened.
     events: RefCell<Vec<(u32, E)>>,
@@ -124,8 +144,6 @@ pub(crate) struct Tape<S, E = Call<S>> {
 impl<S: Scalar, E> Tape<S, E> {
     /// An empty tape that may take this many bytes.
     pub(crate) fn new(limit: Limit) -> Tape<S, E> {
-        // The tapes of a run with many tasks begin small.
-        let smallest = if matches!(limit, Limit::Own(_)) { memory::MEDIUM } else { memory::SMALL };
         Tape {
             rows: Cell::new(ptr::null_mut()),
             len: Cell::new(1),
@@ -133,7 +151,6 @@ impl<S: Scalar, E> Tape<S, E> {
             last: Cell::new(ptr::null_mut()),
             first: Cell::new(1),
             bytes: Cell::new(0),
-            smallest,
             limit,
             events: RefCell::new(Vec::new()),
         }
@@ -160,6 +177,10 @@ impl<S: Scalar, E> Tape<S, E> {
     /// The number of rows.
     pub(crate) fn row_count(&self) -> usize {
         (self.len.get() - self.first.get()) as usize
+    }
+    /// The limit for tapes that are made while this one waits.
+    pub(crate) fn rest(&self) -> Limit {
+        self.limit.rest(self.bytes.get())
     }
     /// The bytes of its blocks.
     pub(crate) fn bytes(&self) -> usize {
@@ -209,15 +230,17 @@ impl<S: Scalar, E> Tape<S, E> {
         if index > MOST {
             stop(Error::TooManyRows);
         }
-        let content = match NonNull::new(self.last.get()) {
-            Some(last) => memory::next_content(Block::room(last)),
-            None => self.smallest,
+        let class = match (NonNull::new(self.last.get()), &self.limit) {
+            (Some(last), _) => Class::after(last),
+            (None, Limit::Own { .. }) => Class::MEDIUM,
+            // The tapes of a run with many tasks begin small.
+            (None, Limit::Shared { .. }) => Class::SMALL,
         };
-        let more = memory::block_bytes(content).unwrap_or(usize::MAX);
+        let more = class.bytes();
         if let Err(limit) = self.limit.spend(self.bytes.get(), more) {
             stop(Error::TapeLimit { limit, rows: self.row_count() });
         }
-        let Some(mut block) = memory::take(content) else {
+        let Some(mut block) = class.take() else {
             stop(Error::OutOfMemory { rows: self.row_count() });
         };
         let room = (Block::room(block) / size_of::<Row<S>>()) as u32;
@@ -238,6 +261,7 @@ impl<S: Scalar, E> Tape<S, E> {
 
 impl<S, E> Drop for Tape<S, E> {
     fn drop(&mut self) {
+        self.limit.release(self.bytes.get());
         let mut at = self.last.get();
         while let Some(block) = NonNull::new(at) {
             // SAFETY: the blocks of the chain are ours.

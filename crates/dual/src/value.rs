@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// A value that holds numbers of type `S`: a number, a structure of such values, or something without numbers.
 ///
 /// A gradient has the shape of the value: the same lengths, keys and variants, with a cotangent in place of each number; what is no
-/// number is copied. `#[derive(Differentiable)]` implements the trait for structs and enums that are generic over their numbers:
+/// number is copied. Where two values of one shape meet (a direction, a cotangent of a result), numbers belong together by their places, and
+/// those of maps by their keys, in whatever order they come. `#[derive(Differentiable)]` implements the trait for structs and enums that are generic over their numbers:
 ///
 /// ```
 /// use pullback_dual::{Differentiable, Scalar, grad};
@@ -30,6 +31,26 @@ use std::collections::{BTreeMap, VecDeque};
 /// let gradient = grad(|shape| area(&shape), &sun);
 /// assert_eq!(gradient, Shape::Named("sun".into(), Some(Box::new(Shape::Circle { radius: 12.0 }))));
 /// ```
+///
+/// An implementation by hand puts numbers in places and does nothing else. Whatever it computes in `map` would be taken for a part of the
+/// data, so functions that differentiate try it first, and panic with its name if it computes, or if `map` and `zip` disagree:
+///
+/// ```should_panic
+/// use pullback_dual::{Differentiable, Error, Scalar, grad};
+///
+/// struct Positive<S>(S);
+/// impl<S: Scalar> Differentiable<S> for Positive<S> {
+///     type With<T: Scalar> = Positive<T>;
+///     fn map<T: Scalar, F: FnMut(&S) -> T>(&self, f: &mut F) -> Positive<T> {
+///         Positive(f(&self.0).exp()) // belongs into the function that is differentiated
+///     }
+///     fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Positive<T>, f: &mut F) -> Result<(), Error> {
+///         f(&self.0, &other.0);
+///         Ok(())
+///     }
+/// }
+/// grad(|xs| xs[0].0 * xs[1].0, &vec![Positive(0.0), Positive(1.0)]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not known to hold numbers of type `{S}`",
     label = "not differentiable",
@@ -41,11 +62,20 @@ use std::collections::{BTreeMap, VecDeque};
 pub trait Differentiable<S> {
     /// The same value with numbers of another type.
     type With<T: Scalar>;
-    /// Replaces the numbers, in an order that depends on the value only.
+    /// Replaces the numbers, each by what `f` gives for it, in an order that depends on the value only.
     fn map<T: Scalar, F: FnMut(&S) -> T>(&self, f: &mut F) -> Self::With<T>;
-    /// Visits the numbers together with those of a value of the same shape. An error if the shapes differ; what was visited
-    /// before stays visited.
+    /// Visits the numbers, in the order of `map`, together with those of a value of the same shape. An error if the shapes differ; what was
+    /// visited before stays visited.
     fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Self::With<T>, f: &mut F) -> Result<(), Error>;
+    /// Panics if `map` does more than to put numbers in their places, or if `zip` visits others: only implementations by hand can. Those
+    /// of the library and of the macro ask what they hold.
+    #[doc(hidden)]
+    fn verify(&self)
+    where
+        S: Scalar,
+    {
+        crate::probe::verify(self);
+    }
 }
 
 impl<S: Scalar> Differentiable<S> for S {
@@ -59,6 +89,8 @@ impl<S: Scalar> Differentiable<S> for S {
         f(self, other);
         Ok(())
     }
+    #[inline(always)]
+    fn verify(&self) {}
 }
 
 /// An error about shapes. For implementations of [`Differentiable`] by hand.
@@ -118,6 +150,13 @@ macro_rules! sequence {
             fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Self::With<T>, f: &mut F) -> Result<(), Error> {
                 zip_all(self.iter(), other.iter(), f)
             }
+            #[inline]
+            fn verify(&self)
+            where
+                S: Scalar,
+            {
+                self.iter().for_each(A::verify);
+            }
         }
     )* };
 }
@@ -138,6 +177,13 @@ impl<S, A: Differentiable<S>, const N: usize> Differentiable<S> for [A; N] {
     fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Self::With<T>, f: &mut F) -> Result<(), Error> {
         zip_all(self.iter(), other.iter(), f)
     }
+    #[inline]
+    fn verify(&self)
+    where
+        S: Scalar,
+    {
+        self.iter().for_each(A::verify);
+    }
 }
 
 impl<S, A: Differentiable<S>> Differentiable<S> for Option<A> {
@@ -153,6 +199,13 @@ impl<S, A: Differentiable<S>> Differentiable<S> for Option<A> {
             (Some(_), None) => Err(mismatch("Some", "None")),
         }
     }
+    #[inline]
+    fn verify(&self)
+    where
+        S: Scalar,
+    {
+        self.iter().for_each(A::verify);
+    }
 }
 
 macro_rules! pointer {
@@ -166,6 +219,13 @@ macro_rules! pointer {
             #[inline]
             fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Self::With<T>, f: &mut F) -> Result<(), Error> {
                 (**self).zip(other, f)
+            }
+            #[inline]
+            fn verify(&self)
+            where
+                S: Scalar,
+            {
+                (**self).verify();
             }
         }
     )* };
@@ -189,6 +249,13 @@ macro_rules! tuple {
                 $(self.$place.zip(&other.$place, f)?;)+
                 Ok(())
             }
+            #[inline]
+            fn verify(&self)
+            where
+                S: Scalar,
+            {
+                $(self.$place.verify();)+
+            }
         }
     };
 }
@@ -209,6 +276,12 @@ impl<S, K: Clone + Ord, A: Differentiable<S>> Differentiable<S> for BTreeMap<K, 
     }
     fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Self::With<T>, f: &mut F) -> Result<(), Error> {
         zip_entries(self.iter(), other.len(), |k| other.get(k), f)
+    }
+    fn verify(&self)
+    where
+        S: Scalar,
+    {
+        self.values().for_each(A::verify);
     }
 }
 
@@ -237,6 +310,12 @@ mod hash {
         fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, other: &Self::With<T>, f: &mut F) -> Result<(), Error> {
             zip_entries(self.iter(), other.len(), |k| other.get(k), f)
         }
+        fn verify(&self)
+        where
+            S: Scalar,
+        {
+            self.values().for_each(A::verify);
+        }
     }
 }
 
@@ -253,6 +332,8 @@ macro_rules! discrete {
             fn zip<T: Scalar, F: FnMut(&S, &T)>(&self, _other: &$type, _f: &mut F) -> Result<(), Error> {
                 Ok(())
             }
+            #[inline(always)]
+            fn verify(&self) {}
         }
     )* };
 }

@@ -99,8 +99,26 @@ impl<'t, S: Scalar> Var<'t, S> {
         unsafe { self.tape.as_ref() }
     }
     #[inline(always)]
+    fn linear_unary(self, value: S, d: S::Float) -> Self {
+        self.with_factor(value, self.factor.scaled(d))
+    }
+    #[inline(always)]
+    fn linear_binary(self, other: Self, value: S, da: S::Float, db: S::Float) -> Self {
+        if other.is_constant() {
+            return self.linear_unary(value, da);
+        }
+        if self.is_constant() {
+            return other.linear_unary(value, db);
+        }
+        self.joined(other, value, [self.factor.scaled(da), other.factor.scaled(db)])
+    }
+    #[inline(always)]
     fn unary(self, value: S, d: S) -> Self {
-        let factor = self.factor * d;
+        self.with_factor(value, d.chain_mul(self.factor))
+    }
+    /// A function of one number, with its derivative with respect to what the row computed.
+    #[inline(always)]
+    fn with_factor(self, value: S, factor: S) -> Self {
         if self.is_constant() || factor.value().is_moderate() {
             return Var { value, factor, ..self };
         }
@@ -108,6 +126,27 @@ impl<'t, S: Scalar> Var<'t, S> {
             None => Self::lift(value),
             Some(tape) => Self::on(tape, value, extreme(tape, self.index, factor)),
         }
+    }
+    /// A product inside of derivatives one level above, of this value. Where the tangent or cotangent (`self`) is zero, it does not depend on
+    /// the partial derivative, steep as that may be: there is no edge.
+    #[inline(always)]
+    fn product(self, partial: Self, value: S) -> Self {
+        if self.is_inert() || partial.is_inert() {
+            Self::lift(value)
+        } else if self.value.is_inert() {
+            self.unary(value, partial.value)
+        } else {
+            self.binary(partial, value, partial.value, self.value)
+        }
+    }
+    /// The reverse pass asks whether a cotangent is zero, however steep the function is.
+    #[inline(always)]
+    fn steep_unary(self, value: S, d: S) -> Self {
+        self.unary(value, d)
+    }
+    #[inline(always)]
+    fn steep_binary(self, other: Self, value: S, da: S, db: S) -> Self {
+        self.binary(other, value, da, db)
     }
     #[inline(always)]
     fn binary(self, other: Self, value: S, da: S, db: S) -> Self {
@@ -117,7 +156,11 @@ impl<'t, S: Scalar> Var<'t, S> {
         if self.is_constant() {
             return other.unary(value, db);
         }
-        let (da, db) = (self.factor * da, other.factor * db);
+        self.joined(other, value, [da.chain_mul(self.factor), db.chain_mul(other.factor)])
+    }
+    /// A function of two numbers, with its derivatives with respect to what their rows computed.
+    #[inline(always)]
+    fn joined(self, other: Self, value: S, [da, db]: [S; 2]) -> Self {
         // Two numbers of one row.
         if self.index == other.index && (da + db).value().is_moderate() {
             return Var { value, factor: da + db, ..self };
@@ -138,7 +181,7 @@ impl<'t, S: Scalar> Var<'t, S> {
         let Some(tape) = known.0.tape() else { return Self::lift(value) };
         let rows = parents.map(|[(a, da), (b, db)]| Row {
             parents: [a.index, b.index],
-            partials: [a.factor * da, b.factor * db],
+            partials: [da.chain_mul(a.factor), db.chain_mul(b.factor)],
         });
         Self::on(tape, value, tape.push_all(rows))
     }
@@ -176,12 +219,12 @@ lifted!(['t, S: Scalar] Var<'t, S>, S, {
         let plain: Vec<S> = xs.iter().map(|x| x.value).collect();
         let rule = rule.clone();
         let outputs = S::custom(&rule, &plain);
-        Self::call(xs, outputs, Box::new(move |x, y, y_bar| rule.vjp(x, y, y_bar)))
+        Self::call(xs, outputs, Box::new(move |_, x, y, y_bar| rule.vjp(x, y, y_bar)))
     }
     fn checkpoint<F: Function>(f: &F, xs: &[Self]) -> Vec<Self> {
         let plain: Vec<S> = xs.iter().map(|x| x.value).collect();
         let f = f.clone();
         let outputs = S::checkpoint(&f, &plain);
-        Self::call(xs, outputs, Box::new(move |x, _, y_bar| crate::reverse::rerun(&f, x, y_bar)))
+        Self::call(xs, outputs, Box::new(move |limit, x, _, y_bar| crate::reverse::rerun(&f, limit, x, y_bar)))
     }
 });

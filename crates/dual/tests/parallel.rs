@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{Random, close};
-use pullback_dual::parallel::{Parallel, Settings, Var, grad, value_and_grad};
+use common::{Random, close, panics};
+use pullback_dual::parallel::{Parallel, Report, Settings, Var, grad, value_and_grad};
 use pullback_dual::{Custom, Dual, Error, Function, Real, Scalar, gradient_forward};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -207,6 +207,82 @@ fn many_forks_one_after_another() {
     assert_eq!(outcome.report.tasks, 40_001);
 }
 
+/// Forks in forks: to the left, to the right, on both sides by turns, in loops, with other functions between.
+#[test]
+fn forks_may_be_nested_deep() {
+    fn deep<S: Parallel + Real>(kind: u32, n: u32, x: S) -> S {
+        if n == 0 {
+            return x * x;
+        }
+        let (a, b) = match (kind, n % 2) {
+            (0, _) | (2, 0) => S::join(|| deep(kind, n - 1, x), || x * x),
+            (1, _) | (2, _) => S::join(|| x * x, || deep(kind, n - 1, x)),
+            // Something on the stack of each level.
+            (3, _) => {
+                let list = [n; 200];
+                S::join(|| deep(kind, n - 1, x) * f64::from(list[n as usize % 200] / n), || x * x)
+            }
+            _ => {
+                let parts = S::map(&[n - 1, 0], 1, |m| deep(kind, *m, x));
+                (parts[0], parts[1])
+            }
+        };
+        a + b
+    }
+    // n + 1 squares.
+    let depth = 4000;
+    for kind in 0..5 {
+        for threads in [1, 2] {
+            pool(threads).install(|| {
+                assert_eq!(deep(kind, depth, 3.0), 9.0 * f64::from(depth + 1), "plain, {kind}");
+                let outcome =
+                    Settings::new().value_and_grad(|&x| deep(kind, depth, x), &3.0).expect("memory");
+                let squares = f64::from(depth + 1);
+                assert_eq!(
+                    (outcome.value, outcome.gradient),
+                    (9.0 * squares, 6.0 * squares),
+                    "{kind}, {threads} threads"
+                );
+                assert_eq!(outcome.report.tasks, 2 * depth as usize + 1);
+                let relaxed = Settings::new().relaxed().value_and_grad(|&x| deep(kind, depth, x), &3.0);
+                assert_eq!(relaxed.expect("memory").gradient, 6.0 * squares);
+                let forward = pullback_dual::derivative(|x| deep(kind, depth, x), 3.0).1;
+                assert_eq!(forward, 6.0 * squares);
+            });
+        }
+    }
+    // On threads with a small stack too.
+    let small = std::thread::Builder::new().stack_size(64 << 10);
+    let run = move || grad(|&x| deep(0, depth, x), &3.0);
+    assert_eq!(small.spawn(run).expect("a thread").join().expect("no panic"), 6.0 * f64::from(depth + 1));
+}
+
+/// What a task takes beside its rows: blocks of 256 bytes where there is little.
+#[test]
+fn small_tasks_take_little_memory() {
+    let items: Vec<u32> = (0..1000).collect();
+    let outcome = Settings::new()
+        .value_and_grad(|&w| Parallel::sum(&items, 1, |i| (w * f64::from(*i)).sin() * w), &0.3)
+        .expect("memory");
+    let Report { tasks, tape_bytes, .. } = outcome.report;
+    assert_eq!(tasks, 1999);
+    assert!(tape_bytes <= 256 * tasks, "{tape_bytes} bytes of tape for {tasks} tasks");
+    // A few more rows take a few more bytes.
+    for (rows, most) in [(40, 1280), (160, 5376), (640, 21760)] {
+        let outcome = Settings::new()
+            .value_and_grad(
+                |&[w, v]| Parallel::sum(&[1.0, 2.0], 1, |i| (0..rows).fold(w * *i, |y, _| y * v)),
+                &[0.3, 0.5],
+            )
+            .expect("memory");
+        assert!(
+            outcome.report.tape_bytes <= 2 * most + 256,
+            "{rows} rows: {} bytes",
+            outcome.report.tape_bytes
+        );
+    }
+}
+
 #[test]
 fn forks_at_the_start_and_branches_that_are_the_result() {
     assert_eq!(grad(|&x| <Var<'_>>::join(|| x, || x).0, &2.0), 1.0);
@@ -298,14 +374,6 @@ fn derivatives_inside_of_branches() {
         &5.0,
     );
     assert_eq!(g, 30.0);
-}
-
-fn panics<R>(f: impl FnOnce() -> R) -> String {
-    let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).err().expect("a panic");
-    match payload.downcast::<String>() {
-        Ok(text) => *text,
-        Err(payload) => payload.downcast_ref::<&str>().map_or_else(String::new, |s| (*s).to_string()),
-    }
 }
 
 #[test]

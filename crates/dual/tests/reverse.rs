@@ -304,13 +304,19 @@ fn single_precision() {
 #[test]
 fn kinks_are_those_of_the_language() {
     assert_eq!(grad(|x| x.abs(), &0.0), 0.0);
-    assert_eq!(grad(|&[x, y]| x.max(y), &[1.0, 1.0]), [1.0, 0.0]);
-    assert_eq!(grad(|&[x, y]| x.min(y), &[1.0, 1.0]), [1.0, 0.0]);
+    assert_eq!(grad(|&[x, y]| x.max(y), &[1.0, 1.0]), [0.5, 0.5]);
+    assert_eq!(grad(|&[x, y]| x.min(y), &[1.0, 1.0]), [0.5, 0.5]);
     assert_eq!(grad(|&[x, y]| x.max(y), &[f64::NAN, 1.0]), [0.0, 1.0]);
     assert_eq!(grad(|x| x.sqrt(), &0.0), f64::INFINITY);
     assert_eq!(grad(|&[x, y]| x.pow(y), &[0.0, 2.0]), [0.0, 0.0]);
     assert_eq!(grad(|x| x.powf(0.0), &0.0), 0.0);
     assert_eq!(grad(|x| x.powi(0), &0.0), 0.0);
+    assert_eq!(grad(|&[x, y]| x.pow(y), &[0.0, 0.0]), [0.0, 0.0]);
+    // A negative base: the exponent counts nothing, as in the language.
+    assert_eq!(grad(|&[x, y]| x.pow(y), &[-3.0, 2.0]), [-6.0, 0.0]);
+    // At exponent 0 the derivative along the base vanishes, but not its own along the exponent: 1 / x.
+    assert_eq!(hessian(|[x, y]| x.pow(*y), &[4.0, 0.0])[0][1], 0.25);
+    assert_eq!(hessian(|[x, y]| x.pow(*y), &[4.0, 0.0])[1][0], 0.25);
     // A negative base, a constant exponent.
     assert_eq!(grad(|x| x.pow(Scalar::from_f64(2.0)), &-3.0), -6.0);
     assert_eq!(derivative(|x| x.pow(Scalar::from_f64(2.0)), -3.0).1, -6.0);

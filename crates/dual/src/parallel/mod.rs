@@ -41,7 +41,7 @@ use crate::brand::call;
 use crate::cell::Cell as _;
 use crate::error::{caught, expect};
 use crate::{Differentiable, Dual, Error, Float, Scalar};
-use task::{Session, detached};
+use task::{Session, detached, join};
 
 /// A [`Scalar`] that threads can share, with which functions fork.
 ///
@@ -52,7 +52,10 @@ use task::{Session, detached};
 /// assert_eq!(f64::join(|| 1.0 + 1.0, || 2.0 * 2.0), (2.0, 4.0));
 /// ```
 pub trait Parallel: Scalar + Send + Sync {
-    /// Runs both, side by side if a thread is free.
+    /// Runs both, side by side if a thread is free. Forks may be nested to any depth, in the function and in its reverse pass: stacks grow.
+    ///
+    /// Cost: about a microsecond, and memory for each recorded branch until the gradient is there: 600 bytes if it does little, 1.5 to 2 KB for tens of
+    /// operations.
     fn join<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
     where
         A: FnOnce() -> RA + Send,
@@ -122,7 +125,7 @@ macro_rules! plain {
                 RA: Send,
                 RB: Send,
             {
-                detached(|| rayon::join(a, b))
+                detached(|| join(a, b))
             }
         }
     };
@@ -239,7 +242,8 @@ impl Settings {
     pub const fn relaxed(self) -> Settings {
         Settings { relaxed: true, ..self }
     }
-    /// The most bytes that all tapes of a run may take together. See [`Settings::tape_limit`](crate::Settings::tape_limit).
+    /// The most bytes that all tapes of a run may take together, those of checkpoints that are run again too. See
+    /// [`Settings::tape_limit`](crate::Settings::tape_limit).
     pub const fn tape_limit(self, bytes: usize) -> Settings {
         Settings { limit: bytes, ..self }
     }
@@ -254,6 +258,7 @@ impl Settings {
         caught(|| {
             let session = Session::new(self.limit);
             let root = session.root();
+            x.verify();
             let input = x.map(&mut |x| root.input(*x));
             let (place, value) = session.run(|| call(input, f, |y| (y.place(), y.primal())));
             sweep::reverse(&session, place, self.relaxed);

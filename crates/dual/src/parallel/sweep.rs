@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "tasks are reached by pointers")]
 
-use super::task::{Event, Outward, Session, Task};
+use super::task::{Event, Outward, Session, Task, join};
 use crate::Float;
 use crate::cell::Cell as _;
 use crate::tape::{PART, Row};
@@ -92,11 +92,12 @@ impl Pass {
             hand_over(*position);
             match event {
                 Event::Call(call) => {
-                    call.run(|i| own[i].get(), |i, d| own[i].set(own[i].get() + d));
+                    let add = |i: usize, d| own[i].set(own[i].get() + d);
+                    call.run(&task.tape.rest(), |i| own[i].get(), add);
                 }
                 Event::Fork([left, right]) => {
                     let (a, b) = (Shared(*left), Shared(*right));
-                    rayon::join(|| self.task(a), || self.task(b));
+                    join(|| self.task(a), || self.task(b));
                     for branch in [left, right] {
                         // SAFETY: the session owns its tasks, and the fork has ended.
                         self.hand_on(task, unsafe { &**branch });

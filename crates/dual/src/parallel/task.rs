@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 /// What happens between the rows of a task.
 pub(super) enum Event<F: Float> {
     /// A function with a reverse of its own.
-    Call(Call<F>),
+    Call(Box<Call<F>>),
     /// Two tasks ran, and ended.
     Fork([*const Task<F>; 2]),
 }
@@ -41,6 +41,8 @@ pub(super) struct Import<F: Float> {
 ///
 /// It begins a pair of cache lines: what one thread writes at every operation lies in none that another one reads.
 ///
+/// A small task takes less than a kilobyte: this, and 256 bytes each for its rows and its cotangents.
+///
 /// Of a task that another thread may be running only `session`, `parent` and `joined` are read.
 #[repr(align(128))]
 pub(super) struct Task<F: Float> {
@@ -53,8 +55,8 @@ pub(super) struct Task<F: Float> {
     next: *mut Task<F>,
     pub(super) tape: Tape<F, Event<F>>,
     pub(super) imports: RefCell<Vec<Import<F>>>,
-    /// Some of the imports, by their indices.
-    known: [Cell<(*const Task<F>, u32, u32)>; KNOWN],
+    /// Some of the first imports: where they are in the list, by their indices.
+    known: [Cell<u16>; KNOWN],
     /// The cotangents, by indices: made when it ends, by the thread that ran it.
     cotangents: OnceCell<Buffer<F::Bits>>,
     /// Its number in an order in which the tasks inside of it follow it, and the first number after those.
@@ -72,6 +74,8 @@ pub(super) struct Outward<F: Float> {
 }
 
 const KNOWN: usize = 16;
+
+const _: () = assert!(size_of::<Task<f64>>() <= 256, "programs that fork often have many of them");
 
 /// A run of a function: its tasks.
 pub(super) struct Session<F: Float> {
@@ -119,6 +123,22 @@ pub(super) fn detached<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Stack that a branch finds at least: for what a function does between two forks, and for what its thread takes over while it waits.
+const FREE_STACK: usize = 128 << 10;
+/// The stack that it gets where less is free.
+const MORE_STACK: usize = 1 << 20;
+
+/// Runs both, side by side if a thread is free. Forks may be nested as deep as memory allows.
+pub(super) fn join<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
+where
+    A: FnOnce() -> RA + Send,
+    B: FnOnce() -> RB + Send,
+    RA: Send,
+    RB: Send,
+{
+    stacker::maybe_grow(FREE_STACK, MORE_STACK, || rayon::join(a, b))
+}
+
 fn framed<F: Float, R>(task: *const Task<F>, outer: *const Frame, f: impl FnOnce() -> R) -> R {
     // SAFETY: tasks live as long as their session; `session` is never changed.
     let session = unsafe { (*task).session }.cast();
@@ -157,7 +177,7 @@ impl<F: Float> Session<F> {
             next: ptr::null_mut(),
             tape: Tape::new(self.limit.clone()),
             imports: RefCell::new(Vec::new()),
-            known: [const { Cell::new((ptr::null(), 0, 0)) }; KNOWN],
+            known: [const { Cell::new(u16::MAX) }; KNOWN],
             cotangents: OnceCell::new(),
             order: Cell::new((0, 0)),
             outward: RefCell::new(Vec::new()),
@@ -226,13 +246,13 @@ where
 
     let Some(task) = innermost::<F>() else {
         // Constants only.
-        return detached(|| rayon::join(a, b));
+        return detached(|| join(a, b));
     };
     // SAFETY: the session lives while its tasks run.
     let session = unsafe { &*task.session };
     let branches = [session.task(task), session.task(task)];
     let (left, right) = (Shared(branches[0]), Shared(branches[1]));
-    let results = detached(|| rayon::join(move || left.run(a), move || right.run(b)));
+    let results = detached(|| join(move || left.run(a), move || right.run(b)));
     for branch in branches {
         // SAFETY: the session owns its tasks.
         unsafe { (*branch).joined.store(true, Ordering::Relaxed) };
@@ -292,14 +312,17 @@ impl<F: Float> Task<F> {
         }
         // Where a task lies in memory has no influence: which imports are made twice decides how sums are rounded.
         let known = &self.known[index as usize % KNOWN];
-        let (known_task, known_index, local) = known.get();
-        if ptr::eq(known_task, task) && known_index == index {
-            return local;
+        if let Some(import) = self.imports.borrow().get(usize::from(known.get()))
+            && ptr::eq(import.task, task)
+            && import.index == index
+        {
+            return import.local;
         }
         self.check_before(task);
         let local = self.tape.push_empty();
-        self.imports.borrow_mut().push(Import { local, task, index });
-        known.set((task, index, local));
+        let mut imports = self.imports.borrow_mut();
+        known.set(u16::try_from(imports.len()).unwrap_or(u16::MAX));
+        imports.push(Import { local, task, index });
         local
     }
     /// Panics if `task` does not come before what is recorded here now.

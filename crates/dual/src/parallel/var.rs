@@ -89,13 +89,52 @@ impl<'t, S: Float> Var<'t, S> {
         if self.is_constant() { None } else { Some((self.task, self.index, self.factor)) }
     }
     #[inline(always)]
+    fn linear_unary(self, value: S, d: S::Float) -> Self {
+        self.with_factor(value, self.factor.scaled(d))
+    }
+    #[inline(always)]
+    fn linear_binary(self, other: Self, value: S, da: S::Float, db: S::Float) -> Self {
+        if other.is_constant() {
+            return self.linear_unary(value, da);
+        }
+        if self.is_constant() {
+            return other.linear_unary(value, db);
+        }
+        self.joined(other, value, [self.factor.scaled(da), other.factor.scaled(db)])
+    }
+    #[inline(always)]
     fn unary(self, value: S, d: S) -> Self {
-        let factor = self.factor * d;
+        self.with_factor(value, d.chain_mul(self.factor))
+    }
+    /// A function of one number, with its derivative with respect to what the row computed.
+    #[inline(always)]
+    fn with_factor(self, value: S, factor: S) -> Self {
         if self.is_constant() || factor.is_moderate() {
             return Var { value, factor, ..self };
         }
         let task = Task::recorder(self.task);
         Self::on(task, value, extreme(&task.tape, task.local(self.task, self.index), factor))
+    }
+    /// A product inside of derivatives one level above, of this value. Where the tangent or cotangent (`self`) is zero, it does not depend on
+    /// the partial derivative, steep as that may be: there is no edge.
+    #[inline(always)]
+    fn product(self, partial: Self, value: S) -> Self {
+        if self.is_inert() || partial.is_inert() {
+            Self::lift(value)
+        } else if self.value.is_inert() {
+            self.unary(value, partial.value)
+        } else {
+            self.binary(partial, value, partial.value, self.value)
+        }
+    }
+    /// The reverse pass asks whether a cotangent is zero, however steep the function is.
+    #[inline(always)]
+    fn steep_unary(self, value: S, d: S) -> Self {
+        self.unary(value, d)
+    }
+    #[inline(always)]
+    fn steep_binary(self, other: Self, value: S, da: S, db: S) -> Self {
+        self.binary(other, value, da, db)
     }
     #[inline(always)]
     fn binary(self, other: Self, value: S, da: S, db: S) -> Self {
@@ -105,7 +144,11 @@ impl<'t, S: Float> Var<'t, S> {
         if self.is_constant() {
             return other.unary(value, db);
         }
-        let partials = [self.factor * da, other.factor * db];
+        self.joined(other, value, [da.chain_mul(self.factor), db.chain_mul(other.factor)])
+    }
+    /// A function of two numbers, with its derivatives with respect to what their rows computed.
+    #[inline(always)]
+    fn joined(self, other: Self, value: S, partials: [S; 2]) -> Self {
         let same_task = ptr::eq(self.task, other.task);
         // Two numbers of one row.
         if self.index == other.index && same_task && (partials[0] + partials[1]).is_moderate() {
@@ -131,7 +174,7 @@ impl<'t, S: Float> Var<'t, S> {
         // Imports are rows too, and come before.
         let rows = parents.map(|[(a, da), (b, db)]| Row {
             parents: [task.local(a.task, a.index), task.local(b.task, b.index)],
-            partials: [a.factor * da, b.factor * db],
+            partials: [da.chain_mul(a.factor), db.chain_mul(b.factor)],
         });
         let rows: Vec<Row<S>> = rows.collect();
         Self::on(task, value, task.tape.push_all(rows.into_iter()))
@@ -147,7 +190,7 @@ impl<'t, S: Float> Var<'t, S> {
             .collect();
         let first = task.tape.len() as u32;
         let ys = outputs.iter().map(|y| Self::on(task, *y, task.tape.push_empty())).collect();
-        task.tape.event_at(first, Event::Call(Call { inputs, first, outputs, reverse }));
+        task.tape.event_at(first, Event::Call(Box::new(Call { inputs, first, outputs, reverse })));
         ys
     }
 }
@@ -171,13 +214,13 @@ lifted!(['t, S: Float] Var<'t, S>, S, {
         let plain: Vec<S> = xs.iter().map(|x| x.value).collect();
         let rule = rule.clone();
         let outputs = rule.value(&plain);
-        Self::call(xs, outputs, Box::new(move |x, y, y_bar| rule.vjp(x, y, y_bar)))
+        Self::call(xs, outputs, Box::new(move |_, x, y, y_bar| rule.vjp(x, y, y_bar)))
     }
     fn checkpoint<C: Function>(f: &C, xs: &[Self]) -> Vec<Self> {
         let plain: Vec<S> = xs.iter().map(|x| x.value).collect();
         let f = f.clone();
         let outputs = f.call(&plain);
-        Self::call(xs, outputs, Box::new(move |x, _, y_bar| crate::reverse::rerun(&f, x, y_bar)))
+        Self::call(xs, outputs, Box::new(move |limit, x, _, y_bar| crate::reverse::rerun(&f, limit, x, y_bar)))
     }
 });
 

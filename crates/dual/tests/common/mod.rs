@@ -1,4 +1,4 @@
-//! Random numbers and programs.
+//! Random numbers and programs, and how many of them (`COUNT` in the environment).
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -21,6 +21,21 @@ impl Random {
     /// Between -1 and 1.
     pub(crate) fn number(&mut self) -> f64 {
         self.next() as f64 / 2f64.powi(63) - 1.0
+    }
+}
+
+/// How many random cases a test takes: `COUNT`, or so many.
+pub(crate) fn count(default: u64) -> u64 {
+    std::env::var("COUNT").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The message of the panic of `f`.
+#[track_caller]
+pub(crate) fn panics<R>(f: impl FnOnce() -> R) -> String {
+    let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).err().expect("a panic");
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => payload.downcast_ref::<&str>().map_or_else(String::new, |s| (*s).to_string()),
     }
 }
 
