@@ -12,6 +12,7 @@ pub mod dual_mutants;
 pub mod flat;
 pub mod fork_join;
 pub mod generate;
+pub mod hostile;
 pub mod native;
 pub mod nested;
 pub mod problems;
