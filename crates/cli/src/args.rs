@@ -310,6 +310,13 @@ pub(crate) struct WrtArgs {
     pub(crate) wrt: Option<String>,
 }
 
+/// A number of bytes with a unit, or of MiB.
+fn mebibytes(text: &str) -> Result<u64, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let with_unit = if is_number { format!("{text}MiB") } else { text.to_string() };
+    bytes(&with_unit)
+}
+
 /// A number of bytes with a unit.
 fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -336,8 +343,8 @@ pub(crate) struct InputArgs {
     /// All arguments, or some: a JSON object by argument name, or Futhark text values in order; `-` is standard input.
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Vec<String>,
-    /// Stop when the program holds more than so many MiB.
-    #[arg(long, value_name = "MIB", default_value_t = 8192)]
+    /// Stop when the program holds more memory than this, as 256MiB or 2GiB; a number alone is in MiB.
+    #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = mebibytes)]
     pub(crate) memory_limit: u64,
     /// Run parallel operations in an order drawn from this seed, to see that results do not depend on it.
     #[arg(long, value_name = "SEED")]

@@ -13,7 +13,7 @@ pub(crate) fn with_progress<T>(
 ) -> T {
     let base = Options {
         schedule_seed: inputs.schedule,
-        memory_limit: inputs.memory_limit.saturating_mul(1 << 20),
+        memory_limit: inputs.memory_limit,
         check_nan: inputs.check_nan,
         cancel: Some(crate::interrupt::flag()),
         ..Options::default()

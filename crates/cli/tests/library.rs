@@ -84,6 +84,8 @@ int main(void) {
   printf("%d %s\n", code, model_last_error(handle));
   code = model_objective(handle, -3, 2, points, weights, centre, scale, 1, &y);
   printf("%d %s\n", code, model_last_error(handle));
+  code = model_objective(handle, (int64_t)1 << 62, 4, points, weights, centre, scale, 1, &y);
+  printf("%d %s\n", code, model_last_error(handle));
   y = 7;
   code = model_objective_vjp(handle, 3, 2, points, weights, centre, scale, 1, 1.0, &y,
                              small, 1, shape, &scale_bar);
@@ -154,12 +156,13 @@ fn a_c_program_gets_value_gradient_and_messages() {
     assert!(lines[2].contains("3") && lines[2].contains("is out of bounds for an array of"), "{said}");
     assert_eq!(lines[3], "9 the argument points is NULL");
     assert_eq!(lines[4], "9 the argument n is negative: -3");
+    assert_eq!(lines[5], "9 the argument points has too many elements");
     assert_eq!(
-        lines[5],
+        lines[6],
         "10 params_centre_bar has the shape [2]: 2 elements, params_centre_bar_capacity is 1 7 2"
     );
-    assert!(lines[6].starts_with("7 ") && lines[6].contains("out of memory: "), "{said}");
-    assert!(lines[6].contains("the limit is 64") && lines[6].contains("model.fut:"), "{said}");
+    assert!(lines[7].starts_with("7 ") && lines[7].contains("out of memory: "), "{said}");
+    assert!(lines[7].contains("the limit is 64") && lines[7].contains("model.fut:"), "{said}");
 
     // The same code as an object, and nothing but the C library beside it.
     let library = folder.join("libmodel.so");

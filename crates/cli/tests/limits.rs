@@ -214,11 +214,16 @@ fn the_limit_is_never_more_than_the_machine_has() {
             let text = fails(&args);
             assert!(text.contains("35184372088832 more bytes") && text.contains("this machine"), "{text}");
         }
-        let small = ["run", &file, "--arg", "n=1000000", "--memory-limit", "4", "--backend", backend];
-        let text = fails(&small);
-        assert!(text.contains("8000000 more bytes") && text.contains("--memory-limit"), "{text}");
-        let enough = ["run", &file, "--arg", "n=1000000", "--memory-limit", "20", "--backend", backend];
-        assert!(pullback(&enough).status.success());
+        let within = |limit| ["run", &file, "--arg", "n=1000000", "--memory-limit", limit, "--backend", backend];
+        for limit in ["4", "4096KiB", "4MiB"] {
+            let text = fails(&within(limit));
+            assert!(text.contains("8000000 more bytes") && text.contains("--memory-limit"), "{text}");
+        }
+        for limit in ["20", "20MiB"] {
+            assert!(pullback(&within(limit)).status.success(), "{limit}");
+        }
+        let text = String::from_utf8_lossy(&pullback(&within("3 elephants")).stderr).into_owned();
+        assert!(text.contains("is no unit of memory"), "{text}");
     }
 }
 

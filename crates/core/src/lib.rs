@@ -26,4 +26,4 @@ pub use ir::*;
 pub use print::{print, renumber};
 pub use read::read;
 pub use types::{Type, TypeId, Variant};
-pub use value::{Array, Buffer, Value};
+pub use value::{Array, Buffer, Value, count_elements};

@@ -167,15 +167,20 @@ impl Buffer {
     }
 }
 
+/// The number of elements of an array with these sizes. Where there is none, the product of the other sizes may be no number.
+pub fn count_elements(shape: &[usize]) -> usize {
+    shape.iter().fold(1, |n, m| n.wrapping_mul(*m))
+}
+
 impl Array {
     /// An array that owns its buffer; panics if the shape does not fit.
     pub fn new(shape: Vec<usize>, data: Buffer) -> Array {
-        assert_eq!(shape.iter().product::<usize>(), data.len(), "shape and number of elements");
+        assert_eq!(count_elements(&shape), data.len(), "shape and number of elements");
         Array { shape, offset: 0, data: Arc::new(data) }
     }
     /// Number of elements.
     pub fn count(&self) -> usize {
-        self.shape.iter().product()
+        count_elements(&self.shape)
     }
     /// Element `i` in row-major order.
     pub fn element(&self, i: usize) -> Value {
@@ -188,7 +193,7 @@ impl Array {
     /// The sub-array or element at leading indices in range: no copy.
     pub fn at(&self, ix: &[usize]) -> Value {
         let (outer, inner) = self.shape.split_at(ix.len());
-        let size: usize = inner.iter().product();
+        let size = count_elements(inner);
         let flat = ix.iter().zip(outer).fold(0, |acc, (i, n)| acc * n + i);
         if inner.is_empty() {
             self.element(flat)

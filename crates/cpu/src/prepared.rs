@@ -7,10 +7,11 @@ use crate::session::Session;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::Type;
 use pullback_kernel::FunctionId;
-use pullback_words::{Argument, Kept, Place, Slot, Views, set_words, take_results};
+use pullback_words::{Argument, Copies, Kept, Place, Slot, Views, set_words, take_results};
 use std::sync::atomic::AtomicBool;
 
-/// A function with a workspace and room for its words: a call allocates nothing once the workspace has been used.
+/// A function with a workspace and room for its words: a call allocates nothing once the workspace has been used, nor does it copy arguments, but
+/// those that are not in row-major order.
 #[derive(Debug)]
 pub struct Prepared<'a> {
     session: Session<'a>,
@@ -18,6 +19,7 @@ pub struct Prepared<'a> {
     params: Vec<Slot>,
     results: Vec<Slot>,
     given: Vec<u64>,
+    copies: Copies,
     found: Vec<u64>,
     kept: Kept,
 }
@@ -46,7 +48,8 @@ impl Executable {
             return Err(wrong(format!("function {} has other types", f.name)));
         }
         let session = self.session_within(memory_limit);
-        Ok(Prepared { session, function, params, results, given, found, kept: Kept::default() })
+        let (copies, kept) = (Copies::default(), Kept::default());
+        Ok(Prepared { session, function, params, results, given, copies, found, kept })
     }
 }
 
@@ -95,7 +98,8 @@ impl Prepared<'_> {
         unsafe { Views::new(&self.results, &mut self.found, &mut self.kept, room) }
     }
     fn run(&mut self, args: &[Argument<'_>], cancel: Option<&AtomicBool>) -> Result<(), RuntimeError> {
-        set_words(&self.params, args, &mut self.given)?;
+        let limit = self.session.room().limit;
+        set_words(&self.params, args, &mut self.given, (&mut self.copies, limit))?;
         // SAFETY: the words have just been made from arguments of the types of the function, which are borrowed.
         unsafe { self.session.call_words(self.function, &self.given, &mut self.found, cancel) }
     }

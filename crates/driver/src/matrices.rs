@@ -7,7 +7,7 @@
 use crate::derive::Kind;
 use crate::session::{EntryPoint, Ready, Session};
 use pullback_base::{Code, Diagnostic, RuntimeError};
-use pullback_core::{Array, Buffer, Value};
+use pullback_core::{Array, Buffer, Value, count_elements};
 use pullback_interp::core::{Counts, Options};
 use pullback_prim::Scalar;
 
@@ -34,7 +34,7 @@ pub struct Block {
 impl Block {
     /// The number of rows or columns.
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        count_elements(&self.shape)
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -399,7 +399,7 @@ fn in_blocks(
 }
 
 fn count(value: &Value) -> usize {
-    shape_of(value).iter().product()
+    count_elements(&shape_of(value))
 }
 
 /// Directions `start .. start + k` of the unit vectors over all floats of the values: one stack per value.

@@ -543,7 +543,7 @@ impl Message {
             }
             Text::Reshape(old) => {
                 let (old, new) = values.split_at((*old).min(values.len()));
-                let count = |sizes: &[i64]| sizes.iter().product::<i64>();
+                let count = |sizes: &[i64]| sizes.iter().fold(1i64, |n, m| n.wrapping_mul(*m));
                 format!(
                     "reshape: {} has {} elements, {} has {}",
                     shape(old),

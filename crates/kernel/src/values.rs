@@ -4,7 +4,7 @@ use crate::ir::Ty;
 use crate::run::{Memory, Pointer, Word};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::value::{Array, Buffer};
-use pullback_core::{Type, Value};
+use pullback_core::{Type, Value, count_elements};
 use pullback_prim::{Scalar, ScalarValue};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub fn to_words(
             }
             let sizes: Vec<i64> = a.shape.iter().map(|n| *n as i64).collect();
             out.extend(sizes.iter().map(|n| Word::Scalar(ScalarValue::I64(*n))));
-            let strides = (0..sizes.len()).map(|k| sizes[k + 1..].iter().product::<i64>());
+            let strides = (0..sizes.len()).map(|k| count_elements(&a.shape[k + 1..]) as i64);
             out.extend(strides.map(|n| Word::Scalar(ScalarValue::I64(n))));
         }
         (value, ty) => return Err(wrong(format!("{value:?} is not of type {ty:?}"))),
@@ -141,7 +141,7 @@ fn array(memory: &Memory, ty: &Type, words: &mut dyn Iterator<Item = Word>) -> R
     let strides = (0..ty.rank()).map(|_| number()).collect::<Result<Vec<i64>, _>>()?;
     let shape = dims.iter().map(|n| usize::try_from(*n).map_err(|_| wrong("a negative size")));
     let shape = shape.collect::<Result<Vec<usize>, _>>()?;
-    let count: usize = shape.iter().product();
+    let count = count_elements(&shape);
     let mut buffer = Buffer::with_capacity(base.scalar(), count);
     for flat in 0..count {
         let (mut rest, mut at) = (flat as i64, 0);

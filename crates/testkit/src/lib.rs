@@ -5,6 +5,7 @@
 pub mod baseline;
 pub mod book;
 pub mod chad;
+pub mod checks;
 pub mod checkpoints;
 pub mod conformance;
 pub mod cost;

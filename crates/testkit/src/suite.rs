@@ -8,14 +8,15 @@
 use crate::properties::{Case, Property, Verdict};
 use crate::text::{self, Tree};
 use pullback_base::index::Index;
-use pullback_base::{Diagnostic, FileId};
+use pullback_base::{Code, Diagnostic, FileId};
 use pullback_core::Value;
 use pullback_driver::Backend;
 use pullback_driver::Sweep;
 use pullback_driver::leaves::Wrt;
-use pullback_driver::session::{EntryPoint, Session, Settings};
+use pullback_driver::session::{EntryPoint, Ready, Session, Settings};
 use pullback_driver::values::{Sizes, encode, encode_all, text as value_text};
 use pullback_interp::core::{Compiled, Options};
+use pullback_llvm::Llvm;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -172,19 +173,27 @@ impl SuiteCase {
             add(&format!("property[{name}]"), Box::new(SuiteCase::property));
             return;
         }
-        if case.program.0 == Language::Core {
-            add("core", Box::new(SuiteCase::core_value));
+        if let Some(error) = case.get("error") {
+            // What stops a run stops it on every executor.
+            let runs = error.starts_with(Code::Runtime.as_str());
+            let all = [("interp", Backend::Interp), ("vm", Backend::Vm), ("llvm", Backend::Llvm)];
+            for (executor, backend) in all.into_iter().take(if runs { 3 } else { 1 }) {
+                add(&format!("error::{executor}"), Box::new(move |c| c.error(backend)));
+            }
             return;
         }
-        if case.get("error").is_some() {
-            add("error", Box::new(SuiteCase::error));
+        if case.program.0 == Language::Core {
+            add("core", Box::new(SuiteCase::core_value));
             return;
         }
         for optimise in [false, true] {
             let executor = if optimise { "full" } else { "off" };
             if case.get("value").is_some() {
                 add(&format!("value::interp::{executor}"), Box::new(move |c| c.value(optimise)));
-                add(&format!("value::vm::{executor}"), Box::new(move |c| c.value_on_vm(optimise)));
+                add(&format!("value::vm::{executor}"), Box::new(move |c| c.value_natively(optimise, Backend::Vm)));
+                if optimise {
+                    add("value::llvm::full", Box::new(|c| c.value_natively(true, Backend::Llvm)));
+                }
             }
             if case.get("jacobian").or(case.get("gradient")).is_some() {
                 let reverse = move |c: &SuiteCase| c.derivative(Sweep::Reverse, optimise);
@@ -236,12 +245,15 @@ impl SuiteCase {
         self.compare_value(&entry, &found)
     }
 
-    /// The value as bytecode.
-    fn value_on_vm(&self, optimise: bool) -> Result<(), String> {
+    /// The value as bytecode, or as machine code.
+    fn value_natively(&self, optimise: bool, backend: Backend) -> Result<(), String> {
+        if is_missing(backend) {
+            return Ok(());
+        }
         let (session, entry) = self.session(optimise)?;
         let args = self.arguments(&entry)?;
         let mut ready = session.primal(&entry).map_err(|d| d.render(&session.sources))?;
-        ready.backend = Backend::Vm;
+        ready.backend = backend;
         let found = ready.run(&args, &Options::default()).map_err(|e| e.to_string())?.results;
         self.compare_value(&entry, &found)
     }
@@ -336,11 +348,24 @@ impl SuiteCase {
         Ok(())
     }
 
-    /// `error CODE words`: compilation, differentiation or the run stops with this code and a message with these words.
-    fn error(&self) -> Result<(), String> {
+    /// `error CODE words`: compilation, differentiation or the run with this executor stops with this code and a message with these words.
+    fn error(&self, backend: Backend) -> Result<(), String> {
+        if is_missing(backend) {
+            return Ok(());
+        }
         let line = self.get("error").unwrap_or("");
         let (code, words) = line.split_once(' ').unwrap_or((line, ""));
         let fits = |d: &Diagnostic| d.code.as_str() == code && d.message.contains(words);
+        if self.program.0 == Language::Core {
+            let case = self.core_case()?;
+            let out = Ready::new(case.program, case.main, backend).run(&case.args, &Options::default());
+            let d = out.map_err(|e| e.to_diagnostic());
+            return match d {
+                Err(d) if fits(&d) => Ok(()),
+                Err(d) => Err(format!("another diagnostic: {}: {}", d.code.as_str(), d.message)),
+                Ok(out) => Err(format!("no error, but the value {:?}", out.results)),
+            };
+        }
         let session = match Session::compile("program.fut", &self.program.1, Settings::default()) {
             Ok(session) => session,
             Err(failed) => {
@@ -366,10 +391,13 @@ impl SuiteCase {
         let args = self.arguments(&entry)?;
         match session.primal(&entry) {
             Err(d) => check(d),
-            Ok(ready) => match ready.run(&args, &Options::default()) {
-                Err(e) => check(e.to_diagnostic()),
-                Ok(out) => Err(format!("no error, but the value {:?}", out.results)),
-            },
+            Ok(mut ready) => {
+                ready.backend = backend;
+                match ready.run(&args, &Options::default()) {
+                    Err(e) => check(e.to_diagnostic()),
+                    Ok(out) => Err(format!("no error, but the value {:?}", out.results)),
+                }
+            }
         }
     }
 
@@ -411,6 +439,11 @@ impl SuiteCase {
             Verdict::Fails(text) => Err(text),
         }
     }
+}
+
+/// Whether this machine has nothing to run programs with this executor.
+fn is_missing(backend: Backend) -> bool {
+    backend == Backend::Llvm && Llvm::find().is_err()
 }
 
 fn numbers(tree: &Tree, out: &mut Vec<f64>) -> Result<(), String> {

@@ -105,8 +105,7 @@ impl Executable {
     /// The same with another limit on its bytes.
     pub fn session_within(&self, memory_limit: u64) -> Session<'_> {
         let kept = self.pool().pop().filter(|s| s.data.asked() >= memory_limit);
-        // Addresses cost nothing: with some to spare the next limit need not be the same.
-        let reserve = || Spaces::new(memory_limit.max(self.options.memory_limit));
+        let reserve = || Spaces::new(memory_limit, self.options.memory_limit);
         Session::new(self, kept.unwrap_or_else(reserve), memory_limit)
     }
     /// Bytes of the workspace that the next session takes over which the system has given already.

@@ -41,8 +41,8 @@ pub(crate) struct Spaces {
 }
 
 impl Spaces {
-    pub(crate) fn new(memory_limit: u64) -> Spaces {
-        Spaces { data: Workspace::new(memory_limit), frames: Workspace::new(FRAMES_BYTES) }
+    pub(crate) fn new(memory_limit: u64, roomy: u64) -> Spaces {
+        Spaces { data: Workspace::with_room(memory_limit, roomy), frames: Workspace::new(FRAMES_BYTES) }
     }
 }
 

@@ -5,7 +5,7 @@
     reason = "elements of results are copied from where a call left them; each block says why they may be"
 )]
 
-use crate::values::word;
+use crate::values::{Room, word};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::Type;
 use pullback_prim::{Scalar, ScalarValue};
@@ -60,7 +60,7 @@ elements! {
     f32: F32; f64: F64; i8: I8; i16: I16; i32: I32; i64: I64; u8: U8; u16: U16; u32: U32; u64: U64; bool: Bool;
 }
 
-/// An argument: a number, or elements of an array in row-major order with its sizes.
+/// An argument: a number, or elements of an array with its sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct Argument<'a> {
     scalar: Scalar,
@@ -68,18 +68,31 @@ pub struct Argument<'a> {
     word: u64,
     elements: usize,
     shape: &'a [usize],
+    /// Where the first element is, and how far apart neighbours are in each dimension; `None`: in row-major order.
+    order: Option<(usize, &'a [isize])>,
     of: PhantomData<&'a ()>,
 }
 
 impl<'a> Argument<'a> {
     /// A number.
     pub fn scalar<T: Element>(x: T) -> Argument<'a> {
-        Argument { scalar: T::SCALAR, word: word(x.value()), elements: 1, shape: &[], of: PhantomData }
+        let word = word(x.value());
+        Argument { scalar: T::SCALAR, word, elements: 1, shape: &[], order: None, of: PhantomData }
     }
-    /// An array: as many elements as the product of the sizes.
+    /// An array in row-major order: as many elements as the product of the sizes.
     pub fn array<T: Element>(elements: &'a [T], shape: &'a [usize]) -> Argument<'a> {
         let word = elements.as_ptr().expose_provenance() as u64;
-        Argument { scalar: T::SCALAR, word, elements: elements.len(), shape, of: PhantomData }
+        Argument { scalar: T::SCALAR, word, elements: elements.len(), shape, order: None, of: PhantomData }
+    }
+    /// An array in another order, such as a transposed matrix or every second row of one: its first element is number `start` of these, and
+    /// neighbours in dimension `d` are `strides[d]` elements apart. A call copies it to row-major order first, unless it is in that order.
+    pub fn strided<T: Element>(
+        elements: &'a [T],
+        start: usize,
+        shape: &'a [usize],
+        strides: &'a [isize],
+    ) -> Argument<'a> {
+        Argument { order: Some((start, strides)), ..Argument::array(elements, shape) }
     }
 }
 
@@ -130,14 +143,24 @@ pub(crate) fn count(shape: impl Iterator<Item = usize> + Clone) -> Option<usize>
     shape.into_iter().try_fold(1usize, usize::checked_mul)
 }
 
-/// Sets the words of arguments.
+/// Arguments that were copied to row-major order. The memory is kept for the next call.
+#[derive(Debug, Default)]
+pub struct Copies(Vec<Vec<u64>>);
+
+/// Sets the words of arguments. They may point to the copies.
 ///
 /// # Errors
-/// Arguments of other types than the slots, and arrays with other numbers of elements than their sizes say.
+/// Arguments of other types than the slots, arrays with other numbers of elements than their sizes say, elements that are not there;
+/// `Limit` for a copy of more than so many bytes.
 ///
 /// # Panics
 /// If there are not as many words as the slots have.
-pub fn set_words(slots: &[Slot], args: &[Argument<'_>], words: &mut [u64]) -> Result<(), RuntimeError> {
+pub fn set_words(
+    slots: &[Slot],
+    args: &[Argument<'_>],
+    words: &mut [u64],
+    (copies, limit): (&mut Copies, u64),
+) -> Result<(), RuntimeError> {
     if slots.len() != args.len() {
         return Err(wrong_count("arguments", args.len(), slots.len()));
     }
@@ -147,20 +170,75 @@ pub fn set_words(slots: &[Slot], args: &[Argument<'_>], words: &mut [u64]) -> Re
         if (slot.scalar, slot.rank) != (arg.scalar, rank) {
             return Err(wrong_type("argument", k, (arg.scalar, rank), *slot));
         }
-        if count(arg.shape.iter().copied()) != Some(arg.elements) {
-            let (shape, elements) = (arg.shape, arg.elements);
-            return Err(wrong(format!("argument {k} has {elements} elements, and the sizes {shape:?}")));
-        }
-        words[at] = arg.word;
+        let (address, dims) = words[at..at + slot.width()].split_at_mut(1);
+        let (sizes, steps) = dims.split_at_mut(rank);
+        sizes.iter_mut().zip(arg.shape).for_each(|(to, n)| *to = *n as u64);
+        address[0] = match arg.order {
+            None if count(arg.shape.iter().copied()) != Some(arg.elements) => {
+                let (shape, elements) = (arg.shape, arg.elements);
+                return Err(wrong(format!("argument {k} has {elements} elements, and the sizes {shape:?}")));
+            }
+            None => arg.word,
+            Some(order) => {
+                is_there(arg, order).map_err(|why| wrong(format!("argument {k} {why}")))?;
+                steps.iter_mut().zip(order.1).for_each(|(to, step)| *to = *step as u64);
+                copies.0.resize_with(slots.len().max(copies.0.len()), Vec::new);
+                in_order(arg, (order.0, sizes, steps), (&mut copies.0[k], limit))?
+            }
+        };
         let mut stride = 1u64;
-        for d in (0..rank).rev() {
-            words[at + 1 + d] = arg.shape[d] as u64;
-            words[at + 1 + rank + d] = stride;
-            stride = stride.wrapping_mul(arg.shape[d] as u64);
+        for (n, step) in arg.shape.iter().zip(steps).rev() {
+            *step = stride;
+            stride = stride.wrapping_mul(*n as u64);
         }
         at += slot.width();
     }
     Ok(())
+}
+
+/// Whether an argument in this order has all elements that its sizes say. Errors: what is wrong.
+fn is_there(arg: &Argument<'_>, (start, strides): (usize, &[isize])) -> Result<(), String> {
+    let (shape, elements) = (arg.shape, arg.elements as i128);
+    if strides.len() != shape.len() {
+        return Err(format!("has {} strides, and the sizes {shape:?}", strides.len()));
+    }
+    // The least and the greatest place.
+    let (mut low, mut high) = (start as i128, start as i128);
+    for (n, stride) in shape.iter().zip(strides) {
+        let last = (*n as i128 - 1).saturating_mul(*stride as i128);
+        low = low.saturating_add(last.min(0));
+        high = high.saturating_add(last.max(0));
+    }
+    if shape.contains(&0) || (low >= 0 && high < elements) {
+        return Ok(());
+    }
+    Err(format!(
+        "has {elements} elements: not one at each place of the sizes {shape:?}, the strides {strides:?} and the start {start}"
+    ))
+}
+
+/// The address of the elements of an argument, which are there, in row-major order: where they are, or in a copy.
+fn in_order(
+    arg: &Argument<'_>,
+    (start, sizes, steps): (usize, &[u64], &[u64]),
+    (copied, limit): (&mut Vec<u64>, u64),
+) -> Result<u64, RuntimeError> {
+    let (all, bytes) = (count(arg.shape.iter().copied()), arg.scalar.bytes());
+    if all == Some(0) {
+        return Ok(arg.word);
+    }
+    let from = std::ptr::with_exposed_provenance::<u8>(arg.word as usize).wrapping_add(start * bytes);
+    if all == Some(1) || without_gaps(sizes, steps).is_some_and(|d| d.is_a_range()) {
+        return Ok(from.expose_provenance() as u64);
+    }
+    let mut room = Room { in_use: 0, limit };
+    room.take(all.map_or(u128::MAX, |n| n as u128), bytes)?;
+    // There is room for them, so they can be counted.
+    copied.clear();
+    copied.resize((all.unwrap_or(0) * bytes).div_ceil(size_of::<u64>()), 0);
+    // SAFETY: all places are among the elements, by the condition, and there is room for so many.
+    unsafe { copy(from, copied.as_mut_ptr().cast(), sizes, steps, bytes) };
+    Ok(copied.as_ptr().expose_provenance() as u64)
 }
 
 /// Runs a function with each number below a count, perhaps several at the same time.
@@ -365,8 +443,13 @@ pub(crate) unsafe fn copy(
 
 #[cfg(test)]
 mod tests {
-    use super::{Argument, Place, Slot, copy_past_caches, set_words, take_results, without_gaps};
+    use super::{Argument, Copies, Place, Slot, copy_past_caches, take_results, without_gaps};
+    use pullback_base::{RuntimeError, RuntimeErrorKind};
     use pullback_core::Type;
+
+    fn set_words(slots: &[Slot], args: &[Argument<'_>], words: &mut [u64]) -> Result<(), RuntimeError> {
+        super::set_words(slots, args, words, (&mut Copies::default(), 0))
+    }
 
     fn slots(types: &[Type]) -> Vec<Slot> {
         types.iter().map(|t| Slot::of(t).expect("a slot")).collect()
@@ -394,6 +477,48 @@ mod tests {
         unsafe { take_results(&slots, &words, &mut places, &in_order) }.expect("right");
         assert_eq!((x, shape, is), (1.5, [3, 2], true));
         assert_eq!(ys, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0, 0.0]);
+    }
+
+    /// The six numbers as 2 by 3, transposed, with every second column, backwards, a column, one number seen as four, no rows, one.
+    #[test]
+    fn arguments_in_another_order_are_copied() {
+        let numbers: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let read = |start: usize, shape: &[usize], strides: &[isize], limit: u64| {
+            let slots = [Slot::of(&Type::array_of_rank(Type::F64, shape.len())).expect("a slot")];
+            let (mut words, mut copies) = (vec![0; 1 + 2 * shape.len()], Copies::default());
+            let arg = Argument::strided(&numbers, start, shape, strides);
+            super::set_words(&slots, &[arg], &mut words, (&mut copies, limit))?;
+            let count = shape.iter().product();
+            let from = std::ptr::with_exposed_provenance::<f64>(words[0] as usize);
+            // SAFETY: so many numbers are there in order, as the function has seen to.
+            let found = unsafe { std::slice::from_raw_parts(from, count) }.to_vec();
+            let here = std::ptr::eq(from, &raw const numbers[start]);
+            Ok::<_, RuntimeError>((found, here, words[1 + shape.len()..].to_vec()))
+        };
+        let (two_rows, transposed) = (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        assert_eq!(read(0, &[2, 3], &[3, 1], 0), Ok((two_rows, true, vec![3, 1])));
+        assert_eq!(read(0, &[3, 2], &[1, 3], 48), Ok((transposed, false, vec![2, 1])));
+        assert_eq!(read(0, &[2, 2], &[3, 2], 48), Ok((vec![1.0, 3.0, 4.0, 6.0], false, vec![2, 1])));
+        assert_eq!(read(5, &[3], &[-2], 48), Ok((vec![6.0, 4.0, 2.0], false, vec![1])));
+        assert_eq!(read(1, &[2], &[3], 48), Ok((vec![2.0, 5.0], false, vec![1])));
+        assert_eq!(read(2, &[2, 2], &[0, 0], 48), Ok((vec![3.0; 4], false, vec![2, 1])));
+        assert_eq!(read(1, &[2, 1, 2], &[2, 99, 1], 0), Ok((vec![2.0, 3.0, 4.0, 5.0], true, vec![2, 2, 1])));
+        assert_eq!(read(5, &[1, 1], &[70, -8], 0), Ok((vec![6.0], true, vec![1, 1])));
+        assert!(read(0, &[0, 1 << 62, 4], &[7, 7, 7], 0).is_ok_and(|(found, ..)| found.is_empty()));
+        let refused = |start, shape: &[usize], strides: &[isize]| {
+            let e = read(start, shape, strides, 1 << 20).expect_err("refused");
+            (e.kind, e.message)
+        };
+        let (kind, text) = refused(1, &[2, 3], &[3, 1]);
+        assert_eq!(kind, RuntimeErrorKind::ShapeMismatch);
+        assert!(text.contains("argument 0 has 6 elements") && text.contains("start 1"), "{text}");
+        assert_eq!(refused(0, &[2], &[-1]).0, RuntimeErrorKind::ShapeMismatch);
+        assert_eq!(refused(6, &[1], &[1]).0, RuntimeErrorKind::ShapeMismatch);
+        assert_eq!(refused(0, &[2, 3], &[1]).0, RuntimeErrorKind::ShapeMismatch);
+        assert_eq!(refused(0, &[1 << 62, 4], &[0, 0]).0, RuntimeErrorKind::Limit);
+        assert_eq!(refused(0, &[usize::MAX, 3], &[isize::MIN, 1]).0, RuntimeErrorKind::ShapeMismatch);
+        let text = read(0, &[3, 2], &[1, 3], 47).expect_err("too much").message;
+        assert_eq!(text, "out of memory: 48 more bytes are needed, 0 are in use, the limit is 47");
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod values;
 mod views;
 mod workspace;
 
-pub use buffers::{Argument, Element, Place, Slot, Spread, set_words, take_results};
+pub use buffers::{Argument, Copies, Element, Place, Slot, Spread, set_words, take_results};
 pub use call::{Outcome, with_values};
 pub use values::{Arguments, Room, from_words, scalar, sizes, width, word};
 pub use views::{Kept, View, Views};

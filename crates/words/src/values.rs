@@ -8,7 +8,7 @@
 
 use crate::stop;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
-use pullback_core::{Array, Buffer, Type, Value};
+use pullback_core::{Array, Buffer, Type, Value, count_elements};
 use pullback_kernel::Ty;
 use pullback_prim::{Scalar, ScalarValue};
 use std::convert::identity;
@@ -143,7 +143,7 @@ impl Arguments {
         self.words.extend(a.shape.iter().map(|n| *n as u64));
         let mut strides = vec![1u64; a.shape.len()];
         for k in (1..a.shape.len()).rev() {
-            strides[k - 1] = strides[k] * a.shape[k] as u64;
+            strides[k - 1] = strides[k].wrapping_mul(a.shape[k] as u64);
         }
         self.words.extend(strides);
         Ok(())
@@ -298,7 +298,7 @@ unsafe fn boxed(
 ) -> Result<Buffer, RuntimeError> {
     let in_words = types.iter().map(|t| t.bytes()).sum::<usize>();
     room.take(count_of(shape), in_words + size_of::<Value>())?;
-    let count = shape.iter().product();
+    let count = count_elements(shape);
     let mut columns = Vec::with_capacity(types.len());
     for (t, p) in types.iter().zip(pointers) {
         let scalar = match t {
@@ -332,7 +332,7 @@ pub(crate) unsafe fn read(s: Scalar, address: u64, shape: &[usize], strides: &[i
         ($($scalar:ident $variant:ident $t:ty, $from:expr;)*) => {
             match s {
                 $(Scalar::$scalar => {
-                    let mut out: Vec<$t> = Vec::with_capacity(shape.iter().product());
+                    let mut out: Vec<$t> = Vec::with_capacity(count_elements(shape));
                     let from = std::ptr::with_exposed_provenance::<$t>(address as usize);
                     if !shape.contains(&0) {
                         // SAFETY: by the condition of this function.

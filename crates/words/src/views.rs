@@ -147,7 +147,7 @@ impl<'a> View<'a> {
 #[cfg(test)]
 mod tests {
     use super::{Kept, Views};
-    use crate::buffers::{Argument, Slot, set_words};
+    use crate::buffers::{Argument, Copies, Slot, set_words};
     use crate::values::Room;
     use pullback_base::RuntimeErrorKind;
     use pullback_core::Type;
@@ -172,7 +172,7 @@ mod tests {
             Argument::scalar(-7i64),
         ];
         let mut words = [0; 10];
-        set_words(&slots, &args, &mut words).expect("right");
+        set_words(&slots, &args, &mut words, (&mut Copies::default(), 0)).expect("right");
         let mut kept = Kept::default();
         // SAFETY: the words are those of values that are alive.
         let views = unsafe { Views::new(&slots, &mut words, &mut kept, ROOM) }.expect("views");

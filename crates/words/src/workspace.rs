@@ -18,17 +18,22 @@ pub struct Workspace {
 impl Workspace {
     /// Reserves `limit` bytes, or as many as the system gives: half as many as long as it refuses.
     pub fn new(limit: u64) -> Workspace {
-        let mut bytes = usize::try_from(limit).unwrap_or(usize::MAX) / ALIGNMENT * ALIGNMENT;
+        let mut bytes = limit;
         while bytes > 0 {
-            if let Ok(map) = MmapOptions::new().len(bytes).no_reserve_swap().map_anon() {
-                #[cfg(target_os = "linux")]
-                // Fewer faults at first use. A system without large pages is as right.
-                let _ = map.advise(memmap2::Advice::HugePage);
+            if let Some(map) = reserved(bytes) {
                 return Workspace { map: Some(map), asked: limit, touched: 0 };
             }
-            bytes = bytes / 2 / ALIGNMENT * ALIGNMENT;
+            bytes /= 2;
         }
         Workspace { map: None, asked: limit, touched: 0 }
+    }
+    /// The same for calls that may take `limit` bytes, with addresses to spare, so that the next limit need not be the same: `roomy` bytes if
+    /// the system gives so many.
+    pub fn with_room(limit: u64, roomy: u64) -> Workspace {
+        match reserved(roomy) {
+            Some(map) if roomy > limit => Workspace { map: Some(map), asked: roomy, touched: 0 },
+            _ => Workspace::new(limit),
+        }
     }
     /// The number of bytes that were asked for.
     pub fn asked(&self) -> u64 {
@@ -56,6 +61,16 @@ impl Workspace {
         let bytes = usize::try_from(limit).unwrap_or(usize::MAX).min(self.bytes()) / ALIGNMENT * ALIGNMENT;
         self.start().wrapping_add(bytes)
     }
+}
+
+/// Addresses of so many bytes, or a few less; `None`: the system does not give them.
+fn reserved(bytes: u64) -> Option<MmapMut> {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX) / ALIGNMENT * ALIGNMENT;
+    let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon().ok().filter(|_| bytes > 0)?;
+    #[cfg(target_os = "linux")]
+    // Fewer faults at first use. A system without large pages is as right.
+    let _ = map.advise(memmap2::Advice::HugePage);
+    Some(map)
 }
 
 /// Workspaces that no call uses. Clones are the same store: pages that the system has given for one function serve others.
@@ -87,6 +102,14 @@ impl Workspaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_workspace_to_spare_takes_no_more_than_it_may_where_the_system_refuses() {
+        assert_eq!(Workspace::with_room(1 << 20, 1 << 21).asked(), 1 << 21);
+        assert_eq!(Workspace::with_room(1 << 21, 1 << 20).asked(), 1 << 21);
+        let refused = Workspace::with_room(1 << 20, 1 << 62);
+        assert_eq!((refused.asked(), refused.bytes()), (1 << 20, 1 << 20));
+    }
 
     #[test]
     fn a_store_gives_what_was_used_most_and_keeps_nothing_that_is_too_small() {

@@ -9,7 +9,7 @@ pub mod npy;
 pub mod text;
 
 use pullback_base::Symbol;
-use pullback_core::{Array, Buffer, EntryType, Value};
+use pullback_core::{Array, Buffer, EntryType, Value, count_elements};
 use pullback_prim::{Scalar, ScalarValue};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -519,7 +519,7 @@ pub fn nested(array: &Array, shape: &[usize], offset: usize) -> Data {
             _ => Data::Null,
         },
         Some((&n, rest)) => {
-            let size: usize = rest.iter().product();
+            let size = count_elements(rest);
             Data::List((0..n).map(|i| nested(array, rest, offset + i * size)).collect())
         }
     }

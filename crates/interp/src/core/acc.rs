@@ -10,6 +10,7 @@ use super::num::{Domain, Num};
 use super::soac::log2;
 use super::value::{Arr, Node, Shape, Val};
 use pullback_base::RuntimeErrorKind;
+use pullback_core::count_elements;
 use std::rc::Rc;
 
 /// The value of an open scope.
@@ -226,7 +227,7 @@ impl<D: Domain> Machine<'_, D> {
     }
     /// A view of a part given by positions. Physical cost: the size of the part.
     fn view_table(&self, shape: &Shape, positions: &[Option<usize>], view: &ViewCode) -> Res<Region> {
-        let inner: usize = shape.get(1..).map_or(1, |s| s.iter().product());
+        let inner = shape.get(1..).map_or(1, count_elements);
         let rows = |rows: Vec<Option<usize>>| -> Rc<Vec<Option<usize>>> {
             let cells = rows.iter().flat_map(|r| {
                 (0..inner).map(move |c| r.and_then(|r| positions.get(r * inner + c).copied().flatten()))
@@ -244,7 +245,7 @@ impl<D: Domain> Machine<'_, D> {
                     flat = flat * n + i as usize;
                 }
                 let inner = shape.get(ix.len()..).ok_or_else(|| internal("more indices than dimensions"))?;
-                let size: usize = inner.iter().product();
+                let size = count_elements(inner);
                 let part = positions.get(flat * size..(flat + 1) * size);
                 let part = part.ok_or_else(|| internal("a table of positions is too short"))?;
                 Ok(Region::Table { shape: Shape::new(inner), positions: Rc::new(part.to_vec()) })

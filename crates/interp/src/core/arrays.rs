@@ -6,6 +6,7 @@ use super::num::{Domain, Num};
 use super::shapes::Known;
 use super::value::{Arr, Charge, Data, Meter, Shape, Val, element_bytes, show_shape};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
+use pullback_core::count_elements;
 use pullback_prim::Scalar;
 use std::rc::Rc;
 
@@ -20,6 +21,12 @@ pub(crate) fn elements_of(sizes: &[usize]) -> Res<usize> {
             fail(RuntimeErrorKind::Limit, message)
         },
     )
+}
+
+/// Rows of several arrays together: a size is an `i64`, also that of an array without elements.
+pub(crate) fn count_rows(mut rows: impl Iterator<Item = usize>) -> Res<usize> {
+    let all = rows.try_fold(0usize, usize::checked_add).filter(|n| *n <= isize::MAX as usize);
+    all.ok_or_else(|| fail(RuntimeErrorKind::Limit, "concat: there are too many rows to count"))
 }
 
 /// Memory for `n` elements, accounted before it is allocated.
@@ -72,8 +79,7 @@ impl<D: Domain> Collector<D> {
         Collector { elem, width, inner: None, data, charge: None, meter: meter.clone() }
     }
     fn first(&mut self, inner: &[usize]) -> Res<()> {
-        let size = elements_of(inner)?;
-        let n = elements_of(&[self.width.unwrap_or(0), size])?;
+        let n = elements_of(&Shape::with_outer(self.width.unwrap_or(0), inner))?;
         let (data, charge) = allocate(&self.meter, self.elem.kind, n)?;
         self.data = data;
         self.charge = Some(charge);
@@ -130,7 +136,7 @@ impl<D: Domain> Collector<D> {
         match (self.inner, self.charge) {
             (Some(inner), Some(charge)) => {
                 let shape = Shape::with_outer(n, &inner);
-                if shape.iter().product::<usize>() != self.data.len() {
+                if count_elements(&shape) != self.data.len() {
                     return Err(internal("a collected array of the wrong size"));
                 }
                 Ok(Val::Arr(Arr::new(shape, self.data, charge)))
@@ -242,7 +248,7 @@ impl<D: Domain> Machine<'_, D> {
     pub(crate) fn slice(&mut self, a: Arg, s: &SliceCode) -> Res<Val<D>> {
         let span = self.span1(s, self.array(a)?.shape[0])?;
         let array = self.take_array(a)?;
-        let inner: usize = array.shape[1..].iter().product();
+        let inner = count_elements(&array.shape[1..]);
         let shape = Shape::with_outer(span.len, &array.shape[1..]);
         if span.len <= 1 || span.stride == 1 {
             let from = if span.len == 0 { 0 } else { span.start as usize * inner };
@@ -253,12 +259,12 @@ impl<D: Domain> Machine<'_, D> {
     }
     /// A new array of some rows of an array.
     fn pick_rows(&mut self, array: &Arr<D>, shape: Shape, rows: impl Iterator<Item = usize>) -> Res<Arr<D>> {
-        let inner: usize = array.shape[1..].iter().product();
+        let inner = count_elements(&array.shape[1..]);
         let (mut data, charge) = allocate(&self.meter, array.kind(), elements_of(&shape)?)?;
         let (from, all) = (array.offset, &array.data.data);
         if inner == 1 {
             data.extend_at(all, rows.map(|r| from + r))?;
-        } else {
+        } else if inner > 0 {
             for r in rows {
                 data.extend(all, from + r * inner, inner)?;
             }
@@ -275,7 +281,7 @@ impl<D: Domain> Machine<'_, D> {
         }
         let n = value.count();
         self.tick(n as u64)?;
-        let inner: usize = array.shape[1..].iter().product();
+        let inner = count_elements(&array.shape[1..]);
         if n == 0 {
             return Ok(Val::Arr(array));
         }
@@ -339,7 +345,6 @@ impl<D: Domain> Machine<'_, D> {
     pub(crate) fn replicate(&mut self, elem: Elem, shape: &[Arg], a: Arg) -> Res<Val<D>> {
         let mut sizes = shape.iter().map(|&n| self.size(n)).collect::<Res<Vec<_>>>()?;
         let value = self.take(a);
-        let copies = elements_of(&sizes)?;
         if let Val::Arr(a) = &value {
             sizes.extend_from_slice(&a.shape);
         }
@@ -352,10 +357,8 @@ impl<D: Domain> Machine<'_, D> {
         match value {
             Val::Arr(a) => {
                 let size = a.count();
-                if size > 0 {
-                    for _ in 0..copies {
-                        data.extend(&a.data.data, a.offset, size)?;
-                    }
+                for _ in 0..n.checked_div(size).unwrap_or(0) {
+                    data.extend(&a.data.data, a.offset, size)?;
                 }
             }
             value => data.push_many(value, n)?,
@@ -405,13 +408,12 @@ impl<D: Domain> Machine<'_, D> {
         let Some(model) = arrays.iter().find(|a| a.shape[0] > 0).or(arrays.first()) else {
             return Err(internal("concat of nothing"));
         };
-        let mut outer = 0usize;
         for a in &arrays {
             if a.shape[0] > 0 && !agree(&a.shape[1..], &model.shape[1..]) {
-                return Err(mismatch("concat", &model.shape, &a.shape));
+                return Err(mismatch("concat", &model.shape[1..], &a.shape[1..]));
             }
-            outer = outer.checked_add(a.shape[0]).ok_or_else(|| internal("too many rows"))?;
         }
+        let outer = count_rows(arrays.iter().map(|a| a.shape[0]))?;
         let shape = Shape::with_outer(outer, &model.shape[1..]);
         let (mut data, charge) = allocate(&self.meter, model.kind(), elements_of(&shape)?)?;
         for a in &arrays {
@@ -447,7 +449,7 @@ impl<D: Domain> Machine<'_, D> {
         if width > 0 && dst.shape[0] > 0 && !agree(&dst.shape[1..], &values.shape[1..]) {
             return Err(mismatch("scatter", &dst.shape[1..], &values.shape[1..]));
         }
-        let inner: usize = dst.shape[1..].iter().product();
+        let inner = count_elements(&dst.shape[1..]);
         self.tick(width as u64 * inner.max(1) as u64)?;
         if Rc::ptr_eq(&dst.data, &values.data) {
             values = values.copied(&self.meter)?;
@@ -486,9 +488,9 @@ fn is_zero<D: Domain>(value: &Val<D>) -> bool {
 
 /// Distances of neighbours in each dimension of a row-major array.
 pub(crate) fn row_major(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
+    let mut strides = vec![1usize; shape.len()];
     for d in (1..shape.len()).rev() {
-        strides[d - 1] = strides[d] * shape[d];
+        strides[d - 1] = strides[d].wrapping_mul(shape[d]);
     }
     strides
 }
@@ -502,7 +504,7 @@ pub(crate) fn strided(
     let (shape, strides) = (shape.to_vec(), strides.to_vec());
     let mut ix = vec![0; shape.len()];
     let mut at = offset;
-    let n: usize = shape.iter().product();
+    let n = count_elements(&shape);
     (0..n).map(move |_| {
         let here = at;
         for d in (0..shape.len()).rev() {

@@ -8,7 +8,7 @@ use super::compile::deep;
 use super::machine::{Res, fail, internal};
 use super::num::{Domain, Num};
 use pullback_base::RuntimeErrorKind;
-use pullback_core::{Array, Buffer, Program, Type, Value};
+use pullback_core::{Array, Buffer, Program, Type, Value, count_elements};
 use pullback_prim::{Scalar, ScalarValue};
 use std::cell::Cell;
 use std::ops::Deref;
@@ -418,11 +418,11 @@ impl<D: Domain> Data<D> {
 impl<D: Domain> Arr<D> {
     /// An array that owns its buffer.
     pub(crate) fn new(shape: Shape, data: Data<D>, charge: Charge) -> Arr<D> {
-        debug_assert_eq!(shape.iter().product::<usize>(), data.len());
+        debug_assert_eq!(count_elements(&shape), data.len());
         Arr { shape, offset: 0, data: Rc::new(Buf { data, charge }) }
     }
     pub(crate) fn count(&self) -> usize {
-        self.shape.iter().product()
+        count_elements(&self.shape)
     }
     pub(crate) fn kind(&self) -> Option<Scalar> {
         self.data.data.kind()
@@ -439,7 +439,7 @@ impl<D: Domain> Arr<D> {
         if inner.is_empty() {
             self.data.data.get(self.offset + flat)
         } else {
-            let size: usize = inner.iter().product();
+            let size = count_elements(inner);
             let offset = self.offset + flat * size;
             Val::Arr(Arr { shape: Shape::new(inner), offset, data: self.data.clone() })
         }

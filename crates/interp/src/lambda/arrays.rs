@@ -3,10 +3,13 @@
 use super::machine::{Machine, checked_size};
 use super::uses::written;
 use super::value::{Arr, Collector, Elems, Num, Store, Val, wrong};
-use crate::core::arrays::{agree, elements_of, mismatch, out_of_bounds, rotated, row_major, strided};
+use crate::core::arrays::{
+    agree, count_rows, elements_of, mismatch, out_of_bounds, rotated, row_major, strided,
+};
 use crate::core::machine::{Res, fail, internal};
 use crate::core::value::show_shape;
 use pullback_base::RuntimeErrorKind;
+use pullback_core::count_elements;
 use pullback_lambda::{Exp, SliceDim, Term};
 
 /// A slice in range: its elements are `start`, `start + stride`, ...
@@ -88,6 +91,9 @@ impl Machine<'_> {
             Exp::Concat(ts) => self.concat(ts),
             Exp::Reverse(a) => {
                 let a = self.eval(a)?.array()?;
+                if a.count() == 0 {
+                    return Ok(Val::Arr(a));
+                }
                 let n = a.outer()?;
                 let rows: Vec<usize> = (0..n).rev().collect();
                 self.picked(&a, 1, &[n], &rows)
@@ -95,6 +101,9 @@ impl Machine<'_> {
             Exp::Rotate(k, a) => {
                 let k = self.i64(k)?;
                 let a = self.eval(a)?.array()?;
+                if a.count() == 0 {
+                    return Ok(Val::Arr(a));
+                }
                 let n = a.outer()?;
                 let rows: Vec<usize> = rotated(n, k).collect();
                 self.picked(&a, 1, &[n], &rows)
@@ -248,13 +257,12 @@ impl Machine<'_> {
         let Some(model) = arrays.iter().find(|a| a.shape.first() != Some(&0)).or(arrays.first()) else {
             return Err(internal("concat of nothing"));
         };
-        let mut total = 0usize;
         for a in &arrays {
             if a.outer()? > 0 && !agree(&a.shape[1..], &model.shape[1..]) {
-                return Err(mismatch("concat", &model.shape, &a.shape));
+                return Err(mismatch("concat", &model.shape[1..], &a.shape[1..]));
             }
-            total = total.checked_add(a.outer()?).ok_or_else(|| internal("too many rows"))?;
         }
+        let total = count_rows(arrays.iter().map(|a| a.shape[0]))?;
         if total == 0 {
             return Ok(Val::Arr(model.clone()));
         }
@@ -294,7 +302,7 @@ fn value_leaves(value: &Val) -> u64 {
 /// `len` rows from row `from`: no copy.
 fn window(a: Arr, from: usize, len: usize) -> Arr {
     let mut sizes = a.shape.to_vec();
-    let row: usize = sizes.iter().skip(1).product();
+    let row = sizes.get(1..).map_or(1, count_elements);
     if let Some(n) = sizes.first_mut() {
         *n = len;
     }

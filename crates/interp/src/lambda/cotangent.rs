@@ -10,6 +10,7 @@ use crate::core::machine::{Res, internal};
 use crate::core::num::Domain;
 use crate::core::soac::log2;
 use crate::dual::number::Dual;
+use pullback_core::count_elements;
 use pullback_lambda::{Exp, Term, Type};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -258,7 +259,7 @@ impl Machine<'_> {
                 Ok(Arr { shape, elems })
             }
             (Elems::Cells { offset: i, data: x }, Elems::Cells { offset: j, data: y }) => {
-                let n: usize = shape.iter().product();
+                let n = count_elements(&shape);
                 let mut store = Store::with_capacity(x.store.kind().or(y.store.kind()), n);
                 for k in 0..n {
                     store.push(deep(|| self.plus(x.store.get(i + k), y.store.get(j + k)))?)?;

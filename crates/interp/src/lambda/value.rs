@@ -10,7 +10,7 @@ use crate::core::machine::{Res, internal};
 use crate::core::num::Num as DomainNum;
 use crate::core::value::{Charge, Meter, Shape, element_bytes};
 use crate::dual::number::{Dual, Number};
-use pullback_core::{Buffer, Value};
+use pullback_core::{Buffer, Value, count_elements};
 use pullback_lambda::{Term, Type, Var};
 use pullback_prim::{Scalar, ScalarValue};
 use std::cell::RefCell;
@@ -373,7 +373,7 @@ impl Arr {
     }
     /// Number of elements.
     pub(crate) fn count(&self) -> usize {
-        self.shape.iter().product()
+        count_elements(&self.shape)
     }
     /// Number of leaves in flat buffers.
     pub(crate) fn leaves(&self) -> u64 {
@@ -392,7 +392,7 @@ impl Arr {
         match &self.elems {
             Elems::Cells { offset, data } if inner.is_empty() => Ok(data.store.get(offset + at)),
             Elems::Cells { offset, data } => {
-                let size: usize = inner.iter().product();
+                let size = count_elements(inner);
                 let elems = Elems::Cells { offset: offset + at * size, data: data.clone() };
                 Ok(Val::Arr(Arr { shape: Shape::new(inner), elems }))
             }
@@ -412,7 +412,7 @@ impl Arr {
         let shape: Vec<usize> = outer.iter().chain(inner).copied().collect();
         match &self.elems {
             Elems::Cells { offset, data } => {
-                let size: usize = inner.iter().product();
+                let size = count_elements(inner);
                 let n = elements_of(&shape)?;
                 let charge = meter.charge(element_bytes(data.store.kind()) * n as u128)?;
                 let mut store = Store::with_capacity(data.store.kind(), n);
@@ -460,7 +460,7 @@ impl Arr {
                 return Err(mismatch(what, &self.shape[k..], &a.shape));
             }
         }
-        let size: usize = self.shape[k..].iter().product();
+        let size = count_elements(&self.shape[k..]);
         match (&mut self.elems, value) {
             (Elems::Product(parts), Val::Tuple(node)) if k == self.shape.len() => {
                 parts.iter_mut().zip(&node.items).try_for_each(|(p, v)| p.write(what, k, at, v))

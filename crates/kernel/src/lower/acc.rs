@@ -19,6 +19,9 @@ pub(super) enum Back {
     Rotated(Operand),
 }
 
+/// What is said of additions.
+pub(super) const PART: &str = "addition into an accumulator";
+
 /// What native programs do not have.
 const SUM_TYPES: &str = "accumulators for values of sum types";
 /// Where they come from: the source program may have no sum type.
@@ -150,7 +153,7 @@ impl Lower<'_> {
         if self.is_reversal(a, s) {
             return AccRep { array: self.reversed(&a.array), ..a.clone() };
         }
-        let (start, len, stride) = (self.scalar(s.start), self.scalar(s.len), self.scalar(s.stride));
+        let (start, len, stride) = (self.scalar(s.start), self.size(s.len), self.scalar(s.stride));
         let (zero, one) = (Operand::i64(0), Operand::i64(1));
         let (first, end) = a.within[0].unwrap_or((zero, a.array.dims[0]));
         // Element e of the slice is there if first <= start + e * stride < end.
@@ -199,7 +202,10 @@ impl Lower<'_> {
         self.both(from, to)
     }
     fn reshape_view(&mut self, acc: Atom, a: &AccRep, shape: &[Atom], from: usize) -> Res<AccRep> {
-        let sizes = self.scalars(shape);
+        let sizes: Vec<Operand> = shape.iter().map(|n| self.size(*n)).collect();
+        if !self.has_sizes(acc, shape) {
+            self.check_reshape(&a.array, from, &sizes);
+        }
         let dims: Vec<Operand> = sizes.iter().chain(&a.array.dims[from..]).copied().collect();
         let gaps = a.within[..from].iter().any(Option::is_some) || (!a.array.packed && from > 1);
         if gaps {
@@ -300,6 +306,11 @@ impl Lower<'_> {
         let there = self.inside(acc, &a, ix, &operands);
         let array = self.part(&a.array, &operands);
         let part = AccRep { array, there, within: a.within[ix.len()..].to_vec() };
+        if let Rep::Array(added) = &val
+            && !self.is_part(value, (acc, ix.len()))
+        {
+            self.check_shapes_if(part.there, PART, (&part.array.dims, &added.dims));
+        }
         self.add_there(&part, &val, &ty)
     }
     /// Adds what is there.
@@ -339,7 +350,12 @@ impl Lower<'_> {
                 }
                 Ok(())
             }
-            (Rep::Acc(a), value, ty) => self.add_there(&a.clone(), value, ty),
+            (Rep::Acc(a), value, ty) => {
+                if let Rep::Array(added) = value {
+                    self.check_shapes_if(a.there, PART, (&a.array.dims, &added.dims));
+                }
+                self.add_there(&a.clone(), value, ty)
+            }
             (rep, ..) => panic!("expected an accumulator, found {rep:?}"),
         }
     }

@@ -96,7 +96,12 @@ impl Lower<'_> {
     pub(super) fn slice(&mut self, a: Atom, s: &SliceDim) -> Val {
         let (array, roots) = (self.array(a), self.owners.of(a.var()));
         let span = self.check_slice(s, array.dims[0]);
-        Val { rep: Rep::Array(self.sliced(&array, span)), roots }
+        let slice = self.sliced(&array, span);
+        // In steps of none there may be more elements than the array has.
+        if span.2.as_i64().is_none_or(|stride| stride == 0) {
+            self.check_elements(&slice.dims);
+        }
+        Val { rep: Rep::Array(slice), roots }
     }
 
     /// The array, to be overwritten: itself if nobody else looks at it, else a copy.
@@ -127,33 +132,13 @@ impl Lower<'_> {
         }
         Ok(val)
     }
-    pub(super) fn check_shapes(&mut self, what: &str, left: &[Operand], right: &[Operand]) {
-        // Arrays without elements always agree: they may not know their inner sizes.
-        let mut differ = Operand::bool(false);
-        for (l, r) in left.iter().zip(right) {
-            if l != r {
-                let here = self.op(Op::Ne, Scalar::I64, &[*l, *r]);
-                differ = self.either(differ, here);
-            }
-        }
-        if differ == Operand::bool(false) {
-            return;
-        }
-        let (n, m) = (self.product(left), self.product(right));
-        let both = self.op(Op::Or, Scalar::I64, &[n, m]);
-        let some = self.op(Op::Ne, Scalar::I64, &[both, Operand::i64(0)]);
-        let bad = self.both(differ, some);
-        let values = left.iter().chain(right).copied().collect();
-        let text = Text::Shapes(what.to_string(), left.len());
-        self.fail(bad, RuntimeErrorKind::ShapeMismatch, text, values);
-    }
     pub(super) fn update(&mut self, pat: &[Var], a: Atom, ix: &[Atom], value: Atom) -> Res<Val> {
         let (array, operands) = (self.array(a), self.scalars(ix));
         self.check_index(a, &array, ix, &operands);
         let roots = self.owners.of(a.var());
         let new = self.apart(value, &roots)?;
         if let Rep::Array(part) = &new.rep
-            && !self.same_sizes(&self.names(a)[ix.len()..], &self.names(value))
+            && !self.is_part(value, (a, ix.len()))
         {
             self.check_shapes("update of a part of an array", &array.dims[ix.len()..], &part.dims);
         }
@@ -228,7 +213,7 @@ impl Lower<'_> {
         for (k, a) in items.iter().enumerate() {
             let value = self.val(*a);
             if let Rep::Array(part) = &value.rep
-                && !self.same_sizes(&self.names(items[0]), &self.names(*a))
+                && !self.is_part(*a, (items[0], 0))
             {
                 self.check_shapes("irregular array", &dims[1..], &part.dims);
             }
@@ -258,6 +243,7 @@ impl Lower<'_> {
                 ArrayRep { dims, strides, leaves: leaves.collect(), packed: true }
             }
         };
+        self.check_elements(&rep.dims);
         Ok(Val { rep: Rep::Array(rep), roots: value.roots })
     }
     pub(super) fn rearranged(&mut self, perm: &[usize], a: &ArrayRep) -> ArrayRep {
@@ -288,13 +274,9 @@ impl Lower<'_> {
     pub(super) fn reshape(&mut self, shape: &[Atom], from: usize, a: Atom) -> Res<Val> {
         let sizes: Vec<Operand> = shape.iter().map(|n| self.size(*n)).collect();
         let Val { rep: Rep::Array(array), roots } = self.val(a) else { panic!("expected an array") };
-        let old = array.dims[..from].to_vec();
-        let same = old == sizes || (from == shape.len() && self.has_sizes(a, shape));
+        let same = array.dims[..from] == sizes[..] || (from == shape.len() && self.has_sizes(a, shape));
         if !same {
-            let (n, m) = (self.product(&old), self.product(&sizes));
-            let differ = if n == m { Operand::bool(false) } else { self.op(Op::Ne, Scalar::I64, &[n, m]) };
-            let values = old.iter().chain(&sizes).copied().collect();
-            self.fail(differ, RuntimeErrorKind::ShapeMismatch, Text::Reshape(from), values);
+            self.check_reshape(&array, from, &sizes);
         }
         let dims: Vec<Operand> = sizes.iter().chain(&array.dims[from..]).copied().collect();
         if same {
@@ -314,19 +296,6 @@ impl Lower<'_> {
         };
         let strides = self.row_major(&dims);
         Ok(Val { rep: Rep::Array(ArrayRep { dims, strides, leaves: array.leaves, packed: true }), roots })
-    }
-    /// Whether these are, by name, the first sizes of an array.
-    pub(super) fn has_sizes(&self, a: Atom, shape: &[Atom]) -> bool {
-        let names: Vec<Dim> = shape.iter().map(|n| self.shapes.name(*n)).collect();
-        self.names(a).get(..shape.len()).is_some_and(|dims| self.same_sizes(&names, dims))
-    }
-    /// The names of an array's sizes.
-    fn names(&self, a: Atom) -> Vec<Dim> {
-        a.var().map_or(Vec::new(), |v| self.shapes.of(v).to_vec())
-    }
-    /// Whether sizes are equal by name. (One that compiled code lost, since there is no element, comes after one that is 0.)
-    fn same_sizes(&self, left: &[Dim], right: &[Dim]) -> bool {
-        left.len() == right.len() && left.iter().zip(right).all(|(l, r)| self.called(*l) == self.called(*r))
     }
     pub(super) fn rotate(&mut self, pat: &[Var], a: Atom, k: Atom) -> Res<Val> {
         let (array, k) = (self.array(a), self.scalar(k));

@@ -147,9 +147,9 @@ impl Lower<'_> {
     fn joined(&mut self, ty: &Type, k: usize, arms: &mut [Arm]) -> Res<Vec<Operand>> {
         let mut all: Vec<Vec<Operand>> = Vec::new();
         for arm in arms.iter_mut() {
-            self.blocks.push(std::mem::take(&mut arm.block));
-            let operands = self.flatten(&arm.values[k].rep, ty)?;
-            arm.block = self.blocks.pop().unwrap_or_default();
+            let block = std::mem::take(&mut arm.block);
+            let (block, operands) = self.continued(block, |s| s.flatten(&arm.values[k].rep, ty))?;
+            arm.block = block;
             all.push(operands);
         }
         let types = words(self.program, ty)?;

@@ -96,7 +96,7 @@ impl Lower<'_> {
             let memory = match &whole.memory {
                 Some(memory) => memory.clone(),
                 None => {
-                    let count = counts.iter().fold(Operand::i64(0), |n, m| self.add(n, *m));
+                    let count = self.checked_sum(&counts);
                     self.new_array(vec![count], &elem)?.leaves
                 }
             };
@@ -149,22 +149,25 @@ impl Lower<'_> {
     pub(super) fn concat(&mut self, pat: &[Var], arrays: &[Atom], wholes: &[Whole]) -> Res<Val> {
         let reps: Vec<ArrayRep> = arrays.iter().map(|a| self.array(*a)).collect();
         let ty = self.atom_type(arrays[0]);
-        // An array without rows need not know how long rows are.
+        // The first array with rows says how long rows are: one without need not know.
         let mut dims = reps[0].dims.clone();
-        for (k, n) in dims.iter_mut().enumerate().skip(1) {
-            for r in &reps[1..] {
-                if r.dims[k] != *n {
-                    let empty = self.op(Op::Eq, Scalar::I64, &[*n, Operand::i64(0)]);
-                    *n = self.op(Op::Select, Scalar::I64, &[empty, r.dims[k], *n]);
+        if reps.iter().any(|r| r.dims[1..] != dims[1..]) {
+            let zero = Operand::i64(0);
+            let some: Vec<Operand> =
+                reps.iter().map(|r| self.op(Op::Lt, Scalar::I64, &[zero, r.dims[0]])).collect();
+            for (k, n) in dims.iter_mut().enumerate().skip(1) {
+                for (r, some) in reps.iter().zip(&some).rev() {
+                    if r.dims[k] != *n {
+                        *n = self.op(Op::Select, Scalar::I64, &[*some, r.dims[k], *n]);
+                    }
                 }
             }
+            for (r, some) in reps.iter().zip(&some) {
+                self.check_shapes_if(*some, "concat", (&dims[1..], &r.dims[1..]));
+            }
         }
-        for r in &reps {
-            let mut expected = dims.clone();
-            expected[0] = r.dims[0];
-            self.check_shapes("concat", &expected, &r.dims);
-        }
-        dims[0] = reps.iter().fold(Operand::i64(0), |n, r| self.add(n, r.dims[0]));
+        let rows: Vec<Operand> = reps.iter().map(|r| r.dims[0]).collect();
+        dims[0] = self.checked_sum(&rows);
         let whole = wholes.iter().find(|w| pat.contains(&w.result));
         let to = match whole.and_then(|w| w.memory.clone()) {
             Some(leaves) => {

@@ -49,16 +49,18 @@ impl<'b> Inside<'b> {
         inside.enter_rows(lam, arrays);
         inside
     }
-    /// Inside of an operator with this neutral element.
+    /// Inside of an operator with this neutral element: without elements it is what there is.
     pub(super) fn operator(lam: &'b Lam, neutral: &[Atom]) -> Self {
         let mut inside = Inside::new();
         inside.enter_lam(lam, neutral.iter().chain(neutral).map(|a| Def::Like(*a)));
+        let results = lam.body.result.iter().zip(neutral);
+        inside.defs.extend(results.filter_map(|(r, a)| Some((r.var()?, Def::Like(*a)))));
         inside
     }
-    /// Inside of a loop.
-    pub(super) fn iteration(l: &'b Loop, is_fixed: impl Fn(Var) -> bool) -> Self {
+    /// Inside of the first iteration of a loop.
+    pub(super) fn iteration(l: &'b Loop, is_array: impl Fn(Var) -> bool) -> Self {
         let mut inside = Inside::new();
-        inside.enter_loop(l, is_fixed);
+        inside.enter_loop(l, is_array);
         inside
     }
     fn enter(&mut self, body: &'b Body) {
@@ -83,9 +85,10 @@ impl<'b> Inside<'b> {
     fn enter_rows(&mut self, lam: &'b Lam, arrays: &[Atom]) {
         self.enter_lam(lam, arrays.iter().map(|a| Def::Row(*a)));
     }
-    fn enter_loop(&mut self, l: &'b Loop, is_fixed: impl Fn(Var) -> bool) {
+    /// `is_like`: whether a state is as large as the first one.
+    fn enter_loop(&mut self, l: &'b Loop, is_like: impl Fn(Var) -> bool) {
         for (p, init) in &l.params {
-            let def = if is_fixed(*p) { Def::Like(*init) } else { Def::Unknown };
+            let def = if is_like(*p) { Def::Like(*init) } else { Def::Unknown };
             self.defs.insert(*p, def);
         }
         if let LoopForm::For { i, .. } = l.form {
@@ -176,10 +179,12 @@ impl<'p> Lower<'p> {
                 Some(n) => self.length(x, *n),
                 None => self.extent(x, *array, k - shape.len() + from),
             },
-            Exp::Concat(arrays) if k == 0 => arrays.iter().try_fold(Operand::i64(0), |sum, a| {
-                let n = self.extent(x, *a, 0)?;
-                Some(self.add(sum, n))
-            }),
+            Exp::Concat(arrays) if k == 0 => {
+                let rows: Option<Vec<Operand>> = arrays.iter().map(|a| self.extent(x, *a, 0)).collect();
+                // Too many rows to count are not known.
+                let (sum, bad) = self.sum(&rows?);
+                Some(self.op(Op::Select, Scalar::I64, &[bad, Operand::i64(0), sum]))
+            }
             Exp::Concat(arrays) => arrays.iter().find_map(|a| self.extent(x, *a, k)),
 
             Exp::If(c, then, otherwise) => {

@@ -8,6 +8,7 @@
 //! dimensions and slices without gaps; anything else takes the general way.
 //! Guarantees: an element gets the same numbers in the same order, so the same bits.
 
+use super::acc::PART;
 use super::rep::{AccRep, ArrayRep, Leaf, Rep};
 use super::{Lower, Res, Val};
 use crate::ir::{Block, Ins, Operand};
@@ -73,6 +74,9 @@ impl Lower<'_> {
                     let (Rep::Acc(view), Rep::Array(array)) = (self.atom(*to), self.atom(*value)) else {
                         panic!("expected an accumulator and an array");
                     };
+                    if !self.is_part(*value, (*to, 0)) {
+                        self.check_shapes_if(view.there, PART, (&view.array.dims, &array.dims));
+                    }
                     added.push(self.in_place(&view, &array, &origin_of(&origins, *to)));
                 }
                 exp => panic!("expected a view or an addition, found {exp:?}"),

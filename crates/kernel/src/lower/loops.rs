@@ -17,6 +17,9 @@ use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
+/// What is said of histograms.
+const BINS: &str = "reduce_by_index";
+
 /// An array of collected values.
 pub(super) struct Collector {
     pub(super) elem: Type,
@@ -224,14 +227,7 @@ impl<'p> Lower<'p> {
         })?;
         self.emit(Ins::If { condition: grows, then: grow, otherwise: Vec::new() });
         let known: Vec<Operand> = sizes.iter().map(|r| Operand::Reg(*r)).collect();
-        let mut bad = Operand::bool(false);
-        for (l, r) in known.iter().zip(&inner) {
-            let here = self.op(Op::Ne, Scalar::I64, &[*l, *r]);
-            bad = self.either(bad, here);
-        }
-        let values = known.iter().chain(&inner).copied().collect();
-        let text = Text::Shapes("irregular array".into(), known.len());
-        self.fail(bad, RuntimeErrorKind::ShapeMismatch, text, values);
+        self.check_shapes("irregular array", &known, &inner);
         let array = self.late(c, pointers, sizes, room)?;
         self.store(&array, &[i], value, &c.elem)
     }
@@ -401,7 +397,8 @@ impl<'p> Lower<'p> {
             }
         });
         let stacked = &pat[states..states + l.collect];
-        let collectors = self.collectors(n, stacked, from, |s| Inside::iteration(l, |v| s.is_fixed(v)))?;
+        let first = |s: &Self| Inside::iteration(l, |v| s.ty(v).rank() > 0);
+        let collectors = self.collectors(n, stacked, from, first)?;
         self.owners.enter();
         let seen = cells.iter().map(|c| self.seen(c)).collect::<Res<Vec<_>>>()?;
         for ((v, _), val) in l.params.iter().zip(&seen) {
@@ -523,18 +520,22 @@ impl<'p> Lower<'p> {
     /// The width, checked against the arrays.
     pub(super) fn width(&mut self, width: Atom, arrays: &[Atom]) -> Operand {
         let n = self.size(width);
-        let name = self.called(self.shapes.name(width));
         for a in arrays {
-            let outer = a.var().and_then(|v| self.shapes.of(v).first().copied());
-            let known = outer.is_some_and(|d| self.called(d) == name);
             let size = self.array(*a).dims[0];
-            if !known && size != n {
+            if !self.has_sizes(*a, &[width]) && size != n {
                 let differ = self.op(Op::Ne, Scalar::I64, &[n, size]);
                 let text = Text::Plain("arrays of sizes {} and {} are combined".into());
                 self.fail(differ, RuntimeErrorKind::ShapeMismatch, text, vec![n, size]);
             }
         }
         n
+    }
+    /// Stops the program if an array has not so many rows.
+    fn check_rows(&mut self, what: &str, width: Atom, array: Atom) {
+        if !self.has_sizes(array, &[width]) {
+            let (n, rows) = (self.scalar(width), self.array(array).dims[0]);
+            self.check_shapes(what, &[rows], &[n]);
+        }
     }
     /// Binds parameters to the elements at `i`.
     pub(super) fn bind_rows(&mut self, params: &[Var], arrays: &[Atom], i: Operand) -> Res<()> {
@@ -562,11 +563,18 @@ impl<'p> Lower<'p> {
         indices: Atom,
         values: &[Atom],
     ) -> Res<Vec<Val>> {
-        let all: Vec<Atom> = values.iter().copied().chain([indices]).collect();
-        let n = self.width(width, &all);
+        let n = self.width(width, values);
+        self.check_rows(BINS, width, indices);
+        for d in &dst[1..] {
+            let outer = |s: &Self, a: Atom| s.names(a).first().map(|d| s.called(*d));
+            if outer(self, dst[0]) != outer(self, *d) {
+                let (bins, others) = (self.array(dst[0]).dims[0], self.array(*d).dims[0]);
+                self.check_shapes(BINS, &[bins], &[others]);
+            }
+        }
         let mut users: Vec<Atom> =
             pullback_core::traverse::free_vars_lam(lam).into_iter().map(Atom::Var).collect();
-        users.extend(&all);
+        users.extend(values.iter().copied().chain([indices]));
         let mut out = Vec::new();
         for (k, d) in dst.iter().enumerate() {
             let others: Vec<Atom> = dst
@@ -584,7 +592,8 @@ impl<'p> Lower<'p> {
             out.push(Val { rep: Rep::Array(rep), roots });
         }
         let targets: Vec<ArrayRep> = out.iter().filter_map(as_array).collect();
-        let sums = self.adds(lam);
+        // (Rows of another length are for the operator to refuse.)
+        let sums = self.adds(lam) && self.rows_agree(dst[0], values[0]);
         let is = self.array(indices);
         self.owners.enter();
         let i = self.reg(Ty::I64, "i");
@@ -600,7 +609,7 @@ impl<'p> Lower<'p> {
                     let value = s.element(&from, &[i.into()], &ty)?;
                     s.add_to(&to, &value, &ty)
                 }
-                _ => s.bin(lam, &targets, j, values, i.into()),
+                _ => s.bin(lam, (dst, &targets), j, values, i.into()),
             })?;
             s.emit(Ins::If { condition: inside, then, otherwise: Vec::new() });
             Ok(())
@@ -630,7 +639,14 @@ impl<'p> Lower<'p> {
         adds && stm.pat.len() == 1 && *result == Atom::Var(stm.pat[0])
     }
     /// One bin takes one value in.
-    fn bin(&mut self, lam: &Lam, targets: &[ArrayRep], j: Operand, values: &[Atom], i: Operand) -> Res<()> {
+    fn bin(
+        &mut self,
+        lam: &Lam,
+        (dst, targets): (&[Atom], &[ArrayRep]),
+        j: Operand,
+        values: &[Atom],
+        i: Operand,
+    ) -> Res<()> {
         let m = targets.len();
         let mut state = Roots::new();
         for (p, target) in lam.params.iter().zip(targets) {
@@ -650,15 +666,36 @@ impl<'p> Lower<'p> {
                 val.rep = Rep::Array(self.copied(&a.clone(), ty.base())?);
             }
         }
-        for ((target, val), ty) in targets.iter().zip(next).zip(&types) {
+        for (k, ((target, val), ty)) in targets.iter().zip(next).zip(&types).enumerate() {
+            if let Rep::Array(row) = &val.rep
+                && !self.is_part(lam.body.result[k], (dst[k], 1))
+            {
+                self.check_shapes(BINS, &target.dims[1..], &row.dims);
+            }
             self.store(target, &[j], &val.rep, ty)?;
         }
         Ok(())
     }
     fn scatter(&mut self, pat: &[Var], width: Atom, dst: Atom, indices: Atom, values: Atom) -> Res<Val> {
-        let n = self.width(width, &[indices, values]);
+        let n = self.size(width);
+        let (is, from, over) = (self.array(indices), self.array(values), self.array(dst));
+        let mut differ = Operand::bool(false);
+        for (array, rows) in [(indices, is.dims[0]), (values, from.dims[0])] {
+            if !self.has_sizes(array, &[width]) && rows != n {
+                let here = self.op(Op::Ne, Scalar::I64, &[rows, n]);
+                differ = self.either(differ, here);
+            }
+        }
+        let sizes = vec![is.dims[0], from.dims[0]];
+        self.fail(differ, RuntimeErrorKind::ShapeMismatch, Text::Shapes("scatter".into(), 1), sizes);
+        if !self.rows_agree(dst, values) {
+            let zero = Operand::i64(0);
+            let some = self.op(Op::Lt, Scalar::I64, &[zero, n]);
+            let there = self.op(Op::Lt, Scalar::I64, &[zero, over.dims[0]]);
+            let written = self.both(some, there);
+            self.check_shapes_if(written, "scatter", (&over.dims[1..], &from.dims[1..]));
+        }
         let (to, mut roots) = self.writable(pat, dst, &[indices, values])?;
-        let (is, from) = (self.array(indices), self.array(values));
         let ty = self.atom_type(dst);
         let row = ty.peel(1).cloned().unwrap_or(ty.clone());
         if has_boxes(&row) {

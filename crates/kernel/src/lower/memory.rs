@@ -2,10 +2,8 @@
 
 use super::rep::{AccRep, ArrayRep, Leaf, Rep, kinds, unfolded, words};
 use super::{Lower, Res};
-use crate::ir::{Ins, Operand, Order, Text, Ty};
-use pullback_base::RuntimeErrorKind;
+use crate::ir::{Ins, Operand, Order, Ty};
 use pullback_core::{Type, TypeId, Var};
-use pullback_prim::{Op, Scalar, ScalarValue};
 
 /// The value of a word of an alternative that is not there.
 pub(super) fn absent(ty: Ty) -> Operand {
@@ -172,22 +170,6 @@ impl Lower<'_> {
             Some(place) => Ok(place),
             None => self.new_array(dims, elem),
         }
-    }
-    /// Stops the program if there are too many elements to count.
-    pub(super) fn check_elements(&mut self, dims: &[Operand]) {
-        if dims.iter().filter(|d| d.as_i64().is_none_or(|n| n > 1 << 20)).count() < 2 {
-            return;
-        }
-        let mut all = Operand::Const(ScalarValue::F64(1.0));
-        for d in dims {
-            let d = self.prim(pullback_prim::Prim::Convert(Scalar::I64, Scalar::F64), vec![*d], "d");
-            all = self.op(Op::Mul, Scalar::F64, &[all, d]);
-        }
-        let most = Operand::Const(ScalarValue::F64((1u64 << 60) as f64));
-        let bad = self.op(Op::Lt, Scalar::F64, &[most, all]);
-        let places = "[{}]".repeat(dims.len());
-        let text = Text::Plain(format!("an array of shape {places} has too many elements"));
-        self.fail(bad, RuntimeErrorKind::Limit, text, dims.to_vec());
     }
 
     /// The position of leading indices, in elements.

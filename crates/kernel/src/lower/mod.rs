@@ -26,6 +26,7 @@ mod owners;
 mod parts;
 mod rep;
 mod site;
+mod sizes;
 mod state;
 mod stm;
 mod symmetric;
@@ -123,15 +124,25 @@ fn lower_all(
     let functions: IdMap<FunId, FunctionId> =
         reachable.iter().enumerate().map(|(k, f)| (*f, FunctionId::new(k))).collect();
     for f in &reachable {
-        let function = function(program, (*f, part.max(1), noted), &functions, &mut module)?;
+        let called = if *f == entry { Called::FromOutside } else { Called::Inside };
+        let function = function(program, (*f, called), (part.max(1), noted), &functions, &mut module)?;
         module.functions.push(function);
     }
     Ok((module, functions[&entry]))
 }
 
+/// Who calls a function.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Called {
+    Inside,
+    /// Users, with words of their own making.
+    FromOutside,
+}
+
 fn function(
     program: &Program,
-    (id, part, noted): (FunId, i64, Noted),
+    (id, called): (FunId, Called),
+    (part, noted): (i64, Noted),
     functions: &IdMap<FunId, FunctionId>,
     module: &mut Module,
 ) -> Res<Function> {
@@ -162,6 +173,7 @@ fn function(
         giving_back: None,
         comparisons: IdMap::new(),
         equal: Vec::new(),
+        counted: Vec::new(),
         span: None,
     };
     let mut params = Vec::new();
@@ -170,6 +182,9 @@ fn function(
         let hint = program.vars[*p].hint.to_string();
         let regs: Vec<Reg> = words(program, &ty)?.into_iter().map(|t| s.reg(t, &hint)).collect();
         let value = s.unflatten(&ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
+        if called == Called::FromOutside {
+            s.check_strides(&ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
+        }
         params.extend(regs);
         let roots = s.owners.foreign();
         s.bind(*p, value, roots);
@@ -251,6 +266,8 @@ struct Lower<'p> {
     comparisons: IdMap<Var, (Atom, Atom)>,
     /// Sizes that an assertion before this place has found equal: the first is called the second.
     equal: Vec<(Dim, Dim)>,
+    /// Of which arrays the elements can be counted in the open blocks.
+    counted: Vec<sizes::Count>,
     /// Parts of accumulators that are set apart, to be added when the body ends in which they were made.
     deferred: Vec<(ArrayRep, AccRep, acc::Back)>,
     /// The results of the branch at the end of the function start with this variable, and at its start the workspace had this
@@ -295,9 +312,15 @@ impl<'p> Lower<'p> {
     }
     /// What `f` emits, as a block of its own.
     fn block<T>(&mut self, f: impl FnOnce(&mut Self) -> Res<T>) -> Res<(Block, T)> {
-        self.blocks.push(Vec::new());
+        self.continued(Vec::new(), f)
+    }
+    /// The same behind a block: what is known of arrays in it ends with it.
+    fn continued<T>(&mut self, block: Block, f: impl FnOnce(&mut Self) -> Res<T>) -> Res<(Block, T)> {
+        let counted = self.counted.len();
+        self.blocks.push(block);
         let out = f(self);
         let block = self.blocks.pop().unwrap_or_default();
+        self.counted.truncate(counted);
         Ok((block, out?))
     }
     /// A new register set to the operand.
@@ -389,6 +412,7 @@ impl<'p> Lower<'p> {
     // --- names ---
 
     fn bind(&mut self, v: Var, rep: Rep, roots: Roots) {
+        self.note_counted(&rep);
         self.env.insert(v, rep);
         self.owners.bind(v, roots);
     }

@@ -12,6 +12,9 @@ use pullback_core::traverse::free_vars;
 use pullback_core::{Atom, Exp, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
+/// What is said of sums.
+pub(super) const ADDED: &str = "addition of cotangents";
+
 impl Lower<'_> {
     /// Lowers a statement of a body with these concatenations.
     pub(super) fn stm(&mut self, stm: &Stm, wholes: &[Whole]) -> Res<()> {
@@ -301,6 +304,9 @@ impl Lower<'_> {
         let ty = self.atom_type(a);
         let (x, y) = (self.val(a), self.val(b));
         if let (Rep::Array(first), Rep::Array(second)) = (&x.rep, &y.rep) {
+            if !self.is_part(b, (a, 0)) {
+                self.check_shapes(ADDED, &first.dims, &second.dims);
+            }
             let others: IdSet<Var> = b.var().into_iter().collect();
             let in_place = first.is_writable() && a.var().is_some_and(|v| self.owners.may_write(v, &others));
             let (to, roots) = if in_place {
@@ -348,6 +354,7 @@ impl Lower<'_> {
                 Rep::Tuple(out)
             }
             (Rep::Array(a), Rep::Array(b), Type::Array(_)) => {
+                self.check_shapes(ADDED, &a.dims, &b.dims);
                 let to = self.new_array(a.dims.clone(), ty.base())?;
                 self.plus_arrays(&to, a, b, ty.base())?;
                 Rep::Array(to)

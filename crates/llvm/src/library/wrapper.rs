@@ -10,6 +10,9 @@ use pullback_kernel::{FunctionId, Module};
 use pullback_prim::Scalar;
 use std::fmt::Write;
 
+/// The product of two numbers, and whether it is too large for one.
+const PRODUCT: &str = "llvm.smul.with.overflow.i64";
+
 /// The text of a function of the library `prefix`: the module, which has been emitted, and the exported function.
 pub fn function(
     prefix: &str,
@@ -48,7 +51,8 @@ pub fn function(
     let params: Vec<String> =
         parameters(signature).into_iter().map(|(ty, name)| format!("{ty} %{name}")).collect();
     format!(
-        "{code}{}{}declare void @{prefix}.copy(ptr, ptr, ptr, ptr, i64, i64)\n\
+        "{code}{}{}declare {{ i64, i1 }} @{PRODUCT}(i64, i64)\n\
+         declare void @{prefix}.copy(ptr, ptr, ptr, ptr, i64, i64)\n\
          define i32 @{}(ptr %h, {}) nounwind {{\nentry:\n{}}}\n",
         explain(module, place),
         w.constants,
@@ -180,12 +184,22 @@ impl Wrapper {
             sizes.push(size);
         }
         let (mut stride, mut strides) = ("1".to_string(), Vec::new());
+        let (mut wraps, mut empty) = ("false".to_string(), "false".to_string());
         for size in sizes.iter().rev() {
             strides.push(stride.clone());
-            let next = self.temp();
-            self.line(&format!("{next} = mul i64 {stride}, {size}"));
-            stride = next;
+            let [both, next, here, any, none, empty_here] = [(); 6].map(|()| self.temp());
+            self.line(&format!("{both} = call {{ i64, i1 }} @{PRODUCT}(i64 {stride}, i64 {size})"));
+            self.line(&format!("{next} = extractvalue {{ i64, i1 }} {both}, 0"));
+            self.line(&format!("{here} = extractvalue {{ i64, i1 }} {both}, 1"));
+            self.line(&format!("{any} = or i1 {wraps}, {here}"));
+            self.line(&format!("{none} = icmp eq i64 {size}, 0"));
+            self.line(&format!("{empty_here} = or i1 {empty}, {none}"));
+            (stride, wraps, empty) = (next, any, empty_here);
         }
+        let (some, bad) = (self.temp(), self.temp());
+        self.line(&format!("{some} = xor i1 {empty}, true"));
+        self.line(&format!("{bad} = and i1 {wraps}, {some}"));
+        self.refuse_if(&bad, INVALID, &format!("the argument {} has too many elements", item.name), "");
         // The last stride is the number of elements; without any the pointer is not used.
         let (some, none, bad) = (self.temp(), self.temp(), self.temp());
         self.line(&format!("{some} = icmp ne i64 {stride}, 0"));

@@ -8,22 +8,29 @@ use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Kilobytes of addresses that a process may have.
 const ADDRESSES: u64 = 6 << 20;
 /// Seeds that a process begins with.
 const BATCH: u64 = 50;
+/// No program takes so long.
+const PATIENCE: Duration = Duration::from_secs(100);
+/// The status of a process in which one did.
+const ENDLESS: i32 = 17;
 
 /// What the helper program does: the seeds of a range, with a line for each beginning and each count.
 pub fn part(seeds: Range<u64>) {
     std::panic::set_hook(Box::new(|_| {}));
     let mut out = std::io::stdout().lock();
+    let begun = Arc::new(AtomicU64::new(0));
+    watched(begun.clone());
     for seed in seeds {
         drop(writeln!(out, "seed\t{seed}"));
         drop(out.flush());
+        begun.fetch_add(1, Ordering::Relaxed);
         let counts = std::panic::catch_unwind(|| examine(seed)).unwrap_or_else(|e| {
             let text = e.downcast_ref::<String>().map(String::as_str).or(e.downcast_ref::<&str>().copied());
             let failures = vec![format!("panic: {}", text.unwrap_or_default())];
@@ -37,6 +44,22 @@ pub fn part(seeds: Range<u64>) {
         }
         drop(out.flush());
     }
+}
+
+/// A program that does not come to its end takes its process with it.
+fn watched(begun: Arc<AtomicU64>) {
+    std::thread::spawn(move || {
+        let (mut last, mut since) = (0, Instant::now());
+        loop {
+            std::thread::sleep(PATIENCE / 100);
+            let now = begun.load(Ordering::Relaxed);
+            if now != last {
+                (last, since) = (now, Instant::now());
+            } else if since.elapsed() > PATIENCE {
+                std::process::exit(ENDLESS);
+            }
+        }
+    });
 }
 
 /// How a process came to its end.
@@ -71,6 +94,7 @@ fn run(helper: &Path, seeds: Range<u64>) -> Ran {
     let status = child.wait();
     let died = match status {
         Ok(status) if status.success() => None,
+        Ok(status) if status.code() == Some(ENDLESS) => Some((seed, "it does not come to its end".into())),
         Ok(status) => Some((seed, format!("the process died: {status}"))),
         Err(e) => Some((seed, e.to_string())),
     };

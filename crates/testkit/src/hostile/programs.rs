@@ -251,12 +251,14 @@ pub fn program(seed: u64) -> Program {
         lines: Vec::new(),
         arrays: vec![("w".into(), 0), ("xs".into(), 1), ("mat".into(), 2)],
         sizes: ["a", "b", "c", "d", "k", "p", "q", "r"].map(String::from).to_vec(),
+        taken: Vec::new(),
+        alike: false,
     };
     let (given, count) = (draw.arrays.len(), draw.random.range(1, 5));
     while draw.arrays.len() < given + count {
         draw.statement();
     }
-    let args = vec![draw.args(0.0), draw.args(0.4), draw.args(0.8)];
+    let args = vec![draw.args(0.0), draw.args(0.3), draw.args(0.7)];
     let whole = draw.random.chance(0.25);
     Program { lines: draw.lines, results: draw.arrays.split_off(given), whole, args }
 }
@@ -269,6 +271,9 @@ struct Draw {
     arrays: Vec<(String, usize)>,
     /// Variables that are sizes.
     sizes: Vec<String>,
+    /// The arrays of the statement that is being drawn, with their ranks; and whether they are to be alike, where there are several.
+    taken: Vec<(String, usize)>,
+    alike: bool,
 }
 
 impl Draw {
@@ -291,6 +296,8 @@ impl Draw {
     }
     /// A form with its holes filled; nothing if there is no array for one.
     fn filled(&mut self, form: &str) -> Option<String> {
+        self.taken.clear();
+        self.alike = self.random.chance(0.6);
         let mut out = String::new();
         let mut rest = form;
         while let Some((before, after)) = rest.split_once('{') {
@@ -314,10 +321,21 @@ impl Draw {
         }
         // What was made last more often.
         let k = self.random.below(fits.len()).max(self.random.below(fits.len()));
-        let v = fits[k].clone();
+        let mut v = fits[k].clone();
+        match self.taken.iter().rev().find(|(_, r)| *r >= rank) {
+            Some((before, r)) if self.alike && *r == rank => v.clone_from(before),
+            Some((before, r)) if self.alike && rank > 0 && *r == rank + 1 => {
+                return Some(format!("(u{rank} {before}[0])"));
+            }
+            _ => {}
+        }
+        self.taken.push((v.clone(), rank));
         Some(if rank == 0 || self.random.chance(0.2) { v } else { format!("(u{rank} {v})") })
     }
     fn indices(&mut self) -> String {
+        if self.alike && let Some((v, _)) = self.taken.iter().find(|(_, r)| *r > 0) {
+            return format!("(ui (map (% 3) (iota (length {v}))))");
+        }
         match self.random.below(4) {
             0 => format!("(ui (iota {}))", self.size()),
             1 => "(ui (map (% 3) is))".into(),
@@ -357,8 +375,8 @@ impl Draw {
     /// Arguments; with this probability each size is hostile.
     fn args(&mut self, hostility: f64) -> Vec<Value> {
         let (k, p, q, r) =
-            (self.random.below(9), self.random.below(5), self.random.below(5), self.random.below(6));
-        let mut floats = |n: usize| (0..n).map(|i| (i as f64 + 1.0) / 4.0).collect::<Vec<f64>>();
+            (self.random.below(9), self.random.below(5), self.random.below(5), self.random.below(5));
+        let floats = |n: usize| (0..n).map(|i| (i as f64 + 1.0) / 4.0).collect::<Vec<f64>>();
         let (xs, mat) = (floats(k), floats(p * q));
         let is: Vec<i64> = (0..r).map(|_| self.index(hostility / 4.0)).collect();
         let mut sizes = [(); 4].map(|()| self.index(hostility));
@@ -371,7 +389,7 @@ impl Draw {
         out
     }
     fn index(&mut self, hostility: f64) -> i64 {
-        if self.random.chance(hostility) { *self.random.choose(&HOSTILE) } else { self.random.below(6) as i64 }
+        if self.random.chance(hostility) { *self.random.choose(&HOSTILE) } else { self.random.below(4) as i64 }
     }
     /// Two numbers whose product is this one; if they are hostile, in arithmetic that begins again at 2^64.
     fn factors(&mut self, product: i64, hostility: f64) -> (i64, i64) {
