@@ -100,6 +100,20 @@ fn small_arrays() {
     assert_eq!((value, of_a, of_x), (5.0, [2, 2], [2]));
     near(&a_bar, &[-0.6, 1.2, -0.8, 1.6]);
     near(&x_bar, &[0.6, 2.8]);
+    // The same matrix by columns, in every second number: a copy, whose memory is kept.
+    let columns = [1.0, 9.0, 0.0, 9.0, 2.0, 9.0, 2.0, 9.0];
+    let transposed = Argument::strided(&columns, 0, &[2, 2], &[2, 4]);
+    let args = [transposed, Argument::array(&x, &[2]), Argument::scalar(1.0)];
+    let mut call = |places: &mut [Place<'_>]| prepared.call(&args, places, None).expect("it runs");
+    let mut places =
+        [Place::scalar(&mut value), Place::array(&mut a_bar, &mut of_a), Place::array(&mut x_bar, &mut of_x)];
+    call(&mut places);
+    let before = COUNT.load(Ordering::Relaxed);
+    (0..1000).for_each(|_| call(&mut places));
+    assert_eq!(COUNT.load(Ordering::Relaxed) - before, 0, "in 1000 calls with copies");
+    let close = |found: &[f64], expected: &[f64]| found.iter().zip(expected).all(|(f, e)| (f - e).abs() < 1e-12);
+    assert_eq!(value, 5.0);
+    assert!(close(&a_bar, &[-0.6, 1.2, -0.8, 1.6]) && close(&x_bar, &[0.6, 2.8]), "{a_bar:?} {x_bar:?}");
     let before = COUNT.load(Ordering::Relaxed);
     std::hint::black_box(Box::new(1));
     assert!(COUNT.load(Ordering::Relaxed) > before, "allocations are counted");

@@ -33,6 +33,7 @@ each! {
     calls_that_have_ended_are_not_open
     a_call_can_be_cancelled_and_its_session_be_used_again
     an_executable_is_called_from_many_threads
+    arguments_in_another_order_are_refused
 }
 
 /// LLVM may order accesses to different allocations as it likes, but not across a fence.

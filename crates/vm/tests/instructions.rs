@@ -27,6 +27,7 @@ conformance! {
     calls_that_have_ended_are_not_open
     a_call_can_be_cancelled_and_its_session_be_used_again
     an_executable_is_called_from_many_threads
+    arguments_in_another_order_are_refused
     single_values_have_the_bits_of_the_table
     quotients_by_constants_have_the_bits_of_the_table
     elements_of_arrays_have_the_bits_of_the_table

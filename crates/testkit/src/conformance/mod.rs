@@ -9,10 +9,12 @@
     reason = "tests: they panic where an executor is wrong, and call it with words that are right by construction"
 )]
 
+mod arguments;
 mod instructions;
 mod lanes;
 mod primitives;
 
+pub use arguments::*;
 pub use instructions::*;
 pub use lanes::*;
 pub use primitives::*;
