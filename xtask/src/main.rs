@@ -25,7 +25,9 @@ cargo xtask TASK
   bench [OPTION..]   times of all problems and small programs, with plots: see cargo xtask bench --help
   soak [N [SEED]]    run all random properties on N programs (default 50000)
   soak native [N [SEED [O1]]]
-                     run N programs (default 20000) and their gradients through LLVM (at O3) and the vm
+                     run N programs (default 20000) and their gradients through LLVM (at O3) and the vm; without N hostile sizes too
+  soak hostile [N [SEED]]
+                     run N programs (default 50000) with hostile sizes and rows that do not match, each in a process that may crash
   soak native-shrink SEED
                      print a small program that fails there as the one of the seed does
   sanitize [W..]     run the tests of unsafe code under Miri and sanitizers (those whose names have the words)
@@ -49,7 +51,10 @@ fn main() -> Result<()> {
         ["book"] => book(),
         ["benchmarks", rest @ ..] => benchmarks(rest),
         ["bench", rest @ ..] => bench(rest),
-        ["soak", rest @ ..] => soak(rest),
+        ["soak", "hostile", rest @ ..] => random("hostile", rest),
+        ["soak", "native"] => random("soak", &["native"]).and(random("hostile", &[])),
+        ["soak"] => random("soak", &["50000"]),
+        ["soak", rest @ ..] => random("soak", rest),
         ["sanitize", words @ ..] => sanitize::run(&root(), words),
         ["mutants", words @ ..] => mutants::run(&root(), words),
         _ => {
@@ -125,10 +130,10 @@ fn bench(args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn soak(args: &[&str]) -> Result<()> {
-    let args = if args.is_empty() { &["50000"] } else { args };
+/// Runs one of the programs that run random ones.
+fn random(program: &str, args: &[&str]) -> Result<()> {
     let status = Command::new("cargo")
-        .args(["run", "--release", "--package", "pullback-testkit", "--bin", "soak", "--"])
+        .args(["run", "--release", "--package", "pullback-testkit", "--bin", program, "--"])
         .args(args)
         .current_dir(root())
         .status()?;

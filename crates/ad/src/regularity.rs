@@ -11,7 +11,14 @@ use pullback_prim::{Op, Prim};
 /// Whether the derivative of an associative operator may be taken with other brackets than those of the program: neither
 /// the derivative nor the cost depends on them.
 pub fn may_be_bracketed_anew(program: &Program, lam: &Lam) -> bool {
-    is_smooth(&lam.body) && is_steady(program, lam)
+    is_smooth(&lam.body) && is_steady(program, lam) && keeps_sizes(&lam.body)
+}
+
+/// Whether no result is put together or cut: such an operator may give rows of another length than those it takes.
+fn keeps_sizes(body: &Body) -> bool {
+    let resizes = |stm: &Stm| matches!(stm.exp, Exp::Concat(_) | Exp::Slice(..));
+    let made = body.stms.iter().filter(|stm| resizes(stm)).flat_map(|stm| &stm.pat);
+    made.into_iter().all(|v| !body.result.contains(&Atom::Var(*v)))
 }
 
 /// Whether the derivative does not depend on how an associative operator is bracketed. At a kink it may: `min` and `max`

@@ -214,7 +214,8 @@ fn the_limit_is_never_more_than_the_machine_has() {
             let text = fails(&args);
             assert!(text.contains("35184372088832 more bytes") && text.contains("this machine"), "{text}");
         }
-        let within = |limit| ["run", &file, "--arg", "n=1000000", "--memory-limit", limit, "--backend", backend];
+        let within =
+            |limit| ["run", &file, "--arg", "n=1000000", "--memory-limit", limit, "--backend", backend];
         for limit in ["4", "4096KiB", "4MiB"] {
             let text = fails(&within(limit));
             assert!(text.contains("8000000 more bytes") && text.contains("--memory-limit"), "{text}");

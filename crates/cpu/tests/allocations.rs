@@ -111,7 +111,8 @@ fn small_arrays() {
     let before = COUNT.load(Ordering::Relaxed);
     (0..1000).for_each(|_| call(&mut places));
     assert_eq!(COUNT.load(Ordering::Relaxed) - before, 0, "in 1000 calls with copies");
-    let close = |found: &[f64], expected: &[f64]| found.iter().zip(expected).all(|(f, e)| (f - e).abs() < 1e-12);
+    let close =
+        |found: &[f64], expected: &[f64]| found.iter().zip(expected).all(|(f, e)| (f - e).abs() < 1e-12);
     assert_eq!(value, 5.0);
     assert!(close(&a_bar, &[-0.6, 1.2, -0.8, 1.6]) && close(&x_bar, &[0.6, 2.8]), "{a_bar:?} {x_bar:?}");
     let before = COUNT.load(Ordering::Relaxed);

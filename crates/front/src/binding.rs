@@ -439,8 +439,10 @@ impl<'a> Checker<'a> {
         let declared = return_type.map(|t| (self.type_of(t, AnySize::Infer), t.span));
         let body = self.infer(body);
         let (body, result) = self.returned(body, declared);
-        self.leave(mark);
+        let gone = self.leave(mark);
         let (ty, _) = self.function_type_of(&params, &result);
+        // A size computed from a parameter has no name outside; the parameter itself is bound by the type.
+        let ty = self.escape(&ty, &gone);
         Checker::exp(ExpKind::Lambda(params, Box::new(body)), ty, span)
     }
 

@@ -29,7 +29,8 @@ pub fn places<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeS
     let mut out = BTreeSet::new();
     for (file, text) in files.into_iter().filter(|(file, _)| !["tests.rs", "shapes.rs"].contains(file)) {
         for (function, body) in functions(text) {
-            let asked = ASKS.iter().filter(|(call, _)| body.contains(call)).map(|(_, check)| (*check).to_string());
+            let asked =
+                ASKS.iter().filter(|(call, _)| body.contains(call)).map(|(_, check)| (*check).to_string());
             let stopped = STOPS.iter().flat_map(|call| firsts(&body, call));
             out.extend(asked.chain(stopped).map(|check| (format!("{file} {function}"), check)));
         }
@@ -41,7 +42,9 @@ pub fn places<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeS
 fn functions(text: &str) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> = Vec::new();
     for line in text.lines().filter(|l| !l.trim_start().starts_with("//")) {
-        let is_head = |words: &str| words.split(' ').all(|w| ["pub", "pub(crate)", "pub(super)", "fn", ""].contains(&w));
+        let is_head = |words: &str| {
+            words.split(' ').all(|w| ["pub", "pub(crate)", "pub(super)", "fn", ""].contains(&w))
+        };
         match line.trim_start().split_once("fn ") {
             Some((before, after)) if is_head(before) => {
                 let end = after.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(after.len());

@@ -5,8 +5,8 @@
 pub mod baseline;
 pub mod book;
 pub mod chad;
-pub mod checks;
 pub mod checkpoints;
+pub mod checks;
 pub mod conformance;
 pub mod cost;
 pub mod dual_mutants;

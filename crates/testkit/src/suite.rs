@@ -190,7 +190,10 @@ impl SuiteCase {
             let executor = if optimise { "full" } else { "off" };
             if case.get("value").is_some() {
                 add(&format!("value::interp::{executor}"), Box::new(move |c| c.value(optimise)));
-                add(&format!("value::vm::{executor}"), Box::new(move |c| c.value_natively(optimise, Backend::Vm)));
+                add(
+                    &format!("value::vm::{executor}"),
+                    Box::new(move |c| c.value_natively(optimise, Backend::Vm)),
+                );
                 if optimise {
                     add("value::llvm::full", Box::new(|c| c.value_natively(true, Backend::Llvm)));
                 }

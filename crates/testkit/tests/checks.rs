@@ -13,7 +13,8 @@ fn root() -> PathBuf {
 fn sources(folder: &str) -> Vec<(String, String)> {
     let files = std::fs::read_dir(root().join(folder)).expect("a folder").flatten().map(|e| e.path());
     let files = files.filter(|p| p.extension().is_some_and(|e| e == "rs"));
-    let named = |p: PathBuf| (p.file_name().unwrap().to_string_lossy().into(), std::fs::read_to_string(&p).unwrap());
+    let named =
+        |p: PathBuf| (p.file_name().unwrap().to_string_lossy().into(), std::fs::read_to_string(&p).unwrap());
     files.map(named).collect()
 }
 
@@ -78,7 +79,8 @@ fn places_are_found_in_sources() {
         }
         pub fn third() { detail(x) }";
     let found: Vec<_> = places([("a.rs", text), ("shapes.rs", text)]).into_iter().collect();
-    let expected = [("a.rs first", "Limit"), ("a.rs first", "negative size"), ("a.rs second", "shapes: rows")];
+    let expected =
+        [("a.rs first", "Limit"), ("a.rs first", "negative size"), ("a.rs second", "shapes: rows")];
     assert_eq!(found, expected.map(|(at, check)| (at.to_string(), check.to_string())));
     assert!(rows("| `a.rs first` | Limit | none | `x` |").is_err(), "no reason");
     assert!(rows("| `a.rs first` | Limit | it cannot occur there | `x` |").is_ok());

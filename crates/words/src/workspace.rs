@@ -30,9 +30,9 @@ impl Workspace {
     /// The same for calls that may take `limit` bytes, with addresses to spare, so that the next limit need not be the same: `roomy` bytes if
     /// the system gives so many.
     pub fn with_room(limit: u64, roomy: u64) -> Workspace {
-        match reserved(roomy) {
-            Some(map) if roomy > limit => Workspace { map: Some(map), asked: roomy, touched: 0 },
-            _ => Workspace::new(limit),
+        match reserved(roomy.max(limit)) {
+            Some(map) => Workspace { map: Some(map), asked: roomy.max(limit), touched: 0 },
+            None => Workspace::new(limit),
         }
     }
     /// The number of bytes that were asked for.

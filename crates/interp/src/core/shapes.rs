@@ -279,7 +279,8 @@ impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
             Simple::Reshape(shape, from, a) => self.arg(*a).part(*from).under(self.sizes(shape)),
             Simple::Concat(arrays) => {
                 let known = self.args(arrays);
-                let sum = |n: usize, k: &Known| n.checked_add(k.dim(0)?).filter(|n| *n <= isize::MAX as usize);
+                let sum =
+                    |n: usize, k: &Known| n.checked_add(k.dim(0)?).filter(|n| *n <= isize::MAX as usize);
                 let outer = known.iter().try_fold(0, sum);
                 let inner = known.into_iter().map(|k| k.part(1)).reduce(Known::or);
                 inner.unwrap_or(Known::Nothing).under([outer])

@@ -461,7 +461,8 @@ impl<'p> Lower<'p> {
     /// The operand of a size, if what it is named after is in scope.
     fn resolve(&mut self, d: Dim) -> Option<Operand> {
         match d {
-            Dim::Const(n) => Some(Operand::i64(n)),
+            // Less than none: nothing with this size is made.
+            Dim::Const(n) => Some(Operand::i64(n.max(0))),
             Dim::Unknown => None,
             Dim::Size(v, k) => match self.env.get(&v)? {
                 Rep::Array(a) => a.dims.get(k).copied(),

@@ -18,7 +18,7 @@
 pub mod process;
 mod programs;
 
-pub use programs::{Program, program};
+pub use programs::{Program, parts_of_forms, program};
 
 use crate::native::{ROUNDING, near, same};
 use crate::text::show as show_value;
@@ -224,7 +224,8 @@ fn words(e: &RuntimeError) -> String {
 }
 
 fn is_out_of_steps(e: &RuntimeError) -> bool {
-    pullback_vm::is_out_of_work(e) || (e.kind == RuntimeErrorKind::Limit && e.message.ends_with("steps is reached"))
+    pullback_vm::is_out_of_work(e)
+        || (e.kind == RuntimeErrorKind::Limit && e.message.ends_with("steps is reached"))
 }
 
 fn is_out_of_memory(e: &RuntimeError) -> bool {
@@ -240,7 +241,8 @@ fn interpreted(ready: &Ready, args: &[Value]) -> Ended {
 fn plain(ready: &Ready, args: &[Vec<Value>]) -> Option<Vec<(Ended, u64)>> {
     let (module, id) = lower(&ready.program, ready.fun).ok()?;
     let functions = Functions::Table;
-    let options = pullback_vm::Options { functions, poison: true, memory_limit: MEMORY, ..Default::default() };
+    let options =
+        pullback_vm::Options { functions, poison: true, memory_limit: MEMORY, ..Default::default() };
     let executable = pullback_vm::Executable::new(&module, &options);
     let fun = &ready.program.funs[ready.fun];
     let run = |args: &Vec<Value>| {
@@ -274,7 +276,8 @@ fn native(ready: &Ready, args: &[Value]) -> Ended {
 
 /// `work`: what was found took so much, if that was counted.
 fn compared(way: Way, expected: &Ended, found: &Ended, work: Option<u64>) -> Verdict {
-    let fails = |what: &str| Verdict::Fails(format!("{what}: expected {}, found {}", show(expected), show(found)));
+    let fails =
+        |what: &str| Verdict::Fails(format!("{what}: expected {}, found {}", show(expected), show(found)));
     if let Ended::Stopped(e) = found
         && e.kind == RuntimeErrorKind::Internal
     {
@@ -289,7 +292,9 @@ fn compared(way: Way, expected: &Ended, found: &Ended, work: Option<u64>) -> Ver
             let is_right = a.len() == b.len() && a.iter().zip(b).all(equal);
             if is_right { Verdict::Value } else { fails("another value") }
         }
-        (Ended::Stopped(e), _) if e.kind == RuntimeErrorKind::Internal => fails("an internal error of the interpreter"),
+        (Ended::Stopped(e), _) if e.kind == RuntimeErrorKind::Internal => {
+            fails("an internal error of the interpreter")
+        }
         (Ended::Stopped(e), _) if is_out_of_memory(e) => Verdict::Memory,
         (Ended::Stopped(e), Ended::Stopped(f)) => {
             // Memory is asked for early where several arrays become one.
@@ -297,7 +302,9 @@ fn compared(way: Way, expected: &Ended, found: &Ended, work: Option<u64>) -> Ver
             let is_right = is_same || way != Way::Plain || f.kind == RuntimeErrorKind::Limit;
             if is_right { Verdict::Stops } else { fails("another error") }
         }
-        (Ended::Unfinished, Ended::Value(_)) if work.is_some_and(|work| work < AT_ONCE) => fails("done at once"),
+        (Ended::Unfinished, Ended::Value(_)) if work.is_some_and(|work| work < AT_ONCE) => {
+            fails("done at once")
+        }
         (Ended::Unfinished, _) | (_, Ended::Unfinished) => Verdict::Long,
         (Ended::Value(_), Ended::Stopped(_)) => fails("it stops"),
         (Ended::Stopped(_), Ended::Value(_)) => fails("it does not stop"),

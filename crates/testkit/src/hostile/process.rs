@@ -83,10 +83,14 @@ fn run(helper: &Path, seeds: Range<u64>) -> Ran {
     let Ok(mut child) = child else {
         return Ran { counts, died: Some((seed, "the process could not be started".into())) };
     };
-    for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok) {
+    for line in
+        child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok)
+    {
         match line.split('\t').collect::<Vec<_>>()[..] {
             ["seed", number] => seed = number.parse().unwrap_or(seed),
-            ["count", verdict, n] => *counts.verdicts.entry(verdict.into()).or_default() += n.parse().unwrap_or(0),
+            ["count", verdict, n] => {
+                *counts.verdicts.entry(verdict.into()).or_default() += n.parse().unwrap_or(0)
+            }
             ["failure", text] => counts.failures.push(text.into()),
             _ => {}
         }
@@ -118,7 +122,13 @@ fn batch(helper: &Path, seeds: Range<u64>) -> Counts {
 }
 
 /// `count` seeds from `from` on, in so many processes at a time; `watch` sees the counts so far, and of how many seeds they are.
-pub fn many(helper: &Path, from: u64, count: u64, jobs: usize, watch: &(dyn Fn(&Counts, u64) + Sync)) -> Counts {
+pub fn many(
+    helper: &Path,
+    from: u64,
+    count: u64,
+    jobs: usize,
+    watch: &(dyn Fn(&Counts, u64) + Sync),
+) -> Counts {
     let next = AtomicU64::new(0);
     let all = Mutex::new((Counts::default(), 0));
     std::thread::scope(|scope| {

@@ -123,7 +123,10 @@ const FORMS: &[(usize, &str)] = &[
     (2, "reduce_by_index (copy {2}) (\\u v -> u ++ v) {1} {i} {2}"),
     (2, "reduce_by_index (copy {2}) (\\u v -> u1 v[0:{t}]) {1} {i} {2}"),
     (3, "reduce_by_index (copy {3}) (\\u v -> map2 (map2 (*)) u v) {2} {i} {3}"),
-    (2, "(unzip (reduce_by_index (zip (copy {2}) (copy {2})) (\\(u, x) (v, y) -> (map2 (+) u v, y)) ({1}, {1}) {i} (zip {2} {2}))).0"),
+    (
+        2,
+        "(unzip (reduce_by_index (zip (copy {2}) (copy {2})) (\\(u, x) (v, y) -> (map2 (+) u v, y)) ({1}, {1}) {i} (zip {2} {2}))).0",
+    ),
     (2, "hist (\\u v -> map2 f64.max u v) {1} {s} {i} {2}"),
     // Reductions and scans of rows.
     (0, "f64.sum {1}"),
@@ -333,7 +336,9 @@ impl Draw {
         Some(if rank == 0 || self.random.chance(0.2) { v } else { format!("(u{rank} {v})") })
     }
     fn indices(&mut self) -> String {
-        if self.alike && let Some((v, _)) = self.taken.iter().find(|(_, r)| *r > 0) {
+        if self.alike
+            && let Some((v, _)) = self.taken.iter().find(|(_, r)| *r > 0)
+        {
             return format!("(ui (map (% 3) (iota (length {v}))))");
         }
         match self.random.below(4) {
@@ -389,7 +394,11 @@ impl Draw {
         out
     }
     fn index(&mut self, hostility: f64) -> i64 {
-        if self.random.chance(hostility) { *self.random.choose(&HOSTILE) } else { self.random.below(4) as i64 }
+        if self.random.chance(hostility) {
+            *self.random.choose(&HOSTILE)
+        } else {
+            self.random.below(4) as i64
+        }
     }
     /// Two numbers whose product is this one; if they are hostile, in arithmetic that begins again at 2^64.
     fn factors(&mut self, product: i64, hostility: f64) -> (i64, i64) {
@@ -411,4 +420,12 @@ impl Draw {
         let d = *self.random.choose(&divisors);
         (product / d, d)
     }
+}
+
+/// Pieces of text that programs of all forms have: what stands between the first two holes of each.
+pub fn parts_of_forms() -> impl Iterator<Item = &'static str> {
+    FORMS.iter().map(|(_, form)| {
+        let mut pieces = form.split(['{', '}']).step_by(2);
+        pieces.find(|piece| piece.trim().len() > 2).unwrap_or_default()
+    })
 }
