@@ -238,7 +238,7 @@ impl FloatArgs {
 /// An executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendName {
-    /// The vm; LLVM for long runs, if it is there; the interpreter for programs that are not native.
+    /// The vm; LLVM for long runs, if it is there.
     Auto,
     /// The interpreter of blocks of lanes, which is ready at once and needs nothing.
     Vm,

@@ -21,27 +21,38 @@ pub enum Word {
     Pointer(Pointer),
 }
 
-/// A pointer: a piece of memory and a position in it, in elements. Piece 0 is nowhere.
+/// A pointer: a piece of memory and a position in it, in elements. Piece 0 is nowhere. A pointer to memory that was given back is noticed,
+/// whatever has been made there since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer {
     /// Which piece.
     pub piece: usize,
+    /// How many pieces had been made when it was.
+    pub made: usize,
     /// Which element.
     pub at: i64,
 }
 
 impl Pointer {
     /// Points nowhere.
-    pub const NULL: Pointer = Pointer { piece: 0, at: 0 };
+    pub const NULL: Pointer = Pointer { piece: 0, made: 0, at: 0 };
 }
 
 /// Elements of one type; `None` has not been written.
-type Piece = (Ty, Vec<Option<Word>>);
+#[derive(Debug)]
+struct Piece {
+    /// How many had been made before it.
+    made: usize,
+    ty: Ty,
+    cells: Vec<Option<Word>>,
+}
 
 /// Memory.
 #[derive(Debug)]
 pub struct Memory {
     pieces: Vec<Piece>,
+    /// How many pieces have been made.
+    made: usize,
     cells: usize,
     limit: usize,
 }
@@ -49,18 +60,31 @@ pub struct Memory {
 impl Memory {
     /// Memory with room for so many elements.
     pub fn new(limit: usize) -> Memory {
-        Memory { pieces: vec![(Ty::BOOL, Vec::new())], cells: 0, limit }
+        let nowhere = Piece { made: 0, ty: Ty::BOOL, cells: Vec::new() };
+        Memory { pieces: vec![nowhere], made: 1, cells: 0, limit }
+    }
+    fn push(&mut self, ty: Ty, cells: Vec<Option<Word>>) -> Pointer {
+        let pointer = Pointer { piece: self.pieces.len(), made: self.made, at: 0 };
+        self.cells += cells.len();
+        self.pieces.push(Piece { made: self.made, ty, cells });
+        self.made += 1;
+        pointer
+    }
+    /// The piece that a pointer points to, if it is still there.
+    fn piece(&self, p: Pointer) -> Option<&Piece> {
+        self.pieces.get(p.piece).filter(|piece| piece.made == p.made)
+    }
+    fn piece_mut(&mut self, p: Pointer) -> Option<&mut Piece> {
+        self.pieces.get_mut(p.piece).filter(|piece| piece.made == p.made)
     }
     /// A new piece that holds these elements.
     pub fn put(&mut self, ty: Ty, elements: Vec<Word>) -> Pointer {
-        self.cells += elements.len();
-        self.pieces.push((ty, elements.into_iter().map(Some).collect()));
-        Pointer { piece: self.pieces.len() - 1, at: 0 }
+        self.push(ty, elements.into_iter().map(Some).collect())
     }
     /// An element. Errors: no such element, or one that was never written.
     pub fn get(&self, p: Pointer, index: i64) -> Result<Word, RuntimeError> {
         let at = usize::try_from(p.at + index).ok();
-        let cell = self.pieces.get(p.piece).and_then(|(_, cells)| cells.get(at?));
+        let cell = self.piece(p).and_then(|piece| piece.cells.get(at?));
         match cell {
             Some(Some(word)) => Ok(*word),
             Some(None) => Err(wrong("a load of memory that was never written")),
@@ -69,7 +93,7 @@ impl Memory {
     }
     fn set(&mut self, p: Pointer, index: i64, ty: Ty, value: Word) -> Result<(), RuntimeError> {
         let at = usize::try_from(p.at + index).ok();
-        let Some((of, cells)) = self.pieces.get_mut(p.piece) else {
+        let Some(Piece { ty: of, cells, .. }) = self.piece_mut(p) else {
             return Err(wrong(format!("a store outside memory: {p:?}")));
         };
         if *of != ty {
@@ -86,9 +110,9 @@ impl Memory {
     /// Copies an element. One that was never written stays so.
     fn copy(&mut self, to: Pointer, from: Pointer, index: i64, ty: Ty) -> Result<(), RuntimeError> {
         let at = usize::try_from(from.at + index).ok();
-        if let Some(None) = self.pieces.get(from.piece).and_then(|(_, cells)| cells.get(at?)) {
+        if let Some(None) = self.piece(from).and_then(|piece| piece.cells.get(at?)) {
             let at = usize::try_from(to.at + index).ok();
-            let cell = self.pieces.get_mut(to.piece).and_then(|(_, cells)| cells.get_mut(at?));
+            let cell = self.piece_mut(to).and_then(|piece| piece.cells.get_mut(at?));
             return match cell {
                 Some(cell) => {
                     *cell = None;
@@ -106,13 +130,11 @@ impl Memory {
             let message = format!("{count} more elements do not fit into memory");
             return Err(RuntimeError::new(RuntimeErrorKind::Limit, message));
         }
-        self.cells += count;
-        self.pieces.push((ty, vec![None; count]));
-        Ok(Pointer { piece: self.pieces.len() - 1, at: 0 })
+        Ok(self.push(ty, vec![None; count]))
     }
     fn release(&mut self, height: usize) {
-        for (_, cells) in self.pieces.drain(height..) {
-            self.cells -= cells.len();
+        for piece in self.pieces.drain(height..) {
+            self.cells -= piece.cells.len();
         }
     }
 }
@@ -406,7 +428,7 @@ impl Machine<'_> {
             }
             Ins::Offset { to, pointer, index, ty: _, room: _ } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
-                let moved = Pointer { piece: p.piece, at: p.at.wrapping_add(i) };
+                let moved = Pointer { at: p.at.wrapping_add(i), ..p };
                 self.set(regs, id, *to, Word::Pointer(moved))?;
             }
             Ins::Alloc { to, count, ty } => {
@@ -414,7 +436,7 @@ impl Machine<'_> {
                 self.set(regs, id, *to, Word::Pointer(p))?;
             }
             Ins::Mark { to } => {
-                let height = Pointer { piece: self.memory.pieces.len(), at: 0 };
+                let height = Pointer { piece: self.memory.pieces.len(), ..Pointer::NULL };
                 self.set(regs, id, *to, Word::Pointer(height))?;
             }
             Ins::Release { mark } => {
@@ -431,7 +453,7 @@ impl Machine<'_> {
             Ins::Copy { to, from, count, ty } => {
                 let (to, from) = (self.pointer(regs, *to)?, self.pointer(regs, *from)?);
                 let n = self.i64(regs, *count)?;
-                if to.piece == from.piece && n > 0 && (to.at - from.at).abs() < n {
+                if (to.piece, to.made) == (from.piece, from.made) && n > 0 && (to.at - from.at).abs() < n {
                     return Err(wrong("a copy of memory onto itself"));
                 }
                 for i in 0..n {

@@ -307,6 +307,54 @@ fn a_call_that_drops_what_it_made_gives_its_memory_back() {
     check(text, &[Value::f64s(&args)], &[Value::f64(sum)]);
 }
 
+/// An array of cases that a loop fills points to an array from before it, which is not written over after it while somebody reads the cases.
+#[test]
+fn what_the_cases_of_a_state_hold_is_kept() {
+    let text = "fun f(a: []f64): f64, f64 {
+        let n: i64 = size(a, 0)
+        let r: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+        let none: (#none | #some []f64) = inject(0): (#none | #some []f64)
+        let nothing: [](#none | #some []f64) = replicate([2i64], none)
+        let all: [](#none | #some []f64) = loop (s: [](#none | #some []f64) = nothing) for i: i64 < 2i64 {
+            let e: (#none | #some []f64) = inject(1, r): (#none | #some []f64)
+            let t: [](#none | #some []f64) = update(s, [i], e)
+            in t
+        }
+        let over: []f64 = update(r, [0i64], 100.0f64)
+        let z: f64 = over[0i64]
+        let first: (#none | #some []f64) = all[0i64]
+        let k: f64 = match first case () { in 0.0f64 } case (q: []f64) { let q_0: f64 = q[0i64] in q_0 }
+        in k, z
+    }";
+    check(text, &[Value::f64s(&[1.0, 2.0])], &[Value::f64(2.0), Value::f64(100.0)]);
+}
+
+/// A sum of arrays of cases points to what one of them holds, where the other is zero.
+#[test]
+fn what_the_cases_of_a_sum_hold_is_kept() {
+    let text = "fun f(a: []f64): f64, f64 {
+        let n: i64 = size(a, 0)
+        let none: (#none | #some []f64) = inject(0): (#none | #some []f64)
+        let nothing: [](#none | #some []f64) = replicate([2i64], none)
+        let some: [](#none | #some []f64) = map 2i64 [] () {
+            let r: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+            let e: (#none | #some []f64) = inject(1, r): (#none | #some []f64)
+            in e
+        }
+        let both: [](#none | #some []f64) = plus(nothing, some)
+        let second: (#none | #some []f64) = some[1i64]
+        let z: f64 = match second case () { in 0.0f64 } case (p: []f64) {
+            let over: []f64 = update(p, [0i64], 100.0f64)
+            let p_0: f64 = over[0i64]
+            in p_0
+        }
+        let mine: (#none | #some []f64) = both[1i64]
+        let k: f64 = match mine case () { in 0.0f64 } case (q: []f64) { let q_0: f64 = q[0i64] in q_0 }
+        in k, z
+    }";
+    check(text, &[Value::f64s(&[1.0, 2.0])], &[Value::f64(2.0), Value::f64(100.0)]);
+}
+
 /// Parallel bodies use what the others use, and their results are needed after all of them.
 #[test]
 fn parallel_bodies_do_not_write_over_what_others_use() {

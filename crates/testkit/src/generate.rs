@@ -11,6 +11,7 @@
 
 pub mod array;
 pub mod control;
+pub mod endings;
 pub mod operators;
 pub mod scalar;
 pub mod shape;
@@ -54,6 +55,8 @@ pub struct Config {
     pub tuple: f64,
     /// That a value of a chosen type is a sum.
     pub sum: f64,
+    /// That it is an array of sums.
+    pub sums: f64,
     /// Operations with a kink (`abs`, `min`, `max`): weight against 1 for each smooth group.
     pub kinks: f64,
     /// Float to integer conversions, which have jumps.
@@ -70,6 +73,8 @@ pub struct Config {
     pub functions: f64,
     /// That a helper function is recursive.
     pub recursive: f64,
+    /// That a function ends in a branch, and half as often that another body does.
+    pub ending: f64,
 }
 
 /// Weights of the ways of control flow.
@@ -162,6 +167,7 @@ impl Default for Config {
             f32: 0.12,
             tuple: 0.07,
             sum: 0.07,
+            sums: 0.02,
             kinks: 0.5,
             jumps: 0.02,
             stop_gradient: 0.001,
@@ -170,6 +176,27 @@ impl Default for Config {
             general_hist: 0.5,
             functions: 0.35,
             recursive: 0.15,
+            ending: 0.0,
+        }
+    }
+}
+
+impl Config {
+    /// Programs whose functions end in branches, about what was made before them: see [`endings`].
+    pub fn endings() -> Config {
+        let usual = Config::default();
+        Config {
+            statements: (1, 4),
+            fuel: (3, 10),
+            tuple: 0.12,
+            sum: 0.14,
+            sums: 0.06,
+            kept: 0.4,
+            functions: 0.8,
+            recursive: 0.45,
+            ending: 0.85,
+            control_weights: ControlWeights { call: 3.0, ..usual.control_weights },
+            ..usual
         }
     }
 }
@@ -200,6 +227,7 @@ pub struct Features {
     pub singles: usize,
     pub stop_gradients: usize,
     pub empty_arrays: usize,
+    pub endings: usize,
 }
 
 /// A program with what is needed to run it.
@@ -348,6 +376,9 @@ impl<'c> Generator<'c> {
             for _ in 0..statements {
                 self.statement(b);
             }
+            if self.ends() {
+                return self.main_ending(b);
+            }
             // What used a parameter may be multiplied by zero, overwritten or not selected later.
             for k in 0..vars.len() {
                 if self.rng.chance(0.7) {
@@ -380,8 +411,9 @@ impl<'c> Generator<'c> {
     /// A helper function with one or two results; recursive ones count down their third parameter.
     fn helper(&mut self, program: &mut Program, number: usize) {
         let recursive = self.rng.chance(self.config.recursive);
+        let ends = self.ends();
         let mut params: Vec<Shaped> = (0..self.rng.range(1, 2)).map(|_| self.random_shape(true)).collect();
-        let results: Vec<Shaped> = if recursive {
+        let results: Vec<Shaped> = if recursive && !ends {
             params.clone()
         } else {
             (0..self.rng.range(1, 2)).map(|_| self.random_shape(true)).collect()
@@ -401,13 +433,18 @@ impl<'c> Generator<'c> {
         let body = b.scope(|b| {
             self.size_atoms = (vars[0].into(), vars[1].into());
             self.scope = entries(&vars[2..], &params, LIMIT);
-            if recursive { self.recursive_body(b, id, &results) } else { self.straight_body(b, &results) }
+            match (recursive, ends) {
+                (true, true) => self.branching_body(b, id, (&params, &results)),
+                (true, false) => self.recursive_body(b, id, &results),
+                (false, true) => self.helper_ending(b, &results),
+                (false, false) => self.straight_body(b, &results),
+            }
         });
         program.funs[id].body = body;
         self.helpers.push(Helper { id, params, results, bound: LIMIT, recursive });
     }
 
-    fn straight_body(&mut self, b: &mut Builder<'_>, results: &[Shaped]) -> Vec<Atom> {
+    pub(crate) fn straight_body(&mut self, b: &mut Builder<'_>, results: &[Shaped]) -> Vec<Atom> {
         for _ in 0..self.rng.below(3) {
             self.statement(b);
         }
@@ -592,7 +629,7 @@ impl<'c> Generator<'c> {
     pub(crate) fn random_shape(&mut self, simple: bool) -> Shaped {
         let (tuple, sum) = (self.config.tuple, self.config.sum);
         let rank3 = if simple { 0.0 } else { 0.02 };
-        match self.rng.weighted(&[0.36, 0.32, 0.12, rank3, 0.03, 0.02, tuple, sum, 0.02, 0.005]) {
+        match self.rng.weighted(&[0.36, 0.32, 0.12, rank3, 0.03, 0.02, tuple, sum, self.config.sums, 0.005]) {
             0 => Shaped::Scalar(self.float_type()),
             k @ 1..=3 => {
                 let dims: Vec<Dim> = (0..k).map(|_| self.random_dim()).collect();

@@ -1,16 +1,18 @@
 //! What must hold for every program, one function per property.
 //!
 //! Names and equations are those of the house plan: `checked`, `round-trip`, `opt-preserves`, `primal`, `adjoint`,
-//! `agree`, `outside`, `linear`, `symmetric`, `many`, `schedules`, `cost`, `checkpoints`, `tape`, `in-place`. The Jacobian comes from the
+//! `agree`, `outside`, `linear`, `symmetric`, `mixes`, `many`, `schedules`, `cost`, `checkpoints`, `tape`, `in-place`. The Jacobian comes from the
 //! dual-number evaluator of the interpreter, which shares no code with the AD crate.
 //!
 //! A property holds, fails, or is skipped for a stated reason; skips are counted, never silent.
 
 mod in_place;
 mod many;
+mod mixes;
 mod tape;
 
 pub use many::many_with;
+pub use mixes::mixes;
 
 use crate::flat::{cotangent_floats, random_cotangent, zero_cotangent};
 use crate::generate::shape::Sizes;
@@ -135,6 +137,8 @@ pub enum Property {
     Linear,
     /// The second derivative is symmetric, and reverse over reverse agrees with it.
     Symmetric,
+    /// Second derivatives by all four mixes of modes agree.
+    Mixes,
     /// Many directions at once give what one after the other gives, in both modes.
     Many,
     /// Parallel schedules do not change the result.
@@ -151,7 +155,7 @@ pub enum Property {
 
 impl Property {
     /// All of them.
-    pub const ALL: [Property; 15] = [
+    pub const ALL: [Property; 16] = [
         Property::Checked,
         Property::RoundTrip,
         Property::OptPreserves,
@@ -161,6 +165,7 @@ impl Property {
         Property::Outside,
         Property::Linear,
         Property::Symmetric,
+        Property::Mixes,
         Property::Many,
         Property::Schedules,
         Property::Cost,
@@ -180,6 +185,7 @@ impl Property {
             Property::Outside => "outside",
             Property::Linear => "linear",
             Property::Symmetric => "symmetric",
+            Property::Mixes => "mixes",
             Property::Many => "many",
             Property::Schedules => "schedules",
             Property::Cost => "cost",
@@ -200,6 +206,9 @@ impl Property {
             Property::Outside => outside(case),
             Property::Linear => linear(case, reverse),
             Property::Symmetric => symmetric(case, reverse),
+            // Dear: a few of the programs.
+            Property::Mixes if !case.seed.is_multiple_of(16) => Err(Stop::Skip(Skip::NotApplicable)),
+            Property::Mixes => mixes(case),
             Property::Many => many::many(case, reverse),
             Property::Schedules => schedules(case),
             Property::Cost => cost(case, reverse),

@@ -198,6 +198,7 @@ fn feature_names(generated: &Generated) -> Vec<&'static str> {
         singles,
         stop_gradients,
         empty_arrays,
+        endings,
     } = generated.features;
     let named = [
         ("map", map),
@@ -222,6 +223,7 @@ fn feature_names(generated: &Generated) -> Vec<&'static str> {
         ("f32", singles),
         ("stop_gradient", stop_gradients),
         ("empty array", empty_arrays),
+        ("branch at the end", endings),
         ("ties", usize::from(generated.ties)),
     ];
     named.into_iter().filter(|(_, n)| *n > 0).map(|(name, _)| name).collect()

@@ -6,7 +6,7 @@ use pullback_core::check::{Rules, check};
 use pullback_core::{Array, Buffer, Value, read};
 use pullback_cpu::Level;
 use pullback_testkit::native::soak::{Counts, many};
-use pullback_testkit::native::{Run, Verdict, Way, examine};
+use pullback_testkit::native::{Programs, Run, Verdict, Way, examine};
 use pullback_testkit::number;
 
 /// Nothing is wrong, and of so many functions more than half decided something.
@@ -28,7 +28,7 @@ fn the_vm_computes_what_the_interpreter_computes() {
         let lanes = [4, 64, 512][(seed / 2 % 3) as usize];
         vec![if seed.is_multiple_of(2) { Way::Vm(lanes) } else { Way::VmDefault }]
     };
-    assert_right(&many(number("SEED", 0), count, &ways), 4 * count);
+    assert_right(&many(&Programs::usual(), (number("SEED", 0), count), &ways), 4 * count);
 }
 
 #[test]
@@ -39,12 +39,20 @@ fn machine_code_computes_what_the_interpreter_computes() {
         0 => Way::of_llvm(seed, Level::O1).into_iter().skip(1).collect(),
         _ => Vec::new(),
     };
-    let counts = many(number("SEED", 0), count, &ways);
+    let counts = many(&Programs::usual(), (number("SEED", 0), count), &ways);
     if counts.of("skipped") > 0 && counts.compared() == 0 {
         eprintln!("skipped: no LLVM was found");
         return;
     }
     assert_right(&counts, 2 * count);
+}
+
+/// Bodies that end in branches, gradients, second derivatives, and gradients for which recursive calls give up their tapes.
+#[test]
+fn programs_that_end_in_branches_keep_their_memory() {
+    let count = number("ENDINGS", 24);
+    let ways = |seed: u64, k: usize| Way::in_turn(seed, k, Some(Level::O1));
+    assert_right(&many(&Programs::endings(), (number("SEED", 0), count), &ways), 5 * count);
 }
 
 /// Threads give the memory of their parts back: a sum that makes arrays inside of its elements is not cut into parts.

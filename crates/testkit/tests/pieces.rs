@@ -6,7 +6,7 @@ use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower, print};
 use pullback_llvm::pieces::{Limits, cut};
-use pullback_testkit::native::{Run, runs_of_seed, same};
+use pullback_testkit::native::{Programs, Run, same};
 use pullback_testkit::number;
 
 fn results(
@@ -31,9 +31,10 @@ fn results(
 #[test]
 fn pieces_do_what_the_whole_does() {
     let (count, seed) = (number("COUNT", 60), number("SEED", 0));
+    let programs = Programs::usual();
     let (mut pieces, mut merged, mut compared) = (0, 0, 0);
     for seed in seed..seed + count {
-        for run_of in runs_of_seed(seed) {
+        for run_of in programs.runs_of_seed(seed) {
             let Ok((mut module, id)) = lower(&run_of.program, run_of.fun) else { continue };
             let lanes = [0, 4, 8][(seed % 3) as usize];
             if lanes > 0 {

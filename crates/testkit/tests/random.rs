@@ -1,7 +1,10 @@
 //! 2,000 random programs with all properties, and what they contain.
 
-use pullback_testkit::properties::Property;
-use pullback_testkit::soak::soak;
+use pullback_ad::fast_chad;
+use pullback_testkit::generate::Config;
+use pullback_testkit::properties::{Property, Stop, case_of_seed, mixes};
+use pullback_testkit::soak::{soak, soak_with};
+use pullback_testkit::{number, on_all_processors};
 
 #[test]
 fn all_properties_hold_on_random_programs() {
@@ -52,6 +55,7 @@ fn all_properties_hold_on_random_programs() {
         (Property::Outside, 1_000),
         (Property::Linear, 1_900),
         (Property::Symmetric, 150),
+        (Property::Mixes, 40),
         (Property::Many, 1_800),
         (Property::Schedules, 1_900),
         (Property::Cost, 1_500),
@@ -68,4 +72,31 @@ fn all_properties_hold_on_random_programs() {
             report.render()
         );
     }
+}
+
+/// Bodies that end in branches about what was made before them: all properties but those of cost, and second derivatives by all mixes.
+#[test]
+fn programs_that_end_in_branches_have_their_derivatives() {
+    let (from, count) = (number("SEED", 0), number("ENDINGS", 32));
+    let properties: Vec<Property> =
+        Property::ALL.into_iter().filter(|p| !matches!(p, Property::Cost | Property::Checkpoints)).collect();
+    let report = soak_with(count, from, &Config::endings(), &properties, &fast_chad::vjp);
+    println!("{}", report.render());
+    assert!(report.failures.is_empty(), "{}", report.render());
+    let shares =
+        [("branch at the end", 0.9), ("sum", 0.6), ("call", 0.4), ("recursion", 0.3), ("tuple", 0.4)];
+    for (feature, least) in shares {
+        assert!(report.share(feature) >= least, "too few programs with {feature}:\n{}", report.render());
+    }
+    let all =
+        on_all_processors(from..from + count, |seed| (seed, mixes(&case_of_seed(seed, &Config::endings()))));
+    let held = all.iter().filter(|(_, check)| check.is_ok()).count() as u64;
+    println!("second derivatives of {held} programs");
+    let failed = |(seed, check): (u64, Result<(), Stop>)| match check {
+        Err(Stop::Fail(text)) => Some(format!("{seed}: {text}")),
+        _ => None,
+    };
+    let failures: Vec<String> = all.into_iter().filter_map(failed).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(4 * held > count, "too few second derivatives");
 }

@@ -1,10 +1,15 @@
 //! Accumulators: memory that is added to.
+//!
+//! Floats are added by one instruction, in any order. What has alternatives is loaded, added ([`super::plus`]) and stored: the alternative zero is what
+//! the other is. Then memory points to what was added, so that stays as it is from there on, iterations that add keep their memory, and
+//! come in their order ([`Lower::added`]).
 
 use super::gather::only_adds_arrays;
+use super::memory::absent;
 use super::owners::Roots;
-use super::rep::{AccRep, ArrayRep, Leaf, Rep};
-use super::{Lower, NotNative, Res, Val};
-use crate::ir::{Ins, Operand, Ty};
+use super::rep::{AccRep, ArrayRep, Leaf, Rep, has_boxes, unfolded, words};
+use super::{Lower, Res, Val};
+use crate::ir::{Ins, Operand, Order};
 use pullback_base::index::IdSet;
 use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Lam, SliceDim, Type, Var, View};
@@ -22,10 +27,26 @@ pub(super) enum Back {
 /// What is said of additions.
 pub(super) const PART: &str = "addition into an accumulator";
 
-/// What native programs do not have.
-const SUM_TYPES: &str = "accumulators for values of sum types";
-/// Where they come from: the source program may have no sum type.
-const COTANGENTS: &str = "a derivative adds up cotangents of a sum type, one of the program or one for cotangents that may be absent";
+/// A part of an accumulator that was set apart, to be added when the body ends in which that was done.
+pub(super) struct Deferred {
+    array: ArrayRep,
+    to: AccRep,
+    /// The type of the array.
+    ty: Type,
+    back: Back,
+    /// Whether it was set apart: where that was in a branch.
+    pub(super) ran: Option<Operand>,
+}
+
+/// Whether values of this type have alternatives in them: they are added by more than one instruction.
+fn has_alternatives(ty: &Type) -> bool {
+    match ty {
+        Type::Scalar(_) | Type::Acc(_) => false,
+        Type::Array(_) => has_alternatives(ty.base()),
+        Type::Tuple(items) => items.iter().any(has_alternatives),
+        Type::Sum(_) | Type::Named(_) => true,
+    }
+}
 
 impl Lower<'_> {
     pub(super) fn with_acc(&mut self, pat: &[Var], inits: &[Atom], lam: &Lam) -> Res<Vec<Val>> {
@@ -46,10 +67,24 @@ impl Lower<'_> {
                 .map(|((rep, roots), ty)| Ok(Val { rep: self.closed(&rep, &ty)?, roots }))
                 .collect();
         }
-        let args = accs.iter().map(|((rep, _), _)| Val { rep: rep.clone(), roots: Roots::new() }).collect();
-        let results = self.apply(lam, args)?;
+        let names: Vec<Roots> = accs
+            .iter()
+            .map(|(_, ty)| if has_alternatives(ty) { self.owners.fresh() } else { Roots::new() })
+            .collect();
+        let args = accs
+            .iter()
+            .zip(&names)
+            .map(|(((rep, _), _), name)| Val { rep: rep.clone(), roots: name.clone() });
+        let results = self.apply(lam, args.collect())?;
+        // Nobody adds to them any more.
+        names.iter().flatten().for_each(|name| {
+            self.added.remove(name);
+        });
         let mut out = Vec::new();
-        for ((rep, roots), ty) in accs {
+        for ((rep, mut roots), ty) in accs {
+            if has_boxes(&ty) {
+                roots.extend(self.owners.foreign());
+            }
             out.push(Val { rep: self.closed(&rep, &ty)?, roots });
         }
         out.extend(results);
@@ -58,12 +93,13 @@ impl Lower<'_> {
     /// An accumulator that starts with a value.
     fn opened(&mut self, v: Option<Var>, init: Atom, ty: &Type, others: &IdSet<Var>) -> Res<(Rep, Roots)> {
         let val = self.val(init);
+        let free = init.var().is_some_and(|v| self.owners.may_write(v, others));
+        if has_boxes(ty) {
+            self.owners.keep(&val.roots);
+        }
         match (&val.rep, ty) {
             (Rep::Array(a), _) => {
-                if !matches!(ty.base(), Type::Scalar(_)) {
-                    return Err(NotNative::new(SUM_TYPES, COTANGENTS));
-                }
-                let take = a.is_writable() && init.var().is_some_and(|v| self.owners.may_write(v, others));
+                let take = a.is_writable() && free;
                 let (array, roots) = if take {
                     (a.clone(), val.roots)
                 } else {
@@ -83,7 +119,7 @@ impl Lower<'_> {
                 let cells = items.iter().zip(types.iter()).map(|(i, t)| self.cells(i, t));
                 Ok(Rep::Tuple(cells.collect::<Res<_>>()?))
             }
-            (Rep::Scalar(_) | Rep::Array(_), _) => {
+            _ => {
                 let dims = match rep {
                     Rep::Array(a) => a.dims.clone(),
                     _ => Vec::new(),
@@ -92,7 +128,6 @@ impl Lower<'_> {
                 self.store(&array, &[], rep, ty)?;
                 Ok(Rep::Acc(AccRep::whole(array)))
             }
-            _ => Err(NotNative::new(SUM_TYPES, COTANGENTS)),
         }
     }
     /// What an accumulator holds at the end.
@@ -142,9 +177,7 @@ impl Lower<'_> {
             }
             View::Rotate(k) => {
                 let k = self.scalar(*k);
-                let apart = self.set_apart(acc, &a)?;
-                self.deferred.push((apart.array.clone(), a, Back::Rotated(k)));
-                apart
+                self.set_apart(acc, a, Back::Rotated(k))?
             }
         }))
     }
@@ -209,8 +242,7 @@ impl Lower<'_> {
         let dims: Vec<Operand> = sizes.iter().chain(&a.array.dims[from..]).copied().collect();
         let gaps = a.within[..from].iter().any(Option::is_some) || (!a.array.packed && from > 1);
         if gaps {
-            let apart = self.set_apart(acc, a)?;
-            self.deferred.push((apart.array.clone(), a.clone(), Back::Same));
+            let apart = self.set_apart(acc, a.clone(), Back::Same)?;
             let strides = self.row_major(&dims);
             let array = ArrayRep { dims, strides, ..apart.array };
             return Ok(AccRep::whole(array));
@@ -226,49 +258,60 @@ impl Lower<'_> {
         Ok(AccRep { array: ArrayRep { dims, strides, ..a.array.clone() }, there: a.there, within })
     }
     /// Zeros that are added to instead, and added to the accumulator when the body ends.
-    fn set_apart(&mut self, acc: Atom, a: &AccRep) -> Res<AccRep> {
+    fn set_apart(&mut self, acc: Atom, to: AccRep, back: Back) -> Res<AccRep> {
         let ty = match self.atom_type(acc) {
             Type::Acc(t) => Type::clone(&t),
             t => t,
         };
-        let array = self.new_array(a.array.dims.clone(), ty.base())?;
+        let array = self.new_array(to.array.dims.clone(), ty.base())?;
+        let zero = self.zero(ty.base())?;
         let count = self.product(&array.dims);
-        for leaf in &array.leaves {
+        for (leaf, value) in array.leaves.iter().zip(zero) {
             if let Leaf::Memory { pointer, ty } = *leaf {
-                self.emit(Ins::Fill { pointer, count, value: super::memory::absent(ty), ty });
+                self.emit(Ins::Fill { pointer, count, value, ty });
             }
         }
+        self.deferred.push(Deferred { array: array.clone(), to, ty, back, ran: None });
         Ok(AccRep::whole(array))
+    }
+    /// The words of the zero of a type without arrays outside of alternatives: of those the first is zero.
+    fn zero(&mut self, ty: &Type) -> Res<Vec<Operand>> {
+        if let Type::Named(id) = ty {
+            let words = self.zero(&unfolded(self.program, *id))?;
+            let sum = self.unflatten(&unfolded(self.program, *id), &mut words.into_iter())?;
+            let record = self.fold(*id, &sum)?;
+            return self.flatten(&record, ty);
+        }
+        Ok(words(self.program, ty)?.into_iter().map(absent).collect())
     }
     /// Adds what was set apart in this body to where it belongs.
     pub(super) fn add_deferred(&mut self, from: usize) -> Res<()> {
-        for (array, to, back) in self.deferred.split_off(from).into_iter().rev() {
-            let elem = match array.leaves.first() {
-                Some(Leaf::Memory { ty: Ty::Scalar(s), .. }) => Type::Scalar(*s),
-                _ => continue,
-            };
-            let ty = Type::array_of_rank(elem, array.rank());
-            match back {
-                Back::Same => self.add_there(&to, &Rep::Array(array), &ty)?,
-                Back::Rotated(k) => {
-                    let n = array.dims[0];
-                    let some = self.op(Op::Lt, Scalar::I64, &[Operand::i64(0), n]);
-                    let (then, ()) = self.block(|s| {
-                        let shift = s.op(Op::Mod, Scalar::I64, &[k, n]);
-                        let rest = s.sub(n, shift);
-                        let (zero, one) = (Operand::i64(0), Operand::i64(1));
-                        // Element i of the view is element (i + k) mod n.
-                        for (view, own, len) in [(zero, shift, rest), (rest, zero, shift)] {
-                            let part = s.sliced(&array, (view, len, one));
-                            let place = s.part_of_acc(&to, own, len);
-                            s.add_there(&place, &Rep::Array(part), &ty)?;
-                        }
-                        Ok(())
-                    })?;
-                    self.emit(Ins::If { condition: some, then, otherwise: Vec::new() });
-                }
+        for deferred in self.deferred.split_off(from).into_iter().rev() {
+            let (block, ()) = self.block(|s| s.add_back(&deferred))?;
+            match deferred.ran {
+                None => block.into_iter().for_each(|ins| self.emit(ins)),
+                Some(ran) => self.emit(Ins::If { condition: ran, then: block, otherwise: Vec::new() }),
             }
         }
+        Ok(())
+    }
+    fn add_back(&mut self, Deferred { array, to, ty, back, .. }: &Deferred) -> Res<()> {
+        let Back::Rotated(k) = *back else { return self.add_there(to, &Rep::Array(array.clone()), ty) };
+        let n = array.dims[0];
+        let some = self.op(Op::Lt, Scalar::I64, &[Operand::i64(0), n]);
+        let (then, ()) = self.block(|s| {
+            let shift = s.op(Op::Mod, Scalar::I64, &[k, n]);
+            let rest = s.sub(n, shift);
+            let (zero, one) = (Operand::i64(0), Operand::i64(1));
+            // Element i of the view is element (i + k) mod n.
+            for (view, own, len) in [(zero, shift, rest), (rest, zero, shift)] {
+                let part = s.sliced(array, (view, len, one));
+                let place = s.part_of_acc(to, own, len);
+                s.add_there(&place, &Rep::Array(part), ty)?;
+            }
+            Ok(())
+        })?;
+        self.emit(Ins::If { condition: some, then, otherwise: Vec::new() });
         Ok(())
     }
     /// Rows `start .. start + len` of an accumulator, all in range.
@@ -298,6 +341,10 @@ impl Lower<'_> {
     }
     pub(super) fn acc_add(&mut self, acc: Atom, ix: &[Atom], value: Atom) -> Res<()> {
         let (rep, ty, val) = (self.atom(acc), self.atom_type(value), self.atom(value));
+        if has_boxes(&ty) {
+            self.owners.keep(&self.owners.of(value.var()));
+        }
+        self.adds_to(acc, &ty);
         if let Rep::Tuple(_) = rep {
             return self.add_parts(&rep, &val, &ty);
         }
@@ -312,6 +359,25 @@ impl Lower<'_> {
             self.check_shapes_if(part.there, PART, (&part.array.dims, &added.dims));
         }
         self.add_there(&part, &val, &ty)
+    }
+    /// Notes that values of this type are added to an accumulator.
+    pub(super) fn adds_to(&mut self, acc: Atom, ty: &Type) {
+        if has_alternatives(ty) {
+            for root in self.owners.of(acc.var()) {
+                *self.added.entry(root).or_default() |= has_boxes(ty);
+            }
+        }
+    }
+    /// What a body of a loop adds to accumulators from outside of it, of values with alternatives: `None` if nothing, else whether they
+    /// point to memory.
+    pub(super) fn adding<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> (T, Option<bool>) {
+        let before = std::mem::take(&mut self.added);
+        let out = body(self);
+        let keeps = self.added.values().copied().reduce(|a, b| a || b);
+        for (root, points) in before {
+            *self.added.entry(root).or_default() |= points;
+        }
+        (out, keeps)
     }
     /// Adds what is there.
     fn add_there(&mut self, a: &AccRep, value: &Rep, ty: &Type) -> Res<()> {
@@ -360,24 +426,43 @@ impl Lower<'_> {
         }
     }
     pub(super) fn add_to(&mut self, to: &ArrayRep, value: &Rep, ty: &Type) -> Res<()> {
+        let (to, elem) = (to.clone(), ty.base());
         match value {
             Rep::Array(v) => {
-                let (to, v) = (to.clone(), v.clone());
+                let v = v.clone();
                 let strides = [to.strides.clone(), v.strides.clone()];
-                self.every(&to.dims.clone(), &strides, &mut Vec::new(), &mut |s, at| {
+                // Elements of a view may be one element, which instructions that add know.
+                let order = if has_alternatives(elem) { Order::Given } else { Order::Any(Vec::new()) };
+                self.every_in(&order, &to.dims.clone(), &strides, &mut Vec::new(), &mut |s, at| {
                     let words = v.leaves.iter().map(|l| s.load_leaf(*l, at[1])).collect();
-                    s.accumulate(&to, at[0], words);
-                    Ok(())
+                    s.add_words(&to, at[0], words, elem)
                 })
             }
             value => {
                 let words = self.flatten(value, ty)?;
-                self.accumulate(to, Operand::i64(0), words);
-                Ok(())
+                self.add_words(&to, Operand::i64(0), words, elem)
             }
         }
     }
-    /// Adds the words of an element at a position. Only floats can be added.
+    /// Adds the words of an element at a position.
+    fn add_words(&mut self, to: &ArrayRep, index: Operand, words: Vec<Operand>, elem: &Type) -> Res<()> {
+        if !has_alternatives(elem) {
+            self.accumulate(to, index, words);
+            return Ok(());
+        }
+        let value = self.unflatten(elem, &mut words.into_iter())?;
+        let old: Vec<Operand> = to.leaves.iter().map(|leaf| self.load_leaf(*leaf, index)).collect();
+        let old = self.unflatten(elem, &mut old.into_iter())?;
+        let sum = self.plus_values(&old, &value, elem)?;
+        let sum = self.flatten(&sum, elem)?;
+        for (leaf, value) in to.leaves.iter().zip(sum) {
+            if let Leaf::Memory { pointer, ty } = *leaf {
+                self.emit(Ins::Store { pointer, index, value, ty });
+            }
+        }
+        Ok(())
+    }
+    /// Adds the floats among the words of an element at a position.
     fn accumulate(&mut self, to: &ArrayRep, index: Operand, words: Vec<Operand>) {
         for (leaf, value) in to.leaves.iter().zip(words) {
             if let Leaf::Memory { pointer, ty } = *leaf

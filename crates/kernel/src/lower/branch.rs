@@ -4,7 +4,7 @@ use super::memory::absent;
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, words};
 use super::{Lower, Res, Val};
-use crate::ir::{Block, Ins, Operand, Reg};
+use crate::ir::{Block, Ins, Operand, Reg, Ty};
 use pullback_core::{Atom, Body, Lam, Type, Var};
 use pullback_prim::{Op, Scalar};
 
@@ -24,20 +24,8 @@ impl Lower<'_> {
     ) -> Res<Vec<Val>> {
         let condition = self.scalar(c);
         let places = self.places(pat);
-        let mut arms = vec![self.arm(then, &[], &places)?, self.arm(otherwise, &[], &places)?];
-        self.give_back(pat, &mut arms);
+        let arms = vec![self.arm(then, &[], &places)?, self.arm(otherwise, &[], &places)?];
         self.join(pat, vec![condition], arms, places)
-    }
-    /// At the end of a function, an arm whose results lie in no memory of the function starts with all that memory free: a call
-    /// that gives up its tape takes no room.
-    fn give_back(&mut self, pat: &[Var], arms: &mut [Arm]) {
-        let Some((_, height)) = self.giving_back.filter(|(v, _)| pat.first() == Some(v)) else { return };
-        if !self.deferred.is_empty() {
-            return;
-        }
-        for arm in arms.iter_mut().filter(|arm| arm.values.iter().all(|val| val.roots.is_empty())) {
-            arm.block.insert(0, Ins::Release { mark: height.into() });
-        }
     }
     pub(super) fn matched(&mut self, pat: &[Var], a: Atom, arms: &[Lam]) -> Res<Vec<Val>> {
         let Val { rep, roots } = self.val(a);
@@ -76,7 +64,8 @@ impl Lower<'_> {
         pat.iter().map(|v| self.wanted.remove(v)).collect()
     }
     fn arm(&mut self, body: &Body, params: &[(Var, Val)], places: &[Option<ArrayRep>]) -> Res<Arm> {
-        let (block, values) = self.block(|s| {
+        let deferred = self.deferred.len();
+        let (mut block, values) = self.block(|s| {
             for (p, val) in params {
                 s.bind_val(*p, val.clone());
             }
@@ -97,6 +86,12 @@ impl Lower<'_> {
             }
             Ok(values)
         })?;
+        // What the arm set apart of an accumulator, and leaves set apart, is there only if it ran.
+        for k in deferred..self.deferred.len() {
+            let ran = self.variable(Ty::BOOL, "ran", Operand::bool(false));
+            let inside = self.deferred[k].ran.replace(ran.into());
+            block.push(Ins::Set { to: ran, value: inside.unwrap_or(Operand::bool(true)) });
+        }
         Ok(Arm { block, values })
     }
     /// One value for each result, whichever arm runs: the last arm where no condition holds.
@@ -132,7 +127,7 @@ impl Lower<'_> {
                 }
                 None => {
                     // An arm whose value lay in no memory has made some: that of a loop around it stays as it is.
-                    if !matches!(self.ty(*v), Type::Scalar(_)) {
+                    if !matches!(self.ty(*v), Type::Scalar(_) | Type::Acc(_)) {
                         roots.extend(self.owners.fresh());
                     }
                     let rep = self.unflatten(self.ty(*v), &mut words.into_iter())?;

@@ -292,31 +292,36 @@ impl<'p> Lower<'p> {
         let mut boxed = Roots::new();
         // What was made in the slot of a collected array, and is also pointed to by what leaves the iteration.
         let mut shared = vec![Roots::new(); collectors.len()];
-        let (mut body, ()) = self.block(|s| {
-            let at = match &trip {
-                Trip::Part { from, .. } => s.add(*from, i.into()),
-                Trip::Count(_) | Trip::While(..) => i.into(),
-            };
-            let slots = s.slots(collectors, at);
-            let (next, values) = iteration(s, at, seen.clone(), &slots)?;
-            boxed.extend(values.iter().chain(&next).flat_map(|v| v.roots.iter().copied()));
-            let pointing = collectors.iter().zip(&values).filter(|(c, _)| has_boxes(&c.elem)).map(|(_, v)| v);
-            let states = cells.iter().zip(&next).filter(|(cell, _)| keeps_memory(cell)).map(|(_, v)| v);
-            let pointed: Roots = pointing.chain(states).flat_map(|v| v.roots.iter().copied()).collect();
-            for ((all, slot), val) in shared.iter_mut().zip(&slots).zip(&values) {
-                if slot.is_some() {
-                    all.extend(val.roots.intersection(&pointed).copied());
+        let (body, adds) = self.adding(|s| {
+            s.block(|s| {
+                let at = match &trip {
+                    Trip::Part { from, .. } => s.add(*from, i.into()),
+                    Trip::Count(_) | Trip::While(..) => i.into(),
+                };
+                let slots = s.slots(collectors, at);
+                let (next, values) = iteration(s, at, seen.clone(), &slots)?;
+                boxed.extend(values.iter().chain(&next).flat_map(|v| v.roots.iter().copied()));
+                let pointing =
+                    collectors.iter().zip(&values).filter(|(c, _)| has_boxes(&c.elem)).map(|(_, v)| v);
+                let states = cells.iter().zip(&next).filter(|(cell, _)| keeps_memory(cell)).map(|(_, v)| v);
+                let pointed: Roots = pointing.chain(states).flat_map(|v| v.roots.iter().copied()).collect();
+                for ((all, slot), val) in shared.iter_mut().zip(&slots).zip(&values) {
+                    if slot.is_some() {
+                        all.extend(val.roots.intersection(&pointed).copied());
+                    }
                 }
-            }
-            s.collect(collectors, &slots, (at, n), values)?;
-            s.advance(cells, &seen, next)
-        })?;
+                s.collect(collectors, &slots, (at, n), values)?;
+                s.advance(cells, &seen, next)
+            })
+        });
+        let (mut body, ()) = body?;
+        let stays = stays || adds == Some(true);
         if !stays {
             body = self.with_mark(body);
         }
         let done = match trip {
             Trip::Count(n) | Trip::Part { length: n, .. } => {
-                let order = if stays { Order::Given } else { order };
+                let order = if stays || adds.is_some() { Order::Given } else { order };
                 self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
                 n
             }

@@ -283,19 +283,30 @@ impl Lower<'_> {
         at: &mut Vec<Operand>,
         f: &mut dyn FnMut(&mut Self, &[Operand]) -> Res<()>,
     ) -> Res<()> {
+        self.every_in(&Order::Any(Vec::new()), dims, strides, at, f)
+    }
+    /// The same in an order.
+    pub(super) fn every_in(
+        &mut self,
+        order: &Order,
+        dims: &[Operand],
+        strides: &[Vec<Operand>],
+        at: &mut Vec<Operand>,
+        f: &mut dyn FnMut(&mut Self, &[Operand]) -> Res<()>,
+    ) -> Res<()> {
         if at.is_empty() {
             at.resize(strides.len(), Operand::i64(0));
         }
         let depth = strides.first().map_or(0, Vec::len) - dims.len();
         let Some((n, rest)) = dims.split_first() else { return f(self, at) };
         let base = at.clone();
-        self.count(*n, Order::Any(Vec::new()), |s, i| {
+        self.count(*n, order.clone(), |s, i| {
             let mut here: Vec<Operand> = Vec::with_capacity(base.len());
             for (b, strides) in base.iter().zip(strides) {
                 let step = s.mul(i, strides[depth]);
                 here.push(s.add(*b, step));
             }
-            s.every(rest, strides, &mut here, f)
+            s.every_in(order, rest, strides, &mut here, f)
         })
     }
     /// The same elements in memory, in row-major order.

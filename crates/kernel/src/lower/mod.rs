@@ -8,8 +8,7 @@
 //! Assumes a checked program without derivatives. Guarantees the values of the reference interpreter, bit for bit where the
 //! executor's primitives are those of the table, and its messages.
 //!
-//! Not native: recursive values as arguments and results of the whole program; accumulators for values of sum types; sums of
-//! recursive cotangents.
+//! Not native: recursive values as arguments and results of the whole program, which the language does not have either.
 
 mod acc;
 mod arrays;
@@ -19,11 +18,13 @@ mod combine;
 mod concat;
 mod extent;
 mod gather;
+mod give_back;
 mod interchange;
 mod loops;
 mod memory;
 mod owners;
 mod parts;
+mod plus;
 mod rep;
 mod site;
 mod sizes;
@@ -41,9 +42,9 @@ use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_base::{RuntimeErrorKind, Span};
 use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::traverse::reachable_functions;
-use pullback_core::{Atom, Body, Exp, Fun, FunId, Lam, Program, Type, Var};
+use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Type, TypeId, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use rep::{AccRep, ArrayRep, Rep, words};
+use rep::{ArrayRep, Rep, words};
 use site::site;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,10 +124,20 @@ fn lower_all(
     let reachable: Vec<FunId> = reachable_functions(program, [entry]).into_iter().collect();
     let functions: IdMap<FunId, FunctionId> =
         reachable.iter().enumerate().map(|(k, f)| (*f, FunctionId::new(k))).collect();
+    let all = All { program, functions: &functions, part: part.max(1), noted };
+    let mut plus = Vec::new();
     for f in &reachable {
         let called = if *f == entry { Called::FromOutside } else { Called::Inside };
-        let function = function(program, (*f, called), (part.max(1), noted), &functions, &mut module)?;
+        let function = function(all, (*f, called), &mut module, &mut plus)?;
         module.functions.push(function);
+    }
+    // A function that adds may ask for another one.
+    let mut made = 0;
+    while let Some((id, function)) = plus.get(made).copied() {
+        let shapes = shapes(program, &[], &Body::default());
+        let function = Lower::new(all, function, shapes, &mut module, &mut plus).plus_function(id)?;
+        module.functions.push(function);
+        made += 1;
     }
     Ok((module, functions[&entry]))
 }
@@ -139,43 +150,24 @@ enum Called {
     FromOutside,
 }
 
+/// What functions of a module have in common.
+#[derive(Clone, Copy)]
+struct All<'p> {
+    program: &'p Program,
+    functions: &'p IdMap<FunId, FunctionId>,
+    part: i64,
+    noted: Noted,
+}
+
 fn function(
-    program: &Program,
+    all: All<'_>,
     (id, called): (FunId, Called),
-    (part, noted): (i64, Noted),
-    functions: &IdMap<FunId, FunctionId>,
     module: &mut Module,
+    plus: &mut Vec<(TypeId, FunctionId)>,
 ) -> Res<Function> {
+    let program = all.program;
     let fun = &program.funs[id];
-    let mut s = Lower {
-        program,
-        functions,
-        part,
-        id: functions[&id],
-        messages: &mut module.messages,
-        places: &mut module.places,
-        calls: &mut module.calls,
-        tapes: &mut module.tapes,
-        choices: &mut module.choices,
-        sites: (noted == Noted::Sites).then_some(&mut module.sites),
-        site: None,
-        shapes: shapes(program, &fun.params, &fun.body),
-        regs: IndexVec::new(),
-        blocks: vec![Vec::new()],
-        env: IdMap::new(),
-        owners: Owners::default(),
-        wanted: IdMap::new(),
-        in_turn: IdSet::new(),
-        heirs: IdMap::new(),
-        below: IdMap::new(),
-        last: IdMap::new(),
-        deferred: Vec::new(),
-        giving_back: None,
-        comparisons: IdMap::new(),
-        equal: Vec::new(),
-        counted: Vec::new(),
-        span: None,
-    };
+    let mut s = Lower::new(all, all.functions[&id], shapes(program, &fun.params, &fun.body), module, plus);
     let mut params = Vec::new();
     for p in &fun.params {
         let ty = program.vars[*p].ty.clone();
@@ -189,8 +181,6 @@ fn function(
         let roots = s.owners.foreign();
         s.bind(*p, value, roots);
     }
-    let height = s.reg(Ty::Pointer, "mark");
-    s.giving_back = chosen_at_the_end(fun).map(|v| (v, height));
     s.body(&fun.body)?;
     let mut results = Vec::new();
     for (a, ty) in fun.body.result.iter().zip(&fun.results) {
@@ -207,27 +197,13 @@ fn function(
         }
     }
     let mut body = s.blocks.pop().unwrap_or_default();
-    if body.iter().any(|ins| gives_back(ins, height)) {
-        body.insert(0, Ins::Mark { to: height });
+    // What was added to accumulators of the caller may point to memory of this function.
+    if !s.added.values().any(|points| *points) {
+        body = give_back::give_back(body, &params, &mut s.regs);
     }
     debug_assert!(!loops::leaves_memory_in_any_order(&body), "{}", fun.name);
     let body = bounds::narrow(body, &results, &mut s.regs);
     Ok(Function { name: fun.name.to_string(), params, results, regs: s.regs, body })
-}
-
-/// Where the last statement of a function is a branch that makes all results but scalars: the first of them.
-fn chosen_at_the_end(fun: &Fun) -> Option<Var> {
-    let last = fun.body.stms.last()?;
-    let here = |a: &Atom| a.var().is_none_or(|v| last.pat.contains(&v));
-    let scalar = |ty: &Type| matches!(ty, Type::Scalar(_));
-    let mut results = fun.body.result.iter().zip(&fun.results);
-    let ends = matches!(last.exp, Exp::If(..)) && results.all(|(a, ty)| scalar(ty) || here(a));
-    if ends { last.pat.first().copied() } else { None }
-}
-
-fn gives_back(ins: &Ins, height: Reg) -> bool {
-    let release = Ins::Release { mark: height.into() };
-    ins.blocks().into_iter().flatten().any(|ins| *ins == release || gives_back(ins, height))
 }
 
 /// A function being lowered.
@@ -245,6 +221,8 @@ struct Lower<'p> {
     choices: &'p mut BTreeSet<(FunctionId, Reg)>,
     /// Where it is noted which statement registers are for, and that statement.
     sites: Option<&'p mut BTreeMap<(FunctionId, Reg), Site>>,
+    /// Recursive types of which values are added, and the functions that do it.
+    plus: &'p mut Vec<(TypeId, FunctionId)>,
     site: Option<Site>,
     shapes: Shapes,
     regs: IndexVec<Reg, RegInfo>,
@@ -269,10 +247,9 @@ struct Lower<'p> {
     /// Of which arrays the elements can be counted in the open blocks.
     counted: Vec<sizes::Count>,
     /// Parts of accumulators that are set apart, to be added when the body ends in which they were made.
-    deferred: Vec<(ArrayRep, AccRep, acc::Back)>,
-    /// The results of the branch at the end of the function start with this variable, and at its start the workspace had this
-    /// height.
-    giving_back: Option<(Var, Reg)>,
+    deferred: Vec<acc::Deferred>,
+    /// The accumulators to which values with alternatives are added, and whether those point to memory.
+    added: BTreeMap<owners::Root, bool>,
     span: Option<Span>,
 }
 
@@ -289,6 +266,45 @@ fn roots(values: &[Val]) -> Roots {
 }
 
 impl<'p> Lower<'p> {
+    fn new(
+        all: All<'p>,
+        id: FunctionId,
+        shapes: Shapes,
+        module: &'p mut Module,
+        plus: &'p mut Vec<(TypeId, FunctionId)>,
+    ) -> Lower<'p> {
+        Lower {
+            program: all.program,
+            functions: all.functions,
+            part: all.part,
+            id,
+            messages: &mut module.messages,
+            places: &mut module.places,
+            calls: &mut module.calls,
+            tapes: &mut module.tapes,
+            choices: &mut module.choices,
+            sites: (all.noted == Noted::Sites).then_some(&mut module.sites),
+            plus,
+            site: None,
+            shapes,
+            regs: IndexVec::new(),
+            blocks: vec![Vec::new()],
+            env: IdMap::new(),
+            owners: Owners::default(),
+            wanted: IdMap::new(),
+            in_turn: IdSet::new(),
+            heirs: IdMap::new(),
+            below: IdMap::new(),
+            last: IdMap::new(),
+            deferred: Vec::new(),
+            counted: Vec::new(),
+            added: BTreeMap::new(),
+            comparisons: IdMap::new(),
+            equal: Vec::new(),
+            span: None,
+        }
+    }
+
     // --- instructions ---
 
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
@@ -528,15 +544,11 @@ impl<'p> Lower<'p> {
             }
             self.span = outer;
         }
+        // Of a view that the body gives, others may still add to what was set apart: it is added when the body around ends.
         let leaves = |a: &Atom| a.var().is_some_and(|v| self.ty(v).is_acc());
-        if self.deferred.len() > deferred && body.result.iter().any(leaves) {
-            let found = "a branch that gives a rotated or reshaped view of an accumulator";
-            return Err(NotNative::new(
-                "views of accumulators that leave the body that rearranges them",
-                found,
-            ));
+        if !body.result.iter().any(leaves) {
+            self.add_deferred(deferred)?;
         }
-        self.add_deferred(deferred)?;
         self.equal.truncate(equal);
         self.owners.close();
         Ok(())

@@ -64,6 +64,10 @@ impl Owners {
         self.info.push(RootInfo { frame: self.frame, owned, reused, sharing: Vec::new() });
         Roots::from([self.info.len() - 1])
     }
+    /// Something that is not known here points to this memory from here on: nothing may write over it.
+    pub(super) fn keep(&mut self, roots: &Roots) {
+        roots.iter().for_each(|r| self.info[*r].owned = false);
+    }
     pub(super) fn bind(&mut self, v: Var, roots: Roots) {
         for r in &roots {
             self.info[*r].sharing.push(v);

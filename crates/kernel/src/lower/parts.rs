@@ -50,18 +50,21 @@ impl Lower<'_> {
         let whole: Vec<(Type, ArrayRep)> = types.into_iter().zip(totals).collect();
         self.owners.enter();
         let part = self.reg(Ty::I64, "part");
-        let (body, ()) = self.block(|s| {
-            let from = s.op(Op::Mul, Scalar::I64, &[part.into(), size]);
-            let left = s.sub(n, from);
-            let length = s.op(Op::Min, Scalar::I64, &[left, size]);
-            let state = s.taken_together(c, Trip::Part { from, length }, collectors, users)?;
-            for ((ty, total), val) in whole.iter().zip(state) {
-                s.store(total, &[part.into()], &val.rep, ty)?;
-            }
-            Ok(())
-        })?;
-        let body = self.with_mark(body);
-        let order = Order::Any(Vec::new());
+        let (body, adds) = self.adding(|s| {
+            s.block(|s| {
+                let from = s.op(Op::Mul, Scalar::I64, &[part.into(), size]);
+                let left = s.sub(n, from);
+                let length = s.op(Op::Min, Scalar::I64, &[left, size]);
+                let state = s.taken_together(c, Trip::Part { from, length }, collectors, users)?;
+                for ((ty, total), val) in whole.iter().zip(state) {
+                    s.store(total, &[part.into()], &val.rep, ty)?;
+                }
+                Ok(())
+            })
+        });
+        let (body, ()) = body?;
+        let body = if adds == Some(true) { body } else { self.with_mark(body) };
+        let order = if adds.is_some() { Order::Given } else { Order::Any(Vec::new()) };
         self.emit(Ins::For { i: part, from: Operand::i64(0), to: count, body, order });
         self.owners.leave();
         self.totals_together(c, count, &whole).map(Some)

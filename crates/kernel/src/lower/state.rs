@@ -104,7 +104,13 @@ impl Lower<'_> {
                 }
                 Val { rep, roots }
             }
-            Cell::Buffer(_, a, roots) => Val { rep: Rep::Array(a.clone()), roots: roots.clone() },
+            Cell::Buffer(ty, a, first) => {
+                let mut roots = first.clone();
+                if has_boxes(ty) {
+                    roots.extend(next);
+                }
+                Val { rep: Rep::Array(a.clone()), roots }
+            }
             Cell::Turns(places, ago, roots) => {
                 let place = self.place_of(places, done, *ago);
                 place.pointers().for_each(|pointer| {

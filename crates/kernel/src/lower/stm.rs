@@ -5,9 +5,8 @@ use super::memory::absent;
 use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, unfolded, words};
 use super::{Lower, NotNative, Res, Val, roots};
-use crate::ir::{Ins, Operand, Reg, Text};
+use crate::ir::{FunctionId, Ins, Operand, Reg, Text};
 use pullback_base::RuntimeErrorKind;
-use pullback_base::index::IdSet;
 use pullback_core::traverse::free_vars;
 use pullback_core::{Atom, Exp, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
@@ -85,7 +84,9 @@ impl Lower<'_> {
             Exp::Soac(soac) => self.soac(pat, soac),
 
             Exp::WithAcc(inits, lam) => self.with_acc(pat, inits, lam),
-            Exp::AccView(acc, view) => plain(self.acc_view(*acc, view)?),
+            Exp::AccView(acc, view) => {
+                one(Val { rep: self.acc_view(*acc, view)?, roots: self.owners.of(acc.var()) })
+            }
             Exp::AccAdd(acc, ix, value) => {
                 self.acc_add(*acc, ix, *value)?;
                 plain(Rep::Tuple(Vec::new()))
@@ -261,8 +262,13 @@ impl Lower<'_> {
         let mut roots = self.owners.fresh();
         for a in args {
             let value = self.val(*a);
-            operands.extend(self.flatten(&value.rep, &self.atom_type(*a))?);
-            roots.extend(value.roots);
+            let ty = self.atom_type(*a);
+            operands.extend(self.flatten(&value.rep, &ty)?);
+            if let Type::Acc(inner) = &ty {
+                self.adds_to(*a, inner);
+            } else {
+                roots.extend(value.roots);
+            }
         }
         let results = self.program.funs[f].results.clone();
         let mut to: Vec<Reg> = Vec::new();
@@ -271,19 +277,23 @@ impl Lower<'_> {
                 to.push(self.reg(t, "result"));
             }
         }
-        let function = self.functions[&f];
-        if let Some(span) = self.span
-            && self.calls.get(&function).is_none_or(|(caller, _)| *caller != function)
-        {
-            self.calls.insert(function, (self.id, span));
-        }
-        self.emit(Ins::Call { to: to.clone(), function, args: operands });
+        self.emit_call(to.clone(), self.functions[&f], operands);
         let mut words = to.into_iter().map(Operand::Reg);
         let mut out = Vec::new();
         for ty in &results {
             out.push(Val { rep: self.unflatten(ty, &mut words)?, roots: roots.clone() });
         }
         Ok(out)
+    }
+
+    /// Calls a function, and notes where.
+    pub(super) fn emit_call(&mut self, to: Vec<Reg>, function: FunctionId, args: Vec<Operand>) {
+        if let Some(span) = self.span
+            && self.calls.get(&function).is_none_or(|(caller, _)| *caller != function)
+        {
+            self.calls.insert(function, (self.id, span));
+        }
+        self.emit(Ins::Call { to, function, args });
     }
 
     /// A size, checked not to be negative.
@@ -298,113 +308,6 @@ impl Lower<'_> {
             self.fail(negative, RuntimeErrorKind::NegativeSize, text, vec![operand]);
         }
         operand
-    }
-
-    pub(super) fn plus(&mut self, pat: &[Var], a: Atom, b: Atom) -> Res<Val> {
-        let ty = self.atom_type(a);
-        let (x, y) = (self.val(a), self.val(b));
-        if let (Rep::Array(first), Rep::Array(second)) = (&x.rep, &y.rep) {
-            if !self.is_part(b, (a, 0)) {
-                self.check_shapes(ADDED, &first.dims, &second.dims);
-            }
-            let others: IdSet<Var> = b.var().into_iter().collect();
-            let in_place = first.is_writable() && a.var().is_some_and(|v| self.owners.may_write(v, &others));
-            let (to, roots) = if in_place {
-                (first.clone(), x.roots)
-            } else {
-                (self.array_for(pat.first().copied(), first.dims.clone(), ty.base())?, self.owners.fresh())
-            };
-            self.plus_arrays(&to, first, second, ty.base())?;
-            return Ok(Val { rep: Rep::Array(to), roots });
-        }
-        let roots = x.roots.union(&y.roots).copied().collect();
-        Ok(Val { rep: self.plus_values(&x.rep, &y.rep, &ty)?, roots })
-    }
-    /// `to[i] = a[i] + b[i]` everywhere.
-    pub(super) fn plus_arrays(&mut self, to: &ArrayRep, a: &ArrayRep, b: &ArrayRep, elem: &Type) -> Res<()> {
-        let strides = [to.strides.clone(), a.strides.clone(), b.strides.clone()];
-        let (to, a, b) = (to.clone(), a.clone(), b.clone());
-        self.every(&to.dims.clone(), &strides, &mut Vec::new(), &mut |s, at| {
-            let load = |s: &mut Self, array: &ArrayRep, p: Operand| {
-                let words: Vec<Operand> = array.leaves.iter().map(|l| s.load_leaf(*l, p)).collect();
-                s.unflatten(elem, &mut words.into_iter())
-            };
-            let (x, y) = (load(s, &a, at[1])?, load(s, &b, at[2])?);
-            let sum = s.plus_values(&x, &y, elem)?;
-            let sum = s.flatten(&sum, elem)?;
-            for (leaf, value) in to.leaves.iter().zip(sum) {
-                if let Leaf::Memory { pointer, ty } = *leaf {
-                    s.emit(Ins::Store { pointer, index: at[0], value, ty });
-                }
-            }
-            Ok(())
-        })
-    }
-    /// Addition of cotangents that are not arrays (arrays inside sums included).
-    pub(super) fn plus_values(&mut self, x: &Rep, y: &Rep, ty: &Type) -> Res<Rep> {
-        Ok(match (x, y, ty) {
-            (Rep::Scalar(a), Rep::Scalar(b), Type::Scalar(s)) if s.is_float() => {
-                Rep::Scalar(self.op(Op::Add, *s, &[*a, *b]))
-            }
-            (Rep::Tuple(xs), Rep::Tuple(ys), Type::Tuple(types)) => {
-                let mut out = Vec::new();
-                for ((x, y), t) in xs.iter().zip(ys).zip(types.iter()) {
-                    out.push(self.plus_values(x, y, t)?);
-                }
-                Rep::Tuple(out)
-            }
-            (Rep::Array(a), Rep::Array(b), Type::Array(_)) => {
-                self.check_shapes(ADDED, &a.dims, &b.dims);
-                let to = self.new_array(a.dims.clone(), ty.base())?;
-                self.plus_arrays(&to, a, b, ty.base())?;
-                Rep::Array(to)
-            }
-            (Rep::Record(..), Rep::Record(..), _) => {
-                return Err(NotNative::new(
-                    "sums of recursive values",
-                    "an addition of recursive cotangents",
-                ));
-            }
-            (Rep::Sum(a, xs), Rep::Sum(b, ys), Type::Sum(variants)) => {
-                self.plus_sums((*a, xs), (*b, ys), ty, variants)?
-            }
-            (x, _, _) => x.clone(),
-        })
-    }
-    /// Alternative 0 is zero; equal alternatives add their fields.
-    fn plus_sums(
-        &mut self,
-        (a, xs): (Operand, &Vec<Vec<Rep>>),
-        (b, ys): (Operand, &Vec<Vec<Rep>>),
-        ty: &Type,
-        variants: &[pullback_core::Variant],
-    ) -> Res<Rep> {
-        let zero = Operand::i64(0);
-        let first_zero = self.op(Op::Eq, Scalar::I64, &[a, zero]);
-        let second_zero = self.op(Op::Eq, Scalar::I64, &[b, zero]);
-        let (x, y) = (Rep::Sum(a, xs.clone()), Rep::Sum(b, ys.clone()));
-        let (left, left_words) = self.block(|s| s.flatten(&y, ty))?;
-        let (middle, middle_words) = self.block(|s| s.flatten(&x, ty))?;
-        let mut arms = vec![(first_zero, left, left_words), (second_zero, middle, middle_words)];
-        for k in 1..variants.len() {
-            let here = self.op(Op::Eq, Scalar::I64, &[a, Operand::i64(k as i64)]);
-            let (block, sum) = self.block(|s| {
-                let mut fields = xs.clone();
-                for (f, t) in variants[k].fields.iter().enumerate() {
-                    fields[k][f] = s.plus_values(&xs[k][f], &ys[k][f], t)?;
-                }
-                s.flatten(&Rep::Sum(a, fields), ty)
-            })?;
-            arms.push((here, block, sum));
-        }
-        let to: Vec<Reg> = words(self.program, ty)?.into_iter().map(|t| self.reg(t, "sum")).collect();
-        let mut chain = Vec::new();
-        for (condition, mut block, values) in arms.into_iter().rev() {
-            block.extend(to.iter().zip(values).map(|(to, value)| Ins::Set { to: *to, value }));
-            chain = vec![Ins::If { condition, then: block, otherwise: chain }];
-        }
-        chain.into_iter().for_each(|ins| self.emit(ins));
-        self.unflatten(ty, &mut to.into_iter().map(Operand::Reg))
     }
 }
 

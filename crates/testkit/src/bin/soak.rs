@@ -1,9 +1,9 @@
 //! `soak COUNT [SEED] [PROPERTY..]`: random programs with all (or the named) properties; exits with 1 if one fails.
 //!
-//! `soak native COUNT [SEED] [O1|O3]`: random programs and their gradients through the native executors, in processes of
+//! `soak native COUNT [SEED] [vm|O1|O3] [usual|endings]`: random programs and their gradients through the native executors, in processes of
 //! their own (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
 //!
-//! `soak native-shrink SEED [O1|O3]`: a small program that fails like the one of the seed does.
+//! `soak native-shrink SEED [vm|O1|O3] [usual|endings]`: a small program that fails like the one of the seed does.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 
@@ -47,7 +47,7 @@ mod native {
     use pullback_core::print::print;
     use pullback_cpu::Level;
     use pullback_testkit::native::soak::{Counts, one};
-    use pullback_testkit::native::{Run, Verdict, Way, cases_of_seed, examine, runs_of_case};
+    use pullback_testkit::native::{Programs, Run, Verdict, Way, examine};
     use pullback_testkit::properties::Case;
     use pullback_testkit::shrink::shrink_with;
     use pullback_testkit::text::show;
@@ -63,22 +63,39 @@ mod native {
         count: u64,
         from: u64,
         level: String,
+        programs: String,
+    }
+
+    impl Wanted {
+        fn programs(&self) -> Programs {
+            Programs::named(&self.programs).unwrap_or_else(Programs::usual)
+        }
     }
 
     fn wanted(args: &[String]) -> Wanted {
         let number = |k: usize, default: u64| args.get(k).and_then(|a| a.parse().ok()).unwrap_or(default);
         let level = args.get(2).cloned().unwrap_or_else(|| "O3".to_string());
-        Wanted { count: number(0, 20_000), from: number(1, 0), level }
+        let programs = args.get(3).cloned().unwrap_or_else(|| "usual".to_string());
+        Wanted { count: number(0, 20_000), from: number(1, 0), level, programs }
+    }
+
+    /// How LLVM optimises; `vm`: no machine code.
+    fn level(name: &str) -> Option<Level> {
+        match name {
+            "vm" => None,
+            "O1" => Some(Level::O1),
+            _ => Some(Level::O3),
+        }
     }
 
     /// The seeds of one process; a line for each count and failure.
     pub(super) fn part(args: &[String]) -> ExitCode {
         std::panic::set_hook(Box::new(|_| {}));
         let w = wanted(args);
-        let level = if w.level == "O1" { pullback_cpu::Level::O1 } else { pullback_cpu::Level::O3 };
-        let mut counts = Counts::default();
+        let level = level(&w.level);
+        let (mut counts, programs) = (Counts::default(), w.programs());
         for seed in w.from..w.from + w.count {
-            counts.extend(one(seed, &|seed, k| Way::of_soak(seed, k, level)));
+            counts.extend(one(&programs, seed, &|seed, k| programs.ways(seed, k, level)));
         }
         for ((way, verdict), n) in &counts.verdicts {
             println!("count\t{way}\t{verdict}\t{n}");
@@ -96,27 +113,31 @@ mod native {
     pub(super) fn shrink(args: &[String]) -> ExitCode {
         std::panic::set_hook(Box::new(|_| {}));
         let seed = args.first().and_then(|a| a.parse().ok()).unwrap_or(0);
-        let level = if args.get(1).is_some_and(|l| l == "O1") { Level::O1 } else { Level::O3 };
+        let level = level(args.get(1).map_or("O3", String::as_str));
         let fails = |run: &Run, way: Way| match examine(run, way) {
             Verdict::Fails(text) => Some(text),
             _ => None,
         };
-        let ways: Vec<Way> = (0..4).flat_map(|k| Way::of_soak(seed, k, level)).collect();
-        let failing = cases_of_seed(seed).into_iter().find_map(|case| {
-            let runs = runs_of_case(&case);
-            let fails = |run: &Run| ways.iter().find(|way| fails(run, **way).is_some()).copied();
-            let (run, way) = runs.iter().find_map(|run| Some((run.what.clone(), fails(run)?)))?;
-            Some((case, run, way))
+        // Other values stay other values: a smaller program that stops otherwise is another fault.
+        let kind =
+            |text: &str| ["should stop", "stopped", "not the same", "panic"].map(|k| text.starts_with(k));
+        let programs = args.get(2).and_then(|name| Programs::named(name)).unwrap_or_else(Programs::usual);
+        let ways: Vec<Way> = (0..9).flat_map(|k| programs.ways(seed, k, level)).collect();
+        let failing = programs.cases_of_seed(seed).into_iter().find_map(|case| {
+            let runs = programs.runs_of_case(&case);
+            let fails = |run: &Run| ways.iter().find_map(|way| Some((*way, kind(&fails(run, *way)?))));
+            let (run, (way, kind)) = runs.iter().find_map(|run| Some((run.what.clone(), fails(run)?)))?;
+            Some((case, run, way, kind))
         });
-        let Some((case, what, way)) = failing else {
+        let Some((case, what, way, same)) = failing else {
             println!("seed {seed} is right");
             return ExitCode::SUCCESS;
         };
         eprintln!("{what}, {way:?}: shrinking for {} s at most", TIME.as_secs());
         let begin = Instant::now();
         let wrong = |case: &Case| {
-            let run = runs_of_case(case).into_iter().find(|run| run.what == what)?;
-            let text = fails(&run, way)?;
+            let run = programs.runs_of_case(case).into_iter().find(|run| run.what == what)?;
+            let text = fails(&run, way).filter(|text| kind(text) == same)?;
             Some((run, text))
         };
         let small = shrink_with(&case, &mut |case| begin.elapsed() < TIME && wrong(case).is_some());
@@ -129,9 +150,9 @@ mod native {
     }
 
     /// Runs seeds in another process; `None`: it did not come to its end.
-    fn in_process(from: u64, count: u64, level: &str) -> Option<Counts> {
+    fn in_process(from: u64, count: u64, w: &Wanted) -> Option<Counts> {
         let program = std::env::current_exe().ok()?;
-        let args = ["native-part", &count.to_string(), &from.to_string(), level].map(str::to_string);
+        let args = ["native-part", &count.to_string(), &from.to_string(), &w.level, &w.programs];
         let out = Command::new(program).args(args).output().ok()?;
         if !out.status.success() {
             return None;
@@ -150,11 +171,11 @@ mod native {
     }
 
     /// The same, and if a process crashes, each of its seeds alone.
-    fn batch(from: u64, count: u64, level: &str) -> Counts {
-        in_process(from, count, level).unwrap_or_else(|| {
+    fn batch(from: u64, count: u64, w: &Wanted) -> Counts {
+        in_process(from, count, w).unwrap_or_else(|| {
             let mut counts = Counts::default();
             for seed in from..from + count {
-                match in_process(seed, 1, level) {
+                match in_process(seed, 1, w) {
                     Some(one) => counts.extend(one),
                     None => counts.failures.push((seed, "the process crashed".to_string())),
                 }
@@ -177,12 +198,12 @@ mod native {
                             break;
                         }
                         let count = BATCH.min(w.count - k);
-                        let counts = batch(w.from + k, count, &w.level);
+                        let counts = batch(w.from + k, count, &w);
                         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                         for (seed, text) in &counts.failures {
                             println!(
-                                "FAILS: seed {seed}: {text}\n  again: soak native 1 {seed} {}\n",
-                                w.level
+                                "FAILS: seed {seed}: {text}\n  again: soak native 1 {seed} {} {}\n",
+                                w.level, w.programs
                             );
                         }
                         all.0.extend(counts);
@@ -200,7 +221,7 @@ mod native {
             }
         });
         let (counts, _) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-        println!("{} programs from seed {}, LLVM at {}", w.count, w.from, w.level);
+        println!("{} programs ({}) from seed {}, LLVM at {}", w.count, w.programs, w.from, w.level);
         println!("{}{} failures", counts.render(), counts.failures.len());
         if counts.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }

@@ -147,14 +147,9 @@ impl Generator<'_> {
                         used: !shape.has_floats(),
                     });
                 }
-                results
-                    .iter()
-                    .map(|t| {
-                        let v = g.body_value(b, t, LIMIT, mark);
-                        bounds.push(v.bound);
-                        v.atom
-                    })
-                    .collect()
+                let values = g.body_values(b, &results, &vec![LIMIT; results.len()], mark);
+                bounds.extend(values.iter().map(|v| v.bound));
+                values.into_iter().map(|v| v.atom).collect()
             })
         });
         self.map_nesting -= 1;
@@ -423,10 +418,9 @@ impl Generator<'_> {
                 let mark = g.scope.len();
                 g.push(&[i], &[Shaped::I64], 0.0, true);
                 g.push(&[x], &[Shaped::F64], limit, false);
-                let next = g.body_value(b, &Shaped::F64, limit, mark);
-                let out = g.body_value(b, element, LIMIT, mark);
-                bound = out.bound;
-                vec![next.atom, out.atom]
+                let out = g.body_values(b, &[Shaped::F64, element.clone()], &[limit, LIMIT], mark);
+                bound = out[1].bound;
+                out.into_iter().map(|v| v.atom).collect()
             })
         });
         self.features.for_loop += 1;

@@ -43,17 +43,22 @@ impl Generator<'_> {
         b.scope(|b| {
             self.maybe(|g| {
                 let mark = g.scope.len();
-                results
-                    .iter()
-                    .zip(bounds)
-                    .map(|(t, bound)| {
-                        let v = g.body_value(b, t, LIMIT, mark);
-                        *bound = bound.max(v.bound);
-                        v.atom
-                    })
-                    .collect()
+                g.bounded(b, results, bounds, mark)
             })
         })
+    }
+
+    /// Values of a body; their bounds are joined into `bounds`.
+    fn bounded(
+        &mut self,
+        b: &mut Builder<'_>,
+        results: &[Shaped],
+        bounds: &mut [f64],
+        mark: usize,
+    ) -> Vec<Atom> {
+        let values = self.body_values(b, results, &vec![LIMIT; results.len()], mark);
+        values.iter().zip(bounds).for_each(|(v, bound)| *bound = bound.max(v.bound));
+        values.into_iter().map(|v| v.atom).collect()
     }
 
     /// The first result as a value; the others go into the scope.
@@ -75,18 +80,23 @@ impl Generator<'_> {
         self.keep(&out, &results, &bounds)
     }
 
-    fn match_sum(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
-        let in_scope: Vec<Shaped> = (self.scope.iter().rev().map(|e| &e.shape))
-            .filter(|t| matches!(t, Shaped::Sum(_)))
-            .take(2)
-            .cloned()
-            .collect();
-        let sum = if !in_scope.is_empty() && self.rng.chance(0.7) {
+    /// A sum, of the scope if there is one, and its alternatives.
+    pub(crate) fn sum_to_match(&mut self) -> (Shaped, Vec<Vec<Shaped>>) {
+        let sums = self.scope.iter().rev().filter_map(|e| match &e.shape {
+            Shaped::Sum(alternatives) => Some(alternatives.clone()),
+            _ => None,
+        });
+        let in_scope: Vec<_> = sums.take(2).collect();
+        let alternatives = if !in_scope.is_empty() && self.rng.chance(0.7) {
             self.rng.choose(&in_scope).clone()
         } else {
-            Shaped::Sum(vec![vec![Shaped::F64], vec![Shaped::F64, Shaped::F64], vec![]])
+            vec![vec![Shaped::F64], vec![Shaped::F64, Shaped::F64], vec![]]
         };
-        let Shaped::Sum(alternatives) = &sum else { return self.leaf(b, goal) };
+        (Shaped::Sum(alternatives.clone()), alternatives)
+    }
+
+    fn match_sum(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
+        let (sum, alternatives) = self.sum_to_match();
         let scrutinee = self.value(b, &sum);
         let results = self.with_extra(goal);
         let mut bounds = vec![0.0f64; results.len()];
@@ -95,15 +105,7 @@ impl Generator<'_> {
             self.maybe(|g| {
                 let mark = g.scope.len();
                 g.push(payload, &alternatives[k], scrutinee.bound, false);
-                results
-                    .iter()
-                    .zip(&mut bounds)
-                    .map(|(t, bound)| {
-                        let v = g.body_value(b, t, LIMIT, mark);
-                        *bound = bound.max(v.bound);
-                        v.atom
-                    })
-                    .collect()
+                g.bounded(b, &results, &mut bounds, mark)
             })
         });
         self.keep(&out, &results, &bounds)
@@ -133,7 +135,7 @@ impl Generator<'_> {
         bounds: &[f64],
         mark: usize,
     ) -> Vec<Atom> {
-        shapes.iter().zip(bounds).map(|(t, limit)| self.body_value(b, t, *limit, mark).atom).collect()
+        self.body_values(b, shapes, bounds, mark).into_iter().map(|v| v.atom).collect()
     }
 
     fn for_loop(&mut self, b: &mut Builder<'_>, goal: &Shaped) -> Val {
@@ -347,7 +349,8 @@ impl Generator<'_> {
             self.inner(|g| {
                 let mark = g.scope.len();
                 g.push(p, std::slice::from_ref(goal), at.bound, false);
-                vec![g.body_value(b, &Shaped::F64, LIMIT, mark).atom]
+                let out = g.body_values(b, &[Shaped::F64], &[LIMIT], mark);
+                out.into_iter().map(|v| v.atom).collect()
             })
         });
         let (cotangents, seeds) = self.seeds(b, goal, 0.75);
@@ -369,7 +372,8 @@ impl Generator<'_> {
             self.inner(|g| {
                 let mark = g.scope.len();
                 g.push(p, &[Shaped::F64], at.bound, false);
-                vec![g.body_value(b, goal, LIMIT, mark).atom]
+                let out = g.body_values(b, std::slice::from_ref(goal), &[LIMIT], mark);
+                out.into_iter().map(|v| v.atom).collect()
             })
         });
         let (tangents, seeds) = self.seeds(b, goal, 0.5);

@@ -1,17 +1,23 @@
 //! Functions to run, with arguments.
 
+use super::Way;
 use crate::generate::shape::Sizes;
 use crate::generate::{Config, Generated, generate};
 use crate::problems::Problem;
-use crate::properties::Case;
+use crate::properties::{Case, reverse_program};
+use pullback_ad::fast_chad;
 use pullback_base::Fault;
-use pullback_core::{FunId, Program, Type, Value};
+use pullback_core::traverse::leads_to;
+use pullback_core::{FunId, Lam, Program, Type, Value, Var};
+use pullback_cpu::Level;
 use pullback_driver::pipeline::Checks;
 use pullback_driver::{Kind, Settings, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
 
 /// Around the numbers of lanes of registers and blocks.
 const AWKWARD: [usize; 8] = [0, 1, 7, 8, 9, 63, 64, 65];
+/// Around those of registers, for the most part: where more than sizes matter, there is time for more programs.
+const SMALL: [usize; 8] = [0, 1, 2, 3, 7, 8, 9, 65];
 
 /// A function without derivatives inside, and arguments for it.
 #[derive(Clone, Debug)]
@@ -28,84 +34,182 @@ pub struct Run {
     pub empties: bool,
 }
 
-/// A random program and its gradient, each as it is and optimised, at the sizes that it was made for and at awkward ones. Left out: what
-/// cannot be differentiated.
-///
-/// # Panics
-/// If a pass makes a malformed program.
-pub fn runs_of_seed(seed: u64) -> Vec<Run> {
-    let generated = generate(seed, &Config::default());
-    let empties = generated.features.empty_arrays > 0 || generated.sizes.m == 0;
-    runs_of(&[false, true], seed, &generated.program, generated.main, &all_args(&generated), empties)
+/// Random programs, and what is run of each.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// How they are made.
+    pub config: Config,
+    /// Whether second derivatives are run too, a mix of modes in turn, and gradients for which recursive calls give up their tapes.
+    pub more: bool,
 }
 
-/// What [`runs_of_seed`] runs, each of its arguments in a case of its own.
-pub fn cases_of_seed(seed: u64) -> Vec<Case> {
-    let generated = generate(seed, &Config::default());
-    all_args(&generated).into_iter().map(|args| Case { args, ..Case::of(&generated) }).collect()
+impl Programs {
+    /// Programs and their gradients.
+    pub fn usual() -> Programs {
+        Programs { config: Config::default(), more: false }
+    }
+    /// Programs that end in branches, and more of each.
+    pub fn endings() -> Programs {
+        Programs { config: Config::endings(), more: true }
+    }
+    /// The ways of a soak run for number `k` of the functions of a seed.
+    pub fn ways(&self, seed: u64, k: usize, level: Option<Level>) -> Vec<Way> {
+        if self.more { Way::in_turn(seed, k, level) } else { Way::of_soak(seed, k, level) }
+    }
+    /// Those of a name.
+    pub fn named(name: &str) -> Option<Programs> {
+        match name {
+            "usual" => Some(Programs::usual()),
+            "endings" => Some(Programs::endings()),
+            _ => None,
+        }
+    }
+
+    /// The functions of a seed, each as it is and optimised, at the sizes that the program was made for and at awkward ones. Left out: what
+    /// cannot be differentiated.
+    ///
+    /// # Panics
+    /// If a pass makes a malformed program.
+    pub fn runs_of_seed(&self, seed: u64) -> Vec<Run> {
+        let generated = generate(seed, &self.config);
+        self.runs(&[false, true], &Case::of(&generated), &self.all_args(&generated))
+    }
+
+    /// What [`Programs::runs_of_seed`] runs, each of its arguments in a case of its own.
+    pub fn cases_of_seed(&self, seed: u64) -> Vec<Case> {
+        let generated = generate(seed, &self.config);
+        self.all_args(&generated).into_iter().map(|args| Case { args, ..Case::of(&generated) }).collect()
+    }
+
+    /// The functions of a program, for the arguments of the case alone: what is shrunk.
+    ///
+    /// # Panics
+    /// If a pass makes a malformed program.
+    pub fn runs_of_case(&self, case: &Case) -> Vec<Run> {
+        self.runs(&[false, true], case, std::slice::from_ref(&case.args))
+    }
+
+    /// Arguments of the sizes that a program was made for, and larger ones.
+    fn all_args(&self, generated: &Generated) -> Vec<Vec<Value>> {
+        let Sizes { n, m } = generated.sizes;
+        let k = if self.more { SMALL } else { AWKWARD }[(generated.seed % 8) as usize];
+        let sizes = [Sizes { n, m }, Sizes { n: n.max(k), m }, Sizes { n, m: m.max(k) }];
+        let mut out = vec![generated.inputs(sizes[0], 0)];
+        out.extend(sizes[1..].iter().filter(|s| **s != sizes[0]).map(|s| generated.inputs(*s, 0)));
+        out
+    }
+
+    /// `optimise`: what is asked for of each, as it is and optimised.
+    fn runs(&self, optimise: &[bool], case: &Case, args: &[Vec<Value>]) -> Vec<Run> {
+        let whole = Function { what: format!("seed {} program", case.seed), ..Function::of(case, args) };
+        let gradient = whole.derived(Kind::Vjp, "gradient");
+        let mut all = Vec::new();
+        if self.more {
+            let (inner, outer) = MIXES[(case.seed % 4) as usize];
+            let first = if inner == Kind::Vjp { gradient.clone() } else { whole.derived(inner, "tangent") };
+            all.extend(first.and_then(|f| f.derived(outer, &format!("then {outer:?}"))));
+            all.extend(whole.with_few_tapes(case));
+        }
+        let all = [Some(whole), gradient].into_iter().flatten().chain(all);
+        all.flat_map(|f| f.finished(optimise, case.empties)).collect()
+    }
 }
 
-/// A program and its gradient, for the arguments of the case alone: what is shrunk.
-///
-/// # Panics
-/// If a pass makes a malformed program.
-pub fn runs_of_case(case: &Case) -> Vec<Run> {
-    let args = std::slice::from_ref(&case.args);
-    runs_of(&[false, true], case.seed, &case.program, case.main, args, case.empties)
-}
+/// The mixes of modes of second derivatives.
+const MIXES: [(Kind, Kind); 4] =
+    [(Kind::Vjp, Kind::Jvp), (Kind::Jvp, Kind::Vjp), (Kind::Vjp, Kind::Vjp), (Kind::Jvp, Kind::Jvp)];
 
-/// Those of [`runs_of_case`] that are optimised.
+/// Those of [`Programs::runs_of_case`] of the usual programs that are optimised.
 ///
 /// # Panics
 /// If a pass makes a malformed program.
 pub fn optimised_runs_of_case(case: &Case) -> Vec<Run> {
-    let args = std::slice::from_ref(&case.args);
-    runs_of(&[true], case.seed, &case.program, case.main, args, case.empties)
+    Programs::usual().runs(&[true], case, std::slice::from_ref(&case.args))
 }
 
-/// `optimise`: what is asked for of each, as it is and optimised.
-fn runs_of(
-    optimise: &[bool],
-    seed: u64,
-    program: &Program,
-    main: FunId,
-    args: &[Vec<Value>],
-    empties: bool,
-) -> Vec<Run> {
-    let mut out = finished(optimise, &format!("seed {seed} program"), program, main, args, empties);
-    let params = &program.funs[main].params;
-    let wanted: Vec<bool> = params.iter().map(|p| program.is_active(&program.vars[*p].ty)).collect();
-    let mut derived = program.clone();
-    if let Ok(fun) = derive::add(&mut derived, main, Kind::Vjp, &wanted) {
-        let args: Vec<_> = args.iter().filter_map(|args| with_cotangents(program, main, args)).collect();
-        if !args.is_empty() {
-            out.extend(finished(optimise, &format!("seed {seed} gradient"), &derived, fun, &args, empties));
-        }
+/// A function of a program, with arguments.
+#[derive(Clone)]
+struct Function {
+    what: String,
+    program: Program,
+    fun: FunId,
+    /// What it is differentiated with respect to.
+    wanted: Vec<bool>,
+    args: Vec<Vec<Value>>,
+}
+
+impl Function {
+    fn of(case: &Case, args: &[Vec<Value>]) -> Function {
+        let (program, fun) = (case.program.clone(), case.main);
+        let params = &program.funs[fun].params;
+        let wanted = params.iter().map(|p| program.is_active(&program.vars[*p].ty)).collect();
+        Function { what: String::new(), program, fun, wanted, args: args.to_vec() }
     }
-    out
+    /// Its derivative with respect to the same parameters; `None`: there is none, or no arguments for it.
+    fn derived(&self, kind: Kind, what: &str) -> Option<Function> {
+        let mut program = self.program.clone();
+        let mut wanted = self.wanted.clone();
+        let more: Vec<Option<Vec<Value>>> = match kind {
+            Kind::Jvp => {
+                let params = &program.funs[self.fun].params;
+                let fits = |p: &Var| has_float_base(&program.vars[*p].ty);
+                wanted.iter_mut().zip(params).for_each(|(wanted, p)| *wanted &= fits(p));
+                let chosen = |args: &Vec<Value>| {
+                    args.iter().zip(&wanted).filter(|(_, w)| **w).map(|(v, _)| v.clone()).collect()
+                };
+                self.args.iter().map(|args| Some(chosen(args))).collect()
+            }
+            _ => self.args.iter().map(|args| cotangents(&program, self.fun, args)).collect(),
+        };
+        let all = self.args.iter().zip(more);
+        let args: Vec<Vec<Value>> =
+            all.filter_map(|(args, more)| Some([&args[..], &more?].concat())).collect();
+        if args.is_empty() {
+            return None;
+        }
+        let fun = derive::add(&mut program, self.fun, kind, &wanted).ok()?;
+        wanted.resize(program.funs[fun].params.len(), false);
+        Some(Function { what: format!("{} {what}", self.what), program, fun, wanted, args })
+    }
+    /// The gradient where recursive calls give up their tapes, after a few of them, or none.
+    fn with_few_tapes(&self, case: &Case) -> Option<Function> {
+        let program = &case.program;
+        let recursive = |f: FunId| leads_to(program, &program.funs[f].body, f);
+        let kept_calls = [0, 3][(case.seed / 4 % 2) as usize];
+        let config = fast_chad::Config { kept_calls, ..fast_chad::Config::default() };
+        if !program.funs.ids().any(recursive) {
+            return None;
+        }
+        let gradient = |p: &mut Program, l: &Lam, w: &[bool]| fast_chad::vjp_with(p, l, w, &config);
+        let (program, fun) = reverse_program(case, &gradient).ok()?;
+        let with_bars = |args: &Vec<Value>| {
+            let bars = cotangents(&case.program, case.main, args)?;
+            Some([&args[..], &bars].concat())
+        };
+        let args: Vec<Vec<Value>> = self.args.iter().filter_map(with_bars).collect();
+        let what = format!("{} gradient, {kept_calls} calls keep tapes", self.what);
+        (!args.is_empty()).then(|| Function { what, program, fun, wanted: Vec::new(), args })
+    }
+    fn finished(self, optimise: &[bool], empties: bool) -> Vec<Run> {
+        finished(optimise, &self.what, &self.program, self.fun, &self.args, empties)
+    }
 }
 
-fn all_args(generated: &Generated) -> Vec<Vec<Value>> {
-    let Sizes { n, m } = generated.sizes;
-    let k = AWKWARD[(generated.seed % 8) as usize];
-    // Programs are for these sizes and larger ones.
-    let sizes = [Sizes { n, m }, Sizes { n: n.max(k), m }, Sizes { n, m: m.max(k) }];
-    let mut out = vec![generated.inputs(sizes[0], 0)];
-    out.extend(sizes[1..].iter().filter(|s| **s != sizes[0]).map(|s| generated.inputs(*s, 0)));
-    out
-}
-
-/// The arguments and the results, which are cotangents as good as any. `None`: cotangents would be of other types, or it stops.
-fn with_cotangents(program: &Program, fun: FunId, args: &[Value]) -> Option<Vec<Value>> {
+/// The results, which are cotangents as good as any. `None`: cotangents would be of other types, or it stops.
+fn cotangents(program: &Program, fun: FunId, args: &[Value]) -> Option<Vec<Value>> {
     let options = Options { work_limit: super::STEPS, ..Options::default() };
     let primal = Compiled::new(program).run(fun, args, &options).ok()?;
     let types = &program.funs[fun].results;
     let bars = primal.results.iter().zip(types).filter(|(_, t)| program.is_active(t));
-    let fits = |t: &Type| t.base().scalar().is_some_and(|s| s.is_float());
-    if !bars.clone().all(|(_, t)| fits(t)) {
+    if !bars.clone().all(|(_, t)| has_float_base(t)) {
         return None;
     }
-    Some(args.iter().cloned().chain(bars.map(|(v, _)| v.clone())).collect())
+    Some(bars.map(|(v, _)| v.clone()).collect())
+}
+
+/// Whether cotangents and tangents have the same type.
+fn has_float_base(ty: &Type) -> bool {
+    ty.base().scalar().is_some_and(|s| s.is_float())
 }
 
 fn finished(

@@ -17,7 +17,7 @@ mod twins;
 mod ways;
 
 pub use agree::{ROUNDING, is_unstable, near, same};
-pub use cases::{Run, cases_of_seed, optimised_runs_of_case, runs_of_case, runs_of_problem, runs_of_seed};
+pub use cases::{Programs, Run, optimised_runs_of_case, runs_of_problem};
 pub use ways::{Executable, Way};
 
 use agree::{equal_errors, rounding};

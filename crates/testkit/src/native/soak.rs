@@ -1,6 +1,6 @@
 //! Many random programs through native executors, with counts.
 
-use super::{Verdict, Way, examine, runs_of_seed};
+use super::{Programs, Verdict, Way, examine};
 use crate::on_all_processors;
 use std::collections::BTreeMap;
 
@@ -43,10 +43,10 @@ impl Counts {
 /// Ways to run number `k` of the programs of a seed, from both numbers.
 pub type Ways<'a> = &'a (dyn Fn(u64, usize) -> Vec<Way> + Sync);
 
-/// The programs of a seed and their gradients.
-pub fn one(seed: u64, ways: Ways<'_>) -> Counts {
+/// What is run of the program of a seed.
+pub fn one(programs: &Programs, seed: u64, ways: Ways<'_>) -> Counts {
     let mut counts = Counts::default();
-    for (k, run) in runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run) in programs.runs_of_seed(seed).into_iter().enumerate() {
         for way in ways(seed, k) {
             let verdict = examine(&run, way);
             *counts.verdicts.entry((way.name().into(), verdict.name().into())).or_default() += 1;
@@ -59,8 +59,9 @@ pub fn one(seed: u64, ways: Ways<'_>) -> Counts {
 }
 
 /// `count` seeds from `from` on, on all processors.
-pub fn many(from: u64, count: u64, ways: Ways<'_>) -> Counts {
+pub fn many(programs: &Programs, (from, count): (u64, u64), ways: Ways<'_>) -> Counts {
     let mut all = Counts::default();
-    on_all_processors(0..count, |k| one(from.wrapping_add(k), ways)).into_iter().for_each(|c| all.extend(c));
+    let of_seed = |k| one(programs, from.wrapping_add(k), ways);
+    on_all_processors(0..count, of_seed).into_iter().for_each(|c| all.extend(c));
     all
 }

@@ -49,11 +49,20 @@ impl Way {
         matches!(self, Way::VmPlain | Way::LlvmPlain(_))
     }
     /// The ways of a soak run for number `k` of the programs of a seed: through both executors, as machine code (which takes most of the time)
-    /// plain or in lanes in turns. The numbers of lanes and threads change from seed to seed.
-    pub fn of_soak(seed: u64, k: usize, level: Level) -> Vec<Way> {
+    /// plain or in lanes in turns; `None`: not as machine code. The numbers of lanes and threads change from seed to seed.
+    pub fn of_soak(seed: u64, k: usize, level: Option<Level>) -> Vec<Way> {
         let mut ways = Way::of_vm(seed);
         let turn = (seed / 12 + k as u64) % 2;
-        ways.push(Way::of_llvm(seed, level)[turn as usize]);
+        ways.extend(level.map(|level| Way::of_llvm(seed, level)[turn as usize]));
+        ways
+    }
+    /// One way for function number `k` of a seed, in turn; for every eighth also one as machine code.
+    pub fn in_turn(seed: u64, k: usize, level: Option<Level>) -> Vec<Way> {
+        let turn = seed + k as u64;
+        let mut ways = vec![Way::of_vm(seed)[(turn % 3) as usize]];
+        if let Some(level) = level.filter(|_| turn.is_multiple_of(8)) {
+            ways.push(Way::of_llvm(seed, level)[(seed / 8 % 2) as usize]);
+        }
         ways
     }
     /// Those through the vm.
