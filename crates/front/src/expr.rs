@@ -333,13 +333,17 @@ impl<'a> Checker<'a> {
         let before = self.metas.undecided;
         let what = callee(self, &f);
         let mut ty = f.ty.clone();
+        let mut is_dependent = false;
         for (i, argument) in arguments.iter().enumerate() {
             let name = format!("argument {} of {what}", i + 1);
             match self.metas.shallow(&ty) {
                 Type::Fun(binder, param, result) => {
                     self.expect(&param, &argument.ty, argument.span, &name);
                     ty = match binder {
-                        Some(b) => self.supply(b.id, argument, &result),
+                        Some(b) => {
+                            is_dependent = true;
+                            self.supply(b.id, argument, &result)
+                        }
                         None => (*result).clone(),
                     };
                 }
@@ -377,17 +381,22 @@ impl<'a> Checker<'a> {
                 _ => self.all_checks = true,
             }
         }
+        // A function that is a value may have been made with other sizes than its type says.
+        let is_tested = is_dependent && !matches!(f.kind, ExpKind::Def(..) | ExpKind::Intrinsic(..));
         // `f a b` and `(f a) b` are the same.
-        match f.kind {
-            ExpKind::Apply(inner, mut first) => {
-                first.extend(arguments);
-                Checker::exp(ExpKind::Apply(inner, first), ty, span)
-            }
-            kind => {
-                let f = Checker::exp(kind, f.ty, f.span);
-                Checker::exp(ExpKind::Apply(Box::new(f), arguments), ty, span)
-            }
+        let mut f = f;
+        let (f, all) = if let ExpKind::Apply(inner, first) = &mut f.kind {
+            let inner = std::mem::replace(&mut **inner, Checker::exp(ExpKind::Error, ty.clone(), span));
+            (inner, std::mem::take(first).into_iter().chain(arguments).collect())
+        } else {
+            (f, arguments)
+        };
+        let applied = Checker::exp(ExpKind::Apply(Box::new(f), all), ty.clone(), span);
+        if is_tested {
+            let asked = self.metas.zonk(&ty);
+            return self.coerce(applied, &ty, &asked, true, span, span);
         }
+        applied
     }
 
     fn too_many(&mut self, f: &Exp, ty: &Type, given: usize, span: Span, what: &str) {

@@ -84,6 +84,14 @@ impl<'a> Checker<'a> {
     /// The value of a literal at its type.
     fn value_at(&mut self, value: ScalarValue, ty: &Type, span: Span) -> ScalarValue {
         let Type::Scalar(s) = ty else { return value };
+        if value.scalar() == *s {
+            return value;
+        }
+        let mut misfit = |text: String| {
+            self.error(Code::TypeMismatch, span, format!("{text} does not fit {s}"))
+                .hints
+                .push("give it a wider type with a suffix, as in 1i64".into());
+        };
         match value {
             ScalarValue::U64(k) => {
                 if s.is_float() {
@@ -101,14 +109,23 @@ impl<'a> Checker<'a> {
                 };
                 let greatest = if s.is_signed() { greatest / 2 } else { greatest };
                 if k > greatest && *s != Scalar::Bool {
-                    self.error(Code::TypeMismatch, span, format!("{k} does not fit {s}"))
-                        .hints
-                        .push("give it a wider type with a suffix, as in 1i64".into());
+                    misfit(k.to_string());
                 }
-                if *s == Scalar::U64 { value } else { s.from_i64(k as i64) }
+                s.from_i64(k as i64)
             }
-            ScalarValue::I64(k) => s.from_i64(k),
-            ScalarValue::F64(x) if *s == Scalar::F32 => ScalarValue::F32(x as f32),
+            ScalarValue::I64(k) => {
+                let fits = s.is_float() || *s == Scalar::Bool || s.from_i64(k).as_i64() == k;
+                if !fits || (*s == Scalar::U64 && k < 0) {
+                    misfit(k.to_string());
+                }
+                s.from_i64(k)
+            }
+            ScalarValue::F64(x) if *s == Scalar::F32 => {
+                if x.is_finite() && (x as f32).is_infinite() {
+                    misfit(format!("{x:e}"));
+                }
+                ScalarValue::F32(x as f32)
+            }
             value => value,
         }
     }

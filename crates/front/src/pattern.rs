@@ -109,15 +109,16 @@ impl<'a> Checker<'a> {
 
     fn literal_pattern(&mut self, literal: &ast::Literal, negative: bool, span: Span) -> (PatternKind, Type) {
         let e = self.literal(literal, negative, span);
+        let ty = e.ty.clone();
         match e.kind {
-            ExpKind::Literal(value) => (PatternKind::Literal(value), e.ty),
+            ExpKind::Literal(value) => (PatternKind::Literal(value), ty),
             ExpKind::Array(_) => {
                 self.error(Code::Pattern, span, "a pattern cannot be a string")
                     .hints
                     .push("compare with `==`".into());
-                (PatternKind::Wildcard, e.ty)
+                (PatternKind::Wildcard, ty)
             }
-            _ => (PatternKind::Wildcard, e.ty),
+            _ => (PatternKind::Wildcard, ty),
         }
     }
 
@@ -125,10 +126,16 @@ impl<'a> Checker<'a> {
     pub(crate) fn literal(&mut self, literal: &ast::Literal, negative: bool, span: Span) -> Exp {
         let (value, suffix, set) = match literal {
             ast::Literal::Int(k, suffix) => {
-                let value = match (negative, 0i64.checked_sub_unsigned(*k)) {
-                    (false, _) => ScalarValue::U64(*k),
-                    (true, Some(k)) => ScalarValue::I64(k),
-                    (true, None) => {
+                let written = suffix.as_ref().and_then(|s| Scalar::from_name(s.as_str()));
+                let value = match (written, negative, 0i64.checked_sub_unsigned(*k)) {
+                    // With a suffix it wraps round, as in Futhark.
+                    (Some(s), ..) if s.is_integer() => {
+                        let k = *k as i64;
+                        s.from_i64(if negative { k.wrapping_neg() } else { k })
+                    }
+                    (_, false, _) => ScalarValue::U64(*k),
+                    (_, true, Some(k)) => ScalarValue::I64(k),
+                    (_, true, None) => {
                         self.error(Code::TypeMismatch, span, format!("-{k} does not fit any integer type"))
                             .hints
                             .push("write it as a float: add `.0`".into());

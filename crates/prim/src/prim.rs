@@ -220,9 +220,13 @@ pub fn eval_partial(partial: &Partial, args: &[ScalarValue], result: ScalarValue
 }
 
 /// `x` as a value of type `to`. Each pair of types has its own cast: going through `f64` would round twice.
+/// A signed integer in a wider unsigned type gets zeros in front, as in Futhark.
 fn convert(x: ScalarValue, to: Scalar) -> ScalarValue {
     macro_rules! cast {
         ($x:expr, $is_true:expr) => {
+            cast!($x, $is_true, $x)
+        };
+        ($x:expr, $is_true:expr, $bits:expr) => {
             match to {
                 Scalar::F32 => ScalarValue::F32($x as f32),
                 Scalar::F64 => ScalarValue::F64($x as f64),
@@ -230,10 +234,10 @@ fn convert(x: ScalarValue, to: Scalar) -> ScalarValue {
                 Scalar::I16 => ScalarValue::I16($x as i16),
                 Scalar::I32 => ScalarValue::I32($x as i32),
                 Scalar::I64 => ScalarValue::I64($x as i64),
-                Scalar::U8 => ScalarValue::U8($x as u8),
-                Scalar::U16 => ScalarValue::U16($x as u16),
-                Scalar::U32 => ScalarValue::U32($x as u32),
-                Scalar::U64 => ScalarValue::U64($x as u64),
+                Scalar::U8 => ScalarValue::U8($bits as u8),
+                Scalar::U16 => ScalarValue::U16($bits as u16),
+                Scalar::U32 => ScalarValue::U32($bits as u32),
+                Scalar::U64 => ScalarValue::U64($bits as u64),
                 Scalar::Bool => ScalarValue::Bool($is_true),
             }
         };
@@ -241,10 +245,10 @@ fn convert(x: ScalarValue, to: Scalar) -> ScalarValue {
     match x {
         ScalarValue::F32(x) => cast!(x, x != 0.0),
         ScalarValue::F64(x) => cast!(x, x != 0.0),
-        ScalarValue::I8(x) => cast!(x, x != 0),
-        ScalarValue::I16(x) => cast!(x, x != 0),
-        ScalarValue::I32(x) => cast!(x, x != 0),
-        ScalarValue::I64(x) => cast!(x, x != 0),
+        ScalarValue::I8(x) => cast!(x, x != 0, x as u8),
+        ScalarValue::I16(x) => cast!(x, x != 0, x as u16),
+        ScalarValue::I32(x) => cast!(x, x != 0, x as u32),
+        ScalarValue::I64(x) => cast!(x, x != 0, x as u64),
         ScalarValue::U8(x) => cast!(x, x != 0),
         ScalarValue::U16(x) => cast!(x, x != 0),
         ScalarValue::U32(x) => cast!(x, x != 0),

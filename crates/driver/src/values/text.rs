@@ -196,11 +196,10 @@ fn scalar(word: &str) -> Result<ScalarValue, &'static str> {
     let integer = hex.or(binary).unwrap_or_else(|| digits.parse::<i128>()).ok();
     let integer = integer.map(|x| if negative { -x } else { x });
     match (suffix, integer) {
-        (Some(Scalar::U64), Some(x)) => u64::try_from(x).map(ScalarValue::U64).map_err(|_| SMALLER),
-        (Some(s), Some(x)) if s.is_integer() => {
-            let x = i64::try_from(x).map_err(|_| SMALLER)?;
-            Some(s.from_i64(x)).filter(|v| v.as_i64() == x).ok_or(SMALLER)
-        }
+        // With a suffix it wraps round, as in Futhark.
+        (Some(s), Some(x)) if s.is_integer() => u64::try_from(x.abs())
+            .map(|_| s.from_i64(x as i64))
+            .map_err(|_| SMALLER),
         (None, Some(x)) => match (i64::try_from(x), u64::try_from(x)) {
             (Ok(x), _) => Ok(ScalarValue::I64(x)),
             (_, Ok(x)) => Ok(ScalarValue::U64(x)),

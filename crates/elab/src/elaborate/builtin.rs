@@ -1,6 +1,7 @@
 //! The built-in functions.
 
 use super::Elaborator;
+use pullback_base::Code;
 use pullback_front::intrinsics::Intrinsic;
 use pullback_lambda::term::{Derivative, Seeds, Soac};
 use pullback_lambda::{Arm, Exp, FunId, Term, Type};
@@ -52,7 +53,30 @@ impl Elaborator<'_, '_> {
             params.push(Type::clone(param));
             rest = result;
         }
+        self.needs_floats(intrinsic, &params);
         self.saturate(params, arguments, |e, all| e.saturated(intrinsic, all))
+    }
+
+    /// Reports a derivative at a point, or with a tangent or cotangent, in which no number can move: it would be zero whatever the
+    /// function is.
+    fn needs_floats(&mut self, intrinsic: Intrinsic, params: &[Type]) {
+        use Intrinsic::{Jmp, Jmp2, Jvp, Jvp2, Mjp, Mjp2, Vjp, Vjp2};
+        let seed = match intrinsic {
+            Vjp | Vjp2 | Mjp | Mjp2 => "cotangent",
+            Jvp | Jvp2 | Jmp | Jmp2 => "tangent",
+            _ => return,
+        };
+        for (what, ty) in ["point", seed].into_iter().zip(&params[1..]) {
+            if !self.b.program.has_floats(ty) {
+                let message = format!("this derivative has a {what} without floating-point numbers (its type is {ty})");
+                let hint = match what {
+                    "point" => "let the function take floats, and make integers of them inside",
+                    _ => "let the function give floats: f64.i64 makes one of an integer",
+                };
+                self.report(Code::Unsupported, message, hint);
+                return;
+            }
+        }
     }
 
     /// A built-in function with exactly its arguments.

@@ -49,7 +49,17 @@ impl Elaborator<'_, '_> {
     fn entry_type(&mut self, ty: &typed::EntryType) -> EntryType {
         match ty {
             typed::EntryType::Scalar(s) => EntryType::Scalar(*s),
-            typed::EntryType::Array(size, t) => EntryType::Array(size.clone(), Box::new(self.entry_type(t))),
+            typed::EntryType::Array(size, t) => {
+                let element = self.entry_type(t);
+                if is_empty(&element) {
+                    self.report(
+                        Code::Unsupported,
+                        "an array of units cannot be a parameter or result of an entry point".to_string(),
+                        "there is nothing in it but its length: take or give that",
+                    );
+                }
+                EntryType::Array(size.clone(), Box::new(element))
+            }
             typed::EntryType::Tuple(ts) => EntryType::Tuple(ts.iter().map(|t| self.entry_type(t)).collect()),
             typed::EntryType::Record(fields) => {
                 EntryType::Record(fields.iter().map(|(n, t)| (n.clone(), self.entry_type(t))).collect())
@@ -184,5 +194,15 @@ fn lambda_type(ty: &EntryType, sort: bool) -> Type {
         EntryType::Sum(variants) => Type::Sum(
             variants.iter().map(|(name, ts)| Variant { name: name.clone(), fields: all(ts) }).collect(),
         ),
+    }
+}
+
+/// Whether values of this type hold nothing.
+fn is_empty(ty: &EntryType) -> bool {
+    match ty {
+        EntryType::Tuple(items) => items.iter().all(is_empty),
+        EntryType::Record(fields) => fields.iter().all(|(_, t)| is_empty(t)),
+        EntryType::Array(_, t) => is_empty(t),
+        EntryType::Scalar(_) | EntryType::Sum(_) => false,
     }
 }

@@ -273,7 +273,8 @@ impl Emitter<'_> {
                     std::cmp::Ordering::Equal => x.to_string(),
                     std::cmp::Ordering::Greater => self.let_(format_args!("trunc {f} {x} to {t}")),
                     std::cmp::Ordering::Less => {
-                        let extend = if from.is_signed() { "sext" } else { "zext" };
+                        // A signed integer in a wider unsigned type gets zeros in front.
+                        let extend = if from.is_signed() && to.is_signed() { "sext" } else { "zext" };
                         self.let_(format_args!("{extend} {f} {x} to {t}"))
                     }
                 }

@@ -307,17 +307,21 @@ whole! {
 }
 
 macro_rules! conversions {
-    ($($from:ident)* => $all:tt) => { $(conversions!(from $from $all);)* };
-    (from $from:ident [$($to:ident)*]) => { $(
+    ($($from:ident via $bits:ident)* => $all:tt) => { $(conversions!(from $from $bits $all);)* };
+    (from $from:ident $bits:ident [$($to:ident)*]) => { $(
         impl To<$to> for $from {
             #[inline(always)]
             fn to(self) -> $to {
-                self as $to
+                self as $bits as $to
             }
         }
     )* };
 }
-conversions! { f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 => [f32 f64 i8 i16 i32 i64 u8 u16 u32 u64] }
+conversions! { f32 via f32 f64 via f64 => [f32 f64 i8 i16 i32 i64 u8 u16 u32 u64] }
+conversions! { u8 via u8 u16 via u16 u32 via u32 u64 via u64 => [f32 f64 i8 i16 i32 i64 u8 u16 u32 u64] }
+conversions! { i8 via i8 i16 via i16 i32 via i32 i64 via i64 => [f32 f64 i8 i16 i32 i64] }
+// In a wider unsigned type a signed integer gets zeros in front.
+conversions! { i8 via u8 i16 via u16 i32 via u32 i64 via u64 => [u8 u16 u32 u64] }
 
 impl To<Truth> for Truth {
     #[inline(always)]
