@@ -77,6 +77,8 @@ pub fn lower_functions(
         b: core::Builder::new(&mut program),
         env: IdMap::new(),
         versions: BTreeMap::new(),
+        entered: BTreeMap::new(),
+        copies: IdMap::new(),
         names: source.funs.iter().filter(|f| f.entry.is_some()).map(|f| f.name.clone()).collect(),
         free: IdMap::new(),
         constants: Constants::default(),
@@ -101,6 +103,10 @@ struct Lowerer<'l, 'c> {
     env: IdMap<lambda::Var, Val>,
     /// The core functions made so far, by source function and static shape of the arguments.
     versions: BTreeMap<(lambda::FunId, Vec<Sig>), core::FunId>,
+    /// The core functions made of lambdas so far, by the lambda's parameter and the static shapes of what it captures and of the argument.
+    entered: BTreeMap<(lambda::Var, Vec<Sig>), core::FunId>,
+    /// How often lambdas have been applied, by their parameter.
+    copies: IdMap<lambda::Var, usize>,
     /// Names of core functions in use.
     names: BTreeSet<Symbol>,
     /// The free variables of lambdas, by their parameter.
@@ -167,10 +173,7 @@ impl Lowerer<'_, '_> {
         let fun = &self.source.funs[id];
         let Some(body) = &fun.body else { return self.bug(span, format!("{} has no body", fun.name)) };
         let outer_origin = self.b.origin.clone();
-        let outer_env = std::mem::take(&mut self.env);
-        let outer_constants = std::mem::take(&mut self.constants);
-        let outer_depth = std::mem::replace(&mut self.inline_depth, 0);
-        let outer_bodies = std::mem::replace(&mut self.body_depth, 0);
+        let mut inside = IdMap::new();
         let mut params = Vec::new();
         for (i, &v) in fun.params.iter().enumerate() {
             let info = &self.source.vars[v];
@@ -185,7 +188,7 @@ impl Lowerer<'_, '_> {
             params.extend(vars);
             let value =
                 template.map_or_else(|| Val::data(atoms.clone()), |t| t.rebuilt(&mut atoms.iter().copied()));
-            self.env.insert(v, value);
+            inside.insert(v, value);
         }
         // A function that gives a computation takes and gives its cells, too.
         let computation = evm::of_computation(&fun.result);
@@ -204,25 +207,42 @@ impl Lowerer<'_, '_> {
         let new = core::Fun { name, params, body: core::Body::default(), results, entry };
         let f = self.b.program.funs.push(new);
         self.versions.insert(key, f);
-        self.b.open();
-        let lowered = match computation {
-            Some(_) => self.term(body).and_then(|m| {
-                let value = self.run(&m, &mut cells, span)?;
-                let mut out = self.coerced(result, value, span)?;
+        self.b.origin = outer_origin;
+        let body = self.apart(inside, span, |l| match computation {
+            Some(_) => {
+                let m = l.term(body)?;
+                let value = l.run(&m, &mut cells, span)?;
+                let mut out = l.coerced(result, value, span)?;
                 out.extend(cells.iter().flat_map(|c| c.iter().copied()));
-                Ok(out.into())
-            }),
-            None => self.data(body),
-        };
-        let mut body = self.b.close(lowered.as_ref().map_or_else(|_| Vec::new(), |atoms| atoms.to_vec()));
-        let constants = std::mem::replace(&mut self.constants, outer_constants);
-        body.stms.splice(0..0, constants.stms);
+                Ok(out)
+            }
+            None => Ok(l.data(body)?.to_vec()),
+        })?;
         self.b.program.funs[f].body = body;
+        Ok(f)
+    }
+
+    /// The body of a core function apart from what is being lowered, with these values in scope.
+    fn apart(
+        &mut self,
+        env: IdMap<lambda::Var, Val>,
+        span: Option<Span>,
+        f: impl FnOnce(&mut Self) -> Lowered<Vec<core::Atom>>,
+    ) -> Lowered<core::Body> {
+        let outer_origin = self.b.origin.clone();
+        let outer_env = std::mem::replace(&mut self.env, env);
+        let outer_constants = std::mem::take(&mut self.constants);
+        let outer_depth = std::mem::replace(&mut self.inline_depth, 0);
+        let outer_bodies = std::mem::replace(&mut self.body_depth, 0);
+        let body = self.body(span, f);
+        let constants = std::mem::replace(&mut self.constants, outer_constants);
         self.env = outer_env;
         self.inline_depth = outer_depth;
         self.body_depth = outer_bodies;
         self.b.origin = outer_origin;
-        lowered.map(|_| f)
+        let mut body = body?;
+        body.stms.splice(0..0, constants.stms);
+        Ok(body)
     }
 
     /// Runs `f` in a scope of its own; gives the body that it made and its results became.

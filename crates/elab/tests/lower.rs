@@ -529,7 +529,7 @@ fn sizes_that_differ_are_shown_by_both_interpreters() {
 #[test]
 fn deep_nesting_is_too_deep() {
     let mut body = String::from("x");
-    for i in 0..1000 {
+    for i in 0..2500 {
         body = format!("if lt.f64(x, {i}.0f64) then {i}.5f64 else ({body})");
     }
     assert_eq!(lower(&main("x: f64", "f64", &body)).unwrap_err()[0].code, Code::TooDeep);

@@ -160,7 +160,9 @@ impl<'a> Checker<'a> {
             self.size_checks(asked, Root::Value, place, &mut checks);
         }
         if checks.is_empty() {
-            return Checker::exp(x.kind, wanted.clone(), x.span);
+            let mut x = x;
+            x.ty = wanted.clone();
+            return x;
         }
         Checker::exp(ExpKind::Coerce(Box::new(x), checks), wanted.clone(), span)
     }

@@ -322,6 +322,16 @@ pub struct Exp {
     pub span: Span,
 }
 
+impl Drop for Exp {
+    /// With enough stack, whatever thread it is: expressions may be high.
+    fn drop(&mut self) {
+        if !self.kind.is_leaf() {
+            let kind = std::mem::replace(&mut self.kind, ExpKind::Error);
+            stacker::maybe_grow(64 << 10, 1 << 20, || drop(kind));
+        }
+    }
+}
+
 /// The forms of expressions. Evaluation is strict and from left to right.
 #[derive(Clone, Debug)]
 pub enum ExpKind {
@@ -371,6 +381,14 @@ pub enum ExpKind {
     Assert(Box<Exp>, Box<Exp>),
     /// Where an error was reported; never in a program without error diagnostics.
     Error,
+}
+
+impl ExpKind {
+    /// Whether there are no expressions in it.
+    fn is_leaf(&self) -> bool {
+        use ExpKind::{Def, Error, Intrinsic, Literal, Var};
+        matches!(self, Literal(_) | Var(..) | Def(..) | Intrinsic(..) | Error)
+    }
 }
 
 /// A local definition.

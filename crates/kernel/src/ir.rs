@@ -270,7 +270,7 @@ pub enum Ins {
     /// `to` (`i64`) = ticks of a clock that never goes back, of any unit. Work before it is done, work after it not begun. Only
     /// [`crate::profile`] makes it, after loops are scheduled.
     Clock { to: Reg },
-    /// Calls a function of the module.
+    /// Calls a function of the module. Inside of a loop in lanes it is called once for all lanes, and has none of them.
     Call { to: Vec<Reg>, function: FunctionId, args: Vec<Operand> },
 }
 

@@ -573,7 +573,13 @@ impl Machine<'_> {
             }
             Ins::Call { to, function, args } => {
                 let args = args.iter().map(|a| self.value(regs, *a)).collect::<Res<Vec<_>>>()?;
+                // The loop of lanes around a call is not around the function.
+                let around = self.lanes.take().map(|lanes| (lanes, self.active));
+                self.active = usize::MAX;
                 let results = self.call(*function, &args)?;
+                if let Some((lanes, active)) = around {
+                    (self.lanes, self.active) = (Some(lanes), active);
+                }
                 for (to, value) in to.iter().zip(results) {
                     self.set(regs, id, *to, value)?;
                 }

@@ -23,7 +23,7 @@ pub use term::{
 pub use types::{Type, TypeId, Variant};
 
 /// Nesting beyond this (other than in chains of `let`) is refused by the checker and the reader.
-pub const MAX_DEPTH: usize = 10_000;
+pub const MAX_DEPTH: usize = 100_000;
 
 /// Runs `f` with at least 128 KiB of stack left, on a new piece of stack if need be: for recursion over terms.
 pub fn with_stack<R>(f: impl FnOnce() -> R) -> R {

@@ -2,7 +2,8 @@
 //!
 //! Callees first, so that each body is copied in its final form. Guarantees: variables stay unique (copies are renamed);
 //! functions that can reach themselves are called as before; so are calls where the result would exceed
-//! [`Ctx::inline_limit`] or the nesting limit of the checker. Functions stay in the program; see
+//! [`Ctx::inline_limit`] or the nesting limit of the checker, and functions whose copies would exceed [`Ctx::copies_limit`]: a chain
+//! of functions that each call the one before twice is not written out. Functions stay in the program; see
 //! [`crate::drop_unused_functions`]. Cost: linear in the size of the result.
 
 use crate::{Ctx, size};
@@ -10,7 +11,7 @@ use pullback_base::index::{IdMap, IdSet};
 use pullback_core::check::MAX_DEPTH;
 use pullback_core::metrics::body_metrics;
 use pullback_core::rename::copy_applied;
-use pullback_core::traverse::{called_functions, leads_to};
+use pullback_core::traverse::{called_functions, for_each_stm, leads_to};
 use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Stm};
 
 /// Callees this small are inlined whatever the size of the caller: the call itself is as long.
@@ -19,6 +20,7 @@ const SMALL: usize = 4;
 /// Runs the pass.
 pub fn inline(program: &mut Program, ctx: &Ctx) {
     let order = callees_first(program);
+    let sites = call_sites(program);
     let mut ready: IdMap<FunId, Callee> = IdMap::new();
     for id in order {
         let mut body = std::mem::take(&mut program.funs[id].body);
@@ -26,11 +28,27 @@ pub fn inline(program: &mut Program, ctx: &Ctx) {
         inliner.body(&mut body, 1);
         if !leads_to(program, &body, id) {
             let metrics = body_metrics(&body);
-            let lam = Lam { params: program.funs[id].params.clone(), body: body.clone() };
-            ready.insert(id, Callee { lam, size: metrics.statements, depth: metrics.depth });
+            let more = sites.get(&id).map_or(0, |n| n - 1);
+            if metrics.statements <= SMALL || more.saturating_mul(metrics.statements) <= ctx.copies_limit {
+                let lam = Lam { params: program.funs[id].params.clone(), body: body.clone() };
+                ready.insert(id, Callee { lam, size: metrics.statements, depth: metrics.depth });
+            }
         }
         program.funs[id].body = body;
     }
+}
+
+/// How often functions are called.
+fn call_sites(program: &Program) -> IdMap<FunId, usize> {
+    let mut sites = IdMap::new();
+    for fun in program.funs.iter() {
+        for_each_stm(&fun.body, &mut |stm| {
+            if let Exp::Call(f, _) = &stm.exp {
+                *sites.entry(*f).or_default() += 1;
+            }
+        });
+    }
+    sites
 }
 
 struct Callee {

@@ -54,11 +54,13 @@ pub struct Ctx {
     pub derivatives_done: bool,
     /// `inline` does not let a function grow beyond so many statements (functions of a few statements excepted).
     pub inline_limit: usize,
+    /// `inline` makes copies of a function, beyond the first, only if they have at most so many statements together.
+    pub copies_limit: usize,
 }
 
 impl Default for Ctx {
     fn default() -> Self {
-        Ctx { derivatives_done: false, inline_limit: 50_000 }
+        Ctx { derivatives_done: false, inline_limit: 50_000, copies_limit: 8_000 }
     }
 }
 

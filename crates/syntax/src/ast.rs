@@ -1,7 +1,7 @@
 //! The syntax tree of a source file, as written: no name is resolved and no type is known.
 //!
 //! Guarantees of a tree made by the parser: every node has a span inside the text; the tree of a declaration is at
-//! most [`MAX_HEIGHT`] nodes high, so that recursive passes and the drop of the tree need bounded stack. `let`
+//! most [`MAX_HEIGHT`] nodes high. Recursive passes and the drop of the tree take more stack where there is little left. `let`
 //! chains, applications and literals are flat lists and do not count towards the height.
 //!
 //! Decisions that readers of the tree rely on:
@@ -12,8 +12,13 @@
 
 use pullback_base::{Span, Symbol};
 
-/// The greatest height of an expression, type or pattern tree. Nothing above it leaves the parser.
-pub const MAX_HEIGHT: u32 = 512;
+/// The greatest height of an expression. Nothing above it leaves the parser. Programs that other programs write have sums of thousands
+/// of terms, each a node higher than the one before.
+pub const MAX_HEIGHT: u32 = 50_000;
+/// The greatest height of a type or pattern.
+pub const MAX_TYPE_HEIGHT: u32 = 512;
+/// Expressions of at most this height are dropped without a look at the stack.
+const SHALLOW: u32 = 64;
 
 /// A name and where it stands. Names of operators are their characters: `+`, `|>`, `+^`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -620,6 +625,16 @@ impl LetBinding {
             LetKind::Update { indices, value, .. } => {
                 tallest(indices.iter().map(DimIndex::height)).max(value.height)
             }
+        }
+    }
+}
+
+impl Drop for Expr {
+    /// High trees are dropped with enough stack, whatever thread it is.
+    fn drop(&mut self) {
+        if self.height > SHALLOW {
+            let kind = std::mem::replace(&mut self.kind, ExprKind::Error);
+            stacker::maybe_grow(64 << 10, 1 << 20, || drop(kind));
         }
     }
 }

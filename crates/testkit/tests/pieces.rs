@@ -14,6 +14,7 @@ fn results(
     id: FunctionId,
     run_of: &Run,
     k: usize,
+    steps: u64,
 ) -> Result<Vec<pullback_core::Value>, String> {
     let f = &run_of.program.funs[run_of.fun];
     let mut memory = Memory::new(1 << 22);
@@ -22,11 +23,14 @@ fn results(
         let ty: &Type = &run_of.program.vars[*p].ty;
         to_words(&mut memory, value, ty, &mut words).map_err(|e| e.to_string())?;
     }
-    let options = run::Options { steps: 4_000_000, backwards: false };
+    let options = run::Options { steps, backwards: false };
     let words = run(module, id, &words, &mut memory, options).map_err(|e| e.to_string())?;
     let mut words = words.into_iter();
     f.results.iter().map(|t| from_words(&memory, t, &mut words).map_err(|e| e.to_string())).collect()
 }
+
+/// The most steps of a whole program.
+const STEPS: u64 = 4_000_000;
 
 #[test]
 fn pieces_do_what_the_whole_does() {
@@ -63,12 +67,14 @@ fn pieces_do_what_the_whole_does() {
                 .filter(|(same, f)| *same != f)
                 .count();
             for k in 0..run_of.args.len() {
-                let (whole, cut) =
-                    (results(&module, id, &run_of, k), results(&pieces_of.module, id, &run_of, k));
+                let whole = results(&module, id, &run_of, k, STEPS);
+                if whole.as_ref().is_err_and(|e| e.contains("too many steps")) {
+                    continue;
+                }
+                // Calls are steps too, and so is what they hand to each other.
+                let cut = results(&pieces_of.module, id, &run_of, k, 20 * STEPS);
                 match (&whole, &cut) {
-                    // Calls are steps too.
-                    (Err(a), Err(b))
-                        if a == b || a.contains("instructions") || b.contains("instructions") => {}
+                    (Err(a), Err(b)) if a == b => {}
                     (Ok(a), Ok(b)) if a.iter().zip(b).all(|(a, b)| same(a, b)) => compared += 1,
                     _ => panic!(
                         "{seed}, arguments {k}: {whole:?} in pieces {cut:?}\n{}\n{}",

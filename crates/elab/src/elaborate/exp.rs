@@ -59,12 +59,7 @@ impl<'s> Elaborator<'s, '_> {
                 vars.into_iter().rev().fold(body, |b, v| self.b.term(Exp::Lam(v, b)))
             }
             ExpKind::Let(bindings, body) => self.let_chain(bindings, body),
-            ExpKind::If(c, yes, no) => {
-                let c = self.exp(c);
-                let yes = self.exp(yes);
-                let no = self.exp(no);
-                self.b.if_(c, yes, no)
-            }
+            ExpKind::If(..) => self.if_exp(e),
             ExpKind::Match(value, cases) => self.match_exp(value, cases),
             ExpKind::Loop(l) => self.loop_exp(l, LoopAttrs::default()),
             ExpKind::Index(array, dims) => self.index(array, dims),

@@ -9,6 +9,8 @@ use pullback_base::Code;
 use pullback_front::typed::{self, Pattern, PatternKind};
 use pullback_lambda::{Arm, Exp, Term, Var};
 use pullback_prim::{Op, ScalarValue};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// More copies of arms than this in one program are refused.
 const MAX_ARMS: usize = 50_000;
@@ -139,17 +141,15 @@ impl<'s> Elaborator<'s, '_> {
                 .collect();
             let mut kept = Vec::new();
             for row in rows {
-                let mut row = row.clone();
                 let Some(at) = row.tests.iter().position(|(v, _)| *v == var) else {
-                    kept.push(row);
+                    kept.push(row.clone());
                     continue;
                 };
-                let (_, pattern) = row.tests.remove(at);
-                if let PatternKind::Construct(_, number, parts) = &pattern.kind
+                if let PatternKind::Construct(_, number, parts) = &row.tests[at].1.kind
                     && *number == k
                 {
-                    let inner = params.iter().copied().zip(parts);
-                    row.tests.splice(at..at, inner);
+                    let mut row = row.clone();
+                    row.tests.splice(at..=at, params.iter().copied().zip(parts));
                     kept.push(row);
                 }
             }
@@ -162,6 +162,9 @@ impl<'s> Elaborator<'s, '_> {
 
     /// Tests whether `var` is a literal.
     fn split_literal(&mut self, rows: Vec<Row<'s>>, var: Var, literal: ScalarValue) -> Term {
+        if let Some(cases) = Cases::of(&rows, var) {
+            return self.switch(cases, var);
+        }
         let mut equal = Vec::new();
         let mut other = Vec::new();
         for row in rows {
@@ -193,6 +196,56 @@ impl<'s> Elaborator<'s, '_> {
         self.b.if_(condition, equal, other)
     }
 
+    /// Tests which of many integers `var` is: by halves, so that the cases are not nested as deeply as they are many. Where the integers
+    /// have gaps between them, the number of the case is found first; no arm is there twice because of that.
+    fn switch(&mut self, cases: Cases<'s>, var: Var) -> Term {
+        let mut wraps = Vec::new();
+        let Cases { literals, mut rows, others } = cases;
+        let (first, last) = (literals[0], literals[literals.len() - 1]);
+        let number = |k: usize| ScalarValue::I64(k as i64);
+        let (by, keys) = if integer(last).abs_diff(integer(first)) < literals.len() as u128 {
+            (var, literals)
+        } else {
+            let found = self.halves(var, &literals, 0..literals.len(), &mut |e, k| {
+                let (value, literal) = (e.b.var(var), e.b.constant(literals[k]));
+                let is_this = e.b.op2(Op::Eq, value, literal);
+                let (this, none) = (e.b.constant(number(k)), e.b.constant(ScalarValue::I64(-1)));
+                e.b.if_(is_this, this, none)
+            });
+            let case = self.named(found, "case", &mut wraps);
+            (case, (0..literals.len()).map(number).collect())
+        };
+        let (low, high) = (keys[0], keys[keys.len() - 1]);
+        let (value, low) = (self.b.var(by), self.b.constant(low));
+        let above = self.b.op2(Op::Le, low, value);
+        let (value, high) = (self.b.var(by), self.b.constant(high));
+        let below = self.b.op2(Op::Le, value, high);
+        let is_case = self.b.op2(Op::And, above, below);
+        let one = self.halves(by, &keys, 0..keys.len(), &mut |e, k| e.rows(std::mem::take(&mut rows[k])));
+        let none = self.rows(others);
+        let body = self.b.if_(is_case, one, none);
+        self.close(wraps, body)
+    }
+
+    /// A tree of comparisons that finds which of these ascending integers `var` is, if it is one of them: `leaf` makes what is done then.
+    pub(super) fn halves(
+        &mut self,
+        var: Var,
+        keys: &[ScalarValue],
+        range: Range<usize>,
+        leaf: &mut dyn FnMut(&mut Self, usize) -> Term,
+    ) -> Term {
+        if range.len() == 1 {
+            return leaf(self, range.start);
+        }
+        let middle = range.start + range.len() / 2;
+        let below = self.halves(var, keys, range.start..middle, leaf);
+        let above = self.halves(var, keys, middle..range.end, leaf);
+        let (value, key) = (self.b.var(var), self.b.constant(keys[middle]));
+        let is_below = self.b.op2(Op::Lt, value, key);
+        self.b.if_(is_below, below, above)
+    }
+
     /// The rows that can fit once `var` is known to be `known`.
     fn rows_after_bool(&mut self, rows: Vec<Row<'s>>, var: Var, known: bool) -> Term {
         let mut kept = Vec::new();
@@ -222,6 +275,56 @@ impl<'s> Elaborator<'s, '_> {
         );
         self.no_case()
     }
+}
+
+/// So many integers are told apart by halves.
+const SWITCH: usize = 8;
+
+/// Rows by the integer that they test a variable for.
+struct Cases<'s> {
+    /// The integers, ascending.
+    literals: Vec<ScalarValue>,
+    /// For each of them, the rows that can fit, in their order.
+    rows: Vec<Vec<Row<'s>>>,
+    /// Those that can fit where the variable is none of them.
+    others: Vec<Row<'s>>,
+}
+
+impl<'s> Cases<'s> {
+    /// `None` if there are few, or if they are no integers.
+    fn of(rows: &[Row<'s>], var: Var) -> Option<Cases<'s>> {
+        let mut known: BTreeMap<i128, (ScalarValue, Vec<usize>)> = BTreeMap::new();
+        let mut others = Vec::new();
+        for (k, row) in rows.iter().enumerate() {
+            match row.tests.iter().find(|(v, _)| *v == var) {
+                Some((_, Pattern { kind: PatternKind::Literal(l), .. })) if l.scalar().is_integer() => {
+                    known.entry(integer(*l)).or_insert((*l, Vec::new())).1.push(k);
+                }
+                Some(_) => return None,
+                None => others.push(k),
+            }
+        }
+        if known.len() < SWITCH {
+            return None;
+        }
+        let of = |own: &[usize]| {
+            let mut all: Vec<usize> = own.iter().chain(&others).copied().collect();
+            all.sort_unstable();
+            let left = |k: usize| {
+                let mut row = rows[k].clone();
+                row.tests.retain(|(v, _)| *v != var);
+                row
+            };
+            all.into_iter().map(left).collect::<Vec<Row<'s>>>()
+        };
+        let rows = known.values().map(|(_, own)| of(own)).collect();
+        Some(Cases { literals: known.values().map(|(l, _)| *l).collect(), rows, others: of(&[]) })
+    }
+}
+
+/// The value of an integer.
+fn integer(x: ScalarValue) -> i128 {
+    if let ScalarValue::U64(x) = x { x.into() } else { x.as_i64().into() }
 }
 
 /// Names for the fields of alternative `k` of `var`: those of the first row that tests for it.

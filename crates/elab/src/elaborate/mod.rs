@@ -16,6 +16,7 @@
 
 mod array;
 mod builtin;
+mod chain;
 mod entry;
 mod exp;
 mod matching;

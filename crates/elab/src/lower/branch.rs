@@ -1,7 +1,8 @@
 //! Branches that meet: `if` and `match`, also where their values are functions.
 
 use super::evm::{Action, is_computation};
-use super::value::{Choice, Closure, Val};
+use super::types::holds_function;
+use super::value::{Choice, Closure, Open, Sig, Val};
 use super::{Lowered, Lowerer};
 use pullback_base::Span;
 use pullback_base::index::IdSet;
@@ -9,6 +10,12 @@ use pullback_core as core;
 use pullback_core::{Atom, Exp};
 use pullback_lambda as lambda;
 use std::rc::Rc;
+
+/// Chosen functions that capture chosen functions, and so on, so many levels deep are made data where they are chosen once more: written
+/// out, each level would be there for each alternative of the next one.
+const MAX_CHOICES: usize = 4;
+/// A lambda that has been written out so often is a function of its own where it is applied again.
+const MAX_COPIES: usize = 16;
 
 /// A branch that has been lowered but not closed: its statements and its value.
 pub(super) type OpenBranch = (Vec<core::Stm>, Val);
@@ -63,6 +70,11 @@ impl Lowerer<'_, '_> {
         if let Val::Many(many) = &values[0] {
             return Ok(Merged::Array(many.element.clone()));
         }
+        if values.iter().any(|v| v.choices() >= MAX_CHOICES)
+            && let Some(ty) = values[0].function_type(&self.kinds)
+        {
+            return Ok(Merged::Open(ty));
+        }
         let mut alternatives: Vec<Val> = Vec::new();
         let mut which = Vec::new();
         for v in values {
@@ -93,6 +105,10 @@ impl Lowerer<'_, '_> {
                 out.extend(self.unrolled(many, span)?);
                 out.push(many.size);
             }
+            (Merged::Open(ty), v) => {
+                let span = self.b.origin.span;
+                out.extend(self.coerced(ty, v.clone(), span)?);
+            }
             (Merged::Choice { ty, which, .. }, v) => {
                 let payload = v.all_leaves();
                 out.push(self.b.emit(Exp::Inject(ty.clone(), which[k], payload), "f"));
@@ -114,6 +130,7 @@ impl Lowerer<'_, '_> {
                 let span = self.b.origin.span;
                 self.array_of_data(element, None, Atom::i64(0), span)?
             }
+            Merged::Open(ty) => Val::Open(Open { kind: self.kind(ty), atom: Atom::i64(0) }),
             Merged::Choice { alternatives, .. } => {
                 let sum = Atom::i64(0);
                 Val::Choice(Rc::new(Choice { sum, alternatives: alternatives.clone() }))
@@ -201,9 +218,54 @@ impl Lowerer<'_, '_> {
         let (lambda::Exp::Lam(_, body) | lambda::Exp::LinearLam(_, body)) = c.lam.exp() else {
             return self.bug(span, "a closure without a lambda");
         };
+        let copies = self.copies.entry(c.param).or_default();
+        *copies += 1;
+        if *copies > MAX_COPIES && arg.is_given_by_leaves() && c.env.values().all(Val::is_given_by_leaves) {
+            if let Some(value) = self.enter_function(c, body, &arg, span)? {
+                return Ok(value);
+            }
+        }
         let mut env = c.env.clone();
         env.insert(c.param, arg);
         self.in_env(env, body, span)
+    }
+
+    /// The same by a call of a core function: one for each shape of the argument and of what the closure captures. `None` where the result is no
+    /// data.
+    fn enter_function(
+        &mut self,
+        c: &Closure,
+        body: &lambda::Term,
+        arg: &Val,
+        span: Option<Span>,
+    ) -> Lowered<Option<Val>> {
+        let result = body.ty();
+        if holds_function(result) || is_computation(result) {
+            return Ok(None);
+        }
+        let given = || c.env.iter().map(|(v, value)| (*v, value)).chain([(c.param, arg)]);
+        let key = (c.param, given().map(|(_, value)| value.sig()).collect::<Vec<Sig>>());
+        let mut leaves = Vec::new();
+        given().for_each(|(_, value)| value.push_leaves(&mut leaves));
+        let id = match self.entered.get(&key) {
+            Some(&id) => id,
+            None => {
+                let types: Vec<core::Type> =
+                    given().flat_map(|(_, value)| value.leaf_types(&self.b)).collect();
+                let params: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, "x")).collect();
+                let mut atoms = params.iter().map(|&v| Atom::from(v));
+                let env = given().map(|(v, value)| (v, value.rebuilt(&mut atoms))).collect();
+                let results = self.leaves_at(result, span)?;
+                let made = self.apart(env, span, |l| Ok(l.data(body)?.to_vec()))?;
+                let name = self.fresh_name(&"function".into(), false);
+                let function = core::Fun { name, params, body: made, results, entry: None };
+                let id = self.b.program.funs.push(function);
+                self.entered.insert(key, id);
+                id
+            }
+        };
+        let results = self.emit_some(Exp::Call(id, leaves), "r");
+        Ok(Some(self.of_leaves(result, &results, span)?))
     }
 
     /// Lowers a term in another environment.
@@ -284,6 +346,8 @@ enum Merged {
     Tuple(Vec<Merged>),
     /// Arrays of different functions of this type, which are data.
     Array(lambda::Type),
+    /// Functions of this type as data.
+    Open(lambda::Type),
     /// Different functions.
     Choice {
         ty: core::Type,

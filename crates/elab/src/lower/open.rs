@@ -11,7 +11,7 @@ use super::types::holds_function;
 use super::value::{Column, Many, Open, Val};
 use super::{Lowered, Lowerer, MAX_VERSIONS};
 use pullback_base::Span;
-use pullback_base::index::{IdSet, Index};
+use pullback_base::index::{IdMap, IdSet, Index};
 use pullback_core as core;
 use pullback_core::{Atom, Exp};
 use pullback_lambda::{Term, Type};
@@ -240,11 +240,7 @@ impl Lowerer<'_, '_> {
         let fields = self.b.program.types[id].variants[k].fields.clone();
         let params: Vec<core::Var> = fields.into_iter().map(|t| self.b.fresh(t, "c")).collect();
         let function = self.kinds[kind].alternatives[k].rebuilt(&mut params.iter().map(|&v| v.into()));
-        let outer_env = std::mem::take(&mut self.env);
-        let outer_constants = std::mem::take(&mut self.constants);
-        let outer_depth = std::mem::replace(&mut self.inline_depth, 0);
-        let outer_bodies = std::mem::replace(&mut self.body_depth, 0);
-        let mut body = self.body(None, |l| {
+        let body = self.apart(IdMap::new(), None, |l| {
             let arg = match &from {
                 Some(t) => Some(l.of_leaves(t, &atoms(&arg), None)?),
                 None => None,
@@ -261,11 +257,6 @@ impl Lowerer<'_, '_> {
             out.extend(inside.iter().flat_map(|c| c.iter().copied()));
             Ok(out)
         })?;
-        let constants = std::mem::replace(&mut self.constants, outer_constants);
-        body.stms.splice(0..0, constants.stms);
-        self.env = outer_env;
-        self.inline_depth = outer_depth;
-        self.body_depth = outer_bodies;
         if let Some(a) = &mut self.kinds[kind].applier {
             a.arms.push(core::Lam { params, body });
         }

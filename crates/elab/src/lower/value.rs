@@ -2,6 +2,7 @@
 
 use super::Lowerer;
 use super::evm::Action;
+use super::open::Kind;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core as core;
 use pullback_core::Atom;
@@ -158,6 +159,36 @@ impl Val {
                 }))
             }
             Val::Action(a) => Val::Action(Rc::new(a.rebuilt(leaves))),
+        }
+    }
+    /// How many levels deep chosen functions capture chosen functions.
+    pub(super) fn choices(&self) -> usize {
+        let most = |parts: &mut dyn Iterator<Item = &Val>| parts.map(Val::choices).max().unwrap_or(0);
+        match self {
+            Val::Data(_) | Val::Open(_) => 0,
+            Val::Tuple(items) => most(&mut items.iter()),
+            Val::Closure(c) => most(&mut c.env.values()),
+            Val::Choice(c) => 1 + most(&mut c.alternatives.iter()),
+            Val::Many(m) => m.template.choices(),
+            Val::Action(a) => most(&mut a.parts().into_iter()),
+        }
+    }
+    /// The type of a function value.
+    pub(super) fn function_type(&self, kinds: &[Kind]) -> Option<lambda::Type> {
+        match self {
+            Val::Closure(c) => Some(c.lam.ty().clone()),
+            Val::Choice(c) => c.alternatives.first()?.function_type(kinds),
+            Val::Open(f) => Some(kinds[f.kind].ty.clone()),
+            Val::Data(_) | Val::Tuple(_) | Val::Many(_) | Val::Action(_) => None,
+        }
+    }
+    /// Whether a core function that has its leaves has the value.
+    pub(super) fn is_given_by_leaves(&self) -> bool {
+        match self {
+            Val::Data(_) | Val::Open(_) | Val::Choice(_) => true,
+            Val::Tuple(items) => items.iter().all(Val::is_given_by_leaves),
+            Val::Closure(c) => c.env.values().all(Val::is_given_by_leaves),
+            Val::Many(_) | Val::Action(_) => false,
         }
     }
     pub(super) fn sig(&self) -> Sig {

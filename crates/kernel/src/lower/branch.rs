@@ -48,10 +48,15 @@ impl Lower<'_> {
             return self.apply(arm, fields.iter().map(val).collect());
         }
         let places = self.places(pat);
+        // Arms that give the same are one; it comes last, where no condition is asked.
+        let same = alike(arms);
+        let last = same.first().copied().unwrap_or(arms.len() - 1);
+        let order = (0..arms.len()).filter(|k| *k != last && !same.contains(k)).chain([last]);
         let mut lowered = Vec::new();
         let mut conditions = Vec::new();
-        for (k, (arm, fields)) in arms.iter().zip(&fields).enumerate() {
-            if k + 1 < arms.len() {
+        for k in order {
+            let (arm, fields) = (&arms[k], &fields[k]);
+            if k != last {
                 conditions.push(self.op(Op::Eq, Scalar::I64, &[tag, Operand::i64(k as i64)]));
             }
             let params: Vec<(Var, Val)> = arm.params.iter().copied().zip(fields.iter().map(val)).collect();
@@ -178,4 +183,20 @@ impl Lower<'_> {
         }
         Rep::Array(a)
     }
+}
+
+/// Arms that give the same values and do nothing: derivatives take one payload of a sum, and zeros for all others.
+fn alike(arms: &[Lam]) -> Vec<usize> {
+    let is_plain = |arm: &Lam| {
+        let gives_payload = |a: &Atom| a.var().is_some_and(|v| arm.params.contains(&v));
+        arm.body.stms.is_empty() && !arm.body.result.iter().any(gives_payload)
+    };
+    let as_arm = |of: &Lam| {
+        let is_same = |arm: &Lam| is_plain(arm) && arm.body.result == of.body.result;
+        (0..arms.len()).filter(|k| is_same(&arms[*k])).collect::<Vec<usize>>()
+    };
+    let mut plain = arms.iter().filter(|arm| is_plain(arm));
+    let first = plain.next().map(as_arm).unwrap_or_default();
+    let last = plain.next_back().map(as_arm).unwrap_or_default();
+    if last.len() > first.len() { last } else { first }
 }

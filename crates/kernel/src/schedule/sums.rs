@@ -9,9 +9,12 @@
 //! Comes after lanes are chosen, so that it changes no choice. Guarantees: the same values, but for the order in which floats are
 //! added. Only memory that the function allocates is looked at: nobody else sees when it is written.
 
+mod open;
+
 use super::registers;
 use crate::ir::{Block, Function, Ins, Operand, Reg, RegInfo, Ty};
 use crate::mutation::Mutation;
+use open::{Access, Closes, Open, Place, Sum};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim};
 use std::collections::BTreeMap;
@@ -54,51 +57,6 @@ impl Pointers {
 /// Rewrites the body of a function.
 pub(super) fn sums(body: Block, regs: &mut IndexVec<Reg, RegInfo>, pointers: &Pointers) -> Block {
     Sums { regs, pointers, bases: IdMap::new(), lanes: 1 }.block(body)
-}
-
-/// Elements `at`, `at + stride`, .. after a pointer, one for each lane.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    base: Reg,
-    at: i64,
-    stride: i64,
-    lanes: usize,
-}
-
-/// Memory that an instruction reads or writes.
-#[derive(Clone, Copy)]
-struct Access {
-    pointer: Operand,
-    /// `None`: somewhere there.
-    place: Option<Place>,
-    ty: Ty,
-}
-
-impl Access {
-    fn somewhere(pointer: Operand, ty: Ty) -> Access {
-        Access { pointer, place: None, ty }
-    }
-    /// The same, but somewhere there if not all of it is accessed, or not by this thread alone.
-    fn all_if(self, is_all: bool) -> Access {
-        Access { place: self.place.filter(|_| is_all), ..self }
-    }
-    /// The elements after these.
-    fn moved(self, by: i64) -> Access {
-        let place = self.place.and_then(|p| Some(Place { at: p.at.checked_add(by)?, ..p }));
-        Access { place, ..self }
-    }
-}
-
-/// Additions to one element with nothing between them that looks at it.
-struct Sum {
-    place: Place,
-    ty: Ty,
-    /// The instruction that sets the element first, if there is one.
-    set: Option<usize>,
-    /// The additions.
-    added: Vec<usize>,
-    /// The instruction before which memory must have the sum.
-    until: usize,
 }
 
 /// What an instruction of a block becomes.
@@ -176,47 +134,46 @@ impl Sums<'_> {
     }
 
     fn find(&self, block: &Block) -> Vec<Sum> {
-        let mut open: BTreeMap<Place, Sum> = BTreeMap::new();
-        let mut done = Vec::new();
+        let mut open = Open::new(&self.pointers.roots);
         for (k, ins) in block.iter().enumerate() {
             match ins {
                 Ins::Store { pointer, index, ty, .. } => {
                     let access = self.element(*pointer, *index, *ty);
-                    self.set(access, k, &mut open, &mut done);
+                    self.set(access, k, &mut open);
                 }
                 Ins::StoreLanes { pointer, index, stride, ty, mask, .. } => {
                     let access = self.row(*pointer, *index, *stride, *ty).all_if(mask.is_none());
-                    self.set(access, k, &mut open, &mut done);
+                    self.set(access, k, &mut open);
                 }
                 Ins::Accumulate { pointer, index, ty, atomic, .. } => {
                     let access = self.element(*pointer, *index, *ty).all_if(!atomic);
-                    self.add(access, k, &mut open, &mut done);
+                    self.add(access, k, &mut open);
                 }
                 Ins::AccumulateLanes { pointer, index, stride, ty, mask, atomic, .. } => {
                     let is_plain = mask.is_none() && !atomic;
                     let access = self.row(*pointer, *index, *stride, *ty).all_if(is_plain);
-                    self.add(access, k, &mut open, &mut done);
+                    self.add(access, k, &mut open);
                 }
                 Ins::Load { to, pointer, index } => {
                     let access = self.element(*pointer, *index, self.regs[*to].ty);
-                    self.look(access, k, &mut open, &mut done);
+                    self.look(access, k, &mut open);
                 }
                 Ins::LoadLanes { to, pointer, index, stride, mask: _ } => {
                     let access = self.row(*pointer, *index, *stride, element(self.regs[*to].ty));
-                    self.look(access, k, &mut open, &mut done);
+                    self.look(access, k, &mut open);
                 }
                 Ins::Copy { to, from, ty, .. } => {
                     for pointer in [*to, *from] {
-                        self.look(Access::somewhere(pointer, *ty), k, &mut open, &mut done);
+                        self.look(Access::somewhere(pointer, *ty), k, &mut open);
                     }
                 }
                 Ins::For { .. } | Ins::Fill { .. } if let Some(f) = self.filled(ins) => {
                     for at in 0..f.count {
-                        self.set(f.first.moved(at), k, &mut open, &mut done);
+                        self.set(f.first.moved(at), k, &mut open);
                     }
                 }
                 Ins::Fill { pointer, ty, .. } => {
-                    self.look(Access::somewhere(*pointer, *ty), k, &mut open, &mut done);
+                    self.look(Access::somewhere(*pointer, *ty), k, &mut open);
                 }
                 Ins::Set { .. }
                 | Ins::Prim { .. }
@@ -234,77 +191,42 @@ impl Sums<'_> {
                 | Ins::While { .. }
                 | Ins::If { .. }
                 | Ins::Clock { .. }
-                | Ins::Call { .. } => self.close(k, &mut open, &mut done, |_| true),
+                | Ins::Call { .. } => open.close_all(k),
             }
         }
-        done.extend(open.into_values());
+        let mut done = open.finish();
         done.retain(|s| s.added.len() + usize::from(s.set.is_some()) >= 2 && !s.added.is_empty());
         done
     }
     /// Instruction `k` sets an element.
-    fn set(&self, a: Access, k: usize, open: &mut BTreeMap<Place, Sum>, done: &mut Vec<Sum>) {
-        self.close(k, open, done, |s| self.meet(s, a));
+    fn set(&self, a: Access, k: usize, open: &mut Open) {
+        open.close(a, self.root(a.pointer), k, Closes::All);
         self.open(a, open, Some(k));
     }
     /// Instruction `k` adds to an element.
-    fn add(&self, a: Access, k: usize, open: &mut BTreeMap<Place, Sum>, done: &mut Vec<Sum>) {
-        if let Some(sum) = a.place.and_then(|p| open.get_mut(&p)).filter(|s| s.ty == a.ty) {
+    fn add(&self, a: Access, k: usize, open: &mut Open) {
+        if let Some(sum) = a.place.and_then(|p| open.sums.get_mut(&p)).filter(|s| s.ty == a.ty) {
             sum.added.push(k);
             return;
         }
         // Additions may change places with each other, but not with what sets an element.
-        self.close(k, open, done, |s| self.meet(s, a) && (s.set.is_some() || s.ty != a.ty));
-        if !a.place.is_some_and(|p| open.contains_key(&p))
+        open.close(a, self.root(a.pointer), k, Closes::AllButAdditions);
+        if !a.place.is_some_and(|p| open.sums.contains_key(&p))
             && let Some(sum) = self.open(a, open, None)
         {
             sum.added.push(k);
         }
     }
     /// Instruction `k` reads, or writes somewhere.
-    fn look(&self, a: Access, k: usize, open: &mut BTreeMap<Place, Sum>, done: &mut Vec<Sum>) {
-        self.close(k, open, done, |s| self.meet(s, a) && !Mutation::TermsAreSeenLate.is_on());
-    }
-    fn open<'s>(
-        &self,
-        a: Access,
-        open: &'s mut BTreeMap<Place, Sum>,
-        set: Option<usize>,
-    ) -> Option<&'s mut Sum> {
-        let is_own = self.root(a.pointer).is_some_and(|r| self.pointers.own.contains(&r));
-        let place = a.place.filter(|_| is_own && a.ty.scalar().is_some())?;
-        open.insert(place, Sum { place, ty: a.ty, set, added: Vec::new(), until: usize::MAX });
-        open.get_mut(&place)
-    }
-    /// Whether an access may be to an element of a sum.
-    fn meet(&self, sum: &Sum, a: Access) -> bool {
-        let s = sum.place;
-        match (a.place, self.root(a.pointer)) {
-            (Some(p), _) if p.base == s.base && a.ty == sum.ty => {
-                let apart = p.at - s.at;
-                let most = p.lanes.max(s.lanes) as i64;
-                let stride = match (p.lanes, s.lanes) {
-                    (1, _) => s.stride,
-                    (_, 1) => p.stride,
-                    _ if p.stride == s.stride => s.stride,
-                    _ => return true,
-                };
-                apart % stride == 0 && apart / stride > -most && apart / stride < most
-            }
-            (_, root) => {
-                (root.is_none() || root == self.pointers.roots[s.base])
-                    && !Mutation::PointersNeverMeet.is_on()
-            }
+    fn look(&self, a: Access, k: usize, open: &mut Open) {
+        if !Mutation::TermsAreSeenLate.is_on() {
+            open.close(a, self.root(a.pointer), k, Closes::All);
         }
     }
-    /// Memory must have these sums before instruction `k`.
-    fn close(
-        &self,
-        k: usize,
-        open: &mut BTreeMap<Place, Sum>,
-        done: &mut Vec<Sum>,
-        is: impl Fn(&Sum) -> bool,
-    ) {
-        done.extend(open.extract_if(.., |_, s| is(s)).map(|(_, s)| Sum { until: k, ..s }));
+    fn open<'s>(&self, a: Access, open: &'s mut Open, set: Option<usize>) -> Option<&'s mut Sum> {
+        let is_own = self.root(a.pointer).is_some_and(|r| self.pointers.own.contains(&r));
+        let place = a.place.filter(|_| is_own && a.ty.scalar().is_some())?;
+        Some(open.insert(Sum { place, ty: a.ty, set, added: Vec::new(), until: usize::MAX }))
     }
     /// What an instruction sets to a constant, if that is all it does.
     fn filled(&self, ins: &Ins) -> Option<Filled> {
@@ -374,7 +296,9 @@ impl Sums<'_> {
         }
         let mut out = Vec::with_capacity(block.len());
         // What goes to memory, as late as that needs no register for long: elements of a row together.
-        let mut pending: Vec<(usize, Ins)> = Vec::new();
+        let mut pending: Block = Vec::new();
+        // The first instruction before which memory must have some of it.
+        let mut first = usize::MAX;
         for (k, ins) in block.into_iter().enumerate() {
             let how = becomes.remove(&k);
             let waits = match &how {
@@ -389,8 +313,9 @@ impl Sums<'_> {
                         | Ins::LoadLanes { .. }
                 ),
             };
-            if !waits || pending.iter().any(|(until, _)| *until <= k) {
-                out.extend(pending.drain(..).map(|(_, ins)| ins));
+            if !waits || first <= k {
+                out.append(&mut pending);
+                first = usize::MAX;
             }
             match how {
                 None => out.push(ins),
@@ -399,11 +324,12 @@ impl Sums<'_> {
                 Some(Becomes::Add(sum, to)) => out.extend(plus(sum, &ins, to)),
                 Some(Becomes::End(sum, to, is_set, until)) => {
                     out.extend(plus(sum, &ins, to));
-                    pending.push((until, ending(ins, to.into(), is_set)));
+                    pending.push(ending(ins, to.into(), is_set));
+                    first = first.min(until);
                 }
             }
         }
-        out.extend(pending.into_iter().map(|(_, ins)| ins));
+        out.append(&mut pending);
         out
     }
     /// Elements that are set at once: to registers, or each in memory.

@@ -70,7 +70,7 @@ impl Uses {
     }
     /// An instruction less.
     pub(super) fn remove(&mut self, ins: &Ins) {
-        let inside = Uses::of(ins);
+        let inside = Uses::of(std::slice::from_ref(ins));
         let less = |from: &mut IdMap<Reg, usize>, by: IdMap<Reg, usize>| {
             for (r, n) in by {
                 from.entry(r).and_modify(|m| *m -= n);
@@ -79,22 +79,27 @@ impl Uses {
         less(&mut self.reads, inside.reads);
         less(&mut self.sets, inside.sets);
     }
-    fn of(ins: &Ins) -> Uses {
+    fn of(block: &[Ins]) -> Uses {
         let mut out = Uses::default();
-        out.add(ins);
+        block.iter().for_each(|ins| out.add(ins));
         out
     }
 }
 
-/// What an instruction needs as a function of its own, where `all` is what the function around mentions. `None` if it cannot be
-/// one, since it takes or gives lanes.
-pub(super) fn interface(ins: &Ins, f: &Function, all: &Uses) -> Option<Interface> {
-    let inside = Uses::of(ins);
+/// What instructions need as a function of their own, where `all` is what the function around mentions. `None` if they cannot be
+/// one, since they take or give lanes. `is_kept`: registers that lie in memory between the instructions that mention them.
+pub(super) fn interface(
+    block: &[Ins],
+    f: &Function,
+    all: &Uses,
+    is_kept: &dyn Fn(Reg) -> bool,
+) -> Option<Interface> {
+    let inside = Uses::of(block);
     let count = |of: &IdMap<Reg, usize>, r: &Reg| of.get(r).copied().unwrap_or(0);
     let is_read_elsewhere = |r: &Reg| count(&all.reads, r) > count(&inside.reads, r);
-    let is_lanes = |r: &Reg| f.regs[*r].ty.is_lanes();
+    let is_lanes = |r: &Reg| f.regs[*r].ty.is_lanes() && !is_kept(*r);
     let mut walk = Walk::default();
-    walk.ins(ins);
+    block.iter().for_each(|ins| _ = walk.ins(ins));
     let (lanes, mut params): (Vec<Reg>, Vec<Reg>) = walk.order.iter().copied().partition(is_lanes);
     let mut before = Vec::new();
     lanes.iter().try_for_each(|r| all.again(*r, &mut before))?;
@@ -112,7 +117,7 @@ pub(super) fn interface(ins: &Ins, f: &Function, all: &Uses) -> Option<Interface
 pub(super) struct Walk {
     /// Registers that are set whatever happens.
     pub(super) set: IdSet<Reg>,
-    needed: BTreeSet<Reg>,
+    pub(super) needed: BTreeSet<Reg>,
     /// The same in the order of the reads.
     order: Vec<Reg>,
 }

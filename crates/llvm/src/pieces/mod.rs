@@ -1,20 +1,22 @@
 //! Large functions cut into pieces, and equal ones made one.
 //!
 //! LLVM's time grows faster than the size of a function, and functions can be compiled at the same time. So loops and branches at
-//! the outer levels of a large function become functions of their own, called where they stood. Then functions that differ
-//! in names only are compiled once: derivatives and unrolled programs have many.
+//! the outer levels of a large function become functions of their own, called where they stood, and so do runs of the blocks that are
+//! long all the same. Then functions that differ in names only are compiled once: derivatives and unrolled programs have many.
 //!
 //! Assumes a module that has been scheduled. Guarantees: the same operations in the same order, equal results for equal modules; functions
 //! of the module keep their numbers, and pieces come after them. Recursive functions stay as they are: they count their
 //! calls.
 
 mod live;
+mod runs;
 mod same;
 
 use crate::text::uses;
 use live::{Uses, Walk};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
+use pullback_kernel::walk;
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty, recursive, size};
 use same::{Compact, Same};
 
@@ -30,19 +32,24 @@ pub struct Limits {
     pub least_inside: usize,
     /// A loop or branch that is larger is cut inside first.
     pub most: usize,
+    /// A block that is longer without its large loops and branches is cut into runs.
+    pub longest: usize,
+    /// So long is a run.
+    pub run: usize,
     /// So much is worth a text of its own.
     pub text: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { whole: 300, least: 8, least_inside: 24, most: 1200, text: 500 }
+        Limits { whole: 300, least: 8, least_inside: 24, most: 1200, longest: 1200, run: 400, text: 500 }
     }
 }
 
 impl Limits {
     /// As many pieces as possible: for tests.
-    pub const SMALL: Limits = Limits { whole: 0, least: 2, least_inside: 2, most: 8, text: 40 };
+    pub const SMALL: Limits =
+        Limits { whole: 0, least: 2, least_inside: 2, most: 8, longest: 6, run: 4, text: 40 };
 }
 
 /// A module in pieces.
@@ -97,7 +104,27 @@ pub fn cut(module: &Module, limits: &Limits) -> Pieces {
         body.splice(0..0, first.collect::<Vec<_>>());
         out.module.functions[id].body = body;
     }
+    let called = called(&out.module);
+    for id in out.module.functions.ids().collect::<Vec<_>>() {
+        let is_recursive = recursive.get(id).copied().unwrap_or(false);
+        if !is_recursive && out.same[id] == id {
+            runs::cut(id, called.contains(&id), limits, &mut out, &mut same);
+        }
+    }
     out
+}
+
+/// The functions that others call.
+fn called(module: &Module) -> IdSet<FunctionId> {
+    let mut called = IdSet::new();
+    for f in module.functions.iter() {
+        walk(&f.body, &mut |ins| {
+            if let Ins::Call { function, .. } = ins {
+                called.insert(*function);
+            }
+        });
+    }
+    called
 }
 
 /// Any value of a type.
@@ -174,32 +201,34 @@ impl Knife<'_> {
 
     /// The call of a new function, or the instruction if it cannot be one.
     fn piece(&mut self, ins: Ins) -> Ins {
-        let Some(live) = live::interface(&ins, &self.f, &self.uses) else { return ins };
+        let Some(live) = live::interface(std::slice::from_ref(&ins), &self.f, &self.uses, &|_| false) else {
+            return ins;
+        };
         self.fresh.extend(live.params.iter().filter(|r| !self.known.set.contains(r)));
         // The function has the call instead.
         self.uses.remove(&ins);
         let args = live.params.iter().map(|r| (*r).into()).collect();
         let body = live.before.into_iter().chain([ins]).collect();
         let code = same::compact(&self.f, body, (&live.params, &live.results));
-        let function = self.add(code);
+        let function = add(self.out, self.same, self.id, &self.f.name, code);
         let call = Ins::Call { to: live.results, function, args };
         self.uses.add(&call);
         call
     }
+}
 
-    /// The function with this code.
-    fn add(&mut self, mut code: Compact) -> FunctionId {
-        let new = FunctionId::new(self.out.module.functions.len());
-        let spans = spans(&self.out.module, self.id, &code);
-        let there = self.same.find(&code, &spans, new);
-        if there == new {
-            for (from, to) in &code.numbers {
-                self.out.places.insert((new, *to), (self.id, *from));
-            }
-            code.function.name = format!("{}:{}", self.f.name, new.index());
-            self.out.module.functions.push(code.function);
-            self.out.same.push(new);
+/// The function with this code, which was a part of another one.
+fn add(out: &mut Pieces, same: &mut Same, of: FunctionId, name: &str, mut code: Compact) -> FunctionId {
+    let new = FunctionId::new(out.module.functions.len());
+    let spans = spans(&out.module, of, &code);
+    let there = same.find(&code, &spans, new);
+    if there == new {
+        for (from, to) in &code.numbers {
+            out.places.insert((new, *to), (of, *from));
         }
-        there
+        code.function.name = format!("{name}:{}", new.index());
+        out.module.functions.push(code.function);
+        out.same.push(new);
     }
+    there
 }

@@ -255,16 +255,25 @@ impl Parser<'_> {
         self.make(ExprKind::Lambda { params, return_type, body }, self.since(start))
     }
 
+    /// `if c then a else if ..`: a chain of any length takes no stack.
     fn conditional(&mut self) -> Expr {
-        let start = self.span();
         let hint = "a conditional is `if condition then a else b`; both branches are needed";
-        self.advance();
-        let condition = self.boxed_expr();
-        self.expect(&TokenKind::Keyword(Keyword::Then), "`then`", hint);
-        let yes = self.boxed_expr();
-        self.expect(&TokenKind::Keyword(Keyword::Else), "`else`", hint);
-        let no = self.boxed_expr();
-        self.make(ExprKind::If(condition, yes, no), self.since(start))
+        let mut cases = Vec::new();
+        while self.at_keyword(Keyword::If) && !self.gave_up {
+            let start = self.span();
+            self.advance();
+            let condition = self.boxed_expr();
+            self.expect(&TokenKind::Keyword(Keyword::Then), "`then`", hint);
+            let yes = self.boxed_expr();
+            self.expect(&TokenKind::Keyword(Keyword::Else), "`else`", hint);
+            cases.push((start, condition, yes));
+        }
+        let last = self.expr();
+        let make = |no, (start, condition, yes)| {
+            let span = self.since(start);
+            self.make(ExprKind::If(condition, yes, Box::new(no)), span)
+        };
+        cases.into_iter().rev().fold(last, make)
     }
 
     fn match_expr(&mut self) -> Expr {
@@ -400,7 +409,7 @@ impl Parser<'_> {
 
     fn application(&mut self) -> Expr {
         let start = self.span();
-        let mut function = self.atom_or_error();
+        let function = self.atom_or_error();
         let mut arguments = Vec::new();
         while self.starts_atom() {
             arguments.push(self.postfix_atom());
@@ -410,9 +419,8 @@ impl Parser<'_> {
         }
         let is_bare_constructor = matches!(&function.kind, ExprKind::Constructor(_, parts) if parts.is_empty())
             && function.span.start == start.start;
-        if is_bare_constructor && let ExprKind::Constructor(_, parts) = &mut function.kind {
-            *parts = arguments;
-            return self.make(function.kind, self.since(start));
+        if is_bare_constructor && let ExprKind::Constructor(name, _) = &function.kind {
+            return self.make(ExprKind::Constructor(name.clone(), arguments), self.since(start));
         }
         self.make(ExprKind::Apply(Box::new(function), arguments), self.since(start))
     }

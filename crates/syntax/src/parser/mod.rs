@@ -19,8 +19,10 @@ use crate::ast::{
 use crate::lexer::{Keyword, Token, TokenKind, lex};
 use pullback_base::{Code, Diagnostic, FileId, Span, Symbol};
 
-/// The greatest depth of nested brackets, conditionals, lambdas, types and so on.
-pub const MAX_DEPTH: u32 = 256;
+/// The greatest depth of nested brackets, conditionals, lambdas and so on.
+pub const MAX_DEPTH: u32 = 10_000;
+/// The greatest depth of nested types, patterns and attributes.
+pub const MAX_TYPE_DEPTH: u32 = 256;
 
 /// At most this many diagnostics are given for one text.
 const MAX_DIAGNOSTICS: usize = 100;
@@ -34,7 +36,7 @@ pub fn parse(file: FileId, text: &str) -> (Program, Vec<Diagnostic>) {
         return (Program { imports: Vec::new(), declarations: Vec::new() }, vec![diagnostic]);
     }
     let (tokens, diagnostics) = lex(file, text);
-    let mut parser = Parser { file, text, tokens, at: 0, depth: 0, gave_up: false, diagnostics };
+    let mut parser = Parser { file, text, tokens, at: 0, depth: 0, type_depth: 0, gave_up: false, diagnostics };
     let program = parser.program();
     let mut diagnostics = parser.diagnostics;
     diagnostics.sort_by_key(|d| d.span.map_or(0, |s| s.start));
@@ -51,6 +53,8 @@ pub(crate) struct Parser<'a> {
     /// The next token; always a valid position.
     at: usize,
     depth: u32,
+    /// The same of types, patterns and attributes.
+    type_depth: u32,
     gave_up: bool,
     diagnostics: Vec<Diagnostic>,
 }
@@ -180,7 +184,16 @@ impl<'a> Parser<'a> {
     fn enter(&mut self) -> bool {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            self.too_deep(self.span());
+            self.too_deep(self.span(), MAX_DEPTH);
+        }
+        !self.gave_up
+    }
+
+    /// The same in a type, a pattern or an attribute.
+    fn enter_type(&mut self) -> bool {
+        self.type_depth += 1;
+        if self.type_depth > MAX_TYPE_DEPTH {
+            self.too_deep(self.span(), MAX_TYPE_DEPTH);
         }
         !self.gave_up
     }
@@ -195,8 +208,12 @@ impl<'a> Parser<'a> {
         self.depth -= 1;
     }
 
-    fn too_deep(&mut self, span: Span) {
-        let message = format!("nested more than {MAX_DEPTH} levels deep");
+    fn leave_type(&mut self) {
+        self.type_depth -= 1;
+    }
+
+    fn too_deep(&mut self, span: Span, most: u32) {
+        let message = format!("nested more than {most} levels deep");
         self.error(Code::TooDeep, span, message, "name inner parts with `let`, or split the function");
     }
 
@@ -207,25 +224,25 @@ impl<'a> Parser<'a> {
         if node.height <= ast::MAX_HEIGHT {
             return node;
         }
-        self.too_deep(span);
+        self.too_deep(span, ast::MAX_HEIGHT);
         Expr::new(ExprKind::Error, span)
     }
 
     fn make_type(&mut self, kind: TypeKind, span: Span) -> Type {
         let node = Type::new(kind, span);
-        if node.height <= ast::MAX_HEIGHT {
+        if node.height <= ast::MAX_TYPE_HEIGHT {
             return node;
         }
-        self.too_deep(span);
+        self.too_deep(span, ast::MAX_TYPE_HEIGHT);
         Type::new(TypeKind::Error, span)
     }
 
     fn make_pattern(&mut self, kind: PatternKind, span: Span) -> Pattern {
         let node = Pattern::new(kind, span);
-        if node.height <= ast::MAX_HEIGHT {
+        if node.height <= ast::MAX_TYPE_HEIGHT {
             return node;
         }
-        self.too_deep(span);
+        self.too_deep(span, ast::MAX_TYPE_HEIGHT);
         Pattern::new(PatternKind::Error, span)
     }
 
@@ -521,7 +538,7 @@ impl<'a> Parser<'a> {
         let name = self.name("the name of an attribute", "an attribute is `#[name]` or `#[name(argument)]`");
         let mut arguments = Vec::new();
         let open = self.span();
-        if self.enter() {
+        if self.enter_type() {
             if self.eat(&TokenKind::LeftParen) {
                 while !self.gave_up && *self.peek() != TokenKind::RightParen {
                     arguments.push(self.attribute_argument());
@@ -537,7 +554,7 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        self.leave();
+        self.leave_type();
         Attribute { name, arguments, span: self.since(start) }
     }
 

@@ -19,8 +19,8 @@ impl Parser<'_> {
 
     fn pattern_with(&mut self, function_types: bool) -> Pattern {
         let start = self.span();
-        if !self.enter() {
-            self.leave();
+        if !self.enter_type() {
+            self.leave_type();
             return Pattern::new(PatternKind::Error, start);
         }
         let result = if *self.peek() == TokenKind::AttributeOpen {
@@ -36,7 +36,7 @@ impl Parser<'_> {
                 inner
             }
         };
-        self.leave();
+        self.leave_type();
         result
     }
 

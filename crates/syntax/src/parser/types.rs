@@ -10,12 +10,12 @@ impl Parser<'_> {
     /// A type, functions included.
     pub(super) fn type_expr(&mut self) -> Type {
         let start = self.span();
-        if !self.enter() {
-            self.leave();
+        if !self.enter_type() {
+            self.leave_type();
             return Type::new(TypeKind::Error, start);
         }
         let result = self.with_stack(Self::type_expr_inner);
-        self.leave();
+        self.leave_type();
         result
     }
 
@@ -62,8 +62,8 @@ impl Parser<'_> {
     /// A type that is no function, unless in parentheses.
     pub(super) fn type_term(&mut self) -> Type {
         let start = self.span();
-        if !self.enter() {
-            self.leave();
+        if !self.enter_type() {
+            self.leave_type();
             return Type::new(TypeKind::Error, start);
         }
         let result = match self.peek() {
@@ -81,7 +81,7 @@ impl Parser<'_> {
             TokenKind::Ident => self.type_application(),
             _ => self.type_atom(),
         };
-        self.leave();
+        self.leave_type();
         result
     }
 
@@ -127,13 +127,13 @@ impl Parser<'_> {
         if *self.peek() != TokenKind::LeftBracket {
             return self.type_atom();
         }
-        if !self.enter() {
-            self.leave();
+        if !self.enter_type() {
+            self.leave_type();
             return Type::new(TypeKind::Error, start);
         }
         let size = self.type_size();
         let element = self.sum_payload();
-        self.leave();
+        self.leave_type();
         self.make_type(TypeKind::Array(size, Box::new(element)), self.since(start))
     }
 
