@@ -137,3 +137,109 @@ def f32_from_fraction (a: i64) (b: i64) : f32 = f32.i64 a / f32.i64 b
 def f64_from_fraction (a: i64) (b: i64) : f64 = f64.i64 a / f64.i64 b
 def f32_bool (b: bool) : f32 = if b then 1 else 0
 def f64_bool (b: bool) : f64 = if b then 1 else 0
+
+-- Functions of statistics and machine learning, with right derivatives of any order wherever these exist, at arguments of any
+-- size. What is chosen by a condition is a formula of one and the same function, so that no derivative sees the choice; shifts and
+-- scales that do not change the value are `stop_gradient`. Where there is no derivative, `docs/book/kinks.md` says what is given.
+
+-- 1 / (1 + exp (-x)).
+def f64_sigmoid (x: f64) : f64 =
+  let e = f64.exp (if x > 0 then -x else x)
+  in (if x > 0 then 1 else e) / (1 + e)
+-- log (1 + exp x).
+def f64_softplus (x: f64) : f64 =
+  (if x > 0 then x else 0) + f64.log1p (f64.exp (if x > 0 then -x else x))
+-- log (1 - exp x), for x <= 0. A difference from zero, so that the slope at 0 has its sign.
+def f64_log1mexp (x: f64) : f64 =
+  if x > -0.6931471805599453 then f64.log (0 - f64.expm1 x) else f64.log1p (-(f64.exp x))
+-- log (exp x + exp y).
+def f64_logaddexp (x: f64) (y: f64) : f64 =
+  let (low, high) = if x > y then (y, x) else (x, y)
+  in if f64.isnan low || !(f64.isinf high) then high + f64.log1p (f64.exp (low - high))
+     else if high > 0 then f64.max low high else stop_gradient high
+-- x log y and x log (1 + y); 0 where x is 0, whatever y is.
+def f64_xlogy (x: f64) (y: f64) : f64 = f64.strong_mul x (f64.log y)
+def f64_xlog1py (x: f64) (y: f64) : f64 = f64.strong_mul x (f64.log1p y)
+-- The largest number, or 0 if that is infinite: exponentials of differences from it do not overflow.
+def f64_log_shift [n] (xs: [n]f64) : f64 =
+  let m = f64.maximum xs in stop_gradient (if f64.isinf m then 0 else m)
+-- log (sum (map exp xs)); minus infinity of nothing, and of numbers that all are.
+def f64_logsumexp [n] (xs: [n]f64) : f64 =
+  let m = f64_log_shift xs
+  let s = f64.sum (map (\x -> f64.exp (x - m)) xs)
+  in if s == 0 then -f64.inf else if f64.isinf s then f64.maximum xs else m + f64.log s
+-- map exp xs / sum (map exp xs), and its logarithm.
+def f64_softmax [n] (xs: [n]f64) : [n]f64 =
+  let m = f64_log_shift xs
+  let es = map (\x -> f64.exp (x - m)) xs
+  let s = f64.sum es
+  in map (\e -> e / s) es
+def f64_log_softmax [n] (xs: [n]f64) : [n]f64 =
+  let m = f64_log_shift xs
+  let s = f64.log (f64.sum (map (\x -> f64.exp (x - m)) xs))
+  in map (\x -> x - m - s) xs
+-- The length of a vector. If it is far from 1, numbers are scaled by a power of 2, which is exact. Between 1e-204 and 1e204 the
+-- scale is so near to 1 that second derivatives neither overflow nor underflow.
+def f64_norm_scale (m: f64) : (f64, f64) =
+  if m > 5.016456510113119e204 then (1.90109156629516e-211, 5.260135901548374e210)
+  else if m > 2.5822498780869086e120 then (4.464794497196387e-103, 2.2397447421778042e102)
+  else if m < 1.9934389902195135e-205 then (5.260135901548374e210, 1.90109156629516e-211)
+  else if m < 3.8725919148493183e-121 then (2.2397447421778042e102, 4.464794497196387e-103)
+  else (1, 1)
+def f64_norm [n] (xs: [n]f64) : f64 =
+  let m = stop_gradient (reduce f64.max 0 (map f64.abs xs))
+  let (up, down) = f64_norm_scale m
+  in if 0 < m && m < f64.inf
+     then down * f64.sqrt (f64.sum (map (\x -> let y = x * up in y * y) xs))
+     else stop_gradient (f64.sum (map f64.abs xs))
+
+-- 1 / (1 + exp (-x)).
+def f32_sigmoid (x: f32) : f32 =
+  let e = f32.exp (if x > 0 then -x else x)
+  in (if x > 0 then 1 else e) / (1 + e)
+-- log (1 + exp x).
+def f32_softplus (x: f32) : f32 =
+  (if x > 0 then x else 0) + f32.log1p (f32.exp (if x > 0 then -x else x))
+-- log (1 - exp x), for x <= 0. A difference from zero, so that the slope at 0 has its sign.
+def f32_log1mexp (x: f32) : f32 =
+  if x > -0.6931472 then f32.log (0 - f32.expm1 x) else f32.log1p (-(f32.exp x))
+-- log (exp x + exp y).
+def f32_logaddexp (x: f32) (y: f32) : f32 =
+  let (low, high) = if x > y then (y, x) else (x, y)
+  in if f32.isnan low || !(f32.isinf high) then high + f32.log1p (f32.exp (low - high))
+     else if high > 0 then f32.max low high else stop_gradient high
+-- x log y and x log (1 + y); 0 where x is 0, whatever y is.
+def f32_xlogy (x: f32) (y: f32) : f32 = f32.strong_mul x (f32.log y)
+def f32_xlog1py (x: f32) (y: f32) : f32 = f32.strong_mul x (f32.log1p y)
+-- The largest number, or 0 if that is infinite: exponentials of differences from it do not overflow.
+def f32_log_shift [n] (xs: [n]f32) : f32 =
+  let m = f32.maximum xs in stop_gradient (if f32.isinf m then 0 else m)
+-- log (sum (map exp xs)); minus infinity of nothing, and of numbers that all are.
+def f32_logsumexp [n] (xs: [n]f32) : f32 =
+  let m = f32_log_shift xs
+  let s = f32.sum (map (\x -> f32.exp (x - m)) xs)
+  in if s == 0 then -f32.inf else if f32.isinf s then f32.maximum xs else m + f32.log s
+-- map exp xs / sum (map exp xs), and its logarithm.
+def f32_softmax [n] (xs: [n]f32) : [n]f32 =
+  let m = f32_log_shift xs
+  let es = map (\x -> f32.exp (x - m)) xs
+  let s = f32.sum es
+  in map (\e -> e / s) es
+def f32_log_softmax [n] (xs: [n]f32) : [n]f32 =
+  let m = f32_log_shift xs
+  let s = f32.log (f32.sum (map (\x -> f32.exp (x - m)) xs))
+  in map (\x -> x - m - s) xs
+-- The length of a vector. If it is far from 1, numbers are scaled by a power of 2, which is exact. Between 1e-25 and 1e25 the
+-- scale is so near to 1 that second derivatives neither overflow nor underflow.
+def f32_norm_scale (m: f32) : (f32, f32) =
+  if m > 1.9342813113834067e25 then (7.888609052210118e-31, 1.2676506002282294e30)
+  else if m > 1099511627776.0 then (2.2737367544323206e-13, 4398046511104.0)
+  else if m < 5.169878828456423e-26 then (1.2676506002282294e30, 7.888609052210118e-31)
+  else if m < 9.094947017729282e-13 then (4398046511104.0, 2.2737367544323206e-13)
+  else (1, 1)
+def f32_norm [n] (xs: [n]f32) : f32 =
+  let m = stop_gradient (reduce f32.max 0 (map f32.abs xs))
+  let (up, down) = f32_norm_scale m
+  in if 0 < m && m < f32.inf
+     then down * f32.sqrt (f32.sum (map (\x -> let y = x * up in y * y) xs))
+     else stop_gradient (f32.sum (map f32.abs xs))

@@ -300,12 +300,17 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "conventions at kinks",
-        "abs, ties, sqrt 0, pow 0",
+        "abs, ties, sqrt 0, pow 0; zero times infinity",
         &[
             "suite/kinks/conventions.md",
             "crates/prim/tests/derivatives.rs",
             "crates/prim/tests/kinks.rs::the_table_keeps_what_the_book_promises",
             "suite/kinks/zero-times-infinity.md",
+            "suite/kinks/no-kinks.md",
+            "crates/testkit/tests/partials/main.rs::what_is_not_taken_spoils_nothing",
+            "crates/testkit/tests/partials/main.rs::ties_are_shared_by_primitives_and_decided_by_operators",
+            "crates/testkit/tests/partials/main.rs::a_zero_in_front_of_a_finite_slope_is_a_factor_in_every_order",
+            "crates/cli/tests/commands.rs::zero_times_infinity_is_nan_only_where_it_is_asked_for",
             "crates/cli/tests/limits.rs::the_first_operation_that_is_not_finite_in_an_example_is_shown",
             "crates/cli/tests/matrices.rs::the_first_operation_that_is_not_finite_is_shown",
         ],

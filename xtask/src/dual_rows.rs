@@ -282,8 +282,11 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "zero times infinity",
-        "statically zero partial derivatives contribute nothing; others follow the arithmetic",
-        &["suite/kinks/zero-times-infinity.md", RANDOM],
+        "a zero cotangent stops at partial derivatives that are not finite",
+        &[
+            "suite/kinks/zero-times-infinity.md",
+            "crates/testkit/tests/partials/main.rs::what_is_not_taken_spoils_nothing",
+        ],
     ),
     row(
         "what is not offered",

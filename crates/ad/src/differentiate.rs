@@ -20,6 +20,9 @@ pub struct Choice {
     pub reverse: Option<Symbol>,
     /// The most bytes that loops may put on tapes, if they may not do as they like: see [`limit_tapes`].
     pub tape_limit: Option<u64>,
+    /// Whether tangents and cotangents are multiplied by partial derivatives as IEEE numbers, so that zero times infinity is
+    /// NaN, instead of a zero that stops ([`pullback_prim::Op::StrongMul`]).
+    pub ieee_partials: bool,
 }
 
 /// Expands all derivatives of the program.
@@ -27,6 +30,7 @@ pub fn differentiate(program: &mut Program, choice: &Choice) -> Result<(), Unsup
     if let Some(bytes) = choice.tape_limit {
         limit_tapes(program, bytes);
     }
+    program.ieee_partials = choice.ieee_partials;
     let order = callees_first(program);
     if order.iter().any(|&f| has_derivatives(&program.funs[f].body)) {
         // The rules are those of the parts of fused operations.
@@ -35,6 +39,7 @@ pub fn differentiate(program: &mut Program, choice: &Choice) -> Result<(), Unsup
             pullback_core::fused::split(program, &mut body);
             program.funs[f].body = body;
         }
+        pullback_core::choose::all_operators_choose(program);
     }
     for f in order {
         let mut body = std::mem::take(&mut program.funs[f].body);

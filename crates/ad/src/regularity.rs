@@ -21,8 +21,8 @@ fn keeps_sizes(body: &Body) -> bool {
     made.into_iter().all(|v| !body.result.contains(&Atom::Var(*v)))
 }
 
-/// Whether the derivative does not depend on how an associative operator is bracketed. At a kink it may: `min` and `max`
-/// give everything to their first argument on a tie, and other brackets have other ties.
+/// Whether the derivative does not depend on how an associative operator is bracketed. At a kink it may: `min_first` and
+/// `max_first` give everything to their first argument on a tie, and other brackets have other ties.
 pub fn is_smooth(body: &Body) -> bool {
     let mut smooth = true;
     for_each_stm(body, &mut |stm| {
@@ -36,6 +36,8 @@ pub fn is_smooth(body: &Body) -> bool {
                             | Op::Sgn
                             | Op::Min
                             | Op::Max
+                            | Op::MinFirst
+                            | Op::MaxFirst
                             | Op::Floor
                             | Op::Ceil
                             | Op::Round

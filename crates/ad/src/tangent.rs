@@ -2,7 +2,7 @@
 
 use pullback_base::Symbol;
 use pullback_core::{Atom, Builder, Exp, Program, Type};
-use pullback_prim::{Op, Partial, Prim, Scalar};
+use pullback_prim::{Op, Partial, Prim, Product, Scalar, ScalarValue};
 
 /// Emits the zero tangent (cotangent) of a value: of type `Program::cotangent(type of primal)`, with its shape.
 ///
@@ -74,22 +74,82 @@ pub fn emit_partial(b: &mut Builder<'_>, s: Scalar, partial: &Partial, args: &[A
     }
 }
 
-/// Emits `partial * x`, without the product where one of them is a constant one, or the partial minus one.
-pub fn emit_scaled(
-    b: &mut Builder<'_>,
-    s: Scalar,
-    partial: &Partial,
-    args: &[Atom],
-    result: Atom,
-    x: Atom,
-) -> Atom {
-    match partial {
-        Partial::Const(c) if *c == 1.0 => x,
-        Partial::Const(c) if *c == -1.0 => b.op1(Op::Neg, x),
-        Partial::Arg(_) | Partial::Result | Partial::Const(_) | Partial::Op(..) => {
-            let d = emit_partial(b, s, partial, args, result);
-            if x == Atom::Const(s.one()) { d } else { b.op2(Op::Mul, d, x) }
+/// A partial derivative of a primitive with what it is a function of: the arguments and the result.
+#[derive(Clone, Copy)]
+pub struct Slope<'a> {
+    /// The partial derivative.
+    pub partial: &'a Partial,
+    /// The type of the primitive.
+    pub scalar: Scalar,
+    /// How tangents and cotangents are multiplied by it.
+    pub product: Product,
+    /// The arguments of the primitive.
+    pub args: &'a [Atom],
+    /// Its result.
+    pub result: Atom,
+}
+
+impl<'a> Slope<'a> {
+    /// The partial derivative of a primitive of this type by argument `i`.
+    pub fn new(
+        program: &Program,
+        (prim, scalar): (Prim, Scalar),
+        (i, partial): (usize, &'a Partial),
+        args: &'a [Atom],
+        result: Atom,
+    ) -> Slope<'a> {
+        Slope { partial, scalar, product: product(program, prim, i, args), args, result }
+    }
+    /// The same of another partial derivative, an alternative of this one.
+    pub fn of(self, partial: &'a Partial) -> Slope<'a> {
+        Slope { partial, ..self }
+    }
+    /// Emits its value.
+    pub fn emit(self, b: &mut Builder<'_>) -> Atom {
+        emit_partial(b, self.scalar, self.partial, self.args, self.result)
+    }
+}
+
+/// How tangents and cotangents are multiplied by the partial derivative by argument `i` in this program.
+pub fn product(program: &Program, prim: Prim, i: usize, args: &[Atom]) -> Product {
+    if program.ieee_partials {
+        return Product::Plain;
+    }
+    let known = |a: &Atom| if let Atom::Const(c) = a { Some(*c) } else { None };
+    prim.product(i, &args.iter().map(known).collect::<Vec<Option<ScalarValue>>>())
+}
+
+/// How numbers are multiplied by quotients in this program.
+pub fn product_of_quotients(program: &Program, s: Scalar) -> Product {
+    product(program, Prim::Op(Op::Div, s), 0, &[])
+}
+
+/// Emits the product of a partial derivative and a tangent or cotangent `x`, without a multiplication where one of them is a
+/// constant one, or the partial minus one. Where the partial chooses, the choice is between products, so that what is not
+/// chosen contributes nothing, however large it is.
+pub fn emit_scaled(b: &mut Builder<'_>, slope: Slope<'_>, x: Atom) -> Atom {
+    match slope.partial {
+        Partial::Const(0.0) => Atom::Const(slope.scalar.zero()),
+        Partial::Const(1.0) => x,
+        Partial::Const(-1.0) => b.op1(Op::Neg, x),
+        Partial::Op(Op::Select, [condition, p, q]) => {
+            let condition = slope.of(condition).emit(b);
+            let (p, q) = (emit_scaled(b, slope.of(p), x), emit_scaled(b, slope.of(q), x));
+            b.select(condition, p, q)
         }
+        Partial::Arg(_) | Partial::Result | Partial::Const(_) | Partial::Op(..) => {
+            let d = slope.emit(b);
+            if x == Atom::Const(slope.scalar.one()) { d } else { emit_product(b, slope.product, d, x) }
+        }
+    }
+}
+
+/// Emits the product of a partial derivative `d` and a tangent or cotangent `x`.
+pub fn emit_product(b: &mut Builder<'_>, product: Product, d: Atom, x: Atom) -> Atom {
+    match product {
+        Product::Plain => b.op2(Op::Mul, d, x),
+        Product::Strong => b.op2(Op::StrongMul, x, d),
+        Product::Mutual => b.op2(Op::MutualMul, x, d),
     }
 }
 

@@ -283,11 +283,15 @@ fn named_file(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Which algorithm differentiates.
+/// Which algorithm differentiates, and how.
 #[derive(Debug, Args)]
 pub(crate) struct AlgorithmArgs {
     #[arg(long, value_name = "NAME", help = algorithms())]
     pub(crate) ad: Option<String>,
+    /// Derivatives multiply as IEEE numbers do: zero times an infinite partial derivative is NaN. By default a tangent or
+    /// cotangent that is exactly zero stops there, so that what was not taken spoils nothing (docs/book/kinks.md).
+    #[arg(long)]
+    pub(crate) ieee_partials: bool,
 }
 
 /// The help of `--ad`, from the tables of algorithms.

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// `pullback code`
 pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
-    let mut session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
+    let mut session = load(&args.file, &args.algorithm, true)?;
     session.settings.lowered = true;
     session.settings.floats = args.floats.policy();
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;

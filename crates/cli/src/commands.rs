@@ -2,7 +2,8 @@
 
 use crate::Failure;
 use crate::args::{
-    CheckArgs, CoreArgs, GradArgs, GradcheckArgs, InputArgs, JvpArgs, ProgramArgs, RunArgs, VjpArgs,
+    AlgorithmArgs, CheckArgs, CoreArgs, GradArgs, GradcheckArgs, InputArgs, JvpArgs, ProgramArgs, RunArgs,
+    VjpArgs,
 };
 use crate::inputs::{arguments, read_value, split};
 use crate::output::{norm, note_lost, say, summary, write_file, write_value};
@@ -20,9 +21,10 @@ use serde_json::{Map, Value as Json, json};
 use std::path::Path;
 
 /// Reads and compiles a program; prints its warnings.
-pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Session, Failure> {
+pub(crate) fn load(file: &Path, algorithm: &AlgorithmArgs, optimise: bool) -> Result<Session, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+    let ad = algorithm.ad.as_deref();
     if let Some(name) = ad {
         let known: Vec<&str> = pullback_driver::reverse_algorithms().iter().map(|a| a.id).collect();
         if !known.contains(&name) {
@@ -34,6 +36,7 @@ pub(crate) fn load(file: &Path, ad: Option<&str>, optimise: bool) -> Result<Sess
     }
     let mut settings = Settings { optimise, ..Settings::default() };
     settings.choice.reverse = ad.map(Into::into);
+    settings.choice.ieee_partials = algorithm.ieee_partials;
     let session = Session::compile(&file.display().to_string(), &text, settings).map_err(|failed| {
         let worst = failed.diagnostics.iter().map(|d| d.code.fault()).max().unwrap_or(Fault::Program);
         let report = failed.diagnostics.iter().map(|d| diagnostic_json(&failed.sources, d)).collect();
@@ -61,7 +64,7 @@ pub(crate) fn can_run(session: &Session, inputs: &InputArgs) -> Result<(), Failu
 }
 
 pub(crate) fn load_program(args: &ProgramArgs) -> Result<(Session, EntryPoint), Failure> {
-    let mut session = load(&args.file, args.algorithm.ad.as_deref(), !args.no_optimise)?;
+    let mut session = load(&args.file, &args.algorithm, !args.no_optimise)?;
     session.settings.choice.tape_limit = args.tape_limit;
     session.settings.cache = if args.no_cache { None } else { pullback_driver::backend::cache_folder() };
     session.settings.floats = args.floats.policy();
@@ -560,7 +563,7 @@ pub(crate) fn core(args: &CoreArgs) -> Result<(), Failure> {
     if let Some(pass) = &args.pass {
         return one_pass(file, pass);
     }
-    let mut session = load(file, args.algorithm.ad.as_deref(), true)?;
+    let mut session = load(file, &args.algorithm, true)?;
     session.settings.lowered = true;
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     let mut shown: Option<Program> = None;

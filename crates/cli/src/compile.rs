@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// `pullback compile`
 pub(crate) fn compile(args: &CompileArgs) -> Result<(), Failure> {
-    let mut session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
+    let mut session = load(&args.file, &args.algorithm, true)?;
     session.settings.lowered = true;
     session.settings.cache = cache_folder();
     session.settings.floats = args.floats.policy();

@@ -9,7 +9,7 @@ use pullback_driver::explain;
 
 /// `pullback explain`
 pub(crate) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
-    let session = load(&args.file, args.algorithm.ad.as_deref(), true)?;
+    let session = load(&args.file, &args.algorithm, true)?;
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
     let selected = session.select(&entry, &args.wrt.parse()).map_err(|d| failed(&session, &d))?;
     let at = values_if_given(&entry, &args.args, &args.input)?;

@@ -137,6 +137,36 @@ fn jvp_vjp_and_jacobian_agree() {
     assert!(column.iter().zip(&forward).all(|(a, row)| (a - row[0]).abs() < 1e-15));
 }
 
+/// A root at 0 that is not taken, in the program's own derivative: the result is a number, or NaN where plain products are asked for.
+#[test]
+fn zero_times_infinity_is_nan_only_where_it_is_asked_for() {
+    let folder = scratch("ieee-partials");
+    let text = "def f (x: f64) : f64 = let s = f64.sqrt x in if x > 0 then s else 2 * x
+entry slope (x: f64) : f64 = vjp f x 1
+entry value (x: f64) : f64 = f x
+";
+    let program = write(&folder, "p.fut", text.as_bytes());
+    let slope = |extra: &[&str]| {
+        stdout(&[&["run", &program, "--entry", "slope", "--arg", "x=0.0"], extra].concat()).trim().to_string()
+    };
+    let cotangent = |extra: &[&str]| {
+        let base = ["vjp", &program, "--entry", "value", "--arg", "x=0.0", "--cotangent", "1.0", "--json"];
+        let json: serde_json::Value =
+            serde_json::from_str(&stdout(&[&base[..], extra].concat())).expect("JSON");
+        json["cotangents"]["x"].clone()
+    };
+    for way in [["--backend", "interp"], ["--backend", "vm"], ["--backend", "auto"]] {
+        assert_eq!(slope(&way), "2.0", "{way:?}");
+        assert_eq!(slope(&[&way[..], &["--ieee-partials"]].concat()), "f64.nan", "{way:?}");
+    }
+    for way in
+        [["--ad", "fast_chad"], ["--ad", "chad-arrays"], ["--ad", "dual-taping"], ["--ad", "delta-let"]]
+    {
+        assert_eq!(cotangent(&way), 2.0, "{way:?}");
+        assert!(!cotangent(&[&way[..], &["--ieee-partials"]].concat()).is_f64(), "{way:?}");
+    }
+}
+
 #[test]
 fn directions_without_rows_have_the_columns_of_their_argument() {
     let folder = scratch("no_rows");

@@ -26,6 +26,9 @@ pub struct Program {
     pub vars: SharedVec<Var, VarInfo>,
     /// The functions. Entry points are marked.
     pub funs: IndexVec<FunId, Fun>,
+    /// Whether derivatives multiply by partial derivatives as IEEE numbers, so that zero times infinity is NaN. Not part of
+    /// the text form.
+    pub ieee_partials: bool,
 }
 
 /// A recursive sum type: its alternatives may mention [`Type::Named`].

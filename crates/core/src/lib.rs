@@ -4,6 +4,7 @@
 
 pub mod builder;
 pub mod check;
+pub mod choose;
 pub mod cotangent;
 pub mod fused;
 pub mod ir;

@@ -124,7 +124,7 @@ pub fn renumber(program: &Program) -> Program {
             subst.entry(v).or_insert_with(|| Atom::Var(vars.push(program.vars[v].clone())));
         }
     }
-    let mut out = Program { types: program.types.clone(), vars, funs: program.funs.clone() };
+    let mut out = Program { vars, ..program.clone() };
     for fun in out.funs.iter_mut() {
         rebind(&mut fun.params, &subst);
         renumber_body(&mut fun.body, &subst);

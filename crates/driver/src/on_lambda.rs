@@ -90,6 +90,8 @@ pub(crate) fn derivative(
     let loops = if algorithm.recursion { Loops::Functions } else { Loops::Kept };
     let copy = inline(&mut program, f, loops, INLINE_LIMIT);
     let inlined = copy.unwrap_or(f);
+    pullback_lambda::choose::operators_choose(&mut program, inlined);
+    program.ieee_partials = session.settings.choice.ieee_partials;
     let made = (algorithm.vjp)(&mut program, inlined).map_err(|e| {
         // It may be the word of an algorithm that this one is made of.
         let e = Unsupported { algorithm: id, ..e };

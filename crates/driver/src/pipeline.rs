@@ -40,6 +40,7 @@ impl Step {
 /// From lowered core to optimised core without derivatives. Before it: parse, check, elaborate, lower.
 pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::INLINE),
+    Step::Pass(&pullback_opt::CHOOSE), // an operator that is unrolled stays one
     Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::UNROLL), // constant indices and no tape for short vectors
     Step::Pass(&pullback_opt::SIMPLIFY),
@@ -194,7 +195,8 @@ fn checked(program: &Program, rules: Rules, pass: &str) -> Result<(), Diagnostic
 /// The program with the functions that these can reach, and their new ids, in the order given.
 pub fn keep_reachable(program: &Program, roots: &[FunId]) -> (Program, Vec<FunId>) {
     let reachable = reachable_functions(program, roots.iter().copied());
-    let mut kept = Program { types: program.types.clone(), vars: program.vars.clone(), ..Program::default() };
+    let (types, vars) = (program.types.clone(), program.vars.clone());
+    let mut kept = Program { types, vars, ieee_partials: program.ieee_partials, ..Program::default() };
     let ids: BTreeMap<FunId, FunId> =
         reachable.iter().map(|&f| (f, kept.funs.push(program.funs[f].clone()))).collect();
     kept.funs.iter_mut().for_each(|fun| rename_calls(&mut fun.body, &ids));

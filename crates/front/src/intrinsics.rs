@@ -168,6 +168,8 @@ const FLOAT_UNARY: &[(&str, Op)] = &[
     ("atan2", Op::Atan2),
     ("hypot", Op::Hypot),
     ("polygamma", Op::Polygamma),
+    ("strong_mul", Op::StrongMul),
+    ("mutual_mul", Op::MutualMul),
 ];
 
 const NUMBER: &[(&str, Op)] = &[

@@ -329,6 +329,10 @@ fn arity(op: Op) -> usize {
         | Op::Pow
         | Op::Min
         | Op::Max
+        | Op::MinFirst
+        | Op::MaxFirst
+        | Op::StrongMul
+        | Op::MutualMul
         | Op::Atan2
         | Op::Hypot
         | Op::Polygamma

@@ -7,6 +7,7 @@
 pub mod builder;
 pub mod check;
 pub mod children;
+pub mod choose;
 pub mod inline;
 mod lex;
 pub mod print;

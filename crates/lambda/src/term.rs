@@ -28,6 +28,8 @@ pub struct Program {
     pub vars: IndexVec<Var, VarInfo>,
     /// The functions. Entry points are marked.
     pub funs: IndexVec<FunId, Fun>,
+    /// Whether derivatives multiply by partial derivatives as IEEE numbers, so that zero times infinity is NaN. Not part of the text form.
+    pub ieee_partials: bool,
 }
 
 /// A recursive sum type: its alternatives may mention [`Type::Named`].
@@ -131,6 +133,13 @@ impl Term {
     /// What it is.
     pub fn exp(&self) -> &Exp {
         &self.node().exp
+    }
+    /// The same to be changed, without a change of its type; a node of its own if others share it.
+    pub(crate) fn exp_mut(&mut self) -> &mut Exp {
+        match &mut self.0 {
+            Some(node) => &mut Arc::make_mut(node).exp,
+            None => unreachable!("a term in use has a node"),
+        }
     }
 }
 

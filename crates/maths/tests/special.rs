@@ -153,13 +153,16 @@ fn round_numbers_come_out_exactly() {
 #[test]
 fn every_primitive_is_a_function_or_known_not_to_be() {
     let arithmetic = [Op::Neg, Op::Abs, Op::Sgn, Op::Sqrt, Op::Floor, Op::Ceil, Op::Round, Op::Trunc];
-    let arithmetic_of_two = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Mod, Op::Min, Op::Max, Op::Select];
+    let arithmetic_of_two =
+        [Op::Add, Op::Sub, Op::Mul, Op::StrongMul, Op::MutualMul, Op::Div, Op::Mod, Op::Select];
+    let extrema = [Op::Min, Op::Max, Op::MinFirst, Op::MaxFirst];
     let tests = [Op::IsNan, Op::IsInf, Op::Eq, Op::Ne, Op::Lt, Op::Le];
     // Without vector versions: the interpreter's are called.
     let scalar = [Op::Gamma, Op::Digamma, Op::Polygamma];
     for op in Op::ALL.iter().copied() {
-        let is_known =
-            [&arithmetic[..], &arithmetic_of_two, &tests, &scalar].iter().any(|ops| ops.contains(&op));
+        let is_known = [&arithmetic[..], &arithmetic_of_two, &extrema, &tests, &scalar]
+            .iter()
+            .any(|ops| ops.contains(&op));
         let is_float = Prim::Op(op, Scalar::F64).is_valid();
         assert_eq!(is_float && !is_known, Function::of_op(op).is_some(), "{op:?}");
     }

@@ -97,6 +97,13 @@ pub static SIMPLIFY: Pass = Pass {
     source: "classic; only identities that hold for every IEEE value",
     run: simplify,
 };
+/// Minimum and maximum in operators.
+pub static CHOOSE: Pass = Pass {
+    name: "choose",
+    description: "minimum and maximum in operators choose the first of equal arguments, where derivatives are taken",
+    source: "ours: what is unrolled or rewritten must choose as the operator did",
+    run: |program, _| pullback_core::choose::all_operators_choose(program),
+};
 /// Common subexpressions.
 pub static CSE: Pass = Pass {
     name: "cse",
@@ -213,6 +220,7 @@ pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
 /// All passes of this crate.
 pub static PASSES: &[&Pass] = &[
     &INLINE,
+    &CHOOSE,
     &SIMPLIFY,
     &UNROLL,
     &CSE,

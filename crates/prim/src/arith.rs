@@ -33,6 +33,8 @@ macro_rules! real_functions {
             fn sign(self) -> Self;
             fn minimum(self, y: Self) -> Self;
             fn maximum(self, y: Self) -> Self;
+            fn strong_mul(self, y: Self) -> Self;
+            fn mutual_mul(self, y: Self) -> Self;
             fn digamma(self) -> Self;
             fn polygamma(order: Self, x: Self) -> Self;
             $(fn $name($($x: Self),+) -> Self;)*
@@ -74,6 +76,13 @@ macro_rules! real_common {
         }
         fn maximum(self, y: $t) -> $t {
             if y.is_nan() || self > y || (self == y && self.is_sign_positive()) { self } else { y }
+        }
+        // One comparison beside the product on all machines; a zero with the sign of the product would take three.
+        fn strong_mul(self, y: $t) -> $t {
+            if self == 0.0 { 0.0 } else { self * y }
+        }
+        fn mutual_mul(self, y: $t) -> $t {
+            if self == 0.0 || y == 0.0 { 0.0 } else { self * y }
         }
         fn digamma(self) -> $t {
             special::digamma(f64::from(self)) as $t

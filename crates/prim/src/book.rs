@@ -22,13 +22,17 @@ pub fn table_as_markdown() -> String {
     }
     page.push_str(
         "\n## Partial derivatives\n\n\
-         At float types. The operations that are not listed are discrete: they contribute nothing to a derivative.\n\n\
-         | operation | with respect to | partial derivative |\n|---|---|---|\n",
+         At float types. The operations that are not listed are discrete: they contribute nothing to a derivative. Where a partial \
+         derivative is infinite or no number at some finite arguments, a tangent or cotangent that is exactly zero stops there \
+         (`kinks.md`).\n\n\
+         | operation | with respect to | partial derivative | not finite somewhere |\n|---|---|---|---|\n",
     );
     for op in Op::ALL {
         let row = op.row();
-        for (argument, partial) in argument_names(row).iter().zip(row.partials.unwrap_or_default()) {
-            line(&mut page, &[&code(row.name), &code(argument), &code(&infix(partial))]);
+        let partials = row.partials.unwrap_or_default().iter().zip(row.singular);
+        for (argument, (partial, singular)) in argument_names(row).iter().zip(partials) {
+            let mark = if *singular { "yes" } else { "" };
+            line(&mut page, &[&code(row.name), &code(argument), &code(&infix(partial)), mark]);
         }
     }
     page

@@ -13,6 +13,6 @@ mod arith;
 
 pub use book::table_as_markdown;
 pub use function::Function;
-pub use prim::{MAX_ARITY, Partial, Prim, PrimError, eval_partial};
+pub use prim::{MAX_ARITY, Partial, Prim, PrimError, Product, eval_partial};
 pub use scalar::{Scalar, ScalarValue};
 pub use table::{Op, Row};

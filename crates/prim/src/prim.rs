@@ -30,6 +30,18 @@ pub enum Partial {
     Op(Op, &'static [Partial]),
 }
 
+/// How a tangent or cotangent is multiplied by a partial derivative.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Product {
+    /// As numbers: the partial derivative is finite at finite arguments.
+    Plain,
+    /// A tangent that is exactly zero stops at a partial derivative that is not finite ([`Op::StrongMul`]).
+    Strong,
+    /// A zero on either side stops ([`Op::MutualMul`]). The partial derivative is the first factor of a strong product, a tangent
+    /// itself: what it stops is not taken in any order.
+    Mutual,
+}
+
 /// Why a primitive has no value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrimError {
@@ -139,6 +151,46 @@ impl Prim {
         }
     }
 
+    /// How tangents and cotangents are multiplied by the partial derivative by argument `i`, where these arguments are known
+    /// constants. A power with a whole exponent is a product of factors, and multiplied as products are.
+    pub fn product(self, i: usize, known: &[Option<ScalarValue>]) -> Product {
+        let Some(row) = self.row() else { return Product::Plain };
+        if row.singular.get(i) != Some(&true) {
+            return Product::Plain;
+        }
+        let is_finite = |partial: &Partial| {
+            let value = partial.of_constants(self.result(), known);
+            value.is_some_and(|x| x.as_f64().is_finite())
+        };
+        match (row.op, known) {
+            (Op::Pow, [_, Some(y)]) if i == 0 && y.as_f64() >= 1.0 && y.as_f64().fract() == 0.0 => {
+                Product::Plain
+            }
+            _ if row.partials.is_some_and(|all| is_finite(&all[i])) => Product::Plain,
+            (Op::StrongMul, _) if i == 1 => Product::Mutual,
+            (Op::MutualMul, _) => Product::Mutual,
+            _ => Product::Strong,
+        }
+    }
+
+    /// The primitive as operators have it: minimum and maximum of floats choose the first of equal arguments.
+    pub fn in_operator(self) -> Prim {
+        match self {
+            Prim::Op(Op::Min, s) if s.is_float() => Prim::Op(Op::MinFirst, s),
+            Prim::Op(Op::Max, s) if s.is_float() => Prim::Op(Op::MaxFirst, s),
+            Prim::Op(..) | Prim::Convert(..) => self,
+        }
+    }
+
+    /// The primitive with the same values that executors know: what operators choose is a question of derivatives.
+    pub fn of_values(self) -> Prim {
+        match self {
+            Prim::Op(Op::MinFirst, s) => Prim::Op(Op::Min, s),
+            Prim::Op(Op::MaxFirst, s) => Prim::Op(Op::Max, s),
+            Prim::Op(..) | Prim::Convert(..) => self,
+        }
+    }
+
     /// Steps charged for one evaluation by the interpreters' cost model.
     pub fn cost(self) -> u64 {
         self.row().map_or(1, |row| row.cost)
@@ -192,6 +244,20 @@ impl Partial {
                     *value = operand.eval(scalar, args, result)?;
                 }
                 op.eval(scalar, values)
+            }
+        }
+    }
+
+    /// The value, if it depends on no other arguments than those that are known.
+    fn of_constants(&self, scalar: Scalar, known: &[Option<ScalarValue>]) -> Option<ScalarValue> {
+        match *self {
+            Partial::Arg(i) => known.get(usize::from(i)).copied().flatten(),
+            Partial::Result => None,
+            Partial::Const(c) => Some(scalar.from_f64(c)),
+            Partial::Op(op, operands) => {
+                let values: Option<Vec<ScalarValue>> =
+                    operands.iter().map(|p| p.of_constants(scalar, known)).collect();
+                op.eval(scalar, &values?).ok()
             }
         }
     }

@@ -13,15 +13,19 @@
 //! - Partial derivatives are expressions over the arguments `x y z` and the result `r`, at the type of the primitive.
 //!   They only use operations of this table that have derivatives themselves (or are comparisons under `select`), so
 //!   derivatives of any order exist. `0` as a whole partial means that there is statically no contribution.
-//! - At kinks one element of the generalised derivative is chosen, written in the note of the row: ties of `min` and
-//!   `max` belong to the first argument; `abs` and `sgn` have 0 at 0; `sqrt` has infinity at 0; `pow` as its note
-//!   says; steps (`floor` ..) have 0 everywhere, `hypot` 0 at the origin. An infinite partial times a zero cotangent
-//!   is NaN, as in IEEE arithmetic: guard the argument and not only the result.
+//! - At kinks one element of the generalised derivative is chosen, written in the note of the row: at ties `min` and `max`
+//!   give half to each argument; `abs` and `sgn` have 0 at 0; `sqrt` has infinity at 0; `pow` as its note says; steps
+//!   (`floor` ..) have 0 everywhere, `hypot` 0 at the origin.
+//! - A partial that is infinite or NaN at some finite arguments is marked `singular`: algorithms multiply it by
+//!   `strong_mul`, at which a tangent or cotangent that is exactly zero stops, and all others by `mul`. A partial that
+//!   chooses between formulas (`select`) chooses between products with them, so that a formula that is not chosen
+//!   contributes nothing.
 //! - Expressions that choose between formulas guard the argument of the formula not chosen (`pow`), so that
 //!   differentiating them again does not meet zero times infinity.
 //!
 //! The derivatives are from mathematics (any table of derivatives; Abramowitz and Stegun 6.3, 6.4 and 7.1 for the
-//! special functions), the conventions at `min`, `max`, `abs`, `pow` from Futhark's behaviour.
+//! special functions), the conventions at `abs` and `pow` from Futhark's behaviour. A zero that stops infinities is called a
+//! strong zero in Julia's documentation (of `false * NaN`), and in that of Enzyme for derivatives.
 //!
 //! The file is longer than others because it is one table.
 
@@ -51,6 +55,8 @@ pub struct Row {
     pub cost: u64,
     /// The partial derivatives at float types, one for each argument; `None` if the operation is discrete.
     pub partials: Option<&'static [Partial]>,
+    /// For each partial derivative, whether it is infinite or NaN at some finite arguments. Empty if discrete.
+    pub singular: &'static [bool],
     /// Boxes inside which the operation is smooth: for each, the range of every argument. Empty if discrete.
     pub tested: &'static [Region],
 }
@@ -120,11 +126,23 @@ macro_rules! partial {
 /// The derivative columns of a row. The only two forms are these, so a row cannot leave them out.
 macro_rules! derivative {
     (discrete) => { None };
-    (partials [$($partial:tt),+] on [$($region:expr),+]) => { Some(&[$(partial!($partial)),+]) };
+    (partials [$($partial:tt $($mark:ident)?),+] on [$($region:expr),+]) => { Some(&[$(partial!($partial)),+]) };
+}
+macro_rules! singular {
+    (discrete) => { &[] };
+    (partials [$($partial:tt $($mark:ident)?),+] on [$($region:expr),+]) => { &[$(is_singular!($($mark)?)),+] };
+}
+macro_rules! is_singular {
+    () => {
+        false
+    };
+    (singular) => {
+        true
+    };
 }
 macro_rules! regions {
     (discrete) => { &[] };
-    (partials [$($partial:tt),+] on [$($region:expr),+]) => { &[$(&$region),+] };
+    (partials [$($partial:tt $($mark:ident)?),+] on [$($region:expr),+]) => { &[$(&$region),+] };
 }
 
 macro_rules! class_of {
@@ -222,6 +240,7 @@ macro_rules! prims {
             note: $note,
             cost: $cost,
             partials: derivative!($($derivative)+),
+            singular: singular!($($derivative)+),
             tested: regions!($($derivative)+),
         } ),*];
 
@@ -284,43 +303,43 @@ prims! {
     Sqrt "sqrt" (x) -> same {
         "Square root. Derivative infinity at 0."
         float (Real::sqrt(x));
-        cost SIMPLE; partials [(Div 0.5 r)] on [[(0.1, 9.0)]]
+        cost SIMPLE; partials [(Div 0.5 r) singular] on [[(0.1, 9.0)]]
     }
     Cbrt "cbrt" (x) -> same {
         "Cube root. Derivative infinity at 0."
         float (Real::cbrt(x));
-        cost ELEMENTARY; partials [(Div 1.0 (Mul 3.0 (Mul r r)))] on [[(0.1, 9.0)], [(-9.0, -0.1)]]
+        cost ELEMENTARY; partials [(Div 1.0 (Mul 3.0 (Mul r r))) singular] on [[(0.1, 9.0)], [(-9.0, -0.1)]]
     }
     Exp "exp" (x) -> same {
         "Exponential function."
         float (Real::exp(x));
-        cost ELEMENTARY; partials [r] on [[(-3.0, 3.0)]]
+        cost ELEMENTARY; partials [r singular] on [[(-3.0, 3.0)]]
     }
     // The result plus one would be cheaper, but has no correct digit left at arguments below -40.
     Expm1 "expm1" (x) -> same {
         "Exponential function minus one, accurate near 0."
         float (Real::expm1(x));
-        cost ELEMENTARY; partials [(Exp x)] on [[(-3.0, 3.0)]]
+        cost ELEMENTARY; partials [(Exp x) singular] on [[(-3.0, 3.0)]]
     }
     Log "log" (x) -> same {
         "Natural logarithm. At 0 it is minus infinity with derivative infinity."
         float (Real::log(x));
-        cost ELEMENTARY; partials [(Div 1.0 x)] on [[(0.1, 9.0)]]
+        cost ELEMENTARY; partials [(Div 1.0 x) singular] on [[(0.1, 9.0)]]
     }
     Log2 "log2" (x) -> same {
         "Logarithm to base 2."
         float (Real::log2(x));
-        cost ELEMENTARY; partials [(Div LOG2_E x)] on [[(0.1, 9.0)]]
+        cost ELEMENTARY; partials [(Div LOG2_E x) singular] on [[(0.1, 9.0)]]
     }
     Log10 "log10" (x) -> same {
         "Logarithm to base 10."
         float (Real::log10(x));
-        cost ELEMENTARY; partials [(Div LOG10_E x)] on [[(0.1, 9.0)]]
+        cost ELEMENTARY; partials [(Div LOG10_E x) singular] on [[(0.1, 9.0)]]
     }
     Log1p "log1p" (x) -> same {
         "Natural logarithm of 1 + x, accurate near 0."
         float (Real::log1p(x));
-        cost ELEMENTARY; partials [(Div 1.0 (Add 1.0 x))] on [[(-0.9, 9.0)]]
+        cost ELEMENTARY; partials [(Div 1.0 (Add 1.0 x)) singular] on [[(-0.9, 9.0)]]
     }
     Sin "sin" (x) -> same {
         "Sine."
@@ -340,12 +359,12 @@ prims! {
     Asin "asin" (x) -> same {
         "Inverse sine. Derivative infinity at -1 and 1."
         float (Real::asin(x));
-        cost ELEMENTARY; partials [(Div 1.0 (Sqrt (Mul (Sub 1.0 x) (Add 1.0 x))))] on [[(-0.95, 0.95)]]
+        cost ELEMENTARY; partials [(Div 1.0 (Sqrt (Mul (Sub 1.0 x) (Add 1.0 x)))) singular] on [[(-0.95, 0.95)]]
     }
     Acos "acos" (x) -> same {
         "Inverse cosine. Derivative minus infinity at -1 and 1."
         float (Real::acos(x));
-        cost ELEMENTARY; partials [(Div MINUS_ONE (Sqrt (Mul (Sub 1.0 x) (Add 1.0 x))))] on [[(-0.95, 0.95)]]
+        cost ELEMENTARY; partials [(Div MINUS_ONE (Sqrt (Mul (Sub 1.0 x) (Add 1.0 x)))) singular] on [[(-0.95, 0.95)]]
     }
     Atan "atan" (x) -> same {
         "Inverse tangent."
@@ -355,12 +374,12 @@ prims! {
     Sinh "sinh" (x) -> same {
         "Hyperbolic sine."
         float (Real::sinh(x));
-        cost ELEMENTARY; partials [(Cosh x)] on [[(-3.0, 3.0)]]
+        cost ELEMENTARY; partials [(Cosh x) singular] on [[(-3.0, 3.0)]]
     }
     Cosh "cosh" (x) -> same {
         "Hyperbolic cosine."
         float (Real::cosh(x));
-        cost ELEMENTARY; partials [(Sinh x)] on [[(-3.0, 3.0)]]
+        cost ELEMENTARY; partials [(Sinh x) singular] on [[(-3.0, 3.0)]]
     }
     Tanh "tanh" (x) -> same {
         "Hyperbolic tangent."
@@ -377,12 +396,12 @@ prims! {
     Acosh "acosh" (x) -> same {
         "Inverse hyperbolic cosine. Derivative infinity at 1."
         float (Real::acosh(x));
-        cost ELEMENTARY; partials [(Div 1.0 (Mul (Sqrt (Sub x 1.0)) (Sqrt (Add x 1.0))))] on [[(1.1, 9.0)]]
+        cost ELEMENTARY; partials [(Div 1.0 (Mul (Sqrt (Sub x 1.0)) (Sqrt (Add x 1.0)))) singular] on [[(1.1, 9.0)]]
     }
     Atanh "atanh" (x) -> same {
         "Inverse hyperbolic tangent. Infinite, with derivative infinity, at -1 and 1."
         float (Real::atanh(x));
-        cost ELEMENTARY; partials [(Div 1.0 (Mul (Sub 1.0 x) (Add 1.0 x)))] on [[(-0.9, 0.9)]]
+        cost ELEMENTARY; partials [(Div 1.0 (Mul (Sub 1.0 x) (Add 1.0 x))) singular] on [[(-0.9, 0.9)]]
     }
     Floor "floor" (x) -> same {
         "Largest whole number not above. Derivative 0 everywhere, also at the steps."
@@ -417,17 +436,17 @@ prims! {
     Lgamma "lgamma" (x) -> same {
         "Logarithm of the absolute value of the gamma function. Infinite at 0 and the negative integers."
         float (Real::lgamma(x));
-        cost SPECIAL; partials [(Digamma x)] on [[(0.2, 9.0)], [(-0.8, -0.2)], [(-2.8, -2.2)]]
+        cost SPECIAL; partials [(Digamma x) singular] on [[(0.2, 9.0)], [(-0.8, -0.2)], [(-2.8, -2.2)]]
     }
     Gamma "gamma" (x) -> same {
         "Gamma function."
         float (Real::gamma(x));
-        cost SPECIAL; partials [(Mul r (Digamma x))] on [[(0.2, 5.0)], [(-0.8, -0.2)], [(-2.8, -2.2)]]
+        cost SPECIAL; partials [(Mul r (Digamma x)) singular] on [[(0.2, 5.0)], [(-0.8, -0.2)], [(-2.8, -2.2)]]
     }
     Digamma "digamma" (x) -> same {
         "Logarithmic derivative of the gamma function. Infinite at 0, NaN at the negative integers."
         float (Real::digamma(x));
-        cost SPECIAL; partials [(Polygamma 1.0 x)] on [[(0.2, 9.0)], [(-0.8, -0.2)], [(-2.8, -2.2)]]
+        cost SPECIAL; partials [(Polygamma 1.0 x) singular] on [[(0.2, 9.0)], [(-0.8, -0.2)], [(-2.8, -2.2)]]
     }
     // ---- unary, float to bool ----
     IsNan "is_nan" (x) -> test {
@@ -465,7 +484,7 @@ prims! {
     Div "div" (x, y) -> same {
         "Quotient. Of integers: rounded down, an error by zero."
         float (x / y), int (Whole::floor_div(x, y));
-        cost SIMPLE; partials [(Div 1.0 y), (Neg (Div r y))] on [[(-3.0, 3.0), (0.3, 3.0)], [(-3.0, 3.0), (-3.0, -0.3)]]
+        cost SIMPLE; partials [(Div 1.0 y) singular, (Neg (Div r y)) singular] on [[(-3.0, 3.0), (0.3, 3.0)], [(-3.0, 3.0), (-3.0, -0.3)]]
     }
     // The number of times y was taken away is recovered as a whole number: exact, and constant under differentiation.
     Mod "mod" (x, y) -> same {
@@ -473,7 +492,7 @@ prims! {
          dividend, as in C; NaN by zero. Derivatives 1 and minus the whole part of x / y, also at the jumps."
         float (Real::fmod(x, y)), int (Whole::floor_mod(x, y));
         cost SIMPLE;
-        partials [1.0, (Round (Div (Sub r x) y))]
+        partials [1.0, (Round (Div (Sub r x) y)) singular]
         on [[(0.1, 0.9), (1.1, 3.0)], [(-5.8, -5.2), (2.0, 2.5)], [(5.2, 5.8), (-2.5, -2.0)]]
     }
     Quot "quot" (x, y) -> same {
@@ -496,15 +515,40 @@ prims! {
         partials [
             (Select (Eq (Add (Abs x) (Abs y)) 0.0)
                 0.0
-                (Mul y (Pow (Select (Eq (Add (Abs x) (Abs y)) 0.0) 1.0 x) (Sub y 1.0)))),
-            (Select (Le x 0.0) 0.0 (Mul r (Log (Select (Le x 0.0) 1.0 x))))
+                (Mul y (Pow (Select (Eq (Add (Abs x) (Abs y)) 0.0) 1.0 x) (Sub y 1.0)))) singular,
+            (Select (Le x 0.0) 0.0 (Mul r (Log (Select (Le x 0.0) 1.0 x)))) singular
         ]
         on [[(0.2, 4.0), (-3.0, 3.0)]]
     }
+    // The result tells which argument it is: with it the two comparisons decide all three cases, and those with NaN.
     Min "min" (x, y) -> same {
         "The smaller one; -0 is below 0; if one is NaN, the other one. The derivative belongs to the argument that \
-         is the result, at ties to the first."
+         is the result; at ties each argument gets half."
         float (Real::minimum(x, y)), int (x.min(y));
+        cost SIMPLE;
+        partials [
+            (Select (Eq x y) 0.5 (Select (Eq y r) 0.0 1.0)),
+            (Select (Eq x y) 0.5 (Select (Eq y r) 1.0 0.0))
+        ]
+        on [[(0.0, 1.0), (2.0, 3.0)], [(2.0, 3.0), (0.0, 1.0)]]
+    }
+    Max "max" (x, y) -> same {
+        "The larger one; -0 is below 0; if one is NaN, the other one. The derivative belongs to the argument that \
+         is the result; at ties each argument gets half."
+        float (Real::maximum(x, y)), int (x.max(y));
+        cost SIMPLE;
+        partials [
+            (Select (Eq x y) 0.5 (Select (Eq y r) 0.0 1.0)),
+            (Select (Eq x y) 0.5 (Select (Eq y r) 1.0 0.0))
+        ]
+        on [[(0.0, 1.0), (2.0, 3.0)], [(2.0, 3.0), (0.0, 1.0)]]
+    }
+    // ---- binary, float to same type ----
+    // Halves would depend on brackets, and operators may be bracketed in any way; a choice does not.
+    MinFirst "min_first" (x, y) -> same {
+        "What `min` is in the operator of a reduction, scan or histogram: the same value, but at ties the derivative \
+         belongs to the first argument."
+        float (Real::minimum(x, y));
         cost SIMPLE;
         partials [
             (Select (Le x y) 1.0 (Select (IsNan y) 1.0 0.0)),
@@ -512,10 +556,10 @@ prims! {
         ]
         on [[(0.0, 1.0), (2.0, 3.0)], [(2.0, 3.0), (0.0, 1.0)]]
     }
-    Max "max" (x, y) -> same {
-        "The larger one; -0 is below 0; if one is NaN, the other one. The derivative belongs to the argument that \
-         is the result, at ties to the first."
-        float (Real::maximum(x, y)), int (x.max(y));
+    MaxFirst "max_first" (x, y) -> same {
+        "What `max` is in the operator of a reduction, scan or histogram: the same value, but at ties the derivative \
+         belongs to the first argument."
+        float (Real::maximum(x, y));
         cost SIMPLE;
         partials [
             (Select (Le y x) 1.0 (Select (IsNan y) 1.0 0.0)),
@@ -523,14 +567,28 @@ prims! {
         ]
         on [[(0.0, 1.0), (2.0, 3.0)], [(2.0, 3.0), (0.0, 1.0)]]
     }
-    // ---- binary, float to same type ----
+    StrongMul "strong_mul" (x, y) -> same {
+        "Product of a tangent or cotangent x and a partial derivative y: 0 where x is exactly zero, whatever y is \
+         (a strong zero); else the product. Its derivatives are those of the product, and strong as well."
+        float (Real::strong_mul(x, y));
+        cost SIMPLE; partials [y singular, x singular] on [[(-3.0, 3.0), (-3.0, 3.0)]]
+    }
+    MutualMul "mutual_mul" (x, y) -> same {
+        "Product of a tangent or cotangent and a factor of a strong product: 0 where one of them is exactly zero, \
+         whatever the other one is; else the product. Its derivatives are those of the product, and of this kind."
+        float (Real::mutual_mul(x, y));
+        cost SIMPLE; partials [y singular, x singular] on [[(-3.0, 3.0), (-3.0, 3.0)]]
+    }
     // Dividing twice by the hypotenuse neither overflows nor underflows, unlike the sum of squares.
     Atan2 "atan2" (x, y) -> same {
         "Angle of the point whose ordinate is the first and abscissa the second argument. Derivative NaN at the \
          origin, where the angle has no limit."
         float (Real::atan2(x, y));
         cost ELEMENTARY;
-        partials [(Div (Div y (Hypot x y)) (Hypot x y)), (Neg (Div (Div x (Hypot x y)) (Hypot x y)))]
+        partials [
+            (Div (Div y (Hypot x y)) (Hypot x y)) singular,
+            (Neg (Div (Div x (Hypot x y)) (Hypot x y))) singular
+        ]
         on [[(0.3, 3.0), (-3.0, 3.0)], [(-3.0, -0.3), (-3.0, 3.0)], [(-1.0, 1.0), (0.3, 3.0)]]
     }
     Hypot "hypot" (x, y) -> same {
@@ -545,7 +603,7 @@ prims! {
          (0 is digamma itself, NaN if not whole) and not differentiated."
         float (Real::polygamma(x, y));
         cost SPECIAL;
-        partials [0.0, (Polygamma (Add x 1.0) y)]
+        partials [0.0, (Polygamma (Add x 1.0) y) singular]
         on [[(0.0, 4.0), (0.3, 9.0)], [(1.0, 4.0), (-0.7, -0.3)], [(1.0, 4.0), (-2.7, -2.3)]]
     }
     // ---- binary, integer or bool to same type ----

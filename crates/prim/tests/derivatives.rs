@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use pullback_prim::{Op, Partial, Prim, Scalar, ScalarValue, eval_partial};
+use pullback_prim::{Op, Partial, Prim, Product, Scalar, ScalarValue, eval_partial};
 
 fn differentiable() -> impl Iterator<Item = Op> {
     Op::ALL.iter().copied().filter(|&op| Prim::Op(op, Scalar::F64).partials().is_some())
@@ -181,6 +181,60 @@ fn operations_of(expression: &Partial, found: &mut BTreeSet<Op>) {
         found.insert(*op);
         operands.iter().for_each(|operand| operations_of(operand, found));
     }
+}
+
+/// Arguments at which functions have poles, borders of their domains, or overflow.
+const EDGES: [f64; 24] = [
+    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e-310, -1e-310, 1e-40, 1e-20, 1e20, -1e20, 88.9,
+    200.0, 800.0, -800.0, 1e200, -1e200, 1.7e308, -1.7e308,
+];
+
+/// A partial that is not marked never makes a NaN out of a zero; one that is marked needlessly costs a comparison. The factors
+/// of a strong product are as large as its arguments: they are marked for what is put in there.
+#[test]
+fn partials_are_marked_where_they_are_not_finite() {
+    for op in differentiable().filter(|op| !matches!(op, Op::StrongMul | Op::MutualMul)) {
+        for s in [Scalar::F64, Scalar::F32] {
+            let prim = Prim::Op(op, s);
+            let edges = || EDGES.iter().copied().filter(|x| s.from_f64(*x).as_f64().is_finite());
+            let points: Vec<Vec<f64>> = match op.row().arity {
+                1 => edges().map(|x| vec![x]).collect(),
+                2 => edges().flat_map(|x| edges().map(move |y| vec![x, y])).collect(),
+                _ => edges().flat_map(|x| edges().map(move |y| vec![1.0, x, y])).collect(),
+            };
+            let mut infinite = vec![false; op.row().arity];
+            for point in points {
+                let args = scalars(op, s, &point);
+                let result = prim.eval(&args).unwrap();
+                for (i, partial) in prim.partials().unwrap().iter().enumerate() {
+                    infinite[i] |= !eval_partial(partial, &args, result).unwrap().is_finite();
+                }
+            }
+            assert_eq!(infinite, op.row().singular, "{prim}");
+        }
+    }
+}
+
+#[test]
+fn products_are_strong_where_a_factor_may_be_infinite() {
+    let of = |op, i, known: &[Option<f64>]| {
+        let known: Vec<_> = known.iter().map(|x| x.map(ScalarValue::F64)).collect();
+        Prim::Op(op, Scalar::F64).product(i, &known)
+    };
+    assert_eq!(of(Op::Mul, 0, &[None, None]), Product::Plain);
+    assert_eq!(of(Op::Div, 0, &[None, None]), Product::Strong);
+    assert_eq!(of(Op::Div, 1, &[Some(1.0), None]), Product::Strong);
+    // A constant that is finite is no pole; zero is one.
+    assert_eq!(of(Op::Div, 0, &[None, Some(2.0)]), Product::Plain);
+    assert_eq!(of(Op::Div, 0, &[None, Some(0.0)]), Product::Strong);
+    // The square is a product, the root is not.
+    assert_eq!(of(Op::Pow, 0, &[None, Some(2.0)]), Product::Plain);
+    assert_eq!(of(Op::Pow, 0, &[None, Some(0.5)]), Product::Strong);
+    assert_eq!(of(Op::Pow, 0, &[None, Some(-1.0)]), Product::Strong);
+    assert_eq!(of(Op::Pow, 1, &[None, Some(2.0)]), Product::Strong);
+    assert_eq!(of(Op::StrongMul, 0, &[None, None]), Product::Strong);
+    assert_eq!(of(Op::StrongMul, 1, &[None, None]), Product::Mutual);
+    assert_eq!([0, 1].map(|i| of(Op::MutualMul, i, &[None, None])), [Product::Mutual; 2]);
 }
 
 #[test]

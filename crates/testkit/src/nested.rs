@@ -92,6 +92,48 @@ pub fn second_order(
     Ok(Outcome::Agree)
 }
 
+/// The product of a Hessian with a direction in the mixes that give it, and that with the direction twice in the other one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mixes {
+    forward_over_reverse: Vec<f64>,
+    reverse_over_forward: Vec<f64>,
+    reverse_over_reverse: Vec<f64>,
+    forward_over_forward: f64,
+}
+
+impl Mixes {
+    /// At a point, along `v`, for the weights `w` of the results.
+    ///
+    /// Errors: whatever stops a derivative.
+    pub fn new(
+        session: &Session,
+        entry: &EntryPoint,
+        selected: &[bool],
+        args: &[Value],
+        (w, v): (&[Value], &[Value]),
+    ) -> Result<Mixes, String> {
+        let fun = session.lowered().funs.iter_enumerated().find(|(_, f)| f.name.as_str() == entry.name);
+        let (main, _) = fun.ok_or("the entry point is no function")?;
+        let results = run(session.lowered(), main, args, session.settings.optimise)?;
+        let p = Point { session, main, selected, args, results: &results };
+        Ok(Mixes {
+            forward_over_reverse: p.forward_over_reverse(w, v)?,
+            reverse_over_forward: p.reverse_over_forward(w, v)?,
+            reverse_over_reverse: p.reverse_over_reverse(w, v)?,
+            forward_over_forward: p.forward_over_forward(w, v)?,
+        })
+    }
+    /// All of them, with their names.
+    pub fn all(&self) -> [(&'static str, Vec<f64>); 4] {
+        [
+            ("forward over reverse", self.forward_over_reverse.clone()),
+            ("reverse over forward", self.reverse_over_forward.clone()),
+            ("reverse over reverse", self.reverse_over_reverse.clone()),
+            ("forward over forward", vec![self.forward_over_forward]),
+        ]
+    }
+}
+
 struct Point<'a> {
     session: &'a Session,
     main: FunId,

@@ -460,7 +460,8 @@ fn numbers(tree: &Tree, out: &mut Vec<f64>) -> Result<(), String> {
     }
 }
 
-fn near(expected: f64, found: f64, tolerance: f64) -> bool {
+/// Equal up to a relative tolerance, or an absolute one below one; NaN equals NaN.
+pub fn near(expected: f64, found: f64, tolerance: f64) -> bool {
     expected == found
         || (expected.is_nan() && found.is_nan())
         || (expected - found).abs() <= tolerance * (1.0 + expected.abs())

@@ -30,6 +30,8 @@ pub(crate) enum Op {
     DivF64 { to: At, a: At, b: At },
     MinF64 { to: At, a: At, b: At },
     MaxF64 { to: At, a: At, b: At },
+    StrongMulF64 { to: At, a: At, b: At },
+    MutualMulF64 { to: At, a: At, b: At },
     SqrtF64 { to: At, a: At },
     LtF64 { to: At, a: At, b: At },
     LeF64 { to: At, a: At, b: At },

@@ -42,7 +42,7 @@
 //!
 //! Not supported: top-level functions, functions inside of sums, arrays, loops, recursive types, derivatives inside.
 
-use super::{Argument, component, fresh_name, payload, refuse, refuse_construct, scaled};
+use super::{Argument, component, fresh_name, payload, refuse, refuse_construct, scaled, slopes};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
 use pullback_base::Span;
@@ -266,6 +266,7 @@ impl Plain<'_> {
         let product = args.len() == 1 && matches!(args[0].ty(), Type::Tuple(_));
         let n = if product { prim.params().len() } else { args.len() };
         let all = if product { self.term(&args[0])? } else { self.all(args)? };
+        let slopes = slopes(self.b.program, prim, args);
         let bars: Vec<Type> =
             prim.params().iter().map(|s| if s.is_float() { (*s).into() } else { Type::unit() }).collect();
         self.bound(all, |s, p| {
@@ -274,16 +275,16 @@ impl Plain<'_> {
             let values = args.iter().map(|a| a.term(&mut s.b)).collect();
             let value = s.b.term(Exp::Prim(prim, values));
             let back = s.back(t, |s, d| {
-                let Some(partials) = prim.partials() else { return Ok(s.nothing()) };
+                let Some(slopes) = &slopes else { return Ok(s.nothing()) };
                 let mut parts = Vec::new();
-                for (i, partial) in partials.iter().enumerate() {
-                    if is_zero(partial) && !product {
+                for (i, &slope) in slopes.iter().enumerate() {
+                    if is_zero(slope.1) && !product {
                         continue;
                     }
-                    let bar = if is_zero(partial) {
+                    let bar = if is_zero(slope.1) {
                         s.zero(&bars[i])
                     } else {
-                        scaled(&mut s.b, prim, partial, &args, d)
+                        scaled(&mut s.b, prim, slope, &args, d)
                     };
                     parts.push((i, bar));
                 }

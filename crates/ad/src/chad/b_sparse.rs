@@ -35,7 +35,7 @@
 //!
 //! Not supported: functions, arrays, loops, recursive types, derivatives inside.
 
-use super::{Argument, component, cotangent, fresh_name, payload, refuse, refuse_construct, scaled};
+use super::{Argument, component, cotangent, fresh_name, payload, refuse, refuse_construct, scaled, slopes};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
 use pullback_lambda::{Arm, Builder, Exp, FunId, Program, Term, Type, Var, Variant};
@@ -310,23 +310,24 @@ impl Sparse<'_> {
         let product = args.len() == 1 && matches!(args[0].ty(), Type::Tuple(_));
         let n = if product { prim.params().len() } else { args.len() };
         let all = if product { self.term(&args[0])? } else { self.all(args)? };
+        let slopes = slopes(self.b.program, prim, args);
         self.bound(all, |s, p| {
             let argument = |i| if product { Argument::Inside(p, i) } else { Argument::Part(p, i) };
             let args: Vec<Argument> = (0..n).map(argument).collect();
             let values = args.iter().map(|a| a.term(&mut s.b)).collect();
             let value = s.b.term(Exp::Prim(prim, values));
             let back = s.back(t, |s, d| {
-                let Some(partials) = prim.partials() else { return Ok(s.nothing()) };
+                let Some(slopes) = &slopes else { return Ok(s.nothing()) };
                 if product {
-                    let parts = partials.iter().map(|partial| scaled(&mut s.b, prim, partial, &args, d));
+                    let parts = slopes.iter().map(|slope| scaled(&mut s.b, prim, *slope, &args, d));
                     let parts = parts.collect();
                     let parts = s.b.term(Exp::SparseTuple(parts));
                     let back = component(&mut s.b, p, 1);
                     return Ok(s.b.apply(back, [parts]));
                 }
-                let some = partials.iter().enumerate().filter(|(_, partial)| !is_zero(partial));
-                let parts = some.map(|(i, partial)| {
-                    let bar = scaled(&mut s.b, prim, partial, &args, d);
+                let some = slopes.iter().enumerate().filter(|(_, slope)| !is_zero(slope.1));
+                let parts = some.map(|(i, slope)| {
+                    let bar = scaled(&mut s.b, prim, *slope, &args, d);
                     let back = s.part(p, i, 1);
                     s.b.apply(back, [bar])
                 });

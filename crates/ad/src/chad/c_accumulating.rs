@@ -45,7 +45,7 @@
 use super::d_arrays::Gathers;
 use super::{
     Argument, Cells, component, construct, cotangent, declare_vjp, fresh_name, is_of_arrays, payload, refuse,
-    scaled,
+    scaled, slopes,
 };
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
@@ -346,26 +346,26 @@ impl Chad<'_> {
     fn prim_of_one(&mut self, prim: Prim, e: &Term, t: &Term) -> Res<Term> {
         let p = self.term(e)?;
         let of_product = matches!(e.ty(), Type::Tuple(_));
-        let partials = prim.partials();
+        let slopes = slopes(self.b.program, prim, std::slice::from_ref(e));
         let bar = self.bar(e.ty())?;
         self.bound(p, |s, p| {
             let value = component(&mut s.b, p, 0);
             let value = s.b.term(Exp::Prim(prim, vec![value]));
             let back = s.back(t.ty(), |s, d| {
-                if partials.is_none() && s.shape == Shape::Figure {
+                if slopes.is_none() && s.shape == Shape::Figure {
                     return s.nothing();
                 }
                 s.as_primitive(p, d, |s, x, d| {
-                    let Some(partials) = partials else { return s.discrete(&bar) };
+                    let Some(slopes) = &slopes else { return s.discrete(&bar) };
                     let args: Vec<Argument> = match of_product {
-                        true => (0..partials.len()).map(|i| Argument::Component(x, i)).collect(),
+                        true => (0..slopes.len()).map(|i| Argument::Component(x, i)).collect(),
                         false => vec![Argument::Whole(x)],
                     };
-                    let parts = partials.iter().zip(prim.params()).map(|(partial, scalar)| {
+                    let parts = slopes.iter().zip(prim.params()).map(|(slope, scalar)| {
                         if !scalar.is_float() {
                             return s.b.unit();
                         }
-                        scaled(&mut s.b, prim, partial, &args, d)
+                        scaled(&mut s.b, prim, *slope, &args, d)
                     });
                     let mut parts: Vec<Term> = parts.collect();
                     if of_product { s.b.term(Exp::SparseTuple(parts)) } else { parts.remove(0) }
@@ -377,14 +377,15 @@ impl Chad<'_> {
     fn prim_of_several(&mut self, prim: Prim, args: &[Term], t: &Term) -> Res<Term> {
         let all = self.all(args)?;
         let n = args.len();
+        let slopes = slopes(self.b.program, prim, args).unwrap_or_default();
         self.bound(all, |s, p| {
             let values = (0..n).map(|i| s.part(p, i, 0)).collect();
             let value = s.b.term(Exp::Prim(prim, values));
             let back = s.back(t.ty(), |s, d| {
                 let args: Vec<Argument> = (0..n).map(|i| Argument::Part(p, i)).collect();
-                let partials = prim.partials().unwrap_or_default().iter().enumerate();
-                let parts = partials.filter(|(_, partial)| !is_zero(partial)).map(|(i, partial)| {
-                    let bar = scaled(&mut s.b, prim, partial, &args, d);
+                let some = slopes.iter().enumerate().filter(|(_, slope)| !is_zero(slope.1));
+                let parts = some.map(|(i, slope)| {
+                    let bar = scaled(&mut s.b, prim, *slope, &args, d);
                     let back = s.part(p, i, 1);
                     s.b.apply(back, [bar])
                 });

@@ -36,7 +36,7 @@ use crate::contract::{Bound, Status, Unsupported};
 use crate::on_lambda::OnLambda;
 use pullback_base::Span;
 use pullback_lambda::{Arm, Builder, Exp, FunId, Program, Term, Type, Var, Variant};
-use pullback_prim::{Op, Partial, Prim, Scalar};
+use pullback_prim::{Op, Partial, Prim, Product, Scalar, ScalarValue};
 use std::sync::Arc;
 
 /// The algorithms on lambda, in the order of the chapters.
@@ -190,22 +190,64 @@ pub(crate) fn component(b: &mut Builder<'_>, v: Var, i: usize) -> Term {
     b.proj(v, i)
 }
 
-/// `d * partial`, without the product where the partial is one, or minus one; zero for a partial that is zero.
-pub(crate) fn scaled(b: &mut Builder<'_>, prim: Prim, partial: &Partial, args: &[Argument], d: Var) -> Term {
-    let d = b.var(d);
+/// `d * partial`, without the product where the partial is one, or minus one; zero for a partial that is zero. A
+/// partial that chooses chooses between products.
+pub(crate) fn scaled(
+    b: &mut Builder<'_>,
+    prim: Prim,
+    (product, partial): (Product, &Partial),
+    args: &[Argument],
+    d: Var,
+) -> Term {
     let s = match prim {
-        Prim::Convert(from, _) => return b.convert(d, from),
+        Prim::Convert(from, _) => {
+            let d = b.var(d);
+            return b.convert(d, from);
+        }
         Prim::Op(_, s) => s,
     };
     match partial {
-        Partial::Const(c) if *c == 0.0 => b.term(Exp::Zero(s.into())),
-        Partial::Const(c) if *c == 1.0 => d,
-        Partial::Const(c) if *c == -1.0 => b.op1(Op::Neg, d),
+        Partial::Const(0.0) => b.term(Exp::Zero(s.into())),
+        Partial::Const(1.0) => b.var(d),
+        Partial::Const(-1.0) => {
+            let d = b.var(d);
+            b.op1(Op::Neg, d)
+        }
+        Partial::Op(Op::Select, [condition, p, q]) => {
+            let condition = factor(b, prim, s, condition, args);
+            let mut chosen = |p: &Partial| match p {
+                Partial::Const(0.0) => b.constant(s.zero()),
+                p => scaled(b, prim, (product, p), args, d),
+            };
+            let (p, q) = (chosen(p), chosen(q));
+            b.term(Exp::Prim(Prim::Op(Op::Select, s), vec![condition, p, q]))
+        }
         partial => {
             let factor = factor(b, prim, s, partial, args);
-            b.op2(Op::Mul, d, factor)
+            let d = b.var(d);
+            match product {
+                Product::Plain => b.op2(Op::Mul, d, factor),
+                Product::Strong => b.op2(Op::StrongMul, d, factor),
+                Product::Mutual => b.op2(Op::MutualMul, d, factor),
+            }
         }
     }
+}
+
+/// The partial derivatives of a primitive of these arguments, with how cotangents are multiplied by them in this program.
+pub(crate) fn slopes(
+    program: &Program,
+    prim: Prim,
+    args: &[Term],
+) -> Option<Vec<(Product, &'static Partial)>> {
+    let args = match args {
+        [one] if let Exp::Tuple(items) = one.exp() => items,
+        args => args,
+    };
+    let known: Vec<Option<ScalarValue>> =
+        args.iter().map(|a| if let Exp::Const(c) = a.exp() { Some(*c) } else { None }).collect();
+    let of = |i| if program.ieee_partials { Product::Plain } else { prim.product(i, &known) };
+    Some(prim.partials()?.iter().enumerate().map(|(i, partial)| (of(i), partial)).collect())
 }
 
 /// A partial derivative as a term.

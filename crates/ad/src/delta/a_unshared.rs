@@ -35,7 +35,7 @@
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
-use super::terms::{self, ADD, INPUT, SCALE};
+use super::terms::{self, ADD, INPUT, SCALE, STRONG};
 use crate::contract::Unsupported;
 use crate::dual_numbers::forward::{self, Forward, Operation, Path, Res, Run, Stage};
 use crate::dual_numbers::structure::added;
@@ -167,9 +167,9 @@ fn by_direction<const K: usize>(f: &mut Forward<'_, Unshared<K>>, run: &Run<'_>,
                     b.op2(Op::Add, x, y)
                 }
                 // [delta.direct.scale]  r * eval_0 d e
-                SCALE => {
+                SCALE | STRONG => {
                     let (r, x) = (b.var(payload[0]), again(b, payload[1]));
-                    b.op2(Op::Mul, r, x)
+                    terms::times(b, k, x, r)
                 }
                 // [delta.direct.zero]  0
                 _ => b.f64(0.0),
@@ -236,11 +236,11 @@ fn by_vector<const K: usize>(f: &mut Forward<'_, Unshared<K>>, run: &Run<'_>, to
                     zipped(b, x, y, |b, x, y| b.op2(Op::Add, x, y))
                 }
                 // [delta.vectors.scale]  r * eval_1 d
-                SCALE => {
+                SCALE | STRONG => {
                     let x = again(b, payload[1]);
                     let each = b.lam("x", Type::F64, |b, x| {
                         let (r, x) = (b.var(payload[0]), b.var(x));
-                        b.op2(Op::Mul, r, x)
+                        terms::times(b, k, x, r)
                     });
                     b.map(each, vec![x])
                 }
@@ -281,13 +281,13 @@ fn by_change<const K: usize>(f: &mut Forward<'_, Unshared<K>>, run: &Run<'_>, to
                     again(b, payload[1], first)
                 }
                 // [delta.changes.scale]  g + r * eval_2 d 0
-                SCALE => {
+                SCALE | STRONG => {
                     let (n, zero) = (b.size(g.clone(), 0), b.f64(0.0));
                     let zeros = b.term(Exp::Replicate(n, zero));
                     let own = again(b, payload[1], zeros);
                     zipped(b, g, own, |b, g, x| {
                         let r = b.var(payload[0]);
-                        let x = b.op2(Op::Mul, r, x);
+                        let x = terms::times(b, k, x, r);
                         b.op2(Op::Add, g, x)
                     })
                 }
@@ -328,9 +328,9 @@ fn by_cotangent<const K: usize>(f: &mut Forward<'_, Unshared<K>>, run: &Run<'_>,
                     again(b, c, payload[1], first)
                 }
                 // [delta.inwards.scale]  eval_3 (c * r) d g
-                SCALE => {
+                SCALE | STRONG => {
                     let r = b.var(payload[0]);
-                    let c = b.op2(Op::Mul, c, r);
+                    let c = terms::times(b, k, c, r);
                     again(b, c, payload[1], g)
                 }
                 // [delta.inwards.zero]  g

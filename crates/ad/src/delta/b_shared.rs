@@ -32,14 +32,14 @@
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
-use super::terms::{self, ADD, INPUT, SCALE, SHARE};
+use super::terms::{self, ADD, INPUT, SCALE, SHARE, STRONG};
 use crate::chad::component;
 use crate::contract::Unsupported;
 use crate::dual_numbers::forward::{self, Forward, Operation, Path, Res, Run, Stage};
 use crate::dual_numbers::maps::{found, with};
 use crate::dual_numbers::structure::{flagged, until};
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var};
-use pullback_prim::{Op, Scalar};
+use pullback_prim::Scalar;
 use std::sync::Arc;
 
 /// The name by which it is chosen.
@@ -98,9 +98,9 @@ fn eval_4(b: &mut Builder<'_>, delta: TypeId) -> FunId {
                 again(b, c, payload[1], first)
             }
             // [delta_shared.scale]  eval_4 (c * r) x s
-            SCALE => {
+            SCALE | STRONG => {
                 let r = b.var(payload[0]);
-                let c = b.op2(Op::Mul, c, r);
+                let c = terms::times(b, k, c, r);
                 again(b, c, payload[1], s)
             }
             // [delta_shared.share]  (g, d with i = x, a with i + c)

@@ -31,7 +31,7 @@
 //!
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
-use super::terms::{self, ADD, INPUT, SCALE, ZERO};
+use super::terms::{self, ADD, INPUT, SCALE, STRONG, ZERO};
 use crate::chad::component;
 use crate::contract::Unsupported;
 use crate::dual_numbers::forward::{self, Forward, Operation, Path, Res, Run, Stage};
@@ -94,9 +94,9 @@ fn eval(b: &mut Builder<'_>, delta: TypeId) -> FunId {
                 again(b, c, payload[1], first)
             }
             // [delta_let.scale]  eval (c * r) x m
-            SCALE => {
+            SCALE | STRONG => {
                 let r = b.var(payload[0]);
-                let c = b.op2(Op::Mul, c, r);
+                let c = terms::times(b, k, c, r);
                 again(b, c, payload[1], m)
             }
             // [delta_let.zero]  m

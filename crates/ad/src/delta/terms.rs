@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! Delta = #zero | #input Z | #add Delta Delta | #scale f64 Delta | #share Z Delta
+//!       | #strong f64 Delta        as #scale, by a partial derivative that may be infinite: zeros stop there
 //! ```
 
 use crate::dual_numbers::forward::{Forward, Operation, Res, Run, Stage};
 use pullback_lambda::{Builder, Exp, Term, Type, TypeId, Var, Variant};
-use pullback_prim::Partial;
+use pullback_prim::{Op, Partial};
 
 /// The alternatives, in their order.
 pub(super) const ZERO: usize = 0;
@@ -14,6 +15,7 @@ pub(super) const INPUT: usize = 1;
 pub(super) const ADD: usize = 2;
 pub(super) const SCALE: usize = 3;
 pub(super) const SHARE: usize = 4;
+pub(super) const STRONG: usize = 5;
 
 /// Declares the type.
 pub(super) fn declare(b: &mut Builder<'_>) -> TypeId {
@@ -26,7 +28,8 @@ pub(super) fn declare(b: &mut Builder<'_>) -> TypeId {
         variant("input", vec![Type::I64]),
         variant("add", vec![delta.clone(), delta.clone()]),
         variant("scale", vec![Type::F64, delta.clone()]),
-        variant("share", vec![Type::I64, delta]),
+        variant("share", vec![Type::I64, delta.clone()]),
+        variant("strong", vec![Type::F64, delta]),
     ];
     b.define_type(id, variants);
     id
@@ -50,18 +53,24 @@ pub(super) fn input<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, i: Var) -> 
     f.emit(input, "delta")
 }
 
+/// The product of a tangent or cotangent with the factor of a `#scale` or `#strong`.
+pub(super) fn times(b: &mut Builder<'_>, alternative: usize, x: Term, factor: Term) -> Term {
+    b.op2(if alternative == STRONG { Op::StrongMul } else { Op::Mul }, x, factor)
+}
+
 /// `a1 d1 + .. + an dn`: what a primitive makes of the terms of its arguments. A factor that is one is left out.
 pub(super) fn linear<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, op: &Operation) -> Term {
     let mut sum: Option<Term> = None;
-    for (k, partial) in op.operands() {
-        let d = f.beside(op, k);
-        let part = match partial {
-            Partial::Const(c) if *c == 1.0 => d,
-            partial => {
-                let factor = f.factor(op, partial);
-                term(&mut f.b, delta, SCALE, vec![factor, d])
+    for (k, slope) in op.operands() {
+        let alternative = if op.is_strong() { STRONG } else { SCALE };
+        let part = f.by_choices(op, slope, &mut |f, partial| match partial {
+            None => term(&mut f.b, delta, ZERO, Vec::new()),
+            Some(Partial::Const(1.0)) => f.beside(op, k),
+            Some(partial) => {
+                let (factor, d) = (f.factor(op, partial), f.beside(op, k));
+                term(&mut f.b, delta, alternative, vec![factor, d])
             }
-        };
+        });
         sum = Some(match sum {
             Some(sum) => term(&mut f.b, delta, ADD, vec![sum, part]),
             None => part,
@@ -73,13 +82,16 @@ pub(super) fn linear<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, op: &Opera
     }
 }
 
-/// `z1 d1 + .. + zm dm`, over the numbers of the result.
+/// `z1 d1 + .. + zm dm`, over the numbers of the result, without those with a cotangent of zero.
 pub(super) fn total<C: Stage>(f: &mut Forward<'_, C>, delta: TypeId, run: &Run<'_>) -> Res<Var> {
     let zero = zero(f, delta);
     f.results(run.result, run.result_type, run.seed, zero, &mut |f, d, z, rest| {
         let (z, d, rest) = (f.b.var(z), f.b.var(d), f.b.var(rest));
-        let scaled = term(&mut f.b, delta, SCALE, vec![z, d]);
-        let sum = term(&mut f.b, delta, ADD, vec![scaled, rest]);
+        let scaled = term(&mut f.b, delta, SCALE, vec![z.clone(), d]);
+        let sum = term(&mut f.b, delta, ADD, vec![scaled, rest.clone()]);
+        let zero = f.b.f64(0.0);
+        let stops = f.b.op2(Op::Eq, z, zero);
+        let sum = f.b.if_(stops, rest, sum);
         f.emit(sum, "delta")
     })
 }

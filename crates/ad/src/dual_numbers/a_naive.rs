@@ -46,7 +46,7 @@
 //! Not supported: functions with derivatives of their own, derivatives inside of a program; arguments and results that are functions or of recursive types.
 
 use super::structure::{Parts, cotangent, mentions_function, one_hot, zeros};
-use crate::chad::{Argument, component, declare_vjp, fresh_name, rebuilt, refuse, scaled};
+use crate::chad::{Argument, component, declare_vjp, fresh_name, rebuilt, refuse, scaled, slopes};
 use crate::contract::Unsupported;
 use crate::tangent::is_zero;
 use pullback_base::Span;
@@ -262,6 +262,7 @@ impl Naive<'_> {
             }
         };
         let result = prim.result();
+        let slopes = slopes(self.b.program, prim, args).unwrap_or_default();
         self.bound(all, |s, p| {
             let floats = params.iter().any(|t| t.is_float());
             let values = (0..params.len()).map(|i| {
@@ -278,10 +279,9 @@ impl Naive<'_> {
             }
             let z = s.b.fresh(Type::Scalar(result), "z");
             let arguments: Vec<Argument> = (0..params.len()).map(|i| Argument::Part(p, i)).collect();
-            let partials = prim.partials().unwrap_or_default().iter().enumerate();
             let mut sum: Option<Term> = None;
-            for (i, partial) in partials.filter(|(_, partial)| !is_zero(partial)) {
-                let d = scaled(&mut s.b, prim, partial, &arguments, z);
+            for (i, &slope) in slopes.iter().enumerate().filter(|(_, slope)| !is_zero(slope.1)) {
+                let d = scaled(&mut s.b, prim, slope, &arguments, z);
                 let part = component(&mut s.b, p, i);
                 let back = s.b.proj(part, 1);
                 let called = s.b.apply(back, [d]);

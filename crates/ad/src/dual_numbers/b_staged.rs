@@ -69,8 +69,8 @@ impl Stage for Staged {
         let id = f.next();
         let back = f.lambda("z", Type::F64, |f, z| {
             let mut sum: Option<Term> = None;
-            for (k, partial) in op.operands() {
-                let d = f.scaled(op, partial, z);
+            for (k, slope) in op.operands() {
+                let d = f.scaled(op, slope, z);
                 let beside = f.beside(op, k);
                 let beside = f.emit(beside, "d");
                 let (id, back) = (f.part(beside, 0), f.part(beside, 1));

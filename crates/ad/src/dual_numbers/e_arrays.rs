@@ -158,8 +158,8 @@ impl Stage for Arrays {
         let back = f.lambda("z", Type::F64, |f, z| {
             let inner = f.lambda("s", staged, |f, s| {
                 let mut all: Option<Term> = None;
-                for (k, partial) in op.operands().rev() {
-                    let (a, beside, s) = (f.scaled(op, partial, z), f.beside(op, k), f.b.var(s));
+                for (k, slope) in op.operands().rev() {
+                    let (a, beside, s) = (f.scaled(op, slope, z), f.beside(op, k), f.b.var(s));
                     let call = f.b.call(scall, vec![beside, a, s]);
                     all = Some(match all {
                         Some(rest) => then(&mut f.b, call, rest),

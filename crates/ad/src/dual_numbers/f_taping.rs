@@ -8,6 +8,7 @@
 //! ```text
 //! Dt[f64] = (f64, Z)        an identity; -1 for what does not depend on the arguments
 //! Tape = #start | #row [](f64, Z) Tape       one row per identity beyond the arguments, the last one first
+//!      | #strong [](f64, Z) Tape              a row of partial derivatives that may be infinite: a zero stops there
 //! ```
 //!
 //! Notation: a row `[(a1, i1), .., (an, in)]`: partial derivatives and identities of the arguments of a primitive
@@ -53,6 +54,10 @@ struct Taping {
     tape: TypeId,
 }
 
+/// The alternatives of a tape that are rows.
+const ROW: usize = 1;
+const STRONG: usize = 2;
+
 /// `(f64, Z)`
 fn entry() -> Type {
     Type::tuple([Type::F64, Type::I64])
@@ -61,8 +66,10 @@ fn entry() -> Type {
 impl Taping {
     fn new(b: &mut Builder<'_>) -> Taping {
         let tape = b.declare_type(&format!("tape_{}", b.program.types.len()));
-        let row = Variant { name: "row".into(), fields: vec![Type::array(entry()), Type::Named(tape)] };
-        b.define_type(tape, vec![Variant { name: "start".into(), fields: Vec::new() }, row]);
+        let row =
+            |name: &str| Variant { name: name.into(), fields: vec![Type::array(entry()), Type::Named(tape)] };
+        let start = Variant { name: "start".into(), fields: Vec::new() };
+        b.define_type(tape, vec![start, row("row"), row("strong")]);
         Taping { tape }
     }
 }
@@ -89,23 +96,27 @@ impl Stage for Taping {
     }
     // [dual_taping.operation]  i, with #row [(d1op 1, i1), .., (dnop 1, in)] as the first of the tape; -1 of constants
     fn operation(f: &mut Forward<'_, Self>, op: &Operation) -> Var {
-        let items: Vec<_> = op.operands().map(|(k, d)| (d, f.beside(op, k))).collect();
-        let active: Vec<Term> = items.iter().map(|(_, id)| is_active(&mut f.b, id)).collect();
+        let active: Vec<Term> = op
+            .operands()
+            .map(|(k, _)| {
+                let id = f.beside(op, k);
+                is_active(&mut f.b, &id)
+            })
+            .collect();
         let active = active.into_iter().reduce(|others, active| f.b.op2(Op::Or, others, active));
         let active = active.unwrap_or_else(|| f.b.constant(ScalarValue::Bool(false)));
         let state = f.state;
         let Ok(recorded) = f.block::<Infallible>(|f| {
-            let mut entries = Vec::new();
-            for (partial, id) in &items {
-                let factor = f.factor(op, partial);
-                entries.push(f.b.tuple(vec![factor, id.clone()]));
-            }
-            let row = f.b.term(Exp::ArrayLit(entry(), entries));
+            let row = f.row(op, entry(), &mut |f, k, factor| {
+                let id = f.beside(op, k);
+                f.b.tuple(vec![factor, id])
+            });
             let (id, tape) = (f.part(state, 0), f.part(state, 1));
             let (now, one, tape) = (f.b.var(id), f.b.i64(1), f.b.var(tape));
             let next = f.b.op2(Op::Add, now, one);
             let ty = Type::Named(f.stage.tape);
-            let tape = f.b.term(Exp::Inject(ty, 1, vec![row, tape]));
+            let alternative = if op.is_strong() { STRONG } else { ROW };
+            let tape = f.b.term(Exp::Inject(ty, alternative, vec![row, tape]));
             let state = f.b.tuple(vec![next, tape]);
             f.state = f.emit(state, "tape");
             Ok(id)
@@ -147,12 +158,12 @@ impl Stage for Taping {
                 let id = b.op2(Op::Sub, next, one);
                 b.let_("id", id, |b, id| {
                     let tape = component(b, p, 1);
-                    b.match_(tape, |b, _, row| {
+                    b.match_(tape, |b, alternative, row| {
                         let [row, rest] = *row else {
                             let (id, a) = (b.var(id), b.var(a));
                             return flagged(b, false, vec![start.clone(), id, a]);
                         };
-                        let (rest, all) = (b.var(rest), contributed(b, row, id, a));
+                        let (rest, all) = (b.var(rest), contributed(b, alternative, row, id, a));
                         let id = b.var(id);
                         flagged(b, true, vec![rest, id, all])
                     })
@@ -175,7 +186,7 @@ fn is_active(b: &mut Builder<'_>, id: &Term) -> Term {
 }
 
 /// `a` with `a[to] + factor * a[id]` for every `(factor, to)` of the row.
-fn contributed(b: &mut Builder<'_>, row: Var, id: Var, a: Var) -> Term {
+fn contributed(b: &mut Builder<'_>, alternative: usize, row: Var, id: Var, a: Var) -> Term {
     let (all, id) = (b.var(a), b.var(id));
     let d = b.index(all, vec![id]);
     b.let_("z", d, |b, d| {
@@ -187,7 +198,8 @@ fn contributed(b: &mut Builder<'_>, row: Var, id: Var, a: Var) -> Term {
             b.let_("e", entry, |b, e| {
                 let (factor, to, d, same) = (component(b, e, 0), component(b, e, 1), b.var(d), b.var(a));
                 let is_active = is_active(b, &to);
-                let z = b.op2(Op::Mul, d, factor);
+                let product = if alternative == STRONG { Op::StrongMul } else { Op::Mul };
+                let z = b.op2(product, d, factor);
                 let added = added(b, a, to, z);
                 b.if_(is_active, added, same)
             })

@@ -95,8 +95,8 @@ impl Maps {
         let back = f.lambda("z", Type::F64, |f, z| {
             let inner = f.lambda("s", self.staged(), |f, s| {
                 let mut s = s;
-                for (k, partial) in op.operands().rev() {
-                    let (x, beside, now) = (f.scaled(op, partial, z), f.beside(op, k), f.b.var(s));
+                for (k, slope) in op.operands().rev() {
+                    let (x, beside, now) = (f.scaled(op, slope, z), f.beside(op, k), f.b.var(s));
                     let called = f.b.call(self.scall, vec![beside, x, now]);
                     s = f.emit(called, "s");
                 }

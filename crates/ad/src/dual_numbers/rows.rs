@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! Contrib = #contrib [](f64, Id, Contrib)        times what, to which identity, which has these contributions
+//!         | #strong [](f64, Id, Contrib)         the same, where a zero stops at a partial derivative that may be infinite
 //! Cell    = (Contrib, f64)
 //!
 //! add i cb a m         = m[i] := (cb, m[i].1 + a)
 //! contribute row k d m = add ij cbj (aj * d) m, for the entries (aj, ij, cbj) of the row from the k-th on
-//! resolve i .. m       = let (#contrib row, d) = m[i] in contribute row 0 d m >> resolve (i - 1) .. m, down to the last cell
+//! resolve i .. m       = let (#contrib row, d) = m[i] in contribute row 0 d m >> resolve (i - 1) .. m, down to the last cell;
+//!                        of a #strong row by contribute_strongly, with strong_mul d aj for aj * d
 //! ```
 
 use super::effects::{bound, silent, then, unit};
@@ -16,6 +18,10 @@ use pullback_base::index::Index;
 use pullback_lambda::{Builder, Exp, FunId, Term, Type, TypeId, Var, Variant};
 use pullback_prim::Op;
 use std::sync::Arc;
+
+/// The alternatives of `Contrib`.
+const CONTRIB: usize = 0;
+const STRONG: usize = 1;
 
 /// The types, where identities and all cells are of these types.
 #[derive(Clone)]
@@ -31,7 +37,8 @@ impl Rows {
         let contrib = b.declare_type(&format!("contrib_{}", b.program.types.len()));
         let mut rows = Rows { contrib, identity, memory: Type::unit() };
         let row = vec![Type::array(rows.entry())];
-        b.define_type(contrib, vec![Variant { name: "contrib".into(), fields: row }]);
+        let variant = |name: &str| Variant { name: name.into(), fields: row.clone() };
+        b.define_type(contrib, vec![variant("contrib"), variant("strong")]);
         rows.memory = memory(rows.cells());
         rows
     }
@@ -55,7 +62,7 @@ impl Rows {
     }
     fn contrib(&self, b: &mut Builder<'_>, row: Vec<Term>) -> Term {
         let row = b.term(Exp::ArrayLit(self.entry(), row));
-        b.term(Exp::Inject(Type::Named(self.contrib), 0, vec![row]))
+        b.term(Exp::Inject(Type::Named(self.contrib), CONTRIB, vec![row]))
     }
     /// `#contrib []`
     pub(super) fn nothing<C: Stage>(&self, f: &mut Forward<'_, C>) -> Var {
@@ -68,16 +75,23 @@ impl Rows {
         b.tuple(vec![none, zero])
     }
     /// What the result of a primitive contributes to.
-    // [dual_rows.row]  #contrib [(d1op 1, d1), .., (dnop 1, dn)]
+    // [dual_rows.row]  #contrib [(d1op 1, d1), .., (dnop 1, dn)], without those that are not chosen
     pub(super) fn row<C: Stage>(&self, f: &mut Forward<'_, C>, op: &Operation) -> Var {
-        let mut row = Vec::new();
-        for (k, partial) in op.operands() {
-            let (a, d) = (f.factor(op, partial), f.beside(op, k));
-            let d = f.emit(d, "d");
+        let beside: Vec<(usize, Var)> = op
+            .operands()
+            .map(|(k, _)| {
+                let d = f.beside(op, k);
+                (k, f.emit(d, "d"))
+            })
+            .collect();
+        let row = f.row(op, self.entry(), &mut |f, k, a| {
+            let d =
+                beside.iter().find(|(i, _)| *i == k).map_or_else(|| unreachable!("an operand"), |(_, d)| *d);
             let (i, cb) = (component(&mut f.b, d, 0), component(&mut f.b, d, 1));
-            row.push(f.b.tuple(vec![a, i, cb]));
-        }
-        let made = self.contrib(&mut f.b, row);
+            f.b.tuple(vec![a, i, cb])
+        });
+        let alternative = if op.is_strong() { STRONG } else { CONTRIB };
+        let made = f.b.term(Exp::Inject(Type::Named(self.contrib), alternative, vec![row]));
         f.emit(made, "cb")
     }
     /// `add`; the closure changes the cell of an identity, in all cells.
@@ -99,18 +113,25 @@ impl Rows {
         b.define(f, body);
         f
     }
-    /// `contribute`
-    pub(super) fn contribute(&self, b: &mut Builder<'_>, add: FunId) -> FunId {
+    /// `contribute`, and `contribute_strongly`
+    pub(super) fn contribute(&self, b: &mut Builder<'_>, add: FunId) -> [FunId; 2] {
+        [CONTRIB, STRONG].map(|alternative| self.contribute_row(b, add, alternative))
+    }
+    fn contribute_row(&self, b: &mut Builder<'_>, add: FunId, alternative: usize) -> FunId {
         let row = Type::array(self.entry());
         let params = [("row", row), ("k", Type::I64), ("d", Type::F64), ("m", self.memory())];
-        let f = b.declare(&self.name("contribute"), &params, Type::io(Type::unit()), None);
+        let name = ["contribute", "contribute_strongly"][alternative];
+        let f = b.declare(&self.name(name), &params, Type::io(Type::unit()), None);
         let v = b.params(f);
         let (row, k) = (b.var(v[0]), b.var(v[1]));
         let one = b.index(row.clone(), vec![k.clone()]);
         let on = b.let_("e", one, |b, e| {
             let (a, i, cb) = (component(b, e, 0), component(b, e, 1), component(b, e, 2));
             let (d, m) = (b.var(v[2]), b.var(v[3]));
-            let a = b.op2(Op::Mul, a, d.clone());
+            let a = match alternative {
+                STRONG => b.op2(Op::StrongMul, d.clone(), a),
+                _ => b.op2(Op::Mul, a, d.clone()),
+            };
             let first = b.call(add, vec![i, cb, a, m.clone()]);
             let (row, k, one) = (b.var(v[0]), b.var(v[1]), b.i64(1));
             let k = b.op2(Op::Add, k, one);
@@ -130,7 +151,7 @@ impl Rows {
         b: &mut Builder<'_>,
         name: &str,
         between: (&str, Type),
-        contribute: FunId,
+        contribute: [FunId; 2],
         cells: impl FnOnce(&mut Builder<'_>, &[Var]) -> (Term, Term),
     ) -> FunId {
         let params = [("i", Type::I64), between, ("m", self.memory())];
@@ -140,9 +161,9 @@ impl Rows {
         let get = b.term(Exp::MutGet(cells, i.clone()));
         let on = bound(b, "c", get, |b, c| {
             let contrib = component(b, c, 0);
-            b.match_(contrib, |b, _, row| {
+            b.match_(contrib, |b, alternative, row| {
                 let (row, zero, d, m) = (b.var(row[0]), b.i64(0), component(b, c, 1), b.var(v[2]));
-                let first = b.call(contribute, vec![row, zero, d, m]);
+                let first = b.call(contribute[alternative], vec![row, zero, d, m]);
                 let (i, one, same, m) = (b.var(v[0]), b.i64(1), b.var(v[1]), b.var(v[2]));
                 let i = b.op2(Op::Sub, i, one);
                 let rest = b.call(f, vec![i, same, m]);

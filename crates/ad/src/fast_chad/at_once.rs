@@ -20,7 +20,7 @@ use super::operator::{Kind, float_scalar, kinds};
 use super::reverse::{Env, Forward, Reverse};
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
-use crate::tangent::{emit_scaled, is_zero};
+use crate::tangent::{Slope, emit_scaled, is_zero};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::prune::prune_body;
 use pullback_core::rename::{Subst, copy_lam};
@@ -304,29 +304,16 @@ impl Descent<'_, '_> {
 
     /// The operands get what the rule for primitives gives them, if that does not look at anything dependent.
     fn prim(&mut self, stm: &Stm, prim: Prim, args: &[Atom], bar: Atom) -> Option<()> {
-        let Prim::Op(op, s) = prim else { return None };
-        if op == Op::Select {
-            let [z, x, y] = *args else { return None };
-            if self.depends(z) {
-                return None;
-            }
-            let zero = Atom::Const(s.zero());
-            for (x, yes, no) in [(x, bar, zero), (y, zero, bar)] {
-                if self.depends(x) && self.s.is_active(x) {
-                    let part = self.s.b.select(z, yes, no);
-                    self.contribute(x, part);
-                }
-            }
-            return Some(());
-        }
-        for (&x, partial) in args.iter().zip(prim.partials()?) {
+        let Prim::Op(_, s) = prim else { return None };
+        for (i, (&x, partial)) in args.iter().zip(prim.partials()?).enumerate() {
             if !self.depends(x) || !self.s.is_active(x) || is_zero(partial) {
                 continue;
             }
             if self.looks_at_dependent(partial, args) {
                 return None;
             }
-            let part = emit_scaled(&mut self.s.b, s, partial, args, stm.pat[0].into(), bar);
+            let slope = Slope::new(self.s.b.program, (prim, s), (i, partial), args, stm.pat[0].into());
+            let part = emit_scaled(&mut self.s.b, slope, bar);
             self.contribute(x, part);
         }
         Some(())

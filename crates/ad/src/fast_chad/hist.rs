@@ -20,10 +20,11 @@ use super::reverse::{Env, Reverse};
 use super::scatter::{Writes, in_range};
 use crate::contract::Unsupported;
 use crate::regularity::may_be_bracketed_anew;
+use crate::tangent::{emit_product, product_of_quotients};
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Builder, Exp, Lam, Soac, Stm, Type};
-use pullback_prim::{Op, Scalar};
+use pullback_prim::{Op, Product, Scalar};
 
 /// The parts of the construct.
 #[derive(Clone, Copy)]
@@ -207,7 +208,8 @@ impl<'p> Reverse<'p> {
         let products = products(&mut self.b, h, k, s);
         let normal = all_normal(&mut self.b, products, s);
         self.b.open();
-        let quick = product_bars(&mut self.b, h, k, (products, bar), lost);
+        let of_quotient = product_of_quotients(self.b.program, s);
+        let quick = product_bars(&mut self.b, h, k, (products, bar), of_quotient, lost);
         let quick = self.b.close(quick);
         self.b.open();
         let product = self.b.lam(&[Type::Scalar(s), Type::Scalar(s)], "x", |b, p| {
@@ -264,6 +266,7 @@ fn product_bars(
     h: Hist<'_>,
     k: usize,
     (products, bar): (Atom, Atom),
+    of_quotient: Product,
     lost: bool,
 ) -> Vec<Atom> {
     let size = b.size(bar, 0);
@@ -277,7 +280,7 @@ fn product_bars(
             let factor = b.index(h.dst[k], &[i]);
             let scale = if lost { d } else { b.op2(Op::Mul, factor, d) };
             let others = b.op2(Op::Div, product, v);
-            vec![b.op2(Op::Mul, scale, others)]
+            vec![emit_product(b, of_quotient, others, scale)]
         };
         let out = b.if_(inside, derivative, |_| vec![zero]);
         vec![out[0].into()]

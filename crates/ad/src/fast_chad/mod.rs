@@ -149,5 +149,6 @@ fn derived(
 ) -> Result<Lam, Unsupported> {
     let mut lam = copy_lam(program, lam, &Subst::new());
     pullback_core::fused::split(program, &mut lam.body);
+    pullback_core::choose::operators_choose(program, &mut lam.body);
     reverse::Reverse::new(program, config.clone()).lambda(lam, wanted, results)
 }

@@ -1,7 +1,8 @@
 //! Operators of reduce, scan and histogram: what they are, taking them apart, and applying them.
 //!
 //! Source: Schenck et al., SC 2022, section IV (special operators); Schenck et al., IFL 2023, sections 3.2 and 5.3
-//! (vectorised operators). Assumes checked lambdas of two groups of parameters. Guarantees: an operator is called an
+//! (vectorised operators). Assumes checked lambdas of two groups of parameters, in which minimum and maximum of floats choose
+//! (`pullback_core::choose`). Guarantees: an operator is called an
 //! addition, a choice or vectorised only if it is exactly that; everything else is left to the general rules.
 
 use pullback_base::index::{IdMap, IdSet};
@@ -176,8 +177,8 @@ pub(crate) const NOBODY: i64 = i64::MAX;
 fn extremum(body: &Body, wanted: &[Wanted]) -> Option<Op> {
     let [(result, l, r)] = wanted else { return None };
     body.stms.iter().find_map(|stm| match &stm.exp {
-        Exp::Prim(Prim::Op(op @ (Op::Min | Op::Max), s), args)
-            if s.is_float() && stm.pat.iter().any(|&v| *result == v.into()) =>
+        Exp::Prim(Prim::Op(op @ (Op::MinFirst | Op::MaxFirst), _), args)
+            if stm.pat.iter().any(|&v| *result == v.into()) =>
         {
             (args[..] == [(*l).into(), (*r).into()]).then_some(*op)
         }
@@ -238,13 +239,13 @@ fn side(b: &mut Builder<'_>, body: &mut Body, wanted: &[Wanted]) -> Option<Atom>
             let (x, y) = (side(b, body, &arms[0])?, side(b, body, &arms[1])?);
             Some(emitted(b, body, |b| b.select(condition, x, y)))
         }
-        Exp::Prim(Prim::Op(Op::Min | Op::Max, _), _) => {
+        Exp::Prim(Prim::Op(Op::MinFirst | Op::MaxFirst, _), _) => {
             let op = extremum(body, wanted)?;
             let (_, l, r) = wanted[0];
             // As the derivative in the table of primitives: at ties the first one, and any number against NaN.
             let (l, r) = (l.into(), r.into());
             Some(emitted(b, body, |b| {
-                let wins = if op == Op::Min { b.op2(Op::Le, l, r) } else { b.op2(Op::Le, r, l) };
+                let wins = if op == Op::MinFirst { b.op2(Op::Le, l, r) } else { b.op2(Op::Le, r, l) };
                 let other_is_nan = b.op1(Op::IsNan, r);
                 b.op2(Op::Or, wins, other_is_nan)
             }))
@@ -360,8 +361,8 @@ fn operation(body: &Body, result: Atom, [x, y]: [Var; 2]) -> Kind {
         Exp::Prim(Prim::Op(op, s), args) if is_pair(args) && s.is_float() => match op {
             Op::Add => Kind::Add,
             Op::Mul => Kind::Mul,
-            Op::Min => Kind::Min,
-            Op::Max => Kind::Max,
+            Op::MinFirst => Kind::Min,
+            Op::MaxFirst => Kind::Max,
             _ => Kind::Other,
         },
         Exp::Plus(a, b) if is_pair(&[*a, *b]) => Kind::Add,

@@ -5,7 +5,8 @@
 //! operator is. `M` is found by reversing the step once per component with a unit cotangent. What is statically zero in
 //! it, and stays so in products (the transitive closure of the pattern of its entries), is left out; ones on the diagonal
 //! that stay one are left out; and entries that are equal in every step and stay equal in products are computed once.
-//! If the products would still cost more than the other rule, that one is taken.
+//! If the products would still cost more than the other rule, that one is taken. Where the operator has partial derivatives
+//! that may be infinite, its entries are multiplied as those are: what was multiplied first is the tangent.
 //! Lifted: `(x, a, z)` with the prefix `x`, the combined elements `a` and the cotangent `z` that arrives; two neighbours
 //! combine to `(x, a ⊕ a', z + vjp (\x -> x ⊕ a) x z')`. No Jacobian is needed, so elements may be of any type; it is
 //! associative if derivatives do not depend on brackets (smooth operators).
@@ -17,9 +18,11 @@ use super::operator::{Fold, applied, is_straight};
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
 use crate::regularity::may_be_bracketed_anew;
+use crate::tangent::{emit_product, product};
 use pullback_base::index::IdMap;
+use pullback_core::traverse::for_each_stm;
 use pullback_core::{Atom, Body, Builder, Exp, Lam, Soac, Stm, Type, Var};
-use pullback_prim::{Op, Prim, Scalar};
+use pullback_prim::{Op, Prim, Product, Scalar};
 
 /// What a lifted operator costs, in steps of the operator: the operator, and its derivative.
 const LIFTED_COST: usize = 4;
@@ -119,10 +122,25 @@ impl<'p> Reverse<'p> {
         let zeros = active.iter().map(|_| Atom::Const(s.zero()));
         let neutral = zeros.chain(matrix.neutral(s)).collect();
         let arrays = bars.iter().map(|c| c.atoms[0]).chain(columns.into_iter().map(Atom::Var)).collect();
-        let lam = matrix.composition(&mut self.b, s);
+        let product = self.product_of_entries(&fold.lam.body);
+        let lam = matrix.composition(&mut self.b, s, product);
         let maps = Fold { width: fold.width, lam, neutral, arrays, commutative: None };
         let r = self.scan_from_right(maps, active.len());
         Ok(Some(bars.iter().zip(r).map(|(c, r)| Ct::new(c.desc.clone(), vec![r])).collect()))
+    }
+
+    /// How Jacobians of an operator with this body are multiplied.
+    fn product_of_entries(&self, body: &Body) -> Product {
+        let mut is_plain = true;
+        for_each_stm(body, &mut |stm| match &stm.exp {
+            Exp::Prim(prim, args) => {
+                is_plain &=
+                    (0..args.len()).all(|i| product(self.b.program, *prim, i, args) == Product::Plain);
+            }
+            Exp::Call(..) => is_plain &= self.b.program.ieee_partials,
+            _ => {}
+        });
+        if is_plain { Product::Plain } else { Product::Strong }
     }
 
     /// `m[j][i]`: the derivative of component `i` of the step by component `j` of its left argument.
@@ -321,7 +339,9 @@ impl Matrix {
     }
 
     /// The operator on `(b, m)`: `(b, m)` then `(b', m')` is `(b' + m' b, m' m)`.
-    fn composition(&self, b: &mut Builder<'_>, s: Scalar) -> Lam {
+    fn composition(&self, b: &mut Builder<'_>, s: Scalar, product: Product) -> Lam {
+        let times =
+            |b: &mut Builder<'_>, after: Factor, before: Factor| times(b, (product, s), after, before);
         let size = self.entries.len();
         let count = size + self.values.len();
         let types = vec![Type::Scalar(s); 2 * count];
@@ -332,7 +352,7 @@ impl Matrix {
                 let mut sum: Atom = second[i].into();
                 for (k, &entry) in row.iter().enumerate() {
                     let before = Factor::Value(first[k].into());
-                    if let Some(term) = times(b, Factor::of(entry, size, second), before, s) {
+                    if let Some(term) = times(b, Factor::of(entry, size, second), before) {
                         sum = b.op2(Op::Add, sum, term);
                     }
                 }
@@ -346,7 +366,7 @@ impl Matrix {
                 for k in 0..size {
                     let left = Factor::of(self.entries[i][k], size, second);
                     let right = Factor::of(self.entries[k][j], size, first);
-                    let Some(term) = times(b, left, right, s) else { continue };
+                    let Some(term) = times(b, left, right) else { continue };
                     sum = Some(sum.map_or(term, |sum| b.op2(Op::Add, sum, term)));
                 }
                 result.push(sum.unwrap_or(Atom::Const(s.zero())));
@@ -375,13 +395,18 @@ impl Factor {
     }
 }
 
-/// The product; nothing if it is zero.
-fn times(b: &mut Builder<'_>, x: Factor, y: Factor, s: Scalar) -> Option<Atom> {
-    match (x, y) {
+/// The product of a factor with one that comes from before it; nothing if it is zero.
+fn times(
+    b: &mut Builder<'_>,
+    (product, s): (Product, Scalar),
+    after: Factor,
+    before: Factor,
+) -> Option<Atom> {
+    match (after, before) {
         (Factor::Zero, _) | (_, Factor::Zero) => None,
         (Factor::One, Factor::One) => Some(Atom::Const(s.one())),
         (Factor::One, Factor::Value(x)) | (Factor::Value(x), Factor::One) => Some(x),
-        (Factor::Value(x), Factor::Value(y)) => Some(b.op2(Op::Mul, x, y)),
+        (Factor::Value(after), Factor::Value(before)) => Some(emit_product(b, product, after, before)),
     }
 }
 

@@ -15,6 +15,7 @@ use super::reverse::{Env, Reverse};
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use crate::regularity::may_be_bracketed_anew;
+use crate::tangent::{emit_product, product_of_quotients};
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Builder, Exp, Lam, Soac, Stm, Type, Var};
@@ -192,16 +193,18 @@ impl<'p> Reverse<'p> {
         let d = self.dense_of(y, &cts[0]);
         let (Some(s), &[d]) = (float_scalar(&self.b.ty(y)), &d.atoms[..]) else { return Ok(()) };
         let width = fold.width;
+        // The product of the other elements may be infinite where that of all is not.
+        let of_quotient = product_of_quotients(self.b.program, s);
         self.b.open();
         let all = self.mutant(Mutation::ProductOfAll);
         let quotients = self.b.map(width, &[a], |b, x| {
             let others = if all { y } else { b.op2(Op::Div, y, x[0].into()) };
-            vec![b.op2(Op::Mul, d, others)]
+            vec![emit_product(b, of_quotient, others, d)]
         });
         let without_zero = self.b.close(vec![quotients[0].into()]);
         self.b.open();
-        let (zeros, product, sum) = product_without_zeros(&mut self.b, s, fold);
-        let ordinary = is_ordinary(&mut self.b, s, product);
+        let (zeros, others, sum) = product_without_zeros(&mut self.b, s, fold);
+        let ordinary = is_ordinary(&mut self.b, s, others);
         let single = self.b.op2(Op::Eq, zeros, Atom::i64(1));
         let one_zero = self.b.op2(Op::And, single, ordinary);
         self.b.open();
@@ -211,10 +214,10 @@ impl<'p> Reverse<'p> {
             let here = b.op2(Op::Eq, x, zero);
             let out = b.if_(
                 here,
-                |b| vec![b.op2(Op::Mul, d, product)],
+                |b| vec![b.op2(Op::Mul, d, others)],
                 |b| {
-                    let others = b.op2(Op::Div, product, x);
-                    let others = b.op2(Op::Mul, others, sum);
+                    let others = b.op2(Op::Div, others, x);
+                    let others = emit_product(b, of_quotient, others, sum);
                     vec![b.op2(Op::Mul, d, others)]
                 },
             );

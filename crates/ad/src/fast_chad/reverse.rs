@@ -18,7 +18,7 @@ use super::lasting::Lifetimes;
 use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
-use crate::tangent::{emit_scaled, is_zero, partial_for};
+use crate::tangent::{Slope, emit_scaled, is_zero, partial_for};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::prune::prune_body;
@@ -600,25 +600,16 @@ impl<'p> Reverse<'p> {
                 let back = self.b.convert(d, from);
                 self.contribute(env, args[0], Ct::new(Desc::Real(from), vec![back]));
             }
-            // Chosen, not multiplied: the other side gets no `0 * inf`.
-            Prim::Op(Op::Select, s) => {
-                let zero = Atom::Const(s.zero());
-                for (k, x) in args.iter().enumerate().skip(1) {
-                    if self.is_active(*x) {
-                        let (yes, no) = if k == 1 { (d, zero) } else { (zero, d) };
-                        let part = self.b.select(args[0], yes, no);
-                        self.contribute(env, *x, Ct::new(Desc::Real(s), vec![part]));
-                    }
-                }
-            }
             Prim::Op(op, s) => {
                 for (i, x) in args.iter().enumerate() {
                     let swapped = self.mutant(Mutation::SwappedPartials) && args.len() == 2;
-                    let partial = partial_for(prim, partials, args, if swapped { 1 - i } else { i });
+                    let i_of = if swapped { 1 - i } else { i };
+                    let partial = partial_for(prim, partials, args, i_of);
                     if !self.is_active(*x) || is_zero(partial) {
                         continue;
                     }
-                    let mut part = emit_scaled(&mut self.b, s, partial, args, y.into(), d);
+                    let slope = Slope::new(self.b.program, (prim, s), (i_of, partial), args, y.into());
+                    let mut part = emit_scaled(&mut self.b, slope, d);
                     if self.mutant(Mutation::SignOfSubtraction) && op == Op::Sub && i == 1 {
                         part = self.b.op1(Op::Neg, part);
                     }

@@ -11,11 +11,11 @@
 use super::{Forward, run};
 use crate::contract::Unsupported;
 use crate::many::{Mutation, map_stacked};
-use crate::tangent::{emit_partial, is_zero, partial_for, unit, zero_like};
+use crate::tangent::{Slope, emit_product, is_zero, partial_for, unit, zero_like};
 use pullback_base::index::IdMap;
 use pullback_core::types::Variant;
 use pullback_core::{Atom, Builder, Exp, Lam, Program, Stm, Type, Var, rename};
-use pullback_prim::{Op, Partial, Prim};
+use pullback_prim::{Op, Partial, Prim, Product};
 
 /// `\xs x_dots -> ys y_dots` with `seeds` tangents for each, stacked; see [`crate::contract::Many`].
 pub(super) fn jvp_many(
@@ -155,14 +155,12 @@ impl Forward<'_> {
             for (i, &x) in args.iter().enumerate().take(partials.len()) {
                 let partial = partial_for(prim, partials, args, i);
                 let Some(x_dot) = this.dot(x).filter(|_| !is_zero(partial)) else { continue };
+                let slope = Slope::new(this.b.program, (prim, s), (i, partial), args, y.into());
                 let scale = match partial {
-                    Partial::Const(c) if *c == 1.0 => Scale::One,
-                    Partial::Const(c) if *c == -1.0 && this.mutation == Some(Mutation::MinusLost) => {
-                        Scale::One
-                    }
-                    Partial::Const(c) if *c == -1.0 => Scale::MinusOne,
+                    Partial::Const(-1.0) if this.mutation == Some(Mutation::MinusLost) => Scale::One,
+                    Partial::Const(1.0 | -1.0) => Scale::new(&mut this.b, slope),
                     _ if this.mutation == Some(Mutation::PartialLost) => Scale::One,
-                    _ => Scale::By(emit_partial(&mut this.b, s, partial, args, y.into())),
+                    _ => Scale::new(&mut this.b, slope),
                 };
                 terms.push((scale, x_dot));
             }
@@ -185,19 +183,42 @@ impl Forward<'_> {
 }
 
 /// A partial derivative, already computed.
-#[derive(Clone, Copy)]
 enum Scale {
+    Zero,
     One,
     MinusOne,
-    By(Atom),
+    By(Product, Atom),
+    /// Of two, by a condition.
+    Chosen(Atom, Box<(Scale, Scale)>),
 }
 
 impl Scale {
-    fn times(self, b: &mut Builder<'_>, x: Atom) -> Atom {
+    fn new(b: &mut Builder<'_>, slope: Slope<'_>) -> Scale {
+        match slope.partial {
+            Partial::Const(0.0) => Scale::Zero,
+            Partial::Const(1.0) => Scale::One,
+            Partial::Const(-1.0) => Scale::MinusOne,
+            Partial::Op(Op::Select, [condition, p, q]) => {
+                let condition = slope.of(condition).emit(b);
+                let both = (Scale::new(b, slope.of(p)), Scale::new(b, slope.of(q)));
+                Scale::Chosen(condition, Box::new(both))
+            }
+            Partial::Arg(_) | Partial::Result | Partial::Const(_) | Partial::Op(..) => {
+                Scale::By(slope.product, slope.emit(b))
+            }
+        }
+    }
+    /// Emits the product with a tangent, as [`crate::tangent::emit_scaled`] does.
+    fn times(&self, b: &mut Builder<'_>, x: Atom) -> Atom {
         match self {
+            Scale::Zero => Atom::Const(b.scalar(x).zero()),
             Scale::One => x,
             Scale::MinusOne => b.op1(Op::Neg, x),
-            Scale::By(d) => b.op2(Op::Mul, d, x),
+            Scale::By(product, d) => emit_product(b, *product, *d, x),
+            Scale::Chosen(condition, both) => {
+                let (p, q) = (both.0.times(b, x), both.1.times(b, x));
+                b.select(*condition, p, q)
+            }
         }
     }
 }

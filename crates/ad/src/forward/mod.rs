@@ -30,7 +30,7 @@ pub use many::jvp_many_with;
 
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::tangent::{emit_scaled, fresh_function_name, is_zero, partial_for, unit};
+use crate::tangent::{Slope, emit_scaled, fresh_function_name, is_zero, partial_for, unit};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::{
@@ -67,6 +67,7 @@ fn run(
 ) -> Result<Lam, Unsupported> {
     let mut lam = rename::copy_lam(program, lam, &IdMap::new());
     pullback_core::fused::split(program, &mut lam.body);
+    pullback_core::choose::operators_choose(program, &mut lam.body);
     let (dots, active, callees) = (IdMap::new(), IdSet::new(), Vec::new());
     Forward { b: Builder::new(program), dots, active, callees, seeds, mutation }.lambda(&lam, wanted)
 }
@@ -360,7 +361,8 @@ impl Forward<'_> {
             for (i, &x) in args.iter().enumerate().take(partials.len()) {
                 let partial = partial_for(prim, partials, args, i);
                 let Some(x_dot) = this.dot(x).filter(|_| !is_zero(partial)) else { continue };
-                let term = emit_scaled(&mut this.b, prim.result(), partial, args, y.into(), x_dot);
+                let slope = Slope::new(this.b.program, (prim, prim.result()), (i, partial), args, y.into());
+                let term = emit_scaled(&mut this.b, slope, x_dot);
                 sum = Some(match sum {
                     Some(sum) => this.b.op2(pullback_prim::Op::Add, sum, term),
                     None => term,

@@ -86,7 +86,7 @@ impl<D: Domain> Machine<'_, D> {
     #[inline]
     fn prim(&mut self, prim: Prim, args: &[Num<D>]) -> Res<Val<D>> {
         self.counts.flops += prim.cost();
-        match D::prim(&mut self.state, prim, args) {
+        match D::prim(&mut self.state, prim, args, self.operators > 0) {
             Ok(x) => Ok(Val::Num(x)),
             Err(e) => Err(self.prim_error(prim, args, e)),
         }

@@ -75,7 +75,7 @@ impl<D: Domain> Machine<'_, D> {
                 let touched = collector.push(value)?;
                 self.tick(touched)?;
             }
-            self.apply(&f.lam)?;
+            self.apply_operator(&f.lam)?;
             if scan {
                 for (k, collector) in out.iter_mut().take(count).enumerate() {
                     let value = self.stack.get(bottom + k).cloned();

@@ -43,6 +43,8 @@ pub(crate) struct Machine<'p, D: Domain> {
     pub(crate) stack: Vec<Val<D>>,
     pub(crate) accs: Vec<AccRoot<D>>,
     calls: usize,
+    /// The operators of reductions, scans and histograms that are running.
+    pub(crate) operators: u32,
     next_check: u64,
 }
 
@@ -60,6 +62,7 @@ impl<'p, D: Domain> Machine<'p, D> {
             stack: Vec::new(),
             accs: Vec::new(),
             calls: 0,
+            operators: 0,
             next_check: CHECK_EVERY.min(options.work_limit.saturating_add(1)),
         }
     }
@@ -69,6 +72,7 @@ impl<'p, D: Domain> Machine<'p, D> {
         child.counts = self.counts;
         child.schedule = self.schedule.clone();
         child.calls = self.calls;
+        child.operators = self.operators;
         child.next_check = self.next_check;
         child.slots.resize_with(self.slots.len() - self.base, || Val::Gone);
         child
@@ -223,6 +227,13 @@ impl<'p, D: Domain> Machine<'p, D> {
     pub(crate) fn apply(&mut self, lam: &LamCode) -> Res<()> {
         self.bind(&lam.params)?;
         self.body(&lam.body)
+    }
+    /// The same of the operator of a reduction, scan or histogram.
+    pub(crate) fn apply_operator(&mut self, lam: &LamCode) -> Res<()> {
+        self.operators += 1;
+        let done = self.apply(lam);
+        self.operators -= 1;
+        done
     }
     /// Moves the topmost values of the stack into slots.
     pub(crate) fn bind(&mut self, slots: &[Slot]) -> Res<()> {

@@ -30,8 +30,13 @@ pub(crate) trait Domain: Clone + Debug + 'static {
     fn add32(x: &Self::F32, y: &Self::F32) -> Self::F32;
     /// Addition of cotangents.
     fn add64(x: &Self::F64, y: &Self::F64) -> Self::F64;
-    /// A primitive.
-    fn prim(state: &mut Self::State, prim: Prim, args: &[Num<Self>]) -> Result<Num<Self>, PrimError>;
+    /// A primitive; `inside` of an operator of a reduction, scan or histogram.
+    fn prim(
+        state: &mut Self::State,
+        prim: Prim,
+        args: &[Num<Self>],
+        inside: bool,
+    ) -> Result<Num<Self>, PrimError>;
     /// The value without derivative.
     fn stop_gradient(machine: &mut Machine<'_, Self>, value: Val<Self>) -> Res<Val<Self>>;
     /// A derivative inside the program. Pushes its results on the stack.
@@ -150,7 +155,7 @@ impl Domain for Primal {
         x + y
     }
     #[inline]
-    fn prim(_: &mut (), prim: Prim, args: &[Num<Self>]) -> Result<Num<Self>, PrimError> {
+    fn prim(_: &mut (), prim: Prim, args: &[Num<Self>], _: bool) -> Result<Num<Self>, PrimError> {
         // The commonest rows directly; all others through the table.
         if let (Prim::Op(op, _), [Num::F64(x), Num::F64(y)]) = (prim, args) {
             match op {

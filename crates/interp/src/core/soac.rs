@@ -102,7 +102,7 @@ impl<D: Domain> Machine<'_, D> {
         let bottom = self.stack.len();
         self.stack.extend(left);
         self.stack.extend(right);
-        self.apply(lam)?;
+        self.apply_operator(lam)?;
         Ok(self.stack.split_off(bottom))
     }
     fn row(&self, arrays: &[Arr<D>], i: usize) -> Vec<Val<D>> {
@@ -146,7 +146,7 @@ impl<D: Domain> Machine<'_, D> {
             for i in 0..n {
                 self.tick(1)?;
                 self.push_rows(arrays, i);
-                self.apply(lam)?;
+                self.apply_operator(lam)?;
                 self.join(&mut fork);
             }
         }
@@ -225,7 +225,7 @@ impl<D: Domain> Machine<'_, D> {
             self.stack.append(&mut carry);
             for i in 0..n {
                 self.push_rows(arrays, i);
-                self.apply(lam)?;
+                self.apply_operator(lam)?;
                 self.tick(1)?;
                 for (k, collector) in out.iter_mut().enumerate() {
                     let value = self.stack.get(bottom + k).cloned();

@@ -344,7 +344,7 @@ fn cotangent_like(
 fn dot(level: u32, value: &Val<Dual>, cotangent: &Val<Dual>, sum: &mut Number) -> Res<()> {
     let mut term = |x: &Number, c: &Number| {
         if let Some(t) = x.split(level).1 {
-            *sum = sum.add(&c.mul(&t));
+            *sum = sum.add(&c.strong(&t));
         }
     };
     match (value, cotangent) {

@@ -8,7 +8,7 @@ use crate::core::code::DiffCode;
 use crate::core::machine::{Machine, Res};
 use crate::core::num::{Domain, Num, eval_in_table};
 use crate::core::value::Val;
-use pullback_prim::{Op, Partial, Prim, PrimError, Scalar};
+use pullback_prim::{Op, Partial, Prim, PrimError, Product, Scalar};
 use std::rc::Rc;
 
 /// A dual number, or a real one. `f32` numbers are kept as `f64` with rounded primal parts and unrounded tangents.
@@ -99,6 +99,30 @@ impl Number {
         };
         Number::pair(level, x.mul(&y), tangent)
     }
+    /// The product of a tangent or cotangent with a slope: nothing where the tangent is exactly zero, however large the slope is.
+    pub(crate) fn strong(&self, slope: &Number) -> Number {
+        self.stopping(slope, &|x, y| if x == 0.0 { 0.0 } else { x * y }, &Number::strong)
+    }
+    /// The same where each of the two may be the tangent.
+    fn mutual(&self, other: &Number) -> Number {
+        self.stopping(other, &|x, y| if x == 0.0 || y == 0.0 { 0.0 } else { x * y }, &Number::mutual)
+    }
+    /// A product with rules of its own for reals, and for the term in which the first factor varies.
+    fn stopping(
+        &self,
+        other: &Number,
+        reals: &dyn Fn(f64, f64) -> f64,
+        first: &dyn Fn(&Number, &Number) -> Number,
+    ) -> Number {
+        if let (Number::Real(x), Number::Real(y)) = (self, other) {
+            return Number::Real(reals(*x, *y));
+        }
+        let level = self.level().max(other.level());
+        let ((x, dx), (y, dy)) = (self.split(level), other.split(level));
+        let terms = [dx.map(|dx| first(&dx, &y)), dy.map(|dy| x.mutual(&dy))];
+        let tangent = terms.into_iter().flatten().reduce(|a, b| a.add(&b));
+        Number::pair(level, x.stopping(&y, reals, first), tangent.unwrap_or(Number::Real(0.0)))
+    }
 }
 
 /// What an evaluation on dual numbers remembers.
@@ -145,7 +169,14 @@ impl Domain for Dual {
     fn add64(x: &Number, y: &Number) -> Number {
         x.add(y)
     }
-    fn prim(state: &mut DualState, prim: Prim, args: &[Num<Dual>]) -> Result<Num<Dual>, PrimError> {
+    fn prim(
+        state: &mut DualState,
+        prim: Prim,
+        args: &[Num<Dual>],
+        inside: bool,
+    ) -> Result<Num<Dual>, PrimError> {
+        // An operator is bracketed in any way: of equal arguments it chooses the first.
+        let prim = if inside { prim.in_operator() } else { prim };
         if is_near_kink(prim, args) {
             state.kinks += 1;
         }
@@ -224,15 +255,21 @@ fn eval(prim: Prim, args: &[Num<Dual>]) -> Result<Num<Dual>, PrimError> {
     };
     let context = Context { values: &values, result: &result };
     let mut tangent: Option<Number> = None;
-    for (partial, direction) in partials.iter().zip(tangents) {
+    for (i, (partial, direction)) in partials.iter().zip(tangents).enumerate() {
         let Some(direction) = direction else { continue };
-        if matches!(partial, Partial::Const(c) if *c == 0.0) {
-            continue;
-        }
-        let slope = context.partial(partial)?;
-        let slope = float(&slope).ok_or(PrimError::IllTyped)?;
-        let term =
-            if matches!(partial, Partial::Const(c) if *c == 1.0) { direction } else { slope.mul(&direction) };
+        let term = match context.chosen(partial)? {
+            Partial::Const(0.0) => continue,
+            Partial::Const(1.0) => direction,
+            partial => {
+                let slope = context.partial(partial)?;
+                let slope = float(&slope).ok_or(PrimError::IllTyped)?;
+                match prim.product(i, &[]) {
+                    Product::Plain => slope.mul(&direction),
+                    Product::Strong => direction.strong(slope),
+                    Product::Mutual => direction.mutual(slope),
+                }
+            }
+        };
         tangent = Some(match tangent {
             Some(sum) => sum.add(&term),
             None => term,
@@ -252,6 +289,14 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// What a partial that chooses between others chooses here.
+    fn chosen<'p>(&self, mut partial: &'p Partial) -> Result<&'p Partial, PrimError> {
+        while let Partial::Op(Op::Select, [condition, yes, no]) = partial {
+            let Num::Bool(holds) = self.partial(condition)? else { return Err(PrimError::IllTyped) };
+            partial = if holds { yes } else { no };
+        }
+        Ok(partial)
+    }
     fn partial(&self, partial: &Partial) -> Result<Num<Dual>, PrimError> {
         // In double precision, so that the oracle is more exact than what it judges.
         let widen = |x: &Num<Dual>| match x {
@@ -284,7 +329,9 @@ fn is_near_kink(prim: Prim, args: &[Num<Dual>]) -> bool {
     match prim {
         Prim::Convert(_, to) => !to.is_float() && close(x(0), x(0).round()),
         Prim::Op(op, _) => match op {
-            Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Min | Op::Max => close(x(0), x(1)),
+            Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Min | Op::Max | Op::MinFirst | Op::MaxFirst => {
+                close(x(0), x(1))
+            }
             Op::Abs | Op::Sgn | Op::Sqrt | Op::Cbrt | Op::Log | Op::Log2 | Op::Log10 => close(x(0), 0.0),
             Op::Log1p => close(x(0), -1.0),
             Op::Floor | Op::Ceil | Op::Trunc => close(x(0), x(0).round()),
@@ -316,6 +363,8 @@ fn is_near_kink(prim: Prim, args: &[Num<Dual>]) -> bool {
             | Op::Add
             | Op::Sub
             | Op::Mul
+            | Op::StrongMul
+            | Op::MutualMul
             | Op::And
             | Op::Or
             | Op::Xor

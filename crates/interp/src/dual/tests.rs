@@ -279,8 +279,9 @@ fn kinks_are_noticed() {
     assert_eq!(run_at(Op::Min, 1.0, 1.0).kinks, 1);
     assert_eq!(run_at(Op::Sub, 1.0, 1.0).kinks, 1);
     assert_eq!(run_at(Op::Sub, 1.0, 1.0).columns, [[0.0], [0.0]]);
-    // Ties: the whole derivative to the first argument.
-    assert_eq!(run_at(Op::Max, 1.0, 1.0).columns, [[1.0], [0.0]]);
+    // Ties: half of the derivative to each argument, or all of it to the first one.
+    assert_eq!(run_at(Op::Max, 1.0, 1.0).columns, [[0.5], [0.5]]);
+    assert_eq!(run_at(Op::MaxFirst, 1.0, 1.0).columns, [[1.0], [0.0]]);
 }
 
 #[test]

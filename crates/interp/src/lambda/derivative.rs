@@ -125,7 +125,7 @@ impl Machine<'_> {
                 if let (Some(x), Some(c)) = (number(x), number(c))
                     && let Some(t) = x.split(level).1
                 {
-                    slope = slope.add(&c.mul(&t));
+                    slope = slope.add(&c.strong(&t));
                 }
                 Ok(())
             })?;

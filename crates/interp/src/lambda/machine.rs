@@ -31,6 +31,8 @@ pub(crate) struct Machine<'p> {
     pub(super) profile: Profile,
     pub(super) schedule: Option<Schedule>,
     pub(super) dual: DualState,
+    /// The operators of reductions, scans and histograms that are running.
+    pub(super) operators: u32,
     vars: Vec<Val>,
     /// What the slots held before the open bindings.
     trail: Vec<(Var, Val)>,
@@ -53,6 +55,7 @@ impl<'p> Machine<'p> {
             profile: Profile::default(),
             schedule: options.schedule_seed.map(Schedule::new),
             dual: DualState::default(),
+            operators: 0,
             vars: vec![Val::Gone; code.program.vars.len()],
             trail: Vec::new(),
             calls: 0,
@@ -432,7 +435,8 @@ impl<'p> Machine<'p> {
             args => args.iter().map(|t| self.eval(t).and_then(number)).collect::<Res<Vec<Num>>>()?,
         };
         self.counts.flops += 1;
-        Dual::prim(&mut self.dual, prim, &args).map(Val::Num).map_err(|e| prim_error(prim, &args, e))
+        let inside = self.operators > 0;
+        Dual::prim(&mut self.dual, prim, &args, inside).map(Val::Num).map_err(|e| prim_error(prim, &args, e))
     }
     fn match_(&mut self, x: &Term, arms: &[Arm]) -> Res<Val> {
         self.step(1)?;

@@ -81,8 +81,10 @@ impl Machine<'_> {
     /// `op a b`, one step and what the operator costs.
     fn combine(&mut self, op: &Val, a: Val, b: Val) -> Res<Val> {
         self.step(1)?;
-        let partial = self.apply(op, a)?;
-        self.apply(&partial, b)
+        self.operators += 1;
+        let done = self.apply(op, a).and_then(|partial| self.apply(&partial, b));
+        self.operators -= 1;
+        done
     }
     /// Runs the applications of a reduction; the span is that of a balanced tree of the longest of them.
     fn tree<R>(

@@ -151,7 +151,7 @@ impl Lower<'_> {
     }
 
     fn primitive(&mut self, prim: Prim, args: &[Atom], pat: &[Var]) -> Res<Operand> {
-        let args = self.scalars(args);
+        let (prim, args) = (prim.of_values(), self.scalars(args));
         let hint = pat.first().map_or("t".to_string(), |v| self.program.vars[*v].hint.to_string());
         if let Prim::Op(op, s) = prim
             && s.is_integer()

@@ -81,8 +81,10 @@ impl Emitter<'_> {
             Op::Mod if k.is_float() => self.call_function(op, k, &[x, y]),
             Op::Div | Op::Mod | Op::Quot | Op::Rem => self.division(op, k, x, y),
             Op::Pow if k.scalar.is_integer() => self.integer_power(k, x, y),
-            Op::Min => self.extremum(k, x, y, "lt", "slt"),
-            Op::Max => self.extremum(k, x, y, "gt", "sge"),
+            Op::Min | Op::MinFirst => self.extremum(k, x, y, "lt", "slt"),
+            Op::Max | Op::MaxFirst => self.extremum(k, x, y, "gt", "sge"),
+            Op::StrongMul => self.stopped_product(k, (x, y), &[x]),
+            Op::MutualMul => self.stopped_product(k, (x, y), &[x, y]),
             Op::And => self.let_(format_args!("and {t} {x}, {y}")),
             Op::Or => self.let_(format_args!("or {t} {x}, {y}")),
             Op::Xor => self.let_(format_args!("xor {t} {x}, {y}")),
@@ -93,6 +95,18 @@ impl Emitter<'_> {
             Op::Le => self.compare(k, x, y, "ole", if k.is_signed() { "sle" } else { "ule" }),
             _ => self.call_function(op, k, &[x, y]),
         }
+    }
+
+    /// The product of floats; zero where one of `stops` is.
+    fn stopped_product(&mut self, k: Form, (x, y): (&str, &str), stops: &[&str]) -> String {
+        let (t, free) = (k.ty(), self.freedom());
+        let zero = k.constant(k.scalar.zero());
+        let mut out = self.let_(format_args!("fmul{free} {t} {x}, {y}"));
+        for stop in stops {
+            let goes_on = self.let_(format_args!("fcmp une {t} {stop}, {zero}"));
+            out = self.select(k, &goes_on, &out, &zero);
+        }
+        out
     }
 
     fn compare(&mut self, k: Form, x: &str, y: &str, of_floats: &str, of_others: &str) -> String {

@@ -2,8 +2,8 @@
 //!
 //! One walk carries what stands for each variable and the definitions in scope, and is repeated until nothing changes (at
 //! most eight times). Rules look at one statement and the definitions of its operands; each is exact for every
-//! value of its operands: of floats only `x*1`, `x/1`, `x + -0`, `x - 0`, double negation and selections by a
-//! constant; folding uses the evaluation of the primitive table, which the interpreter uses too, and leaves what gives
+//! value of its operands: of floats only `x*1`, `x/1`, `x + -0`, `x - 0`, double negation, selections by a constant, and
+//! strong products with a constant in front; folding uses the evaluation of the primitive table, which the interpreter uses too, and leaves what gives
 //! NaN (whose payload is not fixed) or an error. Statements that became unused stay for `prune`.
 //!
 //! Guarantees: variables stay unique; a statement keeps at least one result. Only where [`Ctx::derivatives_done`] holds,
@@ -190,7 +190,7 @@ impl Simplifier<'_> {
             Exp::Atom(a) => Step::Alias(vec![*a]),
             Exp::Prim(prim, args) => match self.scalar(*prim, args) {
                 Some(a) => Step::Alias(vec![a]),
-                None => Step::Keep,
+                None => self.weakened(*prim, args).map_or(Step::Keep, Step::Become),
             },
             Exp::Proj(t, i) => match self.def(*t) {
                 Some(Exp::Tuple(items)) if *i < items.len() => Step::Alias(vec![items[*i]]),

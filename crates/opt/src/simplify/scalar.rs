@@ -28,6 +28,17 @@ impl Simplifier<'_> {
         }
     }
 
+    /// The cheaper primitive with the same value: products stop at no zero that another constant is.
+    pub(super) fn weakened(&self, prim: Prim, args: &[Atom]) -> Option<Exp> {
+        let product = |op, s, x, y| Some(Exp::Prim(Prim::Op(op, s), vec![x, y]));
+        match (prim, args) {
+            (Prim::Op(Op::StrongMul, s), &[x, y]) if is_nonzero(x) => product(Op::Mul, s, x, y),
+            (Prim::Op(Op::MutualMul, s), &[x, y]) if is_nonzero(x) => product(Op::StrongMul, s, y, x),
+            (Prim::Op(Op::MutualMul, s), &[x, y]) if is_nonzero(y) => product(Op::StrongMul, s, x, y),
+            _ => None,
+        }
+    }
+
     /// Whether a float is an absolute value and a positive number more. Derivatives of powers ask this of their exponents.
     fn is_never_zero(&self, a: Atom) -> bool {
         let Some(Exp::Prim(Prim::Op(Op::Add, s), terms)) = self.def(a) else { return false };
@@ -52,6 +63,16 @@ fn fold(prim: Prim, args: &[Atom]) -> Option<ScalarValue> {
     (!is_nan).then_some(value)
 }
 
+/// Whether it is known to be a zero of either sign.
+fn is_zero(a: Atom) -> bool {
+    matches!(a, Atom::Const(c) if c.as_f64() == 0.0)
+}
+
+/// Whether it is a constant other than zero.
+fn is_nonzero(a: Atom) -> bool {
+    matches!(a, Atom::Const(c) if c.as_f64() != 0.0)
+}
+
 fn identity(op: Op, s: Scalar, args: &[Atom]) -> Option<Atom> {
     if op == Op::Select {
         return select(s, args);
@@ -65,6 +86,8 @@ fn identity(op: Op, s: Scalar, args: &[Atom]) -> Option<Atom> {
         return match op {
             Op::Mul | Op::Div if y == one => Some(x),
             Op::Mul if x == one => Some(y),
+            Op::StrongMul if is_zero(x) => Some(zero),
+            Op::MutualMul if is_zero(x) || is_zero(y) => Some(zero),
             // `x + 0` is not `x` for minus zero; these are.
             Op::Add if y == minus_zero => Some(x),
             Op::Add if x == minus_zero => Some(y),

@@ -72,7 +72,18 @@ fn is_exact(prim: Prim) -> bool {
         Prim::Convert(..) => true,
         Prim::Op(op, s) => {
             let exact = [Op::Neg, Op::Abs, Op::Sgn, Op::Sqrt, Op::Floor, Op::Ceil, Op::Round, Op::Trunc];
-            let more = [Op::IsNan, Op::IsInf, Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max];
+            let more = [
+                Op::IsNan,
+                Op::IsInf,
+                Op::Add,
+                Op::Sub,
+                Op::Mul,
+                Op::StrongMul,
+                Op::MutualMul,
+                Op::Div,
+                Op::Min,
+                Op::Max,
+            ];
             let rest = [Op::Eq, Op::Ne, Op::Lt, Op::Le, Op::Select];
             !s.is_float() || exact.contains(&op) || more.contains(&op) || rest.contains(&op)
         }

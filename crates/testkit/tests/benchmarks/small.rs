@@ -86,6 +86,16 @@ fn logistic_regression() {
     all_close("gradient in the language", &nested[0].floats(), &gradient);
     let hv = Problem::new("examples/logreg.fut", "hessian_vector").run(&args);
     all_close("Hessian-vector product", &hv[0].floats(), &hessian_vector);
+
+    // Where every fit begins: all scores are 0, where a softplus written with max and abs has a kink.
+    let zero = vec![0.0; d];
+    let gradient = combine(&|i| 0.5 - y[i], &zero);
+    let hessian_vector = combine(&|i| 0.25 * inner(rows[i], &s), &s);
+    let args = [args[0].clone(), args[1].clone(), Value::f64s(&zero), args[3].clone()];
+    let (_, g) = Problem::new("examples/logreg.fut", "loss").gradient("w", &args[..3]);
+    all_close("gradient at 0", &g[0].floats(), &gradient);
+    let hv = Problem::new("examples/logreg.fut", "hessian_vector").run(&args);
+    all_close("Hessian-vector product at 0", &hv[0].floats(), &hessian_vector);
 }
 
 fn kmeans() {

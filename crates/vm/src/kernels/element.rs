@@ -39,6 +39,8 @@ pub(crate) trait Number: Element {
 /// Floats.
 pub(crate) trait Float: Number {
     fn div(self, y: Self) -> Self;
+    fn strong_mul(self, y: Self) -> Self;
+    fn mutual_mul(self, y: Self) -> Self;
     fn sqrt(self) -> Self;
     fn floor(self) -> Self;
     fn ceil(self) -> Self;
@@ -127,6 +129,16 @@ macro_rules! float {
             #[inline(always)]
             fn div(self, y: $t) -> $t {
                 self / y
+            }
+            #[inline(always)]
+            fn strong_mul(self, y: $t) -> $t {
+                let product = self * y;
+                if self == 0.0 { 0.0 } else { product }
+            }
+            #[inline(always)]
+            fn mutual_mul(self, y: $t) -> $t {
+                let product = self * y;
+                if self == 0.0 || y == 0.0 { 0.0 } else { product }
             }
             #[inline(always)]
             fn sqrt(self) -> $t {

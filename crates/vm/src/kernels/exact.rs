@@ -67,6 +67,8 @@ operations! { binary
     Min<T: Number>(x, y) -> T = |x, y| x.min(y);
     Max<T: Number>(x, y) -> T = |x, y| x.max(y);
     Div<T: Float>(x, y) -> T = |x, y| x.div(y);
+    StrongMul<T: Float>(x, y) -> T = |x, y| x.strong_mul(y);
+    MutualMul<T: Float>(x, y) -> T = |x, y| x.mutual_mul(y);
     Fmod<T: Float>(x, y) -> T = |x, y| x.fmod(y);
     FloorDiv<T: Whole>(x, y) -> T = |x, y| x.floor_div(y);
     FloorMod<T: Whole>(x, y) -> T = |x, y| x.floor_mod(y);
@@ -250,8 +252,8 @@ fn number<T: Number>(op: Op, w: Wanted<'_>) -> Option<Kernel> {
         Op::Add => two::<Add<T>>(w),
         Op::Sub => two::<Sub<T>>(w),
         Op::Mul => two::<Mul<T>>(w),
-        Op::Min => two::<Min<T>>(w),
-        Op::Max => two::<Max<T>>(w),
+        Op::Min | Op::MinFirst => two::<Min<T>>(w),
+        Op::Max | Op::MaxFirst => two::<Max<T>>(w),
         _ => compare::<T>(op, w),
     }
 }
@@ -266,6 +268,8 @@ fn float<T: Float>(op: Op, w: Wanted<'_>) -> Option<Kernel> {
         Op::IsNan => one::<IsNan<T>>(w),
         Op::IsInf => one::<IsInf<T>>(w),
         Op::Div => two::<Div<T>>(w),
+        Op::StrongMul => two::<StrongMul<T>>(w),
+        Op::MutualMul => two::<MutualMul<T>>(w),
         Op::Mod => two::<Fmod<T>>(w),
         _ => number::<T>(op, w),
     }

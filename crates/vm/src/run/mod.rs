@@ -136,6 +136,8 @@ pub(crate) unsafe fn run(
             Op::DivF64 { to, a, b } => set_float!(to, float!(a) / float!(b)),
             Op::MinF64 { to, a, b } => set_float!(to, Number::min(float!(a), float!(b))),
             Op::MaxF64 { to, a, b } => set_float!(to, Number::max(float!(a), float!(b))),
+            Op::StrongMulF64 { to, a, b } => set_float!(to, Float::strong_mul(float!(a), float!(b))),
+            Op::MutualMulF64 { to, a, b } => set_float!(to, Float::mutual_mul(float!(a), float!(b))),
             Op::SqrtF64 { to, a } => set_float!(to, Float::sqrt(float!(a))),
             Op::LtF64 { to, a, b } => set!(to, u64::from(float!(a) < float!(b))),
             Op::LeF64 { to, a, b } => set!(to, u64::from(float!(a) <= float!(b))),

@@ -132,6 +132,8 @@ pub(super) fn simple(prim: Prim, to: At, at: &[At]) -> Option<Op> {
         (PrimOp::Div, Scalar::F64) => Op::DivF64 { to, a, b },
         (PrimOp::Min, Scalar::F64) => Op::MinF64 { to, a, b },
         (PrimOp::Max, Scalar::F64) => Op::MaxF64 { to, a, b },
+        (PrimOp::StrongMul, Scalar::F64) => Op::StrongMulF64 { to, a, b },
+        (PrimOp::MutualMul, Scalar::F64) => Op::MutualMulF64 { to, a, b },
         (PrimOp::Sqrt, Scalar::F64) => Op::SqrtF64 { to, a },
         (PrimOp::Lt, Scalar::F64) => Op::LtF64 { to, a, b },
         (PrimOp::Le, Scalar::F64) => Op::LeF64 { to, a, b },

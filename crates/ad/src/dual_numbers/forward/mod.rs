@@ -29,7 +29,7 @@ use crate::chad::{Argument, component, factor, scaled};
 use crate::contract::Unsupported;
 use pullback_base::index::IdMap;
 use pullback_lambda::{Builder, Exp, FunId, Program, Term, Type, TypeId, Var};
-use pullback_prim::{Op, Partial, Prim, Scalar};
+use pullback_prim::{Op, Partial, Prim, Product, Scalar};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
@@ -89,14 +89,22 @@ pub(crate) struct Operation {
     prim: Prim,
     /// The product of the arguments, floats with what stands beside them.
     args: Var,
-    /// The arguments that matter, with their partial derivatives.
-    partials: Vec<(usize, &'static Partial)>,
+    /// The arguments that matter.
+    operands: Vec<(usize, Slope)>,
 }
+
+/// A partial derivative, with how cotangents are multiplied by it.
+pub(crate) type Slope = (Product, &'static Partial);
 
 impl Operation {
     /// The arguments that matter.
-    pub(crate) fn operands(&self) -> impl DoubleEndedIterator<Item = (usize, &'static Partial)> {
-        self.partials.iter().copied()
+    pub(crate) fn operands(&self) -> impl DoubleEndedIterator<Item = (usize, Slope)> {
+        self.operands.iter().copied()
+    }
+    /// Whether a zero stops at partial derivatives of the primitive. Products with those of its partials that are always finite are the
+    /// same then.
+    pub(crate) fn is_strong(&self) -> bool {
+        self.operands.iter().any(|(_, slope)| slope.0 != Product::Plain)
     }
     fn arguments(&self) -> Vec<Argument> {
         (0..self.prim.params().len()).map(|i| Argument::Part(self.args, i)).collect()
@@ -305,15 +313,15 @@ impl<C: Stage> Forward<'_, C> {
         self.b.proj(part, 1)
     }
     /// `z` times a partial derivative; both are `f64`, whatever the primitive works on.
-    pub(crate) fn scaled(&mut self, op: &Operation, partial: &Partial, z: Var) -> Term {
+    pub(crate) fn scaled(&mut self, op: &Operation, slope: Slope, z: Var) -> Term {
         match op.prim {
             Prim::Convert(..) => self.b.var(z),
-            Prim::Op(_, Scalar::F64) => scaled(&mut self.b, op.prim, partial, &op.arguments(), z),
+            Prim::Op(_, Scalar::F64) => scaled(&mut self.b, op.prim, slope, &op.arguments(), z),
             Prim::Op(_, s) => {
                 let d = self.b.var(z);
                 let d = self.b.convert(d, s);
                 let d = self.emit(d, "z");
-                let out = scaled(&mut self.b, op.prim, partial, &op.arguments(), d);
+                let out = scaled(&mut self.b, op.prim, slope, &op.arguments(), d);
                 self.b.convert(out, Scalar::F64)
             }
         }
@@ -326,6 +334,61 @@ impl<C: Stage> Forward<'_, C> {
                 let factor = factor(&mut self.b, op.prim, s, partial, &op.arguments());
                 self.b.convert(factor, Scalar::F64)
             }
+        }
+    }
+    /// The array of what `entry` makes of arguments and partial derivatives, without those that are not chosen.
+    pub(crate) fn row(
+        &mut self,
+        op: &Operation,
+        ty: Type,
+        entry: &mut dyn FnMut(&mut Self, usize, Term) -> Term,
+    ) -> Term {
+        self.row_of(op, &ty, &op.operands, &[], entry)
+    }
+    /// The same with entries of the operands that come before.
+    fn row_of(
+        &mut self,
+        op: &Operation,
+        ty: &Type,
+        operands: &[(usize, Slope)],
+        before: &[Term],
+        entry: &mut dyn FnMut(&mut Self, usize, Term) -> Term,
+    ) -> Term {
+        let Some((&(i, slope), rest)) = operands.split_first() else {
+            return self.b.term(Exp::ArrayLit(ty.clone(), before.to_vec()));
+        };
+        self.by_choices(op, slope, &mut |f, partial| {
+            let mut row = before.to_vec();
+            if let Some(partial) = partial {
+                let factor = f.factor(op, partial);
+                row.push(entry(f, i, factor));
+            }
+            f.row_of(op, ty, rest, &row, entry)
+        })
+    }
+    /// What is made of a partial derivative, by the choices in it: of one that is zero, and of any other one.
+    pub(crate) fn by_choices(
+        &mut self,
+        op: &Operation,
+        (product, partial): Slope,
+        made: &mut dyn FnMut(&mut Self, Option<&Partial>) -> Term,
+    ) -> Term {
+        match (op.prim, partial) {
+            (Prim::Op(..), Partial::Const(0.0)) => made(self, None),
+            (Prim::Op(_, s), Partial::Op(Op::Select, [condition, p, q])) => {
+                let condition = factor(&mut self.b, op.prim, s, condition, &op.arguments());
+                let (p, q) =
+                    (self.by_choices(op, (product, p), made), self.by_choices(op, (product, q), made));
+                self.b.if_(condition, p, q)
+            }
+            // A zero among the factors of a strong product stops the other one.
+            _ if product == Product::Mutual => {
+                let (factor, zero) = (self.factor(op, partial), self.b.f64(0.0));
+                let stops = self.b.op2(Op::Eq, factor, zero);
+                let (none, some) = (made(self, None), made(self, Some(partial)));
+                self.b.if_(stops, none, some)
+            }
+            _ => made(self, Some(partial)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The rules, one per construct.
 
 use super::super::structure::mentions_function;
-use super::{Forward, Function, Operation, Path, Res, Stage};
-use crate::chad::{component, fresh_name, refuse};
+use super::{Forward, Function, Operation, Path, Res, Slope, Stage};
+use crate::chad::{component, fresh_name, refuse, slopes};
 use crate::tangent::is_zero;
 use pullback_lambda::{Arm, Exp, FunId, Term, Type, Var, with_stack};
 use pullback_prim::{Prim, Scalar};
@@ -275,13 +275,16 @@ impl<C: Stage> Forward<'_, C> {
         if !prim.result().is_float() {
             return Ok(value);
         }
-        let partials = prim.partials().unwrap_or_default().iter().enumerate();
-        let partials: Vec<_> =
-            partials.filter(|(i, partial)| params[*i].is_float() && !is_zero(partial)).collect();
-        if partials.is_empty() {
+        let slopes = slopes(self.b.program, prim, args).unwrap_or_default();
+        let operands: Vec<(usize, Slope)> = slopes
+            .into_iter()
+            .enumerate()
+            .filter(|(i, slope)| params[*i].is_float() && !is_zero(slope.1))
+            .collect();
+        if operands.is_empty() {
             return Ok(self.constant(value));
         }
-        let beside = C::operation(self, &Operation { prim, args: p, partials });
+        let beside = C::operation(self, &Operation { prim, args: p, operands });
         Ok(self.tuple(&[value, beside]))
     }
 
