@@ -211,7 +211,7 @@ fn programs_that_are_wrong_end_with_one_and_say_where() {
 #[test]
 fn unsupported_programs_end_with_three() {
     let folder = scratch("unsupported");
-    let text = b"entry main (x: f64) (c: f64) : f64 = with_vjp (\\y -> y * c) (\\_ bar -> bar * c) x";
+    let text = b"entry main (x: f64) (c: f64) : f64 = with_rule (\\y -> y * c) (\\_ bar -> bar * c) x";
     let program = write(&folder, "captures.fut", text);
     let text = fails(&["grad", &program, "--arg", "x=1.0", "--arg", "c=2.0"], 3);
     assert!(text.contains("E0401") && text.contains("not supported yet"), "{text}");

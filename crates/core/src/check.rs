@@ -490,12 +490,15 @@ impl Checker<'_> {
                 let expected = directions(self.active(&types)?, *seeds);
                 self.same(&expected, &self.values(tangents)?, "tangents")
             }
-            Exp::Custom { primal, rule, args } => {
+            Exp::Custom { primal, rule, args, tape } => {
                 let types = self.values(args)?;
                 let results = self.pure_lam(primal, &types, "parameters")?;
+                let Some(about) = results.get(*tape..) else {
+                    return wrong(format!("a tape of at most {} results", results.len()), tape.to_string());
+                };
                 let mut rule_params = types.clone();
                 rule_params.extend(results.iter().cloned());
-                rule_params.extend(self.active(&results)?);
+                rule_params.extend(self.active(about)?);
                 let found = self.pure_lam(rule, &rule_params, "parameters of the rule")?;
                 self.same(&self.active(&types)?, &found, "results of the rule")
             }

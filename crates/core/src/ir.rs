@@ -250,10 +250,11 @@ pub enum Exp {
     /// Forward derivative: one tangent per argument with floats inside.
     /// Results: the results of `lam`, then one tangent per result with floats inside. `seeds`: as for `Vjp`.
     Jvp { lam: Lam, args: Vec<Atom>, tangents: Vec<Atom>, seeds: Option<Atom>, algorithm: Option<Symbol> },
-    /// A function with its own reverse rule: `rule` takes the arguments, then the results (so that the forward pass may
-    /// leave it something), then one cotangent per active result; it returns one cotangent per active argument. Means
-    /// `primal` everywhere but under reverse mode.
-    Custom { primal: Lam, rule: Lam, args: Vec<Atom> },
+    /// A function with its own reverse rule. Its first `tape` results are what it leaves for the rule; the others are those that
+    /// the rule is about. `rule` takes the arguments, then all results, then one cotangent per active result that it is about; it
+    /// returns one cotangent per active argument. Means `primal` everywhere but under reverse mode; there too as far as the
+    /// tape has cotangents, as it does where what the rule made of it is differentiated again.
+    Custom { primal: Lam, rule: Lam, args: Vec<Atom>, tape: usize },
     /// A body with a mark for reverse mode. Any number of results.
     Marked(Mark, Body),
     /// Its argument, with derivative zero.

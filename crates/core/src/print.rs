@@ -20,7 +20,7 @@
 //!   | withacc [inits] lam | add_to(acc, [i], v) | view_index(acc, [i]) | view_slice(acc, start, len, stride)
 //!   | view_proj(acc, 0) | view_rearrange(acc, [1, 0]) | view_reshape(acc, [n], from) | view_reverse(acc)
 //!   | view_rotate(acc, k) | plus(x, y)
-//!   | vjp [#[ad(name)]] [args] [cotangents] lam | jvp [#[ad(name)]] [args] [tangents] lam | custom [args] lam lam
+//!   | vjp [#[ad(name)]] [args] [cotangents] lam | jvp [#[ad(name)]] [args] [tangents] lam | custom [tape n] [args] lam lam
 //!   | recompute body | store body | stop_gradient(x) | par body* | assert(c, "message")
 //! etype    ::= f64 | "[" (name | number)? "]" etype | "(" etypes ")" | "{" (name ":" etype),* "}" | "(" #name etype* | .. ")"
 //! attribute ::= #[tape(all | carry | sqrt | revolve(k) | limit(k))] | #[stripmine(k)] | #[bound(b)]
@@ -446,8 +446,12 @@ impl Printer<'_> {
             Exp::Jvp { lam, args, tangents: more, seeds, algorithm } => {
                 self.derivative("jvp", lam, (args, more, *seeds), algorithm);
             }
-            Exp::Custom { primal, rule, args } => {
-                self.out += &format!("custom [{}] ", self.atoms(args));
+            Exp::Custom { primal, rule, args, tape } => {
+                self.out += "custom ";
+                if *tape > 0 {
+                    self.out += &format!("tape {tape} ");
+                }
+                self.out += &format!("[{}] ", self.atoms(args));
                 self.lam(primal);
                 self.out.push(' ');
                 self.lam(rule);

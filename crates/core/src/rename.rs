@@ -200,7 +200,7 @@ impl Exp {
             | Exp::Vjp { lam, .. }
             | Exp::Jvp { lam, .. } => vec![lam],
             Exp::Soac(Soac::Fused { pre, lam, .. }) => vec![pre, lam],
-            Exp::Custom { primal, rule, args: _ } => vec![primal, rule],
+            Exp::Custom { primal, rule, args: _, tape: _ } => vec![primal, rule],
             Exp::Atom(_)
             | Exp::Prim(..)
             | Exp::Tuple(_)

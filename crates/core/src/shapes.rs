@@ -305,7 +305,7 @@ impl Analysis<'_> {
             Exp::AccView(acc, view) => vec![self.view(of(self, acc), view)],
             Exp::Marked(_, body) => self.nested(|_| {}, body).1,
             Exp::Par(bodies) => bodies.iter().flat_map(|b| self.nested(|_| {}, b).1).collect(),
-            Exp::Custom { primal, rule, args } => {
+            Exp::Custom { primal, rule, args, tape: _ } => {
                 let args: Vec<_> = args.iter().map(|a| of(self, a)).collect();
                 self.lam(rule, args.clone());
                 self.lam(primal, args)

@@ -33,8 +33,8 @@ impl Exp {
                 seeds: *seeds,
                 algorithm: algorithm.clone(),
             },
-            Exp::Custom { primal, rule, args } => {
-                Exp::Custom { primal: lam(primal), rule: lam(rule), args: args.clone() }
+            Exp::Custom { primal, rule, args, tape } => {
+                Exp::Custom { primal: lam(primal), rule: lam(rule), args: args.clone(), tape: *tape }
             }
             Exp::Marked(mark, _) => Exp::Marked(*mark, Body::default()),
             Exp::Par(bodies) => Exp::Par(vec![Body::default(); bodies.len()]),

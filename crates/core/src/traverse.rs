@@ -160,7 +160,7 @@ macro_rules! visit_operands {
                 more.$iter().for_each(&mut *f);
                 seeds.$iter().for_each(f);
             }
-            Exp::Custom { primal: _, rule: _, args } => args.$iter().for_each(f),
+            Exp::Custom { primal: _, rule: _, args, tape: _ } => args.$iter().for_each(f),
             Exp::Marked(_, _) | Exp::Par(_) => {}
         }
     }};
@@ -216,7 +216,7 @@ impl Exp {
                 Soac::Scatter { .. } => Few::None,
             },
             Exp::WithAcc(_, lam) | Exp::Vjp { lam, .. } | Exp::Jvp { lam, .. } => Few::One([scope(lam)]),
-            Exp::Custom { primal, rule, args: _ } => Few::Two([scope(primal), scope(rule)]),
+            Exp::Custom { primal, rule, args: _, tape: _ } => Few::Two([scope(primal), scope(rule)]),
             Exp::Marked(_, body) => Few::One([plain(body)]),
             Exp::Par(bodies) => bodies.iter().map(plain).collect(),
             Exp::Atom(_)
@@ -272,7 +272,7 @@ impl Exp {
                 Soac::Scatter { .. } => Few::None,
             },
             Exp::WithAcc(_, lam) | Exp::Vjp { lam, .. } | Exp::Jvp { lam, .. } => Few::One([scope_mut(lam)]),
-            Exp::Custom { primal, rule, args: _ } => Few::Two([scope_mut(primal), scope_mut(rule)]),
+            Exp::Custom { primal, rule, args: _, tape: _ } => Few::Two([scope_mut(primal), scope_mut(rule)]),
             Exp::Marked(_, body) => Few::One([plain_mut(body)]),
             Exp::Par(bodies) => bodies.iter_mut().map(plain_mut).collect(),
             Exp::Atom(_)

@@ -378,6 +378,8 @@ fn attributes() {
 fn functions_of_the_runtime_keep_their_values() {
     value("par (1i32 + 1, true)", "2i32; true");
     value("stop_gradient 2f64", "2.0f64");
+    value("with_rule (\\x -> x * 2f64) (\\_ y_bar -> y_bar) 3", "6.0f64");
     value("with_vjp (\\x -> x * 2f64) (\\_ y_bar -> y_bar) 3", "6.0f64");
+    value("with_vjp_tape (\\x -> (true, x * 2f64)) (\\(_, y_bar) -> y_bar) 3", "6.0f64");
     check("def f (x: i64) = par (x, x + 1)\nentry main = f 1", "1i64; 2i64");
 }

@@ -338,7 +338,11 @@ impl<'a> Checker<'a> {
             let name = format!("argument {} of {what}", i + 1);
             match self.metas.shallow(&ty) {
                 Type::Fun(binder, param, result) => {
-                    self.expect(&param, &argument.ty, argument.span, &name);
+                    if !self.expect(&param, &argument.ty, argument.span, &name)
+                        && let Some(hint) = rule_hint(&f)
+                    {
+                        self.diagnostics.last_mut().into_iter().for_each(|d| d.hints.push(hint.into()));
+                    }
                     ty = match binder {
                         Some(b) => {
                             is_dependent = true;
@@ -514,6 +518,22 @@ fn callee(c: &Checker<'_>, f: &Exp) -> String {
             .find(|(_, j, _)| i == j)
             .map_or("the function".into(), |r| r.0.to_string()),
         _ => "the function".into(),
+    }
+}
+
+/// What to look at where an argument of a function with its own reverse rule has the wrong type.
+fn rule_hint(f: &Exp) -> Option<&'static str> {
+    match &f.kind {
+        ExpKind::Apply(inner, _) => rule_hint(inner),
+        ExpKind::Intrinsic(Intrinsic::WithVjp, _) => Some(
+            "the rule of `with_vjp` takes the result of the function and the cotangent of that; a rule that takes the argument \
+             instead belongs to `with_rule`",
+        ),
+        ExpKind::Intrinsic(Intrinsic::WithVjpTape, _) => Some(
+            "the function of `with_vjp_tape` returns a pair (tape, result), and the rule takes the pair (tape, cotangent of the \
+             result)",
+        ),
+        _ => None,
     }
 }
 

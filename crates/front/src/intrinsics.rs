@@ -66,9 +66,11 @@ pub enum Intrinsic {
     Jmp,
     /// `jmp2: (a -> b) -> a -> [k]a -> (b, [k]b)`
     Jmp2,
-    /// `with_vjp: (a -> b) -> (a -> b -> a) -> a -> b`
+    /// `with_rule: (a -> b) -> (a -> b -> a) -> a -> b`: the rule gets the argument and the cotangent of the result
+    WithRule,
+    /// `with_vjp: (a -> b) -> (b -> b -> a) -> a -> b`: the rule gets the result and its cotangent
     WithVjp,
-    /// `with_vjp_tape: (a -> (b, t)) -> (t -> b -> a) -> a -> b`
+    /// `with_vjp_tape: (a -> (t, b)) -> ((t, b) -> a) -> a -> b`: the rule gets the tape and the cotangent of the result
     WithVjpTape,
     /// `stop_gradient: a -> a`
     StopGradient,
@@ -114,8 +116,9 @@ pub const TABLE: &[(&str, Intrinsic, &str)] = &[
     ("mjp2", Intrinsic::Mjp2, "(a -> b) -> a -> [k]b -> (b, [k]a)"),
     ("jmp", Intrinsic::Jmp, "(a -> b) -> a -> [k]a -> [k]b"),
     ("jmp2", Intrinsic::Jmp2, "(a -> b) -> a -> [k]a -> (b, [k]b)"),
-    ("with_vjp", Intrinsic::WithVjp, "(a -> b) -> (a -> b -> a) -> a -> b"),
-    ("with_vjp_tape", Intrinsic::WithVjpTape, "(a -> (b, t)) -> (t -> b -> a) -> a -> b"),
+    ("with_rule", Intrinsic::WithRule, "(a -> b) -> (a -> b -> a) -> a -> b"),
+    ("with_vjp", Intrinsic::WithVjp, "(a -> b) -> (b -> b -> a) -> a -> b"),
+    ("with_vjp_tape", Intrinsic::WithVjpTape, "(a -> (t, b)) -> ((t, b) -> a) -> a -> b"),
     ("stop_gradient", Intrinsic::StopGradient, "a -> a"),
     ("par", Intrinsic::Par, "(a, b) -> (a, b)"),
 ];

@@ -229,7 +229,9 @@ fn derivatives() {
          def g (x: (f64, [3]f64)) = vjp f x 1
          def h (x: (f64, [3]f64)) = jvp2 f x x
          def n x = vjp (\\y -> jvp f64.exp y 1) x 1
-         def c x = with_vjp (\\y -> y * y) (\\y (r: f64) -> 2 * y * r) x
+         def c x = with_vjp (\\y -> y * y) (\\r (bar: f64) -> 2 * f64.sqrt r * bar) x
+         def k x = with_rule (\\y -> y * y) (\\y (bar: f64) -> 2 * y * bar) x
+         def t x = with_vjp_tape (\\(y: f64) -> ((y, 3i64), f64.exp y)) (\\((y, _), bar) -> f64.exp y * bar) x
          def s x = stop_gradient (x + 1.0)
          def p (x: f64) = par (f64.sin x, f64.cos x)
          def m [n] (x: f64) (ds: [n]f64) = jmp f64.log x ds",
@@ -238,6 +240,8 @@ fn derivatives() {
             ("h", "(f64, [3]f64) -> (f64, f64)"),
             ("n", "f64 -> f64"),
             ("c", "f64 -> f64"),
+            ("k", "f64 -> f64"),
+            ("t", "f64 -> f64"),
             ("s", "f64 -> f64"),
             ("p", "f64 -> (f64, f64)"),
             ("m", "f64 -> [n]f64 -> [n]f64"),

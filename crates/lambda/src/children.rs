@@ -72,7 +72,7 @@ macro_rules! visit_children {
             | Exp::MutSet(a, b, c)
             | Exp::MutModify(a, b, c)
             | Exp::SameSize { left: a, right: b, body: c, .. }
-            | Exp::Custom { f: a, rule: b, arg: c } => {
+            | Exp::Custom { f: a, rule: b, arg: c, tape: _ } => {
                 f(a);
                 f(b);
                 f(c);

@@ -796,7 +796,10 @@ impl<'t> Reader<'t, '_> {
             "jvp" => Exp::Jvp(self.derivative(Seeds::One)?),
             "mjp" => Exp::Vjp(self.derivative(Seeds::Many)?),
             "jmp" => Exp::Jvp(self.derivative(Seeds::Many)?),
-            "custom" => self.fixed().map(|[f, rule, arg]| Exp::Custom { f, rule, arg })?,
+            "custom" | "custom_tape" => {
+                let tape = word == "custom_tape";
+                self.fixed().map(|[f, rule, arg]| Exp::Custom { f, rule, arg, tape })?
+            }
             "recompute" => self.fixed().map(|[t]| Exp::Marked(Mark::Recompute, t))?,
             "store" => self.fixed().map(|[t]| Exp::Marked(Mark::Store, t))?,
             "stop_gradient" => self.fixed().map(|[t]| Exp::StopGradient(t))?,

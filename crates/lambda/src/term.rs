@@ -269,12 +269,14 @@ pub enum Exp {
     /// `f arg` with its own reverse rule: `rule : argument -> result -> cotangent of the result -> cotangent of the
     /// argument`.
     Custom {
-        /// `a -> b`
+        /// `a -> b`; with a tape `a -> (t, b)`
         f: Term,
-        /// `a -> b -> b -> a`
+        /// `a -> b -> b -> a`; with a tape `a -> (t, b) -> b -> a`
         rule: Term,
         /// `a`
         arg: Term,
+        /// Whether `f` leaves the rule something, which the rule is not about.
+        tape: bool,
     },
     /// A term with a mark for reverse mode.
     Marked(Mark, Term),

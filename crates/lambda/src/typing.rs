@@ -210,10 +210,15 @@ pub fn type_of(p: &Program, exp: &Exp) -> Typed {
         }
         Exp::Vjp(d) => derivative_type(d, true),
         Exp::Jvp(d) => derivative_type(d, false),
-        Exp::Custom { f, rule, arg } => {
+        Exp::Custom { f, rule, arg, tape } => {
             let (a, b) = function("custom derivative", f)?;
             expect("argument", a, arg.ty())?;
-            expect("custom rule", &Type::funs([a.clone(), b.clone(), b.clone()], a.clone()), rule.ty())?;
+            let about = match (tape, b) {
+                (false, _) => b,
+                (true, Type::Tuple(parts)) if parts.len() == 2 => &parts[1],
+                (true, _) => return Err(format!("custom derivative: a tape and a result, not {b}")),
+            };
+            expect("custom rule", &Type::funs([a.clone(), b.clone(), about.clone()], a.clone()), rule.ty())?;
             Ok(b.clone())
         }
         Exp::Marked(_, t) | Exp::StopGradient(t) => Ok(t.ty().clone()),

@@ -368,6 +368,7 @@ fn detail(exp: &Exp) -> String {
         }
         Exp::Marked(mark, _) => format!(" {mark:?}"),
         Exp::Assert(_, message, _) => format!(" {message:?}"),
+        Exp::Custom { tape, .. } => format!(" #{tape}"),
         Exp::Atom(_)
         | Exp::Prim(..)
         | Exp::Tuple(_)
@@ -386,7 +387,6 @@ fn detail(exp: &Exp) -> String {
         | Exp::WithAcc(..)
         | Exp::AccAdd(..)
         | Exp::Plus(..)
-        | Exp::Custom { .. }
         | Exp::StopGradient(_)
         | Exp::Par(_) => String::new(),
     }

@@ -13,6 +13,7 @@ pub mod array;
 pub mod control;
 pub mod endings;
 pub mod operators;
+pub mod own_rules;
 pub mod scalar;
 pub mod shape;
 pub mod sink;

@@ -1,10 +1,12 @@
 //! Suite files: Markdown with programs, arguments, values, hand-derived derivatives and their origin.
 //!
 //! The format is described in `suite/README.md`. Every case becomes several tests: its value, and its derivatives by
-//! each algorithm, each with the optimiser off and on, and by the dual-number oracle. Nothing here writes expectations.
+//! each algorithm, each with the optimiser off and on, and by the dual-number oracle; every program one that compares its
+//! second derivatives in all mixes of modes on all executors, and for a third of them third ones. Nothing here writes expectations.
 //!
 //! Guarantees: a file that cannot be read, a case without an origin, and a block of an unknown kind are failing tests.
 
+use crate::nested::{self, Compared, Function};
 use crate::properties::{Case, Property, Verdict};
 use crate::text::{self, Tree};
 use pullback_base::index::Index;
@@ -19,7 +21,7 @@ use pullback_interp::core::{Compiled, Options};
 use pullback_llvm::Llvm;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A test of the suite.
 pub struct Test {
@@ -29,8 +31,11 @@ pub struct Test {
     pub run: Box<dyn FnOnce() -> Result<(), String> + Send>,
 }
 
+/// What the tests of [`tests`] that compare mixes of modes have compared.
+pub type Total = Arc<Mutex<Compared>>;
+
 /// All tests of the suite files below a folder, in order of their names.
-pub fn tests(root: &Path) -> Vec<Test> {
+pub fn tests(root: &Path, total: &Total) -> Vec<Test> {
     let mut files = Vec::new();
     collect(root, root, &mut files);
     files.sort();
@@ -38,7 +43,10 @@ pub fn tests(root: &Path) -> Vec<Test> {
     for (name, path) in files {
         match std::fs::read_to_string(&path) {
             Ok(text) => match parse(&text) {
-                Ok(cases) => cases.into_iter().for_each(|case| case.into_tests(&name, &mut out)),
+                Ok(cases) => {
+                    out.extend(programs(&cases).map(|group| mixes(&name, group, total)));
+                    cases.into_iter().for_each(|case| case.into_tests(&name, &mut out));
+                }
                 Err(e) => out.push(failing(format!("{name}::format"), e)),
             },
             Err(e) => out.push(failing(format!("{name}::format"), e.to_string())),
@@ -89,8 +97,19 @@ pub struct SuiteCase {
 /// A check of a case.
 type CaseCheck = Box<dyn FnOnce(&SuiteCase) -> Result<(), String> + Send>;
 
-const KEYS: [&str; 10] =
-    ["main", "value", "jacobian", "gradient", "origin", "error", "entry", "property", "tolerance", "wrt"];
+const KEYS: [&str; 11] = [
+    "main",
+    "value",
+    "jacobian",
+    "gradient",
+    "origin",
+    "error",
+    "entry",
+    "property",
+    "tolerance",
+    "wrt",
+    "mixes",
+];
 
 /// The cases of a suite file.
 pub fn parse(text: &str) -> Result<Vec<SuiteCase>, String> {
@@ -145,6 +164,9 @@ fn key_lines(block: &str) -> Result<BTreeMap<String, String>, String> {
         let (key, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         if !KEYS.contains(&key) {
             return Err(format!("unknown line `{key}`"));
+        }
+        if key == "mixes" && rest.trim().strip_prefix("no ").is_none_or(|reason| reason.trim().is_empty()) {
+            return Err("mixes are left out for a reason: `mixes no REASON`".into());
         }
         if out.insert(key.to_string(), rest.trim().to_string()).is_some() {
             return Err(format!("two lines `{key}`"));
@@ -207,11 +229,6 @@ impl SuiteCase {
         }
         if case.get("jacobian").or(case.get("gradient")).is_some() {
             add("dual::interp", Box::new(SuiteCase::dual));
-            // A custom rule may be another function's derivative, and a stopped gradient has no symmetric Hessian.
-            let own_rules = ["with_vjp", "stop_gradient"].iter().any(|word| case.program.1.contains(word));
-            if !own_rules {
-                add("second-order::interp", Box::new(SuiteCase::second_order));
-            }
         }
     }
 
@@ -292,14 +309,6 @@ impl SuiteCase {
             return Err(format!("writes in place change the Jacobian: {entries:?}, else {copied:?}"));
         }
         self.compare_matrix(&entries, rows, columns)
-    }
-
-    /// All mixes of modes agree on second derivatives.
-    fn second_order(&self) -> Result<(), String> {
-        let (session, entry) = self.session(true)?;
-        let args = self.arguments(&entry)?;
-        let selected = self.selected(&session, &entry)?;
-        crate::nested::second_order(&session, &entry, &selected, &args).map(drop)
     }
 
     fn dual(&self) -> Result<(), String> {
@@ -447,6 +456,49 @@ impl SuiteCase {
 /// Whether this machine has nothing to run programs with this executor.
 fn is_missing(backend: Backend) -> bool {
     backend == Backend::Llvm && Llvm::find().is_err()
+}
+
+/// The cases that run, by what is differentiated: program, entry point and arguments.
+fn programs(cases: &[SuiteCase]) -> impl Iterator<Item = Vec<SuiteCase>> {
+    let runs = |case: &&SuiteCase| {
+        case.program.0 == Language::Futhark && case.get("error").or(case.get("mixes")).is_none()
+    };
+    let mut groups: Vec<Vec<SuiteCase>> = Vec::new();
+    for case in cases.iter().filter(runs) {
+        let same = |group: &&mut Vec<SuiteCase>| {
+            let first = &group[0];
+            Arc::ptr_eq(&first.program, &case.program)
+                && ["entry", "wrt"].iter().all(|key| first.get(key) == case.get(key))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(case.clone()),
+            None => groups.push(vec![case.clone()]),
+        }
+    }
+    groups.into_iter()
+}
+
+/// Of so many programs one is differentiated three times.
+const THIRD: u64 = 3;
+
+/// The test that all mixes of modes agree, on all executors, for the arguments of all these cases of one program.
+fn mixes(file: &str, cases: Vec<SuiteCase>, total: &Total) -> Test {
+    let name = format!("{file}::{}::mixes", cases[0].name);
+    let thrice = name.bytes().fold(0, |sum, b| sum + u64::from(b)).is_multiple_of(THIRD);
+    let total = total.clone();
+    let run = move || {
+        let (session, entry) = cases[0].session(true)?;
+        let selected = cases[0].selected(&session, &entry)?;
+        let args = cases.iter().map(|c| c.arguments(&entry)).collect::<Result<Vec<_>, _>>()?;
+        let differences = !cases[0].program.1.contains("stop_gradient");
+        let f = Function { session: &session, entry: &entry, selected: &selected, differences };
+        for order in if thrice { 2..=3 } else { 2..=2 } {
+            let compared = nested::agree(&[f], order, &args, &nested::executors())?;
+            *total.lock().unwrap_or_else(PoisonError::into_inner) += compared;
+        }
+        Ok(())
+    };
+    Test { name, run: Box::new(run) }
 }
 
 fn numbers(tree: &Tree, out: &mut Vec<f64>) -> Result<(), String> {

@@ -1,8 +1,13 @@
 //! 2,000 random programs with all properties, and what they contain.
 
 use pullback_ad::fast_chad;
+use pullback_core::Value;
+use pullback_driver::session::{Session, Settings};
 use pullback_testkit::generate::Config;
+use pullback_testkit::generate::own_rules::own_rules;
+use pullback_testkit::nested::{Compared, Function, agree};
 use pullback_testkit::properties::{Property, Stop, case_of_seed, mixes};
+use pullback_testkit::rng::Rng;
 use pullback_testkit::soak::{soak, soak_with};
 use pullback_testkit::{number, on_all_processors};
 
@@ -99,4 +104,46 @@ fn programs_that_end_in_branches_have_their_derivatives() {
     let failures: Vec<String> = all.into_iter().filter_map(failed).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(4 * held > count, "too few second derivatives");
+}
+
+/// Functions with rules of their own, each the true derivative: second derivatives in all mixes of modes, and for a third of the
+/// programs third ones, are those of the same program without the rules.
+#[test]
+fn own_rules_change_no_derivative() {
+    let (first, count) = (number("SEED", 0), number("COUNT", 150));
+    let checked = on_all_processors(first..first + count, |seed| {
+        let made = own_rules(seed);
+        let settings = || Settings { optimise: !seed.is_multiple_of(4), ..Settings::default() };
+        let compiled = |text: &str| {
+            let session = Session::compile("rules.fut", text, settings());
+            session.unwrap_or_else(|e| panic!("seed {seed}: {}\n{text}", e.render()))
+        };
+        let sessions = [compiled(&made.with), compiled(&made.without)];
+        let entries = sessions.each_ref().map(|s| s.entry(None).expect("one entry point"));
+        let functions: Vec<Function<'_>> = sessions
+            .iter()
+            .zip(&entries)
+            .map(|(session, entry)| Function { session, entry, selected: &[true; 3], differences: false })
+            .collect();
+        let mut rng = Rng::new(seed ^ 0x5eed);
+        let mut number = || rng.signed();
+        let args =
+            vec![Value::f64(number()), Value::f64(number()), Value::f64s(&[number(), number(), number()])];
+        let mut compared = Compared::default();
+        for order in if seed.is_multiple_of(3) { 2..=3 } else { 2..=2 } {
+            match agree(&functions, order, std::slice::from_ref(&args), &[]) {
+                Ok(more) => compared += more,
+                Err(e) => panic!("seed {seed}: {e}\n{}", made.with),
+            }
+        }
+        (made.made, compared)
+    });
+    let made = checked.iter().fold([0; 3], |sum: [usize; 3], (m, _)| std::array::from_fn(|k| sum[k] + m[k]));
+    let compared = checked.iter().fold(Compared::default(), |mut sum, (_, c)| {
+        sum += *c;
+        sum
+    });
+    println!("with_rule, with_vjp, with_vjp_tape: {made:?}; {compared:?}");
+    assert!(made.iter().all(|n| *n as u64 > count / 2), "{made:?}");
+    assert!(compared.left_out == 0 && compared.values as u64 >= 8 * count, "{compared:?}");
 }

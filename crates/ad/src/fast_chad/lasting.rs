@@ -216,7 +216,7 @@ impl<'p> Sharing<'p> {
                 let results: Vec<Atom> = bodies.iter().flat_map(|b| b.result.clone()).collect();
                 self.join_all(pat, &results);
             }
-            Exp::Custom { primal, rule, args } => {
+            Exp::Custom { primal, rule, args, tape: _ } => {
                 self.lam(primal, args, pat);
                 self.lam(rule, args, &[]);
             }

@@ -568,11 +568,13 @@ impl<'p> Reverse<'p> {
                 self.contribute(env, *y, c);
                 same()
             }
-            // [fast_chad.custom]  xs_bar += rule(xs, ys, ys_bar)
-            Exp::Custom { primal, rule, args } => {
+            // [fast_chad.custom]  xs_bar += rule(xs, ts ys, ys_bar), and what ts_bar gives them through the function itself
+            Exp::Custom { primal, rule, args, tape } => {
                 self.rule("fast_chad.custom", stm);
-                self.custom(stm, primal, rule, args, &cts, env)?;
-                same()
+                let (of_tape, about) = cts.split_at(*tape);
+                self.custom(stm, primal, rule, args, about, env)?;
+                let forward = self.tape_of_rule(primal, args, of_tape, env)?;
+                Ok(std::iter::once(stm.clone()).chain(forward).collect())
             }
             // [fast_chad.marked]  recompute: the reverse pass runs the body again;  store: as its statements
             Exp::Marked(mark, body) => self.marked(stm, *mark, body, cts, env),
@@ -645,7 +647,21 @@ impl<'p> Reverse<'p> {
         Ok(vec![stm.clone()])
     }
 
-    /// The user's rule replaces everything; what it captures is a constant.
+    /// What a function leaves for its rule has cotangents where the rule is differentiated: those go through the function, run
+    /// for the tape alone. The forward statements of that.
+    fn tape_of_rule(&mut self, primal: &Lam, args: &[Atom], cts: &[Ct], env: &mut Env) -> Forward {
+        if cts.iter().all(Ct::is_absent) {
+            return Ok(Vec::new());
+        }
+        let body = rename::copy_applied(self.b.program, primal, args, &Subst::new());
+        self.activate(&body, &[]);
+        for (&t, c) in body.result.iter().zip(cts) {
+            self.contribute(env, t, c.clone());
+        }
+        self.stms(&body.stms, env)
+    }
+
+    /// The user's rule replaces everything; what it captures is a constant. `cts`: of the results that it is about.
     fn custom(
         &mut self,
         stm: &Stm,
@@ -655,6 +671,9 @@ impl<'p> Reverse<'p> {
         cts: &[Ct],
         env: &mut Env,
     ) -> Result<(), Unsupported> {
+        if cts.iter().all(Ct::is_absent) {
+            return Ok(());
+        }
         if let Some(&v) = self.free_active(free_vars_lam(primal), &Env::default()).first() {
             let name = &self.b.program.vars[v].hint;
             let construct =
@@ -664,7 +683,8 @@ impl<'p> Reverse<'p> {
             return Err(unsupported(&construct, help, self.span(stm)));
         }
         let mut operands: Vec<Atom> = args.iter().copied().chain(stm.pat.iter().map(|&y| y.into())).collect();
-        for (&y, c) in stm.pat.iter().zip(cts) {
+        let about = &stm.pat[stm.pat.len() - cts.len()..];
+        for (&y, c) in about.iter().zip(cts) {
             let ty = self.b.ty(y.into());
             if self.b.program.is_active(&ty) {
                 let bar = self.value(&ty, c, y.into());

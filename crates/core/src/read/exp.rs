@@ -62,10 +62,11 @@ impl Reader {
             }
             "withacc" if next_is_list => Exp::WithAcc(self.bracketed()?, self.lam()?),
             "vjp" | "jvp" if next_is_list || self.is_word("seeds") => self.derivative(word)?,
-            "custom" if next_is_list => {
+            "custom" if next_is_list || self.is_word("tape") => {
+                let tape = if self.eat_word("tape") { self.index()? } else { 0 };
                 let args = self.bracketed()?;
                 let primal = self.lam()?;
-                Exp::Custom { primal, rule: self.lam()?, args }
+                Exp::Custom { primal, rule: self.lam()?, args, tape }
             }
             "recompute" if self.is('{') => Exp::Marked(Mark::Recompute, self.body()?),
             "store" if self.is('{') => Exp::Marked(Mark::Store, self.body()?),

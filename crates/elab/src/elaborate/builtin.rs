@@ -34,6 +34,7 @@ fn arity(intrinsic: Intrinsic) -> usize {
         | Intrinsic::Mjp2
         | Intrinsic::Jmp
         | Intrinsic::Jmp2
+        | Intrinsic::WithRule
         | Intrinsic::WithVjp
         | Intrinsic::WithVjpTape => 3,
         Intrinsic::ReduceByIndex | Intrinsic::Hist => 5,
@@ -134,9 +135,13 @@ impl Elaborator<'_, '_> {
                 let derivative = Derivative { f, arg, seed, seeds: Seeds::Many, algorithm };
                 return self.derivative(intrinsic, derivative);
             }
+            Intrinsic::WithRule => {
+                let arguments = [next(), next(), next()];
+                return self.with_rule(arguments, 0);
+            }
             Intrinsic::WithVjp => {
                 let arguments = [next(), next(), next()];
-                return self.with_vjp(arguments);
+                return self.with_rule(arguments, 1);
             }
             Intrinsic::WithVjpTape => {
                 let arguments = [next(), next(), next()];
@@ -155,37 +160,38 @@ impl Elaborator<'_, '_> {
         if matches!(intrinsic, Vjp | Jvp | Mjp | Jmp) { self.b.proj(both, 1) } else { both }
     }
 
-    /// `with_vjp f rule x`: the rule does not look at the result.
-    fn with_vjp(&mut self, [f, rule, arg]: [Term; 3]) -> Term {
+    /// `with_rule f rule x` and `with_vjp f rule x`: the rule gets one of the argument (number 0) and the result (number 1), and the
+    /// cotangent.
+    fn with_rule(&mut self, [f, rule, arg]: [Term; 3], given: usize) -> Term {
         let Type::Fun(a, b) = f.ty().clone() else { return self.b.unit() };
         let mut wraps = Vec::new();
         let rule = self.atom(rule, "rule", &mut wraps);
         let rule = self.b.lams(
             &[("x", Type::clone(&a)), ("y", Type::clone(&b)), ("y_bar", Type::clone(&b))],
             |b, p| {
-                let (x, y_bar) = (b.var(p[0]), b.var(p[2]));
-                b.apply(rule, [x, y_bar])
+                let (given, y_bar) = (b.var(p[given]), b.var(p[2]));
+                b.apply(rule, [given, y_bar])
             },
         );
-        let result = self.b.term(Exp::Custom { f, rule, arg });
+        let result = self.b.term(Exp::Custom { f, rule, arg, tape: false });
         self.close(wraps, result)
     }
 
-    /// `with_vjp_tape f rule x`: `f` gives the result and the tape; the rule gets the tape instead of the argument.
+    /// `with_vjp_tape f rule x`: `f` gives the tape and the result; the rule gets the pair of the tape and the cotangent.
     fn with_vjp_tape(&mut self, [f, rule, arg]: [Term; 3]) -> Term {
         let Type::Fun(a, both) = f.ty().clone() else { return self.b.unit() };
+        let Some([_, b]) = both.items() else { return self.b.unit() };
+        let b = b.clone();
         let mut wraps = Vec::new();
         let rule = self.atom(rule, "rule", &mut wraps);
-        let rule = self.b.lams(
-            &[("x", Type::clone(&a)), ("y", Type::clone(&both)), ("y_bar", Type::clone(&both))],
-            |b, p| {
-                let (y, y_bar) = (b.var(p[1]), b.var(p[2]));
-                let (tape, bar) = (b.proj(y, 1), b.proj(y_bar, 0));
-                b.apply(rule, [tape, bar])
-            },
-        );
-        let result = self.b.term(Exp::Custom { f, rule, arg });
-        let result = self.b.proj(result, 0);
+        let rule = self.b.lams(&[("x", Type::clone(&a)), ("y", Type::clone(&both)), ("bar", b)], |b, p| {
+            let (y, bar) = (b.var(p[1]), b.var(p[2]));
+            let tape = b.proj(y, 0);
+            let pair = b.tuple(vec![tape, bar]);
+            b.apply(rule, [pair])
+        });
+        let result = self.b.term(Exp::Custom { f, rule, arg, tape: true });
+        let result = self.b.proj(result, 1);
         self.close(wraps, result)
     }
 

@@ -141,11 +141,11 @@ impl Lowerer<'_, '_> {
         Ok([values.to_vec(), self.stacked(y_dots, seeds)].concat())
     }
 
+    /// `has_tape`: the first component of the function's result is what it leaves for the rule.
     pub(super) fn custom(
         &mut self,
-        f: &Term,
-        rule: &Term,
-        arg: &Term,
+        (f, rule, arg): (&Term, &Term, &Term),
+        has_tape: bool,
         span: Option<Span>,
     ) -> Lowered<Vec<Atom>> {
         let function = self.term(f)?;
@@ -162,32 +162,36 @@ impl Lowerer<'_, '_> {
         let ys: Vec<core::Var> = result_types.iter().map(|t| self.b.fresh(t.clone(), "y")).collect();
         params.extend(&ys);
         let ys: Vec<Atom> = ys.into_iter().map(Atom::Var).collect();
+        let tape = match result {
+            lambda::Type::Tuple(parts) if has_tape => self.leaves_at(&parts[0], span)?.len(),
+            _ => 0,
+        };
         let mut bars = Vec::new();
-        for t in &result_types {
+        for t in &result_types[tape..] {
             if let Ok(Some(ct)) = self.b.program.cotangent(t) {
                 bars.push(self.b.fresh(ct, "bar"));
             }
         }
         params.extend(&bars);
-        let body = self.body(span, |l| l.rule_body(&rule, (&xs, &ys), &bars, arg.ty(), span))?;
-        let exp = Exp::Custom { primal, rule: core::Lam { params, body }, args };
+        let body = self.body(span, |l| l.rule_body(&rule, (&xs, &ys, tape), &bars, arg.ty(), span))?;
+        let exp = Exp::Custom { primal, rule: core::Lam { params, body }, args, tape };
         if result_types.is_empty() {
             return Ok(Vec::new());
         }
         Ok(self.emit_all(exp, "r"))
     }
 
-    /// The body of a custom rule: the user's rule between the two forms of cotangents.
+    /// The body of a custom rule: the user's rule between the two forms of cotangents. The first `tape` results have none.
     fn rule_body(
         &mut self,
         rule: &Val,
-        (xs, ys): (&[Atom], &[Atom]),
+        (xs, ys, tape): (&[Atom], &[Atom], usize),
         bars: &[core::Var],
         arg: &lambda::Type,
         span: Option<Span>,
     ) -> Lowered<Vec<Atom>> {
         let mut next = bars.iter().map(|&v| Atom::from(v));
-        let y_bar = self.unseed(ys, &mut next, None, span)?;
+        let y_bar = self.unseed(&ys[tape..], &mut next, None, span)?;
         let step = self.apply(rule, Val::data(xs), span)?;
         let step = self.apply(&step, Val::data(ys), span)?;
         let x_bar = self.apply(&step, Val::data(y_bar), span)?;

@@ -204,7 +204,7 @@ impl Lowerer<'_, '_> {
             }
             Lam::Vjp(d) => Ok(Val::data(self.vjp(d, span)?)),
             Lam::Jvp(d) => Ok(Val::data(self.jvp(d, span)?)),
-            Lam::Custom { f, rule, arg } => Ok(Val::data(self.custom(f, rule, arg, span)?)),
+            Lam::Custom { f, rule, arg, tape } => Ok(Val::data(self.custom((f, rule, arg), *tape, span)?)),
             Lam::Zero(ty) => self.zero(ty, span),
             Lam::Plus(a, b) => self.plus(a, b),
             Lam::SparseTuple(_)

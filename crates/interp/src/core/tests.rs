@@ -325,7 +325,7 @@ fn conditionals_marks_par_and_custom() {
         let both = b.emit_all(Exp::Par(bodies), "both");
         let primal = b.lam(&[Type::F64], "x", |b, q| vec![b.op2(Op::Mul, q[0].into(), Atom::f64(2.0))]);
         let rule = b.lam(&[Type::F64, Type::F64, Type::F64], "x", |_, q| vec![q[2].into()]);
-        let y = b.emit(Exp::Custom { primal, rule, args: vec![both[1].into()] }, "y");
+        let y = b.emit(Exp::Custom { primal, rule, args: vec![both[1].into()], tape: 0 }, "y");
         let y = b.emit(Exp::StopGradient(y), "y");
         vec![r[0].into(), m, both[0].into(), y]
     });

@@ -292,7 +292,7 @@ fn stopped_gradients_and_custom_rules() {
         let y = b.op2(Op::Mul, x, s);
         let primal = b.lam(&[Type::F64], "x", |b, q| vec![b.op2(Op::Mul, q[0].into(), q[0].into())]);
         let rule = b.lam(&[Type::F64, Type::F64, Type::F64], "x", |_, _| vec![Atom::f64(100.0)]);
-        let z = b.emit(Exp::Custom { primal, rule, args: vec![x] }, "z");
+        let z = b.emit(Exp::Custom { primal, rule, args: vec![x], tape: 0 }, "z");
         vec![y, z]
     });
     let out = jacobian(&program, fun, &[Value::f64(3.0)], &Options::default()).unwrap();

@@ -348,7 +348,7 @@ impl<'p> Machine<'p> {
             }
             Exp::Vjp(d) => self.derivative(d, true),
             Exp::Jvp(d) => self.derivative(d, false),
-            Exp::Custom { f, rule: _, arg } => {
+            Exp::Custom { f, rule: _, arg, tape: _ } => {
                 self.step(1)?;
                 let f = self.eval(f)?;
                 let arg = self.eval(arg)?;

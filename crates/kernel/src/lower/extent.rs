@@ -236,7 +236,7 @@ impl<'p> Lower<'p> {
                     self.extent(x, lam.body.result[which - inits.len()], k)
                 }
             },
-            Exp::Custom { primal, args, rule: _ } => {
+            Exp::Custom { primal, args, rule: _, tape: _ } => {
                 x.enter_lam(primal, args.iter().map(|a| Def::Like(*a)));
                 self.extent(x, primal.body.result[which], k)
             }

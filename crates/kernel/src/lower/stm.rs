@@ -93,7 +93,7 @@ impl Lower<'_> {
             }
             Exp::Plus(a, b) => one(self.plus(pat, *a, *b)?),
 
-            Exp::Custom { primal, args, rule: _ } => {
+            Exp::Custom { primal, args, rule: _, tape: _ } => {
                 let args = args.iter().map(|a| self.val(*a)).collect();
                 self.apply(primal, args)
             }

@@ -267,7 +267,9 @@ impl Numbers<'_> {
         let (to, key) = match ins {
             Ins::Prim { to, prim, args } if self.is_looked_at(prim.result()) => {
                 if let Some(a) = constant(*prim, args, self.regs[*to].ty) {
-                    return self.is_fixed((*to).into()).then_some((*to, Value::Known(a)));
+                    // (What it is may be another number later.)
+                    let stays = self.is_fixed((*to).into()) && self.is_fixed(a);
+                    return stays.then_some((*to, Value::Known(a)));
                 }
                 let mut words = [Word::Null; 3];
                 let places = words.get_mut(..args.len())?;

@@ -8,6 +8,8 @@
 //!
 //! Assumes the code that the lowering makes. Guarantees: the same values and messages. The code grows at most by [`MORE`] instructions; memory
 //! that is used in another way stays memory, and its loops stay loops.
+//!
+//! One piece of more than 500 lines: what may become registers is asked of the code as it is and as it was written out.
 
 use super::numbered;
 use super::uses::{Uses, sets_first};
@@ -92,6 +94,32 @@ fn written_size(block: &Block) -> Option<usize> {
     block.iter().try_fold(0usize, |sum, ins| sum.checked_add(each(ins)?))
 }
 
+/// Which loop a walk is in.
+#[derive(Default)]
+struct Nest {
+    /// The number of the loop around; 0: there is none.
+    inside: usize,
+    /// How many loops there have been.
+    loops: usize,
+}
+
+impl Nest {
+    /// Before the blocks of an instruction that is a loop, or does not count as one; what was around.
+    fn enter(&mut self, is_loop: bool) -> usize {
+        let outer = self.inside;
+        if is_loop {
+            self.loops += 1;
+            self.inside = self.loops;
+        }
+        outer
+    }
+}
+
+/// Whether an instruction is a loop.
+fn is_loop(ins: &Ins) -> bool {
+    !ins.blocks().is_empty() && !matches!(ins, Ins::If { .. })
+}
+
 /// Memory of few elements, and how it is used: only at places that are known when loops are written out, and written where it is
 /// allocated, not in a loop inside.
 struct Places {
@@ -100,9 +128,8 @@ struct Places {
     /// How often each register is set.
     defined: IndexVec<Reg, usize>,
     roots: IndexVec<Reg, Option<Reg>>,
-    /// The number of the loop around, of those that stay, and how many there have been.
-    inside: usize,
-    loops: usize,
+    /// The loops that stay.
+    nest: Nest,
     /// In which loop memory is allocated.
     made: IdMap<Reg, usize>,
     chosen: IdSet<Reg>,
@@ -112,7 +139,7 @@ impl Places {
     fn of(f: &Function, body: &Block) -> Places {
         let (defined, roots) = super::registers(f, body);
         let (fixed, made, chosen) = (IdSet::new(), IdMap::new(), IdSet::new());
-        let mut places = Places { fixed, defined, roots, inside: 0, loops: 0, made, chosen };
+        let mut places = Places { fixed, defined, roots, nest: Nest::default(), made, chosen };
         places.block(body);
         for r in &f.results {
             places.other((*r).into());
@@ -137,7 +164,7 @@ impl Places {
     }
     fn access(&mut self, pointer: Operand, index: Operand, writes: bool) {
         let fine = self.root(pointer).is_some_and(|root| {
-            let here = self.made.get(&root) == Some(&self.inside);
+            let here = self.made.get(&root) == Some(&self.nest.inside);
             (here || !writes) && self.is_fixed(index)
         });
         if !fine {
@@ -147,21 +174,15 @@ impl Places {
     fn block(&mut self, block: &Block) {
         for ins in block {
             self.ins(ins);
-            let stays =
-                !ins.blocks().is_empty() && !matches!(ins, Ins::If { .. }) && iterations(ins).is_none();
-            let outer = self.inside;
-            if stays {
-                self.loops += 1;
-                self.inside = self.loops;
-            }
+            let outer = self.nest.enter(is_loop(ins) && iterations(ins).is_none());
             ins.blocks().into_iter().for_each(|b| self.block(b));
-            self.inside = outer;
+            self.nest.inside = outer;
         }
     }
     fn ins(&mut self, ins: &Ins) {
         match ins {
             Ins::Alloc { to, count, ty: Ty::Scalar(s) } if self.defined[*to] == 1 => {
-                self.made.insert(*to, self.inside);
+                self.made.insert(*to, self.nest.inside);
                 if s.is_float() && count.as_i64().is_some_and(|n| (0..=ELEMENTS).contains(&n)) {
                     self.chosen.insert(*to);
                 }
@@ -274,6 +295,8 @@ impl Written<'_> {
 /// Memory whose elements become registers.
 struct Elements<'a> {
     regs: &'a mut IndexVec<Reg, RegInfo>,
+    /// In which loop memory is allocated.
+    made: IdMap<Reg, usize>,
     /// Where pointers point: the memory, and the element.
     places: IdMap<Reg, (Reg, i64)>,
     /// The registers of elements.
@@ -281,13 +304,15 @@ struct Elements<'a> {
 }
 
 impl Elements<'_> {
-    /// Of the memory that was chosen, what is used at constant places only.
+    /// Of the memory that was chosen, what is used at constant places only, and written in the loop where it is allocated: a loop may
+    /// stay for which there was no room, and its iterations may not hand on a register.
     fn of<'a>(f: &'a mut Function, body: &Block, chosen: &IdSet<Reg>) -> Elements<'a> {
         let (defined, roots) = super::registers(f, body);
-        let mut e = Elements { regs: &mut f.regs, places: IdMap::new(), elements: IdMap::new() };
+        let (made, places, elements) = (IdMap::new(), IdMap::new(), IdMap::new());
+        let mut e = Elements { regs: &mut f.regs, made, places, elements };
         let (mut counts, mut bad) = (IdMap::new(), IdSet::new());
-        e.find(body, &defined, chosen, &mut counts);
-        e.check(body, &roots, &counts, &mut bad);
+        e.find(body, &defined, chosen, &mut counts, &mut Nest::default());
+        e.check(body, &roots, &counts, &mut bad, &mut Nest::default());
         e.places.retain(|_, (root, _)| !bad.contains(root));
         let mut good: Vec<(Reg, (i64, Ty))> =
             counts.iter().filter(|(r, _)| !bad.contains(r)).map(|(r, c)| (*r, *c)).collect();
@@ -305,11 +330,13 @@ impl Elements<'_> {
         defined: &IndexVec<Reg, usize>,
         chosen: &IdSet<Reg>,
         counts: &mut IdMap<Reg, (i64, Ty)>,
+        nest: &mut Nest,
     ) {
         for ins in block {
             match ins {
                 Ins::Alloc { to, count, ty } if chosen.contains(to) && defined[*to] == 1 => {
                     if let Some(n) = count.as_i64() {
+                        self.made.insert(*to, nest.inside);
                         self.places.insert(*to, (*to, 0));
                         counts.insert(*to, (n, *ty));
                     }
@@ -320,7 +347,9 @@ impl Elements<'_> {
                 }
                 _ => {}
             }
-            ins.blocks().into_iter().for_each(|b| self.find(b, defined, chosen, counts));
+            let outer = nest.enter(is_loop(ins));
+            ins.blocks().into_iter().for_each(|b| self.find(b, defined, chosen, counts, nest));
+            nest.inside = outer;
         }
     }
     /// The memory and element of a place, if they are known.
@@ -336,6 +365,7 @@ impl Elements<'_> {
         roots: &IndexVec<Reg, Option<Reg>>,
         counts: &IdMap<Reg, (i64, Ty)>,
         bad: &mut IdSet<Reg>,
+        nest: &mut Nest,
     ) {
         let fits = |pointer: Operand, index: Operand, elements: i64, t: Option<Ty>| {
             let Some((root, at)) = self.place(pointer, index) else { return false };
@@ -347,6 +377,11 @@ impl Elements<'_> {
         };
         let zero = Operand::i64(0);
         for ins in block {
+            let inside = nest.inside;
+            let is_here = |pointer: Operand| {
+                let root = pointer.as_reg().and_then(|r| roots[r]);
+                root.is_some_and(|root| self.made.get(&root) == Some(&inside))
+            };
             let mut refuse = |a: Operand, fine: bool| {
                 if let Some(root) = a.as_reg().and_then(|r| roots[r])
                     && !fine
@@ -358,22 +393,25 @@ impl Elements<'_> {
                 Ins::Load { pointer, index, .. } => refuse(*pointer, fits(*pointer, *index, 1, None)),
                 Ins::Store { pointer, index, value, ty }
                 | Ins::Accumulate { pointer, index, value, ty, .. } => {
-                    refuse(*pointer, fits(*pointer, *index, 1, Some(*ty)));
+                    refuse(*pointer, is_here(*pointer) && fits(*pointer, *index, 1, Some(*ty)));
                     refuse(*value, false);
                 }
                 Ins::Offset { to, pointer, .. } => refuse(*pointer, self.places.contains_key(to)),
                 Ins::Fill { pointer, count, value, ty } => {
-                    refuse(*pointer, fits(*pointer, zero, count.as_i64().unwrap_or(-1), Some(*ty)));
+                    let count = count.as_i64().unwrap_or(-1);
+                    refuse(*pointer, is_here(*pointer) && fits(*pointer, zero, count, Some(*ty)));
                     refuse(*value, false);
                 }
                 Ins::Copy { to, from, count, ty } => {
                     let count = count.as_i64().unwrap_or(-1);
-                    refuse(*to, fits(*to, zero, count, Some(*ty)));
+                    refuse(*to, is_here(*to) && fits(*to, zero, count, Some(*ty)));
                     refuse(*from, fits(*from, zero, count, Some(*ty)));
                 }
                 _ => ins.reads(&mut |a| refuse(a, false)),
             }
-            ins.blocks().into_iter().for_each(|b| self.check(b, roots, counts, bad));
+            let outer = nest.enter(is_loop(ins));
+            ins.blocks().into_iter().for_each(|b| self.check(b, roots, counts, bad, nest));
+            nest.inside = outer;
         }
     }
 

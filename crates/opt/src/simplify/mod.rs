@@ -271,7 +271,9 @@ impl Simplifier<'_> {
             {
                 Step::Splice(body.stms, body.result)
             }
-            Exp::Custom { primal, rule: _, args } if self.ctx.derivatives_done => self.apply(primal, &args),
+            Exp::Custom { primal, rule: _, args, tape: _ } if self.ctx.derivatives_done => {
+                self.apply(primal, &args)
+            }
             Exp::Par(_) | Exp::Marked(..) | Exp::Custom { .. } => Step::Become(exp),
             exp => self.array(exp),
         }

@@ -5,7 +5,7 @@ use pullback_base::Code;
 use pullback_core::Value;
 use pullback_driver::{Backend, EntryPoint, Kind, Session, Settings, Sweep, Wrt};
 use pullback_interp::core::Options;
-use pullback_testkit::nested::Mixes;
+use pullback_testkit::mixes::Mixes;
 use pullback_testkit::suite::near;
 
 /// A program whose derivative is a weighted mean of those of its twins.

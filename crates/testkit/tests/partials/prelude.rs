@@ -8,7 +8,7 @@ use pullback_ad::on_lambda;
 use pullback_core::Value;
 use pullback_driver::{Backend, Session, Settings, Sweep, Wrt};
 use pullback_interp::core::Options;
-use pullback_testkit::nested::Mixes;
+use pullback_testkit::mixes::Mixes;
 use std::collections::BTreeSet;
 
 const INF: f64 = f64::INFINITY;
