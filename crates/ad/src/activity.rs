@@ -73,7 +73,12 @@ impl Activity<'_> {
             | Exp::Concat(args)
             | Exp::Call(_, args) => self.any(args),
             Exp::Update(a, _, x) | Exp::UpdateSlice(a, _, x) | Exp::Plus(a, x) => self.is(a) || self.is(x),
-            Exp::Size(..) | Exp::Iota(_) | Exp::StopGradient(_) | Exp::AccAdd(..) | Exp::Assert(..) => false,
+            Exp::Size(..)
+            | Exp::Iota(_)
+            | Exp::StopGradient(_)
+            | Exp::AccAdd(..)
+            | Exp::Assert(..)
+            | Exp::Check(..) => false,
             Exp::AccView(..) => true,
             Exp::Match(z, arms) => {
                 let on = self.is(z);

@@ -220,4 +220,5 @@ pub const CONSTRUCTS: &[&str] = &[
     "stop_gradient",
     "par",
     "assert",
+    "check",
 ];

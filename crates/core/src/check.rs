@@ -31,7 +31,7 @@
 //! Not checked: shapes (they are run-time values), termination.
 
 use crate::ir::{
-    Atom, Body, EntryType, Exp, Fun, Lam, Loop, LoopForm, Program, SliceDim, Soac, Stm, Var, View,
+    Atom, Body, Check, EntryType, Exp, Fun, Lam, Loop, LoopForm, Program, SliceDim, Soac, Stm, Var, View,
 };
 use crate::metrics::construct;
 use crate::print::Names;
@@ -39,7 +39,7 @@ use crate::types::{Type, Variant};
 use crate::typing::{active, directions, result_types};
 use pullback_base::index::IdTable;
 use pullback_base::{Code, Diagnostic, Span, Symbol};
-use pullback_prim::Scalar;
+use pullback_prim::{Prim, Scalar};
 use std::fmt;
 
 /// The deepest nesting of bodies, and of types, in a well-formed program.
@@ -325,6 +325,40 @@ impl Checker<'_> {
     fn ints(&self, atoms: &[Atom], what: &str) -> Checked {
         atoms.iter().try_for_each(|a| self.scalar(*a, Scalar::I64, what))
     }
+    fn prim(&self, prim: Prim, args: &[Atom]) -> Checked {
+        if !prim.is_valid() {
+            return wrong("a primitive of the table", prim.name());
+        }
+        let (params, found) = (prim.params(), self.values(args)?);
+        if found.len() == params.len() && found.iter().zip(&params).all(|(t, s)| *t == Type::Scalar(*s)) {
+            return Ok(());
+        }
+        let params: Vec<Type> = params.into_iter().map(Type::Scalar).collect();
+        self.same(&params, &found, &format!("arguments of {prim}"))
+    }
+    fn check(&self, check: Check, args: &[Atom]) -> Checked {
+        let least = match check {
+            Check::Index(count) => 2 * count.max(1),
+            Check::Slice => 4,
+            Check::Gather => 2,
+            Check::Prim(prim) => return self.prim(prim, args),
+            Check::Sizes | Check::Rows => 1,
+            Check::Reshape(count) => count + 1,
+            Check::Shapes(_, rank) => 2 * rank.max(1),
+        };
+        if args.len() < least || (check == Check::Slice && args.len() > least) {
+            return wrong(format!("{least} operands of a check"), args.len().to_string());
+        }
+        if check == Check::Rows {
+            let sizes = Type::array(Type::I64);
+            return args.iter().try_for_each(|a| self.equal(&sizes, &self.value(*a)?, "sizes of rows"));
+        }
+        if check == Check::Gather {
+            self.equal(&Type::array(Type::I64), &self.value(args[0])?, "indices")?;
+            return self.ints(&args[1..], "sizes");
+        }
+        self.ints(args, "operands of a check")
+    }
     fn array(&self, a: Atom) -> Checked<Type> {
         match self.value(a)? {
             Type::Array(t) => Ok(Type::clone(&t)),
@@ -428,19 +462,7 @@ impl Checker<'_> {
         match exp {
             Exp::Atom(a) => self.atom(*a).map(drop),
             Exp::StopGradient(a) => self.value(*a).map(drop),
-            Exp::Prim(prim, args) => {
-                if !prim.is_valid() {
-                    return wrong("a primitive of the table", prim.name());
-                }
-                let (params, found) = (prim.params(), self.values(args)?);
-                if found.len() == params.len()
-                    && found.iter().zip(&params).all(|(t, s)| *t == Type::Scalar(*s))
-                {
-                    return Ok(());
-                }
-                let params: Vec<Type> = params.into_iter().map(Type::Scalar).collect();
-                self.same(&params, &found, &format!("arguments of {prim}"))
-            }
+            Exp::Prim(prim, args) => self.prim(*prim, args),
             Exp::Tuple(items) => self.values(items).map(drop),
             Exp::Proj(a, i) => match self.value(*a)? {
                 Type::Tuple(ts) if *i < ts.len() => Ok(()),
@@ -508,6 +530,7 @@ impl Checker<'_> {
                 self.scalar(*c, Scalar::Bool, "a condition")?;
                 self.ints(values, "sizes that must agree")
             }
+            Exp::Check(check, args) => self.check(*check, args),
             Exp::ArrayLit(..)
             | Exp::Index(..)
             | Exp::Slice(..)

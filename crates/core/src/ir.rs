@@ -264,6 +264,71 @@ pub enum Exp {
     /// Stops the program with the message unless the condition holds. Result: unit. Values take the places of `{}` in the
     /// message; without such places they are sizes that should agree, and the failure is a shape mismatch that shows them.
     Assert(Atom, Symbol, Vec<Atom>),
+    /// Stops the program as an operation would that has no value at these operands. Result: unit. It stays where the operation
+    /// goes because nobody needs its value: see [`Check`].
+    Check(Check, Vec<Atom>),
+}
+
+/// What has to hold of operands, and what would stop the program otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Check {
+    /// So many indices, then the shape of the array that they are for ([`Exp::Index`], [`Exp::Update`]).
+    Index(usize),
+    /// First index, number of elements, distance, and the size that they lie in ([`Exp::Slice`], [`Exp::UpdateSlice`]).
+    Slice,
+    /// An array of indices, then the shape of the array that they are for ([`Exp::Gather`]).
+    Gather,
+    /// The arguments of a primitive.
+    Prim(Prim),
+    /// Sizes of an array, none of them negative ([`Exp::Iota`], [`Exp::Replicate`]).
+    Sizes,
+    /// So many sizes, then others with the same product ([`Exp::Reshape`]).
+    Reshape(usize),
+    /// The sizes of rows, an array of them for each dimension: all rows have one shape, or no elements ([`Soac::Map`]).
+    Rows,
+    /// Two shapes of so many dimensions that are equal, or both without elements.
+    Shapes(Shaped, usize),
+}
+
+/// What has to be of the shape of something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shaped {
+    /// A row of an array that is put together of rows.
+    Row,
+    /// What is written into an array at an index.
+    Part,
+    /// What is written into a slice.
+    Slice,
+    /// The rows of what is put after other rows.
+    Joined,
+    /// The rows of what is scattered.
+    Scattered,
+}
+
+impl Shaped {
+    /// All.
+    pub const ALL: [Shaped; 5] =
+        [Shaped::Row, Shaped::Part, Shaped::Slice, Shaped::Joined, Shaped::Scattered];
+    /// What messages call it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Shaped::Row => "irregular array",
+            Shaped::Part => "update of a part of an array",
+            Shaped::Slice => "update of a slice",
+            Shaped::Joined => "concat",
+            Shaped::Scattered => "scatter",
+        }
+    }
+    /// Its name in the text form.
+    pub fn name(self) -> &'static str {
+        match self {
+            Shaped::Row => "row",
+            Shaped::Part => "part",
+            Shaped::Slice => "slice",
+            Shaped::Joined => "joined",
+            Shaped::Scattered => "scattered",
+        }
+    }
 }
 
 /// What reverse mode should do with the values of a body.

@@ -110,6 +110,7 @@ pub fn construct(exp: &Exp) -> String {
         Exp::StopGradient(_) => "stop_gradient",
         Exp::Par(_) => "par",
         Exp::Assert(..) => "assert",
+        Exp::Check(..) => "check",
     };
     name.to_string()
 }

@@ -22,6 +22,8 @@
 //!   | view_rotate(acc, k) | plus(x, y)
 //!   | vjp [#[ad(name)]] [args] [cotangents] lam | jvp [#[ad(name)]] [args] [tangents] lam | custom [tape n] [args] lam lam
 //!   | recompute body | store body | stop_gradient(x) | par body* | assert(c, "message")
+//!   | check_index(1, i, n, m) | check_slice(start, len, stride, n) | check_gather(is, n, m) | check_div.i64(x, y)
+//!   | check_sizes(n, ..) | check_reshape(2, n, m, nm) | check_rows(ns, ..) | check_shapes_row(1, n, m)
 //! etype    ::= f64 | "[" (name | number)? "]" etype | "(" etypes ")" | "{" (name ":" etype),* "}" | "(" #name etype* | .. ")"
 //! attribute ::= #[tape(all | carry | sqrt | revolve(k) | limit(k))] | #[stripmine(k)] | #[bound(b)]
 //! ```
@@ -31,8 +33,8 @@
 //! not atoms. Origins are not printed, except, on request, rule tags as comments.
 
 use crate::ir::{
-    Atom, Body, EntryType, Exp, Fun, FunId, FusedForm, Lam, Loop, LoopForm, Mark, Program, SliceDim, Soac,
-    Stm, TapePolicy, Var, VarInfo, View,
+    Atom, Body, Check, EntryType, Exp, Fun, FunId, FusedForm, Lam, Loop, LoopForm, Mark, Program, SliceDim,
+    Soac, Stm, TapePolicy, Var, VarInfo, View,
 };
 use crate::rename::{Subst, substitute_atom};
 use crate::types::{Type, Variant};
@@ -475,6 +477,20 @@ impl Printer<'_> {
                 self.out += &format!("assert({}, {}", self.atom(*c), string(message.as_str()));
                 values.iter().for_each(|v| self.out += &format!(", {}", self.atom(*v)));
                 self.out.push(')');
+            }
+            Exp::Check(check, args) => {
+                let (word, number) = match check {
+                    Check::Index(count) => ("index".to_string(), Some(count)),
+                    Check::Slice => ("slice".into(), None),
+                    Check::Gather => ("gather".into(), None),
+                    Check::Prim(prim) => (prim.name(), None),
+                    Check::Sizes => ("sizes".into(), None),
+                    Check::Reshape(count) => ("reshape".into(), Some(count)),
+                    Check::Rows => ("rows".into(), None),
+                    Check::Shapes(of, rank) => (format!("shapes_{}", of.name()), Some(rank)),
+                };
+                let number = number.map_or(String::new(), |n| format!("{n}, "));
+                self.out += &format!("check_{word}({number}{})", self.atoms(args));
             }
             Exp::ArrayLit(..)
             | Exp::Index(..)

@@ -13,10 +13,11 @@
 //!
 //! Effects: adding to an accumulator is needed if and only if an accumulator that it may reach (through views, and
 //! through `if` and `match` that choose between accumulators) is needed. Accumulators bound outside the pruned code
-//! are needed unless [`Options::dead_accs`] says otherwise. `assert` is always needed unless [`Options::asserts`] is
-//! off, and so are calls of functions that can reach an `assert`. Any other expression that can stop a program
+//! are needed unless [`Options::dead_accs`] says otherwise. `assert` and checks are always needed unless [`Options::asserts`] is
+//! off, and so are calls of functions that can reach one. Any other expression that can stop a program
 //! (indexing, integer division, ..) and any loop that may not end is removed if its results are not needed: pruning
-//! can make a failing program succeed, never the other way round.
+//! can make a failing program succeed, never the other way round. Where that must not be, checks are made before
+//! (`pullback_opt::checks`).
 //!
 //! Kept: variables keep their names; a statement that is needed for its effects only, and would have no result left,
 //! gets one new `bool` variable. The operands and results of `vjp`, `jvp` and custom rules stay as they are (their
@@ -30,7 +31,7 @@ use pullback_base::index::{IdMap, IdSet, Index};
 /// What to keep besides the results.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether `assert` is kept. Code that runs a second time on the same values can do without.
+    /// Whether `assert` and checks are kept. Code that runs a second time on the same values can do without.
     pub asserts: bool,
     /// Accumulators bound outside whose contents are not needed.
     pub dead_accs: IdSet<Var>,
@@ -238,7 +239,9 @@ impl<'a> Graph<'a> {
         }
         let mut found = false;
         for g in reachable_functions(self.program, [f]) {
-            for_each_stm(&self.program.funs[g].body, &mut |s| found |= matches!(s.exp, Exp::Assert(..)));
+            for_each_stm(&self.program.funs[g].body, &mut |s| {
+                found |= matches!(s.exp, Exp::Assert(..) | Exp::Check(..))
+            });
         }
         self.asserting.insert(f, found);
         found
@@ -292,7 +295,7 @@ impl<'a> Graph<'a> {
                 self.operands(exp, me);
                 self.effect_on(*a, me);
             }
-            Exp::Assert(..) => {
+            Exp::Assert(..) | Exp::Check(..) => {
                 self.operands(exp, me);
                 if self.options.asserts {
                     self.roots.push(me);
@@ -588,7 +591,8 @@ impl Sweep<'_> {
             | Exp::AccAdd(..)
             | Exp::Plus(..)
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => {}
+            | Exp::Assert(..)
+            | Exp::Check(..) => {}
         }
         // A statement that is kept for its effect alone still comes from the same place.
         if let (Some(origin), Some(&v)) = (origin, pat.first())

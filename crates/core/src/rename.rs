@@ -175,7 +175,8 @@ impl Copier<'_> {
             | Exp::AccAdd(..)
             | Exp::Plus(..)
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => {
+            | Exp::Assert(..)
+            | Exp::Check(..) => {
                 let mut copy = exp.clone();
                 copy.map_atoms(|a| substitute_atom(a, &self.subst));
                 copy
@@ -230,7 +231,8 @@ impl Exp {
             | Exp::Marked(..)
             | Exp::StopGradient(_)
             | Exp::Par(_)
-            | Exp::Assert(..) => Vec::new(),
+            | Exp::Assert(..)
+            | Exp::Check(..) => Vec::new(),
         }
     }
 }

@@ -19,7 +19,7 @@ use pullback_base::index::{IdMap, IdTable};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// The name of a size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dim {
     /// This number.
     Const(i64),
@@ -322,7 +322,8 @@ impl Analysis<'_> {
             | Exp::Call(..)
             | Exp::Size(..)
             | Exp::AccAdd(..)
-            | Exp::Assert(..) => Vec::new(),
+            | Exp::Assert(..)
+            | Exp::Check(..) => Vec::new(),
         }
     }
     /// The dimensions of an array after values were written into or added to it: in its boxes, those that they agree on.

@@ -62,7 +62,8 @@ impl Exp {
             | Exp::AccAdd(..)
             | Exp::Plus(..)
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => self.clone(),
+            | Exp::Assert(..)
+            | Exp::Check(..) => self.clone(),
         }
     }
 }

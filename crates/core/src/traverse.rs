@@ -68,6 +68,7 @@ macro_rules! visit_operands {
             }
             Exp::Size(a, _) | Exp::Iota(a) | Exp::Rearrange(_, a) | Exp::Reverse(a) => f(a),
             Exp::Prim(_, xs)
+            | Exp::Check(_, xs)
             | Exp::Tuple(xs)
             | Exp::Inject(_, _, xs)
             | Exp::Call(_, xs)
@@ -243,7 +244,8 @@ impl Exp {
             | Exp::AccAdd(..)
             | Exp::Plus(..)
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => Few::None,
+            | Exp::Assert(..)
+            | Exp::Check(..) => Few::None,
         }
     }
     /// The sub-bodies, in the order in which they are written, to be changed.
@@ -299,7 +301,8 @@ impl Exp {
             | Exp::AccAdd(..)
             | Exp::Plus(..)
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => Few::None,
+            | Exp::Assert(..)
+            | Exp::Check(..) => Few::None,
         }
     }
 }

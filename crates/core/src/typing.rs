@@ -106,7 +106,7 @@ pub fn result_types(p: &Program, exp: &Exp) -> Result<Vec<Type>, TypeError> {
             Type::Acc(t) => one(Type::acc(view_type(&t, view)?)),
             t => Err(format!("expected an accumulator, found {t:?}")),
         },
-        Exp::AccAdd(..) | Exp::Assert(..) => one(Type::unit()),
+        Exp::AccAdd(..) | Exp::Assert(..) | Exp::Check(..) => one(Type::unit()),
         Exp::Plus(a, _) => one(ty(a)),
         Exp::Vjp { lam, args, seeds, .. } => {
             let mut ts = p.body_types(&lam.body);

@@ -78,6 +78,7 @@ fn the_zoo_has_every_construct() {
         "stop_gradient",
         "par",
         "assert",
+        "check",
     ] {
         assert!(metrics.count(name) > 0, "no {name}");
     }

@@ -164,6 +164,8 @@ fn lowered(
     pullback_core::check::check(&core, pullback_core::check::Rules::SURFACE).map_err(|e| {
         Diagnostic::global(Code::Internal, format!("what `{id}` made is malformed in core: {e}"))
     })?;
+    // What was the entry point's has no mark any more: all checks are kept.
+    pullback_opt::keep_all_checks(&mut core);
     session.finish(&core, wrapper, watch)
 }
 

@@ -40,6 +40,7 @@ impl Step {
 /// From lowered core to optimised core without derivatives. Before it: parse, check, elaborate, lower.
 pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::INLINE),
+    Step::Pass(&pullback_opt::KEEP_CHECKS), // before anything that could stop a program goes
     Step::Pass(&pullback_opt::CHOOSE), // an operator that is unrolled stays one
     Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::UNROLL), // constant indices and no tape for short vectors
@@ -48,7 +49,8 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::HOIST), // what does not vary need not be stored per iteration
     Step::Pass(&pullback_opt::CSE),   // one name per value, so that no value is on a tape twice
     Step::Pass(&pullback_opt::SIMPLIFY),
-    Step::Pass(&pullback_opt::PRUNE), // a dead use in a lambda would open an accumulator for nothing
+    Step::Pass(&pullback_opt::SETTLE_CHECKS), // what stays is in the way of other passes
+    Step::Pass(&pullback_opt::PRUNE),         // a dead use in a lambda would open an accumulator for nothing
     Step::Differentiate,
     Step::Pass(&pullback_opt::CSE), // partial derivatives that repeat primal work, sizes of states
     Step::Pass(&pullback_opt::SIMPLIFY), // copies and products with one that differentiation left
@@ -85,10 +87,12 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::SINK), // parts of the tape that one branch reads
     Step::Pass(&pullback_opt::TRIM),
     Step::Pass(&pullback_opt::PRUNE),
+    Step::Pass(&pullback_opt::SETTLE_CHECKS), // when it is known what stays
+    Step::Pass(&pullback_opt::PRUNE),
 ];
 
 /// Only what is necessary to run: nothing is optimised.
-pub const PLAIN: &[Step] = &[Step::Differentiate];
+pub const PLAIN: &[Step] = &[Step::Pass(&pullback_opt::KEEP_CHECKS), Step::Differentiate];
 
 /// The steps for an optimisation setting.
 pub fn steps(optimise: bool) -> &'static [Step] {

@@ -368,6 +368,7 @@ fn detail(exp: &Exp) -> String {
         }
         Exp::Marked(mark, _) => format!(" {mark:?}"),
         Exp::Assert(_, message, _) => format!(" {message:?}"),
+        Exp::Check(check, args) => format!(" {check:?} #{}", args.len()),
         Exp::Custom { tape, .. } => format!(" #{tape}"),
         Exp::Atom(_)
         | Exp::Prim(..)

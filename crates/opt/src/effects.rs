@@ -29,11 +29,11 @@ fn mentions_outer(program: &Program, exp: &Exp, bound: &mut Vec<Var>) -> bool {
         })
 }
 
-/// Whether running the body does nothing but compute its results: no accumulation, no assertion, no calls (which may
+/// Whether running the body does nothing but compute its results: no accumulation, no assertion, no check, no calls (which may
 /// hold either).
 pub(crate) fn is_silent(body: &Body) -> bool {
     body.stms.iter().all(|s| {
-        !matches!(s.exp, Exp::AccAdd(..) | Exp::Assert(..) | Exp::Call(..))
+        !matches!(s.exp, Exp::AccAdd(..) | Exp::Assert(..) | Exp::Check(..) | Exp::Call(..))
             && s.exp.bodies().iter().all(|scope| is_silent(scope.body))
     })
 }

@@ -10,7 +10,7 @@
 //! Code leaves bodies of loops, conditions of `while` loops (cheap code only), and operators of `map`, `reduce`, `scan`,
 //! `reduce_by_index`; it does not leave branches, marked bodies, accumulator scopes or functions under a derivative.
 //! Arrays leave only where the body reads them and does not write, return or carry them: elsewhere each iteration needs
-//! one of its own. Assertions and accumulations stay.
+//! one of its own. Assertions, checks and accumulations stay.
 //!
 //! Source: classic; the guard is that of loop inversion.
 
@@ -274,6 +274,7 @@ fn is_pure(program: &Program, exp: &Exp) -> bool {
     let stays = matches!(
         exp,
         Exp::Assert(..)
+            | Exp::Check(..)
             | Exp::Marked(..)
             | Exp::AccView(..)
             | Exp::AccAdd(..)

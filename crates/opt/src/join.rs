@@ -65,7 +65,7 @@ fn may_pass(between: &[Stm], stm: &Stm) -> bool {
 }
 
 fn silent(exp: &Exp) -> bool {
-    !matches!(exp, Exp::AccAdd(..) | Exp::Assert(..) | Exp::Call(..))
+    !matches!(exp, Exp::AccAdd(..) | Exp::Assert(..) | Exp::Check(..) | Exp::Call(..))
         && exp.bodies().iter().all(|scope| is_silent(scope.body))
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Every pass takes a checked program and gives a checked program that computes the same values, bit for bit but for the
 //! rounding of sums of accumulators, for every input on which the first one runs to its end. (A pass may remove an error together with the unused value whose
-//! computation would have stopped the program; it never turns an error into a wrong value that is used, and `assert`
-//! stays. An array without elements may come to know inner sizes that a `map` over nothing could not tell.) No AD algorithm relies on a pass for its cost.
+//! computation would have stopped the program; it never turns an error into a wrong value that is used, and `assert` and checks
+//! stay: `checks` makes them of what can stop a function that is differentiated. An array without elements may come to know inner sizes that a `map` over nothing could not tell.) No AD algorithm relies on a pass for its cost.
 
 mod accumulators;
 mod beside;
+mod checks;
 mod cse;
 mod effects;
 mod fuse;
@@ -30,6 +31,7 @@ use pullback_core::traverse::{for_each_stm, reachable_functions};
 use pullback_core::{Exp, FunId, Program};
 
 pub use accumulators::eliminate_accumulators;
+pub use checks::{keep_all_checks, keep_checks, settle_checks};
 pub use cse::cse;
 pub use fuse::fuse;
 pub use gather::gather;
@@ -89,6 +91,20 @@ pub static INLINE: Pass = Pass {
     description: "replace calls of non-recursive functions by their bodies",
     source: "classic",
     run: inline,
+};
+/// What can stop a differentiated function.
+pub static KEEP_CHECKS: Pass = Pass {
+    name: "keep_checks",
+    description: "give operations that can stop a function to be differentiated a check that stays where they go",
+    source: "ours",
+    run: keep_checks,
+};
+/// Checks that need not run.
+pub static SETTLE_CHECKS: Pass = Pass {
+    name: "settle_checks",
+    description: "remove checks that are known to hold, or that an operation makes anyway",
+    source: "linear inequalities: Fourier and Motzkin; array bounds checks: Gupta, LOPLAS 1993",
+    run: settle_checks,
 };
 /// Copies, constants, exact identities, known shapes.
 pub static SIMPLIFY: Pass = Pass {
@@ -220,6 +236,8 @@ pub static DROP_UNUSED_FUNCTIONS: Pass = Pass {
 /// All passes of this crate.
 pub static PASSES: &[&Pass] = &[
     &INLINE,
+    &KEEP_CHECKS,
+    &SETTLE_CHECKS,
     &CHOOSE,
     &SIMPLIFY,
     &UNROLL,

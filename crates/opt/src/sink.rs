@@ -130,7 +130,12 @@ impl<'p> Sink<'p> {
 
 fn moves(program: &Program, exp: &Exp) -> bool {
     let plain = match exp {
-        Exp::Assert(..) | Exp::Call(..) | Exp::AccAdd(..) | Exp::AccView(..) | Exp::Marked(..) => false,
+        Exp::Assert(..)
+        | Exp::Check(..)
+        | Exp::Call(..)
+        | Exp::AccAdd(..)
+        | Exp::AccView(..)
+        | Exp::Marked(..) => false,
         Exp::Vjp { .. } | Exp::Jvp { .. } | Exp::Custom { .. } => false,
         _ => exp.bodies().iter().all(|scope| crate::effects::is_silent(scope.body)),
     };

@@ -17,6 +17,7 @@ pub mod own_rules;
 pub mod scalar;
 pub mod shape;
 pub mod sink;
+pub mod stops;
 
 use crate::rng::Rng;
 use pullback_core::{Atom, Builder, FunId, Program, Value, Var};

@@ -24,6 +24,7 @@ pub mod shrink;
 pub mod soak;
 pub mod stages;
 pub mod steps;
+pub mod stops;
 pub mod suite;
 pub mod text;
 pub mod workloads;

@@ -401,16 +401,20 @@ impl SuiteCase {
             Err(d) => return check(d),
         };
         let args = self.arguments(&entry)?;
-        match session.primal(&entry) {
-            Err(d) => check(d),
-            Ok(mut ready) => {
-                ready.backend = backend;
-                match ready.run(&args, &Options::default()) {
+        let versions: &[bool] = if backend == Backend::Llvm { &[true] } else { &[false, true] };
+        for &optimise in versions {
+            let settings = Settings { optimise, backend, ..Settings::default() };
+            let session = Session::compile("program.fut", &self.program.1, settings);
+            let run = match session.map_err(|e| e.render())?.primal(&entry) {
+                Err(d) => check(d),
+                Ok(ready) => match ready.run(&args, &Options::default()) {
                     Err(e) => check(e.to_diagnostic()),
                     Ok(out) => Err(format!("no error, but the value {:?}", out.results)),
-                }
-            }
+                },
+            };
+            run.map_err(|text| format!("optimised {optimise}: {text}"))?;
         }
+        Ok(())
     }
 
     fn core_case(&self) -> Result<Case, String> {

@@ -9,6 +9,7 @@ use pullback_testkit::nested::{Compared, Function, agree};
 use pullback_testkit::properties::{Property, Stop, case_of_seed, mixes};
 use pullback_testkit::rng::Rng;
 use pullback_testkit::soak::{soak, soak_with};
+use pullback_testkit::stops;
 use pullback_testkit::{number, on_all_processors};
 
 #[test]
@@ -146,4 +147,22 @@ fn own_rules_change_no_derivative() {
     println!("with_rule, with_vjp, with_vjp_tape: {made:?}; {compared:?}");
     assert!(made.iter().all(|n| *n as u64 > count / 2), "{made:?}");
     assert!(compared.left_out == 0 && compared.values as u64 >= 8 * count, "{compared:?}");
+}
+
+/// A derivative stops where its function stops, as it is written, with the same kind of error at the same place, and nowhere else.
+#[test]
+fn derivatives_stop_where_their_functions_stop() {
+    let (first, count) = (number("SEED", 0), number("COUNT", 300));
+    let mut all = stops::Compared::default();
+    on_all_processors(first..first + count, stops::one).into_iter().for_each(|one| all.extend(one));
+    for (way, [stop, end, refused]) in &all.ways {
+        println!("{way}: {stop} stop, {end} do not, {refused} programs refused");
+    }
+    all.failures.iter().for_each(|f| println!("{}", f.lines().take(2).collect::<Vec<_>>().join("; ")));
+    let some: Vec<&str> = all.failures.iter().take(3).map(String::as_str).collect();
+    assert!(some.is_empty(), "{} of {count}:\n{}", all.failures.len(), some.join("\n\n"));
+    let default = |way: &str| way.contains("default") && !way.contains("Llvm");
+    for (way, [stop, end, _]) in all.ways.iter().filter(|(way, _)| default(way)) {
+        assert!(*stop.min(end) as u64 >= count / 2, "{way}: {stop} stop, {end} do not");
+    }
 }

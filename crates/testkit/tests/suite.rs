@@ -4,6 +4,7 @@ use pullback_testkit::suite::{Total, tests};
 use std::path::Path;
 use std::sync::PoisonError;
 
+#[allow(clippy::print_stdout, reason = "a test that says how much it compared")]
 fn main() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../suite");
     let arguments = libtest_mimic::Arguments::from_args();

@@ -191,7 +191,8 @@ impl<'p> Reverse<'p> {
             | Exp::Vjp { .. }
             | Exp::Jvp { .. }
             | Exp::Custom { .. }
-            | Exp::Assert(..) => NEVER,
+            | Exp::Assert(..)
+            | Exp::Check(..) => NEVER,
         };
         (STATEMENT + cost).min(NEVER)
     }

@@ -1,7 +1,7 @@
-//! Code that is run a second time leaves out what it adds to accumulators from outside.
+//! Code that is run a second time leaves out what it adds to accumulators from outside, and checks.
 //!
 //! Source: Fast CHAD for accumulators in the source (`accumulators`): adding is an effect of the forward pass and happens
-//! once. Assumes that accumulators from outside reach an addition through names, views and branches.
+//! once. What has been checked there holds. Assumes that accumulators from outside reach an addition through names, views and branches.
 
 use pullback_base::index::IdSet;
 use pullback_core::traverse::free_vars;
@@ -22,14 +22,10 @@ fn can_leave_out_stm(p: &Program, stm: &Stm) -> bool {
     !called && stm.exp.bodies().iter().all(|s| s.body.stms.iter().all(|stm| can_leave_out_stm(p, stm)))
 }
 
-/// The statements without additions to accumulators that they do not open themselves.
+/// The statements without checks, and without additions to accumulators that they do not open themselves.
 pub(crate) fn without_effects(p: &Program, stms: Vec<Stm>) -> Vec<Stm> {
-    let body = Body { stms, result: Vec::new() };
+    let mut body = Body { stms, result: Vec::new() };
     let mut outside: IdSet<Var> = free_vars(&body).into_iter().filter(|&v| p.vars[v].ty.is_acc()).collect();
-    if outside.is_empty() {
-        return body.stms;
-    }
-    let mut body = body;
     leave_out(&mut body, &mut outside);
     body.stms
 }
@@ -39,6 +35,7 @@ fn leave_out(body: &mut Body, outside: &mut IdSet<Var>) {
         let from_outside = |a: &Atom| a.var().is_some_and(|v| outside.contains(&v));
         match &stm.exp {
             Exp::AccAdd(acc, ..) if from_outside(acc) => stm.exp = Exp::Tuple(Vec::new()),
+            Exp::Check(..) => stm.exp = Exp::Tuple(Vec::new()),
             Exp::Atom(acc) | Exp::AccView(acc, _) if from_outside(acc) => {
                 outside.insert(stm.pat[0]);
             }

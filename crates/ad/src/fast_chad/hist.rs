@@ -302,7 +302,7 @@ fn by_columns(lam: &Lam) -> Option<Lam> {
                 }
                 inner = Some(f.clone());
             }
-            Exp::Size(..) | Exp::Assert(..) => {}
+            Exp::Size(..) | Exp::Assert(..) | Exp::Check(..) => {}
             _ => return None,
         }
     }

@@ -57,7 +57,7 @@ impl Fold {
             known.unwrap_or_else(|| if self.lam.params.contains(&v) { vec![v] } else { Vec::new() })
         };
         for stm in &self.lam.body.stms {
-            if matches!(stm.exp, Exp::Assert(..) | Exp::AccAdd(..) | Exp::AccView(..)) {
+            if matches!(stm.exp, Exp::Assert(..) | Exp::Check(..) | Exp::AccAdd(..) | Exp::AccView(..)) {
                 return vec![(0..count).collect()];
             }
             let from: IdSet<Var> = free_vars_exp(&stm.exp).iter().flat_map(|&v| of(&sources, v)).collect();

@@ -586,8 +586,8 @@ impl<'p> Reverse<'p> {
                 let stms = bodies.iter().flat_map(|b| b.stms.clone()).collect();
                 self.inline(stm, Body { stms, result: results }, cts, env)
             }
-            // [fast_chad.assert]  nothing
-            Exp::Assert(..) => same(),
+            // [fast_chad.assert] [fast_chad.check]  nothing
+            Exp::Assert(..) | Exp::Check(..) => same(),
             Exp::Vjp { .. } | Exp::Jvp { .. } => {
                 let help = "run the pass `differentiate` on the whole program: it expands the innermost derivative first";
                 Err(unsupported("a derivative that was not expanded before", help, self.span(stm)))

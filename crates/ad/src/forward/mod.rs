@@ -341,8 +341,8 @@ impl Forward<'_> {
             Exp::StopGradient(_) => self.linear(stm, |_| None),
             // [forward.par] each body returns its tangents too
             Exp::Par(bodies) => self.par(pat, bodies),
-            // [forward.assert] no value
-            Exp::Assert(..) => self.linear(stm, |_| None),
+            // [forward.assert] [forward.check] no value
+            Exp::Assert(..) | Exp::Check(..) => self.linear(stm, |_| None),
         }
     }
 
@@ -589,5 +589,6 @@ fn rule_tag(exp: &Exp) -> &'static str {
         Exp::StopGradient(_) => "forward.stop_gradient",
         Exp::Par(_) => "forward.par",
         Exp::Assert(..) => "forward.assert",
+        Exp::Check(..) => "forward.check",
     }
 }

@@ -2,9 +2,17 @@
 
 use super::lex::Token;
 use super::{Read, Reader};
-use crate::ir::{Exp, FusedForm, Loop, LoopAttrs, LoopForm, Mark, SliceDim, Soac, TapePolicy, View};
+use crate::ir::{
+    Check, Exp, FusedForm, Loop, LoopAttrs, LoopForm, Mark, Shaped, SliceDim, Soac, TapePolicy, View,
+};
 use pullback_base::{Code, Diagnostic, Symbol};
 use pullback_prim::Prim;
+
+/// What a check of two shapes is about, by its word.
+fn shaped(word: &str) -> Option<Shaped> {
+    let name = word.strip_prefix("check_shapes_")?;
+    Shaped::ALL.into_iter().find(|of| of.name() == name)
+}
 
 impl Reader {
     pub(super) fn exp(&mut self) -> Read<Exp> {
@@ -98,9 +106,14 @@ impl Reader {
     /// `word(..)`
     fn operation(&mut self, word: &str) -> Read<Exp> {
         if word.contains('.') {
-            let Some(prim) = Prim::from_name(word) else { return self.fail("a primitive of the table") };
+            let (is_check, name) = match word.strip_prefix("check_") {
+                Some(name) => (true, name),
+                None => (false, word),
+            };
+            let Some(prim) = Prim::from_name(name) else { return self.fail("a primitive of the table") };
             self.at += 2;
-            return Ok(Exp::Prim(prim, self.list(')', Self::atom)?));
+            let args = self.list(')', Self::atom)?;
+            return Ok(if is_check { Exp::Check(Check::Prim(prim), args) } else { Exp::Prim(prim, args) });
         }
         let start = self.at;
         self.at += 2;
@@ -155,6 +168,21 @@ impl Reader {
                     values.push(self.atom()?);
                 }
                 Exp::Assert(condition, message, values)
+            }
+            "check_slice" => return Ok(Exp::Check(Check::Slice, self.list(')', Self::atom)?)),
+            "check_gather" => return Ok(Exp::Check(Check::Gather, self.list(')', Self::atom)?)),
+            "check_rows" => return Ok(Exp::Check(Check::Rows, self.list(')', Self::atom)?)),
+            "check_sizes" => return Ok(Exp::Check(Check::Sizes, self.list(')', Self::atom)?)),
+            word if word == "check_index" || word == "check_reshape" || shaped(word).is_some() => {
+                let count = self.index()?;
+                self.expect(',')?;
+                let args = self.list(')', Self::atom)?;
+                let check = match shaped(word) {
+                    Some(of) => Check::Shapes(of, count),
+                    None if word == "check_index" => Check::Index(count),
+                    None => Check::Reshape(count),
+                };
+                return Ok(Exp::Check(check, args));
             }
             "scatter" => {
                 let width = self.atom()?;

@@ -6,7 +6,7 @@ use super::num::{Domain, Num};
 use super::shapes::Known;
 use super::value::{Arr, Charge, Data, Meter, Shape, Val, element_bytes, show_shape};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
-use pullback_core::count_elements;
+use pullback_core::{Shaped, count_elements};
 use pullback_prim::Scalar;
 use std::rc::Rc;
 
@@ -56,6 +56,21 @@ pub(crate) fn mismatch(what: &str, left: &[usize], right: &[usize]) -> Box<Runti
     fail(RuntimeErrorKind::ShapeMismatch, message)
 }
 
+/// An error unless arrays of these shapes have as many elements.
+pub(crate) fn same_count(old: &[usize], new: &[usize]) -> Res<()> {
+    if elements_of(new)? == elements_of(old)? {
+        return Ok(());
+    }
+    let message = format!(
+        "reshape: {} has {} elements, {} has {}",
+        show_shape(old),
+        elements_of(old)?,
+        show_shape(new),
+        elements_of(new)?
+    );
+    Err(fail(RuntimeErrorKind::ShapeMismatch, message))
+}
+
 /// Whether two shapes agree. Empty arrays of one rank always do: the inner sizes of an empty result are not known.
 pub(crate) fn agree(left: &[usize], right: &[usize]) -> bool {
     left == right || (left.len() == right.len() && left.contains(&0) && right.contains(&0))
@@ -94,7 +109,7 @@ impl<D: Domain> Collector<D> {
                 match &self.inner {
                     None => self.first(&a.shape)?,
                     Some(inner) if agree(inner, &a.shape) => {}
-                    Some(inner) => return Err(mismatch("irregular array", inner, &a.shape)),
+                    Some(inner) => return Err(mismatch(Shaped::Row.words(), inner, &a.shape)),
                 }
                 let n = a.count();
                 self.grow(n)?;
@@ -200,7 +215,7 @@ impl<D: Domain> Machine<'_, D> {
             Val::Arr(value) => {
                 let inner = &array.shape[ix.len()..];
                 if !agree(inner, &value.shape) {
-                    return Err(mismatch("update of a part of an array", inner, &value.shape));
+                    return Err(mismatch(Shaped::Part.words(), inner, &value.shape));
                 }
                 let n = value.count();
                 self.tick(n as u64)?;
@@ -229,7 +244,7 @@ impl<D: Domain> Machine<'_, D> {
         Ok(Val::Arr(array))
     }
     /// A slice of a dimension of size `n`, checked.
-    fn span1(&self, s: &SliceCode, n: usize) -> Res<Span1> {
+    pub(crate) fn span1(&self, s: &SliceCode, n: usize) -> Res<Span1> {
         let (start, stride) = (self.i64(s.start)?, self.i64(s.stride)?);
         let len = self.size(s.len)?;
         if len > 0 {
@@ -277,7 +292,7 @@ impl<D: Domain> Machine<'_, D> {
         let value = self.take_array(v)?;
         let expected = Shape::with_outer(span.len, &array.shape[1..]);
         if !agree(&expected, &value.shape) {
-            return Err(mismatch("update of a slice", &expected, &value.shape));
+            return Err(mismatch(Shaped::Slice.words(), &expected, &value.shape));
         }
         let n = value.count();
         self.tick(n as u64)?;
@@ -389,16 +404,7 @@ impl<D: Domain> Machine<'_, D> {
             return Err(internal("a reshape of more dimensions than there are"));
         }
         let (old, inner) = array.shape.split_at(from);
-        if elements_of(&sizes)? != elements_of(old)? {
-            let message = format!(
-                "reshape: {} has {} elements, {} has {}",
-                show_shape(old),
-                elements_of(old)?,
-                show_shape(&sizes),
-                elements_of(&sizes)?
-            );
-            return Err(fail(RuntimeErrorKind::ShapeMismatch, message));
-        }
+        same_count(old, &sizes)?;
         sizes.extend_from_slice(inner);
         Ok(Val::Arr(Arr { shape: Shape::new(&sizes), offset: array.offset, data: array.data }))
     }
@@ -410,7 +416,7 @@ impl<D: Domain> Machine<'_, D> {
         };
         for a in &arrays {
             if a.shape[0] > 0 && !agree(&a.shape[1..], &model.shape[1..]) {
-                return Err(mismatch("concat", &model.shape[1..], &a.shape[1..]));
+                return Err(mismatch(Shaped::Joined.words(), &model.shape[1..], &a.shape[1..]));
             }
         }
         let outer = count_rows(arrays.iter().map(|a| a.shape[0]))?;

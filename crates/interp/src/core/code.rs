@@ -5,7 +5,7 @@
 
 use super::compile::deep;
 use pullback_base::{Span, Symbol};
-use pullback_core::{FusedForm, Type};
+use pullback_core::{Check, FusedForm, Type};
 use pullback_prim::{Prim, Scalar, ScalarValue};
 
 /// A slot of the frame of a function.
@@ -126,6 +126,7 @@ pub(crate) enum Simple {
     Plus(Arg, Arg),
     StopGradient(Arg),
     Assert(Arg, Symbol, Box<[Arg]>),
+    Check(Check, Box<[Arg]>),
 }
 
 /// Part of an accumulator.

@@ -106,6 +106,7 @@ impl Compiler<'_> {
             | Exp::Plus(..)
             | Exp::StopGradient(_)
             | Exp::Assert(..)
+            | Exp::Check(..)
             | Exp::Soac(Soac::Scatter { .. }) => {}
             Exp::Match(_, arms) => arms.iter().for_each(|l| self.bind_lam(l)),
             Exp::If(_, a, b) => {
@@ -316,7 +317,8 @@ impl Compiler<'_> {
             | Exp::AccAdd(..)
             | Exp::Plus(..)
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => ExpCode::Simple(self.simple(exp)),
+            | Exp::Assert(..)
+            | Exp::Check(..) => ExpCode::Simple(self.simple(exp)),
         }
     }
 
@@ -398,6 +400,7 @@ impl Compiler<'_> {
                 let values = self.args(values);
                 Simple::Assert(self.arg(*c), message.clone(), values)
             }
+            Exp::Check(check, args) => Simple::Check(*check, self.args(args)),
             Exp::Match(..)
             | Exp::If(..)
             | Exp::Loop(_)

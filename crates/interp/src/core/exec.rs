@@ -67,6 +67,7 @@ impl<D: Domain> Machine<'_, D> {
                     Err(fail(RuntimeErrorKind::AssertFailed, format!("assertion failed: {message}")))
                 }
             }
+            Simple::Check(check, args) => self.check(*check, args),
             Simple::ArrayLit(elem, items) => self.array_lit(*elem, items),
             Simple::Slice(a, s) => self.slice(*a, s),
             Simple::UpdateSlice(a, s, v) => self.update_slice(*a, s, *v),
@@ -84,7 +85,7 @@ impl<D: Domain> Machine<'_, D> {
     }
 
     #[inline]
-    fn prim(&mut self, prim: Prim, args: &[Num<D>]) -> Res<Val<D>> {
+    pub(super) fn prim(&mut self, prim: Prim, args: &[Num<D>]) -> Res<Val<D>> {
         self.counts.flops += prim.cost();
         match D::prim(&mut self.state, prim, args, self.operators > 0) {
             Ok(x) => Ok(Val::Num(x)),

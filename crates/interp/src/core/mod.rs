@@ -28,6 +28,7 @@
 
 mod acc;
 pub(crate) mod arrays;
+mod checks;
 pub(crate) mod code;
 pub(crate) mod compile;
 mod exec;

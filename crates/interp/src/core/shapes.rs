@@ -294,7 +294,8 @@ impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
             | Simple::Inject(..)
             | Simple::AccView(..)
             | Simple::AccAdd(..)
-            | Simple::Assert(..) => Known::Nothing,
+            | Simple::Assert(..)
+            | Simple::Check(..) => Known::Nothing,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::ir::{Ins, Operand, Order, Text};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::IdSet;
 use pullback_core::shapes::Dim;
-use pullback_core::{Atom, SliceDim, Type, Var};
+use pullback_core::{Atom, Shaped, SliceDim, Type, Var};
 use pullback_prim::{Op, Scalar};
 
 impl Lower<'_> {
@@ -34,14 +34,23 @@ impl Lower<'_> {
     /// Stops the program if leading indices are out of bounds.
     fn check_index(&mut self, array: Atom, rep: &ArrayRep, ix: &[Atom], operands: &[Operand]) {
         let dims = array.var().map_or(Vec::new(), |v| self.shapes.of(v).to_vec());
+        self.check_indices((ix, operands), &rep.dims, &dims);
+    }
+    /// The same for an array of this shape, whose sizes have these names.
+    pub(super) fn check_indices(
+        &mut self,
+        (ix, operands): (&[Atom], &[Operand]),
+        shape: &[Operand],
+        dims: &[Dim],
+    ) {
         let mut bad = Operand::bool(false);
         for (k, (i, operand)) in ix.iter().zip(operands).enumerate() {
-            if !self.in_range(*i, *operand, rep.dims[k], dims.get(k).copied()) {
-                let outside = self.outside(*operand, rep.dims[k]);
+            if !self.in_range(*i, *operand, shape[k], dims.get(k).copied()) {
+                let outside = self.outside(*operand, shape[k]);
                 bad = self.either(bad, outside);
             }
         }
-        let values = operands.iter().chain(&rep.dims).copied().collect();
+        let values = operands.iter().chain(shape).copied().collect();
         self.fail(bad, RuntimeErrorKind::OutOfBounds, Text::Index(ix.len()), values);
     }
     pub(super) fn index(&mut self, a: Atom, ix: &[Atom]) -> Res<Val> {
@@ -55,7 +64,7 @@ impl Lower<'_> {
     }
 
     /// Stops the program if a slice is out of bounds of a dimension.
-    fn check_slice(&mut self, s: &SliceDim, n: Operand) -> (Operand, Operand, Operand) {
+    pub(super) fn check_slice(&mut self, s: &SliceDim, n: Operand) -> (Operand, Operand, Operand) {
         let (start, stride) = (self.scalar(s.start), self.scalar(s.stride));
         let len = self.size(s.len);
         let (zero, one) = (Operand::i64(0), Operand::i64(1));
@@ -140,7 +149,7 @@ impl Lower<'_> {
         if let Rep::Array(part) = &new.rep
             && !self.is_part(value, (a, ix.len()))
         {
-            self.check_shapes("update of a part of an array", &array.dims[ix.len()..], &part.dims);
+            self.check_shapes(Shaped::Part.words(), &array.dims[ix.len()..], &part.dims);
         }
         let (to, mut roots) = self.writable(pat, a, &[])?;
         let ty = self.atom_type(value);
@@ -161,7 +170,7 @@ impl Lower<'_> {
         let mut names = self.names(a);
         names[0] = self.shapes.name(s.len);
         if !self.same_sizes(&names, &self.names(value)) {
-            self.check_shapes("update of a slice", &expected, &part.dims);
+            self.check_shapes(Shaped::Slice.words(), &expected, &part.dims);
         }
         let (to, mut roots) = self.writable(pat, a, &[])?;
         let place = self.sliced(&to, span);
@@ -184,9 +193,7 @@ impl Lower<'_> {
             let p = s.position(&indices, &[k]);
             let i = s.load_leaf(indices.leaves[0], p);
             if !safe {
-                let bad = s.outside(i, array.dims[0]);
-                let values = std::iter::once(i).chain(array.dims.iter().copied()).collect();
-                s.fail(bad, RuntimeErrorKind::OutOfBounds, Text::Index(1), values);
+                s.check_row(i, &array.dims);
             }
             let value = s.element(&array, &[i], &row)?;
             s.store(&to, &[k], &value, &row)
@@ -196,6 +203,12 @@ impl Lower<'_> {
             roots.extend(self.owners.of(a.var()));
         }
         Ok(Val { rep: Rep::Array(to), roots })
+    }
+    /// Stops the program if there is no row of this number in an array of this shape.
+    pub(super) fn check_row(&mut self, i: Operand, shape: &[Operand]) {
+        let bad = self.outside(i, shape[0]);
+        let values = std::iter::once(i).chain(shape.iter().copied()).collect();
+        self.fail(bad, RuntimeErrorKind::OutOfBounds, Text::Index(1), values);
     }
     /// The name of an array's outer size.
     fn outer(&self, a: Atom) -> Option<Dim> {
@@ -215,7 +228,7 @@ impl Lower<'_> {
             if let Rep::Array(part) = &value.rep
                 && !self.is_part(*a, (items[0], 0))
             {
-                self.check_shapes("irregular array", &dims[1..], &part.dims);
+                self.check_shapes(Shaped::Row.words(), &dims[1..], &part.dims);
             }
             self.store(&to, &[Operand::i64(k as i64)], &value.rep, elem)?;
             if super::rep::has_boxes(elem.base()) {

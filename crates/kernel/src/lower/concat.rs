@@ -10,7 +10,7 @@ use super::{Lower, Res, Val};
 use crate::ir::Operand;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::shapes::Dim;
-use pullback_core::{Atom, Body, Exp, Stm, Var};
+use pullback_core::{Atom, Body, Exp, Shaped, Stm, Var};
 use pullback_prim::{Op, Scalar};
 
 /// A concatenation of a body.
@@ -163,7 +163,7 @@ impl Lower<'_> {
                 }
             }
             for (r, some) in reps.iter().zip(&some) {
-                self.check_shapes_if(*some, "concat", (&dims[1..], &r.dims[1..]));
+                self.check_shapes_if(*some, Shaped::Joined.words(), (&dims[1..], &r.dims[1..]));
             }
         }
         let rows: Vec<Operand> = reps.iter().map(|r| r.dims[0]).collect();

@@ -258,7 +258,8 @@ impl<'p> Lower<'p> {
             | Exp::AccAdd(..)
             | Exp::Vjp { .. }
             | Exp::Jvp { .. }
-            | Exp::Assert(..) => None,
+            | Exp::Assert(..)
+            | Exp::Check(..) => None,
         }
     }
     fn extent_of_soac<'b>(

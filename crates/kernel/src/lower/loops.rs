@@ -14,7 +14,7 @@ use pullback_base::RuntimeErrorKind;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_core::shapes::Dim;
 use pullback_core::traverse::free_vars_exp;
-use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Soac, Type, Var};
+use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Loop, LoopForm, Shaped, Soac, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
 /// What is said of histograms.
@@ -227,7 +227,7 @@ impl<'p> Lower<'p> {
         })?;
         self.emit(Ins::If { condition: grows, then: grow, otherwise: Vec::new() });
         let known: Vec<Operand> = sizes.iter().map(|r| Operand::Reg(*r)).collect();
-        self.check_shapes("irregular array", &known, &inner);
+        self.check_shapes(Shaped::Row.words(), &known, &inner);
         let array = self.late(c, pointers, sizes, room)?;
         self.store(&array, &[i], value, &c.elem)
     }

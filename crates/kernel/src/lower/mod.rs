@@ -14,6 +14,7 @@ mod acc;
 mod arrays;
 mod bounds;
 mod branch;
+mod checks;
 mod combine;
 mod concat;
 mod extent;

@@ -57,6 +57,7 @@ fn construct(exp: &Exp) -> &'static str {
         | Exp::Marked(..)
         | Exp::Par(_)
         | Exp::Assert(..)
+        | Exp::Check(..)
         | Exp::Vjp { .. }
         | Exp::Jvp { .. } => "expression",
     }

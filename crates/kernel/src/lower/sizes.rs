@@ -195,13 +195,16 @@ impl Lower<'_> {
     }
     /// Stops the program if a reshape of the first `from` sizes of an array to others changes the number of elements.
     pub(super) fn check_reshape(&mut self, array: &ArrayRep, from: usize, sizes: &[Operand]) {
-        let old = &array.dims[..from];
+        self.check_counts(&array.dims[..from], from == array.rank(), sizes);
+    }
+    /// Stops the program if arrays of these shapes have different numbers of elements; `whole`: an array of the old one is there.
+    pub(super) fn check_counts(&mut self, old: &[Operand], whole: bool, sizes: &[Operand]) {
         let new = self.checked_product(sizes, false);
-        let now = self.checked_product(old, from == array.rank());
+        let now = self.checked_product(old, whole);
         let differ =
             if new == now { Operand::bool(false) } else { self.op(Op::Ne, Scalar::I64, &[now, new]) };
         let values = old.iter().chain(sizes).copied().collect();
-        self.fail(differ, RuntimeErrorKind::ShapeMismatch, Text::Reshape(from), values);
+        self.fail(differ, RuntimeErrorKind::ShapeMismatch, Text::Reshape(old.len()), values);
     }
     /// Whether these are, by name, the first sizes of an array.
     pub(super) fn has_sizes(&self, a: Atom, shape: &[Atom]) -> bool {

@@ -119,6 +119,10 @@ impl Lower<'_> {
                 }
                 plain(Rep::Tuple(Vec::new()))
             }
+            Exp::Check(check, args) => {
+                self.check(*check, args)?;
+                plain(Rep::Tuple(Vec::new()))
+            }
             Exp::Vjp { .. } | Exp::Jvp { .. } => {
                 Err(NotNative::new("derivatives", "vjp and jvp are expanded before"))
             }
@@ -153,33 +157,7 @@ impl Lower<'_> {
     fn primitive(&mut self, prim: Prim, args: &[Atom], pat: &[Var]) -> Res<Operand> {
         let (prim, args) = (prim.of_values(), self.scalars(args));
         let hint = pat.first().map_or("t".to_string(), |v| self.program.vars[*v].hint.to_string());
-        if let Prim::Op(op, s) = prim
-            && s.is_integer()
-        {
-            let as_i64 = |lower: &mut Self, x: Operand| match s {
-                Scalar::I64 => x,
-                s => lower.prim(Prim::Convert(s, Scalar::I64), vec![x], "x"),
-            };
-            match op {
-                Op::Div | Op::Mod | Op::Quot | Op::Rem => {
-                    let zero = self.op(Op::Eq, s, &[args[1], Operand::Const(s.zero())]);
-                    if zero != Operand::bool(false) {
-                        let x = as_i64(self, args[0]);
-                        let text = Text::Plain("division of {} by zero".into());
-                        self.fail(zero, RuntimeErrorKind::DivisionByZero, text, vec![x]);
-                    }
-                }
-                Op::Pow if s.is_signed() => {
-                    let negative = self.op(Op::Lt, s, &[args[1], Operand::Const(s.zero())]);
-                    if negative != Operand::bool(false) {
-                        let values = vec![as_i64(self, args[0]), as_i64(self, args[1])];
-                        let text = Text::Plain("the integer {} raised to the negative power {}".into());
-                        self.fail(negative, RuntimeErrorKind::AssertFailed, text, values);
-                    }
-                }
-                _ => {}
-            }
-        }
+        self.check_primitive(prim, &args);
         if let (Prim::Op(Op::Pow, s), [x, Operand::Const(exponent)]) = (prim, args.as_slice())
             && s.is_float()
             && let Some(power) = self.small_power(s, *x, exponent.as_f64())

@@ -246,7 +246,8 @@ impl Simplifier<'_> {
             | Exp::Vjp { .. }
             | Exp::Jvp { .. }
             | Exp::StopGradient(_)
-            | Exp::Assert(..) => Step::Keep,
+            | Exp::Assert(..)
+            | Exp::Check(..) => Step::Keep,
         }
     }
 

@@ -213,7 +213,8 @@ impl Graph<'_> {
             | Exp::AccView(..)
             | Exp::AccAdd(..)
             | Exp::Plus(..)
-            | Exp::Assert(..) => self.everything_stays(pat, exp),
+            | Exp::Assert(..)
+            | Exp::Check(..) => self.everything_stays(pat, exp),
         }
     }
     fn everything_stays(&mut self, pat: &[Var], exp: &Exp) {

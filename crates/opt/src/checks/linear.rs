@@ -1,0 +1,57 @@
+//! Sums of integers with factors, for what is known of indices.
+
+use pullback_core::shapes::Dim;
+
+/// `number + sum of factor * symbol`, in the order of symbols, without factors of zero. A symbol is a variable or a size.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Linear {
+    pub(super) terms: Vec<(Dim, i64)>,
+    pub(super) number: i64,
+}
+
+/// More terms than this are not followed.
+const TERMS: usize = 6;
+
+impl Linear {
+    pub(super) fn number(number: i64) -> Linear {
+        Linear { terms: Vec::new(), number }
+    }
+    pub(super) fn of(dim: Dim) -> Linear {
+        match dim {
+            Dim::Const(n) => Linear::number(n),
+            dim => Linear { terms: vec![(dim, 1)], number: 0 },
+        }
+    }
+    /// `self + factor * other`; `None`: the sum is too long, or a number too large.
+    pub(super) fn plus(&self, factor: i64, other: &Linear) -> Option<Linear> {
+        let number = self.number.checked_add(factor.checked_mul(other.number)?)?;
+        let mut terms = self.terms.clone();
+        for (dim, k) in &other.terms {
+            let more = factor.checked_mul(*k)?;
+            match terms.iter_mut().find(|(d, _)| d == dim) {
+                Some((_, k)) => *k = k.checked_add(more)?,
+                None => terms.push((*dim, more)),
+            }
+        }
+        terms.retain(|(_, k)| *k != 0);
+        (terms.len() <= TERMS).then_some(Linear { terms, number })
+    }
+    pub(super) fn minus(&self, other: &Linear) -> Option<Linear> {
+        self.plus(-1, other)
+    }
+    pub(super) fn moved(&self, number: i64) -> Option<Linear> {
+        self.plus(1, &Linear::number(number))
+    }
+    pub(super) fn times(&self, factor: i64) -> Option<Linear> {
+        Linear::default().plus(factor, self)
+    }
+    pub(super) fn factor(&self, dim: Dim) -> i64 {
+        self.terms.iter().find(|(d, _)| *d == dim).map_or(0, |(_, k)| *k)
+    }
+    /// With another sum in place of `scale` times a symbol, and all of it `scale` times.
+    pub(super) fn replaced(&self, dim: Dim, scale: i64, by: &Linear) -> Option<Linear> {
+        let k = self.factor(dim);
+        let rest = self.plus(-k, &Linear::of(dim))?;
+        rest.times(scale)?.plus(k, by)
+    }
+}
