@@ -14,11 +14,16 @@ use std::process::Command;
 /// The most that four times the length may cost.
 const MOST: f64 = 5.5;
 
+/// Their work still grows faster (decision 68 names them): they are measured and printed.
+const GROWS: &str = "chosen closures";
+
 /// Programs that grow.
 struct Family {
     name: &'static str,
     /// The shortest length.
     from: usize,
+    /// The length that is run for its slope.
+    run: usize,
     text: fn(usize) -> String,
     /// The derivative at this point, from a formula.
     at: f64,
@@ -26,15 +31,36 @@ struct Family {
 }
 
 const FAMILIES: &[Family] = &[
-    Family { name: "array literal", from: 500, text: literal, at: 0.5, slope: |_, _| 0.5 },
-    Family { name: "array literal of expressions", from: 60, text: expressions, at: 0.5, slope: |n, x| (0..n).map(|i| i as f64 + 0.5 + x.cos()).sum() },
-    Family { name: "scalar lets", from: 60, text: lets, at: 0.5, slope: lets_slope },
-    Family { name: "summands", from: 60, text: summands, at: 0.5, slope: |n, x| (0..n).map(|i| i as f64 + 0.5).map(|k| -k * (k * x).sin()).sum() },
-    Family { name: "parentheses", from: 60, text: parentheses, at: 0.5, slope: |_, _| 1.0 },
-    Family { name: "else if", from: 40, text: else_if, at: 7.25, slope: |_, _| 8.5 },
-    Family { name: "match of numbers", from: 40, text: match_numbers, at: 7.25, slope: |_, _| 7.5 },
-    Family { name: "functions that call twice", from: 8, text: call_twice, at: 100.5, slope: call_twice_slope },
-    Family { name: "chosen closures", from: 4, text: closures, at: 0.35, slope: closures_slope },
+    Family { name: "array literal", from: 500, run: 1000, text: literal, at: 0.5, slope: |_, _| 0.5 },
+    Family {
+        name: "array literal of expressions",
+        from: 60,
+        run: 120,
+        text: expressions,
+        at: 0.5,
+        slope: |n, x| (0..n).map(|i| i as f64 + 0.5 + x.cos()).sum(),
+    },
+    Family { name: "scalar lets", from: 60, run: 120, text: lets, at: 0.5, slope: lets_slope },
+    Family {
+        name: "summands",
+        from: 60,
+        run: 120,
+        text: summands,
+        at: 0.5,
+        slope: |n, x| (0..n).map(|i| i as f64 + 0.5).map(|k| -k * (k * x).sin()).sum(),
+    },
+    Family { name: "parentheses", from: 60, run: 120, text: parentheses, at: 0.5, slope: |_, _| 1.0 },
+    Family { name: "else if", from: 40, run: 80, text: else_if, at: 7.25, slope: |_, _| 8.5 },
+    Family { name: "match of numbers", from: 40, run: 80, text: match_numbers, at: 7.25, slope: |_, _| 7.5 },
+    Family {
+        name: "functions that call twice",
+        from: 16,
+        run: 14,
+        text: call_twice,
+        at: 100.5,
+        slope: call_twice_slope,
+    },
+    Family { name: "chosen closures", from: 4, run: 12, text: closures, at: 0.35, slope: closures_slope },
 ];
 
 fn joined(n: usize, between: &str, part: impl Fn(usize) -> String) -> String {
@@ -53,7 +79,7 @@ fn expressions(n: usize) -> String {
 
 fn lets(n: usize) -> String {
     let lines = joined(n, "\n", |i| format!("  let x{} = f64.sin x{i} * 1.{i}", i + 1));
-    format!("entry main (x0: f64) : f64 =\n{lines}\n  in x{n}\n")
+    format!("entry main (x: f64) : f64 =\n  let x0 = x\n{lines}\n  in x{n}\n")
 }
 
 fn lets_slope(n: usize, x: f64) -> f64 {
@@ -83,7 +109,9 @@ fn call_twice(n: usize) -> String {
     let functions =
         joined(n, "\n", |i| format!("def f{} (x: f64) : f64 = f{i} (x * 0.4) + f{i} (x * 0.6)", i + 1));
     // Nothing calls the last one at small points: the calls double with each function.
-    format!("def f0 (x: f64) : f64 = f64.sin x\n{functions}\nentry main (x: f64) : f64 = if x > 100 then f{n} x else x\n")
+    format!(
+        "def f0 (x: f64) : f64 = f64.sin x\n{functions}\nentry main (x: f64) : f64 = if x > 100 then f{n} x else x\n"
+    )
 }
 
 fn call_twice_slope(n: usize, x: f64) -> f64 {
@@ -108,7 +136,8 @@ fn closures_slope(n: usize, x: f64) -> f64 {
 }
 
 fn written(family: &Family, n: usize) -> PathBuf {
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{n}.fut", family.name.replace(' ', "-")));
+    let file =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{n}.fut", family.name.replace(' ', "-")));
     std::fs::write(&file, (family.text)(n)).expect("the program is written");
     file
 }
@@ -116,7 +145,7 @@ fn written(family: &Family, n: usize) -> PathBuf {
 #[test]
 fn long_programs_have_the_right_slope_on_every_executor() {
     for family in FAMILIES {
-        let n = 2 * family.from;
+        let n = family.run;
         let expected = (family.slope)(n, family.at);
         let file = written(family, n);
         for backend in ["interp", "vm", "auto"] {
@@ -163,7 +192,14 @@ fn the_compiler_works_in_proportion_to_the_text() {
     let lengths: &[usize] = if long { &[1, 4, 16] } else { &[1, 4] };
     let mut worse = Vec::new();
     for backend in backends {
-        let identity = Family { name: "identity", from: 1, text: |_| "entry main (x: f64) : f64 = x\n".into(), at: 1.0, slope: |_, _| 1.0 };
+        let identity = Family {
+            name: "identity",
+            from: 1,
+            run: 1,
+            text: |_| "entry main (x: f64) : f64 = x\n".into(),
+            at: 1.0,
+            slope: |_, _| 1.0,
+        };
         let Some(fixed) = work(&written(&identity, 1), backend) else {
             return eprintln!("skipped: no Valgrind is found, {} families are not measured", FAMILIES.len());
         };
@@ -177,7 +213,7 @@ fn the_compiler_works_in_proportion_to_the_text() {
                 .collect();
             let growth: Vec<f64> = works.windows(2).map(|w| w[1] / w[0]).collect();
             println!("{backend} {}: {works:.0?} instructions, growth {growth:.2?}", family.name);
-            if growth.iter().any(|g| *g > MOST) {
+            if family.name != GROWS && growth.iter().any(|g| *g > MOST) {
                 worse.push(format!("{backend} {}: {growth:.2?}", family.name));
             }
         }

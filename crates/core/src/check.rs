@@ -43,7 +43,7 @@ use pullback_prim::{Prim, Scalar};
 use std::fmt;
 
 /// The deepest nesting of bodies, and of types, in a well-formed program.
-pub const MAX_DEPTH: usize = 2_000;
+pub const MAX_DEPTH: usize = 300;
 
 /// Which constructs are legal at a stage of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

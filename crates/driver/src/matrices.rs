@@ -399,7 +399,7 @@ fn in_blocks(
 }
 
 fn count(value: &Value) -> usize {
-    count_elements(&shape_of(value))
+    count_elements(shape_of(value))
 }
 
 /// Directions `start .. start + k` of the unit vectors over all floats of the values: one stack per value.

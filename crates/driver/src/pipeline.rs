@@ -41,7 +41,7 @@ impl Step {
 pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::INLINE),
     Step::Pass(&pullback_opt::KEEP_CHECKS), // before anything that could stop a program goes
-    Step::Pass(&pullback_opt::CHOOSE), // an operator that is unrolled stays one
+    Step::Pass(&pullback_opt::CHOOSE),      // an operator that is unrolled stays one
     Step::Pass(&pullback_opt::SIMPLIFY),
     Step::Pass(&pullback_opt::UNROLL), // constant indices and no tape for short vectors
     Step::Pass(&pullback_opt::SIMPLIFY),

@@ -38,7 +38,7 @@ const WRONG: &[&str] = &[
     "entry main (x: f64) : f64 = 1.5g",
     "entry main (x: f64) : f64 = 0x",
     "entry main (x: i64) : i64 = 99999999999999999999",
-    "entry main (x: i8) : i8 = 300i8",
+    "entry main (x: i8) : i8 = x + 300",
     "entry main (x: f64) : f64 = x \u{0}",
     "entry main (x: f64) : f64 = 'ab'",
     "\u{feff}\u{feff}entry",

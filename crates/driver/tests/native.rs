@@ -90,7 +90,8 @@ fn derivatives_that_add_up_cases_are_native() {
     for Row { text, x, value, gradient, slope, second } in rows() {
         for backend in [Backend::Interp, Backend::Vm, Backend::Llvm] {
             let settings = Settings { backend, ..Settings::default() };
-            let session = Session::compile("row.fut", text, settings).unwrap_or_else(|e| panic!("{}", e.render()));
+            let session =
+                Session::compile("row.fut", text, settings).unwrap_or_else(|e| panic!("{}", e.render()));
             for (name, value, gradient) in [("value", value, &gradient), ("slope", slope, &second)] {
                 let entry = session.entry(Some(name)).expect("an entry point");
                 let wanted = session.select(&entry, &Wrt::default()).expect("selected");

@@ -71,7 +71,11 @@ fn scalar_types_that_do_not_agree() {
     errors("def f (x: i32) = if x then 1 else 2", &[(TypeMismatch, "x")]);
     errors("def f (b: bool) = if b then 1i32 else 2i64", &[(TypeMismatch, "2i64")]);
     errors("def f = 1.5 : i32", &[(TypeMismatch, "1.5")]);
-    errors("def f = 300u8", &[(TypeMismatch, "300u8")]);
+    errors("def f : u8 = 300", &[(TypeMismatch, "300")]);
+    errors("def f : u8 = -1", &[(TypeMismatch, "-1")]);
+    errors("def f : f32 = 1e39", &[(TypeMismatch, "1e39")]);
+    // A suffix makes it wrap round.
+    errors("def f = 300u8", &[]);
     errors("def f : i8 = 128", &[(TypeMismatch, "128")]);
     errors("def f (x: f64) = f64.sqrt true", &[(TypeMismatch, "true")]);
     errors("def f (x: f64) = !x", &[(TypeMismatch, "x")]);

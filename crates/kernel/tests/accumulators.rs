@@ -25,16 +25,14 @@ fn matrix(rows: usize, columns: usize, numbers: &[f64]) -> Value {
 #[test]
 fn a_rotated_view_leaves_a_branch() {
     let branch = "if c { let turned: acc []f64 = view_rotate(acc, k) in turned } else { in acc }";
-    let nested = format!(
-        "if c {{
-            let inner: acc []f64 = if d {{ let turned: acc []f64 = view_rotate(acc, k) in turned }} else {{
+    let nested = "if c {
+            let inner: acc []f64 = if d { let turned: acc []f64 = view_rotate(acc, k) in turned } else {
                 let back: acc []f64 = view_rotate(acc, 2i64)
                 let unused: () = add_to(back, [], zs)
                 in back
-            }}
+            }
             in inner
-        }} else {{ in acc }}"
-    );
+        } else { in acc }";
     let text = |there: &str| {
         format!(
             "fun f(base: []f64, xs: []f64, ys: []f64, k: i64, c: bool, d: bool): []f64 {{
@@ -54,9 +52,9 @@ fn a_rotated_view_leaves_a_branch() {
     let cases = [
         (branch, true, true, [131.0, 1212.0, 323.0]),
         (branch, false, true, [1111.0, 222.0, 333.0]),
-        (&nested, true, true, [131.0, 1212.0, 323.0]),
-        (&nested, true, false, [121.0, 232.0, 1313.0]),
-        (&nested, false, false, [1111.0, 222.0, 333.0]),
+        (nested, true, true, [131.0, 1212.0, 323.0]),
+        (nested, true, false, [121.0, 232.0, 1313.0]),
+        (nested, false, false, [1111.0, 222.0, 333.0]),
     ];
     for (there, c, d, expected) in cases {
         let mut args = numbers.to_vec();

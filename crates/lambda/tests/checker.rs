@@ -132,6 +132,6 @@ fn texts_that_are_no_programs_are_errors() {
         let errors = read(text, None).expect_err(text);
         assert_eq!(errors[0].code, code, "{text}: {errors:?}");
     }
-    let deep = format!("def f (x: f64): f64 = {}x{}", "(".repeat(100_000), ")".repeat(100_000));
+    let deep = format!("def f (x: f64): f64 = {}x{}", "(".repeat(150_000), ")".repeat(150_000));
     assert_eq!(read(&deep, None).unwrap_err()[0].code, Code::TooDeep);
 }

@@ -82,7 +82,11 @@ fn results(module: &Module, args: &[i64]) -> Result<Vec<Word>, String> {
 
 /// In as many pieces as possible, which do the same.
 fn checked(module: &Module, args: &[i64]) -> Pieces {
-    let pieces = cut(module, &Limits::SMALL);
+    checked_with(&Limits::SMALL, module, args)
+}
+
+fn checked_with(limits: &Limits, module: &Module, args: &[i64]) -> Pieces {
+    let pieces = cut(module, limits);
     assert_eq!(results(module, args), results(&pieces.module, args));
     pieces
 }
@@ -172,8 +176,11 @@ fn what_one_branch_sets_another_one_reads() {
     ];
     let module = w.module(vec![n], vec![y, z]);
     for n in [0, 1, 2, 3, 5] {
-        let pieces = checked(&module, &[n]);
+        // Blocks of any length stay whole: branches and loops are cut out only.
+        let pieces = checked_with(&Limits { longest: usize::MAX, ..Limits::SMALL }, &module, &[n]);
         assert_eq!(pieces.module.functions.len(), 4);
+        // The straight code around them in functions, too.
+        assert!(checked(&module, &[n]).module.functions.len() > 4);
     }
 }
 

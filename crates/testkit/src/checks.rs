@@ -4,6 +4,7 @@
 //! Places are found in the sources: a function that makes an error, or calls one that only makes errors, or asks a question that may end in
 //! one. Internal errors are left out: they are of programs that core's checker refuses.
 
+use pullback_core::Shaped;
 use std::collections::BTreeSet;
 
 /// A place: file and function, and what is checked there.
@@ -65,7 +66,13 @@ fn firsts(body: &str, call: &str) -> Vec<String> {
         let check = match first.strip_prefix("RuntimeErrorKind::") {
             Some("Internal") => None,
             Some(kind) => Some(kind.to_string()),
-            None => first.strip_prefix('"').map(|what| format!("shapes: {}", what.trim_end_matches('"'))),
+            None => {
+                let named = first.strip_prefix("Shaped::").and_then(|name| name.strip_suffix(".words("));
+                let shaped =
+                    named.and_then(|name| Shaped::ALL.into_iter().find(|s| format!("{s:?}") == name));
+                let what = shaped.map(Shaped::words).or(first.strip_prefix('"'));
+                what.map(|what| format!("shapes: {}", what.trim_end_matches('"')))
+            }
         };
         out.extend(check.filter(|_| is_whole));
     }

@@ -13,8 +13,12 @@ fn root() -> PathBuf {
 fn sources(folder: &str) -> Vec<(String, String)> {
     let files = std::fs::read_dir(root().join(folder)).expect("a folder").flatten().map(|e| e.path());
     let files = files.filter(|p| p.extension().is_some_and(|e| e == "rs"));
-    let named =
-        |p: PathBuf| (p.file_name().unwrap().to_string_lossy().into(), std::fs::read_to_string(&p).unwrap());
+    let named = |p: PathBuf| {
+        (
+            p.file_name().expect("a name").to_string_lossy().into(),
+            std::fs::read_to_string(&p).expect("a text"),
+        )
+    };
     files.map(named).collect()
 }
 

@@ -197,9 +197,9 @@ fn scalar(word: &str) -> Result<ScalarValue, &'static str> {
     let integer = integer.map(|x| if negative { -x } else { x });
     match (suffix, integer) {
         // With a suffix it wraps round, as in Futhark.
-        (Some(s), Some(x)) if s.is_integer() => u64::try_from(x.abs())
-            .map(|_| s.from_i64(x as i64))
-            .map_err(|_| SMALLER),
+        (Some(s), Some(x)) if s.is_integer() => {
+            u64::try_from(x.abs()).map(|_| s.from_i64(x as i64)).map_err(|_| SMALLER)
+        }
         (None, Some(x)) => match (i64::try_from(x), u64::try_from(x)) {
             (Ok(x), _) => Ok(ScalarValue::I64(x)),
             (_, Ok(x)) => Ok(ScalarValue::U64(x)),

@@ -69,7 +69,8 @@ impl Elaborator<'_, '_> {
         };
         for (what, ty) in ["point", seed].into_iter().zip(&params[1..]) {
             if !self.b.program.has_floats(ty) {
-                let message = format!("this derivative has a {what} without floating-point numbers (its type is {ty})");
+                let message =
+                    format!("this derivative has a {what} without floating-point numbers (its type is {ty})");
                 let hint = match what {
                     "point" => "let the function take floats, and make integers of them inside",
                     _ => "let the function give floats: f64.i64 makes one of an integer",

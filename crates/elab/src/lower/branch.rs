@@ -220,10 +220,12 @@ impl Lowerer<'_, '_> {
         };
         let copies = self.copies.entry(c.param).or_default();
         *copies += 1;
-        if *copies > MAX_COPIES && arg.is_given_by_leaves() && c.env.values().all(Val::is_given_by_leaves) {
-            if let Some(value) = self.enter_function(c, body, &arg, span)? {
-                return Ok(value);
-            }
+        if *copies > MAX_COPIES
+            && arg.is_given_by_leaves()
+            && c.env.values().all(Val::is_given_by_leaves)
+            && let Some(value) = self.enter_function(c, body, &arg, span)?
+        {
+            return Ok(value);
         }
         let mut env = c.env.clone();
         env.insert(c.param, arg);

@@ -438,7 +438,7 @@ fn array_errors() -> Vec<Case> {
             "def main (a: [][]f64, r: []f64): [][]f64 = concat(a, array[[]f64](r))",
             vec![m(), v()],
             ShapeMismatch,
-            "concat: shapes [2][3] and [1][4] differ",
+            "concat: shapes [3] and [4] differ",
         ),
         bad(
             "map of two sizes",

@@ -46,7 +46,8 @@ impl Lower<'_> {
             }
             Check::Shapes(of, rank) => {
                 let (left, right) = args.split_at(rank);
-                let (left, right) = (self.scalars(left), self.scalars(right));
+                let mut sizes = |ns: &[Atom]| ns.iter().map(|n| self.size(*n)).collect::<Vec<Operand>>();
+                let (left, right) = (sizes(left), sizes(right));
                 self.check_shapes(of.words(), &left, &right);
             }
             Check::Rows => {

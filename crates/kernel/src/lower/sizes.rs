@@ -133,12 +133,10 @@ impl Lower<'_> {
                     let other = self.op(Op::Ne, Scalar::I64, &[*stride, expected]);
                     bad = self.either(bad, other);
                 }
-                if dims.len() > 1 {
-                    // Without elements there is no order.
-                    let count = self.product(&dims);
-                    let some = self.op(Op::Ne, Scalar::I64, &[count, Operand::i64(0)]);
-                    bad = self.both(bad, some);
-                }
+                // Without elements there is no order.
+                let count = self.product(&dims);
+                let some = self.op(Op::Ne, Scalar::I64, &[count, Operand::i64(0)]);
+                bad = self.both(bad, some);
                 let (sizes, steps) = ("[{}]".repeat(dims.len()), "[{}]".repeat(dims.len()));
                 let text = format!(
                     "an argument of shape {sizes} has the strides {steps}: it must be in row-major order"

@@ -36,7 +36,8 @@ pub fn parse(file: FileId, text: &str) -> (Program, Vec<Diagnostic>) {
         return (Program { imports: Vec::new(), declarations: Vec::new() }, vec![diagnostic]);
     }
     let (tokens, diagnostics) = lex(file, text);
-    let mut parser = Parser { file, text, tokens, at: 0, depth: 0, type_depth: 0, gave_up: false, diagnostics };
+    let mut parser =
+        Parser { file, text, tokens, at: 0, depth: 0, type_depth: 0, gave_up: false, diagnostics };
     let program = parser.program();
     let mut diagnostics = parser.diagnostics;
     diagnostics.sort_by_key(|d| d.span.map_or(0, |s| s.start));

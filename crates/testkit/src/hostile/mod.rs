@@ -149,7 +149,7 @@ pub fn examine_program(program: &Program, seed: u64) -> Counts {
         }
     };
     let both = !program.has_gradient();
-    primal(&session, program, both || seed / 4 % 2 == 0, &mut counts);
+    primal(&session, program, both || (seed / 4).is_multiple_of(2), &mut counts);
     if program.has_gradient() {
         gradient(&session, program, seed / 4 % 2 == 1, &mut counts);
     }
