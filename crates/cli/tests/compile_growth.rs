@@ -60,7 +60,7 @@ const FAMILIES: &[Family] = &[
         at: 100.5,
         slope: call_twice_slope,
     },
-    Family { name: "chosen closures", from: 4, run: 12, text: closures, at: 0.35, slope: closures_slope },
+    Family { name: "chosen closures", from: 2, run: 12, text: closures, at: 0.35, slope: closures_slope },
 ];
 
 fn joined(n: usize, between: &str, part: impl Fn(usize) -> String) -> String {

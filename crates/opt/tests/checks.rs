@@ -295,7 +295,7 @@ fn no_error_is_lost() {
         &SETTLE_CHECKS,
         &PRUNE,
     ];
-    let (first, count) = (number("SEED", 0), number("COUNT", 1500));
+    let (first, count) = (number("SEED", 0), number("COUNT", 400));
     let one = |seed: u64| {
         let text = program(seed);
         let plain = parse(&text);

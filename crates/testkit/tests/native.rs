@@ -23,7 +23,7 @@ fn assert_right(counts: &Counts, functions: u64) {
 
 #[test]
 fn the_vm_computes_what_the_interpreter_computes() {
-    let count = number("VM_COUNT", 2000);
+    let count = number("VM_COUNT", 600);
     let ways = |seed: u64, _: usize| {
         let lanes = [4, 64, 512][(seed / 2 % 3) as usize];
         vec![if seed.is_multiple_of(2) { Way::Vm(lanes) } else { Way::VmDefault }]
@@ -33,7 +33,7 @@ fn the_vm_computes_what_the_interpreter_computes() {
 
 #[test]
 fn machine_code_computes_what_the_interpreter_computes() {
-    let count = number("COUNT", 500);
+    let count = number("COUNT", 100);
     // LLVM takes most of the time: what is optimised in one seed is not in the next.
     let ways = |seed: u64, k: usize| match (seed + k as u64) % 2 {
         0 => Way::of_llvm(seed, Level::O1).into_iter().skip(1).collect(),

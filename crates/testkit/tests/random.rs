@@ -111,7 +111,7 @@ fn programs_that_end_in_branches_have_their_derivatives() {
 /// programs third ones, are those of the same program without the rules.
 #[test]
 fn own_rules_change_no_derivative() {
-    let (first, count) = (number("SEED", 0), number("COUNT", 150));
+    let (first, count) = (number("SEED", 0), number("COUNT", 60));
     let checked = on_all_processors(first..first + count, |seed| {
         let made = own_rules(seed);
         let settings = || Settings { optimise: !seed.is_multiple_of(4), ..Settings::default() };
@@ -152,7 +152,7 @@ fn own_rules_change_no_derivative() {
 /// A derivative stops where its function stops, as it is written, with the same kind of error at the same place, and nowhere else.
 #[test]
 fn derivatives_stop_where_their_functions_stop() {
-    let (first, count) = (number("SEED", 0), number("COUNT", 300));
+    let (first, count) = (number("SEED", 0), number("COUNT", 100));
     let mut all = stops::Compared::default();
     on_all_processors(first..first + count, stops::one).into_iter().for_each(|one| all.extend(one));
     for (way, [stop, end, refused]) in &all.ways {
