@@ -9,7 +9,8 @@ use crate::Scalar;
 /// `linear_..` where partial derivatives are plain numbers, `steep_..` where they are not finite at some finite arguments (at an edge of the
 /// domain, or where they overflow). The braces hold the methods of `Scalar` that the types do in their own ways.
 ///
-/// What records itself, by the inherent function `many`, has `lifted!(@recorded inner)` among these.
+/// What records itself, by the inherent function `many`, has `lifted!(@recorded inner)` among these, and its inherent functions by
+/// `lifted!(@rows inner)`.
 ///
 /// Arithmetic with plain numbers comes from `lifted!(@constants [generics] type, inner, f64)`.
 macro_rules! lifted {
@@ -93,6 +94,59 @@ macro_rules! lifted {
                 self.steep_unary(y, d)
             }
             $($special)*
+        }
+    };
+    // The functions of a type that records rows, from `with_factor` (one number, with its derivative with respect to what the row computed)
+    // and `joined` (two numbers, with theirs).
+    (@rows $inner:ident) => {
+        #[inline(always)]
+        fn linear_unary(self, value: $inner, d: $inner::Float) -> Self {
+            self.with_factor(value, self.factor.scaled(d))
+        }
+        #[inline(always)]
+        fn linear_binary(self, other: Self, value: $inner, da: $inner::Float, db: $inner::Float) -> Self {
+            if other.is_constant() {
+                return self.linear_unary(value, da);
+            }
+            if self.is_constant() {
+                return other.linear_unary(value, db);
+            }
+            self.joined(other, value, [self.factor.scaled(da), other.factor.scaled(db)])
+        }
+        #[inline(always)]
+        fn unary(self, value: $inner, d: $inner) -> Self {
+            self.with_factor(value, d.chain_mul(self.factor))
+        }
+        /// A product inside of derivatives one level above, of this value. Where the tangent or cotangent (`self`) is zero, it does not depend on
+        /// the partial derivative, steep as that may be: there is no edge.
+        #[inline(always)]
+        fn product(self, partial: Self, value: $inner) -> Self {
+            if self.is_inert() || partial.is_inert() {
+                Self::lift(value)
+            } else if self.value.is_inert() {
+                self.unary(value, partial.value)
+            } else {
+                self.binary(partial, value, partial.value, self.value)
+            }
+        }
+        /// The reverse pass asks whether a cotangent is zero, however steep the function is.
+        #[inline(always)]
+        fn steep_unary(self, value: $inner, d: $inner) -> Self {
+            self.unary(value, d)
+        }
+        #[inline(always)]
+        fn steep_binary(self, other: Self, value: $inner, da: $inner, db: $inner) -> Self {
+            self.binary(other, value, da, db)
+        }
+        #[inline(always)]
+        fn binary(self, other: Self, value: $inner, da: $inner, db: $inner) -> Self {
+            if other.is_constant() {
+                return self.unary(value, da);
+            }
+            if self.is_constant() {
+                return other.unary(value, db);
+            }
+            self.joined(other, value, [da.chain_mul(self.factor), db.chain_mul(other.factor)])
         }
     };
     (@recorded $inner:ident) => {

@@ -2,46 +2,11 @@
 
 use pullback_dual::{Dual, Scalar, Var, derivative, grad, gradient_forward, value_and_grad};
 
+#[path = "common/functions.rs"]
+mod functions;
+use functions::{binary, unary};
+
 const REFERENCE: &str = include_str!("reference.txt");
-
-fn unary<S: Scalar>(name: &str, x: S) -> S {
-    match name {
-        "recip" => x.recip(),
-        "sqrt" => x.sqrt(),
-        "cbrt" => x.cbrt(),
-        "exp" => x.exp(),
-        "exp2" => x.exp2(),
-        "exp_m1" => x.exp_m1(),
-        "ln" => x.ln(),
-        "log2" => x.log2(),
-        "log10" => x.log10(),
-        "ln_1p" => x.ln_1p(),
-        "sin" => x.sin(),
-        "cos" => x.cos(),
-        "tan" => x.tan(),
-        "asin" => x.asin(),
-        "acos" => x.acos(),
-        "atan" => x.atan(),
-        "sinh" => x.sinh(),
-        "cosh" => x.cosh(),
-        "tanh" => x.tanh(),
-        "asinh" => x.asinh(),
-        "acosh" => x.acosh(),
-        "atanh" => x.atanh(),
-        "sigmoid" => x.sigmoid(),
-        _ => panic!("no such function: {name}"),
-    }
-}
-
-fn binary<S: Scalar>(name: &str, x: S, y: S) -> S {
-    match name {
-        "div" => x / y,
-        "pow" => x.pow(y),
-        "atan2" => x.atan2(y),
-        "hypot" => x.hypot(y),
-        _ => panic!("no such function: {name}"),
-    }
-}
 
 /// The distance in units of the last place of what is right; next to zero, of the least number. A quotient of a quotient (`div`, `atan2`)
 /// cannot be better than the first one, which may lie next to zero: the unit is at least the least number over `divisor`.

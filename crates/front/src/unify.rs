@@ -279,20 +279,9 @@ impl Metas {
                 let pairs = vs.iter().zip(ws.iter()).flat_map(|(v, w)| v.1.iter().zip(&w.1));
                 pairs.into_iter().try_for_each(|(t, u)| self.unify(t, u, loose))
             }
-            (Type::Fun(b, p, r), Type::Fun(c, q, s)) => {
+            (Type::Fun(_, p, r), Type::Fun(_, q, s)) => {
                 self.unify(p, q, loose)?;
-                // The same argument under two names.
-                if let (Some(b), Some(c)) = (b, c)
-                    && b.id != c.id
-                {
-                    self.bind_size(c.id, Size::Meta(b.id));
-                }
-                self.unify(r, s, loose)?;
-                // A size that is the argument on one side and another size on the other: whoever declares it tests it.
-                if b.iter().chain(c).any(|b| !matches!(self.size(&Size::Meta(b.id)), Size::Meta(_))) {
-                    self.undecided += 1;
-                }
-                Ok(())
+                self.unify(r, s, loose)
             }
             _ => Err(Mismatch::Types(a, b)),
         }

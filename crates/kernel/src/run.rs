@@ -132,10 +132,14 @@ impl Memory {
         }
         Ok(self.push(ty, vec![None; count]))
     }
-    fn release(&mut self, height: usize) {
+    fn release(&mut self, height: usize) -> Result<(), RuntimeError> {
+        if height > self.pieces.len() {
+            return Err(wrong("memory is given back that was given back before"));
+        }
         for piece in self.pieces.drain(height..) {
             self.cells -= piece.cells.len();
         }
+        Ok(())
     }
 }
 
@@ -441,7 +445,7 @@ impl Machine<'_> {
             }
             Ins::Release { mark } => {
                 let height = self.pointer(regs, *mark)?.piece;
-                self.memory.release(height);
+                self.memory.release(height)?;
             }
             Ins::Fill { pointer, count, value, ty } => {
                 let (p, n) = (self.pointer(regs, *pointer)?, self.i64(regs, *count)?);
@@ -478,7 +482,7 @@ impl Machine<'_> {
                     let height = self.memory.pieces.len();
                     let args: Vec<Word> = std::iter::once(k).chain(args.iter().copied()).collect();
                     self.call(*function, &args)?;
-                    self.memory.release(height);
+                    self.memory.release(height)?;
                 }
             }
             Ins::Lanes { i, from, to, lanes, body } => {

@@ -14,7 +14,6 @@ pub mod flat;
 pub mod fork_join;
 pub mod generate;
 pub mod hostile;
-pub mod mixes;
 pub mod native;
 pub mod nested;
 pub mod problems;

@@ -11,7 +11,8 @@
 use crate::native::{self, Run, Way};
 use crate::rng::Rng;
 use pullback_ad::differentiate::Choice;
-use pullback_core::{Buffer, FunId, Value};
+use pullback_base::{Code, Diagnostic};
+use pullback_core::{Buffer, FunId, Program, Value};
 use pullback_cpu::Level;
 use pullback_driver::derive::{self, Kind};
 use pullback_driver::gradcheck::filled;
@@ -54,6 +55,14 @@ pub struct Function<'a> {
     pub selected: &'a [bool],
     /// Whether it is smooth enough for differences: no gradient is stopped.
     pub differences: bool,
+}
+
+impl Function<'_> {
+    fn main(&self) -> Result<FunId, String> {
+        let mut all = self.session.lowered().funs.iter_enumerated();
+        let main = all.find(|(_, fun)| fun.name.as_str() == self.entry.name);
+        Ok(main.ok_or("the entry point is no function")?.0)
+    }
 }
 
 /// A sequence of modes, the first one applied first.
@@ -149,29 +158,67 @@ fn name(modes: &[Kind]) -> String {
     modes.iter().rev().map(word).collect::<Vec<_>>().join(" over ")
 }
 
+/// The second derivatives at a point along `v`, of the weighted sum `w` of the results, by all mixes with their names: the product of the
+/// Hessian with `v`, and by forward over forward that times `v`.
+///
+/// # Errors
+/// Whatever stops a derivative.
+pub fn second(
+    f: Function<'_>,
+    args: &[Value],
+    (w, v): (&[Value], &[Value]),
+) -> Result<Vec<(String, Vec<f64>)>, String> {
+    let point = Point { f, args, results: Vec::new(), w: w.to_vec(), v: v.to_vec() };
+    let one = |modes: &Vec<Kind>| {
+        let derivative = Derivative::new(f, modes)?;
+        let out = derivative.run(&point.given(modes).0)?;
+        let last = |count: usize| floats(&out[out.len() - count..]);
+        let numbers = match modes.contains(&Kind::Vjp) {
+            true => last(v.len()),
+            false => vec![inner(&floats(w), &last(w.len()))],
+        };
+        Ok((name(modes), numbers))
+    };
+    mixes(2).iter().map(one).collect()
+}
+
+/// A function of a program differentiated in these modes, the first one first, in the same parameters, after all passes.
+///
+/// # Errors
+/// What is not supported, and what passes say.
+pub(crate) fn differentiated(
+    program: &Program,
+    mut fun: FunId,
+    selected: &[bool],
+    modes: &[Kind],
+    optimise: bool,
+) -> Result<(Program, FunId), Diagnostic> {
+    let mut program = program.clone();
+    for &mode in modes {
+        let mut wanted = selected.to_vec();
+        wanted.resize(program.funs[fun].params.len(), false);
+        fun = derive::add(&mut program, fun, mode, &wanted)
+            .map_err(|text| Diagnostic::global(Code::Unsupported, text))?;
+    }
+    let (mut program, roots) = pipeline::keep_reachable(&program, &[fun]);
+    let (steps, choice) = (pipeline::steps(optimise), Choice::default());
+    pipeline::run_with(&mut program, steps, &choice, Checks::EachStep, &mut |_, _| {})?;
+    Ok((program, roots[0]))
+}
+
 /// A derivative of the function, ready to run.
 struct Derivative {
     modes: Modes,
-    program: pullback_core::Program,
+    program: Program,
     fun: FunId,
 }
 
 impl Derivative {
     fn new(f: Function<'_>, modes: &[Kind]) -> Result<Derivative, String> {
-        let mut program = f.session.lowered().clone();
-        let main = program.funs.iter_enumerated().find(|(_, fun)| fun.name.as_str() == f.entry.name);
-        let mut fun = main.ok_or("the entry point is no function")?.0;
-        for &mode in modes {
-            let mut wanted = f.selected.to_vec();
-            wanted.resize(program.funs[fun].params.len(), false);
-            fun = derive::add(&mut program, fun, mode, &wanted)?;
-        }
-        let (mut program, roots) = pipeline::keep_reachable(&program, &[fun]);
-        let steps = pipeline::steps(f.session.settings.optimise);
-        let done =
-            pipeline::run_with(&mut program, steps, &Choice::default(), Checks::EachStep, &mut |_, _| {});
-        done.map_err(|d| format!("{}: {}", name(modes), d.message))?;
-        Ok(Derivative { modes: modes.to_vec(), program, fun: roots[0] })
+        let (program, main) = (f.session.lowered(), f.main()?);
+        let made = differentiated(program, main, f.selected, modes, f.session.settings.optimise);
+        let (program, fun) = made.map_err(|d| format!("{}: {}", name(modes), d.message))?;
+        Ok(Derivative { modes: modes.to_vec(), program, fun })
     }
     fn run(&self, args: &[Value]) -> Result<Vec<Value>, String> {
         let out = Compiled::new(&self.program).run(self.fun, args, &Options::default());
@@ -242,12 +289,11 @@ impl<'a> Point<'a> {
         let (w, v) = (random(&results), random(&inputs));
         Ok((!w.is_empty() && !v.is_empty()).then_some(Point { f, args, results, w, v }))
     }
-    /// The derivative along the direction, and the arguments it was run with.
-    fn along(&self, derivative: &Derivative) -> Result<(Found, Vec<Value>), String> {
+    /// The arguments of a derivative along the direction, and that whose inner product with its results with floats is `Dᵏ φ`.
+    fn given(&self, modes: &[Kind]) -> (Vec<Value>, Vec<Value>) {
         let mut args = self.args.to_vec();
-        // `Dᵏ φ` is the inner product of this and the results with floats.
         let mut c = self.w.clone();
-        for mode in &derivative.modes {
+        for mode in modes {
             let zeros: Vec<Value> = c.iter().filter_map(|x| filled(x, 0.0)).collect();
             let (given, next) = match mode {
                 Kind::Jvp => (&self.v, c),
@@ -256,6 +302,11 @@ impl<'a> Point<'a> {
             args.extend(given.iter().cloned());
             c = zeros.into_iter().chain(next).collect();
         }
+        (args, c)
+    }
+    /// The derivative along the direction, and the arguments it was run with.
+    fn along(&self, derivative: &Derivative) -> Result<(Found, Vec<Value>), String> {
+        let (args, c) = self.given(&derivative.modes);
         let out: Vec<Value> = derivative.run(&args)?.into_iter().filter(has_floats).collect();
         let number = out.iter().zip(&c).map(|(y, c)| inner(&y.floats(), &c.floats())).sum();
         let gradient =
@@ -312,10 +363,8 @@ impl<'a> Point<'a> {
             let here = if *s && has_floats(x) { along.next() } else { None };
             direction.extend(here.map_or_else(|| vec![0.0; x.floats().len()], Value::floats));
         }
-        let program = self.f.session.lowered();
-        let main = program.funs.iter_enumerated().find(|(_, fun)| fun.name.as_str() == self.f.entry.name);
-        let (main, _) = main.ok_or("the entry point is no function")?;
-        let found = directional(&Compiled::new(program), main, self.args, &direction, &Options::default());
+        let code = Compiled::new(self.f.session.lowered());
+        let found = directional(&code, self.f.main()?, self.args, &direction, &Options::default());
         Ok(found.map_err(|e| e.to_string())?.kinks == 0)
     }
 }

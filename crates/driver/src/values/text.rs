@@ -196,9 +196,13 @@ fn scalar(word: &str) -> Result<ScalarValue, &'static str> {
     let integer = hex.or(binary).unwrap_or_else(|| digits.parse::<i128>()).ok();
     let integer = integer.map(|x| if negative { -x } else { x });
     match (suffix, integer) {
-        // With a suffix it wraps round, as in Futhark.
         (Some(s), Some(x)) if s.is_integer() => {
-            u64::try_from(x.abs()).map(|_| s.from_i64(x as i64)).map_err(|_| SMALLER)
+            // `-1u32` is the number with these bits, as in Futhark; what no bits of the type stand for is refused.
+            let value = s.from_i64(x as i64);
+            let bits = 8 * s.bytes() as u32;
+            let (least, most) = (-(1i128 << (bits - 1)), (1i128 << bits) - 1);
+            let most = if s.is_signed() { most >> 1 } else { most };
+            if (least..=most).contains(&x) { Ok(value) } else { Err(SMALLER) }
         }
         (None, Some(x)) => match (i64::try_from(x), u64::try_from(x)) {
             (Ok(x), _) => Ok(ScalarValue::I64(x)),
@@ -260,6 +264,15 @@ mod tests {
     }
 
     #[test]
+    fn a_negative_number_of_an_unsigned_type_is_the_one_with_its_bits() {
+        for (text, value) in
+            [("-1u32", "4294967295u32"), ("-128u8", "128u8"), ("-1u64", "18446744073709551615u64")]
+        {
+            assert_eq!(write(&read(text).expect(text)), value);
+        }
+    }
+
+    #[test]
     fn structures_are_read_and_written() {
         let text = "{a = [1i64, 2i64], b = (#some 1.5f64, #none), c = empty([0][3]f64)}";
         assert_eq!(write(&read(text).expect("a value")), text);
@@ -272,7 +285,14 @@ mod tests {
         }
         assert!(read("[1,\n2,,]").is_err_and(|e| e.message.contains("line 2")));
         assert!(read(&"[".repeat(100_000)).is_err());
-        for text in ["18446744073709551616", "-9223372036854775809", "256u8", "18446744073709551616u64"] {
+        for text in [
+            "18446744073709551616",
+            "-9223372036854775809",
+            "256u8",
+            "128i8",
+            "-129u8",
+            "18446744073709551616u64",
+        ] {
             let e = read(text).expect_err(text);
             assert!(e.message.contains("an integer in the range of its type"), "{text}: {}", e.message);
         }

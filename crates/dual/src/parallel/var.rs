@@ -88,24 +88,7 @@ impl<'t, S: Float> Var<'t, S> {
     pub(super) fn place(&self) -> Option<(*const Task<S>, u32, S)> {
         if self.is_constant() { None } else { Some((self.task, self.index, self.factor)) }
     }
-    #[inline(always)]
-    fn linear_unary(self, value: S, d: S::Float) -> Self {
-        self.with_factor(value, self.factor.scaled(d))
-    }
-    #[inline(always)]
-    fn linear_binary(self, other: Self, value: S, da: S::Float, db: S::Float) -> Self {
-        if other.is_constant() {
-            return self.linear_unary(value, da);
-        }
-        if self.is_constant() {
-            return other.linear_unary(value, db);
-        }
-        self.joined(other, value, [self.factor.scaled(da), other.factor.scaled(db)])
-    }
-    #[inline(always)]
-    fn unary(self, value: S, d: S) -> Self {
-        self.with_factor(value, d.chain_mul(self.factor))
-    }
+    lifted!(@rows S);
     /// A function of one number, with its derivative with respect to what the row computed.
     #[inline(always)]
     fn with_factor(self, value: S, factor: S) -> Self {
@@ -114,37 +97,6 @@ impl<'t, S: Float> Var<'t, S> {
         }
         let task = Task::recorder(self.task);
         Self::on(task, value, extreme(&task.tape, task.local(self.task, self.index), factor))
-    }
-    /// A product inside of derivatives one level above, of this value. Where the tangent or cotangent (`self`) is zero, it does not depend on
-    /// the partial derivative, steep as that may be: there is no edge.
-    #[inline(always)]
-    fn product(self, partial: Self, value: S) -> Self {
-        if self.is_inert() || partial.is_inert() {
-            Self::lift(value)
-        } else if self.value.is_inert() {
-            self.unary(value, partial.value)
-        } else {
-            self.binary(partial, value, partial.value, self.value)
-        }
-    }
-    /// The reverse pass asks whether a cotangent is zero, however steep the function is.
-    #[inline(always)]
-    fn steep_unary(self, value: S, d: S) -> Self {
-        self.unary(value, d)
-    }
-    #[inline(always)]
-    fn steep_binary(self, other: Self, value: S, da: S, db: S) -> Self {
-        self.binary(other, value, da, db)
-    }
-    #[inline(always)]
-    fn binary(self, other: Self, value: S, da: S, db: S) -> Self {
-        if other.is_constant() {
-            return self.unary(value, da);
-        }
-        if self.is_constant() {
-            return other.unary(value, db);
-        }
-        self.joined(other, value, [da.chain_mul(self.factor), db.chain_mul(other.factor)])
     }
     /// A function of two numbers, with its derivatives with respect to what their rows computed.
     #[inline(always)]

@@ -692,13 +692,18 @@ impl<'p> Lower<'p> {
             }
         }
         let sizes = vec![is.dims[0], from.dims[0]];
-        self.fail(differ, RuntimeErrorKind::ShapeMismatch, Text::Shapes("scatter".into(), 1), sizes);
+        self.fail(
+            differ,
+            RuntimeErrorKind::ShapeMismatch,
+            Text::Shapes(Shaped::Scattered.words().into(), 1),
+            sizes,
+        );
         if !self.rows_agree(dst, values) {
             let zero = Operand::i64(0);
             let some = self.op(Op::Lt, Scalar::I64, &[zero, n]);
             let there = self.op(Op::Lt, Scalar::I64, &[zero, over.dims[0]]);
             let written = self.both(some, there);
-            self.check_shapes_if(written, "scatter", (&over.dims[1..], &from.dims[1..]));
+            self.check_shapes_if(written, Shaped::Scattered.words(), (&over.dims[1..], &from.dims[1..]));
         }
         let (to, mut roots) = self.writable(pat, dst, &[indices, values])?;
         let ty = self.atom_type(dst);

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Cuts the long blocks of a function. `is_called`: other functions call it.
 pub(super) fn cut(id: FunctionId, is_called: bool, limits: &Limits, out: &mut Pieces, same: &mut Same) {
     let f = &out.module.functions[id];
-    if (is_called && !is_closed(f)) || gives_back(&f.body) {
+    if is_called && !is_closed(f) {
         return;
     }
     let mut found = Found::default();
@@ -47,28 +47,17 @@ pub(super) fn cut(id: FunctionId, is_called: bool, limits: &Limits, out: &mut Pi
     out.module.functions[id] = f;
 }
 
-/// Whether nothing that a function allocates is there after it.
+/// Whether nothing that a function allocates is there after it, and all of it until then: it gives back no memory below its own.
 fn is_closed(f: &Function) -> bool {
     let mut is_closed = !f.results.iter().any(|r| f.regs[*r].ty == Ty::Pointer);
-    walk(&f.body, &mut |ins| {
-        is_closed &= !matches!(ins, Ins::Store { ty: Ty::Pointer, .. } | Ins::Copy { ty: Ty::Pointer, .. });
+    let (mut marks, mut released) = (IdSet::new(), IdSet::new());
+    walk(&f.body, &mut |ins| match ins {
+        Ins::Store { ty: Ty::Pointer, .. } | Ins::Copy { ty: Ty::Pointer, .. } => is_closed = false,
+        Ins::Mark { to } => _ = marks.insert(*to),
+        Ins::Release { mark } => released.extend(mark.as_reg()),
+        _ => {}
     });
-    is_closed
-}
-
-/// Whether an arm gives back memory that was taken before its branch: a run is a call, and a call gives back its own memory only.
-fn gives_back(block: &Block) -> bool {
-    let marks: IdSet<Reg> = block
-        .iter()
-        .filter_map(|ins| match ins {
-            Ins::Mark { to } => Some(*to),
-            _ => None,
-        })
-        .collect();
-    block.iter().any(|ins| match ins {
-        Ins::Release { mark } => mark.as_reg().is_none_or(|r| !marks.contains(&r)),
-        _ => ins.blocks().into_iter().any(gives_back),
-    })
+    is_closed && released.into_iter().all(|mark| marks.contains(&mark))
 }
 
 /// The parts of a block, in order: runs, and instructions that stay where they are because they are large themselves.

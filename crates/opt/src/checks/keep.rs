@@ -4,6 +4,7 @@
 //! recursive were replaced by their bodies, if they are to be: a function that is called from there keeps its checks wherever it is
 //! called from. Guarantees: the same values, and the same errors at the same places.
 
+use super::ask::{Part, asked};
 use crate::Ctx;
 use crate::hoist::is_cheap_and_safe;
 use pullback_base::index::IdSet;
@@ -95,33 +96,31 @@ impl Keep<'_> {
         (0..rank).map(size).collect()
     }
 
-    /// The checks of an operation, and what they need.
+    /// The check of an operation, and what it needs.
     fn before(&mut self, exp: &Exp, origin: &Origin, out: &mut Vec<Stm>) {
-        let is_size = |n: &Atom| matches!(n, Atom::Const(c) if c.as_i64() >= 0);
-        let (check, args) = match exp {
-            Exp::Index(a, ix) | Exp::Update(a, ix, _) if !ix.is_empty() => {
-                let shape = self.sizes(*a, origin, out);
-                (Check::Index(ix.len()), [&ix[..], &shape].concat())
-            }
-            Exp::Slice(a, s) | Exp::UpdateSlice(a, s, _) => {
-                let shape = self.sizes(*a, origin, out);
-                (Check::Slice, vec![s.start, s.len, s.stride, shape[0]])
-            }
-            Exp::Gather(a, is) => {
-                let shape = self.sizes(*a, origin, out);
-                (Check::Gather, [&[*is][..], &shape].concat())
-            }
-            Exp::Prim(prim, args) if prim.may_stop() && !is_cheap_and_safe(exp) => {
-                (Check::Prim(*prim), args.clone())
-            }
-            Exp::Iota(n) if !is_size(n) => (Check::Sizes, vec![*n]),
-            Exp::Replicate(shape, _) if !shape.iter().all(is_size) => (Check::Sizes, shape.clone()),
-            Exp::Reshape { shape, from, array } => {
-                let old = self.sizes(*array, origin, out);
-                (Check::Reshape(*from), [&old[..*from], shape].concat())
-            }
-            _ => return,
+        let Some((check, parts)) = asked(exp, |a| self.program.atom_type(a).rank()) else { return };
+        let is_size = |part: &Part| matches!(part, Part::Operand(Atom::Const(c)) if c.as_i64() >= 0);
+        let holds = match check {
+            Check::Prim(_) => is_cheap_and_safe(exp),
+            Check::Sizes => parts.iter().all(is_size),
+            _ => false,
         };
+        if holds {
+            return;
+        }
+        let mut shape = Vec::new();
+        let mut args = Vec::new();
+        for part in parts {
+            args.push(match part {
+                Part::Operand(a) => a,
+                Part::Size(array, d) => {
+                    if shape.is_empty() {
+                        shape = self.sizes(array, origin, out);
+                    }
+                    shape[d]
+                }
+            });
+        }
         let check = self.check(check, args, origin);
         out.push(check);
     }

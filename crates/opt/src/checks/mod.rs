@@ -8,6 +8,7 @@
 //! Most checks need not run ([`settle`]): of what they ask it is known that it holds, or an operation that stays asks the same.
 //! A check is there once per place that can stop the program. What it costs where it stays is a comparison.
 
+mod ask;
 mod keep;
 mod known;
 mod linear;

@@ -4,6 +4,7 @@
 //! it does: one in its body, before or after it, or in a body around. Such an operation has to stay itself, so it counts only if a
 //! result needs it. Assumes that the next pass that removes anything is `prune`.
 
+use super::ask::{Part, asked};
 use super::known::Known;
 use crate::Ctx;
 use pullback_base::Table;
@@ -129,26 +130,13 @@ impl Settle<'_> {
             return None;
         }
         let shapes = &self.known.shapes;
-        let shape = |a: &Atom| a.var().map_or(Vec::new(), |v| shapes.of(v).to_vec());
-        let names = |atoms: &[Atom]| atoms.iter().map(|a| shapes.name(*a)).collect::<Vec<_>>();
-        Some(match &stm.exp {
-            Exp::Index(a, ix) | Exp::Update(a, ix, _) => {
-                (Check::Index(ix.len()), [names(ix), shape(a)].concat())
-            }
-            Exp::Slice(a, s) | Exp::UpdateSlice(a, s, _) => {
-                let size = shape(a).into_iter().take(1).collect();
-                (Check::Slice, [names(&[s.start, s.len, s.stride]), size].concat())
-            }
-            Exp::Gather(a, is) => (Check::Gather, [names(&[*is]), shape(a)].concat()),
-            Exp::Prim(prim, args) if prim.may_stop() => (Check::Prim(*prim), names(args)),
-            Exp::Iota(n) => (Check::Sizes, names(&[*n])),
-            Exp::Replicate(sizes, _) => (Check::Sizes, names(sizes)),
-            Exp::Reshape { shape: new, from, array } => {
-                let old = shape(array).into_iter().take(*from).collect();
-                (Check::Reshape(*from), [old, names(new)].concat())
-            }
-            _ => return None,
-        })
+        let sizes = |a: Atom| a.var().map_or(&[][..], |v| shapes.of(v));
+        let (check, parts) = asked(&stm.exp, |a| sizes(a).len())?;
+        let name = |part: Part| match part {
+            Part::Operand(a) => Some(shapes.name(a)),
+            Part::Size(a, d) => sizes(a).get(d).copied(),
+        };
+        Some((check, parts.into_iter().map(name).collect::<Option<_>>()?))
     }
     fn is_made(&self, check: Check, args: &[Atom]) -> bool {
         let names: Vec<Dim> = args.iter().map(|a| self.known.shapes.name(*a)).collect();

@@ -5,10 +5,9 @@
 
 use super::{Case, Check, Reversed, Skip, Stop, close, fail, finite, flat, options, rng_of, stopped};
 use crate::flat::{random_cotangent, zero_cotangent};
-use pullback_ad::differentiate::Choice;
-use pullback_core::{FunId, Program, Type, Value};
-use pullback_driver::derive::{self, Kind};
-use pullback_driver::pipeline::{self, Checks};
+use crate::nested::{differentiated, floats};
+use pullback_core::{Type, Value};
+use pullback_driver::derive::Kind;
 use pullback_interp::core::Compiled;
 use pullback_interp::dual::{directional, inner};
 
@@ -72,29 +71,16 @@ fn second(
     args: &[Value],
     what: &str,
 ) -> Result<Vec<Value>, Stop> {
-    let mut program: Program = case.program.clone();
-    let mut fun: FunId = case.main;
-    let unsupported = |text: String| Stop::Skip(Skip::Unsupported(text));
-    for mode in modes {
-        let mut wanted = wanted.to_vec();
-        wanted.resize(program.funs[fun].params.len(), false);
-        fun = derive::add(&mut program, fun, mode, &wanted).map_err(unsupported)?;
-    }
-    let (mut program, roots) = pipeline::keep_reachable(&program, &[fun]);
-    let steps = pipeline::steps((case.seed / 16).is_multiple_of(2));
-    let done = pipeline::run_with(&mut program, steps, &Choice::default(), Checks::EachStep, &mut |_, _| {});
-    done.map_err(|d| match d.code.fault() {
+    let optimise = (case.seed / 16).is_multiple_of(2);
+    let made = differentiated(&case.program, case.main, wanted, &modes, optimise);
+    let (program, fun) = made.map_err(|d| match d.code.fault() {
         pullback_base::Fault::Bug => Stop::Fail(format!("{what}: {}", d.message)),
-        _ => unsupported(d.message),
+        _ => Stop::Skip(Skip::Unsupported(d.message)),
     })?;
-    let out = Compiled::new(&program).run(roots[0], args, &options()).map_err(|e| stopped(case, what, e))?;
+    let out = Compiled::new(&program).run(fun, args, &options()).map_err(|e| stopped(case, what, e))?;
     Ok(out.results)
 }
 
 fn is_float(ty: &Type) -> bool {
     ty.base().scalar().is_some_and(|s| s.is_float())
-}
-
-fn floats(values: &[Value]) -> Vec<f64> {
-    values.iter().flat_map(Value::floats).collect()
 }

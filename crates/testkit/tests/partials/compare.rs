@@ -5,7 +5,7 @@ use pullback_base::Code;
 use pullback_core::Value;
 use pullback_driver::{Backend, EntryPoint, Kind, Session, Settings, Sweep, Wrt};
 use pullback_interp::core::Options;
-use pullback_testkit::mixes::Mixes;
+use pullback_testkit::nested::{Function, second as second_order};
 use pullback_testkit::suite::near;
 
 /// A program whose derivative is a weighted mean of those of its twins.
@@ -96,16 +96,17 @@ pub(crate) fn compare(mean: &Mean, machine_code: bool) -> Result<Compared, Strin
         }
     }
     if let ([(_, twin)], true) = (&twins[..], *second) {
-        let all = |made: Made| -> Result<Mixes, String> {
-            let (session, entry, selected) = made;
+        let all = |made: Made| {
+            let (session, entry, selected) = &made;
             let direction = [Value::f64s(&vec![0.75; args[0].floats().len()]), Value::f64(-0.5)];
-            Mixes::new(&session, &entry, &selected, args, (&[Value::f64(1.0)], &direction))
+            let f = Function { session, entry, selected, differences: false };
+            second_order(f, args, (&[Value::f64(1.0)], &direction))
         };
         let expected = all(made(twin, plain)?)?;
         for optimise in [false, true] {
             let found = all(compiled(program, optimise, Backend::Interp)?)?;
-            for ((what, e), (_, f)) in expected.all().into_iter().zip(found.all()) {
-                same(&format!("{what}, optimised {optimise}"), &e, &f)?;
+            for ((what, e), (_, f)) in expected.iter().zip(&found) {
+                same(&format!("{what}, optimised {optimise}"), e, f)?;
                 compared.second += 1;
             }
         }

@@ -13,7 +13,7 @@ use pullback_ad::on_lambda;
 use pullback_core::Value;
 use pullback_driver::{Backend, Session, Settings, Sweep, Wrt};
 use pullback_interp::core::Options;
-use pullback_testkit::mixes::Mixes;
+use pullback_testkit::nested::{Function, second};
 use std::collections::BTreeSet;
 
 const INF: f64 = f64::INFINITY;
@@ -488,14 +488,10 @@ fn examine(row: &Row) {
             let selected = session.select(&entry, &Wrt::default()).expect("what to differentiate");
             for (k, column) in hessian.chunks(args.len()).enumerate() {
                 let unit: Vec<f64> = (0..args.len()).map(|i| if i == k { 1.0 } else { 0.0 }).collect();
-                let mixes = Mixes::new(
-                    &session,
-                    &entry,
-                    &selected,
-                    &values,
-                    (&[Value::f64(1.0)], &[Value::f64s(&unit)]),
-                );
-                for (mix, found) in mixes.expect("second derivatives").all() {
+                let f =
+                    Function { session: &session, entry: &entry, selected: &selected, differences: false };
+                let mixes = second(f, &values, (&[Value::f64(1.0)], &[Value::f64s(&unit)]));
+                for (mix, found) in mixes.expect("second derivatives") {
                     let expected = if found.len() == 1 { &column[k..=k] } else { column };
                     near(&format!("{what}, column {k}, {mix}"), expected, &found, ROUNDING[2], scale(row, 2));
                 }
