@@ -10,6 +10,7 @@ pub mod checks;
 pub mod conformance;
 pub mod cost;
 pub mod dual_mutants;
+pub mod empties;
 pub mod flat;
 pub mod fork_join;
 pub mod generate;

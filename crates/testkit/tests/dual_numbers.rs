@@ -3,12 +3,15 @@
 
 use pullback_ad::chad::dense::dense_vjp;
 use pullback_ad::dual_numbers::{a_naive, b_staged, f_taping, g_parallel};
+use pullback_ad::on_lambda;
+
 use pullback_core::Value;
 use pullback_driver::{Backend, Kind, Session, Settings, Wrt};
 use pullback_interp::lambda::{Options, run};
 use pullback_testkit::chad::price::{price, priced};
 use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
+use pullback_testkit::empties;
 use pullback_testkit::fork_join;
 use pullback_testkit::native::near;
 use pullback_testkit::problems::PROBLEMS;
@@ -17,7 +20,16 @@ use pullback_testkit::{number, on_all_processors};
 
 /// Value and gradient of an entry point by an algorithm, for a cotangent of ones; and the steps they took.
 fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, u64), String> {
-    let mut settings = Settings::default();
+    gradient_by(Settings::default(), text, algorithm, args)
+}
+
+/// The same with these settings.
+fn gradient_by(
+    mut settings: Settings,
+    text: &str,
+    algorithm: &str,
+    args: &[Value],
+) -> Result<(Vec<Value>, u64), String> {
     settings.choice.reverse = Some(algorithm.into());
     let session = Session::compile("program.fut", text, settings).map_err(|e| e.render())?;
     let entry = session.entry(None).map_err(|d| d.message)?;
@@ -31,7 +43,7 @@ fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, 
     });
     let all: Vec<Value> = args.iter().cloned().chain(ones).collect();
     let ready = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {}).map_err(|d| d.message)?;
-    let out = ready.interpret(&all, &options).map_err(|e| e.message.to_string())?;
+    let out = ready.run(&all, &options).map_err(|e| e.message.to_string())?;
     Ok((out.results, out.counts.work))
 }
 
@@ -178,6 +190,92 @@ fn constructs_keep_their_structure() {
             let (found, _) = gradient(text, id, &args).unwrap_or_else(|e| panic!("{id}, {text}: {e}"));
             assert!(close(&found, &expected, 1e-13), "{id}, {text}: {found:?} instead of {expected:?}");
         }
+    }
+}
+
+/// How often each way of running them has these floats as value and gradient, for every algorithm that takes the program: on lambda, lowered to
+/// core, compiled.
+fn by_all_algorithms(text: &str, args: &[Value], expected: &[f64]) -> [u64; 3] {
+    let ways = [(Backend::Interp, false), (Backend::Interp, true), (Backend::Vm, true)];
+    let mut ran = [0; 3];
+    for id in std::iter::once("fast_chad").chain(on_lambda::all().map(|a| a.id)) {
+        for (ran, (backend, lowered)) in ran.iter_mut().zip(ways) {
+            let settings = Settings { backend, lowered, ..Settings::default() };
+            let what = || format!("{id}, {backend:?}, lowered: {lowered}, {args:?}\n{text}");
+            match gradient_by(settings, text, id, args) {
+                Ok((found, _)) => {
+                    assert!(close(&found, expected, 1e-12), "{found:?}, not {expected:?}: {}", what());
+                    *ran += 1;
+                }
+                Err(e) if e.contains("cannot differentiate") || e.contains("cannot be compiled") => {}
+                Err(e) => panic!("{e}: {}", what()),
+            }
+        }
+    }
+    ran
+}
+
+/// Random programs of arrays of arrays, which may have no elements: the sizes of these are those of the program.
+#[test]
+fn arrays_without_elements_have_sizes() {
+    let (count, first) = (number("COUNT", 60), number("SEED", 0));
+    let done = on_all_processors(first..first + count, |seed| {
+        let case = empties::case(seed);
+        let expected = gradient(&case.text, "fast_chad", &case.args);
+        let (expected, _) = expected.unwrap_or_else(|e| panic!("{seed}: {e}\n{}", case.text));
+        let expected: Vec<f64> = expected.iter().flat_map(Value::floats).collect();
+        assert_eq!(expected.last(), Some(&case.in_w), "{seed}: {:?}\n{}", case.args[0], case.text);
+        by_all_algorithms(&case.text, &case.args, &expected)
+    });
+    let ran = [0, 1, 2].map(|k| done.iter().map(|ran| ran[k]).sum::<u64>());
+    assert!(ran[0] > 14 * count && ran[1] > 6 * count && ran[2] > 6 * count, "{ran:?}");
+}
+
+/// Values and derivatives by hand: numbers times sizes, and sums of nothing.
+#[test]
+fn sizes_of_arrays_without_elements_by_hand() {
+    let none = |shape: &[usize]| Value::f64_array(shape, &[]);
+    let rows = [
+        ("entry f [n][k] (x: [n][k]f64) (w: f64): f64 = w * f64.i64 k", none(&[0, 4]), [4.0, 4.0]),
+        (
+            "entry f [n] (x: [n]f64) (w: f64): f64 = w * f64.i64 (length (transpose (map (\\a -> [a, a]) x)))",
+            none(&[0]),
+            [2.0, 2.0],
+        ),
+        ("entry f [n] (x: [n][2]f64) (w: f64): f64 = w + f64.sum (map f64.sum x)", none(&[0, 2]), [1.0, 1.0]),
+        (
+            "entry f [n][k] (x: [n][k]f64) (w: f64): f64 =
+               w * f64.i64 (length (transpose (scan (map2 (+)) (replicate k 0) x)))",
+            none(&[0, 4]),
+            [4.0, 4.0],
+        ),
+        (
+            "entry f [n][k][m] (x: [n][k][m]f64) (w: f64): f64 =
+               w * f64.i64 (k + 10 * length (transpose (map (\\a -> flatten (map (\\r -> r ++ r) a)) x)))",
+            none(&[0, 3, 2]),
+            [123.0, 123.0],
+        ),
+        (
+            "def halves [k] (r: [k]f64) (n: i64): [k]f64 = if n == 0 then r else halves (map (/ 2) r) (n - 1)
+             entry f [n][k] (x: [n][k]f64) (w: f64): f64 = w * f64.i64 (length (transpose (map (\\r -> halves r 9) x)))",
+            none(&[0, 4]),
+            [4.0, 4.0],
+        ),
+        (
+            "entry f [n][k] (x: [n][k](f64, f64)) (w: f64): f64 =
+               w * f64.i64 (length (transpose (map (\\r -> (unzip r).1) x)))",
+            none(&[0, 4]),
+            [4.0, 4.0],
+        ),
+    ];
+    for (text, x, [value, in_w]) in rows {
+        let mut args = vec![x.clone()];
+        if text.contains("(f64, f64)") {
+            args.push(x);
+        }
+        args.push(Value::f64(1.0));
+        let ran = by_all_algorithms(text, &args, &[value, in_w]);
+        assert!(ran[0] >= 15 && ran[1] >= 6 && ran[2] >= 6, "{ran:?}\n{text}");
     }
 }
 

@@ -143,6 +143,15 @@ pub(crate) fn flagged(b: &mut Builder<'_>, go: bool, mut next: Vec<Term>) -> Ter
     b.tuple(next)
 }
 
+/// Whether values of the type have sizes of their own: arrays, outside of sums.
+pub(super) fn has_sizes(t: &Type) -> bool {
+    match t {
+        Type::Array(_) => true,
+        Type::Tuple(ts) => ts.iter().any(has_sizes),
+        _ => false,
+    }
+}
+
 /// Whether values of the type hold functions, or may.
 pub(super) fn mentions_function(t: &Type) -> bool {
     match t {

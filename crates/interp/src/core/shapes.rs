@@ -24,7 +24,9 @@ pub(crate) enum Known {
 }
 
 /// How many expressions one question may look at.
-const FUEL: usize = 20_000;
+pub(crate) const FUEL: usize = 20_000;
+/// How many calls of one function may be open, in the last of which all scalars are unknown: it ends on both sides of its conditions.
+pub(crate) const OPEN_CALLS: usize = 16;
 
 impl Known {
     pub(crate) fn array(shape: &[usize]) -> Known {
@@ -115,6 +117,8 @@ struct Guess<'m, 'p, D: Domain> {
     equal: BTreeMap<Slot, (Arg, Arg)>,
     /// Whether slots that are not listed are those of the machine's open frame.
     framed: bool,
+    /// The functions that are called.
+    open: Vec<usize>,
     fuel: usize,
 }
 
@@ -128,7 +132,8 @@ impl<D: Domain> Machine<'_, D> {
 
 impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
     fn new(machine: &'m Machine<'p, D>, slots: BTreeMap<Slot, Known>, framed: bool, fuel: usize) -> Self {
-        Guess { machine, slots, sizes: Vec::new(), equal: BTreeMap::new(), framed, fuel }
+        let (sizes, equal, open) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Guess { machine, slots, sizes, equal, framed, open, fuel }
     }
     /// What a statement says about sizes beyond the value that it binds.
     fn note(&mut self, pat: &[Slot], exp: &Simple) {
@@ -314,26 +319,26 @@ impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
             },
             Compound::Loop(l) => self.loop_(l),
             Compound::Call(fun, args) => self.call(*fun, args),
-            Compound::Map { width, lam, arrays, .. } => {
+            Compound::Map { width, lam, arrays, elems } => {
                 let n = self.size(*width);
                 let rows: Vec<Known> = arrays.iter().map(|&a| self.arg(a).part(1)).collect();
-                self.lam(lam, rows).into_iter().map(|k| k.under([n])).collect()
+                arrays_of(self.lam(lam, rows), elems, n)
             }
             Compound::Reduce { neutral, .. } => scalars_unknown(self.args(neutral)),
-            Compound::Scan { width, neutral, .. } => {
+            Compound::Scan { width, neutral, elems, .. } => {
                 let n = self.size(*width);
-                self.args(neutral).into_iter().map(|k| k.under([n])).collect()
+                arrays_of(self.args(neutral), elems, n)
             }
             Compound::Fused(f) => {
                 let n = self.size(f.width);
                 let combined = self.args(&f.neutral);
                 let mut known = match f.form {
                     FusedForm::Reduce { .. } => scalars_unknown(combined),
-                    FusedForm::Scan => combined.into_iter().map(|k| k.under([n])).collect(),
+                    FusedForm::Scan => arrays_of(combined, &f.elems, n),
                 };
                 let rows: Vec<Known> = f.arrays.iter().map(|&a| self.arg(a).part(1)).collect();
                 let others = self.lam(&f.pre, rows).into_iter().skip(f.neutral.len());
-                known.extend(others.map(|k| k.under([n])));
+                known.extend(arrays_of(others, &f.elems[f.neutral.len()..], n));
                 known
             }
             Compound::Hist(h) => self.args(&h.dst),
@@ -379,7 +384,7 @@ impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
             let after: Vec<Known> = next.iter().take(state.len()).cloned().collect();
             state = scalars_unknown(either(state, after));
         }
-        let collected = next.into_iter().skip(l.params.len()).map(|k| k.under([count]));
+        let collected = arrays_of(next.into_iter().skip(l.params.len()), &l.collect, count);
         let mut known = state;
         known.extend(collected);
         if matches!(l.form, FormCode::While(_)) && !l.collect.is_empty() {
@@ -388,17 +393,29 @@ impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
         known
     }
     fn call(&mut self, fun: usize, args: &[Arg]) -> Vec<Known> {
-        let Some(code) = self.machine.code.funs.get(fun) else { return Vec::new() };
+        let open = self.open.iter().filter(|f| **f == fun).count();
+        let Some(code) = self.machine.code.funs.get(fun).filter(|_| open <= OPEN_CALLS) else {
+            return Vec::new();
+        };
         let params = self.args(args);
+        let params = if open == OPEN_CALLS { scalars_unknown(params) } else { params };
         let slots = code.lam.params.iter().copied().zip(params).collect();
-        // Half of the fuel, so that recursion ends.
-        let fuel = self.fuel / 2;
-        self.fuel -= fuel;
-        let mut inner = Guess::new(self.machine, slots, false, fuel);
+        // Half of the fuel is for what comes after a function and all that it calls again.
+        let kept = if open == 0 { self.fuel / 2 } else { 0 };
+        let mut inner = Guess::new(self.machine, slots, false, self.fuel - kept);
+        inner.open = std::mem::take(&mut self.open);
+        inner.open.push(fun);
         let known = deep(|| inner.body(&code.lam.body));
-        self.fuel += inner.fuel;
+        self.fuel = inner.fuel + kept;
+        self.open = inner.open;
+        self.open.pop();
         known
     }
+}
+
+/// Arrays of `n` elements of these types, of which this is known.
+fn arrays_of(known: impl IntoIterator<Item = Known>, elems: &[Elem], n: Option<usize>) -> Vec<Known> {
+    known.into_iter().zip(elems).map(|(k, e)| k.of_rank(e.rank).under([n])).collect()
 }
 
 /// Forgets the values of scalars: only their being scalars is known.

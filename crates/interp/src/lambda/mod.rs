@@ -43,6 +43,7 @@ mod cotangent;
 mod derivative;
 mod effects;
 mod machine;
+mod sizes;
 mod soac;
 mod uses;
 mod value;

@@ -1,6 +1,7 @@
 //! Second-order array operations. Each iteration costs one step and what the function costs.
 
 use super::machine::Machine;
+use super::sizes;
 use super::value::{Arr, Collector, Val};
 use crate::core::arrays::mismatch;
 use crate::core::machine::{Res, fail, internal};
@@ -27,7 +28,11 @@ impl Machine<'_> {
                     }
                     Ok(result)
                 })?;
-                let mut out = Collector::new(&self.meter, Self::element_type(t)?, Some(n))?;
+                let element = Self::element_type(t)?;
+                let mut out = Collector::new(&self.meter, element, Some(n))?;
+                if n == 0 && sizes::matter(element) {
+                    out.suppose(&sizes::of_result(self.code, &f, &arrays));
+                }
                 for row in rows {
                     let touched = out.push(row)?;
                     self.tick(touched)?;
@@ -44,7 +49,10 @@ impl Machine<'_> {
                 let op = self.eval(op)?;
                 let neutral = self.eval(neutral)?;
                 let array = self.eval(array)?.array()?;
-                let out = Collector::new(&self.meter, Self::element_type(t)?, Some(array.outer()?))?;
+                let mut out = Collector::new(&self.meter, Self::element_type(t)?, Some(array.outer()?))?;
+                if array.outer()? == 0 {
+                    out.see(&neutral)?;
+                }
                 self.scan(&op, neutral, &array, out)
             }
             Soac::Hist { op, neutral, dst, indices, values } => {

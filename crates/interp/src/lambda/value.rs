@@ -5,6 +5,7 @@
 //! typed buffers of scalars (boxed once a number with a tangent is stored) or boxed values.
 //! Guarantees: dropping a value of any depth takes constant stack.
 
+use super::sizes::Known;
 use crate::core::arrays::{agree, elements_of, mismatch};
 use crate::core::machine::{Res, internal};
 use crate::core::num::Num as DomainNum;
@@ -536,6 +537,18 @@ impl Collector {
             parts.iter_mut().zip(&node.items).try_for_each(|(p, v)| p.see(v))?;
         }
         Ok(())
+    }
+    /// Learns the sizes of the elements, of which there are none, from what is known about them.
+    pub(super) fn suppose(&mut self, element: &Known) {
+        let (sizes, base) = element.dims(self.rank);
+        if self.rank > 0 {
+            self.inner = Some(Shape::new(&sizes));
+        }
+        if let To::Product(parts) = &mut self.to {
+            for (i, part) in parts.iter_mut().enumerate() {
+                part.suppose(&base.part(i).within(&sizes));
+            }
+        }
     }
     /// Adds the next element; returns how many leaves beyond one were written.
     pub(crate) fn push(&mut self, value: Val) -> Res<u64> {

@@ -205,7 +205,19 @@ impl<'p> Lower<'p> {
                 self.extent(x, arm.body.result[which], k)
             }),
             Exp::Loop(l) => match (l.params.get(which), &l.form) {
-                (Some((v, init)), _) => self.is_fixed(*v).then(|| self.extent(x, *init, k))?,
+                (Some((v, init)), _) if self.is_fixed(*v) => self.extent(x, *init, k),
+                // A size that the first state and the next one have; one that only one of them tells is that of both.
+                (Some((_, init)), _) => {
+                    let first = self.extent(x, *init, k);
+                    x.enter_loop(l, |v| self.program.vars[v].ty.rank() > 0);
+                    match (first, self.extent(x, *l.body.result.get(which)?, k)) {
+                        (Some(first), Some(next)) if first != next => {
+                            let same = self.op(Op::Eq, Scalar::I64, &[first, next]);
+                            Some(self.op(Op::Select, Scalar::I64, &[same, first, Operand::i64(0)]))
+                        }
+                        (first, next) => first.or(next),
+                    }
+                }
                 (None, LoopForm::For { n, .. }) if k == 0 => self.length(x, *n),
                 (None, LoopForm::While(_)) if k == 0 => None,
                 (None, LoopForm::For { .. } | LoopForm::While(_)) => {

@@ -1,7 +1,7 @@
 //! What is done for one element or iteration after the other: loops and array functions.
 
 use super::super::effects::bound;
-use super::super::structure::flagged;
+use super::super::structure::{flagged, has_sizes};
 use super::{Forward, Res, Stage};
 use crate::chad::component;
 use pullback_lambda::{Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Soac, Term, Type, Var};
@@ -167,35 +167,67 @@ impl<C: Stage> Forward<'_, C> {
     // --- array functions ---
 
     /// The array of `body` for every number below `n`; `body` is translated once.
+    ///
+    /// Without numbers it is a map over nothing, so that arrays in it have the sizes that `body` would give them; whatever it is made of, its size is
+    /// `n`: this can be seen where nothing is run.
     pub(super) fn build(
         &mut self,
         n: Var,
         element: &Type,
         body: impl FnOnce(&mut Self, Var) -> Res<Var>,
     ) -> Res<Var> {
-        let empty = self.b.term(Exp::ArrayLit(element.clone(), Vec::new()));
-        if !self.threads.io {
-            let empty = self.emit(empty, "a");
-            return self.iterate(n, empty, |s, i, a| {
+        let none = self.b.term(Exp::ArrayLit(element.clone(), Vec::new()));
+        let built = if !self.threads.io && !has_sizes(element) {
+            let empty = self.emit(none, "a");
+            self.iterate(n, empty, |s, i, a| {
                 let y = body(s, i)?;
                 Ok(s.put(a, i, n, y))
-            });
-        }
-        // `step 0`, a mutable array full of it, `step` for the others, which are put there.
-        let state = self.threads.state.clone();
-        let (i, before) = (self.b.fresh(Type::I64, "i"), self.b.fresh(state, "id"));
-        let step = self.block_from(before, |s| body(s, i))?;
-        let step = self.b.term(Exp::Lam(before, step));
-        let step = self.b.term(Exp::Lam(i, step));
-        let step = self.emit(step, "step");
-        let call = |s: &mut Self, i: Term| {
-            let (f, state) = (s.b.var(step), s.b.var(s.state));
-            let called = s.b.apply(f, [i, state]);
-            s.run(called, "y")
+            })?
+        } else {
+            let (i, before) = (self.b.fresh(Type::I64, "i"), self.b.fresh(self.threads.state.clone(), "id"));
+            let step = self.block_from(before, |s| body(s, i))?;
+            let step = self.b.term(Exp::Lam(before, step));
+            let step = self.b.term(Exp::Lam(i, step));
+            let step = self.emit(step, "step");
+            let empty = if has_sizes(element) { self.empty(step) } else { none };
+            if self.threads.io {
+                self.filled(n, step, empty)?
+            } else {
+                let empty = self.emit(empty, "a");
+                self.iterate(n, empty, |s, i, a| {
+                    let y = s.stepped(step, i);
+                    Ok(s.put(a, i, n, y))
+                })?
+            }
         };
+        Ok(self.of_size(n, built))
+    }
+    /// `step i`, in the current state.
+    fn stepped(&mut self, step: Var, i: Var) -> Var {
+        let (f, i, state) = (self.b.var(step), self.b.var(i), self.b.var(self.state));
+        let called = self.b.apply(f, [i, state]);
+        self.run(called, "y")
+    }
+    /// `map step []`
+    fn empty(&mut self, step: Var) -> Term {
+        let state = self.state;
+        let io = self.threads.io;
+        let each = self.b.lam("i", Type::I64, |b, i| {
+            let (f, i, state) = (b.var(step), b.var(i), b.var(state));
+            let called = b.apply(f, [i, state]);
+            let pair = if io { b.term(Exp::IoRun(called)) } else { called };
+            b.proj(pair, 0)
+        });
+        let zero = self.b.i64(0);
+        let none = self.b.term(Exp::Iota(zero));
+        self.b.map(each, vec![none])
+    }
+    /// A mutable array full of `step 0`, where the others are put.
+    fn filled(&mut self, n: Var, step: Var, empty: Term) -> Res<Var> {
         let filled = self.block(|s| {
             let zero = s.b.i64(0);
-            let y = call(s, zero);
+            let zero = s.emit(zero, "i");
+            let y = s.stepped(step, zero);
             let (count, y) = (s.b.var(n), s.b.var(y));
             let cells = s.b.term(Exp::MutNew(count, y));
             let cells = s.perform(cells, "cells");
@@ -203,8 +235,7 @@ impl<C: Stage> Forward<'_, C> {
             let unit = s.emit(unit, "u");
             s.iterate(n, unit, |s, i, unit| {
                 let others = s.block(|s| {
-                    let at = s.b.var(i);
-                    let y = call(s, at);
+                    let y = s.stepped(step, i);
                     let (cells, at, y) = (s.b.var(cells), s.b.var(i), s.b.var(y));
                     let set = s.b.term(Exp::MutSet(cells, at, y));
                     Ok(s.perform(set, "u"))
@@ -225,6 +256,12 @@ impl<C: Stage> Forward<'_, C> {
         let either = self.b.if_(is_empty, none, filled);
         Ok(self.run(either, "a"))
     }
+    /// An array of `n` elements, which says so.
+    fn of_size(&mut self, n: Var, array: Var) -> Var {
+        let (n, array) = (self.b.var(n), self.b.var(array));
+        let said = self.b.term(Exp::Reshape { shape: vec![n], from: 1, array });
+        self.emit(said, "a")
+    }
     /// `if i == 0 then replicate n y else a with [i] = y`: there is no element before the first.
     fn put(&mut self, a: Var, i: Var, n: Var, y: Var) -> Var {
         let (at, zero, n, first) = (self.b.var(i), self.b.i64(0), self.b.var(n), self.b.var(y));
@@ -244,10 +281,6 @@ impl<C: Stage> Forward<'_, C> {
         let a = self.b.var(a);
         let n = self.b.size(a, 0);
         self.emit(n, "n")
-    }
-    fn element_type(&mut self, t: &Term) -> Type {
-        let element = t.ty().elem().cloned().unwrap_or(Type::unit());
-        self.ty(&element)
     }
     pub(super) fn soac(&mut self, soac: &Soac) -> Res<Var> {
         match soac {
@@ -287,8 +320,8 @@ impl<C: Stage> Forward<'_, C> {
                 let op = self.function_operand(op)?;
                 let (init, xs) = (self.term(neutral)?, self.term(array)?);
                 let n = self.size(xs);
-                let element = self.element_type(array);
-                let empty = self.b.term(Exp::ArrayLit(element, Vec::new()));
+                let (zero, neutral) = (self.b.i64(0), self.b.var(init));
+                let empty = self.b.term(Exp::Replicate(zero, neutral));
                 let empty = self.emit(empty, "a");
                 let init = self.tuple(&[empty, init]);
                 let both = self.iterate(n, init, |s, i, p| {
@@ -298,7 +331,8 @@ impl<C: Stage> Forward<'_, C> {
                     let a = s.put(a, i, n, y);
                     Ok(s.tuple(&[a, y]))
                 })?;
-                Ok(self.part(both, 0))
+                let all = self.part(both, 0);
+                Ok(self.of_size(n, all))
             }
             // [dual.hist]  D[hist op dst ix vs] i = loop a = D[dst] for k < size ix do a with [ix[k]] = D[op] a[ix[k]] vs[k], where there is such a place
             Soac::Hist { op, dst, indices, values, neutral: _ } => {
