@@ -270,12 +270,22 @@ impl<D: Domain> Machine<'_, D> {
             return Ok(Val::Arr(Arr { shape, offset: array.offset + from, data: array.data }));
         }
         let rows = (0..span.len).map(|k| (span.start + k as i64 * span.stride) as usize);
-        Ok(Val::Arr(self.pick_rows(&array, shape, rows)?))
+        let (data, charge) = self.rows(&array, &shape, rows)?;
+        Ok(Val::Arr(Arr::view(shape, data, charge, &array)))
     }
     /// A new array of some rows of an array.
     fn pick_rows(&mut self, array: &Arr<D>, shape: Shape, rows: impl Iterator<Item = usize>) -> Res<Arr<D>> {
+        let (data, charge) = self.rows(array, &shape, rows)?;
+        Ok(Arr::new(shape, data, charge))
+    }
+    fn rows(
+        &self,
+        array: &Arr<D>,
+        shape: &[usize],
+        rows: impl Iterator<Item = usize>,
+    ) -> Res<(Data<D>, Charge)> {
         let inner = count_elements(&array.shape[1..]);
-        let (mut data, charge) = allocate(&self.meter, array.kind(), elements_of(&shape)?)?;
+        let (mut data, charge) = allocate(&self.meter, array.kind(), elements_of(shape)?)?;
         let (from, all) = (array.offset, &array.data.data);
         if inner == 1 {
             data.extend_at(all, rows.map(|r| from + r))?;
@@ -284,7 +294,7 @@ impl<D: Domain> Machine<'_, D> {
                 data.extend(all, from + r * inner, inner)?;
             }
         }
-        Ok(Arr::new(shape, data, charge))
+        Ok((data, charge))
     }
     pub(crate) fn update_slice(&mut self, a: Arg, s: &SliceCode, v: Arg) -> Res<Val<D>> {
         let span = self.span1(s, self.array(a)?.shape[0])?;
@@ -395,7 +405,7 @@ impl<D: Domain> Machine<'_, D> {
         let strides: Vec<usize> = full.iter().map(|&d| strides[d]).collect();
         let (mut data, charge) = allocate(&self.meter, array.kind(), array.count())?;
         data.extend_at(&array.data.data, strided(&shape, &strides, array.offset))?;
-        Ok(Val::Arr(Arr::new(Shape::new(&shape), data, charge)))
+        Ok(Val::Arr(Arr::view(Shape::new(&shape), data, charge, &array)))
     }
     pub(crate) fn reshape(&mut self, shape: &[Arg], from: usize, a: Arg) -> Res<Val<D>> {
         let mut sizes = shape.iter().map(|&n| self.size(n)).collect::<Res<Vec<_>>>()?;

@@ -4,6 +4,7 @@ use super::arrays::Collector;
 use super::code::{Arg, Compound, FormCode, LoopCode, Simple};
 use super::machine::{Machine, Res, fail, internal, wrong};
 use super::num::{Domain, Num};
+use super::plus::added;
 use super::shapes::Known;
 use super::value::{Node, Val};
 use pullback_base::RuntimeErrorKind;
@@ -38,7 +39,7 @@ impl<D: Domain> Machine<'_, D> {
             Simple::AccAdd(acc, ix, v) => self.acc_add(*acc, ix, *v),
             Simple::Plus(a, b) => {
                 let (a, b) = (self.take(*a), self.take(*b));
-                self.tick(b.leaves())?;
+                self.tick(added(&a, &b))?;
                 self.plus(a, b)
             }
             Simple::Tuple(items) => self.tuple(items),

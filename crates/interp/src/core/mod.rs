@@ -10,7 +10,8 @@
 //! - a write to an array that is still used costs a copy of it.
 //!
 //! Physically a write at the last use takes constant time. Transpositions, reversals and slices with a stride other than one
-//! copy, although some of them are free in the model. Parallel schedules are simulated from a seed.
+//! copy, although some of them are free in the model; a write to such a view costs what it would cost if it were none. Parallel
+//! schedules are simulated from a seed.
 //!
 //! ```
 //! use pullback_core::{Builder, Program, Type, Value};

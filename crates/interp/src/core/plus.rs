@@ -6,6 +6,18 @@ use super::machine::{Machine, Res, internal, wrong};
 use super::num::Domain;
 use super::value::{Arr, Data, Node, Val};
 
+/// How many scalars are added: where a sum is zero there is nothing to add.
+pub(crate) fn added<D: Domain>(a: &Val<D>, b: &Val<D>) -> u64 {
+    let pairs = |x: &[Val<D>], y: &[Val<D>]| x.iter().zip(y).map(|(x, y)| added(x, y)).sum();
+    match (a, b) {
+        (Val::Sum(0, _), _) | (_, Val::Sum(0, _)) => 0,
+        (Val::Sum(_, x), Val::Sum(_, y)) | (Val::Tuple(x), Val::Tuple(y)) => {
+            deep(|| pairs(&x.items, &y.items))
+        }
+        (_, b) => b.leaves(),
+    }
+}
+
 impl<D: Domain> Machine<'_, D> {
     /// The sum of two cotangents, in the memory of one of them if that is at its last use.
     pub(crate) fn plus(&mut self, a: Val<D>, b: Val<D>) -> Res<Val<D>> {

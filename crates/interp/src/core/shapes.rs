@@ -260,6 +260,8 @@ impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
             Simple::Prim2(prim, x, y) => self.prim(*prim, &[*x, *y]),
             Simple::PrimN(prim, args) => self.prim(*prim, args),
             Simple::Size(a, d) => Known::Scalar(self.arg(*a).dim(*d).map(|n| ScalarValue::I64(n as i64))),
+            // It may stand for an array that is not there: of its sizes is known what is known of the others.
+            Simple::ArrayLit(elem, items) if items.is_empty() => Known::Array(vec![None; elem.rank + 1]),
             Simple::ArrayLit(elem, items) => {
                 let first = items.first().map_or(Known::Nothing, |&a| self.arg(a));
                 first.of_rank(elem.rank).under([Some(items.len())])

@@ -10,9 +10,9 @@ use super::num::{Domain, Num};
 use pullback_base::RuntimeErrorKind;
 use pullback_core::{Array, Buffer, Program, Type, Value, count_elements};
 use pullback_prim::{Scalar, ScalarValue};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ops::Deref;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 /// How deeply a value that leaves or enters the interpreter may be nested.
@@ -234,6 +234,10 @@ pub(crate) struct Arr<D: Domain> {
 pub(crate) struct Buf<D: Domain> {
     pub(crate) data: Data<D>,
     charge: Charge,
+    /// There as long as the buffer is.
+    life: OnceCell<Rc<()>>,
+    /// The lives of the buffers that this one would show a part of, if views did not copy here.
+    views: Vec<Weak<()>>,
 }
 
 impl<D: Domain> Drop for Buf<D> {
@@ -419,7 +423,18 @@ impl<D: Domain> Arr<D> {
     /// An array that owns its buffer.
     pub(crate) fn new(shape: Shape, data: Data<D>, charge: Charge) -> Arr<D> {
         debug_assert_eq!(count_elements(&shape), data.len());
-        Arr { shape, offset: 0, data: Rc::new(Buf { data, charge }) }
+        let buf = Buf { data, charge, life: OnceCell::new(), views: Vec::new() };
+        Arr { shape, offset: 0, data: Rc::new(buf) }
+    }
+    /// An array that counts as a view of another one although it has a buffer of its own.
+    pub(crate) fn view(shape: Shape, data: Data<D>, charge: Charge, of: &Arr<D>) -> Arr<D> {
+        let mut views: Vec<Weak<()>> =
+            of.data.views.iter().filter(|life| life.strong_count() > 0).cloned().collect();
+        if Rc::strong_count(&of.data) > 1 {
+            views.push(Rc::downgrade(of.data.life.get_or_init(Rc::default)));
+        }
+        let buf = Buf { data, charge, life: OnceCell::new(), views };
+        Arr { shape, offset: 0, data: Rc::new(buf) }
     }
     pub(crate) fn count(&self) -> usize {
         count_elements(&self.shape)
@@ -465,7 +480,7 @@ impl<D: Domain> Arr<D> {
     }
     /// Whether nobody else sees the buffer.
     pub(crate) fn is_owned(&self) -> bool {
-        Rc::strong_count(&self.data) == 1
+        Rc::strong_count(&self.data) == 1 && self.data.views.iter().all(|life| life.strong_count() == 0)
     }
 }
 

@@ -167,6 +167,8 @@ impl<'p> Lower<'p> {
                 Some(n) => self.length(x, *n),
                 None => self.extent(x, *a, k - shape.len()),
             },
+            // It may stand for an array that is not there.
+            Exp::ArrayLit(_, items) if items.is_empty() => None,
             Exp::ArrayLit(_, items) if k == 0 => Some(Operand::i64(items.len() as i64)),
             Exp::ArrayLit(_, items) => items.iter().find_map(|a| self.extent(x, *a, k - 1)),
             Exp::Index(a, ix) => self.extent(x, *a, k + ix.len()),
