@@ -760,6 +760,41 @@ fn second_derivatives_through_chosen_accumulators() {
     forward_over_reverse(text, vec![n(4), fs(&[0.3, -0.5, 0.7, 1.1]), fs(&[0.2, 0.4, -0.9, 0.6])]);
 }
 
+/// The part is made in the arm, or in one arm only.
+#[test]
+fn parts_of_accumulators_chosen_in_branches() {
+    for (then, otherwise) in
+        [("part(0i64)", "part(1i64)"), ("whole", "part(1i64)"), ("part(i)", "part(2i64)")]
+    {
+        let arm = |name: &str, what: &str| match what.strip_prefix("part") {
+            Some(at) => format!(
+                "let {name}: i64 = add.i64{} let {name}2: acc []f64 = view_index(acc, [{name}]) in {name}2",
+                at.replace(')', ", 0i64)")
+            ),
+            None => "in one".to_string(),
+        };
+        let text = format!(
+            "fun f(z: [][]f64, c: bool, i: i64, x: []f64): [][]f64 {{
+                let r: [][]f64 = withacc [z] (acc: acc [][]f64) {{
+                    let one: acc []f64 = view_index(acc, [0i64])
+                    let part: acc []f64 = if c {{ {} }} else {{ {} }}
+                    let u: () = add_to(part, [], x)
+                    in
+                }}
+                in r
+            }}",
+            arm("j", then),
+            arm("k", otherwise)
+        );
+        let z = Value::f64_array(&[3, 2], &[0.3, -0.5, 0.7, 1.1, 0.2, 0.4]);
+        for c in [true, false] {
+            let args =
+                [z.clone(), Value::Scalar(pullback_prim::ScalarValue::Bool(c)), n(1), fs(&[0.6, -0.9])];
+            assert_eq!(common::mismatch(&text, &args, &Default::default()), None, "{then} {otherwise} {c}");
+        }
+    }
+}
+
 /// Forward mode of the derivative agrees with the interpreter's dual numbers run on it.
 fn forward_over_reverse(text: &str, args: Vec<Value>) {
     let mut program = common::parse(text);

@@ -44,12 +44,16 @@ fn rules_that_capture_what_is_differentiated() {
 }
 
 #[test]
-fn accumulators_chosen_in_a_branch() {
+fn accumulators_chosen_after_additions() {
     let text = "fun main(z: [][]f64, c: bool, x: []f64): [][]f64 {
         let r: [][]f64 = withacc [z] (acc: acc [][]f64) {
             let one: acc []f64 = view_index(acc, [0i64])
             let part: acc []f64 = if c { in one } else {
-                let two: acc []f64 = view_index(acc, [1i64])
+                let y: []f64, k: i64 = withacc [x] (other: acc []f64) {
+                    let v: () = add_to(acc, [0i64, 0i64], 1.0f64)
+                    in 1i64
+                }
+                let two: acc []f64 = view_index(acc, [k])
                 in two
             }
             let u: () = add_to(part, [], x)
@@ -57,13 +61,7 @@ fn accumulators_chosen_in_a_branch() {
         }
         in r
     }";
-    told(
-        text,
-        "fast_chad",
-        "a choice between an accumulator and a view",
-        "part",
-        "make the view before the branch",
-    );
+    told(text, "fast_chad", "chosen in a branch after additions", "part", "add before the branch");
 }
 
 #[test]
@@ -165,7 +163,7 @@ fn every_refusal_is_tested() {
         ),
         (
             "src/fast_chad/accumulators.rs",
-            &["a choice between an accumulator and a view made inside the branch"],
+            &["a part of an accumulator that is chosen in a branch after additions with results"],
         ),
         (
             "src/forward/mod.rs",

@@ -26,8 +26,8 @@ impl<'p> Reverse<'p> {
         self.rule("fast_chad.with_acc", stm);
         let (finals, results) = cts.split_at(inits.len());
         let mut to_inits = Vec::new();
-        // A branch may choose between accumulators: then all or none have a cotangent.
-        let all = chooses(self.b.program, &lam.body) && finals.iter().any(|c| !c.is_absent());
+        // A branch may choose between accumulators, these and others: then all have a cotangent.
+        let all = chooses(self.b.program, &lam.body);
         for (k, c) in finals.iter().enumerate() {
             if all || !c.is_absent() {
                 let d = self.dense_of(stm.pat[k].into(), c);
@@ -80,33 +80,29 @@ impl<'p> Reverse<'p> {
         self.finals.insert(y, part);
     }
 
-    /// Where a branch chooses between accumulators: the same choice between the cotangents of their final values.
+    /// Where a branch chooses between (parts of) accumulators: the same choice between the cotangents of their final values.
     pub(crate) fn derive_chosen_final(&mut self, stm: &Stm) -> Result<(), Unsupported> {
         let scopes = match &stm.exp {
             Exp::If(..) | Exp::Match(..) if !self.finals.is_empty() => stm.exp.bodies(),
             _ => return Ok(()),
         };
+        if !self.touches(&stm.exp) {
+            return Ok(());
+        }
         for (k, &y) in stm.pat.iter().enumerate() {
-            let known = |a: &Atom| a.var().and_then(|v| self.finals.get(&v)).cloned();
-            let parts: Vec<Option<Final>> = scopes.iter().map(|s| known(&s.body.result[k])).collect();
-            if !self.b.program.vars[y].ty.is_acc() || parts.iter().all(Option::is_none) {
+            if !self.b.program.vars[y].ty.is_acc() {
                 continue;
             }
             self.rule("fast_chad.acc_view", stm);
             let mut desc = Desc::Absent;
             let mut lams = Vec::new();
-            for (scope, part) in scopes.iter().zip(parts) {
-                let Some(part) = part else {
-                    let construct = "a choice between an accumulator and a view made inside the branch";
-                    let help =
-                        "make the view before the branch, or add to the accumulator inside each branch";
-                    return Err(unsupported(construct, help, self.span(stm)));
-                };
-                let params = scope.binds.iter().map(|p| self.b.fresh_like(p)).collect();
+            for scope in scopes.iter() {
+                let arm = Lam { params: scope.binds.iter().collect(), body: scope.body.clone() };
+                let arm = copy_lam(self.b.program, &arm, &Subst::new());
                 self.b.open();
-                let here = self.row_or_zero(&part);
+                let here = self.final_in_arm(&arm.body, k, stm)?;
                 desc = here.desc;
-                lams.push(Lam { params, body: self.b.close(here.atoms) });
+                lams.push(Lam { params: arm.params, body: self.b.close(here.atoms) });
             }
             let exp = match (&stm.exp, &lams[..]) {
                 (Exp::Match(z, _), _) => Exp::Match(*z, lams),
@@ -117,6 +113,42 @@ impl<'p> Reverse<'p> {
             self.finals.insert(y, Final { ct: Ct::new(desc, atoms), path: Vec::new() });
         }
         Ok(())
+    }
+
+    /// The cotangent of the final value of the accumulator that an arm gives as result `k`.
+    fn final_in_arm(&mut self, arm: &Body, k: usize, stm: &Stm) -> Result<Ct, Unsupported> {
+        let mut only_names = true;
+        for inner in &arm.stms {
+            if inner.pat.iter().any(|&v| self.b.program.vars[v].ty.is_acc()) {
+                self.derive_final_of(inner)?;
+            } else if !self.has_effects(&inner.exp) {
+                self.b.emit_stm(inner.clone());
+            } else {
+                only_names &= inner.pat.iter().all(|&v| self.b.program.vars[v].ty == Type::unit());
+            }
+        }
+        match arm.result[k].var().and_then(|v| self.finals.get(&v)).cloned() {
+            Some(part) if only_names => Ok(self.row_or_zero(&part)),
+            _ => {
+                let construct =
+                    "a part of an accumulator that is chosen in a branch after additions with results";
+                Err(unsupported(construct, "add before the branch, or after it", self.span(stm)))
+            }
+        }
+    }
+
+    /// A statement that binds only another name for (a part of) an accumulator.
+    pub(crate) fn derive_final_of(&mut self, stm: &Stm) -> Result<(), Unsupported> {
+        if let Exp::AccView(acc, view) = &stm.exp {
+            self.rule("fast_chad.acc_view", stm);
+            self.derive_final(*acc, view, stm.pat[0]);
+        }
+        if let Exp::Atom(Atom::Var(acc)) = &stm.exp
+            && let Some(whole) = self.finals.get(acc).cloned()
+        {
+            self.finals.insert(stm.pat[0], whole);
+        }
+        self.derive_chosen_final(stm)
     }
 
     pub(crate) fn acc_add(&mut self, acc: Atom, ix: &[Atom], v: Atom, env: &mut Env) {

@@ -15,6 +15,8 @@ pub struct Config {
     pub sparse_map: bool,
     /// Whether names that stand for part of an accumulated variable get views of its accumulator.
     pub views: bool,
+    /// Whether loops and branches that hand on names of arrays hand on where those lie.
+    pub locations: bool,
     /// Which free variables of maps and loops get accumulators.
     pub accumulate: Accumulate,
     /// The rule for reductions with an operator that is nothing special.
@@ -43,6 +45,7 @@ impl Default for Config {
             variant: Variant::Production,
             sparse_map: true,
             views: true,
+            locations: true,
             accumulate: Accumulate::ArraysAndSums,
             reduce: ReduceRule::Chosen,
             scan: ScanRule::Chosen,

@@ -38,6 +38,14 @@ struct Arm {
     outs: Vec<Ct>,
 }
 
+/// A branch after reversal: the forward branch, and what the reverse one gives to the scrutinee's payload and to free variables.
+struct Branch {
+    forward: Stm,
+    payload: Desc,
+    frees: Vec<Var>,
+    joined: Vec<Desc>,
+}
+
 impl<'p> Reverse<'p> {
     pub(crate) fn inject(&mut self, stm: &Stm, k: usize, xs: &[Atom], c: &Ct, env: &mut Env) {
         let fields: Vec<Desc> = match &c.desc {
@@ -81,6 +89,36 @@ impl<'p> Reverse<'p> {
         cts: Vec<Ct>,
         env: &mut Env,
     ) -> Result<Vec<Stm>, Unsupported> {
+        let open = self.opened_in_arms(stm, env);
+        let mut made = None;
+        let out = if open.is_empty() {
+            self.branch_reverse(stm, z, arms, &cts, env, &mut made)?
+        } else {
+            self.with_accumulators(env, &open, |s, inner| {
+                s.branch_reverse(stm, z, arms, &cts, inner, &mut made)
+            })?
+        };
+        let Some(Branch { forward, payload, frees, joined }) = made else { return Ok(vec![stm.clone()]) };
+        let (to_z, rest) = out.split_at(payload.count());
+        if !self.mutant(Mutation::PayloadLost) {
+            self.contribute(env, z, Ct::new(payload, to_z.to_vec()));
+        }
+        for (v, c) in frees.iter().zip(split(&joined, &rest[..joined.iter().map(Desc::count).sum()])) {
+            self.contribute(env, (*v).into(), c);
+        }
+        Ok(vec![forward])
+    }
+
+    /// Emits the reverse branch and makes the forward one; returns what the reverse one gives.
+    fn branch_reverse(
+        &mut self,
+        stm: &Stm,
+        z: Atom,
+        arms: Vec<(Vec<Var>, &Body)>,
+        cts: &[Ct],
+        env: &mut Env,
+        made: &mut Option<Branch>,
+    ) -> Result<Vec<Atom>, Unsupported> {
         let is_match = matches!(stm.exp, Exp::Match(..));
         let tag = if is_match { "fast_chad.match" } else { "fast_chad.if" };
         self.rule(tag, stm);
@@ -89,9 +127,10 @@ impl<'p> Reverse<'p> {
             frees.remove(v);
         }
         let frees = self.free_active(frees, env);
+        let frees = self.with_leaves(frees, env);
         let mut done = Vec::new();
         for (params, body) in arms {
-            done.push(self.arm(params, body, &cts, &frees, env)?);
+            done.push(self.arm(params, body, cts, &frees, env)?);
         }
         self.rule(tag, stm);
         // The descriptors in which the arms meet.
@@ -122,14 +161,8 @@ impl<'p> Reverse<'p> {
         let forward = self.branch_forward(stm, z, &done, &saves, is_match);
         let exp = if is_match { Exp::Match(z, reverse) } else { if_of(z, reverse) };
         let out: Vec<Atom> = self.b.emit_all(exp, "x_bar").into_iter().map(Atom::Var).collect();
-        let (to_z, rest) = out.split_at(payload.count());
-        if !self.mutant(Mutation::PayloadLost) {
-            self.contribute(env, z, Ct::new(payload, to_z.to_vec()));
-        }
-        for (v, c) in frees.iter().zip(split(&joined, &rest[..joined.iter().map(Desc::count).sum()])) {
-            self.contribute(env, (*v).into(), c);
-        }
-        Ok(vec![forward])
+        *made = Some(Branch { forward, payload, frees, joined });
+        Ok(out)
     }
 
     fn arm(

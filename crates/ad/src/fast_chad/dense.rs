@@ -9,6 +9,7 @@ use super::ct::{Ct, coerce, pack, split};
 use super::desc::{Desc, as_hot};
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
+use pullback_base::index::IdSet;
 use pullback_core::{Atom, Exp, Lam, Soac, Type, Var};
 use std::rc::Rc;
 
@@ -245,11 +246,13 @@ impl<'p> Reverse<'p> {
             let mut inner = Env { accs: env.accs.clone(), ..Env::default() };
             return f(self, &mut inner);
         }
+        let (vs, names) = self.to_open(env, vs);
         let mut inits = Vec::new();
         let mut params = Vec::new();
         let mut descs = Vec::new();
         let mut accs = (*env.accs).clone();
-        for &v in vs {
+        for &v in &vs {
+            self.hand_on(env, v);
             let before = self.take(env, v);
             let before = if self.mutant(Mutation::InitialValueLost) { Ct::absent() } else { before };
             let init = self.dense_of(v.into(), &before);
@@ -261,7 +264,12 @@ impl<'p> Reverse<'p> {
             descs.push(init.desc);
         }
         let mut inner = Env { accs: Rc::new(accs), ..Env::default() };
+        if vs.is_empty() {
+            self.derive_way(&names, &mut inner);
+            return f(self, &mut inner);
+        }
         self.b.open();
+        self.derive_way(&names, &mut inner);
         let results = f(self, &mut inner)?;
         let body = self.b.close(results);
         let count = inits.len();
@@ -272,6 +280,20 @@ impl<'p> Reverse<'p> {
             self.contribute(env, v.into(), c);
         }
         Ok(rest.to_vec())
+    }
+
+    /// What to open for these variables, and the names that get their accumulators of that, each after what it stands for.
+    fn to_open(&self, env: &Env, vs: &[Var]) -> (Vec<Var>, Vec<Var>) {
+        let (mut open, mut names) = (Vec::new(), Vec::new());
+        for &v in vs {
+            let (leaves, way) = self.stands_for(env, v);
+            open.extend(leaves);
+            names.extend(way);
+        }
+        let (mut opened, mut named) = (IdSet::new(), IdSet::new());
+        open.retain(|v| opened.insert(*v));
+        names.retain(|v| named.insert(*v));
+        (open, names)
     }
 
     /// A cotangent as a value of the type that the contract says; `x` is the primal value.

@@ -12,6 +12,7 @@ impl Reverse<'_> {
     /// Notes the facts about what these statements bind.
     pub(crate) fn note_facts(&mut self, stms: &[Stm]) {
         for stm in stms {
+            self.note_names(stm);
             if is_distinct(&stm.exp, &self.distinct) {
                 self.distinct.insert(stm.pat[0]);
             }

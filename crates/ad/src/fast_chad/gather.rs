@@ -51,11 +51,15 @@ impl Reverse<'_> {
         }
         let Some(v) = a.var() else { return Ok(vec![stm.clone()]) };
         if env.accs.contains_key(&v) {
-            return self.rewrite(stm, vec![c], env, |b| {
-                let width = b.size(indices, 0);
-                let ys = b.map(width, &[indices], |b, i| vec![b.index(a, &[i[0].into()])]);
-                vec![ys[0].into()]
-            });
+            return self.gather_by_map(stm, (a, indices), c, env);
+        }
+        if !self.stands_for(env, v).1.is_empty() {
+            let mut forward = Vec::new();
+            self.with_accumulators(env, &[v], |s, inner| {
+                forward = s.gather_by_map(stm, (a, indices), c, inner)?;
+                Ok(Vec::new())
+            })?;
+            return Ok(forward);
         }
         let d = self.dense_of(stm.pat[0].into(), &c);
         let width = self.b.size(indices, 0);
@@ -76,5 +80,20 @@ impl Reverse<'_> {
         }
         self.contribute(env, a, Ct::new(base.desc, atoms));
         Ok(vec![stm.clone()])
+    }
+
+    /// As a map that reads, so that contributions go into the open accumulator of `a`.
+    fn gather_by_map(
+        &mut self,
+        stm: &Stm,
+        (a, indices): (Atom, Atom),
+        c: Ct,
+        env: &mut Env,
+    ) -> Result<Vec<Stm>, Unsupported> {
+        self.rewrite(stm, vec![c], env, |b| {
+            let width = b.size(indices, 0);
+            let ys = b.map(width, &[indices], |b, i| vec![b.index(a, &[i[0].into()])]);
+            vec![ys[0].into()]
+        })
     }
 }

@@ -4,6 +4,7 @@
 //! IV-E. Free arrays of the function are accumulated, free scalars are summed up, inputs are read again and never
 //! stored. If only finitely many elements of the results have cotangents, only those elements are run again.
 
+use super::chosen::opens;
 use super::config::Mutation;
 use super::ct::{Ct, HotEntry, coerce, split, zero};
 use super::desc::{Desc, array, optional};
@@ -48,8 +49,9 @@ impl<'p> Reverse<'p> {
             return Ok(vec![stm.clone()]);
         }
         let frees = self.free_active(free_vars_lam(lam), env);
-        let (accumulated, scalars): (Vec<Var>, Vec<Var>) =
+        let (mut accumulated, scalars): (Vec<Var>, Vec<Var>) =
             frees.into_iter().partition(|&v| self.accumulates(v));
+        accumulated.extend(self.rows_to_open(lam, arrays, env));
         let mut seeds = Vec::new();
         for ((&y, &r), c) in stm.pat.iter().zip(&lam.body.result).zip(cts) {
             if !c.is_absent() {
@@ -162,6 +164,19 @@ impl<'p> Reverse<'p> {
         let map = Soac::Map { width, lam: Lam { params, body }, arrays: operands };
         self.rule("fast_chad.map", stm);
         Ok(self.b.emit_all(Exp::Soac(map), "x_bar").into_iter().map(Atom::Var).collect())
+    }
+
+    /// Inputs that stand for other arrays and of which the function takes parts of rows only, where it opens accumulators for those.
+    fn rows_to_open(&self, lam: &Lam, arrays: &[Atom], env: &Env) -> Vec<Var> {
+        let inputs = lam.params.iter().zip(arrays).filter_map(|(&p, a)| Some((p, a.var()?)));
+        let dear = inputs.filter(|&(p, a)| {
+            self.config.views
+                && self.can_alias(p)
+                && opens(&lam.body, p)
+                && !goes_over(&lam.body, p)
+                && !self.stands_for(env, a).1.is_empty()
+        });
+        dear.map(|(_, a)| a).collect()
     }
 
     /// Inputs of which the function takes parts of rows only, with the open accumulators of the arrays: what it gives to a row goes into a view of
@@ -352,13 +367,25 @@ impl<'p> Reverse<'p> {
     }
 }
 
-/// Whether a body certainly goes over all elements of an array: then it pays for zeros of that size.
+/// Whether the function of a map certainly goes over all elements of an array: then it pays for zeros of that size. What it returns is
+/// copied.
 fn goes_over(body: &Body, array: Var) -> bool {
+    body.result.contains(&array.into())
+        || body.stms.iter().any(|stm| uses_all(stm, array, &|y| goes_over(body, y)))
+}
+
+/// Whether the statements of a body certainly go over all elements of an array.
+pub(super) fn consumes(body: &Body, array: Var) -> bool {
+    body.stms.iter().any(|stm| uses_all(stm, array, &|y| consumes(body, y)))
+}
+
+/// Whether a statement goes over all elements of an array, or gives it another name that is gone over.
+fn uses_all(stm: &Stm, array: Var, by_name: &dyn Fn(Var) -> bool) -> bool {
     let is = |a: &Atom| *a == Atom::Var(array);
-    let uses = |exp: &Exp| match exp {
+    match &stm.exp {
         Exp::Soac(Soac::Map { lam, arrays, .. }) => {
-            let rows = lam.params.iter().zip(arrays).filter(|(_, a)| is(a));
-            rows.into_iter().any(|(row, _)| goes_over(&lam.body, *row))
+            let mut rows = lam.params.iter().zip(arrays).filter(|(_, a)| is(a));
+            rows.any(|(row, _)| goes_over(&lam.body, *row))
         }
         Exp::Soac(Soac::Reduce { arrays, .. } | Soac::Scan { arrays, .. } | Soac::Fused { arrays, .. })
         | Exp::Soac(Soac::Hist { values: arrays, .. })
@@ -366,14 +393,12 @@ fn goes_over(body: &Body, array: Var) -> bool {
         | Exp::ArrayLit(_, arrays) => arrays.iter().any(is),
         Exp::Soac(Soac::Scatter { values, .. }) => is(values),
         Exp::Plus(x, y) => is(x) || is(y),
-        _ => false,
-    };
-    let named = |stm: &Stm| match alias(&stm.exp) {
-        Some((
-            a,
-            None | Some(View::Reverse | View::Rotate(_) | View::Rearrange(_) | View::Reshape { .. }),
-        )) => is(&a) && goes_over(body, stm.pat[0]),
-        _ => false,
-    };
-    body.result.iter().any(is) || body.stms.iter().any(|stm| uses(&stm.exp) || named(stm))
+        exp => match alias(exp) {
+            Some((
+                a,
+                None | Some(View::Reverse | View::Rotate(_) | View::Rearrange(_) | View::Reshape { .. }),
+            )) => is(&a) && by_name(stm.pat[0]),
+            _ => false,
+        },
+    }
 }

@@ -31,9 +31,11 @@
 //!   9. Of what the reverse code of a body reads, the body stores what a minimum cut says; the rest is computed again in
 //!   the reverse code (`cut`), and arrays that last are read again (`lasting`). Whole arrays of a body around a branch pass
 //!   through the branch, so that they are stored only where an arm needs them.
-//! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes (tested in `tests/fast_chad_growth.rs`), but for
-//!   two things. Arrays that a branch makes, or that a loop carries, and that only a small map or loop in a branch of the
-//!   same iteration uses: each time they cost a zero per element. And histograms
+//!   10. Loops and branches that hand on names of arrays hand on where these lie (`locate`), so that only whoever made an
+//!   array has a cotangent for it; what stands for another array adds to that one's accumulator (`chosen`).
+//! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes (tested in `tests/fast_chad_growth.rs` and by the search of
+//!   `testkit::growth`), but for two things. Functions that call themselves and hand on names of arrays: each call may
+//!   cost a zero per element of them (`tests/exceptions.rs`). And histograms
 //!   whose operator is none of the known ones: they sort their elements by the binary digits of the bins, so their share of
 //!   the work is multiplied by the logarithm of the number of bins (`by_bin`).
 //! Not supported: vjp jvp (expanded before).
@@ -43,6 +45,7 @@ mod at_once;
 mod by_bin;
 mod calls;
 mod checkpoint;
+mod chosen;
 mod config;
 mod control;
 mod ct;
@@ -57,6 +60,7 @@ mod gather;
 mod hist;
 mod kept;
 mod lasting;
+mod locate;
 mod map;
 mod near;
 mod operator;

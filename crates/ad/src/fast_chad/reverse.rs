@@ -15,6 +15,7 @@ use super::gather::as_gather;
 use super::hist::Hist;
 use super::kept::Room;
 use super::lasting::Lifetimes;
+use super::locate::locate;
 use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
@@ -81,6 +82,12 @@ pub(crate) struct Reverse<'p> {
     pub(crate) distinct: IdSet<Var>,
     /// Arrays that their statement did not have to write whole.
     pub(crate) unpaid: IdSet<Var>,
+    /// Arrays that are only names, with the statements that say of what.
+    pub(crate) names: IdMap<Var, Rc<Stm>>,
+    /// Arrays with accumulators although nobody asks for their cotangents, since carried arrays may be names of them.
+    pub(crate) constants: IdSet<Var>,
+    /// Results of branches that may be arrays from outside of these, with the branches.
+    pub(crate) merged: IdMap<Var, Rc<Stm>>,
     /// Results of histograms and scatters that run where there are many writes.
     pub(crate) large: IdSet<Var>,
     /// Which arrays reverse code may read again.
@@ -135,6 +142,9 @@ impl<'p> Reverse<'p> {
             sparse_depth: 0,
             distinct: IdSet::new(),
             unpaid: IdSet::new(),
+            names: IdMap::new(),
+            merged: IdMap::new(),
+            constants: IdSet::new(),
             large: IdSet::new(),
             lifetimes: Lifetimes::default(),
             pinned: IdSet::new(),
@@ -181,7 +191,17 @@ impl<'p> Reverse<'p> {
         };
         let inputs: Vec<Var> = lam.params.iter().zip(wanted).filter(|(_, w)| **w).map(|(v, _)| *v).collect();
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
-        self.active = active_variables(self.b.program, &lam, &inputs);
+        let mut sources = inputs.clone();
+        let lam = if self.config.locations {
+            let located = locate(self.b.program, lam, &inputs, true);
+            sources.extend(located.slots);
+            self.constants = located.constants;
+            located.lam
+        } else {
+            lam
+        };
+        self.active = active_variables(self.b.program, &lam, &sources);
+        self.active.extend(self.constants.iter().copied());
         self.add_types(&lam, &inputs);
         self.lifetimes = self.lifetimes_of(&lam);
         let mut env = Env::default();
@@ -257,7 +277,7 @@ impl<'p> Reverse<'p> {
     /// Adds to the cotangent of `x`.
     pub(crate) fn contribute(&mut self, env: &mut Env, x: Atom, c: Ct) {
         let Some(v) = x.var() else { return };
-        if c.is_absent() || !self.is_active(x) {
+        if c.is_absent() || !self.is_active(x) || self.constants.contains(&v) {
             return;
         }
         if let Some(accs) = env.accs.get(&v) {
@@ -281,6 +301,11 @@ impl<'p> Reverse<'p> {
             | Desc::Array(_)
             | Desc::Maybe(_) => 0,
         };
+        if entries > MAX_ENTRIES && !self.stands_for(env, v).1.is_empty() {
+            // Through what it stands for; nothing in there can be unsupported.
+            let _ = self.contribute_by_name(env, v, total);
+            return;
+        }
         let total = if entries > MAX_ENTRIES { self.dense_of(x, &total) } else { total };
         env.cts.insert(v, total);
     }
@@ -482,7 +507,7 @@ impl<'p> Reverse<'p> {
             // [fast_chad.slice]  y = a[s]:  a_bar[s] += y_bar
             Exp::Slice(a, slice) => {
                 self.rule("fast_chad.slice", stm);
-                self.slice(stm, *a, *slice, &c, env);
+                self.slice(stm, *a, *slice, &c, env)?;
                 same()
             }
             // [fast_chad.update]  y = a with [ix] = v:  v_bar += y_bar[ix];  a_bar += y_bar with [ix] = 0
@@ -516,7 +541,7 @@ impl<'p> Reverse<'p> {
                 for (i, &p) in perm.iter().enumerate() {
                     inverse[p] = i;
                 }
-                self.dense_map(stm, *a, &c, env, |d| Exp::Rearrange(inverse.clone(), d));
+                self.dense_map(stm, *a, &c, env, |d| Exp::Rearrange(inverse.clone(), d))?;
                 same()
             }
             // [fast_chad.reshape]  a_bar += reshape back y_bar
@@ -528,7 +553,7 @@ impl<'p> Reverse<'p> {
                     shape: back.clone(),
                     from,
                     array: d,
-                });
+                })?;
                 same()
             }
             // [fast_chad.concat]  aᵢ_bar += its part of y_bar
@@ -540,7 +565,7 @@ impl<'p> Reverse<'p> {
             // [fast_chad.reverse]  a_bar += reverse y_bar
             Exp::Reverse(a) => {
                 self.rule("fast_chad.reverse", stm);
-                self.reverse(stm, *a, &c, env);
+                self.reverse(stm, *a, &c, env)?;
                 same()
             }
             // [fast_chad.rotate]  a_bar += rotate (-k) y_bar
@@ -548,7 +573,7 @@ impl<'p> Reverse<'p> {
                 self.rule("fast_chad.rotate", stm);
                 let forgotten = self.mutant(Mutation::RotateSign);
                 let back = if forgotten { *k } else { self.b.op1(Op::Neg, *k) };
-                self.dense_map(stm, *a, &c, env, |d| Exp::Rotate(d, back));
+                self.dense_map(stm, *a, &c, env, |d| Exp::Rotate(d, back))?;
                 same()
             }
             Exp::Soac(soac) => self.soac(stm, soac, cts, env),
@@ -760,69 +785,18 @@ impl<'p> Reverse<'p> {
     /// cotangent of their own; likewise for views of source accumulators. Emitted before the other reverse code.
     fn derive_accumulators(&mut self, stms: &[Stm], env: &mut Env) -> Result<(), Unsupported> {
         for stm in stms {
-            if let Exp::AccView(acc, view) = &stm.exp {
-                self.rule("fast_chad.acc_view", stm);
-                self.derive_final(*acc, view, stm.pat[0]);
-            }
-            if let Exp::Atom(Atom::Var(acc)) = &stm.exp
-                && let Some(whole) = self.finals.get(acc).cloned()
-            {
-                self.finals.insert(stm.pat[0], whole);
-            }
-            self.derive_chosen_final(stm)?;
+            self.derive_final_of(stm)?;
             if !self.config.views || env.accs.is_empty() {
                 continue;
             }
             self.rule("fast_chad.acc_view", stm);
-            match &stm.exp {
-                Exp::If(z, x, y) => self.derive_chosen(stm, *z, &[(&[], x), (&[], y)], env),
-                Exp::Match(z, arms) => {
-                    let arms: Vec<(&[Var], &Body)> = arms.iter().map(|a| (&a.params[..], &a.body)).collect();
-                    self.derive_chosen(stm, *z, &arms, env);
-                }
-                exp => {
-                    let Some((a, view)) = alias(exp) else { continue };
-                    let y = stm.pat[0];
-                    let known = a.var().and_then(|v| env.accs.get(&v)).cloned();
-                    let (Some(accs), true) = (known, self.can_alias(y)) else { continue };
-                    let views = match view {
-                        None => accs,
-                        Some(view) => accs
-                            .iter()
-                            .map(|&acc| self.b.emit(Exp::AccView(acc, view.clone()), "acc"))
-                            .collect(),
-                    };
-                    Rc::make_mut(&mut env.accs).insert(y, views);
-                }
-            }
+            self.derive_names(stm, env);
         }
         Ok(())
     }
 
     pub(super) fn can_alias(&self, y: Var) -> bool {
         self.is_active(y.into()) && self.b.program.vars[y].ty.rank() > 0
-    }
-
-    /// A branch that chooses between accumulated variables: the same choice between their accumulators.
-    fn derive_chosen(&mut self, stm: &Stm, z: Atom, arms: &[(&[Var], &Body)], env: &mut Env) {
-        for (k, &y) in stm.pat.iter().enumerate() {
-            let chosen: Option<Vec<Vec<Atom>>> = arms
-                .iter()
-                .map(|(_, body)| body.result[k].var().and_then(|v| env.accs.get(&v)).cloned())
-                .collect();
-            let (Some(chosen), true) = (chosen, self.can_alias(y)) else { continue };
-            let mut lams = Vec::new();
-            for ((params, _), accs) in arms.iter().zip(chosen) {
-                let params = params.iter().map(|&p| self.b.fresh_like(p)).collect();
-                lams.push(Lam { params, body: Body { stms: Vec::new(), result: accs } });
-            }
-            let exp = match (&stm.exp, &lams[..]) {
-                (Exp::If(..), [x, y]) => Exp::If(z, x.body.clone(), y.body.clone()),
-                _ => Exp::Match(z, lams),
-            };
-            let accs = self.b.emit_all(exp, "acc").into_iter().map(Atom::Var).collect();
-            Rc::make_mut(&mut env.accs).insert(y, accs);
-        }
     }
 }
 

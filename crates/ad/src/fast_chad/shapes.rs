@@ -7,19 +7,31 @@ use super::config::Mutation;
 use super::ct::Ct;
 use super::desc::Desc;
 use super::reverse::{Env, Reverse};
+use crate::contract::Unsupported;
 use pullback_core::{Atom, Exp, Lam, SliceDim, Soac, Stm, Type, Var, View};
 use pullback_prim::Op;
 
 impl<'p> Reverse<'p> {
-    /// `a_bar += f(y_bar)` leaf by leaf, with `y_bar` dense.
-    pub(crate) fn dense_map(&mut self, stm: &Stm, a: Atom, c: &Ct, env: &mut Env, f: impl Fn(Atom) -> Exp) {
+    /// `a_bar += f(y_bar)` leaf by leaf, with `y_bar` dense; or by name, where nobody here pays for that.
+    pub(crate) fn dense_map(
+        &mut self,
+        stm: &Stm,
+        a: Atom,
+        c: &Ct,
+        env: &mut Env,
+        f: impl Fn(Atom) -> Exp,
+    ) -> Result<(), Unsupported> {
         if !self.is_active(a) {
-            return;
+            return Ok(());
+        }
+        if self.goes_by_name(env, stm.pat[0], c) {
+            return self.contribute_by_name(env, stm.pat[0], c.clone());
         }
         let d = self.dense_of(stm.pat[0].into(), c);
         let atoms = d.atoms.iter().map(|&x| self.b.emit(f(x), "x_bar")).collect();
         let desc = self.stored_of(a);
         self.contribute(env, a, Ct::new(desc, atoms));
+        Ok(())
     }
 
     /// If only single elements of `y` have cotangents: the same for `a`, at other indices.
@@ -46,34 +58,47 @@ impl<'p> Reverse<'p> {
         true
     }
 
-    pub(crate) fn reverse(&mut self, stm: &Stm, a: Atom, c: &Ct, env: &mut Env) {
+    pub(crate) fn reverse(&mut self, stm: &Stm, a: Atom, c: &Ct, env: &mut Env) -> Result<(), Unsupported> {
         if self.mutant(Mutation::ReverseForgotten) {
             let d = self.dense_of(stm.pat[0].into(), c);
-            return self.contribute(env, a, d);
+            self.contribute(env, a, d);
+            return Ok(());
         }
         let last = |s: &mut Self, i: Atom| {
             let n = s.size(a, &[], 0);
             let below = s.b.op2(Op::Sub, n, Atom::i64(1));
             s.b.op2(Op::Sub, below, i)
         };
-        if !self.move_entries(a, c, env, last) {
-            self.dense_map(stm, a, c, env, Exp::Reverse);
+        if self.move_entries(a, c, env, last) {
+            return Ok(());
         }
+        self.dense_map(stm, a, c, env, Exp::Reverse)
     }
 
-    pub(crate) fn slice(&mut self, stm: &Stm, a: Atom, slice: SliceDim, c: &Ct, env: &mut Env) {
+    pub(crate) fn slice(
+        &mut self,
+        stm: &Stm,
+        a: Atom,
+        slice: SliceDim,
+        c: &Ct,
+        env: &mut Env,
+    ) -> Result<(), Unsupported> {
         if !self.is_active(a) {
-            return;
+            return Ok(());
         }
         let moved = self.move_entries(a, c, env, |s, i| {
             let offset = s.b.op2(Op::Mul, i, slice.stride);
             s.b.op2(Op::Add, slice.start, offset)
         });
         if moved {
-            return;
+            return Ok(());
+        }
+        if self.goes_by_name(env, stm.pat[0], c) || !self.stands_for(env, stm.pat[0]).1.is_empty() {
+            return self.contribute_by_name(env, stm.pat[0], c.clone());
         }
         let d = self.dense_of(stm.pat[0].into(), c);
         self.add_part(a, &View::Slice(slice), &d, env);
+        Ok(())
     }
 
     /// `view(a)_bar += d`: into the open accumulator, or in place into the dense cotangent.

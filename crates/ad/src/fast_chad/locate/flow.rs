@@ -1,0 +1,330 @@
+//! Where arrays come from: what every array variable is, and what flows where branches and loops meet.
+//!
+//! A *merge* is a result of a branch or a component of a loop's state: what it is depends on the way that the program took. All
+//! other arrays are made by their statement, overwritten there, or other names for (parts of) arrays. Only arrays that depend on
+//! what is differentiated matter. Nothing flows into or out of the functions of array operations: elements are copied.
+
+use super::super::reverse::alias;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::{Atom, Body, Exp, Lam, Loop, Program, Soac, Stm, Type, Var, View};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A merge: the first variable of its statement, and which result or component.
+pub(super) type Merge = (Var, usize);
+/// A body: the first variable of the statement around it, and which of its bodies; `None`: that of the lambda.
+pub(super) type Place = Option<(Var, usize)>;
+
+/// What a variable is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Def {
+    /// Bound by a lambda, the payload of a sum, or outside.
+    Given,
+    Merge(Merge),
+    /// An array with a part of it overwritten: in place if nobody else has it.
+    Written(Atom),
+    Made,
+}
+
+/// What surrounds a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The lambda itself.
+    Whole,
+    /// An arm of a branch, or a body with a mark.
+    Arm,
+    /// The body of a loop.
+    Loop,
+    /// The condition of a loop.
+    Condition,
+    /// The function of an operation.
+    Function,
+}
+
+#[derive(Debug)]
+struct Around {
+    parent: Place,
+    kind: Kind,
+    depth: usize,
+}
+
+/// How something flows into a merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// From an arm of a branch, or as the next state of a loop.
+    Inside,
+    /// As the first state of a loop.
+    First,
+}
+
+/// In which way one array may be another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct As {
+    pub(super) part: bool,
+    pub(super) written: bool,
+}
+
+/// The facts.
+pub(super) struct Flow<'a> {
+    /// The arrays that matter, with their types.
+    arrays: IdMap<Var, Type>,
+    defs: IdMap<Var, Def>,
+    /// Other names: of what, and which part.
+    pub(super) names: IdMap<Var, (Atom, Option<View>)>,
+    pub(super) stms: IdMap<Var, &'a Stm>,
+    /// In which body a variable is bound.
+    home: IdMap<Var, Place>,
+    around: BTreeMap<Place, Around>,
+    /// The bodies.
+    pub(super) bodies: BTreeMap<Place, &'a Body>,
+    pub(super) merges: Vec<Merge>,
+}
+
+impl<'a> Flow<'a> {
+    pub(super) fn of(program: &Program, lam: &'a Lam, active: &IdSet<Var>) -> Flow<'a> {
+        let types = active.iter().map(|&v| (v, program.vars[v].ty.clone()));
+        let mut flow = Flow {
+            arrays: types.filter(|(_, ty)| ty.rank() > 0).collect(),
+            defs: IdMap::new(),
+            names: IdMap::new(),
+            stms: IdMap::new(),
+            home: IdMap::new(),
+            around: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            merges: Vec::new(),
+        };
+        flow.around.insert(None, Around { parent: None, kind: Kind::Whole, depth: 0 });
+        flow.bind(&lam.params, None);
+        flow.body(&lam.body, None);
+        flow
+    }
+
+    /// Arrays that do not matter yet, but come to where others do.
+    pub(super) fn others(&self) -> Vec<Var> {
+        let sources = self.merges.iter().flat_map(|m| self.sources(*m)).map(|(a, _)| a);
+        let bases = self.names.values().map(|(a, _)| *a);
+        let mut out: Vec<Var> = sources.chain(bases).filter_map(|a| a.var()).collect();
+        out.retain(|v| !self.is_array(*v));
+        out
+    }
+
+    /// Whether a variable is an array with a cotangent.
+    pub(super) fn is_array(&self, v: Var) -> bool {
+        self.arrays.contains_key(&v)
+    }
+    pub(super) fn array(&self, a: Atom) -> Option<Var> {
+        a.var().filter(|&v| self.is_array(v))
+    }
+    /// The type of an array that matters.
+    pub(super) fn ty(&self, v: Var) -> &Type {
+        &self.arrays[&v]
+    }
+
+    fn bind(&mut self, vs: &[Var], place: Place) {
+        for &v in vs {
+            self.home.insert(v, place);
+        }
+    }
+
+    fn body(&mut self, body: &'a Body, place: Place) {
+        self.bodies.insert(place, body);
+        for stm in &body.stms {
+            self.bind(&stm.pat, place);
+            self.stms.insert(stm.pat[0], stm);
+            self.stm(stm, place);
+        }
+    }
+
+    fn inner(&mut self, body: &'a Body, at: (Var, usize), kind: Kind, parent: Place) {
+        let depth = self.around[&parent].depth + 1;
+        self.around.insert(Some(at), Around { parent, kind, depth });
+        self.body(body, Some(at));
+    }
+
+    fn stm(&mut self, stm: &'a Stm, place: Place) {
+        let first = stm.pat[0];
+        match &stm.exp {
+            Exp::Loop(l) => self.loop_(stm, l, place),
+            Exp::If(..) | Exp::Match(..) | Exp::Marked(..) => {
+                for (k, &v) in stm.pat.iter().enumerate() {
+                    if self.is_array(v) {
+                        self.merges.push((first, k));
+                        self.defs.insert(v, Def::Merge((first, k)));
+                    }
+                }
+                for (k, scope) in stm.exp.bodies().into_iter().enumerate() {
+                    let params: Vec<Var> = scope.binds.iter().collect();
+                    self.bind(&params, Some((first, k)));
+                    self.inner(scope.body, (first, k), Kind::Arm, place);
+                }
+            }
+            exp => {
+                for (k, &v) in stm.pat.iter().enumerate() {
+                    let def = written(exp, k).map_or(Def::Made, Def::Written);
+                    self.defs.insert(v, def);
+                }
+                if let Some((a, view)) = part(exp)
+                    && self.is_array(first)
+                {
+                    self.names.insert(first, (a, view));
+                }
+                for (k, scope) in exp.bodies().into_iter().enumerate() {
+                    let params: Vec<Var> = scope.binds.iter().collect();
+                    self.bind(&params, Some((first, k)));
+                    self.inner(scope.body, (first, k), Kind::Function, place);
+                }
+            }
+        }
+    }
+
+    fn loop_(&mut self, stm: &'a Stm, l: &'a Loop, place: Place) {
+        let first = stm.pat[0];
+        for (j, ((x, _), &y)) in l.params.iter().zip(&stm.pat).enumerate() {
+            if self.is_array(*x) || self.is_array(y) {
+                self.merges.push((first, j));
+                self.defs.insert(*x, Def::Merge((first, j)));
+                self.defs.insert(y, Def::Merge((first, j)));
+            }
+        }
+        for &v in &stm.pat[l.params.len()..] {
+            self.defs.insert(v, Def::Made);
+        }
+        let scopes = stm.exp.bodies();
+        let last = scopes.len() - 1;
+        for (k, scope) in scopes.into_iter().enumerate() {
+            let kind = if k == last { Kind::Loop } else { Kind::Condition };
+            let params: Vec<Var> = scope.binds.iter().collect();
+            self.bind(&params, Some((first, last)));
+            self.inner(scope.body, (first, k), kind, place);
+        }
+    }
+
+    /// The body of a loop.
+    pub(super) fn body_of(&self, stm: Var) -> Place {
+        Some((stm, self.stms[&stm].exp.bodies().len() - 1))
+    }
+    pub(super) fn loop_of(&self, stm: Var) -> Option<&'a Loop> {
+        match &self.stms.get(&stm)?.exp {
+            Exp::Loop(l) => Some(l),
+            _ => None,
+        }
+    }
+    pub(super) fn def(&self, v: Var) -> Def {
+        self.defs.get(&v).copied().unwrap_or(Def::Given)
+    }
+    pub(super) fn home(&self, v: Var) -> Place {
+        self.home.get(&v).copied().unwrap_or(None)
+    }
+    pub(super) fn parent(&self, place: Place) -> Place {
+        self.around[&place].parent
+    }
+    pub(super) fn kind(&self, place: Place) -> Kind {
+        self.around[&place].kind
+    }
+    /// Whether a body is `outer` or inside of it.
+    pub(super) fn within(&self, mut place: Place, outer: Place) -> bool {
+        while self.around[&place].depth > self.around[&outer].depth {
+            place = self.around[&place].parent;
+        }
+        place == outer
+    }
+    /// The innermost body around both.
+    pub(super) fn common(&self, a: Place, mut b: Place) -> Place {
+        while !self.within(a, b) {
+            b = self.parent(b);
+        }
+        b
+    }
+    /// The innermost body around a place that may run many times; `None` if there is none.
+    pub(super) fn repeated(&self, mut place: Place) -> Option<Place> {
+        loop {
+            match self.kind(place) {
+                Kind::Loop | Kind::Condition | Kind::Function => return Some(place),
+                Kind::Whole => return None,
+                Kind::Arm => place = self.parent(place),
+            }
+        }
+    }
+    /// The variables of a merge: of a loop its state before an iteration and its result.
+    pub(super) fn variables(&self, (stm, k): Merge) -> Vec<Var> {
+        let state = self.loop_of(stm).map(|l| l.params[k].0);
+        state.into_iter().chain([self.stms[&stm].pat[k]]).collect()
+    }
+    /// What flows into a merge.
+    pub(super) fn sources(&self, (stm, k): Merge) -> Vec<(Atom, Way)> {
+        let exp = &self.stms[&stm].exp;
+        match exp {
+            Exp::Loop(l) => vec![(l.params[k].1, Way::First), (l.body.result[k], Way::Inside)],
+            exp => exp.bodies().into_iter().map(|s| (s.body.result[k], Way::Inside)).collect(),
+        }
+    }
+    /// The variable of which an array is another name, or a part.
+    pub(super) fn base(&self, a: Atom) -> Option<(Var, As)> {
+        let mut v = self.array(a)?;
+        let mut found = As::default();
+        while let Some((b, view)) = self.names.get(&v) {
+            found.part |= view.is_some();
+            v = self.array(*b)?;
+        }
+        Some((v, found))
+    }
+
+    /// The arrays bound outside of a body, or by it, that an array inside may be, be a part of, or come from by overwriting.
+    pub(super) fn terms(&self, a: Atom, inside: Place) -> BTreeMap<Var, BTreeSet<As>> {
+        let mut out = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        self.add_terms(a, As::default(), inside, &mut seen, &mut out);
+        out
+    }
+    fn add_terms(
+        &self,
+        a: Atom,
+        before: As,
+        inside: Place,
+        seen: &mut BTreeSet<(Var, As)>,
+        out: &mut BTreeMap<Var, BTreeSet<As>>,
+    ) {
+        let Some((v, here)) = self.base(a) else { return };
+        let way = As { part: before.part || here.part, written: before.written };
+        if !seen.insert((v, way)) {
+            return;
+        }
+        let def = self.def(v);
+        let outside = !self.within(self.home(v), inside);
+        let state = matches!(def, Def::Merge((stm, _)) if self.body_or_none(stm) == Some(inside) && self.home(v) == inside);
+        if outside || state {
+            out.entry(v).or_default().insert(way);
+            return;
+        }
+        match def {
+            Def::Given => {
+                out.entry(v).or_default().insert(way);
+            }
+            Def::Made => {}
+            Def::Written(a) => self.add_terms(a, As { written: true, ..way }, inside, seen, out),
+            Def::Merge(m) => {
+                for (a, _) in self.sources(m) {
+                    self.add_terms(a, way, inside, seen, out);
+                }
+            }
+        }
+    }
+    fn body_or_none(&self, stm: Var) -> Option<Place> {
+        self.loop_of(stm).map(|_| self.body_of(stm))
+    }
+}
+
+/// What a statement is another name for: the whole, or a view that costs nothing.
+fn part(exp: &Exp) -> Option<(Atom, Option<View>)> {
+    alias(exp).filter(|(_, view)| !matches!(view, Some(View::Reverse | View::Rotate(_))))
+}
+
+/// The array that result `k` overwrites.
+fn written(exp: &Exp, k: usize) -> Option<Atom> {
+    match exp {
+        Exp::Update(a, ..) | Exp::UpdateSlice(a, ..) => Some(*a),
+        Exp::Soac(Soac::Scatter { dst, .. }) => Some(*dst),
+        Exp::Soac(Soac::Hist { dst, .. }) => dst.get(k).copied(),
+        Exp::WithAcc(inits, _) => inits.get(k).copied(),
+        _ => None,
+    }
+}

@@ -1,0 +1,128 @@
+//! Where the arrays of a class of merges can lie: whose part they are, and how it is cut out.
+//!
+//! An *owner* is an array from outside of all bodies that the class is about (a root), or one that is made inside; those are kept in
+//! slots as long as some location says so. Statements inside that make or overwrite an array which comes to a merge are the *events*
+//! of the class.
+
+use super::choose::Group;
+use super::flow::{Def, Flow, Merge, Place};
+use super::forms::Form;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::{Atom, Type, Var};
+use std::collections::BTreeSet;
+
+/// Whose part an array is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Owner {
+    /// A variable from outside.
+    Root(Var),
+    /// An array of this type that is made inside.
+    Made(Type),
+}
+
+/// A way to lie somewhere.
+pub(super) type Spot = (Owner, Form);
+
+/// The class of a group.
+pub(super) struct Class {
+    pub(super) home: Place,
+    pub(super) merges: BTreeSet<Merge>,
+    /// Where each of its merges' variables and events may lie.
+    pub(super) spots: IdMap<Var, BTreeSet<Spot>>,
+    /// What is made or overwritten inside.
+    pub(super) events: IdSet<Var>,
+    /// The bodies with events.
+    pub(super) changing: BTreeSet<Place>,
+}
+
+impl Class {
+    pub(super) fn of(flow: &Flow<'_>, group: Group) -> Class {
+        let Group { merges, home } = group;
+        let mut class =
+            Class { home, merges, spots: IdMap::new(), events: IdSet::new(), changing: BTreeSet::new() };
+        while class.visit(flow) {}
+        let places: Vec<Place> = class.events.iter().map(|v| flow.home(*v)).collect();
+        for mut place in places {
+            while place != home && class.changing.insert(place) {
+                place = flow.parent(place);
+            }
+        }
+        class
+    }
+
+    /// The arrays from outside whose parts its merges may be.
+    pub(super) fn roots(&self) -> impl Iterator<Item = Var> + '_ {
+        self.spots.values().flatten().filter_map(|(owner, _)| match owner {
+            Owner::Root(v) => Some(*v),
+            Owner::Made(_) => None,
+        })
+    }
+
+    /// Looks at what flows into every merge; says whether that is news.
+    fn visit(&mut self, flow: &Flow<'_>) -> bool {
+        let mut news = false;
+        for m in self.merges.clone() {
+            let mut all = BTreeSet::new();
+            for (a, _) in flow.sources(m) {
+                all.extend(self.spots_of(flow, a));
+            }
+            for v in flow.variables(m) {
+                let here = self.spots.entry(v).or_default();
+                let before = here.len();
+                here.extend(all.iter().cloned());
+                news |= here.len() > before;
+            }
+        }
+        news
+    }
+
+    /// Whether a variable has a name wherever the class is about something.
+    pub(super) fn is_root(&self, flow: &Flow<'_>, v: Var) -> bool {
+        flow.within(self.home, flow.home(v)) && !self.is_merged(flow, v)
+    }
+    /// Whether it is a variable of one of the merges.
+    pub(super) fn is_merged(&self, flow: &Flow<'_>, v: Var) -> bool {
+        matches!(flow.def(v), Def::Merge(m) if self.merges.contains(&m))
+    }
+
+    /// Where an array may lie; what must be kept for that becomes an event.
+    fn spots_of(&mut self, flow: &Flow<'_>, a: Atom) -> BTreeSet<Spot> {
+        let Some(v) = flow.array(a) else { return BTreeSet::new() };
+        if self.is_merged(flow, v) || self.events.contains(&v) {
+            return self.spots.get(&v).cloned().unwrap_or_default();
+        }
+        if let Some((of, view)) = flow.names.get(&v) {
+            let spots = self.spots_of(flow, *of);
+            let Some(view) = view else { return spots };
+            let part = |(owner, form): Spot| {
+                let holes = vec![Atom::i64(0); form.holes()];
+                Some((owner, form.compose(&holes, view, &mut |_, _, _| Atom::i64(0))?.0))
+            };
+            if let Some(parts) = spots.into_iter().map(part).collect() {
+                return parts;
+            }
+        }
+        if self.is_root(flow, v) {
+            return BTreeSet::from([(Owner::Root(v), Form::whole(flow.ty(v).rank()))]);
+        }
+        if let Def::Written(of) = flow.def(v)
+            && self.is_tracked(flow, of)
+        {
+            // The location of what is overwritten says whether that may be done in place.
+            self.spots_of(flow, of);
+        }
+        let ty = flow.ty(v).clone();
+        let made = BTreeSet::from([(Owner::Made(ty.clone()), Form::whole(ty.rank()))]);
+        self.events.insert(v);
+        self.spots.insert(v, made.clone());
+        made
+    }
+
+    /// Whether an array is, or comes by overwriting from, something with a location.
+    pub(super) fn is_tracked(&self, flow: &Flow<'_>, a: Atom) -> bool {
+        let Some((v, _)) = flow.base(a) else { return false };
+        self.is_merged(flow, v)
+            || self.events.contains(&v)
+            || matches!(flow.def(v), Def::Written(of) if !self.is_root(flow, v) && self.is_tracked(flow, of))
+    }
+}
