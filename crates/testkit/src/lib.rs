@@ -14,6 +14,7 @@ pub mod empties;
 pub mod flat;
 pub mod fork_join;
 pub mod generate;
+pub mod growth;
 pub mod hostile;
 pub mod native;
 pub mod nested;

@@ -3,6 +3,13 @@
 
 use pullback_ad::fast_chad::{Config, Variant, vjp, vjp_with};
 use pullback_testkit::cost::{FAMILIES, is_flat, ratios};
+use pullback_testkit::growth::draw::draw;
+use pullback_testkit::growth::measure::Outcome;
+use pullback_testkit::growth::search::{every, search};
+use pullback_testkit::number;
+
+/// The largest programs of the enumeration, in terms. `cargo xtask soak growth` examines all of them.
+const LARGEST: usize = 4;
 
 #[test]
 fn production_rules_are_flat_on_every_family() {
@@ -27,4 +34,34 @@ fn the_one_hot_rule_grows() {
         }
     }
     assert!(wrong.is_empty(), "flat although every index costs an array:\n{}", wrong.join("\n"));
+}
+
+/// A share of all small programs whose loops carry names of arrays; `STEP=1` takes all.
+#[test]
+fn small_loop_programs_are_flat() {
+    let terms = every(LARGEST, number("STEP", 199) as usize, number("SEED", 0) as usize);
+    let found = search(terms, &vjp);
+    println!("{}", found.render());
+    assert!(found.count > 500 && found.failures.is_empty(), "{}", found.render());
+}
+
+#[test]
+fn larger_random_loop_programs_are_flat() {
+    let seed = number("SEED", 0);
+    let found = search((seed..seed + number("COUNT", 500)).map(draw).collect(), &vjp);
+    assert!(found.failures.is_empty(), "{}", found.render());
+}
+
+/// The enumeration has more than 50,000 programs, and without locations it finds many that grow.
+#[test]
+fn the_search_finds_growth() {
+    let all = every(LARGEST, 1, 0);
+    println!("{} programs; with fewer terms {:?}", all.len(), [1, 2, 3].map(|n| every(n, 1, 0).len()));
+    assert!(all.len() > 50_000, "{}", all.len());
+    let config = Config { locations: false, ..Config::default() };
+    let few = all.into_iter().step_by(997).collect();
+    let found = search(few, &|p, l, w| vjp_with(p, l, w, &config));
+    let grown = found.failures.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Grows(_))).count();
+    println!("{grown} of {} grow", found.count);
+    assert!(10 * grown > found.count, "{grown} of {}", found.count);
 }

@@ -1,5 +1,8 @@
 //! `soak COUNT [SEED] [PROPERTY..]`: random programs with all (or the named) properties; exits with 1 if one fails.
 //!
+//! `soak growth [LARGEST [RANDOM [SEED]]]`: all small loop programs of at most so many terms, then random ones: whether their derivatives are
+//! right and cost a constant factor.
+//!
 //! `soak native COUNT [SEED] [vm|O1|O3] [usual|endings]`: random programs and their gradients through the native executors, in processes of
 //! their own (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
 //!
@@ -8,6 +11,8 @@
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 
 use pullback_testkit::generate::Config;
+use pullback_testkit::growth::draw::draw;
+use pullback_testkit::growth::search::{every, search};
 use pullback_testkit::properties::{Property, case_of_seed};
 use pullback_testkit::shrink::{shrink, suite_file};
 use pullback_testkit::soak::soak_with;
@@ -18,6 +23,7 @@ const SHRUNK: usize = 8;
 fn main() -> std::process::ExitCode {
     let mut args = std::env::args().skip(1).peekable();
     match args.peek().map(String::as_str) {
+        Some("growth") => return growth(&args.skip(1).collect::<Vec<_>>()),
         Some("native-shrink") => return native::shrink(&args.skip(1).collect::<Vec<_>>()),
         Some("native") => return native::run(&args.skip(1).collect::<Vec<_>>()),
         Some("native-part") => return native::part(&args.skip(1).collect::<Vec<_>>()),
@@ -40,6 +46,18 @@ fn main() -> std::process::ExitCode {
         println!("{}", suite_file(&small, failure.property, &failure.text));
     }
     if report.failures.is_empty() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+}
+
+/// The search for growth of cost.
+fn growth(args: &[String]) -> std::process::ExitCode {
+    let number = |k: usize, default: u64| args.get(k).and_then(|a| a.parse().ok()).unwrap_or(default);
+    std::panic::set_hook(Box::new(|_| {}));
+    let seed = number(2, 0);
+    let mut terms = every(number(0, 4) as usize, 1, 0);
+    terms.extend((seed..seed + number(1, 10_000)).map(draw));
+    let found = search(terms, &pullback_ad::fast_chad::vjp);
+    println!("{}", found.render());
+    if found.failures.is_empty() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
 }
 
 /// Native executors.
