@@ -386,6 +386,30 @@ fn programs() -> Vec<Program> {
             two,
             false,
         ),
+        // Not of the note: the state is a constant, and a function of an operation reads it or an array from outside.
+        program(
+            "constant or input",
+            with_loop(
+                VECTORS,
+                "let x0: []f64 = replicate([n], 0.3f64)
+                let s9: f64, u9: []f64, i9: i64 = loop (s: f64 = 0.3f64, u: []f64 = x0, i: i64 = 0i64) while {
+                    let more: bool = lt.i64(i, n)
+                    in more
+                }",
+                &format!(
+                    "let c: bool = lt.f64(s, 0.5f64)
+                    let v: []f64 = if c {{ in w }} else {{ in u }}
+                    {LANE}
+                    let se: f64 = add.f64(s, e)
+                    let s1: f64 = sin.f64(se)
+                    let i1: i64 = add.i64(i, 1i64)
+                    in s1, u, i1"
+                ),
+                "let e9: f64 = u9[2i64]\nlet y: f64 = mul.f64(s9, e9)\nin y",
+            ),
+            two,
+            false,
+        ),
         // Not of the note: a loop in the loop takes an array and goes on with one of a single element.
         program(
             "few in place of many",

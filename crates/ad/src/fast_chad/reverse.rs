@@ -84,8 +84,8 @@ pub(crate) struct Reverse<'p> {
     pub(crate) unpaid: IdSet<Var>,
     /// Arrays that are only names, with the statements that say of what.
     pub(crate) names: IdMap<Var, Rc<Stm>>,
-    /// Arrays with accumulators although nobody asks for their cotangents, since carried arrays may be names of them.
-    pub(crate) constants: IdSet<Var>,
+    /// Arrays whose cotangents nobody asks for. They have accumulators, since carried arrays may be names of them.
+    pub(crate) unread: IdSet<Var>,
     /// Results of branches that may be arrays from outside of these, with the branches.
     pub(crate) merged: IdMap<Var, Rc<Stm>>,
     /// Results of histograms and scatters that run where there are many writes.
@@ -144,7 +144,7 @@ impl<'p> Reverse<'p> {
             unpaid: IdSet::new(),
             names: IdMap::new(),
             merged: IdMap::new(),
-            constants: IdSet::new(),
+            unread: IdSet::new(),
             large: IdSet::new(),
             lifetimes: Lifetimes::default(),
             pinned: IdSet::new(),
@@ -191,17 +191,18 @@ impl<'p> Reverse<'p> {
         };
         let inputs: Vec<Var> = lam.params.iter().zip(wanted).filter(|(_, w)| **w).map(|(v, _)| *v).collect();
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
-        let mut sources = inputs.clone();
+        let (mut sources, mut constants) = (inputs.clone(), IdSet::new());
         let lam = if self.config.locations {
             let located = locate(self.b.program, lam, &inputs, true);
             sources.extend(located.slots);
-            self.constants = located.constants;
+            self.unread = located.unread;
+            constants = located.constants;
             located.lam
         } else {
             lam
         };
         self.active = active_variables(self.b.program, &lam, &sources);
-        self.active.extend(self.constants.iter().copied());
+        self.active.extend(constants);
         self.add_types(&lam, &inputs);
         self.lifetimes = self.lifetimes_of(&lam);
         let mut env = Env::default();
@@ -277,7 +278,7 @@ impl<'p> Reverse<'p> {
     /// Adds to the cotangent of `x`.
     pub(crate) fn contribute(&mut self, env: &mut Env, x: Atom, c: Ct) {
         let Some(v) = x.var() else { return };
-        if c.is_absent() || !self.is_active(x) || self.constants.contains(&v) {
+        if c.is_absent() || !self.is_active(x) || self.unread.contains(&v) {
             return;
         }
         if let Some(accs) = env.accs.get(&v) {

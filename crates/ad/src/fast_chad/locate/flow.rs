@@ -249,6 +249,10 @@ impl<'a> Flow<'a> {
         let state = self.loop_of(stm).map(|l| l.params[k].0);
         state.into_iter().chain([self.stms[&stm].pat[k]]).collect()
     }
+    /// Whether a variable is the state of a loop in its body.
+    pub(super) fn is_state(&self, v: Var) -> bool {
+        matches!(self.def(v), Def::Merge((stm, k)) if self.loop_of(stm).is_some_and(|l| l.params[k].0 == v))
+    }
     /// What flows into a merge.
     pub(super) fn sources(&self, (stm, k): Merge) -> Vec<(Atom, Way)> {
         let exp = &self.stms[&stm].exp;

@@ -34,6 +34,9 @@ pub(crate) struct Located {
     /// Arrays that do not depend on it, of which a carried array may be another name. There must be somewhere to add what
     /// belongs to them; nobody asks for it.
     pub(crate) constants: IdSet<Var>,
+    /// Those of them that are no state of a loop: what belongs to one goes nowhere. A state's cotangent is carried from iteration to
+    /// iteration as others are, so that its zeros are made once.
+    pub(crate) unread: IdSet<Var>,
 }
 
 /// The lambda with locations where that saves work in its derivative with respect to `inputs`. `once`: it runs once.
@@ -55,8 +58,9 @@ pub(crate) fn locate(program: &mut Program, lam: Lam, inputs: &[Var], once: bool
     let mut named = choose::named(&flow, once, &all);
     named.extend(all.iter().flat_map(Class::roots));
     constants.retain(|v| named.contains(v));
+    let unread = constants.iter().copied().filter(|&v| !flow.is_state(v)).collect();
     if all.is_empty() {
-        return Located { lam, slots: Vec::new(), constants };
+        return Located { lam, slots: Vec::new(), constants, unread };
     }
     // How many slots are needed is known when all is written.
     let mut counts = Vec::new();
@@ -76,7 +80,7 @@ pub(crate) fn locate(program: &mut Program, lam: Lam, inputs: &[Var], once: bool
     };
     // Arrays that are found at their places and not looked at: an accumulator must not be opened for them.
     prune_body(program, &mut lam.body);
-    Located { lam, slots, constants }
+    Located { lam, slots, constants, unread }
 }
 
 /// An array without elements, which says nothing of the sizes of others in its place.
