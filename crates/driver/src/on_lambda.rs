@@ -47,11 +47,33 @@ pub struct OnLambda {
     wanted: Vec<bool>,
 }
 
-/// The reverse derivative of an entry point.
+/// The reverse derivative of an entry point. A refusal without a place has that of the entry point.
 pub(crate) fn derivative(
     session: &Session,
     algorithm: &Algorithm,
     entry: &EntryPoint,
+    of: (Kind, &[bool]),
+    watch: &mut dyn FnMut(&'static str, &Core),
+) -> Result<Ready, Diagnostic> {
+    let found = session.lambda.as_ref().and_then(|program| {
+        let same =
+            |f: &FunId| program.funs[*f].entry.is_some() && program.funs[*f].name.as_str() == entry.name;
+        Some((program.clone(), program.funs.ids().find(same)?))
+    });
+    let place = found.as_ref().and_then(|(program, f)| program.funs[*f].span);
+    made(session, algorithm, entry, found, of, watch).map_err(|mut d| {
+        let refused = d.code == Code::Unsupported && d.span.is_none();
+        d.span = if refused { place } else { d.span };
+        d
+    })
+}
+
+/// The same with the entry point on lambda, if there is one.
+fn made(
+    session: &Session,
+    algorithm: &Algorithm,
+    entry: &EntryPoint,
+    found: Option<(Program, FunId)>,
     (kind, wanted): (Kind, &[bool]),
     watch: &mut dyn FnMut(&'static str, &Core),
 ) -> Result<Ready, Diagnostic> {
@@ -78,11 +100,6 @@ pub(crate) fn derivative(
         return Err(refuse(message, "leave the array out of the result, or use `fast_chad`"));
     }
     let start = std::time::Instant::now();
-    let found = session.lambda.as_ref().and_then(|program| {
-        let same =
-            |f: &FunId| program.funs[*f].entry.is_some() && program.funs[*f].name.as_str() == entry.name;
-        Some((program.clone(), program.funs.ids().find(same)?))
-    });
     let Some((mut program, f)) = found else {
         let message = format!("`{id}` needs a program in the source language");
         return Err(refuse(message, "use `fast_chad`"));

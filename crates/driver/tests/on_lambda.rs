@@ -276,6 +276,87 @@ fn naive_dual_numbers_with_arrays_are_compiled() {
     }
 }
 
+/// Rows and functions in arrays, loops and sums, by every algorithm, interpreted and compiled: the value and the gradient with respect to the first
+/// argument, by hand, or a refusal that says where.
+#[test]
+fn what_algorithms_make_is_compiled_or_refused_with_a_place() {
+    let rows = Value::f64_array(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let numbers = Value::f64s(&[1.0, 2.0]);
+    let programs = [
+        (
+            // The sum of the products of first elements.
+            "entry f [n] (x: [n][2]f64) (y: [n][2]f64): f64 = f64.sum (map2 (\\a b -> a[0] * b[0]) x y)",
+            vec![rows.clone(), rows.clone()],
+            10.0,
+            vec![1.0, 0.0, 3.0, 0.0],
+        ),
+        (
+            "entry f [n] (x: [n]f64): f64 = let fs = map (\\w -> \\(v: f64) -> v * w) x in fs[0] 2.0",
+            vec![numbers.clone()],
+            2.0,
+            vec![2.0, 0.0],
+        ),
+        (
+            // (3 x0) x1
+            "entry f [n] (x: [n]f64): f64 =
+               let fs = map (\\w -> \\(v: f64) -> v * w) x
+               in loop y = 3 for i < n do fs[i] y",
+            vec![numbers.clone()],
+            6.0,
+            vec![6.0, 3.0],
+        ),
+        (
+            // x1 + 1
+            "entry f [n] (x: [n]f64): f64 =
+               let fs = if x[0] > 0 then map (\\w -> \\(v: f64) -> v + w) x else map (\\w -> \\(v: f64) -> v * w) x
+               in fs[1] 1",
+            vec![numbers.clone()],
+            3.0,
+            vec![0.0, 1.0],
+        ),
+        (
+            // x0 + x1, of positive numbers.
+            "entry f [n] (x: [n]f64): f64 = f64.sum (filter (\\v -> v > 0) x)",
+            vec![numbers.clone()],
+            3.0,
+            vec![1.0, 1.0],
+        ),
+        (
+            // (x0 x1)^2
+            "entry f [n] (x: [n]f64): f64 =
+               let a = map (\\v -> [v, v]) x in f64.product (map (\\r -> r[0] * r[1]) a)",
+            vec![numbers],
+            4.0,
+            vec![8.0, 4.0],
+        ),
+    ];
+    let (mut compiled, mut refused) = (0, 0);
+    for (text, args, value, gradient) in programs {
+        for algorithm in pullback_driver::reverse_algorithms() {
+            for backend in [Backend::Interp, Backend::Vm] {
+                let (mut session, entry) = session(text, algorithm.id);
+                session.settings.backend = backend;
+                let what = format!("{}, {backend:?}: {text}", algorithm.id);
+                let ready = match derivative(&session, &entry) {
+                    Ok(ready) => ready,
+                    Err(d) => {
+                        assert_eq!(d.code, pullback_base::Code::Unsupported, "{what}: {d:?}");
+                        assert!(d.span.is_some() && !d.hints.is_empty(), "{what}: {d:?}");
+                        refused += 1;
+                        continue;
+                    }
+                };
+                let args: Vec<Value> = args.iter().cloned().chain([Value::f64(1.0)]).collect();
+                let out = ready.run(&args, &Options::default()).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+                let found: Vec<f64> = out.results[..2].iter().flat_map(Value::floats).collect();
+                assert_eq!(found, [&[value], &gradient[..]].concat(), "{what}");
+                compiled += 1;
+            }
+        }
+    }
+    assert!(compiled > refused, "{compiled} {refused}");
+}
+
 /// Constructs that take functions, which some algorithms turn into other things first: the error is that of a construct without a rule.
 #[test]
 fn constructs_without_a_rule_are_named() {

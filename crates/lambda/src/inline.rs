@@ -125,7 +125,9 @@ impl Inline<'_> {
     }
     /// What a term stands for, or the term.
     fn value(&mut self, t: &Term, env: &Env) -> Result<Value, Term> {
-        let outer = std::mem::replace(&mut self.b.span, t.span());
+        // What has no place of its own, as the functions of the prelude, has that of its call.
+        let outer = self.b.span;
+        self.b.span = t.span().or(outer);
         let out = self.value_of(t, env);
         self.b.span = outer;
         out

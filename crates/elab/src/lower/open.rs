@@ -87,7 +87,7 @@ impl Lowerer<'_, '_> {
         size: Atom,
         span: Option<Span>,
     ) -> Lowered<Val> {
-        if matches!(element, Type::Array(_)) {
+        if holds_array_of_functions(element) {
             return self
                 .unsupported(span, "an array of arrays of functions as a value of a sum, loop or branch");
         }
@@ -464,6 +464,15 @@ impl Lowerer<'_, '_> {
         };
         let mut names = (0..).map(|k| format!("{wish}_{k}"));
         names.find(|name| !taken(name)).unwrap_or_default().as_str().into()
+    }
+}
+
+/// Whether an element has an array of functions among its components: its size is no leaf of the type.
+fn holds_array_of_functions(element: &Type) -> bool {
+    match element {
+        Type::Array(_) => holds_function(element),
+        Type::Tuple(ts) => ts.iter().any(holds_array_of_functions),
+        _ => false,
     }
 }
 

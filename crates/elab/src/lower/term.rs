@@ -325,19 +325,25 @@ impl Lowerer<'_, '_> {
         let mut params = Vec::new();
         let mut branches = Vec::new();
         for arm in arms {
-            let mut vars = Vec::new();
+            let mut fields = Vec::new();
             for &p in &arm.params {
                 let info = &self.source.vars[p];
                 let types = self.leaves_at(&info.ty, info.span)?;
                 let fresh: Vec<core::Var> =
                     types.into_iter().map(|t| self.b.fresh(t, info.hint.as_str())).collect();
-                let atoms: Vec<Atom> = fresh.iter().map(|&v| v.into()).collect();
-                let value = self.of_leaves(&info.ty, &atoms, info.span)?;
-                self.env.insert(p, value);
-                vars.extend(fresh);
+                fields.push(fresh);
             }
-            params.push(vars);
-            branches.push(self.branch(|l| l.term(&arm.body))?);
+            branches.push(self.branch(|l| {
+                // Made where the fields are in scope: the size of an array of functions is asked of it.
+                for (&p, fresh) in arm.params.iter().zip(&fields) {
+                    let info = &l.source.vars[p];
+                    let atoms: Vec<Atom> = fresh.iter().map(|&v| v.into()).collect();
+                    let value = l.of_leaves(&info.ty, &atoms, info.span)?;
+                    l.env.insert(p, value);
+                }
+                l.term(&arm.body)
+            })?);
+            params.push(fields.concat());
         }
         self.branching(branches, |bodies| {
             let arms = params.into_iter().zip(bodies).map(|(params, body)| core::Lam { params, body });
@@ -352,7 +358,8 @@ impl Lowerer<'_, '_> {
         let state: Vec<core::Var> = types.into_iter().map(|t| self.b.fresh(t, hint.as_str())).collect();
         let atoms: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
         let state_type = self.source.vars[l.state].ty.clone();
-        let value = self.of_leaves(&state_type, &atoms, span)?;
+        // Made where the state is in scope: the size of an array of functions is asked of it.
+        let inside = |l: &mut Self| l.of_leaves(&state_type, &atoms, span);
         let form = match &l.form {
             lambda::LoopForm::For(i, n) => {
                 let n = self.atom(n)?;
@@ -362,13 +369,17 @@ impl Lowerer<'_, '_> {
                 self.env.insert(*i, Val::data([counter.into()]));
                 core::LoopForm::For { i: counter, n }
             }
-            lambda::LoopForm::While(c) => {
-                self.env.insert(l.state, value.clone());
-                core::LoopForm::While(self.body(span, |l| Ok(l.data(c)?.to_vec()))?)
-            }
+            lambda::LoopForm::While(c) => core::LoopForm::While(self.body(span, |lowerer| {
+                let value = inside(lowerer)?;
+                lowerer.env.insert(l.state, value);
+                Ok(lowerer.data(c)?.to_vec())
+            })?),
         };
-        self.env.insert(l.state, value);
-        let body = self.body(span, |lowerer| Ok(lowerer.data(&l.body)?.to_vec()))?;
+        let body = self.body(span, |lowerer| {
+            let value = inside(lowerer)?;
+            lowerer.env.insert(l.state, value);
+            Ok(lowerer.data(&l.body)?.to_vec())
+        })?;
         let attrs = core::LoopAttrs {
             tape: l.attrs.tape.map(|t| match t {
                 lambda::TapePolicy::All => core::TapePolicy::All,
