@@ -298,7 +298,7 @@ impl Lowerer<'_, '_> {
     ) -> Lowered<core::Lam> {
         let params = args.iter().flat_map(|p| p.vars.iter().copied()).collect();
         let body = self.body(span, |l| {
-            let args = args.iter().map(|p| l.opened(p)).collect();
+            let args = args.iter().map(|p| l.opened(p, span)).collect::<Lowered<_>>()?;
             let value = l.apply_all(f, args, span)?;
             close(l, value)
         })?;
@@ -312,19 +312,19 @@ impl Lowerer<'_, '_> {
         if self.leaf_count(ty, span)? == 0 {
             atoms.clear();
         }
-        let value = self.of_leaves(ty, &atoms, span)?;
-        Ok(Param { vars, value, boxes: IdSet::new() })
+        Ok(Param { vars, inside: Inside::Leaves(ty.clone(), atoms) })
     }
-    /// The value of a parameter, with its boxes opened.
-    pub(super) fn opened(&mut self, param: &Param) -> Val {
-        if param.boxes.is_empty() {
-            return param.value.clone();
-        }
-        let leaves = param.value.all_leaves().into_iter();
+    /// The value of a parameter, in the body of its lambda: boxes are opened there, and sizes of arrays of functions asked.
+    pub(super) fn opened(&mut self, param: &Param, span: Option<Span>) -> Lowered<Val> {
+        let (template, boxes) = match &param.inside {
+            Inside::Leaves(ty, atoms) => return self.of_leaves(ty, atoms, span),
+            Inside::Element(template, boxes) => (template, boxes),
+        };
+        let leaves = template.all_leaves().into_iter();
         let leaves: Vec<Atom> = leaves
-            .map(|a| if a.var().is_some_and(|v| param.boxes.contains(&v)) { self.open_box(a) } else { a })
+            .map(|a| if a.var().is_some_and(|v| boxes.contains(&v)) { self.open_box(a) } else { a })
             .collect();
-        param.value.rebuilt(&mut leaves.into_iter())
+        Ok(template.rebuilt(&mut leaves.into_iter()))
     }
 
     fn apply_all(&mut self, f: &Val, args: Vec<Val>, span: Option<Span>) -> Lowered<Val> {
@@ -332,12 +332,18 @@ impl Lowerer<'_, '_> {
     }
 }
 
-/// A parameter of a core lambda, and the value that it has.
+/// A parameter of a core lambda.
 pub(super) struct Param {
     pub(super) vars: Vec<core::Var>,
-    pub(super) value: Val,
-    /// The variables that are boxes with leaves of the value.
-    pub(super) boxes: IdSet<core::Var>,
+    pub(super) inside: Inside,
+}
+
+/// The value that a parameter has inside of its lambda.
+pub(super) enum Inside {
+    /// Of this type, made of these leaves.
+    Leaves(lambda::Type, Vec<Atom>),
+    /// An element of an array of functions; these variables are boxes with leaves of it.
+    Element(Val, IdSet<core::Var>),
 }
 
 /// How values from several branches become one.

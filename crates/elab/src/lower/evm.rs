@@ -357,7 +357,7 @@ impl Lowerer<'_, '_> {
         let mut after = zeros.clone();
         let mut changed = Vec::new();
         let body = self.body(span, |l| {
-            let m = l.opened(&param);
+            let m = l.opened(&param, span)?;
             let value = l.run(&m, &mut after, span)?;
             let mut out = l.coerced(&result, value, span)?;
             if out.is_empty() {

@@ -6,7 +6,7 @@
 //! taken apart. Arrays that its functions capture may have different shapes: they are in boxes, which go again where one shape is known (`pullback_opt`,
 //! `unbox`).
 
-use super::branch::Param;
+use super::branch::{Inside, Param};
 use super::types::holds_function;
 use super::value::{Column, Many, Open, Val};
 use super::{Lowered, Lowerer, MAX_VERSIONS};
@@ -290,7 +290,7 @@ impl Lowerer<'_, '_> {
             vars.push(self.b.fresh(core::Type::unit(), "u"));
         }
         let value = many.template.rebuilt(&mut element.into_iter());
-        Ok((Param { vars, value, boxes }, arrays))
+        Ok((Param { vars, inside: Inside::Element(value, boxes) }, arrays))
     }
     /// A leaf of an element of an array of functions as an element of its column.
     fn in_column(&mut self, column: Column, a: Atom) -> Atom {
@@ -386,7 +386,7 @@ impl Lowerer<'_, '_> {
         }
         let (param, arrays) = self.over(many)?;
         let body = self.body(span, |l| {
-            let element = l.opened(&param);
+            let element = l.opened(&param, span)?;
             let mut out = l.coerced(&many.element, element, span)?;
             if out.is_empty() {
                 out.push(l.b.emit(Exp::Tuple(Vec::new()), "u"));
