@@ -1,7 +1,7 @@
 //! Arrays that the function of a `map` reads at its own counter only become arguments of the `map`.
 //!
 //! `map n [iota n] (i) { .. a[i] .. }` is `map n [iota n, a] (i, x) { .. x .. }` where `a` is known to have `n` elements and
-//! is mentioned in no other way. One step less per element; and under reverse mode the cotangent of `a` is a result of
+//! is mentioned in no other way (but for its size). One step less per element; and under reverse mode the cotangent of `a` is a result of
 //! the reverse `map`, without accumulator.
 
 use super::Simplifier;
@@ -67,6 +67,8 @@ impl Simplifier<'_> {
                         uses.entry(v).or_insert(true);
                     }
                 }
+                // Its size, which a check may ask, is no element of it.
+                Exp::Size(..) => {}
                 exp => exp.for_each_atom(|a| other(a, uses)),
             }
             for scope in stm.exp.bodies() {
