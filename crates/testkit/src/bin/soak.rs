@@ -113,7 +113,12 @@ mod native {
         let level = level(&w.level);
         let (mut counts, programs) = (Counts::default(), w.programs());
         for seed in w.from..w.from + w.count {
-            counts.extend(one(&programs, seed, &|seed, k| programs.ways(seed, k, level)));
+            let ways = |seed, k| programs.ways(seed, k, level);
+            let run = std::panic::AssertUnwindSafe(|| one(&programs, seed, &ways));
+            match std::panic::catch_unwind(run) {
+                Ok(of_seed) => counts.extend(of_seed),
+                Err(payload) => counts.failures.push((seed, format!("panic: {}", words(payload.as_ref())))),
+            }
         }
         for ((way, verdict), n) in &counts.verdicts {
             println!("count\t{way}\t{verdict}\t{n}");
@@ -122,6 +127,12 @@ mod native {
             println!("failure\t{seed}\t{}", text.replace('\n', " | "));
         }
         ExitCode::SUCCESS
+    }
+
+    /// What a panic says.
+    fn words(payload: &(dyn std::any::Any + Send)) -> &str {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without words")
     }
 
     /// How long a program is made smaller.

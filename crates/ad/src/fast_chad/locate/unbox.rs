@@ -96,7 +96,10 @@ pub(super) fn unbox(program: &mut Program, lam: Lam) -> Lam {
     }
     let mut unboxing = Unboxing { b: Builder::new(program), parts: IdMap::new() };
     let params = lam.params.clone();
-    let body = unboxing.body(&lam.body, &params);
+    // What comes from outside is taken apart where all bodies see it.
+    let outside = free_vars(&lam.body).into_iter().filter(|v| !params.contains(v));
+    let given: Vec<Var> = params.iter().copied().chain(outside).collect();
+    let body = unboxing.body(&lam.body, &given);
     Lam { params, body }
 }
 
@@ -254,10 +257,6 @@ impl Unboxing<'_> {
         let Some(v) = a.var().filter(|&v| self.holds(v)) else {
             return Parts { skeleton: a, leaves: Vec::new() };
         };
-        if !self.parts.contains_key(&v) {
-            // From outside of the lambda.
-            self.take_apart(v);
-        }
         self.parts[&v].clone()
     }
     /// Takes a whole value apart.
