@@ -209,11 +209,7 @@ impl Scheduler<'_> {
         }
         let tiles = tile::Tiles::of(self.options.model, self.options.lanes, nest.ty)?;
         let tiled = tile::tiled(&nest, &roles, tiles, &mut self.regs);
-        // Nobody asks about these here.
-        while self.defined.len() < self.regs.len() {
-            self.defined.push(0);
-            self.roots.push(None);
-        }
+        self.catch_up();
         let (mut before, condition, then) = tiled?;
         before.push(Ins::If { condition, then, otherwise: vec![ins.clone()] });
         Some(before)

@@ -515,8 +515,18 @@ impl<'a> Scheduler<'a> {
         self.roots.truncate(given);
         cost
     }
+    /// Of registers that other code has made since, nothing is known: not how often they are set, and not where they point.
+    fn catch_up(&mut self) {
+        for _ in self.defined.len()..self.regs.len() {
+            self.defined.push(0);
+        }
+        for _ in self.roots.len()..self.regs.len() {
+            self.roots.push(None);
+        }
+    }
     /// Takes registers over that were added for a block; each is set once.
     fn learn(&mut self, block: &[Ins], added: &[RegInfo]) {
+        self.catch_up();
         for info in added {
             self.regs.push(info.clone());
             self.defined.push(1);
@@ -526,6 +536,7 @@ impl<'a> Scheduler<'a> {
     }
     /// A register that is set once.
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
+        self.catch_up();
         self.defined.push(1);
         self.regs.push(RegInfo { ty, hint: hint.to_string() })
     }
@@ -541,6 +552,7 @@ impl<'a> Scheduler<'a> {
         set: impl IntoIterator<Item = Reg>,
         copies: &mut Vec<(Reg, Reg)>,
     ) -> IdMap<Reg, Reg> {
+        self.catch_up();
         let mut names = IdMap::new();
         for r in set {
             let (info, times) = (self.regs[r].clone(), self.defined[r]);

@@ -244,9 +244,9 @@ impl<'p> Known<'p> {
                 Dim::Value(v) => self.ranges.contains_key(v),
                 Dim::Unknown => false,
             };
-            counts && k.abs() <= 4
+            counts && k.unsigned_abs() <= 4
         };
-        (sum.terms.iter().all(is_small) && sum.number.abs() <= 1 << 40).then_some(sum)
+        (sum.terms.iter().all(is_small) && sum.number.unsigned_abs() <= 1 << 40).then_some(sum)
     }
 
     /// Whether it is known that a sum is not negative.

@@ -2,7 +2,8 @@
 
 use pullback_core::shapes::Dim;
 
-/// `number + sum of factor * symbol`, in the order of symbols, without factors of zero. A symbol is a variable or a size.
+/// `number + sum of factor * symbol`, in the order of symbols, without factors of zero. A symbol is a variable or a size. Every factor can be
+/// negated: the least integer is taken for one that is too large.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Linear {
     pub(super) terms: Vec<(Dim, i64)>,
@@ -24,13 +25,14 @@ impl Linear {
     }
     /// `self + factor * other`; `None`: the sum is too long, or a number too large.
     pub(super) fn plus(&self, factor: i64, other: &Linear) -> Option<Linear> {
-        let number = self.number.checked_add(factor.checked_mul(other.number)?)?;
+        let sum = |a: i64, b: i64| a.checked_add(b).filter(|sum| *sum != i64::MIN);
+        let number = sum(self.number, factor.checked_mul(other.number)?)?;
         let mut terms = self.terms.clone();
         for (dim, k) in &other.terms {
             let more = factor.checked_mul(*k)?;
             match terms.iter_mut().find(|(d, _)| d == dim) {
-                Some((_, k)) => *k = k.checked_add(more)?,
-                None => terms.push((*dim, more)),
+                Some((_, k)) => *k = sum(*k, more)?,
+                None => terms.push((*dim, sum(0, more)?)),
             }
         }
         terms.retain(|(_, k)| *k != 0);

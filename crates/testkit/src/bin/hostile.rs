@@ -5,9 +5,10 @@
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 
-use pullback_testkit::hostile::{examine_program, process, program};
+use pullback_testkit::hostile::{Counts, examine_program, process, program};
 use pullback_testkit::number;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -26,14 +27,16 @@ fn main() -> ExitCode {
 fn run(count: u64, from: u64) -> ExitCode {
     let Ok(helper) = std::env::current_exe() else { return ExitCode::FAILURE };
     let jobs = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let watch = |counts: &_, seeds: u64| {
-        let pullback_testkit::hostile::Counts { failures, .. } = counts;
-        eprintln!("{seeds} of {count} programs, {} failures", failures.len());
+    // A run that is stopped has said what it found.
+    let said = AtomicUsize::new(0);
+    let watch = |counts: &Counts, seeds: u64| {
+        let before = said.swap(counts.failures.len(), Ordering::Relaxed);
+        for text in &counts.failures[before..] {
+            println!("FAILS: {text}\n  again: hostile show\n");
+        }
+        eprintln!("{seeds} of {count} programs, {} failures", counts.failures.len());
     };
     let counts = process::many(&helper, from, count, number("JOBS", jobs) as usize, &watch);
-    for text in &counts.failures {
-        println!("FAILS: {text}\n  again: hostile show\n");
-    }
     println!("{count} programs from seed {from}: {:?}, {} failures", counts.verdicts, counts.failures.len());
     if counts.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
