@@ -86,6 +86,11 @@ struct Narrow<'a> {
 const NEAR: i64 = 1 << 31;
 /// Other numbers are compared with sums of counters as if they were no farther from 0 than this.
 const FAR: i64 = 1 << 62;
+
+/// Whether a number is no larger than [`NEAR`], either way; the least integer is.
+fn is_near(number: i64) -> bool {
+    number.unsigned_abs() <= NEAR.unsigned_abs()
+}
 /// Sums of counters and numbers have at most so many terms.
 const TERMS: usize = 4;
 
@@ -94,7 +99,7 @@ impl Narrow<'_> {
         let mut out = Vec::with_capacity(block.len());
         for mut ins in block {
             let counter = match &ins {
-                Ins::For { i, from, .. } if from.as_i64().is_some_and(|k| k.abs() <= NEAR) => Some(*i),
+                Ins::For { i, from, .. } if from.as_i64().is_some_and(is_near) => Some(*i),
                 _ => None,
             };
             self.counters.extend(counter);
@@ -235,7 +240,7 @@ impl Narrow<'_> {
         if terms.is_empty() && *number == 0 && !limit.negative {
             return at;
         }
-        if at.as_i64().is_none_or(|k| k.abs() > FAR) {
+        if at.as_i64().is_none_or(|k| k.unsigned_abs() > FAR.unsigned_abs()) {
             at = op(Op::Max, at, Operand::i64(-FAR));
             at = op(Op::Min, at, Operand::i64(FAR));
         }
@@ -305,7 +310,7 @@ impl Sum {
         self.factor += sign * other.factor;
         self.number += sign * other.number;
         self.terms.extend(other.terms.iter().map(|(x, s)| (*x, sign * s)));
-        (self.terms.len() <= TERMS && self.number.abs() <= NEAR && self.factor.abs() <= 2).then_some(self)
+        (self.terms.len() <= TERMS && is_near(self.number) && self.factor.unsigned_abs() <= 2).then_some(self)
     }
 }
 
@@ -401,7 +406,7 @@ impl Loop<'_> {
     /// The operand as a sum of counters and small numbers.
     fn sum(&self, a: Operand) -> Option<Sum> {
         if let Some(number) = a.as_i64() {
-            return (number.abs() <= NEAR).then(|| Sum { number, ..Sum::default() });
+            return is_near(number).then(|| Sum { number, ..Sum::default() });
         }
         let r = a.as_reg()?;
         if r == self.i {

@@ -39,6 +39,11 @@ const NEAR: i64 = 1 << 31;
 /// Counters below this are as whole numbers are when numbers near zero are added.
 const FAR: i64 = 1 << 59;
 
+/// Whether a number is no larger than [`NEAR`], either way; the least integer is.
+fn is_near(number: i64) -> bool {
+    number.unsigned_abs() <= NEAR.unsigned_abs()
+}
+
 /// Cuts the loops of a block, the outer ones first; what is at a border is not cut again. Gives the block, and the registers of copies with those that
 /// they are copies of.
 pub(super) fn cut(s: &mut Scheduler<'_>, block: Block) -> (Block, Vec<(Reg, Reg)>) {
@@ -262,7 +267,7 @@ impl Sums<'_, '_> {
     fn of(&self, a: Operand) -> Option<Sum> {
         let a = self.s.ranges.one_of(a);
         if let Some(number) = a.as_i64() {
-            return (number.abs() <= NEAR).then_some(Sum { counter: 0, end: 0, number });
+            return is_near(number).then_some(Sum { counter: 0, end: 0, number });
         }
         if a == Operand::Reg(self.i) {
             return Some(Sum { counter: 1, end: 0, number: 0 });
@@ -301,7 +306,7 @@ impl Sum {
         let counter = self.counter + sign * other.counter;
         let end = self.end + sign * other.end;
         let number = self.number + sign * other.number;
-        let few = counter.abs() <= 1 && end.abs() <= 1 && number.abs() <= NEAR;
+        let few = counter.unsigned_abs() <= 1 && end.unsigned_abs() <= 1 && is_near(number);
         few.then_some(Sum { counter, end, number })
     }
     /// Where a comparison of the counter with this number has one answer: from which counter on, without how many at the end, and the answer. The counter begins
