@@ -563,7 +563,7 @@ impl<'a> Scheduler<'a> {
         }
         names
     }
-    /// Interleaved memory has room for whole blocks of rows.
+    /// Interleaved memory has room for whole blocks of rows; for none where there are no rows, however long they would be.
     fn room(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut ins in block {
@@ -580,6 +580,7 @@ impl<'a> Scheduler<'a> {
                     Operand::Reg(to)
                 };
                 let row = with(Op::Min, [*row, Operand::i64(1 << 50)]);
+                let row = with(Op::Min, [row, *count]);
                 let lanes = self.widths.as_ref().map_or(self.options.lanes, |w| w.of_memory(*to));
                 let more = with(Op::Mul, [row, Operand::i64(lanes as i64)]);
                 *count = with(Op::Add, [*count, more]);
