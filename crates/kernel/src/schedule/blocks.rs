@@ -460,7 +460,10 @@ impl Blocks<'_, '_> {
                 }
                 _ => return Place::Unknown,
             };
-            match more.and_then(|n| d.checked_add(n)).filter(|d| d.unsigned_abs() < LARGE.block.unsigned_abs()) {
+            match more
+                .and_then(|n| d.checked_add(n))
+                .filter(|d| d.unsigned_abs() < LARGE.block.unsigned_abs())
+            {
                 Some(sum) => (d, at) = (sum, self.s.ranges.one_of(of)),
                 None => return Place::Unknown,
             }

@@ -104,11 +104,12 @@ pub fn cut(module: &Module, limits: &Limits) -> Pieces {
         body.splice(0..0, first.collect::<Vec<_>>());
         out.module.functions[id].body = body;
     }
-    let called = called(&out.module);
+    let (called, open) = (called(&out.module), runs::open(&out.module));
     for id in out.module.functions.ids().collect::<Vec<_>>() {
         let is_recursive = recursive.get(id).copied().unwrap_or(false);
-        if !is_recursive && out.same[id] == id {
-            runs::cut(id, called.contains(&id), limits, &mut out, &mut same);
+        let is_called = called.contains(&id);
+        if !is_recursive && out.same[id] == id && !(is_called && open.contains(&id)) {
+            runs::cut(id, is_called, limits, &mut out, &mut same);
         }
     }
     out

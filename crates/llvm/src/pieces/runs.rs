@@ -13,16 +13,13 @@
 use super::live::{Interface, Uses, Walk, interface};
 use super::{Limits, Pieces, Same, add, nothing, size_of};
 use pullback_base::index::{IdMap, IdSet};
-use pullback_kernel::{Block, Function, FunctionId, Ins, Operand, Order, Reg, RegInfo, Ty, walk};
+use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty, walk};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Cuts the long blocks of a function. `is_called`: other functions call it.
+/// Cuts the long blocks of a function. `is_called`: other functions call it, and its frames are given back at its end.
 pub(super) fn cut(id: FunctionId, is_called: bool, limits: &Limits, out: &mut Pieces, same: &mut Same) {
     let f = &out.module.functions[id];
-    if is_called && !is_closed(f) {
-        return;
-    }
     let mut found = Found::default();
     found.block(&f.body, limits);
     if found.runs == 0 {
@@ -47,12 +44,33 @@ pub(super) fn cut(id: FunctionId, is_called: bool, limits: &Limits, out: &mut Pi
     out.module.functions[id] = f;
 }
 
-/// Whether nothing that a function allocates is there after it, and all of it until then: it gives back no memory below its own.
-fn is_closed(f: &Function) -> bool {
-    let mut is_closed = !f.results.iter().any(|r| f.regs[*r].ty == Ty::Pointer);
+/// The functions after which memory that they, or what they call, allocate may be needed, or memory that was there before may be gone: nothing
+/// may be given back after them. They give a pointer, write one to memory, or give back memory below their own.
+pub(super) fn open(module: &Module) -> IdSet<FunctionId> {
+    let mut writes: IdSet<FunctionId> = IdSet::new();
+    loop {
+        let before = writes.len();
+        for (id, f) in module.functions.iter_enumerated() {
+            if !writes.contains(&id) && !is_closed(f, &writes) {
+                writes.insert(id);
+            }
+        }
+        if writes.len() == before {
+            break;
+        }
+    }
+    let gives = |f: &Function| f.results.iter().any(|r| f.regs[*r].ty == Ty::Pointer);
+    writes.extend(module.functions.iter_enumerated().filter(|(_, f)| gives(f)).map(|(id, _)| id));
+    writes
+}
+
+/// Whether a function writes no pointers to memory, nor calls one of these, and gives back only what it has taken.
+fn is_closed(f: &Function, writes: &IdSet<FunctionId>) -> bool {
+    let mut is_closed = true;
     let (mut marks, mut released) = (IdSet::new(), IdSet::new());
     walk(&f.body, &mut |ins| match ins {
         Ins::Store { ty: Ty::Pointer, .. } | Ins::Copy { ty: Ty::Pointer, .. } => is_closed = false,
+        Ins::Call { function, .. } | Ins::Chunks { function, .. } => is_closed &= !writes.contains(function),
         Ins::Mark { to } => _ = marks.insert(*to),
         Ins::Release { mark } => released.extend(mark.as_reg()),
         _ => {}

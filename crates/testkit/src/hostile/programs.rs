@@ -135,9 +135,9 @@ const FORMS: &[(usize, &str)] = &[
     (1, "scan (+) 0 {1}"),
     (1, "reduce (map2 (+)) (replicate {s} 0) {2}"),
     (1, "reduce (\\u v -> u1 (u ++ v)) (take 0 {1}) {2}"),
-    (2, "scan (map2 (+)) {1} {2}"),
+    (2, "scan (map2 (+)) (map (\\_ -> 0) {1}) {2}"),
     (2, "scan (\\u v -> u1 (u ++ v)) {1} {2}"),
-    (2, "reduce (map2 (map2 (+))) {2} {3}"),
+    (2, "reduce (map2 (map2 (+))) (map (map (\\_ -> 0)) {2}) {3}"),
     // Control.
     (1, "loop v = {1} for i < {t} do u1 (v ++ {1})"),
     (1, "loop v = {1} for i < {t} do copy v with [i] = {0}"),
