@@ -45,7 +45,7 @@ pub fn every(largest: usize, step: usize, from: usize) -> Vec<Term> {
 /// Examines the terms. The first failures are replaced by smaller ones that fail, too.
 pub fn search(terms: Vec<Term>, reverse: Reverse<'_>) -> Found {
     let count = terms.len();
-    let all = on_all_processors(terms.into_iter(), |term| (examine(&term, reverse), term));
+    let all = on_all_processors(terms, |term| (examine(&term, reverse), term));
     let failures = all.into_iter().filter(|(outcome, _)| !matches!(outcome, Outcome::Flat(_)));
     let smaller = |(k, (outcome, term)): (usize, (Outcome, Term))| {
         if k >= SHRUNK {
