@@ -329,17 +329,21 @@ impl Dims {
     }
 }
 
-/// The same elements in the same order, with dimensions that follow each other without gaps as one; `None` for more dimensions than
-/// are looked at.
+/// The same elements in the same order, with dimensions that follow each other without gaps as one; `None` for more dimensions or
+/// elements than are looked at.
 pub(crate) fn without_gaps(shape: &[u64], strides: &[u64]) -> Option<Dims> {
     let mut dims = Dims { sizes: [0; 8], strides: [0; 8], rank: 0 };
-    for (n, step) in shape.iter().zip(strides) {
+    // Whatever the stride of a dimension of one is, nothing lies at its next place.
+    for (n, step) in shape.iter().zip(strides).filter(|(n, _)| **n != 1) {
         // What is there already lies around this one.
         let around = dims.rank.checked_sub(1).filter(|k| dims.strides[*k] == step.wrapping_mul(*n));
         let k = around.unwrap_or(dims.rank);
-        *dims.sizes.get_mut(k)? = if around.is_some() { dims.sizes[k] * n } else { *n };
+        *dims.sizes.get_mut(k)? = if around.is_some() { dims.sizes[k].checked_mul(*n)? } else { *n };
         dims.strides[k] = *step;
         dims.rank = k + 1;
+    }
+    if dims.rank == 0 && !shape.is_empty() {
+        (dims.sizes[0], dims.strides[0], dims.rank) = (1, 1, 1);
     }
     Some(dims)
 }
@@ -598,6 +602,8 @@ mod tests {
         assert_eq!(merged(&[5, 3], &[6, 2]), (vec![15], vec![2]));
         assert_eq!(merged(&[7], &[1]), (vec![7], vec![1]));
         assert_eq!(merged(&[3, 4], &[0, 0]), (vec![12], vec![0]));
-        assert!(without_gaps(&[1; 9], &[2, 3, 4, 5, 6, 7, 8, 9, 10]).is_none());
+        assert_eq!(merged(&[1, 2, 1, 3], &[9, 3, 70, 1]), (vec![6], vec![1]));
+        assert_eq!(merged(&[1, 1], &[9, 70]), (vec![1], vec![1]));
+        assert!(without_gaps(&[2; 9], &[2, 3, 4, 5, 6, 7, 8, 9, 10]).is_none());
     }
 }
