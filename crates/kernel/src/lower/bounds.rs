@@ -83,14 +83,15 @@ struct Narrow<'a> {
 }
 
 /// Numbers up to this may be added to counters.
-const NEAR: i64 = 1 << 31;
+pub(crate) const NEAR: i64 = 1 << 31;
 /// Other numbers are compared with sums of counters as if they were no farther from 0 than this.
 const FAR: i64 = 1 << 62;
 
-/// Whether a number is no larger than [`NEAR`], either way; the least integer is.
-fn is_near(number: i64) -> bool {
+/// Whether a number is at most [`NEAR`] in magnitude, which the least integer has, too.
+pub(crate) fn is_near(number: i64) -> bool {
     number.unsigned_abs() <= NEAR.unsigned_abs()
 }
+
 /// Sums of counters and numbers have at most so many terms.
 const TERMS: usize = 4;
 

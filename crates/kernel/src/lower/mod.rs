@@ -73,7 +73,7 @@ impl std::fmt::Display for NotNative {
 }
 impl std::error::Error for NotNative {}
 
-pub(crate) use bounds::truth;
+pub(crate) use bounds::{NEAR, is_near, truth};
 pub(crate) use loops::with_mark;
 
 type Res<T> = Result<T, Box<NotNative>>;

@@ -21,6 +21,7 @@ use super::split::rename;
 use super::uses::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Ty};
 use crate::lower::truth;
+use crate::lower::{NEAR, is_near};
 use crate::mutation::Mutation;
 use crate::walk::{size, walk};
 use pullback_base::index::IdMap;
@@ -34,15 +35,8 @@ const LONG: f64 = 48.0;
 const FEW: f64 = 8.0;
 /// Bodies with more instructions are left alone: they are there twice then.
 const LARGE: usize = 400;
-/// Numbers up to this may be added to counters.
-const NEAR: i64 = 1 << 31;
 /// Counters below this are as whole numbers are when numbers near zero are added.
 const FAR: i64 = 1 << 59;
-
-/// Whether a number is no larger than [`NEAR`], either way; the least integer is.
-fn is_near(number: i64) -> bool {
-    number.unsigned_abs() <= NEAR.unsigned_abs()
-}
 
 /// Cuts the loops of a block, the outer ones first; what is at a border is not cut again. Gives the block, and the registers of copies with those that
 /// they are copies of.

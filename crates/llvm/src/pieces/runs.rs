@@ -50,7 +50,8 @@ pub(super) fn open(module: &Module) -> IdSet<FunctionId> {
     let mut writes: IdSet<FunctionId> = IdSet::new();
     loop {
         let before = writes.len();
-        for (id, f) in module.functions.iter_enumerated() {
+        // Pieces come after the functions that they are cut out of.
+        for (id, f) in module.functions.iter_enumerated().rev() {
             if !writes.contains(&id) && !is_closed(f, &writes) {
                 writes.insert(id);
             }

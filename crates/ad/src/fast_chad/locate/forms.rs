@@ -1,9 +1,9 @@
 //! How a part is cut out of an array: a chain of views, without the numbers in it.
 //!
 //! A chain is brought to a normal form: some dimensions are indexed, the others are taken in some order, each whole or sliced; that is
-//! one segment. A reshape starts another segment. Views of views of one kind are then one view, so that a loop whose state is a
-//! part of the one before has finitely many forms, and the numbers are computed as the loop goes on: two slices are one,
-//! an index into a slice is an index. What is left to say at run time are the *holes*: indices, starts, lengths, steps, sizes.
+//! one segment. A reshape starts another segment. Views of views of one kind are then one view: two slices are one, an index into a
+//! slice is an index. So a loop whose state is a part of the one before has finitely many forms, and the numbers are computed as it
+//! goes on. What is left to say at run time are the *holes*: indices, starts, lengths, steps, sizes.
 //!
 //! Guarantees: [`Form::compose`] and [`Form::cut`] mean what the views mean; all of them take constant time.
 

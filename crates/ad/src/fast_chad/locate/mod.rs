@@ -1,15 +1,15 @@
 //! Locations: loops and branches that hand on names of arrays hand on where those arrays lie.
 //!
-//! Source: own design. Reverse mode gives an array that a loop carries a cotangent that is carried too, as a dense array. Where the state is but
-//!   another name for an array from outside (`loop (s, v) = (0, x) for i < n do (s + v[i], w)`), that costs an array of zeros and an
-//!   addition of arrays per iteration, and the program nothing. So such loops carry *locations* instead: which array, and
+//! Source: own design. Reverse mode gives an array that a loop carries a cotangent that is carried too, as a dense array. The state may be but
+//!   another name for an array from outside: `loop (s, v) = (0, x) for i < n do (s + v[i], w)`. Then that costs an array of zeros and
+//!   an addition of arrays per iteration, and the program nothing. So such loops carry *locations* instead: which array, and
 //!   which part of it. The array itself is found by a branch on the location, and the rules of branches and names send every
 //!   contribution where it belongs: into the accumulator of the array from outside, or into the cotangent of a slot.
 //! Judgement: source to source, before the reverse transformation. `L(e)` is the location of the array `e`; see [`rewrite`].
 //! Assumes: core without `vjp`, `jvp` and fused operations; the set of arrays that depend on what is differentiated.
-//! Guarantees: the same results, bit by bit. Work grows by a constant factor. After it, in bodies that run many times, no carried array and
-//!   no result of a branch that is used as a whole by a function inside is a name of an array from outside; arrays that are
-//!   made are carried in slots, each in one.
+//! Guarantees: the same results, bit by bit. Work grows by a constant factor. After it, in bodies that run many times, no carried array is a
+//!   name of an array from outside. Nor is the result of a branch that a function inside uses as a whole. Arrays that are made are
+//!   carried in slots, each in one.
 
 mod choose;
 mod flow;

@@ -1,7 +1,7 @@
 //! Arrays in products and sums are carried beside them.
 //!
-//! A value of a product or sum with arrays inside is its *skeleton*, in which the arrays are left out, and the arrays, one variable for each
-//! place in the type where there is one; where the value has another alternative, an array without elements. Then what is to be said about
+//! A value of a product or sum with arrays inside is its *skeleton*, in which the arrays are left out, and the arrays. There is one variable for
+//! each place of an array in the type; where the value has another alternative, it is an array without elements. Then what is to be said about
 //! names of arrays is said about variables alone.
 //!
 //! ```text
