@@ -362,13 +362,13 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "bound on zeros",
-        "zeros made are paid for by primal steps and inputs; names that recursive functions hand on are the exception",
+        "zeros made are paid for by primal steps and inputs; recursive functions that overwrite what they are given are the exception",
         &[
             "crates/ad/tests/structure.rs::a_sparsely_read_matrix_costs_its_size_only_if_it_is_an_input",
             "crates/ad/tests/fast_chad_growth.rs::zeros_are_paid_for_by_steps_and_inputs",
             "crates/ad/tests/exceptions.rs::a_new_or_chosen_array_in_a_small_map_costs_a_constant",
             "crates/ad/tests/exceptions.rs::the_same_array_without_the_map_costs_a_constant",
-            "crates/ad/tests/exceptions.rs::names_handed_on_by_a_function_that_calls_itself_cost_their_size_per_call",
+            "crates/ad/tests/exceptions.rs::functions_that_overwrite_what_they_are_given_or_hand_on_a_name_cost_its_size_per_call",
         ],
     ),
     row(
@@ -379,6 +379,15 @@ pub(crate) const ROWS: &[Row] = &[
             "crates/testkit/tests/growth.rs::small_loop_programs_are_flat",
             "crates/testkit/tests/growth.rs::larger_random_loop_programs_are_flat",
             "crates/testkit/tests/growth.rs::the_search_finds_growth",
+            "suite/loops/names.md",
+        ],
+    ),
+    row(
+        "locations that functions return",
+        "recursion over names flat, and not with the feature off; second order; a grammar of small recursive programs",
+        &[
+            "crates/ad/tests/locations_functions.rs",
+            "crates/testkit/tests/growth.rs::small_recursive_programs_are_flat",
             "suite/loops/names.md",
         ],
     ),

@@ -6,6 +6,7 @@ use pullback_testkit::cost::{FAMILIES, is_flat, ratios};
 use pullback_testkit::growth::draw::draw;
 use pullback_testkit::growth::measure::Outcome;
 use pullback_testkit::growth::search::{every, search};
+use pullback_testkit::growth::terms::Frame;
 use pullback_testkit::number;
 
 /// The largest programs of the enumeration, in terms. `cargo xtask soak growth` examines all of them.
@@ -43,6 +44,17 @@ fn small_loop_programs_are_flat() {
     let found = search(terms, &vjp);
     println!("{}", found.render());
     assert!(found.count > 500 && found.failures.is_empty(), "{}", found.render());
+}
+
+/// The same where functions call themselves or each other instead of loops.
+#[test]
+fn small_recursive_programs_are_flat() {
+    let step = number("STEP", 41) as usize;
+    let mut terms = every(LARGEST - 1, step, number("SEED", 0) as usize);
+    terms.retain(|term| matches!(term.frame, Frame::Calls(_)));
+    let found = search(terms, &vjp);
+    println!("{}", found.render());
+    assert!(found.count > 10_000 / step && found.failures.is_empty(), "{}", found.render());
 }
 
 #[test]

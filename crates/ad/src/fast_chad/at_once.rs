@@ -12,13 +12,12 @@
 //! Guarantees: every call runs forward once and is reversed once, and nothing is stored but what a body stores for itself.
 //!   Cotangents are those of the other way, but that they are added to accumulators in another order.
 
-use super::calls::{Pair, Role, active_inputs};
+use super::calls::{Pair, Role};
 use super::config::Mutation;
 use super::ct::{Ct, split};
 use super::desc::{Desc, optional};
 use super::operator::{Kind, float_scalar, kinds};
 use super::reverse::{Env, Forward, Reverse};
-use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use crate::tangent::{Slope, emit_scaled, is_zero};
 use pullback_base::index::{IdMap, IdSet};
@@ -47,9 +46,7 @@ impl<'p> Reverse<'p> {
         let lam = Lam { params: fun.params, body: fun.body };
         let lam = copy_lam(self.b.program, &lam, &Subst::new());
         lam.params.iter().for_each(|&x| self.add_type(x));
-        let inputs = active_inputs(pair, &lam);
-        self.active = active_variables(self.b.program, &lam, &inputs);
-        self.add_types(&lam, &inputs);
+        let lam = self.activated(pair, lam);
         let mut params = lam.params.clone();
         let mut y_bars = Vec::new();
         for (&y, &wanted) in lam.body.result.iter().zip(pair.wanted.iter()) {
@@ -60,7 +57,7 @@ impl<'p> Reverse<'p> {
             y_bars.push(self.parameters(&desc.types(), "y_bar", &mut params).first().copied());
         }
         let Some((lam, found)) = self.pass_down(pair, &lam, &y_bars) else { return Ok(None) };
-        self.active = active_variables(self.b.program, &lam, &inputs);
+        self.activate(&lam.body, &[]);
         self.lifetimes = self.lifetimes_of(&lam);
         let results = fun.results.iter().cloned().chain(bars.iter().flat_map(Desc::types)).collect();
         let now = self.declare(&format!("{}_now", fun.name), results);

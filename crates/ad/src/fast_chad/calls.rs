@@ -18,12 +18,13 @@ use super::config::Mutation;
 use super::ct::{Ct, split, zero};
 use super::dense::Place;
 use super::desc::{Desc, optional};
+use super::locate::locate;
 use super::reads::Reads;
 use super::reverse::{Env, Final, Forward, Reverse};
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use crate::tangent::{fresh_function_name, fresh_type_name};
-use pullback_base::index::IdMap;
+use pullback_base::index::{IdMap, IdSet};
 use pullback_core::prune::prune_body;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
 use pullback_core::traverse::{bound_vars, for_each_stm, leads_to};
@@ -232,7 +233,7 @@ impl<'p> Reverse<'p> {
         }
         self.calls.pairs.push(pair.clone());
         let outer = self.enter_function();
-        let saves = self.pair_bodies(&pair, &lam, &bars)?;
+        let saves = self.pair_bodies(&pair, lam, &bars)?;
         self.leave_function(outer);
         let fields = saves.iter().map(|&v| self.tape_type(v)).collect();
         self.b.program.types[id].variants = vec![nothing, Variant { name: "call".into(), fields }];
@@ -246,10 +247,8 @@ impl<'p> Reverse<'p> {
     }
 
     /// Builds both functions of a pair for `lam`, a copy of the source function. Returns what is saved.
-    fn pair_bodies(&mut self, pair: &Pair, lam: &Lam, bars: &[Desc]) -> Result<Vec<Var>, Unsupported> {
-        let inputs = active_inputs(pair, lam);
-        self.active = active_variables(self.b.program, lam, &inputs);
-        self.add_types(lam, &inputs);
+    fn pair_bodies(&mut self, pair: &Pair, lam: Lam, bars: &[Desc]) -> Result<Vec<Var>, Unsupported> {
+        let lam = &self.activated(pair, lam);
         // Elsewhere a caller may write to what a function takes: then no array is known to last.
         if pair.count.is_some() {
             self.lifetimes = self.lifetimes_of(lam);
@@ -295,6 +294,26 @@ impl<'p> Reverse<'p> {
         self.forward_function(pair, lam, &forward, &saves);
         self.reverse_function(pair, params, reverse, &saves, bars);
         Ok(saves)
+    }
+
+    /// The function of a pair with locations, where it is known what in it depends on what is differentiated.
+    pub(crate) fn activated(&mut self, pair: &Pair, lam: Lam) -> Lam {
+        let inputs = active_inputs(pair, &lam);
+        let mut sources = inputs.clone();
+        let mut constants = IdSet::new();
+        let lam = if self.config.locations {
+            let located = locate(self.b.program, lam, &inputs, false);
+            sources.extend(located.slots);
+            self.unread.extend(located.unread);
+            constants = located.constants;
+            located.lam
+        } else {
+            lam
+        };
+        self.active = active_variables(self.b.program, &lam, &sources);
+        self.active.extend(constants);
+        self.add_types(&lam, &inputs);
+        lam
     }
 
     /// Parameters for the accumulators that a function is given.
@@ -440,7 +459,7 @@ impl<'p> Reverse<'p> {
 }
 
 /// The parameters whose cotangents are returned or accumulated.
-pub(crate) fn active_inputs(pair: &Pair, lam: &Lam) -> Vec<Var> {
+fn active_inputs(pair: &Pair, lam: &Lam) -> Vec<Var> {
     let active = |role: &Role| matches!(role, Role::Returned | Role::Accumulated);
     lam.params.iter().zip(pair.roles.iter()).filter(|(_, r)| active(r)).map(|(v, _)| *v).collect()
 }

@@ -15,8 +15,8 @@ use pullback_core::{Atom, Body, Exp, Lam, Stm, Var, View};
 use std::rc::Rc;
 
 /// What an arm gives: a variable from outside, and the views on the way from that, first to last.
-struct Named {
-    of: Var,
+pub(super) struct Named {
+    pub(super) of: Var,
     views: Vec<View>,
 }
 
@@ -293,7 +293,7 @@ fn stands_for_at_once(stm: &Stm, y: Var) -> Vec<Var> {
 
 /// What the arms of a branch give as result `k`, if all give names from outside, or parts of such by what is known outside or in the
 /// scrutinee.
-fn named_by(stm: &Stm, k: usize) -> Option<Vec<Named>> {
+pub(super) fn named_by(stm: &Stm, k: usize) -> Option<Vec<Named>> {
     let arms = stm.exp.bodies();
     arms.iter().map(|s| named(s.body, &s.binds.iter().collect::<Vec<_>>(), s.body.result[k])).collect()
 }

@@ -31,11 +31,12 @@
 //!   9. Of what the reverse code of a body reads, the body stores what a minimum cut says; the rest is computed again in
 //!   the reverse code (`cut`), and arrays that last are read again (`lasting`). Whole arrays of a body around a branch pass
 //!   through the branch, so that they are stored only where an arm needs them.
-//!   10. Loops and branches that hand on names of arrays hand on where these lie (`locate`), so that only whoever made an
+//!   10. Loops, branches and functions that hand on names of arrays hand on where these lie (`locate`), so that only whoever made an
 //!   array has a cotangent for it; what stands for another array adds to that one's accumulator (`chosen`).
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes (tested in `tests/fast_chad_growth.rs` and by the search of
-//!   `testkit::growth`), but for two things. Functions that call themselves and hand on names of arrays: each call may
-//!   cost a zero per element of them (`tests/exceptions.rs`). And histograms
+//!   `testkit::growth`), but for two things. Functions that call themselves and overwrite an array that they are given, or else
+//!   hand on another in its place, or that choose between an argument that depends on the inputs and one that does
+//!   not: each call may cost a zero per element of it (`tests/exceptions.rs`). And histograms
 //!   whose operator is none of the known ones: they sort their elements by the binary digits of the bins, so their share of
 //!   the work is multiplied by the logarithm of the number of bins (`by_bin`).
 //! Not supported: vjp jvp (expanded before).

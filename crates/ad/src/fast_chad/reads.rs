@@ -5,6 +5,7 @@
 //! cost nothing when they are returned and their size when they are added to an accumulator. Optimistic over
 //! recursion: a parameter is taken to be only read until some function says otherwise.
 
+use super::chosen::named_by;
 use super::reverse::alias;
 use pullback_base::index::IdMap;
 use pullback_core::traverse::reachable_functions;
@@ -87,9 +88,15 @@ impl Walk<'_> {
         let scopes = stm.exp.bodies();
         scopes.iter().for_each(|scope| self.body(scope.body));
         match &stm.exp {
-            // A choice between parts of parameters is one; else the whole array is a result.
+            // A choice between names, some of them of parts of parameters, is a name, or else the whole array is a result.
             Exp::If(..) | Exp::Match(..) => {
                 for (k, &y) in stm.pat.iter().enumerate() {
+                    if let Some(arms) = named_by(stm, k) {
+                        let params = arms.iter().flat_map(|arm| self.params(arm.of.into()));
+                        let params = params.collect();
+                        self.alias(y, params);
+                        continue;
+                    }
                     let arms: Vec<Atom> = scopes.iter().map(|s| s.body.result[k]).collect();
                     let params: Vec<BTreeSet<usize>> = arms.iter().map(|&a| self.params(a)).collect();
                     if params.iter().any(BTreeSet::is_empty) {

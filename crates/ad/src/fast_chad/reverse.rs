@@ -15,7 +15,7 @@ use super::gather::as_gather;
 use super::hist::Hist;
 use super::kept::Room;
 use super::lasting::Lifetimes;
-use super::locate::locate;
+use super::locate::{locate, locate_functions};
 use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
@@ -193,6 +193,7 @@ impl<'p> Reverse<'p> {
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
         let (mut sources, mut constants) = (inputs.clone(), IdSet::new());
         let lam = if self.config.locations {
+            let lam = locate_functions(self.b.program, lam, self.config.max_inlined);
             let located = locate(self.b.program, lam, &inputs, true);
             sources.extend(located.slots);
             self.unread = located.unread;

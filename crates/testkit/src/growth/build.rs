@@ -60,14 +60,26 @@ pub fn args(n: usize) -> Vec<Value> {
     ]
 }
 
-/// The function that calls itself: counter, sum, states and all inputs to the last sum and states.
+/// The function that calls itself, or the first of two that call each other: counter, sum, states and all inputs to the last sum and states.
 fn recursion(program: &mut Program, term: &Term) -> FunId {
-    let states: Vec<Type> = term.states.iter().map(|s| type_of(*s)).collect();
-    let results: Vec<Type> = std::iter::once(Type::F64).chain(states.clone()).collect();
-    let name = Symbol::new("go");
-    let empty =
-        Fun { name, params: Vec::new(), body: Body::default(), results: results.clone(), entry: None };
-    let go = program.funs.push(empty);
+    let states = term.states.iter().map(|s| type_of(*s));
+    let results: Vec<Type> = std::iter::once(Type::F64).chain(states).collect();
+    let names: &[&str] = if term.frame == Frame::Calls(Calls::Mutual) { &["go", "back"] } else { &["go"] };
+    let empty = |name: &&str| Fun {
+        name: Symbol::new(name),
+        params: Vec::new(),
+        body: Body::default(),
+        results: results.clone(),
+        entry: None,
+    };
+    let all: Vec<FunId> = names.iter().map(|name| program.funs.push(empty(name))).collect();
+    for (k, &go) in all.iter().enumerate() {
+        one_of_recursion(program, term, go, all[(k + 1) % all.len()]);
+    }
+    all[0]
+}
+fn one_of_recursion(program: &mut Program, term: &Term, go: FunId, calls: FunId) {
+    let results = program.funs[go].results.clone();
     let mut b = Builder::new(program);
     let inputs = [Type::I64, type_of(Sort::Vector), type_of(Sort::Vector)];
     let others = [Sort::Matrix, Sort::Matrix, Sort::Vector, Sort::Vector, Sort::Vector].map(type_of);
@@ -86,8 +98,8 @@ fn recursion(program: &mut Program, term: &Term) -> FunId {
                 let after = b.op2(Op::Add, k.into(), Atom::i64(1));
                 let args = [atoms.clone(), vec![after], next].concat();
                 let mut out: Vec<Atom> =
-                    b.emit_all(Exp::Call(go, args), "r").into_iter().map(Atom::Var).collect();
-                if term.frame == Frame::Calls(Calls::Inner) {
+                    b.emit_all(Exp::Call(calls, args), "r").into_iter().map(Atom::Var).collect();
+                if term.frame != Frame::Calls(Calls::Last) {
                     scope.i = k.into();
                     out[0] = scope.elements(b, &out);
                 }
@@ -99,7 +111,6 @@ fn recursion(program: &mut Program, term: &Term) -> FunId {
     });
     let fun = &mut program.funs[go];
     (fun.params, fun.body) = (params, body);
-    go
 }
 
 #[derive(Clone, Copy)]
@@ -165,24 +176,31 @@ impl<'t> Scope<'t> {
                 });
                 out[0].into()
             }
-            Frame::Lanes => {
-                let width = Atom::i64(LANES);
-                let lanes = b.emit(Exp::Iota(width), "lanes");
-                let out = b.map(width, &[lanes], |b, lane| {
-                    let by = b.convert(lane[0].into(), Scalar::F64);
-                    let by = b.op2(Op::Mul, by, Atom::f64(0.1));
-                    let s = b.op2(Op::Add, self.s, by);
-                    vec![Scope { s, ..self.clone() }.whole(b, n)]
-                });
-                b.sum(width, out[0].into())
-            }
-            Frame::Calls(_) => {
-                let args = [self.all.clone(), vec![Atom::i64(0)], self.first(b)].concat();
-                let out = go.map_or(Vec::new(), |go| b.emit_all(Exp::Call(go, args), "r"));
-                let out: Vec<Atom> = out.into_iter().map(Atom::Var).collect();
-                self.elements(b, &out)
-            }
+            Frame::Lanes => self.lanes(b, |lane, b| lane.whole(b, n)),
+            Frame::Calls(Calls::Lanes) => self.lanes(b, |lane, b| lane.called(b, go)),
+            Frame::Calls(_) => self.called(b, go),
         }
+    }
+
+    /// The sum of what some lanes give that start with different sums.
+    fn lanes(&self, b: &mut Builder<'_>, lane: impl FnOnce(&mut Self, &mut Builder<'_>) -> Atom) -> Atom {
+        let width = Atom::i64(LANES);
+        let lanes = b.emit(Exp::Iota(width), "lanes");
+        let out = b.map(width, &[lanes], |b, number| {
+            let by = b.convert(number[0].into(), Scalar::F64);
+            let by = b.op2(Op::Mul, by, Atom::f64(0.1));
+            let s = b.op2(Op::Add, self.s, by);
+            vec![lane(&mut Scope { s, ..self.clone() }, b)]
+        });
+        b.sum(width, out[0].into())
+    }
+
+    /// The recursion, and what comes of it.
+    fn called(&mut self, b: &mut Builder<'_>, go: Option<FunId>) -> Atom {
+        let args = [self.all.clone(), vec![Atom::i64(0)], self.first(b)].concat();
+        let out = go.map_or(Vec::new(), |go| b.emit_all(Exp::Call(go, args), "r"));
+        let out: Vec<Atom> = out.into_iter().map(Atom::Var).collect();
+        self.elements(b, &out)
     }
 
     /// The loop of `trips` iterations, and what comes of it.

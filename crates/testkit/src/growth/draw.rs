@@ -1,7 +1,7 @@
 //! Random programs of the grammar, larger than those that can be enumerated.
 
 use super::terms::{
-    Calls, Cond, Expr, Frame, INPUTS, Names, Read, SORTS, Sort, Start, Term, Trips, with_name,
+    CALLS, Cond, Expr, Frame, INPUTS, Names, Read, SORTS, Sort, Start, Term, Trips, with_name,
 };
 use crate::rng::Rng;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub fn draw(seed: u64) -> Term {
         1 => Frame::While,
         2 => Frame::Nested(trips(&mut rng)),
         3 => Frame::Lanes,
-        _ => Frame::Calls(*rng.choose(&[Calls::Last, Calls::Inner])),
+        _ => Frame::Calls(*rng.choose(&CALLS)),
     };
     let mut states: Vec<Sort> = (0..rng.weighted(&[0.5, 3.0, 3.0, 1.5])).map(|_| sort(&mut rng)).collect();
     states.sort_unstable();

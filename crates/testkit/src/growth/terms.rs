@@ -20,7 +20,9 @@
 //! read    ::= a[i mod n] | the sum of a map of one lane that reads a there | the sum of a gather of it
 //!           | such a map, if the counter is even | the sum of a
 //! frame   ::= for | while | the loop of t iterations in one of n | in a map of three lanes
-//!           | a function that calls itself instead, last or before it reads an element of what it gets back
+//!           | a function that calls itself instead, last or before it reads an element of what it gets back, once or in a map of
+//!             three lanes
+//!           | two such functions that call each other
 //! ```
 //!
 //! In random programs, two lets one after the other that choose by the same condition may be one branch with two results.
@@ -145,7 +147,14 @@ pub enum Calls {
     Last,
     /// Reads an element of each vector.
     Inner,
+    /// As `Inner`; the function is called in a map.
+    Lanes,
+    /// As `Inner`; there are two functions that call each other.
+    Mutual,
 }
+
+/// All of them.
+pub const CALLS: [Calls; 4] = [Calls::Last, Calls::Inner, Calls::Lanes, Calls::Mutual];
 
 /// What states start as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -301,6 +310,8 @@ pub fn for_each_program(largest: usize, f: &mut dyn FnMut(Term)) {
         Frame::Lanes,
         Frame::Calls(Calls::Last),
         Frame::Calls(Calls::Inner),
+        Frame::Calls(Calls::Lanes),
+        Frame::Calls(Calls::Mutual),
     ];
     for size in 1..=largest {
         for (states, less) in STATES {
@@ -401,6 +412,11 @@ fn each_of(
 }
 
 impl Expr {
+    /// Whether an array is overwritten somewhere, or is there that does not depend on the inputs and was made before.
+    pub fn overwrites_or_is_fixed(&self) -> bool {
+        matches!(self, Expr::With(_) | Expr::WithRow(..) | Expr::Fixed)
+            || self.parts().into_iter().any(|a| a.overwrites_or_is_fixed())
+    }
     /// Its parts.
     pub fn parts(&self) -> Vec<&Arc<Expr>> {
         match self {

@@ -25,11 +25,12 @@ pub(super) struct Group {
     pub(super) home: Place,
 }
 
-/// The merges that need locations, in groups.
-pub(super) fn groups(flow: &Flow<'_>, once: bool) -> Vec<Group> {
+/// The merges that need locations, in groups; `wanted` do in any case.
+pub(super) fn groups(flow: &Flow<'_>, once: bool, wanted: &[Merge]) -> Vec<Group> {
     let mut edges = edges(flow);
     edges.extend(next_states(flow));
     let mut chosen = loops(flow, once);
+    chosen.extend(wanted);
     loop {
         let before = chosen.len();
         chosen.extend(branches(flow, once, &chosen));
@@ -356,7 +357,9 @@ fn mixes(flow: &Flow<'_>, m: Merge, v: Var) -> bool {
         return false;
     }
     let outside = |v: Var| flow.within(place, flow.home(v));
-    // A name from outside of the branch, or a view of one by what is known there.
+    // A name from outside of the branch, or a view of one by what is known there or by the scrutinee's payload.
+    let given =
+        |v: Var| matches!(flow.def(v), Def::Given) && matches!(flow.home(v), Some((stm, _)) if stm == m.0);
     let simple = |a: Atom| {
         let mut a = a;
         loop {
@@ -367,7 +370,7 @@ fn mixes(flow: &Flow<'_>, m: Merge, v: Var) -> bool {
             let Some((of, view)) = flow.names.get(&v) else { return false };
             let mut known = true;
             if let Some(view) = view {
-                for_each_atom(view, &mut |a| known &= a.var().is_none_or(outside));
+                for_each_atom(view, &mut |a| known &= a.var().is_none_or(|v| outside(v) || given(v)));
             }
             if !known {
                 return false;

@@ -77,6 +77,8 @@ pub(super) struct Flow<'a> {
     /// The bodies.
     pub(super) bodies: BTreeMap<Place, &'a Body>,
     pub(super) merges: Vec<Merge>,
+    /// Arrays that lie nowhere as far as is known.
+    pub(super) unknown: IdSet<Var>,
 }
 
 impl<'a> Flow<'a> {
@@ -91,6 +93,7 @@ impl<'a> Flow<'a> {
             around: BTreeMap::new(),
             bodies: BTreeMap::new(),
             merges: Vec::new(),
+            unknown: IdSet::new(),
         };
         flow.around.insert(None, Around { parent: None, kind: Kind::Whole, depth: 0 });
         flow.bind(&lam.params, None);
@@ -261,6 +264,14 @@ impl<'a> Flow<'a> {
             exp => exp.bodies().into_iter().map(|s| (s.body.result[k], Way::Inside)).collect(),
         }
     }
+    /// The merges that these arrays are names of.
+    pub(super) fn merges_of(&self, arrays: &[Atom]) -> Vec<Merge> {
+        let merge = |a: &Atom| match self.def(self.base(*a)?.0) {
+            Def::Merge(m) => Some(m),
+            Def::Given | Def::Made | Def::Written(_) => None,
+        };
+        arrays.iter().filter_map(merge).collect()
+    }
     /// The variable of which an array is another name, or a part.
     pub(super) fn base(&self, a: Atom) -> Option<(Var, As)> {
         let mut v = self.array(a)?;
@@ -323,7 +334,7 @@ fn part(exp: &Exp) -> Option<(Atom, Option<View>)> {
 }
 
 /// The array that result `k` overwrites.
-fn written(exp: &Exp, k: usize) -> Option<Atom> {
+pub(super) fn written(exp: &Exp, k: usize) -> Option<Atom> {
     match exp {
         Exp::Update(a, ..) | Exp::UpdateSlice(a, ..) => Some(*a),
         Exp::Soac(Soac::Scatter { dst, .. }) => Some(*dst),

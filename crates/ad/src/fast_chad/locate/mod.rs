@@ -1,10 +1,11 @@
-//! Locations: loops and branches that hand on names of arrays hand on where those arrays lie.
+//! Locations: loops, branches and functions that hand on names of arrays hand on where those arrays lie.
 //!
 //! Source: own design. Reverse mode gives an array that a loop carries a cotangent that is carried too, as a dense array. The state may be but
 //!   another name for an array from outside: `loop (s, v) = (0, x) for i < n do (s + v[i], w)`. Then that costs an array of zeros and
 //!   an addition of arrays per iteration, and the program nothing. So such loops carry *locations* instead: which array, and
 //!   which part of it. The array itself is found by a branch on the location, and the rules of branches and names send every
 //!   contribution where it belongs: into the accumulator of the array from outside, or into the cotangent of a slot.
+//!   [`functions`] does the same for results of functions.
 //! Judgement: source to source, before the reverse transformation. `L(e)` is the location of the array `e`; see [`rewrite`].
 //! Assumes: core without `vjp`, `jvp` and fused operations; the set of arrays that depend on what is differentiated.
 //! Guarantees: the same results, bit by bit. Work grows by a constant factor. After it, in bodies that run many times, no carried array is a
@@ -14,17 +15,21 @@
 mod choose;
 mod flow;
 mod forms;
+mod functions;
 mod places;
 mod rewrite;
 mod unbox;
 
 use crate::activity::active_variables;
 use flow::Flow;
+use functions::Places;
 use places::Class;
 use pullback_base::index::IdSet;
 use pullback_core::prune::prune_body;
 use pullback_core::{Atom, Builder, Exp, Lam, Program, Type, Var};
 use rewrite::{Needed, Rewriter, Rewritten};
+
+pub(crate) use functions::locate_functions;
 
 /// A lambda with locations.
 pub(crate) struct Located {
@@ -39,27 +44,48 @@ pub(crate) struct Located {
     pub(crate) unread: IdSet<Var>,
 }
 
+/// What a function returns as locations.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wanted<'a> {
+    /// For each result where it may lie, if it becomes a location.
+    results: &'a [Option<Places>],
+    /// The parameters that are no places.
+    written: &'a [bool],
+}
+
 /// The lambda with locations where that saves work in its derivative with respect to `inputs`. `once`: it runs once.
 pub(crate) fn locate(program: &mut Program, lam: Lam, inputs: &[Var], once: bool) -> Located {
     let lam = unbox::unbox(program, lam);
-    let active = active_variables(program, &lam, inputs);
+    rewritten(program, lam, inputs, once, &Wanted::default())
+}
+
+/// What flows where in a lambda, and the arrays in it that do not depend on `inputs` but come to where others do.
+fn flow_of<'a>(program: &Program, lam: &'a Lam, inputs: &[Var]) -> (Flow<'a>, IdSet<Var>) {
+    let active = active_variables(program, lam, inputs);
     let mut constants = IdSet::new();
-    let mut flow = Flow::of(program, &lam, &active);
+    let mut flow = Flow::of(program, lam, &active);
     loop {
         let more = flow.others();
         if more.is_empty() {
-            break;
+            return (flow, constants);
         }
         constants.extend(more);
-        flow = Flow::of(program, &lam, &active.iter().chain(&constants).copied().collect());
+        flow = Flow::of(program, lam, &active.iter().chain(&constants).copied().collect());
     }
-    let classes = || choose::groups(&flow, once).into_iter().map(|g| Class::of(&flow, g)).collect::<Vec<_>>();
+}
+
+fn rewritten(program: &mut Program, lam: Lam, inputs: &[Var], once: bool, wanted: &Wanted<'_>) -> Located {
+    let (flow, mut constants) = flow_of(program, &lam, inputs);
+    let asked = lam.body.result.iter().zip(wanted.results).filter(|(_, places)| places.is_some());
+    let merges = flow.merges_of(&asked.map(|(a, _)| *a).collect::<Vec<_>>());
+    let classes =
+        || choose::groups(&flow, once, &merges).into_iter().map(|g| Class::of(&flow, g)).collect::<Vec<_>>();
     let all = classes();
     let mut named = choose::named(&flow, once, &all);
     named.extend(all.iter().flat_map(Class::roots));
     constants.retain(|v| named.contains(v));
     let unread = constants.iter().copied().filter(|&v| !flow.is_state(v)).collect();
-    if all.is_empty() {
+    if all.is_empty() && wanted.results.iter().all(Option::is_none) {
         return Located { lam, slots: Vec::new(), constants, unread };
     }
     // How many slots are needed is known when all is written.
@@ -69,7 +95,7 @@ pub(crate) fn locate(program: &mut Program, lam: Lam, inputs: &[Var], once: bool
         let start = program.vars.len();
         let here = all.take().unwrap_or_else(classes);
         let rewriter = Rewriter::new(Builder::new(program), &flow, here, &counts);
-        let Rewritten { lam, needed, slots } = rewriter.lambda(&lam);
+        let Rewritten { lam, needed, slots } = rewriter.lambda(&lam, wanted);
         let enough = |(n, c): (&Needed, &Needed)| n == c;
         let first = counts.is_empty() && needed.iter().all(|n| n.values().all(|&count| count <= 1));
         if first || (!counts.is_empty() && needed.iter().zip(&counts).all(enough)) {

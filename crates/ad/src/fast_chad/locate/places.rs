@@ -36,10 +36,13 @@ pub(super) struct Class {
 }
 
 impl Class {
+    /// The class before anything is known of its arrays.
+    pub(super) fn new(Group { merges, home }: Group) -> Class {
+        Class { home, merges, spots: IdMap::new(), events: IdSet::new(), changing: BTreeSet::new() }
+    }
     pub(super) fn of(flow: &Flow<'_>, group: Group) -> Class {
-        let Group { merges, home } = group;
-        let mut class =
-            Class { home, merges, spots: IdMap::new(), events: IdSet::new(), changing: BTreeSet::new() };
+        let mut class = Class::new(group);
+        let home = class.home;
         while class.visit(flow) {}
         let places: Vec<Place> = class.events.iter().map(|v| flow.home(*v)).collect();
         for mut place in places {
@@ -86,8 +89,8 @@ impl Class {
     }
 
     /// Where an array may lie; what must be kept for that becomes an event.
-    fn spots_of(&mut self, flow: &Flow<'_>, a: Atom) -> BTreeSet<Spot> {
-        let Some(v) = flow.array(a) else { return BTreeSet::new() };
+    pub(super) fn spots_of(&mut self, flow: &Flow<'_>, a: Atom) -> BTreeSet<Spot> {
+        let Some(v) = flow.array(a).filter(|v| !flow.unknown.contains(v)) else { return BTreeSet::new() };
         if self.is_merged(flow, v) || self.events.contains(&v) {
             return self.spots.get(&v).cloned().unwrap_or_default();
         }

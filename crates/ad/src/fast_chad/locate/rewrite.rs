@@ -19,8 +19,9 @@
 
 use super::flow::{Def, Flow, Kind, Merge, Place};
 use super::forms::Form;
-use super::nothing;
+use super::functions::Places;
 use super::places::{Class, Owner, Spot};
+use super::{Wanted, nothing};
 use pullback_base::index::IdSet;
 use pullback_core::rename::{Subst, substitute_body};
 use pullback_core::traverse::free_vars;
@@ -182,31 +183,48 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         }
     }
 
-    /// Rewrites the whole lambda.
-    pub(super) fn lambda(mut self, lam: &'a Lam) -> Rewritten {
-        let (body, _) = self.block(&lam.body, None, &lam.params, &[]);
-        let lam = Lam { params: lam.params.clone(), body };
+    /// Rewrites the whole lambda; some of its results become locations, with the arrays beside them after all results.
+    pub(super) fn lambda(mut self, lam: &'a Lam, wanted: &Wanted<'_>) -> Rewritten {
+        let named = lam.body.result.iter().zip(wanted.results).enumerate();
+        let named: Vec<(usize, Atom, &Places)> =
+            named.filter_map(|(k, (&a, places))| Some((k, a, places.as_ref()?))).collect();
+        self.enter(&lam.body, None, &lam.params, named.iter().map(|(_, a, _)| *a).collect());
+        self.stms(&lam.body.stms);
+        let mut result = lam.body.result.clone();
+        for (k, a, places) in named {
+            let (at, made) = self.returned(a, places, (&lam.params, wanted.written));
+            result[k] = at;
+            result.extend(made);
+        }
+        self.ahead.pop();
+        let lam = Lam { params: lam.params.clone(), body: self.b.close(result) };
         Rewritten { lam, needed: self.needed, slots: self.all_slots }
     }
 
     /// Rewrites a body. `located`: results that become locations, each of a class. Slots are added to the results by the caller.
     fn block(&mut self, body: &'a Body, place: Place, given: &[Var], located: &[(usize, usize)]) -> Arm {
-        self.b.open();
-        let result = located.iter().map(|(k, _)| body.result[*k]).collect();
-        self.ahead.push(Ahead { stms: &body.stms, at: 0, result, place });
-        self.empty_slots(place);
-        self.put_all(given);
+        self.enter(body, place, given, located.iter().map(|(k, _)| body.result[*k]).collect());
         let arm = self.rest_of_block(body, located);
         self.ahead.pop();
         arm
     }
-    fn rest_of_block(&mut self, body: &'a Body, located: &[(usize, usize)]) -> Arm {
-        for (k, stm) in body.stms.iter().enumerate() {
+    /// Starts on a body of whose results some are asked for their locations.
+    fn enter(&mut self, body: &'a Body, place: Place, given: &[Var], result: Vec<Atom>) {
+        self.b.open();
+        self.ahead.push(Ahead { stms: &body.stms, at: 0, result, place });
+        self.empty_slots(place);
+        self.put_all(given);
+    }
+    fn stms(&mut self, stms: &'a [Stm]) {
+        for (k, stm) in stms.iter().enumerate() {
             if let Some(here) = self.ahead.last_mut() {
                 here.at = k + 1;
             }
             self.stm(stm);
         }
+    }
+    fn rest_of_block(&mut self, body: &'a Body, located: &[(usize, usize)]) -> Arm {
+        self.stms(&body.stms);
         let mut result = body.result.clone();
         for &(k, c) in located {
             let l = self.location(c, body.result[k]);
@@ -550,10 +568,15 @@ impl<'a, 'p> Rewriter<'a, 'p> {
 
     /// Where an array lies.
     fn location(&mut self, c: usize, a: Atom) -> Location {
+        let (whole, views) = self.whole_and_views(Some(c), a);
+        self.part(c, whole, &views)
+    }
+    /// Of what an array is a name, as far as that is known to a class.
+    fn whole_and_views(&self, c: Option<usize>, a: Atom) -> (Location, Vec<View>) {
         let mut v = a.var().unwrap_or_else(|| panic!("an array is a variable"));
         let mut views = Vec::new();
         let whole = loop {
-            if let Some(known) = self.locations.get(&(c, v)) {
+            if let Some(known) = c.and_then(|c| self.locations.get(&(c, v))) {
                 break known.clone();
             }
             match self.flow.names.get(&v) {
@@ -568,7 +591,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             }
         };
         views.reverse();
-        self.part(c, whole, &views)
+        (whole, views)
     }
 
     /// Where a part of what lies somewhere lies.
@@ -617,6 +640,63 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         }
     }
 
+    /// The location that a function returns, by its arguments, and the array beside it.
+    fn returned(
+        &mut self,
+        a: Atom,
+        places: &Places,
+        (params, written): (&[Var], &[bool]),
+    ) -> (Atom, Option<Atom>) {
+        let (ty, array) = (places.ty(), self.b.ty(a));
+        // Outside of the branch, so that all its arms are names.
+        let none = places.made.then(|| nothing(&mut self.b, &array));
+        let number = |(owner, form): (&Whose, &Form)| {
+            let Whose::Root(v) = owner else { return None };
+            let argument = params.iter().position(|p| p == v).filter(|k| !written[*k])?;
+            places.number(argument, form)
+        };
+        let class = self.flow.merges_of(&[a]).into_iter().find_map(|m| self.class_of(m));
+        let (whole, views) = self.whole_and_views(class, a);
+        let made = |s: &mut Self, array: Atom| {
+            assert!(places.made, "an array that is made is no place of the result");
+            (s.b.emit(Exp::Inject(ty.clone(), places.number_of_made(), Vec::new()), "at"), Some(array))
+        };
+        match (class, whole) {
+            (Some(c), Location::Said(at, possible)) => {
+                let out = self.arms(c, at, |s, k, holes| {
+                    if !possible.contains(&k) {
+                        let holes = vec![Atom::i64(0); places.first_holes()];
+                        let at = s.b.emit(Exp::Inject(ty.clone(), 0, holes), "at");
+                        return std::iter::once(at).chain(none).collect();
+                    }
+                    let Alternative { owner, form } = s.layouts[c].alternatives[k].clone();
+                    let part = composed(&mut s.b, form, holes.to_vec(), &views);
+                    let (at, array) = match part {
+                        Some((form, holes)) => match number((&owner, &form)) {
+                            Some(k) => (s.b.emit(Exp::Inject(ty.clone(), k, holes), "at"), none),
+                            None => {
+                                let owner = s.owner(c, &owner);
+                                let array = form.cut(&mut s.b, owner, &holes);
+                                made(s, array)
+                            }
+                        },
+                        None => made(s, a),
+                    };
+                    std::iter::once(at).chain(array).collect()
+                });
+                (out[0], out.get(1).copied())
+            }
+            (_, Location::At(owner, form, holes)) => match composed(&mut self.b, form, holes, &views) {
+                Some((form, holes)) if number((&owner, &form)).is_some() => {
+                    let k = number((&owner, &form)).unwrap_or(0);
+                    (self.b.emit(Exp::Inject(ty.clone(), k, holes), "at"), none)
+                }
+                _ => made(self, a),
+            },
+            (None, Location::Said(..)) => made(self, a),
+        }
+    }
+
     /// A match on a location.
     fn arms(
         &mut self,
@@ -637,30 +717,35 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         out.into_iter().map(Atom::Var).collect()
     }
 
+    /// The array in one alternative.
+    fn cut(&mut self, c: usize, k: usize, holes: &[Atom]) -> Atom {
+        let Alternative { owner, form } = self.layouts[c].alternatives[k].clone();
+        let owner = self.owner(c, &owner);
+        form.cut(&mut self.b, owner, holes)
+    }
+    fn owner(&self, c: usize, owner: &Whose) -> Atom {
+        match *owner {
+            Whose::Root(v) => v.into(),
+            Whose::Slot(g, k) => self.slots[c][g][k],
+        }
+    }
+
     /// The array where `at` says, which is one of these places.
     fn array_at(&mut self, c: usize, at: Atom, possible: &[usize]) -> Atom {
-        let cut = |s: &mut Self, k: usize, holes: &[Atom]| {
-            let Alternative { owner, form } = s.layouts[c].alternatives[k].clone();
-            let owner = match owner {
-                Whose::Root(v) => v.into(),
-                Whose::Slot(g, k) => s.slots[c][g][k],
-            };
-            form.cut(&mut s.b, owner, holes)
-        };
         let holes = |s: &Self, k: usize| s.layouts[c].alternatives[k].form.holes();
         // Nothing to choose.
         if let [k] = possible[..]
             && holes(self, k) == 0
         {
-            return cut(self, k, &[]);
+            return self.cut(c, k, &[]);
         }
         let out = self.arms(c, at, |s, k, found| {
             if possible.contains(&k) {
-                return vec![cut(s, k, found)];
+                return vec![s.cut(c, k, found)];
             }
             // It never lies there.
             let found = vec![Atom::i64(0); holes(s, possible[0])];
-            vec![cut(s, possible[0], &found)]
+            vec![s.cut(c, possible[0], &found)]
         });
         out[0]
     }

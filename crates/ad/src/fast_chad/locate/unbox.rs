@@ -8,15 +8,22 @@
 //! z = #some w                    =>  z' = #some;  a = w
 //! match z of #some v -> b        =>  match z' of #some -> v = a; b
 //! z given by an operation, a call =>  z', a = match z of #some v -> #some, v | #none -> #none, []
+//! f (z)                           =>  f' (z', a), if f calls itself
 //! z wanted by one                =>  z = match z' of #some -> #some a | #none -> #none
 //! ```
 //!
 //! Assumes core without `vjp` and `jvp`. Guarantees the same values; taking apart and putting together cost a constant. Values of
 //! recursive types, and products and sums inside of arrays, stay as they are.
+//!
+//! More than 500 lines: a rule for every construct, each small, and the same for functions.
 
-use pullback_base::index::IdMap;
-use pullback_core::traverse::{for_each_stm, free_vars};
-use pullback_core::{Atom, Body, Builder, Exp, Lam, Loop, Program, Soac, Stm, Type, Var, Variant};
+use crate::tangent::fresh_function_name;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::rename::{Subst, copy_lam};
+use pullback_core::traverse::{for_each_stm, free_vars, reachable_functions};
+use pullback_core::{
+    Atom, Body, Builder, Exp, Fun, FunId, Lam, Loop, Program, Soac, Stm, Type, Var, Variant,
+};
 
 /// Whether arrays are inside of values of a type that is no array.
 fn holds(ty: &Type) -> bool {
@@ -94,7 +101,67 @@ pub(super) fn unbox(program: &mut Program, lam: Lam) -> Lam {
     if !is_needed(program, &lam.body) {
         return lam;
     }
-    let mut unboxing = Unboxing { b: Builder::new(program), parts: IdMap::new() };
+    lambda(program, lam, &IdMap::new())
+}
+
+/// The lambda, and the functions that it reaches, in which those of `inside` have arrays beside products and sums, and take and return
+/// them so: what is called instead of each.
+pub(super) fn unbox_functions(
+    program: &mut Program,
+    lam: Lam,
+    reached: &IdSet<FunId>,
+    inside: &IdSet<FunId>,
+) -> (Lam, IdMap<FunId, FunId>) {
+    let mut instead: IdMap<FunId, FunId> = reached.iter().map(|f| (*f, *f)).collect();
+    let dear = |program: &Program, ty: &Type| holds(ty) && program.is_active(ty);
+    let takes = |f: &FunId| {
+        let fun = &program.funs[*f];
+        let params = fun.params.iter().map(|v| &program.vars[*v].ty);
+        params.chain(&fun.results).any(|ty| dear(program, ty)) || is_needed(program, &fun.body)
+    };
+    let taking: Vec<FunId> = inside.iter().copied().filter(takes).collect();
+    if taking.is_empty() {
+        return (lam, instead);
+    }
+    let leads = |f: &FunId| {
+        let from = reachable_functions(program, [*f]);
+        taking.iter().any(|g| from.contains(g))
+    };
+    let changed: Vec<FunId> = reached.iter().copied().filter(leads).collect();
+    let mut apart = IdMap::new();
+    for &f in &changed {
+        let Fun { name, results, .. } = program.funs[f].clone();
+        let results = if inside.contains(&f) { apart_types(&results) } else { results };
+        let name = fresh_function_name(program, &format!("{name}_apart"));
+        let empty = Fun { name, params: Vec::new(), body: Body::default(), results, entry: None };
+        apart.insert(f, Apart { instead: program.funs.push(empty), signature: inside.contains(&f) });
+    }
+    for &f in &changed {
+        let Fun { params, body, .. } = program.funs[f].clone();
+        let lam = copy_lam(program, &Lam { params, body }, &Subst::new());
+        let Apart { instead: new, signature } = apart[&f];
+        let Lam { params, body } = if signature {
+            let mut unboxing = Unboxing { b: Builder::new(program), parts: IdMap::new(), functions: &apart };
+            let params = unboxing.pattern(&lam.params);
+            let body = unboxing.apart(&lam.body, |_| {});
+            Lam { params, body }
+        } else {
+            lambda(program, lam, &apart)
+        };
+        (program.funs[new].params, program.funs[new].body) = (params, body);
+        instead.insert(f, new);
+    }
+    (lambda(program, lam, &apart), instead)
+}
+
+/// The types of the skeletons, then those of the arrays beside them.
+fn apart_types(types: &[Type]) -> Vec<Type> {
+    let held = types.iter().filter(|t| holds(t)).flat_map(leaves);
+    types.iter().map(|t| if holds(t) { skeleton(t) } else { t.clone() }).chain(held).collect()
+}
+
+fn lambda(program: &mut Program, lam: Lam, functions: &IdMap<FunId, Apart>) -> Lam {
+    let mut unboxing = Unboxing { b: Builder::new(program), parts: IdMap::new(), functions };
     let params = lam.params.clone();
     // What comes from outside is taken apart where all bodies see it.
     let outside = free_vars(&lam.body).into_iter().filter(|v| !params.contains(v));
@@ -103,13 +170,22 @@ pub(super) fn unbox(program: &mut Program, lam: Lam) -> Lam {
     Lam { params, body }
 }
 
-struct Unboxing<'p> {
+/// What is called instead of a function.
+#[derive(Clone, Copy)]
+struct Apart {
+    instead: FunId,
+    /// Whether it takes and returns arrays beside products and sums.
+    signature: bool,
+}
+
+struct Unboxing<'a, 'p> {
     b: Builder<'p>,
     /// The values that are apart.
     parts: IdMap<Var, Parts>,
+    functions: &'a IdMap<FunId, Apart>,
 }
 
-impl Unboxing<'_> {
+impl Unboxing<'_, '_> {
     fn holds(&self, v: Var) -> bool {
         holds(&self.b.program.vars[v].ty)
     }
@@ -197,8 +273,18 @@ impl Unboxing<'_> {
                 self.b.emit_to(pat, Exp::Marked(*mark, body));
             }
             Exp::Loop(l) => self.loop_(stm, l),
+            Exp::Call(f, args) if self.functions.get(f).is_some_and(|f| f.signature) => {
+                let operands = self.results(args);
+                let pat = self.pattern(&stm.pat);
+                self.b.emit_to(pat, Exp::Call(self.functions[f].instead, operands));
+            }
             exp => {
                 let mut exp = exp.clone();
+                if let Exp::Call(f, _) = &mut exp
+                    && let Some(apart) = self.functions.get(f)
+                {
+                    *f = apart.instead;
+                }
                 exp.map_atoms(|a| self.whole(a));
                 let mut bodies = Vec::new();
                 for scope in exp.bodies() {
@@ -369,9 +455,14 @@ impl Unboxing<'_> {
         for arm in arms {
             let mut params = Vec::new();
             let mut named: Vec<(Var, Atom)> = Vec::new();
+            let mut wholes: Vec<Var> = Vec::new();
             for &p in &arm.params {
                 let ty = self.b.program.vars[p].ty.clone();
-                if apart && is_leaf(&ty) {
+                if !apart {
+                    // Of a recursive type, or without arrays.
+                    wholes.push(p);
+                    params.push(p);
+                } else if is_leaf(&ty) {
                     named.extend(rest.next().map(|leaf| (p, leaf)));
                 } else if holds(&ty) {
                     let bone = self.b.fresh(skeleton(&ty), "bones");
@@ -386,6 +477,7 @@ impl Unboxing<'_> {
                 for (p, leaf) in named {
                     s.b.emit_to(vec![p], Exp::Atom(leaf));
                 }
+                wholes.into_iter().for_each(|p| s.take_apart(p));
             });
             lams.push(Lam { params, body });
         }
