@@ -157,12 +157,15 @@ fn expand_body(
             Exp::Vjp { lam, args, cotangents, seeds, algorithm } => {
                 let name = algorithm.or_else(|| choice.reverse.clone());
                 let found = find(Mode::Reverse, name, span)?;
-                splice(program, found, &lam, args, (cotangents, seeds), used, span, stm.pat, &mut done)?;
+                let given = (vec![true; lam.params.len()], cotangents, seeds);
+                splice(program, found, &lam, args, given, used, span, stm.pat, &mut done)?;
             }
             Exp::Jvp { lam, args, tangents, seeds, algorithm } => {
                 let name = algorithm.or_else(|| choice.forward.clone());
                 let found = find(Mode::Forward, name, span)?;
-                splice(program, found, &lam, args, (tangents, seeds), used, span, stm.pat, &mut done)?;
+                let (wanted, tangents) = directions(program, &lam, tangents, seeds);
+                let given = (wanted, tangents, seeds);
+                splice(program, found, &lam, args, given, used, span, stm.pat, &mut done)?;
             }
             exp => done.push(Stm { pat: stm.pat, exp }),
         }
@@ -188,19 +191,36 @@ fn find(mode: Mode, name: Option<Symbol>, span: Option<Span>) -> Result<&'static
     })
 }
 
+/// The arguments along which a forward derivative is taken, with their tangents: all that can have one, but those whose tangent is the
+/// constant zero, as in `jvp f (x, y) (1, 0)`.
+fn directions(
+    program: &Program,
+    lam: &Lam,
+    tangents: Vec<Atom>,
+    seeds: Option<Atom>,
+) -> (Vec<bool>, Vec<Atom>) {
+    if seeds.is_some() || program.ieee_partials {
+        return (vec![true; lam.params.len()], tangents);
+    }
+    let is_zero = |a: &Atom| matches!(a, Atom::Const(c) if c.scalar().is_float() && c.as_f64() == 0.0);
+    let mut given = tangents.iter();
+    let is_wanted = |p: &Var| !program.is_active(&program.vars[*p].ty) || !given.next().is_some_and(is_zero);
+    let wanted = lam.params.iter().map(is_wanted).collect();
+    (wanted, tangents.iter().copied().filter(|a| !is_zero(a)).collect())
+}
+
 #[allow(clippy::too_many_arguments, reason = "the parts of one statement, taken apart")]
 fn splice(
     program: &mut Program,
     found: &Algorithm,
     lam: &Lam,
     args: Vec<Atom>,
-    (extra, seeds): (Vec<Atom>, Option<Atom>),
+    (wanted, extra, seeds): (Vec<bool>, Vec<Atom>, Option<Atom>),
     used: &IdSet<Var>,
     span: Option<Span>,
     mut pat: Vec<Var>,
     out: &mut Vec<Stm>,
 ) -> Result<(), Unsupported> {
-    let wanted = vec![true; lam.params.len()];
     let primal = lam.body.result.len();
     let unused = !pat[..primal].iter().any(|v| used.contains(v));
     let derivative = match (seeds, found.many) {

@@ -5,6 +5,7 @@ use pullback_base::SourceMap;
 use pullback_core::check::{Rules, check};
 use pullback_core::{Atom, Builder, Exp, FunId, Program, Type, Value, Var, read, typing};
 use pullback_interp::core::Options;
+use pullback_prim::{Op, Prim};
 
 fn parse(text: &str) -> Program {
     let mut sources = SourceMap::new();
@@ -68,6 +69,42 @@ fn products_of_scalars() {
     }";
     let dots = agrees(text, vec![Value::f64(2.0), Value::f64(3.0)], vec![Value::f64(1.0), Value::f64(0.0)]);
     assert!((dots[0] - (6f64.cos() * 3.0 + 1.0)).abs() < 1e-12);
+}
+
+/// The derivatives of `x * exp y` along constant directions: `exp y` and `x * exp y`. A zero of a direction makes no operations.
+#[test]
+fn constant_zeros_of_a_direction_are_no_tangents() {
+    let along = |dx: &str, dy: &str| {
+        let text = format!(
+            "fun f(x: f64, y: f64, t: f64): f64 {{
+                let r: f64, d: f64 = jvp [x, y] [{dx}, {dy}] (a: f64, b: f64) {{
+                    let e: f64 = exp.f64(b)
+                    let p: f64 = mul.f64(a, e)
+                    in p
+                }}
+                in d
+            }}"
+        );
+        let mut program = parse(&text);
+        differentiate(&mut program, &Choice::default()).expect("supported");
+        check(&program, Rules::NO_AD).expect("well-formed after");
+        let f = program.funs.ids().next().expect("a function");
+        let products = program.funs[f].body.stms.iter();
+        let is_product = |exp: &Exp| matches!(exp, Exp::Prim(Prim::Op(Op::Mul | Op::StrongMul, _), _));
+        let products = products.filter(|stm| is_product(&stm.exp)).count();
+        let args = [2.0, 0.5, 0.0].map(Value::f64).to_vec();
+        let out = pullback_interp::core::run(&program, f, args, &Options::default()).expect("runs");
+        (out.results[0].floats()[0], products)
+    };
+    let e = 0.5f64.exp();
+    let (both, all) = along("1.0f64", "t");
+    assert_eq!(both, e);
+    let (of_x, few) = along("1.0f64", "0.0f64");
+    assert_eq!(of_x, e);
+    assert!(few < all, "{few} {all}");
+    assert_eq!(along("-0.0f64", "1.0f64").0, 2.0 * e);
+    // The product itself is left.
+    assert_eq!(along("0.0f64", "0.0f64"), (0.0, 1));
 }
 
 #[test]

@@ -102,11 +102,13 @@ impl Emitter<'_> {
     pub(super) fn lanes_loop(&mut self, i: Reg, from: Operand, to: Operand, lanes: usize, body: &Block) {
         self.lanes = Some(lanes);
         self.writes = super::uses::writes(body);
+        self.unordered += 1;
         if size(body) > self.small_enough {
             self.masked_loop(i, from, to, body);
         } else {
             self.split_loop(i, from, to, body);
         }
+        self.unordered -= 1;
         self.writes = true;
         self.lanes = None;
     }

@@ -21,6 +21,7 @@ mod places;
 mod prim;
 mod rows;
 mod scopes;
+mod speculate;
 pub(crate) mod uses;
 mod whole;
 
@@ -150,6 +151,8 @@ struct Shared {
     nodes: Vec<String>,
     /// The numbers of tables of constants.
     tables: BTreeMap<String, usize>,
+    /// Functions that compute lines of strong products, by what they are, with their numbers (see [`speculate`]).
+    lines: BTreeMap<String, usize>,
 }
 
 impl Shared {
@@ -158,6 +161,13 @@ impl Shared {
         let number = self.nodes.len() + FIRST_NODE;
         self.nodes.push(text(number));
         number
+    }
+    /// The name of a function with this result, parameters and body, which is written once.
+    fn again(&mut self, result: &str, text: String) -> String {
+        let count = self.lines.len();
+        let name = format!("pb_again{}", self.lines.entry(text.clone()).or_insert(count));
+        self.declarations.insert(name.clone(), format!("define internal {result} @{name}{text}"));
+        name
     }
 }
 
@@ -187,12 +197,18 @@ struct Emitter<'a> {
     slots: String,
     /// What stands for registers.
     values: IndexVec<Reg, Held>,
+    /// How often registers are read.
+    reads: IndexVec<Reg, usize>,
+    /// The line of strong products that is being written.
+    speculation: Option<speculate::Speculation>,
     /// The next number of a value or label.
     next: usize,
     /// Whether the block `stop` is used.
     has_stop: bool,
     /// The loops of this function that the present place is in.
     open_loops: usize,
+    /// Those of them whose iterations are in any order.
+    unordered: usize,
     /// Whether this is a large function, or a piece of one: what is done once is called there and not written out.
     is_large: bool,
 }
@@ -352,6 +368,9 @@ impl Emitter<'_> {
                 if let Held::Value(value) = &self.values[r] {
                     return value.clone();
                 }
+                if let Some(value) = self.in_line(r) {
+                    return value;
+                }
                 let (t, from) = (self.ty(self.f.regs[r].ty), slot(self.f, r));
                 self.let_(format_args!("load {t}, ptr {from}"))
             }
@@ -364,13 +383,27 @@ impl Emitter<'_> {
             value.clone_into(held);
             return;
         }
+        if self.set_in_line(to, value) {
+            return;
+        }
         line!(self, "store {} {value}, ptr {}", self.ty(self.f.regs[to].ty), slot(self.f, to));
     }
 
     fn block(&mut self, block: &Block) {
         let mut k = 0;
+        // Up to here it is known that no line begins.
+        let mut known = 0;
         while k < block.len() {
             let rest = &block[k..];
+            if k >= known {
+                let (found, length) = self.speculated(rest);
+                known = k + length;
+                if let Some(found) = found {
+                    self.speculate(rest, &found);
+                    k = known;
+                    continue;
+                }
+            }
             if self.lanes.is_none()
                 && let Some(data) = data::data(rest)
             {
@@ -407,11 +440,11 @@ impl Emitter<'_> {
             Ins::Prim { to, prim, args } => {
                 let value = if self.f.regs[*to].ty.is_lanes() {
                     let args: Vec<String> = args.iter().map(|a| self.wide_value(*a)).collect();
-                    self.prim(*prim, self.width(), &args)
+                    self.prim_in_line(*prim, self.width(), &args)
                 } else {
                     self.is_fold = self.folds.iter().any(|(s, p)| p == prim && args.contains(&(*s).into()));
                     let args: Vec<String> = args.iter().map(|a| self.value(*a)).collect();
-                    let value = self.prim(*prim, 1, &args);
+                    let value = self.prim_in_line(*prim, 1, &args);
                     self.is_fold = false;
                     value
                 };
@@ -435,7 +468,10 @@ impl Emitter<'_> {
             Ins::Copy { to, from, count, ty } => self.copy(*to, *from, *count, *ty),
             Ins::For { i, from, to, body, order } => {
                 let outer = std::mem::replace(&mut self.folds, single_folds(order, body));
+                let is_unordered = usize::from(matches!(order, Order::Any(_)));
+                self.unordered += is_unordered;
                 self.for_loop(*i, *from, *to, body);
+                self.unordered -= is_unordered;
                 self.folds = outer;
             }
             Ins::Chunks { count, function, args } => self.chunks(*count, *function, args),

@@ -3,7 +3,9 @@
 //! A function is in one text, and so are the functions of floats that it uses, in each text that uses them. Which functions
 //! are together depends on the module only.
 
-use super::{Emitter, Options, Scopes, Shared, Symbol, TAIL, calls, entry_symbol, lanes, quoted, ty, uses};
+use super::{
+    Emitter, Options, Scopes, Shared, Symbol, TAIL, calls, entry_symbol, lanes, quoted, speculate, ty, uses,
+};
 use crate::pieces::{Pieces, cut};
 use pullback_base::index::{IdSet, Index, IndexVec};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, recursive, size, walk};
@@ -90,9 +92,12 @@ impl<'a> Whole<'a> {
                 out: String::new(),
                 slots: String::new(),
                 values: uses::values(f),
+                reads: speculate::reads(f),
+                speculation: None,
                 next: 0,
                 has_stop: false,
                 open_loops: 0,
+                unordered: 0,
                 // Where functions call themselves, what is outside of loops is done again and again.
                 is_large: !self.is_recursive() && (is_piece || self.is_cut(f)),
             };
