@@ -109,7 +109,10 @@ impl<'a> Whole<'a> {
                 (false, true) => "#4",
                 (false, false) => "#0",
             };
-            text += &emitter.function(self.recursive[*id], (linkage, attributes));
+            // Arguments on the stack are not copied in vectors, which would wait for the stores of their words.
+            let hands_on = if only_calls(&f.body) { " noimplicitfloat" } else { "" };
+            let attributes = format!("{attributes}{hands_on}");
+            text += &emitter.function(self.recursive[*id], (linkage, &attributes));
             if !is_piece {
                 text += &entry(f, self.parts.contains(id));
             }
@@ -158,6 +161,17 @@ impl<'a> Whole<'a> {
 /// The width of vectors of as many numbers of eight bytes as there are lanes, up to the widest registers.
 fn lanes_width(module: &Module) -> Option<u32> {
     (module.lanes > 0).then(|| (64 * module.lanes).clamp(128, 512) as u32)
+}
+
+/// Whether there are calls and no loops.
+fn only_calls(block: &Block) -> bool {
+    let (mut calls, mut loops) = (false, false);
+    walk(block, &mut |ins| match ins {
+        Ins::Call { .. } => calls = true,
+        Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } => loops = true,
+        _ => {}
+    });
+    calls && !loops
 }
 
 /// Functions that a block calls, and whether as a part of a loop.
