@@ -114,7 +114,7 @@ fn keep_all(body: &mut Body) {
 }
 
 /// Functions so that callees come before their callers (of a cycle, in any order).
-fn callees_first(program: &Program) -> Vec<FunId> {
+pub(crate) fn callees_first(program: &Program) -> Vec<FunId> {
     let mut order = Vec::new();
     let mut seen: IdSet<FunId> = IdSet::new();
     for root in program.funs.ids() {

@@ -24,6 +24,7 @@ use super::flow::{Flow, Place, written};
 use super::forms::Form;
 use super::places::{Class, Owner};
 use super::{Wanted, choose, flow_of, rewritten, unbox};
+use crate::differentiate::callees_first;
 use crate::tangent::fresh_function_name;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, copy_lam};
@@ -89,8 +90,7 @@ pub(crate) fn locate_functions(program: &mut Program, lam: Lam, most: usize) -> 
     let reached = reachable_functions(program, called_functions(&lam.body));
     let recursive: IdSet<FunId> =
         reached.iter().copied().filter(|&f| leads_to(program, &program.funs[f].body, f)).collect();
-    let mut sizes: IdMap<FunId, usize> = recursive.iter().map(|f| (*f, 0)).collect();
-    let inside = match inlined_size(program, &lam.body, &mut sizes) > most {
+    let inside = match inlined_size(program, &lam.body, &recursive) > most {
         true => reached.clone(),
         false => reachable_functions(program, recursive),
     };
@@ -103,29 +103,25 @@ pub(crate) fn locate_functions(program: &mut Program, lam: Lam, most: usize) -> 
     rewrite_all(program, lam, &reached.values().copied().collect(), known)
 }
 
-/// How many statements of functions would stand for the calls in a body. `sizes`: known for functions.
-fn inlined_size(program: &Program, body: &Body, sizes: &mut IdMap<FunId, usize>) -> usize {
-    let mut total: usize = 0;
-    let mut calls = Vec::new();
-    for_each_stm(body, &mut |stm| {
-        if let Exp::Call(f, _) = &stm.exp {
-            calls.push(*f);
-        }
-    });
-    for f in calls {
-        let size = match sizes.get(&f) {
-            Some(size) => *size,
-            None => {
-                let body = &program.funs[f].body;
-                let mut size: usize = inlined_size(program, body, sizes);
-                for_each_stm(body, &mut |_| size = size.saturating_add(1));
-                sizes.insert(f, size);
-                size
-            }
-        };
-        total = total.saturating_add(size);
+/// How many statements of functions would stand for the calls in a body, but for those of functions that call themselves.
+fn inlined_size(program: &Program, body: &Body, recursive: &IdSet<FunId>) -> usize {
+    let mut sizes: IdMap<FunId, usize> = IdMap::new();
+    let size_of = |body: &Body, own: usize, sizes: &IdMap<FunId, usize>| {
+        let mut size: usize = 0;
+        for_each_stm(body, &mut |stm| {
+            let called = match &stm.exp {
+                Exp::Call(f, _) => sizes.get(f).copied().unwrap_or(0),
+                _ => 0,
+            };
+            size = size.saturating_add(called).saturating_add(own);
+        });
+        size
+    };
+    for f in callees_first(program).into_iter().filter(|f| !recursive.contains(f)) {
+        let size = size_of(&program.funs[f].body, 1, &sizes);
+        sizes.insert(f, size);
     }
-    total
+    size_of(body, 0, &sizes)
 }
 
 // --- places ---
