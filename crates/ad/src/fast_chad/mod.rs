@@ -36,7 +36,7 @@
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes (tested in `tests/fast_chad_growth.rs` and by the search of
 //!   `testkit::growth`), but for two things. Functions that call themselves and overwrite an array that they are given, or else
 //!   hand on another in its place, or that choose between an argument that depends on the inputs and one that does
-//!   not: each call may cost a zero per element of it (`tests/exceptions.rs`). And histograms
+//!   not, or that read elements of what a branch makes in one arm and takes from an argument in the other: each call may cost a zero per element of it (`tests/exceptions.rs`). And histograms
 //!   whose operator is none of the known ones: they sort their elements by the binary digits of the bins, so their share of
 //!   the work is multiplied by the logarithm of the number of bins (`by_bin`).
 //! Not supported: vjp jvp (expanded before).
