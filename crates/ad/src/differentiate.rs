@@ -202,7 +202,7 @@ fn directions(
     if seeds.is_some() || program.ieee_partials {
         return (vec![true; lam.params.len()], tangents);
     }
-    let is_zero = |a: &Atom| matches!(a, Atom::Const(c) if c.scalar().is_float() && c.as_f64() == 0.0);
+    let is_zero = |a: &Atom| matches!(a, Atom::Const(c) if c.is_float_zero());
     let mut given = tangents.iter();
     let is_wanted = |p: &Var| !program.is_active(&program.vars[*p].ty) || !given.next().is_some_and(is_zero);
     let wanted = lam.params.iter().map(is_wanted).collect();

@@ -18,13 +18,11 @@ use super::config::Mutation;
 use super::ct::{Ct, split, zero};
 use super::dense::Place;
 use super::desc::{Desc, optional};
-use super::locate::locate;
 use super::reads::Reads;
 use super::reverse::{Env, Final, Forward, Reverse};
-use crate::activity::active_variables;
 use crate::contract::Unsupported;
 use crate::tangent::{fresh_function_name, fresh_type_name};
-use pullback_base::index::{IdMap, IdSet};
+use pullback_base::index::IdMap;
 use pullback_core::prune::prune_body;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
 use pullback_core::traverse::{bound_vars, for_each_stm, leads_to};
@@ -299,21 +297,7 @@ impl<'p> Reverse<'p> {
     /// The function of a pair with locations, where it is known what in it depends on what is differentiated.
     pub(crate) fn activated(&mut self, pair: &Pair, lam: Lam) -> Lam {
         let inputs = active_inputs(pair, &lam);
-        let mut sources = inputs.clone();
-        let mut constants = IdSet::new();
-        let lam = if self.config.locations {
-            let located = locate(self.b.program, lam, &inputs, false);
-            sources.extend(located.slots);
-            self.unread.extend(located.unread);
-            constants = located.constants;
-            located.lam
-        } else {
-            lam
-        };
-        self.active = active_variables(self.b.program, &lam, &sources);
-        self.active.extend(constants);
-        self.add_types(&lam, &inputs);
-        lam
+        self.located(lam, &inputs, false)
     }
 
     /// Parameters for the accumulators that a function is given.

@@ -183,6 +183,24 @@ impl<'p> Reverse<'p> {
         } = outer;
     }
 
+    /// The lambda with locations, where it is known what in it depends on `inputs`. `once`: it runs once.
+    pub(crate) fn located(&mut self, lam: Lam, inputs: &[Var], once: bool) -> Lam {
+        let (mut sources, mut constants) = (inputs.to_vec(), IdSet::new());
+        let lam = if self.config.locations {
+            let located = locate(self.b.program, lam, inputs, once);
+            sources.extend(located.slots);
+            self.unread.extend(located.unread);
+            constants = located.constants;
+            located.lam
+        } else {
+            lam
+        };
+        self.active = active_variables(self.b.program, &lam, &sources);
+        self.active.extend(constants);
+        self.add_types(&lam, inputs);
+        lam
+    }
+
     /// The whole transformation: `\xs -> ys` to `\xs y_bars -> ys x_bars`, or without `ys`. Binders of `lam` must be fresh.
     pub(crate) fn lambda(&mut self, lam: Lam, wanted: &[bool], results: Results) -> Result<Lam, Unsupported> {
         let floats = |s: &Self, a: Atom| {
@@ -191,20 +209,11 @@ impl<'p> Reverse<'p> {
         };
         let inputs: Vec<Var> = lam.params.iter().zip(wanted).filter(|(_, w)| **w).map(|(v, _)| *v).collect();
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
-        let (mut sources, mut constants) = (inputs.clone(), IdSet::new());
-        let lam = if self.config.locations {
-            let lam = locate_functions(self.b.program, lam, self.config.max_inlined);
-            let located = locate(self.b.program, lam, &inputs, true);
-            sources.extend(located.slots);
-            self.unread = located.unread;
-            constants = located.constants;
-            located.lam
-        } else {
-            lam
+        let lam = match self.config.locations {
+            true => locate_functions(self.b.program, lam, self.config.max_inlined),
+            false => lam,
         };
-        self.active = active_variables(self.b.program, &lam, &sources);
-        self.active.extend(constants);
-        self.add_types(&lam, &inputs);
+        let lam = self.located(lam, &inputs, true);
         self.lifetimes = self.lifetimes_of(&lam);
         let mut env = Env::default();
         let mut params = lam.params.clone();

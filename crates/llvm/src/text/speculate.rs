@@ -15,8 +15,7 @@
 
 use super::form::{Form, splat};
 use super::{Emitter, Floats, line};
-use pullback_base::index::IndexVec;
-use pullback_kernel::{Function, Ins, Operand, Reg, Ty, walk};
+use pullback_kernel::{Ins, Reg, Ty};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -78,15 +77,6 @@ fn needed<'a>(steps: &'a [Step], values: &'a [String]) -> Vec<&'a Step> {
 
 fn listed(each: impl Iterator<Item = String>) -> String {
     each.collect::<Vec<_>>().join(", ")
-}
-
-/// How often each register is read in a function.
-pub(super) fn reads(f: &Function) -> IndexVec<Reg, usize> {
-    let mut out: IndexVec<Reg, usize> = f.regs.iter().map(|_| 0).collect();
-    let mut count = |a: Operand| a.as_reg().into_iter().for_each(|r| out[r] += 1);
-    walk(&f.body, &mut |ins| ins.reads(&mut count));
-    f.results.iter().for_each(|r| count((*r).into()));
-    out
 }
 
 /// The strength of a product: at how many factors it stops.

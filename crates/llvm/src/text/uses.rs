@@ -2,7 +2,7 @@
 
 use super::Held;
 use pullback_base::index::IndexVec;
-use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Reg, walk};
+use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Reg, walk};
 use std::collections::BTreeSet;
 
 /// What registers are, before any is set. Values are those that are set once, by an instruction that is no loop, and read only after that,
@@ -69,11 +69,31 @@ impl Values {
     }
 }
 
+/// How often each register is read in a function.
+pub(super) fn reads(f: &Function) -> IndexVec<Reg, usize> {
+    let mut out: IndexVec<Reg, usize> = f.regs.iter().map(|_| 0).collect();
+    let mut count = |a: Operand| a.as_reg().into_iter().for_each(|r| out[r] += 1);
+    walk(&f.body, &mut |ins| ins.reads(&mut count));
+    f.results.iter().for_each(|r| count((*r).into()));
+    out
+}
+
 /// Whether something in a block may write to memory.
 pub(super) fn writes(block: &Block) -> bool {
     let mut found = false;
     walk(block, &mut |ins| found |= ins.blocks().is_empty() && !ins.only_sets());
     found
+}
+
+/// Whether there are calls and no loops.
+pub(super) fn only_calls(block: &Block) -> bool {
+    let (mut calls, mut loops) = (false, false);
+    walk(block, &mut |ins| match ins {
+        Ins::Call { .. } => calls = true,
+        Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } => loops = true,
+        _ => {}
+    });
+    calls && !loops
 }
 
 /// The functions for parts of loops.

@@ -3,9 +3,7 @@
 //! A function is in one text, and so are the functions of floats that it uses, in each text that uses them. Which functions
 //! are together depends on the module only.
 
-use super::{
-    Emitter, Options, Scopes, Shared, Symbol, TAIL, calls, entry_symbol, lanes, quoted, speculate, ty, uses,
-};
+use super::{Emitter, Options, Scopes, Shared, Symbol, TAIL, calls, entry_symbol, lanes, quoted, ty, uses};
 use crate::pieces::{Pieces, cut};
 use pullback_base::index::{IdSet, Index, IndexVec};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, recursive, size, walk};
@@ -92,7 +90,7 @@ impl<'a> Whole<'a> {
                 out: String::new(),
                 slots: String::new(),
                 values: uses::values(f),
-                reads: speculate::reads(f),
+                reads: uses::reads(f),
                 speculation: None,
                 next: 0,
                 has_stop: false,
@@ -110,7 +108,7 @@ impl<'a> Whole<'a> {
                 (false, false) => "#0",
             };
             // Arguments on the stack are not copied in vectors, which would wait for the stores of their words.
-            let hands_on = if only_calls(&f.body) { " noimplicitfloat" } else { "" };
+            let hands_on = if uses::only_calls(&f.body) { " noimplicitfloat" } else { "" };
             let attributes = format!("{attributes}{hands_on}");
             text += &emitter.function(self.recursive[*id], (linkage, &attributes));
             if !is_piece {
@@ -161,17 +159,6 @@ impl<'a> Whole<'a> {
 /// The width of vectors of as many numbers of eight bytes as there are lanes, up to the widest registers.
 fn lanes_width(module: &Module) -> Option<u32> {
     (module.lanes > 0).then(|| (64 * module.lanes).clamp(128, 512) as u32)
-}
-
-/// Whether there are calls and no loops.
-fn only_calls(block: &Block) -> bool {
-    let (mut calls, mut loops) = (false, false);
-    walk(block, &mut |ins| match ins {
-        Ins::Call { .. } => calls = true,
-        Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } => loops = true,
-        _ => {}
-    });
-    calls && !loops
 }
 
 /// Functions that a block calls, and whether as a part of a loop.

@@ -32,7 +32,7 @@ use pullback_core::traverse::{called_functions, for_each_stm, leads_to, reachabl
 use pullback_core::{Atom, Body, Builder, Exp, Fun, FunId, Lam, Program, Stm, Type, Var, Variant};
 use std::collections::BTreeSet;
 
-/// A result with more places than this is returned as it is.
+/// A result with more places than this is returned as it is: each is an arm of every branch that finds the result. A choice, not measured.
 const MAX_PLACES: usize = 16;
 
 /// Where a result may lie.

@@ -686,13 +686,13 @@ impl<'a, 'p> Rewriter<'a, 'p> {
                 });
                 (out[0], out.get(1).copied())
             }
-            (_, Location::At(owner, form, holes)) => match composed(&mut self.b, form, holes, &views) {
-                Some((form, holes)) if number((&owner, &form)).is_some() => {
-                    let k = number((&owner, &form)).unwrap_or(0);
-                    (self.b.emit(Exp::Inject(ty.clone(), k, holes), "at"), none)
+            (_, Location::At(owner, form, holes)) => {
+                let part = composed(&mut self.b, form, holes, &views);
+                match part.and_then(|(form, holes)| Some((number((&owner, &form))?, holes))) {
+                    Some((k, holes)) => (self.b.emit(Exp::Inject(ty.clone(), k, holes), "at"), none),
+                    None => made(self, a),
                 }
-                _ => made(self, a),
-            },
+            }
             (None, Location::Said(..)) => made(self, a),
         }
     }
