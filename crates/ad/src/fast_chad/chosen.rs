@@ -131,6 +131,10 @@ impl Reverse<'_> {
             done.push(last);
         }
     }
+    /// Whether there is a cotangent of an array, or of what may be it as a whole.
+    fn has_cotangent(&self, env: &Env, x: Var) -> bool {
+        env.cts.iter().any(|(&y, c)| !c.is_absent() && (y == x || self.may_be(y, x)))
+    }
     /// Whether an array may be another as a whole, by the branches and names of this function.
     fn may_be(&self, y: Var, x: Var) -> bool {
         let (mut seen, mut next) = (IdSet::new(), vec![y]);
@@ -230,14 +234,14 @@ impl Reverse<'_> {
     }
 
     /// The arrays for which some arm of a branch opens an accumulator although nobody in this body has paid for it: one is opened around
-    /// the branch, so that it takes over the cotangent that there is.
+    /// the branch, so that it takes over the cotangent that there is. Where there is none yet, one may come of the arm itself.
     pub(crate) fn opened_in_arms(&self, stm: &Stm, env: &Env) -> Vec<Var> {
         if !self.config.views {
             return Vec::new();
         }
         let dear = |v: &Var| match self.names.contains_key(v) {
             true => !self.stands_for(env, *v).1.is_empty(),
-            false => self.unpaid.contains(v),
+            false => self.unpaid.contains(v) && self.has_cotangent(env, *v),
         };
         let scopes = stm.exp.bodies();
         let frees = self.free_active(free_vars_exp(&stm.exp), env).into_iter();
@@ -245,14 +249,18 @@ impl Reverse<'_> {
         frees.filter(|v| scopes.iter().any(|s| opens(s.body, *v))).collect()
     }
 
-    /// The variables, and what they stand for: contributions to a name may go there.
+    /// The variables, what they stand for, and what they may be: contributions to a name may go there, and what waits for its turn may be
+    /// handed on.
     pub(crate) fn with_leaves(&self, mut vs: Vec<Var>, env: &Env) -> Vec<Var> {
-        for k in 0..vs.len() {
-            let (leaves, _) = self.stands_for(env, vs[k]);
-            vs.extend(leaves);
+        let mut k = 0;
+        let mut seen: IdSet<Var> = vs.iter().copied().collect();
+        while let Some(&v) = vs.get(k) {
+            let mut more = self.whole_of(v);
+            more.retain(|z| self.is_active((*z).into()));
+            more.extend(self.stands_for(env, v).0);
+            vs.extend(more.into_iter().filter(|z| seen.insert(*z)));
+            k += 1;
         }
-        let mut seen = IdSet::new();
-        vs.retain(|v| seen.insert(*v));
         vs
     }
 
