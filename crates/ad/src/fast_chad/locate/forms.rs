@@ -84,6 +84,10 @@ impl Form {
     pub(super) fn whole(rank: usize) -> Form {
         Form { segments: vec![Segment::whole(None, rank)] }
     }
+    /// Whether it is the whole array.
+    pub(super) fn is_whole(&self) -> bool {
+        self.segments.iter().all(|segment| segment.reshape.is_none() && segment.is_whole())
+    }
     /// The number of holes.
     pub(super) fn holes(&self) -> usize {
         self.segments.iter().map(Segment::holes).sum()

@@ -472,7 +472,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         }
         let location = self.location(c, of);
         let g = self.family(c, v)?;
-        let number = self.slot_number(c, g, &location)?;
+        // A part of what a slot holds is copied.
+        let number = self.slot_number(c, g, &location, Form::is_whole)?;
         let mut own = self.b.op2(Op::Le, Atom::i64(0), number);
         for other in self.live(c, v) {
             if let Some(said) = self.slot_said(c, g, other) {
@@ -750,15 +751,24 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         out[0]
     }
 
-    /// The slot of a family in which an array lies, -1 if in none; `None` if that is known.
-    fn slot_number(&mut self, c: usize, g: usize, location: &Location) -> Option<Atom> {
-        let of = |owner: &Whose| match owner {
-            Whose::Slot(family, slot) if *family == g => Some(*slot as i64),
+    /// The slot of a family in which an array lies in some of the forms, -1 if in none; `None` if that is known.
+    fn slot_number(
+        &mut self,
+        c: usize,
+        g: usize,
+        location: &Location,
+        forms: fn(&Form) -> bool,
+    ) -> Option<Atom> {
+        let of = |owner: &Whose, form: &Form| match owner {
+            Whose::Slot(family, slot) if *family == g && forms(form) => Some(*slot as i64),
             Whose::Slot(..) | Whose::Root(_) => None,
         };
-        let number = |s: &Self, k: usize| of(&s.layouts[c].alternatives[k].owner);
+        let number = |s: &Self, k: usize| {
+            let Alternative { owner, form } = &s.layouts[c].alternatives[k];
+            of(owner, form)
+        };
         match location {
-            Location::At(owner, ..) => of(owner).map(Atom::i64),
+            Location::At(owner, form, _) => of(owner, form).map(Atom::i64),
             Location::Said(at, possible) => {
                 possible.iter().find_map(|k| number(self, *k))?;
                 let out = self.arms(c, *at, |s, k, _| vec![Atom::i64(number(s, k).unwrap_or(-1))]);
@@ -769,7 +779,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     /// The slot that the location of an array says, if it may say one.
     fn slot_said(&mut self, c: usize, g: usize, v: Var) -> Option<Atom> {
         let location = self.locations.get(&(c, v))?.clone();
-        self.slot_number(c, g, &location)
+        self.slot_number(c, g, &location, |_| true)
     }
 
     /// The arrays whose locations may be asked for later, but for that of `made`, which is made here.
