@@ -18,11 +18,12 @@ use super::config::Mutation;
 use super::ct::{Ct, split, zero};
 use super::dense::Place;
 use super::desc::{Desc, optional};
+use super::locate::Locate;
 use super::reads::Reads;
 use super::reverse::{Env, Final, Forward, Reverse};
 use crate::contract::Unsupported;
 use crate::tangent::{fresh_function_name, fresh_type_name};
-use pullback_base::index::IdMap;
+use pullback_base::index::{IdMap, IdSet};
 use pullback_core::prune::prune_body;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
 use pullback_core::traverse::{bound_vars, for_each_stm, leads_to};
@@ -35,6 +36,8 @@ pub(crate) struct Calls {
     pairs: Vec<Pair>,
     recursive: IdMap<FunId, bool>,
     pub(crate) reads: Reads,
+    /// The functions that have locations already.
+    pub(crate) located: IdSet<FunId>,
     /// Whether calls of a function may run again instead of keeping their tapes.
     pub(crate) given_up: IdMap<FunId, bool>,
     /// How many statements were inlined.
@@ -247,10 +250,16 @@ impl<'p> Reverse<'p> {
     /// Builds both functions of a pair for `lam`, a copy of the source function. Returns what is saved.
     fn pair_bodies(&mut self, pair: &Pair, lam: Lam, bars: &[Desc]) -> Result<Vec<Var>, Unsupported> {
         let lam = &self.activated(pair, lam);
-        // Elsewhere a caller may write to what a function takes: then no array is known to last.
+        self.unpaid.extend(lam.params.iter().copied().filter(|&x| self.b.ty(x.into()).rank() > 0));
+        self.lifetimes = self.lifetimes_of(lam);
+        // The body of a function runs many times, too.
+        self.lifetimes.repeated.extend(self.lifetimes.parts.clone());
         if pair.count.is_some() {
-            self.lifetimes = self.lifetimes_of(lam);
             self.room = Some(self.new_room(&lam.body));
+        } else {
+            // A caller may write to what a function takes: then no array is known to last.
+            self.lifetimes.lasting.clear();
+            self.lifetimes.kept.clear();
         }
         let tape = self.b.fresh(pair.tape.clone(), "tape");
         let mut params = vec![tape];
@@ -297,7 +306,8 @@ impl<'p> Reverse<'p> {
     /// The function of a pair with locations, where it is known what in it depends on what is differentiated.
     pub(crate) fn activated(&mut self, pair: &Pair, lam: Lam) -> Lam {
         let inputs = active_inputs(pair, &lam);
-        self.located(lam, &inputs, false)
+        let done = self.calls.located.contains(&pair.of);
+        self.located(lam, &inputs, if done { Locate::Done } else { Locate::Repeated })
     }
 
     /// Parameters for the accumulators that a function is given.

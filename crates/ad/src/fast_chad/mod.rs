@@ -34,10 +34,9 @@
 //!   10. Loops, branches and functions that hand on names of arrays hand on where these lie (`locate`), so that only whoever made an
 //!   array has a cotangent for it; what stands for another array adds to that one's accumulator (`chosen`).
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes (tested in `tests/fast_chad_growth.rs` and by the search of
-//!   `testkit::growth`), but for two things. First, functions that call themselves: each call may cost a zero per element of an
-//!   array that it is given (`tests/exceptions.rs`), in three cases. They overwrite it, and use the old one again or hand on
-//!   another in its place. They choose between an argument that depends on the inputs and one that does not. Or they read elements
-//!   of what a branch makes in one arm and takes from an argument in the other. Second, histograms
+//!   `testkit::growth`), but for three things (`tests/exceptions.rs`). First, functions that call themselves and overwrite an array
+//!   that they are given, where some call gives an array that is used elsewhere: a zero per element and call. Second, loops that
+//!   overwrite a part of an array which they made, and carry the part: a copy of it per iteration. Third, histograms
 //!   whose operator is none of the known ones: they sort their elements by the binary digits of the bins, so their share of
 //!   the work is multiplied by the logarithm of the number of bins (`by_bin`).
 //! Not supported: vjp jvp (expanded before).

@@ -15,7 +15,7 @@ use super::gather::as_gather;
 use super::hist::Hist;
 use super::kept::Room;
 use super::lasting::Lifetimes;
-use super::locate::{locate, locate_functions};
+use super::locate::{Locate, locate, locate_functions};
 use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
@@ -183,11 +183,11 @@ impl<'p> Reverse<'p> {
         } = outer;
     }
 
-    /// The lambda with locations, where it is known what in it depends on `inputs`. `once`: it runs once.
-    pub(crate) fn located(&mut self, lam: Lam, inputs: &[Var], once: bool) -> Lam {
+    /// The lambda with locations, where it is known what in it depends on `inputs`.
+    pub(crate) fn located(&mut self, lam: Lam, inputs: &[Var], how: Locate) -> Lam {
         let (mut sources, mut constants) = (inputs.to_vec(), IdSet::new());
         let lam = if self.config.locations {
-            let located = locate(self.b.program, lam, inputs, once);
+            let located = locate(self.b.program, lam, inputs, &mut self.calls.reads, how);
             sources.extend(located.slots);
             self.unread.extend(located.unread);
             constants = located.constants;
@@ -210,10 +210,10 @@ impl<'p> Reverse<'p> {
         let inputs: Vec<Var> = lam.params.iter().zip(wanted).filter(|(_, w)| **w).map(|(v, _)| *v).collect();
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
         let lam = match self.config.locations {
-            true => locate_functions(self.b.program, lam, self.config.max_inlined),
+            true => locate_functions(self.b.program, lam, self.config.max_inlined, &mut self.calls.located),
             false => lam,
         };
-        let lam = self.located(lam, &inputs, true);
+        let lam = self.located(lam, &inputs, Locate::Once);
         self.lifetimes = self.lifetimes_of(&lam);
         let mut env = Env::default();
         let mut params = lam.params.clone();

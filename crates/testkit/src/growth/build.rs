@@ -336,6 +336,19 @@ impl<'t> Scope<'t> {
                 let even = self.condition(b, Cond::Even);
                 b.if_(even, |b| vec![self.read(b, Read::Lane, a)], |_| vec![Atom::f64(0.5)])[0].into()
             }
+            Read::Beside => {
+                let even = self.condition(b, Cond::Even);
+                let last = self.names[0].last().copied().unwrap_or(a);
+                let there = |b: &mut Builder<'_>| {
+                    let e = self.read(b, Read::Lane, a);
+                    let n = b.size(last, 0);
+                    let sines = b.map(n, &[last], |b, x| vec![b.op1(Op::Sin, x[0].into())]);
+                    let sum = b.sum(n, sines[0].into());
+                    let both = b.op2(Op::Mul, e, sum);
+                    vec![b.op1(Op::Sin, both)]
+                };
+                b.if_(even, there, |_| vec![Atom::f64(0.5)])[0].into()
+            }
             Read::Gather => {
                 let at = b.emit(Exp::ArrayLit(Type::I64, vec![i]), "at");
                 let part = b.emit(Exp::Gather(a, at), "part");
@@ -423,6 +436,12 @@ impl<'t> Scope<'t> {
                     ix.insert(0, self.below(b, ROWS));
                 }
                 b.emit(Exp::Update(a, ix, self.s), "written")
+            }
+            Expr::Back(a) => {
+                let a = self.expr(b, a);
+                let n = b.size(a, 0);
+                let last = b.op2(Op::Sub, n, step);
+                b.slice(a, last, n, Atom::i64(-1))
             }
             Expr::Loop(trips, init, body) => {
                 let init = self.expr(b, init);

@@ -46,7 +46,7 @@ pub fn draw(seed: u64) -> Term {
     }
     let fuel = rng.range(1, 4);
     let read = (
-        *rng.choose(&[Read::Element, Read::Lane, Read::Gather, Read::Chosen]),
+        *rng.choose(&[Read::Element, Read::Lane, Read::Gather, Read::Chosen, Read::Beside]),
         expr(&mut rng, Sort::Vector, fuel, names),
     );
     let next = states
@@ -92,7 +92,7 @@ fn expr(rng: &mut Rng, sort: Sort, fuel: usize, names: Names) -> Arc<Expr> {
     let left = rng.range(1, (fuel - 1).max(1));
     let right = (fuel - 1).saturating_sub(left).max(1);
     let one = fuel - 1;
-    Arc::new(match (sort, rng.weighted(&[4.0, 1.5, 1.5, 1.5, 1.5])) {
+    Arc::new(match (sort, rng.weighted(&[4.0, 1.5, 1.5, 1.5, 1.5, 0.7])) {
         (_, 0) => {
             let c = cond(rng);
             Expr::If(c, expr(rng, sort, left, names), expr(rng, sort, right, names))
@@ -104,6 +104,7 @@ fn expr(rng: &mut Rng, sort: Sort, fuel: usize, names: Names) -> Arc<Expr> {
         (Sort::Option, _) => Expr::Some(expr(rng, Sort::Vector, one, names)),
         (_, 2) => Expr::Map(expr(rng, sort, one, names)),
         (_, 3) => Expr::With(expr(rng, sort, one, names)),
+        (_, 5) => Expr::Back(expr(rng, sort, one, names)),
         (Sort::Matrix, _) => {
             Expr::WithRow(expr(rng, sort, left, names), expr(rng, Sort::Vector, right, names))
         }

@@ -104,6 +104,7 @@ fn with_parts(a: &Expr, parts: Vec<Arc<Expr>>) -> Expr {
         Expr::If(c, ..) => Expr::If(*c, one(), two()),
         Expr::Map(_) => Expr::Map(one()),
         Expr::With(_) => Expr::With(one()),
+        Expr::Back(_) => Expr::Back(one()),
         Expr::Loop(t, ..) => Expr::Loop(*t, one(), two()),
         Expr::Name(..)
         | Expr::Row

@@ -10,6 +10,7 @@
 //!           | if c then a else b
 //!           | map (\e -> sin (e + s)) a     an array that is made
 //!           | a with [i mod n] = s
+//!           | a[::-1]                       a slice of all of it
 //!           | loop u = a for j < t do b     b may mention u
 //! m       ::= name | rows | cols, transposed | the matrix of flat
 //!           | if c then m else m | map (map (\e -> sin (e + s))) m | m with [i mod 4, i mod n] = s | m with [i mod 4] = a
@@ -19,6 +20,7 @@
 //! t       ::= 2 | i mod 2
 //! read    ::= a[i mod n] | the sum of a map of one lane that reads a there | the sum of a gather of it
 //!           | such a map, if the counter is even | the sum of a
+//!           | such a map times the sum of the sines of the last name in scope, if the counter is even
 //! frame   ::= for | while | the loop of t iterations in one of n | in a map of three lanes
 //!           | a function that calls itself instead, last or before it reads an element of what it gets back, once or in a map of
 //!             three lanes
@@ -86,6 +88,8 @@ pub enum Expr {
     Map(Arc<Expr>),
     /// With one element overwritten.
     With(Arc<Expr>),
+    /// A slice of all of it, backwards.
+    Back(Arc<Expr>),
     /// The last state of a loop: its first state, and the next one.
     Loop(Trips, Arc<Expr>, Arc<Expr>),
 }
@@ -121,6 +125,8 @@ pub enum Read {
     Gather,
     /// As `Lane`, if the counter is even.
     Chosen,
+    /// As `Chosen`, times the sum of the sines of the last vector in scope.
+    Beside,
     /// All elements.
     Sum,
 }
@@ -188,6 +194,13 @@ pub struct Term {
     pub next: Vec<Arc<Expr>>,
 }
 
+impl Term {
+    /// All its lets, what is read, and the next states.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Expr>> {
+        self.lets.iter().chain(&self.next).chain([&self.read.1])
+    }
+}
+
 /// How many names of each sort are in scope.
 pub type Names = [usize; 3];
 
@@ -243,6 +256,7 @@ impl Tables {
             for a in self.of(sort, size - 1, names).iter() {
                 out.push(Expr::Map(a.clone()));
                 out.push(Expr::With(a.clone()));
+                out.push(Expr::Back(a.clone()));
             }
         }
         match sort {
@@ -391,7 +405,7 @@ fn each_of(
             let reads: &[Read] = if is_made {
                 &[Read::Element, Read::Sum]
             } else {
-                &[Read::Element, Read::Lane, Read::Gather, Read::Chosen]
+                &[Read::Element, Read::Lane, Read::Gather, Read::Chosen, Read::Beside]
             };
             for &read in reads {
                 f(Term {
@@ -412,10 +426,9 @@ fn each_of(
 }
 
 impl Expr {
-    /// Whether an array is overwritten somewhere, or is there that does not depend on the inputs and was made before.
-    pub fn overwrites_or_is_fixed(&self) -> bool {
-        matches!(self, Expr::With(_) | Expr::WithRow(..) | Expr::Fixed)
-            || self.parts().into_iter().any(|a| a.overwrites_or_is_fixed())
+    /// Whether it or one of its parts is such.
+    pub fn any(&self, found: &dyn Fn(&Expr) -> bool) -> bool {
+        found(self) || self.parts().into_iter().any(|a| a.any(found))
     }
     /// Its parts.
     pub fn parts(&self) -> Vec<&Arc<Expr>> {
@@ -430,7 +443,12 @@ impl Expr {
             | Expr::Cols
             | Expr::Flat
             | Expr::None => Vec::new(),
-            Expr::RowOf(a) | Expr::Window(a) | Expr::Some(a) | Expr::Map(a) | Expr::With(a) => vec![a],
+            Expr::RowOf(a)
+            | Expr::Window(a)
+            | Expr::Some(a)
+            | Expr::Map(a)
+            | Expr::With(a)
+            | Expr::Back(a) => vec![a],
             Expr::Get(a, b) | Expr::WithRow(a, b) | Expr::If(_, a, b) | Expr::Loop(_, a, b) => vec![a, b],
         }
     }

@@ -170,7 +170,9 @@ fn connected(flow: &Flow<'_>, edges: &[Edge], chosen: &BTreeSet<Merge>) -> Vec<G
         let mut places = merges.iter().map(|m| flow.home(m.0));
         let first = places.next().unwrap_or(None);
         let home = places.fold(first, |a, b| flow.common(a, b));
-        Group { merges, home }
+        // An array that is given away is made before everything else.
+        let given = flow.can_carry(home) && merges.iter().any(|m| flow.may_be_given(*m));
+        Group { home: if given { None } else { home }, merges }
     };
     groups.into_values().map(group).collect()
 }
@@ -223,11 +225,7 @@ pub(super) fn named(flow: &Flow<'_>, once: bool, classes: &[Class]) -> IdSet<Var
             continue;
         }
         for (a, _) in flow.sources(m) {
-            let mut next = a.var();
-            while let Some(v) = next {
-                out.insert(v);
-                next = flow.names.get(&v).and_then(|(of, _)| of.var());
-            }
+            out.extend(a.var().into_iter().flat_map(|v| flow.way_of(v)));
         }
     }
     out
@@ -258,7 +256,8 @@ fn is_paid(flow: &Flow<'_>, (stm, l, j): (Var, &Loop, usize), body: &Body) -> bo
     let around = flow.repeated(place).unwrap_or(None);
     let (x, init) = l.params[j];
     let y = flow.stms[&stm].pat[j];
-    let first = flow.terms(init, around);
+    let mut first = flow.terms(init, around);
+    first.retain(|v, ways| !flow.given_away.contains(v) || ways.iter().any(|way| way.part));
     if first.is_empty() || consumes(body, y) || init.var().is_some_and(|v| consumes(body, v)) {
         return true;
     }

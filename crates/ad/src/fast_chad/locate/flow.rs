@@ -79,6 +79,8 @@ pub(super) struct Flow<'a> {
     pub(super) merges: Vec<Merge>,
     /// Arrays that lie nowhere as far as is known.
     pub(super) unknown: IdSet<Var>,
+    /// Parameters that the caller gives away: their cotangents are returned as whole arrays.
+    pub(super) given_away: IdSet<Var>,
 }
 
 impl<'a> Flow<'a> {
@@ -94,6 +96,7 @@ impl<'a> Flow<'a> {
             bodies: BTreeMap::new(),
             merges: Vec::new(),
             unknown: IdSet::new(),
+            given_away: IdSet::new(),
         };
         flow.around.insert(None, Around { parent: None, kind: Kind::Whole, depth: 0 });
         flow.bind(&lam.params, None);
@@ -237,6 +240,32 @@ impl<'a> Flow<'a> {
         }
         b
     }
+    /// Whether an array that is made at the start of the lambda can be carried to a place: no function of an operation is between.
+    pub(super) fn can_carry(&self, mut place: Place) -> bool {
+        while self.kind(place) != Kind::Whole {
+            if matches!(self.kind(place), Kind::Function | Kind::Condition) {
+                return false;
+            }
+            place = self.parent(place);
+        }
+        true
+    }
+    /// Whether what flows into a merge may be an array that the caller gives away.
+    pub(super) fn may_be_given(&self, m: Merge) -> bool {
+        self.sources(m).into_iter().any(|(a, _)| {
+            let mut next = Some(a);
+            while let Some((v, _)) = next.and_then(|a| self.base(a)) {
+                if self.given_away.contains(&v) {
+                    return true;
+                }
+                next = match self.def(v) {
+                    Def::Written(a) => Some(a),
+                    Def::Given | Def::Merge(_) | Def::Made => None,
+                };
+            }
+            false
+        })
+    }
     /// The innermost body around a place that may run many times; `None` if there is none.
     pub(super) fn repeated(&self, mut place: Place) -> Option<Place> {
         loop {
@@ -271,6 +300,10 @@ impl<'a> Flow<'a> {
             Def::Given | Def::Made | Def::Written(_) => None,
         };
         arrays.iter().filter_map(merge).collect()
+    }
+    /// An array, what it is another name or a part of, and so on.
+    pub(super) fn way_of(&self, v: Var) -> Vec<Var> {
+        std::iter::successors(Some(v), |v| self.names.get(v).and_then(|(of, _)| of.var())).collect()
     }
     /// The variable of which an array is another name, or a part.
     pub(super) fn base(&self, a: Atom) -> Option<(Var, As)> {

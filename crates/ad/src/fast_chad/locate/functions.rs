@@ -23,7 +23,7 @@ use super::choose::Group;
 use super::flow::{Flow, Place, written};
 use super::forms::Form;
 use super::places::{Class, Owner};
-use super::{Wanted, choose, flow_of, rewritten, unbox};
+use super::{Locate, Wanted, choose, flow_of, rewritten, unbox};
 use crate::differentiate::callees_first;
 use crate::tangent::fresh_function_name;
 use pullback_base::index::{IdMap, IdSet};
@@ -85,8 +85,14 @@ struct Facts {
 type Known = IdMap<FunId, Facts>;
 
 /// The lambda, in which functions that will not be inlined return locations where that saves work in its derivative: those that call
-/// themselves, and what they call; all if they have more than `most` statements together.
-pub(crate) fn locate_functions(program: &mut Program, lam: Lam, most: usize) -> Lam {
+/// themselves, and what they call; all if they have more than `most` statements together. Those that are `located` then need no
+/// locations any more.
+pub(crate) fn locate_functions(
+    program: &mut Program,
+    lam: Lam,
+    most: usize,
+    located: &mut IdSet<FunId>,
+) -> Lam {
     let reached = reachable_functions(program, called_functions(&lam.body));
     let recursive: IdSet<FunId> =
         reached.iter().copied().filter(|&f| leads_to(program, &program.funs[f].body, f)).collect();
@@ -100,7 +106,7 @@ pub(crate) fn locate_functions(program: &mut Program, lam: Lam, most: usize) -> 
     let (lam, reached) = unbox::unbox_functions(program, lam, &reached, &inside);
     let inside: IdSet<FunId> = inside.iter().map(|f| reached[f]).collect();
     let known = places(program, &inside);
-    rewrite_all(program, lam, &reached.values().copied().collect(), known)
+    rewrite_all(program, lam, &reached.values().copied().collect(), (known, located))
 }
 
 /// How many statements of functions would stand for the calls in a body, but for those of functions that call themselves.
@@ -175,7 +181,7 @@ fn places(program: &mut Program, functions: &IdSet<FunId>) -> Known {
 fn look(program: &mut Program, known: &Known, f: FunId) -> (Vec<bool>, Vec<Places>) {
     let (lam, unknown) = Calls::new(program, known).function(f);
     let inputs = float_params(program, &lam);
-    let (mut flow, _) = flow_of(program, &lam, &inputs);
+    let (mut flow, _) = flow_of(program, &lam, &inputs, &[]);
     flow.unknown = unknown;
     let mut written = known[&f].written.clone();
     for v in overwritten(&flow, known) {
@@ -347,7 +353,12 @@ impl<'a, 'p> Calls<'a, 'p> {
 // --- the functions ---
 
 /// The lambda with the functions in which something changes replaced.
-fn rewrite_all(program: &mut Program, lam: Lam, reached: &IdSet<FunId>, mut known: Known) -> Lam {
+fn rewrite_all(
+    program: &mut Program,
+    lam: Lam,
+    reached: &IdSet<FunId>,
+    (mut known, located): (Known, &mut IdSet<FunId>),
+) -> Lam {
     let mut needing = Vec::new();
     for (&f, facts) in &known {
         if facts.results.iter().any(Option::is_some) || carries(program, &known, f) {
@@ -383,8 +394,9 @@ fn rewrite_all(program: &mut Program, lam: Lam, reached: &IdSet<FunId>, mut know
         let (lam, _) = Calls::new(program, &known).function(f);
         let inputs = float_params(program, &lam);
         let Facts { written, results, instead } = &known[&f];
-        let wanted = Wanted { results, written };
-        let Lam { params, body } = rewritten(program, lam, &inputs, false, &wanted).lam;
+        let wanted = Wanted { results, written, asked: &[] };
+        let Lam { params, body } = rewritten(program, lam, &inputs, Locate::Repeated, &wanted).lam;
+        located.insert(*instead);
         let fun = &mut program.funs[*instead];
         (fun.params, fun.body) = (params, body);
     }
@@ -396,7 +408,7 @@ fn carries(program: &mut Program, known: &Known, f: FunId) -> bool {
     let start = program.vars.len();
     let (lam, _) = Calls::new(program, known).function(f);
     let inputs = float_params(program, &lam);
-    let carries = !choose::groups(&flow_of(program, &lam, &inputs).0, false, &[]).is_empty();
+    let carries = !choose::groups(&flow_of(program, &lam, &inputs, &[]).0, false, &[]).is_empty();
     program.vars.truncate(start);
     carries
 }

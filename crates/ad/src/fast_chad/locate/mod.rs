@@ -20,6 +20,7 @@ mod places;
 mod rewrite;
 mod unbox;
 
+use super::reads::Reads;
 use crate::activity::active_variables;
 use flow::Flow;
 use functions::Places;
@@ -51,19 +52,46 @@ struct Wanted<'a> {
     results: &'a [Option<Places>],
     /// The parameters that are no places.
     written: &'a [bool],
+    /// Arrays that must have accumulators if one of these results depends on the inputs: functions choose them among others.
+    asked: &'a [(Var, Vec<Var>)],
 }
 
-/// The lambda with locations where that saves work in its derivative with respect to `inputs`. `once`: it runs once.
-pub(crate) fn locate(program: &mut Program, lam: Lam, inputs: &[Var], once: bool) -> Located {
-    let lam = unbox::unbox(program, lam);
-    rewritten(program, lam, inputs, once, &Wanted::default())
+/// How a lambda gets locations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Locate {
+    /// It runs once.
+    Once,
+    /// It may run many times.
+    Repeated,
+    /// It has some already: only the constants are looked for.
+    Done,
 }
 
-/// What flows where in a lambda, and the arrays in it that do not depend on `inputs` but come to where others do.
-fn flow_of<'a>(program: &Program, lam: &'a Lam, inputs: &[Var]) -> (Flow<'a>, IdSet<Var>) {
+/// The lambda with locations where that saves work in its derivative with respect to `inputs`.
+pub(crate) fn locate(
+    program: &mut Program,
+    lam: Lam,
+    inputs: &[Var],
+    reads: &mut Reads,
+    how: Locate,
+) -> Located {
+    let lam = if how == Locate::Done { lam } else { unbox::unbox(program, lam) };
+    let asked = reads.asked(program, &lam.body);
+    rewritten(program, lam, inputs, how, &Wanted { asked: &asked, ..Wanted::default() })
+}
+
+/// What flows where in a lambda, and the arrays in it that do not depend on `inputs` but come to where others do, those `asked` for among them.
+fn flow_of<'a>(
+    program: &Program,
+    lam: &'a Lam,
+    inputs: &[Var],
+    asked: &[(Var, Vec<Var>)],
+) -> (Flow<'a>, IdSet<Var>) {
     let active = active_variables(program, lam, inputs);
-    let mut constants = IdSet::new();
-    let mut flow = Flow::of(program, lam, &active);
+    let asked =
+        asked.iter().filter(|(v, results)| !active.contains(v) && results.iter().any(|r| active.contains(r)));
+    let mut constants: IdSet<Var> = asked.map(|(v, _)| *v).collect();
+    let mut flow = Flow::of(program, lam, &active.iter().chain(&constants).copied().collect());
     loop {
         let more = flow.others();
         if more.is_empty() {
@@ -74,15 +102,24 @@ fn flow_of<'a>(program: &Program, lam: &'a Lam, inputs: &[Var]) -> (Flow<'a>, Id
     }
 }
 
-fn rewritten(program: &mut Program, lam: Lam, inputs: &[Var], once: bool, wanted: &Wanted<'_>) -> Located {
-    let (flow, mut constants) = flow_of(program, &lam, inputs);
+fn rewritten(program: &mut Program, lam: Lam, inputs: &[Var], how: Locate, wanted: &Wanted<'_>) -> Located {
+    let once = how == Locate::Once;
+    let (mut flow, mut constants) = flow_of(program, &lam, inputs, wanted.asked);
+    let given = lam.params.iter().zip(wanted.written).filter(|(_, written)| **written);
+    flow.given_away.extend(given.map(|(v, _)| *v));
     let asked = lam.body.result.iter().zip(wanted.results).filter(|(_, places)| places.is_some());
     let merges = flow.merges_of(&asked.map(|(a, _)| *a).collect::<Vec<_>>());
-    let classes =
-        || choose::groups(&flow, once, &merges).into_iter().map(|g| Class::of(&flow, g)).collect::<Vec<_>>();
+    let classes = || match how {
+        Locate::Done => Vec::new(),
+        Locate::Once | Locate::Repeated => {
+            let groups = choose::groups(&flow, once, &merges);
+            groups.into_iter().map(|g| Class::of(&flow, g)).collect::<Vec<_>>()
+        }
+    };
     let all = classes();
     let mut named = choose::named(&flow, once, &all);
     named.extend(all.iter().flat_map(Class::roots));
+    wanted.asked.iter().for_each(|(v, _)| named.extend(flow.way_of(*v)));
     constants.retain(|v| named.contains(v));
     let unread = constants.iter().copied().filter(|&v| !flow.is_state(v)).collect();
     if all.is_empty() && wanted.results.iter().all(Option::is_none) {

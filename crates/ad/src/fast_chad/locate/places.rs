@@ -1,7 +1,7 @@
 //! Where the arrays of a class of merges can lie: whose part they are, and how it is cut out.
 //!
 //! An *owner* is an array from outside of all bodies that the class is about (a root), or one that is made inside; those are kept in
-//! slots as long as some location says so. Statements inside that make or overwrite an array which comes to a merge are the *events*
+//! slots as long as some location says so; so are parameters that the caller gives away. Statements inside that make or overwrite an array which comes to a merge are the *events*
 //! of the class.
 
 use super::choose::Group;
@@ -105,7 +105,8 @@ impl Class {
                 return parts;
             }
         }
-        if self.is_root(flow, v) {
+        let given_away = self.home.is_none() && flow.given_away.contains(&v);
+        if self.is_root(flow, v) && !given_away {
             return BTreeSet::from([(Owner::Root(v), Form::whole(flow.ty(v).rank()))]);
         }
         if let Def::Written(of) = flow.def(v)
