@@ -74,6 +74,7 @@ impl<'a> Whole<'a> {
         for id in functions {
             let f = &self.pieces.module.functions[*id];
             let is_piece = id.index() >= self.pieces.whole;
+            let is_large = is_piece || size(&f.body) >= self.options.pieces.whole;
             let emitter = Emitter {
                 scopes: Scopes::new(f, &mut shared),
                 options: self.options,
@@ -97,11 +98,11 @@ impl<'a> Whole<'a> {
                 open_loops: 0,
                 unordered: 0,
                 // Where functions call themselves, what is outside of loops is done again and again.
-                is_large: !self.is_recursive() && (is_piece || self.is_cut(f)),
+                is_large: !self.is_recursive() && (is_large || self.is_cut(f)),
             };
             let linkage = if self.shared.contains(id) { "" } else { "internal " };
-            // A piece stays one, or it would not be compiled at the same time as others.
-            let attributes = match (is_piece || self.shared.contains(id), self.recursive[*id]) {
+            // What is large stays a function, or it would not be compiled at the same time as others.
+            let attributes = match (is_large || self.shared.contains(id), self.recursive[*id]) {
                 (true, true) => "#4 noinline",
                 (true, false) => "#0 noinline",
                 (false, true) => "#4",
