@@ -93,6 +93,7 @@ impl<'a> Whole<'a> {
                 values: uses::values(f),
                 reads: uses::reads(f),
                 speculation: None,
+                record: 0,
                 next: 0,
                 has_stop: false,
                 open_loops: 0,
@@ -123,7 +124,8 @@ impl<'a> Whole<'a> {
         let attributes = format!(
             "attributes #0 = {{ nounwind{width} \"stackrealign\" }}\n\
              attributes #3 = {{ nounwind readnone{width} }}\n\
-             attributes #4 = {{ nounwind{width} }}\n"
+             attributes #4 = {{ nounwind{width} }}\n\
+             attributes #6 = {{ nounwind argmemonly noinline cold{width} }}\n"
         );
         let declarations: String = shared.declarations.values().map(|d| format!("{d}\n")).collect();
         let nodes: String = shared
