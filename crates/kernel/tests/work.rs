@@ -56,6 +56,19 @@ fn the_work_of_cut_rows_counts() {
     assert!(found.contains("a_1") && found.contains("a_2"), "{found:?}\n{code}");
 }
 
+/// A loop that is one part finds that out without a division: in small calls these would take longer than the loop.
+#[test]
+fn one_part_is_found_without_divisions() {
+    let code = step(512, 1024);
+    let depth = |l: &str| l.len() - l.trim_start().len();
+    let parts = code.lines().find(|l| l.contains("chunks 0 .. ")).map(depth).expect("parts");
+    let divisions: Vec<&str> = code.lines().filter(|l| l.contains("quot.i64(")).collect();
+    let by_constant = |l: &&&str| l.trim_end().ends_with("i64)");
+    let (constant, others): (Vec<&str>, Vec<&str>) = divisions.iter().partition(by_constant);
+    assert!(!others.is_empty(), "{constant:?}\n{code}");
+    assert!(others.iter().all(|l| depth(l) > parts), "{others:?}\n{code}");
+}
+
 /// Few long rows are cut at their borders; very few, and short ones, are not.
 #[test]
 fn few_long_rows_are_cut() {

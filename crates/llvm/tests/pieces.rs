@@ -214,6 +214,24 @@ fn small_loops_are_pieces_outside_of_loops() {
     assert_eq!(number(100), 5);
 }
 
+/// A piece that leaves less than the least piece behind would be one more call, and no smaller.
+#[test]
+fn what_is_nearly_the_whole_function_is_no_piece() {
+    // An allocation, a loop of 4 instructions, and a load.
+    let mut w = Written::default();
+    let n = w.reg(Ty::I64);
+    let to = w.alloc(n);
+    let fill = w.fill(to, n, 1.0, 0);
+    w.body.push(fill);
+    let last = w.load(to, 2);
+    let module = w.module(vec![n], vec![last]);
+    let number = |least: usize| {
+        let limits = Limits { least, longest: usize::MAX, ..Limits::SMALL };
+        checked_with(&limits, &module, &[5]).module.functions.len() - 1
+    };
+    assert_eq!([number(2), number(3)], [1, 0]);
+}
+
 #[test]
 fn every_text_says_what_it_calls() {
     let module = filled([1.0, 2.0], [0, 1]);

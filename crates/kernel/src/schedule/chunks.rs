@@ -379,13 +379,38 @@ impl Outline<'_> {
         let less = self.int(Op::Sub, [n, Operand::i64(1)]);
         let blocks = self.int(Op::Quot, [less, block]);
         let blocks = self.int(Op::Add, [blocks, Operand::i64(1)]);
-        let less = self.int(Op::Sub, [blocks, Operand::i64(1)]);
-        let each = self.int(Op::Quot, [less, wanted]);
-        let each = self.int(Op::Add, [each, Operand::i64(1)]);
-        let parts = self.int(Op::Quot, [less, each]);
-        let parts = self.int(Op::Add, [parts, Operand::i64(1)]);
+        let (each, parts) = self.shared(blocks, wanted);
         let size = self.int(Op::Mul, [each, block]);
         (size, parts)
+    }
+    /// How many blocks a part has, and how many parts there are, of which about so many are wanted. One part is found without divisions: in
+    /// small calls of functions that call themselves these take longer than the loop.
+    fn shared(&mut self, blocks: Operand, wanted: Operand) -> (Operand, Operand) {
+        let one = Operand::i64(1);
+        let condition = self.prim(Prim::Op(Op::Lt, Scalar::I64), &[one, wanted]);
+        match condition {
+            Operand::Const(ScalarValue::Bool(false)) => return (blocks, one),
+            Operand::Const(_) => return self.divided(blocks, wanted),
+            Operand::Reg(_) | Operand::Null => {}
+        }
+        let before = std::mem::take(&mut self.out);
+        let several = self.divided(blocks, wanted);
+        let (each, parts) = (self.reg(Ty::I64, "each"), self.reg(Ty::I64, "parts"));
+        let set = |(a, b)| [Ins::Set { to: each, value: a }, Ins::Set { to: parts, value: b }];
+        self.out.extend(set(several));
+        let then = std::mem::replace(&mut self.out, before);
+        let otherwise = set((blocks, one)).to_vec();
+        self.out.push(Ins::If { condition, then, otherwise });
+        (each.into(), parts.into())
+    }
+    /// The same with divisions, for any number that is wanted.
+    fn divided(&mut self, blocks: Operand, wanted: Operand) -> (Operand, Operand) {
+        let one = Operand::i64(1);
+        let less = self.int(Op::Sub, [blocks, one]);
+        let each = self.int(Op::Quot, [less, wanted]);
+        let each = self.int(Op::Add, [each, one]);
+        let parts = self.int(Op::Quot, [less, each]);
+        (each, self.int(Op::Add, [parts, one]))
     }
     /// The work of a block, from numbers of iterations that are known here. `active`: lanes for which it is done.
     fn work(&mut self, block: &Block, known: &Known<'_>, inside: &Inside, active: f64) -> Operand {

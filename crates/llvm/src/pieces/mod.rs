@@ -97,8 +97,9 @@ pub fn cut(module: &Module, limits: &Limits) -> Pieces {
         let f = f.clone();
         let mut known = Walk::default();
         known.set.extend(&f.params);
-        let (least, fresh) = (limits.least, IdSet::new());
-        let mut knife = Knife { f, id, limits, least, uses, known, fresh, out: &mut out, same: &mut same };
+        let (least, whole, fresh) = (limits.least, size(&body), IdSet::new());
+        let mut knife =
+            Knife { f, id, limits, least, whole, uses, known, fresh, out: &mut out, same: &mut same };
         let mut body = knife.block(body);
         let first = knife.fresh.iter().map(|r| Ins::Set { to: *r, value: nothing(knife.f.regs[*r].ty) });
         body.splice(0..0, first.collect::<Vec<_>>());
@@ -162,6 +163,8 @@ struct Knife<'a> {
     limits: &'a Limits,
     /// Smaller loops and branches are no pieces at the present place.
     least: usize,
+    /// The size of the function.
+    whole: usize,
     /// What the whole function reads and sets.
     uses: Uses,
     /// What is set for sure at the present place.
@@ -178,6 +181,8 @@ impl Knife<'_> {
     }
 
     fn ins(&mut self, mut ins: Ins) -> Ins {
+        // What is nearly the whole function is no smaller as a piece of it, and would be called once more.
+        let is_part = self.whole - size_of(&ins) >= self.limits.least;
         let may_be_cut = matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::If { .. });
         if may_be_cut && size_of(&ins) > self.limits.most {
             let counter = ins.sets().to_vec();
@@ -195,7 +200,7 @@ impl Knife<'_> {
         }
         let may_be_piece = may_be_cut || matches!(ins, Ins::Lanes { .. });
         let is_large = size_of(&ins) >= self.least;
-        let ins = if may_be_piece && is_large { self.piece(ins) } else { ins };
+        let ins = if may_be_piece && is_large && is_part { self.piece(ins) } else { ins };
         self.known.ins(&ins);
         ins
     }

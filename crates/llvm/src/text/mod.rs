@@ -34,6 +34,7 @@ use pullback_base::index::{Index, IndexVec};
 use pullback_kernel::{Block, Fold, Function, FunctionId, Ins, MessageId, Module, Operand, Order, Reg, Ty};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use scopes::Scopes;
+use speculate::{KEEPS_REGISTERS, RECORD};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use whole::Whole;
@@ -162,11 +163,12 @@ impl Shared {
         self.nodes.push(text(number));
         number
     }
-    /// The name of a function with this result, parameters and body, which is written once.
-    fn again(&mut self, result: &str, text: String) -> String {
+    /// The name of a function that computes a line, with these parameters and body, which is written once.
+    fn again(&mut self, text: String) -> String {
         let count = self.lines.len();
         let name = format!("pb_again{}", self.lines.entry(text.clone()).or_insert(count));
-        self.declarations.insert(name.clone(), format!("define internal {result} @{name}{text}"));
+        self.declarations
+            .insert(name.clone(), format!("define internal {KEEPS_REGISTERS} void @{name}{text}"));
         name
     }
 }
@@ -201,6 +203,8 @@ struct Emitter<'a> {
     reads: IndexVec<Reg, usize>,
     /// The line of strong products that is being written.
     speculation: Option<speculate::Speculation>,
+    /// Bytes for calls of functions that compute such lines again.
+    record: usize,
     /// The next number of a value or label.
     next: usize,
     /// Whether the block `stop` is used.
@@ -313,6 +317,9 @@ impl Emitter<'_> {
         }
         if is_recursive {
             self.close_call();
+        }
+        if self.record > 0 {
+            let _ = writeln!(self.slots, "  {RECORD} = alloca [{} x i8], align 8", self.record);
         }
         line!(self, "ret i32 {}", abi::DONE);
         if self.has_stop {

@@ -31,6 +31,40 @@ pub(super) struct Line {
     results: Vec<Reg>,
 }
 
+/// The memory for calls of functions that compute lines again.
+pub(super) const RECORD: &str = "%record";
+
+/// The calling convention of these functions, which are hardly ever called: on x86-64 they save the general and the 16 byte registers. Not
+/// `preserve_allcc`: that has 32 byte registers saved too, of which `vzeroupper` clears half before the return.
+pub(super) const KEEPS_REGISTERS: &str = if cfg!(target_arch = "x86_64") { "coldcc" } else { "" };
+
+/// Values one after the other in memory.
+#[derive(Default)]
+struct Record<'a> {
+    fields: Vec<Field<'a>>,
+    known: BTreeSet<&'a str>,
+    bytes: usize,
+}
+
+/// A value of a record.
+#[derive(Clone, Copy)]
+struct Field<'a> {
+    value: &'a str,
+    form: Form,
+    /// In bytes.
+    offset: usize,
+}
+
+impl<'a> Record<'a> {
+    /// Adds a value, if it is not there.
+    fn add(&mut self, value: &'a str, form: Form) {
+        if self.known.insert(value) {
+            self.fields.push(Field { value, form, offset: self.bytes });
+            self.bytes += form.scalar.bytes() * form.lanes;
+        }
+    }
+}
+
 /// A line that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Speculation {
@@ -73,10 +107,6 @@ fn needed<'a>(steps: &'a [Step], values: &'a [String]) -> Vec<&'a Step> {
     }
     used.reverse();
     used
-}
-
-fn listed(each: impl Iterator<Item = String>) -> String {
-    each.collect::<Vec<_>>().join(", ")
 }
 
 /// The strength of a product: at how many factors it stops.
@@ -195,46 +225,63 @@ impl Emitter<'_> {
     }
 
     /// Calls a function that computes the line with strong products; gives what stands for these values. Written in place it would keep all that
-    /// the line computes on the way in registers.
+    /// the line computes on the way in registers. The call [`KEEPS_REGISTERS`] and is given its values in memory, so that it does not decide
+    /// what lies in registers around it. Results of the plain line are in that memory, too: LLVM would move what only the usual way needs
+    /// behind the branch, and put the two parts of the line in order each for itself.
     fn computed_again(&mut self, steps: &[Step], values: &[String]) -> Vec<String> {
         let used = needed(steps, values);
         let forms: BTreeMap<&str, Form> =
             used.iter().map(|step| (step.value.as_str(), step.form())).collect();
-        let mut given: Vec<(Form, &str)> = Vec::new();
-        let mut names: BTreeMap<&str, String> = BTreeMap::new();
-        for (k, a) in used.iter().flat_map(|step| step.inputs()) {
-            if a.starts_with('%') && !forms.contains_key(a.as_str()) && !names.contains_key(a.as_str()) {
-                names.insert(a, format!("%x{}", given.len()));
-                given.push((k, a));
+        let mut record = Record::default();
+        for (form, a) in used.iter().flat_map(|step| step.inputs()) {
+            if a.starts_with('%') && !forms.contains_key(a.as_str()) {
+                record.add(a, form);
             }
         }
-        let params = listed(given.iter().map(|(form, a)| format!("{} {}", form.ty(), names[a])));
-        let args = listed(given.iter().map(|(form, a)| format!("{} {a}", form.ty())));
-        let made = values.iter().filter_map(|v| Some((v.as_str(), *forms.get(v.as_str())?)));
-        let results: Vec<(&str, Form)> = made.collect::<BTreeMap<_, _>>().into_iter().collect();
-        let tuple = format!("{{ {} }}", listed(results.iter().map(|(_, form)| form.ty())));
+        let inputs = record.fields.len();
+        for v in values {
+            if let Some(form) = forms.get(v.as_str()) {
+                record.add(v, *form);
+            }
+        }
+        let (given, results) = record.fields.split_at(inputs);
         // The function's own text and numbers.
         let (outer, next) = (std::mem::take(&mut self.out), std::mem::take(&mut self.next));
+        let mut names = self.load_fields(given);
         for step in &used {
             let args: Vec<String> =
                 step.args.iter().map(|a| names.get(a.as_str()).unwrap_or(a).clone()).collect();
             let value = self.prim(step.prim, step.lanes, &args);
             names.insert(&step.value, value);
         }
-        let mut out = "poison".to_string();
-        for (k, (v, form)) in results.iter().enumerate() {
-            out = self.let_(format_args!("insertvalue {tuple} {out}, {} {}, {k}", form.ty(), names[v]));
-        }
-        line!(self, "ret {tuple} {out}");
+        self.store_fields(results, &names);
+        line!(self, "ret void");
         let body = std::mem::replace(&mut self.out, outer);
         self.next = next;
-        let name = self.shared.again(&tuple, format!("({params}) #3 noinline cold {{\n{body}}}"));
-        let found = self.let_(format_args!("call {tuple} @{name}({args})"));
-        let mut again = |v: &String| match results.iter().position(|(r, _)| r == v) {
-            Some(k) => self.let_(format_args!("extractvalue {tuple} {found}, {k}")),
-            None => v.clone(),
-        };
-        values.iter().map(&mut again).collect()
+        let name = self.shared.again(format!("(ptr noalias nocapture {RECORD}) #6 {{\n{body}}}"));
+        self.record = self.record.max(record.bytes);
+        self.store_fields(&record.fields, &BTreeMap::new());
+        line!(self, "call {KEEPS_REGISTERS} void @{name}(ptr {RECORD})");
+        let again = self.load_fields(results);
+        values.iter().map(|v| again.get(v.as_str()).unwrap_or(v).clone()).collect()
+    }
+
+    /// Stores values, or those that stand for them, to the record.
+    fn store_fields(&mut self, fields: &[Field<'_>], names: &BTreeMap<&str, String>) {
+        for Field { value, form, offset } in fields {
+            let to = self.let_(format_args!("getelementptr inbounds i8, ptr {RECORD}, i64 {offset}"));
+            let value = names.get(value).map_or(*value, String::as_str);
+            line!(self, "store {} {value}, ptr {to}, align 1", form.ty());
+        }
+    }
+    /// What the record has for values.
+    fn load_fields<'a>(&mut self, fields: &[Field<'a>]) -> BTreeMap<&'a str, String> {
+        let mut out = BTreeMap::new();
+        for Field { value, form, offset } in fields {
+            let from = self.let_(format_args!("getelementptr inbounds i8, ptr {RECORD}, i64 {offset}"));
+            out.insert(*value, self.let_(format_args!("load {}, ptr {from}, align 1", form.ty())));
+        }
+        out
     }
 
     /// The value of a primitive. In a line strong products are plain ones at first.

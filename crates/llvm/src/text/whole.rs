@@ -74,6 +74,7 @@ impl<'a> Whole<'a> {
         for id in functions {
             let f = &self.pieces.module.functions[*id];
             let is_piece = id.index() >= self.pieces.whole;
+            let is_large = is_piece || size(&f.body) >= self.options.pieces.whole;
             let emitter = Emitter {
                 scopes: Scopes::new(f, &mut shared),
                 options: self.options,
@@ -92,16 +93,17 @@ impl<'a> Whole<'a> {
                 values: uses::values(f),
                 reads: uses::reads(f),
                 speculation: None,
+                record: 0,
                 next: 0,
                 has_stop: false,
                 open_loops: 0,
                 unordered: 0,
                 // Where functions call themselves, what is outside of loops is done again and again.
-                is_large: !self.is_recursive() && (is_piece || self.is_cut(f)),
+                is_large: !self.is_recursive() && (is_large || self.is_cut(f)),
             };
             let linkage = if self.shared.contains(id) { "" } else { "internal " };
-            // A piece stays one, or it would not be compiled at the same time as others.
-            let attributes = match (is_piece || self.shared.contains(id), self.recursive[*id]) {
+            // What is large stays a function, or it would not be compiled at the same time as others.
+            let attributes = match (is_large || self.shared.contains(id), self.recursive[*id]) {
                 (true, true) => "#4 noinline",
                 (true, false) => "#0 noinline",
                 (false, true) => "#4",
@@ -122,7 +124,8 @@ impl<'a> Whole<'a> {
         let attributes = format!(
             "attributes #0 = {{ nounwind{width} \"stackrealign\" }}\n\
              attributes #3 = {{ nounwind readnone{width} }}\n\
-             attributes #4 = {{ nounwind{width} }}\n"
+             attributes #4 = {{ nounwind{width} }}\n\
+             attributes #6 = {{ nounwind argmemonly noinline cold{width} }}\n"
         );
         let declarations: String = shared.declarations.values().map(|d| format!("{d}\n")).collect();
         let nodes: String = shared
