@@ -44,11 +44,24 @@ pub fn draw(seed: u64) -> Term {
         }
         names = with_name(with_name(names, Sort::Vector), Sort::Vector);
     }
+    // A new array, one that may be it, and a branch that reads both.
+    if rng.chance(0.15) {
+        let made = Arc::new(Expr::Name(Sort::Vector, names[0]));
+        lets.push(Arc::new(Expr::Map(expr(&mut rng, Sort::Vector, 2, names))));
+        let other = expr(&mut rng, Sort::Vector, 2, names);
+        lets.push(Arc::new(Expr::If(cond(&mut rng), made, other)));
+        names = with_name(with_name(names, Sort::Vector), Sort::Vector);
+    }
+    let beside = lets.len() > 1 && matches!(&*lets[lets.len() - 2], Expr::Map(_)) && rng.chance(0.7);
     let fuel = rng.range(1, 4);
     let read = (
         *rng.choose(&[Read::Element, Read::Lane, Read::Gather, Read::Chosen, Read::Beside]),
         expr(&mut rng, Sort::Vector, fuel, names),
     );
+    let read = match beside {
+        true => (Read::Beside, Arc::new(Expr::Name(Sort::Vector, names[0] - 2))),
+        false => read,
+    };
     let next = states
         .iter()
         .map(|sort| {
