@@ -136,19 +136,10 @@ impl<'a> Walk<'a> {
     /// An array is overwritten: of a parameter that is used later a copy is.
     fn overwrite(&mut self, a: Atom) {
         let given = self.params(a).into_iter();
-        let given = given.filter(|&k| !self.after.iter().any(|(stms, result)| self.uses(stms, result, k)));
+        let is = |a: Atom, k: usize| a.var().and_then(|v| self.names.get(&v)) == Some(&k);
+        let later = |k: usize| self.after.iter().any(|(stms, result)| is_used(stms, result, &|a| is(a, k)));
+        let given = given.filter(|&k| !later(k));
         self.escaped.extend(given.collect::<Vec<_>>());
-    }
-    /// Whether a parameter is used whichever way the program takes.
-    fn uses(&self, stms: &[Stm], result: &[Atom], k: usize) -> bool {
-        let is = |a: &Atom| a.var().and_then(|v| self.names.get(&v)) == Some(&k);
-        let used = |stm: &Stm| match &stm.exp {
-            Exp::If(..) | Exp::Match(..) => {
-                stm.exp.bodies().iter().all(|s| self.uses(&s.body.stms, &s.body.result, k))
-            }
-            exp => exp.atoms().iter().any(is),
-        };
-        result.iter().any(is) || stms.iter().any(used)
     }
     fn stm(&mut self, stm: &'a Stm) {
         let scopes = stm.exp.bodies();
@@ -202,4 +193,15 @@ impl<'a> Walk<'a> {
             self.escape_all(&scope.body.result);
         }
     }
+}
+
+/// Whether statements or results use an array whichever way the program takes: a write to it before them makes a copy.
+pub(super) fn is_used(stms: &[Stm], result: &[Atom], is: &dyn Fn(Atom) -> bool) -> bool {
+    let used = |stm: &Stm| match &stm.exp {
+        Exp::If(..) | Exp::Match(..) => {
+            stm.exp.bodies().iter().all(|s| is_used(&s.body.stms, &s.body.result, is))
+        }
+        exp => exp.atoms().into_iter().any(is),
+    };
+    result.iter().any(|a| is(*a)) || stms.iter().any(used)
 }

@@ -181,10 +181,9 @@ impl Knife<'_> {
     }
 
     fn ins(&mut self, mut ins: Ins) -> Ins {
-        // What is nearly the whole function is no smaller as a piece of it, and would be called once more.
-        let is_part = self.whole - size_of(&ins) >= self.limits.least;
+        let uncut = size_of(&ins);
         let may_be_cut = matches!(ins, Ins::For { .. } | Ins::While { .. } | Ins::If { .. });
-        if may_be_cut && size_of(&ins) > self.limits.most {
+        if may_be_cut && uncut > self.limits.most {
             let counter = ins.sets().to_vec();
             let outside = self.least;
             if !matches!(ins, Ins::If { .. }) {
@@ -200,6 +199,8 @@ impl Knife<'_> {
         }
         let may_be_piece = may_be_cut || matches!(ins, Ins::Lanes { .. });
         let is_large = size_of(&ins) >= self.least;
+        // What is nearly the whole function is no smaller as a piece of it, and would be called once more.
+        let is_part = self.whole - uncut >= self.limits.least;
         let ins = if may_be_piece && is_large && is_part { self.piece(ins) } else { ins };
         self.known.ins(&ins);
         ins

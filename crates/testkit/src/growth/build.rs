@@ -332,15 +332,14 @@ impl<'t> Scope<'t> {
                 });
                 b.sum(one, out[0].into())
             }
-            Read::Chosen => {
-                let even = self.condition(b, Cond::Even);
-                b.if_(even, |b| vec![self.read(b, Read::Lane, a)], |_| vec![Atom::f64(0.5)])[0].into()
-            }
-            Read::Beside => {
+            Read::Chosen | Read::Beside => {
                 let even = self.condition(b, Cond::Even);
                 let last = self.names[0].last().copied().unwrap_or(a);
                 let there = |b: &mut Builder<'_>| {
                     let e = self.read(b, Read::Lane, a);
+                    if read == Read::Chosen {
+                        return vec![e];
+                    }
                     let n = b.size(last, 0);
                     let sines = b.map(n, &[last], |b, x| vec![b.op1(Op::Sin, x[0].into())]);
                     let sum = b.sum(n, sines[0].into());

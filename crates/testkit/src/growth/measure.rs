@@ -50,13 +50,14 @@ pub fn examine(term: &Term, reverse: Reverse<'_>) -> Outcome {
 
 /// Whether arrays are overwritten that may be parts of others, which are made: a copy of the part is.
 fn overwrites_parts(term: &Term) -> bool {
-    let has = |found: fn(&Expr) -> bool| term.all().any(|a| a.any(&found));
-    has(|a| matches!(a, Expr::With(_) | Expr::WithRow(..))) && has(|a| matches!(a, Expr::Back(_)))
+    overwrites(term) && term.all().any(|a| a.any(&|a| matches!(a, Expr::Back(_))))
+}
+fn overwrites(term: &Term) -> bool {
+    term.all().any(|a| a.any(&|a| matches!(a, Expr::With(_) | Expr::WithRow(..))))
 }
 
 /// Whether functions overwrite what they are given, and may be given arrays that somebody else has.
 fn hands_on_kept_arrays(term: &Term) -> bool {
-    let overwrites = term.all().any(|a| a.any(&|a| matches!(a, Expr::With(_) | Expr::WithRow(..))));
     let states = |sort: Sort| {
         INPUTS[sort as usize]..INPUTS[sort as usize] + term.states.iter().filter(|s| **s == sort).count()
     };
@@ -65,7 +66,7 @@ fn hands_on_kept_arrays(term: &Term) -> bool {
         Expr::Map(_) | Expr::New | Expr::None => false,
         a => a.parts().is_empty(),
     };
-    matches!(term.frame, Frame::Calls(_)) && overwrites && term.next.iter().any(|a| a.any(&kept))
+    matches!(term.frame, Frame::Calls(_)) && overwrites(term) && term.next.iter().any(|a| a.any(&kept))
 }
 
 /// Whether the ratio grew in the last step, and the derivative is dearer than the program, of which it may leave out a part.

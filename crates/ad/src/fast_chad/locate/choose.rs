@@ -62,17 +62,10 @@ fn edges(flow: &Flow<'_>) -> Vec<Edge> {
     let mut out = Vec::new();
     for &to in &flow.merges {
         for (a, way) in flow.sources(to) {
-            // Through names and overwritings.
-            let mut next = flow.base(a).map(|b| b.0);
-            while let Some(var) = next {
-                next = match flow.def(var) {
-                    Def::Written(a) => flow.base(a).map(|b| b.0),
-                    Def::Merge(from) => {
-                        out.push(Edge { from, var, to, way });
-                        None
-                    }
-                    Def::Given | Def::Made => None,
-                };
+            for var in flow.comes_from(a) {
+                if let Def::Merge(from) = flow.def(var) {
+                    out.push(Edge { from, var, to, way });
+                }
             }
         }
     }

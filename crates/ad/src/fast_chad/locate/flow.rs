@@ -252,18 +252,15 @@ impl<'a> Flow<'a> {
     }
     /// Whether what flows into a merge may be an array that the caller gives away.
     pub(super) fn may_be_given(&self, m: Merge) -> bool {
-        self.sources(m).into_iter().any(|(a, _)| {
-            let mut next = Some(a);
-            while let Some((v, _)) = next.and_then(|a| self.base(a)) {
-                if self.given_away.contains(&v) {
-                    return true;
-                }
-                next = match self.def(v) {
-                    Def::Written(a) => Some(a),
-                    Def::Given | Def::Merge(_) | Def::Made => None,
-                };
-            }
-            false
+        let sources = self.sources(m).into_iter().flat_map(|(a, _)| self.comes_from(a));
+        sources.into_iter().any(|v| self.given_away.contains(&v))
+    }
+    /// The array of which one is a name, the one that this overwrites, and so on.
+    pub(super) fn comes_from(&self, a: Atom) -> impl Iterator<Item = Var> + '_ {
+        let base = |a: Atom| self.base(a).map(|b| b.0);
+        std::iter::successors(base(a), move |v| match self.def(*v) {
+            Def::Written(a) => base(a),
+            Def::Given | Def::Merge(_) | Def::Made => None,
         })
     }
     /// The innermost body around a place that may run many times; `None` if there is none.

@@ -25,6 +25,7 @@ use super::forms::Form;
 use super::places::{Class, Owner};
 use super::{Locate, Wanted, choose, flow_of, rewritten, unbox};
 use crate::differentiate::callees_first;
+use crate::fast_chad::reads::is_used;
 use crate::tangent::fresh_function_name;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, copy_lam};
@@ -244,9 +245,10 @@ fn overwritten(flow: &Flow<'_>, known: &Known) -> BTreeSet<Var> {
 
 /// Whether an array is used after a statement on every way: then what the statement overwrites is a copy.
 fn is_used_after(flow: &Flow<'_>, mut place: Place, mut at: usize, v: Var) -> bool {
+    let is = |a: Atom| flow.base(a).is_some_and(|(base, _)| base == v);
     loop {
         let body = flow.bodies[&place];
-        if uses(flow, &body.stms[at + 1..], &body.result, v) {
+        if is_used(&body.stms[at + 1..], &body.result, &is) {
             return true;
         }
         let Some((stm, _)) = place else { return false };
@@ -255,16 +257,6 @@ fn is_used_after(flow: &Flow<'_>, mut place: Place, mut at: usize, v: Var) -> bo
         let Some(here) = here else { return false };
         at = here;
     }
-}
-fn uses(flow: &Flow<'_>, stms: &[Stm], result: &[Atom], v: Var) -> bool {
-    let is = |a: &Atom| flow.base(*a).is_some_and(|(base, _)| base == v);
-    let used = |stm: &Stm| match &stm.exp {
-        Exp::If(..) | Exp::Match(..) => {
-            stm.exp.bodies().into_iter().all(|s| uses(flow, &s.body.stms, &s.body.result, v))
-        }
-        exp => exp.atoms().iter().any(is),
-    };
-    result.iter().any(is) || stms.iter().any(used)
 }
 
 // --- calls ---
