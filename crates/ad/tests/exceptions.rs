@@ -134,7 +134,7 @@ fn functions_that_overwrite_what_they_are_given_or_hand_on_a_name_cost_its_size_
 
 /// Each iteration overwrites an element of the array backwards.
 #[test]
-fn loops_that_overwrite_parts_of_what_they_made_cost_its_size_per_iteration() {
+fn loops_that_overwrite_parts_of_what_they_made_cost_a_constant() {
     let text = "fun f(n: i64, y: []f64, z: []f64): f64 {
         let s: f64, v: []f64 = loop (s0: f64 = 0.0f64, v0: []f64 = z) for i: i64 < n {
             let e: f64 = z[i]
@@ -152,7 +152,7 @@ fn loops_that_overwrite_parts_of_what_they_made_cost_its_size_per_iteration() {
         in w
     }";
     let (small, large) = ratios(text, |n| n as f64 - 1.0);
-    assert!(large > 3.0 * small, "no exception any more: {small} {large}");
+    assert!(large <= 1.1 * small, "{small} {large}");
 }
 
 /// A map of one lane reads `x` in even calls, and an array of constants in others.

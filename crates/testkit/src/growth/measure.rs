@@ -34,7 +34,7 @@ pub fn examine(term: &Term, reverse: Reverse<'_>) -> Outcome {
     let (growing, smooth, empties) = (Vec::new(), true, false);
     let case = Case { program, main, args: args(SMALL), growing, seed: 2, smooth, empties };
     // Of the exceptions (`crates/ad/tests/exceptions.rs`) only the derivatives are compared.
-    let exception = overwrites_parts(term) || hands_on_kept_arrays(term);
+    let exception = hands_on_kept_arrays(term);
     let sizes = if exception { &[] } else { &SIZES[..] };
     let run = std::panic::AssertUnwindSafe(|| match Property::Symmetric.check(&case, reverse) {
         Verdict::Fails(text) => Err(format!("the second derivative: {text}")),
@@ -48,10 +48,6 @@ pub fn examine(term: &Term, reverse: Reverse<'_>) -> Outcome {
     }
 }
 
-/// Whether arrays are overwritten that may be parts of others, which are made: a copy of the part is.
-fn overwrites_parts(term: &Term) -> bool {
-    overwrites(term) && term.all().any(|a| a.any(&|a| matches!(a, Expr::Back(_))))
-}
 fn overwrites(term: &Term) -> bool {
     term.all().any(|a| a.any(&|a| matches!(a, Expr::With(_) | Expr::WithRow(..))))
 }

@@ -157,6 +157,20 @@ impl Form {
         Some((Form { segments }, earlier.iter().copied().chain(holes).collect()))
     }
 
+    /// The indices in the whole array of what lies at these in the part. `None`: indices alone do not say where it lies.
+    pub(super) fn indices_in_whole(
+        &self,
+        holes: &[Atom],
+        ix: &[Atom],
+        op: &mut Arithmetic<'_>,
+    ) -> Option<Vec<Atom>> {
+        let (form, found) = self.compose(holes, &View::Index(ix.to_vec()), op)?;
+        let [Segment { reshape: None, fixed, kept }] = &form.segments[..] else { return None };
+        let first = fixed.iter().copied().eq(0..fixed.len());
+        let rest = kept.iter().enumerate().all(|(k, &kept)| kept == (fixed.len() + k, false));
+        (first && rest).then_some(found)
+    }
+
     /// Emits the part of `owner`.
     pub(super) fn cut(&self, b: &mut Builder<'_>, owner: Atom, holes: &[Atom]) -> Atom {
         let mut array = owner;

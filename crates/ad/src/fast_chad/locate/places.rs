@@ -8,7 +8,7 @@ use super::choose::Group;
 use super::flow::{Def, Flow, Merge, Place};
 use super::forms::Form;
 use pullback_base::index::{IdMap, IdSet};
-use pullback_core::{Atom, Type, Var};
+use pullback_core::{Atom, Exp, Type, Var};
 use std::collections::BTreeSet;
 
 /// Whose part an array is.
@@ -76,6 +76,13 @@ impl Class {
                 news |= here.len() > before;
             }
         }
+        for v in self.events.clone() {
+            let parts = self.overwritten_parts(flow, v);
+            let here = self.spots.entry(v).or_default();
+            let before = here.len();
+            here.extend(parts);
+            news |= here.len() > before;
+        }
         news
     }
 
@@ -109,17 +116,31 @@ impl Class {
         if self.is_root(flow, v) && !given_away {
             return BTreeSet::from([(Owner::Root(v), Form::whole(flow.ty(v).rank()))]);
         }
-        if let Def::Written(of) = flow.def(v)
-            && self.is_tracked(flow, of)
-        {
-            // The location of what is overwritten says whether that may be done in place.
-            self.spots_of(flow, of);
-        }
         let ty = flow.ty(v).clone();
-        let made = BTreeSet::from([(Owner::Made(ty.clone()), Form::whole(ty.rank()))]);
+        let mut spots = BTreeSet::from([(Owner::Made(ty.clone()), Form::whole(ty.rank()))]);
+        spots.extend(self.overwritten_parts(flow, v));
         self.events.insert(v);
-        self.spots.insert(v, made.clone());
-        made
+        self.spots.insert(v, spots.clone());
+        spots
+    }
+
+    /// The parts of slots that an event may overwrite where they are. What else it overwrites is a copy, or a whole slot.
+    fn overwritten_parts(&mut self, flow: &Flow<'_>, v: Var) -> BTreeSet<Spot> {
+        let Def::Written(of) = flow.def(v) else { return BTreeSet::new() };
+        if !self.is_tracked(flow, of) {
+            return BTreeSet::new();
+        }
+        // The location of what is overwritten says whether that may be done in place.
+        let mut spots = self.spots_of(flow, of);
+        let overwrites = |form: &Form| match flow.stms.get(&v).map(|stm| &stm.exp) {
+            Some(Exp::Update(_, ix, _)) => {
+                let holes = vec![Atom::i64(0); form.holes()];
+                form.indices_in_whole(&holes, ix, &mut |_, _, _| Atom::i64(0)).is_some()
+            }
+            _ => false,
+        };
+        spots.retain(|(owner, form)| matches!(owner, Owner::Made(_)) && !form.is_whole() && overwrites(form));
+        spots
     }
 
     /// Whether an array is, or comes by overwriting from, something with a location.

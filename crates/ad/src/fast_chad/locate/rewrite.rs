@@ -17,6 +17,8 @@
 //! One piece of more than 500 lines: every construct changes the same four things, what is bound, where it lies, which slots there are, and
 //! how many are needed.
 
+mod made;
+
 use super::flow::{Def, Flow, Kind, Merge, Place};
 use super::forms::Form;
 use super::functions::Places;
@@ -293,14 +295,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             let given: Vec<Var> = scope.binds.iter().collect();
             arms.push(self.block(scope.body, Some((first, k)), &given, &located));
         }
-        self.slots.clone_from(&before);
-        // The slots that some arm changes leave the branch.
-        let changed: Vec<(usize, usize, usize)> = slot_numbers(&before)
-            .filter(|&(c, g, k)| arms.iter().any(|(_, slots)| slots[c][g].get(k) != before[c][g].get(k)))
-            .collect();
-        for (body, slots) in &mut arms {
-            body.result.extend(changed.iter().map(|&(c, g, k)| slots[c][g][k]));
-        }
+        self.slots = before;
+        let changed = self.changed(&mut arms);
         let mut exp = stm.exp.clone();
         for (scope, (body, _)) in exp.bodies_mut().into_iter().zip(arms) {
             *scope.body = body;
@@ -309,16 +305,33 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         for &(k, c) in &located {
             pat[k] = self.b.fresh(self.layouts[c].ty.clone(), "at");
         }
-        for &(c, g, k) in &changed {
-            let slot = self.fresh_slot(c, g);
-            pat.push(slot);
-            self.slots[c][g][k] = slot.into();
-        }
+        let pat = self.slots_after(pat, &changed);
         self.b.emit_to(pat.clone(), exp);
         for &(k, c) in &located {
             self.bind(c, stm.pat[k], pat[k]);
         }
         self.put_all(&stm.pat);
+    }
+    /// The slots that some arm of a branch changes: they become results of all of them.
+    fn changed(&self, arms: &mut [Arm]) -> Vec<(usize, usize, usize)> {
+        let before = &self.slots;
+        let differs = |&(c, g, k): &(usize, usize, usize)| {
+            arms.iter().any(|(_, slots)| slots[c][g].get(k) != before[c][g].get(k))
+        };
+        let changed: Vec<(usize, usize, usize)> = slot_numbers(before).filter(differs).collect();
+        for (body, slots) in arms {
+            body.result.extend(changed.iter().map(|&(c, g, k)| slots[c][g][k]));
+        }
+        changed
+    }
+    /// What a branch binds, with the slots that leave it.
+    fn slots_after(&mut self, mut pat: Vec<Var>, changed: &[(usize, usize, usize)]) -> Vec<Var> {
+        for &(c, g, k) in changed {
+            let slot = self.fresh_slot(c, g);
+            pat.push(slot);
+            self.slots[c][g][k] = slot.into();
+        }
+        pat
     }
     fn fresh_slot(&mut self, c: usize, g: usize) -> Var {
         let slot = self.b.fresh(self.layouts[c].families[g].ty.clone(), "slot");
@@ -431,133 +444,6 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         substitute_body(&mut body, &subst);
         body.stms.splice(0..0, before);
         body
-    }
-
-    // --- what is made ---
-
-    fn other(&mut self, stm: &'a Stm, mut exp: Exp) {
-        let mut puts = Vec::new();
-        for c in 0..self.layouts.len() {
-            for (k, &v) in stm.pat.iter().enumerate() {
-                if self.layouts[c].class.events.contains(&v) {
-                    let own = self.take(c, v, k, &mut exp);
-                    puts.push((c, v, own));
-                }
-            }
-        }
-        self.b.emit_to(stm.pat.clone(), exp);
-        for (c, v, own) in puts {
-            let location = self.put(c, v, own);
-            self.locations.insert((c, v), location);
-        }
-    }
-
-    /// Puts those of the variables into slots that are events of a class without being made by an operation.
-    fn put_all(&mut self, vs: &[Var]) {
-        for c in 0..self.layouts.len() {
-            for &v in vs {
-                if self.layouts[c].class.events.contains(&v) && !self.locations.contains_key(&(c, v)) {
-                    let location = self.put(c, v, None);
-                    self.locations.insert((c, v), location);
-                }
-            }
-        }
-    }
-
-    /// What `v` overwrites, taken out of its slot if nobody else can name it: then the slot, else -1, is returned.
-    fn take(&mut self, c: usize, v: Var, k: usize, exp: &mut Exp) -> Option<Atom> {
-        let Def::Written(of) = self.flow.def(v) else { return None };
-        if !self.layouts[c].class.is_tracked(self.flow, of) {
-            return None;
-        }
-        let location = self.location(c, of);
-        let g = self.family(c, v)?;
-        // A part of what a slot holds is copied.
-        let number = self.slot_number(c, g, &location, Form::is_whole)?;
-        let mut own = self.b.op2(Op::Le, Atom::i64(0), number);
-        for other in self.live(c, v) {
-            if let Some(said) = self.slot_said(c, g, other) {
-                let differs = self.b.op2(Op::Ne, said, number);
-                own = self.b.op2(Op::And, own, differs);
-            }
-        }
-        let own_slot = self.b.select(own, number, Atom::i64(-1));
-        let slots = self.slots[c][g].clone();
-        let mut array = of;
-        for (k, &slot) in slots.iter().enumerate() {
-            array = self.either(own_slot, k, (slot, array));
-        }
-        if slots.len() > 1 {
-            let ty = self.layouts[c].families[g].ty.clone();
-            let empty = nothing(&mut self.b, &ty);
-            for (k, &slot) in slots.iter().enumerate() {
-                self.slots[c][g][k] = self.either(own_slot, k, (empty, slot));
-            }
-        }
-        replace_written(exp, k, array);
-        Some(own_slot)
-    }
-
-    /// Puts an array into a slot: the one out of which it was taken, or one that no location says.
-    fn put(&mut self, c: usize, v: Var, own: Option<Atom>) -> Location {
-        let ty = self.flow.ty(v).clone();
-        let g = self.family(c, v).unwrap_or(0);
-        let whole = Form::whole(ty.rank());
-        let others = self.live(c, v);
-        let said: Vec<Atom> = others.into_iter().filter_map(|u| self.slot_said(c, g, u)).collect();
-        let needed = self.needed[c].entry(ty).or_default();
-        *needed = (*needed).max(said.len() + 1);
-        let count = self.layouts[c].families[g].count;
-        if count == 1 {
-            self.slots[c][g][0] = v.into();
-            return Location::At(Whose::Slot(g, 0), whole, Vec::new());
-        }
-        let mut free = Atom::i64(count as i64 - 1);
-        for k in (0..count - 1).rev() {
-            let mut used = Atom::bool(false);
-            for &n in &said {
-                let here = self.b.op2(Op::Eq, n, Atom::i64(k as i64));
-                used = self.b.op2(Op::Or, used, here);
-            }
-            free = self.b.select(used, free, Atom::i64(k as i64));
-        }
-        let slot = match own {
-            None => free,
-            Some(own) => {
-                let mine = self.b.op2(Op::Le, Atom::i64(0), own);
-                self.b.select(mine, own, free)
-            }
-        };
-        for k in 0..count {
-            let before = self.slots[c][g][k];
-            self.slots[c][g][k] = self.either(slot, k, (v.into(), before));
-        }
-        let ty = self.layouts[c].ty.clone();
-        let mut at = Body::default();
-        for k in (0..count).rev() {
-            let Some(number) = self.layouts[c].number(&Whose::Slot(g, k), &whole) else { continue };
-            self.b.open();
-            let here = self.b.emit(Exp::Inject(ty.clone(), number, Vec::new()), "at");
-            let here = self.b.close(vec![here]);
-            if k + 1 == count {
-                at = here;
-                continue;
-            }
-            self.b.open();
-            let is = self.b.op2(Op::Eq, slot, Atom::i64(k as i64));
-            let out = self.b.emit(Exp::If(is, here, at), "at");
-            at = self.b.close(vec![out]);
-        }
-        at.stms.into_iter().for_each(|stm| self.b.emit_stm(stm));
-        let slots = 0..count;
-        let possible = slots.filter_map(|k| self.layouts[c].number(&Whose::Slot(g, k), &whole)).collect();
-        Location::Said(at.result[0], possible)
-    }
-    /// The first array where the slot is number `k`, else the second.
-    fn either(&mut self, slot: Atom, k: usize, (yes, no): (Atom, Atom)) -> Atom {
-        let here = self.b.op2(Op::Eq, slot, Atom::i64(k as i64));
-        let arm = |a: Atom| Body { stms: Vec::new(), result: vec![a] };
-        self.b.emit(Exp::If(here, arm(yes), arm(no)), "slot")
     }
 
     fn family(&self, c: usize, v: Var) -> Option<usize> {

@@ -1,0 +1,249 @@
+//! What is made, or overwritten, comes to lie in a slot.
+//!
+//! ```text
+//! f = made                 =>   f = made;  q = a slot that no location says;  S_q := f;  L(f) = slot q
+//! y = v with [i..] = x     =>   if L(v) is slot k, and no other location says so, then take S_k (S_k := empty) else v;  then as above
+//! y = v with [i..] = x     =>   if L(v) is part of slot k, and no other location says slot k, then S_k := S_k with [I..] = x;  L(y) = L(v)
+//! ```
+//!
+//! In the last line `I` are the indices in the whole of what lies at `i` in the part.
+
+use super::{Alternative, Location, Rewriter, Whose, arithmetic, replace_written};
+use crate::fast_chad::locate::flow::Def;
+use crate::fast_chad::locate::forms::Form;
+use crate::fast_chad::locate::nothing;
+use pullback_core::{Atom, Body, Check, Exp, Stm, Var};
+use pullback_prim::Op;
+
+impl<'a> Rewriter<'a, '_> {
+    pub(super) fn other(&mut self, stm: &'a Stm, mut exp: Exp) {
+        if self.overwrite_part(stm) {
+            return;
+        }
+        let mut puts = Vec::new();
+        for c in 0..self.layouts.len() {
+            for (k, &v) in stm.pat.iter().enumerate() {
+                if self.layouts[c].class.events.contains(&v) {
+                    let own = self.take(c, v, k, &mut exp);
+                    puts.push((c, v, own));
+                }
+            }
+        }
+        self.b.emit_to(stm.pat.clone(), exp);
+        for (c, v, own) in puts {
+            let location = self.put(c, v, v.into(), own);
+            self.locations.insert((c, v), location);
+        }
+    }
+
+    /// Overwrites elements of a part of what lies in a slot there, if nobody else can name the slot; else in a copy.
+    fn overwrite_part(&mut self, stm: &'a Stm) -> bool {
+        let Exp::Update(of, ix, value) = &stm.exp else { return false };
+        let v = stm.pat[0];
+        let mut classes = (0..self.layouts.len()).filter(|c| self.layouts[*c].class.events.contains(&v));
+        let (Some(c), None) = (classes.next(), classes.next()) else { return false };
+        if !self.layouts[c].class.is_tracked(self.flow, *of) {
+            return false;
+        }
+        let location = self.location(c, *of);
+        let lies = match &location {
+            Location::At(owner, form, _) => self.layouts[c].number(owner, form).into_iter().collect(),
+            Location::Said(_, possible) => possible.clone(),
+        };
+        let mut parts = self.possible(c, v);
+        parts.retain(|k| lies.contains(k) && !self.layouts[c].alternatives[*k].form.is_whole());
+        if parts.is_empty() {
+            return false;
+        }
+        let at = self.said(c, &location);
+        let alone = self.named_by_nobody(c, v, at, &parts);
+        let before = self.slots.clone();
+        self.b.open();
+        // An index that is not in the part may be in the whole.
+        let rank = self.b.ty(*of).rank();
+        let sizes: Vec<Atom> = (0..rank).map(|d| self.b.emit(Exp::Size(*of, d), "n")).collect();
+        self.b.emit(Exp::Check(Check::Index(ix.len()), [&ix[..], &sizes].concat()), "inside");
+        let at_there = self.overwrite_there(c, (at, &parts), (ix, *value));
+        let there = (self.b.close(vec![at_there]), std::mem::replace(&mut self.slots, before));
+        let before = self.slots.clone();
+        self.b.open();
+        let mut exp = stm.exp.clone();
+        let own = self.take(c, v, 0, &mut exp);
+        let array = self.b.emit(exp, "copy");
+        let location = self.put(c, v, array, own);
+        let at_copy = self.said(c, &location);
+        let copy = (self.b.close(vec![at_copy]), std::mem::replace(&mut self.slots, before));
+        let mut arms = vec![there, copy];
+        let changed = self.changed(&mut arms);
+        let mut arms = arms.into_iter().map(|(body, _)| body);
+        let (Some(there), Some(copy)) = (arms.next(), arms.next()) else { return false };
+        let at = self.b.fresh(self.layouts[c].ty.clone(), "at");
+        let pat = self.slots_after(vec![at], &changed);
+        self.b.emit_to(pat, Exp::If(alone, there, copy));
+        self.bind(c, v, at);
+        true
+    }
+
+    /// Whether `at` says one of these parts, of a slot that the location of no other array says.
+    fn named_by_nobody(&mut self, c: usize, v: Var, at: Atom, parts: &[usize]) -> Atom {
+        let mut said = Vec::new();
+        for g in 0..self.layouts[c].families.len() {
+            said.push(self.said_by_others(c, g, v));
+        }
+        let alone = self.arms(c, at, |s, k, _| {
+            let Whose::Slot(g, slot) = s.layouts[c].alternatives[k].owner else {
+                return vec![Atom::bool(false)];
+            };
+            let mut alone = Atom::bool(parts.contains(&k));
+            for &other in said[g].iter().filter(|_| parts.contains(&k)) {
+                let differs = s.b.op2(Op::Ne, other, Atom::i64(slot as i64));
+                alone = s.b.op2(Op::And, alone, differs);
+            }
+            vec![alone]
+        });
+        alone[0]
+    }
+
+    /// Overwrites the slot that `at` says, which is one of these parts of slots; the part lies where it was.
+    fn overwrite_there(
+        &mut self,
+        c: usize,
+        (at, parts): (Atom, &[usize]),
+        (ix, value): (&[Atom], Atom),
+    ) -> Atom {
+        let mut slots: Vec<(usize, usize)> = Vec::new();
+        for &k in parts {
+            if let Whose::Slot(g, slot) = self.layouts[c].alternatives[k].owner
+                && !slots.contains(&(g, slot))
+            {
+                slots.push((g, slot));
+            }
+        }
+        let out = self.arms(c, at, |s, k, holes| {
+            let mut after: Vec<Atom> = slots.iter().map(|&(g, slot)| s.slots[c][g][slot]).collect();
+            let Alternative { owner, form } = s.layouts[c].alternatives[k].clone();
+            let is = |&(g, slot): &(usize, usize)| owner == Whose::Slot(g, slot);
+            if let Some(slot) = slots.iter().position(is).filter(|_| parts.contains(&k)) {
+                let there = form.indices_in_whole(holes, ix, &mut |op, x, y| arithmetic(&mut s.b, op, x, y));
+                let there = there.unwrap_or_else(|| panic!("a part that was looked at before"));
+                after[slot] = s.b.emit(Exp::Update(after[slot], there, value), "slot");
+            }
+            after
+        });
+        for (&(g, slot), after) in slots.iter().zip(out) {
+            self.slots[c][g][slot] = after;
+        }
+        at
+    }
+
+    /// Puts those of the variables into slots that are events of a class without being made by an operation.
+    pub(super) fn put_all(&mut self, vs: &[Var]) {
+        for c in 0..self.layouts.len() {
+            for &v in vs {
+                if self.layouts[c].class.events.contains(&v) && !self.locations.contains_key(&(c, v)) {
+                    let location = self.put(c, v, v.into(), None);
+                    self.locations.insert((c, v), location);
+                }
+            }
+        }
+    }
+
+    /// What `v` overwrites, taken out of its slot if nobody else can name it: then the slot, else -1, is returned.
+    fn take(&mut self, c: usize, v: Var, k: usize, exp: &mut Exp) -> Option<Atom> {
+        let Def::Written(of) = self.flow.def(v) else { return None };
+        if !self.layouts[c].class.is_tracked(self.flow, of) {
+            return None;
+        }
+        let location = self.location(c, of);
+        let g = self.family(c, v)?;
+        // A part of what a slot holds is copied.
+        let number = self.slot_number(c, g, &location, Form::is_whole)?;
+        let mut own = self.b.op2(Op::Le, Atom::i64(0), number);
+        for said in self.said_by_others(c, g, v) {
+            let differs = self.b.op2(Op::Ne, said, number);
+            own = self.b.op2(Op::And, own, differs);
+        }
+        let own_slot = self.b.select(own, number, Atom::i64(-1));
+        let slots = self.slots[c][g].clone();
+        let mut array = of;
+        for (k, &slot) in slots.iter().enumerate() {
+            array = self.either(own_slot, k, (slot, array));
+        }
+        if slots.len() > 1 {
+            let ty = self.layouts[c].families[g].ty.clone();
+            let empty = nothing(&mut self.b, &ty);
+            for (k, &slot) in slots.iter().enumerate() {
+                self.slots[c][g][k] = self.either(own_slot, k, (empty, slot));
+            }
+        }
+        replace_written(exp, k, array);
+        Some(own_slot)
+    }
+
+    /// The slots of a family that locations of arrays but `v` say, of which some may be asked later.
+    fn said_by_others(&mut self, c: usize, g: usize, v: Var) -> Vec<Atom> {
+        let others = self.live(c, v);
+        others.into_iter().filter_map(|u| self.slot_said(c, g, u)).collect()
+    }
+
+    /// Puts an array, which is what `v` is, into a slot: the one out of which it was taken, or one that no location says.
+    fn put(&mut self, c: usize, v: Var, array: Atom, own: Option<Atom>) -> Location {
+        let ty = self.flow.ty(v).clone();
+        let g = self.family(c, v).unwrap_or(0);
+        let whole = Form::whole(ty.rank());
+        let said = self.said_by_others(c, g, v);
+        let needed = self.needed[c].entry(ty).or_default();
+        *needed = (*needed).max(said.len() + 1);
+        let count = self.layouts[c].families[g].count;
+        if count == 1 {
+            self.slots[c][g][0] = array;
+            return Location::At(Whose::Slot(g, 0), whole, Vec::new());
+        }
+        let mut free = Atom::i64(count as i64 - 1);
+        for k in (0..count - 1).rev() {
+            let mut used = Atom::bool(false);
+            for &n in &said {
+                let here = self.b.op2(Op::Eq, n, Atom::i64(k as i64));
+                used = self.b.op2(Op::Or, used, here);
+            }
+            free = self.b.select(used, free, Atom::i64(k as i64));
+        }
+        let slot = match own {
+            None => free,
+            Some(own) => {
+                let mine = self.b.op2(Op::Le, Atom::i64(0), own);
+                self.b.select(mine, own, free)
+            }
+        };
+        for k in 0..count {
+            let before = self.slots[c][g][k];
+            self.slots[c][g][k] = self.either(slot, k, (array, before));
+        }
+        let ty = self.layouts[c].ty.clone();
+        let mut at = Body::default();
+        for k in (0..count).rev() {
+            let Some(number) = self.layouts[c].number(&Whose::Slot(g, k), &whole) else { continue };
+            self.b.open();
+            let here = self.b.emit(Exp::Inject(ty.clone(), number, Vec::new()), "at");
+            let here = self.b.close(vec![here]);
+            if k + 1 == count {
+                at = here;
+                continue;
+            }
+            self.b.open();
+            let is = self.b.op2(Op::Eq, slot, Atom::i64(k as i64));
+            let out = self.b.emit(Exp::If(is, here, at), "at");
+            at = self.b.close(vec![out]);
+        }
+        at.stms.into_iter().for_each(|stm| self.b.emit_stm(stm));
+        let slots = 0..count;
+        let possible = slots.filter_map(|k| self.layouts[c].number(&Whose::Slot(g, k), &whole)).collect();
+        Location::Said(at.result[0], possible)
+    }
+    /// The first array where the slot is number `k`, else the second.
+    fn either(&mut self, slot: Atom, k: usize, (yes, no): (Atom, Atom)) -> Atom {
+        let here = self.b.op2(Op::Eq, slot, Atom::i64(k as i64));
+        let arm = |a: Atom| Body { stms: Vec::new(), result: vec![a] };
+        self.b.emit(Exp::If(here, arm(yes), arm(no)), "slot")
+    }
+}
