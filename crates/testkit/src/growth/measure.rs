@@ -34,7 +34,7 @@ pub fn examine(term: &Term, reverse: Reverse<'_>) -> Outcome {
     let (growing, smooth, empties) = (Vec::new(), true, false);
     let case = Case { program, main, args: args(SMALL), growing, seed: 2, smooth, empties };
     // Of the exceptions (`crates/ad/tests/exceptions.rs`) only the derivatives are compared.
-    let exception = hands_on_kept_arrays(term);
+    let exception = hands_on_parts(term) || hands_on_kept_arrays(term);
     let sizes = if exception { &[] } else { &SIZES[..] };
     let run = std::panic::AssertUnwindSafe(|| match Property::Symmetric.check(&case, reverse) {
         Verdict::Fails(text) => Err(format!("the second derivative: {text}")),
@@ -50,6 +50,12 @@ pub fn examine(term: &Term, reverse: Reverse<'_>) -> Outcome {
 
 fn overwrites(term: &Term) -> bool {
     term.all().any(|a| a.any(&|a| matches!(a, Expr::With(_) | Expr::WithRow(..))))
+}
+
+/// Whether functions overwrite what they are given, and may be given parts of what others overwrote.
+fn hands_on_parts(term: &Term) -> bool {
+    let parts = term.all().any(|a| a.any(&|a| matches!(a, Expr::Back(_))));
+    matches!(term.frame, Frame::Calls(_)) && overwrites(term) && parts
 }
 
 /// Whether functions overwrite what they are given, and may be given arrays that somebody else has.
