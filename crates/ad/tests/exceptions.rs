@@ -132,7 +132,6 @@ fn functions_that_overwrite_what_they_are_given_or_hand_on_a_name_cost_its_size_
     assert!(large > 3.0 * small, "no exception any more: {small} {large}");
 }
 
-/// Each iteration overwrites an element of the array backwards.
 #[test]
 fn loops_that_overwrite_parts_of_what_they_made_cost_a_constant() {
     let (small, large) = ratios(BACKWARDS, |n| n as f64 - 1.0);
@@ -150,6 +149,7 @@ fn loops_that_overwrite_slices_of_parts_cost_their_size_per_iteration() {
     assert!(large > 3.0 * small, "no exception any more: {small} {large}");
 }
 
+/// A loop that overwrites an element of the array backwards.
 const BACKWARDS: &str = "fun f(n: i64, y: []f64, z: []f64): f64 {
         let s: f64, v: []f64 = loop (s0: f64 = 0.0f64, v0: []f64 = z) for i: i64 < n {
             let e: f64 = z[i]

@@ -70,20 +70,21 @@ impl Class {
                 all.extend(self.spots_of(flow, a));
             }
             for v in flow.variables(m) {
-                let here = self.spots.entry(v).or_default();
-                let before = here.len();
-                here.extend(all.iter().cloned());
-                news |= here.len() > before;
+                news |= self.add_spots(v, all.clone());
             }
         }
         for v in self.events.clone() {
             let parts = self.overwritten_parts(flow, v);
-            let here = self.spots.entry(v).or_default();
-            let before = here.len();
-            here.extend(parts);
-            news |= here.len() > before;
+            news |= self.add_spots(v, parts);
         }
         news
+    }
+    /// Where a variable may lie, too; says whether that is news.
+    fn add_spots(&mut self, v: Var, spots: BTreeSet<Spot>) -> bool {
+        let here = self.spots.entry(v).or_default();
+        let before = here.len();
+        here.extend(spots);
+        here.len() > before
     }
 
     /// Whether a variable has a name wherever the class is about something.

@@ -5,14 +5,11 @@
 //! ```text
 //! loop (s, v = v0) ..  body in (s', r)      =>   loop (s, l = L(v0), S..) ..  v = array l; body' in (s', L(r), S'..);  y = array l'
 //! y = if c then b1 in r1 else b2 in r2      =>   l, S.. = if c then b1' in L(r1), S1.. else b2' in L(r2), S2..;        y = array l
-//! f = made                                  =>   f = made;  q = a slot that no location says;  S_q := f;               L(f) = slot q
-//! y = v with ..                             =>   u = if L(v) is slot k, and no other location says so, then take S_k (S_k := empty) else v;
-//!                                                y = u with ..;  S_q := y with q = k, or another slot as above;        L(y) = slot q
 //! array l = match l { root w -> w | part of w, i.. -> w[i..] | slot k -> S_k }
 //! ```
 //!
-//! The slots are ordinary loop states, so that their cotangents are carried as dense arrays in place, and are made anew, as zeros, where a
-//! new array took the slot: whoever made that pays for it.
+//! [`made`] is about what is made and overwritten. The slots are ordinary loop states, so that their cotangents are carried as dense
+//! arrays in place, and are made anew, as zeros, where a new array took the slot: whoever made that pays for it.
 //!
 //! One piece of more than 500 lines: every construct changes the same four things, what is bound, where it lies, which slots there are, and
 //! how many are needed.

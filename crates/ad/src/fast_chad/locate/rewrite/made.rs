@@ -2,18 +2,21 @@
 //!
 //! ```text
 //! f = made                 =>   f = made;  q = a slot that no location says;  S_q := f;  L(f) = slot q
-//! y = v with [i..] = x     =>   if L(v) is slot k, and no other location says so, then take S_k (S_k := empty) else v;  then as above
-//! y = v with [i..] = x     =>   if L(v) is part of slot k, and no other location says slot k, then S_k := S_k with [I..] = x;  L(y) = L(v)
+//! y = v with ..            =>   u = if L(v) is slot k, and no other location says so, then take S_k (S_k := empty) else v;
+//!                               y = u with ..;  S_q := y with q = k, or another slot as above;  L(y) = slot q
+//! y = v with [i..] = x     =>   if L(v) is part of slot k, and no other location says so, then S_k := S_k with [I..] = x;  L(y) = L(v)
+//!                               else as above
 //! ```
 //!
-//! In the last line `I` are the indices in the whole of what lies at `i` in the part.
+//! `I` are the indices in the whole of what lies at `i` in the part.
 
-use super::{Alternative, Location, Rewriter, Whose, arithmetic, replace_written};
+use super::{Alternative, Arm, Location, Rewriter, Whose, arithmetic, replace_written};
 use crate::fast_chad::locate::flow::Def;
 use crate::fast_chad::locate::forms::Form;
 use crate::fast_chad::locate::nothing;
 use pullback_core::{Atom, Body, Check, Exp, Stm, Var};
 use pullback_prim::Op;
+use std::collections::BTreeSet;
 
 impl<'a> Rewriter<'a, '_> {
     pub(super) fn other(&mut self, stm: &'a Stm, mut exp: Exp) {
@@ -42,98 +45,103 @@ impl<'a> Rewriter<'a, '_> {
         let v = stm.pat[0];
         let mut classes = (0..self.layouts.len()).filter(|c| self.layouts[*c].class.events.contains(&v));
         let (Some(c), None) = (classes.next(), classes.next()) else { return false };
-        if !self.layouts[c].class.is_tracked(self.flow, *of) {
+        let mut parts = self.possible(c, v);
+        parts.retain(|k| !self.layouts[c].alternatives[*k].form.is_whole());
+        if parts.is_empty() {
             return false;
         }
         let location = self.location(c, *of);
-        let lies = match &location {
-            Location::At(owner, form, _) => self.layouts[c].number(owner, form).into_iter().collect(),
-            Location::Said(_, possible) => possible.clone(),
-        };
-        let mut parts = self.possible(c, v);
-        parts.retain(|k| lies.contains(k) && !self.layouts[c].alternatives[*k].form.is_whole());
+        match &location {
+            Location::At(owner, form, _) => {
+                let lies = self.layouts[c].number(owner, form);
+                parts.retain(|k| Some(*k) == lies);
+            }
+            Location::Said(_, possible) => parts.retain(|k| possible.contains(k)),
+        }
         if parts.is_empty() {
             return false;
         }
         let at = self.said(c, &location);
         let alone = self.named_by_nobody(c, v, at, &parts);
-        let before = self.slots.clone();
-        self.b.open();
-        // An index that is not in the part may be in the whole.
-        let rank = self.b.ty(*of).rank();
-        let sizes: Vec<Atom> = (0..rank).map(|d| self.b.emit(Exp::Size(*of, d), "n")).collect();
-        self.b.emit(Exp::Check(Check::Index(ix.len()), [&ix[..], &sizes].concat()), "inside");
-        let at_there = self.overwrite_there(c, (at, &parts), (ix, *value));
-        let there = (self.b.close(vec![at_there]), std::mem::replace(&mut self.slots, before));
-        let before = self.slots.clone();
-        self.b.open();
-        let mut exp = stm.exp.clone();
-        let own = self.take(c, v, 0, &mut exp);
-        let array = self.b.emit(exp, "copy");
-        let location = self.put(c, v, array, own);
-        let at_copy = self.said(c, &location);
-        let copy = (self.b.close(vec![at_copy]), std::mem::replace(&mut self.slots, before));
-        let mut arms = vec![there, copy];
+        let there = self.arm(|s| {
+            // An index that is not in the part may be in the whole.
+            let rank = s.b.ty(*of).rank();
+            let sizes: Vec<Atom> = (0..rank).map(|d| s.b.emit(Exp::Size(*of, d), "n")).collect();
+            s.b.emit(Exp::Check(Check::Index(ix.len()), [&ix[..], &sizes].concat()), "inside");
+            s.overwrite_there(c, (at, &parts), (ix, *value));
+            at
+        });
+        let copy = self.arm(|s| {
+            let mut exp = stm.exp.clone();
+            let own = s.take(c, v, 0, &mut exp);
+            let array = s.b.emit(exp, "copy");
+            let location = s.put(c, v, array, own);
+            s.said(c, &location)
+        });
+        let mut arms = [there, copy];
         let changed = self.changed(&mut arms);
-        let mut arms = arms.into_iter().map(|(body, _)| body);
-        let (Some(there), Some(copy)) = (arms.next(), arms.next()) else { return false };
+        let [(there, _), (copy, _)] = arms;
         let at = self.b.fresh(self.layouts[c].ty.clone(), "at");
         let pat = self.slots_after(vec![at], &changed);
         self.b.emit_to(pat, Exp::If(alone, there, copy));
         self.bind(c, v, at);
         true
     }
+    /// An arm of a branch that is not in the program.
+    fn arm(&mut self, result: impl FnOnce(&mut Self) -> Atom) -> Arm {
+        let before = self.slots.clone();
+        self.b.open();
+        let result = result(self);
+        (self.b.close(vec![result]), std::mem::replace(&mut self.slots, before))
+    }
 
     /// Whether `at` says one of these parts, of a slot that the location of no other array says.
     fn named_by_nobody(&mut self, c: usize, v: Var, at: Atom, parts: &[usize]) -> Atom {
-        let mut said = Vec::new();
-        for g in 0..self.layouts[c].families.len() {
-            said.push(self.said_by_others(c, g, v));
-        }
-        let alone = self.arms(c, at, |s, k, _| {
-            let Whose::Slot(g, slot) = s.layouts[c].alternatives[k].owner else {
-                return vec![Atom::bool(false)];
-            };
-            let mut alone = Atom::bool(parts.contains(&k));
-            for &other in said[g].iter().filter(|_| parts.contains(&k)) {
-                let differs = s.b.op2(Op::Ne, other, Atom::i64(slot as i64));
-                alone = s.b.op2(Op::And, alone, differs);
+        let families = 0..self.layouts[c].families.len();
+        let said: Vec<Vec<Atom>> = families.map(|g| self.said_by_others(c, g, v)).collect();
+        let alone = self.arms(c, at, |s, k, _| match s.layouts[c].alternatives[k].owner {
+            Whose::Slot(g, slot) if parts.contains(&k) => {
+                vec![s.and_none_is(Atom::bool(true), &said[g], Atom::i64(slot as i64))]
             }
-            vec![alone]
+            Whose::Slot(..) | Whose::Root(_) => vec![Atom::bool(false)],
         });
         alone[0]
     }
+    /// Whether `own`, and none of these slots is this one.
+    fn and_none_is(&mut self, mut own: Atom, said: &[Atom], number: Atom) -> Atom {
+        for &other in said {
+            let differs = self.b.op2(Op::Ne, other, number);
+            own = self.b.op2(Op::And, own, differs);
+        }
+        own
+    }
 
     /// Overwrites the slot that `at` says, which is one of these parts of slots; the part lies where it was.
-    fn overwrite_there(
-        &mut self,
-        c: usize,
-        (at, parts): (Atom, &[usize]),
-        (ix, value): (&[Atom], Atom),
-    ) -> Atom {
-        let mut slots: Vec<(usize, usize)> = Vec::new();
-        for &k in parts {
-            if let Whose::Slot(g, slot) = self.layouts[c].alternatives[k].owner
-                && !slots.contains(&(g, slot))
-            {
-                slots.push((g, slot));
-            }
-        }
+    fn overwrite_there(&mut self, c: usize, (at, parts): (Atom, &[usize]), (ix, value): (&[Atom], Atom)) {
+        let slot = |k: &usize| match self.layouts[c].alternatives[*k].owner {
+            Whose::Slot(g, slot) => Some((g, slot)),
+            Whose::Root(_) => None,
+        };
+        let slots: BTreeSet<(usize, usize)> = parts.iter().filter_map(slot).collect();
         let out = self.arms(c, at, |s, k, holes| {
-            let mut after: Vec<Atom> = slots.iter().map(|&(g, slot)| s.slots[c][g][slot]).collect();
             let Alternative { owner, form } = s.layouts[c].alternatives[k].clone();
-            let is = |&(g, slot): &(usize, usize)| owner == Whose::Slot(g, slot);
-            if let Some(slot) = slots.iter().position(is).filter(|_| parts.contains(&k)) {
-                let there = form.indices_in_whole(holes, ix, &mut |op, x, y| arithmetic(&mut s.b, op, x, y));
-                let there = there.unwrap_or_else(|| panic!("a part that was looked at before"));
-                after[slot] = s.b.emit(Exp::Update(after[slot], there, value), "slot");
+            let mut after = Vec::new();
+            for &(g, slot) in &slots {
+                let before = s.slots[c][g][slot];
+                let is = owner == Whose::Slot(g, slot) && parts.contains(&k);
+                after.push(if is { s.update(before, (&form, holes), (ix, value)) } else { before });
             }
             after
         });
         for (&(g, slot), after) in slots.iter().zip(out) {
             self.slots[c][g][slot] = after;
         }
-        at
+    }
+    /// The whole with elements of a part overwritten.
+    fn update(&mut self, whole: Atom, (form, holes): (&Form, &[Atom]), (ix, value): (&[Atom], Atom)) -> Atom {
+        let there = form.indices_in_whole(holes, ix, &mut |op, x, y| arithmetic(&mut self.b, op, x, y));
+        let there = there.unwrap_or_else(|| panic!("a part that was looked at before"));
+        self.b.emit(Exp::Update(whole, there, value), "slot")
     }
 
     /// Puts those of the variables into slots that are events of a class without being made by an operation.
@@ -158,11 +166,9 @@ impl<'a> Rewriter<'a, '_> {
         let g = self.family(c, v)?;
         // A part of what a slot holds is copied.
         let number = self.slot_number(c, g, &location, Form::is_whole)?;
-        let mut own = self.b.op2(Op::Le, Atom::i64(0), number);
-        for said in self.said_by_others(c, g, v) {
-            let differs = self.b.op2(Op::Ne, said, number);
-            own = self.b.op2(Op::And, own, differs);
-        }
+        let own = self.b.op2(Op::Le, Atom::i64(0), number);
+        let said = self.said_by_others(c, g, v);
+        let own = self.and_none_is(own, &said, number);
         let own_slot = self.b.select(own, number, Atom::i64(-1));
         let slots = self.slots[c][g].clone();
         let mut array = of;
