@@ -1,6 +1,6 @@
 //! Lines of strong products are computed with plain ones first (see `text/speculate.rs` of `pullback-llvm`): random lines in loops
 //! and in lanes give the numbers of the reference executor, at zeros, infinities and NaN. Small whole numbers: every order and every
-//! rounding is exact. A zero may have either sign.
+//! rounding is exact. A zero may have either sign. Also where the machine has masks such lines in lanes have guards, and the other way round.
 
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
@@ -10,6 +10,7 @@ use common::*;
 use pullback_cpu::Options;
 use pullback_kernel::run::{self, Memory, Word};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, Ty};
+use pullback_llvm::text;
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use pullback_testkit::conformance::{Random, Regs, float};
 
@@ -208,6 +209,14 @@ fn columns(n: usize, mut number: impl FnMut(usize) -> f64) -> Vec<Vec<f64>> {
     (0..READ + WRITTEN).map(|c| (0..n).map(|_| if c < READ { number(c) } else { 0.0 }).collect()).collect()
 }
 
+/// Strong products in lanes with guards, and with masks.
+fn ways() -> [Options; 2] {
+    [false, true].map(|masks| {
+        let text = text::Options { masks: Some(masks), ..text::Options::default() };
+        Options { text, ..Options::default() }
+    })
+}
+
 #[test]
 fn random_lines_of_strong_products_give_the_numbers_of_the_reference_executor() {
     let count = pullback_testkit::number("COUNT", 120);
@@ -219,9 +228,11 @@ fn random_lines_of_strong_products_give_the_numbers_of_the_reference_executor() 
             lanes: if lanes == 1 { 0 } else { lanes },
             ..module([random_function(&mut random, lanes)])
         };
-        let text = pullback_llvm::emit(&module, &Options::default().text).text;
+        let [guards, masks] = ways();
+        let text = pullback_llvm::emit(&module, &guards.text).text;
         lines += u64::from(text.contains("pb_again"));
-        for executable in executables(&module, Options::default()).take(1) {
+        let ways = if lanes == 1 { vec![guards] } else { vec![guards, masks] };
+        for executable in ways.into_iter().flat_map(|way| executables(&module, way).take(1)) {
             for n in [1, 3, 3 * lanes + 5, 61] {
                 let data = columns(n, |c| special(&mut random, c));
                 let (expected, found) = (by_reference(&module, &data, n), by_executor(&executable, &data, n));
@@ -246,7 +257,7 @@ fn an_element_has_the_same_bits_whatever_its_neighbours_are() {
         let mut random = Random(pullback_testkit::number("SEED", 2) ^ (seed << 20));
         let lanes = [2, 4, 8][seed as usize % 3];
         let module = Module { lanes, ..module([random_function(&mut random, lanes)]) };
-        for executable in executables(&module, Options::default()).take(1) {
+        for executable in ways().into_iter().flat_map(|way| executables(&module, way).take(1)) {
             let data = columns(n, |_| (random.next() >> 11) as f64 / (1u64 << 53) as f64 - 0.5);
             let before = by_executor(&executable, &data, n);
             for _ in 0..10 {

@@ -52,6 +52,8 @@ pub struct Options {
     pub floats: Floats,
     /// How large functions are cut.
     pub pieces: Limits,
+    /// Whether strong products on lanes are products with masks; `None`: where the machine's instructions take masks.
+    pub masks: Option<bool>,
 }
 
 /// What functions such as `exp` are.
@@ -203,6 +205,8 @@ struct Emitter<'a> {
     reads: IndexVec<Reg, usize>,
     /// The line of strong products that is being written.
     speculation: Option<speculate::Speculation>,
+    /// Strong products on lanes that are read once, by their values.
+    stopped: BTreeMap<String, prim::Stopped>,
     /// Bytes for calls of functions that compute such lines again.
     record: usize,
     /// The next number of a value or label.
@@ -447,7 +451,7 @@ impl Emitter<'_> {
             Ins::Prim { to, prim, args } => {
                 let value = if self.f.regs[*to].ty.is_lanes() {
                     let args: Vec<String> = args.iter().map(|a| self.wide_value(*a)).collect();
-                    self.prim_in_line(*prim, self.width(), &args)
+                    self.prim_in_lanes(*to, *prim, &args)
                 } else {
                     self.is_fold = self.folds.iter().any(|(s, p)| p == prim && args.contains(&(*s).into()));
                     let args: Vec<String> = args.iter().map(|a| self.value(*a)).collect();

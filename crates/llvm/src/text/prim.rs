@@ -7,7 +7,17 @@
 
 use super::form::{Form, splat};
 use super::{Emitter, Floats};
+use pullback_kernel::Reg;
 use pullback_prim::{Op, Prim, Scalar};
+
+/// A product that is zero at some factors.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    /// Where it is not.
+    goes_on: String,
+    /// The plain product.
+    product: String,
+}
 
 impl Emitter<'_> {
     /// The value of a primitive on so many lanes (1: on scalars).
@@ -99,14 +109,63 @@ impl Emitter<'_> {
 
     /// The product of floats; zero where one of `stops` is.
     fn stopped_product(&mut self, k: Form, (x, y): (&str, &str), stops: &[&str]) -> String {
-        let (t, free) = (k.ty(), self.freedom());
-        let zero = k.constant(k.scalar.zero());
-        let mut out = self.let_(format_args!("fmul{free} {t} {x}, {y}"));
+        let stopped = self.stopped(k, (x, y), (String::new(), stops));
+        self.select(k, &stopped.goes_on, &stopped.product, &k.constant(k.scalar.zero()))
+    }
+
+    /// The parts of a product that is zero where one of `stops` is, and where something else, if it is not empty, does not go on.
+    fn stopped(&mut self, k: Form, (x, y): (&str, &str), (mut goes_on, stops): (String, &[&str])) -> Stopped {
+        let (t, free, zero) = (k.ty(), self.freedom(), k.constant(k.scalar.zero()));
+        let product = self.let_(format_args!("fmul{free} {t} {x}, {y}"));
         for stop in stops {
-            let goes_on = self.let_(format_args!("fcmp une {t} {stop}, {zero}"));
-            out = self.select(k, &goes_on, &out, &zero);
+            let here = self.let_(format_args!("fcmp une {t} {stop}, {zero}"));
+            goes_on = match goes_on.as_str() {
+                "" => here,
+                before => self.let_(format_args!("and {} {before}, {here}", k.truth())),
+            };
         }
-        out
+        Stopped { goes_on, product }
+    }
+
+    /// The value of a primitive on lanes, which a register is set to. Where instructions take masks, a strong product that only a sum reads is
+    /// one instruction with it: where the product stops, the sum is its other term. A zero may then have another sign.
+    pub(super) fn prim_in_lanes(&mut self, to: Reg, prim: Prim, args: &[String]) -> String {
+        let lanes = self.width();
+        if self.speculation.is_some() || !self.is_masked() {
+            return self.prim_in_line(prim, lanes, args);
+        }
+        match (prim, args) {
+            (Prim::Op(op @ (Op::StrongMul | Op::MutualMul), scalar), [x, y]) => {
+                let k = Form { scalar, lanes };
+                let stopped = match self.stopped.remove(x) {
+                    // Where the factor stops so does the product: its plain product is compared, without waiting for it.
+                    Some(factor) if op == Op::StrongMul => {
+                        let product = factor.product;
+                        self.stopped(k, (&product, y), (factor.goes_on, &[&product]))
+                    }
+                    _ if op == Op::MutualMul => self.stopped(k, (x, y), (String::new(), &[x, y])),
+                    _ => self.stopped(k, (x, y), (String::new(), &[x])),
+                };
+                let value = self.select(k, &stopped.goes_on, &stopped.product, &k.constant(scalar.zero()));
+                if self.reads[to] == 1 {
+                    self.stopped.insert(value.clone(), stopped);
+                }
+                value
+            }
+            (Prim::Op(op @ (Op::Add | Op::Sub), scalar), [x, y]) if scalar.is_float() => {
+                let (rest, stopped) = match (self.stopped.remove(y), op) {
+                    (Some(stopped), _) => (x, Some(stopped)),
+                    (None, Op::Add) => (y, self.stopped.remove(x)),
+                    (None, _) => (x, None),
+                };
+                let Some(Stopped { goes_on, product }) = stopped else {
+                    return self.prim(prim, lanes, args);
+                };
+                let sum = self.prim(prim, lanes, &[rest.clone(), product]);
+                self.select(Form { scalar, lanes }, &goes_on, &sum, rest)
+            }
+            _ => self.prim(prim, lanes, args),
+        }
     }
 
     fn compare(&mut self, k: Form, x: &str, y: &str, of_floats: &str, of_others: &str) -> String {

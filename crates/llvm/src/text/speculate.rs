@@ -11,10 +11,12 @@
 //!   those as it takes for all strong products.
 //! Assumes: LLVM keeps NaN ([`Floats::Contract`]). Guarantees: the same numbers; a zero may have the sign of the product. What lies in
 //!   one lane does not depend on the others.
+//! Not in lanes with AVX-512: there a strong product is a plain one with the mask of a comparison (see `prim.rs`).
 //! Cost: half a comparison for each guard and one branch, that is expected to go on. The line is there twice.
 
 use super::form::{Form, splat};
 use super::{Emitter, Floats, line};
+use crate::maths::Machine;
 use pullback_kernel::{Ins, Reg, Ty};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,8 +137,8 @@ fn hands_on_nan(prim: Prim) -> bool {
 impl Emitter<'_> {
     /// The line at the start of a block, if there is one; and how many instructions were looked at.
     pub(super) fn speculated(&self, block: &[Ins]) -> (Option<Line>, usize) {
-        let may = self.options.floats == Floats::Contract && self.open_loops > 0 && self.folds.is_empty();
-        if !may {
+        let is_masked = self.lanes.is_some() && self.is_masked();
+        if !self.may_speculate() || is_masked || self.open_loops == 0 || !self.folds.is_empty() {
             return (None, block.len());
         }
         let mut plan = Plan::default();
@@ -147,6 +149,18 @@ impl Emitter<'_> {
         let branch = if self.lanes.is_some() { 3 } else { 1 };
         let is_worth_it = !results.is_empty() && saved > guards.len() + branch;
         (is_worth_it.then_some(Line { length, guards, results }), length.max(1))
+    }
+
+    /// Whether a zero may have another sign, while NaN is kept.
+    fn may_speculate(&self) -> bool {
+        self.options.floats == Floats::Contract
+    }
+
+    /// Whether strong products on lanes are products with the masks of comparisons. They cost less than a line's guard where each
+    /// instruction takes a mask: all that a line is computed from is kept until its guard is known.
+    pub(super) fn is_masked(&self) -> bool {
+        let takes_masks = self.options.machine == Machine::Avx512;
+        self.may_speculate() && self.options.masks.unwrap_or(takes_masks)
     }
 
     /// Writes a line.

@@ -93,6 +93,7 @@ impl<'a> Whole<'a> {
                 values: uses::values(f),
                 reads: uses::reads(f),
                 speculation: None,
+                stopped: BTreeMap::new(),
                 record: 0,
                 next: 0,
                 has_stop: false,
