@@ -470,6 +470,28 @@ fn a_concatenation_of_sizes_that_are_computed_later() {
     check(text, &[Value::f64s(&[1.0, 2.0])], &[Value::f64s(&[2.0, 3.0, 0.0, 1.0, 2.0])]);
 }
 
+/// The sizes of the other part are computed after the first part is made, from what was there before: they are computed first.
+#[test]
+fn a_concatenation_of_sizes_that_can_be_computed_before() {
+    let text = "fun f(a: []f64): []f64 {
+        let n: i64 = size(a, 0)
+        let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+        let m: i64 = add.i64(n, 1i64)
+        let k: i64 = sub.i64(m, 2i64)
+        let is: []i64 = iota(k)
+        let zs: []f64 = map k [is] (i: i64) {
+            let j: i64 = mul.i64(i, m) let z: f64 = convert.i64.f64(j) in z }
+        let c: []f64 = concat(ys, zs)
+        in c
+    }";
+    assert_eq!(memory(text), (1, 0));
+    check(text, &[Value::f64s(&[1.0, 2.0, 4.0])], &[Value::f64s(&[2.0, 3.0, 5.0, 0.0, 4.0])]);
+    // A number that may stop the program is computed in its place.
+    let text = text.replace("sub.i64(m, 2i64)", "quot.i64(m, n)");
+    assert_eq!(memory(&text), (2, 1));
+    check(&text, &[Value::f64s(&[1.0, 2.0])], &[Value::f64s(&[2.0, 3.0, 0.0])]);
+}
+
 /// Rows of numbers of elements that are there in the text: the parts are made in the rows.
 #[test]
 fn parts_of_rows_are_made_in_the_rows() {

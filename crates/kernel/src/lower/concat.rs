@@ -1,7 +1,8 @@
 //! Concatenations, whose parts are made where they belong.
 //!
 //! A part that is made in the same body, and only reshaped on the way, is asked for at its place in the whole (`Lower::wanted`). The
-//! whole is then made before the first part for which all sizes are known; what is made before that, or elsewhere, is copied.
+//! whole is then made before the first part for which all sizes are known; what is made before that, or elsewhere, is copied. Numbers of which
+//! sizes are computed later in the body, and that cannot stop the program, are computed then.
 //! Where the whole is asked for at a place itself, the parts are made there if their sizes are known to fill it.
 //! The whole has the roots of the parts that lie in it: nobody writes over one while the other is needed.
 
@@ -71,8 +72,8 @@ fn makes_anew(exp: &Exp) -> bool {
 }
 
 impl Lower<'_> {
-    /// Asks that what a statement makes be made in the concatenations that it is a part of.
-    pub(super) fn want_in_wholes(&mut self, wholes: &mut [Whole], stm: &Stm) -> Res<()> {
+    /// Asks that what a statement makes be made in the concatenations that it is a part of. Statements of `later` may be lowered for that.
+    pub(super) fn want_in_wholes(&mut self, wholes: &mut [Whole], stm: &Stm, later: &[Stm]) -> Res<()> {
         for whole in wholes {
             let is_made = |part: &Part| part.here && stm.pat.contains(&part.maker);
             if !whole.parts.iter().any(is_made) {
@@ -85,6 +86,9 @@ impl Lower<'_> {
                 whole.memory = Some(place.leaves.clone());
             }
             let sizes: Vec<Vec<Dim>> = whole.parts.iter().map(|p| self.shapes.of(p.maker).to_vec()).collect();
+            for d in sizes.iter().flatten() {
+                self.compute_early(*d, later)?;
+            }
             if !sizes.iter().flatten().all(|d| self.is_in_scope(*d)) {
                 continue;
             }
@@ -124,6 +128,35 @@ impl Lower<'_> {
             _ => false,
         };
         whole.parts.iter().all(fits) && matches!(all, Some((Dim::Const(_), _)))
+    }
+    /// Computes the number that a size is named after, if it is arithmetic on what is there.
+    fn compute_early(&mut self, d: Dim, later: &[Stm]) -> Res<()> {
+        let Dim::Value(v) = d else { return Ok(()) };
+        let Some(needed) = self.arithmetic(v, later) else { return Ok(()) };
+        for k in needed {
+            self.stm(&later[k], &[])?;
+            self.early.extend(later[k].pat.iter().copied());
+        }
+        Ok(())
+    }
+    /// The statements that compute a number from what is there, in order; `None` if others are needed.
+    fn arithmetic(&self, v: Var, later: &[Stm]) -> Option<Vec<usize>> {
+        let (mut open, mut needed) = (vec![v], Vec::new());
+        while let Some(v) = open.pop() {
+            if self.env.contains_key(&v) {
+                continue;
+            }
+            let k = later.iter().position(|stm| stm.pat.contains(&v))?;
+            let Exp::Prim(prim, args) = &later[k].exp else { return None };
+            if prim.may_stop() {
+                return None;
+            }
+            needed.push(k);
+            open.extend(args.iter().filter_map(|a| a.var()));
+        }
+        needed.sort_unstable();
+        needed.dedup();
+        Some(needed)
     }
     /// Whether what a size is named after is there.
     fn is_in_scope(&self, d: Dim) -> bool {

@@ -233,6 +233,8 @@ struct Lower<'p> {
     owners: Owners,
     /// Where a variable's array should be made.
     wanted: IdMap<Var, ArrayRep>,
+    /// Numbers that were computed before their place in their body.
+    early: IdSet<Var>,
     /// Pointers into memory that the iterations of a loop use in turn.
     in_turn: IdSet<Reg>,
     /// Arrays that maps make, with the operand that each is to be written over.
@@ -293,6 +295,7 @@ impl<'p> Lower<'p> {
             env: IdMap::new(),
             owners: Owners::default(),
             wanted: IdMap::new(),
+            early: IdSet::new(),
             in_turn: IdSet::new(),
             heirs: IdMap::new(),
             below: IdMap::new(),
@@ -537,7 +540,12 @@ impl<'p> Lower<'p> {
             if self.sites.is_some() {
                 self.site = Some(site(self.program, stm, self.span));
             }
-            let done = self.want_in_wholes(&mut wholes, stm).and_then(|()| self.stm(stm, &wholes));
+            let done = if stm.pat.first().is_some_and(|v| self.early.remove(v)) {
+                Ok(())
+            } else {
+                let later = &body.stms[k + 1..];
+                self.want_in_wholes(&mut wholes, stm, later).and_then(|()| self.stm(stm, &wholes))
+            };
             self.site = around;
             if let Err(mut e) = done {
                 e.span = e.span.or(self.span);
