@@ -60,6 +60,27 @@ fn agree(program: &(Program, FunId), args: &[Value]) -> Result<Vec<Value>, Strin
     expected
 }
 
+/// A short loop that chooses by its counter what it stores is written out in a loop of lanes: each lane stores a row. Where it is the only
+/// loop it stays.
+#[test]
+fn loops_that_choose_by_their_counter_are_written_out() {
+    let rows = compiled(
+        "entry f [n] (xs: [n]i64): [n][7]i32 =
+           map (\\x -> tabulate 7 (\\j -> i32.i64 (if j < 3 then 5 * x + j else if j < 5 then x else x - j))) xs",
+    );
+    let (module, _) = scheduled(&rows, 8);
+    let text = print(&module);
+    for k in 0..7 {
+        assert!(text.contains(&format!("[{k}i64 + lane * 7i64] = ")), "{text}");
+    }
+    let xs: Vec<i64> = (0..19).map(|k| k * k % 13).collect();
+    agree(&rows, &[Value::i64s(&xs)]).expect("no error");
+    let row = compiled("entry f (x: i64): [7]i64 = tabulate 7 (\\j -> if j < 3 then 5 * x + j else x - j)");
+    let (module, _) = scheduled(&row, 8);
+    assert!(!print(&module).contains("[6i64"), "{}", print(&module));
+    agree(&row, &[Value::i64(3)]).expect("no error");
+}
+
 /// A row of five from three numbers of its own, and what is asked of its counter.
 #[test]
 fn small_rows_are_registers_and_their_loops_are_written_out() {

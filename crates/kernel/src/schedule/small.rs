@@ -4,6 +4,9 @@
 //! places that are loaded and stored are known once loops with known bounds are written out, each element becomes a register,
 //! and what the loop asked about its counter is decided (`numbers`).
 //!
+//! In loops over many iterations in any order, of which lanes are made, so are short loops that choose by their counter what they store:
+//! nothing is left to choose, and what each lane stores is a row.
+//!
 //! Only floats: for the integers of a list of indices it gained nothing, and made the LSTM 8 % slower.
 //!
 //! Assumes the code that the lowering makes. Guarantees: the same values and messages. The code grows at most by [`MORE`] instructions; memory
@@ -13,7 +16,7 @@
 
 use super::numbered;
 use super::uses::{Uses, sets_first};
-use crate::ir::{Block, Function, Ins, Operand, Reg, RegInfo, Ty};
+use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::mutation::Mutation;
 use crate::walk::size;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
@@ -25,6 +28,9 @@ pub(crate) const ELEMENTS: i64 = 64;
 /// Instructions that one loop may become.
 const LARGE: usize = 1000;
 
+/// Iterations of a loop that is written out for what it chooses by its counter.
+const SHORT: i64 = 16;
+
 /// Instructions by which a function may grow.
 const MORE: usize = 4000;
 
@@ -34,6 +40,14 @@ const ROUNDS: usize = 4;
 /// Rewrites the body of a function.
 pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
     let mut left = MORE;
+    {
+        let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
+        let chosen = IdSet::new();
+        let mut w = Written::new(&mut f.regs, (&roots, &chosen), uses, left);
+        w.decides = true;
+        body = w.block(body);
+        left = w.left;
+    }
     for _ in 0..ROUNDS {
         body = numbered(f, body);
         let chosen = Places::of(f, &body).chosen;
@@ -41,7 +55,7 @@ pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
             return body;
         }
         let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
-        let mut w = Written { regs: &mut f.regs, roots: &roots, chosen: &chosen, uses, left, some: false };
+        let mut w = Written::new(&mut f.regs, (&roots, &chosen), uses, left);
         body = w.block(body);
         let some = w.some;
         left = w.left;
@@ -71,6 +85,25 @@ fn iterations(ins: &Ins) -> Option<std::ops::Range<i64>> {
     let all = written_size(body)?.checked_mul(trips)?;
     let to = if Mutation::LastIterationLost.is_on() { to - 1 } else { to };
     (all <= LARGE).then_some(from..to)
+}
+
+/// Whether a short loop without loops inside stores what it chooses by comparing its counter with a constant.
+fn chooses(ins: &Ins) -> bool {
+    let Ins::For { i, from, to, body, .. } = ins else { return false };
+    let trips = from.as_i64().zip(to.as_i64()).and_then(|(from, to)| to.checked_sub(from));
+    if trips.is_none_or(|n| n > SHORT) || !body.iter().any(|ins| matches!(ins, Ins::Store { .. })) {
+        return false;
+    }
+    let compares = |r: Operand| {
+        body.iter().any(|ins| match ins {
+            Ins::Prim { to, prim: Prim::Op(Op::Lt | Op::Le | Op::Eq | Op::Ne, Scalar::I64), args } => {
+                r == (*to).into() && args.contains(&(*i).into()) && args.iter().any(|a| a.as_i64().is_some())
+            }
+            _ => false,
+        })
+    };
+    let is_decided = |ins: &Ins| matches!(ins, Ins::If { condition, .. } if compares(*condition));
+    body.iter().any(is_decided) && !body.iter().any(is_loop)
 }
 
 /// The instructions of a block with all its loops written out; `None`: they cannot be.
@@ -230,19 +263,41 @@ struct Written<'a> {
     left: usize,
     /// Whether a loop has been written out.
     some: bool,
+    /// Whether loops are written out that choose by their counter what they store, instead.
+    decides: bool,
+    /// Whether there is a loop around over many iterations in any order.
+    is_in_many: bool,
 }
 
-impl Written<'_> {
+impl<'a> Written<'a> {
+    fn new(
+        regs: &'a mut IndexVec<Reg, RegInfo>,
+        (roots, chosen): (&'a IndexVec<Reg, Option<Reg>>, &'a IdSet<Reg>),
+        uses: Uses,
+        left: usize,
+    ) -> Written<'a> {
+        Written { regs, roots, chosen, uses, left, some: false, decides: false, is_in_many: false }
+    }
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut ins in block {
-            let own = iterations(&ins).filter(|_| self.uses_chosen(&ins)).and_then(|each| {
+            let is_wanted = |ins: &Ins| match self.decides {
+                true => self.is_in_many && chooses(ins),
+                false => self.uses_chosen(ins),
+            };
+            let own = iterations(&ins).filter(|_| is_wanted(&ins)).and_then(|each| {
                 let own = self.own(&ins)?;
                 Some((each, own))
             });
+            let outer = self.is_in_many;
+            if let Ins::For { from, to, order, .. } = &ins {
+                let is_many = from.as_i64().zip(to.as_i64()).is_none();
+                self.is_in_many |= is_many && matches!(order, Order::Any(_));
+            }
             for inner in ins.blocks_mut() {
                 *inner = self.block(std::mem::take(inner));
             }
+            self.is_in_many = outer;
             match (own, ins) {
                 (Some((each, own)), Ins::For { i, body, .. })
                     if size(&body) * each.clone().count() <= self.left =>

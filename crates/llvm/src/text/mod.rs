@@ -422,7 +422,7 @@ impl Emitter<'_> {
                 k += data.length();
                 continue;
             }
-            match rows::row(rest).and_then(|row| Some((self.together(&row)?, row))) {
+            match rows::row(rest, &self.scopes).and_then(|row| Some((self.together(&row)?, row))) {
                 Some((together, row)) => {
                     self.store_row(rest, &row, together);
                     k += row.length;

@@ -7,6 +7,7 @@
 //! Assumes stores of a loop in any order: lanes write different memory, so their order does not matter.
 
 use super::form::{Form, vector};
+use super::scopes::Scopes;
 use super::{Emitter, in_memory, line};
 use pullback_kernel::{Ins, Operand, Reg, Ty};
 use std::fmt::Write;
@@ -25,11 +26,11 @@ pub(super) struct Row {
 /// So many stores are worth it.
 const FEW: usize = 4;
 
-/// The row that is stored by the first instructions of a block, all of whose lanes are active.
-pub(super) fn row(block: &[Ins]) -> Option<Row> {
+/// The row that is stored by the first instructions of a block, all of whose lanes are active. What is loaded in between is from elsewhere.
+pub(super) fn row(block: &[Ins], scopes: &Scopes) -> Option<Row> {
     let Ins::StoreLanes { pointer, index, stride, ty, mask: None, .. } = block.first()? else { return None };
     let (pointer, first, stride, ty) = (*pointer, index.as_i64()?, *stride, *ty);
-    let plain = ty.scalar().is_some_and(|s| s.is_float() || s.bytes() == 8);
+    let plain = ty.scalar().is_some_and(|s| s.bytes() >= 4);
     if !plain || matches!(stride.as_i64(), Some(-1..=1)) {
         return None;
     }
@@ -61,6 +62,8 @@ pub(super) fn row(block: &[Ins]) -> Option<Row> {
                 }
             }
             Ins::Prim { to, .. } | Ins::Set { to, .. } if !row.reads(*to) => {}
+            Ins::LoadLanes { to, pointer, .. }
+                if !row.reads(*to) && scopes.are_apart(*pointer, row.pointer) => {}
             _ => break,
         }
     }

@@ -24,13 +24,19 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// The metadata of an access through a pointer, with a comma before it.
-    pub(super) fn suffix(&self, pointer: Operand) -> &str {
-        let origin = match pointer {
+    fn origin(&self, pointer: Operand) -> Option<Origin> {
+        match pointer {
             Operand::Reg(r) => self.origins.get(r).copied().flatten(),
             Operand::Const(_) | Operand::Null => None,
-        };
-        origin.and_then(|o| self.suffixes.get(o)).map_or("", String::as_str)
+        }
+    }
+    /// Whether accesses through two pointers cannot meet, between two fences.
+    pub(super) fn are_apart(&self, a: Operand, b: Operand) -> bool {
+        self.origin(a).zip(self.origin(b)).is_some_and(|(a, b)| a != b)
+    }
+    /// The metadata of an access through a pointer, with a comma before it.
+    pub(super) fn suffix(&self, pointer: Operand) -> &str {
+        self.origin(pointer).and_then(|o| self.suffixes.get(o)).map_or("", String::as_str)
     }
 
     pub(super) fn new(f: &Function, shared: &mut Shared) -> Scopes {
