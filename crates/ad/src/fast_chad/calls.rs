@@ -18,7 +18,7 @@ use super::config::Mutation;
 use super::ct::{Ct, split, zero};
 use super::dense::Place;
 use super::desc::{Desc, optional};
-use super::locate::Locate;
+use super::locate::{Lends, Locate};
 use super::reads::Reads;
 use super::reverse::{Env, Final, Forward, Reverse};
 use crate::contract::Unsupported;
@@ -307,7 +307,8 @@ impl<'p> Reverse<'p> {
     pub(crate) fn activated(&mut self, pair: &Pair, lam: Lam) -> Lam {
         let inputs = active_inputs(pair, &lam);
         let done = self.calls.located.contains(&pair.of);
-        self.located(lam, &inputs, if done { Locate::Done } else { Locate::Repeated })
+        let how = if done { Locate::Done } else { Locate::Repeated };
+        self.located(lam, &inputs, (how, Lends::new()))
     }
 
     /// Parameters for the accumulators that a function is given.

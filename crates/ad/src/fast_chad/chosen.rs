@@ -234,13 +234,18 @@ impl Reverse<'_> {
     }
 
     /// The arrays for which some arm of a branch opens an accumulator although nobody in this body has paid for it: one is opened around
-    /// the branch, so that it takes over the cotangent that there is. Where there is none yet, one may come of the arm itself.
+    /// the branch, so that it takes over the cotangent that there is. Where there is none yet, one may come of the arm itself, and would be
+    /// added to zeros.
     pub(crate) fn opened_in_arms(&self, stm: &Stm, env: &Env) -> Vec<Var> {
         if !self.config.views {
             return Vec::new();
         }
         let dear = |v: &Var| match self.names.contains_key(v) {
-            true => !self.stands_for(env, *v).1.is_empty(),
+            true => {
+                let (leaves, way) = self.stands_for(env, *v);
+                let waits = |x: &Var| self.has_cotangent(env, *x);
+                !way.is_empty() && (leaves.is_empty() || leaves.iter().any(waits))
+            }
             false => self.unpaid.contains(v) && self.has_cotangent(env, *v),
         };
         let scopes = stm.exp.bodies();

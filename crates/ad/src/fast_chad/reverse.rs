@@ -15,7 +15,7 @@ use super::gather::as_gather;
 use super::hist::Hist;
 use super::kept::Room;
 use super::lasting::Lifetimes;
-use super::locate::{Locate, locate, locate_functions};
+use super::locate::{Lends, Locate, locate, locate_functions};
 use super::operator::Fold;
 use crate::activity::active_variables;
 use crate::contract::Unsupported;
@@ -184,10 +184,10 @@ impl<'p> Reverse<'p> {
     }
 
     /// The lambda with locations, where it is known what in it depends on `inputs`.
-    pub(crate) fn located(&mut self, lam: Lam, inputs: &[Var], how: Locate) -> Lam {
+    pub(crate) fn located(&mut self, lam: Lam, inputs: &[Var], (how, lends): (Locate, Lends)) -> Lam {
         let (mut sources, mut constants) = (inputs.to_vec(), IdSet::new());
         let lam = if self.config.locations {
-            let located = locate(self.b.program, lam, inputs, &mut self.calls.reads, how);
+            let located = locate(self.b.program, lam, inputs, &mut self.calls.reads, (how, lends));
             sources.extend(located.slots);
             self.unread.extend(located.unread);
             constants = located.constants;
@@ -209,11 +209,11 @@ impl<'p> Reverse<'p> {
         };
         let inputs: Vec<Var> = lam.params.iter().zip(wanted).filter(|(_, w)| **w).map(|(v, _)| *v).collect();
         let inputs: Vec<Var> = inputs.into_iter().filter(|&v| floats(self, v.into())).collect();
-        let lam = match self.config.locations {
+        let (lam, lends) = match self.config.locations {
             true => locate_functions(self.b.program, lam, self.config.max_inlined, &mut self.calls.located),
-            false => lam,
+            false => (lam, Lends::new()),
         };
-        let lam = self.located(lam, &inputs, Locate::Once);
+        let lam = self.located(lam, &inputs, (Locate::Once, lends));
         self.lifetimes = self.lifetimes_of(&lam);
         let mut env = Env::default();
         let mut params = lam.params.clone();

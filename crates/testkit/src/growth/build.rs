@@ -3,7 +3,7 @@
 use super::terms::{Calls, Cond, Expr, Frame, INPUTS, Read, SORTS, Sort, Start, Term, Trips, mentions};
 use pullback_base::Symbol;
 use pullback_core::{
-    Atom, Body, Builder, Exp, Fun, FunId, Loop, LoopAttrs, LoopForm, Program, Type, Value, Var,
+    Atom, Body, Builder, Exp, Fun, FunId, Lam, Loop, LoopAttrs, LoopForm, Program, Soac, Type, Value, Var,
 };
 use pullback_prim::{Op, Scalar};
 
@@ -298,6 +298,17 @@ impl<'t> Scope<'t> {
                     self.names[0].extend(both.into_iter().map(Atom::Var));
                     k += 2;
                 }
+                (Expr::With(x), Some(second @ Expr::With(y)))
+                    if self.term.joined && !mentions(second, &name) =>
+                {
+                    let x = self.expr(b, x);
+                    self.names[0].push(x);
+                    let y = self.expr(b, y);
+                    self.names[0].pop();
+                    let both = self.written_together(b, [x, y]);
+                    self.names[0].extend(both.into_iter().map(Atom::Var));
+                    k += 2;
+                }
                 _ => {
                     let a = self.expr(b, first);
                     self.names[0].push(a);
@@ -305,6 +316,20 @@ impl<'t> Scope<'t> {
                 }
             }
         }
+    }
+    /// Two arrays with something added to one element each, by one statement.
+    fn written_together(&self, b: &mut Builder<'_>, dst: [Atom; 2]) -> Vec<Var> {
+        let indices = b.emit(Exp::ArrayLit(Type::I64, vec![self.i]), "at");
+        let value = b.emit(Exp::ArrayLit(Type::F64, vec![self.s]), "value");
+        let params: Vec<Var> = (0..4).map(|_| b.fresh(Type::F64, "x")).collect();
+        let body = b.scope(|b| {
+            let sum = |b: &mut Builder<'_>, k: usize| b.op2(Op::Add, params[k].into(), params[k + 2].into());
+            vec![sum(b, 0), sum(b, 1)]
+        });
+        let lam = Lam { params, body };
+        let (width, neutral) = (Atom::i64(1), vec![Atom::f64(0.0); 2]);
+        let hist = Soac::Hist { width, lam, neutral, dst: dst.into(), indices, values: vec![value; 2] };
+        b.emit_all(Exp::Soac(hist), "written")
     }
     /// What a branch gives two lets; the second counts the name of the first as in scope.
     fn arm(&self, b: &mut Builder<'_>, [x, y]: [&Expr; 2]) -> Body {
@@ -347,6 +372,17 @@ impl<'t> Scope<'t> {
                     vec![b.op1(Op::Sin, both)]
                 };
                 b.if_(even, there, |_| vec![Atom::f64(0.5)])[0].into()
+            }
+            Read::Written => {
+                let even = self.condition(b, Cond::Even);
+                let at = b.emit(Exp::ArrayLit(Type::I64, vec![i]), "at");
+                let out = b.map(Atom::i64(1), &[at], |b, _| {
+                    let write =
+                        |b: &mut Builder<'_>| vec![b.emit(Exp::Update(a, vec![i], self.s), "written")];
+                    let either = b.if_(even, write, |_| vec![a])[0];
+                    vec![self.read(b, Read::Lane, either.into())]
+                });
+                b.sum(Atom::i64(1), out[0].into())
             }
             Read::Gather => {
                 let at = b.emit(Exp::ArrayLit(Type::I64, vec![i]), "at");

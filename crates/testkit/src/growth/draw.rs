@@ -33,7 +33,13 @@ pub fn draw(seed: u64) -> Term {
         names = with_name(names, Sort::Vector);
     }
     let joined = rng.chance(0.3);
-    if joined {
+    if joined && rng.chance(0.4) {
+        for _ in 0..2 {
+            let fuel = rng.range(1, 3);
+            lets.push(Arc::new(Expr::With(expr(&mut rng, Sort::Vector, fuel, names))));
+        }
+        names = with_name(with_name(names, Sort::Vector), Sort::Vector);
+    } else if joined {
         let c = cond(&mut rng);
         for _ in 0..2 {
             let mut arm = || {
@@ -55,7 +61,7 @@ pub fn draw(seed: u64) -> Term {
     let beside = lets.len() > 1 && matches!(&*lets[lets.len() - 2], Expr::Map(_)) && rng.chance(0.7);
     let fuel = rng.range(1, 4);
     let read = (
-        *rng.choose(&[Read::Element, Read::Lane, Read::Gather, Read::Chosen, Read::Beside]),
+        *rng.choose(&[Read::Element, Read::Lane, Read::Gather, Read::Chosen, Read::Beside, Read::Written]),
         expr(&mut rng, Sort::Vector, fuel, names),
     );
     let read = match beside {

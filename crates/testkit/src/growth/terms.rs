@@ -21,13 +21,15 @@
 //! read    ::= a[i mod n] | the sum of a map of one lane that reads a there | the sum of a gather of it
 //!           | such a map, if the counter is even | the sum of a
 //!           | such a map times the sum of the sines of the last name in scope, if the counter is even
+//!           | such a map in a map of one lane that overwrites the element first, if the counter is even (in random programs)
 //! frame   ::= for | while | the loop of t iterations in one of n | in a map of three lanes
 //!           | a function that calls itself instead, last or before it reads an element of what it gets back, once or in a map of
 //!             three lanes
 //!           | two such functions that call each other
 //! ```
 //!
-//! In random programs, two lets one after the other that choose by the same condition may be one branch with two results.
+//! In random programs, two lets one after the other that choose by the same condition may be one branch with two results, and two that
+//! overwrite may be one histogram of two arrays.
 //!
 //! All vectors have n elements, all matrices four rows of n. The size of a program is the number of its terms, conditions and reads
 //! not counted. A name is a number: the position in the list of what is in scope of its sort, outermost first.
@@ -127,6 +129,8 @@ pub enum Read {
     Chosen,
     /// As `Chosen`, times the sum of the sines of the last vector in scope.
     Beside,
+    /// As `Lane`, from inside a map of one lane that overwrites the element first, if the counter is even.
+    Written,
     /// All elements.
     Sum,
 }
@@ -186,7 +190,7 @@ pub struct Term {
     pub states: Vec<Sort>,
     /// Vectors with names of their own, in every iteration.
     pub lets: Vec<Arc<Expr>>,
-    /// Whether two lets one after the other that choose by the same condition are one branch.
+    /// Whether two lets one after the other that choose by the same condition are one branch, and two that overwrite one histogram.
     pub joined: bool,
     /// How the iteration reads, and what.
     pub read: (Read, Arc<Expr>),

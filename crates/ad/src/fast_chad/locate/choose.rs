@@ -164,7 +164,7 @@ fn connected(flow: &Flow<'_>, edges: &[Edge], chosen: &BTreeSet<Merge>) -> Vec<G
         let first = places.next().unwrap_or(None);
         let home = places.fold(first, |a, b| flow.common(a, b));
         // An array that is given away is made before everything else.
-        let given = flow.can_carry(home) && merges.iter().any(|m| flow.may_be_given(*m));
+        let given = flow.can_carry(None, home) && merges.iter().any(|m| flow.may_be_given(*m));
         Group { home: if given { None } else { home }, merges }
     };
     groups.into_values().map(group).collect()

@@ -14,6 +14,19 @@ pub(super) type Merge = (Var, usize);
 /// A body: the first variable of the statement around it, and which of its bodies; `None`: that of the lambda.
 pub(super) type Place = Option<(Var, usize)>;
 
+/// An argument that a function may overwrite, at a call that may not give it away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lend {
+    pub(super) of: Atom,
+    /// The argument if it is given away.
+    pub(super) given: Var,
+    /// Whether it is.
+    pub(super) own: Var,
+}
+
+/// For each of them the argument if it is kept.
+pub(crate) type Lends = IdMap<Var, Lend>;
+
 /// What a variable is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Def {
@@ -81,6 +94,10 @@ pub(super) struct Flow<'a> {
     pub(super) unknown: IdSet<Var>,
     /// Parameters that the caller gives away: their cotangents are returned as whole arrays.
     pub(super) given_away: IdSet<Var>,
+    /// Parameters that the caller keeps: they are only read. A copy is overwritten.
+    pub(super) kept: IdSet<Var>,
+    /// Arguments that are given away or kept.
+    pub(super) lends: Lends,
 }
 
 impl<'a> Flow<'a> {
@@ -97,6 +114,8 @@ impl<'a> Flow<'a> {
             merges: Vec::new(),
             unknown: IdSet::new(),
             given_away: IdSet::new(),
+            kept: IdSet::new(),
+            lends: Lends::new(),
         };
         flow.around.insert(None, Around { parent: None, kind: Kind::Whole, depth: 0 });
         flow.bind(&lam.params, None);
@@ -240,9 +259,9 @@ impl<'a> Flow<'a> {
         }
         b
     }
-    /// Whether an array that is made at the start of the lambda can be carried to a place: no function of an operation is between.
-    pub(super) fn can_carry(&self, mut place: Place) -> bool {
-        while self.kind(place) != Kind::Whole {
+    /// Whether an array that is made in a body around a place can be carried there: no function of an operation is between.
+    pub(super) fn can_carry(&self, outer: Place, mut place: Place) -> bool {
+        while place != outer && self.kind(place) != Kind::Whole {
             if matches!(self.kind(place), Kind::Function | Kind::Condition) {
                 return false;
             }
@@ -289,6 +308,24 @@ impl<'a> Flow<'a> {
             Exp::Loop(l) => vec![(l.params[k].1, Way::First), (l.body.result[k], Way::Inside)],
             exp => exp.bodies().into_iter().map(|s| (s.body.result[k], Way::Inside)).collect(),
         }
+    }
+    /// What is overwritten, with what it is then.
+    pub(super) fn overwritings(&self) -> impl Iterator<Item = (Var, Atom)> + '_ {
+        self.defs.iter().filter_map(|(v, def)| match def {
+            Def::Written(of) => Some((*v, *of)),
+            Def::Given | Def::Merge(_) | Def::Made => None,
+        })
+    }
+    /// The merges that must have locations, since it is asked for somewhere whether their arrays may be given away, or copied.
+    pub(super) fn lent_merges(&self) -> Vec<Merge> {
+        let given = self.lends.values().flat_map(|lend| self.comes_from(lend.of));
+        let mut out: Vec<Merge> = given.flat_map(|v| self.merges_of(&[v.into()])).collect();
+        let is_kept = |a: Atom| self.terms(a, None).keys().any(|v| self.kept.contains(v));
+        let from_kept = |m: &&Merge| self.sources(**m).into_iter().any(|(a, _)| is_kept(a));
+        if !self.kept.is_empty() {
+            out.extend(self.merges.iter().filter(from_kept));
+        }
+        out
     }
     /// The merges that these arrays are names of.
     pub(super) fn merges_of(&self, arrays: &[Atom]) -> Vec<Merge> {
@@ -352,6 +389,11 @@ impl<'a> Flow<'a> {
                 }
             }
         }
+    }
+    /// The arrays bound outside of a body, or by it, that an array inside may be, or be a part of, without having been overwritten.
+    pub(super) fn may_be(&self, a: Atom, inside: Place) -> Vec<Var> {
+        let itself = |ways: &BTreeSet<As>| ways.iter().any(|way| !way.written);
+        self.terms(a, inside).into_iter().filter(|(_, ways)| itself(ways)).map(|(v, _)| v).collect()
     }
     fn body_or_none(&self, stm: Var) -> Option<Place> {
         self.loop_of(stm).map(|_| self.body_of(stm))

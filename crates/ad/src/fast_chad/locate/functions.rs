@@ -14,16 +14,17 @@
 //! to the accumulator of the argument. The function itself only reads its arguments then, so the reverse function is given their accumulators.
 //!
 //! Which places a result may have is a least fixed point over the functions that call each other. An argument that a function may
-//! overwrite in place is no place: who calls gives it away, and what comes back counts as made.
+//! overwrite in place is no place: who calls gives it away, and what comes back counts as made. Where some call does not give it away,
+//! see [`lend`].
 //!
 //! Assumes core without `vjp`, `jvp`. Guarantees the same results; work grows by a constant factor. Functions of which no result
 //! names an argument, and that need nothing else, stay as they are.
 
 use super::choose::Group;
-use super::flow::{Flow, Place, written};
+use super::flow::{Flow, Lends, Place, written};
 use super::forms::Form;
 use super::places::{Class, Owner};
-use super::{Locate, Wanted, choose, flow_of, rewritten, unbox};
+use super::{Locate, Wanted, choose, flow_of, lend, rewritten, unbox};
 use crate::differentiate::callees_first;
 use crate::fast_chad::reads::is_used;
 use crate::tangent::fresh_function_name;
@@ -74,16 +75,18 @@ impl Places {
 
 /// What is known about a function.
 #[derive(Clone, Debug, PartialEq)]
-struct Facts {
+pub(super) struct Facts {
     /// The parameters that it may overwrite.
-    written: Vec<bool>,
+    pub(super) written: Vec<bool>,
+    /// Which of them, as the program has them, become three: kept, given away, which of both.
+    pub(super) lent: Vec<bool>,
     /// Its results that may become locations.
     results: Vec<Option<Places>>,
     /// What is called instead.
     instead: FunId,
 }
 
-type Known = IdMap<FunId, Facts>;
+pub(super) type Known = IdMap<FunId, Facts>;
 
 /// The lambda, in which functions that will not be inlined return locations where that saves work in its derivative: those that call
 /// themselves, and what they call; all if they have more than `most` statements together. Those that are `located` then need no
@@ -93,7 +96,7 @@ pub(crate) fn locate_functions(
     lam: Lam,
     most: usize,
     located: &mut IdSet<FunId>,
-) -> Lam {
+) -> (Lam, Lends) {
     let reached = reachable_functions(program, called_functions(&lam.body));
     let recursive: IdSet<FunId> =
         reached.iter().copied().filter(|&f| leads_to(program, &program.funs[f].body, f)).collect();
@@ -102,12 +105,18 @@ pub(crate) fn locate_functions(
         false => reachable_functions(program, recursive),
     };
     if inside.is_empty() {
-        return lam;
+        return (lam, Lends::new());
     }
     let (lam, reached) = unbox::unbox_functions(program, lam, &reached, &inside);
     let inside: IdSet<FunId> = inside.iter().map(|f| reached[f]).collect();
-    let known = places(program, &inside);
-    rewrite_all(program, lam, &reached.values().copied().collect(), (known, located))
+    let reached: IdSet<FunId> = reached.values().copied().collect();
+    let mut lent = lend::Params::new();
+    let known = loop {
+        let known = places(program, &inside, &lent);
+        let Some((f, k)) = lend::first_kept(program, &known, &reached, &lam) else { break known };
+        lent.entry(f).or_insert_with(|| known[&f].lent.clone())[k] = true;
+    };
+    rewrite_all(program, lam, &reached, (known, located))
 }
 
 /// How many statements of functions would stand for the calls in a body, but for those of functions that call themselves.
@@ -134,12 +143,13 @@ fn inlined_size(program: &Program, body: &Body, recursive: &IdSet<FunId>) -> usi
 // --- places ---
 
 /// Where the results of these functions, which call no others, may lie.
-fn places(program: &mut Program, functions: &IdSet<FunId>) -> Known {
+fn places(program: &mut Program, functions: &IdSet<FunId>, lent: &lend::Params) -> Known {
     let of_float_array = |program: &Program, ty: &Type| ty.rank() > 0 && program.is_active(ty);
     let nothing_known = |&f: &FunId| {
         let fun = &program.funs[f];
         let results = fun.results.iter().map(|ty| of_float_array(program, ty).then(Places::default));
-        (f, Facts { written: vec![false; fun.params.len()], results: results.collect(), instead: f })
+        let lent = lent.get(&f).cloned().unwrap_or_else(|| vec![false; fun.params.len()]);
+        (f, Facts { written: lend::given(&lent), lent, results: results.collect(), instead: f })
     };
     let mut known: Known = functions.iter().map(nothing_known).collect();
     let start = program.vars.len();
@@ -180,17 +190,24 @@ fn places(program: &mut Program, functions: &IdSet<FunId>) -> Known {
 
 /// Looks at a function: which of its parameters it may overwrite, and where its results may lie.
 fn look(program: &mut Program, known: &Known, f: FunId) -> (Vec<bool>, Vec<Places>) {
-    let (lam, unknown) = Calls::new(program, known).function(f);
+    let Called { lam, unknown, lends } = Calls::new(program, known).function(f);
     let inputs = float_params(program, &lam);
     let (mut flow, _) = flow_of(program, &lam, &inputs, &[]);
     flow.unknown = unknown;
+    flow.lends = lends;
     let mut written = known[&f].written.clone();
+    let masks = lam.params.iter().zip(&written).zip(lend::kept(&known[&f].lent));
+    for ((&v, given), kept) in masks {
+        flow.kept.extend(kept.then_some(v));
+        flow.given_away.extend(given.then_some(v));
+    }
     for v in overwritten(&flow, known) {
-        if let Some(k) = lam.params.iter().position(|p| *p == v) {
+        if let Some(k) = lam.params.iter().position(|p| *p == v && !flow.kept.contains(p)) {
             written[k] = true;
         }
     }
-    let merges = flow.merges_of(&lam.body.result);
+    let mut merges = flow.merges_of(&lam.body.result);
+    merges.extend(flow.lent_merges());
     let mut classes: Vec<Class> =
         choose::groups(&flow, false, &merges).into_iter().map(|g| Class::of(&flow, g)).collect();
     classes.push(Class::new(Group { merges: BTreeSet::new(), home: None }));
@@ -217,7 +234,7 @@ fn look(program: &mut Program, known: &Known, f: FunId) -> (Vec<bool>, Vec<Place
     (written, results)
 }
 
-fn float_params(program: &Program, lam: &Lam) -> Vec<Var> {
+pub(super) fn float_params(program: &Program, lam: &Lam) -> Vec<Var> {
     lam.params.iter().copied().filter(|v| program.is_active(&program.vars[*v].ty)).collect()
 }
 
@@ -226,18 +243,24 @@ fn overwritten(flow: &Flow<'_>, known: &Known) -> BTreeSet<Var> {
     let mut out = BTreeSet::new();
     for (&place, body) in &flow.bodies {
         for (at, stm) in body.stms.iter().enumerate() {
-            let mut arrays: Vec<Atom> = (0..stm.pat.len()).filter_map(|k| written(&stm.exp, k)).collect();
+            let mut arrays: Vec<Var> = Vec::new();
+            for a in (0..stm.pat.len()).filter_map(|k| written(&stm.exp, k)) {
+                arrays.extend(flow.may_be(a, None));
+            }
             if let Exp::Call(g, args) = &stm.exp
                 && let Some(facts) = known.get(g)
             {
-                let given = args.iter().zip(&facts.written).filter(|(_, w)| **w).map(|(a, _)| *a);
-                arrays.extend(given.filter(|a| {
-                    let same = |b: &&Atom| flow.base(**b).map(|b| b.0) == flow.base(*a).map(|a| a.0);
-                    args.iter().filter(same).count() == 1
-                }));
+                for (k, &a) in args.iter().enumerate().filter(|(k, _)| facts.written[*k]) {
+                    let lent = flow.lends.iter().find(|(_, lend)| a == lend.given.into());
+                    let a = lent.map_or(a, |(_, lend)| lend.of);
+                    // What is another argument, too, is not given away.
+                    let others = args.iter().enumerate().filter(|(j, _)| *j != k);
+                    let others = others.filter(|(_, a)| lent.is_none_or(|(kept, _)| **a != (*kept).into()));
+                    let others: Vec<Var> = others.flat_map(|(_, a)| flow.may_be(*a, None)).collect();
+                    arrays.extend(flow.may_be(a, None).into_iter().filter(|v| !others.contains(v)));
+                }
             }
-            let given = arrays.into_iter().flat_map(|a| flow.terms(a, None).into_keys());
-            out.extend(given.filter(|v| !is_used_after(flow, place, at, *v)));
+            out.extend(arrays.into_iter().filter(|v| !is_used_after(flow, place, at, *v)));
         }
     }
     out
@@ -262,26 +285,38 @@ fn is_used_after(flow: &Flow<'_>, mut place: Place, mut at: usize, v: Var) -> bo
 // --- calls ---
 
 /// The calls of functions replaced in one body.
-struct Calls<'a, 'p> {
+pub(super) struct Calls<'a, 'p> {
     b: Builder<'p>,
     known: &'a Known,
-    /// Results of which nothing is known yet.
     unknown: IdSet<Var>,
+    lends: Lends,
+}
+
+/// A lambda with calls replaced.
+pub(super) struct Called {
+    pub(super) lam: Lam,
+    /// Results of which nothing is known yet.
+    pub(super) unknown: IdSet<Var>,
+    /// Arguments that may be given away.
+    pub(super) lends: Lends,
 }
 
 impl<'a, 'p> Calls<'a, 'p> {
-    fn new(program: &'p mut Program, known: &'a Known) -> Self {
-        Calls { b: Builder::new(program), known, unknown: IdSet::new() }
+    pub(super) fn new(program: &'p mut Program, known: &'a Known) -> Self {
+        Calls { b: Builder::new(program), known, unknown: IdSet::new(), lends: Lends::new() }
     }
-    /// A copy of a function, with the results of which nothing is known.
-    fn function(self, f: FunId) -> (Lam, IdSet<Var>) {
+    /// A copy of a function.
+    pub(super) fn function(mut self, f: FunId) -> Called {
         let Fun { params, body, .. } = self.b.program.funs[f].clone();
         let lam = copy_lam(self.b.program, &Lam { params, body }, &Subst::new());
-        self.lambda(lam)
+        let lent = self.known.get(&f).map_or(&[][..], |facts| &facts.lent);
+        let lam = lend::taken(&mut self.b, lam, lent);
+        self.lambda(&lam)
     }
-    fn lambda(mut self, lam: Lam) -> (Lam, IdSet<Var>) {
+    pub(super) fn lambda(mut self, lam: &Lam) -> Called {
         let body = self.body(&lam.body);
-        (Lam { params: lam.params, body }, self.unknown)
+        let lam = Lam { params: lam.params.clone(), body };
+        Called { lam, unknown: self.unknown, lends: self.lends }
     }
 
     fn body(&mut self, body: &Body) -> Body {
@@ -306,6 +341,7 @@ impl<'a, 'p> Calls<'a, 'p> {
     /// A call whose results are found at their locations.
     fn call(&mut self, stm: &Stm, f: FunId, args: &[Atom]) {
         let facts = &self.known[&f];
+        let args = &lend::lend(&mut self.b, args, &facts.lent, &mut self.lends)[..];
         let mut pat = stm.pat.clone();
         let mut found = Vec::new();
         for (k, places) in facts.results.iter().enumerate() {
@@ -350,10 +386,11 @@ fn rewrite_all(
     lam: Lam,
     reached: &IdSet<FunId>,
     (mut known, located): (Known, &mut IdSet<FunId>),
-) -> Lam {
+) -> (Lam, Lends) {
     let mut needing = Vec::new();
     for (&f, facts) in &known {
-        if facts.results.iter().any(Option::is_some) || carries(program, &known, f) {
+        let lends = facts.lent.contains(&true);
+        if lends || facts.results.iter().any(Option::is_some) || carries(program, &known, f) {
             needing.push(f);
         }
     }
@@ -366,6 +403,7 @@ fn rewrite_all(
         let Fun { name, results: types, params, .. } = program.funs[f].clone();
         let mut facts = known.get(&f).cloned().unwrap_or_else(|| Facts {
             written: vec![false; params.len()],
+            lent: vec![false; params.len()],
             results: vec![None; types.len()],
             instead: f,
         });
@@ -383,22 +421,24 @@ fn rewrite_all(
         known.insert(f, facts);
     }
     for &f in &changed {
-        let (lam, _) = Calls::new(program, &known).function(f);
+        let Called { lam, lends, .. } = Calls::new(program, &known).function(f);
         let inputs = float_params(program, &lam);
-        let Facts { written, results, instead } = &known[&f];
-        let wanted = Wanted { results, written, asked: &[] };
-        let Lam { params, body } = rewritten(program, lam, &inputs, Locate::Repeated, &wanted).lam;
+        let Facts { written, lent, results, instead } = &known[&f];
+        let wanted = Wanted { results, written, kept: &lend::kept(lent), asked: &[] };
+        let how = (Locate::Repeated, lends);
+        let Lam { params, body } = rewritten(program, lam, &inputs, how, &wanted).lam;
         located.insert(*instead);
         let fun = &mut program.funs[*instead];
         (fun.params, fun.body) = (params, body);
     }
-    Calls::new(program, &known).lambda(lam).0
+    let Called { lam, lends, .. } = Calls::new(program, &known).lambda(&lam);
+    (lam, lends)
 }
 
 /// Whether loops and branches in a function need locations.
 fn carries(program: &mut Program, known: &Known, f: FunId) -> bool {
     let start = program.vars.len();
-    let (lam, _) = Calls::new(program, known).function(f);
+    let lam = Calls::new(program, known).function(f).lam;
     let inputs = float_params(program, &lam);
     let carries = !choose::groups(&flow_of(program, &lam, &inputs, &[]).0, false, &[]).is_empty();
     program.vars.truncate(start);

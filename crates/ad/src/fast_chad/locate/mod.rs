@@ -16,6 +16,7 @@ mod choose;
 mod flow;
 mod forms;
 mod functions;
+mod lend;
 mod places;
 mod rewrite;
 mod unbox;
@@ -30,6 +31,7 @@ use pullback_core::prune::prune_body;
 use pullback_core::{Atom, Builder, Exp, Lam, Program, Type, Var};
 use rewrite::{Needed, Rewriter, Rewritten};
 
+pub(crate) use flow::Lends;
 pub(crate) use functions::locate_functions;
 
 /// A lambda with locations.
@@ -52,6 +54,8 @@ struct Wanted<'a> {
     results: &'a [Option<Places>],
     /// The parameters that are no places.
     written: &'a [bool],
+    /// The parameters that are only read, a copy being overwritten.
+    kept: &'a [bool],
     /// Arrays that must have accumulators if one of these results depends on the inputs: functions choose them among others.
     asked: &'a [(Var, Vec<Var>)],
 }
@@ -73,11 +77,11 @@ pub(crate) fn locate(
     lam: Lam,
     inputs: &[Var],
     reads: &mut Reads,
-    how: Locate,
+    (how, lends): (Locate, Lends),
 ) -> Located {
     let lam = if how == Locate::Done { lam } else { unbox::unbox(program, lam) };
     let asked = reads.asked(program, &lam.body);
-    rewritten(program, lam, inputs, how, &Wanted { asked: &asked, ..Wanted::default() })
+    rewritten(program, lam, inputs, (how, lends), &Wanted { asked: &asked, ..Wanted::default() })
 }
 
 /// What flows where in a lambda, and the arrays in it that do not depend on `inputs` but come to where others do, those `asked` for among them.
@@ -102,13 +106,22 @@ fn flow_of<'a>(
     }
 }
 
-fn rewritten(program: &mut Program, lam: Lam, inputs: &[Var], how: Locate, wanted: &Wanted<'_>) -> Located {
+fn rewritten(
+    program: &mut Program,
+    lam: Lam,
+    inputs: &[Var],
+    (how, lends): (Locate, Lends),
+    wanted: &Wanted<'_>,
+) -> Located {
     let once = how == Locate::Once;
     let (mut flow, mut constants) = flow_of(program, &lam, inputs, wanted.asked);
     let given = lam.params.iter().zip(wanted.written).filter(|(_, written)| **written);
     flow.given_away.extend(given.map(|(v, _)| *v));
+    flow.kept.extend(lam.params.iter().zip(wanted.kept).filter(|(_, kept)| **kept).map(|(v, _)| *v));
+    flow.lends = lends;
     let asked = lam.body.result.iter().zip(wanted.results).filter(|(_, places)| places.is_some());
-    let merges = flow.merges_of(&asked.map(|(a, _)| *a).collect::<Vec<_>>());
+    let mut merges = flow.merges_of(&asked.map(|(a, _)| *a).collect::<Vec<_>>());
+    merges.extend(flow.lent_merges());
     let classes = || match how {
         Locate::Done => Vec::new(),
         Locate::Once | Locate::Repeated => {

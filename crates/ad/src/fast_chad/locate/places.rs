@@ -74,10 +74,25 @@ impl Class {
             }
         }
         for v in self.events.clone() {
-            let parts = self.overwritten_parts(flow, v);
+            let parts = match flow.lends.get(&v) {
+                Some(lend) => self.spots_of(flow, lend.of),
+                None => self.overwritten_parts(flow, v),
+            };
             news |= self.add_spots(v, parts);
         }
-        news
+        news | self.visit_lends(flow)
+    }
+    /// Whether an array is given away, or a copy of it overwritten, depends on its location.
+    fn visit_lends(&mut self, flow: &Flow<'_>) -> bool {
+        let before = self.events.len();
+        let given = flow.lends.iter().map(|(kept, lend)| (*kept, lend.of));
+        let overwritten = flow.overwritings().filter(|_| !flow.kept.is_empty());
+        for (v, of) in given.chain(overwritten) {
+            if flow.is_array(v) && flow.can_carry(self.home, flow.home(v)) && self.is_tracked(flow, of) {
+                self.spots_of(flow, v.into());
+            }
+        }
+        self.events.len() > before
     }
     /// Where a variable may lie, too; says whether that is news.
     fn add_spots(&mut self, v: Var, spots: BTreeSet<Spot>) -> bool {
@@ -101,6 +116,12 @@ impl Class {
         let Some(v) = flow.array(a).filter(|v| !flow.unknown.contains(v)) else { return BTreeSet::new() };
         if self.is_merged(flow, v) || self.events.contains(&v) {
             return self.spots.get(&v).cloned().unwrap_or_default();
+        }
+        if let Some(lend) = flow.lends.get(&v) {
+            let spots = self.spots_of(flow, lend.of);
+            self.events.insert(v);
+            self.spots.insert(v, spots.clone());
+            return spots;
         }
         if let Some((of, view)) = flow.names.get(&v) {
             let spots = self.spots_of(flow, *of);

@@ -14,9 +14,10 @@
 //! One piece of more than 500 lines: every construct changes the same four things, what is bound, where it lies, which slots there are, and
 //! how many are needed.
 
+mod lend;
 mod made;
 
-use super::flow::{Def, Flow, Kind, Merge, Place};
+use super::flow::{Def, Flow, Merge, Place};
 use super::forms::Form;
 use super::functions::Places;
 use super::places::{Class, Owner, Spot};
@@ -143,6 +144,10 @@ pub(super) struct Rewriter<'a, 'p> {
     needed: Vec<Needed>,
     /// The variables that are slots.
     all_slots: Vec<Var>,
+    /// What is bound already.
+    bound: IdSet<Var>,
+    /// Arguments of the next call that are kept: the class that knows where, and what they are without it.
+    kept: Vec<(usize, Var, Atom)>,
 }
 
 /// A rewritten lambda.
@@ -179,6 +184,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             ahead: Vec::new(),
             needed,
             all_slots: Vec::new(),
+            bound: IdSet::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -248,7 +255,14 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let origin = self.b.program.vars[stm.pat[0]].origin.clone();
         self.b.origin = origin;
         self.b.origin.rule = Some(("fast_chad.locate", stm.pat.first().copied()));
+        if self.lend(stm.pat[0]) {
+            return;
+        }
         match &stm.exp {
+            Exp::Call(..) => {
+                self.find_kept();
+                self.other(stm, stm.exp.clone());
+            }
             Exp::If(..) | Exp::Match(..) | Exp::Marked(..) => self.branch(stm),
             Exp::Loop(l) => self.loop_(stm, l),
             exp => {
@@ -258,12 +272,15 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         }
     }
 
-    /// An operation with its functions rewritten: nothing passes between them and what is around.
+    /// An operation with its functions rewritten: they know what is around, and nothing comes out of them. So what they put into slots
+    /// lies there as long as they run.
     fn functions(&mut self, first: Var, exp: &'a Exp) -> Exp {
         let mut bodies = Vec::new();
         for (k, scope) in exp.bodies().into_iter().enumerate() {
             let given: Vec<Var> = scope.binds.iter().collect();
+            let around = self.slots.clone();
             bodies.push(self.block(scope.body, Some((first, k)), &given, &[]).0);
+            self.slots = around;
         }
         let mut exp = exp.clone();
         for (scope, body) in exp.bodies_mut().into_iter().zip(bodies) {
@@ -437,7 +454,9 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             subst.insert(old[j].0, array);
         }
         let before = self.b.close(Vec::new()).stms;
+        let around = self.slots.clone();
         let (mut body, _) = self.block(condition, Some(at), &[], &[]);
+        self.slots = around;
         substitute_body(&mut body, &subst);
         body.stms.splice(0..0, before);
         body
@@ -673,8 +692,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             let mut atoms = here.result.clone();
             here.stms[here.at..].iter().for_each(|stm| self.asked(c, stm, &mut atoms));
             let mut found = self.bases(c, &atoms);
-            if self.flow.kind(here.place) == Kind::Loop {
-                // The next iteration asks again for what is from outside.
+            if self.flow.repeated(here.place) == Some(here.place) {
+                // The next iteration, or call, asks again for what is from outside.
                 let mut again = Vec::new();
                 here.stms.iter().for_each(|stm| self.asked(c, stm, &mut again));
                 let outside = |v: &Var| !self.flow.within(self.flow.home(*v), here.place);
@@ -711,11 +730,10 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             if let Def::Written(of) = self.flow.def(v) {
                 out.push(of);
             }
+            out.extend(self.flow.lends.get(&v).map(|lend| lend.of));
         }
-        if matches!(stm.exp, Exp::If(..) | Exp::Match(..) | Exp::Marked(..) | Exp::Loop(_)) {
-            for scope in stm.exp.bodies() {
-                scope.body.stms.iter().for_each(|stm| self.asked(c, stm, out));
-            }
+        for scope in stm.exp.bodies() {
+            scope.body.stms.iter().for_each(|stm| self.asked(c, stm, out));
         }
     }
 }

@@ -8,10 +8,11 @@
 //!                               else as above
 //! ```
 //!
+//! Where a statement overwrites several arrays, a slot from which one was taken is not free for another: the first comes back to it.
 //! `I` are the indices in the whole of what lies at `i` in the part.
 
 use super::{Alternative, Arm, Location, Rewriter, Whose, arithmetic, replace_written};
-use crate::fast_chad::locate::flow::Def;
+use crate::fast_chad::locate::flow::{Def, written};
 use crate::fast_chad::locate::forms::Form;
 use crate::fast_chad::locate::nothing;
 use pullback_core::{Atom, Body, Check, Exp, Stm, Var};
@@ -23,18 +24,22 @@ impl<'a> Rewriter<'a, '_> {
         if self.overwrite_part(stm) {
             return;
         }
+        self.copy_kept(stm, &mut exp);
         let mut puts = Vec::new();
         for c in 0..self.layouts.len() {
             for (k, &v) in stm.pat.iter().enumerate() {
                 if self.layouts[c].class.events.contains(&v) {
-                    let own = self.take(c, v, k, &mut exp);
+                    let own = self.take(c, stm, k, &mut exp);
                     puts.push((c, v, own));
                 }
             }
         }
         self.b.emit_to(stm.pat.clone(), exp);
-        for (c, v, own) in puts {
-            let location = self.put(c, v, v.into(), own);
+        for (at, &(c, v, own)) in puts.iter().enumerate() {
+            // What the same statement overwrites comes back to where it was.
+            let back = puts[at + 1..].iter().filter(|p| p.0 == c && self.flow.ty(p.1) == self.flow.ty(v));
+            let back: Vec<Atom> = back.filter_map(|p| p.2).collect();
+            let location = self.put(c, v, v.into(), (own, &back));
             self.locations.insert((c, v), location);
         }
     }
@@ -73,9 +78,9 @@ impl<'a> Rewriter<'a, '_> {
         });
         let copy = self.arm(|s| {
             let mut exp = stm.exp.clone();
-            let own = s.take(c, v, 0, &mut exp);
+            let own = s.take(c, stm, 0, &mut exp);
             let array = s.b.emit(exp, "copy");
-            let location = s.put(c, v, array, own);
+            let location = s.put(c, v, array, (own, &[]));
             s.said(c, &location)
         });
         let mut arms = [there, copy];
@@ -149,55 +154,90 @@ impl<'a> Rewriter<'a, '_> {
         for c in 0..self.layouts.len() {
             for &v in vs {
                 if self.layouts[c].class.events.contains(&v) && !self.locations.contains_key(&(c, v)) {
-                    let location = self.put(c, v, v.into(), None);
+                    let location = self.put(c, v, v.into(), (None, &[]));
                     self.locations.insert((c, v), location);
                 }
             }
         }
     }
 
-    /// What `v` overwrites, taken out of its slot if nobody else can name it: then the slot, else -1, is returned.
-    fn take(&mut self, c: usize, v: Var, k: usize, exp: &mut Exp) -> Option<Atom> {
+    /// What result `k` overwrites, taken out of its slot if nobody else can name it: then the slot, else -1, is returned.
+    fn take(&mut self, c: usize, stm: &Stm, k: usize, exp: &mut Exp) -> Option<Atom> {
+        let v = stm.pat[k];
         let Def::Written(of) = self.flow.def(v) else { return None };
         if !self.layouts[c].class.is_tracked(self.flow, of) {
             return None;
         }
         let location = self.location(c, of);
+        let beside: Vec<Atom> =
+            (0..stm.pat.len()).filter(|j| *j != k).filter_map(|j| written(&stm.exp, j)).collect();
+        let own = self.own_slot(c, v, (&location, &beside));
+        let copied = self.copied_if_kept(c, of, &location);
+        let array = match own {
+            Some(own) if copied.is_none() => self.in_slot(c, own, of),
+            _ => copied.unwrap_or(of),
+        };
+        replace_written(exp, k, array);
+        let (g, own_slot) = own?;
+        if self.slots[c][g].len() > 1 {
+            self.empty_slot(c, (g, own_slot));
+        }
+        Some(own_slot)
+    }
+    /// The slot in which an array with this location lies as a whole, if no location of an array but `v` says it and may be asked for
+    /// later, nor one of those `beside`; else -1. `None`: it lies in no slot.
+    pub(super) fn own_slot(
+        &mut self,
+        c: usize,
+        v: Var,
+        (location, beside): (&Location, &[Atom]),
+    ) -> Option<(usize, Atom)> {
         let g = self.family(c, v)?;
         // A part of what a slot holds is copied.
-        let number = self.slot_number(c, g, &location, Form::is_whole)?;
+        let number = self.slot_number(c, g, location, Form::is_whole)?;
         let own = self.b.op2(Op::Le, Atom::i64(0), number);
-        let said = self.said_by_others(c, g, v);
+        let mut said = self.said_by_others(c, g, v);
+        for of in self.bases(c, beside) {
+            said.extend(self.slot_said(c, g, of));
+        }
         let own = self.and_none_is(own, &said, number);
-        let own_slot = self.b.select(own, number, Atom::i64(-1));
-        let slots = self.slots[c][g].clone();
-        let mut array = of;
-        for (k, &slot) in slots.iter().enumerate() {
+        Some((g, self.b.select(own, number, Atom::i64(-1))))
+    }
+    /// The array in a slot, or else another one.
+    pub(super) fn in_slot(&mut self, c: usize, (g, own_slot): (usize, Atom), mut array: Atom) -> Atom {
+        for (k, slot) in self.slots[c][g].clone().into_iter().enumerate() {
             array = self.either(own_slot, k, (slot, array));
         }
-        if slots.len() > 1 {
-            let ty = self.layouts[c].families[g].ty.clone();
+        array
+    }
+    /// A slot is empty, since its array was taken.
+    pub(super) fn empty_slot(&mut self, c: usize, (g, own_slot): (usize, Atom)) {
+        let ty = self.layouts[c].families[g].ty.clone();
+        for (k, slot) in self.slots[c][g].clone().into_iter().enumerate() {
+            let here = self.b.op2(Op::Eq, own_slot, Atom::i64(k as i64));
+            // Made in the arm: what is left is no name of what was taken, and has a cotangent of its own.
+            self.b.open();
             let empty = nothing(&mut self.b, &ty);
-            for (k, &slot) in slots.iter().enumerate() {
-                self.slots[c][g][k] = self.either(own_slot, k, (empty, slot));
-            }
+            let empty = self.b.close(vec![empty]);
+            let rest = Body { stms: Vec::new(), result: vec![slot] };
+            self.slots[c][g][k] = self.b.emit(Exp::If(here, empty, rest), "slot");
         }
-        replace_written(exp, k, array);
-        Some(own_slot)
     }
 
     /// The slots of a family that locations of arrays but `v` say, of which some may be asked later.
-    fn said_by_others(&mut self, c: usize, g: usize, v: Var) -> Vec<Atom> {
+    pub(super) fn said_by_others(&mut self, c: usize, g: usize, v: Var) -> Vec<Atom> {
         let others = self.live(c, v);
         others.into_iter().filter_map(|u| self.slot_said(c, g, u)).collect()
     }
 
     /// Puts an array, which is what `v` is, into a slot: the one out of which it was taken, or one that no location says.
-    fn put(&mut self, c: usize, v: Var, array: Atom, own: Option<Atom>) -> Location {
+    /// Those that come `back` are not free.
+    fn put(&mut self, c: usize, v: Var, array: Atom, (own, back): (Option<Atom>, &[Atom])) -> Location {
         let ty = self.flow.ty(v).clone();
         let g = self.family(c, v).unwrap_or(0);
         let whole = Form::whole(ty.rank());
-        let said = self.said_by_others(c, g, v);
+        let mut said = self.said_by_others(c, g, v);
+        said.extend(back);
         let needed = self.needed[c].entry(ty).or_default();
         *needed = (*needed).max(said.len() + 1);
         let count = self.layouts[c].families[g].count;

@@ -1,0 +1,145 @@
+//! Arguments of calls that are given away if their locations say that nobody else has them, and copies of what callers keep.
+
+use super::{Location, Rewriter, Whose, replace_written};
+use crate::fast_chad::locate::flow::{Lend, written};
+use crate::fast_chad::locate::nothing;
+use pullback_core::{Atom, Body, Exp, Stm, Var};
+use pullback_prim::Op;
+
+impl Rewriter<'_, '_> {
+    /// The arguments that stand for one which may be given away, if a statement binds the first of them.
+    pub(super) fn lend(&mut self, v: Var) -> bool {
+        if self.bound.contains(&v) {
+            return true;
+        }
+        let Some(&Lend { of, given, own }) = self.flow.lends.get(&v) else { return false };
+        self.bound.extend([given, own]);
+        let tracks = |c: &usize| {
+            let class = &self.layouts[*c].class;
+            class.events.contains(&v) && class.is_tracked(self.flow, of)
+        };
+        let mut tracking = (0..self.layouts.len()).filter(tracks);
+        let tracking = tracking.next().filter(|_| tracking.next().is_none());
+        let mut may_be_given = None;
+        if let Some(c) = tracking {
+            let location = self.location(c, of);
+            if let Some((g, own_slot)) = self.own_slot(c, v, (&location, &[])) {
+                may_be_given = Some((c, location, g, own_slot));
+            }
+        }
+        let ty = self.b.ty(of);
+        let empty = nothing(&mut self.b, &ty);
+        match may_be_given {
+            Some((c, location, g, own_slot)) => {
+                let array = self.in_slot(c, (g, own_slot), empty);
+                self.empty_slot(c, (g, own_slot));
+                let is_own = self.b.op2(Op::Le, Atom::i64(0), own_slot);
+                self.b.emit_to(vec![given], Exp::Atom(array));
+                self.b.emit_to(vec![own], Exp::Atom(is_own));
+                let location = self.kept_at(c, v, (is_own, &location));
+                self.locations.insert((c, v), location);
+                self.kept.push((c, v, of));
+            }
+            None => {
+                self.b.emit_to(vec![given], Exp::Atom(empty));
+                self.b.emit_to(vec![own], Exp::Atom(Atom::bool(false)));
+                self.b.emit_to(vec![v], Exp::Atom(of));
+            }
+        }
+        for c in 0..self.layouts.len() {
+            if self.layouts[c].class.events.contains(&v) && !self.locations.contains_key(&(c, v)) {
+                let location = self.location(c, of);
+                self.locations.insert((c, v), location);
+            }
+        }
+        true
+    }
+
+    /// The arguments of a call that are kept. They are found when all that is given away has been taken: then they are no names of that.
+    pub(super) fn find_kept(&mut self) {
+        for (c, v, of) in std::mem::take(&mut self.kept) {
+            let kept = match self.locations.get(&(c, v)).cloned() {
+                Some(Location::Said(at, possible)) => self.array_at(c, at, &possible),
+                _ => of,
+            };
+            self.b.emit_to(vec![v], Exp::Atom(kept));
+        }
+    }
+
+    /// Where an argument lies that is kept; anywhere if it is given away.
+    fn kept_at(&mut self, c: usize, v: Var, (is_own, location): (Atom, &Location)) -> Location {
+        let at = self.said(c, location);
+        let layout = &self.layouts[c];
+        let (ty, array) = (layout.ty.clone(), self.b.program.vars[v].ty.clone());
+        let fits = |owner: &Whose| match owner {
+            Whose::Root(w) => self.b.program.vars[*w].ty == array,
+            Whose::Slot(g, _) => layout.families[*g].ty == array,
+        };
+        let whole =
+            layout.alternatives.iter().enumerate().filter(|(_, a)| a.form.is_whole() && fits(&a.owner));
+        let root = |a: &Whose| !matches!(a, Whose::Root(_));
+        let Some((anywhere, _)) = whole.min_by_key(|(_, a)| root(&a.owner)) else { return location.clone() };
+        let mut possible = match location {
+            Location::Said(_, possible) => possible.clone(),
+            Location::At(owner, form, _) => layout.number(owner, form).into_iter().collect(),
+        };
+        if !possible.contains(&anywhere) {
+            possible.push(anywhere);
+        }
+        self.b.open();
+        let there = self.b.emit(Exp::Inject(ty, anywhere, Vec::new()), "at");
+        let there = self.b.close(vec![there]);
+        let here = Body { stms: Vec::new(), result: vec![at] };
+        Location::Said(self.b.emit(Exp::If(is_own, there, here), "at"), possible)
+    }
+
+    /// What is overwritten, of which a copy is if a caller keeps it; `None`: no caller does. (An array in a slot is copied by whoever
+    /// overwrites it, if it must be.)
+    pub(super) fn copied_if_kept(&mut self, c: usize, of: Atom, location: &Location) -> Option<Atom> {
+        if !self.may_be_kept(of) {
+            return None;
+        }
+        let is_kept = |s: &Self, owner: &Whose| matches!(owner, Whose::Root(v) if s.flow.kept.contains(v));
+        match location {
+            Location::At(owner, ..) => is_kept(self, owner).then(|| self.copy(of)),
+            Location::Said(at, possible) => {
+                // The locations of parts of arrays from outside need not be alternatives.
+                let is_part = !self.whole_and_views(Some(c), of).1.is_empty();
+                let out = self.arms(c, *at, |s, k, holes| {
+                    let number = if possible.contains(&k) { Some((k, holes.to_vec())) } else { None };
+                    let anything = || {
+                        let k = *possible.first()?;
+                        Some((k, vec![Atom::i64(0); s.layouts[c].alternatives[k].form.holes()]))
+                    };
+                    let Some((k, holes)) = number.or_else(|| if is_part { None } else { anything() }) else {
+                        return vec![s.copy(of)];
+                    };
+                    let array = s.cut(c, k, &holes);
+                    let kept = is_kept(s, &s.layouts[c].alternatives[k].owner);
+                    vec![if kept { s.copy(array) } else { array }]
+                });
+                Some(out[0])
+            }
+        }
+    }
+    fn may_be_kept(&self, a: Atom) -> bool {
+        self.flow.terms(a, None).keys().any(|v| self.flow.kept.contains(v))
+    }
+
+    /// What is overwritten without being an event, in a function of an operation, is a copy of what a caller keeps, too.
+    pub(super) fn copy_kept(&mut self, stm: &Stm, exp: &mut Exp) {
+        for (k, v) in stm.pat.iter().enumerate() {
+            let Some(of) = written(&stm.exp, k) else { continue };
+            let is_event = self.layouts.iter().any(|l| l.class.events.contains(v));
+            if !is_event && self.may_be_kept(of) {
+                let copy = self.copy(of);
+                replace_written(exp, k, copy);
+            }
+        }
+    }
+    fn copy(&mut self, array: Atom) -> Atom {
+        let n = self.b.emit(Exp::Size(array, 0), "n");
+        let all = self.b.emit(Exp::Iota(n), "all");
+        self.b.emit(Exp::Gather(array, all), "copy")
+    }
+}
