@@ -392,8 +392,17 @@ impl<'a> Flow<'a> {
     }
     /// The arrays bound outside of a body, or by it, that an array inside may be, or be a part of, without having been overwritten.
     pub(super) fn may_be(&self, a: Atom, inside: Place) -> Vec<Var> {
+        self.may_be_but_by(&[], a, inside)
+    }
+    /// The same, but not because some of these arrays may be it.
+    pub(super) fn may_be_but_by(&self, not: &[Var], a: Atom, inside: Place) -> Vec<Var> {
+        let mut out = BTreeMap::new();
+        let all = [(false, false), (false, true), (true, false), (true, true)];
+        let ways = all.map(|(part, written)| As { part, written });
+        let mut seen = not.iter().flat_map(|v| ways.map(|way| (*v, way))).collect();
+        self.add_terms(a, As::default(), inside, &mut seen, &mut out);
         let itself = |ways: &BTreeSet<As>| ways.iter().any(|way| !way.written);
-        self.terms(a, inside).into_iter().filter(|(_, ways)| itself(ways)).map(|(v, _)| v).collect()
+        out.into_iter().filter(|(_, ways)| itself(ways)).map(|(v, _)| v).collect()
     }
     fn body_or_none(&self, stm: Var) -> Option<Place> {
         self.loop_of(stm).map(|_| self.body_of(stm))

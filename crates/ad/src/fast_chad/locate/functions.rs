@@ -113,8 +113,9 @@ pub(crate) fn locate_functions(
     let mut lent = lend::Params::new();
     let known = loop {
         let known = places(program, &inside, &lent);
-        let Some((f, k)) = lend::first_kept(program, &known, &reached, &lam) else { break known };
-        lent.entry(f).or_insert_with(|| known[&f].lent.clone())[k] = true;
+        let Some(f) = lend::first_kept(program, &known, &reached, &lam) else { break known };
+        // What else it is given away must be taken out of its slot likewise.
+        lent.insert(f, lend::with_written(&known[&f]));
     };
     rewrite_all(program, lam, &reached, (known, located))
 }

@@ -17,11 +17,11 @@
 //! Source: own design.
 
 use super::flow::{As, Flow, Lend, Lends, Place};
-use super::functions::{Called, Calls, Known, float_params};
+use super::functions::{Called, Calls, Facts, Known, float_params};
 use super::{flow_of, nothing};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::free_vars_exp;
-use pullback_core::{Atom, Body, Builder, Exp, FunId, Lam, Program, Type, Var};
+use pullback_core::{Atom, Body, Builder, Exp, FunId, Lam, Program, Stm, Type, Var};
 use std::collections::BTreeSet;
 
 /// For each function with such parameters which ones they are.
@@ -90,13 +90,23 @@ pub(super) fn lend(b: &mut Builder<'_>, args: &[Atom], lent: &[bool], lends: &mu
     out
 }
 
-/// A parameter that a function may overwrite and that some call does not give away. (One only: what else is overwritten may depend on it.)
+/// The parameters that become three, those that the function may overwrite among them.
+pub(super) fn with_written(facts: &Facts) -> Vec<bool> {
+    let mut lent = facts.lent.clone();
+    let plain: Vec<usize> = (0..lent.len()).filter(|k| !lent[*k]).collect();
+    for (k, at) in plain.into_iter().zip(plain_at(&facts.lent)) {
+        lent[k] = facts.written[at];
+    }
+    lent
+}
+
+/// A function that may overwrite a parameter which some call does not give away. (One only: what others overwrite may depend on it.)
 pub(super) fn first_kept(
     program: &mut Program,
     known: &Known,
     reached: &IdSet<FunId>,
     lam: &Lam,
-) -> Option<(FunId, usize)> {
+) -> Option<FunId> {
     let start = program.vars.len();
     let mut functions = reached.iter().copied().map(Some).chain([None]);
     functions.find_map(|f| {
@@ -106,12 +116,8 @@ pub(super) fn first_kept(
     })
 }
 
-/// What a call in a function, or in the whole lambda, does not give away.
-fn kept_in(
-    program: &mut Program,
-    known: &Known,
-    (f, whole): (Option<FunId>, &Lam),
-) -> Option<(FunId, usize)> {
+/// The function to which a call in a function, or in the whole lambda, does not give away what it may overwrite.
+fn kept_in(program: &mut Program, known: &Known, (f, whole): (Option<FunId>, &Lam)) -> Option<FunId> {
     let calls = Calls::new(program, known);
     let Called { lam, .. } = match f {
         Some(f) => calls.function(f),
@@ -128,13 +134,10 @@ fn kept_in(
         for (at, stm) in body.stms.iter().enumerate() {
             let Exp::Call(g, args) = &stm.exp else { continue };
             let Some(facts) = known.get(g) else { continue };
-            let plain: Vec<usize> = (0..facts.lent.len()).filter(|k| !facts.lent[*k]).collect();
-            for (k, at_call) in plain.into_iter().zip(plain_at(&facts.lent)) {
-                if facts.written[at_call]
-                    && !is_given_away(&flow, (place, at), (args, at_call), (f.is_none(), &is_given))
-                {
-                    return Some((*g, k));
-                }
+            let call = (&args[..], (place, at));
+            let gives = |k: &usize| is_given_away(&flow, call, *k, (f.is_none(), &is_given));
+            if plain_at(&facts.lent).iter().any(|k| facts.written[*k] && !gives(k)) {
+                return Some(*g);
             }
         }
     }
@@ -144,8 +147,8 @@ fn kept_in(
 /// Whether nobody uses an argument of a call, as far as it comes from outside of what runs with the call, or as often.
 fn is_given_away(
     flow: &Flow<'_>,
-    (place, at): (Place, usize),
-    (args, k): (&[Atom], usize),
+    (args, (place, at)): (&[Atom], (Place, usize)),
+    k: usize,
     (once, is_given): (bool, &dyn Fn(Var) -> bool),
 ) -> bool {
     let around = flow.repeated(place);
@@ -168,17 +171,25 @@ fn is_given_away(
 }
 
 /// Whether an array, a part of it, or what may be it, is mentioned after a statement in a body inside of `outer`.
-fn is_mentioned_after(flow: &Flow<'_>, (mut place, mut at): (Place, usize), v: Var, outer: Place) -> bool {
-    let is = |a: Atom| flow.may_be(a, outer).contains(&v);
+pub(super) fn is_mentioned_after(
+    flow: &Flow<'_>,
+    (mut place, mut at): (Place, usize),
+    v: Var,
+    outer: Place,
+) -> bool {
+    // Results of the branches around: they are what this arm gives.
+    let mut given: Vec<Var> = Vec::new();
     loop {
         let body = flow.bodies[&place];
-        let mentioned = |stm| free_vars_exp(stm).into_iter().any(|v| is(v.into()));
-        if body.stms[at + 1..].iter().any(|stm| mentioned(&stm.exp)) || body.result.iter().any(|a| is(*a)) {
+        let is = |a: Atom| flow.may_be_but_by(&given, a, outer).contains(&v);
+        let mentioned = |stm: &Stm| free_vars_exp(&stm.exp).into_iter().any(|v| is(v.into()));
+        if body.stms[at + 1..].iter().any(mentioned) || body.result.iter().any(|a| is(*a)) {
             return true;
         }
         let Some((stm, _)) = place.filter(|_| place != outer) else { return false };
         place = flow.parent(place);
         let Some(here) = flow.bodies[&place].stms.iter().position(|s| s.pat[0] == stm) else { return false };
+        given.extend(&flow.bodies[&place].stms[here].pat);
         at = here;
     }
 }

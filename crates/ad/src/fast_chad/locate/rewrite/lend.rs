@@ -1,7 +1,8 @@
 //! Arguments of calls that are given away if their locations say that nobody else has them, and copies of what callers keep.
 
 use super::{Location, Rewriter, Whose, replace_written};
-use crate::fast_chad::locate::flow::{Lend, written};
+use crate::fast_chad::locate::flow::{As, Lend, written};
+use crate::fast_chad::locate::lend::is_mentioned_after;
 use crate::fast_chad::locate::nothing;
 use pullback_core::{Atom, Body, Exp, Stm, Var};
 use pullback_prim::Op;
@@ -41,9 +42,11 @@ impl Rewriter<'_, '_> {
                 self.kept.push((c, v, of));
             }
             None => {
-                self.b.emit_to(vec![given], Exp::Atom(empty));
-                self.b.emit_to(vec![own], Exp::Atom(Atom::bool(false)));
-                self.b.emit_to(vec![v], Exp::Atom(of));
+                let is_own = self.is_given_on(of);
+                let (there, here) = if is_own { (of, empty) } else { (empty, of) };
+                self.b.emit_to(vec![given], Exp::Atom(there));
+                self.b.emit_to(vec![own], Exp::Atom(Atom::bool(is_own)));
+                self.b.emit_to(vec![v], Exp::Atom(here));
             }
         }
         for c in 0..self.layouts.len() {
@@ -53,6 +56,21 @@ impl Rewriter<'_, '_> {
             }
         }
         true
+    }
+
+    /// Whether an array that no class is about was given away to this function, which gives it on.
+    fn is_given_on(&self, of: Atom) -> bool {
+        let given = |(v, way): &(Var, As)| *way == As::default() && self.flow.given_away.contains(v);
+        let Some((v, _)) = self.flow.base(of).filter(given) else { return false };
+        let here = self.ahead.last().map(|here| (here.place, here.at - 1));
+        here.is_some_and(|(place, at)| {
+            // Three statements bind the arguments for this one, and one its empty array.
+            let call =
+                self.flow.bodies[&place].stms[at..].iter().position(|s| matches!(s.exp, Exp::Call(..)));
+            let call = call.map(|k| at + k);
+            self.flow.repeated(place).is_none()
+                && call.is_some_and(|at| !is_mentioned_after(self.flow, (place, at), v, None))
+        })
     }
 
     /// The arguments of a call that are kept. They are found when all that is given away has been taken: then they are no names of that.
