@@ -5,16 +5,13 @@
 //! a candidate: a second `assert` of the same condition is redundant, a second call with the same arguments gives the same
 //! results or does not end either. Sizes are equal if they have the same name (`pullback_core::shapes`). Inside a `#[recompute]` body nothing from outside is reused, for the mark asks
 //! exactly for that; so recomputing code keeps its cost in memory as long as it keeps its mark.
-//!
-//! A power of two over a square root is that multiple of the reciprocal, if it is there: both are rounded alike, for neither is near the
-//! ends of the range. Derivatives of what is divided by a norm ask for `1 / n`, and for `0.5 / n` where the norm is differentiated.
 
 use crate::Ctx;
 use pullback_base::index::{IdMap, IdSet, IdTable, Index};
 use pullback_core::metrics::construct;
 use pullback_core::shapes::{Dim, Shapes, shapes};
 use pullback_core::{Atom, Body, Exp, LoopForm, Mark, Program, Soac, Stm, Var, View};
-use pullback_prim::{Op, Prim, ScalarValue};
+use pullback_prim::ScalarValue;
 
 /// Runs the pass. Cost: the size of the program, and that of what is replaced.
 pub fn cse(program: &mut Program, _ctx: &Ctx) {
@@ -23,7 +20,7 @@ pub fn cse(program: &mut Program, _ctx: &Ctx) {
         let shapes = shapes(program, &program.funs[id].params, &program.funs[id].body);
         let mut body = std::mem::take(&mut program.funs[id].body);
         let table = Table::new(crate::size(&body));
-        let mut pass = Cse { program, shapes, subst: IdTable::new(), table, roots: IdSet::new() };
+        let mut pass = Cse { program, shapes, subst: IdTable::new(), table };
         pass.body(&mut body, None);
         program.funs[id].body = body;
     }
@@ -34,8 +31,6 @@ struct Cse<'p> {
     shapes: Shapes,
     subst: IdTable<Var, Atom>,
     table: Table,
-    /// Square roots.
-    roots: IdSet<Var>,
 }
 
 /// The bodies around a place, the innermost first: their statements before it.
@@ -101,14 +96,6 @@ impl Table {
         frame: &Frame<'_>,
         is: impl Fn(&Stm) -> bool,
     ) -> Option<Vec<Var>> {
-        let found = self.find(hash, frame, is);
-        if found.is_none() {
-            self.insert(hash.0, place);
-        }
-        found
-    }
-    /// The variables of the statement in scope that is as wanted.
-    fn find(&self, hash: Hash, frame: &Frame<'_>, is: impl Fn(&Stm) -> bool) -> Option<Vec<Var>> {
         let mut next = self.last[self.bucket(hash.0)] as usize;
         while next > self.hidden {
             let (other, before, place) = self.entries[next - 1];
@@ -117,6 +104,7 @@ impl Table {
             }
             next = before as usize;
         }
+        self.insert(hash.0, place);
         None
     }
 }
@@ -160,25 +148,6 @@ impl Cse<'_> {
             out.accs.remove(v);
         });
         out
-    }
-    /// Notes a square root; a power of two over one becomes a multiple of its reciprocal.
-    fn root(&mut self, pat: &[Var], exp: &mut Exp, frame: &Frame<'_>) {
-        match exp {
-            Exp::Prim(Prim::Op(Op::Sqrt, _), _) => self.roots.extend(pat.iter().copied()),
-            Exp::Prim(Prim::Op(op @ Op::Div, s), args) => {
-                let [Atom::Const(factor), Atom::Var(root)] = args[..] else { return };
-                let is_other = factor != s.one() && is_small_power_of_two(factor.as_f64());
-                if !is_other || !self.roots.contains(&root) {
-                    return;
-                }
-                let reciprocal = Exp::Prim(Prim::Op(*op, *s), vec![Atom::Const(s.one()), root.into()]);
-                let is = |stm: &Stm| Same::new(self.program).exp(&stm.exp, &reciprocal);
-                if let Some(known) = self.table.find(Hash::of_operation(&reciprocal), frame, is) {
-                    *exp = Exp::Prim(Prim::Op(Op::Mul, *s), vec![Atom::Const(factor), known[0].into()]);
-                }
-            }
-            _ => {}
-        }
     }
     fn acc(&self, a: Atom) -> Option<Var> {
         a.var().filter(|v| self.program.vars[*v].ty.is_acc())
@@ -227,11 +196,7 @@ impl Cse<'_> {
             self.table.known(Hash::of_size(name), place, frame, is)
         } else {
             let program = self.program;
-            let known = self.table.known(exact, place, frame, |s| Same::new(program).exp(&s.exp, exp));
-            if known.is_none() {
-                self.root(pat, exp, frame);
-            }
-            known
+            self.table.known(exact, place, frame, |s| Same::new(program).exp(&s.exp, exp))
         };
         match known {
             Some(known) => {
@@ -244,12 +209,6 @@ impl Cse<'_> {
             }
         }
     }
-}
-
-/// Whether it is a power of two by which the reciprocal of a square root, of `f32` too, may be multiplied without another rounding.
-fn is_small_power_of_two(x: f64) -> bool {
-    let fraction = x.to_bits() & ((1 << 52) - 1);
-    fraction == 0 && (1.0 / 1024.0..=1024.0).contains(&x)
 }
 
 /// A hash of expressions: equal ones have equal hashes.
@@ -267,12 +226,6 @@ impl Hash {
             Exp::Soac(soac) => std::mem::discriminant(soac).hash(&mut hash),
             _ => {}
         }
-        hash
-    }
-    /// Of an expression without bodies.
-    fn of_operation(exp: &Exp) -> Hash {
-        let mut hash = Hash::of(exp);
-        exp.for_each_atom(|a| hash.atom(a));
         hash
     }
     fn of_size(name: Dim) -> Hash {

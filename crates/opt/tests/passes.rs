@@ -134,7 +134,7 @@ fn simplification() {
 
 #[test]
 fn common_subexpressions() {
-    expect(include_str!("cse.core"), &[&CSE], 9);
+    expect(include_str!("cse.core"), &[&CSE], 8);
 }
 
 #[test]
