@@ -285,7 +285,7 @@ pub(crate) const ROWS: &[Row] = &[
         "a zero cotangent stops at partial derivatives that are not finite",
         &[
             "suite/kinks/zero-times-infinity.md",
-            "crates/testkit/tests/partials/main.rs::what_is_not_taken_spoils_nothing",
+            "crates/testkit/tests/partials/mod.rs::what_is_not_taken_spoils_nothing",
         ],
     ),
     row(

@@ -54,6 +54,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     error_pages(root, &mut broken);
     libraries(root, &mut broken)?;
     sources(root, &mut broken)?;
+    tests(root, &mut broken)?;
     crate::mutants::broken(root, &mut broken)?;
     Ok(broken)
 }
@@ -187,6 +188,33 @@ fn sources(root: &Path, broken: &mut Vec<String>) -> Result<()> {
         let is_test = name.contains("/tests/") || name.contains("/bin/");
         if !is_test && !text.starts_with("//!") {
             broken.push(format!("{name}: no module header"));
+        }
+    }
+    Ok(())
+}
+
+/// Where the integration tests of a crate are one program, a file that nobody names would not run.
+fn tests(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir(root.join("crates"))? {
+        let folder = entry?.path();
+        let main = folder.join("tests/main.rs");
+        let Ok(main) = fs::read_to_string(&main) else { continue };
+        let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
+        for file in fs::read_dir(folder.join("tests"))? {
+            let path = file?.path();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            // A folder with `main.rs` would be a program of its own.
+            let is_test = path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").exists();
+            if !is_test || name == "main" {
+                continue;
+            }
+            let own = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+            if own == main.lines().any(|line| line == format!("mod {name};")) {
+                let path = path.strip_prefix(root).unwrap_or(&path).display();
+                broken.push(format!(
+                    "{path} is a module of tests/main.rs, or a [[test]] of its own, with the reason, in Cargo.toml: one of both"
+                ));
+            }
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Fast CHAD construct by construct: the dot-product identity with the interpreter's own dual numbers.
 
-mod common;
+use crate::common;
 
 use common::{adjoint, gradient, twice};
 use pullback_core::Value;

@@ -1,6 +1,6 @@
 //! Calls that become pairs of functions: recursion, values against dual numbers, cost by counting steps, size of code.
 
-mod common;
+use crate::common;
 
 use common::{add_vjp, adjoint, first, mismatch, parse, run, twice, twice_with};
 use pullback_ad::fast_chad::{Config, cotangents_with};

@@ -1,7 +1,7 @@
 //! Reductions and scans, operator by operator and rule by rule: against the interpreter's dual numbers, against each
 //! other, under simulated parallel schedules, and in steps and span. One file, because all tests share the operators.
 
-mod common;
+use crate::common;
 
 use common::{Numbers, add_vjp, direction, first, mismatch, parse};
 use pullback_ad::fast_chad::{Config, ReduceRule, ScanRule};

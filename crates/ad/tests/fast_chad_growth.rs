@@ -3,7 +3,7 @@
 //! The families are those of section 4.3 of the Fast CHAD notes. The didactic variant, whose rule for indexing makes
 //! a dense array of zeros, must fail them: otherwise these tests would not measure anything.
 
-mod common;
+use crate::common;
 
 use common::{add_vjp, first, parse, run};
 use pullback_ad::fast_chad::{Config, Variant};

@@ -2,7 +2,7 @@
 
 #![cfg(feature = "mutations")]
 
-mod common;
+use crate::common;
 
 use common::{add_vjp, first, mismatch, parse, run};
 use pullback_ad::fast_chad::{Config, Mutation};

@@ -4,7 +4,7 @@
 //! overwritten now and then, in loops, nests, maps. With dense cotangents for carried arrays most of their derivatives cost an
 //! array per iteration. (More than 500 lines: a list of programs.)
 
-mod common;
+use crate::common;
 
 use common::{add_vjp, first, mismatch, parse, run, twice};
 use pullback_ad::fast_chad::{Config, Tape};

@@ -1,6 +1,6 @@
 //! Many directions at once: stacked derivatives, with the forward sweep run once.
 
-mod common;
+use crate::common;
 
 use common::{first, parse, run};
 use pullback_ad::differentiate::{Choice, differentiate};

@@ -1,6 +1,6 @@
 //! What is not supported is told with its name, its place and what to do instead; never a silent zero.
 
-mod common;
+use crate::common;
 
 use common::{first, parse};
 use pullback_ad::contract::{ALGORITHMS, Algorithm, Unsupported};

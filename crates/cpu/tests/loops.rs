@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
-mod common;
+use crate::common;
 
 use common::*;
 use pullback_base::RuntimeErrorKind;

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
-mod common;
+use crate::common;
 
 use common::{F64, I64, PTR, executables, first, function, int, module, of_floats};
 use pullback_cpu::{Executable, Options};

@@ -1,6 +1,6 @@
 //! Every primitive of the table at every type, on scalars and on lanes of all widths; four and eight are those that are used.
 
-mod common;
+use crate::common;
 
 use common::each;
 

@@ -2,7 +2,7 @@
 //! problems of the test kit, with their gradients. With strict floating point and the functions of the primitive table they
 //! give the same bits.
 
-mod common;
+use crate::common;
 
 use common::executables;
 use pullback_core::{FunId, Program, Type, Value};

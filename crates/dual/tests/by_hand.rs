@@ -1,6 +1,6 @@
 //! Implementations of `Differentiable` by hand: what does more than put numbers in their places is told, wherever it stands.
 
-mod common;
+use crate::common;
 
 use common::panics;
 use pullback_dual::{

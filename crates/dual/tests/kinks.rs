@@ -1,6 +1,6 @@
 //! Kinks: sums of kinked terms that are smooth together have the gradient of the smooth function, also at the kinks.
 
-mod common;
+use crate::common;
 
 use common::{Random, count};
 use pullback_dual::{Dual, Real, Scalar, derivative, grad, gradient_forward, hessian, jvp};

@@ -1,6 +1,6 @@
 //! Limits of tapes: they hold for the tape, for what checkpoints run again, and for all tasks together.
 
-mod common;
+use crate::common;
 
 use common::{Random, close, count};
 use pullback_dual::{Error, Function, Scalar, Settings, grad, vjp};

@@ -2,7 +2,7 @@
 
 #![cfg(feature = "parallel")]
 
-mod common;
+use crate::common;
 
 use common::{Random, close, panics};
 use pullback_dual::parallel::{Parallel, Report, Settings, Var, grad, value_and_grad};

@@ -1,6 +1,6 @@
 //! Reverse mode against hand-derived values, forward mode and differences.
 
-mod common;
+use crate::common;
 
 use common::{Random, close, expression};
 use pullback_dual::{

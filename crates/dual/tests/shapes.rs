@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_types, reason = "hash maps of users are what is tested")]
 
-mod common;
+use crate::common;
 
 use common::{Random, count};
 use pullback_dual::{Differentiable, Error, Scalar, Var, hvp, jvp, vjp};

@@ -1,6 +1,6 @@
 //! Data types: shapes of gradients, walks of the derive macro, errors about shapes.
 
-mod common;
+use crate::common;
 
 use common::close;
 use pullback_dual::{Differentiable, Error, Real, Scalar, grad, jvp, value_and_grad, vjp};

@@ -1,7 +1,7 @@
 //! What does not count cannot spoil what counts: zero tangents and cotangents stop at partial derivatives that are infinite or no number,
 //! in all modes and nests of them; and nothing is lost where partial derivatives are finite.
 
-mod common;
+use crate::common;
 
 use common::{Random, count, expression};
 use pullback_dual::{

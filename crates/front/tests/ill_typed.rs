@@ -1,6 +1,6 @@
 //! Programs that are wrong: code and the exact text under the main span of every error.
 
-mod common;
+use crate::common;
 
 use common::check;
 use pullback_base::Code::{self, *};

@@ -1,6 +1,6 @@
 //! Example programs with random damage: never a panic, always a diagnostic with a span, or a finished tree.
 
-mod common;
+use crate::common;
 
 use common::check;
 use pullback_base::Severity;

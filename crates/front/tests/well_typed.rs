@@ -1,6 +1,6 @@
 //! Programs that are right, with the types of their definitions as Futhark would print them.
 
-mod common;
+use crate::common;
 
 use common::check;
 

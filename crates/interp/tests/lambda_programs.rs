@@ -1,7 +1,7 @@
 //! The lambda interpreter on small programs, sequentially and under simulated schedules.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod lambda_cases;
+use crate::lambda_cases;
 
 use lambda_cases::cases;
 use pullback_interp::lambda::{Options, run};

@@ -1,6 +1,6 @@
 //! Accumulators of every type, and views of them that leave a branch.
 
-mod common;
+use crate::common;
 
 use common::{parse, results};
 use pullback_core::Value;

@@ -1,7 +1,7 @@
 //! Loops that follow each other run in blocks and in parts. Which are taken, and the values of chains of stages that read their neighbours: those of the interpreter, in every
 //! bit, whichever part runs first.
 
-mod common;
+use crate::common;
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;

@@ -1,7 +1,7 @@
 //! Loops that ask at their borders are cut there. Which comparisons are settled, and the values of programs with few and many iterations: those of the interpreter,
 //! in every bit where nothing is added up in another order.
 
-mod common;
+use crate::common;
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;

@@ -1,7 +1,7 @@
 //! Conditions on counters as bounds of loops: against plain Rust that asks in every iteration, for all kinds of comparisons and
 //! for numbers at the ends of their range; how many steps are left; and what must not become a bound.
 
-mod common;
+use crate::common;
 
 use common::{parse, results};
 use pullback_core::{FunId, Program, Value};

@@ -1,6 +1,6 @@
 //! What parts of a loop add to: copies of it, but where each iteration has a row of its own.
 
-mod common;
+use crate::common;
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;

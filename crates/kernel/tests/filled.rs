@@ -1,7 +1,7 @@
 //! Rows that a loop fills, and that are read often after that, are filled where lanes lie side by side. Programs where that may be
 //! and where it may not, and their values, in every bit: those of the interpreter, or of the same code without lanes.
 
-mod common;
+use crate::common;
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;

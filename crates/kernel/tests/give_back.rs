@@ -1,6 +1,6 @@
 //! The last branch of a function gives memory back that nobody needs any more, and nothing else.
 
-mod common;
+use crate::common;
 
 use common::{parse, results};
 use pullback_base::RuntimeErrorKind;

@@ -1,6 +1,6 @@
 //! Arrays that nobody needs any more give their memory; those that somebody needs do not.
 
-mod common;
+use crate::common;
 
 use common::{parse, results};
 use pullback_core::Value;

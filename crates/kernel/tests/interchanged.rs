@@ -1,7 +1,7 @@
 //! Sums inside maps, with the loop of the sum as far out as the results inside of it stay near: which order is taken for which
 //! sizes, and the values of all orders.
 
-mod common;
+use crate::common;
 
 use common::parse;
 use pullback_core::{FunId, Program, Value};

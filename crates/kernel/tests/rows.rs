@@ -1,7 +1,7 @@
 //! Memory whose rows are made by lanes may lie interleaved, if all that reads it stays in the row of its lane. Programs that do and that
 //! do not, as text; values are those of the interpreter, in every bit: nothing here may be added in another order.
 
-mod common;
+use crate::common;
 
 use pullback_core::{FunId, Program, Value};
 use pullback_driver::{Session, Settings};

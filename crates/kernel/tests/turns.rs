@@ -1,7 +1,7 @@
 //! States of loops that are what others were one or several iterations ago: they are not copied, and states that change places
 //! are copied before they are overwritten.
 
-mod common;
+use crate::common;
 #[path = "common/scheduled.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scheduled;

@@ -1,7 +1,7 @@
 //! Compiled functions give the bits of the portable ones. Skipped, with a line that says so, where LLVM is not found.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-mod loader;
+use crate::loader;
 #[path = "../../maths/tests/reference/points.rs"]
 mod points;
 

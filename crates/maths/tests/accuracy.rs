@@ -2,7 +2,7 @@
 
 #[path = "reference/points.rs"]
 mod points;
-mod reference;
+use crate::reference;
 
 use points::{Random, point};
 use pullback_maths::portable::{Many, One};

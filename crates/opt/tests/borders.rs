@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
-mod common;
+use crate::common;
 
 use common::load;
 use pullback_core::{FunId, Program, Rules, Value, check, print};

@@ -1,7 +1,7 @@
 //! Right programs: every construct gives the tree that the language reference of Futhark prescribes.
 
 #[allow(dead_code, unreachable_pub)]
-mod support;
+use crate::support;
 use support::{expression, program};
 
 #[track_caller]

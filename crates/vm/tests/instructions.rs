@@ -1,6 +1,6 @@
 //! Every instruction on scalars, and every primitive of the table: what every executor of kernel IR must do.
 
-mod common;
+use crate::common;
 
 macro_rules! conformance {
     ($($name:ident)*) => { $(

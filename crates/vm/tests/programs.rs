@@ -2,7 +2,7 @@
 //! errors: random programs and the problems of the test kit, with their gradients, as lowered and in lanes. Each deliberate error
 //! of the translation is noticed by one of them, or by a test of single instructions.
 
-mod common;
+use crate::common;
 
 use pullback_base::RuntimeError;
 use pullback_core::{FunId, Program, Type, Value};

@@ -17,7 +17,7 @@ fn name(q: &QualName) -> String {
     out + q.name.text.as_str()
 }
 
-pub fn literal(l: &Literal) -> String {
+pub(crate) fn literal(l: &Literal) -> String {
     let suffix = |s: &Option<Suffix>| s.map_or("", Suffix::as_str).to_string();
     match l {
         Literal::Int(v, s) => format!("{v}{}", suffix(s)),
@@ -28,14 +28,14 @@ pub fn literal(l: &Literal) -> String {
     }
 }
 
-pub fn size(s: &SizeExpr) -> String {
+pub(crate) fn size(s: &SizeExpr) -> String {
     match s {
         SizeExpr::Any(_) => "[]".into(),
         SizeExpr::Exp(e) => format!("[{}]", expr(e)),
     }
 }
 
-pub fn ty(t: &Type) -> String {
+pub(crate) fn ty(t: &Type) -> String {
     match &t.kind {
         TypeKind::Named(n) => name(n),
         TypeKind::Apply(n, args) => format!(
@@ -62,7 +62,7 @@ pub fn ty(t: &Type) -> String {
     }
 }
 
-pub fn pattern(p: &Pattern) -> String {
+pub(crate) fn pattern(p: &Pattern) -> String {
     match &p.kind {
         PatternKind::Wildcard => "_".into(),
         PatternKind::Name(n) => n.text.to_string(),
@@ -106,7 +106,7 @@ fn names(ns: &[Name]) -> String {
     list(ns, |n| n.text.to_string())
 }
 
-pub fn expr(e: &Expr) -> String {
+pub(crate) fn expr(e: &Expr) -> String {
     match &e.kind {
         ExprKind::Literal(l) => literal(l),
         ExprKind::Var(n) => name(n),
@@ -207,7 +207,7 @@ fn type_parameters(ps: &[TypeParam]) -> String {
         .collect()
 }
 
-pub fn declaration(d: &Declaration) -> String {
+pub(crate) fn declaration(d: &Declaration) -> String {
     match d {
         Declaration::Value(v) => {
             let attributes: String = v.attributes.iter().map(|a| format!("#[{}] ", attribute(a))).collect();
@@ -228,7 +228,7 @@ pub fn declaration(d: &Declaration) -> String {
 }
 
 /// Parses a text that must be right.
-pub fn program(text: &str) -> Vec<String> {
+pub(crate) fn program(text: &str) -> Vec<String> {
     let mut sources = SourceMap::new();
     let file = sources.add("test.fut", text);
     let (program, diagnostics) = parse(file, text);
@@ -238,7 +238,7 @@ pub fn program(text: &str) -> Vec<String> {
 }
 
 /// The tree of an expression that must be right.
-pub fn expression(text: &str) -> String {
+pub(crate) fn expression(text: &str) -> String {
     let whole = program(&format!("def it = {text}"));
     assert_eq!(whole.len(), 1, "{whole:?}");
     whole[0].strip_prefix("def it  = ").expect("the definition made here").to_string()

@@ -5,7 +5,7 @@
 //! infinite *value* may be added to, but not multiplied; second derivatives are compared where the value is finite, and only scaled
 //! by constants and added to. A tangent of zero is one of the value itself: behind products it would meet an infinite cotangent.
 
-use crate::compare::{Mean, put};
+use super::compare::{Mean, put};
 use pullback_core::Value;
 use pullback_testkit::rng::Rng;
 

@@ -8,7 +8,7 @@
     reason = "logarithms of 2 are values of the table, not constants of the program"
 )]
 
-use crate::compare::{by_algorithm, jacobian};
+use super::compare::{by_algorithm, jacobian};
 use pullback_ad::on_lambda;
 use pullback_core::Value;
 use pullback_driver::{Backend, Session, Settings, Sweep, Wrt};

@@ -2,7 +2,7 @@
 //! in each of which one number takes it all; in the operators of reductions, scans and histograms they choose, and there is one
 //! twin. Second derivatives are compared where something is chosen: those of a mean are not means.
 
-use crate::compare::{Mean, put};
+use super::compare::{Mean, put};
 use pullback_core::Value;
 use pullback_testkit::rng::Rng;
 

@@ -2,8 +2,8 @@
 //! stops there must be a factor as any other: its own derivative times the slope is not zero. A comparison with zero in the place of
 //! a product gives the same numbers in the first order, and loses the next one. Twins multiply as IEEE numbers.
 
-use crate::compare::{Mean, put};
-use crate::not_taken::{SPOILERS, Spoiler};
+use super::compare::{Mean, put};
+use super::not_taken::{SPOILERS, Spoiler};
 use pullback_core::Value;
 use pullback_testkit::rng::Rng;
 

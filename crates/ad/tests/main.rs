@@ -1,0 +1,19 @@
+//! The integration tests of the crate, as one program: each file is a module.
+
+mod branch_tapes;
+mod common;
+mod exceptions;
+mod fast_chad;
+mod fast_chad_calls;
+mod fast_chad_checkpoint;
+mod fast_chad_folds;
+mod fast_chad_growth;
+mod fast_chad_indexed;
+mod fast_chad_mutations;
+mod forward;
+mod locations;
+mod locations_functions;
+mod many;
+mod structure;
+mod tapes;
+mod unsupported;

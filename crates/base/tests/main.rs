@@ -1,0 +1,4 @@
+//! The integration tests of the crate, as one program: each file is a module.
+
+mod index;
+mod table;

@@ -1,0 +1,7 @@
+//! The integration tests of the crate, as one program: each file is a module.
+
+mod chapter_programs;
+mod gmm_reverse;
+mod lambda_cases;
+mod lambda_programs;
+mod lambda_vocabulary;

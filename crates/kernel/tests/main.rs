@@ -1,0 +1,28 @@
+//! The integration tests of the crate, as one program: each file is a module.
+
+#![allow(
+    clippy::duplicate_mod,
+    reason = "tests add their own functions to types of a shared file, each to its copy"
+)]
+
+mod accumulators;
+mod blocks;
+mod borders;
+mod bounds;
+mod common;
+mod contractions;
+mod copies;
+mod filled;
+mod give_back;
+mod in_place;
+mod interchanged;
+mod joined;
+mod loaded;
+mod lowering;
+mod parts;
+mod plan;
+mod rows;
+mod small;
+mod sums;
+mod turns;
+mod work;

@@ -1,0 +1,9 @@
+//! The integration tests of the crate, as one program: each file is a module.
+
+mod accumulators;
+mod borders;
+mod checks;
+mod common;
+mod passes;
+mod random;
+mod segments;

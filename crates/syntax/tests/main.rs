@@ -1,0 +1,5 @@
+//! The integration tests of the crate, as one program: each file is a module.
+
+mod malformed;
+mod support;
+mod trees;
