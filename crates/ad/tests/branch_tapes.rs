@@ -1,9 +1,7 @@
 //! Whole arrays that only a branch reads: the bytes on the tape follow how often the branch is taken, not how often it is
 //! reached (program CE13 of the Fast CHAD notes). Iterations below `taken` take the branch.
 
-use crate::common;
-
-use common::{add_vjp, first, mismatch, parse, run};
+use crate::common::{add_vjp, first, mismatch, parse, run};
 use pullback_ad::fast_chad::Config;
 use pullback_core::Value;
 

@@ -7,9 +7,7 @@
 //! choice of names), used in a small map of the same iteration. What the map adds would go to an array of zeros as large as
 //! the array, per iteration.
 
-use crate::common;
-
-use common::{add_vjp, first, mismatch, parse, run};
+use crate::common::{add_vjp, first, mismatch, parse, run};
 use pullback_ad::fast_chad::Config;
 use pullback_core::Value;
 

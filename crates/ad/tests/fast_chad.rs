@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{adjoint, gradient, twice};
+use crate::common::{adjoint, gradient, twice};
 use pullback_core::Value;
 
 fn f(x: f64) -> Value {

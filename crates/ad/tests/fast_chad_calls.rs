@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{add_vjp, adjoint, first, mismatch, parse, run, twice, twice_with};
+use crate::common::{add_vjp, adjoint, first, mismatch, parse, run, twice, twice_with};
 use pullback_ad::fast_chad::{Config, cotangents_with};
 use pullback_core::{Lam, Value};
 

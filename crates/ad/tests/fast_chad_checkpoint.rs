@@ -1,8 +1,6 @@
 //! Loops with attributes: the same derivatives whatever a loop keeps, and counts of what runs again.
 
-use crate::common;
-
-use common::{add_function, add_vjp, adjoint, first, mismatch, mismatch_of, parse, run};
+use crate::common::{add_function, add_vjp, adjoint, first, mismatch, mismatch_of, parse, run};
 use pullback_ad::fast_chad::{Config, iterations_run_again, vjp_with};
 use pullback_core::{Lam, Value};
 

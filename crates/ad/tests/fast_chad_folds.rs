@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use common::{Numbers, add_vjp, direction, first, mismatch, parse};
+use crate::common::{Numbers, add_vjp, direction, first, mismatch, parse};
 use pullback_ad::fast_chad::{Config, ReduceRule, ScanRule};
 use pullback_core::{FunId, Lam, Program, Value};
 use pullback_interp::core::{Counts, Options};

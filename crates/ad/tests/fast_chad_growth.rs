@@ -5,7 +5,7 @@
 
 use crate::common;
 
-use common::{add_vjp, first, parse, run};
+use crate::common::{add_vjp, first, parse, run};
 use pullback_ad::fast_chad::{Config, Variant};
 use pullback_core::Value;
 use pullback_interp::core::Counts;

@@ -1,9 +1,7 @@
 //! Indexed writes and reads: histograms by kind of operator, scatters of rows, gathers. Values against the interpreter's
 //! dual numbers, some by hand.
 
-use crate::common;
-
-use common::{adjoint, gradient};
+use crate::common::{adjoint, gradient};
 use pullback_core::Value;
 
 fn fs(xs: &[f64]) -> Value {

@@ -2,9 +2,7 @@
 
 #![cfg(feature = "mutations")]
 
-use crate::common;
-
-use common::{add_vjp, first, mismatch, parse, run};
+use crate::common::{add_vjp, first, mismatch, parse, run};
 use pullback_ad::fast_chad::{Config, Mutation};
 use pullback_core::Value;
 

@@ -6,7 +6,7 @@
 
 use crate::common;
 
-use common::{add_vjp, first, mismatch, parse, run, twice};
+use crate::common::{add_vjp, first, mismatch, parse, run, twice};
 use pullback_ad::fast_chad::{Config, Tape};
 use pullback_core::Value;
 

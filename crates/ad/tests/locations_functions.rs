@@ -2,9 +2,7 @@
 //!
 //! Gradients are given in closed form, by hand; and compared with forward mode, first and second order.
 
-use crate::common;
-
-use common::{add_vjp, mismatch, parse, run, twice};
+use crate::common::{add_vjp, mismatch, parse, run, twice};
 use pullback_ad::fast_chad::Config;
 use pullback_core::Value;
 

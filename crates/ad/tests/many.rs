@@ -1,8 +1,6 @@
 //! Many directions at once: stacked derivatives, with the forward sweep run once.
 
-use crate::common;
-
-use common::{first, parse, run};
+use crate::common::{first, parse, run};
 use pullback_ad::differentiate::{Choice, differentiate};
 use pullback_core::{FunId, Program, Value};
 use pullback_interp::core::Counts;

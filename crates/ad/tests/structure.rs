@@ -2,9 +2,7 @@
 //!
 //! Code size (claim K7 of the Fast CHAD notes): linear in the program, over families of programs that double in size.
 
-use crate::common;
-
-use common::{Numbers, add_vjp, first, mismatch, parse, run};
+use crate::common::{Numbers, add_vjp, first, mismatch, parse, run};
 use pullback_ad::fast_chad::{Accumulate, Config, Variant};
 use pullback_core::Value;
 use pullback_core::metrics::{Metrics, body_metrics};

@@ -8,9 +8,7 @@
 //! operation (1, for `exp`, `tanh`, `sin` 8; reading an element 2), whole arrays are dearer than everything else, and
 //! loops and operations of unknown extent never run again.
 
-use crate::common;
-
-use common::{add_vjp, first, mismatch, parse};
+use crate::common::{add_vjp, first, mismatch, parse};
 use pullback_ad::fast_chad::{Config, Tape};
 use pullback_base::Symbol;
 use pullback_base::index::IndexVec;

@@ -1,8 +1,6 @@
 //! What is not supported is told with its name, its place and what to do instead; never a silent zero.
 
-use crate::common;
-
-use common::{first, parse};
+use crate::common::{first, parse};
 use pullback_ad::contract::{ALGORITHMS, Algorithm, Unsupported};
 use pullback_ad::differentiate::{Choice, differentiate};
 use pullback_core::Lam;

@@ -2,9 +2,7 @@
 
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
-use crate::common;
-
-use common::*;
+use crate::common::*;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_cpu::{Executable, Options, Workspaces};
 use pullback_kernel::{Ins, Module};

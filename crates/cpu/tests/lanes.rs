@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use common::*;
+use crate::common::*;
 use pullback_cpu::{Executable, Options};
 use pullback_kernel::{Function, Ins, Module, Ty};
 use pullback_llvm::{Floats, text};

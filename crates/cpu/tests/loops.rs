@@ -2,9 +2,7 @@
 
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
-use crate::common;
-
-use common::*;
+use crate::common::*;
 use pullback_base::RuntimeErrorKind;
 use pullback_cpu::Options;
 use pullback_kernel::{Ins, Module, Order, Ty};

@@ -2,9 +2,7 @@
 
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
-use crate::common;
-
-use common::{F64, I64, PTR, executables, first, function, int, module, of_floats};
+use crate::common::{F64, I64, PTR, executables, first, function, int, module, of_floats};
 use pullback_cpu::{Executable, Options};
 use pullback_kernel::{Ins, Module, Order};
 use pullback_llvm::pieces::Limits;

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::each;
+use crate::common::each;
 
 each! {
     single_values_have_the_bits_of_the_table

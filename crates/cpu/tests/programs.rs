@@ -2,9 +2,7 @@
 //! problems of the test kit, with their gradients. With strict floating point and the functions of the primitive table they
 //! give the same bits.
 
-use crate::common;
-
-use common::executables;
+use crate::common::executables;
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_cpu::Options;
 use pullback_interp::core::{Compiled, Options as Interpreter};

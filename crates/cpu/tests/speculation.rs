@@ -4,9 +4,7 @@
 
 #![allow(unsafe_code, reason = "compiled code is called with words")]
 
-use crate::common;
-
-use common::*;
+use crate::common::*;
 use pullback_cpu::Options;
 use pullback_kernel::run::{self, Memory, Word};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, Ty};

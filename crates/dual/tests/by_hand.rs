@@ -1,8 +1,6 @@
 //! Implementations of `Differentiable` by hand: what does more than put numbers in their places is told, wherever it stands.
 
-use crate::common;
-
-use common::panics;
+use crate::common::panics;
 use pullback_dual::{
     Differentiable, Dual, Error, Scalar, Second, Var, gradient_forward, hessian, hvp, jacobian,
     jacobian_forward, jvp, value_and_grad, vjp,

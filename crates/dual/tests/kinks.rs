@@ -1,8 +1,6 @@
 //! Kinks: sums of kinked terms that are smooth together have the gradient of the smooth function, also at the kinks.
 
-use crate::common;
-
-use common::{Random, count};
+use crate::common::{Random, count};
 use pullback_dual::{Dual, Real, Scalar, derivative, grad, gradient_forward, hessian, jvp};
 
 /// A term with kinks, and the smooth function that it equals. `a` and `b` are sums of variables.

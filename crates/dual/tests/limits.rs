@@ -1,8 +1,6 @@
 //! Limits of tapes: they hold for the tape, for what checkpoints run again, and for all tasks together.
 
-use crate::common;
-
-use common::{Random, close, count};
+use crate::common::{Random, close, count};
 use pullback_dual::{Error, Function, Scalar, Settings, grad, vjp};
 use std::sync::Arc;
 

@@ -2,9 +2,7 @@
 
 #![cfg(feature = "parallel")]
 
-use crate::common;
-
-use common::{Random, close, panics};
+use crate::common::{Random, close, panics};
 use pullback_dual::parallel::{Parallel, Report, Settings, Var, grad, value_and_grad};
 use pullback_dual::{Custom, Dual, Error, Function, Real, Scalar, gradient_forward};
 use std::sync::Mutex;

@@ -1,8 +1,6 @@
 //! Reverse mode against hand-derived values, forward mode and differences.
 
-use crate::common;
-
-use common::{Random, close, expression};
+use crate::common::{Random, close, expression};
 use pullback_dual::{
     Custom, Error, Function, Real, Scalar, Settings, Var, derivative, grad, gradient_forward, hessian, hvp,
     jacobian, jacobian_forward, jvp, value_and_grad, vjp,

@@ -2,9 +2,7 @@
 
 #![expect(clippy::disallowed_types, reason = "hash maps of users are what is tested")]
 
-use crate::common;
-
-use common::{Random, count};
+use crate::common::{Random, count};
 use pullback_dual::{Differentiable, Error, Scalar, Var, hvp, jvp, vjp};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, DefaultHasher, Hasher};

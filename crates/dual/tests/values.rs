@@ -1,8 +1,6 @@
 //! Data types: shapes of gradients, walks of the derive macro, errors about shapes.
 
-use crate::common;
-
-use common::close;
+use crate::common::close;
 use pullback_dual::{Differentiable, Error, Real, Scalar, grad, jvp, value_and_grad, vjp};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

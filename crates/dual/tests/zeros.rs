@@ -1,9 +1,7 @@
 //! What does not count cannot spoil what counts: zero tangents and cotangents stop at partial derivatives that are infinite or no number,
 //! in all modes and nests of them; and nothing is lost where partial derivatives are finite.
 
-use crate::common;
-
-use common::{Random, count, expression};
+use crate::common::{Random, count, expression};
 use pullback_dual::{
     Custom, Dual, Scalar, Second, derivative, grad, gradient_forward, hessian, hvp, jvp, value_and_grad,
 };

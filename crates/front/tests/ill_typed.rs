@@ -1,8 +1,6 @@
 //! Programs that are wrong: code and the exact text under the main span of every error.
 
-use crate::common;
-
-use common::check;
+use crate::common::check;
 use pullback_base::Code::{self, *};
 
 /// Checks that a program has exactly these errors.

@@ -1,8 +1,6 @@
 //! Example programs with random damage: never a panic, always a diagnostic with a span, or a finished tree.
 
-use crate::common;
-
-use common::check;
+use crate::common::check;
 use pullback_base::Severity;
 
 const PROGRAMS: [&str; 4] = [

@@ -1,8 +1,6 @@
 //! Programs that are right, with the types of their definitions as Futhark would print them.
 
-use crate::common;
-
-use common::check;
+use crate::common::check;
 
 /// Checks a program and compares the types of its definitions.
 #[track_caller]

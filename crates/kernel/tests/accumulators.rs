@@ -1,8 +1,6 @@
 //! Accumulators of every type, and views of them that leave a branch.
 
-use crate::common;
-
-use common::{parse, results};
+use crate::common::{parse, results};
 use pullback_core::Value;
 use pullback_prim::ScalarValue;
 

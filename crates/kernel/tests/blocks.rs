@@ -1,14 +1,13 @@
 //! Loops that follow each other run in blocks and in parts. Which are taken, and the values of chains of stages that read their neighbours: those of the interpreter, in every
 //! bit, whichever part runs first.
 
-use crate::common;
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;
 #[path = "common/scheduled.rs"]
 mod scheduled;
 
-use common::results_from;
+use crate::common::results_from;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::lower;

@@ -1,9 +1,7 @@
 //! Conditions on counters as bounds of loops: against plain Rust that asks in every iteration, for all kinds of comparisons and
 //! for numbers at the ends of their range; how many steps are left; and what must not become a bound.
 
-use crate::common;
-
-use common::{parse, results};
+use crate::common::{parse, results};
 use pullback_core::{FunId, Program, Value};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::values::to_words;

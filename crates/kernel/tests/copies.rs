@@ -1,6 +1,5 @@
 //! What parts of a loop add to: copies of it, but where each iteration has a row of its own.
 
-use crate::common;
 #[cfg(feature = "mutations")]
 #[path = "common/errors.rs"]
 mod errors;
@@ -8,7 +7,7 @@ mod errors;
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scheduled;
 
-use common::results_from;
+use crate::common::results_from;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};

@@ -1,8 +1,6 @@
 //! The last branch of a function gives memory back that nobody needs any more, and nothing else.
 
-use crate::common;
-
-use common::{parse, results};
+use crate::common::{parse, results};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::IndexVec;
 use pullback_core::Value;

@@ -1,8 +1,6 @@
 //! Arrays that nobody needs any more give their memory; those that somebody needs do not.
 
-use crate::common;
-
-use common::{parse, results};
+use crate::common::{parse, results};
 use pullback_core::Value;
 use pullback_kernel::{lower, print};
 

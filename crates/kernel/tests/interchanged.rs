@@ -1,9 +1,7 @@
 //! Sums inside maps, with the loop of the sum as far out as the results inside of it stay near: which order is taken for which
 //! sizes, and the values of all orders.
 
-use crate::common;
-
-use common::parse;
+use crate::common::parse;
 use pullback_core::{FunId, Program, Value};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};

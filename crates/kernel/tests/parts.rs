@@ -3,9 +3,7 @@
 //! Operators are exact here (whole numbers, comparisons), so that values must be the same in every bit however they are
 //! bracketed; where only the order in the program is right, another one gives other values.
 
-use crate::common;
-
-use common::{parse, results};
+use crate::common::{parse, results};
 use pullback_core::value::{Array, Buffer};
 use pullback_core::{FunId, Program, Value};
 use pullback_kernel::{lower, print};

@@ -1,12 +1,11 @@
 //! States of loops that are what others were one or several iterations ago: they are not copied, and states that change places
 //! are copied before they are overwritten.
 
-use crate::common;
 #[path = "common/scheduled.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scheduled;
 
-use common::results;
+use crate::common::results;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::{lower, print};

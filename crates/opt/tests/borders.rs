@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
-use crate::common;
-
-use common::load;
+use crate::common::load;
 use pullback_core::{FunId, Program, Rules, Value, check, print};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{Ctx, PRUNE, SIMPLIFY, UNGUARD};

@@ -104,7 +104,7 @@ macro_rules! each {
     ($($name:ident)*) => { $(
         #[test]
         fn $name() {
-            pullback_testkit::conformance::$name(&common::make);
+            pullback_testkit::conformance::$name(&$crate::common::make);
         }
     )* };
 }

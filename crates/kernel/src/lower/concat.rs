@@ -13,6 +13,7 @@ use pullback_base::index::{IdMap, IdSet};
 use pullback_core::shapes::Dim;
 use pullback_core::{Atom, Body, Exp, Shaped, Stm, Var};
 use pullback_prim::{Op, Scalar};
+use std::collections::BTreeSet;
 
 /// A concatenation of a body.
 #[derive(Debug)]
@@ -56,6 +57,22 @@ pub(super) fn wholes(body: &Body) -> Vec<Whole> {
     out
 }
 
+/// Where the numbers of a body are computed that arithmetic alone gives and that cannot stop the program.
+pub(super) struct Numbers<'a> {
+    stms: &'a [Stm],
+    at: IdMap<Var, usize>,
+}
+
+impl<'a> Numbers<'a> {
+    /// Those of a body; of one without concatenations nobody asks for them.
+    pub(super) fn of(body: &'a Body, wholes: &[Whole]) -> Numbers<'a> {
+        let stms = if wholes.is_empty() { &[] } else { &body.stms[..] };
+        let cannot_stop = |stm: &Stm| matches!(&stm.exp, Exp::Prim(prim, _) if !prim.may_stop());
+        let numbers = stms.iter().enumerate().filter(|(_, stm)| cannot_stop(stm));
+        Numbers { stms, at: numbers.map(|(k, stm)| (stm.pat[0], k)).collect() }
+    }
+}
+
 /// The variable for which the elements of another one were made.
 fn maker(made: &IdMap<Var, &Stm>, mut v: Var) -> Var {
     while let Some(Exp::Atom(Atom::Var(w)) | Exp::Reshape { array: Atom::Var(w), .. }) =
@@ -72,8 +89,13 @@ fn makes_anew(exp: &Exp) -> bool {
 }
 
 impl Lower<'_> {
-    /// Asks that what a statement makes be made in the concatenations that it is a part of. Statements of `later` may be lowered for that.
-    pub(super) fn want_in_wholes(&mut self, wholes: &mut [Whole], stm: &Stm, later: &[Stm]) -> Res<()> {
+    /// Asks that what a statement makes be made in the concatenations that it is a part of. Some `numbers` may be computed for that.
+    pub(super) fn want_in_wholes(
+        &mut self,
+        wholes: &mut [Whole],
+        stm: &Stm,
+        numbers: &Numbers<'_>,
+    ) -> Res<()> {
         for whole in wholes {
             let is_made = |part: &Part| part.here && stm.pat.contains(&part.maker);
             if !whole.parts.iter().any(is_made) {
@@ -87,7 +109,7 @@ impl Lower<'_> {
             }
             let sizes: Vec<Vec<Dim>> = whole.parts.iter().map(|p| self.shapes.of(p.maker).to_vec()).collect();
             for d in sizes.iter().flatten() {
-                self.compute_early(*d, later)?;
+                self.compute_early(*d, numbers)?;
             }
             if !sizes.iter().flatten().all(|d| self.is_in_scope(*d)) {
                 continue;
@@ -130,32 +152,27 @@ impl Lower<'_> {
         whole.parts.iter().all(fits) && matches!(all, Some((Dim::Const(_), _)))
     }
     /// Computes the number that a size is named after, if it is arithmetic on what is there.
-    fn compute_early(&mut self, d: Dim, later: &[Stm]) -> Res<()> {
+    fn compute_early(&mut self, d: Dim, numbers: &Numbers<'_>) -> Res<()> {
         let Dim::Value(v) = d else { return Ok(()) };
-        let Some(needed) = self.arithmetic(v, later) else { return Ok(()) };
-        for k in needed {
-            self.stm(&later[k], &[])?;
-            self.early.extend(later[k].pat.iter().copied());
+        for k in self.arithmetic(v, numbers).unwrap_or_default() {
+            let stm = &numbers.stms[k];
+            self.stm(stm, &[])?;
+            self.early.extend(stm.pat.iter().copied());
         }
         Ok(())
     }
     /// The statements that compute a number from what is there, in order; `None` if others are needed.
-    fn arithmetic(&self, v: Var, later: &[Stm]) -> Option<Vec<usize>> {
-        let (mut open, mut needed) = (vec![v], Vec::new());
+    fn arithmetic(&self, v: Var, numbers: &Numbers<'_>) -> Option<BTreeSet<usize>> {
+        let (mut open, mut needed) = (vec![v], BTreeSet::new());
         while let Some(v) = open.pop() {
             if self.env.contains_key(&v) {
                 continue;
             }
-            let k = later.iter().position(|stm| stm.pat.contains(&v))?;
-            let Exp::Prim(prim, args) = &later[k].exp else { return None };
-            if prim.may_stop() {
-                return None;
+            let k = *numbers.at.get(&v)?;
+            if needed.insert(k) {
+                open.extend(numbers.stms[k].exp.atoms().into_iter().filter_map(|a| a.var()));
             }
-            needed.push(k);
-            open.extend(args.iter().filter_map(|a| a.var()));
         }
-        needed.sort_unstable();
-        needed.dedup();
         Some(needed)
     }
     /// Whether what a size is named after is there.

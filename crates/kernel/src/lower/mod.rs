@@ -532,6 +532,7 @@ impl<'p> Lower<'p> {
         self.owners.open(body);
         let (deferred, equal) = (self.deferred.len(), self.equal.len());
         let mut wholes = concat::wholes(body);
+        let numbers = concat::Numbers::of(body, &wholes);
         for (k, stm) in body.stms.iter().enumerate() {
             self.owners.at(k);
             let outer = self.span;
@@ -543,8 +544,7 @@ impl<'p> Lower<'p> {
             let done = if stm.pat.first().is_some_and(|v| self.early.remove(v)) {
                 Ok(())
             } else {
-                let later = &body.stms[k + 1..];
-                self.want_in_wholes(&mut wholes, stm, later).and_then(|()| self.stm(stm, &wholes))
+                self.want_in_wholes(&mut wholes, stm, &numbers).and_then(|()| self.stm(stm, &wholes))
             };
             self.site = around;
             if let Err(mut e) = done {

@@ -28,7 +28,8 @@ pub(crate) const ELEMENTS: i64 = 64;
 /// Instructions that one loop may become.
 const LARGE: usize = 1000;
 
-/// Iterations of a loop that is written out for what it chooses by its counter.
+/// Iterations of a loop that is written out for what it chooses by its counter. Measured with 15 columns (bundle adjustment); longer rows
+/// were not measured.
 const SHORT: i64 = 16;
 
 /// Instructions by which a function may grow.
@@ -40,13 +41,8 @@ const ROUNDS: usize = 4;
 /// Rewrites the body of a function.
 pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
     let mut left = MORE;
-    {
-        let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
-        let chosen = IdSet::new();
-        let mut w = Written::new(&mut f.regs, (&roots, &chosen), uses, left);
-        w.decides = true;
-        body = w.block(body);
-        left = w.left;
+    if some_chooses(&body) {
+        (body, _) = written_out(f, body, None, &mut left);
     }
     for _ in 0..ROUNDS {
         body = numbered(f, body);
@@ -54,11 +50,8 @@ pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
         if chosen.is_empty() {
             return body;
         }
-        let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
-        let mut w = Written::new(&mut f.regs, (&roots, &chosen), uses, left);
-        body = w.block(body);
-        let some = w.some;
-        left = w.left;
+        let some;
+        (body, some) = written_out(f, body, Some(&chosen), &mut left);
         if some {
             body = numbered(f, body);
         }
@@ -87,6 +80,23 @@ fn iterations(ins: &Ins) -> Option<std::ops::Range<i64>> {
     (all <= LARGE).then_some(from..to)
 }
 
+/// A body with loops written out, and whether there were any.
+fn written_out(
+    f: &mut Function,
+    body: Block,
+    chosen: Option<&IdSet<Reg>>,
+    left: &mut usize,
+) -> (Block, bool) {
+    let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
+    let regs = &mut f.regs;
+    let mut w = Written { regs, roots: &roots, chosen, uses, left, some: false, is_in_many: false };
+    (w.block(body), w.some)
+}
+
+/// Whether there is a loop that [`chooses`].
+fn some_chooses(block: &Block) -> bool {
+    block.iter().any(|ins| chooses(ins) || ins.blocks().into_iter().any(some_chooses))
+}
 /// Whether a short loop without loops inside stores what it chooses by comparing its counter with a constant.
 fn chooses(ins: &Ins) -> bool {
     let Ins::For { i, from, to, body, .. } = ins else { return false };
@@ -252,38 +262,29 @@ impl Places {
     }
 }
 
-/// Writes loops out that load or store the memory that was chosen.
+/// Writes loops out.
 struct Written<'a> {
     regs: &'a mut IndexVec<Reg, RegInfo>,
     roots: &'a IndexVec<Reg, Option<Reg>>,
-    chosen: &'a IdSet<Reg>,
+    /// Loops that load or store this memory are; `None`: loops that choose by their counter what they store.
+    chosen: Option<&'a IdSet<Reg>>,
     /// Uses in the whole function as it was.
     uses: Uses,
     /// So many instructions may be added.
-    left: usize,
+    left: &'a mut usize,
     /// Whether a loop has been written out.
     some: bool,
-    /// Whether loops are written out that choose by their counter what they store, instead.
-    decides: bool,
     /// Whether there is a loop around over many iterations in any order.
     is_in_many: bool,
 }
 
-impl<'a> Written<'a> {
-    fn new(
-        regs: &'a mut IndexVec<Reg, RegInfo>,
-        (roots, chosen): (&'a IndexVec<Reg, Option<Reg>>, &'a IdSet<Reg>),
-        uses: Uses,
-        left: usize,
-    ) -> Written<'a> {
-        Written { regs, roots, chosen, uses, left, some: false, decides: false, is_in_many: false }
-    }
+impl Written<'_> {
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut ins in block {
-            let is_wanted = |ins: &Ins| match self.decides {
-                true => self.is_in_many && chooses(ins),
-                false => self.uses_chosen(ins),
+            let is_wanted = |ins: &Ins| match self.chosen {
+                Some(chosen) => self.uses_memory(ins, chosen),
+                None => self.is_in_many && chooses(ins),
             };
             let own = iterations(&ins).filter(|_| is_wanted(&ins)).and_then(|each| {
                 let own = self.own(&ins)?;
@@ -300,9 +301,9 @@ impl<'a> Written<'a> {
             self.is_in_many = outer;
             match (own, ins) {
                 (Some((each, own)), Ins::For { i, body, .. })
-                    if size(&body) * each.clone().count() <= self.left =>
+                    if size(&body) * each.clone().count() <= *self.left =>
                 {
-                    self.left -= size(&body) * each.clone().count();
+                    *self.left -= size(&body) * each.clone().count();
                     self.some = true;
                     each.for_each(|k| self.iteration(&body, (i, k), &own, &mut out));
                 }
@@ -311,11 +312,11 @@ impl<'a> Written<'a> {
         }
         out
     }
-    fn uses_chosen(&self, ins: &Ins) -> bool {
+    fn uses_memory(&self, ins: &Ins, chosen: &IdSet<Reg>) -> bool {
         let mut found = false;
         super::rows::mentioned(std::slice::from_ref(ins), &mut |r| {
             let root = self.roots.get(r).copied().flatten();
-            found |= root.is_some_and(|root| self.chosen.contains(&root));
+            found |= root.is_some_and(|root| chosen.contains(&root));
         });
         found
     }

@@ -11,15 +11,13 @@ use pullback_interp::dual::{count_floats, directional};
 use std::sync::Arc;
 
 /// The sizes that are compared, smallest first: as many as it takes until the ratio does not grow from one to the next. (At other sizes
-/// other branches are taken, and the parts of a program whose cost is more than proportional outgrow the others slowly.)
-pub const SIZES: [usize; 4] = [32, 128, 512, 2048];
+/// other branches are taken, and the parts of a program whose cost is more than proportional outgrow the others slowly.) The last is
+/// for those that are in doubt: what grows like the square root of the size, or faster, is not.
+pub const SIZES: [usize; 5] = [32, 128, 512, 2048, 8192];
 /// The size at which gradients are compared with forward mode.
 const SMALL: usize = 6;
 /// From one of the sizes to the next, the ratio of work may grow by this factor: the cost of the inputs, in proportion less at the larger size, falls.
 const MOST: f64 = 1.1;
-/// What grows does not grow by less than this share of the step before. (Sizes are multiplied by four: a share of the work that grows like
-/// the logarithm gives 1, one that grows like the size 4, what is bounded falls to 1/4.)
-const SETTLES: f64 = 0.6;
 
 /// What came of a term.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,11 +64,9 @@ fn hands_on_parts(term: &Term) -> bool {
     matches!(term.frame, Frame::Calls(_)) && overwrites && parts
 }
 
-/// Whether the ratio grew in the last step, and not by much less than in the step before: then it comes near to its bound. And the
-/// derivative is dearer than the program, of which it may leave out a part.
+/// Whether the ratio grew in the last step, and the derivative is dearer than the program, of which it may leave out a part.
 fn grows(ratios: &[f64]) -> bool {
-    let settles = |a: f64, b: f64| matches!(ratios, [.., before, _, _] if b - a < SETTLES * (a - before));
-    matches!(ratios, [.., a, b] if *b > MOST * a && *b > 1.0 && !settles(*a, *b))
+    matches!(ratios, [.., a, b] if *b > MOST * a && *b > 1.0)
 }
 
 fn right_and_ratios(case: &Case, sizes: &[usize], reverse: Reverse<'_>) -> Result<Vec<f64>, String> {
@@ -103,7 +99,8 @@ fn right_and_ratios(case: &Case, sizes: &[usize], reverse: Reverse<'_>) -> Resul
     }
     let mut ratios = Vec::new();
     for &n in sizes {
-        if ratios.len() > 1 && !grows(&ratios) {
+        let no_doubt = ratios.len() + 1 == SIZES.len() && matches!(ratios[..], [.., a, b] if b >= 2.0 * a);
+        if ratios.len() > 1 && (!grows(&ratios) || no_doubt) {
             break;
         }
         let (primal, out) = run(&args(n))?;

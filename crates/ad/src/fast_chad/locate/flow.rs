@@ -316,6 +316,15 @@ impl<'a> Flow<'a> {
             Def::Given | Def::Merge(_) | Def::Made => None,
         })
     }
+    /// Tells what callers give away and keep, and what this lambda lends.
+    pub(super) fn hand_over(&mut self, params: &[Var], (given, kept): (&[bool], &[bool]), lends: Lends) {
+        let of = |mask: &[bool]| {
+            params.iter().zip(mask).filter(|(_, is)| **is).map(|(v, _)| *v).collect::<Vec<_>>()
+        };
+        self.given_away.extend(of(given));
+        self.kept.extend(of(kept));
+        self.lends = lends;
+    }
     /// The merges that must have locations, since it is asked for somewhere whether their arrays may be given away, or copied.
     pub(super) fn lent_merges(&self) -> Vec<Merge> {
         let given = self.lends.values().flat_map(|lend| self.comes_from(lend.of));

@@ -195,13 +195,9 @@ fn look(program: &mut Program, known: &Known, f: FunId) -> (Vec<bool>, Vec<Place
     let inputs = float_params(program, &lam);
     let (mut flow, _) = flow_of(program, &lam, &inputs, &[]);
     flow.unknown = unknown;
-    flow.lends = lends;
-    let mut written = known[&f].written.clone();
-    let masks = lam.params.iter().zip(&written).zip(lend::kept(&known[&f].lent));
-    for ((&v, given), kept) in masks {
-        flow.kept.extend(kept.then_some(v));
-        flow.given_away.extend(given.then_some(v));
-    }
+    let Facts { written, lent, .. } = &known[&f];
+    let mut written = written.clone();
+    flow.hand_over(&lam.params, (&written, &lend::kept(lent)), lends);
     for v in overwritten(&flow, known) {
         if let Some(k) = lam.params.iter().position(|p| *p == v && !flow.kept.contains(p)) {
             written[k] = true;

@@ -29,21 +29,20 @@ pub(super) type Params = IdMap<FunId, Vec<bool>>;
 
 /// The parameters of the function that takes three for each of these: whether the caller gives them away.
 pub(super) fn given(lent: &[bool]) -> Vec<bool> {
-    lent.iter().flat_map(|lent| if *lent { &[false, true, false][..] } else { &[false] }).copied().collect()
+    marked(lent, &[false, true, false])
 }
 /// Whether the caller keeps them.
 pub(super) fn kept(lent: &[bool]) -> Vec<bool> {
-    lent.iter().flat_map(|lent| if *lent { &[true, false, false][..] } else { &[false] }).copied().collect()
+    marked(lent, &[true, false, false])
+}
+fn marked(lent: &[bool], three: &[bool; 3]) -> Vec<bool> {
+    lent.iter().flat_map(|lent| if *lent { &three[..] } else { &[false] }).copied().collect()
 }
 
-/// Where the others are among its arguments.
-fn plain_at(lent: &[bool]) -> Vec<usize> {
-    let sizes = lent.iter().scan(0, |at, lent| {
-        let here = *at;
-        *at += if *lent { 3 } else { 1 };
-        Some((here, lent))
-    });
-    sizes.filter(|(_, lent)| !**lent).map(|(at, _)| at).collect()
+/// The others, as the program has them, and where they are among its parameters.
+fn plain(lent: &[bool]) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let at = |k: usize| k + 2 * lent[..k].iter().filter(|lent| **lent).count();
+    (0..lent.len()).filter(|k| !lent[*k]).map(move |k| (k, at(k)))
 }
 
 /// A function that takes three parameters for each of these.
@@ -93,10 +92,7 @@ pub(super) fn lend(b: &mut Builder<'_>, args: &[Atom], lent: &[bool], lends: &mu
 /// The parameters that become three, those that the function may overwrite among them.
 pub(super) fn with_written(facts: &Facts) -> Vec<bool> {
     let mut lent = facts.lent.clone();
-    let plain: Vec<usize> = (0..lent.len()).filter(|k| !lent[*k]).collect();
-    for (k, at) in plain.into_iter().zip(plain_at(&facts.lent)) {
-        lent[k] = facts.written[at];
-    }
+    plain(&facts.lent).for_each(|(k, at)| lent[k] = facts.written[at]);
     lent
 }
 
@@ -107,6 +103,9 @@ pub(super) fn first_kept(
     reached: &IdSet<FunId>,
     lam: &Lam,
 ) -> Option<FunId> {
+    if !known.values().any(|facts| plain(&facts.lent).any(|(_, k)| facts.written[k])) {
+        return None;
+    }
     let start = program.vars.len();
     let mut functions = reached.iter().copied().map(Some).chain([None]);
     functions.find_map(|f| {
@@ -135,8 +134,8 @@ fn kept_in(program: &mut Program, known: &Known, (f, whole): (Option<FunId>, &La
             let Exp::Call(g, args) = &stm.exp else { continue };
             let Some(facts) = known.get(g) else { continue };
             let call = (&args[..], (place, at));
-            let gives = |k: &usize| is_given_away(&flow, call, *k, (f.is_none(), &is_given));
-            if plain_at(&facts.lent).iter().any(|k| facts.written[*k] && !gives(k)) {
+            let gives = |k: usize| is_given_away(&flow, call, k, (f.is_none(), &is_given));
+            if plain(&facts.lent).any(|(_, k)| facts.written[k] && !gives(k)) {
                 return Some(*g);
             }
         }

@@ -115,10 +115,7 @@ fn rewritten(
 ) -> Located {
     let once = how == Locate::Once;
     let (mut flow, mut constants) = flow_of(program, &lam, inputs, wanted.asked);
-    let given = lam.params.iter().zip(wanted.written).filter(|(_, written)| **written);
-    flow.given_away.extend(given.map(|(v, _)| *v));
-    flow.kept.extend(lam.params.iter().zip(wanted.kept).filter(|(_, kept)| **kept).map(|(v, _)| *v));
-    flow.lends = lends;
+    flow.hand_over(&lam.params, (wanted.written, wanted.kept), lends);
     let asked = lam.body.result.iter().zip(wanted.results).filter(|(_, places)| places.is_some());
     let mut merges = flow.merges_of(&asked.map(|(a, _)| *a).collect::<Vec<_>>());
     merges.extend(flow.lent_merges());

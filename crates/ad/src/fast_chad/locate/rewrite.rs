@@ -635,22 +635,26 @@ impl<'a, 'p> Rewriter<'a, 'p> {
 
     /// The array where `at` says, which is one of these places.
     fn array_at(&mut self, c: usize, at: Atom, possible: &[usize]) -> Atom {
-        let holes = |s: &Self, k: usize| s.layouts[c].alternatives[k].form.holes();
         // Nothing to choose.
         if let [k] = possible[..]
-            && holes(self, k) == 0
+            && self.layouts[c].alternatives[k].form.holes() == 0
         {
             return self.cut(c, k, &[]);
         }
         let out = self.arms(c, at, |s, k, found| {
-            if possible.contains(&k) {
-                return vec![s.cut(c, k, found)];
-            }
-            // It never lies there.
-            let found = vec![Atom::i64(0); holes(s, possible[0])];
-            vec![s.cut(c, possible[0], &found)]
+            let (k, found) = s.or_anywhere(c, possible, (k, found));
+            vec![s.cut(c, k, &found)]
         });
         out[0]
+    }
+    /// A place, if it is possible; else, since the array never lies there, any that is.
+    fn or_anywhere(&self, c: usize, possible: &[usize], (k, holes): (usize, &[Atom])) -> (usize, Vec<Atom>) {
+        match possible {
+            [first, ..] if !possible.contains(&k) => {
+                (*first, vec![Atom::i64(0); self.layouts[c].alternatives[*first].form.holes()])
+            }
+            _ => (k, holes.to_vec()),
+        }
     }
 
     /// The slot of a family in which an array lies in some of the forms, -1 if in none; `None` if that is known.

@@ -62,15 +62,11 @@ impl Rewriter<'_, '_> {
     fn is_given_on(&self, of: Atom) -> bool {
         let given = |(v, way): &(Var, As)| *way == As::default() && self.flow.given_away.contains(v);
         let Some((v, _)) = self.flow.base(of).filter(given) else { return false };
-        let here = self.ahead.last().map(|here| (here.place, here.at - 1));
-        here.is_some_and(|(place, at)| {
-            // Three statements bind the arguments for this one, and one its empty array.
-            let call =
-                self.flow.bodies[&place].stms[at..].iter().position(|s| matches!(s.exp, Exp::Call(..)));
-            let call = call.map(|k| at + k);
-            self.flow.repeated(place).is_none()
-                && call.is_some_and(|at| !is_mentioned_after(self.flow, (place, at), v, None))
-        })
+        let Some(here) = self.ahead.last() else { return false };
+        // The statements that bind arguments are followed by their call.
+        let call = here.stms[here.at..].iter().position(|stm| matches!(stm.exp, Exp::Call(..)));
+        self.flow.repeated(here.place).is_none()
+            && call.is_some_and(|k| !is_mentioned_after(self.flow, (here.place, here.at + k), v, None))
     }
 
     /// The arguments of a call that are kept. They are found when all that is given away has been taken: then they are no names of that.
@@ -124,14 +120,10 @@ impl Rewriter<'_, '_> {
                 // The locations of parts of arrays from outside need not be alternatives.
                 let is_part = !self.whole_and_views(Some(c), of).1.is_empty();
                 let out = self.arms(c, *at, |s, k, holes| {
-                    let number = if possible.contains(&k) { Some((k, holes.to_vec())) } else { None };
-                    let anything = || {
-                        let k = *possible.first()?;
-                        Some((k, vec![Atom::i64(0); s.layouts[c].alternatives[k].form.holes()]))
-                    };
-                    let Some((k, holes)) = number.or_else(|| if is_part { None } else { anything() }) else {
+                    if is_part && !possible.contains(&k) {
                         return vec![s.copy(of)];
-                    };
+                    }
+                    let (k, holes) = s.or_anywhere(c, possible, (k, holes));
                     let array = s.cut(c, k, &holes);
                     let kept = is_kept(s, &s.layouts[c].alternatives[k].owner);
                     vec![if kept { s.copy(array) } else { array }]

@@ -184,8 +184,8 @@ impl<'a> Rewriter<'a, '_> {
         }
         Some(own_slot)
     }
-    /// The slot in which an array with this location lies as a whole, if no location of an array but `v` says it and may be asked for
-    /// later, nor one of those `beside`; else -1. `None`: it lies in no slot.
+    /// The slot in which an array with this location lies as a whole, if nobody else needs it; else -1. Others need it if one of their
+    /// locations says it: of an array but `v` that may be asked for later, or of one `beside`. `None`: it lies in no slot.
     pub(super) fn own_slot(
         &mut self,
         c: usize,
