@@ -1,9 +1,12 @@
 //! A term as core.
 
-use super::terms::{Calls, Cond, Expr, Frame, INPUTS, Read, SORTS, Sort, Start, Term, Trips, mentions};
+use super::terms::{
+    Calls, Cond, Expr, Frame, INPUTS, Read, SORTS, Sort, Start, Term, Trips, Writes, mentions,
+};
 use pullback_base::Symbol;
 use pullback_core::{
-    Atom, Body, Builder, Exp, Fun, FunId, Lam, Loop, LoopAttrs, LoopForm, Program, Soac, Type, Value, Var,
+    Atom, Body, Builder, Exp, Fun, FunId, Lam, Loop, LoopAttrs, LoopForm, Program, SliceDim, Soac, Type,
+    Value, Var,
 };
 use pullback_prim::{Op, Scalar};
 
@@ -331,6 +334,47 @@ impl<'t> Scope<'t> {
         let hist = Soac::Hist { width, lam, neutral, dst: dst.into(), indices, values: vec![value; 2] };
         b.emit_all(Exp::Soac(hist), "written")
     }
+    /// An element of a vector, or a row of a matrix, overwritten as a slice, by a scatter or by a histogram of one.
+    fn written_at_once(&self, b: &mut Builder<'_>, dst: Atom) -> Atom {
+        let (one, is_vector) = (Atom::i64(1), b.ty(dst).rank() == 1);
+        let at = if is_vector { self.i } else { self.below(b, ROWS) };
+        let shape = if is_vector { vec![one] } else { vec![one, self.inputs.n] };
+        let values = b.emit(Exp::Replicate(shape, self.s), "values");
+        let element = b.elem(dst);
+        let soac = match self.term.writes {
+            Writes::Element | Writes::Slice => {
+                let slice = SliceDim { start: at, len: one, stride: one };
+                return b.emit(Exp::UpdateSlice(dst, slice, values), "written");
+            }
+            Writes::Scatter => {
+                let indices = b.emit(Exp::ArrayLit(Type::I64, vec![at]), "at");
+                Soac::Scatter { width: one, dst, indices, values }
+            }
+            Writes::Histogram => {
+                let indices = b.emit(Exp::ArrayLit(Type::I64, vec![at]), "at");
+                let zero = Atom::f64(0.0);
+                let neutral =
+                    if is_vector { zero } else { b.emit(Exp::Replicate(vec![self.inputs.n], zero), "zeros") };
+                let lam = b.lam(&[element.clone(), element], "x", |b, p| {
+                    let (x, y) = (p[0].into(), p[1].into());
+                    if is_vector {
+                        return vec![b.op2(Op::Add, x, y)];
+                    }
+                    let sum = |b: &mut Builder<'_>, p: &[Var]| vec![b.op2(Op::Add, p[0].into(), p[1].into())];
+                    b.map(self.inputs.n, &[x, y], sum).into_iter().map(Atom::Var).collect()
+                });
+                Soac::Hist {
+                    width: one,
+                    lam,
+                    neutral: vec![neutral],
+                    dst: vec![dst],
+                    indices,
+                    values: vec![values],
+                }
+            }
+        };
+        b.emit(Exp::Soac(soac), "written")
+    }
     /// What a branch gives two lets; the second counts the name of the first as in scope.
     fn arm(&self, b: &mut Builder<'_>, [x, y]: [&Expr; 2]) -> Body {
         let mut inner = self.clone();
@@ -463,6 +507,10 @@ impl<'t> Scope<'t> {
             Expr::Map(a) => {
                 let a = self.expr(b, a);
                 self.new_numbers(b, a)
+            }
+            Expr::With(a) if self.term.writes != Writes::Element => {
+                let a = self.expr(b, a);
+                self.written_at_once(b, a)
             }
             Expr::With(a) => {
                 let a = self.expr(b, a);

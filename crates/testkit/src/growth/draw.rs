@@ -1,7 +1,7 @@
 //! Random programs of the grammar, larger than those that can be enumerated.
 
 use super::terms::{
-    CALLS, Cond, Expr, Frame, INPUTS, Names, Read, SORTS, Sort, Start, Term, Trips, with_name,
+    CALLS, Cond, Expr, Frame, INPUTS, Names, Read, SORTS, Sort, Start, Term, Trips, Writes, with_name,
 };
 use crate::rng::Rng;
 use std::sync::Arc;
@@ -75,7 +75,15 @@ pub fn draw(seed: u64) -> Term {
             expr(&mut rng, *sort, fuel, names)
         })
         .collect();
-    Term { frame, start, states, lets, joined, read, next }
+    // Numbers of its own: what else is drawn does not depend on it.
+    let mut other = Rng::new(seed ^ 0x0077_1275);
+    let writes = match other.weighted(&[7.0, 1.0, 1.0, 1.0]) {
+        0 => Writes::Element,
+        1 => Writes::Slice,
+        2 => Writes::Scatter,
+        _ => Writes::Histogram,
+    };
+    Term { frame, start, states, lets, joined, writes, read, next }
 }
 
 fn cond(rng: &mut Rng) -> Cond {

@@ -43,9 +43,9 @@ pub fn every(largest: usize, step: usize, from: usize) -> Vec<Term> {
 }
 
 /// Examines the terms. The first failures are replaced by smaller ones that fail, too.
-pub fn search(terms: Vec<Term>, reverse: Reverse<'_>) -> Found {
-    let count = terms.len();
+pub fn search(terms: impl IntoIterator<Item = Term, IntoIter: Send>, reverse: Reverse<'_>) -> Found {
     let all = on_all_processors(terms, |term| (examine(&term, reverse), term));
+    let count = all.len();
     let failures = all.into_iter().filter(|(outcome, _)| !matches!(outcome, Outcome::Flat(_)));
     let smaller = |(k, (outcome, term)): (usize, (Outcome, Term))| {
         if k >= SHRUNK {

@@ -1,6 +1,6 @@
 //! Smaller programs that fail as well.
 
-use super::terms::{Expr, Frame, INPUTS, Names, Read, Sort, Start, Term, with_name};
+use super::terms::{Expr, Frame, INPUTS, Names, Read, Sort, Start, Term, Writes, with_name};
 use std::sync::Arc;
 
 /// A term from which nothing can be left out without `fails` becoming false.
@@ -36,6 +36,7 @@ fn smaller(term: &Term) -> Vec<Term> {
         });
     }
     push(&|t| t.joined = false);
+    push(&|t| t.writes = Writes::Element);
     push(&|t| t.frame = Frame::For);
     push(&|t| t.start = Start::Inputs);
     push(&|t| t.read.0 = Read::Element);

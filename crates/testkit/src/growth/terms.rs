@@ -29,7 +29,7 @@
 //! ```
 //!
 //! In random programs, two lets one after the other that choose by the same condition may be one branch with two results, and two that
-//! overwrite may be one histogram of two arrays.
+//! overwrite may be one histogram of two arrays. `a with [..] = s` may overwrite a slice of one element, scatter it, or add it by a histogram.
 //!
 //! All vectors have n elements, all matrices four rows of n. The size of a program is the number of its terms, conditions and reads
 //! not counted. A name is a number: the position in the list of what is in scope of its sort, outermost first.
@@ -179,6 +179,19 @@ pub enum Start {
     Fixed,
 }
 
+/// By what an array is overwritten, at one index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Writes {
+    /// An element.
+    Element,
+    /// A slice of one element; of a matrix, of one row.
+    Slice,
+    /// A scatter of as much.
+    Scatter,
+    /// A histogram of as much.
+    Histogram,
+}
+
 /// A program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Term {
@@ -192,6 +205,8 @@ pub struct Term {
     pub lets: Vec<Arc<Expr>>,
     /// Whether two lets one after the other that choose by the same condition are one branch, and two that overwrite one histogram.
     pub joined: bool,
+    /// How arrays are overwritten.
+    pub writes: Writes,
     /// How the iteration reads, and what.
     pub read: (Read, Arc<Expr>),
     /// The next states.
@@ -418,6 +433,7 @@ fn each_of(
                     states: states.to_vec(),
                     lets: here[..lets].to_vec(),
                     joined: false,
+                    writes: Writes::Element,
                     read: (read, here[lets].clone()),
                     next: here[lets + 1..].to_vec(),
                 });

@@ -157,18 +157,67 @@ impl Form {
         Some((Form { segments }, earlier.iter().copied().chain(holes).collect()))
     }
 
-    /// The indices in the whole array of what lies at these in the part. `None`: indices alone do not say where it lies.
+    /// The indices in the whole array, which has these sizes, of what lies at these in the part. `None`: indices alone do not say where it lies.
     pub(super) fn indices_in_whole(
         &self,
-        holes: &[Atom],
+        (holes, sizes): (&[Atom], &[Atom]),
         ix: &[Atom],
         op: &mut Arithmetic<'_>,
     ) -> Option<Vec<Atom>> {
+        if let [Segment { reshape: Some(_), .. }] | [_, _, ..] = &self.segments[..] {
+            return self.index_before_reshapes((holes, sizes), ix, op);
+        }
         let (form, found) = self.compose(holes, &View::Index(ix.to_vec()), op)?;
-        let [Segment { reshape: None, fixed, kept }] = &form.segments[..] else { return None };
+        let [Segment { fixed, kept, .. }] = &form.segments[..] else { return None };
         let first = fixed.iter().copied().eq(0..fixed.len());
         let rest = kept.iter().enumerate().all(|(k, &kept)| kept == (fixed.len() + k, false));
         (first && rest).then_some(found)
+    }
+    /// The same of one element, through all segments.
+    fn index_before_reshapes(
+        &self,
+        (mut holes, sizes): (&[Atom], &[Atom]),
+        ix: &[Atom],
+        op: &mut Arithmetic<'_>,
+    ) -> Option<Vec<Atom>> {
+        let mut filled = Vec::new();
+        let mut shapes = vec![sizes.to_vec()];
+        for segment in &self.segments {
+            let (here, rest) = holes.split_at(segment.holes());
+            holes = rest;
+            let part = Filled::of(segment, here);
+            let before = shapes.last()?;
+            let from = segment.reshape.map_or(0, |(from, _)| from);
+            let given: Vec<Atom> = [&part.sizes[..], before.get(from..)?].concat();
+            let shape = part.kept.iter().map(|(d, slice)| slice.map_or(given[*d], |s| s.len));
+            shapes.push(shape.collect());
+            filled.push((part, segment));
+        }
+        let mut at = ix.to_vec();
+        for ((part, segment), before) in filled.iter().zip(&shapes).rev() {
+            if at.len() != part.kept.len() {
+                return None;
+            }
+            let mut given = vec![Atom::i64(0); segment.rank()];
+            part.fixed.iter().for_each(|(d, i)| given[*d] = *i);
+            for ((d, slice), i) in part.kept.iter().zip(at) {
+                given[*d] = slice.map_or(i, |s| {
+                    let offset = op(Op::Mul, i, s.stride);
+                    op(Op::Add, s.start, offset)
+                });
+            }
+            if let Some((from, to)) = segment.reshape {
+                let rest = given.split_off(to);
+                let number = part.sizes.iter().zip(given).fold(Atom::i64(0), |all, (n, i)| {
+                    let all = op(Op::Mul, all, *n);
+                    op(Op::Add, all, i)
+                });
+                given = unflattened(number, &before[..from], op);
+                given.extend(rest);
+            }
+            at = given;
+        }
+        Some(at)
     }
 
     /// Emits the part of `owner`.
@@ -199,6 +248,17 @@ impl Form {
         }
         array
     }
+}
+
+/// The indices of an element with this number in an array of these sizes.
+fn unflattened(mut number: Atom, sizes: &[Atom], op: &mut Arithmetic<'_>) -> Vec<Atom> {
+    let mut out = Vec::new();
+    for &n in sizes.iter().rev() {
+        out.push(op(Op::Mod, number, n));
+        number = op(Op::Div, number, n);
+    }
+    out.reverse();
+    out
 }
 
 fn rearranged(b: &mut Builder<'_>, order: &[usize], array: Atom) -> Atom {

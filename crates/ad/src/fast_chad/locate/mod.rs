@@ -20,6 +20,7 @@ mod lend;
 mod places;
 mod rewrite;
 mod unbox;
+mod wide;
 
 use super::reads::Reads;
 use crate::activity::active_variables;
@@ -126,7 +127,14 @@ fn rewritten(
             groups.into_iter().map(|g| Class::of(&flow, g)).collect::<Vec<_>>()
         }
     };
-    let all = classes();
+    let mut all = classes();
+    let wide: IdSet<Var> = all.iter_mut().flat_map(|class| class.wide(&flow)).collect();
+    // Of functions it is known already what they return, and where it lies.
+    if !wide.is_empty() && wanted.results.is_empty() {
+        let lends = std::mem::take(&mut flow.lends);
+        let lam = wide::one_by_one(program, lam, &wide);
+        return rewritten(program, lam, inputs, (how, lends), wanted);
+    }
     let mut named = choose::named(&flow, once, &all);
     named.extend(all.iter().flat_map(Class::roots));
     wanted.asked.iter().for_each(|(v, _)| named.extend(flow.way_of(*v)));

@@ -23,6 +23,17 @@ pub(super) enum Owner {
 /// A way to lie somewhere.
 pub(super) type Spot = (Owner, Form);
 
+/// Whether a statement overwrites something at one place of the whole, if it overwrites this part of it.
+fn overwrites(flow: &Flow<'_>, v: Var, (owner, form): (&Owner, &Form)) -> bool {
+    let (Owner::Made(ty), Some(Exp::Update(_, ix, _))) = (owner, flow.stms.get(&v).map(|stm| &stm.exp))
+    else {
+        return false;
+    };
+    let numbers = |n: usize| vec![Atom::i64(0); n];
+    let (holes, sizes) = (numbers(form.holes()), numbers(ty.rank()));
+    form.indices_in_whole((&holes, &sizes), ix, &mut |_, _, _| Atom::i64(0)).is_some()
+}
+
 /// The class of a group.
 pub(super) struct Class {
     pub(super) home: Place,
@@ -148,20 +159,32 @@ impl Class {
 
     /// The parts of slots that an event may overwrite where they are. What else it overwrites is a copy, or a whole slot.
     fn overwritten_parts(&mut self, flow: &Flow<'_>, v: Var) -> BTreeSet<Spot> {
+        // The location of what is overwritten says whether that may be done in place.
+        let mut spots = self.parts_of_made(flow, v);
+        spots.retain(|(owner, form)| overwrites(flow, v, (owner, form)));
+        spots
+    }
+    /// The events that may overwrite parts of slots, but not where they are: several elements at once, rows that are none of the slot.
+    pub(super) fn wide(&mut self, flow: &Flow<'_>) -> Vec<Var> {
+        let mut events: Vec<Var> = self.events.iter().copied().collect();
+        events.retain(|&v| {
+            let writes_many = match flow.stms.get(&v).map(|stm| &stm.exp) {
+                Some(Exp::Update(_, ix, _)) => ix.len() < flow.ty(v).rank(),
+                Some(Exp::UpdateSlice(..) | Exp::Soac(_)) => true,
+                _ => false,
+            };
+            writes_many && self.parts_of_made(flow, v).iter().any(|(o, f)| !overwrites(flow, v, (o, f)))
+        });
+        events
+    }
+    /// The parts of slots that an event may overwrite.
+    fn parts_of_made(&mut self, flow: &Flow<'_>, v: Var) -> BTreeSet<Spot> {
         let Def::Written(of) = flow.def(v) else { return BTreeSet::new() };
         if !self.is_tracked(flow, of) {
             return BTreeSet::new();
         }
-        // The location of what is overwritten says whether that may be done in place.
         let mut spots = self.spots_of(flow, of);
-        let overwrites = |form: &Form| match flow.stms.get(&v).map(|stm| &stm.exp) {
-            Some(Exp::Update(_, ix, _)) => {
-                let holes = vec![Atom::i64(0); form.holes()];
-                form.indices_in_whole(&holes, ix, &mut |_, _, _| Atom::i64(0)).is_some()
-            }
-            _ => false,
-        };
-        spots.retain(|(owner, form)| matches!(owner, Owner::Made(_)) && !form.is_whole() && overwrites(form));
+        spots.retain(|(owner, form)| matches!(owner, Owner::Made(_)) && !form.is_whole());
         spots
     }
 

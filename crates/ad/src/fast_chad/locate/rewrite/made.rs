@@ -144,7 +144,9 @@ impl<'a> Rewriter<'a, '_> {
     }
     /// The whole with elements of a part overwritten.
     fn update(&mut self, whole: Atom, (form, holes): (&Form, &[Atom]), (ix, value): (&[Atom], Atom)) -> Atom {
-        let there = form.indices_in_whole(holes, ix, &mut |op, x, y| arithmetic(&mut self.b, op, x, y));
+        let sizes = self.b.shape(whole);
+        let mut op = |op, x, y| arithmetic(&mut self.b, op, x, y);
+        let there = form.indices_in_whole((holes, &sizes), ix, &mut op);
         let there = there.unwrap_or_else(|| panic!("a part that was looked at before"));
         self.b.emit(Exp::Update(whole, there, value), "slot")
     }
