@@ -55,6 +55,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     libraries(root, &mut broken)?;
     sources(root, &mut broken)?;
     tests(root, &mut broken)?;
+    examples(root, &mut broken)?;
     crate::mutants::broken(root, &mut broken)?;
     Ok(broken)
 }
@@ -220,6 +221,47 @@ fn tests(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
+/// A crate without examples in its documentation says `doctest = false`: looking for them takes longer than many tests.
+fn examples(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    for entry in fs::read_dir(root.join("crates"))? {
+        let folder = entry?.path();
+        if !folder.join("src/lib.rs").is_file() {
+            continue;
+        }
+        let mut files = Vec::new();
+        rust_files(&folder.join("src"), &mut files)?;
+        let texts = files.iter().map(fs::read_to_string).collect::<std::io::Result<Vec<_>>>()?;
+        let some = texts.iter().any(|text| has_example(text));
+        let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
+        if some == manifest.contains("doctest = false") {
+            let folder = folder.strip_prefix(root).unwrap_or(&folder).display();
+            let which = if some {
+                "has examples, which `doctest = false` skips"
+            } else {
+                "has no examples: `doctest = false`"
+            };
+            broken.push(format!("{folder} {which} (`[lib]` in Cargo.toml)"));
+        }
+    }
+    Ok(())
+}
+/// Whether a comment of documentation has a block of Rust.
+fn has_example(text: &str) -> bool {
+    let comments = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("//!").or_else(|| line.strip_prefix("///"))
+    });
+    let mut inside = false;
+    for tag in comments.filter_map(|line| line.trim().strip_prefix("```")) {
+        let is_rust = ["", "rust", "no_run", "should_panic", "compile_fail"].contains(&tag);
+        if !inside && is_rust {
+            return true;
+        }
+        inside = !inside;
+    }
+    false
+}
+
 fn rust_files(folder: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -238,6 +280,12 @@ mod tests {
     fn the_rules_of_the_house_hold() {
         let broken = super::check(&crate::root()).expect("readable sources");
         assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+
+    #[test]
+    fn examples_are_blocks_of_rust() {
+        assert!(super::has_example("//! ```text\n//! a\n//! ```\n    /// ```\n    /// f();\n    /// ```\n"));
+        assert!(!super::has_example("//! ```text\n//! a\n//! ```\nlet s = \"```\";\n"));
     }
 
     #[test]

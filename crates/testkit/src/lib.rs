@@ -9,6 +9,7 @@ pub mod checkpoints;
 pub mod checks;
 pub mod conformance;
 pub mod cost;
+pub mod draws;
 pub mod dual_mutants;
 pub mod empties;
 pub mod flat;

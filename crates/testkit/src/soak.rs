@@ -109,23 +109,22 @@ struct Outcome {
     zero_gradient: Option<bool>,
 }
 
-/// `count` programs from `seed` on, all properties, under the production algorithm, on all processors.
-pub fn soak(count: u64, seed: u64) -> Report {
-    soak_with(count, seed, &Config::default(), &Property::ALL, &pullback_ad::fast_chad::vjp)
+/// The programs of some seeds, all properties, under the production algorithm, on all processors.
+pub fn soak(seeds: impl IntoIterator<Item = u64, IntoIter: Send>) -> Report {
+    soak_with(seeds, &Config::default(), &Property::ALL, &pullback_ad::fast_chad::vjp)
 }
 
-/// `count` programs from `seed` on with the given properties and algorithm.
+/// The programs of some seeds with the given properties and algorithm.
 pub fn soak_with(
-    count: u64,
-    seed: u64,
+    seeds: impl IntoIterator<Item = u64, IntoIter: Send>,
     config: &Config,
     properties: &[Property],
     reverse: Reverse<'_>,
 ) -> Report {
     let mut report = Report::default();
-    let examined = |k| examine(seed.wrapping_add(k), config, properties, reverse);
-    for (k, outcome) in (0..count).zip(on_all_processors(0..count, examined)) {
-        report.add(seed.wrapping_add(k), &outcome);
+    let examined = |seed| (seed, examine(seed, config, properties, reverse));
+    for (seed, outcome) in on_all_processors(seeds, examined) {
+        report.add(seed, &outcome);
     }
     report
 }

@@ -14,7 +14,7 @@ use pullback_testkit::chad::measure::{Measured, measure, run_of_two, whole};
 use pullback_testkit::chad::shrink::shrink;
 use pullback_testkit::chad::terms::{Language, applied, case};
 use pullback_testkit::chad::{Case, by_dual_numbers, cotangent, dense, fits, size};
-use pullback_testkit::number;
+use pullback_testkit::draws::draws;
 use pullback_testkit::rng::Rng;
 use std::sync::Arc;
 
@@ -249,12 +249,11 @@ fn zero_of(bar: &Type) -> Value {
     }
 }
 
-/// A number from the environment.
 /// Runs a property on random cases.
 fn for_cases(float: bool, language: Language, property: &mut dyn FnMut(u64, &Case)) {
-    let (first, count) = (number("SEED", 0), number("COUNT", 2000));
+    let mut seeds = draws("terms", (400, 2000), 10);
     let mut run = 0;
-    for seed in first..first + count {
+    for seed in seeds.by_ref() {
         if let Some(case) = case(seed, float, language) {
             run += 1;
             let mut holds =
@@ -267,6 +266,7 @@ fn for_cases(float: bool, language: Language, property: &mut dyn FnMut(u64, &Cas
             }
         }
     }
+    let count = seeds.drawn();
     assert!(run * 10 >= count * 9, "{run} of {count} cases have a value");
 }
 
@@ -756,7 +756,7 @@ fn additions_to_a_cell() {
 fn inlining_keeps_values() {
     let (mut calls, mut left) = (0, 0);
     for language in [Language::Wide, Language::Functions, Language::Arrays] {
-        for seed in 0..number("COUNT", 2000) / 4 {
+        for seed in draws("inlining", (100, 500), 5) {
             let Some((mut program, f, args, expected, _)) = applied(seed, false, language) else { continue };
             let before = program.calls(f).len();
             let g = inline(&mut program, f, Loops::Functions, usize::MAX).expect("no limit");

@@ -9,8 +9,9 @@ use pullback_lambda::{FunId, Program, read};
 use pullback_testkit::chad::price::price;
 use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
+use pullback_testkit::draws::draws;
+use pullback_testkit::on_all_processors;
 use pullback_testkit::problems::PROBLEMS;
-use pullback_testkit::{number, on_all_processors};
 
 /// A program and its derivative: by dual numbers, and by CHAD with and without gathers.
 struct Made {
@@ -260,8 +261,9 @@ fn of_seed(seed: u64) -> Option<(bool, bool, u64)> {
 /// Random terms with arrays of everything.
 #[test]
 fn gradients_of_random_terms_are_those_of_dual_numbers() {
-    let (count, first) = (number("COUNT", 2000), number("SEED", 0));
-    let ran: Vec<_> = on_all_processors(first..first + count, of_seed).into_iter().flatten().collect();
+    let mut seeds = draws("arrays", (400, 2000), 15);
+    let ran: Vec<_> = on_all_processors(&mut seeds, of_seed).into_iter().flatten().collect();
+    let count = seeds.drawn();
     let nonzero = ran.iter().filter(|(nonzero, _, _)| *nonzero).count() as u64;
     let arrays = ran.iter().filter(|(_, arrays, _)| *arrays).count() as u64;
     let singular: u64 = ran.iter().map(|(_, _, singular)| singular).sum();

@@ -14,8 +14,8 @@ use pullback_llvm::Level;
 use pullback_testkit::chad::like;
 use pullback_testkit::chad::price::priced;
 use pullback_testkit::chad::terms::{Language, applied};
+use pullback_testkit::draws::draws;
 use pullback_testkit::native::{Run, Verdict, Way, examine, near};
-use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
 
 /// The leaves of a value as core has them: of products the parts, also inside of sums; units have none.
@@ -103,11 +103,11 @@ fn case(seed: u64, language: Language, algorithm: &pullback_ad::on_lambda::OnLam
 /// Random terms of three languages by every algorithm: lowered, they compute what they compute on lambda, before and after all passes, and compiled.
 #[test]
 fn random_derivatives_compute_the_same_when_lowered() {
-    let (count, first) = (number("COUNT", 80), number("SEED", 0));
+    let mut seeds = draws("lowered", (20, 80), 20);
     let algorithms: Vec<_> = on_lambda::all().collect();
     let mut lowered = vec![[0u64; 3]; algorithms.len()];
     let (mut compiled, mut rounded) = (0u64, 0u64);
-    for seed in first..first + count {
+    for seed in seeds.by_ref() {
         for language in [Language::Wide, Language::Functions, Language::Arrays] {
             for (k, algorithm) in algorithms.iter().enumerate() {
                 let Some(case) = case(seed, language, algorithm) else { continue };
@@ -162,7 +162,7 @@ fn random_derivatives_compute_the_same_when_lowered() {
         println!("{}: {made} lowered, {other} not, {refused} with effects", algorithm.id);
     }
     for (algorithm, [made, refused, other]) in algorithms.iter().zip(&lowered) {
-        let found = (*made > count / 4, *made == 0, *refused == 0);
+        let found = (*made > seeds.drawn() / 4, *made == 0, *refused == 0);
         let expected =
             if COMPILED.contains(&algorithm.id) { (true, false, true) } else { (false, true, false) };
         let staged = algorithm.id == "dual-staged" && *made == 0 && *other > 0;

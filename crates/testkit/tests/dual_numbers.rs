@@ -11,12 +11,13 @@ use pullback_interp::lambda::{Options, run};
 use pullback_testkit::chad::price::{price, priced};
 use pullback_testkit::chad::terms::{Language, applied};
 use pullback_testkit::chad::{by_dual_numbers, like};
+use pullback_testkit::draws::draws;
 use pullback_testkit::empties;
 use pullback_testkit::fork_join;
 use pullback_testkit::native::near;
+use pullback_testkit::on_all_processors;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::stages::{EXPONENTIAL, all};
-use pullback_testkit::{number, on_all_processors};
 
 /// Value and gradient of an entry point by an algorithm, for a cotangent of ones; and the steps they took.
 fn gradient(text: &str, algorithm: &str, args: &[Value]) -> Result<(Vec<Value>, u64), String> {
@@ -218,8 +219,8 @@ fn by_all_algorithms(text: &str, args: &[Value], expected: &[f64]) -> [u64; 3] {
 /// Random programs of arrays of arrays, which may have no elements: the sizes of these are those of the program.
 #[test]
 fn arrays_without_elements_have_sizes() {
-    let (count, first) = (number("COUNT", 60), number("SEED", 0));
-    let done = on_all_processors(first..first + count, |seed| {
+    let mut seeds = draws("empty arrays", (30, 60), 10);
+    let done = on_all_processors(&mut seeds, |seed| {
         let case = empties::case(seed);
         let expected = gradient(&case.text, "fast_chad", &case.args);
         let (expected, _) = expected.unwrap_or_else(|e| panic!("{seed}: {e}\n{}", case.text));
@@ -227,6 +228,7 @@ fn arrays_without_elements_have_sizes() {
         assert_eq!(expected.last(), Some(&case.in_w), "{seed}: {:?}\n{}", case.args[0], case.text);
         by_all_algorithms(&case.text, &case.args, &expected)
     });
+    let count = seeds.drawn();
     let ran = [0, 1, 2].map(|k| done.iter().map(|ran| ran[k]).sum::<u64>());
     assert!(ran[0] > 14 * count && ran[1] > 6 * count && ran[2] > 6 * count, "{ran:?}");
 }
@@ -351,10 +353,11 @@ fn compared(seed: u64, language: Language) -> Counts {
 /// Random terms of three languages.
 #[test]
 fn gradients_of_random_terms_are_those_of_forward_mode() {
-    let (count, first) = (number("COUNT", 120), number("SEED", 0));
+    let mut seeds = draws("dual numbers", (30, 120), 20);
     let languages = [Language::Wide, Language::Functions, Language::Arrays];
-    let terms = (first..first + count).flat_map(|seed| languages.map(|language| (seed, language)));
+    let terms = seeds.by_ref().flat_map(|seed| languages.map(|language| (seed, language)));
     let all_counts = on_all_processors(terms, |(seed, language)| compared(seed, language));
+    let count = seeds.drawn();
     let sum = |of: fn(&Counts) -> u64| all_counts.iter().map(of).sum::<u64>();
     let (ran, nonzero) = (sum(|c| c.ran), sum(|c| c.nonzero));
     let (long, singular) = (sum(|c| c.long), sum(|c| c.singular));
@@ -441,9 +444,9 @@ fn tapes_are_compiled() {
 /// Random programs that fork and join: all algorithms agree with forward mode, the parallel one with its tasks in any order.
 #[test]
 fn forks_and_joins_have_the_gradients_of_forward_mode() {
-    let (count, first) = (number("COUNT", 150), number("SEED", 0));
+    let mut seeds = draws("forks and joins", (40, 150), 10);
     let (mut ran, mut nonzero, mut forks) = (0, 0, 0);
-    for seed in first..first + count {
+    for seed in seeds.by_ref() {
         let (text, mut args) = fork_join::program(seed, 4 + (seed % 20) as usize);
         let mut program =
             pullback_lambda::read::read(&text, None).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
@@ -480,5 +483,6 @@ fn forks_and_joins_have_the_gradients_of_forward_mode() {
             }
         }
     }
+    let count = seeds.drawn();
     assert!(ran > 14 * count && nonzero * 2 > count && forks as u64 > count, "{ran} {nonzero} {forks}");
 }

@@ -3,6 +3,7 @@
 
 use pullback_ad::fast_chad::{Config, Variant, vjp, vjp_with};
 use pullback_testkit::cost::{FAMILIES, is_flat, ratios};
+use pullback_testkit::draws::{day, draws};
 use pullback_testkit::growth::draw::draw;
 use pullback_testkit::growth::measure::Outcome;
 use pullback_testkit::growth::search::{every, search};
@@ -37,10 +38,18 @@ fn the_one_hot_rule_grows() {
     assert!(wrong.is_empty(), "flat although every index costs an array:\n{}", wrong.join("\n"));
 }
 
+/// Which share of the programs is taken: another one every day, or `SEED`.
+fn share(step: usize) -> usize {
+    let share = number("SEED", day()) as usize % step;
+    println!("share {share} of {step}; again: SEED={share} STEP={step}");
+    share
+}
+
 /// A share of all small programs whose loops carry names of arrays; `STEP=1` takes all.
 #[test]
 fn small_loop_programs_are_flat() {
-    let terms = every(LARGEST, number("STEP", 199) as usize, number("SEED", 0) as usize);
+    let step = number("STEP", 199) as usize;
+    let terms = every(LARGEST, step, share(step));
     let found = search(terms, &vjp);
     println!("{}", found.render());
     assert!(found.count > 500 && found.failures.is_empty(), "{}", found.render());
@@ -53,7 +62,7 @@ fn small_recursive_programs_are_flat() {
     let largest = number("LARGEST", LARGEST as u64 - 1) as usize;
     let mut terms = every(largest, 1, 0);
     terms.retain(|term| matches!(term.frame, Frame::Calls(_)));
-    let terms = terms.into_iter().skip(number("SEED", 0) as usize % step).step_by(step).collect();
+    let terms = terms.into_iter().skip(share(step)).step_by(step);
     let found = search(terms, &vjp);
     println!("{}", found.render());
     assert!(found.count > 10_000 / step && found.failures.is_empty(), "{}", found.render());
@@ -61,8 +70,7 @@ fn small_recursive_programs_are_flat() {
 
 #[test]
 fn larger_random_loop_programs_are_flat() {
-    let seed = number("SEED", 0);
-    let found = search((seed..seed + number("COUNT", 500)).map(draw).collect(), &vjp);
+    let found = search(draws("growth", (100, 500), 20).map(draw), &vjp);
     assert!(found.failures.is_empty(), "{}", found.render());
 }
 
@@ -73,7 +81,7 @@ fn the_search_finds_growth() {
     println!("{} programs; with fewer terms {:?}", all.len(), [1, 2, 3].map(|n| every(n, 1, 0).len()));
     assert!(all.len() > 50_000, "{}", all.len());
     let config = Config { locations: false, ..Config::default() };
-    let few = all.into_iter().step_by(997).collect();
+    let few = all.into_iter().step_by(997);
     let found = search(few, &|p, l, w| vjp_with(p, l, w, &config));
     let grown = found.failures.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Grows(_))).count();
     println!("{grown} of {} grow", found.count);

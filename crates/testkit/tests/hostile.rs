@@ -3,16 +3,22 @@
 
 use pullback_core::Value;
 use pullback_prim::ScalarValue;
-use pullback_testkit::hostile::{parts_of_forms, process, program};
-use pullback_testkit::number;
+use pullback_testkit::draws::draws;
+use pullback_testkit::hostile::{Counts, parts_of_forms, process, program};
 use std::path::Path;
 
 #[test]
 fn hostile_sizes_do_to_compiled_code_what_they_do_to_the_interpreter() {
-    let (count, from) = (number("COUNT", 500), number("SEED", 0));
+    let mut seeds = draws("hostile sizes", (100, 500), 25);
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let helper = Path::new(env!("CARGO_BIN_EXE_hostile"));
-    let counts = process::many(helper, from, count, jobs, &|_, _| {});
+    let mut counts = Counts::default();
+    loop {
+        let some: Vec<u64> = seeds.by_ref().take(100).collect();
+        let Some(&from) = some.first() else { break };
+        counts.extend(process::many(helper, from, some.len() as u64, jobs, &|_, _| {}));
+    }
+    let count = seeds.drawn();
     eprintln!("{:?}", counts.verdicts);
     let failures: Vec<&str> = counts.failures.iter().take(8).map(String::as_str).collect();
     assert!(failures.is_empty(), "{} are wrong:\n{}", counts.failures.len(), failures.join("\n\n"));

@@ -5,9 +5,9 @@ use pullback_base::SourceMap;
 use pullback_core::check::{Rules, check};
 use pullback_core::{Array, Buffer, Value, read};
 use pullback_cpu::Level;
+use pullback_testkit::draws::draws;
 use pullback_testkit::native::soak::{Counts, many};
 use pullback_testkit::native::{Programs, Run, Verdict, Way, examine};
-use pullback_testkit::number;
 
 /// Nothing is wrong, and of so many functions more than half decided something.
 fn assert_right(counts: &Counts, functions: u64) {
@@ -23,36 +23,38 @@ fn assert_right(counts: &Counts, functions: u64) {
 
 #[test]
 fn the_vm_computes_what_the_interpreter_computes() {
-    let count = number("VM_COUNT", 600);
+    let mut seeds = draws("vm", (150, 600), 30);
     let ways = |seed: u64, _: usize| {
         let lanes = [4, 64, 512][(seed / 2 % 3) as usize];
         vec![if seed.is_multiple_of(2) { Way::Vm(lanes) } else { Way::VmDefault }]
     };
-    assert_right(&many(&Programs::usual(), (number("SEED", 0), count), &ways), 4 * count);
+    let counts = many(&Programs::usual(), &mut seeds, &ways);
+    assert_right(&counts, 4 * seeds.drawn());
 }
 
 #[test]
 fn machine_code_computes_what_the_interpreter_computes() {
-    let count = number("COUNT", 100);
+    let mut seeds = draws("machine code", (30, 100), 40);
     // LLVM takes most of the time: what is optimised in one seed is not in the next.
     let ways = |seed: u64, k: usize| match (seed + k as u64) % 2 {
         0 => Way::of_llvm(seed, Level::O1).into_iter().skip(1).collect(),
         _ => Vec::new(),
     };
-    let counts = many(&Programs::usual(), (number("SEED", 0), count), &ways);
+    let counts = many(&Programs::usual(), &mut seeds, &ways);
     if counts.of("skipped") > 0 && counts.compared() == 0 {
         eprintln!("skipped: no LLVM was found");
         return;
     }
-    assert_right(&counts, 2 * count);
+    assert_right(&counts, 2 * seeds.drawn());
 }
 
 /// Bodies that end in branches, gradients, second derivatives, and gradients for which recursive calls give up their tapes.
 #[test]
 fn programs_that_end_in_branches_keep_their_memory() {
-    let count = number("ENDINGS", 24);
+    let mut seeds = draws("memory at endings", (8, 24), 30);
     let ways = |seed: u64, k: usize| Way::in_turn(seed, k, Some(Level::O1));
-    assert_right(&many(&Programs::endings(), (number("SEED", 0), count), &ways), 5 * count);
+    let counts = many(&Programs::endings(), &mut seeds, &ways);
+    assert_right(&counts, 5 * seeds.drawn());
 }
 
 /// Threads give the memory of their parts back: a sum that makes arrays inside of its elements is not cut into parts.

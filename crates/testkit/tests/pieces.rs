@@ -6,8 +6,8 @@ use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower, print};
 use pullback_llvm::pieces::{Limits, cut};
+use pullback_testkit::draws::draws;
 use pullback_testkit::native::{Programs, Run, same};
-use pullback_testkit::number;
 
 fn results(
     module: &Module,
@@ -34,10 +34,10 @@ const STEPS: u64 = 4_000_000;
 
 #[test]
 fn pieces_do_what_the_whole_does() {
-    let (count, seed) = (number("COUNT", 60), number("SEED", 0));
+    let mut seeds = draws("pieces", (20, 60), 15);
     let programs = Programs::usual();
     let (mut pieces, mut merged, mut compared) = (0, 0, 0);
-    for seed in seed..seed + count {
+    for seed in seeds.by_ref() {
         for run_of in programs.runs_of_seed(seed) {
             let Ok((mut module, id)) = lower(&run_of.program, run_of.fun) else { continue };
             let lanes = [0, 4, 8][(seed % 3) as usize];
@@ -86,5 +86,6 @@ fn pieces_do_what_the_whole_does() {
         }
     }
     eprintln!("{compared} calls agree, {pieces} pieces, {merged} functions were there already");
+    let count = seeds.drawn();
     assert!(compared > count && pieces > 3 * count as usize);
 }

@@ -29,8 +29,8 @@ fn main() -> std::process::ExitCode {
         Some("native-part") => return native::part(&args.skip(1).collect::<Vec<_>>()),
         _ => {}
     }
-    let count = args.next().and_then(|a| a.parse().ok()).unwrap_or(2_000);
-    let seed = args.next().and_then(|a| a.parse().ok()).unwrap_or(0);
+    let count: u64 = args.next().and_then(|a| a.parse().ok()).unwrap_or(2_000);
+    let seed: u64 = args.next().and_then(|a| a.parse().ok()).unwrap_or(0);
     let names: Vec<String> = args.collect();
     let properties: Vec<Property> = Property::ALL
         .into_iter()
@@ -38,7 +38,12 @@ fn main() -> std::process::ExitCode {
         .collect();
     // A failing property says what happened in the report; the default message would come in between.
     std::panic::set_hook(Box::new(|_| {}));
-    let report = soak_with(count, seed, &Config::default(), &properties, &pullback_ad::fast_chad::vjp);
+    let report = soak_with(
+        seed..seed.saturating_add(count),
+        &Config::default(),
+        &properties,
+        &pullback_ad::fast_chad::vjp,
+    );
     println!("{}", report.render());
     for failure in report.failures.iter().take(SHRUNK) {
         let case = case_of_seed(failure.seed, &Config::default());

@@ -58,6 +58,8 @@ pub fn applied(
     let (f, b, mut rng) = function(b, rng, "f", 24, goal, false, &helpers, language);
     assert!(b.errors.is_empty(), "seed {seed}: {:?}", b.errors);
     let params: Vec<Type> = b.params(f).iter().map(|p| b.program.vars[*p].ty.clone()).collect();
+    // As in programs that people write: forward mode has this rule of ties built in.
+    pullback_lambda::choose::operators_choose(&mut program, f);
     let args: Vec<Value> = params.iter().map(|t| value(&mut rng, t)).collect();
     let primal = run(&program, f, args.clone(), &Options::default()).ok()?.result;
     Some((program, f, args, primal, rng))

@@ -58,10 +58,13 @@ pub fn one(programs: &Programs, seed: u64, ways: Ways<'_>) -> Counts {
     counts
 }
 
-/// `count` seeds from `from` on, on all processors.
-pub fn many(programs: &Programs, (from, count): (u64, u64), ways: Ways<'_>) -> Counts {
+/// The programs of some seeds, on all processors.
+pub fn many(
+    programs: &Programs,
+    seeds: impl IntoIterator<Item = u64, IntoIter: Send>,
+    ways: Ways<'_>,
+) -> Counts {
     let mut all = Counts::default();
-    let of_seed = |k| one(programs, from.wrapping_add(k), ways);
-    on_all_processors(0..count, of_seed).into_iter().for_each(|c| all.extend(c));
+    on_all_processors(seeds, |seed| one(programs, seed, ways)).into_iter().for_each(|c| all.extend(c));
     all
 }

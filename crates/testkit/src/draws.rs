@@ -1,0 +1,90 @@
+//! Seeds of random tests: other ones every day, for as long as a budget of time allows.
+//!
+//! A test in the gate draws at least as many programs as its claims need, and then more until its seconds are used up or its full count is
+//! reached. The first seed is that of the day, so that every day examines other programs, and all runs of a day examine the same ones. What
+//! was drawn is printed with the command that repeats it. `SEED` and `COUNT` of the environment decide instead, without a limit of time.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Seeds between the first ones of two days.
+const DAY: u64 = 1_000_000;
+
+/// The seeds that one test draws; an iterator.
+#[derive(Debug)]
+pub struct Draws {
+    name: &'static str,
+    first: u64,
+    taken: u64,
+    least: u64,
+    most: u64,
+    begin: Instant,
+    time: Duration,
+}
+
+/// The seeds of a test: from `least` on as many as take so many seconds, and at most `most`.
+///
+/// The environment's `COUNT` replaces both numbers, `SEED` the first seed (then `COUNT` is `most` if it is not given).
+pub fn draws(name: &'static str, (least, most): (u64, u64), seconds: u64) -> Draws {
+    let given = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let (seed, count) = (given("SEED"), given("COUNT"));
+    let exactly = count.or(seed.map(|_| most));
+    let first = seed.unwrap_or_else(|| if count.is_some() { 0 } else { day() * DAY });
+    let (least, most) = exactly.map_or((least, most), |n| (n, n));
+    Draws { name, first, taken: 0, least, most, begin: Instant::now(), time: Duration::from_secs(seconds) }
+}
+
+/// Days since 1970, in universal time. A clock before that says 0.
+pub fn day() -> u64 {
+    day_of(SystemTime::now())
+}
+fn day_of(now: SystemTime) -> u64 {
+    now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()) / 86_400
+}
+
+impl Draws {
+    /// How many have been drawn.
+    pub fn drawn(&self) -> u64 {
+        self.taken
+    }
+}
+
+impl Iterator for Draws {
+    type Item = u64;
+    fn next(&mut self) -> Option<u64> {
+        let goes_on = self.taken < self.least || self.taken < self.most && self.begin.elapsed() < self.time;
+        goes_on.then(|| {
+            self.taken += 1;
+            self.first + self.taken - 1
+        })
+    }
+}
+
+impl Drop for Draws {
+    fn drop(&mut self) {
+        let Draws { name, first, taken, .. } = self;
+        let seconds = self.begin.elapsed().as_secs_f64();
+        eprintln!("{name}: {taken} seeds from {first} in {seconds:.1} s; again: SEED={first} COUNT={taken}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Draws, day_of};
+    use std::time::{Duration, Instant, UNIX_EPOCH};
+
+    fn draws(least: u64, most: u64, time: Duration) -> Draws {
+        Draws { name: "test", first: 7, taken: 0, least, most, begin: Instant::now(), time }
+    }
+
+    #[test]
+    fn at_least_what_is_needed_and_at_most_the_full_count() {
+        assert!(draws(3, 5, Duration::ZERO).eq([7, 8, 9]), "no time is left");
+        assert!(draws(3, 5, Duration::from_secs(3600)).eq(7..12), "time enough");
+    }
+
+    #[test]
+    fn days_have_other_seeds() {
+        let at = |hours: u64| day_of(UNIX_EPOCH + Duration::from_secs(hours * 3600));
+        assert_eq!([at(0), at(23), at(24), at(49)], [0, 0, 1, 2]);
+    }
+}
