@@ -183,7 +183,7 @@ fn the_problems_and_their_gradients() {
 /// The reference executor, which checks its memory, is given other code than the vm.
 #[test]
 fn other_code_is_noticed() {
-    for error in Error::ALL {
+    for error in [Error::Lost, Error::Late] {
         let (mut all, mut found) = (0, 0);
         for case in (0..6).flat_map(cases_of_seed) {
             let Ok((mut module, id)) = lower(&case.program, case.fun) else { continue };
@@ -203,7 +203,6 @@ fn other_code_is_noticed() {
             }
         }
         println!("{error:?}: {found} of {all}");
-        // Few of these programs add to memory, or take differences.
-        assert!(all == 0 || found > 0, "{error:?}: {found} of {all} are noticed");
+        assert!(found * 2 > all && all > 0, "{error:?}: {found} of {all} are noticed");
     }
 }
