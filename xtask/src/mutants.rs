@@ -1,8 +1,8 @@
 //! Deliberate errors: patches of the sources, each with the test that must notice it. They are built in a scratch copy, so no
 //! rule of the compiler holds code for them.
 //!
-//! A patch begins with lines of text before its diff: `finds: COMMAND`, the command that fails because of it (words `NAME=VALUE`
-//! before the first other word are its environment), and `why: TEXT`, the fault that programs have with it.
+//! A patch begins with lines of text before its diff: `finds: COMMAND`, a command that fails because of it (words `NAME=VALUE`
+//! before the first other word are its environment), one line or several, and `why: TEXT`, the fault that programs have with it.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -14,42 +14,51 @@ use std::time::Instant;
 struct Mutant {
     name: String,
     path: PathBuf,
-    /// The environment of the command.
-    environment: Vec<(String, String)>,
-    /// The command that must fail, in words.
-    command: Vec<String>,
+    /// All must fail.
+    finds: Vec<Find>,
 }
 
-/// The value of a line of a patch's header.
-fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+/// A command that must fail.
+struct Find {
+    environment: Vec<(String, String)>,
+    words: Vec<String>,
+}
+
+/// The values of the lines of a patch's header with this name.
+fn fields<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
     let header = text.lines().take_while(|line| !line.starts_with("diff --git") && !line.starts_with("--- "));
     header
         .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
         .map(str::trim)
-        .find(|value| !value.is_empty())
+        .filter(|value| !value.is_empty())
+        .collect()
 }
 
 fn read(path: &Path) -> Result<Mutant> {
     let text = fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let Some(finds) = field(&text, "finds") else {
-        bail!("mutants/{name}.patch has no line `finds: COMMAND`")
-    };
-    if field(&text, "why").is_none() {
+    if fields(&text, "why").is_empty() {
         bail!("mutants/{name}.patch has no line `why: TEXT`");
     }
-    let mut words = finds.split_whitespace().peekable();
+    let finds: Vec<Find> = fields(&text, "finds").into_iter().map(find).collect();
+    if finds.is_empty() {
+        bail!("mutants/{name}.patch has no line `finds: COMMAND`");
+    }
+    if finds.iter().any(|find| !find.words.starts_with(&["cargo".into(), "test".into()])) {
+        bail!("mutants/{name}.patch: the command is `cargo test ..`, so that it can be built before it runs");
+    }
+    Ok(Mutant { name, path: path.to_path_buf(), finds })
+}
+
+/// A command as it is written.
+fn find(text: &str) -> Find {
+    let mut words = text.split_whitespace().peekable();
     let mut environment = Vec::new();
     while let Some((key, value)) = words.peek().and_then(|word| word.split_once('=')) {
         environment.push((key.to_string(), value.to_string()));
         words.next();
     }
-    let command: Vec<String> = words.map(str::to_string).collect();
-    if command.first().is_none_or(|word| word != "cargo") || command.get(1).is_none_or(|word| word != "test")
-    {
-        bail!("mutants/{name}.patch: the command is `cargo test ..`, so that it can be built before it runs");
-    }
-    Ok(Mutant { name, path: path.to_path_buf(), environment, command })
+    Find { environment, words: words.map(str::to_string).collect() }
 }
 
 /// The patches whose names have one of the words; all, if there are no words. In the order of their names.
@@ -143,22 +152,25 @@ fn try_one(copy: &Path, mutant: &Mutant) -> Result<&'static str> {
     if !apply(copy, &[], &mutant.path)?.status.success() {
         return Ok("does not apply");
     }
-    let verdict = test(copy, mutant);
+    let verdict = mutant
+        .finds
+        .iter()
+        .try_fold(FOUND, |verdict, find| if verdict == FOUND { test(copy, find) } else { Ok(verdict) });
     if !apply(copy, &["--reverse"], &mutant.path)?.status.success() {
         bail!("{} cannot be taken back: remove target/mutants", mutant.name);
     }
     verdict
 }
 
-fn test(copy: &Path, mutant: &Mutant) -> Result<&'static str> {
+fn test(copy: &Path, find: &Find) -> Result<&'static str> {
     let run = |words: &[&str]| {
-        let mut command = Command::new(&mutant.command[0]);
-        command.args(&mutant.command[1..2]).args(words);
-        command.envs(mutant.environment.iter().map(|(k, v)| (k, v))).current_dir(copy);
+        let mut command = Command::new(&find.words[0]);
+        command.args(&find.words[1..2]).args(words);
+        command.envs(find.environment.iter().map(|(k, v)| (k, v))).current_dir(copy);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().context("cargo does not run")
     };
-    let all: Vec<&str> = mutant.command[2..].iter().map(String::as_str).collect();
+    let all: Vec<&str> = find.words[2..].iter().map(String::as_str).collect();
     let built = all.split(|word| *word == "--").next().unwrap_or_default();
     let mut build = vec!["--no-run"];
     // The words after the targets choose tests, which are not built apart.

@@ -11,36 +11,6 @@ use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Builder, Exp, Lam, Program, Soac, Stm, Type, Var, rename};
 
-/// Deliberate errors that tests must find. Only builds with the feature `mutations` can switch them on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "mutations"), allow(dead_code, reason = "named by rules, never on"))]
-pub enum Mutation {
-    /// What depends on a direction through another statement counts as independent.
-    DependenceNotFollowed,
-    /// The results stand in the reverse order of the directions.
-    ResultsReversed,
-    /// Forward: tangents are not multiplied by a partial derivative.
-    PartialLost,
-    /// Forward: of a difference both tangents are added.
-    MinusLost,
-    /// Forward: the payload of a sum has no tangent.
-    PayloadLost,
-    /// Forward: the direction stays the outer dimension.
-    StackNotTurned,
-}
-
-impl Mutation {
-    /// All of them.
-    pub const ALL: &[Mutation] = &[
-        Mutation::DependenceNotFollowed,
-        Mutation::ResultsReversed,
-        Mutation::PartialLost,
-        Mutation::MinusLost,
-        Mutation::PayloadLost,
-        Mutation::StackNotTurned,
-    ];
-}
-
 /// `\xs dss -> ys ess` from `\xs ds -> ys es`, for `seeds` directions; `arguments` is the number of `xs`, `results` of `ys`.
 pub fn separate(
     program: &mut Program,
@@ -49,33 +19,11 @@ pub fn separate(
     results: usize,
     seeds: Atom,
 ) -> Lam {
-    separate_by(program, derivative, (arguments, results), seeds, None)
-}
-
-/// As [`separate`], with an error.
-#[cfg(feature = "mutations")]
-pub fn separate_with(
-    program: &mut Program,
-    derivative: Lam,
-    sizes: (usize, usize),
-    seeds: Atom,
-    mutation: Option<Mutation>,
-) -> Lam {
-    separate_by(program, derivative, sizes, seeds, mutation)
-}
-
-fn separate_by(
-    program: &mut Program,
-    derivative: Lam,
-    (arguments, results): (usize, usize),
-    seeds: Atom,
-    mutation: Option<Mutation>,
-) -> Lam {
     let mut params = derivative.params;
     let directions = params.split_off(arguments);
     let mut result = derivative.body.result;
     let derivatives = result.split_off(results);
-    let (once, each) = split(derivative.body.stms, &directions, mutation);
+    let (once, each) = split(derivative.body.stms, &directions);
     let mut b = Builder::new(program);
     b.open();
     for stm in once {
@@ -92,10 +40,7 @@ fn separate_by(
             body.stms.into_iter().for_each(|s| b.emit_stm(s));
             body.result
         });
-        for stack in stacked {
-            let turned = mutation == Some(Mutation::ResultsReversed) && b.ty(stack).rank() > 0;
-            result.push(if turned { b.emit(Exp::Reverse(stack), "turned") } else { stack });
-        }
+        result.extend(stacked);
     }
     params.extend(stacks);
     let body = b.close(result);
@@ -103,11 +48,11 @@ fn separate_by(
 }
 
 /// The statements that do not depend on the variables, and those that do; each in their order.
-fn split(stms: Vec<Stm>, variables: &[Var], mutation: Option<Mutation>) -> (Vec<Stm>, Vec<Stm>) {
+fn split(stms: Vec<Stm>, variables: &[Var]) -> (Vec<Stm>, Vec<Stm>) {
     let mut dependent: IdSet<Var> = variables.iter().copied().collect();
     stms.into_iter().partition(|stm| {
         let depends = free_vars_exp(&stm.exp).iter().any(|v| dependent.contains(v));
-        if depends && mutation != Some(Mutation::DependenceNotFollowed) {
+        if depends {
             dependent.extend(stm.pat.iter().copied());
         }
         !depends

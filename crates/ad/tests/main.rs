@@ -9,7 +9,7 @@ mod fast_chad_checkpoint;
 mod fast_chad_folds;
 mod fast_chad_growth;
 mod fast_chad_indexed;
-mod fast_chad_mutations;
+mod fast_chad_rules;
 mod forward;
 mod locations;
 mod locations_functions;

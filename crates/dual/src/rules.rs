@@ -21,47 +21,12 @@ pub(crate) const UNARY: &[&str] = &[
 #[cfg(test)]
 pub(crate) const BINARY: &[&str] = &["add", "sub", "mul", "div", "pow", "atan2", "hypot", "max", "min"];
 
-/// In tests of the tests: one partial derivative is made wrong.
-#[cfg(test)]
-pub(crate) mod mutation {
-    use std::cell::Cell;
-
-    /// How a partial derivative is wrong.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    pub(crate) enum Fault {
-        Negated,
-        Doubled,
-        Dropped,
-    }
-    thread_local! {
-        /// Rule, which partial derivative, how.
-        pub(crate) static ACTIVE: Cell<Option<(&'static str, usize, Fault)>> = const { Cell::new(None) };
-    }
-}
-
-/// The partial derivative, but in tests of the tests.
-#[inline(always)]
-fn partial<S: Scalar>(_rule: &str, _argument: usize, d: S) -> S {
-    #[cfg(test)]
-    if let Some((rule, argument, fault)) = mutation::ACTIVE.get()
-        && rule == _rule
-        && argument == _argument
-    {
-        return match fault {
-            mutation::Fault::Negated => -d,
-            mutation::Fault::Doubled => d + d,
-            mutation::Fault::Dropped => S::zero(),
-        };
-    }
-    d
-}
-
 macro_rules! unary {
     ($($name:ident($x:ident) = $value:expr, $y:ident => $d:expr;)*) => { $(
         #[inline(always)]
         pub(crate) fn $name<S: Scalar>($x: S) -> (S, S) {
             let $y: S = $value;
-            ($y, partial(stringify!($name), 0, $d))
+            ($y, $d)
         }
     )* };
 }
@@ -98,8 +63,7 @@ macro_rules! linear {
     ($($name:ident($a:ident, $b:ident) = $value:expr => $da:literal, $db:literal;)*) => { $(
         #[inline(always)]
         pub(crate) fn $name<S: Scalar>($a: S, $b: S) -> (S, S::Float, S::Float) {
-            let d = |argument, d| partial(stringify!($name), argument, S::Float::of_f64(d));
-            ($value, d(0, $da), d(1, $db))
+            ($value, S::Float::of_f64($da), S::Float::of_f64($db))
         }
     )* };
 }
@@ -114,7 +78,7 @@ macro_rules! binary {
         #[inline(always)]
         pub(crate) fn $name<S: Scalar>($a: S, $b: S) -> (S, S, S) {
             let $y: S = $value;
-            ($y, partial(stringify!($name), 0, $da), partial(stringify!($name), 1, $db))
+            ($y, $da, $db)
         }
     )* };
 }
@@ -176,14 +140,14 @@ pub(crate) fn powi<S: Scalar>(x: S, n: i32) -> (S, S) {
         i32::MIN => S::from_f64(f64::from(n)).chain_mul(x.powi(n) / x),
         _ => S::from_f64(f64::from(n)).chain_mul(x.powi(n - 1)),
     };
-    (x.powi(n), partial("powi", 0, d))
+    (x.powi(n), d)
 }
 
 /// `x^e` for a constant `e`.
 #[inline(always)]
 pub(crate) fn powf<S: Scalar>(x: S, e: S::Float) -> (S, S) {
     let d = pow_base(x, S::constant(e));
-    (x.powf(e), partial("powf", 0, d))
+    (x.powf(e), d)
 }
 
 /// `b a^(b - 1)`, 0 where `b` is, also at 0; there its derivative along `b` is still that of the product.

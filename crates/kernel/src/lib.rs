@@ -8,7 +8,6 @@
 mod calls;
 mod ir;
 mod lower;
-mod mutation;
 mod plan;
 mod print;
 pub mod profile;
@@ -23,8 +22,6 @@ pub use ir::{
     Sweep, Text, Ty,
 };
 pub use lower::{NotNative, lower, lower_with_parts, lower_with_sites};
-#[cfg(feature = "mutations")]
-pub use mutation::{Mutation, switch_on};
 pub use plan::{Bytes, Plan, Shortage};
 pub use print::print;
 pub use walk::{size, walk};

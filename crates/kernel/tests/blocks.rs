@@ -1,9 +1,6 @@
 //! Loops that follow each other run in blocks and in parts. Which are taken, and the values of chains of stages that read their neighbours: those of the interpreter, in every
 //! bit, whichever part runs first.
 
-#[cfg(feature = "mutations")]
-#[path = "common/errors.rs"]
-mod errors;
 #[path = "common/scheduled.rs"]
 mod scheduled;
 
@@ -49,7 +46,8 @@ const HELPERS: &str = "
 def at [n] (xs: [n]f64) (i: i64) : f64 = if 0 <= i && i < n then xs[i] else 0
 ";
 
-fn steps_of_stages() {
+#[test]
+fn stages_that_read_their_neighbours_run_in_blocks() {
     // (a) neighbours before, (b) after, (c) on both sides, further ones; (d) a state that is written in place; (e) an argument read at a number.
     let bodies = [
         "let a = tabulate n (\\i -> at xs i + at xs (i - 1)) in tabulate n (\\i -> at a i * at a (i - 1))",
@@ -80,13 +78,9 @@ fn steps_of_stages() {
     }
 }
 
-#[test]
-fn stages_that_read_their_neighbours_run_in_blocks() {
-    steps_of_stages();
-}
-
 /// What stands between loops: sizes and memory, and code that reads first elements.
-fn first_elements() {
+#[test]
+fn code_between_loops_runs_once() {
     let text = format!(
         "{HELPERS}
          entry main [n] (xs: [n]f64) : ([n]f64, f64) =
@@ -99,11 +93,6 @@ fn first_elements() {
     );
     assert!(is_in_blocks(&text));
     compare(&text, &LENGTHS);
-}
-
-#[test]
-fn code_between_loops_runs_once() {
-    first_elements();
 }
 
 #[test]
@@ -169,7 +158,8 @@ fn matrices() -> Vec<Value> {
     shapes.iter().map(|(n, m)| Value::f64_array(&[*n, *m], &numbers(n * m))).collect()
 }
 
-fn steps_of_nests() {
+#[test]
+fn stages_of_nests_run_in_blocks_of_rows() {
     // (a) rows before and behind, (b) neighbours in a row, (c) both with a state made anew, (d) rows far from each other, (e) a row for a cell.
     let bodies = [
         "let b = tabulate_2d n m (\\i j -> at a i j + at a (i - 1) j)
@@ -193,11 +183,6 @@ fn steps_of_nests() {
         assert!(is_in_blocks(&text), "{text}");
         compare_with(&text, &matrices());
     }
-}
-
-#[test]
-fn stages_of_nests_run_in_blocks_of_rows() {
-    steps_of_nests();
 }
 
 #[test]
@@ -246,7 +231,8 @@ fn is_in_rounds(text: &str) -> bool {
 }
 
 /// Loops over steps, with one stage and several, states in turn and in place, tapes; no step, fewer than a round has, and more. Steps over vectors stay as they are.
-fn loops_over_steps() {
+#[test]
+fn several_steps_run_in_a_block() {
     let vectors = [
         "loop y = copy xs for _s < STEPS do tabulate n (\\i -> (at y i + at y (i - 1) - at y (i + 1)) / 2)",
         "loop y = copy xs for s < STEPS do tabulate n (\\i -> at y (i - 2) / 2 + f64.i64 s * xs[i])",
@@ -287,11 +273,6 @@ fn loops_over_steps() {
             compare_with(&text, &matrices());
         }
     }
-}
-
-#[test]
-fn several_steps_run_in_a_block() {
-    loops_over_steps();
 }
 
 /// A chain of stages, each a sum of products of earlier ones at places near the element.
@@ -384,11 +365,4 @@ fn random_chains(count: usize) {
 #[test]
 fn random_stages_agree() {
     random_chains(60);
-}
-
-#[cfg(feature = "mutations")]
-#[test]
-fn deliberate_errors_are_noticed() {
-    let tests: [fn(); 4] = [steps_of_stages, steps_of_nests, first_elements, loops_over_steps];
-    assert_eq!(errors::unnoticed(pullback_kernel::Mutation::BLOCKS, &tests), []);
 }

@@ -2,9 +2,6 @@
 //! in every bit where nothing is added up in another order.
 
 use crate::common;
-#[cfg(feature = "mutations")]
-#[path = "common/errors.rs"]
-mod errors;
 #[path = "common/scheduled.rs"]
 mod scheduled;
 
@@ -48,7 +45,8 @@ fn condition_cuts(condition: &str) -> bool {
     is_cut(&program)
 }
 
-fn conditions_are_settled() {
+#[test]
+fn conditions_near_an_end_are_settled() {
     let near = [
         "i == 0",
         "i == 1",
@@ -89,11 +87,6 @@ fn conditions_are_settled() {
 }
 
 #[test]
-fn conditions_near_an_end_are_settled() {
-    conditions_are_settled();
-}
-
-#[test]
 fn conditions_far_from_both_ends_are_not() {
     let far = [
         "i < 10",
@@ -112,7 +105,8 @@ fn conditions_far_from_both_ends_are_not() {
 }
 
 /// Programs whose loops are cut, with a row or a matrix.
-fn programs_agree() {
+#[test]
+fn programs_that_ask_at_borders_have_the_values_of_the_interpreter() {
     let rows = [
         // What a border reads, and what the others read, is there for all sizes.
         "tabulate n (\\i -> if i == 0 then xs[n - 1] else xs[i - 1])",
@@ -155,11 +149,6 @@ fn programs_agree() {
 }
 
 #[test]
-fn programs_that_ask_at_borders_have_the_values_of_the_interpreter() {
-    programs_agree();
-}
-
-#[test]
 fn a_program_that_stops_at_a_border_stops() {
     for (body, n) in [
         ("tabulate n (\\i -> if i == 0 then xs[n] else xs[i - 1])", 20),
@@ -196,11 +185,4 @@ fn short_loops_are_left_alone() {
         [None, Some(5), Some(40), Some(60), Some(1 << 20)].map(cut),
         [false, false, false, true, true]
     );
-}
-
-#[cfg(feature = "mutations")]
-#[test]
-fn deliberate_errors_are_noticed() {
-    let tests: [fn(); 2] = [conditions_are_settled, programs_agree];
-    assert_eq!(errors::unnoticed(pullback_kernel::Mutation::BORDERS, &tests), []);
 }

@@ -252,17 +252,6 @@ fn iterations_that_share_nothing_are_two_at_most() {
     assert!(!groups.is_empty() && groups.iter().all(|l| l.ends_with(", 2i64)")), "{code}");
 }
 
-/// A deliberate error.
-#[cfg(feature = "mutations")]
-#[test]
-fn more_iterations_together_for_nothing_are_noticed() {
-    let with_error = || {
-        pullback_kernel::switch_on(pullback_kernel::Mutation::AnythingIsShared);
-        iterations_that_share_nothing_are_two_at_most();
-    };
-    assert!(std::thread::spawn(with_error).join().is_err());
-}
-
 /// What is summed goes down the columns of `a0`; something is done with each sum.
 const DOWN: &str = "
 entry main [n] [d] (a0: [n][d]f64) (a1: [n]f64) (a2: [d]f64) : [d]f64 =

@@ -1,8 +1,5 @@
 //! What parts of a loop add to: copies of it, but where each iteration has a row of its own.
 
-#[cfg(feature = "mutations")]
-#[path = "common/errors.rs"]
-mod errors;
 #[path = "common/scheduled.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scheduled;
@@ -51,17 +48,14 @@ entry main [n] [k] [d] (x: [n][d]f64) (l: [k][d][d]f64) : [k][d][d]f64 =
   in vjp (\\l -> f64.sum (map (\\p -> f64.sum (map (one p) l)) x)) l 1
 ";
 
-fn rows_have_no_copies() {
+#[test]
+fn parts_add_to_rows_of_their_own_without_copies() {
     assert!(!has_copies(TRIANGLES, &[&[20, 40], &[60, 40, 40]], &[]));
     assert!(has_copies(TRIANGLES, &[&[20, 40], &[60, 40, 40]], &[Pass::Own]));
 }
 
 #[test]
-fn parts_add_to_rows_of_their_own_without_copies() {
-    rows_have_no_copies();
-}
-
-fn others_have_copies() {
+fn parts_that_add_to_the_same_places_have_copies() {
     // Windows of an array: each is beside the next one, and in it.
     let text = "
 entry main [n] [m] (a: [n]f64) (w: [m]f64) : [n]f64 =
@@ -69,16 +63,4 @@ entry main [n] [m] (a: [n]f64) (w: [m]f64) : [n]f64 =
   in vjp (\\a -> f64.sum (map (score a) (iota (n - m)))) a 1
 ";
     assert!(has_copies(text, &[&[300], &[5]], &[]));
-}
-
-#[test]
-fn parts_that_add_to_the_same_places_have_copies() {
-    others_have_copies();
-}
-
-#[cfg(feature = "mutations")]
-#[test]
-fn deliberate_errors_are_noticed() {
-    let tests: [fn(); 2] = [rows_have_no_copies, others_have_copies];
-    assert_eq!(errors::unnoticed(&[pullback_kernel::Mutation::PlacesAreInRows], &tests), []);
 }

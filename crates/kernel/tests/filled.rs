@@ -2,9 +2,6 @@
 //! and where it may not, and their values, in every bit: those of the interpreter, or of the same code without lanes.
 
 use crate::common;
-#[cfg(feature = "mutations")]
-#[path = "common/errors.rs"]
-mod errors;
 
 use pullback_base::index::{Index, IndexVec};
 use pullback_core::Value;
@@ -328,24 +325,5 @@ fn rows_are_filled_near_only_if_nothing_else_is_seen_of_them_meanwhile() {
     ];
     for fill in others {
         assert!(!by_hand_is_filled(fill), "{fill:?}");
-    }
-}
-
-/// Deliberate errors.
-#[cfg(feature = "mutations")]
-mod mutations {
-    use super::*;
-    use pullback_kernel::Mutation;
-
-    const TESTS: [fn(); 3] = [
-        rows_that_are_filled_and_read_often,
-        rows_that_are_read_seldom_or_filled_otherwise,
-        rows_are_filled_near_only_if_nothing_else_is_seen_of_them_meanwhile,
-    ];
-
-    #[test]
-    fn every_deliberate_error_is_noticed() {
-        let missed = errors::unnoticed(Mutation::FILLED, &TESTS);
-        assert!(missed.is_empty(), "not noticed: {missed:?}");
     }
 }

@@ -1,8 +1,5 @@
 //! Loops over the same iterations become one loop where they may, and stay two where they may not.
 
-#[cfg(feature = "mutations")]
-#[path = "common/errors.rs"]
-mod errors;
 #[path = "common/text.rs"]
 mod text;
 
@@ -283,31 +280,4 @@ fn loops_that_may_not_end_stay_apart() {
     let args = [Value::f64_array(&[17, 1], &[0.0; 17]), Value::i64s(&keys)];
     let (found, code) = outcome(text, Some(0), &args);
     assert!(found.is_err(), "{code}");
-}
-
-/// Deliberate errors.
-#[cfg(feature = "mutations")]
-mod mutations {
-    use super::*;
-    use pullback_kernel::Mutation;
-
-    const TESTS: [fn(); 11] = [
-        what_one_number_is_left_of_is_a_register,
-        a_row_that_is_left_is_made_by_each_iteration,
-        memory_that_is_used_later_stays_whole,
-        loops_that_read_what_other_iterations_write_stay_apart,
-        flat_places_may_be_in_the_next_row,
-        folds_of_both_loops_are_kept_and_what_needs_a_fold_comes_after_it,
-        checks_between_loops,
-        loops_with_other_bounds_stay_apart,
-        loops_may_add_to_the_same_memory_but_not_read_it,
-        sizes_that_were_compared_are_equal,
-        loops_that_may_not_end_stay_apart,
-    ];
-
-    #[test]
-    fn every_deliberate_error_is_noticed() {
-        let missed = errors::unnoticed(Mutation::JOINED, &TESTS);
-        assert!(missed.is_empty(), "not noticed: {missed:?}");
-    }
 }

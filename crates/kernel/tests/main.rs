@@ -24,5 +24,6 @@ mod plan;
 mod rows;
 mod small;
 mod sums;
+mod tampered;
 mod turns;
 mod work;

@@ -1,8 +1,5 @@
 //! Code before lanes are chosen: memory of a known number of elements, checks of places, and what is computed twice.
 
-#[cfg(feature = "mutations")]
-#[path = "common/errors.rs"]
-mod errors;
 #[path = "common/text.rs"]
 mod text;
 
@@ -262,28 +259,4 @@ fn loops_that_never_run_are_gone() {
     assert!(!printed.contains("for ") && !printed.contains("lanes i"), "{printed}");
     let empty = Value::f64_array(&[0], &[]);
     assert_eq!(agree(&program, &[Value::f64(2.0)]), Ok(vec![Value::f64(2.0), empty]));
-}
-
-/// Deliberate errors.
-#[cfg(feature = "mutations")]
-mod mutations {
-    use super::*;
-    use pullback_kernel::Mutation;
-
-    const TESTS: [fn(); 8] = [
-        small_rows_are_registers_and_their_loops_are_written_out,
-        small_products_need_no_memory,
-        an_element_that_is_chosen_later_is_loaded,
-        checks_of_moved_counters_are_before_their_loop,
-        checks_under_a_condition_stay_there,
-        a_branch_asked_again_computes_nothing_again,
-        small_memory_is_filled_written_and_added_to,
-        what_varies_is_computed_again,
-    ];
-
-    #[test]
-    fn every_deliberate_error_is_noticed() {
-        let missed = errors::unnoticed(Mutation::SMALL, &TESTS);
-        assert!(missed.is_empty(), "not noticed: {missed:?}");
-    }
 }

@@ -28,6 +28,7 @@ pub mod stages;
 pub mod steps;
 pub mod stops;
 pub mod suite;
+pub mod tampered;
 pub mod text;
 pub mod workloads;
 

@@ -11,7 +11,7 @@ mod many;
 mod mixes;
 mod tape;
 
-pub use many::many_with;
+pub use many::{Change, many_with};
 pub use mixes::mixes;
 
 use crate::flat::{cotangent_floats, random_cotangent, zero_cotangent};

@@ -3,8 +3,6 @@
 //!
 //! Loops leave such copies at the ends of their bodies. For lanes it is right because kernels do the active lanes exactly.
 
-use crate::executable::Options;
-use crate::mutation::Mutation;
 use crate::uses::{Counts, mentions};
 use pullback_base::index::Index;
 use pullback_kernel::{Block, Function, Ins, Operand, Reg};
@@ -13,23 +11,23 @@ use pullback_kernel::{Block, Function, Ins, Operand, Reg};
 const WINDOW: usize = 200;
 
 /// Removes the copies of a function.
-pub(crate) fn coalesce(f: &mut Function, options: &Options) {
+pub(crate) fn coalesce(f: &mut Function) {
     let mut counts = Counts::of(f);
     let mut body = std::mem::take(&mut f.body);
-    in_block(&mut body, f, &mut counts, options);
+    in_block(&mut body, f, &mut counts);
     f.body = body;
 }
 
-fn in_block(block: &mut Block, f: &Function, counts: &mut Counts, options: &Options) {
+fn in_block(block: &mut Block, f: &Function, counts: &mut Counts) {
     for ins in block.iter_mut() {
         for inner in ins.blocks_mut() {
-            in_block(inner, f, counts, options);
+            in_block(inner, f, counts);
         }
     }
     let mut kept = Block::with_capacity(block.len());
     for ins in std::mem::take(block) {
         kept.push(ins);
-        if remove(&mut kept, f, counts, options) {
+        if remove(&mut kept, f, counts) {
             kept.pop();
         }
     }
@@ -37,18 +35,17 @@ fn in_block(block: &mut Block, f: &Function, counts: &mut Counts, options: &Opti
 }
 
 /// Gives what is copied by the last instruction the register that it is copied to; whether that was possible.
-fn remove(block: &mut [Ins], f: &Function, counts: &mut Counts, options: &Options) -> bool {
+fn remove(block: &mut [Ins], f: &Function, counts: &mut Counts) -> bool {
     let Some((Ins::Set { to, value: Operand::Reg(from) }, before)) = block.split_last_mut() else {
         return false;
     };
     let (to, from) = (*to, *from);
-    let is_read_once = counts.reads[from] == 1 || options.is(Mutation::CopiesOfManyReaders);
-    if !is_read_once || f.regs[from].ty != f.regs[to].ty {
+    if counts.reads[from] != 1 || f.regs[from].ty != f.regs[to].ty {
         return false;
     }
     let first = before.len().saturating_sub(WINDOW);
     let near = &mut before[first..];
-    let Some(sets) = made_within(near, from, to, options) else { return false };
+    let Some(sets) = made_within(near, from, to) else { return false };
     // Not where it is set elsewhere too.
     if sets != counts.sets[from] {
         return false;
@@ -61,16 +58,14 @@ fn remove(block: &mut [Ins], f: &Function, counts: &mut Counts, options: &Option
 
 /// How often a block sets `from`: on every way through it once, in a way that lets it set `to` instead, which nothing behind that
 /// place uses. `None`: not so.
-fn made_within(block: &[Ins], from: Reg, to: Reg, options: &Options) -> Option<u32> {
+fn made_within(block: &[Ins], from: Reg, to: Reg) -> Option<u32> {
     for ins in block.iter().rev() {
         match ins {
             Ins::If { then, otherwise, .. } if mentions(ins, from) => {
-                return Some(
-                    made_within(then, from, to, options)? + made_within(otherwise, from, to, options)?,
-                );
+                return Some(made_within(then, from, to)? + made_within(otherwise, from, to)?);
             }
             _ if ins.sets() == [from] => return can_set_another(ins).then_some(1),
-            _ if mentions(ins, to) && !options.is(Mutation::CopiesJoinedAcrossUses) => return None,
+            _ if mentions(ins, to) => return None,
             _ => {}
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::code::Code;
 use crate::kernels::Machine;
-use crate::mutation::Mutation;
 use crate::session::{Session, Spaces};
 use crate::translate::translate;
 use pullback_kernel::schedule::without_chunks;
@@ -37,20 +36,6 @@ pub struct Options {
     /// Whether memory and registers are filled with what is no sensible number before they are used, to show where something is
     /// read that was never written.
     pub poison: bool,
-    /// A deliberate error of the translation.
-    #[cfg(feature = "mutations")]
-    pub mutation: Option<Mutation>,
-}
-
-impl Options {
-    #[cfg(feature = "mutations")]
-    pub(crate) fn is(&self, m: Mutation) -> bool {
-        self.mutation == Some(m)
-    }
-    #[cfg(not(feature = "mutations"))]
-    pub(crate) fn is(&self, _: Mutation) -> bool {
-        false
-    }
 }
 
 impl Default for Options {
@@ -62,8 +47,6 @@ impl Default for Options {
             memory_limit: 8 << 30,
             call_depth_limit: 10_000,
             poison: false,
-            #[cfg(feature = "mutations")]
-            mutation: None,
         }
     }
 }

@@ -13,7 +13,6 @@ mod coalesce;
 mod code;
 mod executable;
 mod kernels;
-mod mutation;
 mod near;
 mod run;
 mod session;
@@ -24,7 +23,5 @@ mod uses;
 
 pub use executable::{Executable, Functions, LANES, Options};
 pub use kernels::Machine;
-#[cfg(feature = "mutations")]
-pub use mutation::Mutation;
 pub use pullback_words::Outcome;
 pub use session::{Limits, Session, is_out_of_work};

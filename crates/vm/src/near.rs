@@ -2,7 +2,6 @@
 //! are to be.
 
 use crate::code::{At, Op};
-use crate::mutation::Mutation;
 use crate::translate::{Translator, shift};
 use crate::uses::reads;
 use pullback_kernel::{Ins, Operand, Reg, Ty};
@@ -44,7 +43,6 @@ impl Translator<'_, '_> {
                 | Ins::Fail { .. }
                 | Ins::Set { .. }
                     if found == 0 => {}
-                Ins::StoreLanes { .. } if found == 0 && self.is(Mutation::StaysAcrossStores) => {}
                 _ => return false,
             }
         }

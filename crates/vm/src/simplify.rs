@@ -6,8 +6,6 @@
 //! a new value at their start and behind them. (The schedule numbers registers that are set once; here all of them are, so that
 //! states of loops count, and what became equal by putting loops into lanes.)
 
-use crate::executable::Options;
-use crate::mutation::Mutation;
 use crate::uses::{Counts, mentioned, reads};
 use pullback_base::Table;
 use pullback_base::index::{IdTable, IndexVec};
@@ -17,14 +15,13 @@ use pullback_words::word;
 use std::collections::BTreeSet;
 
 /// Simplifies a function.
-pub(crate) fn simplify(f: &mut Function, options: &Options) {
+pub(crate) fn simplify(f: &mut Function) {
     in_given_order(&mut f.body);
     let counts = Counts::of(f);
     let single = |r: Reg| counts.sets[r] == 1 && !f.results.contains(&r);
     let single = f.regs.ids().map(single).collect();
     let mut n = Numbers {
         f: &*f,
-        options,
         single,
         values: IndexVec::new(),
         next: 0,
@@ -41,7 +38,7 @@ pub(crate) fn simplify(f: &mut Function, options: &Options) {
     }
     let body = n.block(f.body.clone());
     f.body = body;
-    without_unread(f, options);
+    without_unread(f);
 }
 
 /// Executors of this kind run iterations as they come: what is known about the order is dropped with what it reads.
@@ -69,7 +66,6 @@ enum Key {
 
 struct Numbers<'a> {
     f: &'a Function,
-    options: &'a Options,
     /// Registers that are set once and are no results.
     single: IndexVec<Reg, bool>,
     values: IndexVec<Reg, Value>,
@@ -113,9 +109,6 @@ impl Numbers<'_> {
     }
     /// Registers that are set in blocks hold something new.
     fn forget(&mut self, blocks: &[&Block]) {
-        if self.options.is(Mutation::NothingForgotten) {
-            return;
-        }
         let mut set = Vec::new();
         blocks.iter().for_each(|b| walk(b, &mut |ins| set.extend(ins.sets())));
         for r in set {
@@ -133,9 +126,6 @@ impl Numbers<'_> {
     }
     /// What has become known since is not known any more.
     fn close(&mut self, open: usize) {
-        if self.options.is(Mutation::BlocksStayOpen) {
-            return;
-        }
         for key in self.log.drain(open..) {
             self.known.remove(&key);
         }
@@ -181,8 +171,7 @@ impl Numbers<'_> {
                 if *condition == Operand::bool(false) {
                     return None;
                 }
-                let alike = self.options.is(Mutation::ChecksAreAlike);
-                let key = Key::Fail(if alike { 0 } else { self.value(*condition) });
+                let key = Key::Fail(self.value(*condition));
                 if self.known.contains(&key) {
                     return None;
                 }
@@ -254,9 +243,7 @@ impl Numbers<'_> {
                     && self.value(other) == then
                 {
                     *condition = other;
-                    if !self.options.is(Mutation::ContraryNotExchanged) {
-                        std::mem::swap(x, y);
-                    }
+                    std::mem::swap(x, y);
                 }
                 match condition {
                     Operand::Const(ScalarValue::Bool(c)) => Some(if *c { *x } else { *y }),
@@ -279,15 +266,15 @@ impl Numbers<'_> {
 }
 
 /// Drops what sets registers that nobody reads, or that are set again before they are read.
-fn without_unread(f: &mut Function, options: &Options) {
+fn without_unread(f: &mut Function) {
     let mut counts = Counts::of(f);
     let mut body = std::mem::take(&mut f.body);
-    while drop_unread(&mut body, &mut counts, options) {}
+    while drop_unread(&mut body, &mut counts) {}
     f.body = body;
 }
 
 /// Whether there was something to drop.
-fn drop_unread(block: &mut Block, counts: &mut Counts, options: &Options) -> bool {
+fn drop_unread(block: &mut Block, counts: &mut Counts) -> bool {
     let mut found = false;
     // Registers that are set further down before they are read.
     let mut set_again: BTreeSet<Reg> = BTreeSet::new();
@@ -306,13 +293,11 @@ fn drop_unread(block: &mut Block, counts: &mut Counts, options: &Options) -> boo
             });
         } else {
             for b in inner {
-                found |= drop_unread(b, counts, options);
+                found |= drop_unread(b, counts);
             }
-            if !options.is(Mutation::ReadInsideUnseen) {
-                mentioned(&ins, &mut |r| {
-                    set_again.remove(&r);
-                });
-            }
+            mentioned(&ins, &mut |r| {
+                set_again.remove(&r);
+            });
         }
         kept.push(ins);
     }

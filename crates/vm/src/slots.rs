@@ -5,15 +5,13 @@
 //! whole of every loop in which it is read before it is set, or inside and outside of which it is mentioned.
 
 use crate::checks::Checks;
-use crate::executable::Options;
-use crate::mutation::Mutation;
 use crate::uses::reads;
 use pullback_kernel::{Block, Function, Ins, Operand, Reg};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The slots of the registers of lanes, and how many there are.
-pub(crate) fn slots(f: &Function, checks: &Checks, options: &Options) -> (BTreeMap<Reg, usize>, usize) {
-    let mut walk = Walk { f, checks, options, position: 0, ranges: BTreeMap::new(), loops: Vec::new() };
+pub(crate) fn slots(f: &Function, checks: &Checks) -> (BTreeMap<Reg, usize>, usize) {
+    let mut walk = Walk { f, checks, position: 0, ranges: BTreeMap::new(), loops: Vec::new() };
     walk.block(&f.body);
     let mut ranges: Vec<(Range, Reg)> =
         walk.ranges.iter().map(|(r, range)| (walk.whole(*r, *range), *r)).collect();
@@ -23,7 +21,6 @@ pub(crate) fn slots(f: &Function, checks: &Checks, options: &Options) -> (BTreeM
         let free = ends.iter().position(|end| *end < range.first);
         let slot = free.unwrap_or(ends.len());
         match ends.get_mut(slot) {
-            Some(_) if options.is(Mutation::SlotsStayFree) => {}
             Some(end) => *end = range.last,
             None => ends.push(range.last),
         }
@@ -47,7 +44,6 @@ struct Loop {
 struct Walk<'a> {
     f: &'a Function,
     checks: &'a Checks,
-    options: &'a Options,
     position: usize,
     ranges: BTreeMap<Reg, Range>,
     loops: Vec<Loop>,
@@ -74,7 +70,6 @@ impl Walk<'_> {
         for l in &self.loops {
             let outside = range.first < l.range.first || range.last > l.range.last;
             let touches = range.first <= l.range.last && range.last >= l.range.first;
-            let touches = touches && !self.options.is(Mutation::LoopsRunOnce);
             if touches && (outside || l.carried.contains(&r)) {
                 out.first = out.first.min(l.range.first);
                 out.last = out.last.max(l.range.last);

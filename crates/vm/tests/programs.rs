@@ -1,6 +1,5 @@
 //! The vm computes what the reference executor of kernel IR computes from the same module, bit for bit, and stops with the same
-//! errors: random programs and the problems of the test kit, with their gradients, as lowered and in lanes. Each deliberate error
-//! of the translation is noticed by one of them, or by a test of single instructions.
+//! errors: random programs and the problems of the test kit, with their gradients, as lowered and in lanes.
 
 use crate::common;
 
@@ -16,6 +15,7 @@ use pullback_testkit::native::{Run, optimised_runs_of_case, runs_of_problem};
 use pullback_testkit::number;
 use pullback_testkit::problems::{PROBLEMS, Problem};
 use pullback_testkit::properties::case_of_seed;
+use pullback_testkit::tampered::Error;
 use pullback_vm::{Executable, Functions, Limits, Options};
 
 /// Equal bits (any NaN for a NaN). Arrays without elements may differ in their other sizes.
@@ -46,12 +46,25 @@ struct Interface<'a> {
 
 /// The reference executor.
 fn reference(module: &Module, id: FunctionId, interface: &Interface<'_>, args: &[Value]) -> Results {
+    reference_within(STEPS, module, id, interface, args)
+}
+
+/// How much a program may do.
+const STEPS: u64 = 400_000_000;
+
+fn reference_within(
+    steps: u64,
+    module: &Module,
+    id: FunctionId,
+    interface: &Interface<'_>,
+    args: &[Value],
+) -> Results {
     let mut memory = Memory::new(1 << 24);
     let mut words: Vec<Word> = Vec::new();
     for (ty, value) in interface.params.iter().zip(args) {
         to_words(&mut memory, value, ty, &mut words).expect("arguments");
     }
-    let options = run::Options { steps: 400_000_000, backwards: false };
+    let options = run::Options { steps, backwards: false };
     let mut words = run(module, id, &words, &mut memory, options).map_err(|e| text(&e))?.into_iter();
     let read = |t: &Type| from_words(&memory, t, &mut words);
     let values: Result<Vec<Value>, _> = interface.results.iter().map(read).collect();
@@ -68,7 +81,7 @@ fn vm(
 ) -> Results {
     let executable = Executable::new(module, options);
     let args: Vec<(&Type, &Value)> = interface.params.iter().zip(args).collect();
-    let limits = Limits { cancel: None, work: Some(400_000_000) };
+    let limits = Limits { cancel: None, work: Some(STEPS) };
     let out = executable.session().call(id, &args, interface.results, limits);
     out.map(|o| o.results).map_err(|e| text(&e))
 }
@@ -167,91 +180,29 @@ fn the_problems_and_their_gradients() {
     assert!(foreign.len() * 5 < PROBLEMS.len(), "too many have no kernel IR: {foreign:?}");
 }
 
-/// Deliberate errors.
-#[cfg(feature = "mutations")]
-mod mutations {
-    use super::*;
-    use pullback_testkit::{conformance, on_all_processors};
-    use pullback_vm::Mutation;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::process::Command;
-
-    /// The error that a process looks for: what is wrong may end the process, which counts as found.
-    const ERROR: &str = "PULLBACK_VM_ERROR";
-    /// How many random programs an error may survive.
-    const PROGRAMS: u64 = 300;
-
-    /// What notices an error.
-    fn noticed_by(mutation: Mutation) -> Option<String> {
-        common::translate_with(mutation);
-        type Test = fn(conformance::Make<'_>);
-        let tests: [(&str, Test); 10] = [
-            ("what_a_loop_reads_is_not_dropped", common::what_a_loop_reads_is_not_dropped),
-            (
-                "lanes_are_read_before_their_memory_changes",
-                common::lanes_are_read_before_their_memory_changes,
-            ),
-            (
-                "a_fold_leaves_out_what_its_mask_leaves_out",
-                common::a_fold_leaves_out_what_its_mask_leaves_out,
-            ),
-            ("while_and_if_count_the_steps_of_collatz", conformance::while_and_if_count_the_steps_of_collatz),
-            ("nested_loops_multiply_matrices", conformance::nested_loops_multiply_matrices),
-            ("a_failure_says_what_its_message_says", conformance::a_failure_says_what_its_message_says),
-            ("memory_holds_elements_of_every_type", conformance::memory_holds_elements_of_every_type),
-            (
-                "single_values_have_the_bits_of_the_table",
-                conformance::single_values_have_the_bits_of_the_table,
-            ),
-            ("lanes_have_the_bits_of_the_table", |make| {
-                conformance::lanes_have_the_bits_of_the_table(make, &[1, 7, 64]);
-            }),
-            ("random_functions_of_lanes_do_what_the_reference_executor_does", |make| {
-                let sizes = |w: i64| vec![0, 1, 7, w - 1, w, w + 1, 2 * w + 5];
-                conformance::random_functions_of_lanes_do_what_the_reference_executor_does(
-                    make,
-                    &[8, 48],
-                    &sizes,
-                    6,
-                );
-            }),
-        ];
-        for (name, test) in tests {
-            if catch_unwind(AssertUnwindSafe(|| test(&common::make))).is_err() {
-                return Some(name.to_string());
+/// The reference executor, which checks its memory, is given other code than the vm.
+#[test]
+fn other_code_is_noticed() {
+    for error in [Error::Lost, Error::Late] {
+        let (mut all, mut found) = (0, 0);
+        for case in (0..6).flat_map(cases_of_seed) {
+            let Ok((mut module, id)) = lower(&case.program, case.fun) else { continue };
+            schedule(&mut module, &schedule::Options::new(64, Model::interpreter()));
+            let f = &case.program.funs[case.fun];
+            let params = f.params.iter().map(|p| case.program.vars[*p].ty.clone()).collect();
+            let interface = Interface { params, results: &f.results };
+            let given = vm(&module, id, &interface, &case.args, &exact());
+            for k in (0..).step_by(5) {
+                let mut other = module.clone();
+                if !error.put(&mut other.functions[id].body, k) {
+                    break;
+                }
+                let expected = reference_within(1_000_000, &other, id, &interface, &case.args);
+                all += 1;
+                found += usize::from(difference(&case.what, &expected, &given).is_some());
             }
         }
-        let options = Options { mutation: Some(mutation), ..exact() };
-        let fails = |case: &Case| {
-            let run = AssertUnwindSafe(|| compare(case, &options).is_err());
-            catch_unwind(run).unwrap_or(true).then(|| case.what.clone())
-        };
-        let problems = PROBLEMS.iter().flat_map(cases_of_problem);
-        let programs = (0..PROGRAMS).flat_map(cases_of_seed);
-        problems.chain(programs).find_map(|case| fails(&case))
-    }
-
-    #[test]
-    fn every_deliberate_error_is_noticed() {
-        if let Ok(name) = std::env::var(ERROR) {
-            let mutation = Mutation::ALL.iter().copied().find(|m| format!("{m:?}") == name);
-            println!("noticed by: {}", mutation.and_then(noticed_by).unwrap_or_else(|| "nothing".into()));
-            return;
-        }
-        assert!(Mutation::ALL.len() >= 20, "the list of deliberate errors is short");
-        let this = std::env::current_exe().expect("the program of the test");
-        let survives = |mutation: &Mutation| {
-            let mut command = Command::new(&this);
-            command.args(["every_deliberate_error_is_noticed", "--nocapture"]);
-            let out = command.env(ERROR, format!("{mutation:?}")).output().expect("it can be run");
-            let text = String::from_utf8_lossy(&out.stdout).into_owned();
-            let by = text.lines().find_map(|l| l.split_once("noticed by: ").map(|x| x.1));
-            let by = by.unwrap_or("the end of the process");
-            println!("{mutation:?}: {by}");
-            (by == "nothing").then_some(*mutation)
-        };
-        let survivors: Vec<Mutation> =
-            on_all_processors(Mutation::ALL, survives).into_iter().flatten().collect();
-        assert!(survivors.is_empty(), "not noticed: {survivors:?}");
+        println!("{error:?}: {found} of {all}");
+        assert!(found * 2 > all && all > 0, "{error:?}: {found} of {all} are noticed");
     }
 }

@@ -13,7 +13,6 @@
 //!   Cotangents are those of the other way, but that they are added to accumulators in another order.
 
 use super::calls::{Pair, Role};
-use super::config::Mutation;
 use super::ct::{Ct, split};
 use super::desc::{Desc, optional};
 use super::operator::{Kind, float_scalar, kinds};
@@ -39,7 +38,7 @@ pub(crate) struct AtOnce {
 impl<'p> Reverse<'p> {
     /// Makes the function that needs no tape, if its calls of itself can be reversed where they run.
     pub(crate) fn now_function(&mut self, pair: &Pair, bars: &[Desc]) -> Result<Option<FunId>, Unsupported> {
-        if !self.config.at_once || self.mutant(Mutation::CallAccumulatorLost) {
+        if !self.config.at_once {
             return Ok(None);
         }
         let fun = self.b.program.funs[pair.of].clone();
@@ -102,9 +101,7 @@ impl<'p> Reverse<'p> {
         let out: Vec<Var> = types.map(|t| self.b.fresh(t, "x_bar")).collect();
         let atoms: Vec<Atom> = out.iter().map(|&v| v.into()).collect();
         for (x, c) in returned.into_iter().zip(split(&descs, &atoms)) {
-            if !self.mutant(Mutation::CallResultLost) {
-                self.contribute(env, x, c);
-            }
+            self.contribute(env, x, c);
         }
         let accumulated = used().filter(|(_, r)| **r == Role::Accumulated).filter_map(|(a, _)| a.var());
         let accs = accumulated.filter_map(|v| env.accs.get(&v)).flatten().copied();

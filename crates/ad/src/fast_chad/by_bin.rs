@@ -6,7 +6,6 @@
 //! bin's number in base two, each a stable partition: work `n log w`, all of it parallel but the loop over digits.
 //! Assumes an associative operator without kinks and without active free variables, and a neutral element.
 
-use super::config::Mutation;
 use super::ct::Ct;
 use super::hist::Hist;
 use super::operator::applied;
@@ -32,10 +31,7 @@ impl<'p> Reverse<'p> {
     /// Per component, the cotangents of destination and values; `bars` are those of the results, dense.
     pub(crate) fn hist_general(&mut self, h: Hist<'_>, bars: &[Ct]) -> Result<Vec<(Ct, Ct)>, Unsupported> {
         let size = self.b.size(h.dst[0], 0);
-        let mut sorted = sort(&mut self.b, h.width, h.indices, size);
-        if self.mutant(Mutation::HistogramUnsorted) {
-            sorted.positions = self.b.emit(Exp::Iota(h.width), "is");
-        }
+        let sorted = sort(&mut self.b, h.width, h.indices, size);
         let values: Vec<Atom> =
             h.values.iter().map(|&a| self.b.emit(Exp::Gather(a, sorted.positions), "sorted")).collect();
         let lefts = segmented(&mut self.b, h, &values, sorted.firsts, false);
@@ -95,7 +91,6 @@ impl<'p> Reverse<'p> {
             .into_iter()
             .map(|t| self.b.fresh(t, "y_bar"))
             .collect();
-        let forgotten = self.mutant(Mutation::HistogramRightLost);
 
         self.b.open();
         let b = &mut self.b;
@@ -122,7 +117,6 @@ impl<'p> Reverse<'p> {
             let left = b.op2(Op::Sub, h.width, j.into());
             b.op2(Op::Sub, left, Atom::i64(2))
         });
-        let after = if forgotten { h.neutral.to_vec() } else { after };
         // Names of their own: what is differentiated with respect to.
         let ds: Vec<Var> = dsts
             .iter()

@@ -14,7 +14,6 @@
 //! again (see [`super::kept`]), or needed no more, since `f_now` returns results and cotangents (see [`super::at_once`]).
 
 use super::at_once::AtOnce;
-use super::config::Mutation;
 use super::ct::{Ct, split, zero};
 use super::dense::Place;
 use super::desc::{Desc, optional};
@@ -152,9 +151,7 @@ impl<'p> Reverse<'p> {
         let descs: Vec<Desc> = returned.iter().map(|&a| optional(&self.stored_of(a))).collect();
         let count = descs.iter().map(Desc::count).sum();
         for (x, c) in returned.into_iter().zip(split(&descs, &out[..count])) {
-            if !self.mutant(Mutation::CallResultLost) {
-                self.contribute(env, x, c);
-            }
+            self.contribute(env, x, c);
         }
         let pat = stm.pat.iter().copied().chain([tape]).collect();
         let mut args = args.to_vec();
@@ -322,9 +319,7 @@ impl<'p> Reverse<'p> {
         for x in chosen(&lam.params, &pair.roles, &Role::Accumulated) {
             let types = self.stored_of(x.into()).types().into_iter().map(Type::acc).collect::<Vec<_>>();
             let atoms = self.parameters(&types, "acc", params);
-            if !self.mutant(Mutation::CallAccumulatorLost) {
-                accs.insert(x, atoms);
-            }
+            accs.insert(x, atoms);
         }
         accs
     }

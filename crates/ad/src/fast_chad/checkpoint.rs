@@ -22,7 +22,6 @@
 //! values (the forward sweep of an inner derivative) has them stored already and keeps everything; second derivatives
 //! store what the schedule of the first one does.
 
-use super::config::Mutation;
 use super::ct::Ct;
 use super::effects::{can_leave_out, without_effects};
 use super::reverse::{Env, Forward, Reverse};
@@ -55,7 +54,6 @@ impl<'p> Reverse<'p> {
                         | TapePolicy::Near { .. }
                 )
             );
-        let start = Atom::i64(i64::from(self.mutant(Mutation::BlocksShifted)));
         let tape = match (attrs.stripmine, attrs.tape) {
             (None, None) => Some(self.tape_of(l)),
             (_, tape) => tape,
@@ -69,7 +67,7 @@ impl<'p> Reverse<'p> {
             (_, Some(k), _) if k >= LOGARITHMIC => self.logarithmic(stm, &whole, cts, env),
             (_, Some(k), tape) => {
                 let tape = tape.or(Some(TapePolicy::Carry));
-                self.rewrite(stm, cts, env, |b| nest(b, l, k.max(1), tape, start))
+                self.rewrite(stm, cts, env, |b| nest(b, l, k.max(1), tape))
             }
             (_, None, None | Some(TapePolicy::All)) => self.loop_(stm, &whole, cts, env),
             (_, None, Some(TapePolicy::Near { bytes, least })) => {
@@ -80,7 +78,7 @@ impl<'p> Reverse<'p> {
                 self.rewrite(stm, cts, env, |b| emit_loop(b, Loop { body, ..whole }))
             }
             (_, None, Some(TapePolicy::Sqrt)) => {
-                self.rewrite(stm, cts, env, |b| nest(b, l, 2, Some(TapePolicy::All), start))
+                self.rewrite(stm, cts, env, |b| nest(b, l, 2, Some(TapePolicy::All)))
             }
             (_, None, Some(TapePolicy::Revolve(slots))) => {
                 let slots = self.slots_of(l).unwrap_or_else(|| Atom::i64(i64::from(slots)));
@@ -129,9 +127,7 @@ impl<'p> Reverse<'p> {
         let again = copied(&mut self.b, l);
         let again = self.revolving(again, slots);
         let bytes = number(limit);
-        let shared = !self.mutant(Mutation::LimitNotShared);
-        let lanes = if shared { self.lanes.clone() } else { Vec::new() };
-        let ignored = self.mutant(Mutation::LimitIgnored);
+        let lanes = self.lanes.clone();
         let arrays = first.body.result.len() + 2;
         let columns = 2 * BOXED * i64::try_from(arrays).unwrap_or(0);
         // In a map the snapshots stand in a column, and the reverse sweep of an iteration moves them in a copy of its own.
@@ -152,7 +148,7 @@ impl<'p> Reverse<'p> {
             let state = state_bytes(b, l);
             let state = b.op2(Op::Mul, state, Atom::i64(copies));
             let all = b.op2(Op::Mul, n, one);
-            let fits = if ignored { Atom::bool(true) } else { b.op2(Op::Le, all, limit) };
+            let fits = b.op2(Op::Le, all, limit);
             let least = b.op2(Op::Add, state, one);
             let least = b.op2(Op::Min, least, all);
             let possible = b.op2(Op::Le, least, limit);
@@ -196,9 +192,7 @@ impl<'p> Reverse<'p> {
             }
         }
         self.b.close(Vec::new());
-        if !self.mutant(Mutation::EffectsTwice) {
-            first.stms = without_effects(self.b.program, first.stms);
-        }
+        first.stms = without_effects(self.b.program, first.stms);
         Ok(Lam { params, body: first })
     }
 }
@@ -295,7 +289,7 @@ fn counted(b: &mut Builder<'_>, l: &Loop) -> Vec<Atom> {
 }
 
 /// A nest of `depth` loops over the iterations from `start`; the innermost one keeps what `tape` says.
-fn nest(b: &mut Builder<'_>, l: &Loop, depth: u32, tape: Option<TapePolicy>, start: Atom) -> Vec<Atom> {
+fn nest(b: &mut Builder<'_>, l: &Loop, depth: u32, tape: Option<TapePolicy>) -> Vec<Atom> {
     let n = b.convert(trips(l), Scalar::I64);
     let m = root(b, n, depth);
     // How many iterations a block of a level has, inner levels first.
@@ -308,7 +302,7 @@ fn nest(b: &mut Builder<'_>, l: &Loop, depth: u32, tape: Option<TapePolicy>, sta
         sizes.push(size);
     }
     let init: Vec<Atom> = l.params.iter().map(|p| p.1).collect();
-    level(b, l, &sizes, (start, n), &init, tape)
+    level(b, l, &sizes, (Atom::i64(0), n), &init, tape)
 }
 
 /// The loops for iterations `from .. from + count`: blocks of the last of `sizes`, each a nest for the sizes before.

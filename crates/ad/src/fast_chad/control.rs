@@ -5,7 +5,7 @@
 //! join of the descriptors, which pads and never adds. What an arm saves is a result of the forward branch, with a hole
 //! in the other arms. Loops: the saved values are stacked by the forward loop and read backwards.
 
-use super::config::{Accumulate, Mutation};
+use super::config::Accumulate;
 use super::ct::{Ct, coerce, pack, plus, split, unpack, zero};
 use super::cut::Plan;
 use super::desc::{Alternative, Desc, choice, join, optional};
@@ -100,9 +100,7 @@ impl<'p> Reverse<'p> {
         };
         let Some(Branch { forward, payload, frees, joined }) = made else { return Ok(vec![stm.clone()]) };
         let (to_z, rest) = out.split_at(payload.count());
-        if !self.mutant(Mutation::PayloadLost) {
-            self.contribute(env, z, Ct::new(payload, to_z.to_vec()));
-        }
+        self.contribute(env, z, Ct::new(payload, to_z.to_vec()));
         for (v, c) in frees.iter().zip(split(&joined, &rest[..joined.iter().map(Desc::count).sum()])) {
             self.contribute(env, (*v).into(), c);
         }
@@ -225,9 +223,7 @@ impl<'p> Reverse<'p> {
             result.push(self.b.emit(exp, "x_bar"));
         }
         for (c, d) in frees.iter().zip(joined) {
-            let lost = k > 0 && self.mutant(Mutation::SecondArmLost) && !matches!(d, Desc::Array(_));
-            let c = if lost { Ct::absent() } else { c.clone() };
-            result.extend(coerce(&mut self.b, &c, d));
+            result.extend(coerce(&mut self.b, c, d));
         }
         if result.is_empty() {
             result.push(Atom::bool(false));
@@ -303,8 +299,7 @@ impl<'p> Reverse<'p> {
             }
             let mut result = arm.result.clone();
             for slot in &slots {
-                let lost = k == 0 && self.mutant(Mutation::BranchTapeLost);
-                let saved = saves[k].iter().find(|save| save.slot == *slot && !lost);
+                let saved = saves[k].iter().find(|save| save.slot == *slot);
                 result.push(match saved {
                     None => {
                         let ty = self.b.program.vars[*slot].ty.clone();
@@ -358,8 +353,7 @@ impl<'p> Reverse<'p> {
         let mut init = Vec::new();
         let mut descs = Vec::new();
         for &j in &state {
-            let c = if self.mutant(Mutation::LoopSeedLost) { Ct::absent() } else { cts[j].clone() };
-            let d = self.dense_of(stm.pat[j].into(), &c);
+            let d = self.dense_of(stm.pat[j].into(), &cts[j]);
             init.extend(d.atoms);
             descs.push(d.desc);
         }
@@ -382,10 +376,8 @@ impl<'p> Reverse<'p> {
         })?;
         let targets = state.iter().map(|&j| l.params[j].1).chain(scalars.iter().map(|&v| v.into()));
         let targets: Vec<Atom> = targets.collect();
-        for (k, (x, c)) in targets.into_iter().zip(split(&descs, &out)).enumerate() {
-            if !(k >= state.len() && self.mutant(Mutation::LoopFreeSumLost)) {
-                self.contribute(env, x, c);
-            }
+        for (x, c) in targets.into_iter().zip(split(&descs, &out)) {
+            self.contribute(env, x, c);
         }
         Ok(forward)
     }
@@ -438,12 +430,8 @@ impl<'p> Reverse<'p> {
             init.iter().map(|&a| (self.b.fresh(self.b.program.atom_type(a), "x_bar"), a)).collect();
         let bars: Vec<Atom> = params.iter().map(|p| p.0.into()).collect();
         self.b.open();
-        let index = if self.mutant(Mutation::LoopOrder) {
-            r.into()
-        } else {
-            let last = self.b.op2(Op::Sub, n, Atom::i64(1));
-            self.b.op2(Op::Sub, last, r.into())
-        };
+        let last = self.b.op2(Op::Sub, n, Atom::i64(1));
+        let index = self.b.op2(Op::Sub, last, r.into());
         self.b.open();
         let bars = split(descs, &bars);
         let (state_bars, scalar_bars) = bars.split_at(state.len());
@@ -480,15 +468,13 @@ impl<'p> Reverse<'p> {
             })
             .collect();
         for (&v, &tape) in saves.iter().zip(&tapes) {
-            let at = if self.mutant(Mutation::TapeForwards) { r.into() } else { index };
-            self.load_element(v, tape, at);
+            self.load_element(v, tape, index);
         }
         if let LoopForm::For { i, .. } = &l.form
             && free_vars(&body).contains(i)
         {
             let to = self.b.scalar((*i).into());
-            let counter = if self.mutant(Mutation::CounterForwards) { r.into() } else { index };
-            let value = self.b.convert(counter, to);
+            let value = self.b.convert(index, to);
             self.b.emit_to(vec![*i], Exp::Atom(value));
         }
         for stm in body.stms {
@@ -541,15 +527,7 @@ impl<'p> Reverse<'p> {
         trips: Atom,
     ) -> Stm {
         self.b.open();
-        let mut stored = self.emit_saving(&stms, saves);
-        if self.mutant(Mutation::StateStoredLate) {
-            for ((param, _), &after) in l.params.iter().zip(&l.body.result) {
-                let place = saves.iter().position(|v| v == param);
-                if let (Some(k), Type::Scalar(_)) = (place, self.b.ty(after)) {
-                    stored[k] = after;
-                }
-            }
-        }
+        let stored = self.emit_saving(&stms, saves);
         let mut result = l.body.result.clone();
         result.extend(stored);
         let mut pat: Vec<Var> = stm.pat[..l.body.result.len()].to_vec();

@@ -16,7 +16,7 @@
 //! E. A. Dinic (1970): all shortest paths at once. Bodies that programs write have thousands of statements, but few lengths of
 //! paths. The cut nearest to the source is the same for every maximum flow.
 
-use super::config::{Mutation, Tape};
+use super::config::Tape;
 use super::lasting::holds_arrays;
 use super::reverse::Reverse;
 use pullback_base::index::{IdMap, IdSet};
@@ -86,13 +86,6 @@ impl<'p> Reverse<'p> {
         let wanted: Vec<usize> = needed.iter().map(|v| values[v]).collect();
         let again = cheapest(&steps, &store, &wanted);
         let mut plan = Plan::of(forward, &steps, &again, &values, &needed);
-        if self.mutant(Mutation::RerunReadsFirst) {
-            for stm in &mut plan.again {
-                if let Exp::Index(_, ix) = &mut stm.exp {
-                    ix[0] = Atom::i64(0);
-                }
-            }
-        }
         // A branch that runs again gives its slots itself.
         let bound: IdSet<Var> = plan.again.iter().flat_map(|s| s.pat.clone()).collect();
         plan.again.extend(names.into_iter().filter(|s| !bound.contains(&s.pat[0])));

@@ -4,7 +4,6 @@
 //! accumulation). Zeros take their shapes from sizes computed in the forward part. An existing dense contribution is
 //! the initial value of the accumulator that takes over.
 
-use super::config::Mutation;
 use super::ct::{Ct, coerce, pack, split};
 use super::desc::{Desc, as_hot};
 use super::reverse::{Env, Reverse};
@@ -254,7 +253,6 @@ impl<'p> Reverse<'p> {
         for &v in &vs {
             self.hand_on(env, v);
             let before = self.take(env, v);
-            let before = if self.mutant(Mutation::InitialValueLost) { Ct::absent() } else { before };
             let init = self.dense_of(v.into(), &before);
             let mine: Vec<Var> =
                 init.desc.types().into_iter().map(|t| self.b.fresh(Type::acc(t), "acc")).collect();

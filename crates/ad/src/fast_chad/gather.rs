@@ -3,7 +3,6 @@
 //! Source: Schenck et al., SC 2022, section IV-D, transposed: reading at indices becomes adding at indices, a histogram of
 //! sums over the cotangent that `a` has already. Indices known to differ need no additions.
 
-use super::config::Mutation;
 use super::ct::Ct;
 use super::reverse::{Env, Reverse};
 use super::scatter::zero_row;
@@ -65,7 +64,7 @@ impl Reverse<'_> {
         let width = self.b.size(indices, 0);
         let before = self.take(env, v);
         let distinct = indices.var().is_some_and(|v| self.distinct.contains(&v));
-        let plain = (distinct && before.is_absent()) || self.mutant(Mutation::GatherOnce);
+        let plain = distinct && before.is_absent();
         let base = self.dense_of(a, &before);
         let mut atoms = Vec::new();
         for (&dst, &values) in base.atoms.iter().zip(&d.atoms) {

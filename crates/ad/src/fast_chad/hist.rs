@@ -13,7 +13,6 @@
 //! - all others (free variables to be differentiated, kinks, a cost that depends on values): the loop that it means.
 //!   Sequential, work `n`.
 
-use super::config::Mutation;
 use super::ct::Ct;
 use super::operator::{Kind, applied, kinds};
 use super::reverse::{Env, Reverse};
@@ -120,13 +119,7 @@ impl<'p> Reverse<'p> {
     fn hist_sum(&mut self, stm: &Stm, h: Hist<'_>, k: usize, c: &Ct, env: &mut Env) {
         let d = self.dense_of(stm.pat[k].into(), c);
         if self.is_active(h.values[k]) {
-            let mut indices = h.indices;
-            if self.mutant(Mutation::HistogramOffByOne) {
-                let shifted =
-                    self.b.map(h.width, &[indices], |b, i| vec![b.op2(Op::Add, i[0].into(), Atom::i64(1))]);
-                indices = shifted[0].into();
-            }
-            let part = self.rows_or_zeros(h.width, &d, indices, None);
+            let part = self.rows_or_zeros(h.width, &d, h.indices, None);
             let part = self.with_shape(h.values[k], part);
             self.contribute(env, h.values[k], part);
         }
@@ -179,9 +172,8 @@ impl<'p> Reverse<'p> {
         }
         if self.is_active(dst) {
             let zero = Atom::Const(self.b.elem(d.atoms[0]).scalar().unwrap_or(Scalar::F64).zero());
-            let all = self.mutant(Mutation::HistogramLoserCounts);
             let kept = self.b.map(size, &[winners, d.atoms[0]], |b, p| {
-                let by_dst = if all { Atom::bool(true) } else { b.op2(Op::Eq, p[0].into(), h.width) };
+                let by_dst = b.op2(Op::Eq, p[0].into(), h.width);
                 vec![b.select(by_dst, p[1].into(), zero)]
             });
             self.contribute(env, dst, Ct::new(d.desc, vec![kept[0].into()]));
@@ -204,12 +196,11 @@ impl<'p> Reverse<'p> {
         let d = self.dense_of(stm.pat[k].into(), c);
         let (dst, values, bar) = (h.dst[k], h.values[k], d.atoms[0]);
         let s = self.b.elem(bar).scalar().unwrap_or(Scalar::F64);
-        let lost = self.mutant(Mutation::HistogramFactorLost);
         let products = products(&mut self.b, h, k, s);
         let normal = all_normal(&mut self.b, products, s);
         self.b.open();
         let of_quotient = product_of_quotients(self.b.program, s);
-        let quick = product_bars(&mut self.b, h, k, (products, bar), of_quotient, lost);
+        let quick = product_bars(&mut self.b, h, k, (products, bar), of_quotient);
         let quick = self.b.close(quick);
         self.b.open();
         let product = self.b.lam(&[Type::Scalar(s), Type::Scalar(s)], "x", |b, p| {
@@ -267,7 +258,6 @@ fn product_bars(
     k: usize,
     (products, bar): (Atom, Atom),
     of_quotient: Product,
-    lost: bool,
 ) -> Vec<Atom> {
     let size = b.size(bar, 0);
     let zero = Atom::Const(b.elem(bar).scalar().unwrap_or(Scalar::F64).zero());
@@ -278,7 +268,7 @@ fn product_bars(
         let derivative = |b: &mut Builder<'_>| {
             let (product, d) = (b.index(products, &[i]), b.index(bar, &[i]));
             let factor = b.index(h.dst[k], &[i]);
-            let scale = if lost { d } else { b.op2(Op::Mul, factor, d) };
+            let scale = b.op2(Op::Mul, factor, d);
             let others = b.op2(Op::Div, product, v);
             vec![emit_product(b, of_quotient, others, scale)]
         };

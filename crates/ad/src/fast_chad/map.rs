@@ -5,7 +5,6 @@
 //! stored. If only finitely many elements of the results have cotangents, only those elements are run again.
 
 use super::chosen::opens;
-use super::config::Mutation;
 use super::ct::{Ct, HotEntry, coerce, split, zero};
 use super::desc::{Desc, array, optional};
 use super::reverse::{Env, Reverse, alias};
@@ -76,9 +75,7 @@ impl<'p> Reverse<'p> {
         }
         for (&v, c) in scalars.iter().zip(columns) {
             let sums = c.atoms.iter().map(|&column| self.b.sum(width, column)).collect();
-            if !self.mutant(Mutation::MapFreeSumLost) {
-                self.contribute(env, v.into(), Ct::new(c.desc.clone(), sums));
-            }
+            self.contribute(env, v.into(), Ct::new(c.desc.clone(), sums));
         }
         Ok(forward.into_iter().collect())
     }
@@ -260,12 +257,10 @@ impl<'p> Reverse<'p> {
         env: &mut Env,
     ) -> Result<(), Unsupported> {
         let width = Atom::i64(entries.len() as i64);
-        let wrong = self.mutant(Mutation::SparseMapWrongElement);
         self.b.open();
         let mut picked = Vec::new();
         for &a in arrays {
-            let index = |e: &HotEntry| if wrong { Atom::i64(0) } else { e.index };
-            let elements = entries.iter().map(|(_, e)| self.b.index(a, &[index(e)])).collect();
+            let elements = entries.iter().map(|(_, e)| self.b.index(a, &[e.index])).collect();
             let elem = self.b.elem(a);
             picked.push(self.b.emit(Exp::ArrayLit(elem, elements), "picked"));
         }
@@ -303,7 +298,6 @@ impl<'p> Reverse<'p> {
         seed: (Atom, Ct),
         env: &mut Env,
     ) -> Result<(), Unsupported> {
-        let index = if self.mutant(Mutation::SparseMapWrongElement) { Atom::i64(0) } else { index };
         for (&p, &a) in copy.params.iter().zip(arrays) {
             self.b.emit_to(vec![p], Exp::Index(a, vec![index]));
         }

@@ -74,7 +74,7 @@ mod scan;
 mod scatter;
 mod shapes;
 
-pub use config::{Accumulate, Config, Mutation, ReduceRule, ScanRule, Tape, Variant};
+pub use config::{Accumulate, Config, ReduceRule, ScanRule, Tape, Variant};
 pub use revolve::iterations_run_again;
 
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};

@@ -11,7 +11,6 @@
 //! Guarantees: the same values. Loops that do not qualify are left as they are. Each iteration runs at most once more.
 
 use super::checkpoint::{copied, level, number, root, state_bytes, trips};
-use super::config::Mutation;
 use super::ct::Ct;
 use super::reverse::{Env, Forward, Reverse};
 use pullback_base::index::IdSet;
@@ -70,7 +69,7 @@ impl Reverse<'_> {
         env: &mut Env,
     ) -> Forward {
         let kept = self.arrays_kept(l);
-        let start = Atom::i64(i64::from(self.mutant(Mutation::BlocksShifted)));
+        let start = Atom::i64(0);
         self.rewrite(stm, cts, env, |b| {
             let n = b.convert(trips(l), Scalar::I64);
             let state = state_bytes(b, l);

@@ -11,7 +11,7 @@
 //! combine to `(x, a ⊕ a', z + vjp (\x -> x ⊕ a) x z')`. No Jacobian is needed, so elements may be of any type; it is
 //! associative if derivatives do not depend on brackets (smooth operators).
 
-use super::config::{Mutation, ScanRule};
+use super::config::ScanRule;
 use super::ct::{Ct, plus};
 use super::desc::Desc;
 use super::operator::{Fold, applied, is_straight};
@@ -176,10 +176,8 @@ impl<'p> Reverse<'p> {
             }
         }
         let entry = |i: usize, j: usize| rows[i][active[j]].atoms.first().copied();
-        let transposed = self.mutant(Mutation::ScanJacobianNotTransposed);
-        let at = |j: usize, i: usize| if transposed { entry(j, i) } else { entry(i, j) };
         let size = active.len();
-        Ok((0..size).map(|j| (0..size).map(|i| at(j, i)).collect()).collect())
+        Ok((0..size).map(|j| (0..size).map(|i| entry(i, j)).collect()).collect())
     }
 
     // ---- lifted ----
@@ -220,9 +218,7 @@ impl<'p> Reverse<'p> {
         let arrived = self.left_vjp(&fold.lam, &x, &a, &seeds)?;
         let mut result = Vec::new();
         for (&k, own) in active.iter().zip(super::ct::split(&descs, &here_z)) {
-            let lost = self.mutant(Mutation::ScanLiftedSumLost);
-            let arrived = if lost { Ct::absent() } else { arrived[k].clone() };
-            let total = plus(&mut self.b, own.clone(), arrived);
+            let total = plus(&mut self.b, own.clone(), arrived[k].clone());
             result.extend(self.converted(&total, &own));
         }
         result.extend(x);

@@ -7,7 +7,7 @@
 //! of steady cost: two scans · every other one: its partial results are stored and replayed.
 //! Guarantee: the forward part computes the same values in the same order as the source.
 
-use super::config::{Mutation, ReduceRule};
+use super::config::ReduceRule;
 use super::ct::Ct;
 use super::desc::Desc;
 use super::operator::{Choice, Fold, Kind, NOBODY, applied, float_scalar, kinds};
@@ -172,9 +172,7 @@ impl<'p> Reverse<'p> {
             found.into()
         };
         for (&a, c) in fold.arrays.iter().zip(cts) {
-            let first = self.mutant(Mutation::MinimumWinnerFirst);
-            let at = if first { Atom::i64(0) } else { winner };
-            self.contribute(env, a, Ct::hot(fold.width, at, true, c.clone()));
+            self.contribute(env, a, Ct::hot(fold.width, winner, true, c.clone()));
         }
         forward
     }
@@ -196,9 +194,8 @@ impl<'p> Reverse<'p> {
         // The product of the other elements may be infinite where that of all is not.
         let of_quotient = product_of_quotients(self.b.program, s);
         self.b.open();
-        let all = self.mutant(Mutation::ProductOfAll);
         let quotients = self.b.map(width, &[a], |b, x| {
-            let others = if all { y } else { b.op2(Op::Div, y, x[0].into()) };
+            let others = b.op2(Op::Div, y, x[0].into());
             vec![emit_product(b, of_quotient, others, d)]
         });
         let without_zero = self.b.close(vec![quotients[0].into()]);
@@ -255,13 +252,10 @@ impl<'p> Reverse<'p> {
         let left = self
             .neighbour(i.into(), Atom::i64(0), neutral, &lefts, |b| b.op2(Op::Sub, i.into(), Atom::i64(1)));
         let last = self.b.op2(Op::Sub, width, Atom::i64(1));
-        let mut right = self.neighbour(i.into(), last, neutral, &rights, |b| {
+        let right = self.neighbour(i.into(), last, neutral, &rights, |b| {
             let after = b.op2(Op::Sub, last, i.into());
             b.op2(Op::Sub, after, Atom::i64(1))
         });
-        if self.mutant(Mutation::ReduceRightLost) {
-            right = neutral.to_vec();
-        }
         self.b.open();
         let args: Vec<Atom> = left.into_iter().chain(xs.iter().map(|&x| x.into())).collect();
         let middle = applied(&mut self.b, lam, &args);

@@ -7,7 +7,7 @@
 
 use super::at_once::AtOnce;
 use super::calls::Calls;
-use super::config::{Config, Mutation, Variant};
+use super::config::{Config, Variant};
 use super::ct::{Ct, plus};
 use super::desc::{Desc, product, stored};
 use super::effects::{can_leave_out, without_effects};
@@ -278,10 +278,6 @@ impl<'p> Reverse<'p> {
         let ty = self.b.ty(a);
         self.stored(&ty)
     }
-    /// Whether an injected error is on (only in builds for mutation tests).
-    pub(crate) fn mutant(&self, m: Mutation) -> bool {
-        self.config.is(m)
-    }
     pub(crate) fn is_active(&self, a: Atom) -> bool {
         a.var().is_some_and(|v| self.active.contains(&v) && !self.b.program.vars[v].ty.is_acc())
     }
@@ -298,7 +294,6 @@ impl<'p> Reverse<'p> {
             return;
         }
         let total = match env.cts.remove(&v) {
-            Some(before) if self.mutant(Mutation::ContributionLost) && before.desc != c.desc => before,
             Some(before) => plus(&mut self.b, before, c),
             None => c,
         };
@@ -582,8 +577,7 @@ impl<'p> Reverse<'p> {
             // [fast_chad.rotate]  a_bar += rotate (-k) y_bar
             Exp::Rotate(a, k) => {
                 self.rule("fast_chad.rotate", stm);
-                let forgotten = self.mutant(Mutation::RotateSign);
-                let back = if forgotten { *k } else { self.b.op1(Op::Neg, *k) };
+                let back = self.b.op1(Op::Neg, *k);
                 self.dense_map(stm, *a, &c, env, |d| Exp::Rotate(d, back))?;
                 same()
             }
@@ -638,19 +632,14 @@ impl<'p> Reverse<'p> {
                 let back = self.b.convert(d, from);
                 self.contribute(env, args[0], Ct::new(Desc::Real(from), vec![back]));
             }
-            Prim::Op(op, s) => {
+            Prim::Op(_, s) => {
                 for (i, x) in args.iter().enumerate() {
-                    let swapped = self.mutant(Mutation::SwappedPartials) && args.len() == 2;
-                    let i_of = if swapped { 1 - i } else { i };
-                    let partial = partial_for(prim, partials, args, i_of);
+                    let partial = partial_for(prim, partials, args, i);
                     if !self.is_active(*x) || is_zero(partial) {
                         continue;
                     }
-                    let slope = Slope::new(self.b.program, (prim, s), (i_of, partial), args, y.into());
-                    let mut part = emit_scaled(&mut self.b, slope, d);
-                    if self.mutant(Mutation::SignOfSubtraction) && op == Op::Sub && i == 1 {
-                        part = self.b.op1(Op::Neg, part);
-                    }
+                    let slope = Slope::new(self.b.program, (prim, s), (i, partial), args, y.into());
+                    let part = emit_scaled(&mut self.b, slope, d);
                     self.contribute(env, *x, Ct::new(Desc::Real(s), vec![part]));
                 }
             }

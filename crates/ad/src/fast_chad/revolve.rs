@@ -13,7 +13,6 @@
 //! Assumes a `for` loop that stacks nothing. Guarantees: at most `s` states and what one iteration saves are held at one
 //! time; an iteration is run at most `r + 2` times; effects happen once.
 
-use super::config::Mutation;
 use super::control::{ReverseLoop, Reversed};
 use super::ct::{Ct, split};
 use super::effects::without_effects;
@@ -195,7 +194,7 @@ impl<'p> Reverse<'p> {
             values.push(stored);
         }
         let position = self.b.op2(Op::Add, from, ahead);
-        values.push(if self.mutant(Mutation::SnapshotPosition) { from } else { position });
+        values.push(position);
         let mut result: Vec<Atom> = Vec::new();
         for (&array, value) in names.iter().zip(values) {
             result.push(self.as_tape(|s| s.b.emit(Exp::Update(array, vec![next], value), "tape")));

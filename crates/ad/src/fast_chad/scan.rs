@@ -7,7 +7,7 @@
 //! The rules: addition: `r` is a sum from the right · choice of one argument (running minimum ..): the chosen element gets
 //! the cotangent · element by element: by columns · every other one: `r` as `recurrence` computes it, or a loop backwards.
 
-use super::config::{Mutation, ScanRule};
+use super::config::ScanRule;
 use super::ct::{Ct, coerce};
 use super::operator::{Choice, Fold, Kind, applied, float_scalar, kinds};
 use super::reduce::Changed;
@@ -89,10 +89,9 @@ impl<'p> Reverse<'p> {
         let mut atoms = Vec::new();
         for (&x, &zero) in d.atoms.iter().zip(&zeros) {
             let operator = self.addition(x);
-            let forgotten = self.mutant(Mutation::ScanNotReversed);
-            let x = if forgotten { x } else { self.b.emit(Exp::Reverse(x), "x_bar") };
+            let x = self.b.emit(Exp::Reverse(x), "x_bar");
             let sums = self.scan_of(operator, fold.width, &[zero], &[x])[0];
-            atoms.push(if forgotten { sums } else { self.b.emit(Exp::Reverse(sums), "x_bar") });
+            atoms.push(self.b.emit(Exp::Reverse(sums), "x_bar"));
         }
         if self.is_active(fold.neutral[k]) {
             let pairs = d.atoms.iter().zip(&zeros);
@@ -119,8 +118,7 @@ impl<'p> Reverse<'p> {
     ) -> Result<Vec<Stm>, Unsupported> {
         let (iota, indexed) = self.with_index(fold, choice);
         let winners = self.b.fresh(Type::array(Type::I64), "winners");
-        let chosen: Atom =
-            if self.mutant(Mutation::ScanChoiceOfSelf) { iota.pat[0].into() } else { winners.into() };
+        let chosen: Atom = winners.into();
         let mut seeds = Vec::new();
         for (k, c) in cts.iter().enumerate() {
             if !c.is_absent() && self.is_active(fold.arrays[k]) {
@@ -161,18 +159,13 @@ impl<'p> Reverse<'p> {
             let ty = self.b.ty(e);
             let first = self.b.emit(Exp::ArrayLit(ty, vec![e]), "first");
             let all = self.b.emit(Exp::Concat(vec![first, y]), "prefixes");
-            let shifted = self.mutant(Mutation::ScanPrefixShifted);
-            before.push(if shifted { y } else { self.b.slice(all, Atom::i64(0), fold.width, Atom::i64(1)) });
-        }
-        let mut subst = Subst::new();
-        if self.mutant(Mutation::ScanFreeLost) {
-            subst = self.constants_for(&fold.lam);
+            before.push(self.b.slice(all, Atom::i64(0), fold.width, Atom::i64(1)));
         }
         self.b.open();
         let inputs: Vec<Atom> = before.into_iter().chain(fold.arrays.iter().copied()).collect();
         let results = self.b.map(fold.width, &inputs, |b, xs| {
             let args: Vec<Atom> = xs.iter().map(|&x| x.into()).collect();
-            let step = copy_applied(b.program, &fold.lam, &args, &subst);
+            let step = copy_applied(b.program, &fold.lam, &args, &Subst::new());
             let again = b.emit_all(Exp::Marked(Mark::Recompute, step), "y");
             again.into_iter().map(Atom::Var).collect()
         });

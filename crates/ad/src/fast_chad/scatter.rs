@@ -8,7 +8,6 @@
 //! loop that the construct means. The same holds for rows that are not written because their indices are out of range,
 //! if the array of rows was made elsewhere.
 
-use super::config::Mutation;
 use super::ct::Ct;
 use super::reverse::{Env, Reverse};
 use crate::contract::Unsupported;
@@ -42,8 +41,7 @@ impl<'p> Reverse<'p> {
         let Some(&bar) = d.atoms.first() else { return Ok(vec![stm.clone()]) };
         if self.is_active(values) {
             let size = self.b.size(bar, 0);
-            let all = distinct || self.mutant(Mutation::ScatterLosersCount);
-            let winners = if all { None } else { Some(self.winners(width, size, indices)) };
+            let winners = if distinct { None } else { Some(self.winners(width, size, indices)) };
             let part = self.rows_or_zeros(width, &d, indices, winners);
             let part = self.with_shape(values, part);
             self.contribute(env, values, part);
@@ -53,8 +51,7 @@ impl<'p> Reverse<'p> {
             for &bar in &d.atoms {
                 let zeros = zero_rows(&mut self.b, width, bar);
                 let cleared = Soac::Scatter { width, dst: bar, indices, values: zeros };
-                let kept = self.mutant(Mutation::ScatterKept);
-                atoms.push(if kept { bar } else { self.b.emit(Exp::Soac(cleared), "x_bar") });
+                atoms.push(self.b.emit(Exp::Soac(cleared), "x_bar"));
             }
             self.contribute(env, dst, Ct::new(d.desc, atoms));
         }

@@ -3,7 +3,6 @@
 //! Source: T. Smeding, PhD thesis, figure 7.8, extended by `with`, slices and shape operations. All of them are linear;
 //! each rule is the transpose.
 
-use super::config::Mutation;
 use super::ct::Ct;
 use super::desc::Desc;
 use super::reverse::{Env, Reverse};
@@ -59,11 +58,6 @@ impl<'p> Reverse<'p> {
     }
 
     pub(crate) fn reverse(&mut self, stm: &Stm, a: Atom, c: &Ct, env: &mut Env) -> Result<(), Unsupported> {
-        if self.mutant(Mutation::ReverseForgotten) {
-            let d = self.dense_of(stm.pat[0].into(), c);
-            self.contribute(env, a, d);
-            return Ok(());
-        }
         let last = |s: &mut Self, i: Atom| {
             let n = s.size(a, &[], 0);
             let below = s.b.op2(Op::Sub, n, Atom::i64(1));
@@ -134,9 +128,6 @@ impl<'p> Reverse<'p> {
         let part = self.owned_element(&d, ix);
         let zero = self.dense_of(v, &Ct::absent());
         self.contribute(env, v, part);
-        if self.mutant(Mutation::OverwrittenKept) {
-            return self.contribute(env, a, d);
-        }
         // An integer or boolean value that is written may stand beside active ones only in sums; then `zero` has
         // the stored representation as well.
         if self.is_active(a) {
@@ -188,9 +179,7 @@ impl<'p> Reverse<'p> {
             let mine = self.b.select(hit, x, zero);
             self.contribute(env, v, Ct::new(e.payload.desc.clone(), vec![mine]));
             let other = self.b.select(hit, Atom::i64(-1), e.index);
-            let (index, maybe) =
-                if self.mutant(Mutation::OverwrittenKept) { (e.index, e.maybe) } else { (other, true) };
-            self.contribute(env, a, Ct::hot(parts.len, index, maybe, e.payload));
+            self.contribute(env, a, Ct::hot(parts.len, other, true, e.payload));
         }
         true
     }
@@ -211,9 +200,6 @@ impl<'p> Reverse<'p> {
             let part = d.atoms.iter().map(|&x| self.b.emit(Exp::Gather(x, indices), "x_bar")).collect();
             self.contribute(env, v, Ct::new(d.desc.clone(), part));
         }
-        if self.mutant(Mutation::OverwrittenKept) {
-            return self.contribute(env, a, d);
-        }
         if self.is_active(a) {
             let zero = self.dense_of(v, &Ct::absent());
             let pairs = d.atoms.iter().zip(&zero.atoms);
@@ -232,9 +218,7 @@ impl<'p> Reverse<'p> {
                 let part = d.atoms.iter().map(|&x| self.b.emit(Exp::Slice(x, slice), "x_bar")).collect();
                 self.contribute(env, a, Ct::new(d.desc.clone(), part));
             }
-            if !self.mutant(Mutation::ConcatOffset) {
-                start = self.b.op2(Op::Add, start, len);
-            }
+            start = self.b.op2(Op::Add, start, len);
         }
     }
 
@@ -253,11 +237,7 @@ impl<'p> Reverse<'p> {
             }
             let flat = Exp::Reshape { shape: vec![width], from: shape.len(), array };
             let array = if shape.len() == 1 { array } else { self.b.emit(flat, "x_bar") };
-            atoms.push(if self.mutant(Mutation::ReplicateFirstOnly) {
-                self.b.index(array, &[Atom::i64(0)])
-            } else {
-                self.sum(width, array, zero)
-            });
+            atoms.push(self.sum(width, array, zero));
         }
         self.contribute(env, x, Ct::new(desc, atoms));
     }

@@ -10,7 +10,7 @@
 
 use super::{Forward, run};
 use crate::contract::Unsupported;
-use crate::many::{Mutation, map_stacked};
+use crate::many::map_stacked;
 use crate::tangent::{Slope, emit_product, is_zero, partial_for, unit, zero_like};
 use pullback_base::index::IdMap;
 use pullback_core::types::Variant;
@@ -24,29 +24,7 @@ pub(super) fn jvp_many(
     wanted: &[bool],
     seeds: Atom,
 ) -> Result<Lam, Unsupported> {
-    jvp_many_by(program, lam, wanted, seeds, None)
-}
-
-/// As `jvp_many`, with an error.
-#[cfg(feature = "mutations")]
-pub fn jvp_many_with(
-    program: &mut Program,
-    lam: &Lam,
-    wanted: &[bool],
-    seeds: Atom,
-    mutation: Option<Mutation>,
-) -> Result<Lam, Unsupported> {
-    jvp_many_by(program, lam, wanted, seeds, mutation)
-}
-
-fn jvp_many_by(
-    program: &mut Program,
-    lam: &Lam,
-    wanted: &[bool],
-    seeds: Atom,
-    mutation: Option<Mutation>,
-) -> Result<Lam, Unsupported> {
-    let inner = run(program, lam, wanted, Some(seeds), mutation)?;
+    let inner = run(program, lam, wanted, Some(seeds))?;
     let (xs, x_dots) = inner.params.split_at(lam.params.len());
     let ys = &inner.body.result[..lam.body.result.len()];
     let mut b = Builder::new(program);
@@ -65,7 +43,7 @@ fn jvp_many_by(
         };
         let stack = b.fresh(stacked, "x_dots");
         params.push(stack);
-        subst.insert(x_dot, pack(&mut b, seeds, x.into(), stack.into(), mutation));
+        subst.insert(x_dot, pack(&mut b, seeds, x.into(), stack.into()));
     }
     let mut body = inner.body.clone();
     rename::substitute_body(&mut body, &subst);
@@ -156,13 +134,7 @@ impl Forward<'_> {
                 let partial = partial_for(prim, partials, args, i);
                 let Some(x_dot) = this.dot(x).filter(|_| !is_zero(partial)) else { continue };
                 let slope = Slope::new(this.b.program, (prim, s), (i, partial), args, y.into());
-                let scale = match partial {
-                    Partial::Const(-1.0) if this.mutation == Some(Mutation::MinusLost) => Scale::One,
-                    Partial::Const(1.0 | -1.0) => Scale::new(&mut this.b, slope),
-                    _ if this.mutation == Some(Mutation::PartialLost) => Scale::One,
-                    _ => Scale::new(&mut this.b, slope),
-                };
-                terms.push((scale, x_dot));
+                terms.push((Scale::new(&mut this.b, slope), x_dot));
             }
             match terms[..] {
                 [] => Some(Exp::Replicate(vec![k], Atom::Const(s.zero()))),
@@ -232,7 +204,7 @@ fn outwards(rank: usize) -> Vec<usize> {
 }
 
 /// `T_k` of the value `x` from a stack of its tangents.
-fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom, mutation: Option<Mutation>) -> Atom {
+fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom) -> Atom {
     let ty = b.ty(x);
     let target = batched(&tangent(b, &ty));
     match &ty {
@@ -242,7 +214,7 @@ fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom, mutation: Option<Mut
                     return unit(b);
                 }
                 let (x, stack) = (b.emit(Exp::Proj(x, i), "part"), b.emit(Exp::Proj(stack, i), "part"));
-                pack(b, k, x, stack, mutation)
+                pack(b, k, x, stack)
             });
             let parts = parts.collect();
             b.emit(Exp::Tuple(parts), "x_dot")
@@ -250,13 +222,11 @@ fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom, mutation: Option<Mut
         Type::Array(_) => {
             let stack = shaped(b, k, x, stack);
             if ty.base().scalar().is_some() {
-                let kept = mutation == Some(Mutation::StackNotTurned);
-                let order = if kept { (0..=ty.rank()).collect() } else { inwards(ty.rank()) };
-                return b.emit(Exp::Rearrange(order, stack), "x_dot");
+                return b.emit(Exp::Rearrange(inwards(ty.rank()), stack), "x_dot");
             }
             let rows = b.emit(Exp::Rearrange(vec![1, 0], stack), "rows");
             let n = b.size(x, 0);
-            b.map(n, &[x, rows], |b, row| vec![pack(b, k, row[0].into(), row[1].into(), mutation)])[0].into()
+            b.map(n, &[x, rows], |b, row| vec![pack(b, k, row[0].into(), row[1].into())])[0].into()
         }
         Type::Sum(_) | Type::Named(_) => b.match_(x, |b, alternative, fields| {
             let mut parts = Vec::new();
@@ -268,8 +238,7 @@ fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom, mutation: Option<Mut
                 }
                 let column = map_stacked(b, k, &[stack], |b, seed| {
                     let part = b.match_(seed[0], |b, of, payload| {
-                        let given = of == alternative + 1 && mutation != Some(Mutation::PayloadLost);
-                        vec![if given {
+                        vec![if of == alternative + 1 {
                             payload[i].into()
                         } else {
                             zero_like(b, field.into()).unwrap_or(field.into())
@@ -277,7 +246,7 @@ fn pack(b: &mut Builder<'_>, k: Atom, x: Atom, stack: Atom, mutation: Option<Mut
                     });
                     vec![part[0].into()]
                 });
-                parts.push(pack(b, k, field.into(), column[0], mutation));
+                parts.push(pack(b, k, field.into(), column[0]));
             }
             vec![b.emit(Exp::Inject(target.clone(), alternative + 1, parts), "x_dot")]
         })[0]

@@ -25,9 +25,6 @@
 mod many;
 mod soacs;
 
-#[cfg(feature = "mutations")]
-pub use many::jvp_many_with;
-
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
 use crate::tangent::{Slope, emit_scaled, fresh_function_name, is_zero, partial_for, unit};
@@ -54,22 +51,16 @@ pub const ALGORITHM: Algorithm = Algorithm {
 
 /// `\xs -> ys` to `\xs x_dots -> ys y_dots`; see [`crate::contract`].
 pub fn jvp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
-    run(program, lam, wanted, None, None)
+    run(program, lam, wanted, None)
 }
 
 /// With one tangent for each value, or (`seeds`) as many as given.
-fn run(
-    program: &mut Program,
-    lam: &Lam,
-    wanted: &[bool],
-    seeds: Option<Atom>,
-    mutation: Option<crate::many::Mutation>,
-) -> Result<Lam, Unsupported> {
+fn run(program: &mut Program, lam: &Lam, wanted: &[bool], seeds: Option<Atom>) -> Result<Lam, Unsupported> {
     let mut lam = rename::copy_lam(program, lam, &IdMap::new());
     pullback_core::fused::split(program, &mut lam.body);
     pullback_core::choose::operators_choose(program, &mut lam.body);
     let (dots, active, callees) = (IdMap::new(), IdSet::new(), Vec::new());
-    Forward { b: Builder::new(program), dots, active, callees, seeds, mutation }.lambda(&lam, wanted)
+    Forward { b: Builder::new(program), dots, active, callees, seeds }.lambda(&lam, wanted)
 }
 
 /// A function already given a derivative: the activity of its parameters, and the result.
@@ -87,8 +78,6 @@ struct Forward<'p> {
     callees: Vec<Callee>,
     /// The number of directions, if there are many at once; see [`many`].
     seeds: Option<Atom>,
-    /// A deliberate error in what is done for many directions.
-    mutation: Option<crate::many::Mutation>,
 }
 
 impl Forward<'_> {

@@ -34,7 +34,6 @@ use super::added::{defined, reads, way};
 use super::uses::Uses;
 use super::{Expected, Options, Scheduler};
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, Ty};
-use crate::mutation::Mutation;
 use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_prim::Op;
@@ -412,10 +411,7 @@ impl Blocks<'_, '_> {
         let (base, near): (Vec<_>, Vec<_>) =
             further.into_iter().partition(|t| is_outside(t) && !self.s.ranges.is_multiple(*t, row));
         terms.extend(near);
-        let (first, mut last) = self.s.ranges.rows(&terms, row, REACH)?;
-        if Mutation::RowsEndEarly.is_on() {
-            last = last.min(-d);
-        }
+        let (first, last) = self.s.ranges.rows(&terms, row, REACH)?;
         Some(Access { root, base, row, place: Place::Beside(first + d, last + d), writes: false, ty })
     }
     /// A counter and a number, times the elements of a row: these, and the number.
@@ -484,12 +480,8 @@ impl Blocks<'_, '_> {
                 (x.root == y.root && x.base == y.base && x.row == y.row).then_some(())?;
                 match (x.place, y.place) {
                     (Place::Beside(first_x, last_x), Place::Beside(first_y, last_y)) => {
-                        let (further, nearer) = match Mutation::StagesInStep.is_on() {
-                            true => (0, 0),
-                            false => (last_y - first_x, first_y - last_x),
-                        };
-                        after = after.max(first.after + further);
-                        before = before.max(first.before - nearer);
+                        after = after.max(first.after + last_y - first_x);
+                        before = before.max(first.before + last_x - first_y);
                     }
                     // What runs once does so in the first block, before later stages, and after what earlier ones do for the first elements.
                     (Place::Fixed(0..=FIRST), Place::Beside(..) | Place::Fixed(0..=FIRST))

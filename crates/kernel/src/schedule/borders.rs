@@ -22,7 +22,6 @@ use super::uses::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Ty};
 use crate::lower::truth;
 use crate::lower::{NEAR, is_near};
-use crate::mutation::Mutation;
 use crate::walk::{size, walk};
 use pullback_base::index::IdMap;
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
@@ -189,7 +188,7 @@ impl Cut<'_, '_> {
         // Where the middle ends, and the border after it begins.
         let (mut high, mut after) = (l.to, l.to);
         let near = self.int(out, Op::Le, [l.to, Operand::i64(FAR)]);
-        if m.left > 0 && !Mutation::LastBorderForgotten.is_on() {
+        if m.left > 0 {
             high = self.int(out, Op::Sub, [m.end, Operand::i64(m.left)]);
             if m.end != l.to {
                 high = self.int(out, Op::Min, [high, l.to]);
@@ -201,12 +200,8 @@ impl Cut<'_, '_> {
         after = self.int(out, Op::Min, [high, after]);
         let Loop { i, from, to, body: whole, folds } = l;
         let states: Vec<Reg> = folds.iter().flat_map(|f| f.state.iter().copied()).collect();
-        let start = if Mutation::FirstBorderForgotten.is_on() { from } else { first };
         let body = self.block(body);
-        out.push(Ins::For { i, from: start, to: high, body, order: Order::Any(folds) });
-        if Mutation::BordersLost.is_on() {
-            return;
-        }
+        out.push(Ins::For { i, from: first, to: high, body, order: Order::Any(folds) });
         // A border has no folds: what it adds is added to what the middle left.
         let (i, body) = self.copy(i, whole, &states);
         let border = |from, to| vec![Ins::For { i, from, to, body, order: Order::Given }];
@@ -309,7 +304,7 @@ impl Sum {
         // The first counter after the change: `i < c` ends at `c`, `i <= c` after it; `c < i` begins after `c`, `c <= i` at it.
         let after = match op {
             Op::Lt => i64::from(mirrored),
-            Op::Le => i64::from(mirrored == Mutation::ClosedIsOpen.is_on()),
+            Op::Le => i64::from(!mirrored),
             _ => 1,
         };
         let d = self.plus(end, -1)?;
@@ -373,9 +368,7 @@ fn settled(block: Block, answers: &Known, known: &mut Known) -> Block {
                 out.extend(settled(if c.is_true() { then } else { otherwise }, answers, known));
             }
             mut ins => {
-                if !Mutation::AnswersStay.is_on() {
-                    forget(&ins, answers, known);
-                }
+                forget(&ins, answers, known);
                 for inner in ins.blocks_mut() {
                     *inner = settled(std::mem::take(inner), answers, &mut known.clone());
                 }

@@ -9,7 +9,6 @@
 
 use super::uses::Uses;
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
-use crate::mutation::Mutation;
 use pullback_base::index::{IdMap, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -136,16 +135,11 @@ impl Loop<'_> {
         let last = self.op(out, Op::Sub, int, &[self.to, Operand::i64(1)]);
         let (mut low, mut high) = (self.from, last);
         let mut bad = Vec::new();
-        if Mutation::LastNumberUnchecked.is_on() {
-            high = low;
-        }
-        if more != Operand::i64(0) && !Mutation::CounterNotMoved.is_on() {
+        if more != Operand::i64(0) {
             low = self.op(out, Op::Add, int, &[low, more]);
             high = self.op(out, Op::Add, int, &[high, more]);
             // The numbers begin again below zero in between.
-            if !Mutation::OverflowPasses.is_on() {
-                bad.push(self.op(out, Op::Lt, int, &[high, low]));
-            }
+            bad.push(self.op(out, Op::Lt, int, &[high, low]));
         }
         // The first number that fails.
         let mut first = low;
@@ -159,11 +153,7 @@ impl Loop<'_> {
             bad.push(below);
         }
         let any = bad.into_iter().reduce(|a, b| self.op(out, Op::Or, Scalar::Bool, &[a, b]))?;
-        let some = match Mutation::EmptyLoopsFail.is_on() {
-            true => Operand::bool(true),
-            false => self.op(out, Op::Lt, int, &[self.from, self.to]),
-        };
-        let first = if Mutation::FirstNumberShown.is_on() { low } else { first };
+        let some = self.op(out, Op::Lt, int, &[self.from, self.to]);
         let fails = self.op(out, Op::And, Scalar::Bool, &[some, any]);
         Some((fails, values.iter().map(|v| if *v == number { first } else { *v }).collect()))
     }

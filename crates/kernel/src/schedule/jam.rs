@@ -16,7 +16,6 @@
 use super::cost::{Costs, Model};
 use super::uses::{Uses, sets_first, writes};
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
-use crate::mutation::Mutation;
 use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
@@ -133,8 +132,7 @@ impl Jam<'_> {
                 let cost = groups * main + left * rest + 8.0;
                 // Outside of lanes two share the start of loops of lanes.
                 let starts = self.active == 1.0 && copies == 2;
-                let shares =
-                    starts || loads(&together) < copies * loads(body) || Mutation::AnythingIsShared.is_on();
+                let shares = starts || loads(&together) < copies * loads(body);
                 if cost < GAIN * least && (shares || self.sums(body)) && self.fits(&together) {
                     (least, best) = (cost, Some(copies));
                 }

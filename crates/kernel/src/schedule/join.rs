@@ -25,7 +25,6 @@ use super::uses::Uses;
 use super::{Expected, Options, Pass, Scheduler, added, own, rows, small};
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo};
 use crate::lower::with_mark;
-use crate::mutation::Mutation;
 use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use std::collections::BTreeSet;
@@ -187,7 +186,7 @@ impl Join<'_> {
     /// The first and the last instruction, two loops, as one, with what stands between them.
     fn pair(&mut self, block: &[Ins], first: &Loop<'_>, second: &Loop<'_>, inside: bool) -> Option<Block> {
         let equal = first.bounds == second.bounds || first.factors == second.factors;
-        (equal || Mutation::BoundsAreAlike.is_on()).then_some(())?;
+        equal.then_some(())?;
         let (of_first, of_second) = (first.used.as_ref()?, second.used.as_ref()?);
         // Lanes have a row each.
         let copies = if inside { self.lanes as i64 } else { 1 };
@@ -199,7 +198,7 @@ impl Join<'_> {
         of_first.iter().all(|x| of_second.iter().all(|y| self.meet(x, y))).then_some(())?;
         (size(block) <= LARGE).then_some(())?;
         // An iteration that may not end must not be before another one that stops the program.
-        (!has_while(second.body) || Mutation::AllLoopsEnd.is_on()).then_some(())?;
+        (!has_while(second.body)).then_some(())?;
         let (mut code, after) = self.around(block, second, of_second)?;
         code.push(together(first, second, self.regs));
         code.extend(after);
@@ -208,9 +207,9 @@ impl Join<'_> {
     /// Whether an iteration that does both uses no more than two that do one each.
     fn meet(&self, x: &Access, y: &Access) -> bool {
         let adds = x.kind == Kind::Add || y.kind == Kind::Add;
-        let rows = |a, b| self.places.factors(a) == self.places.factors(b) || Mutation::RowsAreAlike.is_on();
-        let same_row = !adds && x.row.zip(y.row).is_some_and(|(a, b)| rows(a, b));
-        are_apart(x, y) || same_row || Mutation::LoopsNeverMeet.is_on()
+        let is_one = |(a, b)| self.places.factors(a) == self.places.factors(b);
+        let same_row = !adds && x.row.zip(y.row).is_some_and(is_one);
+        are_apart(x, y) || same_row
     }
 
     /// What stands between the first and the last instruction, two loops: what can be done before both, and the rest, which can
@@ -239,7 +238,6 @@ impl Join<'_> {
         rows::mentioned(std::slice::from_ref(one), &mut |r| free &= !set.contains(&r));
         let used = self.places.used(&after, None)?;
         free &= used.iter().all(|x| of_second.iter().all(|y| are_apart(x, y)));
-        free |= Mutation::SecondLoopWaits.is_on();
         free.then_some((before, after))
     }
     /// Whether an instruction after the first loop can be done before it. `late`: registers that are set by the loop, or after both loops;
@@ -254,8 +252,7 @@ impl Join<'_> {
         after: &Block,
     ) -> Option<bool> {
         let mut known = true;
-        let is_late = |r: Reg| late.contains(&r) && !Mutation::NothingIsLate.is_on();
-        ins.reads(&mut |a| known &= a.as_reg().is_none_or(|r| !is_late(r)));
+        ins.reads(&mut |a| known &= a.as_reg().is_none_or(|r| !late.contains(&r)));
         let single = |r: &Reg| self.places.defined.get(*r) == Some(&1);
         Some(match ins {
             Ins::Prim { to, .. } | Ins::Offset { to, .. } | Ins::Alloc { to, .. } => known && single(to),
@@ -283,7 +280,7 @@ fn has_while(block: &Block) -> bool {
 fn are_apart(x: &Access, y: &Access) -> bool {
     let kinds = [x.kind, y.kind];
     let may_swap = kinds == [Kind::Read; 2] || kinds == [Kind::Add; 2];
-    x.root != y.root || may_swap || Mutation::SumsAreReadEarly.is_on() && !kinds.contains(&Kind::Write)
+    x.root != y.root || may_swap
 }
 
 /// The bodies one after the other; what they allocate is given back at the end of both.

@@ -14,9 +14,8 @@
 
 use super::uses::writes;
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
-use crate::mutation::Mutation;
 use pullback_base::Table;
-use pullback_base::index::{IdTable, Index, IndexVec};
+use pullback_base::index::{IdTable, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// What is looked at.
@@ -142,9 +141,7 @@ impl Numbers<'_> {
         self.loaded = loaded;
         let values = self.added.split_off(open);
         for (key, _) in &values {
-            if !Mutation::BlocksStayOpen.is_on() {
-                self.known.remove(key);
-            }
+            self.known.remove(key);
         }
         (out, values)
     }
@@ -163,7 +160,7 @@ impl Numbers<'_> {
     }
     fn is_fixed(&self, a: Operand) -> bool {
         match a {
-            Operand::Reg(r) => self.defined[r] == 1 || Mutation::SetOnceForAll.is_on(),
+            Operand::Reg(r) => self.defined[r] == 1,
             Operand::Const(_) | Operand::Null => true,
         }
     }
@@ -179,14 +176,12 @@ impl Numbers<'_> {
         ins.reads_mut(&mut |a| self.rename(a));
         match ins {
             Ins::If { condition: Operand::Const(c), then, otherwise } => {
-                let holds = c.is_true() != Mutation::OtherArm.is_on();
-                return self.all(if holds { then } else { otherwise }, out);
+                return self.all(if c.is_true() { then } else { otherwise }, out);
             }
             Ins::Fail { condition: Operand::Const(c), .. } if !c.is_true() => return,
             Ins::For { from, to, .. } if is_empty(from, to) => return,
             Ins::Fail { condition: Operand::Reg(r), .. } if self.defined[r] == 1 => {
-                let asked = if Mutation::ChecksAreAlike.is_on() { Reg::new(0) } else { r };
-                let key = Key::Passed(asked, self.lanes);
+                let key = Key::Passed(r, self.lanes);
                 if !self.known.contains(&key) {
                     self.learn(key, r);
                     out.push(ins);
@@ -230,7 +225,7 @@ impl Numbers<'_> {
     }
     /// What has been loaded, an instruction may write over.
     fn forget(&mut self, ins: &Ins) {
-        if writes(ins) && !Mutation::WritesUnseen.is_on() {
+        if writes(ins) {
             self.loaded = Table::new();
         }
     }
@@ -244,8 +239,7 @@ impl Numbers<'_> {
         let open = self.added.len();
         for k in 0..self.arms.len() {
             let arm = &mut self.arms[k];
-            let is_same = arm.holds == holds || Mutation::ArmsAreAlike.is_on();
-            if arm.condition == condition && is_same {
+            if arm.condition == condition && arm.holds == holds {
                 // What is found in this block is in the new arm from now on.
                 let take = k >= self.here;
                 let values = if take { std::mem::take(&mut arm.values) } else { arm.values.clone() };
@@ -331,8 +325,7 @@ fn constant(prim: Prim, args: &[Operand], ty: Ty) -> Option<Operand> {
     match (prim, args) {
         _ if ty.is_lanes() => return None,
         (Prim::Op(Op::Select, _), [Operand::Const(c), a, b]) => {
-            let holds = c.is_true() != Mutation::OtherArm.is_on();
-            return Some(if holds { *a } else { *b });
+            return Some(if c.is_true() { *a } else { *b });
         }
         _ if prim.result().is_float() => return None,
         _ => {}
@@ -351,7 +344,6 @@ fn constant(prim: Prim, args: &[Operand], ty: Ty) -> Option<Operand> {
     let is = |a: Operand, x: i64| value(&a).is_some_and(|c| c.as_i64() == x);
     match op {
         Op::Add | Op::Or if is(a, 0) => Some(b),
-        Op::Sub if is(a, 0) && Mutation::SubtractsNothing.is_on() => Some(b),
         Op::Add | Op::Or | Op::Sub if is(b, 0) => Some(a),
         Op::Mul if is(a, 1) => Some(b),
         Op::Mul if is(b, 1) => Some(a),

@@ -13,7 +13,6 @@ use super::split::without_mark;
 use super::{added, numbered, rows};
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::lower::with_mark;
-use crate::mutation::Mutation;
 use crate::walk::walk;
 use pullback_base::index::{IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
@@ -46,11 +45,7 @@ impl Own<'_> {
     fn block(&mut self, mut block: Block) -> Block {
         let mut rows = IdSet::new();
         for (root, users) in self.users(&block) {
-            let (made, user) = match users[..] {
-                [made, user] => (made, user),
-                [made, user, ..] if Mutation::RowsAreReadLater.is_on() => (made, user),
-                _ => continue,
-            };
+            let [made, user] = users[..] else { continue };
             let Ins::Alloc { to, ty, .. } = block[made] else { continue };
             let is_result = self.results.iter().any(|r| self.places.root((*r).into()) == Some(root));
             if to != root || is_result {
@@ -155,9 +150,7 @@ impl Own<'_> {
         let Some(k) = terms.iter().position(|t| self.places.ranges.row_term(*t, i).is_some()) else {
             return index;
         };
-        if !Mutation::RowsStayApart.is_on() {
-            terms.remove(k);
-        }
+        terms.remove(k);
         let mut sum = |a: Operand, b: Operand| {
             let to = self.regs.push(RegInfo { ty: Ty::I64, hint: "t".into() });
             out.push(Ins::Prim { to, prim: Prim::Op(Op::Add, Scalar::I64), args: vec![a, b] });

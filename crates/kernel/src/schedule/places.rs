@@ -8,7 +8,6 @@
 use super::ranges::{Asked, Ranges};
 use super::{added, registers};
 use crate::ir::{Block, Function, Ins, Operand, Reg};
-use crate::mutation::Mutation;
 use crate::walk::walk;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::Op;
@@ -126,8 +125,7 @@ impl Places {
         };
         let row = self.ranges.row_term(terms.remove(k), i)?;
         let (count, asked) = (count.unwrap_or(Operand::i64(1)), Asked::new());
-        let stays = self.ranges.is_in_row(&terms, count, row, &asked) || Mutation::PlacesAreInRows.is_on();
-        stays.then_some(row)
+        self.ranges.is_in_row(&terms, count, row, &asked).then_some(row)
     }
     /// The factors of a product, in an order that is the same for equal ones.
     pub(super) fn factors(&self, a: Operand) -> Vec<Operand> {

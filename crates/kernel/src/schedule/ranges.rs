@@ -9,7 +9,6 @@
 //! row does so whatever the sizes are; where that cannot be shown the answer is no.
 
 use crate::ir::{Block, Ins, Operand, Reg};
-use crate::mutation::Mutation;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeMap;
@@ -54,7 +53,7 @@ impl Ranges {
     fn compare(&mut self, block: &Block) {
         for ins in block {
             match ins {
-                Ins::Fail { condition, .. } if !Mutation::SizesUncompared.is_on() => {
+                Ins::Fail { condition, .. } => {
                     let (asked, differs) = match self.op(*condition) {
                         Some((Op::Not, [same])) => (*same, Op::Eq),
                         _ => (*condition, Op::Ne),

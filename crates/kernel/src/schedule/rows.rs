@@ -1,7 +1,6 @@
 //! Rows: which are worth a copy to where lanes lie side by side, and which could lie interleaved in the first place.
 
 use crate::ir::{Block, Ins, Operand, Reg, Ty};
-use crate::mutation::Mutation;
 use crate::walk::walk;
 use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
@@ -78,8 +77,7 @@ impl<'a> Uses<'a> {
     pub(super) fn is_filled_and_read_often(&self, row: Reg) -> Option<(Reg, Operand)> {
         let uses = self.rows.get(&row)?;
         let root = (self.root)(row)?;
-        let alone = self.written.get(&root) == Some(&1) || Mutation::StoresUnseen.is_on();
-        let alone = alone && !uses.other && !self.anything;
+        let alone = self.written.get(&root) == Some(&1) && !uses.other && !self.anything;
         if alone && uses.are_often() { uses.filled } else { None }
     }
     fn write(&mut self, pointer: Operand) {
@@ -95,8 +93,7 @@ impl<'a> Uses<'a> {
         let [.., outer, of_loop] = &mut self.open[..] else { return None };
         let ((i, end), to) = (of_loop.counts?, pointer.as_reg()?);
         let row = self.rows.get_mut(&to)?;
-        let here = row.block == outer.number || Mutation::BranchesAreTaken.is_on();
-        let first = here && row.loads == 0 && row.filled.is_none();
+        let first = row.block == outer.number && row.loads == 0 && row.filled.is_none();
         if !first || index != i.into() || of_loop.fills.is_some() {
             return None;
         }
@@ -111,7 +108,7 @@ impl<'a> Uses<'a> {
         loads.iter().all(|(pointer, index)| {
             let of = pointer.as_reg().and_then(self.root);
             let same = *pointer == row.into() && *index == Some(i.into());
-            same || (of.is_some() && of != root) || Mutation::LoadsUnseen.is_on()
+            same || (of.is_some() && of != root)
         })
     }
 

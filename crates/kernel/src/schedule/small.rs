@@ -17,7 +17,6 @@
 use super::numbered;
 use super::uses::{Uses, sets_first};
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
-use crate::mutation::Mutation;
 use crate::walk::size;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
@@ -76,7 +75,6 @@ fn iterations(ins: &Ins) -> Option<std::ops::Range<i64>> {
     let (from, to) = (from.as_i64()?, to.as_i64()?);
     let trips = usize::try_from(to.checked_sub(from)?.max(0)).ok()?;
     let all = written_size(body)?.checked_mul(trips)?;
-    let to = if Mutation::LastIterationLost.is_on() { to - 1 } else { to };
     (all <= LARGE).then_some(from..to)
 }
 
@@ -326,7 +324,7 @@ impl Written<'_> {
         let inside = Uses::of(body);
         let stays = |r: Reg| self.uses.reads(r) == inside.reads(r);
         let is_new = |r: Reg| self.uses.sets(r) == 1 || sets_first(body, r) == Some(true);
-        let is_own = |r: &Reg| Mutation::NothingHandedOn.is_on() || (stays(*r) && is_new(*r));
+        let is_own = |r: &Reg| stays(*r) && is_new(*r);
         let mut own: IdSet<Reg> = inside.set().into_iter().filter(is_own).collect();
         own.extend(stays(*i).then_some(*i));
         own.contains(i).then_some(own)
@@ -411,7 +409,6 @@ impl Elements<'_> {
     /// The memory and element of a place, if they are known.
     fn place(&self, pointer: Operand, index: Operand) -> Option<(Reg, i64)> {
         let (root, at) = self.places.get(&pointer.as_reg()?)?;
-        let at = if Mutation::PartsBeginAtZero.is_on() { 0 } else { *at };
         Some((*root, at.checked_add(index.as_i64()?)?))
     }
     /// Notes memory that is used in another way.
@@ -517,8 +514,7 @@ impl Elements<'_> {
                         let to = self.regs.push(RegInfo { ty, hint: "sum".to_string() });
                         let args = vec![element.into(), value];
                         out.push(Ins::Prim { to, prim: Prim::Op(Op::Add, s), args });
-                        let value = if Mutation::AddedReplaces.is_on() { value } else { to.into() };
-                        out.push(Ins::Set { to: element, value });
+                        out.push(Ins::Set { to: element, value: to.into() });
                     }
                     _ => out.push(Ins::Accumulate { pointer, index, value, ty, atomic }),
                 }
@@ -552,8 +548,7 @@ impl Elements<'_> {
 
 /// The numbers below a constant.
 fn each(count: Operand) -> impl Iterator<Item = Operand> {
-    let most = if Mutation::FirstElementOnly.is_on() { 1 } else { i64::MAX };
-    (0..count.as_i64().unwrap_or(0).min(most)).map(Operand::i64)
+    (0..count.as_i64().unwrap_or(0)).map(Operand::i64)
 }
 
 /// A block without the marks between which nothing is allocated any more.

@@ -13,7 +13,6 @@ mod open;
 
 use super::registers;
 use crate::ir::{Block, Function, Ins, Operand, Reg, RegInfo, Ty};
-use crate::mutation::Mutation;
 use open::{Access, Closes, Open, Place, Sum};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim};
@@ -219,9 +218,7 @@ impl Sums<'_> {
     }
     /// Instruction `k` reads, or writes somewhere.
     fn look(&self, a: Access, k: usize, open: &mut Open) {
-        if !Mutation::TermsAreSeenLate.is_on() {
-            open.close(a, self.root(a.pointer), k, Closes::All);
-        }
+        open.close(a, self.root(a.pointer), k, Closes::All);
     }
     fn open<'s>(&self, a: Access, open: &'s mut Open, set: Option<usize>) -> Option<&'s mut Sum> {
         let is_own = self.root(a.pointer).is_some_and(|r| self.pointers.own.contains(&r));
@@ -279,9 +276,6 @@ impl Sums<'_> {
             };
             if let Some(k) = begin {
                 becomes.insert(k, Becomes::Begin(here));
-            }
-            if Mutation::FirstTermLost.is_on() && sum.added.len() > 2 {
-                added.next().map(|k| becomes.insert(k, Becomes::Begin(here)));
             }
             let mut added = added.peekable();
             while let Some(k) = added.next() {

@@ -117,26 +117,6 @@ pub(super) fn affine(values: &Delayed<'_>, id: Id) -> Option<Affine> {
     Some(out)
 }
 
-/// Deliberate errors in the conditions of [`is_injective`] that the tests must find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(test), allow(dead_code, reason = "named by the conditions, never on"))]
-enum Mutation {
-    /// (P) takes a coordinate that holds other dimensions too.
-    PrivateNotAlone,
-    /// (P) takes a stride that is not a constant.
-    PrivateOfAnyStride,
-    /// (P) for one dimension is enough for all.
-    PrivateOnce,
-    /// (M) takes a coordinate that lacks one of the dimensions.
-    RadixIncomplete,
-    /// (M) takes a stride that is what the smaller ones reach.
-    RadixTouches,
-    /// (M) forgets the extents.
-    RadixOfExtentTwo,
-    /// (M) takes strides that are no constants in any order.
-    RadixOfAnyStride,
-}
-
 /// Whether different points of the dimensions (those with more than one point; extents as polynomials) have different
 /// coordinates. Sufficient conditions only:
 ///
@@ -151,59 +131,36 @@ pub(crate) fn is_injective(
     dims: &BTreeSet<Dim>,
     extent: &dyn Fn(Dim) -> Polynomial,
 ) -> bool {
-    is_injective_with(coordinates, dims, extent, None)
-}
-
-fn is_injective_with(
-    coordinates: &[Affine],
-    dims: &BTreeSet<Dim>,
-    extent: &dyn Fn(Dim) -> Polynomial,
-    mutation: Option<Mutation>,
-) -> bool {
-    let is = |m: Mutation| mutation == Some(m);
     let wide: BTreeSet<Dim> =
         dims.iter().copied().filter(|d| !matches!(extent(*d).number(), Some(n) if n <= 1)).collect();
     let private = |d: &Dim| {
         coordinates.iter().any(|c| {
             let alone = || c.strides.keys().all(|other| other == d || !wide.contains(other));
-            c.strides.get(d).is_some_and(|s| s.number().is_some() || is(Mutation::PrivateOfAnyStride))
-                && (alone() || is(Mutation::PrivateNotAlone))
+            c.strides.get(d).is_some_and(|s| s.number().is_some()) && alone()
         })
     };
     let left: BTreeSet<Dim> = wide.iter().copied().filter(|d| !private(d)).collect();
     // A private dimension in the row would have to be known first: it is, from its own row; so it counts as fixed.
-    left.is_empty()
-        || (is(Mutation::PrivateOnce) && left.len() < wide.len())
-        || coordinates.iter().any(|c| is_mixed_radix(c, &left, extent, mutation))
+    left.is_empty() || coordinates.iter().any(|c| is_mixed_radix(c, &left, extent))
 }
 
 /// Condition (M) for these dimensions and one coordinate. Other dimensions of the coordinate are taken as fixed.
-fn is_mixed_radix(
-    c: &Affine,
-    dims: &BTreeSet<Dim>,
-    extent: &dyn Fn(Dim) -> Polynomial,
-    mutation: Option<Mutation>,
-) -> bool {
+fn is_mixed_radix(c: &Affine, dims: &BTreeSet<Dim>, extent: &dyn Fn(Dim) -> Polynomial) -> bool {
     let mut strides: Vec<(Dim, &Polynomial)> = Vec::new();
     for d in dims {
         match c.strides.get(d) {
             Some(s) => strides.push((*d, s)),
-            None if mutation == Some(Mutation::RadixIncomplete) => {}
             None => return false,
         }
     }
-    if let Some(numbers) = constant_radix(&strides, extent, mutation) {
+    if let Some(numbers) = constant_radix(&strides, extent) {
         return numbers;
     }
-    mutation == Some(Mutation::RadixOfAnyStride) || radix_order(&strides, extent).is_some()
+    radix_order(&strides, extent).is_some()
 }
 
 /// Strides and extents that are all numbers: each stride exceeds what the smaller ones reach together.
-fn constant_radix(
-    strides: &[(Dim, &Polynomial)],
-    extent: &dyn Fn(Dim) -> Polynomial,
-    mutation: Option<Mutation>,
-) -> Option<bool> {
+fn constant_radix(strides: &[(Dim, &Polynomial)], extent: &dyn Fn(Dim) -> Polynomial) -> Option<bool> {
     let mut numbers: Vec<(i128, i128)> = Vec::new();
     for (d, s) in strides {
         numbers.push((i128::from(s.number()?).abs(), i128::from(extent(*d).number()?)));
@@ -211,11 +168,9 @@ fn constant_radix(
     numbers.sort_unstable();
     let mut reach: i128 = 0;
     for (stride, n) in numbers {
-        let touches = stride == reach && mutation != Some(Mutation::RadixTouches);
-        if stride < reach || touches {
+        if stride <= reach {
             return Some(false);
         }
-        let n = if mutation == Some(Mutation::RadixOfExtentTwo) { 2 } else { n };
         reach += stride * (n - 1).max(0);
     }
     Some(true)
@@ -296,7 +251,9 @@ mod tests {
     }
 
     /// Of random nests: one that is called injective and is not; else how many are called so, and how many are.
-    fn claims(mutation: Option<Mutation>) -> Result<(u32, u32), String> {
+    fn claims(
+        is_injective: impl Fn(&[Affine], &BTreeSet<Dim>, &dyn Fn(Dim) -> Polynomial) -> bool,
+    ) -> Result<(u32, u32), String> {
         let mut numbers = Numbers(1);
         let (mut yes, mut really) = (0, 0);
         for _ in 0..20_000 {
@@ -304,7 +261,7 @@ mod tests {
             let coordinates: Vec<Affine> = rows.iter().map(affine_of).collect();
             let dims = (0..extents.len()).collect();
             let extent = |d: Dim| Polynomial::constant(extents[d]);
-            let claim = is_injective_with(&coordinates, &dims, &extent, mutation);
+            let claim = is_injective(&coordinates, &dims, &extent);
             let truth = distinct(&rows, &extents);
             if claim && !truth {
                 return Err(format!("{rows:?} over {extents:?} is not injective"));
@@ -317,24 +274,21 @@ mod tests {
 
     #[test]
     fn what_is_called_injective_is() {
-        let (yes, really) = claims(None).unwrap();
+        let (yes, really) = claims(is_injective).unwrap();
         // The conditions are not complete, but they are not empty either.
         assert!(yes * 10 > really * 6, "{yes} of {really} injective nests are recognised");
     }
 
     #[test]
-    fn weaker_conditions_are_found_out() {
-        let of_numbers = [
-            Mutation::PrivateNotAlone,
-            Mutation::PrivateOnce,
-            Mutation::RadixIncomplete,
-            Mutation::RadixTouches,
-            Mutation::RadixOfExtentTwo,
-        ];
-        for mutation in of_numbers {
-            assert!(claims(Some(mutation)).is_err(), "{mutation:?} goes unnoticed");
-        }
-        // Strides that only the run knows: `p * s` and `p * s + q` with `s = 0` are the same everywhere.
+    fn conditions_that_claim_too_much_are_found_out() {
+        // Other conditions than those of the rule: any nest, and one coordinate that tells two dimensions apart at most.
+        assert!(claims(|_, _, _| true).is_err());
+        assert!(claims(|c, dims, extent| dims.len() < 2 || is_injective(c, dims, extent)).is_err());
+    }
+
+    #[test]
+    fn strides_that_only_the_run_knows_may_be_zero() {
+        // `p * s` and `p * s + q` with `s = 0` are the same everywhere.
         let extent = |_: Dim| Polynomial::constant(2);
         let s = Polynomial::of(7);
         let one = [Affine { rest: Polynomial::default(), strides: [(0, s.clone())].into_iter().collect() }];
@@ -344,15 +298,8 @@ mod tests {
         }];
         assert!(!distinct(&[(0, vec![0])], &[2]) && !distinct(&[(0, vec![0, 1])], &[2, 2]));
         let (first, both): (BTreeSet<Dim>, BTreeSet<Dim>) = ([0].into(), [0, 1].into());
-        for (coordinates, dims, mutation) in
-            [(&one, &first, Mutation::PrivateOfAnyStride), (&two, &both, Mutation::RadixOfAnyStride)]
-        {
-            assert!(!is_injective(coordinates, dims, &extent));
-            assert!(
-                is_injective_with(coordinates, dims, &extent, Some(mutation)),
-                "{mutation:?} does nothing"
-            );
-        }
+        assert!(!is_injective(&one, &first, &extent));
+        assert!(!is_injective(&two, &both, &extent));
     }
 
     /// Strides that are products of extents which only the run knows: every value of the extents.

@@ -5,8 +5,7 @@
 
 use super::{Case, Check, Reverse, Reversed, Stop, close, fail, finite, options, rng_of, stopped};
 use crate::flat::random_cotangent;
-use pullback_ad::forward::jvp_many_with;
-use pullback_ad::many::{Mutation, separate_with};
+use pullback_ad::many::separate;
 use pullback_core::check::{Rules, check};
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::{Array, Atom, Buffer, Fun, FunId, Lam, Program, Value};
@@ -19,12 +18,15 @@ struct Pair {
     many: FunId,
 }
 
+/// A change of a derivative in many directions; the number tells how many of its results are those of the program.
+pub type Change<'a> = &'a dyn Fn(&mut Program, Lam, usize) -> Lam;
+
 pub(super) fn many(case: &Case, reverse: Reverse<'_>) -> Check {
-    many_with(case, reverse, None)
+    many_with(case, reverse, &|_, lam, _| lam)
 }
 
-/// The property of the code with a deliberate error.
-pub fn many_with(case: &Case, reverse: Reverse<'_>, mutation: Option<Mutation>) -> Check {
+/// The property of derivatives that are changed: it fails if that makes them wrong.
+pub fn many_with(case: &Case, reverse: Reverse<'_>, change: Change<'_>) -> Check {
     let r = Reversed::new(case, reverse)?;
     let mut rng = rng_of(case);
     let fun = r.program.funs[r.id].clone();
@@ -36,6 +38,7 @@ pub fn many_with(case: &Case, reverse: Reverse<'_>, mutation: Option<Mutation>) 
             let alone = copy_lam(&mut program, &one, &Subst::new());
             let one = add(&mut program, &format!("{name}_one"), alone);
             let many = many(&mut program, copy)?;
+            let many = change(&mut program, many, m);
             let many = add(&mut program, &format!("{name}_many"), many);
             match check(&program, Rules::NO_AD) {
                 Ok(()) => Ok(Pair { program, one, many }),
@@ -44,7 +47,7 @@ pub fn many_with(case: &Case, reverse: Reverse<'_>, mutation: Option<Mutation>) 
         };
     let backwards = Lam { params: fun.params, body: fun.body };
     let backwards = pair("reverse", &r.program, backwards, &|p, one| {
-        Ok(separate_with(p, one, (n, m), Atom::i64(DIRECTIONS as i64), mutation))
+        Ok(separate(p, one, n, m, Atom::i64(DIRECTIONS as i64)))
     })?;
     let bars: Vec<Vec<Value>> = (0..DIRECTIONS).map(|_| r.cotangents(&mut rng)).collect();
     compare(case, &backwards, m, &bars)?;
@@ -53,10 +56,13 @@ pub fn many_with(case: &Case, reverse: Reverse<'_>, mutation: Option<Mutation>) 
     let fun = program.funs[case.main].clone();
     let source = Lam { params: fun.params, body: fun.body };
     let forward = pullback_ad::forward::ALGORITHM;
+    let Some(jvp_many) = forward.many else {
+        return fail("forward mode has no way of many directions".into());
+    };
     let wanted = vec![true; n];
     let one = (forward.transform)(&mut program, &source, &wanted)?;
     let forwards = pair("forward", &program, one, &|p, _| {
-        Ok(jvp_many_with(p, &source, &wanted, Atom::i64(DIRECTIONS as i64), mutation)?)
+        Ok(jvp_many(p, &source, &wanted, Atom::i64(DIRECTIONS as i64))?)
     })?;
     let dots: Vec<Vec<Value>> = (0..DIRECTIONS)
         .map(|_| {

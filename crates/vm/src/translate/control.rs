@@ -30,12 +30,6 @@ impl Translator<'_, '_> {
         let at = self.at(condition);
         let joined = if self.is_read_once(condition) { self.last() } else { None };
         let jump = match joined {
-            Some(Op::LtI64 { to, a, b }) if to == at && self.is(Mutation::JumpsAtEqual) => {
-                Op::JumpIfNotLeI64 { a, b, to: 0 }
-            }
-            Some(Op::NeWord { to, a, b }) if to == at && self.is(Mutation::EqualIsUnequal) => {
-                Op::JumpIfNotEq { a, b, to: 0 }
-            }
             Some(Op::LtI64 { to, a, b }) if to == at => Op::JumpIfNotLtI64 { a, b, to: 0 },
             Some(Op::LeI64 { to, a, b }) if to == at => Op::JumpIfNotLeI64 { a, b, to: 0 },
             Some(Op::LtF64 { to, a, b }) if to == at => Op::JumpIfNotLtF64 { a, b, to: 0 },

@@ -27,17 +27,12 @@ impl Translator<'_, '_> {
         }
         if let Some(other) = self.counted_from(prim, args) {
             let from = self.at(other);
-            let from = if self.is(Mutation::CountsFromZero) { self.constant(0) } else { from };
             return self.emit(Op::Count { to: place, from });
         }
         if self.with_the_last(place, prim, args) || self.is_counted(place, prim, args) {
             return;
         }
-        let mut sides = self.sides(args);
-        if self.is(Mutation::FirstLaneForAll) && sides == [Side::Lanes, Side::Lanes] {
-            sides[1] = Side::Scalar;
-        }
-        let Some(kernel) = self.chosen(prim, &sides) else {
+        let Some(kernel) = self.chosen(prim, &self.sides(args)) else {
             return self.table(Place { at: place, is_lanes: true }, prim, args);
         };
         let mut views = 0;
@@ -77,16 +72,12 @@ impl Translator<'_, '_> {
         let side = |a: Operand| if self.is_lanes(a) { Side::Lanes } else { Side::Scalar };
         let (taken, other) = match (*x == made, *y == made) {
             (true, true) => (Taken::Both, None),
-            (true, false) if !self.is(Mutation::PairsExchanged) => (Taken::First(side(*y)), Some(*y)),
-            (true, false) => (Taken::Second(side(*y)), Some(*y)),
+            (true, false) => (Taken::First(side(*y)), Some(*y)),
             (false, true) => (Taken::Second(side(*x)), Some(*x)),
             (false, false) => return false,
         };
         let reads = if other.is_none() { 2 } else { 1 };
-        if !is_last
-            || (self.counts.reads[last.to] != reads && !self.is(Mutation::PairsOfManyReaders))
-            || self.counts.sets[last.to] != 1
-        {
+        if !is_last || self.counts.reads[last.to] != reads || self.counts.sets[last.to] != 1 {
             return false;
         }
         let machine = self.shared.options.machine;
@@ -121,8 +112,6 @@ impl Translator<'_, '_> {
         }
         self.out.ops.pop();
         let is = self.at(y);
-        let (from, is) =
-            if self.is(Mutation::CountedOneFurther) { (self.constant(0), is) } else { (from, is) };
         self.emit(Op::CountIs { to, from, is });
         true
     }
@@ -160,11 +149,8 @@ impl Translator<'_, '_> {
             Some(m) if !self.is_lanes(m) => Some(self.jump_if_not(m)),
             _ => None,
         };
-        let mask = mask
-            .filter(|m| self.is_lanes(*m) && !self.is(Mutation::MaskIgnored))
-            .map_or(NOWHERE, |m| self.at(m));
+        let mask = mask.filter(|m| self.is_lanes(*m)).map_or(NOWHERE, |m| self.at(m));
         let kernel = self.shared.memory(kernel);
-        let stride = if self.is(Mutation::StrideIgnored) { Operand::i64(1) } else { stride };
         let (pointer, at, stride) = (self.at(pointer), self.at(index), self.at(stride));
         self.emit(if self.is_lanes(index) {
             Op::AccessAt { kernel, register, pointer, indices: at, stride, mask }
@@ -196,13 +182,11 @@ impl Translator<'_, '_> {
             (prim, mask, self.is_lanes(from))
             && neutral == Operand::bool(op == PrimOp::And)
         {
-            let wanted = u8::from((op == PrimOp::Or) != self.is(Mutation::AnyIsAll));
+            let wanted = u8::from(op == PrimOp::Or);
             let (to, from) = (self.places[to], self.at(from));
             return self.emit(Op::AnyLanes { to, from, wanted });
         }
-        let mask = mask
-            .filter(|_| !self.is(Mutation::FoldsAllLanes))
-            .map_or(NOWHERE, |m| self.in_lanes(m, Scalar::Bool, 1));
+        let mask = mask.map_or(NOWHERE, |m| self.in_lanes(m, Scalar::Bool, 1));
         let kernel = |prim: Prim, sides: &[Side]| {
             kernels::exact(prim, sides, self.shared.options.machine)
                 .expect("lanes are folded by exact operations")
@@ -213,7 +197,7 @@ impl Translator<'_, '_> {
             from,
             mask,
             scratch: self.spare_lanes[2],
-            neutral: if self.is(Mutation::NeutralIsAnything) { self.spare_word } else { self.at(neutral) },
+            neutral: self.at(neutral),
             prim,
             scalar: s,
             both: kernel(prim, &[Side::Lanes, Side::Lanes]),
@@ -233,7 +217,6 @@ impl Translator<'_, '_> {
         }
         let ty = self.f.regs[to].ty;
         let is_signed = ty.scalar().is_some_and(Scalar::is_signed);
-        let lane = if self.is(Mutation::FirstLane) { 0 } else { lane };
         let from = at + (lane * ty.bytes()) as At;
         self.emit(Op::Lane { shift: shift(ty), is_signed, to: to_at, from });
     }

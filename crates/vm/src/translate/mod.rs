@@ -10,7 +10,6 @@ use crate::code::{
 use crate::executable::{Functions, Options};
 use crate::kernels::pairs::{self, Taken};
 use crate::kernels::{self, CHUNK, Kernel, MemoryKernel, Side, Sums};
-use crate::mutation::Mutation;
 use crate::simplify::simplify;
 use crate::slots::slots;
 use crate::uses::Counts;
@@ -48,8 +47,8 @@ pub(crate) fn translate(module: &Module, options: &Options) -> Code {
     let mut functions = Vec::new();
     for (id, f) in module.functions.iter_enumerated() {
         let mut f = f.clone();
-        simplify(&mut f, options);
-        coalesce(&mut f, options);
+        simplify(&mut f);
+        coalesce(&mut f);
         let mut code = Translator::new(&f, &mut shared).function();
         code.is_recursive = recursive[id];
         functions.push(code);
@@ -120,7 +119,7 @@ impl<'a, 'b> Translator<'a, 'b> {
     fn new(f: &'a Function, shared: &'a mut Shared<'b>) -> Self {
         let (counts, counters) = (Counts::of(f), counters(f));
         let checks = Checks::of(f, &counters, &counts);
-        let (slots, slot_count) = slots(f, &checks, shared.options);
+        let (slots, slot_count) = slots(f, &checks);
         let mut words = 0;
         let mut word_place = || {
             words += 8;
@@ -196,9 +195,6 @@ impl<'a, 'b> Translator<'a, 'b> {
 
     // --- places ---
 
-    pub(crate) fn is(&self, m: Mutation) -> bool {
-        self.shared.options.is(m)
-    }
     pub(crate) fn emit(&mut self, op: Op) {
         self.work += 1;
         self.out.ops.push(op);
@@ -249,21 +245,7 @@ impl<'a, 'b> Translator<'a, 'b> {
     }
     /// The last instruction, if it may be joined with what comes next.
     fn last(&self) -> Option<Op> {
-        if self.out.ops.len() > self.barrier || self.is(Mutation::JoinedAcrossTargets) {
-            self.out.ops.last().copied()
-        } else {
-            None
-        }
-    }
-
-    /// The type of which elements are loaded.
-    fn unsigned(&self, ty: Ty) -> Ty {
-        match ty {
-            Ty::Scalar(Scalar::I8) if self.is(Mutation::SignLost) => Ty::Scalar(Scalar::U8),
-            Ty::Scalar(Scalar::I16) if self.is(Mutation::SignLost) => Ty::Scalar(Scalar::U16),
-            Ty::Scalar(Scalar::I32) if self.is(Mutation::SignLost) => Ty::Scalar(Scalar::U32),
-            ty => ty,
-        }
+        if self.out.ops.len() > self.barrier { self.out.ops.last().copied() } else { None }
     }
 
     // --- instructions ---
@@ -289,7 +271,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             Ins::Load { to, pointer, index } => {
                 let (to, ty) = (self.places[*to], self.f.regs[*to].ty);
                 let (pointer, index) = (self.at(*pointer), self.at(*index));
-                match (load(self.unsigned(ty), to, pointer, index), self.last()) {
+                match (load(ty, to, pointer, index), self.last()) {
                     (Op::Load8 { .. }, Some(Op::FailOutside { index: same, size, site }))
                         if same == index =>
                     {
@@ -359,11 +341,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             Ins::AccumulateLanes { pointer, index, stride, value, ty, mask, atomic: _ } => {
                 let s = ty.scalar().expect("lanes are of scalars");
                 let value = self.in_lanes(*value, s, 0);
-                let machine = self.shared.options.machine;
-                let kernel = match self.accumulate(s) {
-                    Some(_) if self.is(Mutation::StoredNotAdded) => kernels::store(s, machine),
-                    kernel => kernel.expect("sums are of numbers"),
-                };
+                let kernel = self.accumulate(s).expect("sums are of numbers");
                 self.access(kernel, s, value, (*pointer, *index, *stride), *mask);
             }
             Ins::FoldLanes { to, prim, neutral, from, mask } => {
@@ -402,10 +380,8 @@ impl<'a, 'b> Translator<'a, 'b> {
                     Some(Outside { from, size, mask }) => {
                         let (from, size) = (self.at(from), self.at(size));
                         self.emit(match mask {
-                            Some(mask) if !self.is(Mutation::ChecksAllLanes) => {
-                                Op::FailOutsideWhere { from, size, mask: self.at(mask), site }
-                            }
-                            _ => Op::FailOutsideLanes { from, size, site },
+                            Some(mask) => Op::FailOutsideWhere { from, size, mask: self.at(mask), site },
+                            None => Op::FailOutsideLanes { from, size, site },
                         });
                     }
                     None => self.fail(*condition, site),

@@ -26,11 +26,7 @@ impl Translator<'_, '_> {
         // The negative of a number is the difference of the negative zero and it.
         let (prim, args, at) = match (prim, &at[..]) {
             (Prim::Op(PrimOp::Neg, Scalar::F64), [x]) => {
-                let zero = Operand::Const(ScalarValue::F64(if self.is(Mutation::NegativeZeroLost) {
-                    0.0
-                } else {
-                    -0.0
-                }));
+                let zero = Operand::Const(ScalarValue::F64(-0.0));
                 (Prim::Op(PrimOp::Sub, Scalar::F64), &[zero, args[0]][..], vec![self.at(zero), *x])
             }
             _ => (prim, args, at),
@@ -60,8 +56,6 @@ impl Translator<'_, '_> {
             }
             (Prim::Op(PrimOp::Select, _), last) => {
                 let [_, then, otherwise] = *at else { return None };
-                let is_exchanged = self.is(Mutation::ChoicesExchanged);
-                let (then, otherwise) = if is_exchanged { (otherwise, then) } else { (then, otherwise) };
                 match last {
                     Op::EqF64 { to: t, a, b } if once(0) == Some(t) => {
                         Some(Op::SelectEqF64 { to, a, b, then, otherwise })
@@ -75,13 +69,7 @@ impl Translator<'_, '_> {
                     _ => None,
                 }
             }
-            (Prim::Op(op, Scalar::F64), last) => {
-                let at = match at {
-                    [x, y] if self.is(Mutation::ScalarPairsExchanged) => &[*y, *x][..],
-                    at => at,
-                };
-                pair(last, op, to, at)
-            }
+            (Prim::Op(op, Scalar::F64), last) => pair(last, op, to, at),
             _ => None,
         }
     }

@@ -33,33 +33,17 @@ impl conformance::Session for Running<'_> {
         results: &mut [u64],
         cancel: Option<&AtomicBool>,
     ) -> Result<(), RuntimeError> {
+        let work = cancel.is_none().then_some(WORK);
         // SAFETY: the conditions are the same.
-        unsafe { self.0.call_words(function, args, results, Limits { cancel, work: work() }) }
+        unsafe { self.0.call_words(function, args, results, Limits { cancel, work }) }
     }
     fn peak_bytes(&mut self) -> u64 {
         self.0.peak_bytes()
     }
 }
 
-/// The deliberate error of all that this process translates.
-#[cfg(feature = "mutations")]
-static MUTATION: std::sync::OnceLock<pullback_vm::Mutation> = std::sync::OnceLock::new();
-
-/// How much a call may do: code with an error may not end.
-fn work() -> Option<u64> {
-    #[cfg(feature = "mutations")]
-    if MUTATION.get().is_some() {
-        return Some(1 << 24);
-    }
-    None
-}
-
-/// From now on, modules are translated with a deliberate error.
-#[cfg(feature = "mutations")]
-#[allow(dead_code, reason = "one of the tests does that")]
-pub(crate) fn translate_with(mutation: pullback_vm::Mutation) {
-    MUTATION.set(mutation).expect("one error at a time");
-}
+/// How much a call may do: code that is translated wrongly may not end.
+const WORK: u64 = 1 << 28;
 
 /// The instruction sets of this processor.
 pub(crate) fn machines() -> impl Iterator<Item = Machine> {
@@ -78,8 +62,6 @@ pub(crate) fn make(module: &Module, setup: conformance::Setup) -> conformance::E
         memory_limit: setup.memory,
         call_depth_limit: setup.calls,
         poison: true,
-        #[cfg(feature = "mutations")]
-        mutation: MUTATION.get().copied(),
     };
     Box::new(machines().map(move |m| Box::new(Translated(Executable::new(module, &options(m)))) as _))
 }

@@ -3,7 +3,6 @@
 use super::{Blocks, Group, PARTS, Place, Sizes, Stage, allocated};
 use crate::ir::{Block, Ins, Operand, Order, Reg, Ty};
 use crate::lower::with_mark;
-use crate::mutation::Mutation;
 use crate::schedule::split::rename;
 use crate::schedule::uses::Uses;
 use pullback_base::index::{IdMap, IdSet};
@@ -30,9 +29,7 @@ impl Blocks<'_, '_> {
         let part = self.part(stages, layout);
         out.push(part);
         let seams = self.seams(stages, layout);
-        if !Mutation::SeamsOpen.is_on() {
-            out.push(seams);
-        }
+        out.push(seams);
     }
 
     /// Parts of whole blocks, the last one longer, and memory for what seams need.
@@ -138,7 +135,7 @@ impl Blocks<'_, '_> {
         let mut moves = Block::new();
         for (w, own) in layout.windows.iter().zip(&own) {
             let from = self.beside(&mut moves, *own, number(block), w);
-            let count = number(if Mutation::WindowsStay.is_on() { 0 } else { w.reach - w.after });
+            let count = number(w.reach - w.after);
             let count = self.elements(&mut moves, count, w);
             moves.push(Ins::Copy { to: (*own).into(), from, count, ty: w.ty });
         }
@@ -150,8 +147,7 @@ impl Blocks<'_, '_> {
             rename(&mut stage.body, &layout.names);
             let body = stage.body.clone();
             let Some(i) = stage.i else {
-                let first = self.both(&mut code, part.is_first, is_new);
-                let condition = if Mutation::FirstCodeAgain.is_on() { Operand::bool(true) } else { first };
+                let condition = self.both(&mut code, part.is_first, is_new);
                 code.push(Ins::If { condition, then: body, otherwise: Vec::new() });
                 continue;
             };

@@ -20,7 +20,6 @@ use super::code::{Steps, Window, is_window};
 use super::{Access, Blocks, Group, Place, Sizes, Stage, is_nest, whole_loop};
 use crate::ir::{Block, Ins, Operand, Order, Reg};
 use crate::lower::with_mark;
-use crate::mutation::Mutation;
 use crate::schedule::Pass;
 use crate::schedule::added::defined;
 use pullback_base::index::IdSet;
@@ -107,10 +106,8 @@ impl Blocks<'_, '_> {
                 return None;
             };
             handed_on |= x.writes && !y.writes;
-            if !Mutation::StepsAtOnce.is_on() {
-                after = after.max(first.after + last_y - first_x - then.after);
-                before = before.max(first.before + last_x - first_y - then.before);
-            }
+            after = after.max(first.after + last_y - first_x - then.after);
+            before = before.max(first.before + last_x - first_y - then.before);
         }
         handed_on.then(|| (sizes.aligned(before), sizes.aligned(after)))
     }

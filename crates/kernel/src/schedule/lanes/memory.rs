@@ -2,7 +2,6 @@
 
 use super::{No, Res, Shape, Vector, is_zero};
 use crate::ir::{Ins, Operand, Order, Reg, Ty};
-use crate::mutation::Mutation;
 use pullback_prim::{Op, Scalar};
 
 /// A place in memory for each lane.
@@ -154,8 +153,8 @@ impl Vector<'_> {
         };
         let worth = apart && self.mask.is_none();
         let filled = if worth { (self.is_filled_and_read_often)(to) } else { None };
-        let is_whole = |count| room == Some(count) || Mutation::PartsAreWhole.is_on();
-        let filled = filled.filter(|(by, count)| is_whole(*count) && self.is_single(*by)).map(|(by, _)| by);
+        let fills_it = |(by, count): &(Reg, Operand)| room == Some(*count) && self.is_single(*by);
+        let filled = filled.filter(fills_it).map(|(by, _)| by);
         let often = worth && (filled.is_some() || (self.is_read_often)(to));
         let room = room.filter(|room| often && self.is_same(*room));
         let Some(room) = room else {

@@ -17,7 +17,6 @@ use self::memory::{Filled, Place, private_memory};
 use super::ranges::{Asked, Ranges};
 use super::rows::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
-use crate::mutation::Mutation;
 use crate::walk::size;
 use pullback_base::Table;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
@@ -553,8 +552,7 @@ impl Vector<'_> {
                 Order::Any(_) | Order::Given => Order::Given,
             };
             self.counted(i, from, to, order, &mut |v, _| v.all(body))?;
-            let mut done: Vec<Filled> = self.filled.extract_if(.., |f| f.by == i).collect();
-            done.retain(|_| !Mutation::FilledStaysNear.is_on());
+            let done: Vec<Filled> = self.filled.extract_if(.., |f| f.by == i).collect();
             return done.iter().try_for_each(|f| self.copy(f.row.into(), f.memory.into(), f.count, f.ty));
         }
         // Each lane has its own counter.

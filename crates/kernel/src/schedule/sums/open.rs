@@ -1,7 +1,6 @@
 //! Sums of a block that are not at their end, and which of them an access may meet.
 
 use crate::ir::{Operand, Reg, Ty};
-use crate::mutation::Mutation;
 use pullback_base::index::IndexVec;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -99,7 +98,7 @@ impl<'a> Open<'a> {
         let others = self.bases.iter().filter(|(base, of)| {
             let may_meet = root.is_none() || root == self.roots[**base];
             let additions = closes == Closes::AllButAdditions && of.set == 0 && of.ty == Some(a.ty);
-            Some(**base) != own && may_meet && !Mutation::PointersNeverMeet.is_on() && !additions
+            Some(**base) != own && may_meet && !additions
         });
         let others: Vec<Reg> = others.map(|(base, _)| *base).collect();
         for base in others {
