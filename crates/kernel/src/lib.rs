@@ -15,6 +15,7 @@ pub mod profile;
 pub mod run;
 pub mod schedule;
 pub mod values;
+pub mod verify;
 mod walk;
 
 pub use calls::recursive;

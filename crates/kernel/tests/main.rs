@@ -25,4 +25,5 @@ mod rows;
 mod small;
 mod sums;
 mod turns;
+mod verified;
 mod work;
