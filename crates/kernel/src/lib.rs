@@ -23,7 +23,7 @@ pub use ir::{
     Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Site,
     Sweep, Text, Ty,
 };
-pub use lower::{NotNative, lower, lower_with_parts, lower_with_sites};
+pub use lower::{NotNative, lower, lower_plainly, lower_with_parts, lower_with_sites};
 #[cfg(feature = "mutations")]
 pub use mutation::{Mutation, switch_on};
 pub use plan::{Bytes, Plan, Shortage};

@@ -28,17 +28,27 @@ impl Seen {
             let time = start.elapsed().as_secs_f64();
             seen.times[if way.is_empty() { 1 } else { 2 }] += time;
             let n: usize = module.functions.iter().map(|f| pullback_kernel::size(&f.body)).sum();
-            if way.is_empty() { seen.instructions += n; }
+            if way.is_empty() {
+                seen.instructions += n;
+            }
             if std::env::var("SHOW").is_ok() && (time > 0.02 || verified.work as usize > 100 * n.max(100)) {
                 println!("{} {way}: {n} {time:.4} {}", item.what, verified.work);
             }
-            seen.alarms.extend(verified.alarms.iter().map(|a| format!("{} {way}: {:?} {a}", item.what, a.rule)));
+            seen.alarms
+                .extend(verified.alarms.iter().map(|a| format!("{} {way}: {:?} {a}", item.what, a.rule)));
         };
         note(self, "", &module);
+        if std::env::var("PRINT").is_ok_and(|p| item.what.contains(&p)) {
+            println!("=== {}\n{}", item.what, pullback_kernel::print(&module));
+        }
         for (way, options) in item.ways(id) {
             let mut module = module.clone();
             schedule(&mut module, &options);
+            let before = self.alarms.len();
             note(self, way, &module);
+            if self.alarms.len() > before && std::env::var("PRINT").is_ok_and(|p| item.what.contains(&p)) {
+                println!("{}\n{}", self.alarms[before], pullback_kernel::print(&module));
+            }
         }
     }
     fn of(items: impl IntoIterator<Item = Item>) -> Seen {
@@ -50,21 +60,39 @@ impl Seen {
         self.modules += other.modules;
         self.alarms.extend(other.alarms);
         self.instructions += other.instructions;
-        for (a, b) in self.times.iter_mut().zip(other.times) { *a += b; }
+        for (a, b) in self.times.iter_mut().zip(other.times) {
+            *a += b;
+        }
         self
     }
 }
 
 fn report(seen: Seen) {
-    println!("{} modules, {} instructions, {:?}, {} alarms", seen.modules, seen.instructions, seen.times, seen.alarms.len());
+    println!(
+        "{} modules, {} instructions, {:?}, {} alarms",
+        seen.modules,
+        seen.instructions,
+        seen.times,
+        seen.alarms.len()
+    );
     let mut rules = std::collections::BTreeMap::<&str, (usize, Vec<&String>)>::new();
     for a in &seen.alarms {
-        let rule = ["Unset", "Memory", "Mark", "Escape", "Leaves", "Type", "Lanes", "Counter", "Fold"].into_iter().find(|r| a.contains(&format!(": {r} "))).unwrap();
+        let rule = ["Unset", "Memory", "Mark", "Escape", "Leaves", "Type", "Lanes", "Counter", "Fold"]
+            .into_iter()
+            .find(|r| a.contains(&format!(": {r} ")))
+            .unwrap();
         let e = rules.entry(rule).or_default();
         e.0 += 1;
-        if e.1.len() < 8 && e.1.last().is_none_or(|l| l[..20.min(l.len())] != a[..20.min(a.len())]) { e.1.push(a) };
+        if e.1.len() < 8 && e.1.last().is_none_or(|l| l[..20.min(l.len())] != a[..20.min(a.len())]) {
+            e.1.push(a)
+        };
     }
-    for (r, (n, e)) in rules { println!("## {r} {n}"); for e in e { println!("   {e}") } }
+    for (r, (n, e)) in rules {
+        println!("## {r} {n}");
+        for e in e {
+            println!("   {e}")
+        }
+    }
     let most = number("MOST", 20) as usize;
     assert!(seen.alarms.is_empty(), "{}", seen.alarms[..seen.alarms.len().min(most)].join("\n"));
 }

@@ -1,6 +1,6 @@
 //! Programs as kernel IR: those of the suite, the examples and the benchmarks with their derivatives, and random ones, as they are lowered and scheduled.
 
-use crate::native::Programs;
+use crate::native::{Programs, Run};
 use crate::suite::{self, Language};
 use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Type, Value, read};
@@ -24,9 +24,25 @@ pub struct Item {
 }
 
 impl Item {
+    /// The function of a run, at the sizes of its first arguments.
+    pub fn of(run: &Run) -> Item {
+        let params = run.program.funs[run.fun].params.iter().map(|p| &run.program.vars[*p].ty);
+        let first: Vec<(&Type, &Value)> = params.zip(run.args.first().into_iter().flatten()).collect();
+        let sizes = pullback_words::sizes(&first);
+        Item { what: run.what.clone(), program: run.program.clone(), fun: run.fun, sizes }
+    }
     /// Its kernel IR; `None`: it has none.
+    ///
+    /// # Panics
+    /// If the verifier has an alarm.
     pub fn lowered(&self) -> Option<(Module, FunctionId)> {
-        lower(&self.program, self.fun).ok()
+        match lower(&self.program, self.fun) {
+            Ok((module, _)) if !module.fallbacks.is_empty() => {
+                panic!("{}: {:?}", self.what, module.fallbacks)
+            }
+            Err(e) if e.is_internal() => panic!("{}: {e}", self.what),
+            lowered => lowered.ok(),
+        }
     }
     /// The ways in which it is scheduled, with their names: for the vm, for machine code, and with no near memory in as many lanes and parts as
     /// possible.
@@ -121,12 +137,5 @@ pub fn of_text(name: &str, language: Language, text: &str, out: &mut Vec<Item>) 
 /// # Panics
 /// If a pass makes a malformed program.
 pub fn of_seed(programs: &Programs, seed: u64) -> Vec<Item> {
-    let runs = programs.runs_of_seed(seed).into_iter();
-    let item = |run: crate::native::Run| {
-        let params = run.program.funs[run.fun].params.iter().map(|p| &run.program.vars[*p].ty);
-        let first: Vec<(&Type, &Value)> = params.zip(run.args.first().into_iter().flatten()).collect();
-        let sizes = pullback_words::sizes(&first);
-        Item { what: run.what.clone(), program: run.program.clone(), fun: run.fun, sizes }
-    };
-    runs.map(item).collect()
+    programs.runs_of_seed(seed).iter().map(Item::of).collect()
 }

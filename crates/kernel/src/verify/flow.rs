@@ -32,6 +32,10 @@ pub(super) fn site_of(face: Face) -> u32 {
     face / 3
 }
 
+fn otherwise(second: bool) -> &'static str {
+    if second { " otherwise" } else { "" }
+}
+
 pub(super) struct Flow<'a> {
     pub(super) f: &'a Function,
     pub(super) callees: &'a [Callee],
@@ -57,8 +61,8 @@ pub(super) struct Flow<'a> {
     /// Whether alarms are noted: once loops are known.
     pub(super) reports: bool,
     pub(super) alarms: Vec<Alarm>,
-    /// The instructions around, and the present one.
-    pub(super) path: Vec<&'a Ins>,
+    /// The instructions around, and the present one; whether the second arm is meant.
+    pub(super) path: Vec<(&'a Ins, bool)>,
     pub(super) summary: Summary,
     /// Faces that are being given back.
     pub(super) gone: Vec<bool>,
@@ -105,7 +109,8 @@ impl<'a> Flow<'a> {
         self.ended = false;
         self.put(self.cells.holds(recent(CALLER)), |sets| sets.of(vec![recent(CALLER), recent(NULL)]));
         for p in &f.params {
-            let points = if f.regs[*p].ty == Ty::Pointer { self.sets.of(vec![recent(CALLER)]) } else { EMPTY };
+            let points =
+                if f.regs[*p].ty == Ty::Pointer { self.sets.of(vec![recent(CALLER)]) } else { EMPTY };
             self.set(*p, points);
         }
         self.block(&f.body, 0);
@@ -162,7 +167,11 @@ impl<'a> Flow<'a> {
         if !self.reports {
             return;
         }
-        let path = self.path.iter().map(|ins| line(self.f, ins, self.callees)).collect();
+        let path = self
+            .path
+            .iter()
+            .map(|(ins, second)| line(self.f, ins, self.callees) + otherwise(*second))
+            .collect();
         let register = register.map(|r| self.name(r));
         let alarm = Alarm { rule, function: self.f.name.clone(), path, register, text };
         if !self.alarms.contains(&alarm) {
@@ -245,7 +254,7 @@ impl<'a> Flow<'a> {
             if self.ended {
                 return;
             }
-            self.path.push(ins);
+            self.path.push((ins, false));
             self.visits += 1;
             let inside = has_point(ins);
             if inside {

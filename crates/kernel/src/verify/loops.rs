@@ -40,6 +40,9 @@ impl<'a> Flow<'a> {
             if let Some(c) = condition {
                 self.assume(c, k == 0);
             }
+            if let Some(last) = self.path.last_mut() {
+                last.1 = k == 1;
+            }
             self.block(arms[k], ids[k]);
             (self.cells.take(since, ids[k]), std::mem::take(&mut self.ended))
         });
@@ -105,7 +108,8 @@ impl<'a> Flow<'a> {
         if folds.is_some() {
             self.unset(point.number);
         }
-        let writes = head.into_iter().map(|(cell, head)| Written { cell, head, exit: self.cells.value(cell) });
+        let writes =
+            head.into_iter().map(|(cell, head)| Written { cell, head, exit: self.cells.value(cell) });
         let lists = trace.lists.into_iter().map(|list| (list, self.length(list))).collect();
         let sites = &self.layout.loops[point.number as usize].sites;
         let marks = trace.marks.into_iter().filter(|site| !sites.contains(site)).collect();
@@ -213,7 +217,9 @@ impl<'a> Flow<'a> {
     fn leaves(&mut self, number: u32) {
         for site in self.layout.loops[number as usize].sites.clone() {
             let is_memory = matches!(self.layout.sites[site as usize].makes, Makes::Memory(_));
-            let left = [recent(site), old(site)].into_iter().find(|face| self.cells.value(self.cells.level(*face)) > 0);
+            let left = [recent(site), old(site)]
+                .into_iter()
+                .find(|face| self.cells.value(self.cells.level(*face)) > 0);
             if let (true, Some(face)) = (is_memory, left) {
                 let text = format!("an iteration leaves {}", self.face(face));
                 self.alarm(Rule::Leaves, None, text);

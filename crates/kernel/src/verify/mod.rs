@@ -17,7 +17,7 @@
 //! instruction mentions have equally many: inside of a loop of lanes, as many as the loop. Conditions, bounds and pointers are scalars.
 //!
 //! # Loops
-//! A counter is set by its loop, and by nothing else in the function. In a loop in any order ([`crate::Order::Any`]) an iteration sets what it reads of
+//! A counter is set by its loop, and by nothing else but loops that are neither inside of it nor around. In a loop in any order ([`crate::Order::Any`]) an iteration sets what it reads of
 //! what the body sets, but for the states of folds; after the loop only these may be read. A fold takes together states that the body sets. An iteration gives back
 //! all memory that it allocates. That iterations do not read what others write is not proved here.
 //!
@@ -65,6 +65,28 @@ pub struct Verified {
     pub work: u64,
 }
 
+/// What is given up for code without an alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// Updates in place, and memory that is given back early.
+    Plain,
+    /// The schedule of loops.
+    AsLowered,
+    /// Native code.
+    Interpreted,
+}
+
+impl Fallback {
+    /// What a report says of it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Fallback::Plain => "lowered without updates in place",
+            Fallback::AsLowered => "loops are as they were lowered",
+            Fallback::Interpreted => "interpreted",
+        }
+    }
+}
+
 /// What callers of a function know of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Callee {
@@ -92,15 +114,45 @@ impl Summary {
 #[derive(Clone, Debug)]
 pub(crate) struct Around {
     callees: Vec<Callee>,
+    /// How many functions the module had at first.
+    given: usize,
     messages: usize,
     lanes: usize,
 }
 
 impl Around {
-    /// The functions of a module, as if none stored pointers.
-    fn of(module: &Module) -> Around {
-        let callees = module.functions.iter().map(|f| Callee::new(f, Summary::default())).collect();
-        Around { callees, messages: module.messages.len(), lanes: module.lanes }
+    /// Of a module.
+    pub(crate) fn of(module: &Module) -> Around {
+        all(module).0
+    }
+    /// The same for a module that has loops of at most so many lanes.
+    pub(crate) fn with_lanes(self, lanes: usize) -> Around {
+        Around { lanes, ..self }
+    }
+    /// Of a module, as if no function stored pointers.
+    fn unknown(module: &Module) -> Around {
+        let callees: Vec<Callee> =
+            module.functions.iter().map(|f| Callee::new(f, Summary::default())).collect();
+        Around { given: callees.len(), callees, messages: module.messages.len(), lanes: module.lanes }
+    }
+    /// Looks at a function.
+    pub(crate) fn function(&self, f: &Function) -> Verified {
+        function(f, self).0
+    }
+    /// Takes functions over that were added to the module, those of before too; looks at those that are new.
+    pub(crate) fn learn(&mut self, added: &[Function]) -> Vec<Verified> {
+        let from = self.callees.len() - self.given;
+        let new = added.get(from..).unwrap_or_default();
+        self.callees.extend(new.iter().map(|f| Callee::new(f, Summary::default())));
+        let first = self.given + from;
+        let mut found = Vec::new();
+        // A part may call parts that were made before it.
+        for (k, f) in new.iter().enumerate() {
+            let (verified, summary) = function(f, self);
+            self.callees[first + k].summary = summary;
+            found.push(verified);
+        }
+        found
     }
 }
 
@@ -115,7 +167,11 @@ impl Callee {
 
 /// Looks at a module. Cost: see above, at most three times for functions that call themselves.
 pub fn verify(module: &Module) -> Verified {
-    let mut around = Around::of(module);
+    all(module).1
+}
+
+fn all(module: &Module) -> (Around, Verified) {
+    let mut around = Around::unknown(module);
     let mut found: Vec<Option<Verified>> = module.functions.iter().map(|_| None).collect();
     let order = callees_first(module);
     let mut work = 0;
@@ -134,7 +190,7 @@ pub fn verify(module: &Module) -> Verified {
         }
     }
     let alarms = found.into_iter().flatten().flat_map(|v| v.alarms).collect();
-    Verified { alarms, work }
+    (around, Verified { alarms, work })
 }
 
 /// Whether callers that come before a function in this order are to be looked at again.

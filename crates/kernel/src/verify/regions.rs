@@ -4,12 +4,12 @@
 //! mark before it, at most; once a mark is set, all memory that is there is below. To go back to a mark is therefore to give
 //! back all memory of its level and above, and no mark above is open any more. Where ways meet, the higher level counts: more is given back then than may be.
 
+use super::Summary;
 use super::alarm::Rule;
 use super::cells::{GONE, OPEN};
 use super::flow::{Face, Flow, dead, is_dead, old, recent, site_of};
 use super::layout::{CALLER, Makes, NULL};
 use super::sets::{EMPTY, Set};
-use super::Summary;
 use crate::ir::{FunctionId, Operand, Reg, Ty};
 use pullback_base::index::Index;
 
@@ -25,7 +25,8 @@ impl Flow<'_> {
         }
         for k in 0..self.sets.items(set).len() {
             let site = site_of(self.sets.items(set)[k]);
-            let is_known = [recent(site), old(site), dead(site)].iter().any(|face| self.sets.has(known, *face));
+            let is_known =
+                [recent(site), old(site), dead(site)].iter().any(|face| self.sets.has(known, *face));
             let is_last = self.watchers[site as usize].last() == Some(&cell);
             if site > CALLER && !is_known && !is_last {
                 self.watchers[site as usize].push(cell);
@@ -240,7 +241,11 @@ impl Flow<'_> {
         }
         for face in faces {
             let site = site_of(*face);
-            self.rename(site, None, |gone, face| if gone[face as usize] { dead(site_of(face)) } else { face });
+            self.rename(
+                site,
+                None,
+                |gone, face| if gone[face as usize] { dead(site_of(face)) } else { face },
+            );
         }
         faces.iter().for_each(|face| self.gone[*face as usize] = false);
     }

@@ -9,7 +9,8 @@ use pullback_prim::{Prim, Scalar, ScalarValue};
 /// The alarms about a function; whether all that it mentions is there.
 pub(super) fn types(f: &Function, around: &Around) -> (Vec<Alarm>, bool) {
     let set = f.regs.iter().map(|_| false).collect();
-    let mut t = Types { f, around, set, counters: Vec::new(), lanes: None, path: Vec::new(), alarms: Vec::new() };
+    let mut t =
+        Types { f, around, set, counters: Vec::new(), lanes: None, path: Vec::new(), alarms: Vec::new() };
     if !t.is_whole() {
         return (t.alarms, false);
     }
@@ -56,9 +57,9 @@ impl<'a> Types<'a> {
                     function.index() < around.callees.len()
                 }
                 Ins::Fail { message, .. } => message.index() < around.messages,
-                Ins::For { order: Order::Any(folds), .. } => folds
-                    .iter()
-                    .all(|f| [&f.state, &f.left, &f.right].into_iter().flatten().all(is_known)),
+                Ins::For { order: Order::Any(folds), .. } => {
+                    folds.iter().all(|f| [&f.state, &f.left, &f.right].into_iter().flatten().all(is_known))
+                }
                 _ => true,
             };
             whole &= here;
@@ -115,7 +116,10 @@ impl<'a> Types<'a> {
         Some(scalar)
     }
     fn prim(&mut self, prim: Prim, args: &[Operand], (to, width): (Reg, Width)) {
-        if !prim.is_valid() || args.len() != prim.arity() || self.f.regs[to].ty.scalar() != Some(prim.result()) {
+        if !prim.is_valid()
+            || args.len() != prim.arity()
+            || self.f.regs[to].ty.scalar() != Some(prim.result())
+        {
             let text = format!("{} gives no {:?}", prim.name(), self.f.regs[to].ty);
             return self.alarm(Rule::Type, Some(to), text);
         }
@@ -144,7 +148,8 @@ impl<'a> Types<'a> {
             self.lanes = Some(*lanes);
         }
         let counters = self.counters.len();
-        self.counters.extend(ins.sets().first().filter(|_| matches!(ins, Ins::For { .. } | Ins::Lanes { .. })));
+        self.counters
+            .extend(ins.sets().first().filter(|_| matches!(ins, Ins::For { .. } | Ins::Lanes { .. })));
         ins.blocks().into_iter().for_each(|b| self.block(b));
         self.counters.truncate(counters);
         self.lanes = around;
@@ -243,7 +248,9 @@ impl<'a> Types<'a> {
                 self.added(*value, *ty, Width::Lanes);
                 self.mask(*mask);
             }
-            Ins::FoldLanes { to, prim, neutral, from, mask } => self.fold_lanes((*to, *from), *prim, *neutral, *mask),
+            Ins::FoldLanes { to, prim, neutral, from, mask } => {
+                self.fold_lanes((*to, *from), *prim, *neutral, *mask)
+            }
             Ins::Lane { to, from, lane } => {
                 let ty = self.f.regs[*to].ty;
                 self.operand(*from, ty, Width::Lanes);
@@ -273,7 +280,11 @@ impl<'a> Types<'a> {
     /// What is added, or stored from lanes: a scalar.
     fn added(&mut self, value: Operand, ty: Ty, width: Width) {
         if ty == Ty::Pointer {
-            return self.alarm(Rule::Type, value.as_reg(), "pointers are not added, and not in lanes".to_string());
+            return self.alarm(
+                Rule::Type,
+                value.as_reg(),
+                "pointers are not added, and not in lanes".to_string(),
+            );
         }
         self.operand(value, ty, width);
     }
@@ -330,7 +341,9 @@ impl<'a> Types<'a> {
     fn chunks(&mut self, function: FunctionId, args: &[Operand]) {
         let callee = self.callee(function);
         match callee.params.split_first() {
-            Some((counter, params)) if *counter == Ty::I64 && callee.results.is_empty() => self.arguments(callee, params, args),
+            Some((counter, params)) if *counter == Ty::I64 && callee.results.is_empty() => {
+                self.arguments(callee, params, args)
+            }
             _ => self.alarm(Rule::Type, None, format!("{} is not a part of a loop", callee.name)),
         }
     }
