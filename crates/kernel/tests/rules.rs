@@ -4,7 +4,8 @@ use pullback_base::RuntimeErrorKind;
 use pullback_base::index::{Index, IndexVec};
 use pullback_kernel::verify::{Rule, verify};
 use pullback_kernel::{
-    Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text, Ty,
+    Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Text,
+    Ty,
 };
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
@@ -48,7 +49,11 @@ impl Written {
 /// A module of at most 8 lanes, with a message.
 fn module(functions: impl IntoIterator<Item = Function>) -> Module {
     let mut messages = IndexVec::new();
-    messages.push(Message { kind: RuntimeErrorKind::AssertFailed, text: Text::Plain("no".into()), span: None });
+    messages.push(Message {
+        kind: RuntimeErrorKind::AssertFailed,
+        text: Text::Plain("no".into()),
+        span: None,
+    });
     Module { functions: functions.into_iter().collect(), messages, lanes: 8, ..Module::default() }
 }
 
@@ -178,7 +183,8 @@ fn nothing_is_asked_behind_a_stop() {
     check(Rule::Unset, |right| {
         let mut w = Written::default();
         let [x, y] = w.regs(Ty::I64);
-        let stop = Ins::Fail { condition: Operand::bool(right), message: MessageId::new(0), values: Vec::new() };
+        let stop =
+            Ins::Fail { condition: Operand::bool(right), message: MessageId::new(0), values: Vec::new() };
         w.done(vec![stop, set(y, x)])
     });
 }
@@ -305,7 +311,8 @@ fn registers_have_as_many_lanes_as_their_loop() {
     });
     check(Rule::Lanes, |right| {
         let mut w = Written::default();
-        let (x, y) = (w.reg(Ty::Lanes(Scalar::I64, 4)), w.reg(Ty::Lanes(Scalar::I64, if right { 4 } else { 8 })));
+        let (x, y) =
+            (w.reg(Ty::Lanes(Scalar::I64, 4)), w.reg(Ty::Lanes(Scalar::I64, if right { 4 } else { 8 })));
         w.done(vec![Ins::LaneNumber { to: x }, set(y, x)])
     });
 }
@@ -461,7 +468,8 @@ fn what_an_earlier_iteration_made_stays() {
         let (i, x) = (w.reg(Ty::I64), w.reg(F64));
         let keep = set(state, new);
         let forget = release(mark);
-        let (then, otherwise) = if right { (vec![keep], vec![forget]) } else { (vec![keep, forget], Vec::new()) };
+        let (then, otherwise) =
+            if right { (vec![keep], vec![forget]) } else { (vec![keep, forget], Vec::new()) };
         let body = vec![Ins::Mark { to: mark }, alloc(new, F64), branch(c, then, otherwise), load(x, state)];
         w.done(vec![alloc(state, F64), count(i, body)])
     });
@@ -488,7 +496,8 @@ fn arguments_reach_only_what_is_there() {
             g.param(Ty::Pointer);
             let mut f = Written::default();
             let [mark, all, row] = f.regs(Ty::Pointer);
-            let call = |r: Reg| Ins::Call { to: Vec::new(), function: FunctionId::new(0), args: vec![r.into()] };
+            let call =
+                |r: Reg| Ins::Call { to: Vec::new(), function: FunctionId::new(0), args: vec![r.into()] };
             let call = call(if deep { all } else { row });
             let mut body = vec![
                 alloc(all, Ty::Pointer),
@@ -655,7 +664,8 @@ fn alarms_name_their_place() {
     let [mark, a] = w.regs(Ty::Pointer);
     let x = w.reg(F64);
     let arm = vec![release(mark), load(x, a)];
-    let found = verify(&w.done(vec![Ins::Mark { to: mark }, alloc(a, F64), branch(c, Vec::new(), arm)])).alarms;
+    let found =
+        verify(&w.done(vec![Ins::Mark { to: mark }, alloc(a, F64), branch(c, Vec::new(), arm)])).alarms;
     let [alarm] = &found[..] else { panic!("{found:?}") };
     assert_eq!(alarm.register.as_deref(), Some("r_2"));
     assert_eq!(

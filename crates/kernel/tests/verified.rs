@@ -1,114 +1,111 @@
 //! The verifier has no alarm on code that the compiler makes: programs of the repository and random ones with their derivatives, lowered and scheduled.
+//! (Scheduling asks the verifier after each pass.)
 
+#![allow(clippy::print_stdout, reason = "a test that says how much it saw")]
+
+use crate::common::{results, results_from};
+use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::schedule::schedule;
 use pullback_kernel::verify::verify;
+use pullback_kernel::{Ins, Module, lower_plainly, size, walk};
 use pullback_testkit::kernels::{Item, of_repository, of_seed};
-use pullback_testkit::native::Programs;
+use pullback_testkit::native::{Programs, same};
 use pullback_testkit::{number, on_all_processors};
 
 /// What was looked at.
 #[derive(Default)]
 struct Seen {
     modules: usize,
-    alarms: Vec<String>,
     instructions: usize,
-    times: [f64; 3],
+    scheduled: usize,
+    alarms: Vec<String>,
 }
 
 impl Seen {
     fn look(&mut self, item: &Item) {
-        let clock = std::time::Instant::now;
-        let start = clock();
         let Some((module, id)) = item.lowered() else { return };
-        self.times[0] += start.elapsed().as_secs_f64();
         self.modules += 1;
-        let note = |seen: &mut Seen, way: &str, module: &pullback_kernel::Module| {
-            let start = clock();
-            let verified = verify(module);
-            let time = start.elapsed().as_secs_f64();
-            seen.times[if way.is_empty() { 1 } else { 2 }] += time;
-            let n: usize = module.functions.iter().map(|f| pullback_kernel::size(&f.body)).sum();
-            if way.is_empty() {
-                seen.instructions += n;
-            }
-            if std::env::var("SHOW").is_ok() && (time > 0.02 || verified.work as usize > 100 * n.max(100)) {
-                println!("{} {way}: {n} {time:.4} {}", item.what, verified.work);
-            }
-            seen.alarms
-                .extend(verified.alarms.iter().map(|a| format!("{} {way}: {:?} {a}", item.what, a.rule)));
-        };
-        note(self, "", &module);
-        if std::env::var("PRINT").is_ok_and(|p| item.what.contains(&p)) {
-            println!("=== {}\n{}", item.what, pullback_kernel::print(&module));
-        }
+        self.instructions += instructions(&module);
+        self.note(item, "lowered", &module);
         for (way, options) in item.ways(id) {
             let mut module = module.clone();
             schedule(&mut module, &options);
-            let before = self.alarms.len();
-            note(self, way, &module);
-            if self.alarms.len() > before && std::env::var("PRINT").is_ok_and(|p| item.what.contains(&p)) {
-                println!("{}\n{}", self.alarms[before], pullback_kernel::print(&module));
-            }
+            self.scheduled += instructions(&module);
+            self.note(item, way, &module);
         }
     }
-    fn of(items: impl IntoIterator<Item = Item>) -> Seen {
-        let mut seen = Seen::default();
-        items.into_iter().for_each(|item| seen.look(&item));
-        seen
+    fn note(&mut self, item: &Item, way: &str, module: &Module) {
+        let alarms = verify(module).alarms.into_iter();
+        self.alarms.extend(alarms.map(|a| format!("{}, {way}: {:?}: {a}", item.what, a.rule)));
     }
     fn and(mut self, other: Seen) -> Seen {
         self.modules += other.modules;
-        self.alarms.extend(other.alarms);
         self.instructions += other.instructions;
-        for (a, b) in self.times.iter_mut().zip(other.times) {
-            *a += b;
-        }
+        self.scheduled += other.scheduled;
+        self.alarms.extend(other.alarms);
         self
+    }
+    /// What was seen of items: without an alarm, and so many modules at least.
+    fn check(all: Vec<Seen>, modules: usize) {
+        let seen = all.into_iter().fold(Seen::default(), Seen::and);
+        let Seen { modules: found, instructions, scheduled, alarms } = seen;
+        println!("{found} modules of {instructions} instructions, {scheduled} when scheduled in four ways");
+        assert!(alarms.is_empty(), "{} alarms:\n{}", alarms.len(), alarms[..alarms.len().min(12)].join("\n"));
+        assert!(found >= modules, "{found} modules were made");
     }
 }
 
-fn report(seen: Seen) {
-    println!(
-        "{} modules, {} instructions, {:?}, {} alarms",
-        seen.modules,
-        seen.instructions,
-        seen.times,
-        seen.alarms.len()
-    );
-    let mut rules = std::collections::BTreeMap::<&str, (usize, Vec<&String>)>::new();
-    for a in &seen.alarms {
-        let rule = ["Unset", "Memory", "Mark", "Escape", "Leaves", "Type", "Lanes", "Counter", "Fold"]
-            .into_iter()
-            .find(|r| a.contains(&format!(": {r} ")))
-            .unwrap();
-        let e = rules.entry(rule).or_default();
-        e.0 += 1;
-        if e.1.len() < 8 && e.1.last().is_none_or(|l| l[..20.min(l.len())] != a[..20.min(a.len())]) {
-            e.1.push(a)
-        };
-    }
-    for (r, (n, e)) in rules {
-        println!("## {r} {n}");
-        for e in e {
-            println!("   {e}")
-        }
-    }
-    let most = number("MOST", 20) as usize;
-    assert!(seen.alarms.is_empty(), "{}", seen.alarms[..seen.alarms.len().min(most)].join("\n"));
+fn instructions(module: &Module) -> usize {
+    module.functions.iter().map(|f| size(&f.body)).sum()
+}
+
+fn look(items: impl IntoIterator<Item = Item>) -> Seen {
+    let mut seen = Seen::default();
+    items.into_iter().for_each(|item| seen.look(&item));
+    seen
+}
+
+fn programs(seed: u64) -> Programs {
+    if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() }
 }
 
 #[test]
 fn programs_of_the_repository_keep_the_rules() {
-    let seen = on_all_processors(of_repository(), |item| Seen::of([item]));
-    report(seen.into_iter().fold(Seen::default(), Seen::and));
+    Seen::check(on_all_processors(of_repository(), |item| look([item])), 900);
 }
 
 #[test]
 fn random_programs_keep_the_rules() {
     let (count, seed) = (number("COUNT", 60), number("SEED", 0));
-    let of = |seed: u64| {
-        let programs = if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
-        Seen::of(of_seed(&programs, seed))
+    let all = on_all_processors(seed..seed + count, |seed| look(of_seed(&programs(seed), seed)));
+    Seen::check(all, 3 * count as usize);
+}
+
+/// What users get where the verifier has an alarm: no memory is given back, no rule is broken, and the values are the same.
+#[test]
+fn plain_code_keeps_the_rules_and_has_the_same_values() {
+    let compare = |seed: u64| {
+        let mut compared = 0;
+        for run in programs(seed).runs_of_seed(seed) {
+            let Ok((module, id)) = lower_plainly(&run.program, run.fun) else { continue };
+            let alarms = verify(&module).alarms;
+            assert!(alarms.is_empty(), "{}: {}", run.what, alarms[0]);
+            for f in module.functions.iter() {
+                walk(&f.body, &mut |ins| assert!(!matches!(ins, Ins::Release { .. }), "{}", run.what));
+            }
+            let program = (run.program.clone(), run.fun);
+            let args = &run.args[0];
+            let options = Options { work_limit: 300_000, ..Options::default() };
+            if Compiled::new(&run.program).run(run.fun, args, &options).is_err() {
+                continue;
+            }
+            let expected = results(&program, args, 64, 0);
+            let found = results_from(&program, (&module, id), args, true);
+            assert!(expected.iter().zip(&found).all(|(a, b)| same(a, b)), "{}", run.what);
+            compared += 1;
+        }
+        compared
     };
-    report(on_all_processors(seed..seed + count, of).into_iter().fold(Seen::default(), Seen::and));
+    let compared: usize = on_all_processors(0..number("PLAIN", 12), compare).into_iter().sum();
+    assert!(compared > 20, "{compared} runs were compared");
 }

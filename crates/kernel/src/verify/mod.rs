@@ -37,7 +37,7 @@
 //! SAS 2006). Loops are gone through until nothing is new; alarms are noted in one pass more, since some are of states that are not final. Calls have summaries.
 //!
 //! Guarantees: code without an alarm breaks no rule above in any run. An alarm may be false. Not looked at: bounds of accesses, whether elements were
-//! written before they are read, uses of the null pointer, and whether a value is the one that the program means.
+//! written before they are read, uses of the null pointer and of the caller's memory for elements of another type, and whether a value is the one that the program means.
 //!
 //! Cost: instructions times the depth of their nest, and a few passes per loop. A branch costs what its arms change, a visit of a loop that brings nothing new
 //! what the loop mentions ([`Verified::work`]).

@@ -52,7 +52,7 @@ impl Flow<'_> {
             }
         }
     }
-    /// Pointers that are held by memory that these point to.
+    /// Pointers that are held by memory that these point to. What was never written holds the null pointer.
     pub(super) fn held(&mut self, from: Set) -> Set {
         let mut out = EMPTY;
         for k in 0..self.sets.items(from).len() {
@@ -64,7 +64,7 @@ impl Flow<'_> {
                 out = self.sets.with(out, face);
             }
         }
-        out
+        if out == EMPTY && from != EMPTY { self.sets.of(vec![recent(NULL)]) } else { out }
     }
     fn is_memory(&self, face: Face) -> bool {
         matches!(self.layout.sites[site_of(face) as usize].makes, Makes::Caller | Makes::Memory(_))
