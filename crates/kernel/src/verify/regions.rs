@@ -35,13 +35,13 @@ impl Flow<'_> {
         self.watched[cell as usize] = all;
     }
     /// Gives faces other names in all cells that hold one of this site.
-    fn rename(&mut self, site: u32, except: Option<u32>, to: impl Fn(&[bool], Face) -> Face) {
+    fn rename(&mut self, site: u32, to: impl Fn(&[bool], Face) -> Face) {
         self.cells.note_list(site);
         for k in 0..self.watchers[site as usize].len() {
             let cell = self.watchers[site as usize][k];
             let set = self.cells.get(cell);
             self.cells.work += 1;
-            if set == EMPTY || except == Some(cell) {
+            if set == EMPTY {
                 continue;
             }
             let gone = &self.gone;
@@ -165,7 +165,7 @@ impl Flow<'_> {
         let (level, holds) = (self.cells.level(new), self.cells.holds(new));
         let last = self.cells.get(level);
         if last > 0 {
-            self.rename(site, None, |_, face| if face == new { before } else { face });
+            self.rename(site, |_, face| if face == new { before } else { face });
             let held = self.cells.get(holds);
             let of_old = self.cells.holds(before);
             self.cells.note_read(of_old);
@@ -193,7 +193,7 @@ impl Flow<'_> {
             self.close(above);
         }
         let (this, stale) = (recent(site), dead(site));
-        self.rename(site, None, |_, face| if face == this { stale } else { face });
+        self.rename(site, |_, face| if face == this { stale } else { face });
         self.cells.put(self.cells.state_of_mark(site), OPEN);
         self.cells.put(self.cells.highest(), level);
         let points = self.sets.of(vec![this]);
@@ -241,11 +241,7 @@ impl Flow<'_> {
         }
         for face in faces {
             let site = site_of(*face);
-            self.rename(
-                site,
-                None,
-                |gone, face| if gone[face as usize] { dead(site_of(face)) } else { face },
-            );
+            self.rename(site, |gone, face| if gone[face as usize] { dead(site_of(face)) } else { face });
         }
         faces.iter().for_each(|face| self.gone[*face as usize] = false);
     }
