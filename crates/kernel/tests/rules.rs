@@ -458,6 +458,24 @@ fn a_state_is_not_given_back_with_its_iteration() {
     });
 }
 
+/// What a loop hands on from register to register is looked at for as long as it takes.
+#[test]
+fn what_is_gone_is_noticed_some_iterations_later() {
+    check(Rule::Memory, |right| {
+        let mut w = Written::default();
+        let mark = w.reg(Ty::Pointer);
+        let states: [Reg; 6] = w.regs(Ty::Pointer);
+        let new = w.reg(Ty::Pointer);
+        let (i, x) = (w.reg(Ty::I64), w.reg(F64));
+        let mut body = vec![Ins::Mark { to: mark }, alloc(new, F64), load(x, states[5])];
+        body.extend((1..6).rev().map(|k| set(states[k], states[k - 1])));
+        body.push(set(states[0], new));
+        body.extend((!right).then(|| release(mark)));
+        let start = states.iter().map(|r| alloc(*r, F64));
+        w.done(start.chain([count(i, body)]).collect())
+    });
+}
+
 /// What the iteration before made stays where only the present one's is given back: two faces of one site.
 #[test]
 fn what_an_earlier_iteration_made_stays() {

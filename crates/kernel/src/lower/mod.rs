@@ -86,7 +86,8 @@ type Res<T> = Result<T, Box<NotNative>>;
 
 /// Lowers a function and what it calls.
 ///
-/// Errors: [`NotNative`]. Cost: linear in the program, times its nesting depth.
+/// Errors: [`NotNative`]; one that [is internal](NotNative::is_internal) if the verifier has an alarm on the code. Builds without debug assertions
+/// make other code first ([`Module::fallbacks`]). Cost: linear in the program, times its nesting depth.
 pub fn lower(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
     lower_with_parts(program, entry, PART)
 }

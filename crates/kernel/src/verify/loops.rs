@@ -2,7 +2,7 @@
 //!
 //! A loop is gone through until its head, the state before an iteration, grows no more. Heads are kept between visits, with the cells that the loop
 //! reads and writes: a visit that brings nothing new to these takes over the cells that it wrote, and nothing else. So nested loops
-//! cost a few passes each, not a product of them.
+//! cost a few passes each, not a product of them. The last pass, in which alarms are noted, passes by no loop: it finds for itself that no head grows.
 
 use super::alarm::Rule;
 use super::cells::{List, SET, UNSET};
