@@ -57,7 +57,8 @@ pub(crate) fn run_json(ready: &Ready, outcome: &Outcome) -> Json {
     let seconds: f64 = stages.iter().map(|(_, s)| s).sum();
     let stages: Map<String, Json> = stages.iter().map(|(name, s)| (name.to_string(), json!(s))).collect();
     json!({"executor": ran.executor.name(), "run_seconds": ran.seconds, "compile_seconds": seconds,
-           "stages": stages, "compiler": code.map(|c| &c.compiler), "from_cache": code.map(|c| c.was_kept)})
+           "stages": stages, "compiler": code.map(|c| &c.compiler), "from_cache": code.map(|c| c.was_kept),
+           "fallbacks": ran.fallbacks.iter().map(|f| f.text()).collect::<Vec<_>>()})
 }
 
 /// The same for people.
@@ -70,7 +71,15 @@ pub(crate) fn run_text(ready: &Ready, outcome: &Outcome) -> String {
         Some(c) => format!(", compiled by {}", c.compiler),
     };
     let (name, compiling) = (ran.executor.name(), stages_text(ready, code));
-    format!("  run by {name}{by}: {:.6} s\n  compiling: {compiling}", ran.seconds)
+    let fallbacks: Vec<&str> = ran.fallbacks.iter().map(|f| f.text()).collect();
+    let given_up = match fallbacks.len() {
+        0 => String::new(),
+        n => {
+            let what = fallbacks.join(", ");
+            format!("\n  {n} times the verifier had an alarm (a bug in Pullback: please report it): {what}")
+        }
+    };
+    format!("  run by {name}{by}: {:.6} s\n  compiling: {compiling}{given_up}", ran.seconds)
 }
 
 /// The time of compiling, and that of each stage.

@@ -5,7 +5,7 @@
 //! for rounding: the order of sums that may be re-associated, and the last bits of functions such as `exp`.
 
 use crate::memory;
-use crate::report::{CodeReport, Executor, Outcome, Ran, timed};
+use crate::report::{CodeReport, Executor, Fallback, Outcome, Ran, timed};
 use crate::session::Ready;
 use crate::versions::Sizes;
 use crate::vm::Vm;
@@ -102,7 +102,8 @@ impl Native {
         let (planned, out) = out?;
         let peak_tape_bytes = planned.tapes;
         let counts = Counts { peak_bytes: out.peak_bytes, peak_tape_bytes, ..Counts::default() };
-        let ran = Ran { executor: Executor::Llvm, seconds, code: Some(self.report.clone()) };
+        let fallbacks = self.executable.module().fallbacks.clone();
+        let ran = Ran { executor: Executor::Llvm, seconds, code: Some(self.report.clone()), fallbacks };
         Ok(Outcome { results: out.results, counts, ran })
     }
 }
@@ -168,14 +169,21 @@ impl Ready {
     fn interpreted(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
         let (out, seconds) = timed(|| self.interpret(args, options));
         let out = out?;
-        let ran = Ran { executor: Executor::Interp, seconds, code: None };
+        let ran = Ran { executor: Executor::Interp, seconds, code: None, fallbacks: Vec::new() };
         Ok(Outcome { results: out.results, counts: out.counts, ran })
     }
     fn choose(&self, args: &[Value], options: &Options<'_>, available: u64) -> Result<Outcome, RuntimeError> {
         if let Some(Ok(_)) = self.native.first() {
             return self.run_native(args, options, available);
         }
-        let Ok(vm) = self.vm_for_call(args) else { return self.interpreted(args, options) };
+        let vm = match self.vm_for_call(args) {
+            Ok(vm) => vm,
+            Err(why) => {
+                let mut out = self.interpreted(args, options)?;
+                out.ran.fallbacks.extend((why.code == Code::Internal).then_some(Fallback::Interpreted));
+                return Ok(out);
+            }
+        };
         let first = vm.run(self, args, options, available, Some(vm.patience()));
         match first {
             // Blocks of many lanes need more memory, so machine code may do where the vm stopped.
@@ -267,7 +275,8 @@ pub(crate) fn lowered(ready: &Ready) -> Result<(Module, FunctionId), Box<Diagnos
 
 /// The error of a program that is not native.
 pub(crate) fn not_native(e: Box<NotNative>) -> Box<Diagnostic> {
-    let mut d = Diagnostic::global(Code::Unsupported, e.to_string()).hint(HINT);
+    let code = if e.is_internal() { Code::Internal } else { Code::Unsupported };
+    let mut d = Diagnostic::global(code, e.to_string()).hint(HINT);
     d.span = e.span;
     Box::new(d)
 }

@@ -2,6 +2,7 @@
 
 use pullback_core::Value;
 use pullback_interp::core::Counts;
+pub use pullback_kernel::verify::Fallback;
 use std::time::Instant;
 
 /// What ran a program.
@@ -46,6 +47,8 @@ pub struct Ran {
     pub seconds: f64,
     /// Machine code or bytecode, where that ran.
     pub code: Option<CodeReport>,
+    /// What was given up to run code without an alarm of the verifier: nothing, unless the compiler has a fault.
+    pub fallbacks: Vec<Fallback>,
 }
 
 /// What making machine code or bytecode took.

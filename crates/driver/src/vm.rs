@@ -7,6 +7,7 @@ use pullback_base::{Diagnostic, RuntimeError};
 use pullback_core::Value;
 use pullback_interp::core::{Counts, Options};
 use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::verify::Fallback;
 use pullback_kernel::{FunctionId, Plan};
 use pullback_vm::{Executable, LANES, Limits, Machine};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +22,7 @@ pub struct Vm {
     function: FunctionId,
     plan: Plan,
     report: CodeReport,
+    fallbacks: Vec<Fallback>,
     /// Work that calls have done.
     done: AtomicU64,
 }
@@ -43,7 +45,8 @@ impl Vm {
             was_kept: false,
             stages: vec![("lower", lowering), ("schedule", scheduling), ("translate", translating)],
         };
-        Ok(Vm { executable, function, plan, report, done: AtomicU64::new(0) })
+        let fallbacks = module.fallbacks;
+        Ok(Vm { executable, function, plan, report, fallbacks, done: AtomicU64::new(0) })
     }
     /// What making it took.
     pub fn report(&self) -> &CodeReport {
@@ -78,7 +81,8 @@ impl Vm {
         let (planned, out) = out?;
         let peak_tape_bytes = planned.tapes;
         let counts = Counts { peak_bytes: out.peak_bytes, peak_tape_bytes, ..Counts::default() };
-        let ran = Ran { executor: Executor::Vm, seconds, code: Some(self.report.clone()) };
+        let fallbacks = self.fallbacks.clone();
+        let ran = Ran { executor: Executor::Vm, seconds, code: Some(self.report.clone()), fallbacks };
         Ok(Outcome { results: out.results, counts, ran })
     }
 }

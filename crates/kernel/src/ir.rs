@@ -54,6 +54,8 @@ pub struct Module {
     pub owned: BTreeSet<(FunctionId, Reg)>,
     /// Conditions that choose between two ways to do the same: which is better depends on sizes.
     pub choices: BTreeSet<(FunctionId, Reg)>,
+    /// What was given up to get code without an alarm of the verifier: nothing, unless the compiler has a fault.
+    pub fallbacks: Vec<crate::verify::Fallback>,
     /// What of the program registers were made for; empty unless it was asked for ([`crate::lower_with_sites`]).
     pub sites: BTreeMap<(FunctionId, Reg), Site>,
 }
@@ -221,7 +223,8 @@ pub enum Ins {
     Fill { pointer: Operand, count: Operand, value: Operand, ty: Ty },
     /// `to[0 .. count] = from[0 .. count]`; the two do not overlap.
     Copy { to: Operand, from: Operand, count: Operand, ty: Ty },
-    /// `i` from `from` up to, not including, `to`. `i` is an `i64` and is set by nothing else. Polls for cancellation.
+    /// `i` from `from` up to, not including, `to`. `i` is an `i64` and is set by nothing else but
+    /// loops that are not inside. Polls for cancellation.
     For { i: Reg, from: Operand, to: Operand, body: Block, order: Order },
     /// Calls a function of the module, which has no results, with `k` and the arguments for every `k` from 0 up to `count`; in
     /// any order, also at the same time. What a call allocates is given back at its end. If calls stop the program, it stops with
@@ -282,7 +285,8 @@ pub enum Order {
     Given,
     /// Any order, also side by side: no iteration reads what another one writes, two write different memory, and both add to
     /// memory only with [`Ins::Accumulate`]. Registers that the body sets are set in each iteration before they are read, but
-    /// for the states of folds.
+    /// for the states of folds. Inside of a loop of lanes this does not hold for registers of lanes: where a mask does not hold they are as
+    /// they were, and nobody looks.
     Any(Vec<Fold>),
 }
 

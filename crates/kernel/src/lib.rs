@@ -14,6 +14,7 @@ pub mod profile;
 pub mod run;
 pub mod schedule;
 pub mod values;
+pub mod verify;
 mod walk;
 
 pub use calls::recursive;
@@ -21,7 +22,7 @@ pub use ir::{
     Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Site,
     Sweep, Text, Ty,
 };
-pub use lower::{NotNative, lower, lower_with_parts, lower_with_sites};
+pub use lower::{NotNative, lower, lower_plainly, lower_with_parts, lower_with_sites};
 pub use plan::{Bytes, Plan, Shortage};
 pub use print::print;
 pub use walk::{size, walk};

@@ -74,6 +74,12 @@ impl Memory {
     fn piece(&self, p: Pointer) -> Option<&Piece> {
         self.pieces.get(p.piece).filter(|piece| piece.made == p.made)
     }
+    /// What is wrong with a use of memory at a place that is not there.
+    fn nowhere(&self, what: &str, p: Pointer, index: i64) -> RuntimeError {
+        let is_gone = p.piece != Pointer::NULL.piece && self.piece(p).is_none();
+        let how = if is_gone { "of memory that was given back" } else { "outside memory" };
+        wrong(format!("{what} {how}: {p:?} + {index}"))
+    }
     fn piece_mut(&mut self, p: Pointer) -> Option<&mut Piece> {
         self.pieces.get_mut(p.piece).filter(|piece| piece.made == p.made)
     }
@@ -88,13 +94,16 @@ impl Memory {
         match cell {
             Some(Some(word)) => Ok(*word),
             Some(None) => Err(wrong("a load of memory that was never written")),
-            None => Err(wrong(format!("a load outside memory: {p:?} + {index}"))),
+            None => Err(self.nowhere("a load", p, index)),
         }
     }
     fn set(&mut self, p: Pointer, index: i64, ty: Ty, value: Word) -> Result<(), RuntimeError> {
         let at = usize::try_from(p.at + index).ok();
+        if self.piece(p).is_none() {
+            return Err(self.nowhere("a store", p, index));
+        }
         let Some(Piece { ty: of, cells, .. }) = self.piece_mut(p) else {
-            return Err(wrong(format!("a store outside memory: {p:?}")));
+            return Err(wrong("a store outside memory"));
         };
         if *of != ty {
             return Err(wrong(format!("a store of type {ty:?} to memory of type {of:?}")));
@@ -118,7 +127,7 @@ impl Memory {
                     *cell = None;
                     Ok(())
                 }
-                None => Err(wrong(format!("a copy outside memory: {to:?} + {index}"))),
+                None => Err(self.nowhere("a copy", to, index)),
             };
         }
         let value = self.get(from, index)?;

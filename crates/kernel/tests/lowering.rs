@@ -174,6 +174,7 @@ fn agrees(
     let expected = Compiled::new(program).run(fun, args, &Options::default());
     let found = match kernel(program, fun, args, How::Plain) {
         Ok(found) => found,
+        Err(e) if e.is_internal() => return Some(Err(e.to_string())),
         Err(_) => return None,
     };
     Some(match (expected, found) {

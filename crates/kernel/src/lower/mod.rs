@@ -26,6 +26,7 @@ mod memory;
 mod owners;
 mod parts;
 mod plus;
+mod proved;
 mod rep;
 mod site;
 mod sizes;
@@ -39,6 +40,7 @@ use crate::ir::{
     Ty,
 };
 use owners::{Owners, Roots};
+use proved::Economy;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_base::{RuntimeErrorKind, Span};
 use pullback_core::shapes::{Dim, Shapes, shapes};
@@ -64,6 +66,10 @@ impl NotNative {
     fn new(rule: &'static str, found: impl Into<String>) -> Box<NotNative> {
         Box::new(NotNative { rule, found: found.into(), span: None })
     }
+    /// Whether the fault is the compiler's: the verifier has an alarm on what the program becomes.
+    pub fn is_internal(&self) -> bool {
+        self.rule == proved::RULE
+    }
 }
 
 impl std::fmt::Display for NotNative {
@@ -80,7 +86,8 @@ type Res<T> = Result<T, Box<NotNative>>;
 
 /// Lowers a function and what it calls.
 ///
-/// Errors: [`NotNative`]. Cost: linear in the program, times its nesting depth.
+/// Errors: [`NotNative`]; one that [is internal](NotNative::is_internal) if the verifier has an alarm on the code. Builds without debug assertions
+/// make other code first ([`Module::fallbacks`]). Cost: linear in the program, times its nesting depth.
 pub fn lower(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
     lower_with_parts(program, entry, PART)
 }
@@ -97,6 +104,12 @@ pub fn lower_with_parts(
     lower_all(program, entry, (part, Noted::Nothing))
 }
 
+/// [`lower`] without updates in place, and without giving memory back before the end: how a program is lowered on whose code the
+/// verifier has an alarm otherwise.
+pub fn lower_plainly(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
+    lower_once(program, entry, (PART, Noted::Nothing), Economy::Plain)
+}
+
 /// [`lower`], where the module knows for which statement each register was made ([`Module::sites`]).
 pub fn lower_with_sites(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
     lower_all(program, entry, (PART, Noted::Sites))
@@ -109,10 +122,21 @@ enum Noted {
     Sites,
 }
 
+/// Verified code.
 fn lower_all(
     program: &Program,
     entry: FunId,
+    how: (i64, Noted),
+) -> Result<(Module, FunctionId), Box<NotNative>> {
+    let of = if cfg!(debug_assertions) { proved::Fault::Stops } else { proved::Fault::LowersAgain };
+    proved::proved(of, |economy| lower_once(program, entry, how, economy))
+}
+
+fn lower_once(
+    program: &Program,
+    entry: FunId,
     (part, noted): (i64, Noted),
+    economy: Economy,
 ) -> Result<(Module, FunctionId), Box<NotNative>> {
     let mut module = Module::default();
     let interface = program.funs[entry].params.iter().map(|p| &program.vars[*p].ty);
@@ -125,7 +149,7 @@ fn lower_all(
     let reachable: Vec<FunId> = reachable_functions(program, [entry]).into_iter().collect();
     let functions: IdMap<FunId, FunctionId> =
         reachable.iter().enumerate().map(|(k, f)| (*f, FunctionId::new(k))).collect();
-    let all = All { program, functions: &functions, part: part.max(1), noted };
+    let all = All { program, functions: &functions, part: part.max(1), noted, economy };
     let mut plus = Vec::new();
     for f in &reachable {
         let called = if *f == entry { Called::FromOutside } else { Called::Inside };
@@ -158,6 +182,7 @@ struct All<'p> {
     functions: &'p IdMap<FunId, FunctionId>,
     part: i64,
     noted: Noted,
+    economy: Economy,
 }
 
 fn function(
@@ -198,6 +223,10 @@ fn function(
         }
     }
     let mut body = s.blocks.pop().unwrap_or_default();
+    if all.economy == Economy::Plain {
+        proved::keep_memory(&mut body);
+        return Ok(Function { name: fun.name.to_string(), params, results, regs: s.regs, body });
+    }
     // What was added to accumulators of the caller may point to memory of this function.
     if !s.added.values().any(|points| *points) {
         body = give_back::give_back(body, &params, &mut s.regs);
@@ -293,7 +322,7 @@ impl<'p> Lower<'p> {
             regs: IndexVec::new(),
             blocks: vec![Vec::new()],
             env: IdMap::new(),
-            owners: Owners::default(),
+            owners: Owners::new(all.economy),
             wanted: IdMap::new(),
             early: IdSet::new(),
             in_turn: IdSet::new(),

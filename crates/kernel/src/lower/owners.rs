@@ -5,6 +5,7 @@
 //! variable with one of these roots is used afterwards. Anything else is copied first. Where several bodies belong to one
 //! statement, what is needed after one of them is *held* while that one is lowered.
 
+use super::proved::Economy;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Body, Var};
@@ -45,9 +46,14 @@ pub(super) struct Owners {
     bodies: Vec<BodyUses>,
     /// Memory that is needed after the present bodies, whatever they say.
     held: Vec<Roots>,
+    /// Nothing is written over.
+    is_plain: bool,
 }
 
 impl Owners {
+    pub(super) fn new(economy: Economy) -> Owners {
+        Owners { is_plain: economy == Economy::Plain, ..Owners::default() }
+    }
     /// Memory that is made here.
     pub(super) fn fresh(&mut self) -> Roots {
         self.root(true, false)
@@ -121,7 +127,8 @@ impl Owners {
     pub(super) fn may_write(&self, v: Var, others: &IdSet<Var>) -> bool {
         let Some(roots) = self.roots.get(&v) else { return false };
         let free = |w: &Var| !self.is_live(*w) && (*w == v || !others.contains(w));
-        !roots.is_empty()
+        !self.is_plain
+            && !roots.is_empty()
             && free(&v)
             && !others.contains(&v)
             && roots.iter().all(|r| {

@@ -29,9 +29,11 @@ mod sums;
 mod tile;
 mod trials;
 mod uses;
+mod watch;
 mod width;
 
 use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Site, Ty};
+use crate::verify::Fallback;
 pub use chunks::without_chunks;
 use cost::Costs;
 pub use cost::Model;
@@ -40,6 +42,7 @@ use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 pub(crate) use small::ELEMENTS as SMALL;
 use std::collections::{BTreeMap, BTreeSet};
+use watch::Watch;
 
 /// Parts of scheduling that can be left out: no value depends on them, but for the order of sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,8 +138,22 @@ const LARGER: i64 = 64;
 /// all results for every few elements, which leave the first cache: so more than what memory takes alone (decision 45).
 const FAR: f64 = 2.0;
 
-/// Puts loops of all functions into lanes. The module has none yet. Cost: the size of the module, times the depth of its nests.
+/// Puts loops of all functions into lanes. The module has none yet. If the verifier has an alarm on what came of it, the module stays as it was
+/// ([`Fallback::AsLowered`]). Cost: the size of the module, times the depth of its nests.
+///
+/// # Panics
+/// In builds with debug assertions, if the verifier has an alarm after one of the passes: an internal error.
 pub fn schedule(module: &mut Module, options: &Options) {
+    let before = module.clone();
+    let mut watch = Watch::new(module, options);
+    in_lanes(module, options, &mut watch);
+    if watch.has_alarm(module) {
+        *module = before;
+        module.fallbacks.push(Fallback::AsLowered);
+    }
+}
+
+fn in_lanes(module: &mut Module, options: &Options, watch: &mut Watch) {
     module.lanes = options.lanes.max(options.most);
     let mut made = chunks::Made::after(module.functions.len());
     let mut parts: Vec<(FunctionId, FunctionId)> = Vec::new();
@@ -144,14 +161,18 @@ pub fn schedule(module: &mut Module, options: &Options) {
     for (k, f) in module.functions.iter_mut().enumerate() {
         let body = std::mem::take(&mut f.body);
         let body = if options.does(Pass::Small) { small::small(f, body) } else { body };
+        let body = watch.after("small", f, body);
         let (defined, _) = registers(f, &body);
         let body =
             if options.does(Pass::Checks) { checks::hoisted(body, &defined, &mut f.regs) } else { body };
+        let body = watch.after("checks", f, body);
         let body = numbered(f, body);
+        let body = watch.after("numbers", f, body);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
         let choices = module.choices.iter().filter(|(id, _)| id.index() == k).map(|(_, r)| *r).collect();
         let mut expected = Expected { args: expected, counters: Vec::new(), parts: IdSet::new() };
         let (body, owned) = joined(body, &choices, (options, &expected), f);
+        let body = watch.after("join", f, body);
         module.owned.extend(owned.into_iter().map(|r| (FunctionId::new(k), r)));
         let body = if options.does(Pass::Blocks) {
             let (body, made) = blocks::in_blocks(body, options, &mut expected, f);
@@ -160,6 +181,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         } else {
             body
         };
+        let body = watch.after("blocks", f, body);
         let expected = &expected;
         let body = if options.does(Pass::Borders) {
             let (body, made) = without_borders(body, (options, expected), f);
@@ -168,10 +190,13 @@ pub fn schedule(module: &mut Module, options: &Options) {
         } else {
             body
         };
+        let body = watch.after("borders", f, body);
         let mut s = Scheduler::new(options, f, &body, expected);
         let body = if options.does(Pass::Split) { s.split(body) } else { body };
         f.regs = s.regs;
+        let body = watch.after("split", f, body);
         let body = numbered(f, body);
+        let body = watch.after("numbers after split", f, body);
         let (defined, _) = registers(f, &body);
         let rows = if options.does(Pass::Rows) { rows::candidates(&body, &defined) } else { Vec::new() };
         let is_asked = options.grain.is_some() && options.does(Pass::Own) && added::adds(&body);
@@ -188,6 +213,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
         f.body = if options.grain.is_some() { t.block(body) } else { t.s.block(body) };
         let Scheduler { regs, mut sizes, .. } = t.s;
         f.regs = regs;
+        watch.parts("lanes", f, &made.functions);
         parts.extend(made.parts_from(before).map(|part| (part, FunctionId::new(k))));
         let mut pointers: Option<sums::Pointers> = None;
         for f in [f].into_iter().chain(&mut made.functions[before..]) {
@@ -198,6 +224,7 @@ pub fn schedule(module: &mut Module, options: &Options) {
             } else {
                 body
             };
+            let body = watch.after("jam", f, body);
             let body = if options.does(Pass::Sums) {
                 // A part has the registers of the function that it is of.
                 let known = sums::Pointers::of(f, &body, pointers.as_ref());
@@ -207,8 +234,10 @@ pub fn schedule(module: &mut Module, options: &Options) {
             } else {
                 body
             };
+            let body = watch.after("sums", f, body);
             let (defined, _) = registers(f, &body);
-            f.body = number(body, Reach::Code, (&defined, &f.regs), &f.results);
+            let body = number(body, Reach::Code, (&defined, &f.regs), &f.results);
+            f.body = watch.after("numbers of code", f, body);
         }
     }
     for (f, copy, r) in copies {

@@ -2,7 +2,8 @@
 //!
 //! The lowering computes strides where it needs them. Here a primitive or pointer that has been computed before, in this
 //! block or one around it, is replaced by that register; instructions nobody needs are dropped. Then equal strides are equal
-//! operands, which the scheduler compares. What follows from constants is worked out, and branches on it, and loops without iterations, are gone.
+//! operands, which the scheduler compares. What follows from constants is worked out, and branches on it, and loops without iterations, are gone. So are loops that do nothing, and states that a loop takes together
+//! for nobody.
 //!
 //! A branch that asks again what an earlier one asked (the way back of a derivative asks what the way there did) has what the
 //! same arm computed before. Since that makes registers which are set on some ways only, it is for code that is not
@@ -13,7 +14,7 @@
 //! Only registers that are set once, and what has been checked is not checked again. Guarantees: the same values and messages.
 
 use super::uses::writes;
-use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
+use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use pullback_base::Table;
 use pullback_base::index::{IdTable, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
@@ -42,6 +43,7 @@ pub(super) fn number(
         known: Table::new(),
         added: Vec::new(),
         arms: Vec::new(),
+        facts: Vec::new(),
         here: 0,
         lanes: None,
         loaded: Table::new(),
@@ -116,7 +118,9 @@ struct Numbers<'a> {
     added: Vec<(Key, Reg)>,
     /// Arms of branches of the blocks that are open.
     arms: Vec<Arm>,
-    /// The first of them that is in the innermost block.
+    /// What conditions are in the arms around.
+    facts: Vec<(Reg, bool)>,
+    /// The first of `arms` that is in the innermost block.
     here: usize,
     /// The counter of the loop of lanes around.
     lanes: Option<Reg>,
@@ -188,6 +192,11 @@ impl Numbers<'_> {
                 }
                 return;
             }
+            // An arm in which the condition is known is in an arm of the same condition.
+            Ins::If { condition, then, otherwise } if self.fact(condition).is_some() => {
+                let holds = self.fact(condition) == Some(true);
+                return self.all(if holds { then } else { otherwise }, out);
+            }
             Ins::If { condition, then, otherwise } => {
                 let (then, otherwise) = self.branch(condition, then, otherwise);
                 let ins = Ins::If { condition, then, otherwise };
@@ -234,6 +243,11 @@ impl Numbers<'_> {
         let Some(condition) = asked else { return (self.block(then), self.block(otherwise)) };
         (self.arm(condition, true, then), self.arm(condition, false, otherwise))
     }
+    /// What a condition is in the arms around.
+    fn fact(&self, condition: Operand) -> Option<bool> {
+        let condition = condition.as_reg()?;
+        self.facts.iter().find(|(c, _)| *c == condition).map(|(_, holds)| *holds)
+    }
     /// The arm of a branch, with what the same arm of earlier branches computed.
     fn arm(&mut self, condition: Reg, holds: bool, block: Block) -> Block {
         let open = self.added.len();
@@ -246,7 +260,9 @@ impl Numbers<'_> {
                 values.into_iter().for_each(|(key, r)| self.learn(key, r));
             }
         }
+        self.facts.push((condition, holds));
         let (out, mut values) = self.values(block);
+        self.facts.pop();
         let before = self.added.split_off(open);
         for (key, _) in &before {
             self.known.remove(key);
@@ -353,9 +369,18 @@ fn constant(prim: Prim, args: &[Operand], ty: Ty) -> Option<Operand> {
     }
 }
 
-/// Whether an instruction does something besides setting its register.
+/// Whether an instruction does something besides setting its register and running the blocks inside.
 fn has_effect(ins: &Ins) -> bool {
-    !matches!(ins, Ins::Set { .. } | Ins::Prim { .. } | Ins::Offset { .. } | Ins::Load { .. })
+    !matches!(
+        ins,
+        Ins::Set { .. }
+            | Ins::Prim { .. }
+            | Ins::Offset { .. }
+            | Ins::Load { .. }
+            | Ins::For { .. }
+            | Ins::Lanes { .. }
+            | Ins::If { .. }
+    )
 }
 /// Notes what a block needs; whether something is new.
 fn need(block: &Block, needed: &mut Needed) -> bool {
@@ -364,24 +389,69 @@ fn need(block: &Block, needed: &mut Needed) -> bool {
         for inner in ins.blocks().into_iter().rev() {
             new |= need(inner, needed);
         }
-        if is_needed(ins, needed) {
-            ins.reads(&mut |a| {
-                if let Operand::Reg(r) = a {
-                    new |= needed.insert(r, ()).is_none();
+        if !is_needed(ins, needed) {
+            continue;
+        }
+        let mut add = |a: Operand| new |= a.as_reg().is_some_and(|r| needed.insert(r, ()).is_none());
+        match ins {
+            Ins::For { from, to, order, .. } => {
+                [*from, *to].into_iter().for_each(add);
+                if let Order::Any(folds) = order {
+                    folds.iter().for_each(|fold| new |= need_of_fold(fold, needed));
                 }
-            });
+            }
+            _ => ins.reads(&mut add),
+        }
+    }
+    new
+}
+/// Notes what a loop needs to take the states together that are needed, other states too.
+fn need_of_fold(fold: &Fold, needed: &mut Needed) -> bool {
+    let mut new = false;
+    for k in 0..fold.state.len() {
+        if needed.contains(fold.state[k]) {
+            for r in [fold.out[k], fold.neutral[k]].iter().filter_map(|a| a.as_reg()) {
+                new |= needed.insert(r, ()).is_none();
+            }
+        }
+    }
+    new |= need(&fold.combine, needed);
+    for (k, state) in fold.state.iter().enumerate() {
+        if needed.contains(fold.left[k]) || needed.contains(fold.right[k]) {
+            new |= needed.insert(*state, ()).is_none();
         }
     }
     new
 }
 
 fn is_needed(ins: &Ins, needed: &Needed) -> bool {
-    has_effect(ins) || ins.sets().iter().any(|r| needed.contains(*r))
+    let inside = || ins.blocks().into_iter().flatten().any(|ins| is_needed(ins, needed));
+    has_effect(ins) || (ins.sets().iter().any(|r| needed.contains(*r)) && ins.blocks().is_empty()) || inside()
 }
 
+/// Drops what is not needed: loops that do nothing, and states of folds that nobody asks for.
 fn keep(block: &mut Block, needed: &Needed) {
     block.retain_mut(|ins| {
         ins.blocks_mut().into_iter().for_each(|inner| keep(inner, needed));
-        is_needed(ins, needed)
+        if let Ins::For { order: Order::Any(folds), .. } = ins {
+            folds.iter_mut().for_each(|fold| keep_of_fold(fold, needed));
+            folds.retain(|fold| !fold.state.is_empty());
+        }
+        has_effect(ins)
+            || !ins.blocks().into_iter().all(|inner| inner.is_empty())
+            || (ins.blocks().is_empty() && ins.sets().iter().any(|r| needed.contains(*r)))
     });
+}
+
+fn keep_of_fold(fold: &mut Fold, needed: &Needed) {
+    keep(&mut fold.combine, needed);
+    let stays: Vec<bool> = fold.state.iter().map(|r| needed.contains(*r)).collect();
+    for regs in [&mut fold.state, &mut fold.left, &mut fold.right] {
+        let mut stays = stays.iter();
+        regs.retain(|_| stays.next() == Some(&true));
+    }
+    for operands in [&mut fold.neutral, &mut fold.out] {
+        let mut stays = stays.iter();
+        operands.retain(|_| stays.next() == Some(&true));
+    }
 }

@@ -7,7 +7,7 @@ use pullback_cpu::Level;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{FunctionId, Module, lower, lower_with_parts};
+use pullback_kernel::{FunctionId, Module, NotNative, lower, lower_with_parts};
 use pullback_llvm::{Floats, Functions, Llvm, pieces, text};
 use pullback_vm::{LANES, Limits, Machine};
 use std::num::NonZeroUsize;
@@ -97,14 +97,22 @@ pub struct Executable<'a> {
 impl<'a> Executable<'a> {
     /// Makes it. Errors: verdicts about programs that cannot be run this way.
     pub fn new(run: &'a Run, way: Way) -> Result<Executable<'a>, Verdict> {
-        Executable::of(run, way, lower(&run.program, run.fun).ok())
+        Executable::of(run, way, lower(&run.program, run.fun))
     }
     /// The same, with reductions that keep their order in one part however long they are, as the interpreter does them.
     pub fn in_one_part(run: &'a Run, way: Way) -> Result<Executable<'a>, Verdict> {
-        Executable::of(run, way, lower_with_parts(&run.program, run.fun, 1 << 40).ok())
+        Executable::of(run, way, lower_with_parts(&run.program, run.fun, 1 << 40))
     }
-    fn of(run: &'a Run, way: Way, lowered: Option<(Module, FunctionId)>) -> Result<Executable<'a>, Verdict> {
-        let Some((mut module, id)) = lowered else { return Err(Verdict::Foreign) };
+    fn of(
+        run: &'a Run,
+        way: Way,
+        lowered: Result<(Module, FunctionId), Box<NotNative>>,
+    ) -> Result<Executable<'a>, Verdict> {
+        let (mut module, id) = match lowered {
+            Ok(lowered) => lowered,
+            Err(e) if e.is_internal() => return Err(Verdict::Fails(e.to_string())),
+            Err(_) => return Err(Verdict::Foreign),
+        };
         let f = &run.program.funs[run.fun];
         let params: Vec<Type> = f.params.iter().map(|p| run.program.vars[*p].ty.clone()).collect();
         let first: Vec<(&Type, &Value)> = params.iter().zip(&run.args[0]).collect();
@@ -124,6 +132,10 @@ impl<'a> Executable<'a> {
             }
             Way::VmDefault => in_lanes(LANES, LANES, Model::interpreter(), None),
             Way::Llvm(_, lanes, _) => in_lanes(lanes, 2 * lanes, free, Some(2.0)),
+        }
+        // Builds without debug assertions go on where the verifier has an alarm; tests do not.
+        if !module.fallbacks.is_empty() {
+            return Err(Verdict::Fails(format!("the verifier has an alarm: {:?}", module.fallbacks)));
         }
         let on_vm = |functions, machine| {
             let options = pullback_vm::Options { functions, machine, poison: true, ..Default::default() };

@@ -1,0 +1,54 @@
+//! What the verifier says of scheduling: after each pass in builds with debug assertions, and so in tests; at the end in all.
+
+use super::Options;
+use crate::ir::{Block, Function, Module};
+use crate::verify::{Around, Verified, verify};
+
+/// The verifier beside the passes; none where nothing is looked at before the end.
+pub(super) struct Watch(Option<Around>);
+
+impl Watch {
+    /// For a module that is about to be scheduled.
+    pub(super) fn new(module: &Module, options: &Options) -> Watch {
+        let around = || Around::of(module).with_lanes(options.lanes.max(options.most));
+        Watch(cfg!(debug_assertions).then(around))
+    }
+    /// The body of a function after a pass.
+    ///
+    /// # Panics
+    /// If there is an alarm.
+    pub(super) fn after(&mut self, pass: &str, f: &mut Function, body: Block) -> Block {
+        let Some(around) = &self.0 else { return body };
+        f.body = body;
+        stop(pass, &around.function(f));
+        std::mem::take(&mut f.body)
+    }
+    /// A function after the pass that makes functions of its loops, with all of those so far.
+    ///
+    /// # Panics
+    /// If there is an alarm.
+    pub(super) fn parts(&mut self, pass: &str, f: &Function, made: &[Function]) {
+        let Some(around) = &mut self.0 else { return };
+        for verified in around.learn(made) {
+            stop(pass, &verified);
+        }
+        stop(pass, &around.function(f));
+    }
+    /// Whether there is an alarm on the whole module at the end.
+    ///
+    /// # Panics
+    /// If there is one, where passes are looked at.
+    pub(super) fn has_alarm(&self, module: &Module) -> bool {
+        let verified = verify(module);
+        if self.0.is_some() {
+            stop("scheduling", &verified);
+        }
+        !verified.alarms.is_empty()
+    }
+}
+
+fn stop(pass: &str, verified: &Verified) {
+    if let Some(alarm) = verified.alarms.first() {
+        panic!("internal error: after the pass `{pass}`, {alarm}");
+    }
+}

@@ -1,0 +1,247 @@
+//! Proves that kernel IR keeps its rules, without running it.
+//!
+//! Place in the pipeline: after the lowering, and after scheduling; in builds with debug assertions after each pass of it. A wrong decision about
+//! memory is found for all inputs, where a run finds it for some. This header is the specification of kernel IR; `ir` says what each
+//! instruction does.
+//!
+//! # Registers
+//! A register is set before it is read, on every way. What one arm of a branch sets may be read where the same condition has the same value, until
+//! the condition is set again. Nothing is asked of code behind a [`crate::Ins::Fail`] whose condition is the constant `true`.
+//!
+//! # Types
+//! Operands have the types that their instruction needs, and so have the registers that it sets; arguments and results are those of the callee. Elements of
+//! memory are scalars and pointers. A pointer is used for elements of the type that some memory which it may point to was allocated for.
+//!
+//! # Lanes
+//! Loops of lanes are not inside of each other in a function, and have at most as many lanes as the module. All registers of lanes that an
+//! instruction mentions have equally many: inside of a loop of lanes, as many as the loop. Conditions, bounds and pointers are scalars.
+//!
+//! # Loops
+//! A counter is set by its loop, and by nothing else but loops that are neither inside of it nor around. In a loop in any order ([`crate::Order::Any`]) an iteration sets what it reads of
+//! what the body sets, but for the states of folds; after the loop only these may be read. A fold takes together states that the body sets. An iteration gives back
+//! all memory that it allocates. That iterations do not read what others write is not proved here.
+//!
+//! # Memory
+//! Memory is there from its [`crate::Ins::Alloc`] to the [`crate::Ins::Release`] of a mark set before. It may be loaded from, stored to, filled, copied and added to while it is
+//! there. Arguments of calls reach only memory that is there: what they point to, what that holds, and so on; so do results, and what the caller's memory holds
+//! when a function ends. A call may leave memory behind; a part of [`crate::Ins::Chunks`] may not, since that is given back. A pointer that is not used, or only
+//! moved ([`crate::Ins::Offset`]), may point anywhere.
+//!
+//! # Marks
+//! A mark is released while it is open: it was set, no mark before it has been released or set again since, and it was not set again itself. A release knows
+//! its mark. A mark is not stored, nor given to a call.
+//!
+//! # How
+//! Types, lanes and counters are looked at instruction by instruction (`types`). Registers and memory need an abstract interpretation (`flow`, `loops`, `regions`) over
+//! *sites*: instructions that make memory. A site has three faces: what it made last, what it made before, and what was given back (recency abstraction: Balakrishnan and Reps,
+//! SAS 2006). Loops are gone through until nothing is new; alarms are noted in one pass more, since some are of states that are not final. Calls have summaries.
+//!
+//! Guarantees: code without an alarm breaks no rule above in any run. An alarm may be false. Not looked at: bounds of accesses, whether elements were
+//! written before they are read, uses of the null pointer and of the caller's memory for elements of another type, and whether a value is the one that the program means.
+//!
+//! Cost: instructions times the depth of their nest, and a few passes per loop. A branch costs what its arms change, a visit of a loop that brings nothing new
+//! what the loop mentions ([`Verified::work`]).
+
+mod alarm;
+mod cells;
+mod flow;
+mod layout;
+mod loops;
+mod regions;
+mod sets;
+mod types;
+
+use crate::ir::{Block, Function, FunctionId, Ins, Module, Ty};
+pub use alarm::{Alarm, Rule};
+use flow::Flow;
+use pullback_base::index::{IdSet, Index};
+
+/// What came of looking at code.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verified {
+    /// The rules that are broken, or may be.
+    pub alarms: Vec<Alarm>,
+    /// What it cost: instructions gone through, facts looked at, written, put back and compared, elements of sets made.
+    pub work: u64,
+}
+
+/// What is given up for code without an alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// Updates in place, and memory that is given back early.
+    Plain,
+    /// The schedule of loops.
+    AsLowered,
+    /// Native code.
+    Interpreted,
+}
+
+impl Fallback {
+    /// What a report says of it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Fallback::Plain => "lowered without updates in place",
+            Fallback::AsLowered => "loops are as they were lowered",
+            Fallback::Interpreted => "interpreted",
+        }
+    }
+}
+
+/// What callers of a function know of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Callee {
+    name: String,
+    params: Vec<Ty>,
+    results: Vec<Ty>,
+    summary: Summary,
+}
+
+/// What a function does with memory of its callers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Summary {
+    /// It stores pointers there.
+    stores_pointers: bool,
+    /// Some of them point to memory that it made.
+    stores_own: bool,
+}
+
+impl Summary {
+    /// Anything.
+    const ANY: Summary = Summary { stores_pointers: true, stores_own: true };
+}
+
+/// What a function needs to know of its module.
+#[derive(Clone, Debug)]
+pub(crate) struct Around {
+    callees: Vec<Callee>,
+    /// How many functions the module had at first.
+    given: usize,
+    messages: usize,
+    lanes: usize,
+}
+
+impl Around {
+    /// Of a module.
+    pub(crate) fn of(module: &Module) -> Around {
+        all(module).0
+    }
+    /// The same for a module that has loops of at most so many lanes.
+    pub(crate) fn with_lanes(self, lanes: usize) -> Around {
+        Around { lanes, ..self }
+    }
+    /// Of a module, as if no function stored pointers.
+    fn unknown(module: &Module) -> Around {
+        let callees: Vec<Callee> =
+            module.functions.iter().map(|f| Callee::new(f, Summary::default())).collect();
+        Around { given: callees.len(), callees, messages: module.messages.len(), lanes: module.lanes }
+    }
+    /// Looks at a function.
+    pub(crate) fn function(&self, f: &Function) -> Verified {
+        function(f, self).0
+    }
+    /// Takes functions over that were added to the module, those of before too; looks at those that are new.
+    pub(crate) fn learn(&mut self, added: &[Function]) -> Vec<Verified> {
+        let from = self.callees.len() - self.given;
+        let new = added.get(from..).unwrap_or_default();
+        self.callees.extend(new.iter().map(|f| Callee::new(f, Summary::default())));
+        let first = self.given + from;
+        let mut found = Vec::new();
+        // A part may call parts that were made before it.
+        for (k, f) in new.iter().enumerate() {
+            let (verified, summary) = function(f, self);
+            self.callees[first + k].summary = summary;
+            found.push(verified);
+        }
+        found
+    }
+}
+
+impl Callee {
+    fn new(f: &Function, summary: Summary) -> Callee {
+        let types = |regs: &[crate::Reg]| {
+            regs.iter().map(|r| f.regs.get(*r).map_or(Ty::Pointer, |info| info.ty)).collect()
+        };
+        Callee { name: f.name.clone(), params: types(&f.params), results: types(&f.results), summary }
+    }
+}
+
+/// Looks at a module. Cost: see above, at most three times for functions that call themselves.
+pub fn verify(module: &Module) -> Verified {
+    all(module).1
+}
+
+fn all(module: &Module) -> (Around, Verified) {
+    let mut around = Around::unknown(module);
+    let mut found: Vec<Option<Verified>> = module.functions.iter().map(|_| None).collect();
+    let order = callees_first(module);
+    let mut work = 0;
+    loop {
+        let mut grows = false;
+        for id in &order {
+            let k = id.index();
+            let (verified, summary) = function(&module.functions[*id], &around);
+            work += verified.work;
+            found[k] = Some(verified);
+            grows |= around.callees[k].summary != summary && summary_matters(module, *id, &order);
+            around.callees[k].summary = summary;
+        }
+        if !grows {
+            break;
+        }
+    }
+    let alarms = found.into_iter().flatten().flat_map(|v| v.alarms).collect();
+    (around, Verified { alarms, work })
+}
+
+/// Whether callers that come before a function in this order are to be looked at again.
+fn summary_matters(module: &Module, callee: FunctionId, order: &[FunctionId]) -> bool {
+    let before = order.iter().take_while(|id| **id != callee).chain([&callee]);
+    before.into_iter().any(|id| calls(&module.functions[*id].body).contains(&callee))
+}
+
+/// Looks at a function of a module; what its callers have to know.
+pub(crate) fn function(f: &Function, around: &Around) -> (Verified, Summary) {
+    let (alarms, whole) = types::types(f, around);
+    if !whole {
+        return (Verified { alarms, work: crate::size(&f.body) as u64 }, Summary::ANY);
+    }
+    let mut flow = Flow::new(f, &around.callees);
+    flow.pass();
+    flow.reports = true;
+    flow.pass();
+    let work = flow.work();
+    (Verified { alarms: alarms.into_iter().chain(flow.alarms).collect(), work }, flow.summary)
+}
+
+/// The functions of a module, each after those that it calls, as far as they do not call it.
+fn callees_first(module: &Module) -> Vec<FunctionId> {
+    let mut seen: IdSet<FunctionId> = IdSet::new();
+    let mut out = Vec::new();
+    for root in module.functions.ids() {
+        // A function, and its callees that are still to come.
+        let mut open: Vec<(FunctionId, Vec<FunctionId>)> = Vec::new();
+        let mut next = Some(root);
+        loop {
+            if let Some(id) = next.take().filter(|id| seen.insert(*id)) {
+                open.push((id, calls(&module.functions[id].body)));
+            }
+            let Some((id, left)) = open.last_mut() else { break };
+            next = left.pop();
+            if next.is_none() {
+                out.push(*id);
+                open.pop();
+            }
+        }
+    }
+    out
+}
+
+fn calls(block: &Block) -> Vec<FunctionId> {
+    let mut out = Vec::new();
+    crate::walk(block, &mut |ins| {
+        if let Ins::Call { function, .. } | Ins::Chunks { function, .. } = ins {
+            out.push(*function);
+        }
+    });
+    out
+}

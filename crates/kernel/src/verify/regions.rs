@@ -1,0 +1,305 @@
+//! Memory: who points where, what is there, what calls do to it.
+//!
+//! Levels take the place of the stack that a workspace is. Marks have levels in the order of the text. Memory has the level of the last
+//! mark before it, at most; once a mark is set, all memory that is there is below. To go back to a mark is therefore to give
+//! back all memory of its level and above, and no mark above is open any more. Where ways meet, the higher level counts: more is given back then than may be.
+
+use super::Summary;
+use super::alarm::Rule;
+use super::cells::{GONE, OPEN};
+use super::flow::{Face, Flow, dead, is_dead, old, recent, site_of};
+use super::layout::{CALLER, Makes, NULL};
+use super::sets::{EMPTY, Set};
+use crate::ir::{FunctionId, Operand, Reg, Ty};
+use pullback_base::index::Index;
+
+impl Flow<'_> {
+    // --- who points where ---
+
+    /// A cell holds these faces: it is to be looked at when they change.
+    pub(super) fn watch(&mut self, cell: u32, set: Set) {
+        let known = self.watched[cell as usize];
+        let all = self.sets.union(known, set);
+        if all == known {
+            return;
+        }
+        for k in 0..self.sets.items(set).len() {
+            let site = site_of(self.sets.items(set)[k]);
+            let is_known =
+                [recent(site), old(site), dead(site)].iter().any(|face| self.sets.has(known, *face));
+            let is_last = self.watchers[site as usize].last() == Some(&cell);
+            if site > CALLER && !is_known && !is_last {
+                self.watchers[site as usize].push(cell);
+            }
+        }
+        self.watched[cell as usize] = all;
+    }
+    /// Gives faces other names in all cells that hold one of this site.
+    fn rename(&mut self, site: u32, to: impl Fn(&[bool], Face) -> Face) {
+        self.cells.note_list(site);
+        for k in 0..self.watchers[site as usize].len() {
+            let cell = self.watchers[site as usize][k];
+            let set = self.cells.get(cell);
+            self.cells.work += 1;
+            if set == EMPTY {
+                continue;
+            }
+            let gone = &self.gone;
+            let renamed = self.sets.map(set, |face| to(gone, face));
+            if renamed != set {
+                self.cells.put(cell, renamed);
+                self.watch(cell, renamed);
+            }
+        }
+    }
+    /// Pointers that are held by memory that these point to. What was never written holds the null pointer.
+    pub(super) fn held(&mut self, from: Set) -> Set {
+        let mut out = EMPTY;
+        for k in 0..self.sets.items(from).len() {
+            let face = self.sets.items(from)[k];
+            if self.is_memory(face) && !is_dead(face) {
+                let held = self.cells.get(self.cells.holds(face));
+                out = self.sets.union(out, held);
+            } else if site_of(face) == NULL {
+                out = self.sets.with(out, face);
+            }
+        }
+        if out == EMPTY && from != EMPTY { self.sets.of(vec![recent(NULL)]) } else { out }
+    }
+    fn is_memory(&self, face: Face) -> bool {
+        matches!(self.layout.sites[site_of(face) as usize].makes, Makes::Caller | Makes::Memory(_))
+    }
+    fn is_mark(&self, face: Face) -> bool {
+        matches!(self.layout.sites[site_of(face) as usize].makes, Makes::Mark(_))
+    }
+    /// Pointers are stored.
+    pub(super) fn hold(&mut self, into: Set, what: Set) {
+        let items = self.sets.items(what);
+        let (mut marks, mut own) = (false, false);
+        for face in items {
+            let makes = self.layout.sites[site_of(*face) as usize].makes;
+            marks |= matches!(makes, Makes::Mark(_));
+            own |= matches!(makes, Makes::Memory(_));
+        }
+        if marks {
+            self.alarm(Rule::Mark, None, "a mark is stored".to_string());
+        }
+        for k in 0..self.sets.items(into).len() {
+            let face = self.sets.items(into)[k];
+            if !self.is_memory(face) || is_dead(face) {
+                continue;
+            }
+            if site_of(face) == CALLER {
+                self.summary.stores_pointers = true;
+                self.summary.stores_own |= own;
+            }
+            let cell = self.cells.holds(face);
+            self.cells.note_read(cell);
+            self.cells.join_in(cell, what, &mut self.sets);
+            self.watch(cell, what);
+        }
+    }
+    /// All faces that can be reached.
+    pub(super) fn reachable(&mut self, set: Set) -> Vec<Face> {
+        let mut out: Vec<Face> = self.sets.items(set).to_vec();
+        let mut seen: std::collections::HashSet<Face> = out.iter().copied().collect();
+        let mut at = 0;
+        while let Some(face) = out.get(at).copied() {
+            at += 1;
+            self.cells.work += 1;
+            if !self.is_memory(face) || is_dead(face) {
+                continue;
+            }
+            let held = self.cells.get(self.cells.holds(face));
+            out.extend(self.sets.items(held).iter().filter(|face| seen.insert(**face)));
+        }
+        out
+    }
+    /// Memory that is used through a pointer, elements of this type.
+    pub(super) fn used(&mut self, pointer: Operand, ty: Ty) -> Set {
+        let set = self.points(pointer);
+        if !self.reports {
+            return set;
+        }
+        let items = self.sets.items(set).to_vec();
+        let fits = |face: &Face| match self.layout.sites[site_of(*face) as usize].makes {
+            Makes::Memory(Some(of)) => of == ty,
+            _ => true,
+        };
+        let text = if items.is_empty() {
+            "points to nothing that was allocated".to_string()
+        } else if let Some(face) = items.iter().find(|face| is_dead(**face) || self.is_mark(**face)) {
+            format!("points to {}", self.face(*face))
+        } else if !items.iter().any(fits) {
+            "points to elements of another type only".to_string()
+        } else {
+            return set;
+        };
+        self.alarm(Rule::Memory, pointer.as_reg(), format!("{} {text}", self.operand(pointer)));
+        set
+    }
+
+    // --- what is there ---
+
+    fn note_level(&mut self, face: Face, level: u32) {
+        if self.leveled.insert((level, face)) {
+            self.levels[level as usize].push(face);
+        }
+    }
+    /// The faces of memory of a level.
+    fn at_level(&mut self, level: u32) -> Vec<Face> {
+        self.cells.note_list((self.watchers.len() + level as usize) as u32);
+        let mut out = Vec::new();
+        for k in 0..self.levels[level as usize].len() {
+            let face = self.levels[level as usize][k];
+            self.cells.work += 1;
+            if self.cells.get(self.cells.level(face)) == level + 1 {
+                out.push(face);
+            }
+        }
+        out
+    }
+    /// A site makes memory. What it made before is old.
+    pub(super) fn make(&mut self, site: u32) {
+        let (new, before) = (recent(site), old(site));
+        let (level, holds) = (self.cells.level(new), self.cells.holds(new));
+        let last = self.cells.get(level);
+        if last > 0 {
+            self.rename(site, |_, face| if face == new { before } else { face });
+            let held = self.cells.get(holds);
+            let of_old = self.cells.holds(before);
+            self.cells.note_read(of_old);
+            self.cells.join_in(of_old, held, &mut self.sets);
+            self.watch(of_old, held);
+            let level_of_old = self.cells.level(before);
+            self.cells.note_read(level_of_old);
+            self.cells.join_in(level_of_old, last, &mut self.sets);
+            self.note_level(before, last - 1);
+        }
+        let here = self.cells.get(self.cells.highest());
+        self.cells.put(level, here + 1);
+        self.cells.put(holds, EMPTY);
+        self.note_level(new, here);
+    }
+    /// A mark is set: all that is there is below it, and an older mark of this place is no mark any more.
+    pub(super) fn mark(&mut self, to: Reg, site: u32) {
+        let Makes::Mark(level) = self.layout.sites[site as usize].makes else { return };
+        let highest = self.cells.get(self.cells.highest());
+        for above in level..=highest {
+            for face in self.at_level(above) {
+                self.cells.put(self.cells.level(face), level);
+                self.note_level(face, level - 1);
+            }
+            self.close(above);
+        }
+        let (this, stale) = (recent(site), dead(site));
+        self.rename(site, |_, face| if face == this { stale } else { face });
+        self.cells.put(self.cells.state_of_mark(site), OPEN);
+        self.cells.put(self.cells.highest(), level);
+        let points = self.sets.of(vec![this]);
+        self.set(to, points);
+    }
+    /// The mark of a level is no mark any more.
+    fn close(&mut self, level: u32) {
+        if let Some(site) = self.layout.marks.get(level as usize)
+            && self.cells.get(self.cells.state_of_mark(*site)) == OPEN
+        {
+            self.cells.put(self.cells.state_of_mark(*site), GONE);
+        }
+    }
+    /// All since a mark is given back.
+    pub(super) fn release(&mut self, mark: Operand) {
+        let set = self.points(mark);
+        let [face] = *self.sets.items(set) else {
+            let text = format!("{} is not one mark", self.operand(mark));
+            return self.alarm(Rule::Mark, mark.as_reg(), text);
+        };
+        let site = site_of(face);
+        let Makes::Mark(level) = self.layout.sites[site as usize].makes else {
+            let text = format!("{} is no mark", self.operand(mark));
+            return self.alarm(Rule::Mark, mark.as_reg(), text);
+        };
+        if is_dead(face) || self.cells.get(self.cells.state_of_mark(site)) != OPEN {
+            let text = format!("{} is gone, or another mark by now", self.operand(mark));
+            return self.alarm(Rule::Mark, mark.as_reg(), text);
+        }
+        self.cells.trace.marks.push(site);
+        let highest = self.cells.get(self.cells.highest());
+        let mut gone = self.at_level(level);
+        for above in level + 1..=highest {
+            gone.extend(self.at_level(above));
+            self.close(above);
+        }
+        self.cells.put(self.cells.highest(), level);
+        self.give_back(&gone);
+    }
+    pub(super) fn give_back(&mut self, faces: &[Face]) {
+        for face in faces {
+            self.gone[*face as usize] = true;
+            self.cells.put(self.cells.level(*face), 0);
+            self.cells.put(self.cells.holds(*face), EMPTY);
+        }
+        for face in faces {
+            let site = site_of(*face);
+            self.rename(site, |gone, face| if gone[face as usize] { dead(site_of(face)) } else { face });
+        }
+        faces.iter().for_each(|face| self.gone[*face as usize] = false);
+    }
+
+    // --- calls ---
+
+    /// What arguments point to. It is there, with all that can be reached.
+    fn given(&mut self, args: &[Operand]) -> Set {
+        let mut given = EMPTY;
+        for a in args {
+            let set = self.points(*a);
+            if self.reports
+                && let Some(face) =
+                    self.reachable(set).into_iter().find(|face| is_dead(*face) || self.is_mark(*face))
+            {
+                let text = format!("the argument {} reaches {}", self.operand(*a), self.face(face));
+                self.alarm(Rule::Memory, a.as_reg(), text);
+            }
+            given = self.sets.union(given, set);
+        }
+        given
+    }
+    /// Results may point to all that arguments reach, and to memory that the callee made.
+    pub(super) fn call(&mut self, site: u32, to: &[Reg], function: FunctionId, args: &[Operand]) {
+        self.given(args);
+        self.make(site);
+        // What the same call made last is old by now.
+        let mut given = EMPTY;
+        for a in args {
+            let points = self.points(*a);
+            given = self.sets.union(given, points);
+        }
+        let mut reachable = self.reachable(given);
+        let all = self.sets.of(reachable.clone());
+        reachable.extend([recent(site), recent(NULL)]);
+        let out = self.sets.of(reachable);
+        let own = self.cells.holds(recent(site));
+        self.cells.put(own, out);
+        self.watch(own, out);
+        if self.callees.get(function.index()).is_none_or(|c| c.summary.stores_pointers) {
+            self.hold(all, out);
+        }
+        for r in to {
+            let points = if self.f.regs[*r].ty == Ty::Pointer { out } else { EMPTY };
+            self.set(*r, points);
+        }
+    }
+    /// The same without results; what the calls make is given back.
+    pub(super) fn chunks(&mut self, site: u32, function: FunctionId, args: &[Operand]) {
+        let given = self.given(args);
+        let summary = self.callees.get(function.index()).map_or(Summary::ANY, |c| c.summary);
+        if !summary.stores_pointers {
+            return;
+        }
+        let mut reachable = self.reachable(given);
+        let all = self.sets.of(reachable.clone());
+        reachable.extend([recent(NULL)].into_iter().chain(summary.stores_own.then_some(dead(site))));
+        let out = self.sets.of(reachable);
+        self.hold(all, out);
+    }
+}

@@ -1,0 +1,91 @@
+//! Programs of a shape, as long as one likes.
+
+/// A program of this shape with so many parts.
+pub(crate) type Family = (&'static str, fn(usize) -> String);
+
+fn function(lines: &[String], result: &str) -> String {
+    format!("fun f(a: []f64, k: i64): f64 {{ let n: i64 = size(a, 0)\n{}\nin {result} }}", lines.join("\n"))
+}
+
+/// Arrays made one from the other, all there to the end; each is summed.
+fn arrays(count: usize) -> String {
+    let mut lines = vec!["let s_0: f64 = a[0i64]".to_string()];
+    for k in 1..=count {
+        let from = if k == 1 { "a".to_string() } else { format!("b_{}", k - 1) };
+        lines.push(format!(
+            "let b_{k}: []f64 = scan n [0.0f64] [{from}] (x_{k}: f64, y_{k}: f64) {{
+                let z_{k}: f64 = add.f64(x_{k}, y_{k}) in z_{k} }}
+            let e_{k}: f64 = b_{k}[0i64]
+            let s_{k}: f64 = add.f64(s_{}, e_{k})",
+            k - 1
+        ));
+    }
+    function(&lines, &format!("s_{count}"))
+}
+
+/// Loops that hand an array on, each with another array inside.
+fn states(count: usize) -> String {
+    let mut lines =
+        vec!["let c_0: []f64 = map n [a] (o: f64) { let p: f64 = add.f64(o, 1.0f64) in p }".to_string()];
+    for k in 1..=count {
+        lines.push(format!(
+            "let c_{k}: []f64 = loop (v_{k}: []f64 = c_{}) for i_{k} < k {{
+                let w_{k}: []f64 = scan n [0.0f64] [v_{k}] (x_{k}: f64, y_{k}: f64) {{
+                    let z_{k}: f64 = add.f64(x_{k}, y_{k}) in z_{k} }}
+                in w_{k} }}",
+            k - 1
+        ));
+    }
+    lines.push(format!("let e: f64 = c_{count}[0i64]"));
+    function(&lines, "e")
+}
+
+/// Branches one after the other, each with an array in either arm.
+fn branches(count: usize) -> String {
+    let mut lines = vec!["let s_0: f64 = a[0i64]".to_string()];
+    let arm = |k: usize, t: &str, op: &str| {
+        format!(
+            "let b_{k}{t}: []f64 = scan n [0.0f64] [a] (x_{k}{t}: f64, y_{k}{t}: f64) {{
+                let z_{k}{t}: f64 = {op}.f64(x_{k}{t}, y_{k}{t}) in z_{k}{t} }}
+            let e_{k}{t}: f64 = b_{k}{t}[0i64]
+            in e_{k}{t}"
+        )
+    };
+    for k in 1..=count {
+        lines.push(format!(
+            "let q_{k}: bool = eq.i64(k, {k}i64)
+            let r_{k}: f64 = if q_{k} {{ {} }} else {{ {} }}
+            let s_{k}: f64 = add.f64(s_{}, r_{k})",
+            arm(k, "_t", "add"),
+            arm(k, "_f", "max"),
+            k - 1
+        ));
+    }
+    function(&lines, &format!("s_{count}"))
+}
+
+/// One loop over time with many arrays in each iteration.
+fn iteration(count: usize) -> String {
+    let mut inside = vec!["let s_0: f64 = v[0i64]".to_string()];
+    for k in 1..=count {
+        inside.push(format!(
+            "let b_{k}: []f64 = scan n [0.0f64] [v] (x_{k}: f64, y_{k}: f64) {{
+                let z_{k}: f64 = add.f64(x_{k}, y_{k}) in z_{k} }}
+            let e_{k}: f64 = b_{k}[0i64]
+            let s_{k}: f64 = add.f64(s_{}, e_{k})",
+            k - 1
+        ));
+    }
+    let last =
+        format!("let next: []f64 = map n [v] (o: f64) {{ let p: f64 = add.f64(o, s_{count}) in p }} in next");
+    let body = format!("{}\n{last}", inside.join("\n"));
+    let lines = [
+        format!("let c: []f64 = loop (v: []f64 = a) for i < k {{ {body} }}"),
+        "let e: f64 = c[0i64]".to_string(),
+    ];
+    function(&lines, "e")
+}
+
+/// All of them, with their names.
+pub(crate) const FAMILIES: [Family; 4] =
+    [("arrays", arrays), ("states", states), ("branches", branches), ("iteration", iteration)];
