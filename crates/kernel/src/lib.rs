@@ -12,6 +12,7 @@ mod mutation;
 mod plan;
 mod print;
 pub mod profile;
+mod read;
 pub mod run;
 pub mod schedule;
 pub mod values;
@@ -19,12 +20,13 @@ mod walk;
 
 pub use calls::recursive;
 pub use ir::{
-    Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Site,
-    Sweep, Text, Ty,
+    Block, Facts, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo,
+    Site, Sweep, Text, Ty,
 };
 pub use lower::{NotNative, lower, lower_with_parts, lower_with_sites};
 #[cfg(feature = "mutations")]
 pub use mutation::{Mutation, switch_on};
 pub use plan::{Bytes, Plan, Shortage};
-pub use print::print;
+pub use print::{print, print_whole};
+pub use read::{MAX_DEPTH, ReadError, read};
 pub use walk::{size, walk};
