@@ -16,6 +16,7 @@ pub mod fork_join;
 pub mod generate;
 pub mod growth;
 pub mod hostile;
+pub mod kernel_text;
 pub mod native;
 pub mod nested;
 pub mod problems;
