@@ -60,6 +60,44 @@ pub struct Module {
     pub sites: BTreeMap<(FunctionId, Reg), Site>,
 }
 
+/// What is known about a register beside its type.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// [`Module::places`]
+    pub place: Option<Span>,
+    /// [`Module::tapes`]
+    pub tape: bool,
+    /// [`Module::owned`]
+    pub owned: bool,
+    /// [`Module::choices`]
+    pub choice: bool,
+    /// [`Module::sites`]
+    pub site: Option<Box<Site>>,
+}
+
+impl Module {
+    /// What is known about a register.
+    pub(crate) fn facts(&self, f: FunctionId, r: Reg) -> Facts {
+        let key = (f, r);
+        Facts {
+            place: self.places.get(&key).copied(),
+            tape: self.tapes.contains(&key),
+            owned: self.owned.contains(&key),
+            choice: self.choices.contains(&key),
+            site: self.sites.get(&key).map(|site| Box::new(*site)),
+        }
+    }
+    pub(crate) fn set_facts(&mut self, f: FunctionId, r: Reg, facts: Facts) {
+        let key = (f, r);
+        let Facts { place, tape, owned, choice, site } = facts;
+        self.places.extend(place.map(|span| (key, span)));
+        self.tapes.extend(tape.then_some(key));
+        self.owned.extend(owned.then_some(key));
+        self.choices.extend(choice.then_some(key));
+        self.sites.extend(site.map(|site| (key, *site)));
+    }
+}
+
 /// A statement of the program for which code was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {

@@ -11,6 +11,7 @@ mod lower;
 mod plan;
 mod print;
 pub mod profile;
+mod read;
 pub mod run;
 pub mod schedule;
 pub mod values;
@@ -19,10 +20,11 @@ mod walk;
 
 pub use calls::recursive;
 pub use ir::{
-    Block, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Site,
-    Sweep, Text, Ty,
+    Block, Facts, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo,
+    Site, Sweep, Text, Ty,
 };
 pub use lower::{NotNative, lower, lower_plainly, lower_with_parts, lower_with_sites};
 pub use plan::{Bytes, Plan, Shortage};
-pub use print::print;
+pub use print::{print, print_whole};
+pub use read::{MAX_DEPTH, ReadError, read};
 pub use walk::{size, walk};

@@ -21,6 +21,7 @@ mod loaded;
 mod lowering;
 mod parts;
 mod plan;
+mod reading;
 mod rows;
 mod rules;
 mod small;

@@ -17,6 +17,7 @@ pub mod fork_join;
 pub mod generate;
 pub mod growth;
 pub mod hostile;
+pub mod kernel_text;
 pub mod kernels;
 pub mod native;
 pub mod nested;

@@ -48,6 +48,7 @@ use pullback_core::traverse::reachable_functions;
 use pullback_core::{Atom, Body, Exp, FunId, Lam, Program, Type, TypeId, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use rep::{ArrayRep, Rep, words};
+pub(crate) use site::CONSTRUCTS;
 use site::site;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -19,6 +19,31 @@ pub(super) fn site(program: &Program, stm: &Stm, span: Option<Span>) -> Site {
     Site { span, construct: construct(&stm.exp), sweep }
 }
 
+/// All names of constructs: those of [`construct`].
+pub(crate) const CONSTRUCTS: [&str; 21] = [
+    "map",
+    "reduce",
+    "map and reduce",
+    "map and scan",
+    "scan",
+    "reduce_by_index",
+    "scatter",
+    "loop",
+    "if",
+    "match",
+    "call",
+    "update",
+    "gather",
+    "array",
+    "replicate",
+    "concat",
+    "rotate",
+    "copy",
+    "accumulator",
+    "addition",
+    "expression",
+];
+
 /// The name of a construct, as the source language has it where it does.
 fn construct(exp: &Exp) -> &'static str {
     match exp {
