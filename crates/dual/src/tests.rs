@@ -46,6 +46,8 @@ fn binary_rule(rule: &str, a: f64, b: f64) -> (f64, f64, f64) {
 
 /// Changes partial derivatives: the rule, which argument, the derivative.
 type Change<'a> = &'a dyn Fn(&str, usize, f64) -> f64;
+/// What becomes of a wrong one.
+type Fault = fn(f64) -> f64;
 
 /// Whether both modes give what the rules say, and that, with a change, agrees with differences.
 fn rules_hold(change: Change<'_>) -> bool {
@@ -87,8 +89,7 @@ fn the_rules_hold() {
 fn a_wrong_partial_derivative_is_noticed_whichever_it_is() {
     let one = UNARY.iter().chain(&["powi", "powf"]).map(|rule| (*rule, 0));
     let two = BINARY.iter().flat_map(|rule| [(*rule, 0), (*rule, 1)]);
-    let faults: [(&str, fn(f64) -> f64); 3] =
-        [("negated", |d| -d), ("doubled", |d| d + d), ("dropped", |_| 0.0)];
+    let faults: [(&str, Fault); 3] = [("negated", |d| -d), ("doubled", |d| d + d), ("dropped", |_| 0.0)];
     let mut killed = 0;
     for (rule, argument) in one.chain(two) {
         for (name, fault) in faults {
