@@ -177,7 +177,7 @@ impl Printer<'_> {
     /// The type of a register, and what is known about it.
     fn known(&self, r: Reg) -> String {
         let info = &self.f.regs[r];
-        format!(": {}{}", ty(info.ty), facts(&self.module.facts(self.id, r)))
+        format!(": {}{}", ty(info.ty), facts(&info.facts))
     }
     /// Registers of the head of a function.
     fn typed(&mut self, regs: &[Reg]) -> String {

@@ -120,7 +120,7 @@ struct Reader {
     /// The functions of the text.
     names: BTreeMap<String, FunctionId>,
     /// The registers of this function so far, by their numbers.
-    regs: BTreeMap<Reg, (RegInfo, Facts)>,
+    regs: BTreeMap<Reg, RegInfo>,
 }
 
 /// Tokens.
@@ -238,13 +238,12 @@ impl Reader {
         }
         let body = self.instructions()?;
         let mut regs = IndexVec::new();
-        for (r, (info, facts)) in std::mem::take(&mut self.regs) {
+        for (r, info) in std::mem::take(&mut self.regs) {
             if r.index() != regs.len() {
                 let message = format!("this function has register {}, but not {}", r.index(), regs.len());
                 return Err(ReadError::at(start, message));
             }
             regs.push(info);
-            self.module.set_facts(id, r, facts);
         }
         Ok(Function { name, params, results, regs, body })
     }
@@ -290,8 +289,8 @@ impl Reader {
     /// A register that has been declared.
     fn known(&self, start: Position, hint: &str, reg: Reg) -> Read<Reg> {
         let message = match self.regs.get(&reg) {
-            Some((known, _)) if known.hint == hint => return Ok(reg),
-            Some((known, _)) => format!("register {} is named {:?}, not {hint:?}", reg.index(), known.hint),
+            Some(known) if known.hint == hint => return Ok(reg),
+            Some(known) => format!("register {} is named {:?}, not {hint:?}", reg.index(), known.hint),
             None => format!("register {} has no type so far", reg.index()),
         };
         Err(ReadError::at(start, message))
@@ -305,7 +304,7 @@ impl Reader {
         }
         let ty = self.ty()?;
         let facts = if self.eat('#') { self.facts()? } else { Facts::default() };
-        if self.regs.insert(reg, (RegInfo { ty, hint }, facts)).is_some() {
+        if self.regs.insert(reg, RegInfo { ty, hint, facts }).is_some() {
             let message = format!("register {} has a type already", reg.index());
             return Err(ReadError::at(start, message));
         }
