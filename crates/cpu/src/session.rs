@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
         match self.context.message {
             abi::OUT_OF_MEMORY => {
                 let place = (FunctionId::new(value(2) as usize), Reg::new(value(3) as usize));
-                let span = self.executable.module.places.get(&place).copied();
+                let span = self.executable.module.facts(place.0, place.1).and_then(|facts| facts.place);
                 stop::out_of_memory(value(0) as u64, value(1) as u64, &self.room()).at(span)
             }
             abi::CANCELLED => stop::cancelled(),

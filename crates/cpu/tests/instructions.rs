@@ -97,7 +97,8 @@ fn memory_that_is_refused_has_its_place_in_the_source() {
     let (f, register) = (first(), module.functions[first()].params[0]);
     let mut sources = pullback_base::SourceMap::new();
     let span = pullback_base::Span::new(sources.add("place.fut", "iota n"), 0, 6);
-    module.places.insert((f, pullback_base::index::Index::new(1)), span);
+    let to: pullback_kernel::Reg = pullback_base::index::Index::new(1);
+    module.functions[f].regs[to].facts.place = Some(span);
     assert_ne!(register, pullback_base::index::Index::new(1), "the allocation has register 1");
     for executable in executables(&module, Options::default()) {
         let mut session = executable.session_within(1 << 20);

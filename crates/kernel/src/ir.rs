@@ -19,7 +19,7 @@
 use pullback_base::index::IndexVec;
 use pullback_base::{Few, RuntimeErrorKind, Span};
 use pullback_prim::{Prim, Scalar, ScalarValue};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 pullback_base::index_type! {
     /// A register of a function.
@@ -43,59 +43,36 @@ pub struct Module {
     pub messages: IndexVec<MessageId, Message>,
     /// The most scalars that a register of lanes may hold; 0 where no function has one.
     pub lanes: usize,
-    /// Where in the source program memory is asked for, by the register that is to point to it. Not every [`Ins::Alloc`] has
-    /// a place.
-    pub places: BTreeMap<(FunctionId, Reg), Span>,
     /// Where in the source program a function is called, and by which: one of the places, in the function itself if there is one.
     pub calls: BTreeMap<FunctionId, (FunctionId, Span)>,
-    /// The registers that are to point to tapes of derivatives.
-    pub tapes: BTreeSet<(FunctionId, Reg)>,
-    /// The registers that point to memory which iterations of a loop make, a row each, where the lowering asks for all rows at once.
-    pub owned: BTreeSet<(FunctionId, Reg)>,
-    /// Conditions that choose between two ways to do the same: which is better depends on sizes.
-    pub choices: BTreeSet<(FunctionId, Reg)>,
     /// What was given up to get code without an alarm of the verifier: nothing, unless the compiler has a fault.
     pub fallbacks: Vec<crate::verify::Fallback>,
-    /// What of the program registers were made for; empty unless it was asked for ([`crate::lower_with_sites`]).
-    pub sites: BTreeMap<(FunctionId, Reg), Site>,
-}
-
-/// What is known about a register beside its type.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
-    /// [`Module::places`]
-    pub place: Option<Span>,
-    /// [`Module::tapes`]
-    pub tape: bool,
-    /// [`Module::owned`]
-    pub owned: bool,
-    /// [`Module::choices`]
-    pub choice: bool,
-    /// [`Module::sites`]
-    pub site: Option<Box<Site>>,
 }
 
 impl Module {
-    /// What is known about a register.
-    pub(crate) fn facts(&self, f: FunctionId, r: Reg) -> Facts {
-        let key = (f, r);
-        Facts {
-            place: self.places.get(&key).copied(),
-            tape: self.tapes.contains(&key),
-            owned: self.owned.contains(&key),
-            choice: self.choices.contains(&key),
-            site: self.sites.get(&key).map(|site| Box::new(*site)),
-        }
+    /// What is known about a register; nothing if there is no such register.
+    pub fn facts(&self, f: FunctionId, r: Reg) -> Option<&Facts> {
+        Some(&self.functions.get(f)?.regs.get(r)?.facts)
     }
-    pub(crate) fn set_facts(&mut self, f: FunctionId, r: Reg, facts: Facts) {
-        let key = (f, r);
-        let Facts { place, tape, owned, choice, site } = facts;
-        self.places.extend(place.map(|span| (key, span)));
-        self.tapes.extend(tape.then_some(key));
-        self.owned.extend(owned.then_some(key));
-        self.choices.extend(choice.then_some(key));
-        self.sites.extend(site.map(|site| (key, *site)));
+    /// What of the program a register was made for.
+    pub(crate) fn site(&self, f: FunctionId, r: Reg) -> Option<Site> {
+        self.facts(f, r)?.site.as_deref().copied()
     }
+}
+
+/// What is known about a register beside its type. A copy of the register has the same facts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// Where in the source program memory is asked for to which it is to point. Not every [`Ins::Alloc`] has a place.
+    pub place: Option<Span>,
+    /// Whether it is to point to a tape of a derivative.
+    pub tape: bool,
+    /// Whether it points to memory which iterations of a loop make, a row each, where the lowering asks for all rows at once.
+    pub owned: bool,
+    /// Whether it is a condition that chooses between two ways to do the same: which is better depends on sizes.
+    pub choice: bool,
+    /// What of the program it was made for; nothing unless it was asked for ([`crate::lower_with_sites`]).
+    pub site: Option<Box<Site>>,
 }
 
 /// A statement of the program for which code was made.
@@ -185,6 +162,15 @@ pub struct RegInfo {
     pub ty: Ty,
     /// A name for printing; not unique.
     pub hint: String,
+    /// What else is known.
+    pub facts: Facts,
+}
+
+impl RegInfo {
+    /// A register of which nothing is known but its type.
+    pub fn new(ty: Ty, hint: &str) -> RegInfo {
+        RegInfo { ty, hint: hint.to_string(), facts: Facts::default() }
+    }
 }
 
 /// Instructions in order.

@@ -8,11 +8,10 @@
 //! then ([`Plan::as_scheduled`]). Guarantees: a call that goes through takes at least
 //! [`Plan::least`] bytes, and one for which [`Plan::check`] finds a shortage stops there, or before for another reason.
 
-use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Reg, Ty};
+use crate::ir::{Block, Facts, Function, FunctionId, Ins, Module, Operand, Reg, Ty};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_prim::{Scalar, ScalarValue};
-use std::collections::BTreeSet;
 
 /// Memory is taken in multiples of so many bytes.
 const ALIGNMENT: u64 = 64;
@@ -60,24 +59,22 @@ impl Plan {
     /// The plan of a function of a module as it was lowered. Cost: that of copying it.
     pub fn new(module: &Module, id: FunctionId) -> Plan {
         let f: &Function = &module.functions[id];
-        let places = module.places.iter().filter(|((of, _), _)| *of == id).map(|((_, r), span)| (*r, *span));
-        let of_function = |all: &BTreeSet<(FunctionId, Reg)>| {
-            all.iter().filter(|(of, _)| *of == id).map(|(_, r)| *r).collect::<IdSet<Reg>>()
-        };
+        let with = |holds: fn(&Facts) -> bool| f.regs.ids().filter(|r| holds(&f.regs[*r].facts)).collect();
         Plan {
             id,
             params: f.params.clone(),
             body: deciding(&f.body),
-            places: places.collect(),
-            tapes: of_function(&module.tapes),
-            choices: of_function(&module.choices),
-            owned: of_function(&module.owned),
+            places: f.regs.iter_enumerated().filter_map(|(r, info)| Some((r, info.facts.place?))).collect(),
+            tapes: with(|facts| facts.tape),
+            choices: with(|facts| facts.choice),
+            owned: with(|facts| facts.owned),
         }
     }
     /// The same for the module as it was scheduled: what iterations make for themselves, some of it at one time, counts as nothing.
     #[must_use]
     pub fn as_scheduled(mut self, module: &Module) -> Plan {
-        self.owned.extend(module.owned.iter().filter(|(of, _)| *of == self.id).map(|(_, r)| *r));
+        let regs = &module.functions[self.id].regs;
+        self.owned.extend(regs.ids().filter(|r| regs[*r].facts.owned));
         self
     }
 

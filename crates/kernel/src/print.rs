@@ -49,6 +49,9 @@ fn print_head(module: &Module, out: &mut String) {
     if module.lanes > 0 {
         let _ = writeln!(out, "lanes {}", module.lanes);
     }
+    for fallback in &module.fallbacks {
+        let _ = writeln!(out, "without {}", fallback.name());
+    }
     for (id, message) in module.messages.iter_enumerated() {
         let Message { kind, text, span } = message;
         let place = span.map_or(String::new(), |s| format!(" at {}", place(s)));
@@ -177,7 +180,7 @@ impl Printer<'_> {
     /// The type of a register, and what is known about it.
     fn known(&self, r: Reg) -> String {
         let info = &self.f.regs[r];
-        format!(": {}{}", ty(info.ty), facts(&self.module.facts(self.id, r)))
+        format!(": {}{}", ty(info.ty), facts(&info.facts))
     }
     /// Registers of the head of a function.
     fn typed(&mut self, regs: &[Reg]) -> String {

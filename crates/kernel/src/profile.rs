@@ -138,7 +138,7 @@ struct Place {
 
 impl Place {
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+        self.regs.push(RegInfo::new(ty, hint))
     }
     fn op(&mut self, op: Op, args: [Operand; 2], out: &mut Block) -> Operand {
         let to = self.reg(Ty::I64, "t");
@@ -173,7 +173,7 @@ impl Profiler<'_> {
     fn entry(&mut self, id: FunctionId) -> FunctionId {
         let f = self.given.functions[id].clone();
         let mut regs = f.regs;
-        let buffer = regs.push(RegInfo { ty: Ty::Pointer, hint: "profile".to_string() });
+        let buffer = regs.push(RegInfo::new(Ty::Pointer, "profile"));
         let mut place = Place { id, regs, buffer, slots: BTreeMap::new() };
         let mut inner = Vec::new();
         self.block(f.body, (0, 0), &mut place, &mut inner);
@@ -194,25 +194,22 @@ impl Profiler<'_> {
             body.push(Ins::Set { to, value });
             results.push(to);
         }
-        self.push(id, Function { name: f.name, params: f.params, results, regs: place.regs, body })
+        self.push(Function { name: f.name, params: f.params, results, regs: place.regs, body })
     }
     /// A copy of a function for one call.
     fn called(&mut self, id: FunctionId, slot: usize, depth: usize) -> FunctionId {
         let f = self.given.functions[id].clone();
         let (mut regs, mut params) = (f.regs, f.params);
-        let buffer = regs.push(RegInfo { ty: Ty::Pointer, hint: "profile".to_string() });
+        let buffer = regs.push(RegInfo::new(Ty::Pointer, "profile"));
         params.push(buffer);
         let mut place = Place { id, regs, buffer, slots: BTreeMap::new() };
         let mut body = Vec::new();
         self.block(f.body, (slot, depth), &mut place, &mut body);
-        self.push(id, Function { name: f.name, params, results: f.results, regs: place.regs, body })
+        self.push(Function { name: f.name, params, results: f.results, regs: place.regs, body })
     }
-    fn push(&mut self, from: FunctionId, mut f: Function) -> FunctionId {
+    fn push(&mut self, mut f: Function) -> FunctionId {
         f.name = format!("{}.profiled.{}", f.name, self.made.functions.len());
-        let id = self.made.functions.push(f);
-        let places = self.given.places.iter().filter(|((of, _), _)| *of == from);
-        self.made.places.extend(places.map(|((_, r), span)| ((id, *r), *span)));
-        id
+        self.made.functions.push(f)
     }
 
     /// Instruments a block in a slot, so many loops deep.
@@ -236,12 +233,12 @@ impl Profiler<'_> {
             if !is_work(&ins) {
                 let mut code = Vec::new();
                 if let Ins::Alloc { to, count, ty } = &ins {
-                    let site = self.given.sites.get(&(place.id, *to)).copied();
+                    let site = self.given.site(place.id, *to);
                     // What the schedule asks for belongs to what is around.
                     let slot = site.map_or(parent, |site| self.slot(parent, Some(site), place));
                     let bytes = place.op(Op::Mul, [*count, Operand::i64(ty.bytes() as i64)], &mut code);
                     place.add((slot, 2), bytes, &mut code);
-                    if self.given.tapes.contains(&(place.id, *to)) {
+                    if self.given.facts(place.id, *to).is_some_and(|facts| facts.tape) {
                         place.add((slot, 3), bytes, &mut code);
                     }
                 }
@@ -324,7 +321,7 @@ impl Profiler<'_> {
 
     /// The statement that work is for.
     fn site(&self, id: FunctionId, ins: &Ins) -> Option<Site> {
-        let of = |r: Reg| self.given.sites.get(&(id, r)).copied();
+        let of = |r: Reg| self.given.site(id, r);
         let read = |ins: &Ins| {
             let mut found = None;
             ins.reads(&mut |a| found = found.or_else(|| a.as_reg().and_then(of)));
@@ -368,7 +365,7 @@ impl Profiler<'_> {
         let mut out = BTreeSet::new();
         self.each(id, ins, &mut |id, ins| {
             if matches!(ins, Ins::For { .. } | Ins::Lanes { .. }) {
-                let sites = ins.sets().iter().filter_map(|r| self.given.sites.get(&(id, *r)));
+                let sites = ins.sets().iter().filter_map(|r| self.given.site(id, *r));
                 out.extend(sites.filter(|s| s.construct != "expression").filter_map(|s| s.span));
             }
         });
@@ -379,7 +376,7 @@ impl Profiler<'_> {
     fn has_reverse(&self, id: FunctionId, ins: &Ins) -> bool {
         let mut found = false;
         self.each(id, ins, &mut |id, ins| {
-            let mut sites = ins.sets().iter().filter_map(|r| self.given.sites.get(&(id, *r)));
+            let mut sites = ins.sets().iter().filter_map(|r| self.given.site(id, *r));
             found |= sites.any(|s| s.sweep != Sweep::Primal);
         });
         found
@@ -465,7 +462,7 @@ impl Open {
     }
 }
 
-/// The functions that one needs, and its number among them. What only schedules and plans ask for is gone.
+/// The functions that one needs, and its number among them.
 fn only_needed(module: Module, function: FunctionId) -> (Module, FunctionId) {
     let mut needed = BTreeSet::new();
     let mut todo = vec![function];
@@ -486,8 +483,6 @@ fn only_needed(module: Module, function: FunctionId) -> (Module, FunctionId) {
         renumber(&mut f.body, &number);
         out.functions.push(f);
     }
-    let places = module.places.into_iter();
-    out.places = places.filter_map(|((f, r), span)| Some(((*number.get(&f)?, r), span))).collect();
     (out, number[&function])
 }
 

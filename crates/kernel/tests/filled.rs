@@ -115,7 +115,7 @@ struct Code {
 
 impl Code {
     fn reg(&mut self, ty: Ty) -> Reg {
-        self.regs.push(RegInfo { ty, hint: "r".to_string() })
+        self.regs.push(RegInfo::new(ty, "r"))
     }
     fn op(&mut self, op: Op, s: Scalar, args: [Operand; 2], out: &mut Block) -> Operand {
         let to = self.reg(Ty::Scalar(s));

@@ -156,7 +156,7 @@ fn calls_at_the_end_begin_with_free_memory() {
 #[test]
 fn pointers_to_what_is_gone_are_noticed() {
     let mut regs = IndexVec::new();
-    let mut reg = |ty: Ty| regs.push(RegInfo { ty, hint: "r".to_string() });
+    let mut reg = |ty: Ty| regs.push(RegInfo::new(ty, "r"));
     let (height, old, new, x) = (reg(Ty::Pointer), reg(Ty::Pointer), reg(Ty::Pointer), reg(Ty::I64));
     let (one, first) = (Operand::i64(1), Operand::i64(0));
     let store = |to| Ins::Store { pointer: Operand::Reg(to), index: first, value: one, ty: Ty::I64 };

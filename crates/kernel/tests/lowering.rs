@@ -36,6 +36,11 @@ fn widths(module: &Module) -> BTreeSet<usize> {
     out
 }
 
+/// Whether loops were joined that have rows for memory around.
+fn has_owned(module: &Module) -> bool {
+    module.functions.iter().any(|f| f.regs.iter().any(|r| r.facts.owned))
+}
+
 /// How kernel IR is run.
 #[derive(Clone, Copy, Debug)]
 enum How {
@@ -102,7 +107,7 @@ fn kernel(
             schedule(&mut module, &all);
         }
     }
-    OWNED.fetch_add(usize::from(!module.owned.is_empty()), Ordering::Relaxed);
+    OWNED.fetch_add(usize::from(has_owned(&module)), Ordering::Relaxed);
     let backwards = matches!(how, How::Backwards);
     let mut memory = Memory::new(1 << 24);
     let mut words: Vec<Word> = Vec::new();

@@ -3,16 +3,19 @@
 use pullback_base::index::{Index, IndexVec};
 use pullback_base::{FileId, RuntimeErrorKind, Span};
 use pullback_kernel::run::{Memory, Options, Pointer, Word, run};
+use pullback_kernel::verify::Fallback;
 use pullback_kernel::{
     Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, RegInfo, Text, Ty, print,
     print_whole, read,
 };
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use pullback_testkit::conformance::{self, Executables, Make, Setup};
 use pullback_testkit::kernel_text::{functions, modules, round_trip, round_trips, sources};
 use pullback_testkit::native::Programs;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::rng::Rng;
 use pullback_testkit::{number, on_all_processors};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 // What is printed is read again.
 
@@ -57,10 +60,51 @@ fn random_programs_are_read_as_they_were_printed() {
     assert!(modules as u64 > 10 * count, "too few modules: {modules}");
 }
 
+/// Modules that executors are tried with: every instruction, every primitive, random ones in lanes.
+#[test]
+fn modules_for_executors_are_read_as_they_were_printed() {
+    fn make<'m>(module: &'m Module, _: Setup) -> Executables<'m> {
+        TRIPS.fetch_add(1, Ordering::Relaxed);
+        round_trip(module).unwrap_or_else(|e| panic!("{e}"));
+        Box::new(std::iter::empty())
+    }
+    static TRIPS: AtomicUsize = AtomicUsize::new(0);
+    let all: [fn(Make<'_>); 19] = [
+        conformance::a_loop_adds_the_elements_of_a_vector,
+        conformance::a_loop_of_no_iterations_does_nothing_and_bounds_are_read_before_it,
+        conformance::nested_loops_multiply_matrices,
+        conformance::while_and_if_count_the_steps_of_collatz,
+        conformance::memory_holds_elements_of_every_type,
+        conformance::memory_holds_pointers,
+        conformance::allocations_are_aligned_and_do_not_overlap_until_they_are_released,
+        conformance::a_release_keeps_accesses_in_order,
+        conformance::too_much_memory_is_a_limit,
+        conformance::a_failure_says_what_its_message_says,
+        conformance::a_failure_in_a_called_function_stops_its_callers,
+        conformance::functions_call_themselves_up_to_a_limit,
+        conformance::calls_that_have_ended_are_not_open,
+        conformance::a_call_can_be_cancelled_and_its_session_be_used_again,
+        conformance::an_executable_is_called_from_many_threads,
+        conformance::arguments_in_another_order_are_refused,
+        conformance::single_values_have_the_bits_of_the_table,
+        conformance::quotients_by_constants_have_the_bits_of_the_table,
+        conformance::elements_of_arrays_have_the_bits_of_the_table,
+    ];
+    all.iter().for_each(|test| test(&make));
+    conformance::lanes_have_the_bits_of_the_table(&make, &[1, 7, 64]);
+    conformance::random_functions_of_lanes_do_what_the_reference_executor_does(
+        &make,
+        &[8, 48],
+        &|w| vec![0, 1, w + 1],
+        12,
+    );
+    assert!(TRIPS.load(Ordering::Relaxed) >= all.len());
+}
+
 /// What no program has: odd names, numbers that are none, all kinds of constants, texts and folds.
 fn odd() -> Module {
     let mut regs = IndexVec::new();
-    let mut reg = |ty: Ty, hint: &str| regs.push(RegInfo { ty, hint: hint.to_string() });
+    let mut reg = |ty: Ty, hint: &str| regs.push(RegInfo::new(ty, hint));
     let constants: Vec<ScalarValue> = vec![
         f64::from_bits(0xfff8_0000_0000_0001).into(),
         f64::from_bits(0x7ff0_0000_0000_0001).into(),
@@ -156,7 +200,7 @@ fn odd() -> Module {
         messages: texts.into_iter().enumerate().map(message).collect(),
         lanes: 16,
         calls: [(second, (first, span)), (first, (first, span))].into_iter().collect(),
-        ..Module::default()
+        fallbacks: Fallback::ALL.to_vec(),
     }
 }
 

@@ -27,7 +27,7 @@ struct Written {
 
 impl Written {
     fn reg(&mut self, ty: Ty) -> Reg {
-        self.regs.push(RegInfo { ty, hint: "r".to_string() })
+        self.regs.push(RegInfo::new(ty, "r"))
     }
     fn regs<const N: usize>(&mut self, ty: Ty) -> [Reg; N] {
         [(); N].map(|()| self.reg(ty))

@@ -104,7 +104,7 @@ fn make(error: Error, f: &mut Function, numbers: &mut Numbers) -> bool {
     });
     f.body = body;
     if let (Error::ReleaseInArm, true) = (error, done) {
-        let height = f.regs.push(RegInfo { ty: Ty::Pointer, hint: "tampered".into() });
+        let height = f.regs.push(RegInfo::new(Ty::Pointer, "tampered"));
         each_block(&mut f.body, &mut |block| {
             for ins in block {
                 if let Ins::Release { mark } = ins
@@ -160,7 +160,7 @@ fn change(error: Error, block: &mut Block, at: usize, f: &mut Function, numbers:
             *mark = marks[numbers.below(marks.len())].into();
         }
         (Error::ReleaseStates, Ins::For { body, .. } | Ins::While { body, .. }) => {
-            let to = f.regs.push(RegInfo { ty: Ty::Pointer, hint: "mark".into() });
+            let to = f.regs.push(RegInfo::new(Ty::Pointer, "mark"));
             body.insert(0, Ins::Mark { to });
             body.push(Ins::Release { mark: to.into() });
         }
@@ -177,7 +177,7 @@ fn change(error: Error, block: &mut Block, at: usize, f: &mut Function, numbers:
         }
         (Error::OtherElements, Ins::Load { to, .. }) => {
             let ty = if f.regs[*to].ty == Ty::I64 { Ty::BOOL } else { Ty::I64 };
-            *to = f.regs.push(RegInfo { ty, hint: "tampered".into() });
+            *to = f.regs.push(RegInfo::new(ty, "tampered"));
         }
         (Error::SameCounter, Ins::For { i: outer, body, .. }) => {
             let outer = *outer;

@@ -21,7 +21,7 @@ struct Written {
 
 impl Written {
     fn reg(&mut self, ty: Ty) -> Reg {
-        self.regs.push(RegInfo { ty, hint: format!("r{}", self.regs.len()) })
+        self.regs.push(RegInfo::new(ty, &format!("r{}", self.regs.len())))
     }
     fn alloc(&mut self, n: Reg) -> Reg {
         let to = self.reg(Ty::Pointer);
@@ -126,8 +126,8 @@ fn loops_that_ask_for_memory_in_different_places_are_not() {
         }
         let mut module = w.module(vec![n], vec![n]);
         for (r, at) in asked.into_iter().zip(places) {
-            let place = at.map(|at| ((FunctionId::new(0), r), Span::new(file, at, at + 6)));
-            module.places.extend(place);
+            let place = at.map(|at| Span::new(file, at, at + 6));
+            module.functions[FunctionId::new(0)].regs[r].facts.place = place;
         }
         checked(&module, &[3])
     };
@@ -136,7 +136,9 @@ fn loops_that_ask_for_memory_in_different_places_are_not() {
     assert_eq!([number([Some(0), Some(8)]), number([Some(0), None])], [2, 2]);
     // The place is found again.
     let pieces = with_places([Some(0), Some(8)]);
-    let found = pieces.places.values().filter(|place| pieces.module.places.contains_key(place));
+    let is_there =
+        |(f, r): &&(FunctionId, Reg)| pieces.module.facts(*f, *r).is_some_and(|facts| facts.place.is_some());
+    let found = pieces.places.values().filter(is_there);
     assert_eq!(found.count(), 2);
 }
 

@@ -8,7 +8,7 @@ use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 /// `x = a[0]; b[0] = x` with `a` and `b` new; `a` is set again if asked for.
 fn copy(again: bool) -> Module {
     let mut regs = IndexVec::new();
-    let mut reg = |ty| regs.push(RegInfo { ty, hint: "r".to_string() });
+    let mut reg = |ty| regs.push(RegInfo::new(ty, "r"));
     let (a, b, x): (Reg, Reg, Reg) = (reg(Ty::Pointer), reg(Ty::Pointer), reg(Ty::I64));
     let zero = Operand::i64(0);
     let mut body = vec![
@@ -72,7 +72,7 @@ fn a_width_is_an_attribute_of_functions() {
 fn sum(any_order: bool) -> Module {
     let float = Ty::Scalar(Scalar::F64);
     let mut regs = IndexVec::new();
-    let mut reg = |ty| regs.push(RegInfo { ty, hint: "r".to_string() });
+    let mut reg = |ty| regs.push(RegInfo::new(ty, "r"));
     let (i, n, state, term): (Reg, Reg, Reg, Reg) = (reg(Ty::I64), reg(Ty::I64), reg(float), reg(float));
     let (left, right, out) = (reg(float), reg(float), reg(float));
     let prim = |to, op, x: Reg, y: Reg| Ins::Prim {

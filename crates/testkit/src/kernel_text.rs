@@ -1,8 +1,9 @@
 //! Kernel text: modules from everywhere, which are printed and read again.
 
-use crate::suite;
+use crate::suite::{self, Language};
 use pullback_core::{FunId, Program};
 use pullback_driver::{Kind, Session, Settings, Wrt};
+use pullback_kernel::profile::instrument;
 use pullback_kernel::schedule::{Model, Options, schedule};
 use pullback_kernel::{Module, lower, lower_with_parts, lower_with_sites, print_whole, read};
 use std::path::Path;
@@ -22,7 +23,7 @@ pub struct Source {
 /// If a file cannot be read.
 pub fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut out = suite::sources(&root.join("suite"));
+    let mut out = of_suite(&root.join("suite"));
     for folder in ["examples", "benches/programs"] {
         let entries = std::fs::read_dir(root.join(folder)).expect(folder);
         let paths = entries.map(|e| e.expect(folder).path());
@@ -32,6 +33,25 @@ pub fn sources() -> Vec<Source> {
             name: path.display().to_string(),
             text: std::fs::read_to_string(&path).expect("a program"),
         }));
+    }
+    out
+}
+
+/// The programs of suite files, each once.
+fn of_suite(root: &Path) -> Vec<Source> {
+    let mut files = Vec::new();
+    suite::collect(root, root, &mut files);
+    files.sort();
+    let mut out: Vec<Source> = Vec::new();
+    for (name, path) in files {
+        let text = std::fs::read_to_string(&path).expect("a suite file");
+        for case in suite::parse(&text).expect("a suite file") {
+            let (language, text) = &*case.program;
+            let is_new = out.last().is_none_or(|last| last.text != *text);
+            if *language == Language::Futhark && is_new {
+                out.push(Source { name: name.clone(), text: text.clone() });
+            }
+        }
     }
     out
 }
@@ -73,7 +93,7 @@ pub fn functions(source: &Source) -> Vec<Function> {
     out
 }
 
-/// A function as kernel IR: lowered in three ways, scheduled in three. Nothing if it has no kernel IR.
+/// A function as kernel IR: lowered in three ways, scheduled in three, and with clocks. Nothing if it has no kernel IR.
 pub fn modules(program: &Program, fun: FunId) -> Vec<(&'static str, Module)> {
     let free = Model { block: 0.0, lane: 0.0, apart: 0.01, registers: 8, tiles: [1.0; 4], near: Some(0) };
     let in_parts = |lanes: usize, model: Model| Options {
@@ -81,7 +101,9 @@ pub fn modules(program: &Program, fun: FunId) -> Vec<(&'static str, Module)> {
         grain: Some(2.0),
         ..Options::new(lanes, model)
     };
-    let plain = lower(program, fun).ok().map(|(module, _)| module);
+    let lowered = lower(program, fun).ok();
+    let clocks = lowered.as_ref().map(|(module, id)| instrument(module, *id).module);
+    let plain = lowered.map(|(module, _)| module);
     let parts = lower_with_parts(program, fun, 2).ok().map(|(module, _)| module);
     let sites = lower_with_sites(program, fun).ok().map(|(module, _)| module);
     let scheduled = |module: &Option<Module>, options: &Options| {
@@ -96,6 +118,7 @@ pub fn modules(program: &Program, fun: FunId) -> Vec<(&'static str, Module)> {
         ("lowered", plain),
         ("lowered in small parts", parts),
         ("lowered with sites", sites),
+        ("lowered with clocks", clocks),
     ];
     all.into_iter().filter_map(|(how, module)| Some((how, module?))).collect()
 }

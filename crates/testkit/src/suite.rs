@@ -6,7 +6,6 @@
 //!
 //! Guarantees: a file that cannot be read, a case without an origin, and a block of an unknown kind are failing tests.
 
-use crate::kernel_text::Source;
 use crate::nested::{self, Compared, Function};
 use crate::properties::{Case, Property, Verdict};
 use crate::text::{self, Tree};
@@ -56,30 +55,12 @@ pub fn tests(root: &Path, total: &Total) -> Vec<Test> {
     out
 }
 
-/// The programs of the suite files below a folder, each once, in order of the names of files; those that cannot be read are left out.
-pub fn sources(root: &Path) -> Vec<Source> {
-    let mut files = Vec::new();
-    collect(root, root, &mut files);
-    files.sort();
-    let mut out: Vec<Source> = Vec::new();
-    for (name, path) in files {
-        let cases = std::fs::read_to_string(&path).map_err(|e| e.to_string()).and_then(|text| parse(&text));
-        for case in cases.into_iter().flatten() {
-            let (language, text) = &*case.program;
-            let is_new = out.last().is_none_or(|last| last.text != *text);
-            if *language == Language::Futhark && is_new {
-                out.push(Source { name: name.clone(), text: text.clone() });
-            }
-        }
-    }
-    out
-}
-
 fn failing(name: String, text: String) -> Test {
     Test { name, run: Box::new(move || Err(text)) }
 }
 
-fn collect(root: &Path, folder: &Path, out: &mut Vec<(String, std::path::PathBuf)>) {
+/// The suite files below a folder, with their names.
+pub(crate) fn collect(root: &Path, folder: &Path, out: &mut Vec<(String, std::path::PathBuf)>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let path = entry.path();

@@ -7,6 +7,7 @@ use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower, print};
 use pullback_llvm::pieces::{Limits, cut};
 use pullback_testkit::draws::draws;
+use pullback_testkit::kernel_text::round_trip;
 use pullback_testkit::native::{Programs, Run, same};
 
 fn results(
@@ -59,6 +60,7 @@ fn pieces_do_what_the_whole_does() {
             }
             let limits = Limits { most: [3, 8, 40][(seed / 3 % 3) as usize], ..Limits::SMALL };
             let pieces_of = cut(&module, &limits);
+            round_trip(&pieces_of.module).unwrap_or_else(|e| panic!("{seed}: {e}"));
             pieces += pieces_of.module.functions.len() - module.functions.len();
             merged += pieces_of
                 .same

@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
             Stop::OutOfMemory { count, size, function, to } => {
                 let register = executable.code.functions[function].register(to);
                 let place = register.map(|r| (FunctionId::new(function), r));
-                let span = place.and_then(|p| executable.module.places.get(&p)).copied();
+                let span = place.and_then(|(f, r)| executable.module.facts(f, r)?.place);
                 stop::out_of_memory(count, size, &self.room).at(span)
             }
             Stop::Cancelled => stop::cancelled(),

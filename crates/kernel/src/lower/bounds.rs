@@ -161,7 +161,7 @@ impl Narrow<'_> {
         let at = self.place(limit, out);
         let one = Operand::i64(1);
         let mut op = |op, a, b| {
-            let r = self.regs.push(RegInfo { ty: Ty::I64, hint: "bound".into() });
+            let r = self.regs.push(RegInfo::new(Ty::I64, "bound"));
             out.push(Ins::Prim { to: r, prim: Prim::Op(op, Scalar::I64), args: vec![a, b] });
             Operand::Reg(r)
         };
@@ -232,7 +232,7 @@ impl Narrow<'_> {
             if op == Op::Add && a.as_i64() == Some(0) {
                 return b;
             }
-            let r = self.regs.push(RegInfo { ty: Ty::I64, hint: "limit".into() });
+            let r = self.regs.push(RegInfo::new(Ty::I64, "limit"));
             out.push(Ins::Prim { to: r, prim: Prim::Op(op, Scalar::I64), args: vec![a, b] });
             Operand::Reg(r)
         };

@@ -13,7 +13,7 @@ use pullback_base::index::{IdMap, IdSet, IndexVec};
 
 /// The body of a function with these parameters, where arms of its last branch give back what nobody needs.
 pub(super) fn give_back(mut body: Block, params: &[Reg], regs: &mut IndexVec<Reg, RegInfo>) -> Block {
-    let height = regs.push(RegInfo { ty: Ty::Pointer, hint: "mark".to_string() });
+    let height = regs.push(RegInfo::new(Ty::Pointer, "mark"));
     let params = params.iter().copied().collect();
     let mut search = Search { regs, params, height, levels: IdMap::new(), later: IdSet::new(), found: false };
     search.block(&mut body, 0, Around { needed: NONE, takes: false });

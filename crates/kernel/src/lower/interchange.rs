@@ -138,7 +138,9 @@ impl Lower<'_> {
         let count = self.product(&dims[at..]);
         let inside = self.mul(count, Operand::i64(bytes));
         let small = self.op(Op::Le, Scalar::I64, &[inside, Operand::i64(CACHE)]);
-        self.choices.extend(small.as_reg().map(|r| (self.id, r)));
+        if let Some(r) = small.as_reg() {
+            self.regs[r].facts.choice = true;
+        }
         let (then, ()) = self.block(|s| s.ordered(nest, dims, n, out, at))?;
         let (otherwise, ()) = self.block(|s| s.as_far_out_as_fits(nest, dims, (n, bytes), out, at + 1))?;
         self.emit(Ins::If { condition: small, then, otherwise });

@@ -734,7 +734,7 @@ impl<'p> Lower<'p> {
 /// The block, giving back at its end what it allocates.
 pub(crate) fn with_mark(mut block: Block, regs: &mut IndexVec<Reg, RegInfo>) -> Block {
     if allocates(&block) {
-        let mark = regs.push(RegInfo { ty: Ty::Pointer, hint: "mark".to_string() });
+        let mark = regs.push(RegInfo::new(Ty::Pointer, "mark"));
         block.insert(0, Ins::Mark { to: mark });
         block.push(Ins::Release { mark: mark.into() });
     }

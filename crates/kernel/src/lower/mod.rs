@@ -50,7 +50,7 @@ use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use rep::{ArrayRep, Rep, words};
 pub(crate) use site::CONSTRUCTS;
 use site::site;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A program that executors of kernel IR cannot run.
 #[derive(Clone, Debug, PartialEq)]
@@ -246,12 +246,9 @@ struct Lower<'p> {
     /// The fewest elements of a part of a reduction.
     part: i64,
     messages: &'p mut IndexVec<MessageId, Message>,
-    places: &'p mut BTreeMap<(FunctionId, Reg), Span>,
     calls: &'p mut BTreeMap<FunctionId, (FunctionId, Span)>,
-    tapes: &'p mut BTreeSet<(FunctionId, Reg)>,
-    choices: &'p mut BTreeSet<(FunctionId, Reg)>,
-    /// Where it is noted which statement registers are for, and that statement.
-    sites: Option<&'p mut BTreeMap<(FunctionId, Reg), Site>>,
+    /// Whether it is noted which statement registers are for, and that statement.
+    noted: Noted,
     /// Recursive types of which values are added, and the functions that do it.
     plus: &'p mut Vec<(TypeId, FunctionId)>,
     site: Option<Site>,
@@ -312,11 +309,8 @@ impl<'p> Lower<'p> {
             part: all.part,
             id,
             messages: &mut module.messages,
-            places: &mut module.places,
             calls: &mut module.calls,
-            tapes: &mut module.tapes,
-            choices: &mut module.choices,
-            sites: (all.noted == Noted::Sites).then_some(&mut module.sites),
+            noted: all.noted,
             plus,
             site: None,
             shapes,
@@ -342,10 +336,8 @@ impl<'p> Lower<'p> {
     // --- instructions ---
 
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        let reg = self.regs.push(RegInfo { ty, hint: hint.to_string() });
-        if let (Some(sites), Some(site)) = (&mut self.sites, self.site) {
-            sites.insert((self.id, reg), site);
-        }
+        let reg = self.regs.push(RegInfo::new(ty, hint));
+        self.regs[reg].facts.site = self.site.map(Box::new);
         reg
     }
     fn emit(&mut self, ins: Ins) {
@@ -354,9 +346,7 @@ impl<'p> Lower<'p> {
     /// Asks for memory.
     fn alloc(&mut self, count: Operand, ty: Ty, hint: &str) -> Reg {
         let to = self.reg(Ty::Pointer, hint);
-        if let Some(span) = self.span {
-            self.places.insert((self.id, to), span);
-        }
+        self.regs[to].facts.place = self.span;
         self.emit(Ins::Alloc { to, count, ty });
         to
     }
@@ -474,7 +464,7 @@ impl<'p> Lower<'p> {
             val.roots.extend(self.owners.state());
         }
         if let (Rep::Array(array), true) = (&val.rep, self.program.vars[v].origin.is_tape()) {
-            self.tapes.extend(array.pointers().map(|pointer| (self.id, pointer)));
+            array.pointers().for_each(|pointer| self.regs[pointer].facts.tape = true);
         }
         self.bind(v, val.rep, val.roots);
     }
@@ -568,7 +558,7 @@ impl<'p> Lower<'p> {
             let outer = self.span;
             self.span = stm.pat.first().and_then(|v| self.program.vars[*v].origin.span).or(outer);
             let around = self.site;
-            if self.sites.is_some() {
+            if self.noted == Noted::Sites {
                 self.site = Some(site(self.program, stm, self.span));
             }
             let done = if stm.pat.first().is_some_and(|v| self.early.remove(v)) {

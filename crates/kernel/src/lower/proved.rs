@@ -69,7 +69,7 @@ mod tests {
     /// A function that loads from memory, which is given back before where that is asked for.
     fn module(gives_back: bool) -> (Module, FunctionId) {
         let mut regs = IndexVec::new();
-        let mut reg = |ty| regs.push(RegInfo { ty, hint: "r".to_string() });
+        let mut reg = |ty| regs.push(RegInfo::new(ty, "r"));
         let (mark, memory, x) = (reg(Ty::Pointer), reg(Ty::Pointer), reg(Ty::I64));
         let index = Operand::i64(0);
         let mut body = vec![

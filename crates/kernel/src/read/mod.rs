@@ -4,7 +4,8 @@
 //! White space and comments (`//` to the end of a line) may stand between any two tokens. `x*` stands for any number of `x`,
 //! `x?` for one or none, `x,*` for a list with commas between.
 //! ```text
-//! module    = ("lanes" count)? message* function*
+//! module    = ("lanes" count)? ("without" given)* message* function*
+//! given     = "updates" | "schedule" | "code"
 //! message   = "message_" number ":" kind text ("at" span)?          numbers from 0, in order
 //! text      = "plain" string | "index" count | "shapes" string count | "slice" | "reshape" count
 //! span      = file ":" start ".." end
@@ -51,6 +52,7 @@ mod lex;
 mod values;
 
 use crate::ir::{Block, Facts, Function, FunctionId, Module, Reg, RegInfo};
+use crate::verify::Fallback;
 use lex::{Token, lex};
 use pullback_base::index::{Index, IndexVec};
 use std::collections::BTreeMap;
@@ -120,7 +122,7 @@ struct Reader {
     /// The functions of the text.
     names: BTreeMap<String, FunctionId>,
     /// The registers of this function so far, by their numbers.
-    regs: BTreeMap<Reg, (RegInfo, Facts)>,
+    regs: BTreeMap<Reg, RegInfo>,
 }
 
 /// Tokens.
@@ -208,6 +210,12 @@ impl Reader {
         if self.eat_word("lanes") {
             self.module.lanes = self.count()?;
         }
+        while self.eat_word("without") {
+            let given = Fallback::ALL.into_iter().find(|fallback| self.is_word(fallback.name()));
+            let Some(given) = given else { return self.expected("`updates`, `schedule` or `code`") };
+            self.at += 1;
+            self.module.fallbacks.push(given);
+        }
         while !self.is_word("function") && *self.peek() != Token::End {
             let message = self.message()?;
             self.module.messages.push(message);
@@ -238,13 +246,12 @@ impl Reader {
         }
         let body = self.instructions()?;
         let mut regs = IndexVec::new();
-        for (r, (info, facts)) in std::mem::take(&mut self.regs) {
+        for (r, info) in std::mem::take(&mut self.regs) {
             if r.index() != regs.len() {
                 let message = format!("this function has register {}, but not {}", r.index(), regs.len());
                 return Err(ReadError::at(start, message));
             }
             regs.push(info);
-            self.module.set_facts(id, r, facts);
         }
         Ok(Function { name, params, results, regs, body })
     }
@@ -290,8 +297,8 @@ impl Reader {
     /// A register that has been declared.
     fn known(&self, start: Position, hint: &str, reg: Reg) -> Read<Reg> {
         let message = match self.regs.get(&reg) {
-            Some((known, _)) if known.hint == hint => return Ok(reg),
-            Some((known, _)) => format!("register {} is named {:?}, not {hint:?}", reg.index(), known.hint),
+            Some(known) if known.hint == hint => return Ok(reg),
+            Some(known) => format!("register {} is named {:?}, not {hint:?}", reg.index(), known.hint),
             None => format!("register {} has no type so far", reg.index()),
         };
         Err(ReadError::at(start, message))
@@ -305,7 +312,7 @@ impl Reader {
         }
         let ty = self.ty()?;
         let facts = if self.eat('#') { self.facts()? } else { Facts::default() };
-        if self.regs.insert(reg, (RegInfo { ty, hint }, facts)).is_some() {
+        if self.regs.insert(reg, RegInfo { ty, hint, facts }).is_some() {
             let message = format!("register {} has a type already", reg.index());
             return Err(ReadError::at(start, message));
         }

@@ -85,14 +85,14 @@ const FIRST: i64 = 4;
 /// Groups with more instructions are left alone: they are there several times then.
 const INSTRUCTIONS: usize = 1500;
 
-/// A body with loops in blocks. Gives also registers of copies, with those that they are copies of; what counters of blocks are expected to be is added to `expected`.
+/// A body with loops in blocks; what counters of blocks are expected to be is added to `expected`.
 pub(super) fn in_blocks(
     body: Block,
     options: &Options,
     expected: &mut Expected<'_>,
     f: &mut Function,
-) -> (Block, Vec<(Reg, Reg)>) {
-    let Some(near) = options.model.near else { return (body, Vec::new()) };
+) -> Block {
+    let Some(near) = options.model.near else { return body };
     let uses = Uses::within(f, &body);
     let mut s = Scheduler::new(options, f, &body, expected);
     let joined = joined_pointers(&body, &s);
@@ -103,7 +103,7 @@ pub(super) fn in_blocks(
     expected.counters.extend(made.counters);
     expected.parts.extend(made.parts);
     f.regs = s.regs;
-    (body, made.copies)
+    body
 }
 
 struct Blocks<'a, 'b> {
@@ -117,8 +117,6 @@ struct Blocks<'a, 'b> {
 
 #[derive(Default)]
 struct Made {
-    /// Registers with those that they are copies of.
-    copies: Vec<(Reg, Reg)>,
     /// Counters, and what they are expected to be.
     counters: Vec<(Reg, i64)>,
     /// Counters of parts.

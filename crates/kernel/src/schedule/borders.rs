@@ -37,17 +37,16 @@ const LARGE: usize = 400;
 /// Counters below this are as whole numbers are when numbers near zero are added.
 const FAR: i64 = 1 << 59;
 
-/// Cuts the loops of a block, the outer ones first; what is at a border is not cut again. Gives the block, and the registers of copies with those that
-/// they are copies of.
-pub(super) fn cut(s: &mut Scheduler<'_>, block: Block) -> (Block, Vec<(Reg, Reg)>) {
-    let mut c = Cut { s, copies: Vec::new() };
+/// Cuts the loops of a block, the outer ones first; what is at a border is not cut again. Gives the block, and whether a loop was cut.
+pub(super) fn cut(s: &mut Scheduler<'_>, block: Block) -> (Block, bool) {
+    let mut c = Cut { s, is_cut: false };
     let block = c.block(block);
-    (block, c.copies)
+    (block, c.is_cut)
 }
 
 struct Cut<'a, 'b> {
     s: &'a mut Scheduler<'b>,
-    copies: Vec<(Reg, Reg)>,
+    is_cut: bool,
 }
 
 /// A loop in any order.
@@ -225,7 +224,8 @@ impl Cut<'_, '_> {
     /// A body with other registers, but for these.
     fn copy(&mut self, i: Reg, mut body: Block, states: &[Reg]) -> (Reg, Block) {
         let set = Uses::of(&body).set().into_iter().chain([i]).filter(|r| !states.contains(r));
-        let names = self.s.other_names(set, &mut self.copies);
+        let names = self.s.other_names(set);
+        self.is_cut |= !names.is_empty();
         rename(&mut body, &names);
         (names[&i], body)
     }

@@ -117,7 +117,7 @@ impl Loop<'_> {
     }
     fn op(&mut self, out: &mut Block, op: Op, s: Scalar, args: &[Operand]) -> Operand {
         let prim = Prim::Op(op, s);
-        let to = self.regs.push(RegInfo { ty: Ty::Scalar(prim.result()), hint: "t".to_string() });
+        let to = self.regs.push(RegInfo::new(Ty::Scalar(prim.result()), "t"));
         out.push(Ins::Prim { to, prim, args: args.to_vec() });
         to.into()
     }

@@ -75,11 +75,6 @@ impl Made {
     pub(super) fn after(first: usize) -> Made {
         Made { first, functions: Vec::new(), sums: BTreeMap::new() }
     }
-    /// Those that are parts of loops, from so many on.
-    pub(super) fn parts_from(&self, before: usize) -> impl Iterator<Item = FunctionId> {
-        let ids = (before..self.functions.len()).map(|k| FunctionId::new(self.first + k));
-        ids.filter(|id| !self.sums.values().any(|sum| sum == id))
-    }
     fn push(&mut self, mut f: Function) -> FunctionId {
         let number = self.first + self.functions.len();
         f.name = format!("{}.{number}", f.name);
@@ -137,7 +132,7 @@ pub(super) fn outline(
 /// many elements it has, how many copies there are, and how many elements a part has.
 fn sum_of_copies(ty: Ty, lanes: usize) -> Function {
     let mut regs: IndexVec<Reg, RegInfo> = IndexVec::new();
-    let mut reg = |ty: Ty, hint: &str| regs.push(RegInfo { ty, hint: hint.to_string() });
+    let mut reg = |ty: Ty, hint: &str| regs.push(RegInfo::new(ty, hint));
     let (part, count) = (reg(Ty::I64, "part"), reg(Ty::I64, "count"));
     let (root, copies) = (reg(Ty::Pointer, "sum"), reg(Ty::Pointer, "copies"));
     let (parts, size) = (reg(Ty::I64, "parts"), reg(Ty::I64, "size"));
@@ -185,7 +180,7 @@ fn in_order(block: Block, regs: &mut IndexVec<Reg, RegInfo>) -> Block {
             *inner = in_order(std::mem::take(inner), regs);
         }
         let Ins::Chunks { count, function, args } = ins else { return ins };
-        let mut reg = |ty: Ty, hint: &str| regs.push(RegInfo { ty, hint: hint.to_string() });
+        let mut reg = |ty: Ty, hint: &str| regs.push(RegInfo::new(ty, hint));
         let (i, mark) = (reg(Ty::I64, "part"), reg(Ty::Pointer, "mark"));
         let args = std::iter::once(i.into()).chain(args).collect();
         let call = Ins::Call { to: Vec::new(), function, args };
@@ -241,7 +236,7 @@ fn is_cheap(prim: Prim) -> bool {
 
 impl Outline<'_> {
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+        self.regs.push(RegInfo::new(ty, hint))
     }
     fn in_block(&mut self, block: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
         let to = self.reg(Ty::I64, "t");
@@ -548,7 +543,7 @@ pub(super) fn together(
     for (pointer, left) in columns.iter().zip(&fold.left) {
         out.push(Ins::Load { to: *left, pointer: *pointer, index: Operand::i64(0) });
     }
-    let i = regs.push(RegInfo { ty: Ty::I64, hint: "part".to_string() });
+    let i = regs.push(RegInfo::new(Ty::I64, "part"));
     let mut body = Vec::new();
     for (pointer, right) in columns.iter().zip(&fold.right) {
         body.push(Ins::Load { to: *right, pointer: *pointer, index: i.into() });
@@ -556,7 +551,7 @@ pub(super) fn together(
     body.extend(fold.combine.iter().cloned());
     let mut next = Vec::new();
     for (value, left) in fold.out.iter().zip(&fold.left) {
-        let to = regs.push(RegInfo { ty: regs[*left].ty, hint: "next".to_string() });
+        let to = regs.push(RegInfo::new(regs[*left].ty, "next"));
         body.push(Ins::Set { to, value: *value });
         next.push(Ins::Set { to: *left, value: to.into() });
     }

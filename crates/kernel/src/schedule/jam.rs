@@ -176,7 +176,7 @@ impl Jam<'_> {
         })
     }
     fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
-        let to = self.regs.push(RegInfo { ty: Ty::I64, hint: "t".to_string() });
+        let to = self.regs.push(RegInfo::new(Ty::I64, "t"));
         out.push(Ins::Prim { to, prim: Prim::Op(op, Scalar::I64), args: args.to_vec() });
         to.into()
     }
@@ -214,7 +214,7 @@ impl Jam<'_> {
         let inside = Uses::of(l.body);
         let carried = inside.set().into_iter().filter(|r| !self.is_private(*r, l, &inside)).collect();
         let mut out = Vec::new();
-        let group = self.regs.push(RegInfo { ty: Ty::I64, hint: "group".to_string() });
+        let group = self.regs.push(RegInfo::new(Ty::I64, "group"));
         let first = self.int(&mut out, Op::Mul, [group.into(), Operand::i64(copies as i64)]);
         let first = self.int(&mut out, Op::Add, [l.from, first]);
         let mut names = vec![IdMap::new(); copies];
@@ -474,7 +474,7 @@ impl Copies<'_> {
                 let args = vec![values[k], values[k + half]];
                 let lanes = args.iter().find_map(|a| self.regs[a.as_reg()?].ty.lanes());
                 let ty = lanes.map_or(Ty::Scalar(s), |lanes| Ty::Lanes(s, lanes));
-                let to = self.regs.push(RegInfo { ty, hint: "sum".to_string() });
+                let to = self.regs.push(RegInfo::new(ty, "sum"));
                 out.push(Ins::Prim { to, prim: Prim::Op(Op::Add, s), args });
                 values[k] = to.into();
             }
@@ -543,7 +543,7 @@ mod tests {
     fn block(regs: usize, products: &[(usize, [usize; 2])]) -> (Block, IndexVec<Reg, RegInfo>) {
         let mut table: IndexVec<Reg, RegInfo> = IndexVec::new();
         let ty = Ty::Lanes(Scalar::F64, 64);
-        let names: Vec<Reg> = (0..regs).map(|_| table.push(RegInfo { ty, hint: "v".to_string() })).collect();
+        let names: Vec<Reg> = (0..regs).map(|_| table.push(RegInfo::new(ty, "v"))).collect();
         let product = |(to, [x, y]): &(usize, [usize; 2])| Ins::Prim {
             to: names[*to],
             prim: Prim::Op(Op::Mul, Scalar::F64),
@@ -578,7 +578,7 @@ mod tests {
         for (sums, fits) in [(2, true), (3, false)] {
             let products: Vec<_> = (0..sums).map(|k| (k, [k, sums])).collect();
             let (products, mut regs) = block(sums + 1, &products);
-            let i = regs.push(RegInfo { ty: Ty::I64, hint: "i".to_string() });
+            let i = regs.push(RegInfo::new(Ty::I64, "i"));
             let load = Ins::Set { to: Reg::new(sums), value: Operand::Const(ScalarValue::F64(1.0)) };
             let body = std::iter::once(load).chain(products).collect();
             let (from, to) = (Operand::i64(0), Operand::i64(9));

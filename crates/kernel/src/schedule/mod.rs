@@ -32,7 +32,7 @@ mod uses;
 mod watch;
 mod width;
 
-use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Site, Ty};
+use crate::ir::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty};
 use crate::verify::Fallback;
 pub use chunks::without_chunks;
 use cost::Costs;
@@ -41,7 +41,7 @@ use numbers::{Reach, number};
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
 pub(crate) use small::ELEMENTS as SMALL;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use watch::Watch;
 
 /// Parts of scheduling that can be left out: no value depends on them, but for the order of sums.
@@ -156,9 +156,8 @@ pub fn schedule(module: &mut Module, options: &Options) {
 fn in_lanes(module: &mut Module, options: &Options, watch: &mut Watch) {
     module.lanes = options.lanes.max(options.most);
     let mut made = chunks::Made::after(module.functions.len());
-    let mut parts: Vec<(FunctionId, FunctionId)> = Vec::new();
-    let mut copies: Vec<(FunctionId, Reg, Reg)> = Vec::new();
     for (k, f) in module.functions.iter_mut().enumerate() {
+        let choices = f.regs.ids().filter(|r| f.regs[*r].facts.choice).collect();
         let body = std::mem::take(&mut f.body);
         let body = if options.does(Pass::Small) { small::small(f, body) } else { body };
         let body = watch.after("small", f, body);
@@ -169,27 +168,19 @@ fn in_lanes(module: &mut Module, options: &Options, watch: &mut Watch) {
         let body = numbered(f, body);
         let body = watch.after("numbers", f, body);
         let expected = options.sizes.iter().find(|(id, _)| id.index() == k).map_or(&[][..], |(_, s)| s);
-        let choices = module.choices.iter().filter(|(id, _)| id.index() == k).map(|(_, r)| *r).collect();
         let mut expected = Expected { args: expected, counters: Vec::new(), parts: IdSet::new() };
         let (body, owned) = joined(body, &choices, (options, &expected), f);
         let body = watch.after("join", f, body);
-        module.owned.extend(owned.into_iter().map(|r| (FunctionId::new(k), r)));
+        owned.into_iter().for_each(|r| f.regs[r].facts.owned = true);
         let body = if options.does(Pass::Blocks) {
-            let (body, made) = blocks::in_blocks(body, options, &mut expected, f);
-            copies.extend(made.into_iter().map(|(copy, r)| (FunctionId::new(k), copy, r)));
-            body
+            blocks::in_blocks(body, options, &mut expected, f)
         } else {
             body
         };
         let body = watch.after("blocks", f, body);
         let expected = &expected;
-        let body = if options.does(Pass::Borders) {
-            let (body, made) = without_borders(body, (options, expected), f);
-            copies.extend(made.into_iter().map(|(copy, r)| (FunctionId::new(k), copy, r)));
-            body
-        } else {
-            body
-        };
+        let body =
+            if options.does(Pass::Borders) { without_borders(body, (options, expected), f) } else { body };
         let body = watch.after("borders", f, body);
         let mut s = Scheduler::new(options, f, &body, expected);
         let body = if options.does(Pass::Split) { s.split(body) } else { body };
@@ -214,7 +205,6 @@ fn in_lanes(module: &mut Module, options: &Options, watch: &mut Watch) {
         let Scheduler { regs, mut sizes, .. } = t.s;
         f.regs = regs;
         watch.parts("lanes", f, &made.functions);
-        parts.extend(made.parts_from(before).map(|part| (part, FunctionId::new(k))));
         let mut pointers: Option<sums::Pointers> = None;
         for f in [f].into_iter().chain(&mut made.functions[before..]) {
             let uses = uses::Uses::of_function(f);
@@ -240,17 +230,9 @@ fn in_lanes(module: &mut Module, options: &Options, watch: &mut Watch) {
             f.body = watch.after("numbers of code", f, body);
         }
     }
-    for (f, copy, r) in copies {
-        module.sites.extend(module.sites.get(&(f, r)).copied().map(|site| ((f, copy), site)));
-        module.places.extend(module.places.get(&(f, r)).copied().map(|span| ((f, copy), span)));
-        module.tapes.extend(module.tapes.contains(&(f, r)).then_some((f, copy)));
-        module.owned.extend(module.owned.contains(&(f, r)).then_some((f, copy)));
-    }
-    let sites = std::mem::take(&mut module.sites);
     for f in made.functions {
         module.functions.push(f);
     }
-    module.sites = with_parts(sites, &parts);
 }
 
 /// The body of a function with the ways that are taken for the expected sizes, contractions in tiles, and loops joined; memory
@@ -300,35 +282,19 @@ fn joined(
     if more.len() > owned.len() && pays { (far, more) } else { (near, owned) }
 }
 
-/// The body of a function with loops cut at their borders; registers of copies, with those that they are copies of.
-fn without_borders(
-    body: Block,
-    (options, expected): (&Options, &Expected<'_>),
-    f: &mut Function,
-) -> (Block, Vec<(Reg, Reg)>) {
+/// The body of a function with loops cut at their borders.
+fn without_borders(body: Block, (options, expected): (&Options, &Expected<'_>), f: &mut Function) -> Block {
     let mut s = Scheduler::new(options, f, &body, expected);
-    let (body, copies) = borders::cut(&mut s, body);
+    let (body, is_cut) = borders::cut(&mut s, body);
     f.regs = s.regs;
-    if copies.is_empty() {
-        return (body, copies);
+    if !is_cut {
+        return body;
     }
     // What branches hid is there for all iterations now.
     let (defined, _) = registers(f, &body);
     let body = if options.does(Pass::Checks) { checks::hoisted(body, &defined, &mut f.regs) } else { body };
-    (numbered(f, body), copies)
+    numbered(f, body)
 }
-
-/// The sites of functions, with those of their parts, whose registers have the same numbers.
-fn with_parts(mut sites: Sites, parts: &[(FunctionId, FunctionId)]) -> Sites {
-    for (part, of) in parts {
-        let own = sites.iter().filter(|((f, _), _)| f == of);
-        let copied: Vec<_> = own.map(|((_, r), site)| ((*part, *r), *site)).collect();
-        sites.extend(copied);
-    }
-    sites
-}
-
-type Sites = BTreeMap<(FunctionId, Reg), Site>;
 
 /// The part of the expected time of a function from which on threads share a loop: for less they gain nothing that could be
 /// noticed, and each such loop is a function more.
@@ -567,7 +533,7 @@ impl<'a> Scheduler<'a> {
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
         self.catch_up();
         self.defined.push(1);
-        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+        self.regs.push(RegInfo::new(ty, hint))
     }
     /// The value of a primitive, in a new register.
     fn prim(&mut self, out: &mut Block, prim: Prim, args: &[Operand], hint: &str) -> Operand {
@@ -575,12 +541,8 @@ impl<'a> Scheduler<'a> {
         out.push(Ins::Prim { to, prim, args: args.to_vec() });
         to.into()
     }
-    /// Other registers for these; each is added to `copies` with the one it is for.
-    fn other_names(
-        &mut self,
-        set: impl IntoIterator<Item = Reg>,
-        copies: &mut Vec<(Reg, Reg)>,
-    ) -> IdMap<Reg, Reg> {
+    /// Other registers for these.
+    fn other_names(&mut self, set: impl IntoIterator<Item = Reg>) -> IdMap<Reg, Reg> {
         self.catch_up();
         let mut names = IdMap::new();
         for r in set {
@@ -588,7 +550,6 @@ impl<'a> Scheduler<'a> {
             let copy = self.regs.push(info);
             self.defined.push(times);
             names.insert(r, copy);
-            copies.push((copy, r));
         }
         names
     }
@@ -603,7 +564,7 @@ impl<'a> Scheduler<'a> {
                 && let Some(row) = self.rows.get(to)
             {
                 let mut with = |op: Op, args: [Operand; 2]| {
-                    let to = self.regs.push(RegInfo { ty: Ty::I64, hint: "room".into() });
+                    let to = self.regs.push(RegInfo::new(Ty::I64, "room"));
                     let prim = Prim::Op(op, Scalar::I64);
                     out.push(Ins::Prim { to, prim, args: args.to_vec() });
                     Operand::Reg(to)
@@ -658,11 +619,11 @@ impl<'a> Scheduler<'a> {
             Ins::Fill { pointer, count, value, ty } => (pointer, Ok(value), count, ty),
             _ => return None,
         };
-        let i = self.regs.push(RegInfo { ty: Ty::I64, hint: "i".into() });
+        let i = self.regs.push(RegInfo::new(Ty::I64, "i"));
         let index = i.into();
         let mut body = Vec::new();
         let value = value.unwrap_or_else(|pointer| {
-            let to = self.regs.push(RegInfo { ty, hint: "x".into() });
+            let to = self.regs.push(RegInfo::new(ty, "x"));
             body.push(Ins::Load { to, pointer, index });
             to.into()
         });

@@ -152,7 +152,7 @@ impl Own<'_> {
         };
         terms.remove(k);
         let mut sum = |a: Operand, b: Operand| {
-            let to = self.regs.push(RegInfo { ty: Ty::I64, hint: "t".into() });
+            let to = self.regs.push(RegInfo::new(Ty::I64, "t"));
             out.push(Ins::Prim { to, prim: Prim::Op(Op::Add, Scalar::I64), args: vec![a, b] });
             Operand::Reg(to)
         };

@@ -372,7 +372,7 @@ impl Elements<'_> {
             counts.iter().filter(|(r, _)| !bad.contains(r)).map(|(r, c)| (*r, *c)).collect();
         good.sort_by_key(|(r, _)| *r);
         for (root, (count, ty)) in good {
-            let info = RegInfo { ty, hint: e.regs[root].hint.clone() };
+            let info = RegInfo::new(ty, &e.regs[root].hint);
             let registers = (0..count).map(|_| e.regs.push(info.clone())).collect();
             e.elements.insert(root, registers);
         }
@@ -511,7 +511,7 @@ impl Elements<'_> {
             Ins::Accumulate { pointer, index, value, ty, atomic } => {
                 match (self.element(pointer, index), ty.scalar()) {
                     (Some(element), Some(s)) => {
-                        let to = self.regs.push(RegInfo { ty, hint: "sum".to_string() });
+                        let to = self.regs.push(RegInfo::new(ty, "sum"));
                         let args = vec![element.into(), value];
                         out.push(Ins::Prim { to, prim: Prim::Op(Op::Add, s), args });
                         out.push(Ins::Set { to: element, value: to.into() });
@@ -524,7 +524,7 @@ impl Elements<'_> {
             }
             Ins::Copy { to, from, count, ty } if self.is_here(to) || self.is_here(from) => {
                 for k in each(count) {
-                    let x = self.regs.push(RegInfo { ty, hint: "x".to_string() });
+                    let x = self.regs.push(RegInfo::new(ty, "x"));
                     let (load, store) = (self.load(x, from, k), self.store(to, k, x.into(), ty));
                     out.extend([load, store]);
                 }

@@ -107,7 +107,7 @@ impl Split<'_> {
         self.regs.iter().skip(given).cloned().collect()
     }
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+        self.regs.push(RegInfo::new(ty, hint))
     }
     fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
         let to = self.reg(Ty::I64, "t");

@@ -258,7 +258,7 @@ impl Sums<'_> {
                 (Ty::Scalar(s), lanes) if lanes > 1 => Ty::Lanes(s, lanes),
                 (ty, _) => ty,
             };
-            let new = RegInfo { ty, hint: "sum".to_string() };
+            let new = RegInfo::new(ty, "sum");
             let mut here = self.regs.push(new.clone());
             let mut added = sum.added.iter().copied();
             let begin = match sum.set {

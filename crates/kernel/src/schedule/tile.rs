@@ -114,7 +114,7 @@ impl Emit<'_> {
     // --- instructions ---
 
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+        self.regs.push(RegInfo::new(ty, hint))
     }
     fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
         let number = |a: Operand| a.as_i64();

@@ -77,6 +77,16 @@ pub enum Fallback {
 }
 
 impl Fallback {
+    /// All.
+    pub const ALL: [Fallback; 3] = [Fallback::Plain, Fallback::AsLowered, Fallback::Interpreted];
+    /// What is given up, as kernel text has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fallback::Plain => "updates",
+            Fallback::AsLowered => "schedule",
+            Fallback::Interpreted => "code",
+        }
+    }
     /// What a report says of it.
     pub fn text(self) -> &'static str {
         match self {

@@ -26,12 +26,12 @@ impl Written {
     /// The beginning of a function of a number below three.
     pub(crate) fn new(seed: u64) -> Written {
         let mut regs = IndexVec::new();
-        let moved = regs.push(RegInfo { ty: Ty::I64, hint: "moved".to_string() });
+        let moved = regs.push(RegInfo::new(Ty::I64, "moved"));
         let values = vec![number(1), number(5)];
         Written { regs, numbers: Numbers(seed), pointers: Vec::new(), values, moved }
     }
     pub(crate) fn reg(&mut self, ty: Ty) -> Reg {
-        self.regs.push(RegInfo { ty, hint: "r".to_string() })
+        self.regs.push(RegInfo::new(ty, "r"))
     }
     pub(crate) fn value(&mut self) -> Operand {
         let k = self.numbers.below(self.values.len());

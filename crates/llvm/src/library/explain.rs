@@ -5,7 +5,7 @@ use super::*;
 use crate::abi;
 use pullback_base::index::Index;
 use pullback_base::{RuntimeErrorKind, Span};
-use pullback_kernel::{Block, Ins, Message, Module, Text};
+use pullback_kernel::{Block, FunctionId, Ins, Message, Module, Reg, Text, walk};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -20,6 +20,19 @@ struct Format {
 enum Value {
     One(usize),
     Product(std::ops::Range<usize>),
+}
+
+/// The places in the source program where memory is asked for.
+fn asked(module: &Module) -> BTreeMap<(FunctionId, Reg), Span> {
+    let mut out = BTreeMap::new();
+    for (id, f) in module.functions.iter_enumerated() {
+        walk(&f.body, &mut |ins| {
+            if let Ins::Alloc { to, .. } = ins {
+                out.extend(f.regs[*to].facts.place.map(|span| ((id, *to), span)));
+            }
+        });
+    }
+    out
 }
 
 /// The function `@explain(ptr %h) -> i32`: writes the message of the context to the buffer, and gives the status. `place` shows
@@ -197,9 +210,9 @@ impl Explain {
     fn out_of_memory(&mut self, module: &Module, place: &dyn Fn(Span) -> String) {
         let none = self.text("");
         let (mut table, mut phi) = (String::new(), String::new());
-        for ((function, register), span) in &module.places {
+        for ((function, register), span) in asked(module) {
             let key = (function.index() << 32) + register.index();
-            let text = self.text(&place(*span));
+            let text = self.text(&place(span));
             let label = format!("place{}", self.next);
             self.next += 1;
             let _ = writeln!(table, "    i64 {key}, label %{label}");

@@ -136,7 +136,7 @@ fn nothing(ty: Ty) -> Operand {
 
 /// Where allocations of a function's code are in the source program.
 fn spans(module: &Module, id: FunctionId, code: &Compact) -> Vec<(Reg, Span)> {
-    let place = |(from, to): (&Reg, &Reg)| Some((*to, *module.places.get(&(id, *from))?));
+    let place = |(from, to): (&Reg, &Reg)| Some((*to, module.facts(id, *from)?.place?));
     code.numbers.iter().filter_map(place).collect()
 }
 

@@ -216,7 +216,7 @@ fn homes(f: &mut Function, found: &Found) -> (IdMap<Reg, Home>, Block) {
     {
         let ty = f.regs[*r].ty;
         let element = ty.scalar().map_or(Ty::Pointer, Ty::Scalar);
-        let new = || (f.regs.push(RegInfo { ty: Ty::Pointer, hint: "frame".to_string() }), 0);
+        let new = || (f.regs.push(RegInfo::new(Ty::Pointer, "frame")), 0);
         let (frame, count) = frames.entry(element).or_insert_with(new);
         homes.insert(*r, Home { frame: *frame, at: Operand::i64(*count), element });
         *count += ty.lanes().unwrap_or(1) as i64;
@@ -255,7 +255,7 @@ struct Runs<'a> {
 
 impl Runs<'_> {
     fn register(&mut self, ty: Ty) -> Reg {
-        self.f.regs.push(RegInfo { ty, hint: String::new() })
+        self.f.regs.push(RegInfo::new(ty, ""))
     }
 
     fn block(&mut self, block: Block, around: Option<Around>) -> Block {

@@ -55,7 +55,7 @@ struct Numbers<'a> {
 impl Numbers<'_> {
     fn number(&mut self, r: Reg) -> Reg {
         let (of, regs) = (self.of, &mut self.regs);
-        let new = || regs.push(RegInfo { ty: of.regs[r].ty, hint: String::new() });
+        let new = || regs.push(RegInfo::new(of.regs[r].ty, ""));
         *self.numbers.entry(r).or_insert_with(new)
     }
     fn block(&mut self, block: &mut Block) {

@@ -103,7 +103,7 @@ pub struct Regs(IndexVec<Reg, RegInfo>);
 impl Regs {
     /// A new one.
     pub fn add(&mut self, ty: Ty) -> Reg {
-        self.0.push(RegInfo { ty, hint: "r".to_string() })
+        self.0.push(RegInfo::new(ty, "r"))
     }
 }
 

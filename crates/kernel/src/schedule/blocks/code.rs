@@ -215,7 +215,7 @@ impl Blocks<'_, '_> {
             let high = self.int(&mut code, Op::Min, [high, layout.n]);
             again.push(Ins::For { i, from: low, to: high, body: stage.body.clone(), order: Order::Given });
         }
-        let mut names = self.s.other_names(Uses::of(&again).set(), &mut self.made.copies);
+        let mut names = self.s.other_names(Uses::of(&again).set());
         names.extend(layout.windows.iter().map(|w| (layout.names[&w.root], kept[&w.root])));
         names.extend(layout.steps.iter().map(|steps| (steps.t, t)));
         rename(&mut again, &names);
@@ -363,7 +363,7 @@ impl Blocks<'_, '_> {
             moved.push((pointer, users.len()));
             for stage in users {
                 stage.body.insert(0, ins.clone());
-                let names = self.s.other_names([to], &mut self.made.copies);
+                let names = self.s.other_names([to]);
                 rename(&mut stage.body, &names);
             }
         }
@@ -425,7 +425,7 @@ impl Blocks<'_, '_> {
             let inside = Uses::of(&stage.body);
             let handed_on: Vec<Reg> =
                 inside.set().into_iter().filter(|r| self.uses.reads(*r) > inside.reads(*r)).collect();
-            let names = self.s.other_names(inside.set(), &mut self.made.copies);
+            let names = self.s.other_names(inside.set());
             rename(&mut stage.body, &names);
             for r in handed_on {
                 let ty = self.s.regs[r].ty;

@@ -182,7 +182,7 @@ impl Vector<'_> {
         Ok((block, out?))
     }
     fn reg(&mut self, ty: Ty, hint: &str) -> Reg {
-        self.regs.push(RegInfo { ty, hint: hint.to_string() })
+        self.regs.push(RegInfo::new(ty, hint))
     }
     /// The type of the lanes of a scalar.
     fn wide(&self, s: Scalar) -> Ty {
