@@ -50,15 +50,41 @@ fn random_programs_are_read_as_they_were_printed() {
     let programs = [Programs::usual(), Programs::endings()];
     let counts = on_all_processors(seed..seed + count, |seed| {
         let runs = programs[usize::from(seed % 4 == 3)].runs_of_seed(seed);
-        let trip = |run: &pullback_testkit::native::Run| {
-            round_trips(&run.program, run.fun).unwrap_or_else(|e| panic!("{}, {e}", run.what))
-        };
-        runs.iter().map(trip).sum::<usize>()
+        let (mut modules_of_seed, mut seen) = (0, [false; DETAILS.len()]);
+        for run in &runs {
+            for (how, module) in modules(&run.program, run.fun) {
+                round_trip(&module).unwrap_or_else(|e| panic!("{}, {how}: {e}", run.what));
+                let text = print_whole(&module);
+                seen.iter_mut().zip(DETAILS).for_each(|(seen, detail)| *seen |= text.contains(detail));
+                modules_of_seed += 1;
+            }
+        }
+        (modules_of_seed, seen)
     });
-    let modules: usize = counts.iter().sum();
-    eprintln!("{modules} modules");
-    assert!(modules as u64 > 10 * count, "too few modules: {modules}");
+    let modules: u64 = counts.iter().map(|(n, _)| n).sum();
+    let often = DETAILS.map(|detail| {
+        let k = DETAILS.iter().position(|d| *d == detail);
+        (detail, counts.iter().filter(|(_, seen)| k.is_some_and(|k| seen[k])).count())
+    });
+    eprintln!("{modules} modules; seeds with details: {often:?}");
+    assert!(modules > 10 * count, "too few modules: {modules}");
+    assert!(often.iter().all(|(_, n)| *n > 0), "{often:?}");
 }
+
+/// Details of texts that random programs have.
+const DETAILS: [&str; 11] = [
+    " room ",
+    " in any order folding (",
+    " of lanes ",
+    " neutral ",
+    " where ",
+    "#[tape",
+    " for \"map\" ",
+    ": OutOfBounds index ",
+    "chunks 0 .. ",
+    " lanes i_",
+    "while {",
+];
 
 /// Modules that executors are tried with: every instruction, every primitive, random ones in lanes.
 #[test]

@@ -111,7 +111,7 @@ pub fn lower_plainly(program: &Program, entry: FunId) -> Result<(Module, Functio
     lower_once(program, entry, (PART, Noted::Nothing), Economy::Plain)
 }
 
-/// [`lower`], where the module knows for which statement each register was made ([`Module::sites`]).
+/// [`lower`], where the module knows for which statement each register was made ([`Facts::site`](crate::Facts::site)).
 pub fn lower_with_sites(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
     lower_all(program, entry, (PART, Noted::Sites))
 }
