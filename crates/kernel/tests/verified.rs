@@ -3,11 +3,11 @@
 
 #![allow(clippy::print_stdout, reason = "a test that says how much it saw")]
 
-use crate::common::{results, results_from};
+use crate::common::results_from;
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::schedule::schedule;
 use pullback_kernel::verify::verify;
-use pullback_kernel::{Ins, Module, lower_plainly, size, walk};
+use pullback_kernel::{Ins, Module, lower, lower_plainly, size, walk};
 use pullback_testkit::kernels::{Item, of_repository, of_seed};
 use pullback_testkit::native::{Programs, same};
 use pullback_testkit::{number, on_all_processors};
@@ -99,8 +99,9 @@ fn plain_code_keeps_the_rules_and_has_the_same_values() {
             if Compiled::new(&run.program).run(run.fun, args, &options).is_err() {
                 continue;
             }
-            let expected = results(&program, args, 64, 0);
-            let found = results_from(&program, (&module, id), args, true);
+            let (full, full_id) = lower(&run.program, run.fun).expect("native");
+            let expected = results_from(&program, (&full, full_id), args, false);
+            let found = results_from(&program, (&module, id), args, false);
             assert!(expected.iter().zip(&found).all(|(a, b)| same(a, b)), "{}", run.what);
             compared += 1;
         }

@@ -9,7 +9,7 @@ use super::memory::absent;
 use super::owners::Roots;
 use super::rep::{AccRep, ArrayRep, Leaf, Rep, has_boxes, unfolded, words};
 use super::{Lower, Res, Val};
-use crate::ir::{Ins, Operand, Order};
+use crate::ir::{Ins, Operand, Order, Reg};
 use pullback_base::index::IdSet;
 use pullback_core::traverse::free_vars_lam;
 use pullback_core::{Atom, Lam, SliceDim, Type, Var, View};
@@ -36,6 +36,26 @@ pub(super) struct Deferred {
     back: Back,
     /// Whether it was set apart: where that was in a branch.
     pub(super) ran: Option<Operand>,
+}
+
+impl Deferred {
+    /// The registers that the addition reads.
+    pub(super) fn registers(&self) -> Vec<Reg> {
+        let mut operands = vec![self.to.there];
+        operands.extend(self.to.within.iter().flatten().flat_map(|(low, high)| [*low, *high]));
+        if let Back::Rotated(by) = self.back {
+            operands.push(by);
+        }
+        for array in [&self.array, &self.to.array] {
+            operands.extend(array.dims.iter().chain(&array.strides));
+            operands.extend(array.leaves.iter().map(|leaf| match leaf {
+                Leaf::Memory { pointer: a, .. } | Leaf::Count { start: a } | Leaf::Same { value: a, .. } => {
+                    *a
+                }
+            }));
+        }
+        operands.into_iter().filter_map(Operand::as_reg).collect()
+    }
 }
 
 /// Whether values of this type have alternatives in them: they are added by more than one instruction.

@@ -5,6 +5,8 @@ use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, words};
 use super::{Lower, Res, Val};
 use crate::ir::{Block, Ins, Operand, Reg, Ty};
+use crate::walk;
+use pullback_base::index::IdSet;
 use pullback_core::{Atom, Body, Lam, Type, Var};
 use pullback_prim::{Op, Scalar};
 
@@ -94,6 +96,13 @@ impl Lower<'_> {
         // What the arm set apart of an accumulator, and leaves set apart, is there only if it ran.
         for k in deferred..self.deferred.len() {
             let ran = self.variable(Ty::BOOL, "ran", Operand::bool(false));
+            // Whoever looks at the code does not know that it is read only where the arm ran.
+            let mut inside = IdSet::new();
+            walk(&block, &mut |ins| inside.extend(ins.sets().iter().copied()));
+            for to in self.deferred[k].registers().into_iter().filter(|r| inside.contains(r)) {
+                let value = absent(self.regs[to].ty);
+                self.emit(Ins::Set { to, value });
+            }
             let inside = self.deferred[k].ran.replace(ran.into());
             block.push(Ins::Set { to: ran, value: inside.unwrap_or(Operand::bool(true)) });
         }

@@ -29,6 +29,9 @@ pub(super) fn is_when(known: u32, condition: Reg) -> bool {
 pub(super) const OPEN: u32 = 1;
 pub(super) const GONE: u32 = 2;
 
+/// Cells with what they hold after an arm.
+type Changes<'a> = &'a [(u32, u32)];
+
 /// A register that is no pointer has no cell for what it points to.
 const NONE: u32 = u32::MAX;
 
@@ -269,7 +272,7 @@ impl Cells {
     /// Takes over what two arms changed. Registers that only one arm sets are set under its condition, if there is one. Those registers.
     pub(super) fn merge(
         &mut self,
-        (then, otherwise): (&[(u32, u32)], &[(u32, u32)]),
+        (then, otherwise): (Changes<'_>, Changes<'_>),
         condition: Option<Reg>,
         sets: &mut Sets,
     ) -> Vec<Reg> {

@@ -11,7 +11,7 @@ use super::sets::{EMPTY, Set, Sets};
 use super::{Callee, Summary};
 use crate::ir::{Block, Function, Ins, Operand, Reg, Ty};
 use pullback_base::index::{Index, IndexVec};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 /// A face of a site: what it made last, what it made before, what was given back.
 pub(super) type Face = u32;
@@ -50,10 +50,10 @@ pub(super) struct Flow<'a> {
     pub(super) watched: Vec<Set>,
     /// For each level, the faces that have had it.
     pub(super) levels: Vec<Vec<Face>>,
-    pub(super) leveled: HashSet<(u32, Face)>,
+    pub(super) leveled: BTreeSet<(u32, Face)>,
     /// For each condition, the registers that have been set under it.
     pub(super) conditional: IndexVec<Reg, Vec<Reg>>,
-    pub(super) noted: HashSet<(Reg, Reg)>,
+    pub(super) noted: BTreeSet<(Reg, Reg)>,
     /// How often a condition has been set.
     pub(super) versions: IndexVec<Reg, u32>,
     /// Whether the program has stopped on this way.
@@ -82,9 +82,9 @@ impl<'a> Flow<'a> {
             watchers: vec![Vec::new(); sites],
             watched: vec![EMPTY; cells.count()],
             levels: vec![Vec::new(); layout.marks.len() + 1],
-            leveled: HashSet::new(),
+            leveled: BTreeSet::new(),
             conditional: f.regs.iter().map(|_| Vec::new()).collect(),
-            noted: HashSet::new(),
+            noted: BTreeSet::new(),
             versions: f.regs.iter().map(|_| 0).collect(),
             ended: false,
             reports: false,

@@ -131,9 +131,10 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// Of a module.
-    pub(crate) fn of(module: &Module) -> Around {
-        all(module).0
+    /// Of a module; `None` if there is an alarm on it.
+    pub(crate) fn of(module: &Module) -> Option<Around> {
+        let (around, verified) = all(module);
+        verified.alarms.is_empty().then_some(around)
     }
     /// The same for a module that has loops of at most so many lanes.
     pub(crate) fn with_lanes(self, lanes: usize) -> Around {

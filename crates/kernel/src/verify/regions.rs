@@ -102,7 +102,7 @@ impl Flow<'_> {
     /// All faces that can be reached.
     pub(super) fn reachable(&mut self, set: Set) -> Vec<Face> {
         let mut out: Vec<Face> = self.sets.items(set).to_vec();
-        let mut seen: std::collections::HashSet<Face> = out.iter().copied().collect();
+        let mut seen: std::collections::BTreeSet<Face> = out.iter().copied().collect();
         let mut at = 0;
         while let Some(face) = out.get(at).copied() {
             at += 1;

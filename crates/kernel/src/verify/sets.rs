@@ -1,6 +1,6 @@
 //! Sets of numbers, each kept once: equal sets have equal names, and unions are remembered.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// The name of a set.
 pub(super) type Set = u32;
@@ -10,8 +10,8 @@ pub(super) const EMPTY: Set = 0;
 /// All sets that have been made.
 pub(super) struct Sets {
     all: Vec<Box<[u32]>>,
-    names: HashMap<Box<[u32]>, Set>,
-    unions: HashMap<(Set, Set), Set>,
+    names: BTreeMap<Box<[u32]>, Set>,
+    unions: BTreeMap<(Set, Set), Set>,
     /// Elements that were touched to make them.
     pub(super) work: u64,
 }
@@ -19,8 +19,8 @@ pub(super) struct Sets {
 impl Sets {
     pub(super) fn new() -> Sets {
         let nothing: Box<[u32]> = Box::default();
-        let names = HashMap::from([(nothing.clone(), EMPTY)]);
-        Sets { all: vec![nothing], names, unions: HashMap::new(), work: 0 }
+        let names = BTreeMap::from([(nothing.clone(), EMPTY)]);
+        Sets { all: vec![nothing], names, unions: BTreeMap::new(), work: 0 }
     }
     /// The set of these elements.
     pub(super) fn of(&mut self, mut items: Vec<u32>) -> Set {

@@ -23,23 +23,6 @@ fn arrays(count: usize) -> String {
     function(&lines, &format!("s_{count}"))
 }
 
-/// Loops that hand an array on, each with another array inside.
-fn states(count: usize) -> String {
-    let mut lines =
-        vec!["let c_0: []f64 = map n [a] (o: f64) { let p: f64 = add.f64(o, 1.0f64) in p }".to_string()];
-    for k in 1..=count {
-        lines.push(format!(
-            "let c_{k}: []f64 = loop (v_{k}: []f64 = c_{}) for i_{k} < k {{
-                let w_{k}: []f64 = scan n [0.0f64] [v_{k}] (x_{k}: f64, y_{k}: f64) {{
-                    let z_{k}: f64 = add.f64(x_{k}, y_{k}) in z_{k} }}
-                in w_{k} }}",
-            k - 1
-        ));
-    }
-    lines.push(format!("let e: f64 = c_{count}[0i64]"));
-    function(&lines, "e")
-}
-
 /// Branches one after the other, each with an array in either arm.
 fn branches(count: usize) -> String {
     let mut lines = vec!["let s_0: f64 = a[0i64]".to_string()];
@@ -64,28 +47,5 @@ fn branches(count: usize) -> String {
     function(&lines, &format!("s_{count}"))
 }
 
-/// One loop over time with many arrays in each iteration.
-fn iteration(count: usize) -> String {
-    let mut inside = vec!["let s_0: f64 = v[0i64]".to_string()];
-    for k in 1..=count {
-        inside.push(format!(
-            "let b_{k}: []f64 = scan n [0.0f64] [v] (x_{k}: f64, y_{k}: f64) {{
-                let z_{k}: f64 = add.f64(x_{k}, y_{k}) in z_{k} }}
-            let e_{k}: f64 = b_{k}[0i64]
-            let s_{k}: f64 = add.f64(s_{}, e_{k})",
-            k - 1
-        ));
-    }
-    let last =
-        format!("let next: []f64 = map n [v] (o: f64) {{ let p: f64 = add.f64(o, s_{count}) in p }} in next");
-    let body = format!("{}\n{last}", inside.join("\n"));
-    let lines = [
-        format!("let c: []f64 = loop (v: []f64 = a) for i < k {{ {body} }}"),
-        "let e: f64 = c[0i64]".to_string(),
-    ];
-    function(&lines, "e")
-}
-
 /// All of them, with their names.
-pub(crate) const FAMILIES: [Family; 4] =
-    [("arrays", arrays), ("states", states), ("branches", branches), ("iteration", iteration)];
+pub(crate) const FAMILIES: [Family; 2] = [("arrays", arrays), ("branches", branches)];
