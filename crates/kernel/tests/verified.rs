@@ -8,6 +8,7 @@ use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::schedule::schedule;
 use pullback_kernel::verify::verify;
 use pullback_kernel::{Ins, Module, lower, lower_plainly, size, walk};
+use pullback_testkit::draws::draws;
 use pullback_testkit::kernels::{Item, of_repository, of_seed};
 use pullback_testkit::native::{Programs, same};
 use pullback_testkit::{number, on_all_processors};
@@ -76,9 +77,9 @@ fn programs_of_the_repository_keep_the_rules() {
 
 #[test]
 fn random_programs_keep_the_rules() {
-    let (count, seed) = (number("COUNT", 60), number("SEED", 0));
-    let all = on_all_processors(seed..seed + count, |seed| look(of_seed(&programs(seed), seed)));
-    Seen::check(all, 3 * count as usize);
+    let mut seeds = draws("verified", (20, 60), 20);
+    let all = on_all_processors(&mut seeds, |seed| look(of_seed(&programs(seed), seed)));
+    Seen::check(all, 3 * seeds.drawn() as usize);
 }
 
 /// What users get where the verifier has an alarm: no memory is given back, no rule is broken, and the values are the same.

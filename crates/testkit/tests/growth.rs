@@ -41,7 +41,7 @@ fn the_one_hot_rule_grows() {
 /// Which share of the programs is taken: another one every day, or `SEED`.
 fn share(step: usize) -> usize {
     let share = number("SEED", day()) as usize % step;
-    println!("share {share} of {step}; again: SEED={share} STEP={step}");
+    eprintln!("share {share} of {step}; again: SEED={share} STEP={step}");
     share
 }
 

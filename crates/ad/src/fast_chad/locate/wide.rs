@@ -81,13 +81,11 @@ fn update_slice(b: &mut Builder<'_>, of: Atom, slice: &SliceDim, value: Atom) ->
     vec![out[0].into()]
 }
 
+/// What is written for a number of the loop, at an index, into arrays.
+type New<'a> = dyn FnMut(&mut Builder<'_>, Atom, Atom, &[Atom]) -> Vec<Atom> + 'a;
+
 /// What `new` gives for each of so many indices, the index and the arrays, written there if the index is in bounds.
-fn each(
-    b: &mut Builder<'_>,
-    (width, indices): (Atom, Atom),
-    dst: &[Atom],
-    new: &mut dyn FnMut(&mut Builder<'_>, Atom, Atom, &[Atom]) -> Vec<Atom>,
-) -> Vec<Atom> {
+fn each(b: &mut Builder<'_>, (width, indices): (Atom, Atom), dst: &[Atom], new: &mut New<'_>) -> Vec<Atom> {
     let size = b.size(dst[0], 0);
     let out = b.for_loop(width, dst, |b, k, state| {
         let i = b.index(indices, &[k.into()]);
