@@ -1,97 +1,9 @@
 //! Kernel text: modules from everywhere, which are printed and read again.
 
-use crate::suite::{self, Language};
 use pullback_core::{FunId, Program};
-use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_kernel::profile::instrument;
 use pullback_kernel::schedule::{Model, Options, schedule};
 use pullback_kernel::{Module, lower, lower_with_parts, lower_with_sites, print_whole, read};
-use std::path::Path;
-
-/// A program of the repository.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// Its file.
-    pub name: String,
-    /// The program.
-    pub text: String,
-}
-
-/// The programs of suite files, of the examples, and of the benchmarks.
-///
-/// # Panics
-/// If a file cannot be read.
-pub fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut out = of_suite(&root.join("suite"));
-    for folder in ["examples", "benches/programs"] {
-        let entries = std::fs::read_dir(root.join(folder)).expect(folder);
-        let paths = entries.map(|e| e.expect(folder).path());
-        let mut paths: Vec<_> = paths.filter(|p| p.extension().is_some_and(|e| e == "fut")).collect();
-        paths.sort();
-        out.extend(paths.into_iter().map(|path| Source {
-            name: path.display().to_string(),
-            text: std::fs::read_to_string(&path).expect("a program"),
-        }));
-    }
-    out
-}
-
-/// The programs of suite files, each once.
-fn of_suite(root: &Path) -> Vec<Source> {
-    let mut files = Vec::new();
-    suite::collect(root, root, &mut files);
-    files.sort();
-    let mut out: Vec<Source> = Vec::new();
-    for (name, path) in files {
-        let text = std::fs::read_to_string(&path).expect("a suite file");
-        for case in suite::parse(&text).expect("a suite file") {
-            let (language, text) = &*case.program;
-            let is_new = out.last().is_none_or(|last| last.text != *text);
-            if *language == Language::Futhark && is_new {
-                out.push(Source { name: name.clone(), text: text.clone() });
-            }
-        }
-    }
-    out
-}
-
-/// A function without derivatives inside.
-#[derive(Clone, Debug)]
-pub struct Function {
-    /// What it is, for messages.
-    pub what: String,
-    /// The program.
-    pub program: Program,
-    /// The function.
-    pub fun: FunId,
-}
-
-/// The entry points of a source and their derivatives. Left out: what is not well-formed or cannot be differentiated.
-pub fn functions(source: &Source) -> Vec<Function> {
-    let Ok(session) = Session::compile(&source.name, &source.text, Settings::default()) else {
-        return Vec::new();
-    };
-    let mut out = Vec::new();
-    for entry in session.entries() {
-        let derived = |kind: Kind| {
-            let selected = session.select(&entry, &Wrt::default()).ok()?;
-            session.derivative(&entry, kind, &selected, &mut |_, _| {}).ok()
-        };
-        let all = [
-            ("", session.primal(&entry).ok()),
-            ("vjp of ", derived(Kind::Vjp)),
-            ("jvp of ", derived(Kind::Jvp)),
-        ];
-        let made = all.into_iter().filter_map(|(what, ready)| Some((what, ready?)));
-        out.extend(made.map(|(what, ready)| Function {
-            what: format!("{what}{} in {}", entry.name, source.name),
-            program: ready.program,
-            fun: ready.fun,
-        }));
-    }
-    out
-}
 
 /// A function as kernel IR: lowered in three ways, scheduled in three, and with clocks. Nothing if it has no kernel IR.
 pub fn modules(program: &Program, fun: FunId) -> Vec<(&'static str, Module)> {
