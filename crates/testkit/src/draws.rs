@@ -34,11 +34,18 @@ pub fn draws(name: &'static str, (least, most): (u64, u64), seconds: u64) -> Dra
 }
 
 /// Days since 1970, in universal time. A clock before that says 0.
-pub fn day() -> u64 {
+fn day() -> u64 {
     day_of(SystemTime::now())
 }
 fn day_of(now: SystemTime) -> u64 {
     now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()) / 86_400
+}
+
+/// Which of so many shares of a list a test takes: another one every day, or `SEED`. It is printed.
+pub fn share(of: usize) -> usize {
+    let share = crate::number("SEED", day()) as usize % of;
+    eprintln!("share {share} of {of}; again: SEED={share} STEP={of}");
+    share
 }
 
 impl Draws {

@@ -3,7 +3,7 @@
 
 use pullback_ad::fast_chad::{Config, Variant, vjp, vjp_with};
 use pullback_testkit::cost::{FAMILIES, is_flat, ratios};
-use pullback_testkit::draws::{day, draws};
+use pullback_testkit::draws::{draws, share};
 use pullback_testkit::growth::draw::draw;
 use pullback_testkit::growth::measure::Outcome;
 use pullback_testkit::growth::search::{every, search};
@@ -36,13 +36,6 @@ fn the_one_hot_rule_grows() {
         }
     }
     assert!(wrong.is_empty(), "flat although every index costs an array:\n{}", wrong.join("\n"));
-}
-
-/// Which share of the programs is taken: another one every day, or `SEED`.
-fn share(step: usize) -> usize {
-    let share = number("SEED", day()) as usize % step;
-    eprintln!("share {share} of {step}; again: SEED={share} STEP={step}");
-    share
 }
 
 /// A share of all small programs whose loops carry names of arrays; `STEP=1` takes all.

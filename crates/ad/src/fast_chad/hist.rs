@@ -16,7 +16,7 @@
 use super::ct::Ct;
 use super::operator::{Kind, applied, kinds};
 use super::reverse::{Env, Reverse};
-use super::scatter::{Writes, in_range};
+use super::scatter::{Writes, each_in_range, in_range};
 use crate::contract::Unsupported;
 use crate::regularity::may_be_bracketed_anew;
 use crate::tangent::{emit_product, product_of_quotients};
@@ -334,23 +334,24 @@ fn columns_of(b: &mut Builder<'_>, h: Hist<'_>, inner: &Lam) -> Vec<Atom> {
 
 /// The histogram as a loop that updates in place.
 fn loop_of(b: &mut Builder<'_>, h: Hist<'_>) -> Vec<Atom> {
-    let size = b.size(h.dst[0], 0);
-    let out = b.for_loop(h.width, h.dst, |b, k, state| {
-        let i = b.index(h.indices, &[k.into()]);
-        let inside = in_range(b, i, size);
-        let state: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
-        let keep = state.clone();
-        let add = |b: &mut Builder<'_>| {
-            let before: Vec<Atom> = state.iter().map(|&a| b.index(a, &[i])).collect();
-            let new: Vec<Atom> = h.values.iter().map(|&a| b.index(a, &[k.into()])).collect();
-            let args: Vec<Atom> = before.into_iter().chain(new).collect();
-            let after = applied(b, h.lam, &args);
-            let pairs = state.iter().zip(after);
-            pairs.map(|(&a, x)| b.emit(Exp::Update(a, vec![i], x), "dst")).collect()
-        };
-        b.if_(inside, add, |_| keep).into_iter().map(Atom::Var).collect()
-    });
-    out.into_iter().map(Atom::Var).collect()
+    each_in_range(b, (h.width, h.indices), h.dst, &mut |b, k, i, state| {
+        let after = combined(b, (h.lam, h.values), (k, i), state);
+        let pairs = state.iter().zip(after);
+        pairs.map(|(&a, x)| b.emit(Exp::Update(a, vec![i], x), "dst")).collect()
+    })
+}
+
+/// What bin `i` of the arrays holds once value `k` is taken into it.
+pub(crate) fn combined(
+    b: &mut Builder<'_>,
+    (lam, values): (&Lam, &[Atom]),
+    (k, i): (Atom, Atom),
+    state: &[Atom],
+) -> Vec<Atom> {
+    let before: Vec<Atom> = state.iter().map(|&a| b.index(a, &[i])).collect();
+    let new: Vec<Atom> = values.iter().map(|&a| b.index(a, &[k])).collect();
+    let args: Vec<Atom> = before.into_iter().chain(new).collect();
+    applied(b, lam, &args)
 }
 
 impl Hist<'_> {

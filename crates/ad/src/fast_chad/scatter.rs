@@ -185,6 +185,27 @@ pub(crate) fn in_range(b: &mut Builder<'_>, i: Atom, n: Atom) -> Atom {
     b.op2(Op::And, above, below)
 }
 
+/// What happens to arrays for a number of a loop and the index that it has.
+type Change<'a> = dyn FnMut(&mut Builder<'_>, Atom, Atom, &[Atom]) -> Vec<Atom> + 'a;
+
+/// A loop over so many indices: the arrays after `change`, one index after the other, where the index is in range.
+pub(crate) fn each_in_range(
+    b: &mut Builder<'_>,
+    (width, indices): (Atom, Atom),
+    dst: &[Atom],
+    change: &mut Change<'_>,
+) -> Vec<Atom> {
+    let size = b.size(dst[0], 0);
+    let out = b.for_loop(width, dst, |b, k, state| {
+        let i = b.index(indices, &[k.into()]);
+        let inside = in_range(b, i, size);
+        let state: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
+        let there = |b: &mut Builder<'_>| change(b, k.into(), i, &state);
+        b.if_(inside, there, |_| state.clone()).into_iter().map(Atom::Var).collect()
+    });
+    out.into_iter().map(Atom::Var).collect()
+}
+
 /// `width` zeros like the elements of an array of cotangents.
 fn zero_rows(b: &mut Builder<'_>, width: Atom, like: Atom) -> Atom {
     let mut shape = b.shape(like);

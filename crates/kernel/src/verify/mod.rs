@@ -36,8 +36,9 @@
 //! *sites*: instructions that make memory. A site has three faces: what it made last, what it made before, and what was given back (recency abstraction: Balakrishnan and Reps,
 //! SAS 2006). Loops are gone through until nothing is new; alarms are noted in one pass more, since some are of states that are not final. Calls have summaries.
 //!
-//! Guarantees: code without an alarm breaks no rule above in any run. An alarm may be false. Not looked at: bounds of accesses, whether elements were
-//! written before they are read, uses of the null pointer and of the caller's memory for elements of another type, and whether a value is the one that the program means.
+//! Guarantees: code without an alarm breaks no rule above in any run. An alarm may be false. Not looked at: bounds of accesses, and whether elements were
+//! written before they are read. Nor are uses of the null pointer, and of the caller's memory for elements of another type. Nor is it looked at
+//! whether a value is the one that the program means.
 //!
 //! Cost: instructions times the depth of their nest, and a few passes per loop. A branch costs what its arms change, a visit of a loop that brings nothing new
 //! what the loop mentions ([`Verified::work`]).

@@ -110,10 +110,7 @@ impl Form {
                 for ((d, slice), &i) in part.kept.drain(..ix.len()).zip(ix) {
                     let at = match slice {
                         None => i,
-                        Some(s) => {
-                            let offset = op(Op::Mul, i, s.stride);
-                            op(Op::Add, s.start, offset)
-                        }
+                        Some(s) => before_slice(i, &s, op),
                     };
                     part.fixed.push((d, at));
                 }
@@ -201,10 +198,7 @@ impl Form {
             let mut given = vec![Atom::i64(0); segment.rank()];
             part.fixed.iter().for_each(|(d, i)| given[*d] = *i);
             for ((d, slice), i) in part.kept.iter().zip(at) {
-                given[*d] = slice.map_or(i, |s| {
-                    let offset = op(Op::Mul, i, s.stride);
-                    op(Op::Add, s.start, offset)
-                });
+                given[*d] = slice.map_or(i, |s| before_slice(i, &s, op));
             }
             if let Some((from, to)) = segment.reshape {
                 let rest = given.split_off(to);
@@ -248,6 +242,12 @@ impl Form {
         }
         array
     }
+}
+
+/// The index before a slice of what lies at `i` in it.
+fn before_slice(i: Atom, s: &SliceDim, op: &mut Arithmetic<'_>) -> Atom {
+    let offset = op(Op::Mul, i, s.stride);
+    op(Op::Add, s.start, offset)
 }
 
 /// The indices of an element with this number in an array of these sizes.

@@ -12,8 +12,8 @@
 //! Guarantees: the same values, bit by bit, since that is what the operations mean. Work grows by a constant factor; it is sequential. So only those
 //! statements are replaced that may overwrite a part of a slot.
 
-use crate::fast_chad::operator::applied;
-use crate::fast_chad::scatter::in_range;
+use crate::fast_chad::hist::combined;
+use crate::fast_chad::scatter::each_in_range;
 use pullback_base::index::IdSet;
 use pullback_core::{Atom, Body, Builder, Check, Exp, Lam, Program, SliceDim, Soac, Stm, Var};
 use pullback_prim::Op;
@@ -49,14 +49,15 @@ fn as_loop(program: &mut Program, stm: &Stm) -> Vec<Stm> {
         }
         Exp::UpdateSlice(of, slice, value) => update_slice(&mut b, *of, slice, *value),
         Exp::Soac(Soac::Scatter { width, dst, indices, values }) => {
-            each(&mut b, (*width, *indices), &[*dst], &mut |b, k, _, _| vec![b.index(*values, &[k])])
+            each_in_range(&mut b, (*width, *indices), &[*dst], &mut |b, k, i, state| {
+                let x = b.index(*values, &[k]);
+                vec![write(b, state[0], vec![i], x)]
+            })
         }
         Exp::Soac(Soac::Hist { width, lam, dst, indices, values, .. }) => {
-            each(&mut b, (*width, *indices), dst, &mut |b, k, i, state| {
-                let before = state.iter().map(|&a| b.index(a, &[i])).collect::<Vec<_>>();
-                let args = before.into_iter().chain(values.iter().map(|&a| b.index(a, &[k])));
-                let args = args.collect::<Vec<_>>();
-                applied(b, lam, &args)
+            each_in_range(&mut b, (*width, *indices), dst, &mut |b, k, i, state| {
+                let after = combined(b, (lam, values), (k, i), state);
+                state.iter().zip(after).map(|(&u, x)| write(b, u, vec![i], x)).collect()
             })
         }
         _ => return vec![stm.clone()],
@@ -79,25 +80,6 @@ fn update_slice(b: &mut Builder<'_>, of: Atom, slice: &SliceDim, value: Atom) ->
         vec![write(b, state[0].into(), vec![i], x)]
     });
     vec![out[0].into()]
-}
-
-/// What is written for a number of the loop, at an index, into arrays.
-type New<'a> = dyn FnMut(&mut Builder<'_>, Atom, Atom, &[Atom]) -> Vec<Atom> + 'a;
-
-/// What `new` gives for each of so many indices, the index and the arrays, written there if the index is in bounds.
-fn each(b: &mut Builder<'_>, (width, indices): (Atom, Atom), dst: &[Atom], new: &mut New<'_>) -> Vec<Atom> {
-    let size = b.size(dst[0], 0);
-    let out = b.for_loop(width, dst, |b, k, state| {
-        let i = b.index(indices, &[k.into()]);
-        let inside = in_range(b, i, size);
-        let state: Vec<Atom> = state.iter().map(|&v| v.into()).collect();
-        let there = |b: &mut Builder<'_>| {
-            let new = new(b, k.into(), i, &state);
-            state.iter().zip(new).map(|(&u, x)| write(b, u, vec![i], x)).collect()
-        };
-        b.if_(inside, there, |_| state.clone()).into_iter().map(Atom::Var).collect()
-    });
-    out.into_iter().map(Atom::Var).collect()
 }
 
 /// An array with a value written at indices, element by element.

@@ -70,8 +70,7 @@ impl<'a> Rewriter<'a, '_> {
         let alone = self.named_by_nobody(c, v, at, &parts);
         let there = self.arm(|s| {
             // An index that is not in the part may be in the whole.
-            let rank = s.b.ty(*of).rank();
-            let sizes: Vec<Atom> = (0..rank).map(|d| s.b.emit(Exp::Size(*of, d), "n")).collect();
+            let sizes = s.b.shape(*of);
             s.b.emit(Exp::Check(Check::Index(ix.len()), [&ix[..], &sizes].concat()), "inside");
             s.overwrite_there(c, (at, &parts), (ix, *value));
             at
