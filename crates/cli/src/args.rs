@@ -91,7 +91,12 @@ Examples:
   pullback code model.fut                                     structured loops over memory
   pullback code model.fut --derivative vjp --stage llvm       LLVM IR of the reverse derivative
   pullback code model.fut --stage lanes --arg points=@p.csv   loops as chosen for the sizes of these arguments
-  pullback code model.fut --stage assembly")]
+  pullback code model.fut --stage assembly
+  pullback code model.fut --passes                            what each pass of scheduling changes, and its time
+  pullback code model.fut --after fusion                      the loops after one of them
+  pullback code model.fut --stage lanes --without tiling      the loops without one of them
+  pullback code --print-pipeline
+  pullback code loops.kernel --pass index-set-splitting       one pass on kernel text")]
     Code(CodeArgs),
     /// Show where the time of a run goes: time and bytes of each construct, for the program and its derivative, with advice.
     #[command(after_help = "\
@@ -604,8 +609,9 @@ pub(crate) enum StageName {
 
 #[derive(Debug, Args)]
 pub(crate) struct CodeArgs {
-    /// The program.
-    pub(crate) file: PathBuf,
+    /// The program, or kernel text with --pass.
+    #[arg(required_unless_present = "print_pipeline")]
+    pub(crate) file: Option<PathBuf>,
     /// The entry point.
     #[arg(long, short)]
     pub(crate) entry: Option<String>,
@@ -617,6 +623,21 @@ pub(crate) struct CodeArgs {
     /// Which code.
     #[arg(long, value_enum, default_value = "kernel")]
     pub(crate) stage: StageName,
+    /// Show kernel IR after this pass of scheduling: its name, or its number in --print-pipeline.
+    #[arg(long, value_name = "PASS", conflicts_with = "stage")]
+    pub(crate) after: Option<String>,
+    /// Leave a pass of scheduling out; may be given more than once.
+    #[arg(long, value_name = "PASS")]
+    pub(crate) without: Vec<String>,
+    /// Show what each pass of scheduling changes in this program, and its time.
+    #[arg(long, conflicts_with_all = ["stage", "after"])]
+    pub(crate) passes: bool,
+    /// Run this one pass of scheduling on kernel text.
+    #[arg(long, value_name = "PASS", conflicts_with_all = ["stage", "after", "without", "passes"])]
+    pub(crate) pass: Option<String>,
+    /// List the passes of scheduling in order.
+    #[arg(long, exclusive = true)]
+    pub(crate) print_pipeline: bool,
     /// Arguments as in runs: loops are chosen for their sizes, as they are there. Without any, for sizes that are not known.
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     pub(crate) args: Vec<String>,

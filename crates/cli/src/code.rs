@@ -5,14 +5,25 @@ use crate::args::{CodeArgs, StageName};
 use crate::commands::{failed, load, print_json};
 use crate::inputs::values_if_given;
 use crate::output::say;
-use pullback_driver::backend::{Stage, cache_contents, cache_folder, code_text, libraries};
+use pullback_base::Diagnostic;
+use pullback_driver::backend::{cache_contents, cache_folder, libraries};
+use pullback_driver::code::{Outcome, PIPELINE, Pass, Passes, Stage, When, code_text, one_pass, row};
 use pullback_driver::vm::machines;
 use serde_json::{Value as Json, json};
 use std::path::Path;
 
 /// `pullback code`
 pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
-    let mut session = load(&args.file, &args.algorithm, true)?;
+    let Some(file) = args.file.as_ref().filter(|_| !args.print_pipeline) else {
+        print_pipeline();
+        return Ok(());
+    };
+    if let Some(pass) = &args.pass {
+        return pass_on_text(file, row_of(pass)?);
+    }
+    let row = args.after.as_deref().map(row_of).transpose()?;
+    let without: Vec<Pass> = args.without.iter().map(|name| left_out(name)).collect::<Result<_, _>>()?;
+    let mut session = load(file, &args.algorithm, true)?;
     session.settings.lowered = true;
     session.settings.floats = args.floats.policy();
     let entry = session.entry(args.entry.as_deref()).map_err(|d| failed(&session, &d))?;
@@ -31,7 +42,68 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
         StageName::Llvm => Stage::Llvm,
         StageName::Assembly => Stage::Assembly,
     };
-    say(&code_text(&ready, stage, &sizes).map_err(|d| failed(&session, &d))?);
+    let text = match row {
+        _ if args.passes => Passes::new(&ready, &sizes, &without).map(|passes| table(&passes)),
+        Some(row) => Passes::new(&ready, &sizes, &without).map(|passes| passes.after(row)),
+        None => code_text(&ready, stage, &sizes, &without),
+    };
+    say(text.map_err(|d| failed(&session, &d))?.trim_end());
+    Ok(())
+}
+
+/// The row of the table of passes that is meant.
+fn row_of(wanted: &str) -> Result<usize, Failure> {
+    row(wanted).ok_or_else(|| {
+        let mut names: Vec<&str> = PIPELINE.iter().map(|row| row.step.name).collect();
+        names.dedup();
+        Failure::input(format!("no pass `{wanted}`; there are {}, and their numbers", names.join(", ")))
+    })
+}
+
+/// The pass that is left out.
+fn left_out(wanted: &str) -> Result<Pass, Failure> {
+    Pass::ALL.into_iter().find(|pass| pass.name() == wanted).ok_or_else(|| {
+        let why = row(wanted).map_or("no such pass", |_| "what follows needs this pass");
+        let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
+        Failure::input(format!("--without {wanted}: {why}; these can be left out: {}", names.join(", ")))
+    })
+}
+
+fn print_pipeline() {
+    for (k, row) in PIPELINE.iter().enumerate() {
+        let step = row.step;
+        let when = match row.when {
+            When::Always => "",
+            When::Changed => " (if the passes before changed something)",
+            When::Parts => " (also in the functions of parts)",
+        };
+        say(&format!("{:>2} {}{when}\n     {}", k + 1, step.name, step.does));
+        say(&format!("     assumes {}; guarantees {}", step.assumes, step.guarantees));
+    }
+    let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
+    say(&format!("--without leaves out: {}", names.join(", ")));
+}
+
+/// What each pass did.
+fn table(passes: &Passes) -> String {
+    let mut out = format!("{:>2} {:24} {:8} {:>12} {:>10}", "", "pass", "", "instructions", "ms");
+    for (k, (row, (outcome, instructions, seconds))) in PIPELINE.iter().zip(passes.table()).enumerate() {
+        let did = match outcome {
+            Outcome::Changed => "changed",
+            Outcome::Same => "same",
+            Outcome::LeftOut => "left out",
+        };
+        let (number, name, ms) = (k + 1, row.step.name, 1e3 * seconds);
+        out += &format!("\n{number:>2} {name:24} {did:8} {instructions:>12} {ms:>10.3}");
+    }
+    out
+}
+
+fn pass_on_text(file: &Path, row: usize) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Failure::input(format!("cannot read {}: {e}", file.display())))?;
+    let shown = |d: Diagnostic| Failure::new(d.code.fault(), format!("{}: {}", file.display(), d.message));
+    say(one_pass(&text, row).map_err(shown)?.trim_end());
     Ok(())
 }
 

@@ -26,6 +26,8 @@ pub struct Options {
     pub lanes: Option<usize>,
     /// What the arguments of functions are expected to be, if they are sizes: the choice of loops depends on it.
     pub sizes: Vec<(FunctionId, Vec<Option<i64>>)>,
+    /// Passes of scheduling that are left out.
+    pub without: Vec<schedule::Pass>,
     /// The library; `None`: the first one found.
     pub library: Option<PathBuf>,
     /// Where compiled objects are kept; `None`: nowhere. See [`cache::folder`].
@@ -51,6 +53,7 @@ impl Default for Options {
             text: text::Options::default(),
             lanes: None,
             sizes: Vec::new(),
+            without: Vec::new(),
             library: None,
             cache: None,
             threads: pullback_pool::available_threads(),
@@ -144,23 +147,28 @@ impl Executable {
 /// A module as it is given to LLVM: with loops in lanes.
 pub fn scheduled(module: &Module, machine: Machine, options: &Options) -> Module {
     let mut module = module.clone();
+    if module.lanes == 0 && options.lanes != Some(0) {
+        schedule(&mut module, &scheduling(machine, options));
+    }
+    module
+}
+
+/// How loops are scheduled for a machine.
+pub fn scheduling(machine: Machine, options: &Options) -> schedule::Options {
     let width = match machine {
         Machine::Avx512 => 8,
         Machine::Generic => 4,
     };
-    let lanes = options.lanes.unwrap_or(width);
-    if module.lanes == 0 && lanes > 0 {
-        let (model, grain) = (Model::machine(width), Some(GRAIN));
-        let sizes = options.sizes.clone();
-        let most = options.lanes.unwrap_or(MOST * width);
+    schedule::Options {
+        lanes: options.lanes.unwrap_or(width),
+        most: options.lanes.unwrap_or(MOST * width),
+        model: Model::machine(width),
+        grain: Some(GRAIN),
         // A single thread gains nothing.
-        let relaxed = options.relaxed && options.threads.get() > 1;
-        schedule(
-            &mut module,
-            &schedule::Options { lanes, most, model, grain, relaxed, sizes, without: Vec::new() },
-        );
+        relaxed: options.relaxed && options.threads.get() > 1,
+        sizes: options.sizes.clone(),
+        without: options.without.clone(),
     }
-    module
 }
 
 /// So many registers are one register of lanes at most.

@@ -15,7 +15,7 @@ use pullback_cpu::{Executable, Prepared};
 use pullback_interp::core::{Counts, Options};
 use pullback_kernel::{Bytes, FunctionId, Module, NotNative, Plan, lower};
 use pullback_llvm::load::candidates;
-use pullback_llvm::{Level, Llvm, Machine, emit, text};
+use pullback_llvm::{Llvm, text};
 use pullback_vm::is_out_of_work;
 use pullback_words::Room;
 use std::path::{Path, PathBuf};
@@ -303,41 +303,6 @@ pub(crate) fn compiles(ready: &Ready) -> Result<(), Box<Diagnostic>> {
         Err(e) => {
             let message = format!("no native code: {e}");
             Err(Box::new(Diagnostic::global(Code::Unsupported, message).hint(HINT).hint(DOCTOR)))
-        }
-    }
-}
-
-/// A stage of compiling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Kernel IR.
-    Kernel,
-    /// Kernel IR with loops in lanes and in parts for threads.
-    Lanes,
-    /// LLVM IR, as it is given to LLVM.
-    Llvm,
-    /// Assembly of this machine.
-    Assembly,
-}
-
-/// What a function is compiled to, as text, with loops chosen for the sizes of these arguments, or of the first ones; where there
-/// are none, for sizes that are not known. Errors: as for running compiled code.
-pub fn code_text(ready: &Ready, stage: Stage, args: &[Value]) -> Result<String, Diagnostic> {
-    let (module, function) = crate::session::deep(|| lowered(ready)).map_err(|d| *d)?;
-    let found = Llvm::find();
-    let machine = found.as_ref().map_or(Machine::Generic, |llvm| llvm.instructions());
-    let options = text::Options { floats: ready.floats, machine, ..text::Options::default() };
-    let sizes = sizes(ready, function, args);
-    let scheduling = pullback_cpu::Options { sizes, ..pullback_cpu::Options::default() };
-    let in_lanes = || pullback_cpu::scheduled(&module, machine, &scheduling);
-    match stage {
-        Stage::Kernel => Ok(pullback_kernel::print(&module)),
-        Stage::Lanes => Ok(pullback_kernel::print(&in_lanes())),
-        Stage::Llvm => Ok(emit(&in_lanes(), &options).text),
-        Stage::Assembly => {
-            let emitted = emit(&in_lanes(), &options);
-            let made = found.and_then(|llvm| llvm.assembly(&emitted.text, Level::O3));
-            made.map_err(|e| Diagnostic::global(Code::Unsupported, format!("no native code: {e}")).hint(HINT))
         }
     }
 }

@@ -141,7 +141,7 @@ impl Ty {
 }
 
 /// A function. Its results are what the result registers hold at the end of the body.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Function {
     /// Its name, unique in the module.
     pub name: String,

@@ -30,9 +30,13 @@
 mod code;
 mod steps;
 
+use super::Options;
+use super::Pass;
 use super::added::{defined, reads, way};
+use super::pipeline::Step;
+use super::scheduler::{Expected, Scheduler};
 use super::uses::Uses;
-use super::{Expected, Options, Scheduler};
+use super::work::Work;
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, Ty};
 use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet};
@@ -85,13 +89,25 @@ const FIRST: i64 = 4;
 /// Groups with more instructions are left alone: they are there several times then.
 const INSTRUCTIONS: usize = 1500;
 
+/// Runs loops that follow each other in blocks of elements, several steps of a loop over them in each block.
+pub(super) const STEP: Step = Step {
+    name: "blocking",
+    pass: Some(Pass::Blocks),
+    does: "runs loops that follow each other in blocks of elements, several steps of a loop over them in each block",
+    assumes: "loops in any order whose iterations reach few neighbours",
+    guarantees: "the same values bit for bit",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    let body = w.take_body();
+    w.f.body = in_blocks(body, w.options, &mut w.expected, &mut w.f);
+    true
+}
+
 /// A body with loops in blocks; what counters of blocks are expected to be is added to `expected`.
-pub(super) fn in_blocks(
-    body: Block,
-    options: &Options,
-    expected: &mut Expected<'_>,
-    f: &mut Function,
-) -> Block {
+fn in_blocks(body: Block, options: &Options, expected: &mut Expected<'_>, f: &mut Function) -> Block {
     let Some(near) = options.model.near else { return body };
     let uses = Uses::within(f, &body);
     let mut s = Scheduler::new(options, f, &body, expected);

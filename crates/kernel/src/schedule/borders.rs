@@ -15,10 +15,13 @@
 //!
 //! Source: splitting of index sets (M. Griebl, P. Feautrier, C. Lengauer, Int. J. Parallel Programming 28, 2000), for borders of a few iterations.
 
-use super::Scheduler;
+use super::Pass;
 use super::blocks::is_nest;
+use super::pipeline::Step;
+use super::scheduler::Scheduler;
 use super::split::rename;
 use super::uses::Uses;
+use super::work::Work;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Ty};
 use crate::lower::truth;
 use crate::lower::{NEAR, is_near};
@@ -37,8 +40,28 @@ const LARGE: usize = 400;
 /// Counters below this are as whole numbers are when numbers near zero are added.
 const FAR: i64 = 1 << 59;
 
+/// Cuts loops where their counter settles what branches ask.
+pub(super) const STEP: Step = Step {
+    name: "index-set-splitting",
+    pass: Some(Pass::Borders),
+    does: "cuts loops where their counter settles what branches ask",
+    assumes: "loops in any order; addresses have one register each",
+    guarantees: "the same values, but for the order of folds",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    let body = w.take_body();
+    let mut s = w.scheduler(&body);
+    let (body, is_cut) = cut(&mut s, body);
+    w.done(s);
+    w.f.body = body;
+    is_cut
+}
+
 /// Cuts the loops of a block, the outer ones first; what is at a border is not cut again. Gives the block, and whether a loop was cut.
-pub(super) fn cut(s: &mut Scheduler<'_>, block: Block) -> (Block, bool) {
+fn cut(s: &mut Scheduler<'_>, block: Block) -> (Block, bool) {
     let mut c = Cut { s, is_cut: false };
     let block = c.block(block);
     (block, c.is_cut)

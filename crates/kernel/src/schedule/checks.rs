@@ -7,10 +7,32 @@
 //! anything in the body that may not end. Guarantees: the same values; a program stops with the message of the first
 //! iteration that fails, but perhaps before what came earlier in that loop.
 
+use super::Pass;
+use super::pipeline::Step;
+use super::registers::registers;
 use super::uses::Uses;
+use super::work::Work;
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo, Ty};
 use pullback_base::index::{IdMap, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
+
+/// Moves checks of places out of the loops that make them.
+pub(super) const STEP: Step = Step {
+    name: "check-motion",
+    pass: Some(Pass::Checks),
+    does: "moves checks of places out of the loops that make them",
+    assumes: "counters that grow by one",
+    guarantees: "the same values; the message of the first iteration that fails",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    let body = w.take_body();
+    let (defined, _) = registers(&w.f, &body);
+    w.f.body = hoisted(body, &defined, &mut w.f.regs);
+    true
+}
 
 /// Moves checks out of all loops of a block. `defined`: how often registers are set.
 pub(super) fn hoisted(

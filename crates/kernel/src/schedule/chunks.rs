@@ -75,6 +75,10 @@ impl Made {
     pub(super) fn after(first: usize) -> Made {
         Made { first, functions: Vec::new(), sums: BTreeMap::new() }
     }
+    /// The number that a function of these will have in the module.
+    pub(super) fn id(&self, k: usize) -> FunctionId {
+        FunctionId::new(self.first + k)
+    }
     fn push(&mut self, mut f: Function) -> FunctionId {
         let number = self.first + self.functions.len();
         f.name = format!("{}.{number}", f.name);

@@ -18,14 +18,39 @@
 //! different one of several errors may stop the program. A nest is rewritten where its sizes are expected to be large; the
 //! nest as it was runs for the sizes that turn out to be small.
 
+use super::Pass;
 use super::blocks::is_nest;
 use super::cost::Costs;
+use super::lanes;
+use super::pipeline::Step;
+use super::scheduler::Scheduler;
 use super::split;
 use super::tile;
-use super::{Scheduler, lanes};
+use super::work::Work;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Ty};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
+
+/// Puts sums of products in tiles for registers and caches.
+pub(super) const STEP: Step = Step {
+    name: "tiling",
+    pass: Some(Pass::Contract),
+    does: "puts sums of products in tiles for registers and caches",
+    assumes: "loops in any order, none in lanes",
+    guarantees: "the same values, but for the order of sums",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    w.each_version(|w| {
+        let body = w.take_body();
+        let mut s = w.scheduler(&body);
+        w.f.body = s.contract(body);
+        w.done(s);
+    });
+    true
+}
 
 /// A loop of a nest.
 #[derive(Clone, Copy, Debug)]

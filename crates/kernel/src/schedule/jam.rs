@@ -13,12 +13,34 @@
 //! vector registers that the innermost loops keep; where they neither share a load nor have sums that wait for each other there is
 //! nothing to gain but the start of loops of lanes: two at most, and none in lanes.
 
+use super::Pass;
 use super::cost::{Costs, Model};
+use super::pipeline::Step;
 use super::uses::{Uses, sets_first, writes};
+use super::work::Work;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim, Scalar};
+
+/// Runs several iterations of a loop around lanes together.
+pub(super) const STEP: Step = Step {
+    name: "unroll-and-jam",
+    pass: Some(Pass::Jam),
+    does: "runs several iterations of a loop around lanes together",
+    assumes: "loops are in lanes",
+    guarantees: "the same values, but for the order of additions",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    let uses = Uses::of_function(&w.f);
+    let body = w.take_body();
+    let machine = (w.options.model, w.options.lanes);
+    w.f.body = block(body, &mut w.f.regs, uses, machine, &mut w.sizes);
+    true
+}
 
 /// Numbers of iterations that are tried.
 const COPIES: [usize; 3] = [8, 4, 2];

@@ -19,10 +19,13 @@
 //! [`own`]: super::own
 //! [`small`]: super::small
 
+use super::pipeline::Step;
 use super::places::{Access, Kind, Places};
+use super::scheduler::{Expected, Scheduler};
 use super::split::without_mark;
 use super::uses::Uses;
-use super::{Expected, Options, Pass, Scheduler, added, own, rows, small};
+use super::work::Work;
+use super::{Options, Pass, added, own, rows, small};
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo};
 use crate::lower::with_mark;
 use crate::walk::{size, walk};
@@ -38,9 +41,28 @@ const MOST: usize = 32;
 /// So many of them one at a time, if all together do not pay.
 const ALONE: usize = 8;
 
+/// Joins loops over the same iterations, and contracts arrays that only these use to rows.
+pub(super) const STEP: Step = Step {
+    name: "fusion",
+    pass: Some(Pass::Join),
+    does: "joins loops over the same iterations, and contracts arrays that only these use to rows",
+    assumes: "loops in any order, none in lanes; addresses have one register each",
+    guarantees: "the same values, but for the order of additions",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    w.each_version(|w| {
+        let body = w.take_body();
+        w.f.body = join(body, (w.options, &w.expected), &mut w.f, &mut w.owned);
+    });
+    true
+}
+
 /// The body of a function with loops joined; `expected`: what its arguments are expected to be. Memory that became rows of
 /// iterations is added to `owned`.
-pub(super) fn join(
+fn join(
     mut body: Block,
     (options, expected): (&Options, &Expected<'_>),
     f: &mut Function,

@@ -13,8 +13,12 @@
 //!
 //! Only registers that are set once, and what has been checked is not checked again. Guarantees: the same values and messages.
 
+use super::Pass;
+use super::pipeline::Step;
+use super::registers::registers;
 use super::uses::writes;
-use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
+use super::work::Work;
+use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use pullback_base::Table;
 use pullback_base::index::{IdTable, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
@@ -28,8 +32,46 @@ pub(super) enum Reach {
     Code,
 }
 
+/// Gives equal places, sizes and conditions one register (value numbering of integers and pointers).
+pub(super) const ADDRESSES: Step = Step {
+    name: "address-numbering",
+    pass: Some(Pass::Numbers),
+    does: "gives equal places, sizes and conditions one register (value numbering of integers and pointers)",
+    assumes: "nothing",
+    guarantees: "the same values and messages; no dead arms, empty loops or states that nobody asked for",
+    keeps: false,
+    run: |w| run(w, Reach::Places),
+};
+
+/// Gives equal values one register, floats too, and what the same arm of an earlier branch computed.
+pub(super) const CODE: Step = Step {
+    name: "value-numbering",
+    pass: Some(Pass::Numbers),
+    does: "gives equal values one register, floats too, and what the same arm of an earlier branch computed",
+    assumes: "code that no pass rewrites any more",
+    guarantees: "the same values and messages",
+    keeps: false,
+    run: |w| run(w, Reach::Code),
+};
+
+fn run(w: &mut Work<'_>, reach: Reach) -> bool {
+    let body = w.take_body();
+    w.f.body = numbered_as(&w.f, body, reach);
+    true
+}
+
+/// A body with equal places in one register.
+pub(super) fn numbered(f: &Function, body: Block) -> Block {
+    numbered_as(f, body, Reach::Places)
+}
+
+fn numbered_as(f: &Function, body: Block, reach: Reach) -> Block {
+    let (defined, _) = registers(f, &body);
+    number(body, reach, (&defined, &f.regs), &f.results)
+}
+
 /// Rewrites the body of a function; `defined`: how often each register is set; `results`: registers read at its end.
-pub(super) fn number(
+fn number(
     body: Block,
     reach: Reach,
     (defined, regs): (&IndexVec<Reg, usize>, &IndexVec<Reg, RegInfo>),

@@ -8,9 +8,10 @@
 //!
 //! Assumes that iterations set what they read, as loops in any order do. Guarantees: the same values; less memory is asked for.
 
+use super::numbers::numbered;
 use super::places::Places;
 use super::split::without_mark;
-use super::{added, numbered, rows};
+use super::{added, rows};
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::lower::with_mark;
 use crate::walk::walk;

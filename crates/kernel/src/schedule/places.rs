@@ -5,8 +5,9 @@
 //!
 //! Assumes: sizes are not negative. Guarantees: what has a row is in it, whatever the sizes are; where that cannot be shown there is none.
 
+use super::added;
 use super::ranges::{Asked, Ranges};
-use super::{added, registers};
+use super::registers::registers;
 use crate::ir::{Block, Function, Ins, Operand, Reg};
 use crate::walk::walk;
 use pullback_base::index::{IdMap, IdSet, IndexVec};

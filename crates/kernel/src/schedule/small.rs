@@ -14,8 +14,12 @@
 //!
 //! One piece of more than 500 lines: what may become registers is asked of the code as it is and as it was written out.
 
-use super::numbered;
+use super::Pass;
+use super::numbers::numbered;
+use super::pipeline::Step;
+use super::registers::registers;
 use super::uses::{Uses, sets_first};
+use super::work::Work;
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::walk::size;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
@@ -36,6 +40,23 @@ const MORE: usize = 4000;
 
 /// So many times what is inside has become registers, and its loops may be part of what is around.
 const ROUNDS: usize = 4;
+
+/// Keeps the elements of small memory in registers, and writes the loops over them out.
+pub(super) const STEP: Step = Step {
+    name: "scalar-replacement",
+    pass: Some(Pass::Small),
+    does: "keeps the elements of small memory in registers, and writes the loops over them out",
+    assumes: "code as the lowering makes it",
+    guarantees: "the same values and messages; bounded growth",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    let body = w.take_body();
+    w.f.body = small(&mut w.f, body);
+    true
+}
 
 /// Rewrites the body of a function.
 pub(super) fn small(f: &mut Function, mut body: Block) -> Block {
@@ -85,7 +106,7 @@ fn written_out(
     chosen: Option<&IdSet<Reg>>,
     left: &mut usize,
 ) -> (Block, bool) {
-    let (uses, (_, roots)) = (Uses::within(f, &body), super::registers(f, &body));
+    let (uses, (_, roots)) = (Uses::within(f, &body), registers(f, &body));
     let regs = &mut f.regs;
     let mut w = Written { regs, roots: &roots, chosen, uses, left, some: false, is_in_many: false };
     (w.block(body), w.some)
@@ -178,7 +199,7 @@ struct Places {
 
 impl Places {
     fn of(f: &Function, body: &Block) -> Places {
-        let (defined, roots) = super::registers(f, body);
+        let (defined, roots) = registers(f, body);
         let (fixed, made, chosen) = (IdSet::new(), IdMap::new(), IdSet::new());
         let mut places = Places { fixed, defined, roots, nest: Nest::default(), made, chosen };
         places.block(body);
@@ -361,7 +382,7 @@ impl Elements<'_> {
     /// Of the memory that was chosen, what is used at constant places only, and written in the loop where it is allocated: a loop may
     /// stay for which there was no room, and its iterations may not hand on a register.
     fn of<'a>(f: &'a mut Function, body: &Block, chosen: &IdSet<Reg>) -> Elements<'a> {
-        let (defined, roots) = super::registers(f, body);
+        let (defined, roots) = registers(f, body);
         let (made, places, elements) = (IdMap::new(), IdMap::new(), IdMap::new());
         let mut e = Elements { regs: &mut f.regs, made, places, elements };
         let (mut counts, mut bad) = (IdMap::new(), IdSet::new());

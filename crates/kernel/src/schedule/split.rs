@@ -9,8 +9,12 @@
 //!
 //! Assumes loops in any order. Guarantees the same values, but for the order of the sums that are turned. Whether it gains is for others to decide.
 
-use super::lanes::Loop;
+use super::Pass;
+use super::lanes::{self, Loop};
+use super::pipeline::Step;
+use super::scheduler::Scheduler;
 use super::uses::{Uses, sets_first};
+use super::work::Work;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::lower::with_mark;
 use crate::walk::size;
@@ -20,6 +24,66 @@ use std::collections::BTreeSet;
 
 /// Bodies with more instructions, or more loops side by side, are left alone: to try takes long.
 const LARGE: usize = 200;
+
+/// Loops become several where that is expected to cost less.
+pub(super) const STEP: Step = Step {
+    name: "fission",
+    pass: Some(Pass::Split),
+    does: "makes several loops of one, and turns sums inside out, where that is expected to cost less",
+    assumes: "loops in any order; addresses have one register each",
+    guarantees: "the same values, but for the order of sums that are turned",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    let body = w.take_body();
+    let mut s = w.scheduler(&body);
+    w.f.body = s.split(body);
+    w.done(s);
+    true
+}
+
+impl Scheduler<'_> {
+    /// Loops that no other loop in any order is around, as several where that should cost less.
+    fn split(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut ins in block {
+            let Ins::For { i, from, to, body, order: Order::Any(folds) } = &ins else {
+                for inner in ins.blocks_mut() {
+                    *inner = self.split(std::mem::take(inner));
+                }
+                out.push(ins);
+                continue;
+            };
+            if self.parts.contains(i) {
+                out.push(ins);
+                continue;
+            }
+            let l = lanes::Loop { i: *i, from: *from, to: *to, body, folds };
+            let roots = &self.roots;
+            let others = alternatives(&l, &mut self.regs, &|r| roots.get(r).copied().flatten());
+            let mut best = None;
+            if !others.is_empty() {
+                let mut least = self.tried(std::slice::from_ref(&ins), &[]);
+                for (code, regs) in others {
+                    let cost = self.tried(&code, &regs);
+                    if cost < least {
+                        (least, best) = (cost, Some((code, regs)));
+                    }
+                }
+            }
+            match best {
+                None => out.push(ins),
+                Some((code, regs)) => {
+                    self.learn(&code, &regs);
+                    out.extend(self.split(code));
+                }
+            }
+        }
+        out
+    }
+}
 
 /// Other ways to write a loop, with the registers that they add.
 pub(super) fn alternatives(

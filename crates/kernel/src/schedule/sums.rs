@@ -11,12 +11,34 @@
 
 mod open;
 
-use super::registers;
+use super::Pass;
+use super::pipeline::Step;
+use super::registers::registers;
+use super::work::Work;
 use crate::ir::{Block, Function, Ins, Operand, Reg, RegInfo, Ty};
 use open::{Access, Closes, Open, Place, Sum};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::{Op, Prim};
 use std::collections::BTreeMap;
+
+/// Sums in a register what a block adds to an element several times.
+pub(super) const STEP: Step = Step {
+    name: "register-promotion",
+    pass: Some(Pass::Sums),
+    does: "sums in a register what a block adds to an element several times",
+    assumes: "lanes are chosen",
+    guarantees: "the same values, but for the order in which floats are added",
+    keeps: false,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    let body = w.take_body();
+    let known = Pointers::of(&w.f, &body, w.pointers.as_ref());
+    w.f.body = sums(body, &mut w.f.regs, &known);
+    w.pointers.get_or_insert(known);
+    true
+}
 
 /// So many elements that are set to a constant at once may be the beginnings of sums.
 const FEW: i64 = 32;
@@ -33,7 +55,7 @@ pub(super) struct Pointers {
 
 impl Pointers {
     /// Those of a function with this body. `whole`: those of the function that it is a part of, whose registers it has.
-    pub(super) fn of(f: &Function, body: &Block, whole: Option<&Pointers>) -> Pointers {
+    fn of(f: &Function, body: &Block, whole: Option<&Pointers>) -> Pointers {
         let (defined, mut roots) = registers(f, body);
         let mut own = IdSet::new();
         crate::walk(body, &mut |ins| {
@@ -54,7 +76,7 @@ impl Pointers {
 }
 
 /// Rewrites the body of a function.
-pub(super) fn sums(body: Block, regs: &mut IndexVec<Reg, RegInfo>, pointers: &Pointers) -> Block {
+fn sums(body: Block, regs: &mut IndexVec<Reg, RegInfo>, pointers: &Pointers) -> Block {
     Sums { regs, pointers, bases: IdMap::new(), lanes: 1 }.block(body)
 }
 

@@ -4,9 +4,34 @@
 //! one. A trial makes no code that stays: what a loop would cost, and how its code would use memory, is worked out once for each
 //! choice among the memory that it uses, and what is around it follows from that.
 
-use super::{Scheduler, lanes, rows};
+use super::Pass;
+use super::pipeline::Step;
+use super::scheduler::Scheduler;
+use super::work::Work;
+use super::{lanes, rows};
 use crate::ir::{Block, Ins, Operand, Order, Reg};
 use pullback_base::index::{IdMap, IdSet};
+
+/// Chooses the memory whose rows lie interleaved, so that lanes reach elements side by side.
+pub(super) const STEP: Step = Step {
+    name: "interleaving",
+    pass: Some(Pass::Rows),
+    does: "chooses the memory whose rows lie interleaved, so that lanes reach elements side by side",
+    assumes: "loops that no pass but vectorisation changes any more",
+    guarantees: "the code stays; the choice is known to the passes behind",
+    keeps: true,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    let body = w.take_body();
+    let mut s = w.scheduler(&body);
+    let candidates = rows::candidates(&body, &s.defined);
+    s.choose_rows(candidates, &body, &w.f.results);
+    w.f.body = body;
+    w.keep(s);
+    false
+}
 
 /// What is known of code.
 #[derive(Clone, Default)]

@@ -1,7 +1,7 @@
 //! What the verifier says of scheduling: after each pass in builds with debug assertions, and so in tests; at the end in all.
 
 use super::Options;
-use crate::ir::{Block, Function, Module};
+use crate::ir::{Function, Module};
 use crate::verify::{Around, Verified, verify};
 
 /// The verifier beside the passes; none where nothing is looked at before the end, nor where the module breaks a rule to begin with.
@@ -13,26 +13,24 @@ impl Watch {
         let around = if cfg!(debug_assertions) { Around::of(module) } else { None };
         Watch(around.map(|around| around.with_lanes(options.lanes.max(options.most))))
     }
-    /// The body of a function after a pass.
+    /// A function after a pass.
     ///
     /// # Panics
     /// If there is an alarm.
-    pub(super) fn after(&mut self, pass: &str, f: &mut Function, body: Block) -> Block {
-        let Some(around) = &self.0 else { return body };
-        f.body = body;
-        stop(pass, &around.function(f));
-        std::mem::take(&mut f.body)
+    pub(super) fn function(&self, pass: &str, f: &Function) {
+        if let Some(around) = &self.0 {
+            stop(pass, &around.function(f));
+        }
     }
-    /// A function after the pass that makes functions of its loops, with all of those so far.
+    /// The functions that passes made so far, after a pass.
     ///
     /// # Panics
-    /// If there is an alarm.
-    pub(super) fn parts(&mut self, pass: &str, f: &Function, made: &[Function]) {
+    /// If there is an alarm on one that is new.
+    pub(super) fn parts(&mut self, pass: &str, made: &[Function]) {
         let Some(around) = &mut self.0 else { return };
         for verified in around.learn(made) {
             stop(pass, &verified);
         }
-        stop(pass, &around.function(f));
     }
     /// Whether there is an alarm on the whole module at the end.
     ///

@@ -7,11 +7,37 @@
 //!
 //! Assumes loops with the fewest lanes, as they were chosen; guarantees that the same loops are chosen again.
 
-use super::Scheduler;
+use super::Pass;
 use super::cost::{Costs, TRIPS};
+use super::pipeline::Step;
+use super::scheduler::Scheduler;
+use super::work::Work;
 use crate::ir::{Block, Ins, Operand, Reg, RegInfo};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::Scalar;
+
+/// Chooses how many lanes each loop has.
+pub(super) const STEP: Step = Step {
+    name: "vector-width",
+    pass: Some(Pass::Widths),
+    does: "chooses how many lanes each loop has",
+    assumes: "it is known which memory is interleaved",
+    guarantees: "the code stays; the choice is known to the passes behind",
+    keeps: true,
+    run,
+};
+
+fn run(w: &mut Work<'_>) -> bool {
+    if w.options.most <= w.options.lanes {
+        return false;
+    }
+    let body = w.take_body();
+    let mut s = w.scheduler(&body);
+    s.choose_widths(&body);
+    w.f.body = body;
+    w.keep(s);
+    false
+}
 
 /// The part of the expected time of a function from which on a loop is worth more lanes.
 const SHARE: f64 = 0.1;
