@@ -7,7 +7,9 @@ use crate::inputs::values_if_given;
 use crate::output::say;
 use pullback_base::Diagnostic;
 use pullback_driver::backend::{cache_contents, cache_folder, libraries};
-use pullback_driver::code::{Outcome, PIPELINE, Pass, Passes, Stage, When, code_text, one_pass, row};
+use pullback_driver::code::{
+    Outcome, PIPELINE, Pass, Passes, Stage, code_text, one_pass, pipeline_text, row,
+};
 use pullback_driver::vm::machines;
 use serde_json::{Value as Json, json};
 use std::path::Path;
@@ -15,7 +17,7 @@ use std::path::Path;
 /// `pullback code`
 pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
     let Some(file) = args.file.as_ref().filter(|_| !args.print_pipeline) else {
-        print_pipeline();
+        say(pipeline_text().trim_end());
         return Ok(());
     };
     if let Some(pass) = &args.pass {
@@ -67,21 +69,6 @@ fn left_out(wanted: &str) -> Result<Pass, Failure> {
         let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
         Failure::input(format!("--without {wanted}: {why}; these can be left out: {}", names.join(", ")))
     })
-}
-
-fn print_pipeline() {
-    for (k, row) in PIPELINE.iter().enumerate() {
-        let step = row.step;
-        let when = match row.when {
-            When::Always => "",
-            When::Changed => " (if the passes before changed something)",
-            When::Parts => " (also in the functions of parts)",
-        };
-        say(&format!("{:>2} {}{when}\n     {}", k + 1, step.name, step.does));
-        say(&format!("     assumes {}; guarantees {}", step.assumes, step.guarantees));
-    }
-    let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
-    say(&format!("--without leaves out: {}", names.join(", ")));
 }
 
 /// What each pass did.

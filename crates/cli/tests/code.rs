@@ -114,6 +114,52 @@ fn the_stages_of_compiling_are_shown() {
     }
 }
 
+/// Each pass of scheduling can be looked at, left out by name, and run on kernel text; the last one leaves what `--stage lanes` shows.
+#[test]
+fn passes_of_scheduling_are_shown() {
+    let code = |more: &[&str]| {
+        stdout(&[&["code", "examples/kmeans.fut", "--entry", "cost", "--derivative", "vjp"], more].concat())
+    };
+    let pipeline = stdout(&["code", "--print-pipeline"]);
+    let names: Vec<&str> = pipeline
+        .lines()
+        .filter(|l| !l.starts_with("   "))
+        .filter_map(|l| l.split_whitespace().nth(1))
+        .collect();
+    assert!(names.len() > 15 && names.contains(&"index-set-splitting"), "{pipeline}");
+    let (first, last) = (code(&["--after", "1"]), code(&["--after", names[names.len() - 2]]));
+    assert!(last == code(&["--stage", "lanes"]), "{last}");
+    assert_ne!(first, last);
+    let passes = code(&["--passes"]);
+    assert_eq!(passes.lines().count(), names.len(), "{passes}");
+    assert!(passes.contains("vectorisation            changed"), "{passes}");
+    let narrow = code(&["--stage", "lanes", "--without", "unroll-and-jam", "--without", "vector-width"]);
+    assert_ne!(narrow, last);
+    let left_out = code(&["--passes", "--without", "fission"]);
+    assert!(left_out.contains("fission                  left out"), "{left_out}");
+
+    let file = std::env::temp_dir().join(format!("pullback-pass-{}.kernel", std::process::id()));
+    let text = "function twice(n_0: i64) -> (y_1: i64) {\n  a_2: i64 = add.i64(n_0, 1i64)\n  b_3: i64 = add.i64(n_0, 1i64)\n  y_1 = mul.i64(a_2, b_3)\n}\n";
+    std::fs::write(&file, text).expect("a file");
+    let name = file.display().to_string();
+    let numbered = stdout(&["code", &name, "--pass", "address-numbering"]);
+    assert!(numbered.contains("mul.i64(a_2, a_2)"), "{numbered}");
+    let refused = |args: &[&str], part: &str| {
+        let out = pullback(&[&["code"], args].concat(), None);
+        let said = String::from_utf8_lossy(&out.stderr).to_string();
+        assert!(out.status.code() == Some(1) && said.contains(part), "{args:?}: {said}");
+    };
+    std::fs::write(&file, text.replace("a_2: i64", "a_2: f64")).expect("a file");
+    refused(&[&name, "--pass", "tiling"], "breaks a rule");
+    std::fs::write(&file, "function").expect("a file");
+    refused(&[&name, "--pass", "tiling"], "not kernel text");
+    std::fs::remove_file(&file).expect("it is there");
+    refused(&[&name, "--pass", "tiling"], "cannot read");
+    refused(&["examples/kmeans.fut", "--after", "tile"], "no pass `tile`; there are scalar-replacement,");
+    refused(&["examples/kmeans.fut", "--after", "0"], "no pass `0`");
+    refused(&["examples/kmeans.fut", "--without", "padding"], "what follows needs this pass");
+}
+
 /// One row of a thousand numbers, or a thousand rows of one: lanes are along the longer side.
 #[test]
 fn loops_are_shown_for_the_sizes_of_arguments() {

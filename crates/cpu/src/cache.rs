@@ -1,7 +1,7 @@
 //! Objects on disk, so that a program is compiled once.
 //!
 //! A file holds the objects of a program together with everything that they were made from: the texts, the compiler, the processor, the level. It
-//! is used only if all of that is equal, so a clash of names does no harm. Damaged files are not used. A file is written
+//! is used only if all of that is equal, and holds verified code only, so a clash of names does no harm. Damaged files are not used. A file is written
 //! beside its place and then renamed, so that it is there whole or not at all, whoever else writes it and whenever the process
 //! is killed; what a killed process leaves is removed later. Nothing here fails: without a folder to write to, every program
 //! is compiled.
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// The first bytes of a file: its format.
-const HEADER: &[u8] = b"pullback object 2\n";
+const HEADER: &[u8] = b"pullback object 3\n";
 
 /// The oldest files go when all together have more bytes than this.
 const MOST_BYTES: u64 = 256 << 20;

@@ -6,10 +6,12 @@ use crate::cache;
 use crate::session::Session;
 use crate::symbols;
 use pullback_base::index::IndexVec;
-use pullback_kernel::schedule::{self, Model, schedule};
+use pullback_kernel::schedule::{self, Model, schedule_unproved};
+use pullback_kernel::verify::Fallback;
 use pullback_kernel::{FunctionId, Module};
 use pullback_llvm::abi::Entry;
-use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, Machine, emit_several, text};
+use pullback_llvm::text::{self, Texts};
+use pullback_llvm::{Found, Level, Linked, Llvm, LlvmError, Machine, emit_several};
 use pullback_words::{Workspace, Workspaces};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -78,38 +80,114 @@ pub struct Executable {
     _linked: Linked,
 }
 
-impl Executable {
-    /// Compiles a module.
-    pub fn new(module: &Module, options: &Options) -> Result<Executable, LlvmError> {
+/// Code as it is given to LLVM, which is not compiled yet.
+#[derive(Debug)]
+pub struct Draft<'o> {
+    options: &'o Options,
+    llvm: &'static Llvm,
+    scheduled: Scheduled,
+    emitted: Texts,
+}
+
+/// A module with loops in lanes.
+#[derive(Debug)]
+enum Scheduled {
+    /// One that is taken as it is.
+    Given(Module),
+    Unproved(schedule::Unproved),
+}
+
+impl Scheduled {
+    fn of(module: &Module, machine: Machine, options: &Options) -> Scheduled {
+        if module.lanes == 0 && options.lanes != Some(0) {
+            return Scheduled::Unproved(schedule_unproved(module, &scheduling(machine, options)));
+        }
+        Scheduled::Given(module.clone())
+    }
+    fn module(&self) -> &Module {
+        match self {
+            Scheduled::Given(module) => module,
+            Scheduled::Unproved(unproved) => unproved.module(),
+        }
+    }
+    fn proved(self) -> Module {
+        match self {
+            Scheduled::Given(module) => module,
+            Scheduled::Unproved(unproved) => unproved.proved(),
+        }
+    }
+}
+
+impl<'o> Draft<'o> {
+    /// Schedules a module and writes the texts for LLVM. Errors: no library.
+    pub fn new(module: &Module, options: &'o Options) -> Result<Draft<'o>, LlvmError> {
         let llvm = match &options.library {
             Some(path) => Llvm::open(path)?,
             None => Llvm::find()?,
         };
-        let module = &scheduled(module, llvm.instructions(), options);
-        let emitted =
-            emit_several(module, &text::Options { machine: llvm.instructions(), ..options.text.clone() });
-        let (objects, was_kept) = objects(llvm, &emitted.texts, options)?;
+        let scheduled = Scheduled::of(module, llvm.instructions(), options);
+        let emitted = emitted(llvm, scheduled.module(), options);
+        Ok(Draft { options, llvm, scheduled, emitted })
+    }
+    /// The code, if it was compiled before and kept. Since only verified code is kept, the verifier is not asked. Errors: it does not link.
+    pub fn kept(&self) -> Result<Option<Executable>, LlvmError> {
+        let Some(folder) = &self.options.cache else { return Ok(None) };
+        let Some(objects) = cache::read(folder, &source(self.llvm, &self.emitted.texts, self.options)) else {
+            return Ok(None);
+        };
+        self.linked(&objects, true).map(Some)
+    }
+    /// Compiles the code of a verified module when its schedule is verified too, and keeps it. Errors: of LLVM.
+    pub fn compiled(self) -> Result<Executable, LlvmError> {
+        let Draft { options, llvm, scheduled, mut emitted } = self;
+        let module = scheduled.proved();
+        if module.fallbacks.contains(&Fallback::AsLowered) {
+            emitted = self::emitted(llvm, &module, options);
+        }
+        let threads = pullback_pool::available_threads();
+        let objects = llvm.compile_all(&emitted.texts, options.level, threads)?;
+        if let Some(folder) = &options.cache {
+            cache::write(folder, &source(llvm, &emitted.texts, options), &objects);
+        }
+        Draft { options, llvm, scheduled: Scheduled::Given(module), emitted }.linked(&objects, false)
+    }
+    fn linked(&self, objects: &[Vec<u8>], was_kept: bool) -> Result<Executable, LlvmError> {
         let library = symbols::library();
         let mut all: Vec<(&str, usize)> = library.clone();
-        for symbol in &emitted.symbols {
+        for symbol in &self.emitted.symbols {
             all.extend(symbols::address(symbol).map(|address| (symbol.name.as_str(), address)));
         }
-        let linked = llvm.link(&objects, &all)?;
+        let linked = self.llvm.link(objects, &all)?;
         let mut entries = IndexVec::new();
-        for entry in &emitted.entries {
+        for entry in &self.emitted.entries {
             let address = linked.address(entry)?;
             // SAFETY: the address is that of the exported function, whose type the text fixes as that of an entry.
             entries.push(unsafe { std::mem::transmute::<usize, Entry>(address) });
         }
         Ok(Executable {
-            module: module.clone(),
-            options: options.clone(),
-            is_recursive: emitted.is_recursive,
+            module: self.scheduled.module().clone(),
+            options: self.options.clone(),
+            is_recursive: self.emitted.is_recursive,
             entries,
-            found: llvm.found().clone(),
+            found: self.llvm.found().clone(),
             was_kept,
             _linked: linked,
         })
+    }
+}
+
+fn emitted(llvm: &Llvm, module: &Module, options: &Options) -> Texts {
+    emit_several(module, &text::Options { machine: llvm.instructions(), ..options.text.clone() })
+}
+
+impl Executable {
+    /// Compiles a verified module, or takes the code that was kept.
+    pub fn new(module: &Module, options: &Options) -> Result<Executable, LlvmError> {
+        let draft = Draft::new(module, options)?;
+        match draft.kept()? {
+            Some(executable) => Ok(executable),
+            None => draft.compiled(),
+        }
     }
 
     /// What was compiled: the module with loops in lanes and parts.
@@ -146,11 +224,7 @@ impl Executable {
 
 /// A module as it is given to LLVM: with loops in lanes.
 pub fn scheduled(module: &Module, machine: Machine, options: &Options) -> Module {
-    let mut module = module.clone();
-    if module.lanes == 0 && options.lanes != Some(0) {
-        schedule(&mut module, &scheduling(machine, options));
-    }
-    module
+    Scheduled::of(module, machine, options).proved()
 }
 
 /// How loops are scheduled for a machine.
@@ -177,17 +251,9 @@ const MOST: usize = 8;
 /// Work that is worth a part of its own when threads share a loop: about 10 microseconds (decision 35).
 const GRAIN: f64 = 30_000.0;
 
-/// The objects of texts, and whether they were kept on disk.
-fn objects(llvm: &Llvm, texts: &[String], options: &Options) -> Result<(Vec<Vec<u8>>, bool), LlvmError> {
-    let compile = || llvm.compile_all(texts, options.level, pullback_pool::available_threads());
-    let Some(folder) = &options.cache else { return Ok((compile()?, false)) };
+/// What objects are made from.
+fn source(llvm: &Llvm, texts: &[String], options: &Options) -> String {
     let (found, (cpu, features)) = (llvm.found(), llvm.processor());
     let (version, path, level) = (&found.version, &found.path, options.level);
-    let source = format!("{version} {path:?} {level:?} {cpu} {features}\n{}", texts.join("\n---\n"));
-    if let Some(objects) = cache::read(folder, &source) {
-        return Ok((objects, true));
-    }
-    let objects = compile()?;
-    cache::write(folder, &source, &objects);
-    Ok((objects, false))
+    format!("{version} {path:?} {level:?} {cpu} {features}\n{}", texts.join("\n---\n"))
 }

@@ -10,7 +10,7 @@ mod session;
 mod share;
 mod symbols;
 
-pub use executable::{Executable, Options, scheduled, scheduling};
+pub use executable::{Draft, Executable, Options, scheduled, scheduling};
 pub use prepared::Prepared;
 pub use pullback_llvm::{Found, Level, LlvmError};
 pub use pullback_words::{Argument, Element, Outcome, Place, View, Views, Workspaces};

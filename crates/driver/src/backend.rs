@@ -11,9 +11,9 @@ use crate::versions::Sizes;
 use crate::vm::Vm;
 use pullback_base::{Code, Diagnostic, RuntimeError, RuntimeErrorKind};
 use pullback_core::{Type, Value};
-use pullback_cpu::{Executable, Prepared};
+use pullback_cpu::{Draft, Executable, LlvmError, Prepared};
 use pullback_interp::core::{Counts, Options};
-use pullback_kernel::{Bytes, FunctionId, Module, NotNative, Plan, lower};
+use pullback_kernel::{Bytes, FunctionId, Module, NotNative, Plan, lower, lower_unproved, prove};
 use pullback_llvm::load::candidates;
 use pullback_llvm::{Llvm, text};
 use pullback_vm::is_out_of_work;
@@ -54,9 +54,8 @@ impl Native {
     ///
     /// Errors: a program that is not native, and an LLVM that is missing or fails, with what to do.
     pub(crate) fn new(ready: &Ready, args: &[Value]) -> Result<Native, Box<Diagnostic>> {
-        let (lowered, lowering) = timed(|| lowered(ready));
+        let (lowered, lowering) = timed(|| lower_unproved(&ready.program, ready.fun).map_err(not_native));
         let (module, function) = lowered?;
-        let plan = Plan::new(&module, function);
         let cache = ready.cache.clone();
         let text = text::Options { floats: ready.floats, ..text::Options::default() };
         let sizes = sizes(ready, function, args);
@@ -64,11 +63,8 @@ impl Native {
         let threads = ready.threads.unwrap_or(options.threads);
         let workspaces = ready.workspaces.clone();
         let options = pullback_cpu::Options { threads, relaxed: ready.relaxed, workspaces, ..options };
-        let (made, compiling) = timed(|| Executable::new(&module, &options));
-        let executable = made.map_err(|e| {
-            let message = format!("no native code: {e}");
-            Box::new(Diagnostic::global(Code::Unsupported, message).hint(HINT).hint(DOCTOR))
-        })?;
+        let (made, compiling) = timed(|| compiled(ready, (module, function), &options));
+        let (executable, function, plan) = made?;
         let plan = plan.as_scheduled(executable.module());
         let report = CodeReport {
             compiler: format!("LLVM {}", executable.compiler().version),
@@ -106,6 +102,29 @@ impl Native {
         let ran = Ran { executor: Executor::Llvm, seconds, code: Some(self.report.clone()), fallbacks };
         Ok(Outcome { results: out.results, counts, ran })
     }
+}
+
+/// The code of a module that the verifier has not seen, and what calls are sure to take. Code that was kept is verified; other code is before it is compiled.
+fn compiled(
+    ready: &Ready,
+    (module, function): (Module, FunctionId),
+    options: &pullback_cpu::Options,
+) -> Result<(Executable, FunctionId, Plan), Box<Diagnostic>> {
+    let failed = |e: LlvmError| {
+        let message = format!("no native code: {e}");
+        Box::new(Diagnostic::global(Code::Unsupported, message).hint(HINT).hint(DOCTOR))
+    };
+    let draft = Draft::new(&module, options).map_err(failed)?;
+    if let Some(executable) = draft.kept().map_err(failed)? {
+        return Ok((executable, function, Plan::new(&module, function)));
+    }
+    let (module, function) = prove(&ready.program, ready.fun, (module, function)).map_err(not_native)?;
+    let plan = Plan::new(&module, function);
+    let made = match module.fallbacks.is_empty() {
+        true => draft.compiled(),
+        false => Executable::new(&module, options),
+    };
+    Ok((made.map_err(failed)?, function, plan))
 }
 
 /// What a call with these arguments is sure to take of so many bytes. Errors: if it is sure that they are too few.

@@ -4,8 +4,9 @@ use crate::backend::{HINT, lowered, sizes};
 use crate::session::{Ready, deep};
 use pullback_base::{Code, Diagnostic};
 use pullback_core::Value;
+use pullback_kernel::schedule::When;
 use pullback_kernel::schedule::{self, Record};
-pub use pullback_kernel::schedule::{Outcome, PIPELINE, Pass, When};
+pub use pullback_kernel::schedule::{Outcome, PIPELINE, Pass};
 use pullback_kernel::{FunctionId, Module, print, print_whole, read, size};
 use pullback_llvm::{Level, Llvm, Machine, emit, text};
 use std::time::Instant;
@@ -110,4 +111,21 @@ pub fn row(wanted: &str) -> Option<usize> {
     let number = wanted.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
     let named = PIPELINE.iter().rposition(|row| row.step.name == wanted);
     number.filter(|row| *row < PIPELINE.len()).or(named)
+}
+
+/// The passes of scheduling in order: what each does, assumes and guarantees, and which can be left out.
+pub fn pipeline_text() -> String {
+    let mut out = String::new();
+    for (k, row) in PIPELINE.iter().enumerate() {
+        let step = row.step;
+        let when = match row.when {
+            When::Always => "",
+            When::Changed => " (where the passes before changed something)",
+            When::Parts => " (also in the functions of parts)",
+        };
+        out += &format!("{:>2} {}{when}\n     {}\n", k + 1, step.name, step.does);
+        out += &format!("     assumes {}; guarantees {}\n", step.assumes, step.guarantees);
+    }
+    let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
+    out + &format!("--without can leave out {}\n", names.join(", "))
 }

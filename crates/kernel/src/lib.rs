@@ -23,7 +23,7 @@ pub use ir::{
     Block, Facts, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo,
     Site, Sweep, Text, Ty,
 };
-pub use lower::{NotNative, lower, lower_plainly, lower_with_parts, lower_with_sites};
+pub use lower::{NotNative, lower, lower_plainly, lower_unproved, lower_with_parts, lower_with_sites, prove};
 pub use plan::{Bytes, Plan, Shortage};
 pub use print::{print, print_whole};
 pub use read::{MAX_DEPTH, ReadError, read};

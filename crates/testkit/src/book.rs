@@ -4,7 +4,7 @@
 //! `pullback explain` for it, one that starts with ` ```text core PASS ` the derivative after that pass; `jvp` at the end asks for
 //! forward mode. ` ```text explain NAME ` shows what the algorithm of this name makes, ` ```text costs 1.5 2 ` what the gradient at these numbers costs by each
 //! algorithm of CHAD (` ```text costs dual 1.5 2 `: of dual numbers and delta terms), ` ```text price ` what the gradients of the benchmark's problems cost by two algorithms, ` ```text growth dual ` how
-//! costs grow by all stages of dual numbers; ` ```rust rule TAG ` shows the code under that tag. Everything else is left as it is. The text is equal whenever the programs and the rules are.
+//! costs grow by all stages of dual numbers; ` ```text passes ` lists the passes of scheduling; ` ```rust rule TAG ` shows the code under that tag. Everything else is left as it is. The text is equal whenever the programs and the rules are.
 
 use crate::stages;
 use pullback_ad::chad;
@@ -40,6 +40,7 @@ pub fn regenerate(page: &str) -> Result<String, String> {
             ["text", "price"] => block = crate::chad::price::table(),
             ["text", "costs", "dual", numbers @ ..] => block = costs(&program, numbers, stages::all())?,
             ["text", "costs", numbers @ ..] => block = costs(&program, numbers, chad::ON_LAMBDA.iter())?,
+            ["text", "passes"] => block = pullback_driver::code::pipeline_text(),
             ["text", "growth", "dual"] => block = growth(stages::all())?,
             ["rust", "rule", tag] => block = rule(tag)?,
             ["text", "explain", rest @ ..] => block = table(&program, kind(rest)?, None)?,

@@ -105,6 +105,22 @@ pub fn lower_with_parts(
     lower_all(program, entry, (part, Noted::Nothing))
 }
 
+/// [`lower`] before the verifier has been asked: to look whether the code is known already. To be run only if it is, or else after [`prove`].
+///
+/// Errors: [`NotNative`].
+pub fn lower_unproved(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
+    lower_once(program, entry, (PART, Noted::Nothing), Economy::Full)
+}
+
+/// What [`lower`] gives, if this is what [`lower_unproved`] gave. Errors: an alarm, as for [`lower`].
+pub fn prove(
+    program: &Program,
+    entry: FunId,
+    made: (Module, FunctionId),
+) -> Result<(Module, FunctionId), Box<NotNative>> {
+    prove_as(program, entry, (PART, Noted::Nothing), made)
+}
+
 /// [`lower`] without updates in place, and without giving memory back before the end: how a program is lowered on whose code the
 /// verifier has an alarm otherwise.
 pub fn lower_plainly(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
@@ -129,8 +145,17 @@ fn lower_all(
     entry: FunId,
     how: (i64, Noted),
 ) -> Result<(Module, FunctionId), Box<NotNative>> {
-    let of = if cfg!(debug_assertions) { proved::Fault::Stops } else { proved::Fault::LowersAgain };
-    proved::proved(of, |economy| lower_once(program, entry, how, economy))
+    prove_as(program, entry, how, lower_once(program, entry, how, Economy::Full)?)
+}
+
+fn prove_as(
+    program: &Program,
+    entry: FunId,
+    how: (i64, Noted),
+    made: (Module, FunctionId),
+) -> Result<(Module, FunctionId), Box<NotNative>> {
+    let fault = if cfg!(debug_assertions) { proved::Fault::Stops } else { proved::Fault::LowersAgain };
+    proved::proved(fault, made, || lower_once(program, entry, how, Economy::Plain))
 }
 
 fn lower_once(

@@ -27,17 +27,17 @@ pub(super) enum Fault {
     LowersAgain,
 }
 
-/// Code on which the verifier has no alarm.
+/// Code on which the verifier has no alarm: that which was made, or what is made plainly.
 pub(super) fn proved(
     fault: Fault,
-    lower: impl Fn(Economy) -> Res<(Module, FunctionId)>,
+    made: (Module, FunctionId),
+    plainly: impl FnOnce() -> Res<(Module, FunctionId)>,
 ) -> Res<(Module, FunctionId)> {
-    let (module, id) = lower(Economy::Full)?;
-    let Some(alarm) = verify(&module).alarms.into_iter().next() else { return Ok((module, id)) };
+    let Some(alarm) = verify(&made.0).alarms.into_iter().next() else { return Ok(made) };
     if fault == Fault::Stops {
         return Err(NotNative::new(RULE, format!("after the lowering, {alarm}")));
     }
-    let (mut module, id) = lower(Economy::Plain)?;
+    let (mut module, id) = plainly()?;
     match verify(&module).alarms.first() {
         Some(alarm) => Err(NotNative::new(RULE, format!("after the plain lowering, {alarm}"))),
         None => {
@@ -90,24 +90,24 @@ mod tests {
     #[test]
     fn code_without_an_alarm_stays() {
         for fault in [Fault::Stops, Fault::LowersAgain] {
-            let made = proved(fault, |economy| Ok(module(economy == Economy::Plain)));
+            let made = proved(fault, module(false), || Ok(module(true)));
             assert_eq!(made, Ok(module(false)), "{fault:?}");
         }
     }
 
     #[test]
     fn an_alarm_stops_or_lowers_again() {
-        let lower = |economy| Ok(module(economy == Economy::Full));
-        let stopped = proved(Fault::Stops, lower).expect_err("an alarm");
+        let plainly = || Ok(module(false));
+        let stopped = proved(Fault::Stops, module(true), plainly).expect_err("an alarm");
         assert!(stopped.is_internal() && stopped.found.contains("was given back"), "{stopped}");
-        let (again, _) = proved(Fault::LowersAgain, lower).expect("plain code");
+        let (again, _) = proved(Fault::LowersAgain, module(true), plainly).expect("plain code");
         assert_eq!(again.fallbacks, [Fallback::Plain]);
         assert_eq!(again.functions, module(false).0.functions);
     }
 
     #[test]
     fn two_alarms_are_an_error() {
-        let stopped = proved(Fault::LowersAgain, |_| Ok(module(true))).expect_err("two alarms");
+        let stopped = proved(Fault::LowersAgain, module(true), || Ok(module(true))).expect_err("two alarms");
         assert!(stopped.is_internal() && stopped.found.starts_with("after the plain lowering"), "{stopped}");
     }
 }

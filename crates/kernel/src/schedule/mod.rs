@@ -165,12 +165,44 @@ impl Options {
 /// # Panics
 /// In builds with debug assertions, if the verifier has an alarm after one of the passes: an internal error.
 pub fn schedule(module: &mut Module, options: &Options) {
-    let before = module.clone();
+    *module = schedule_unproved(module, options).proved();
+}
+
+/// The same, before the verifier has been asked: to look whether the code is known already. To be run only if it is, or else when it is proved.
+///
+/// # Panics
+/// As [`schedule`], after each pass.
+pub fn schedule_unproved(module: &Module, options: &Options) -> Unproved {
+    let mut made = module.clone();
     let mut watch = Watch::new(module, options);
-    pipeline::run(module, PIPELINE, options, &mut watch, None);
-    if watch.has_alarm(module) {
-        *module = before;
-        module.fallbacks.push(Fallback::AsLowered);
+    pipeline::run(&mut made, PIPELINE, options, &mut watch, None);
+    Unproved { before: module.clone(), made, watch }
+}
+
+/// A module with loops in lanes about which the verifier has not been asked.
+#[derive(Debug)]
+pub struct Unproved {
+    before: Module,
+    made: Module,
+    watch: Watch,
+}
+
+impl Unproved {
+    /// The module.
+    pub fn module(&self) -> &Module {
+        &self.made
+    }
+    /// The module, or the one before if the verifier has an alarm ([`Fallback::AsLowered`]).
+    ///
+    /// # Panics
+    /// As [`schedule`].
+    pub fn proved(self) -> Module {
+        let Unproved { mut before, made, watch } = self;
+        if watch.has_alarm(&made) {
+            before.fallbacks.push(Fallback::AsLowered);
+            return before;
+        }
+        made
     }
 }
 

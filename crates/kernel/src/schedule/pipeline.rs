@@ -155,9 +155,7 @@ pub(super) fn run(
         runner.each(rows, |when| when != When::Parts);
         runner.each(rows, |when| when == When::Parts);
         for part in there..runner.w.made.functions.len() {
-            runner.swap(part);
-            runner.each(rows, |when| when == When::Parts);
-            runner.swap(part);
+            runner.part(rows, part);
         }
         module.functions[id] = runner.w.f;
     }
@@ -215,9 +213,13 @@ impl Runner<'_, '_, '_> {
         let functions = std::iter::once((self.id, self.w.f.clone())).chain(more).collect();
         recorder.records.push(Record { row, outcome, time, functions });
     }
-    /// Changes places with a function that was made of a part.
-    fn swap(&mut self, part: usize) {
+    /// Runs the rows for parts on a function that was made of one.
+    fn part(&mut self, rows: &[Row], part: usize) {
+        let whole = std::mem::replace(&mut self.id, self.w.made.id(part));
         std::mem::swap(&mut self.w.f, &mut self.w.made.functions[part]);
+        self.each(rows, |when| when == When::Parts);
+        std::mem::swap(&mut self.w.f, &mut self.w.made.functions[part]);
+        self.id = whole;
     }
 }
 

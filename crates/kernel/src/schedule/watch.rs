@@ -5,6 +5,7 @@ use crate::ir::{Function, Module};
 use crate::verify::{Around, Verified, verify};
 
 /// The verifier beside the passes; none where nothing is looked at before the end, nor where the module breaks a rule to begin with.
+#[derive(Debug)]
 pub(super) struct Watch(Option<Around>);
 
 impl Watch {
