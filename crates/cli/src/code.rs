@@ -8,7 +8,7 @@ use crate::output::say;
 use pullback_base::Diagnostic;
 use pullback_driver::backend::{cache_contents, cache_folder, libraries};
 use pullback_driver::code::{
-    Outcome, PIPELINE, Pass, Passes, Stage, code_text, one_pass, pipeline_text, row,
+    Outcome, PIPELINE, Passes, Stage, code_text, one_pass, optional, pipeline_text, row,
 };
 use pullback_driver::vm::machines;
 use serde_json::{Value as Json, json};
@@ -24,7 +24,7 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
         return pass_on_text(file, row_of(pass)?);
     }
     let row = args.after.as_deref().map(row_of).transpose()?;
-    let without: Vec<Pass> = args.without.iter().map(|name| left_out(name)).collect::<Result<_, _>>()?;
+    let without: Vec<&str> = args.without.iter().map(|name| left_out(name)).collect::<Result<_, _>>()?;
     let mut session = load(file, &args.algorithm, true)?;
     session.settings.lowered = true;
     session.settings.floats = args.floats.policy();
@@ -62,12 +62,12 @@ fn row_of(wanted: &str) -> Result<usize, Failure> {
     })
 }
 
-/// The pass that is left out.
-fn left_out(wanted: &str) -> Result<Pass, Failure> {
-    Pass::ALL.into_iter().find(|pass| pass.name() == wanted).ok_or_else(|| {
+/// The pass that is left out, or the part of one.
+fn left_out(wanted: &str) -> Result<&'static str, Failure> {
+    optional().into_iter().find(|name| *name == wanted).ok_or_else(|| {
         let why = row(wanted).map_or("no such pass", |_| "what follows needs this pass");
-        let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
-        Failure::input(format!("--without {wanted}: {why}; these can be left out: {}", names.join(", ")))
+        let names = optional().join(", ");
+        Failure::input(format!("--without {wanted}: {why}; these can be left out: {names}"))
     })
 }
 

@@ -29,7 +29,7 @@ pub struct Options {
     /// What the arguments of functions are expected to be, if they are sizes: the choice of loops depends on it.
     pub sizes: Vec<(FunctionId, Vec<Option<i64>>)>,
     /// Passes of scheduling that are left out.
-    pub without: Vec<schedule::Pass>,
+    pub without: Vec<&'static str>,
     /// The library; `None`: the first one found.
     pub library: Option<PathBuf>,
     /// Where compiled objects are kept; `None`: nowhere. See [`cache::folder`].

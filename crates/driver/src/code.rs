@@ -6,7 +6,7 @@ use pullback_base::{Code, Diagnostic};
 use pullback_core::Value;
 use pullback_kernel::schedule::When;
 use pullback_kernel::schedule::{self, Record};
-pub use pullback_kernel::schedule::{Outcome, PIPELINE, Pass};
+pub use pullback_kernel::schedule::{Outcome, PIPELINE, optional};
 use pullback_kernel::{FunctionId, Module, print, print_whole, read, size};
 use pullback_llvm::{Level, Llvm, Machine, emit, text};
 use std::time::Instant;
@@ -30,7 +30,7 @@ pub fn code_text(
     ready: &Ready,
     stage: Stage,
     args: &[Value],
-    without: &[Pass],
+    without: &[&'static str],
 ) -> Result<String, Diagnostic> {
     let (module, function) = deep(|| lowered(ready)).map_err(|d| *d)?;
     let found = Llvm::find();
@@ -51,7 +51,12 @@ pub fn code_text(
 }
 
 /// How code is made for a run with these arguments.
-fn as_run(ready: &Ready, function: FunctionId, args: &[Value], without: &[Pass]) -> pullback_cpu::Options {
+fn as_run(
+    ready: &Ready,
+    function: FunctionId,
+    args: &[Value],
+    without: &[&'static str],
+) -> pullback_cpu::Options {
     let (sizes, without) = (sizes(ready, function, args), without.to_vec());
     pullback_cpu::Options { sizes, without, ..pullback_cpu::Options::default() }
 }
@@ -66,7 +71,7 @@ pub struct Passes {
 
 impl Passes {
     /// Lowers and schedules; arguments and `without` as for [`code_text`]. Errors: as for running compiled code.
-    pub fn new(ready: &Ready, args: &[Value], without: &[Pass]) -> Result<Passes, Diagnostic> {
+    pub fn new(ready: &Ready, args: &[Value], without: &[&'static str]) -> Result<Passes, Diagnostic> {
         let (lowered, function) = deep(|| lowered(ready)).map_err(|d| *d)?;
         let machine = Llvm::find().as_ref().map_or(Machine::Generic, |llvm| llvm.instructions());
         let options = pullback_cpu::scheduling(machine, &as_run(ready, function, args, without));
@@ -109,8 +114,7 @@ pub fn one_pass(text: &str, row: usize) -> Result<String, Diagnostic> {
 /// The row of [`PIPELINE`] with this number, from 1, or the last one with a pass of this name.
 pub fn row(wanted: &str) -> Option<usize> {
     let number = wanted.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-    let named = PIPELINE.iter().rposition(|row| row.step.name == wanted);
-    number.filter(|row| *row < PIPELINE.len()).or(named)
+    number.filter(|row| *row < PIPELINE.len()).or(schedule::row_named(wanted))
 }
 
 /// The passes of scheduling in order: what each does, assumes and guarantees, and which can be left out.
@@ -126,6 +130,5 @@ pub fn pipeline_text() -> String {
         out += &format!("{:>2} {}{when}\n     {}\n", k + 1, step.name, step.does);
         out += &format!("     assumes {}; guarantees {}\n", step.assumes, step.guarantees);
     }
-    let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
-    out + &format!("--without can leave out {}\n", names.join(", "))
+    out + &format!("--without can leave out {}\n", optional().join(", "))
 }

@@ -31,7 +31,6 @@ mod code;
 mod steps;
 
 use super::Options;
-use super::Pass;
 use super::added::{defined, reads, way};
 use super::pipeline::Step;
 use super::scheduler::{Expected, Scheduler};
@@ -89,10 +88,14 @@ const FIRST: i64 = 4;
 /// Groups with more instructions are left alone: they are there several times then.
 const INSTRUCTIONS: usize = 1500;
 
+/// Several steps of a loop over them run in each block (decision 52).
+const TIME_TILING: &str = "time-tiling";
+
 /// Runs loops that follow each other in blocks of elements, several steps of a loop over them in each block.
 pub(super) const STEP: Step = Step {
     name: "blocking",
-    pass: Some(Pass::Blocks),
+    optional: true,
+    parts: &[TIME_TILING],
     does: "runs loops that follow each other in blocks of elements, several steps of a loop over them in each block",
     assumes: "loops in any order whose iterations reach few neighbours",
     guarantees: "the same values bit for bit",

@@ -15,7 +15,6 @@
 //!
 //! Source: splitting of index sets (M. Griebl, P. Feautrier, C. Lengauer, Int. J. Parallel Programming 28, 2000), for borders of a few iterations.
 
-use super::Pass;
 use super::blocks::is_nest;
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
@@ -43,7 +42,8 @@ const FAR: i64 = 1 << 59;
 /// Cuts loops where their counter settles what branches ask.
 pub(super) const STEP: Step = Step {
     name: "index-set-splitting",
-    pass: Some(Pass::Borders),
+    optional: true,
+    parts: &[],
     does: "cuts loops where their counter settles what branches ask",
     assumes: "loops in any order; addresses have one register each",
     guarantees: "the same values, but for the order of folds",

@@ -7,7 +7,6 @@
 //! anything in the body that may not end. Guarantees: the same values; a program stops with the message of the first
 //! iteration that fails, but perhaps before what came earlier in that loop.
 
-use super::Pass;
 use super::pipeline::Step;
 use super::registers::registers;
 use super::uses::Uses;
@@ -19,7 +18,8 @@ use pullback_prim::{Op, Prim, Scalar};
 /// Moves checks of places out of the loops that make them.
 pub(super) const STEP: Step = Step {
     name: "check-motion",
-    pass: Some(Pass::Checks),
+    optional: true,
+    parts: &[],
     does: "moves checks of places out of the loops that make them",
     assumes: "counters that grow by one",
     guarantees: "the same values; the message of the first iteration that fails",

@@ -18,7 +18,6 @@
 //! different one of several errors may stop the program. A nest is rewritten where its sizes are expected to be large; the
 //! nest as it was runs for the sizes that turn out to be small.
 
-use super::Pass;
 use super::blocks::is_nest;
 use super::cost::Costs;
 use super::lanes;
@@ -34,7 +33,8 @@ use pullback_prim::{Op, Prim, Scalar};
 /// Puts sums of products in tiles for registers and caches.
 pub(super) const STEP: Step = Step {
     name: "tiling",
-    pass: Some(Pass::Contract),
+    optional: true,
+    parts: &[],
     does: "puts sums of products in tiles for registers and caches",
     assumes: "loops in any order, none in lanes",
     guarantees: "the same values, but for the order of sums",

@@ -13,7 +13,6 @@
 //! vector registers that the innermost loops keep; where they neither share a load nor have sums that wait for each other there is
 //! nothing to gain but the start of loops of lanes: two at most, and none in lanes.
 
-use super::Pass;
 use super::cost::{Costs, Model};
 use super::pipeline::Step;
 use super::uses::{Uses, sets_first, writes};
@@ -26,7 +25,8 @@ use pullback_prim::{Op, Prim, Scalar};
 /// Runs several iterations of a loop around lanes together.
 pub(super) const STEP: Step = Step {
     name: "unroll-and-jam",
-    pass: Some(Pass::Jam),
+    optional: true,
+    parts: &[],
     does: "runs several iterations of a loop around lanes together",
     assumes: "loops are in lanes",
     guarantees: "the same values, but for the order of additions",

@@ -25,12 +25,15 @@ use super::scheduler::{Expected, Scheduler};
 use super::split::without_mark;
 use super::uses::Uses;
 use super::work::Work;
-use super::{Options, Pass, added, own, rows, small};
+use super::{Options, added, own, rows, share, small};
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo};
 use crate::lower::with_mark;
 use crate::walk::{size, walk};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use std::collections::BTreeSet;
+
+/// Results may be larger where that joins loops (decision 45).
+pub(super) const LARGER_RESULTS: &str = "larger-results";
 
 /// The joined loop may be expected to take this much of the time of the two: what far memory takes is not in the model of costs.
 pub(super) const TOLERANCE: f64 = 1.15;
@@ -44,7 +47,8 @@ const ALONE: usize = 8;
 /// Joins loops over the same iterations, and contracts arrays that only these use to rows.
 pub(super) const STEP: Step = Step {
     name: "fusion",
-    pass: Some(Pass::Join),
+    optional: true,
+    parts: &[LARGER_RESULTS],
     does: "joins loops over the same iterations, and contracts arrays that only these use to rows",
     assumes: "loops in any order, none in lanes; addresses have one register each",
     guarantees: "the same values, but for the order of additions",
@@ -70,7 +74,7 @@ fn join(
 ) -> Block {
     let Some(near) = options.model.near else { return body };
     // Two loops would look better than they are with what the first leaves filled near, and still written to far memory.
-    let options = &without(options, Pass::Fill);
+    let options = &without(options, share::PACKING);
     let (mut most, mut tried) = (MOST, BTreeSet::new());
     while tried.len() < most.max(ALONE) {
         let s = Scheduler::new(options, f, &body, expected);
@@ -106,9 +110,9 @@ fn join(
     body
 }
 
-fn without(options: &Options, pass: Pass) -> Options {
+fn without(options: &Options, name: &'static str) -> Options {
     let mut options = options.clone();
-    options.without.push(pass);
+    options.without.push(name);
     options
 }
 

@@ -48,86 +48,6 @@ pub(crate) use small::ELEMENTS as SMALL;
 use std::time::Duration;
 use watch::Watch;
 
-/// Parts of scheduling that can be left out: no value depends on them, but for the order of sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
-    /// Small memory becomes registers (decision 22).
-    Small,
-    /// Checks move out of loops (decision 21).
-    Checks,
-    /// Equal values have one register.
-    Numbers,
-    /// Contractions are put in tiles (decision 23).
-    Contract,
-    /// Loops that follow each other become one (decision 27).
-    Join,
-    /// Results may be larger where that joins loops (decision 45).
-    Larger,
-    /// Loops that follow each other run in blocks (decision 47).
-    Blocks,
-    /// Several steps of a loop over them run in each block (decision 52).
-    Steps,
-    /// Loops are cut where what they ask at their borders is settled (decision 41).
-    Borders,
-    /// Loops become several (decision 20).
-    Split,
-    /// Memory is interleaved (decision 17).
-    Rows,
-    /// Rows that are read often are filled where lanes lie side by side (decision 40).
-    Fill,
-    /// Loops get more lanes than the fewest (decision 19).
-    Widths,
-    /// Parts that add to rows of their own have no copies (decision 50).
-    Own,
-    /// Iterations of outer loops run together (decision 20).
-    Jam,
-    /// What a block adds to an element several times is summed in a register (decision 56).
-    Sums,
-}
-
-impl Pass {
-    /// All, in their order.
-    pub const ALL: [Pass; 16] = [
-        Pass::Small,
-        Pass::Checks,
-        Pass::Numbers,
-        Pass::Contract,
-        Pass::Join,
-        Pass::Larger,
-        Pass::Blocks,
-        Pass::Steps,
-        Pass::Borders,
-        Pass::Split,
-        Pass::Rows,
-        Pass::Fill,
-        Pass::Widths,
-        Pass::Own,
-        Pass::Jam,
-        Pass::Sums,
-    ];
-    /// Its name: the word of the field.
-    pub fn name(self) -> &'static str {
-        match self {
-            Pass::Small => "scalar-replacement",
-            Pass::Checks => "check-motion",
-            Pass::Numbers => "value-numbering",
-            Pass::Contract => "tiling",
-            Pass::Join => "fusion",
-            Pass::Larger => "fusion-of-larger-results",
-            Pass::Blocks => "blocking",
-            Pass::Steps => "time-tiling",
-            Pass::Borders => "index-set-splitting",
-            Pass::Split => "fission",
-            Pass::Rows => "interleaving",
-            Pass::Fill => "packing",
-            Pass::Widths => "vector-width",
-            Pass::Own => "private-rows",
-            Pass::Jam => "unroll-and-jam",
-            Pass::Sums => "register-promotion",
-        }
-    }
-}
-
 /// How loops are scheduled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -144,8 +64,8 @@ pub struct Options {
     pub relaxed: bool,
     /// What the arguments of functions are expected to be, if they are sizes. Only the choice of loops depends on it.
     pub sizes: Vec<(FunctionId, Vec<Option<i64>>)>,
-    /// What is left out: nothing, but for tests and to see what a part does.
-    pub without: Vec<Pass>,
+    /// What is left out, by name ([`optional`]): nothing, but for tests and to see what a pass does.
+    pub without: Vec<&'static str>,
 }
 
 impl Options {
@@ -154,9 +74,27 @@ impl Options {
         let (most, grain, relaxed) = (lanes, None, false);
         Options { lanes, most, model, grain, relaxed, sizes: Vec::new(), without: Vec::new() }
     }
-    fn does(&self, pass: Pass) -> bool {
-        !self.without.contains(&pass)
+    fn does(&self, name: &str) -> bool {
+        !self.without.contains(&name)
     }
+}
+
+/// What can be left out: passes, and parts of passes. No value depends on them, but for the order of sums.
+pub fn optional() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for Row { step, .. } in PIPELINE {
+        for name in step.optional.then_some(step.name).into_iter().chain(step.parts.iter().copied()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// The last row of [`PIPELINE`] with a pass of this name.
+pub fn row_named(name: &str) -> Option<usize> {
+    PIPELINE.iter().rposition(|row| row.step.name == name)
 }
 
 /// Puts loops of all functions into lanes. The module has none yet. If the verifier has an alarm on what came of it, the module stays as it was

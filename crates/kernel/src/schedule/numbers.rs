@@ -13,7 +13,6 @@
 //!
 //! Only registers that are set once, and what has been checked is not checked again. Guarantees: the same values and messages.
 
-use super::Pass;
 use super::pipeline::Step;
 use super::registers::registers;
 use super::uses::writes;
@@ -35,7 +34,8 @@ pub(super) enum Reach {
 /// Gives equal places, sizes and conditions one register (value numbering of integers and pointers).
 pub(super) const ADDRESSES: Step = Step {
     name: "address-numbering",
-    pass: Some(Pass::Numbers),
+    optional: true,
+    parts: &[],
     does: "gives equal places, sizes and conditions one register (value numbering of integers and pointers)",
     assumes: "nothing",
     guarantees: "the same values and messages; no dead arms, empty loops or states that nobody asked for",
@@ -46,7 +46,8 @@ pub(super) const ADDRESSES: Step = Step {
 /// Gives equal values one register, floats too, and what the same arm of an earlier branch computed.
 pub(super) const CODE: Step = Step {
     name: "value-numbering",
-    pass: Some(Pass::Numbers),
+    optional: true,
+    parts: &[],
     does: "gives equal values one register, floats too, and what the same arm of an earlier branch computed",
     assumes: "code that no pass rewrites any more",
     guarantees: "the same values and messages",

@@ -6,8 +6,8 @@ use super::chunks::Made;
 use super::watch::Watch;
 use super::work::Work;
 use super::{
-    Options, Pass, blocks, borders, checks, contract, jam, join, numbers, room, share, small, split, sums,
-    trials, versions, width,
+    Options, blocks, borders, checks, contract, jam, join, numbers, room, share, small, split, sums, trials,
+    versions, width,
 };
 use crate::ir::{Block, Function, FunctionId, Module};
 use pullback_base::index::Index;
@@ -17,17 +17,19 @@ use std::time::Duration;
 pub struct Step {
     /// Its name, the word of the field.
     pub name: &'static str,
-    /// What leaves it out ([`Options::without`]); `None`: what follows needs it.
-    pub pass: Option<Pass>,
+    /// It can be left out ([`Options::without`]); else what follows needs it.
+    pub optional: bool,
+    /// Parts of it that can be left out.
+    pub parts: &'static [&'static str],
     /// What it does, in a line.
     pub does: &'static str,
     /// What it may assume of the code.
     pub assumes: &'static str,
     /// What holds of the code that it gives.
     pub guarantees: &'static str,
-    /// What is known of the code before stays true of the code after.
+    /// What is known of the code before ([`Work::kept`]) stays true of the code after.
     pub(super) keeps: bool,
-    /// Runs it; whether it may have changed anything.
+    /// Runs it. `false`: the code is the same, and the verifier is not asked.
     pub(super) run: fn(&mut Work<'_>) -> bool,
 }
 
@@ -176,7 +178,7 @@ impl Runner<'_, '_, '_> {
     fn each(&mut self, rows: &[Row], is_due: impl Fn(When) -> bool) {
         let mut changed = false;
         for (k, row) in rows.iter().enumerate().filter(|(_, row)| is_due(row.when)) {
-            let is_asked = row.step.pass.is_none_or(|pass| self.w.options.does(pass));
+            let is_asked = !row.step.optional || self.w.options.does(row.step.name);
             let follows = row.when == When::Changed;
             let did = self.row(k, row.step, is_asked && (changed || !follows));
             changed = did || (follows && changed);
@@ -186,10 +188,12 @@ impl Runner<'_, '_, '_> {
     fn row(&mut self, k: usize, step: &Step, runs: bool) -> bool {
         let there = self.w.made.functions.len();
         let before = self.recorder.as_ref().map(|r| (self.w.f.body.clone(), (r.clock)()));
+        let given = cfg!(debug_assertions).then(|| self.w.f.body.clone());
         let did = runs && (step.run)(&mut self.w);
         if !step.keeps {
             self.w.kept = None;
         }
+        debug_assert!(did || given.is_none_or(|body| body == self.w.f.body), "`{}` says `false`", step.name);
         if let Some((body, started)) = before {
             self.record(k, runs, there, (&body, started));
         }

@@ -9,7 +9,8 @@ use pullback_prim::{Op, Prim, Scalar};
 /// Allocates room for whole blocks.
 pub(super) const STEP: Step = Step {
     name: "padding",
-    pass: None,
+    optional: false,
+    parts: &[],
     does: "allocates whole blocks of rows where memory is interleaved",
     assumes: "it is chosen which memory is interleaved, in how many lanes",
     guarantees: "loops of lanes stay inside of their memory",

@@ -7,7 +7,7 @@
 
 use super::cost::{self, Costs};
 use super::registers::{find_roots, registers};
-use super::{Options, Pass, added, jam, lanes, ranges, uses, width};
+use super::{Options, added, jam, lanes, ranges, share, uses, width};
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_prim::Prim;
@@ -187,7 +187,7 @@ impl<'a> Scheduler<'a> {
         let roots = &self.roots;
         let root = |r: Reg| roots.get(r).copied().flatten();
         let (defined, rows, offsets) = (&self.defined, &self.rows, &self.offsets);
-        let fills = self.options.does(Pass::Fill);
+        let fills = self.options.does(share::PACKING);
         let known = lanes::Known { defined, root: &root, rows, offsets, ranges: &self.ranges, fills };
         lanes::side_by_side(l, lanes, &mut self.regs, &known)
     }

@@ -9,14 +9,21 @@
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
 use super::work::Work;
-use super::{Pass, added, chunks, cost, places};
+use super::{added, chunks, cost, places};
 use crate::ir::{Block, Ins, Order};
 use pullback_base::index::IdSet;
+
+/// Rows that are read often are filled where lanes lie side by side (decision 40).
+pub(super) const PACKING: &str = "packing";
+
+/// Parts that add to rows of their own have no copies (decision 50).
+const PRIVATE_ROWS: &str = "private-rows";
 
 /// Puts loops in lanes, and makes functions of the parts that threads share.
 pub(super) const STEP: Step = Step {
     name: "vectorisation",
-    pass: None,
+    optional: false,
+    parts: &[PACKING, PRIVATE_ROWS],
     does: "puts the loops in lanes for which that is expected to cost least; threads share those around them in parts",
     assumes: "loops in any order, none in lanes; places have one register each",
     guarantees: "the same values, but for the order of sums",
@@ -26,7 +33,7 @@ pub(super) const STEP: Step = Step {
 
 fn run(w: &mut Work<'_>) -> bool {
     let body = w.take_body();
-    let is_asked = w.options.grain.is_some() && w.options.does(Pass::Own) && added::adds(&body);
+    let is_asked = w.options.grain.is_some() && w.options.does(PRIVATE_ROWS) && added::adds(&body);
     let places = is_asked.then(|| places::Places::of(&w.f, &body));
     let s = w.scheduler(&body);
     let (counts, _) = added::pointers(&body, &s.defined, &s.regs);

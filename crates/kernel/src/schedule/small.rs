@@ -14,7 +14,6 @@
 //!
 //! One piece of more than 500 lines: what may become registers is asked of the code as it is and as it was written out.
 
-use super::Pass;
 use super::numbers::numbered;
 use super::pipeline::Step;
 use super::registers::registers;
@@ -44,7 +43,8 @@ const ROUNDS: usize = 4;
 /// Keeps the elements of small memory in registers, and writes the loops over them out.
 pub(super) const STEP: Step = Step {
     name: "scalar-replacement",
-    pass: Some(Pass::Small),
+    optional: true,
+    parts: &[],
     does: "keeps the elements of small memory in registers, and writes the loops over them out",
     assumes: "code as the lowering makes it",
     guarantees: "the same values and messages; bounded growth",

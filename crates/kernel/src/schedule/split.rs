@@ -9,7 +9,6 @@
 //!
 //! Assumes loops in any order. Guarantees the same values, but for the order of the sums that are turned. Whether it gains is for others to decide.
 
-use super::Pass;
 use super::lanes::{self, Loop};
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
@@ -28,7 +27,8 @@ const LARGE: usize = 200;
 /// Loops become several where that is expected to cost less.
 pub(super) const STEP: Step = Step {
     name: "fission",
-    pass: Some(Pass::Split),
+    optional: true,
+    parts: &[],
     does: "makes several loops of one, and turns sums inside out, where that is expected to cost less",
     assumes: "loops in any order; addresses have one register each",
     guarantees: "the same values, but for the order of sums that are turned",

@@ -11,7 +11,6 @@
 
 mod open;
 
-use super::Pass;
 use super::pipeline::Step;
 use super::registers::registers;
 use super::work::Work;
@@ -24,7 +23,8 @@ use std::collections::BTreeMap;
 /// Sums in a register what a block adds to an element several times.
 pub(super) const STEP: Step = Step {
     name: "register-promotion",
-    pass: Some(Pass::Sums),
+    optional: true,
+    parts: &[],
     does: "sums in a register what a block adds to an element several times",
     assumes: "lanes are chosen",
     guarantees: "the same values, but for the order in which floats are added",

@@ -4,7 +4,6 @@
 //! one. A trial makes no code that stays: what a loop would cost, and how its code would use memory, is worked out once for each
 //! choice among the memory that it uses, and what is around it follows from that.
 
-use super::Pass;
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
 use super::work::Work;
@@ -15,7 +14,8 @@ use pullback_base::index::{IdMap, IdSet};
 /// Chooses the memory whose rows lie interleaved, so that lanes reach elements side by side.
 pub(super) const STEP: Step = Step {
     name: "interleaving",
-    pass: Some(Pass::Rows),
+    optional: true,
+    parts: &[],
     does: "chooses the memory whose rows lie interleaved, so that lanes reach elements side by side",
     assumes: "loops that no pass but vectorisation changes any more",
     guarantees: "the code stays; the choice is known to the passes behind",

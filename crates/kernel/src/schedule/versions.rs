@@ -8,7 +8,7 @@
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
 use super::work::{Way, Work};
-use super::{Pass, join, places};
+use super::{join, places};
 use crate::ir::{Block, Ins, Operand, Reg};
 use pullback_base::index::IdSet;
 use pullback_prim::Op;
@@ -26,7 +26,8 @@ const FAR: f64 = 2.0;
 /// Takes the versions for the expected sizes.
 pub(super) const CHOOSE: Step = Step {
     name: "versions",
-    pass: None,
+    optional: false,
+    parts: &[],
     does: "takes the version of each sum that is for the expected size of its result; keeps a second one where loops could be joined",
     assumes: "either version gives the same values",
     guarantees: "no choice is left where sizes are expected",
@@ -37,7 +38,8 @@ pub(super) const CHOOSE: Step = Step {
 /// Takes the better of two versions.
 pub(super) const SETTLE: Step = Step {
     name: "version-choice",
-    pass: None,
+    optional: false,
+    parts: &[],
     does: "of two versions with joined loops, takes the one that is expected to cost less",
     assumes: "contractions are in tiles, and loops are joined, in both",
     guarantees: "one version is left",
@@ -52,7 +54,7 @@ fn choose(w: &mut Work<'_>) -> bool {
     }
     let body = w.take_body();
     let s = w.scheduler(&body);
-    let try_both = w.options.does(Pass::Join) && w.options.does(Pass::Larger);
+    let try_both = w.options.does(join::STEP.name) && w.options.does(join::LARGER_RESULTS);
     let far = try_both.then(|| s.chosen(body.clone(), &choices, LARGER));
     let near = s.chosen(body, &choices, i64::from(!is_free(w)));
     w.done(s);

@@ -7,7 +7,6 @@
 //!
 //! Assumes loops with the fewest lanes, as they were chosen; guarantees that the same loops are chosen again.
 
-use super::Pass;
 use super::cost::{Costs, TRIPS};
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
@@ -19,7 +18,8 @@ use pullback_prim::Scalar;
 /// Chooses how many lanes each loop has.
 pub(super) const STEP: Step = Step {
     name: "vector-width",
-    pass: Some(Pass::Widths),
+    optional: true,
+    parts: &[],
     does: "chooses how many lanes each loop has",
     assumes: "it is known which memory is interleaved",
     guarantees: "the code stays; the choice is known to the passes behind",

@@ -20,8 +20,8 @@ use super::code::{Steps, Window, is_window};
 use super::{Access, Blocks, Group, Place, Sizes, Stage, is_nest, whole_loop};
 use crate::ir::{Block, Ins, Operand, Order, Reg};
 use crate::lower::with_mark;
-use crate::schedule::Pass;
 use crate::schedule::added::defined;
+use crate::schedule::split::without_mark;
 use pullback_base::index::IdSet;
 use pullback_prim::Op;
 
@@ -43,7 +43,7 @@ impl Blocks<'_, '_> {
     /// The loop with several steps in each block, if it is one over steps, and that pays.
     pub(super) fn steps(&mut self, ins: &Ins) -> Option<Block> {
         let Ins::For { i: t, from, to, body, order: Order::Given } = ins else { return None };
-        self.s.options.does(Pass::Steps).then_some(())?;
+        self.s.options.does(super::TIME_TILING).then_some(())?;
         let body = without_mark(body);
         let first = body.iter().position(|ins| matches!(ins, Ins::For { .. }))?;
         let (early, loops) = body.split_at(first);
@@ -162,13 +162,5 @@ impl Blocks<'_, '_> {
         self.parts(&mut stages, &mut layout, &mut body);
         out.push(Ins::For { i, from: Operand::i64(0), to: rounds, body, order: Order::Given });
         with_mark(out, &mut self.s.regs)
-    }
-}
-
-/// What a body does that gives back what it has allocated.
-fn without_mark(body: &[Ins]) -> &[Ins] {
-    match body {
-        [Ins::Mark { to }, inside @ .., Ins::Release { mark }] if *mark == (*to).into() => inside,
-        _ => body,
     }
 }

@@ -77,7 +77,7 @@ pub(super) struct Known<'a> {
     /// Pointers that are offsets: pointer, index, type.
     pub(super) offsets: &'a super::added::Offsets,
     pub(super) ranges: &'a Ranges,
-    /// Whether rows are filled near ([`super::Pass::Fill`]).
+    /// Whether rows are filled near ([`super::share::PACKING`]).
     pub(super) fills: bool,
 }
 
