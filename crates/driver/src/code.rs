@@ -107,7 +107,7 @@ pub fn one_pass(text: &str, row: usize) -> Result<String, Diagnostic> {
     }
     let machine = Llvm::find().as_ref().map_or(Machine::Generic, |llvm| llvm.instructions());
     let options = pullback_cpu::scheduling(machine, &pullback_cpu::Options::default());
-    schedule::only(&mut module, &options, row);
+    schedule::only(&mut module, &options, &[row]);
     Ok(print_whole(&module))
 }
 

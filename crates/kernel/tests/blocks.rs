@@ -4,16 +4,22 @@
 #[path = "common/scheduled.rs"]
 mod scheduled;
 
+use crate::common::counted::{in_lanes, loops, named};
 use crate::common::results_from;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
-use pullback_kernel::lower;
 use pullback_kernel::schedule::{self, Model, Pass, schedule};
+use pullback_kernel::{Ins, Module, lower, print};
 use pullback_testkit::rng::Rng;
 use scheduled::{code, compiled, model, numbers};
 
+/// Whether there is a loop over blocks, seams or rounds, as its counter says.
+fn has(module: &Module, counter: &str) -> bool {
+    named(module, counter).into_iter().any(|ins| loops(ins) || in_lanes(ins))
+}
+
 fn is_in_blocks(text: &str) -> bool {
-    code(&compiled(text), model(), None, &[]).contains(" seam_")
+    has(&code(&compiled(text), model(), None, &[]), "seam")
 }
 
 /// The program in lanes, with arrays of these lengths, against the interpreter. Loops in any order run from their beginnings, and from their ends.
@@ -122,7 +128,8 @@ fn near_memory_is_left_alone() {
            let a = tabulate n (\\i -> at xs i + at xs (i - 1)) in tabulate n (\\i -> at a i * at a (i - 1))"
     );
     let (program, model) = (compiled(&text), Model::machine(8));
-    let differs = |n| code(&program, model, n, &[]) != code(&program, model, n, &[Pass::Blocks]);
+    let differs =
+        |n| print(&code(&program, model, n, &[])) != print(&code(&program, model, n, &[Pass::Blocks]));
     assert!(differs(Some(100_000)));
     assert!(!differs(Some(1000)) && !differs(None));
 }
@@ -139,9 +146,9 @@ fn loops_over_parts_stay_whole() {
     let (program, model) = (compiled(&text), Model::machine(8));
     for n in [200_000, 5_000_000] {
         let code = code(&program, model, Some(n), &[]);
-        let loops = |of: &str| code.lines().filter(|l| l.trim_start().starts_with(of)).count();
-        assert_eq!((loops("for part_"), loops("for seam_")), (1, 1), "{n}\n{code}");
-        assert!(!code.contains("lanes seam_") && !code.contains("lanes part_"), "{n}\n{code}");
+        let [parts, seams] = ["part", "seam"].map(|counter| named(&code, counter));
+        let is_one_loop = |counted: &[&Ins]| matches!(counted, [Ins::For { .. }]);
+        assert!(is_one_loop(&parts) && is_one_loop(&seams), "{n}\n{}", print(&code));
     }
 }
 
@@ -217,7 +224,7 @@ fn blocks_of_rows_stay_near() {
         let (mut module, id) = lower(&program.0, program.1).expect("native");
         let sizes = vec![(id, vec![None, Some(n), Some(m)])];
         schedule(&mut module, &schedule::Options { sizes, ..schedule::Options::new(8, model) });
-        pullback_kernel::print(&module).contains(" seam_")
+        has(&module, "seam")
     };
     assert!(in_blocks(1024, 1024) && in_blocks(1_000_000, 3) && in_blocks(400, 3000));
     // All is near, or not even a block is.
@@ -225,7 +232,7 @@ fn blocks_of_rows_stay_near() {
 }
 
 fn is_in_rounds(text: &str) -> bool {
-    let without = |passes: &[Pass]| code(&compiled(text), model(), None, passes).contains(" round_");
+    let without = |passes: &[Pass]| has(&code(&compiled(text), model(), None, passes), "round");
     assert!(!without(&[Pass::Steps]), "{text}");
     without(&[])
 }

@@ -5,14 +5,16 @@
 #[path = "common/numbers.rs"]
 mod numbers;
 
+use crate::common::counted::{additions, all, allocations, count, loops, named};
 use numbers::Numbers;
 use pullback_core::{FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, Wrt};
 use pullback_interp::core::{Compiled, Options};
-use pullback_kernel::lower;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
+use pullback_kernel::{Function, Ins, Module, Operand, lower, print};
+use pullback_prim::{Op, Prim};
 
 impl Numbers {
     fn shuffled(&mut self, mut xs: Vec<usize>) -> Vec<usize> {
@@ -139,7 +141,7 @@ enum How {
 }
 
 /// The results of kernel IR, and its text.
-fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>, String) {
+fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>, Module) {
     let (mut module, id) = lower(program, fun).expect("native");
     if let How::Lanes(lanes) | How::Tiles(lanes) = how {
         let mut sizes = Vec::new();
@@ -166,16 +168,16 @@ fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>,
     let results = run(&module, id, &words, &mut memory, options).expect("it runs");
     let mut words = results.into_iter();
     let read = |t: &Type| from_words(&memory, t, &mut words).expect("values").floats();
-    (program.funs[fun].results.iter().flat_map(read).collect(), pullback_kernel::print(&module))
+    (program.funs[fun].results.iter().flat_map(read).collect(), module)
 }
 
-/// Compares an entry point, or its gradient in all parameters, with the interpreter. Gives the text of kernel IR in 16 lanes.
-fn agrees(text: &str, entry: &str, args: &[Value], gradient: bool) -> String {
+/// Compares an entry point, or its gradient in all parameters, with the interpreter. Gives the kernel IR in 16 lanes.
+fn agrees(text: &str, entry: &str, args: &[Value], gradient: bool) -> Module {
     agrees_in_all(text, entry, args, gradient).0
 }
 
 /// The same, with the number of contractions that are put in tiles, whatever their size.
-fn agrees_in_all(text: &str, entry: &str, args: &[Value], gradient: bool) -> (String, usize) {
+fn agrees_in_all(text: &str, entry: &str, args: &[Value], gradient: bool) -> (Module, usize) {
     let session = Session::compile("program.fut", text, Settings::default())
         .unwrap_or_else(|e| panic!("{text}\n{}", e.render()));
     let entry = session.entry(Some(entry)).expect("an entry");
@@ -193,18 +195,18 @@ fn agrees_in_all(text: &str, entry: &str, args: &[Value], gradient: bool) -> (St
     let expected = compiled.run(ready.fun, &args, &Options::default()).expect("the interpreter runs it");
     let expected: Vec<f64> = expected.results.iter().flat_map(Value::floats).collect();
     let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
-    let (mut code, mut tiles) = (String::new(), 0);
+    let (mut code, mut tiles) = (Module::default(), 0);
     for how in [How::Plain, How::Tiles(2), How::Tiles(8), How::Lanes(2), How::Lanes(16)] {
         let (found, here) = kernel(&ready.program, ready.fun, &args, how);
         let far = |(x, y): &(&f64, &f64)| (*x - *y).abs() > 1e-12 * largest || x.is_nan();
         let wrong = found.iter().zip(&expected).enumerate().find(|(_, pair)| far(pair));
         assert!(
             found.len() == expected.len() && wrong.is_none(),
-            "gradient {gradient}, {how:?}\n{text}\n{here}\nfound and expected: {wrong:?}"
+            "gradient {gradient}, {how:?}\n{text}\n{}\nfound and expected: {wrong:?}",
+            print(&here)
         );
         if let How::Tiles(8) = how {
-            tiles =
-                here.lines().filter(|l| l.trim().starts_with("columns_") && l.contains("= alloc")).count();
+            tiles = named(&here, "columns").into_iter().filter(|ins| allocations(ins)).count();
         }
         code = here;
     }
@@ -226,7 +228,7 @@ fn random_contractions_and_their_gradients_have_the_values_of_the_interpreter() 
         let Contraction { text, args, is_product } = contraction(&mut numbers);
         for (entry, gradient) in [("product", false), ("loss", true)] {
             let (code, tiles) = agrees_in_all(&text, entry, &args, gradient);
-            jammed += code.matches("for group").count();
+            jammed += named(&code, "group").into_iter().filter(|ins| loops(ins)).count();
             let expected = is_product.map(usize::from);
             assert!(gradient || expected.is_none_or(|n| tiles == n), "{tiles} tiled\n{text}");
             (products, tiled) = (products + expected.unwrap_or(0), tiled + tiles);
@@ -243,13 +245,26 @@ entry main [n] [d] (a0: [n][d]f64) (a1: [n][d]f64) : [n][d]f64 =
   tabulate_2d n d (\\i j -> a0[i, j] * a1[i, j] + f64.sqrt (a1[i, j] * a1[i, j]))
 ";
 
+/// How many iterations each loop over groups runs together: by so much the number of the group is multiplied.
+fn sizes_of_groups(module: &Module) -> Vec<Operand> {
+    let of = |f: &Function| {
+        let is_group = |a: &Operand| a.as_reg().is_some_and(|r| f.regs[r].hint == "group");
+        let size = |ins: &Ins| match ins {
+            Ins::Prim { prim: Prim::Op(Op::Mul, _), args, .. } if is_group(&args[0]) => Some(args[1]),
+            _ => None,
+        };
+        all(&f.body).into_iter().filter_map(size).collect::<Vec<_>>()
+    };
+    module.functions.iter().flat_map(of).collect()
+}
+
 #[test]
 fn iterations_that_share_nothing_are_two_at_most() {
     let mut numbers = Numbers(5);
     let args = [array(&mut numbers, &[33, 9]), array(&mut numbers, &[33, 9])];
     let code = agrees(ELEMENTS, "main", &args, false);
-    let groups: Vec<&str> = code.lines().filter(|l| l.contains("mul.i64(group_")).collect();
-    assert!(!groups.is_empty() && groups.iter().all(|l| l.ends_with(", 2i64)")), "{code}");
+    let sizes = sizes_of_groups(&code);
+    assert!(!sizes.is_empty() && sizes.iter().all(|size| *size == Operand::i64(2)), "{}", print(&code));
 }
 
 /// What is summed goes down the columns of `a0`; something is done with each sum.
@@ -264,7 +279,7 @@ fn sums_down_columns_are_turned_inside_out() {
     for (n, d) in [(900, 100), (70, 39), (1, 40), (0, 16)] {
         let args = [array(&mut numbers, &[n, d]), array(&mut numbers, &[n]), array(&mut numbers, &[d])];
         let code = agrees(DOWN, "main", &args, false);
-        assert!(n < 900 || code.contains(" += "), "{code}");
+        assert!(n < 900 || count(&code, additions) > 0, "{}", print(&code));
     }
 }
 
@@ -281,7 +296,7 @@ fn sums_of_rows_and_functions_of_them_are_two_loops() {
     for (n, d) in [(100, 64), (67, 100), (3, 70), (0, 1)] {
         let args = [array(&mut numbers, &[n, d]), array(&mut numbers, &[d]), array(&mut numbers, &[n])];
         let code = agrees(ROWS, "main", &args, false);
-        assert!(n < 100 || code.contains("kept"), "{code}");
+        assert!(n < 100 || !named(&code, "kept").is_empty(), "{}", print(&code));
     }
 }
 
@@ -302,7 +317,7 @@ fn steps_run_together_where_what_they_hand_on_stays_between_two_loops() {
         let args = [array(&mut numbers, &[40, 6]), array(&mut numbers, &[k, 6])];
         agrees(STEPS, "before", &args, false);
         let code = agrees(STEPS, "after", &args, false);
-        assert!(k < 8 || code.contains("for group"), "{code}");
+        assert!(k < 8 || named(&code, "group").into_iter().any(loops), "{}", print(&code));
     }
 }
 
@@ -325,7 +340,8 @@ fn loops_that_always_run_a_few_times_run_whole() {
         let text = FEW.replace("COUNT", &count.to_string());
         let args = [array(&mut numbers, &[40, 11]), array(&mut numbers, &[9, count, 11])];
         let code = agrees(&text, "directions", &args, false);
-        whole += code.lines().filter(|l| l.contains("group_") && l.ends_with("= 0i64")).count();
+        let is_first = |ins: &&Ins| matches!(ins, Ins::Set { value, .. } if *value == Operand::i64(0));
+        whole += named(&code, "group").into_iter().filter(is_first).count();
         agrees(&text, "added", &args, true);
         let args = [array(&mut numbers, &[67]), array(&mut numbers, &[count, 67])];
         agrees(&text, "onto", &args, true);

@@ -1,5 +1,6 @@
 //! The last branch of a function gives memory back that nobody needs any more, and nothing else.
 
+use crate::common::counted::all;
 use crate::common::{parse, results};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::IndexVec;
@@ -44,10 +45,11 @@ fn works(name: &str, of: &str) -> String {
 /// How many arms give memory back; the values are those of the two branches for `c` and `d` (TT, TF, FT, FF).
 fn check(text: &str, arms: usize, expected: [f64; 4]) {
     let program = parse(text);
-    let (module, _) = lower(&program.0, program.1).expect("native");
-    let printed = print(&module);
-    let mark = printed.lines().find_map(|line| line.trim().strip_suffix(" = mark")).unwrap_or("nothing");
-    assert_eq!(printed.matches(&format!("release {mark}")).count(), arms, "{text}\n{printed}");
+    let (module, id) = lower(&program.0, program.1).expect("native");
+    let code = all(&module.functions[id].body);
+    let mark = code.iter().find_map(|ins| if let Ins::Mark { to } = ins { Some(*to) } else { None });
+    let gives = |ins: &&&Ins| matches!(ins, Ins::Release { mark: at } if at.as_reg() == mark);
+    assert_eq!(code.iter().filter(gives).count(), arms, "{text}\n{}", print(&module));
     for (k, expected) in expected.into_iter().enumerate() {
         let args = [Value::f64s(&[1.0, 2.0, 3.0]), truth(k < 2), truth(k % 2 == 0)];
         for lanes in [0, 2, 8] {

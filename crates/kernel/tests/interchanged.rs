@@ -1,12 +1,13 @@
 //! Sums inside maps, with the loop of the sum as far out as the results inside of it stay near: which order is taken for which
 //! sizes, and the values of all orders.
 
+use crate::common::counted::{additions, in_lanes, loops};
 use crate::common::parse;
 use pullback_core::{FunId, Program, Value};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{FunctionId, Module, lower, print};
+use pullback_kernel::{Block, FunctionId, Ins, Module, Operand, lower, print};
 
 /// For each of a batch, the sum over points of the products of all pairs of elements of a vector.
 const PRODUCTS: &str = "
@@ -31,19 +32,22 @@ fun f(a: [][][]f64): [][][]f64 {
     in out }";
 
 /// The ends of the loops around each addition to memory, from the outside in.
-fn nests(code: &str) -> Vec<Vec<String>> {
-    let mut open: Vec<(usize, String)> = Vec::new();
-    let mut out = Vec::new();
-    for line in code.lines() {
-        let depth = line.len() - line.trim_start().len();
-        open.retain(|(at, _)| *at < depth);
-        if let Some((_, end)) = line.split_once(" to ").filter(|_| line.ends_with('{')) {
-            open.push((depth, end.split(' ').next().unwrap_or_default().to_string()));
-        }
-        if line.contains(" += ") {
-            out.push(open.iter().map(|(_, end)| end.clone()).collect());
+fn nests(code: &Block) -> Vec<Vec<Operand>> {
+    fn find(code: &Block, around: &[Operand], out: &mut Vec<Vec<Operand>>) {
+        for ins in code {
+            let end = match ins {
+                Ins::For { to, .. } | Ins::Lanes { to, .. } => Some(*to),
+                _ => None,
+            };
+            if additions(ins) {
+                out.push(around.to_vec());
+            }
+            let inside: Vec<Operand> = around.iter().copied().chain(end).collect();
+            ins.blocks().into_iter().for_each(|block| find(block, &inside, out));
         }
     }
+    let mut out = Vec::new();
+    find(code, &[], &mut out);
     out
 }
 
@@ -84,10 +88,11 @@ fn ordered([p, k, d]: [i64; 3]) -> usize {
         let found = floats((&program, f), (module, id), std::slice::from_ref(&arg));
         assert_eq!(found, expected, "{p} {k} {d}");
     }
-    let (code, chosen) = (print(&module), print(&chosen));
-    assert_eq!(nests(&code).len(), 3, "an order for each place of the sum's loop\n{code}");
-    let [nest] = &nests(&chosen)[..] else { panic!("one order is left\n{chosen}") };
-    let points = chosen.split(['(', ':', ',']).nth(3).expect("the first size").trim();
+    let all = nests(&module.functions[id].body);
+    assert_eq!(all.len(), 3, "an order for each place of the sum's loop\n{}", print(&module));
+    let f = &chosen.functions[id];
+    let [nest] = &nests(&f.body)[..] else { panic!("one order is left\n{}", print(&chosen)) };
+    let points = Operand::Reg(f.params[1]);
     nest.iter().position(|end| *end == points).expect("the sum's loop")
 }
 
@@ -167,11 +172,10 @@ fn is_joined([p, k, d]: [i64; 3], without: &[Pass]) -> bool {
     };
     schedule(&mut module, &options);
     assert_eq!(floats((&program, f), (&module, id), &args), expected, "{p} {k} {d}");
-    let code = print(&module);
-    let outermost = |l: &&str| l.starts_with("  ") && !l.starts_with("   ") && l.contains(" from 0i64 to ");
-    let loops: Vec<&str> = code.lines().filter(outermost).collect();
-    let [points, rest @ ..] = &loops[..] else { panic!("no loop\n{code}") };
-    points.contains(" lanes ") && rest.is_empty()
+    let is_loop = |ins: &&Ins| loops(ins) || in_lanes(ins);
+    let outermost: Vec<&Ins> = module.functions[id].body.iter().filter(is_loop).collect();
+    let [points, rest @ ..] = &outermost[..] else { panic!("no loop\n{}", print(&module)) };
+    in_lanes(points) && rest.is_empty()
 }
 
 /// Results that are not near are gone over once for all points in lanes, if the points' loops can be joined.

@@ -3,25 +3,25 @@
 #[path = "common/text.rs"]
 mod text;
 
+use crate::common::counted::{allocations, count, in_lanes, loops};
 use pullback_core::{Type, Value};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{lower, print};
+use pullback_kernel::{Ins, Module, lower, print};
 use text::parse;
 
-/// What `f` gives, or says: by the interpreter, and as kernel IR with loops joined; and the text of that in two lanes.
-fn outcome(text: &str, near: Option<i64>, args: &[Value]) -> (Result<Vec<Value>, String>, String) {
+/// What `f` gives, or says: by the interpreter, and as kernel IR with loops joined; and that in two lanes.
+fn outcome(text: &str, near: Option<i64>, args: &[Value]) -> (Result<Vec<Value>, String>, Module) {
     let (program, f) = parse(text);
     let expected = Compiled::new(&program).run(f, args, &Options::default());
     let expected = expected.map(|o| o.results).map_err(|e| format!("{:?}: {e}", e.kind));
-    let mut code = String::new();
+    let mut code = Module::default();
     for lanes in [8, 2] {
         let (mut module, id) = lower(&program, f).expect("native");
         let model = Model { block: 0.0, lane: 0.0, apart: 0.01, near, ..Model::machine(8) };
         schedule(&mut module, &schedule::Options::new(lanes, model));
-        code = print(&module);
         let mut memory = Memory::new(1 << 22);
         let mut words: Vec<Word> = Vec::new();
         for (p, value) in program.funs[f].params.iter().zip(args) {
@@ -34,18 +34,18 @@ fn outcome(text: &str, near: Option<i64>, args: &[Value]) -> (Result<Vec<Value>,
             let read = |t: &Type| from_words(&memory, t, &mut words).expect("results");
             program.funs[f].results.iter().map(read).collect::<Vec<_>>()
         });
-        assert_eq!(found, expected, "{lanes} lanes\n{code}");
+        assert_eq!(found, expected, "{lanes} lanes\n{}", print(&module));
+        code = module;
     }
     (expected, code)
 }
 
 /// The loops that no other loop is around, and the memory that is asked for outside and inside of them.
-fn counted(code: &str) -> (usize, usize, usize) {
-    let is_loop = |l: &&str| l.starts_with("  for ") || l.starts_with("  2 lanes ");
-    let outside = |l: &str| l.starts_with("  ") && !l.starts_with("   ");
-    let allocations: Vec<&str> = code.lines().filter(|l| l.contains("= alloc ")).collect();
-    let top = allocations.iter().filter(|l| outside(l)).count();
-    (code.lines().filter(is_loop).count(), top, allocations.len() - top)
+fn counted(code: &Module) -> (usize, usize, usize) {
+    let of =
+        |is: &dyn Fn(&Ins) -> bool| code.functions.iter().flat_map(|f| &f.body).filter(|ins| is(ins)).count();
+    let top = of(&allocations);
+    (of(&|ins| loops(ins) || in_lanes(ins)), top, count(code, allocations) - top)
 }
 
 /// `a` from the rows of `xs`, numbers that are whole so that any order of sums gives the same; `rest` makes the results of it.
@@ -221,7 +221,7 @@ fn loops_may_add_to_the_same_memory_but_not_read_it() {
         }";
     let (_, code) =
         outcome(&program("[]f64, []f64", NUMBERS, &format!("{add} in h, d")), Some(0), &args(9, 4));
-    assert_eq!(counted(&code).0, 1, "{code}");
+    assert_eq!(counted(&code).0, 1, "{}", print(&code));
     let read = "let e: []i64 = map n [d] (r: f64) {
             let first: f64 = h[0i64]
             let s: f64 = add.f64(r, first)
@@ -229,7 +229,7 @@ fn loops_may_add_to_the_same_memory_but_not_read_it() {
             in t }
         in e";
     let (_, code) = outcome(&program("[]i64", NUMBERS, &format!("{add} {read}")), Some(0), &args(9, 4));
-    assert_eq!(counted(&code).0, 2, "{code}");
+    assert_eq!(counted(&code).0, 2, "{}", print(&code));
 }
 
 /// Sizes that are not the same operand, but compared at the start: rows of both are shown to be in range.
@@ -279,5 +279,5 @@ fn loops_that_may_not_end_stay_apart() {
     keys[16] = 1000;
     let args = [Value::f64_array(&[17, 1], &[0.0; 17]), Value::i64s(&keys)];
     let (found, code) = outcome(text, Some(0), &args);
-    assert!(found.is_err(), "{code}");
+    assert!(found.is_err(), "{}", print(&code));
 }

@@ -20,6 +20,7 @@ mod joined;
 mod loaded;
 mod lowering;
 mod parts;
+mod passes;
 mod plan;
 mod reading;
 mod rows;

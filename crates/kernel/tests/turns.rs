@@ -5,10 +5,11 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scheduled;
 
+use crate::common::counted::{copies, inside};
 use crate::common::results;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
-use pullback_kernel::{lower, print};
+use pullback_kernel::{Ins, lower, print};
 use scheduled::{compiled, numbers};
 
 /// A loop over some states of `n` numbers: their next values, and how many arrays an iteration copies (in the loop; if there is
@@ -95,10 +96,14 @@ fn states_of_before_are_not_copied() {
     for case in CASES {
         let text = case.text(None);
         let (program, f) = compiled(&text);
-        let printed = print(&lower(&program, f).expect("native").0);
+        let (module, id) = lower(&program, f).expect("native");
         // The states of the loop begin as copies of the arguments.
-        let (_, inside) = printed.split_once("for i").expect("a loop");
-        let inside = inside.split("\n  }\n").next().unwrap_or(inside);
-        assert_eq!(inside.matches("copy ").count(), case.copies, "{text}\n{printed}");
+        let f = &module.functions[id];
+        let steps = f.body.iter().find_map(|ins| match ins {
+            Ins::For { i, body, .. } if f.regs[*i].hint == "i" => Some(body),
+            _ => None,
+        });
+        let found = inside(steps.expect("a loop"), copies);
+        assert_eq!(found, case.copies, "{text}\n{}", print(&module));
     }
 }

@@ -161,13 +161,13 @@ pub fn after(module: &Module, options: &Options, records: &[Record], row: usize)
     pipeline::after(module, options.lanes.max(options.most), records, row)
 }
 
-/// Runs the pass of a row of [`PIPELINE`] on a module; nothing if there is no such row.
+/// Runs the passes of some rows of [`PIPELINE`] on a module, one after the other; a number that is none of a row is left out.
 ///
 /// # Panics
 /// As [`schedule`].
-pub fn only(module: &mut Module, options: &Options, row: usize) {
-    let rows: Vec<Row> =
-        PIPELINE.iter().skip(row).take(1).map(|row| Row { when: row.when.alone(), ..*row }).collect();
+pub fn only(module: &mut Module, options: &Options, rows: &[usize]) {
+    let rows = rows.iter().filter_map(|row| PIPELINE.get(*row));
+    let rows: Vec<Row> = rows.map(|row| Row { when: row.when.alone(), ..*row }).collect();
     let mut watch = Watch::new(module, options);
     pipeline::run(module, &rows, options, &mut watch, None);
 }

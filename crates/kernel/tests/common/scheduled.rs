@@ -3,7 +3,7 @@
 use pullback_core::{FunId, Program};
 use pullback_driver::{Session, Settings};
 use pullback_kernel::schedule::{self, Model, Pass, schedule};
-use pullback_kernel::{lower, print};
+use pullback_kernel::{Module, lower};
 
 /// With no near memory, so that short loops are treated as long ones are.
 pub(crate) fn model() -> Model {
@@ -24,12 +24,12 @@ pub(crate) fn code(
     model: Model,
     n: Option<i64>,
     without: &[Pass],
-) -> String {
+) -> Module {
     let (mut module, id) = lower(program, *f).expect("native");
     let sizes = vec![(id, vec![None, n])];
     let options = schedule::Options { sizes, without: without.to_vec(), ..schedule::Options::new(8, model) };
     schedule(&mut module, &options);
-    print(&module)
+    module
 }
 
 /// Sixteenths, whose sums and products are exact.
