@@ -8,7 +8,7 @@ use crate::common::counted::{in_lanes, loops, named};
 use crate::common::results_from;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
-use pullback_kernel::schedule::{self, Model, Pass, schedule};
+use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{Ins, Module, lower, print};
 use pullback_testkit::rng::Rng;
 use scheduled::{code, compiled, model, numbers};
@@ -129,7 +129,7 @@ fn near_memory_is_left_alone() {
     );
     let (program, model) = (compiled(&text), Model::machine(8));
     let differs =
-        |n| print(&code(&program, model, n, &[])) != print(&code(&program, model, n, &[Pass::Blocks]));
+        |n| print(&code(&program, model, n, &[])) != print(&code(&program, model, n, &["blocking"]));
     assert!(differs(Some(100_000)));
     assert!(!differs(Some(1000)) && !differs(None));
 }
@@ -232,8 +232,8 @@ fn blocks_of_rows_stay_near() {
 }
 
 fn is_in_rounds(text: &str) -> bool {
-    let without = |passes: &[Pass]| has(&code(&compiled(text), model(), None, passes), "round");
-    assert!(!without(&[Pass::Steps]), "{text}");
+    let without = |passes: &[&'static str]| has(&code(&compiled(text), model(), None, passes), "round");
+    assert!(!without(&["time-tiling"]), "{text}");
     without(&[])
 }
 

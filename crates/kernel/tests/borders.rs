@@ -8,14 +8,14 @@ mod scheduled;
 use pullback_core::{FunId, Program, Value};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
-use pullback_kernel::schedule::{self, Model, Pass, schedule};
+use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::to_words;
 use pullback_kernel::{lower, print};
 use scheduled::{code, compiled, model, numbers};
 
 fn is_cut(program: &(Program, FunId)) -> bool {
-    let text = |without: &[Pass]| print(&code(program, model(), None, without));
-    text(&[]) != text(&[Pass::Borders])
+    let text = |without: &[&'static str]| print(&code(program, model(), None, without));
+    text(&[]) != text(&["index-set-splitting"])
 }
 
 /// The program with arrays of these numbers of elements, in two lanes and in eight, against the interpreter.
@@ -180,7 +180,7 @@ fn short_loops_are_left_alone() {
     );
     let cut = |n: Option<i64>| {
         let model = Model::machine(8);
-        print(&code(&program, model, n, &[])) != print(&code(&program, model, n, &[Pass::Borders]))
+        print(&code(&program, model, n, &[])) != print(&code(&program, model, n, &["index-set-splitting"]))
     };
     assert_eq!(
         [None, Some(5), Some(40), Some(60), Some(1 << 20)].map(cut),

@@ -8,7 +8,7 @@ use pullback_core::Value;
 use pullback_driver::{Session, Settings};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
-use pullback_kernel::schedule::{self, Model, Pass, schedule};
+use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{
     Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty, lower, print,
 };
@@ -41,13 +41,13 @@ fn is_filled(fill: &str, read: &str) -> bool {
             assert_eq!(found, expected, "{n} rows of {m}, {lanes} lanes\n{text}");
         }
     }
-    let code = |lanes, without: &[Pass]| {
+    let code = |lanes, without: &[&'static str]| {
         let (mut module, _) = lower(&program, fun).expect("native");
         let options = schedule::Options::new(lanes, Model::machine(8));
         schedule(&mut module, &schedule::Options { without: without.to_vec(), ..options });
         print(&module)
     };
-    let changed = [2, 8].map(|lanes| code(lanes, &[]) != code(lanes, &[Pass::Fill]));
+    let changed = [2, 8].map(|lanes| code(lanes, &[]) != code(lanes, &["packing"]));
     assert_eq!(changed[0], changed[1], "{text}");
     changed[0]
 }
@@ -267,7 +267,7 @@ fn by_hand(fill: Fill) -> Module {
 /// Whether rows are filled near; what is in memory afterwards is compared with code without lanes.
 fn by_hand_is_filled(fill: Fill) -> bool {
     let module = by_hand(fill);
-    let in_lanes = |lanes, without: &[Pass]| {
+    let in_lanes = |lanes, without: &[&'static str]| {
         let mut module = module.clone();
         let model = Model { block: 0.0, lane: 0.0, apart: 0.01, ..Model::machine(8) };
         let options = schedule::Options::new(lanes, model);
@@ -299,7 +299,7 @@ fn by_hand_is_filled(fill: Fill) -> bool {
             assert_eq!(memory_after(&code, n, m), expected, "{fill:?}, {n} rows of {m}\n{}", print(&code));
         }
     }
-    print(&in_lanes(8, &[])) != print(&in_lanes(8, &[Pass::Fill]))
+    print(&in_lanes(8, &[])) != print(&in_lanes(8, &["packing"]))
 }
 
 /// What a loop reads of memory while it fills a row of it, what else is written there, and which elements it stores.

@@ -6,7 +6,7 @@ mod numbers;
 mod written;
 
 use pullback_kernel::run::{self, Memory, Word, run};
-use pullback_kernel::schedule::{Model, Options, Pass, schedule};
+use pullback_kernel::schedule::{Model, Options, schedule};
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Ty, print, walk};
 use pullback_prim::ScalarValue;
 use written::{F64, Written, number};
@@ -82,7 +82,7 @@ fn blocks_that_load_and_write_give_the_same() {
         let module = written(seed);
         let f = module.functions.ids().next().expect("a function");
         let mut made = module.clone();
-        let options = Options { without: vec![Pass::Small], ..Options::new(2, Model::machine(2)) };
+        let options = Options { without: vec!["scalar-replacement"], ..Options::new(2, Model::machine(2)) };
         schedule(&mut made, &options);
         before += loads(&module, f);
         after += loads(&made, f);

@@ -10,7 +10,7 @@ use pullback_core::{Fun, FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
-use pullback_kernel::schedule::{self, Model, Pass, schedule};
+use pullback_kernel::schedule::{self, Model, optional, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{Block, Ins, Module, NotNative, lower, lower_with_parts, print};
 use pullback_prim::{Op, Scalar};
@@ -18,7 +18,8 @@ use pullback_testkit::generate::Config;
 use pullback_testkit::problems::{PROBLEMS, ones};
 use pullback_testkit::properties::{Case, case_of_seed};
 use pullback_testkit::{number, on_all_processors};
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use text::parse;
@@ -53,27 +54,27 @@ enum How {
     /// As many loops as can be in lanes, at least and at most so many side by side.
     Lanes(usize, usize),
     /// From 2 to 8 lanes, without a part of scheduling.
-    Without(Pass),
+    Without(&'static str),
 }
 
-/// A number for each part of scheduling, in their order.
-type Changed = [usize; Pass::ALL.len()];
+/// How many modules each part of scheduling changes.
+type Changed = BTreeMap<&'static str, usize>;
 
 thread_local! {
     /// How often a part of scheduling that was left out would have changed the module, on this thread.
-    static CHANGED: Cell<Changed> = const { Cell::new([0; Pass::ALL.len()]) };
+    static CHANGED: RefCell<Changed> = const { RefCell::new(Changed::new()) };
 }
 
 /// Parts of scheduling that the problems need and random programs of this size do not.
-const RARE: [Pass; 5] = [Pass::Checks, Pass::Contract, Pass::Steps, Pass::Fill, Pass::Sums];
+const RARE: [&str; 5] = ["check-motion", "tiling", "time-tiling", "packing", "register-promotion"];
 
 /// And one that needs sizes that are known when loops are chosen: `interchanged.rs` has it.
-const OF_SIZES: Pass = Pass::Larger;
+const OF_SIZES: &str = "larger-results";
 
 /// The parts of scheduling that changed no module.
-fn idle(changed: Changed) -> Vec<Pass> {
-    println!("modules that a part of scheduling changes: {changed:?} of {:?}", Pass::ALL);
-    Pass::ALL.into_iter().zip(changed).filter(|(_, n)| *n == 0).map(|(pass, _)| pass).collect()
+fn idle(changed: &Changed) -> Vec<&'static str> {
+    println!("modules that a part of scheduling changes: {changed:?}");
+    optional().into_iter().filter(|name| changed.get(name).is_none_or(|n| *n == 0)).collect()
 }
 
 /// How many modules had loops that were joined, with rows in them for memory around.
@@ -101,10 +102,8 @@ fn kernel(
             let mut whole = module.clone();
             schedule(&mut whole, &all);
             schedule(&mut module, &schedule::Options { without: vec![pass], ..all });
-            let mut changed = CHANGED.get();
-            let at = Pass::ALL.iter().position(|p| *p == pass).expect("one of all");
-            changed[at] += usize::from(print(&module) != print(&whole));
-            CHANGED.set(changed);
+            let differs = print(&module) != print(&whole);
+            CHANGED.with_borrow_mut(|changed| *changed.entry(pass).or_default() += usize::from(differs));
         } else {
             schedule(&mut module, &all);
         }
@@ -176,7 +175,7 @@ fn agrees(
     program: &Program,
     fun: FunId,
     args: &[Value],
-    without: &[Pass],
+    without: &[&'static str],
 ) -> Option<Result<Agreement, String>> {
     let expected = Compiled::new(program).run(fun, args, &Options::default());
     let found = match kernel(program, fun, args, How::Plain) {
@@ -253,12 +252,13 @@ impl Counts {
         self.lost += other.lost;
         self.foreign += other.foreign;
         self.failures.extend(other.failures);
-        for (n, more) in self.changed.iter_mut().zip(other.changed) {
-            *n += more;
+        for (name, more) in other.changed {
+            *self.changed.entry(name).or_default() += more;
         }
     }
     fn check(&mut self, case: &Case, what: &str, program: &Program, fun: FunId, args: &[Value]) {
-        let without = [Pass::ALL[case.seed as usize % Pass::ALL.len()]];
+        let all = optional();
+        let without = [all[case.seed as usize % all.len()]];
         for optimise in [false, true] {
             let Some((program, fun)) = finished(program, fun, optimise) else { continue };
             let run = std::panic::AssertUnwindSafe(|| agrees(&program, fun, args, &without));
@@ -331,7 +331,9 @@ fn random_programs_and_their_gradients() {
     let Counts { native, lost, changed, .. } =
         all_right((from..from + count).chain(FOUND), &Config::default());
     assert!(lost * 1000 <= native, "too many sizes are lost: {lost} of {native}");
-    assert!(count < 150 || idle(changed).iter().all(|pass| RARE.contains(pass) || *pass == OF_SIZES));
+    let mut idle = idle(&changed);
+    idle.retain(|pass| !RARE.contains(pass) && *pass != OF_SIZES);
+    assert!(count < 150 || idle.is_empty(), "these parts of scheduling changed no module: {idle:?}");
     let owned = OWNED.load(Ordering::Relaxed);
     println!("{owned} schedules with rows of iterations");
     assert!(owned * 20 > native, "too few joined loops: {owned} in {native}");
@@ -364,7 +366,7 @@ fn the_problems_and_their_gradients() {
             program,
             fun,
             args,
-            &Pass::ALL,
+            &optional(),
         ) {
             None => panic!("{} {what}: {}", problem.name, lower(program, fun).unwrap_err()),
             Some(Ok(agreement)) => assert!(agreement == Agreement::Bits, "{} {what}", problem.name),
@@ -375,7 +377,9 @@ fn the_problems_and_their_gradients() {
         args.extend(ones(&plain.expect(problem.name).results));
         compare("gradient", &ready.program, ready.fun, &args);
     }
-    assert!(!idle(CHANGED.take()).iter().any(|pass| RARE.contains(pass)));
+    let mut idle = idle(&CHANGED.take());
+    idle.retain(|pass| RARE.contains(pass));
+    assert!(idle.is_empty(), "these parts of scheduling changed no problem: {idle:?}");
 }
 
 /// Long loops of small bodies have more lanes than short ones, and loops that share an interleaved tape equally many.

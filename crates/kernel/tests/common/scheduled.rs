@@ -2,7 +2,7 @@
 
 use pullback_core::{FunId, Program};
 use pullback_driver::{Session, Settings};
-use pullback_kernel::schedule::{self, Model, Pass, schedule};
+use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{Module, lower};
 
 /// With no near memory, so that short loops are treated as long ones are.
@@ -23,7 +23,7 @@ pub(crate) fn code(
     (program, f): &(Program, FunId),
     model: Model,
     n: Option<i64>,
-    without: &[Pass],
+    without: &[&'static str],
 ) -> Module {
     let (mut module, id) = lower(program, *f).expect("native");
     let sizes = vec![(id, vec![None, n])];
