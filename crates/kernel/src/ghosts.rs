@@ -42,6 +42,10 @@ pub struct Ghosts {
 }
 
 impl Ghosts {
+    /// Adds an event of a register.
+    pub fn add(&mut self, function: FunctionId, register: Reg, ghost: Ghost) {
+        self.events.entry(function).or_default().insert(register, ghost);
+    }
     /// The event that a register is for.
     pub fn of(&self, function: FunctionId, register: Reg) -> Option<&Ghost> {
         self.events.get(&function)?.get(&register)

@@ -72,6 +72,8 @@ enum Held {
     #[default]
     Nothing,
     One(Word),
+    /// An element that was loaded after it was written over: an error, once somebody uses it. What it says.
+    Lost(String),
     Lanes(Vec<Option<ScalarValue>>),
 }
 
@@ -98,6 +100,7 @@ impl Machine<'_> {
             Operand::Reg(r) => match &regs[r.index()] {
                 Held::One(word) => Ok(*word),
                 Held::Nothing => Err(wrong(format!("register {r:?} is not set"))),
+                Held::Lost(what) => Err(wrong(what.as_str())),
                 Held::Lanes(_) => Err(wrong(format!("register {r:?} is one of lanes"))),
             },
             Operand::Const(c) => Ok(Word::Scalar(c)),
@@ -200,7 +203,7 @@ impl Machine<'_> {
         };
         let mut all = match std::mem::take(&mut regs[to.index()]) {
             Held::Lanes(all) => all,
-            Held::Nothing | Held::One(_) => vec![None; lanes],
+            Held::Nothing | Held::One(_) | Held::Lost(_) => vec![None; lanes],
         };
         // What an operand holds is read before its own register is set.
         let old = Held::Lanes(all.clone());
@@ -306,8 +309,11 @@ impl Machine<'_> {
                 self.set(regs, id, *to, Word::Scalar(value))?;
             }
             Ins::Load { to, pointer, index } => {
-                let value = self.memory.get(self.pointer(regs, *pointer)?, self.i64(regs, *index)?)?;
-                self.set(regs, id, *to, value)?;
+                let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
+                match self.memory.compare(p, i) {
+                    Ok(()) => self.set(regs, id, *to, self.memory.get(p, i)?)?,
+                    Err(e) => regs[to.index()] = Held::Lost(e.message),
+                }
             }
             Ins::Store { pointer, index, value, ty } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);

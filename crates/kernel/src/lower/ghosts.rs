@@ -46,7 +46,7 @@ impl Lower<'_> {
         let to = self.regs.push(RegInfo::new(Ty::Pointer, hint));
         self.emit(Ins::Set { to, value: pointer.into() });
         if let Some(notes) = &mut self.notes {
-            notes.ghosts.events.entry(notes.id).or_default().insert(to, ghost);
+            notes.ghosts.add(notes.id, to, ghost);
         }
         to
     }
@@ -91,6 +91,10 @@ impl Lower<'_> {
     pub(super) fn note_used(&mut self, rep: &Rep) {
         let shape = |a: &ArrayRep| a.dims.iter().copied().zip(a.strides.iter().copied()).collect();
         self.note_each(rep, |array| Some(Ghost::Check { shape: shape(array?) }));
+    }
+    /// Values are still what they were, after something was lowered that must not write over them.
+    pub(super) fn note_kept(&mut self, values: &[Atom]) {
+        values.iter().for_each(|a| drop(self.whole(*a)));
     }
     /// The memory of the value is nobody's from here on: it holds, or is to hold, what has just been made.
     pub(super) fn note_made(&mut self, rep: &Rep) {

@@ -298,7 +298,9 @@ impl<'p> Lower<'p> {
                     Trip::Part { from, .. } => s.add(*from, i.into()),
                     Trip::Count(_) | Trip::While(..) => i.into(),
                 };
-                cells.iter().for_each(|cell| s.note_state(cell));
+                if n.is_some() {
+                    cells.iter().for_each(|cell| s.note_state(cell));
+                }
                 let slots = s.slots(collectors, at);
                 let (next, values) = iteration(s, at, seen.clone(), &slots)?;
                 boxed.extend(values.iter().chain(&next).flat_map(|v| v.roots.iter().copied()));
@@ -425,7 +427,10 @@ impl<'p> Lower<'p> {
             (LoopForm::For { .. }, n) => Trip::Count(n.unwrap_or(Operand::i64(0))),
         };
         let mut iteration = |s: &mut Self, k: Operand, seen: Vec<Val>, slots: &Slots| {
-            l.params.iter().for_each(|(v, _)| s.note_bound(*v));
+            // (A condition has bound them already.)
+            if counted.is_some() {
+                l.params.iter().for_each(|(v, _)| s.note_bound(*v));
+            }
             let mut places = Vec::new();
             for (n, cell) in cells.iter().enumerate() {
                 let Cell::Turns(array, ago, _) = cell else { continue };

@@ -108,6 +108,7 @@ impl Lower<'_> {
                     needed.extend(roots(&out));
                     out.extend(self.holding(needed, |s| s.results(body))?);
                 }
+                bodies.iter().for_each(|body| self.note_kept(&body.result));
                 Ok(out)
             }
             Exp::Assert(condition, message, values) => {

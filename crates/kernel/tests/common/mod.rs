@@ -72,25 +72,15 @@ fn results_of(
     program.funs[f].results.iter().map(|t| from_words(&memory, t, &mut words)).collect()
 }
 
-/// What comes of a run of code with events.
-pub(crate) enum Found {
-    /// It ended, or the program stopped.
-    Nothing,
-    /// The executor says that the code is wrong.
-    Alarm(String),
-}
-
-/// Runs code with events. The values are not looked at.
-pub(crate) fn run_with_events(
+/// What the executor finds wrong in a run of code with events. Values are not looked at, nor whether the program stops.
+pub(crate) fn alarm_in(
     program: (&Program, FunId),
     code: (&Module, FunctionId, &Ghosts),
     args: &[Value],
     how: (u64, bool),
-) -> Found {
-    match results_of(program, code, args, how) {
-        Err(e) if e.kind == RuntimeErrorKind::Internal => Found::Alarm(e.message),
-        Ok(_) | Err(_) => Found::Nothing,
-    }
+) -> Option<String> {
+    let e = results_of(program, code, args, how).err()?;
+    (e.kind == RuntimeErrorKind::Internal).then_some(e.message)
 }
 
 /// The entry point of a program.
