@@ -249,17 +249,23 @@ fn a_part_of_an_array_that_is_written_to_it_is_read_first() {
 
 #[test]
 fn what_a_state_began_with_is_not_written_over() {
-    let program = parse(
-        "fun f(n: i64, xs: []f64): []f64, []f64 {
-            let a: []f64 = map n [xs] (x: f64) { let y: f64 = mul.f64(x, 2.0f64) in y }
-            let t: ([]f64,) = tuple(a)
-            let last: ([]f64,) = loop (s: ([]f64,) = t) for i: i64 < n { in s }
-            let b: []f64 = update(a, [0i64], 100.0f64)
-            let c: []f64 = proj(last, 0)
-            in b, c
-        }",
-    );
-    no_alarm_of(program, vec![Value::i64(3), Value::f64s(&[1.0, 5.0, 7.0])]);
+    for rest in [
+        "let t: ([]f64,) = tuple(a)
+         let last: ([]f64,) = loop (s: ([]f64,) = t) for i: i64 < n { in s }
+         let b: []f64 = update(a, [0i64], 100.0f64)
+         let c: []f64 = proj(last, 0)",
+        "let c: []f64 = loop (s: []f64 = a) for i: i64 < n { let u: []f64 = update(s, [i], 5.0f64) in u }
+         let b: []f64 = reverse(a)",
+    ] {
+        let program = parse(&format!(
+            "fun f(n: i64, xs: []f64): []f64, []f64 {{
+                let a: []f64 = map n [xs] (x: f64) {{ let y: f64 = mul.f64(x, 2.0f64) in y }}
+                {rest}
+                in b, c
+            }}"
+        ));
+        no_alarm_of(program, vec![Value::i64(3), Value::f64s(&[1.0, 5.0, 7.0])]);
+    }
 }
 
 /// The next state of `t` lies in the memory of the state `s`.
@@ -323,16 +329,17 @@ fn what_a_state_holds_of_another_is_kept() {
 /// What is collected holds, in a tuple or alone, a state that two places hold in turn.
 #[test]
 fn what_is_collected_of_states_in_turn_is_kept() {
-    for (hold, ty, item) in [
-        ("let h: []f64 = z", "[]f64", "let r: []f64 = w"),
-        ("let h: (f64, []f64) = tuple(0.5f64, z)", "(f64, []f64)", "let r: []f64 = proj(w, 1)"),
-    ] {
+    let alone = ("let h: []f64 = z", "[]f64", "let r: []f64 = w");
+    let inside = ("let h: (f64, []f64) = tuple(0.5f64, z)", "(f64, []f64)", "let r: []f64 = proj(w, 1)");
+    // In two places in turn, and in one that is written over element by element.
+    let (turns, over) = ("let first: f64 = u[0i64]", "let first: f64 = neg.f64(p)");
+    for (first, (hold, ty, item)) in [(turns, alone), (turns, inside), (over, alone), (over, inside)] {
         let program = parse(&format!(
             "fun f(a: []f64): []f64, []f64 {{
                 let n: i64 = size(a, 0)
                 let s: []f64, t: [](#t {ty}) = loop (u: []f64 = a) for k: i64 < 4i64 collect 1 {{
                     let z: []f64 = map n [u] (p: f64) {{
-                        let first: f64 = u[0i64]
+                        {first}
                         let q: f64 = add.f64(p, first)
                         in q
                     }}
@@ -372,24 +379,88 @@ fn parts_and_wholes_are_not_written_over() {
     }
 }
 
-/// A part of more elements than its place has stops the program before it is written.
+/// What a statement reads, it does not write over: here the elements in reverse.
 #[test]
-fn parts_do_not_leave_their_place() {
+fn what_a_statement_reads_is_not_written_over() {
     let program = parse(
-        "fun f(a: []f64, n: i64): [][]f64 {
-            let m: i64 = size(a, 0)
-            let five: []i64 = iota(5i64)
-            let all: [][]f64 = map m [a] (x: f64) {
-                let ys: []f64 = map 5i64 [five] (i: i64) {
-                    let z: f64 = convert.i64.f64(i) let v: f64 = add.f64(x, z) in v }
-                let zs: []f64 = replicate([n], x)
-                let c: []f64 = concat(ys, zs)
-                in c
-            }
-            in all
+        "fun f(a: []f64): []f64 {
+            let n: i64 = size(a, 0)
+            let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+            let back: []f64 = reverse(ys)
+            let is: []i64 = iota(n)
+            let zs: []f64 = scatter(n, ys, is, back)
+            in zs
         }",
     );
-    no_alarm_of(program, vec![Value::f64s(&[1.0]), Value::i64(-1)]);
+    no_alarm_of(program, vec![Value::f64s(&[1.0, 2.0, 3.0])]);
+}
+
+/// What all iterations read, none writes over.
+#[test]
+fn what_other_iterations_read_is_not_written_over() {
+    let program = parse(
+        "fun f(a: []f64): [][]f64 {
+            let n: i64 = size(a, 0)
+            let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+            let m: [][]f64 = map n [a] (v: f64) { let zs: []f64 = update(ys, [0i64], v) in zs }
+            in m
+        }",
+    );
+    no_alarm_of(program, vec![Value::f64s(&[1.0, 2.0, 3.0])]);
+}
+
+/// A function does not know whether its caller needs the argument.
+#[test]
+fn arguments_are_not_written_over() {
+    let program = parse(
+        "fun f(a: []f64): []f64, []f64 {
+            let n: i64 = size(a, 0)
+            let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+            let zs: []f64 = call g(ys)
+            in ys, zs
+        }
+        fun g(b: []f64): []f64 { let c: []f64 = update(b, [0i64], 7.0f64) in c }",
+    );
+    no_alarm_of(program, vec![Value::f64s(&[1.0, 2.0])]);
+}
+
+/// An arm does not write over what is needed after the branch.
+#[test]
+fn what_is_needed_after_a_branch_is_not_written_over() {
+    let program = parse(
+        "fun f(a: []f64, i: i64): []f64, []f64 {
+            let n: i64 = size(a, 0)
+            let ys: []f64 = map n [a] (x: f64) { let y: f64 = add.f64(x, 1.0f64) in y }
+            let some: bool = le.i64(0i64, i)
+            let zs: []f64 = if some { let u: []f64 = update(ys, [i], 7.0f64) in u } else { in a }
+            in ys, zs
+        }",
+    );
+    no_alarm_of(program, vec![Value::f64s(&[1.0, 2.0]), Value::i64(1)]);
+}
+
+/// Rows of a state that two places hold in turn, which are collected.
+#[test]
+fn rows_of_states_in_turn_that_are_collected_are_kept() {
+    let program = parse(
+        "fun f(a: [][]f64): [][]f64, []f64 {
+            let m: i64 = size(a, 0)
+            let n: i64 = size(a, 1)
+            let s: [][]f64, t: [][](#t []f64) = loop (x: [][]f64 = a) for k: i64 < 3i64 collect 1 {
+                let zs: [][]f64, es: [](#t []f64) = map m [x] (u: []f64) {
+                    let z: []f64 = map n [u] (p: f64) { let q: f64 = add.f64(p, 1.0f64) in q }
+                    let e: (#t []f64) = inject(0, z): (#t []f64)
+                    in z, e
+                }
+                in zs, es
+            }
+            let e0: [](#t []f64) = t[0i64]
+            let e1: (#t []f64) = e0[1i64]
+            let r: []f64 = match e1 case (w: []f64) { in w }
+            in s, r
+        }",
+    );
+    no_alarm_of(program, vec![Value::f64_array(&[2, 2], &[1.0, 2.0, 3.0, 4.0])]);
 }
 
 // --- what events mean ---
