@@ -113,7 +113,15 @@ impl Lower<'_> {
     }
     pub(super) fn whole_array(&mut self, a: Atom) -> ArrayRep {
         let array = self.array(a);
-        self.note_used(&Rep::Array(array.clone()));
+        if self.notes.is_some() {
+            self.note_used(&Rep::Array(array.clone()));
+        }
         array
+    }
+    /// An array of this form has just been made, or is being made.
+    pub(super) fn note_made_array(&mut self, array: &ArrayRep) {
+        if self.notes.is_some() {
+            self.note_made(&Rep::Array(array.clone()));
+        }
     }
 }

@@ -666,7 +666,7 @@ impl<'p> Lower<'p> {
         let m = targets.len();
         let mut state = Roots::new();
         for (p, target) in lam.params.iter().zip(targets) {
-            self.note_made(&Rep::Array(target.clone()));
+            self.note_made_array(target);
             let ty = self.ty(*p).clone();
             let rep = self.element(target, &[j], &ty)?;
             let roots = if let Type::Scalar(_) = ty { Roots::new() } else { self.owners.foreign() };

@@ -97,7 +97,7 @@ impl Lower<'_> {
     /// At the start of an iteration: the state is what is in its memory now.
     pub(super) fn note_state(&mut self, cell: &Cell) {
         if let Cell::Buffer(_, array, _) = cell {
-            self.note_made(&Rep::Array(array.clone()));
+            self.note_made_array(array);
         }
     }
     /// The value of a cell after so many iterations. `next`: where the states lie that iterations made.
