@@ -6,6 +6,7 @@
 //! program breaks.
 
 mod calls;
+mod ghosts;
 mod ir;
 mod lower;
 mod plan;
@@ -19,11 +20,15 @@ pub mod verify;
 mod walk;
 
 pub use calls::recursive;
+pub use ghosts::{Ghost, Ghosts};
 pub use ir::{
     Block, Facts, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo,
     Site, Sweep, Text, Ty,
 };
-pub use lower::{NotNative, lower, lower_plainly, lower_unproved, lower_with_parts, lower_with_sites, prove};
+pub use lower::{
+    NotNative, lower, lower_plainly, lower_unproved, lower_with_ghosts, lower_with_parts, lower_with_sites,
+    prove,
+};
 pub use plan::{Bytes, Plan, Shortage};
 pub use print::{print, print_whole};
 pub use read::{MAX_DEPTH, ReadError, read};

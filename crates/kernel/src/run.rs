@@ -4,157 +4,22 @@
 //! is written before it is read, and elements have one type. A violation is an `Internal` error. It is the oracle for
 //! executors, and shows whether the lowering or an executor is wrong.
 //!
+//! Code with events ([`crate::ghosts`]) is checked for more: no variable is read after it was written over. So each run is a test of ownership,
+//! whatever the values are ([`ghosts`], [`memory`]).
+//!
 //! Lanes are run one after the other within each instruction. Loops whose order is [`Order::Any`] can be run backwards
 //! ([`Options::backwards`]), which shows most wrong claims about order.
 
+mod ghosts;
+mod memory;
+
+use crate::ghosts::Ghosts;
 use crate::ir::{Block, FunctionId, Ins, Module, Operand, Order, Reg, Ty};
+use memory::wrong;
+pub use memory::{Memory, Pointer, Seen, Word};
 use pullback_base::index::Index;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_prim::{Op, Prim, PrimError, Scalar, ScalarValue};
-
-/// What a register or a cell of memory holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Word {
-    /// A scalar.
-    Scalar(ScalarValue),
-    /// A pointer.
-    Pointer(Pointer),
-}
-
-/// A pointer: a piece of memory and a position in it, in elements. Piece 0 is nowhere. A pointer to memory that was given back is noticed,
-/// whatever has been made there since.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pointer {
-    /// Which piece.
-    pub piece: usize,
-    /// How many pieces had been made when it was.
-    pub made: usize,
-    /// Which element.
-    pub at: i64,
-}
-
-impl Pointer {
-    /// Points nowhere.
-    pub const NULL: Pointer = Pointer { piece: 0, made: 0, at: 0 };
-}
-
-/// Elements of one type; `None` has not been written.
-#[derive(Debug)]
-struct Piece {
-    /// How many had been made before it.
-    made: usize,
-    ty: Ty,
-    cells: Vec<Option<Word>>,
-}
-
-/// Memory.
-#[derive(Debug)]
-pub struct Memory {
-    pieces: Vec<Piece>,
-    /// How many pieces have been made.
-    made: usize,
-    cells: usize,
-    limit: usize,
-}
-
-impl Memory {
-    /// Memory with room for so many elements.
-    pub fn new(limit: usize) -> Memory {
-        let nowhere = Piece { made: 0, ty: Ty::BOOL, cells: Vec::new() };
-        Memory { pieces: vec![nowhere], made: 1, cells: 0, limit }
-    }
-    fn push(&mut self, ty: Ty, cells: Vec<Option<Word>>) -> Pointer {
-        let pointer = Pointer { piece: self.pieces.len(), made: self.made, at: 0 };
-        self.cells += cells.len();
-        self.pieces.push(Piece { made: self.made, ty, cells });
-        self.made += 1;
-        pointer
-    }
-    /// The piece that a pointer points to, if it is still there.
-    fn piece(&self, p: Pointer) -> Option<&Piece> {
-        self.pieces.get(p.piece).filter(|piece| piece.made == p.made)
-    }
-    /// What is wrong with a use of memory at a place that is not there.
-    fn nowhere(&self, what: &str, p: Pointer, index: i64) -> RuntimeError {
-        let is_gone = p.piece != Pointer::NULL.piece && self.piece(p).is_none();
-        let how = if is_gone { "of memory that was given back" } else { "outside memory" };
-        wrong(format!("{what} {how}: {p:?} + {index}"))
-    }
-    fn piece_mut(&mut self, p: Pointer) -> Option<&mut Piece> {
-        self.pieces.get_mut(p.piece).filter(|piece| piece.made == p.made)
-    }
-    /// A new piece that holds these elements.
-    pub fn put(&mut self, ty: Ty, elements: Vec<Word>) -> Pointer {
-        self.push(ty, elements.into_iter().map(Some).collect())
-    }
-    /// An element. Errors: no such element, or one that was never written.
-    pub fn get(&self, p: Pointer, index: i64) -> Result<Word, RuntimeError> {
-        let at = usize::try_from(p.at + index).ok();
-        let cell = self.piece(p).and_then(|piece| piece.cells.get(at?));
-        match cell {
-            Some(Some(word)) => Ok(*word),
-            Some(None) => Err(wrong("a load of memory that was never written")),
-            None => Err(self.nowhere("a load", p, index)),
-        }
-    }
-    fn set(&mut self, p: Pointer, index: i64, ty: Ty, value: Word) -> Result<(), RuntimeError> {
-        let at = usize::try_from(p.at + index).ok();
-        if self.piece(p).is_none() {
-            return Err(self.nowhere("a store", p, index));
-        }
-        let Some(Piece { ty: of, cells, .. }) = self.piece_mut(p) else {
-            return Err(wrong("a store outside memory"));
-        };
-        if *of != ty {
-            return Err(wrong(format!("a store of type {ty:?} to memory of type {of:?}")));
-        }
-        match at.and_then(|at| cells.get_mut(at)) {
-            Some(cell) => {
-                *cell = Some(value);
-                Ok(())
-            }
-            None => Err(wrong(format!("a store outside memory: {p:?} + {index} of {}", cells.len()))),
-        }
-    }
-    /// Copies an element. One that was never written stays so.
-    fn copy(&mut self, to: Pointer, from: Pointer, index: i64, ty: Ty) -> Result<(), RuntimeError> {
-        let at = usize::try_from(from.at + index).ok();
-        if let Some(None) = self.piece(from).and_then(|piece| piece.cells.get(at?)) {
-            let at = usize::try_from(to.at + index).ok();
-            let cell = self.piece_mut(to).and_then(|piece| piece.cells.get_mut(at?));
-            return match cell {
-                Some(cell) => {
-                    *cell = None;
-                    Ok(())
-                }
-                None => Err(self.nowhere("a copy", to, index)),
-            };
-        }
-        let value = self.get(from, index)?;
-        self.set(to, index, ty, value)
-    }
-    fn alloc(&mut self, ty: Ty, count: i64) -> Result<Pointer, RuntimeError> {
-        let count = usize::try_from(count).map_err(|_| wrong("a negative number of elements"))?;
-        if count > self.limit.saturating_sub(self.cells) {
-            let message = format!("{count} more elements do not fit into memory");
-            return Err(RuntimeError::new(RuntimeErrorKind::Limit, message));
-        }
-        Ok(self.push(ty, vec![None; count]))
-    }
-    fn release(&mut self, height: usize) -> Result<(), RuntimeError> {
-        if height > self.pieces.len() {
-            return Err(wrong("memory is given back that was given back before"));
-        }
-        for piece in self.pieces.drain(height..) {
-            self.cells -= piece.cells.len();
-        }
-        Ok(())
-    }
-}
-
-fn wrong(what: impl Into<String>) -> RuntimeError {
-    RuntimeError::new(RuntimeErrorKind::Internal, what)
-}
 
 /// How a function is run.
 #[derive(Clone, Copy, Debug)]
@@ -173,13 +38,27 @@ pub fn run(
     memory: &mut Memory,
     options: Options,
 ) -> Result<Vec<Word>, RuntimeError> {
-    let steps = options.steps;
-    let mut machine = Machine { module, memory, steps, depth: 0, lanes: None, active: usize::MAX, options };
+    run_with_ghosts((module, &Ghosts::default()), function, args, memory, options)
+}
+
+/// The same for code that says what it reads ([`crate::lower_with_ghosts`]). A variable that is read after it was written over is an `Internal`
+/// error, too; also where a result is read from memory. Cost: that of a run, and the elements of what is compared as a whole.
+pub fn run_with_ghosts(
+    (module, ghosts): (&Module, &Ghosts),
+    function: FunctionId,
+    args: &[Word],
+    memory: &mut Memory,
+    options: Options,
+) -> Result<Vec<Word>, RuntimeError> {
+    memory.names = ghosts.names.clone();
+    let (steps, active) = (options.steps, usize::MAX);
+    let mut machine = Machine { module, ghosts, memory, steps, depth: 0, lanes: None, active, options };
     machine.call(function, args)
 }
 
 struct Machine<'a> {
     module: &'a Module,
+    ghosts: &'a Ghosts,
     memory: &'a mut Memory,
     steps: u64,
     depth: usize,
@@ -196,6 +75,8 @@ enum Held {
     #[default]
     Nothing,
     One(Word),
+    /// An element that was loaded after it was written over: an error, once somebody uses it. What it says.
+    Lost(String),
     Lanes(Vec<Option<ScalarValue>>),
 }
 
@@ -222,6 +103,7 @@ impl Machine<'_> {
             Operand::Reg(r) => match &regs[r.index()] {
                 Held::One(word) => Ok(*word),
                 Held::Nothing => Err(wrong(format!("register {r:?} is not set"))),
+                Held::Lost(what) => Err(wrong(what.as_str())),
                 Held::Lanes(_) => Err(wrong(format!("register {r:?} is one of lanes"))),
             },
             Operand::Const(c) => Ok(Word::Scalar(c)),
@@ -324,7 +206,7 @@ impl Machine<'_> {
         };
         let mut all = match std::mem::take(&mut regs[to.index()]) {
             Held::Lanes(all) => all,
-            Held::Nothing | Held::One(_) => vec![None; lanes],
+            Held::Nothing | Held::One(_) | Held::Lost(_) => vec![None; lanes],
         };
         // What an operand holds is read before its own register is set.
         let old = Held::Lanes(all.clone());
@@ -383,7 +265,8 @@ impl Machine<'_> {
         rest.iter().try_fold(*first, |a, b| self.prim(prim, &[a, *b]))
     }
     fn plus(&mut self, p: Pointer, index: i64, ty: Ty, value: ScalarValue) -> Res<()> {
-        let Word::Scalar(before) = self.memory.get(p, index)? else {
+        // What is added to is no variable yet.
+        let Word::Scalar(before) = self.memory.get(Pointer { seen: None, ..p }, index)? else {
             return Err(wrong("an addition to a pointer"));
         };
         let sum = self.prim(Prim::Op(Op::Add, before.scalar()), &[before, value])?;
@@ -414,8 +297,11 @@ impl Machine<'_> {
                 self.set_lanes(regs, id, *to, |regs, lane| self.lane(regs, *value, lane))?;
             }
             Ins::Set { to, value } => {
-                let value = self.value(regs, *value)?;
-                self.set(regs, id, *to, value)?;
+                let word = self.value(regs, *value)?;
+                self.set(regs, id, *to, word)?;
+                if let Some(ghost) = self.ghosts.of(id, *to) {
+                    self.note(ghost, regs, (*to, *value))?;
+                }
             }
             Ins::Prim { to, prim, args } if self.is_lanes(id, (*to).into()) => {
                 self.prim_lanes(regs, id, *to, *prim, args)?;
@@ -426,8 +312,11 @@ impl Machine<'_> {
                 self.set(regs, id, *to, Word::Scalar(value))?;
             }
             Ins::Load { to, pointer, index } => {
-                let value = self.memory.get(self.pointer(regs, *pointer)?, self.i64(regs, *index)?)?;
-                self.set(regs, id, *to, value)?;
+                let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
+                match self.memory.compare(p, i) {
+                    Ok(()) => self.set(regs, id, *to, self.memory.get(p, i)?)?,
+                    Err(e) => regs[to.index()] = Held::Lost(e.message),
+                }
             }
             Ins::Store { pointer, index, value, ty } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
@@ -449,7 +338,7 @@ impl Machine<'_> {
                 self.set(regs, id, *to, Word::Pointer(p))?;
             }
             Ins::Mark { to } => {
-                let height = Pointer { piece: self.memory.pieces.len(), ..Pointer::NULL };
+                let height = Pointer { piece: self.memory.height(), ..Pointer::NULL };
                 self.set(regs, id, *to, Word::Pointer(height))?;
             }
             Ins::Release { mark } => {
@@ -488,7 +377,7 @@ impl Machine<'_> {
                 for k in 0..n {
                     let k = if self.options.backwards { n - 1 - k } else { k };
                     let k = Word::Scalar(ScalarValue::I64(k));
-                    let height = self.memory.pieces.len();
+                    let height = self.memory.height();
                     let args: Vec<Word> = std::iter::once(k).chain(args.iter().copied()).collect();
                     self.call(*function, &args)?;
                     self.memory.release(height)?;

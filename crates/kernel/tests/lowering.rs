@@ -9,10 +9,12 @@ use crate::common::counted::{self, count, operation};
 use pullback_core::{Fun, FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
-use pullback_kernel::run::{self, Memory, Word, run};
+use pullback_kernel::run::{self, Memory, Word, run_with_ghosts};
 use pullback_kernel::schedule::{self, Model, optional, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{Block, Ins, Module, NotNative, lower, lower_with_parts, print};
+use pullback_kernel::{
+    Block, Ghosts, Ins, Module, NotNative, lower, lower_with_ghosts, lower_with_parts, print,
+};
 use pullback_prim::{Op, Scalar};
 use pullback_testkit::generate::Config;
 use pullback_testkit::problems::{PROBLEMS, ones};
@@ -89,6 +91,11 @@ fn kernel(
 ) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
     let part = if matches!(how, How::Plain) { 64 } else { 2 };
     let (mut module, id) = lower_with_parts(program, fun, part)?;
+    let mut ghosts = Ghosts::default();
+    if let How::Plain | How::Backwards = how {
+        // The same code, which says what it reads: no variable is read after it was written over.
+        (module, _, ghosts) = lower_with_ghosts(program, fun, part)?;
+    }
     if let How::Lanes(..) | How::Without(_) = how {
         let (lanes, most) = if let How::Lanes(lanes, most) = how { (lanes, most) } else { (2, 8) };
         // Few registers, so that loops get different numbers of lanes.
@@ -116,7 +123,7 @@ fn kernel(
         to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
     }
     let options = run::Options { steps: 400_000_000, backwards };
-    let results = match run(&module, id, &words, &mut memory, options) {
+    let results = match run_with_ghosts((&module, &ghosts), id, &words, &mut memory, options) {
         Ok(results) => results,
         Err(e) => {
             return Ok(Err(format!("{:?}: {e}", e.kind)));

@@ -13,6 +13,7 @@ mod common;
 mod contractions;
 mod copies;
 mod filled;
+mod ghosts;
 mod give_back;
 mod in_place;
 mod interchanged;

@@ -313,7 +313,7 @@ fn parts_of_a_loop() {
     // Squares, and the number of the part where the call is: 0, 1, 4, 9.
     let (found, memory) = result(include_str!("squares.kernel"), &|m| vec![f64s(m, &[-1.0; 4]), int(4)]);
     assert_eq!(found, Ok(vec![]));
-    let p = Pointer { piece: 1, made: 1, at: 0 };
+    let p = Pointer { piece: 1, made: 1, ..Pointer::NULL };
     let squares: Vec<_> = (0..4).map(|k| memory.get(p, k)).collect();
     assert_eq!(squares, [0.0, 1.0, 4.0, 9.0].map(|x| Ok(float(x))));
 }

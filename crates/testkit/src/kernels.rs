@@ -1,10 +1,13 @@
 //! Programs as kernel IR: those of the suite, the examples and the benchmarks with their derivatives, and random ones, as they are lowered and scheduled.
 
 use crate::native::{Programs, Run};
+use crate::problems::ones;
+use crate::properties::Case;
 use crate::suite::{self, Language};
 use pullback_base::SourceMap;
 use pullback_core::{FunId, Program, Type, Value, read};
 use pullback_driver::{Kind, Session, Settings};
+use pullback_interp::core::{Compiled, Options as Running};
 use pullback_kernel::schedule::{Model, Options};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_vm::LANES;
@@ -91,6 +94,59 @@ pub fn of_repository() -> Vec<Item> {
         }
     }
     out
+}
+
+/// The cases of the suite with their arguments, and gradients of them for cotangents of one: optimised and as they are; those in core as they are.
+///
+/// # Panics
+/// If a file cannot be read.
+pub fn of_suite() -> Vec<Run> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../suite");
+    let mut files = Vec::new();
+    suite::collect(&root, &root, &mut files);
+    files.sort();
+    let mut out = Vec::new();
+    for (name, path) in files {
+        let text = std::fs::read_to_string(&path).expect("a text");
+        for case in suite::parse(&text).unwrap_or_default() {
+            for optimise in [false, true] {
+                out.extend(
+                    runs_of_case(&format!("{name} {}", case.name), &case, optimise).unwrap_or_default(),
+                );
+            }
+        }
+    }
+    out
+}
+
+/// A case and its gradient; `None`: it is not meant to run.
+fn runs_of_case(name: &str, case: &suite::SuiteCase, optimise: bool) -> Option<Vec<Run>> {
+    if case.program.0 == Language::Core {
+        let Case { program, main: fun, args, empties, .. } = case.core_case().ok()?;
+        return (!optimise)
+            .then(|| vec![Run { what: name.to_string(), program, fun, args: vec![args], empties }]);
+    }
+    let (session, entry) = case.session(optimise).ok()?;
+    let args = case.arguments(&entry).ok()?;
+    let run = |what: &str, ready: &pullback_driver::Ready, args: &[Value]| {
+        let what = format!("{name}{what}, optimised: {optimise}");
+        let (program, fun, args) = (ready.program.clone(), ready.fun, vec![args.to_vec()]);
+        Run { what, program, fun, args, empties: false }
+    };
+    let ready = session.primal(&entry).ok()?;
+    let mut out = vec![run("", &ready, &args)];
+    let program = session.lowered();
+    let wanted: Vec<bool> = entry.parameter_types.iter().map(|t| program.is_active(t)).collect();
+    let values = Compiled::new(&ready.program).run(ready.fun, &args, &Running::default());
+    if let (true, Ok(values)) = (wanted.contains(&true), values)
+        && let Ok(gradient) = session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {})
+    {
+        let args = [args, ones(&values.results)].concat();
+        if gradient.program.funs[gradient.fun].params.len() == args.len() {
+            out.push(run(" vjp", &gradient, &args));
+        }
+    }
+    Some(out)
 }
 
 fn find(folder: &Path, out: &mut Vec<PathBuf>) {

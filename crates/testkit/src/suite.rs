@@ -237,14 +237,14 @@ impl SuiteCase {
         self.get("tolerance").map_or(Ok(1e-10), |t| t.parse().map_err(|_| format!("`{t}` is no tolerance")))
     }
 
-    fn session(&self, optimise: bool) -> Result<(Session, EntryPoint), String> {
+    pub(crate) fn session(&self, optimise: bool) -> Result<(Session, EntryPoint), String> {
         let settings = Settings { optimise, ..Settings::default() };
         let session = Session::compile("program.fut", &self.program.1, settings).map_err(|e| e.render())?;
         let entry = session.entry(self.get("entry")).map_err(|d| d.render(&session.sources))?;
         Ok((session, entry))
     }
 
-    fn arguments(&self, entry: &EntryPoint) -> Result<Vec<Value>, String> {
+    pub(crate) fn arguments(&self, entry: &EntryPoint) -> Result<Vec<Value>, String> {
         let given = value_text::read_all(self.get("main").unwrap_or("")).map_err(|e| e.to_string())?;
         if given.len() != entry.entry.params.len() {
             return Err(format!("{} arguments for {} parameters", given.len(), entry.entry.params.len()));
@@ -418,7 +418,7 @@ impl SuiteCase {
         Ok(())
     }
 
-    fn core_case(&self) -> Result<Case, String> {
+    pub(crate) fn core_case(&self) -> Result<Case, String> {
         let program = pullback_core::read::read(FileId::new(0), &self.program.1).map_err(|d| d.message)?;
         let found = program.funs.iter_enumerated().find(|(_, f)| f.name.as_str() == "main");
         let Some((main, fun)) = found else { return Err("there is no function `main`".into()) };

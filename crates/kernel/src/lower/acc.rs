@@ -121,6 +121,8 @@ impl Lower<'_> {
             (Rep::Array(a), _) => {
                 let take = a.is_writable() && free;
                 let (array, roots) = if take {
+                    self.note_used(&val.rep);
+                    self.note_made(&val.rep);
                     (a.clone(), val.roots)
                 } else {
                     let to = self.array_for(v, a.dims.clone(), ty.base())?;
@@ -164,7 +166,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn acc_view(&mut self, acc: Atom, view: &View) -> Res<Rep> {
-        let a = match self.atom(acc) {
+        let a = match self.rep(acc) {
             Rep::Acc(a) => a,
             Rep::Tuple(items) => match view {
                 View::Proj(i) => return Ok(items[*i].clone()),
@@ -360,7 +362,7 @@ impl Lower<'_> {
         all
     }
     pub(super) fn acc_add(&mut self, acc: Atom, ix: &[Atom], value: Atom) -> Res<()> {
-        let (rep, ty, val) = (self.atom(acc), self.atom_type(value), self.atom(value));
+        let (rep, ty, val) = (self.rep(acc), self.atom_type(value), self.atom(value));
         if has_boxes(&ty) {
             self.owners.keep(&self.owners.of(value.var()));
         }

@@ -115,7 +115,7 @@ impl Lower<'_> {
 
     /// The array, to be overwritten: itself if nobody else looks at it, else a copy.
     pub(super) fn writable(&mut self, pat: &[Var], a: Atom, others: &[Atom]) -> Res<(ArrayRep, Roots)> {
-        let array = self.array(a);
+        let array = self.whole_array(a);
         let others: IdSet<Var> = others.iter().filter_map(|o| o.var()).collect();
         if array.is_writable() && a.var().is_some_and(|v| self.owners.may_write(v, &others)) {
             return Ok((array, self.owners.of(a.var())));
@@ -131,7 +131,7 @@ impl Lower<'_> {
     }
     /// A value that is written into an array: a copy if it is a part of that array.
     fn apart(&mut self, value: Atom, from: &Roots) -> Res<Val> {
-        let val = self.val(value);
+        let val = self.whole(value);
         if let Rep::Array(a) = &val.rep
             && !val.roots.is_disjoint(from)
         {
@@ -142,7 +142,7 @@ impl Lower<'_> {
         Ok(val)
     }
     pub(super) fn update(&mut self, pat: &[Var], a: Atom, ix: &[Atom], value: Atom) -> Res<Val> {
-        let (array, operands) = (self.array(a), self.scalars(ix));
+        let (array, operands) = (self.form(a), self.scalars(ix));
         self.check_index(a, &array, ix, &operands);
         let roots = self.owners.of(a.var());
         let new = self.apart(value, &roots)?;
@@ -160,7 +160,7 @@ impl Lower<'_> {
         Ok(Val { rep: Rep::Array(to), roots })
     }
     pub(super) fn update_slice(&mut self, pat: &[Var], a: Atom, s: &SliceDim, value: Atom) -> Res<Val> {
-        let array = self.array(a);
+        let array = self.form(a);
         let span = self.check_slice(s, array.dims[0]);
         let roots = self.owners.of(a.var());
         let new = self.apart(value, &roots)?;
@@ -179,7 +179,7 @@ impl Lower<'_> {
         Ok(Val { rep: Rep::Array(to), roots })
     }
     pub(super) fn gather(&mut self, pat: &[Var], a: Atom, is: Atom) -> Res<Val> {
-        let (array, indices) = (self.array(a), self.array(is));
+        let (array, indices) = (self.form(a), self.form(is));
         let ty = self.atom_type(a);
         let mut dims = array.dims.clone();
         dims[0] = indices.dims[0];
@@ -190,11 +190,13 @@ impl Lower<'_> {
             _ => false,
         };
         self.count(indices.dims[0], Order::Any(Vec::new()), |s, k| {
+            let indices = s.array(is);
             let p = s.position(&indices, &[k]);
             let i = s.load_leaf(indices.leaves[0], p);
             if !safe {
                 s.check_row(i, &array.dims);
             }
+            let array = s.array(a);
             let value = s.element(&array, &[i], &row)?;
             s.store(&to, &[k], &value, &row)
         })?;
@@ -217,7 +219,7 @@ impl Lower<'_> {
     pub(super) fn literal(&mut self, pat: &[Var], elem: &Type, items: &[Atom]) -> Res<Val> {
         let mut dims = vec![Operand::i64(items.len() as i64)];
         match items.first() {
-            Some(a) if elem.rank() > 0 => dims.extend(self.array(*a).dims),
+            Some(a) if elem.rank() > 0 => dims.extend(self.form(*a).dims),
             Some(_) => {}
             None => dims.extend(std::iter::repeat_n(Operand::i64(0), elem.rank())),
         }

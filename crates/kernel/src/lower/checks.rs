@@ -51,7 +51,7 @@ impl Lower<'_> {
                 self.check_shapes(of.words(), &left, &right);
             }
             Check::Rows => {
-                let columns: Vec<ArrayRep> = args.iter().map(|a| self.array(*a)).collect();
+                let columns: Vec<ArrayRep> = args.iter().map(|a| self.whole_array(*a)).collect();
                 self.count(columns[0].dims[0], Order::Any(Vec::new()), |s, k| {
                     let mut row = |k: Operand| -> Vec<Operand> {
                         let size = |column: &ArrayRep| {

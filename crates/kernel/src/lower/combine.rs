@@ -112,6 +112,9 @@ impl Lower<'_> {
             self.bind_rows(&c.lam.params[m..], c.arrays, i)?;
         }
         let next = self.holding(roots(&extra), |s| s.results(&c.lam.body))?;
+        if let Some(pre) = c.pre {
+            self.note_kept(&pre.body.result[m..]);
+        }
         let mut values = if c.scan { next.clone() } else { Vec::new() };
         values.extend(extra);
         Ok((next, values))

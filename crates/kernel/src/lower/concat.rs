@@ -197,7 +197,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn concat(&mut self, pat: &[Var], arrays: &[Atom], wholes: &[Whole]) -> Res<Val> {
-        let reps: Vec<ArrayRep> = arrays.iter().map(|a| self.array(*a)).collect();
+        let reps: Vec<ArrayRep> = arrays.iter().map(|a| self.form(*a)).collect();
         let ty = self.atom_type(arrays[0]);
         // The first array with rows says how long rows are: one without need not know.
         let mut dims = reps[0].dims.clone();
@@ -232,17 +232,21 @@ impl Lower<'_> {
             self.wanted.remove(&part.maker);
         }
         let mut roots = self.owners.fresh();
-        let mut start = Operand::i64(0);
+        let (mut start, mut in_place) = (Operand::i64(0), Vec::new());
         for (k, (r, a)) in reps.iter().zip(arrays).enumerate() {
             let place = whole.and_then(|w| w.parts[k].place.as_ref());
             if place.is_some_and(|place| place.leaves == r.leaves) {
                 roots.extend(self.owners.of(a.var()));
+                in_place.push(*a);
             } else {
+                let r = &self.array(*a);
                 let place = self.sliced(&to, (start, r.dims[0], Operand::i64(1)));
                 self.copy(&ArrayRep { dims: r.dims.clone(), ..place }, r)?;
             }
             start = self.add(start, r.dims[0]);
         }
+        // They are still what they were made to be.
+        in_place.into_iter().for_each(|a| drop(self.whole(a)));
         if has_boxes(ty.base()) {
             roots.extend(arrays.iter().flat_map(|a| self.owners.of(a.var())));
         }

@@ -71,9 +71,8 @@ impl Lower<'_> {
                     self.bind_val(stm.pat[0], Val { rep, roots: Default::default() });
                 }
                 Exp::AccAdd(to, _, value) => {
-                    let (Rep::Acc(view), Rep::Array(array)) = (self.atom(*to), self.atom(*value)) else {
-                        panic!("expected an accumulator and an array");
-                    };
+                    let Rep::Acc(view) = self.rep(*to) else { panic!("expected an accumulator") };
+                    let array = self.whole_array(*value);
                     if !self.is_part(*value, (*to, 0)) {
                         self.check_shapes_if(view.there, PART, (&view.array.dims, &array.dims));
                     }

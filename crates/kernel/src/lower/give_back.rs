@@ -11,11 +11,18 @@
 use crate::ir::{Block, Ins, Reg, RegInfo, Ty};
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 
-/// The body of a function with these parameters, where arms of its last branch give back what nobody needs.
-pub(super) fn give_back(mut body: Block, params: &[Reg], regs: &mut IndexVec<Reg, RegInfo>) -> Block {
+/// The body of a function with these parameters, where arms of its last branch give back what nobody needs. `events`: registers that are set to say
+/// something, which needs nothing.
+pub(super) fn give_back(
+    mut body: Block,
+    params: &[Reg],
+    events: &IdSet<Reg>,
+    regs: &mut IndexVec<Reg, RegInfo>,
+) -> Block {
     let height = regs.push(RegInfo::new(Ty::Pointer, "mark"));
     let params = params.iter().copied().collect();
-    let mut search = Search { regs, params, height, levels: IdMap::new(), later: IdSet::new(), found: false };
+    let (levels, later) = (IdMap::new(), IdSet::new());
+    let mut search = Search { regs, params, events, height, levels, later, found: false };
     search.block(&mut body, 0, Around { needed: NONE, takes: false });
     if search.found {
         body.insert(0, Ins::Mark { to: height });
@@ -29,6 +36,7 @@ const NONE: usize = usize::MAX;
 struct Search<'a> {
     regs: &'a IndexVec<Reg, RegInfo>,
     params: IdSet<Reg>,
+    events: &'a IdSet<Reg>,
     height: Reg,
     /// Pointers that are set on the way to the last branch: by how many branches are around.
     levels: IdMap<Reg, usize>,
@@ -56,9 +64,11 @@ impl Search<'_> {
         let behind = self.mentioned(after);
         lowest = lowest.min(behind);
         let mut needed = around.needed.min(behind);
-        each_pointer(after, self.regs, &mut |r| {
-            self.later.insert(r);
+        let mut later = std::mem::take(&mut self.later);
+        self.each_pointer(after, &mut |r| {
+            later.insert(r);
         });
+        self.later = later;
         for ins in before.iter() {
             needed = needed.min(self.set(ins, depth));
         }
@@ -76,7 +86,7 @@ impl Search<'_> {
     /// The lowest level of a pointer that is mentioned.
     fn mentioned(&self, block: &[Ins]) -> usize {
         let mut lowest = NONE;
-        each_pointer(block, self.regs, &mut |r| {
+        self.each_pointer(block, &mut |r| {
             lowest = lowest.min(self.levels.get(&r).copied().unwrap_or(NONE));
         });
         lowest
@@ -93,13 +103,15 @@ impl Search<'_> {
         let inside = ins.blocks().into_iter().flatten();
         inside.fold(needed, |needed, ins| needed.min(self.set(ins, level)))
     }
-}
-
-/// Calls `f` with every pointer that a block reads.
-fn each_pointer(block: &[Ins], regs: &IndexVec<Reg, RegInfo>, f: &mut dyn FnMut(Reg)) {
-    for ins in block {
-        ins.reads(&mut |a| a.as_reg().filter(|r| regs[*r].ty == Ty::Pointer).into_iter().for_each(&mut *f));
-        ins.blocks().into_iter().for_each(|inside| each_pointer(inside, regs, f));
+    /// Calls `f` with every pointer that a block reads.
+    fn each_pointer(&self, block: &[Ins], f: &mut dyn FnMut(Reg)) {
+        let is_pointer = |r: &Reg| self.regs[*r].ty == Ty::Pointer;
+        for ins in block {
+            if !ins.sets().iter().any(|r| self.events.contains(r)) {
+                ins.reads(&mut |a| a.as_reg().filter(is_pointer).into_iter().for_each(&mut *f));
+            }
+            ins.blocks().into_iter().for_each(|inside| self.each_pointer(inside, f));
+        }
     }
 }
 

@@ -78,7 +78,7 @@ impl Lower<'_> {
                 out[k] = Some(val);
             }
         }
-        Ok(Some(out.into_iter().flatten().collect()))
+        Ok(Some(out.into_iter().flatten().map(|val| self.made(val)).collect()))
     }
     /// What the variables and arrays that a function reads may lie in.
     fn roots_of(&self, lam: &Lam, arrays: &[Atom]) -> Roots {

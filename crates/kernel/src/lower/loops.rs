@@ -125,7 +125,7 @@ impl<'p> Lower<'p> {
                 let others =
                     operands.iter().enumerate().filter(|(j, _)| *j != k).filter_map(|(_, a)| a.var());
                 let users = users.iter().copied().chain(others).collect();
-                let array = self.array(*a);
+                let array = self.form(*a);
                 let whole =
                     array.is_writable() && array.dims[..] == [n] && array.strides[0].as_i64() == Some(1);
                 let free = whole && !self.wanted.contains_key(v) && self.owners.may_write(operand, &users);
@@ -135,7 +135,7 @@ impl<'p> Lower<'p> {
         }
         for (v, operand) in vars.iter().zip(&given) {
             if let Some(operand) = operand {
-                let array = self.array((*operand).into());
+                let array = self.form((*operand).into());
                 self.wanted.insert(*v, array);
             }
         }
@@ -261,7 +261,7 @@ impl<'p> Lower<'p> {
         let mut roots = self.owners.fresh();
         roots.extend(c.over.iter().copied());
         roots.extend(pointed);
-        Ok(Val { rep: Rep::Array(rep), roots })
+        Ok(self.made(Val { rep: Rep::Array(rep), roots }))
     }
 
     // --- the loop itself ---
@@ -298,6 +298,9 @@ impl<'p> Lower<'p> {
                     Trip::Part { from, .. } => s.add(*from, i.into()),
                     Trip::Count(_) | Trip::While(..) => i.into(),
                 };
+                if n.is_some() {
+                    cells.iter().for_each(|cell| s.note_state(cell));
+                }
                 let slots = s.slots(collectors, at);
                 let (next, values) = iteration(s, at, seen.clone(), &slots)?;
                 boxed.extend(values.iter().chain(&next).flat_map(|v| v.roots.iter().copied()));
@@ -411,7 +414,11 @@ impl<'p> Lower<'p> {
         }
         let trip = match (&l.form, n) {
             (LoopForm::While(condition), _) => {
-                let (block, results) = self.block(|s| s.holding(roots(&seen), |s| s.results(condition)))?;
+                let (block, results) = self.block(|s| {
+                    cells.iter().for_each(|cell| s.note_state(cell));
+                    l.params.iter().for_each(|(v, _)| s.note_bound(*v));
+                    s.holding(roots(&seen), |s| s.results(condition))
+                })?;
                 match &results[..] {
                     [Val { rep: Rep::Scalar(test), .. }] => Trip::While(self.with_mark(block), *test),
                     _ => panic!("a condition that is no scalar"),
@@ -420,6 +427,10 @@ impl<'p> Lower<'p> {
             (LoopForm::For { .. }, n) => Trip::Count(n.unwrap_or(Operand::i64(0))),
         };
         let mut iteration = |s: &mut Self, k: Operand, seen: Vec<Val>, slots: &Slots| {
+            // (A condition has bound them already.)
+            if counted.is_some() {
+                l.params.iter().for_each(|(v, _)| s.note_bound(*v));
+            }
             let mut places = Vec::new();
             for (n, cell) in cells.iter().enumerate() {
                 let Cell::Turns(array, ago, _) = cell else { continue };
@@ -526,7 +537,7 @@ impl<'p> Lower<'p> {
     pub(super) fn width(&mut self, width: Atom, arrays: &[Atom]) -> Operand {
         let n = self.size(width);
         for a in arrays {
-            let size = self.array(*a).dims[0];
+            let size = self.form(*a).dims[0];
             if !self.has_sizes(*a, &[width]) && size != n {
                 let differ = self.op(Op::Ne, Scalar::I64, &[n, size]);
                 let text = Text::Plain("arrays of sizes {} and {} are combined".into());
@@ -538,7 +549,7 @@ impl<'p> Lower<'p> {
     /// Stops the program if an array has not so many rows.
     fn check_rows(&mut self, what: &str, width: Atom, array: Atom) {
         if !self.has_sizes(array, &[width]) {
-            let (n, rows) = (self.scalar(width), self.array(array).dims[0]);
+            let (n, rows) = (self.scalar(width), self.form(array).dims[0]);
             self.check_shapes(what, &[rows], &[n]);
         }
     }
@@ -573,7 +584,7 @@ impl<'p> Lower<'p> {
         for d in &dst[1..] {
             let outer = |s: &Self, a: Atom| s.names(a).first().map(|d| s.called(*d));
             if outer(self, dst[0]) != outer(self, *d) {
-                let (bins, others) = (self.array(dst[0]).dims[0], self.array(*d).dims[0]);
+                let (bins, others) = (self.form(dst[0]).dims[0], self.form(*d).dims[0]);
                 self.check_shapes(BINS, &[bins], &[others]);
             }
         }
@@ -599,10 +610,10 @@ impl<'p> Lower<'p> {
         let targets: Vec<ArrayRep> = out.iter().filter_map(as_array).collect();
         // (Rows of another length are for the operator to refuse.)
         let sums = self.adds(lam) && self.rows_agree(dst[0], values[0]);
-        let is = self.array(indices);
         self.owners.enter();
         let i = self.reg(Ty::I64, "i");
         let (body, ()) = self.block(|s| {
+            let is = s.array(indices);
             let p = s.position(&is, &[i.into()]);
             let j = s.load_leaf(is.leaves[0], p);
             let outside = s.outside(j, targets[0].dims[0]);
@@ -625,7 +636,7 @@ impl<'p> Lower<'p> {
         let order = if sums { Order::Any(Vec::new()) } else { Order::Given };
         self.emit(Ins::For { i, from: Operand::i64(0), to: n, body, order });
         self.owners.leave();
-        Ok(out)
+        Ok(out.into_iter().map(|val| self.made(val)).collect())
     }
     /// Whether the operation is the addition of two floats, or of two arrays of floats element by element.
     fn adds(&self, lam: &Lam) -> bool {
@@ -655,6 +666,7 @@ impl<'p> Lower<'p> {
         let m = targets.len();
         let mut state = Roots::new();
         for (p, target) in lam.params.iter().zip(targets) {
+            self.note_made_array(target);
             let ty = self.ty(*p).clone();
             let rep = self.element(target, &[j], &ty)?;
             let roots = if let Type::Scalar(_) = ty { Roots::new() } else { self.owners.foreign() };
@@ -683,7 +695,7 @@ impl<'p> Lower<'p> {
     }
     fn scatter(&mut self, pat: &[Var], width: Atom, dst: Atom, indices: Atom, values: Atom) -> Res<Val> {
         let n = self.size(width);
-        let (is, from, over) = (self.array(indices), self.array(values), self.array(dst));
+        let (is, from, over) = (self.form(indices), self.form(values), self.form(dst));
         let mut differ = Operand::bool(false);
         for (array, rows) in [(indices, is.dims[0]), (values, from.dims[0])] {
             if !self.has_sizes(array, &[width]) && rows != n {
@@ -712,18 +724,20 @@ impl<'p> Lower<'p> {
             roots.extend(self.owners.of(values.var()));
         }
         self.count(n, Order::Given, |s, i| {
+            let is = s.array(indices);
             let p = s.position(&is, &[i]);
             let j = s.load_leaf(is.leaves[0], p);
             let outside = s.outside(j, to.dims[0]);
             let inside = s.not(outside);
             let (then, ()) = s.block(|s| {
+                let from = s.array(values);
                 let value = s.element(&from, &[i], &row)?;
                 s.store(&to, &[j], &value, &row)
             })?;
             s.emit(Ins::If { condition: inside, then, otherwise: Vec::new() });
             Ok(())
         })?;
-        Ok(Val { rep: Rep::Array(to), roots })
+        Ok(self.made(Val { rep: Rep::Array(to), roots }))
     }
     /// The block, giving back at its end what it allocates.
     pub(super) fn with_mark(&mut self, block: Block) -> Block {

@@ -19,6 +19,7 @@ mod combine;
 mod concat;
 mod extent;
 mod gather;
+mod ghosts;
 mod give_back;
 mod interchange;
 mod loops;
@@ -35,10 +36,12 @@ mod stm;
 mod symmetric;
 mod turns;
 
+use crate::ghosts::Ghosts;
 use crate::ir::{
     Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Site, Text,
     Ty,
 };
+use ghosts::Notes;
 use owners::{Owners, Roots};
 use proved::Economy;
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
@@ -109,7 +112,8 @@ pub fn lower_with_parts(
 ///
 /// Errors: [`NotNative`].
 pub fn lower_unproved(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
-    lower_once(program, entry, (PART, Noted::Nothing), Economy::Full)
+    let (made, id) = lower_once(program, entry, (PART, Noted::Nothing), Economy::Full)?;
+    Ok((made.module, id))
 }
 
 /// What [`lower`] gives, if this is what [`lower_unproved`] gave. Errors: an alarm, as for [`lower`].
@@ -124,7 +128,8 @@ pub fn prove(
 /// [`lower`] without updates in place, and without giving memory back before the end: how a program is lowered on whose code the
 /// verifier has an alarm otherwise.
 pub fn lower_plainly(program: &Program, entry: FunId) -> Result<(Module, FunctionId), Box<NotNative>> {
-    lower_once(program, entry, (PART, Noted::Nothing), Economy::Plain)
+    let (made, id) = lower_once(program, entry, (PART, Noted::Nothing), Economy::Plain)?;
+    Ok((made.module, id))
 }
 
 /// [`lower`], where the module knows for which statement each register was made ([`Facts::site`](crate::Facts::site)).
@@ -132,11 +137,35 @@ pub fn lower_with_sites(program: &Program, entry: FunId) -> Result<(Module, Func
     lower_all(program, entry, (PART, Noted::Sites))
 }
 
+/// [`lower_with_parts`], with what the code says of values. Without the events it is the code that is verified there.
+///
+/// Errors: [`NotNative`]; nothing is verified. Cost: that of the lowering, and a few instructions for each variable of a statement.
+pub fn lower_with_ghosts(
+    program: &Program,
+    entry: FunId,
+    part: i64,
+) -> Result<(Module, FunctionId, Ghosts), Box<NotNative>> {
+    let (made, id) = lower_once(program, entry, (part, Noted::Ghosts), Economy::Full)?;
+    Ok((made.module, id, made.ghosts.unwrap_or_default()))
+}
+
 /// What is noted of registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Noted {
     Nothing,
     Sites,
+    /// What values are, and when they are read.
+    Ghosts,
+}
+
+/// What the lowering makes.
+#[derive(Default)]
+struct Made {
+    module: Module,
+    /// Recursive types of which values are added, and the functions that do it.
+    plus: Vec<(TypeId, FunctionId)>,
+    /// What is said of values, if it was asked for.
+    ghosts: Option<Ghosts>,
 }
 
 /// Verified code.
@@ -145,7 +174,8 @@ fn lower_all(
     entry: FunId,
     how: (i64, Noted),
 ) -> Result<(Module, FunctionId), Box<NotNative>> {
-    prove_as(program, entry, how, lower_once(program, entry, how, Economy::Full)?)
+    let (made, id) = lower_once(program, entry, how, Economy::Full)?;
+    prove_as(program, entry, how, (made.module, id))
 }
 
 fn prove_as(
@@ -155,7 +185,8 @@ fn prove_as(
     made: (Module, FunctionId),
 ) -> Result<(Module, FunctionId), Box<NotNative>> {
     let fault = if cfg!(debug_assertions) { proved::Fault::Stops } else { proved::Fault::LowersAgain };
-    proved::proved(fault, made, || lower_once(program, entry, how, Economy::Plain))
+    let plainly = || lower_once(program, entry, how, Economy::Plain).map(|(made, id)| (made.module, id));
+    proved::proved(fault, made, plainly)
 }
 
 fn lower_once(
@@ -163,8 +194,9 @@ fn lower_once(
     entry: FunId,
     (part, noted): (i64, Noted),
     economy: Economy,
-) -> Result<(Module, FunctionId), Box<NotNative>> {
-    let mut module = Module::default();
+) -> Res<(Made, FunctionId)> {
+    let ghosts = (noted == Noted::Ghosts).then(Ghosts::default);
+    let mut made = Made { ghosts, ..Made::default() };
     let interface = program.funs[entry].params.iter().map(|p| &program.vars[*p].ty);
     if interface.chain(&program.funs[entry].results).any(Type::is_recursive) {
         return Err(NotNative::new(
@@ -176,21 +208,20 @@ fn lower_once(
     let functions: IdMap<FunId, FunctionId> =
         reachable.iter().enumerate().map(|(k, f)| (*f, FunctionId::new(k))).collect();
     let all = All { program, functions: &functions, part: part.max(1), noted, economy };
-    let mut plus = Vec::new();
     for f in &reachable {
         let called = if *f == entry { Called::FromOutside } else { Called::Inside };
-        let function = function(all, (*f, called), &mut module, &mut plus)?;
-        module.functions.push(function);
+        let function = function(all, (*f, called), &mut made)?;
+        made.module.functions.push(function);
     }
     // A function that adds may ask for another one.
-    let mut made = 0;
-    while let Some((id, function)) = plus.get(made).copied() {
+    let mut done = 0;
+    while let Some((id, function)) = made.plus.get(done).copied() {
         let shapes = shapes(program, &[], &Body::default());
-        let function = Lower::new(all, function, shapes, &mut module, &mut plus).plus_function(id)?;
-        module.functions.push(function);
-        made += 1;
+        let function = Lower::new(all, function, shapes, &mut made).plus_function(id)?;
+        made.module.functions.push(function);
+        done += 1;
     }
-    Ok((module, functions[&entry]))
+    Ok((made, functions[&entry]))
 }
 
 /// Who calls a function.
@@ -211,15 +242,10 @@ struct All<'p> {
     economy: Economy,
 }
 
-fn function(
-    all: All<'_>,
-    (id, called): (FunId, Called),
-    module: &mut Module,
-    plus: &mut Vec<(TypeId, FunctionId)>,
-) -> Res<Function> {
+fn function(all: All<'_>, (id, called): (FunId, Called), made: &mut Made) -> Res<Function> {
     let program = all.program;
     let fun = &program.funs[id];
-    let mut s = Lower::new(all, all.functions[&id], shapes(program, &fun.params, &fun.body), module, plus);
+    let mut s = Lower::new(all, all.functions[&id], shapes(program, &fun.params, &fun.body), made);
     let mut params = Vec::new();
     for p in &fun.params {
         let ty = program.vars[*p].ty.clone();
@@ -255,7 +281,8 @@ fn function(
     }
     // What was added to accumulators of the caller may point to memory of this function.
     if !s.added.values().any(|points| *points) {
-        body = give_back::give_back(body, &params, &mut s.regs);
+        let events = s.notes.as_ref().map(Notes::registers).unwrap_or_default();
+        body = give_back::give_back(body, &params, &events, &mut s.regs);
     }
     debug_assert!(!loops::leaves_memory_in_any_order(&body), "{}", fun.name);
     let body = bounds::narrow(body, &results, &mut s.regs);
@@ -276,6 +303,8 @@ struct Lower<'p> {
     noted: Noted,
     /// Recursive types of which values are added, and the functions that do it.
     plus: &'p mut Vec<(TypeId, FunctionId)>,
+    /// What is said of values, if it was asked for.
+    notes: Option<Notes<'p>>,
     site: Option<Site>,
     shapes: Shapes,
     regs: IndexVec<Reg, RegInfo>,
@@ -321,13 +350,8 @@ fn roots(values: &[Val]) -> Roots {
 }
 
 impl<'p> Lower<'p> {
-    fn new(
-        all: All<'p>,
-        id: FunctionId,
-        shapes: Shapes,
-        module: &'p mut Module,
-        plus: &'p mut Vec<(TypeId, FunctionId)>,
-    ) -> Lower<'p> {
+    fn new(all: All<'p>, id: FunctionId, shapes: Shapes, made: &'p mut Made) -> Lower<'p> {
+        let Made { module, plus, ghosts } = made;
         Lower {
             program: all.program,
             functions: all.functions,
@@ -337,6 +361,7 @@ impl<'p> Lower<'p> {
             calls: &mut module.calls,
             noted: all.noted,
             plus,
+            notes: ghosts.as_mut().map(|ghosts| Notes::new(ghosts, id)),
             site: None,
             shapes,
             regs: IndexVec::new(),
@@ -480,6 +505,7 @@ impl<'p> Lower<'p> {
         self.note_counted(&rep);
         self.env.insert(v, rep);
         self.owners.bind(v, roots);
+        self.note_bound(v);
     }
     fn bind_val(&mut self, v: Var, mut val: Val) {
         // What was made where a loop asked for its next state is no memory of its own.
@@ -499,23 +525,38 @@ impl<'p> Lower<'p> {
     fn atom_type(&self, a: Atom) -> Type {
         self.program.atom_type(a)
     }
-    fn atom(&self, a: Atom) -> Rep {
+    /// What an atom is, to be read by the next instructions.
+    fn atom(&mut self, a: Atom) -> Rep {
+        if let Atom::Var(v) = a {
+            self.note_read(v);
+        }
+        self.rep(a)
+    }
+    /// The same, if its elements are not read: for what is known of its form.
+    fn rep(&self, a: Atom) -> Rep {
         match a {
             Atom::Const(c) => Rep::Scalar(Operand::Const(c)),
             Atom::Var(v) => self.env[&v].clone(),
         }
     }
-    fn val(&self, a: Atom) -> Val {
+    fn val(&mut self, a: Atom) -> Val {
         Val { rep: self.atom(a), roots: self.owners.of(a.var()) }
     }
     fn scalar(&self, a: Atom) -> Operand {
-        match self.atom(a) {
+        match self.rep(a) {
             Rep::Scalar(x) => x,
             rep => panic!("expected a scalar, found {rep:?}"),
         }
     }
-    fn array(&self, a: Atom) -> ArrayRep {
-        match self.atom(a) {
+    fn array(&mut self, a: Atom) -> ArrayRep {
+        if let Atom::Var(v) = a {
+            self.note_read(v);
+        }
+        self.form(a)
+    }
+    /// The same array, if its elements are not read.
+    fn form(&self, a: Atom) -> ArrayRep {
+        match self.rep(a) {
             Rep::Array(x) => x,
             rep => panic!("expected an array, found {rep:?}"),
         }
@@ -610,7 +651,7 @@ impl<'p> Lower<'p> {
     /// Lowers a body and reads its results.
     fn results(&mut self, body: &Body) -> Res<Vec<Val>> {
         self.body(body)?;
-        Ok(body.result.iter().map(|a| self.val(*a)).collect())
+        Ok(body.result.iter().map(|a| self.whole(*a)).collect())
     }
     /// Lowers something that must not write over this memory.
     fn holding<T>(&mut self, needed: Roots, lower: impl FnOnce(&mut Self) -> T) -> T {

@@ -43,7 +43,7 @@ impl Lower<'_> {
         let (size, count) = self.sizes_of_parts(n);
         let mut totals = Vec::new();
         for (a, ty) in c.neutral.iter().zip(&types) {
-            let inner = if let Rep::Array(a) = self.atom(*a) { a.dims } else { Vec::new() };
+            let inner = if let Rep::Array(a) = self.rep(*a) { a.dims } else { Vec::new() };
             let dims = std::iter::once(count).chain(inner).collect();
             totals.push(self.new_array(dims, ty.base())?);
         }

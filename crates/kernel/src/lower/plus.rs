@@ -15,7 +15,7 @@ use pullback_prim::{Op, Scalar};
 impl Lower<'_> {
     pub(super) fn plus(&mut self, pat: &[Var], a: Atom, b: Atom) -> Res<Val> {
         let ty = self.atom_type(a);
-        let (x, y) = (self.val(a), self.val(b));
+        let (x, y) = (self.whole(a), self.whole(b));
         if let (Rep::Array(first), Rep::Array(second)) = (&x.rep, &y.rep) {
             if !self.is_part(b, (a, 0)) {
                 self.check_shapes(ADDED, &first.dims, &second.dims);
@@ -32,7 +32,7 @@ impl Lower<'_> {
                 roots.extend(x.roots.union(&y.roots));
             }
             self.plus_arrays(&to, first, second, ty.base())?;
-            return Ok(Val { rep: Rep::Array(to), roots });
+            return Ok(self.made(Val { rep: Rep::Array(to), roots }));
         }
         let roots: Roots = x.roots.union(&y.roots).copied().collect();
         Ok(Val { rep: self.plus_values(&x.rep, &y.rep, &ty)?, roots })

@@ -40,6 +40,9 @@ impl Lower<'_> {
         if let (Rep::Array(a), true) = (&val.rep, fixed) {
             let take = a.is_writable()
                 && init.var().is_some_and(|v| self.owners.may_write(v, users) && !users.contains(&v));
+            if take {
+                self.note_used(&val.rep);
+            }
             let buffer = if take { a.clone() } else { self.copied(a, ty.base())? };
             let mut roots = if take { val.roots.clone() } else { self.owners.fresh() };
             if has_boxes(ty) {
@@ -91,6 +94,12 @@ impl Lower<'_> {
             }
         })
     }
+    /// At the start of an iteration: the state is what is in its memory now.
+    pub(super) fn note_state(&mut self, cell: &Cell) {
+        if let Cell::Buffer(_, array, _) = cell {
+            self.note_made_array(array);
+        }
+    }
     /// The value of a cell after so many iterations. `next`: where the states lie that iterations made.
     pub(super) fn finished(&mut self, cell: &Cell, done: Operand, next: &Roots) -> Res<Val> {
         Ok(match cell {
@@ -109,7 +118,7 @@ impl Lower<'_> {
                 if has_boxes(ty) {
                     roots.extend(next);
                 }
-                Val { rep: Rep::Array(a.clone()), roots }
+                self.made(Val { rep: Rep::Array(a.clone()), roots })
             }
             Cell::Turns(places, ago, roots) => {
                 let place = self.place_of(places, done, *ago);
@@ -129,6 +138,9 @@ impl Lower<'_> {
     pub(super) fn advance(&mut self, cells: &[Cell], seen: &[Val], next: Vec<Val>) -> Res<()> {
         let mut copies = Vec::new();
         let mut sets = Vec::new();
+        // What lies where it belongs is still what it was made to be when all else is done.
+        let in_place = cells.iter().zip(&next).filter(|(cell, val)| lies_in(cell, &val.rep));
+        let in_place: Vec<Rep> = in_place.map(|(_, val)| val.rep.clone()).collect();
         for ((cell, now), val) in cells.iter().zip(seen).zip(next) {
             self.plan(cell, &now.roots, val, &mut copies, &mut sets)?;
         }
@@ -164,6 +176,7 @@ impl Lower<'_> {
         for (to, value, _) in safe {
             self.emit(Ins::Set { to, value });
         }
+        in_place.iter().for_each(|rep| self.note_used(rep));
         Ok(())
     }
     /// What is to be done for a cell, whose present value lies in `now`.
@@ -203,6 +216,15 @@ impl Lower<'_> {
             _ => panic!("a state of another kind"),
         }
         Ok(())
+    }
+}
+
+/// Whether the next state lies where the cell has it already.
+fn lies_in(cell: &Cell, next: &Rep) -> bool {
+    match (cell, next) {
+        (Cell::Buffer(_, to, _), Rep::Array(from)) => to.same_place(from),
+        (Cell::Turns(..), _) => true,
+        _ => false,
     }
 }
 

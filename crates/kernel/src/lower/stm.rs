@@ -38,7 +38,7 @@ impl Lower<'_> {
                 plain(Rep::Scalar(x))
             }
             Exp::Tuple(items) => {
-                let rep = Rep::Tuple(items.iter().map(|a| self.atom(*a)).collect());
+                let rep = Rep::Tuple(items.iter().map(|a| self.whole(*a).rep).collect());
                 let roots = items.iter().flat_map(|a| self.owners.of(a.var())).collect();
                 one(Val { rep, roots })
             }
@@ -52,14 +52,16 @@ impl Lower<'_> {
             Exp::Loop(l) => self.looped(pat, l),
             Exp::Call(f, args) => self.call(*f, args),
 
-            Exp::ArrayLit(elem, items) => one(self.literal(pat, elem, items)?),
+            Exp::ArrayLit(elem, items) => one(self.literal(pat, elem, items).map(|v| self.made(v))?),
             Exp::Index(a, ix) => one(self.index(*a, ix)?),
             Exp::Slice(a, s) => one(self.slice(*a, s)),
-            Exp::Update(a, ix, value) => one(self.update(pat, *a, ix, *value)?),
-            Exp::UpdateSlice(a, s, value) => one(self.update_slice(pat, *a, s, *value)?),
-            Exp::Gather(a, is) => one(self.gather(pat, *a, *is)?),
+            Exp::Update(a, ix, value) => one(self.update(pat, *a, ix, *value).map(|v| self.made(v))?),
+            Exp::UpdateSlice(a, s, value) => {
+                one(self.update_slice(pat, *a, s, *value).map(|v| self.made(v))?)
+            }
+            Exp::Gather(a, is) => one(self.gather(pat, *a, *is).map(|v| self.made(v))?),
             Exp::Size(a, k) => {
-                let n = self.array(*a).dims[*k];
+                let n = self.form(*a).dims[*k];
                 plain(Rep::Scalar(n))
             }
             Exp::Iota(n) => {
@@ -75,12 +77,12 @@ impl Lower<'_> {
             Exp::Replicate(shape, a) => one(self.replicate(shape, *a)?),
             Exp::Rearrange(perm, a) => one(self.rearrange(perm, *a)),
             Exp::Reshape { shape, from, array } => one(self.reshape(shape, *from, *array)?),
-            Exp::Concat(arrays) => one(self.concat(pat, arrays, wholes)?),
+            Exp::Concat(arrays) => one(self.concat(pat, arrays, wholes).map(|v| self.made(v))?),
             Exp::Reverse(a) => {
                 let Val { rep: Rep::Array(a), roots } = self.val(*a) else { panic!("expected an array") };
                 one(Val { rep: Rep::Array(self.reversed(&a)), roots })
             }
-            Exp::Rotate(a, k) => one(self.rotate(pat, *a, *k)?),
+            Exp::Rotate(a, k) => one(self.rotate(pat, *a, *k).map(|v| self.made(v))?),
             Exp::Soac(soac) => self.soac(pat, soac),
 
             Exp::WithAcc(inits, lam) => self.with_acc(pat, inits, lam),
@@ -94,7 +96,7 @@ impl Lower<'_> {
             Exp::Plus(a, b) => one(self.plus(pat, *a, *b)?),
 
             Exp::Custom { primal, args, rule: _, tape: _ } => {
-                let args = args.iter().map(|a| self.val(*a)).collect();
+                let args = args.iter().map(|a| self.whole(*a)).collect();
                 self.apply(primal, args)
             }
             Exp::Marked(_, body) => self.results(body),
@@ -106,6 +108,7 @@ impl Lower<'_> {
                     needed.extend(roots(&out));
                     out.extend(self.holding(needed, |s| s.results(body))?);
                 }
+                bodies.iter().for_each(|body| self.note_kept(&body.result));
                 Ok(out)
             }
             Exp::Assert(condition, message, values) => {
@@ -195,7 +198,7 @@ impl Lower<'_> {
             let mut here = Vec::new();
             for (f, t) in variant.fields.iter().enumerate() {
                 if alternative == k {
-                    let value = self.val(items[f]);
+                    let value = self.whole(items[f]);
                     let value = self.lasting(value, t)?;
                     roots.extend(value.roots);
                     here.push(value.rep);
@@ -239,7 +242,7 @@ impl Lower<'_> {
         let mut operands = Vec::new();
         let mut roots = self.owners.fresh();
         for a in args {
-            let value = self.val(*a);
+            let value = self.whole(*a);
             let ty = self.atom_type(*a);
             operands.extend(self.flatten(&value.rep, &ty)?);
             if let Type::Acc(inner) = &ty {

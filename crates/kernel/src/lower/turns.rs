@@ -45,7 +45,7 @@ impl Lower<'_> {
         let (v, init) = l.params[ring[0]];
         let (body, result) = (&l.body, l.body.result[ring[0]]);
         let ty = self.ty(v).clone();
-        let Rep::Array(first) = self.atom(init) else { return Ok(None) };
+        let Rep::Array(first) = self.rep(init) else { return Ok(None) };
         let size = first.dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.as_i64()?));
         if has_boxes(&ty) || size.is_some_and(|n| n <= SMALL) || !is_made_anew(body, result) {
             return Ok(None);

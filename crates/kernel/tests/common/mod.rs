@@ -3,11 +3,13 @@
 pub(crate) mod counted;
 mod text;
 
+use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::{FunId, Program, Value};
-use pullback_kernel::run::{self, Memory, Word, run};
+use pullback_driver::{Session, Settings};
+use pullback_kernel::run::{self, Memory, Word, run_with_ghosts};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{FunctionId, Module, lower_with_parts};
+use pullback_kernel::{FunctionId, Ghosts, Module, lower_with_ghosts, lower_with_parts};
 #[allow(unused_imports, reason = "not all tests use it")]
 pub(crate) use text::parse;
 
@@ -26,15 +28,18 @@ pub(crate) fn results_with(
     lanes: usize,
     model: Model,
 ) -> Vec<Value> {
-    let (mut module, id) = lower_with_parts(&program.0, program.1, part).expect("native");
-    if lanes > 0 {
-        let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
-        schedule(
-            &mut module,
-            &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new(), without: Vec::new() },
-        );
+    if lanes == 0 {
+        let (module, id, ghosts) = lower_with_ghosts(&program.0, program.1, part).expect("native");
+        return results_of((&program.0, program.1), (&module, id, &ghosts), args, (STEPS, true))
+            .expect("it runs");
     }
-    results_from(program, (&module, id), args, lanes == 0)
+    let (mut module, id) = lower_with_parts(&program.0, program.1, part).expect("native");
+    let (most, grain, relaxed) = (2 * lanes, Some(2.0), false);
+    schedule(
+        &mut module,
+        &schedule::Options { lanes, most, model, grain, relaxed, sizes: Vec::new(), without: Vec::new() },
+    );
+    results_from(program, (&module, id), args, false)
 }
 
 /// The results of a function, as kernel IR; `backwards`: loops in any order run from their end.
@@ -44,13 +49,46 @@ pub(crate) fn results_from(
     args: &[Value],
     backwards: bool,
 ) -> Vec<Value> {
+    let code = (module, id, &Ghosts::default());
+    results_of((program, *f), code, args, (STEPS, backwards)).expect("it runs")
+}
+
+const STEPS: u64 = 400_000_000;
+
+/// The results of a function of code with events, in so many steps.
+fn results_of(
+    (program, f): (&Program, FunId),
+    (module, id, ghosts): (&Module, FunctionId, &Ghosts),
+    args: &[Value],
+    (steps, backwards): (u64, bool),
+) -> Result<Vec<Value>, RuntimeError> {
     let mut memory = Memory::new(1 << 26);
     let mut words: Vec<Word> = Vec::new();
-    for (p, value) in program.funs[*f].params.iter().zip(args) {
+    for (p, value) in program.funs[f].params.iter().zip(args) {
         to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
     }
-    let options = run::Options { steps: 400_000_000, backwards };
-    let mut words = run(module, id, &words, &mut memory, options).expect("it runs").into_iter();
-    let types = &program.funs[*f].results;
-    types.iter().map(|t| from_words(&memory, t, &mut words).expect("results")).collect()
+    let options = run::Options { steps, backwards };
+    let results = run_with_ghosts((module, ghosts), id, &words, &mut memory, options)?;
+    let mut words = results.into_iter();
+    program.funs[f].results.iter().map(|t| from_words(&memory, t, &mut words)).collect()
+}
+
+/// What the executor finds wrong in a run of code with events. Values are not looked at, nor whether the program stops.
+pub(crate) fn alarm_in(
+    program: (&Program, FunId),
+    code: (&Module, FunctionId, &Ghosts),
+    args: &[Value],
+    how: (u64, bool),
+) -> Option<String> {
+    let e = results_of(program, code, args, how).err()?;
+    (e.kind == RuntimeErrorKind::Internal).then_some(e.message)
+}
+
+/// The entry point of a program.
+pub(crate) fn compiled(text: &str) -> (Program, FunId) {
+    let session = Session::compile("text.fut", text, Settings::default());
+    let session = session.unwrap_or_else(|e| panic!("{}\n{text}", e.render()));
+    let entry = session.entry(None).expect("an entry");
+    let ready = session.primal(&entry).expect("derivatives");
+    (ready.program.clone(), ready.fun)
 }
