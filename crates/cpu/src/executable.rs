@@ -99,10 +99,11 @@ enum Scheduled {
 
 impl Scheduled {
     fn of(module: &Module, machine: Machine, options: &Options) -> Scheduled {
+        let module = module.clone();
         if module.lanes == 0 && options.lanes != Some(0) {
             return Scheduled::Unproved(schedule_unproved(module, &scheduling(machine, options)));
         }
-        Scheduled::Given(module.clone())
+        Scheduled::Given(module)
     }
     fn module(&self) -> &Module {
         match self {

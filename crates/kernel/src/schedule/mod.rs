@@ -103,18 +103,18 @@ pub fn row_named(name: &str) -> Option<usize> {
 /// # Panics
 /// In builds with debug assertions, if the verifier has an alarm after one of the passes: an internal error.
 pub fn schedule(module: &mut Module, options: &Options) {
-    *module = schedule_unproved(module, options).proved();
+    *module = schedule_unproved(std::mem::take(module), options).proved();
 }
 
 /// The same, before the verifier has been asked: to look whether the code is known already. To be run only if it is, or else when it is proved.
 ///
 /// # Panics
 /// As [`schedule`], after each pass.
-pub fn schedule_unproved(module: &Module, options: &Options) -> Unproved {
-    let mut made = module.clone();
-    let mut watch = Watch::new(module, options);
+pub fn schedule_unproved(before: Module, options: &Options) -> Unproved {
+    let mut made = before.clone();
+    let mut watch = Watch::new(&before, options);
     pipeline::run(&mut made, PIPELINE, options, &mut watch, None);
-    Unproved { before: module.clone(), made, watch }
+    Unproved { before, made, watch }
 }
 
 /// A module with loops in lanes about which the verifier has not been asked.
