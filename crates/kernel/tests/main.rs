@@ -19,6 +19,7 @@ mod interchanged;
 mod joined;
 mod loaded;
 mod lowering;
+mod order;
 mod parts;
 mod plan;
 mod reading;
