@@ -29,6 +29,7 @@ mod small;
 mod sums;
 mod tampered;
 mod tampered_memory;
+mod tampered_order;
 mod turns;
 mod verified;
 mod verify_cost;
