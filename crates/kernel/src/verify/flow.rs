@@ -11,7 +11,7 @@ use super::sets::{EMPTY, Set, Sets};
 use super::{Callee, Summary};
 use crate::ir::{Block, Function, Ins, Operand, Reg, Ty};
 use pullback_base::index::{Index, IndexVec};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A face of a site: what it made last, what it made before, what was given back.
 pub(super) type Face = u32;
@@ -68,6 +68,16 @@ pub(super) struct Flow<'a> {
     pub(super) gone: Vec<bool>,
     /// Instructions that were gone through.
     pub(super) visits: u64,
+    /// What uses of memory may reach, if that is to be noted.
+    pub(super) met: Option<Met>,
+}
+
+/// What uses of memory may reach: for an instruction and one of its pointers.
+#[derive(Default)]
+pub(super) struct Met {
+    direct: BTreeMap<(*const Ins, Reg), Set>,
+    /// With what is held there.
+    reached: BTreeMap<(*const Ins, Reg), Set>,
 }
 
 impl<'a> Flow<'a> {
@@ -93,10 +103,45 @@ impl<'a> Flow<'a> {
             summary: Summary::default(),
             gone: vec![false; 3 * sites],
             visits: 0,
+            met: None,
             sets: Sets::new(),
             layout,
             cells,
         }
+    }
+    /// Goes through a function and notes what uses of memory may reach.
+    pub(super) fn noting(f: &'a Function, callees: &'a [Callee]) -> Flow<'a> {
+        let mut flow = Flow::new(f, callees);
+        flow.pass();
+        flow.reports = true;
+        flow.met = Some(Met::default());
+        flow.pass();
+        flow
+    }
+    /// The faces that an instruction may use through a pointer.
+    pub(super) fn met(&self, ins: &Ins, pointer: Reg) -> &[Face] {
+        let set = self.met.as_ref().and_then(|met| met.direct.get(&(std::ptr::from_ref(ins), pointer)));
+        self.sets.items(set.copied().unwrap_or(EMPTY))
+    }
+    /// Those that can be reached from there.
+    pub(super) fn reached(&self, ins: &Ins, pointer: Reg) -> &[Face] {
+        let set = self.met.as_ref().and_then(|met| met.reached.get(&(std::ptr::from_ref(ins), pointer)));
+        self.sets.items(set.copied().unwrap_or(EMPTY))
+    }
+    pub(super) fn note_met(&mut self, pointer: Operand, set: Set) {
+        let (Some((ins, _)), Operand::Reg(r), Some(met)) = (self.path.last(), pointer, &mut self.met) else {
+            return;
+        };
+        let all = met.direct.entry((std::ptr::from_ref(*ins), r)).or_insert(EMPTY);
+        *all = self.sets.union(*all, set);
+    }
+    pub(super) fn note_reached(&mut self, pointer: Operand, faces: Vec<Face>) {
+        let (Some((ins, _)), Operand::Reg(r), Some(met)) = (self.path.last(), pointer, &mut self.met) else {
+            return;
+        };
+        let set = self.sets.of(faces);
+        let all = met.reached.entry((std::ptr::from_ref(*ins), r)).or_insert(EMPTY);
+        *all = self.sets.union(*all, set);
     }
     /// What it has cost so far.
     pub(super) fn work(&self) -> u64 {

@@ -19,7 +19,8 @@
 //! # Loops
 //! A counter is set by its loop, and by nothing else but loops that are neither inside of it nor around. In a loop in any order ([`crate::Order::Any`]) an iteration sets what it reads of
 //! what the body sets, but for the states of folds; after the loop only these may be read. A fold takes together states that the body sets. An iteration gives back
-//! all memory that it allocates. That iterations do not read what others write is not proved here.
+//! all memory that it allocates. Iterations in any order do not use memory that others write, but that several may add to it: what can be shown of that is in [`order`], and no alarm
+//! here is about it.
 //!
 //! # Memory
 //! Memory is there from its [`crate::Ins::Alloc`] to the [`crate::Ins::Release`] of a mark set before. It may be loaded from, stored to, filled, copied and added to while it is
@@ -48,6 +49,7 @@ mod cells;
 mod flow;
 mod layout;
 mod loops;
+pub mod order;
 mod regions;
 mod sets;
 mod types;

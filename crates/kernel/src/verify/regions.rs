@@ -121,6 +121,7 @@ impl Flow<'_> {
         if !self.reports {
             return set;
         }
+        self.note_met(pointer, set);
         let items = self.sets.items(set).to_vec();
         let fits = |face: &Face| match self.layout.sites[site_of(*face) as usize].makes {
             Makes::Memory(Some(of)) => of == ty,
@@ -253,12 +254,15 @@ impl Flow<'_> {
         let mut given = EMPTY;
         for a in args {
             let set = self.points(*a);
-            if self.reports
-                && let Some(face) =
-                    self.reachable(set).into_iter().find(|face| is_dead(*face) || self.is_mark(*face))
-            {
-                let text = format!("the argument {} reaches {}", self.operand(*a), self.face(face));
-                self.alarm(Rule::Memory, a.as_reg(), text);
+            if self.reports {
+                let reachable = self.reachable(set);
+                let dead = reachable.iter().find(|face| is_dead(**face) || self.is_mark(**face));
+                if let Some(face) = dead {
+                    let text = format!("the argument {} reaches {}", self.operand(*a), self.face(*face));
+                    self.alarm(Rule::Memory, a.as_reg(), text);
+                }
+                self.note_met(*a, set);
+                self.note_reached(*a, reachable);
             }
             given = self.sets.union(given, set);
         }

@@ -366,9 +366,13 @@ fn as_scalar(ty: Ty) -> Ty {
 fn each(block: &Block, f: &mut dyn FnMut(&Ins)) {
     for ins in block {
         f(ins);
-        ins.blocks().into_iter().for_each(|b| each(b, f));
-        if let Ins::For { order: Order::Any(folds), .. } = ins {
-            folds.iter().for_each(|fold| each(&fold.combine, f));
-        }
+        each_inside(ins, f);
+    }
+}
+/// The same with those in an instruction.
+pub(super) fn each_inside(ins: &Ins, f: &mut dyn FnMut(&Ins)) {
+    ins.blocks().into_iter().for_each(|b| each(b, f));
+    if let Ins::For { order: Order::Any(folds), .. } = ins {
+        folds.iter().for_each(|fold| each(&fold.combine, f));
     }
 }

@@ -1,0 +1,339 @@
+//! The walk over a function that notes, for each loop in any order around, how its iterations use memory from outside of it.
+//!
+//! Which memory a pointer may reach is known from the analysis of memory (`flow`), for each instruction that uses it. Memory that is made inside of
+//! a loop in any order is its iteration's own.
+
+use super::super::alarm::{line, name};
+use super::super::flow::{Face, Flow, recent, site_of};
+use super::super::layout::{CALLER, Makes, has_point};
+use super::super::types::each_inside;
+use super::super::{Callee, layout::Point};
+use super::rows::{self, Regions};
+use super::sums::Atom;
+use super::values::{Place, Span, Test, Value, Values};
+use super::{Claim, Claims, Effects, How, Open, Reason};
+use crate::ir::{Block, Fold, FunctionId, Ins, Operand, Order, Reg, Ty};
+use pullback_base::index::Index;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A use of memory from outside of a loop.
+pub(super) struct Use<'a> {
+    pub(super) how: How,
+    /// Where it is.
+    pub(super) regions: Result<Regions, Reason>,
+    ins: &'a Ins,
+}
+
+/// A loop in any order that the walk is in.
+pub(super) struct Around<'a> {
+    pub(super) counter: Atom,
+    /// What has a number below is the same in all iterations.
+    pub(super) start: u32,
+    sites: Range<u32>,
+    uses: BTreeMap<Face, Vec<Use<'a>>>,
+}
+
+/// Which elements are used.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// One, or so many from there on.
+    From(Operand, Operand, Ty),
+    /// Any that the pointer may be used for.
+    Room,
+}
+
+pub(super) struct Walk<'a, 'f> {
+    flow: &'f Flow<'a>,
+    values: Values<'a>,
+    effects: &'f [Effects],
+    /// The parameters, as bases.
+    params: BTreeMap<Atom, usize>,
+    /// The loops in any order around, the outermost first.
+    around: Vec<Around<'a>>,
+    path: Vec<&'a Ins>,
+    /// Whether the program has stopped on this way.
+    ended: bool,
+    visits: u64,
+    claims: Claims,
+    own: Effects,
+}
+
+const ZERO: Operand = Operand::Const(pullback_prim::ScalarValue::I64(0));
+const ONE: Operand = Operand::Const(pullback_prim::ScalarValue::I64(1));
+
+impl<'a, 'f> Walk<'a, 'f> {
+    /// What a function claims, and what it does with memory of its callers.
+    pub(super) fn over(flow: &'f Flow<'a>, effects: &'f [Effects]) -> (Claims, Effects) {
+        let f = flow.f;
+        let mut walk = Walk {
+            flow,
+            values: Values::new(f),
+            effects,
+            params: BTreeMap::new(),
+            around: Vec::new(),
+            path: Vec::new(),
+            ended: false,
+            visits: 0,
+            claims: Claims::default(),
+            own: Effects { params: vec![Vec::new(); f.params.len()], beyond: Vec::new() },
+        };
+        for (k, p) in f.params.iter().enumerate() {
+            walk.values.renew(*p);
+            if f.regs[*p].ty == Ty::Pointer {
+                let base = walk.values.place((*p).into()).base;
+                walk.params.insert(base, k);
+            }
+        }
+        walk.block(&f.body, 0);
+        walk.claims.work = walk.visits + walk.values.numbers.work;
+        (walk.claims, walk.own)
+    }
+    fn callees(&self) -> &'f [Callee] {
+        self.flow.callees
+    }
+
+    // --- instructions ---
+
+    fn block(&mut self, block: &'a Block, id: u32) {
+        let mut at = self.flow.layout.blocks[id as usize].first;
+        for ins in block {
+            if self.ended {
+                return;
+            }
+            self.visits += 1;
+            self.path.push(ins);
+            let point = if has_point(ins) { self.flow.layout.points[at] } else { Point::default() };
+            at += usize::from(has_point(ins));
+            self.instruction(ins, point);
+            self.path.pop();
+        }
+    }
+    fn instruction(&mut self, ins: &'a Ins, point: Point) {
+        match ins {
+            Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } => self.repeat(ins, point),
+            Ins::If { condition, then, otherwise } => {
+                self.branch(*condition, [then, otherwise], point.blocks)
+            }
+            Ins::Load { pointer, index, to } => {
+                let ty = self.flow.f.regs[*to].ty;
+                self.used(ins, *pointer, How::Read, Extent::From(*index, ONE, ty));
+            }
+            Ins::Store { pointer, index, ty, .. } => {
+                self.used(ins, *pointer, How::Write, Extent::From(*index, ONE, *ty));
+            }
+            Ins::Accumulate { pointer, index, ty, .. } => {
+                self.used(ins, *pointer, How::Add, Extent::From(*index, ONE, *ty));
+            }
+            Ins::Fill { pointer, count, ty, .. } => {
+                self.used(ins, *pointer, How::Write, Extent::From(ZERO, *count, *ty));
+            }
+            Ins::Copy { to, from, count, ty } => {
+                self.used(ins, *from, How::Read, Extent::From(ZERO, *count, *ty));
+                self.used(ins, *to, How::Write, Extent::From(ZERO, *count, *ty));
+            }
+            Ins::LoadLanes { pointer, .. } => self.used(ins, *pointer, How::Read, Extent::Room),
+            Ins::StoreLanes { pointer, .. } => self.used(ins, *pointer, How::Write, Extent::Room),
+            Ins::AccumulateLanes { pointer, .. } => self.used(ins, *pointer, How::Add, Extent::Room),
+            Ins::Call { function, args, .. } => self.call(ins, *function, args, 0),
+            Ins::Chunks { function, args, .. } => self.call(ins, *function, args, 1),
+            _ => {}
+        }
+        if ins.blocks().is_empty() {
+            self.values.instruction(ins);
+            self.ended |= matches!(ins, Ins::Fail { condition, .. } if *condition == Operand::bool(true));
+        }
+    }
+    fn branch(&mut self, condition: Operand, arms: [&'a Block; 2], ids: [u32; 2]) {
+        let test = self.values.test(condition);
+        if let Test::Known(holds) = *test {
+            let k = usize::from(!holds);
+            return self.block(arms[k], ids[k]);
+        }
+        let [(then, stopped), (otherwise, stops)] = [0, 1].map(|k| {
+            let (begin, known) = (self.values.open(), self.values.numbers.begin());
+            self.values.learn(&test, k == 0);
+            self.block(arms[k], ids[k]);
+            self.values.numbers.end(known);
+            (self.values.close(begin), std::mem::take(&mut self.ended))
+        });
+        match (stopped, stops) {
+            (true, true) => self.ended = true,
+            (true, false) => self.after_other(&test, false, otherwise),
+            (false, true) => self.after_other(&test, true, then),
+            (false, false) => self.values.meet(then, otherwise),
+        }
+    }
+    /// One arm stops the program: what follows is behind the other one.
+    fn after_other(&mut self, test: &Test, holds: bool, values: Vec<(Reg, Value)>) {
+        self.values.learn(test, holds);
+        self.values.take(values);
+    }
+    fn repeat(&mut self, ins: &'a Ins, point: Point) {
+        let begin = self.values.numbers.begin();
+        let mut sets: Vec<Reg> = ins.sets().to_vec();
+        each_inside(ins, &mut |ins| sets.extend(ins.sets()));
+        sets.sort_unstable();
+        sets.dedup();
+        self.visits += sets.len() as u64;
+        match ins {
+            Ins::For { i, from, to, body, order } => {
+                let (from, to) = (self.values.number(*from), self.values.number(*to));
+                let start = self.values.numbers.next();
+                sets.iter().for_each(|r| self.values.renew(*r));
+                let counter = self.values.number((*i).into());
+                self.values.is_at_most(&from, &counter);
+                self.values.is_below(&from, &to);
+                self.values.is_below(&counter, &to);
+                match (order, counter.as_atom()) {
+                    (Order::Any(folds), Some(counter)) => {
+                        let sites = self.flow.layout.loops[point.number as usize].sites.clone();
+                        self.around.push(Around { counter, start, sites, uses: BTreeMap::new() });
+                        self.folds(folds, point.combines);
+                        self.block(body, point.blocks[1]);
+                        let is_single = to.minus(&from).is_some_and(|n| n.as_constant() == Some(1));
+                        if let (Some(around), false) = (self.around.pop(), is_single) {
+                            self.decide(*i, around);
+                        }
+                    }
+                    _ => self.block(body, point.blocks[1]),
+                }
+            }
+            _ => {
+                sets.iter().for_each(|r| self.values.renew(*r));
+                for (block, id) in ins.blocks().into_iter().zip(blocks_of(ins, point)) {
+                    self.block(block, id);
+                }
+            }
+        }
+        self.ended = false;
+        self.values.numbers.end(begin);
+        sets.iter().for_each(|r| self.values.renew(*r));
+    }
+    /// How states are taken together: with what an iteration uses.
+    fn folds(&mut self, folds: &'a [Fold], first: usize) {
+        for (k, fold) in folds.iter().enumerate() {
+            self.block(&fold.combine, self.flow.layout.combines[first + k]);
+            self.ended = false;
+        }
+    }
+
+    // --- uses ---
+
+    fn call(&mut self, ins: &'a Ins, function: FunctionId, args: &[Operand], first: usize) {
+        let effects = self.effects;
+        let Some(effects) = effects.get(function.index()) else { return };
+        for (k, a) in args.iter().enumerate() {
+            let Operand::Reg(r) = a else { continue };
+            for how in effects.params.get(first + k).into_iter().flatten() {
+                self.used(ins, *a, *how, Extent::Room);
+            }
+            let reached = self.flow.reached(ins, *r).to_vec();
+            for how in &effects.beyond {
+                self.uses(ins, &reached, *how, &Err(Reason::Call));
+            }
+        }
+    }
+    fn used(&mut self, ins: &'a Ins, pointer: Operand, how: How, extent: Extent) {
+        let Operand::Reg(r) = pointer else { return };
+        let faces = self.flow.met(ins, r).to_vec();
+        let place = self.values.place(pointer);
+        let exact = match extent {
+            Extent::From(index, count, ty) => {
+                let (index, count) = (self.values.number(index), self.values.number(count));
+                let by = self.values.bytes(&index, ty);
+                let (from, length) = (self.values.sum(&place.offset, &by), self.values.bytes(&count, ty));
+                Some(Span { from, length })
+            }
+            Extent::Room => None,
+        };
+        self.visits += faces.len() as u64;
+        self.uses_at(ins, &faces, how, (&place, exact.as_ref()));
+    }
+    fn uses_at(&mut self, ins: &'a Ins, faces: &[Face], how: How, (place, exact): (&Place, Option<&Span>)) {
+        let param = self.params.get(&place.base).copied();
+        self.note_own(faces, how, param);
+        for l in &mut self.around {
+            let mut regions = None;
+            for face in faces {
+                if !is_outside(self.flow, &l.sites, *face) {
+                    continue;
+                }
+                let numbers = &mut self.values.numbers;
+                let regions = regions.get_or_insert_with(|| {
+                    let found = Regions::of(numbers, (l.counter, l.start), place, exact);
+                    found.map_err(|reason| if exact.is_none() { Reason::Call } else { reason })
+                });
+                l.note(*face, how, regions.clone(), ins);
+            }
+        }
+    }
+    fn uses(&mut self, ins: &'a Ins, faces: &[Face], how: How, regions: &Result<Regions, Reason>) {
+        self.note_own(faces, how, None);
+        for l in &mut self.around {
+            for face in faces {
+                if is_outside(self.flow, &l.sites, *face) {
+                    l.note(*face, how, regions.clone(), ins);
+                }
+            }
+        }
+    }
+    fn note_own(&mut self, faces: &[Face], how: How, param: Option<usize>) {
+        if faces.contains(&recent(CALLER)) {
+            let all = match param {
+                Some(k) => &mut self.own.params[k],
+                None => &mut self.own.beyond,
+            };
+            if !all.contains(&how) {
+                all.push(how);
+                all.sort_unstable();
+            }
+        }
+    }
+
+    // --- claims ---
+
+    fn decide(&mut self, i: Reg, around: Around<'a>) {
+        let Around { counter, start, uses, .. } = around;
+        for (face, uses) in uses {
+            let is = |how: How| uses.iter().any(|u| u.how == how);
+            let is_claim = is(How::Write) || is(How::Add) && is(How::Read);
+            if !is_claim {
+                continue;
+            }
+            let f = self.flow.f;
+            let claim = Claim { function: f.name.clone(), counter: name(f, i), memory: self.flow.face(face) };
+            match rows::apart(&mut self.values.numbers, (counter, start), &uses) {
+                Ok(()) => self.claims.shown.push(claim),
+                Err((reason, a, b)) => {
+                    let reason =
+                        if face == recent(CALLER) && reason != Reason::Row { Reason::Caller } else { reason };
+                    let uses = [a, b].map(|k| line(f, uses[k].ins, self.callees()));
+                    let path = self.path.iter().map(|ins| line(f, ins, self.callees())).collect();
+                    self.claims.open.push(Open { claim, reason, uses, path });
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Around<'a> {
+    fn note(&mut self, memory: Face, how: How, regions: Result<Regions, Reason>, ins: &'a Ins) {
+        let uses = self.uses.entry(memory).or_default();
+        if !uses.iter().rev().take(8).any(|u| u.how == how && u.regions == regions) {
+            uses.push(Use { how, regions, ins });
+        }
+    }
+}
+
+/// The blocks of a loop without order, by number.
+fn blocks_of(ins: &Ins, point: Point) -> Vec<u32> {
+    if let Ins::While { .. } = ins { point.blocks.to_vec() } else { vec![point.blocks[1]] }
+}
+
+/// Whether a face is memory that is made outside of the loop with these sites.
+fn is_outside(flow: &Flow<'_>, sites: &Range<u32>, face: Face) -> bool {
+    let site = site_of(face);
+    let is_memory = matches!(flow.layout.sites[site as usize].makes, Makes::Memory(_) | Makes::Caller);
+    is_memory && !sites.contains(&site)
+}
