@@ -206,7 +206,7 @@ struct Text {
 
 impl Text {
     /// A line with a new register in place of `%`; its number.
-    fn new(&mut self, line: &str) -> usize {
+    fn make(&mut self, line: &str) -> usize {
         self.text += &line.replace('%', &self.next.to_string());
         self.text.push('\n');
         self.next += 1;
@@ -228,11 +228,11 @@ impl Text {
 /// Loops one after the other: each makes an array of the one before.
 fn loops_in_a_row(count: usize) -> String {
     let mut t = Text::begin();
-    let mut from = t.new("a_%: pointer = alloc n_0 f64");
+    let mut from = t.make("a_%: pointer = alloc n_0 f64");
     for _ in 0..count {
-        let to = t.new("a_%: pointer = alloc n_0 f64");
-        let i = t.new("for i_%: i64 from 0i64 to n_0 in any order {");
-        let x = t.new(&format!("x_%: f64 = a_{from}[i_{i}]"));
+        let to = t.make("a_%: pointer = alloc n_0 f64");
+        let i = t.make("for i_%: i64 from 0i64 to n_0 in any order {");
+        let x = t.make(&format!("x_%: f64 = a_{from}[i_{i}]"));
         t.line(&format!("a_{to}[i_{i}]: f64 = x_{x}\n}}"));
         from = to;
     }
@@ -242,16 +242,16 @@ fn loops_in_a_row(count: usize) -> String {
 /// Loops inside of one: each writes a part of its row.
 fn loops_in_a_loop(count: usize) -> String {
     let mut t = Text::begin();
-    let row = t.new(&format!("row_%: i64 = mul.i64({count}i64, m_1)"));
-    let all = t.new(&format!("all_%: i64 = mul.i64(n_0, row_{row})"));
-    let a = t.new(&format!("a_%: pointer = alloc all_{all} f64"));
-    let i = t.new("for i_%: i64 from 0i64 to n_0 in any order {");
-    let start = t.new(&format!("start_%: i64 = mul.i64(i_{i}, row_{row})"));
+    let row = t.make(&format!("row_%: i64 = mul.i64({count}i64, m_1)"));
+    let all = t.make(&format!("all_%: i64 = mul.i64(n_0, row_{row})"));
+    let a = t.make(&format!("a_%: pointer = alloc all_{all} f64"));
+    let i = t.make("for i_%: i64 from 0i64 to n_0 in any order {");
+    let start = t.make(&format!("start_%: i64 = mul.i64(i_{i}, row_{row})"));
     for k in 0..count {
-        let skip = t.new(&format!("skip_%: i64 = mul.i64({k}i64, m_1)"));
-        let at = t.new(&format!("at_%: i64 = add.i64(start_{start}, skip_{skip})"));
-        let j = t.new("for j_%: i64 from 0i64 to m_1 {");
-        let place = t.new(&format!("place_%: i64 = add.i64(at_{at}, j_{j})"));
+        let skip = t.make(&format!("skip_%: i64 = mul.i64({k}i64, m_1)"));
+        let at = t.make(&format!("at_%: i64 = add.i64(start_{start}, skip_{skip})"));
+        let j = t.make("for j_%: i64 from 0i64 to m_1 {");
+        let place = t.make(&format!("place_%: i64 = add.i64(at_{at}, j_{j})"));
         t.line(&format!("a_{a}[place_{place}]: f64 = 1.0f64\n}}"));
     }
     t.text + "}\n}"
@@ -260,22 +260,25 @@ fn loops_in_a_loop(count: usize) -> String {
 /// Indices in one loop, about each of which the program is asked.
 fn checks_in_a_loop(count: usize) -> String {
     let mut t = Text::begin();
-    let all = t.new("all_%: i64 = mul.i64(n_0, m_1)");
-    let a = t.new(&format!("a_%: pointer = alloc all_{all} f64"));
-    let places = t.new("p_%: pointer = alloc n_0 i64");
-    let i = t.new("for i_%: i64 from 0i64 to n_0 in any order {");
-    let start = t.new(&format!("start_%: i64 = mul.i64(i_{i}, m_1)"));
+    let all = t.make("all_%: i64 = mul.i64(n_0, m_1)");
+    let a = t.make(&format!("a_%: pointer = alloc all_{all} f64"));
+    let places = t.make("p_%: pointer = alloc n_0 i64");
+    let i = t.make("for i_%: i64 from 0i64 to n_0 in any order {");
+    let start = t.make(&format!("start_%: i64 = mul.i64(i_{i}, m_1)"));
     for _ in 0..count {
-        let k = t.new(&format!("k_%: i64 = p_{places}[i_{i}]"));
-        let below = t.new(&format!("below_%: bool = lt.i64(k_{k}, 0i64)"));
-        let above = t.new(&format!("above_%: bool = le.i64(m_1, k_{k})"));
-        let outside = t.new(&format!("outside_%: bool = or.bool(below_{below}, above_{above})"));
+        let k = t.make(&format!("k_%: i64 = p_{places}[i_{i}]"));
+        let below = t.make(&format!("below_%: bool = lt.i64(k_{k}, 0i64)"));
+        let above = t.make(&format!("above_%: bool = le.i64(m_1, k_{k})"));
+        let outside = t.make(&format!("outside_%: bool = or.bool(below_{below}, above_{above})"));
         t.line(&format!("fail if outside_{outside}: message_0 ()"));
-        let at = t.new(&format!("at_%: i64 = add.i64(start_{start}, k_{k})"));
+        let at = t.make(&format!("at_%: i64 = add.i64(start_{start}, k_{k})"));
         t.line(&format!("a_{a}[at_{at}]: f64 = 1.0f64"));
     }
     t.text + "}\n}"
 }
+
+/// Texts of a shape, as long as one likes.
+type Family = (&'static str, fn(usize) -> String);
 
 fn instructions(module: &Module) -> usize {
     module.functions.iter().map(|f| size(&f.body)).sum()
@@ -283,7 +286,7 @@ fn instructions(module: &Module) -> usize {
 
 #[test]
 fn work_grows_with_the_code() {
-    let families: [(&str, fn(usize) -> String); 3] = [
+    let families: [Family; 3] = [
         ("loops in a row", loops_in_a_row),
         ("loops in a loop", loops_in_a_loop),
         ("checks in a loop", checks_in_a_loop),
