@@ -60,6 +60,22 @@ const FAMILIES: &[Family] = &[
         at: 100.5,
         slope: call_twice_slope,
     },
+    Family {
+        name: "maps in a row",
+        from: 40,
+        run: 80,
+        text: maps,
+        at: 0.5,
+        slope: |n, _| (0..n).map(|i| 0.5_f64.powi(i as i32 + 1) * (i % 10) as f64).sum(),
+    },
+    Family {
+        name: "sums of an array",
+        from: 40,
+        run: 80,
+        text: sums,
+        at: 0.5,
+        slope: |n, _| (0..n).map(|i| 45.0 * (i as f64 + 0.5)).sum(),
+    },
     Family { name: "chosen closures", from: 2, run: 12, text: closures, at: 0.35, slope: closures_slope },
 ];
 
@@ -119,6 +135,20 @@ fn call_twice_slope(n: usize, x: f64) -> f64 {
         0 => x.cos(),
         n => 0.4 * call_twice_slope(n - 1, 0.4 * x) + 0.6 * call_twice_slope(n - 1, 0.6 * x),
     }
+}
+
+/// Each map takes what the one before gives, and one element of each is needed.
+fn maps(n: usize) -> String {
+    let lines = joined(n, "\n", |i| format!("  let a{} = map (\\v -> v * 0.5 + {i}.5) a{i}", i + 1));
+    let elements = joined(n, " + ", |i| format!("a{}[{}]", i + 1, i % 10));
+    format!(
+        "entry main (x: f64) : f64 =\n  let a0 = map (\\i -> x * f64.i64 i) (iota 10)\n{lines}\n  in {elements}\n"
+    )
+}
+
+fn sums(n: usize) -> String {
+    let terms = joined(n, " + ", |i| format!("f64.sum (map (\\v -> v * {i}.5) a)"));
+    format!("entry main (x: f64) : f64 =\n  let a = map (\\i -> x * f64.i64 i) (iota 10)\n  in {terms}\n")
 }
 
 fn closures(n: usize) -> String {

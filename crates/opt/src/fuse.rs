@@ -18,7 +18,7 @@
 
 use crate::Ctx;
 use crate::effects::{accumulates, is_silent};
-use pullback_base::index::IdSet;
+use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, fresh_like, substitute_body};
 use pullback_core::traverse::{for_each_stm, free_vars_exp, free_vars_lam};
 use pullback_core::{Atom, Body, Exp, FusedForm, Lam, Origin, Program, Soac, Stm, Type, Var, VarInfo};
@@ -41,7 +41,7 @@ pub fn fuse(program: &mut Program, _ctx: &Ctx) {
 
 fn fuse_in(program: &mut Program, body: &mut Body) {
     let stms = std::mem::take(&mut body.stms);
-    let mut fuser = Fuser { program, stms, facts: OnceCell::new(), result: &body.result };
+    let mut fuser = Fuser { program, stms, facts: OnceCell::new(), uses: None, result: &body.result };
     fuser.run();
     body.stms = fuser.stms;
     for stm in &mut body.stms {
@@ -56,6 +56,8 @@ struct Fuser<'a> {
     stms: Vec<Stm>,
     /// Of each statement, once two of them may be partners.
     facts: OnceCell<Vec<Facts>>,
+    /// How many statements mention a variable, and whether the result does; known from the first join on.
+    uses: Option<IdMap<Var, usize>>,
     result: &'a [Atom],
 }
 
@@ -105,6 +107,15 @@ impl Facts {
     }
     fn inner(&self) -> &IdSet<Var> {
         self.inner.as_ref().unwrap_or(&self.free)
+    }
+    /// Of the statement that two operations became. What their functions mention stays, and so does what they do; their arguments are its own.
+    fn of_both(first: &Facts, second: &Facts, stm: &Stm) -> Facts {
+        let mut inner = first.inner().clone();
+        inner.extend(second.inner().iter().copied());
+        let mut free = inner.clone();
+        stm.exp.for_each_atom(|a| free.extend(a.var()));
+        let (writes, accumulates) = (first.writes || second.writes, first.accumulates || second.accumulates);
+        Facts { free, inner: Some(inner), writes, accumulates }
     }
 }
 
@@ -222,9 +233,11 @@ impl Fuser<'_> {
 
     /// Fuses statements `i` and `j` at the place of one of them, which is returned.
     fn join(&mut self, i: usize, j: usize, way: Way, at: usize) -> usize {
+        self.count_uses();
+        let (of_first, of_second) = (&self.facts()[i], &self.facts()[j]);
         let used_elsewhere = |v: &Var| {
-            self.result.contains(&Atom::Var(*v))
-                || self.facts().iter().enumerate().any(|(k, f)| k != i && k != j && f.free.contains(v))
+            let here = usize::from(of_first.free.contains(v)) + usize::from(of_second.free.contains(v));
+            self.uses.as_ref().and_then(|uses| uses.get(v)).is_some_and(|n| *n > here)
         };
         let needed: Vec<bool> = self.stms[i].pat.iter().map(used_elsewhere).collect();
         let second = self.stms.remove(j);
@@ -238,14 +251,38 @@ impl Fuser<'_> {
         };
         let stm = fused.statement();
         let at = if at == j { j - 1 } else { i };
-        let new = Facts::of(self.program, &stm);
-        if let Some(facts) = self.facts.get_mut() {
-            facts.remove(j);
-            facts.remove(i);
+        if let Some(mut facts) = self.facts.take() {
+            let (second, first) = (facts.remove(j), facts.remove(i));
+            let new = Facts::of_both(&first, &second, &stm);
+            self.mentioned(&new, &[&first, &second]);
             facts.insert(at, new);
+            self.facts = OnceCell::from(facts);
         }
         self.stms.insert(at, stm);
         at
+    }
+    fn count_uses(&mut self) {
+        if self.uses.is_some() {
+            return;
+        }
+        let mut uses = IdMap::new();
+        let mentions = self.facts().iter().flat_map(|f| f.free.iter().copied());
+        for v in mentions.chain(self.result.iter().filter_map(|a| a.var())) {
+            *uses.entry(v).or_insert(0) += 1;
+        }
+        self.uses = Some(uses);
+    }
+    /// A statement with these facts is there, and those with others are gone.
+    fn mentioned(&mut self, there: &Facts, gone: &[&Facts]) {
+        let Some(uses) = &mut self.uses else { return };
+        for v in &there.free {
+            *uses.entry(*v).or_insert(0) += 1;
+        }
+        for v in gone.iter().flat_map(|f| f.free.iter()) {
+            if let Some(n) = uses.get_mut(v) {
+                *n -= 1;
+            }
+        }
     }
 
     /// `plus` of two arrays becomes a map where that can be fused with what made one of them, or with a map that takes the sum. Of rows it is `plus` again, which
@@ -312,8 +349,11 @@ impl Fuser<'_> {
     }
     /// Puts another statement in the place of one, which is returned.
     fn replace(&mut self, j: usize, stm: Stm) -> Stm {
-        if let Some(facts) = self.facts.get_mut() {
-            facts[j] = Facts::of(self.program, &stm);
+        let new = Facts::of(self.program, &stm);
+        if let Some(mut facts) = self.facts.take() {
+            self.mentioned(&new, &[&facts[j]]);
+            facts[j] = new;
+            self.facts = OnceCell::from(facts);
         }
         std::mem::replace(&mut self.stms[j], stm)
     }
