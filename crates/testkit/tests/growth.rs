@@ -41,11 +41,11 @@ fn the_one_hot_rule_grows() {
 /// A share of all small programs whose loops carry names of arrays; `STEP=1` takes all.
 #[test]
 fn small_loop_programs_are_flat() {
-    let step = number("STEP", 199) as usize;
+    let step = number("STEP", 397) as usize;
     let terms = every(LARGEST, step, share(step));
     let found = search(terms, &vjp);
     println!("{}", found.render());
-    assert!(found.count > 500 && found.failures.is_empty(), "{}", found.render());
+    assert!(found.count * step > 99_500 && found.failures.is_empty(), "{}", found.render());
 }
 
 /// The same where functions call themselves or each other instead of loops.
@@ -74,7 +74,7 @@ fn the_search_finds_growth() {
     println!("{} programs; with fewer terms {:?}", all.len(), [1, 2, 3].map(|n| every(n, 1, 0).len()));
     assert!(all.len() > 50_000, "{}", all.len());
     let config = Config { locations: false, ..Config::default() };
-    let few = all.into_iter().step_by(997);
+    let few = all.into_iter().skip(share(2991)).step_by(2991);
     let found = search(few, &|p, l, w| vjp_with(p, l, w, &config));
     let grown = found.failures.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Grows(_))).count();
     println!("{grown} of {} grow", found.count);

@@ -15,7 +15,7 @@ use pullback_testkit::stops;
 
 #[test]
 fn all_properties_hold_on_random_programs() {
-    let report = soak(draws("properties", (500, 2_000), 60));
+    let report = soak(draws("properties", (500, 2_000), 45));
     println!("{}", report.render());
     assert!(report.failures.is_empty(), "{}", report.render());
 

@@ -113,25 +113,19 @@ impl<'p> Lower<'p> {
         'p: 'b,
     {
         let from = &lam.body.result[lam.body.result.len() - vars.len()..];
+        let mut free = self.overwritable(n, operands, users);
         let mut given: Vec<Option<Var>> = vec![None; vars.len()];
         let heirs: Vec<usize> = (0..vars.len()).filter(|k| self.heirs.contains_key(&vars[*k])).collect();
         let others = (0..vars.len()).filter(|k| !heirs.contains(k));
         for number in heirs.iter().copied().chain(others) {
             let v = &vars[number];
             let heir_of = self.heirs.get(v);
-            let fits = |(k, a): (usize, &Atom)| {
-                let operand = a.var().filter(|o| !given.contains(&Some(*o)) && self.ty(*o) == self.ty(*v))?;
-                heir_of.is_none_or(|wanted| *wanted == operand).then_some(())?;
-                let others =
-                    operands.iter().enumerate().filter(|(j, _)| *j != k).filter_map(|(_, a)| a.var());
-                let users = users.iter().copied().chain(others).collect();
-                let array = self.form(*a);
-                let whole =
-                    array.is_writable() && array.dims[..] == [n] && array.strides[0].as_i64() == Some(1);
-                let free = whole && !self.wanted.contains_key(v) && self.owners.may_write(operand, &users);
-                free.then_some(operand)
+            let fits = |o: &Var| {
+                self.ty(*o) == self.ty(*v)
+                    && heir_of.is_none_or(|wanted| wanted == o)
+                    && !self.wanted.contains_key(v)
             };
-            given[number] = operands.iter().enumerate().find_map(fits);
+            given[number] = free.iter().position(fits).map(|k| free.remove(k));
         }
         for (v, operand) in vars.iter().zip(&given) {
             if let Some(operand) = operand {
@@ -144,6 +138,27 @@ impl<'p> Lower<'p> {
             collector.over = self.owners.of(operand);
         }
         Ok(out)
+    }
+    /// Operands with so many elements, one after the other in memory, that may be overwritten; `users`: what the body mentions.
+    fn overwritable(&self, n: Operand, operands: &[Atom], users: &IdSet<Var>) -> Vec<Var> {
+        let mut others = users.clone();
+        let mut again = IdSet::new();
+        for v in operands.iter().filter_map(|a| a.var()) {
+            if !others.insert(v) {
+                again.insert(v);
+            }
+        }
+        let mut out = Vec::new();
+        for v in operands.iter().filter_map(|a| a.var()).filter(|v| !again.contains(v)) {
+            let array = self.form(v.into());
+            let whole = array.is_writable() && array.dims[..] == [n] && array.strides[0].as_i64() == Some(1);
+            others.remove(&v);
+            if whole && self.owners.may_write(v, &others) {
+                out.push(v);
+            }
+            others.insert(v);
+        }
+        out
     }
     /// Where the values of iteration `i` belong.
     fn slots(&mut self, collectors: &[Collector], i: Operand) -> Vec<Option<ArrayRep>> {
@@ -258,8 +273,8 @@ impl<'p> Lower<'p> {
             Place::Ready(array) => array.clone(),
             Place::Late(pointers, sizes) => self.late(c, pointers, sizes, n)?,
         };
-        let mut roots = self.owners.fresh();
-        roots.extend(c.over.iter().copied());
+        // (What is written over an operand is where that was. Chains of maps have one root so.)
+        let mut roots = if c.over.is_empty() { self.owners.fresh() } else { c.over.clone() };
         roots.extend(pointed);
         Ok(self.made(Val { rep: Rep::Array(rep), roots }))
     }
