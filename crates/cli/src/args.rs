@@ -96,6 +96,7 @@ Examples:
   pullback code model.fut --after fusion                      the loops after one of them
   pullback code model.fut --stage lanes --without tiling      the loops without one of them
   pullback code --print-pipeline
+  pullback code model.fut --after 8 --whole > loops.kernel    kernel text that can be read again
   pullback code loops.kernel --pass index-set-splitting       one pass on kernel text")]
     Code(CodeArgs),
     /// Show where the time of a run goes: time and bytes of each construct, for the program and its derivative, with advice.
@@ -629,6 +630,9 @@ pub(crate) struct CodeArgs {
     /// Leave a pass of scheduling out; may be given more than once.
     #[arg(long, value_name = "PASS")]
     pub(crate) without: Vec<String>,
+    /// Print kernel IR with all that it holds, as --pass reads it.
+    #[arg(long)]
+    pub(crate) whole: bool,
     /// Show what each pass of scheduling changes in this program, and its time.
     #[arg(long, conflicts_with_all = ["stage", "after"])]
     pub(crate) passes: bool,

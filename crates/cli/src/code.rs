@@ -8,7 +8,7 @@ use crate::output::say;
 use pullback_base::Diagnostic;
 use pullback_driver::backend::{cache_contents, cache_folder, libraries};
 use pullback_driver::code::{
-    Outcome, PIPELINE, Passes, Stage, code_text, one_pass, optional, pipeline_text, row,
+    Form, Outcome, PIPELINE, Passes, Stage, code_text, one_pass, optional, pipeline_text, row,
 };
 use pullback_driver::vm::machines;
 use serde_json::{Value as Json, json};
@@ -25,6 +25,12 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
     }
     let row = args.after.as_deref().map(row_of).transpose()?;
     let without: Vec<&str> = args.without.iter().map(|name| left_out(name)).collect::<Result<_, _>>()?;
+    if !without.is_empty() && args.stage == StageName::Kernel && row.is_none() && !args.passes {
+        let message =
+            "--without leaves out passes of scheduling, and this is the code before them: add --stage lanes";
+        return Err(Failure::input(message));
+    }
+    let form = if args.whole { Form::Whole } else { Form::Short };
     let mut session = load(file, &args.algorithm, true)?;
     session.settings.lowered = true;
     session.settings.floats = args.floats.policy();
@@ -46,8 +52,8 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
     };
     let text = match row {
         _ if args.passes => Passes::new(&ready, &sizes, &without).map(|passes| table(&passes)),
-        Some(row) => Passes::new(&ready, &sizes, &without).map(|passes| passes.after(row)),
-        None => code_text(&ready, stage, &sizes, &without),
+        Some(row) => Passes::new(&ready, &sizes, &without).map(|passes| passes.after(row, form)),
+        None => code_text(&ready, (stage, form), &sizes, &without),
     };
     say(text.map_err(|d| failed(&session, &d))?.trim_end());
     Ok(())

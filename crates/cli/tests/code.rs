@@ -139,6 +139,10 @@ fn passes_of_scheduling_are_shown() {
     assert!(left_out.contains("fission                  left out"), "{left_out}");
 
     let file = std::env::temp_dir().join(format!("pullback-pass-{}.kernel", std::process::id()));
+    let row = |name: &str| (names.iter().position(|n| *n == name).expect("a pass") + 1).to_string();
+    std::fs::write(&file, code(&["--whole", "--after", &row("vectorisation")])).expect("a file");
+    let jammed = stdout(&["code", &file.display().to_string(), "--pass", "unroll-and-jam"]);
+    assert!(jammed.contains("lanes"), "{jammed}");
     let text = "function twice(n_0: i64) -> (y_1: i64) {\n  a_2: i64 = add.i64(n_0, 1i64)\n  b_3: i64 = add.i64(n_0, 1i64)\n  y_1 = mul.i64(a_2, b_3)\n}\n";
     std::fs::write(&file, text).expect("a file");
     let name = file.display().to_string();
@@ -157,6 +161,7 @@ fn passes_of_scheduling_are_shown() {
     refused(&[&name, "--pass", "tiling"], "cannot read");
     refused(&["examples/kmeans.fut", "--after", "tile"], "no pass `tile`; there are scalar-replacement,");
     refused(&["examples/kmeans.fut", "--after", "0"], "no pass `0`");
+    refused(&["examples/kmeans.fut", "--without", "tiling"], "add --stage lanes");
     refused(&["examples/kmeans.fut", "--without", "padding"], "what follows needs this pass");
 }
 

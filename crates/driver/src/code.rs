@@ -24,11 +24,29 @@ pub enum Stage {
     Assembly,
 }
 
+/// How kernel IR is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For people: without types that follow, and names of messages.
+    Short,
+    /// With all that a module holds, as [`one_pass`] reads it.
+    Whole,
+}
+
+impl Form {
+    fn print(self, module: &Module) -> String {
+        match self {
+            Form::Short => print(module),
+            Form::Whole => print_whole(module),
+        }
+    }
+}
+
 /// What a function is compiled to, as text, with loops chosen for the sizes of these arguments, or of the first ones; where there
 /// are none, for sizes that are not known. `without`: passes of scheduling that are left out. Errors: as for running compiled code.
 pub fn code_text(
     ready: &Ready,
-    stage: Stage,
+    (stage, form): (Stage, Form),
     args: &[Value],
     without: &[&'static str],
 ) -> Result<String, Diagnostic> {
@@ -39,8 +57,8 @@ pub fn code_text(
     let scheduling = as_run(ready, function, args, without);
     let in_lanes = || pullback_cpu::scheduled(&module, machine, &scheduling);
     match stage {
-        Stage::Kernel => Ok(print(&module)),
-        Stage::Lanes => Ok(print(&in_lanes())),
+        Stage::Kernel => Ok(form.print(&module)),
+        Stage::Lanes => Ok(form.print(&in_lanes())),
         Stage::Llvm => Ok(emit(&in_lanes(), &options).text),
         Stage::Assembly => {
             let emitted = emit(&in_lanes(), &options);
@@ -80,8 +98,8 @@ impl Passes {
         Ok(Passes { lowered, options, records })
     }
     /// The code after a row of [`PIPELINE`], as text.
-    pub fn after(&self, row: usize) -> String {
-        print(&schedule::after(&self.lowered, &self.options, &self.records, row))
+    pub fn after(&self, row: usize, form: Form) -> String {
+        form.print(&schedule::after(&self.lowered, &self.options, &self.records, row))
     }
     /// For each row: whether a function was changed, or all were left out; instructions after it; seconds.
     pub fn table(&self) -> Vec<(Outcome, usize, f64)> {

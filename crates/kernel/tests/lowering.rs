@@ -206,7 +206,7 @@ fn agrees(
                 (!right).then(|| format!("expected {:?}\nfound {how:?} {other:?}", expected.results))
             };
             let hows = [How::Backwards, How::Lanes(2, 8), How::Lanes(8, 8)];
-            let without = without.iter().map(|pass| How::Without(*pass));
+            let without = without.iter().map(|pass| How::Without(pass));
             if let Some(text) = hows.into_iter().chain(without).find_map(differs) {
                 if is_unstable(program, fun, args, &expected.results, rounding) {
                     Ok(Agreement::Unstable)
