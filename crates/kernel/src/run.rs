@@ -4,8 +4,8 @@
 //! is written before it is read, and elements have one type. A violation is an `Internal` error. It is the oracle for
 //! executors, and shows whether the lowering or an executor is wrong.
 //!
-//! Code with events ([`crate::ghosts`]) is checked for more: no variable is read after it was written over. So each run is a test of ownership,
-//! whatever the values are ([`ghosts`], [`memory`]).
+//! Code with events ([`crate::Ghosts`]) is checked for more: no variable is read after it was written over. So each run is a test of ownership,
+//! whatever the values are (`ghosts`, `memory`).
 //!
 //! Lanes are run one after the other within each instruction. Loops whose order is [`Order::Any`] can be run backwards
 //! ([`Options::backwards`]), which shows most wrong claims about order.
