@@ -137,12 +137,12 @@ fn call_twice_slope(n: usize, x: f64) -> f64 {
     }
 }
 
-/// Each map takes what the one before gives, and one element of each is needed.
+/// Each map takes what the one before gives, and one element of each is needed. (Arrays of fewer elements are unrolled, some of them.)
 fn maps(n: usize) -> String {
     let lines = joined(n, "\n", |i| format!("  let a{} = map (\\v -> v * 0.5 + {i}.5) a{i}", i + 1));
     let elements = joined(n, " + ", |i| format!("a{}[{}]", i + 1, i % 10));
     format!(
-        "entry main (x: f64) : f64 =\n  let a0 = map (\\i -> x * f64.i64 i) (iota 10)\n{lines}\n  in {elements}\n"
+        "entry main (x: f64) : f64 =\n  let a0 = map (\\i -> x * f64.i64 i) (iota 100)\n{lines}\n  in {elements}\n"
     )
 }
 
