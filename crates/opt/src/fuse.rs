@@ -41,7 +41,8 @@ pub fn fuse(program: &mut Program, _ctx: &Ctx) {
 
 fn fuse_in(program: &mut Program, body: &mut Body) {
     let stms = std::mem::take(&mut body.stms);
-    let mut fuser = Fuser { program, stms, facts: OnceCell::new(), uses: None, result: &body.result };
+    let mut fuser =
+        Fuser { program, stms, facts: OnceCell::new(), uses: OnceCell::new(), result: &body.result };
     fuser.run();
     body.stms = fuser.stms;
     for stm in &mut body.stms {
@@ -57,7 +58,7 @@ struct Fuser<'a> {
     /// Of each statement, once two of them may be partners.
     facts: OnceCell<Vec<Facts>>,
     /// How many statements mention a variable, and whether the result does; known from the first join on.
-    uses: Option<IdMap<Var, usize>>,
+    uses: OnceCell<IdMap<Var, usize>>,
     result: &'a [Atom],
 }
 
@@ -233,11 +234,11 @@ impl Fuser<'_> {
 
     /// Fuses statements `i` and `j` at the place of one of them, which is returned.
     fn join(&mut self, i: usize, j: usize, way: Way, at: usize) -> usize {
-        self.count_uses();
+        let uses = self.uses();
         let (of_first, of_second) = (&self.facts()[i], &self.facts()[j]);
         let used_elsewhere = |v: &Var| {
             let here = usize::from(of_first.free.contains(v)) + usize::from(of_second.free.contains(v));
-            self.uses.as_ref().and_then(|uses| uses.get(v)).is_some_and(|n| *n > here)
+            uses.get(v).is_some_and(|n| *n > here)
         };
         let needed: Vec<bool> = self.stms[i].pat.iter().map(used_elsewhere).collect();
         let second = self.stms.remove(j);
@@ -251,38 +252,24 @@ impl Fuser<'_> {
         };
         let stm = fused.statement();
         let at = if at == j { j - 1 } else { i };
-        if let Some(mut facts) = self.facts.take() {
+        if let Some(facts) = self.facts.get_mut() {
             let (second, first) = (facts.remove(j), facts.remove(i));
             let new = Facts::of_both(&first, &second, &stm);
-            self.mentioned(&new, &[&first, &second]);
+            mentioned(self.uses.get_mut(), &new, &[&first, &second]);
             facts.insert(at, new);
-            self.facts = OnceCell::from(facts);
         }
         self.stms.insert(at, stm);
         at
     }
-    fn count_uses(&mut self) {
-        if self.uses.is_some() {
-            return;
-        }
-        let mut uses = IdMap::new();
-        let mentions = self.facts().iter().flat_map(|f| f.free.iter().copied());
-        for v in mentions.chain(self.result.iter().filter_map(|a| a.var())) {
-            *uses.entry(v).or_insert(0) += 1;
-        }
-        self.uses = Some(uses);
-    }
-    /// A statement with these facts is there, and those with others are gone.
-    fn mentioned(&mut self, there: &Facts, gone: &[&Facts]) {
-        let Some(uses) = &mut self.uses else { return };
-        for v in &there.free {
-            *uses.entry(*v).or_insert(0) += 1;
-        }
-        for v in gone.iter().flat_map(|f| f.free.iter()) {
-            if let Some(n) = uses.get_mut(v) {
-                *n -= 1;
+    fn uses(&self) -> &IdMap<Var, usize> {
+        self.uses.get_or_init(|| {
+            let mut uses = IdMap::new();
+            let mentions = self.facts().iter().flat_map(|f| f.free.iter().copied());
+            for v in mentions.chain(self.result.iter().filter_map(|a| a.var())) {
+                *uses.entry(v).or_insert(0) += 1;
             }
-        }
+            uses
+        })
     }
 
     /// `plus` of two arrays becomes a map where that can be fused with what made one of them, or with a map that takes the sum. Of rows it is `plus` again, which
@@ -350,10 +337,9 @@ impl Fuser<'_> {
     /// Puts another statement in the place of one, which is returned.
     fn replace(&mut self, j: usize, stm: Stm) -> Stm {
         let new = Facts::of(self.program, &stm);
-        if let Some(mut facts) = self.facts.take() {
-            self.mentioned(&new, &[&facts[j]]);
+        if let Some(facts) = self.facts.get_mut() {
+            mentioned(self.uses.get_mut(), &new, &[&facts[j]]);
             facts[j] = new;
-            self.facts = OnceCell::from(facts);
         }
         std::mem::replace(&mut self.stms[j], stm)
     }
@@ -388,6 +374,19 @@ impl Fuser<'_> {
         let result = params.iter().map(|p| Atom::Var(*p)).collect();
         let pre = Lam { params, body: Body { stms: Vec::new(), result } };
         Parts { width, arrays, pre, combined, pat, fold: Some(fold) }
+    }
+}
+
+/// A statement with these facts is there, and those with others are gone.
+fn mentioned(uses: Option<&mut IdMap<Var, usize>>, there: &Facts, gone: &[&Facts]) {
+    let Some(uses) = uses else { return };
+    for v in &there.free {
+        *uses.entry(*v).or_insert(0) += 1;
+    }
+    for v in gone.iter().flat_map(|f| f.free.iter()) {
+        if let Some(n) = uses.get_mut(v) {
+            *n -= 1;
+        }
     }
 }
 
