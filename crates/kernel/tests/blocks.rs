@@ -4,6 +4,7 @@
 #[path = "common/scheduled.rs"]
 mod scheduled;
 
+use crate::common::compiled;
 use crate::common::counted::{in_lanes, loops, named};
 use crate::common::results_from;
 use pullback_core::Value;
@@ -11,7 +12,7 @@ use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{Ins, Module, lower, print};
 use pullback_testkit::rng::Rng;
-use scheduled::{code, compiled, model, numbers};
+use scheduled::{code, model, numbers};
 
 /// Whether there is a loop over blocks, seams or rounds, as its counter says.
 fn has(module: &Module, counter: &str) -> bool {

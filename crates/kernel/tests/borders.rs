@@ -2,6 +2,7 @@
 //! in every bit where nothing is added up in another order.
 
 use crate::common;
+use crate::common::compiled;
 #[path = "common/scheduled.rs"]
 mod scheduled;
 
@@ -11,7 +12,7 @@ use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::to_words;
 use pullback_kernel::{lower, print};
-use scheduled::{code, compiled, model, numbers};
+use scheduled::{code, model, numbers};
 
 fn is_cut(program: &(Program, FunId)) -> bool {
     let text = |without: &[&'static str]| print(&code(program, model(), None, without));

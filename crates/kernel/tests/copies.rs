@@ -4,13 +4,14 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scheduled;
 
+use crate::common::compiled;
 use crate::common::counted::{additions, count, named, parts};
 use crate::common::results_from;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::lower;
 use pullback_kernel::schedule::{self, Model, schedule};
-use scheduled::{compiled, numbers};
+use scheduled::numbers;
 
 /// The code in parts, whether parts have copies, and the values: those of the interpreter whichever part runs first, since all sums are exact.
 fn has_copies(text: &str, shapes: &[&[usize]], without: &[&'static str]) -> bool {

@@ -4,10 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "a test that says how much it saw")]
 
-#[path = "common/scheduled.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod scheduled;
-
+use crate::common::compiled;
 use pullback_kernel::verify::order::{Claims, Reason, look};
 use pullback_kernel::verify::verify;
 use pullback_kernel::{Ins, Module, Order, lower, print, read, size, walk};
@@ -143,7 +140,7 @@ fn orders_of_random_programs_are_shown() {
 
 /// The claims of a program, of which not one is open; in its code there is an `in any order` at least.
 fn all_shown(text: &str) -> Claims {
-    let (program, f) = scheduled::compiled(text);
+    let (program, f) = compiled(text);
     let (module, _) = lower(&program, f).expect("native");
     let claims = look(&module);
     assert!(claims.open.is_empty(), "{}\n{}", claims.open[0], print(&module));

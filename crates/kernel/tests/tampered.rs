@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scheduled;
 
+use crate::common::compiled;
 use pullback_core::{FunId, Program, Value};
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::run::{self, Memory, Word, run};
@@ -11,7 +12,7 @@ use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower, print};
 use pullback_testkit::tampered::Error;
-use scheduled::{compiled, numbers};
+use scheduled::numbers;
 
 /// What code gives; `None`: it stops.
 fn results(

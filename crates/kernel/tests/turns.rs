@@ -5,12 +5,13 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 mod scheduled;
 
+use crate::common::compiled;
 use crate::common::counted::{copies, inside};
 use crate::common::results;
 use pullback_core::Value;
 use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::{Ins, lower, print};
-use scheduled::{compiled, numbers};
+use scheduled::numbers;
 
 /// A loop over some states of `n` numbers: their next values, and how many arrays an iteration copies (in the loop; if there is
 /// no array to copy, in the lowered code).

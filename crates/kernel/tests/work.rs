@@ -1,14 +1,10 @@
 //! How many parts a loop is divided into: by its work, of which all is counted that is known before it.
 
-#[path = "common/scheduled.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod scheduled;
-
+use crate::common::compiled;
 use crate::common::counted::{all, loops, named};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{Block, Function, Ins, Module, Operand, Reg, lower, print};
 use pullback_prim::{Op, Prim};
-use scheduled::compiled;
 use std::collections::BTreeSet;
 
 /// The code of a step over a grid of this size.

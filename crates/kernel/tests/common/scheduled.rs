@@ -1,21 +1,12 @@
 //! Programs as text, and the code that they are scheduled to where no memory is near.
 
 use pullback_core::{FunId, Program};
-use pullback_driver::{Session, Settings};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::{Module, lower};
 
 /// With no near memory, so that short loops are treated as long ones are.
 pub(crate) fn model() -> Model {
     Model { near: Some(0), ..Model::machine(8) }
-}
-
-pub(crate) fn compiled(text: &str) -> (Program, FunId) {
-    let session = Session::compile("text.fut", text, Settings::default());
-    let session = session.unwrap_or_else(|e| panic!("{}\n{text}", e.render()));
-    let entry = session.entry(None).expect("an entry");
-    let ready = session.primal(&entry).expect("derivatives");
-    (ready.program.clone(), ready.fun)
 }
 
 /// The code with 8 lanes, and without a part of scheduling; `n`: what the second argument, the size of the array, is expected to be.
