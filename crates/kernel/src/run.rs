@@ -7,16 +7,21 @@
 //! Code with events ([`crate::Ghosts`]) is checked for more: no variable is read after it was written over. So each run is a test of ownership,
 //! whatever the values are (`ghosts`, `memory`).
 //!
+//! Each float has a fingerprint beside its value, so that two schedules of one program can be compared exactly (`fingerprint`).
+//!
 //! Lanes are run one after the other within each instruction. Loops whose order is [`Order::Any`] can be run backwards
 //! ([`Options::backwards`]), which shows most wrong claims about order.
 
+mod fingerprint;
 mod ghosts;
 mod memory;
 
 use crate::ghosts::Ghosts;
 use crate::ir::{Block, FunctionId, Ins, Module, Operand, Order, Reg, Ty};
-use memory::wrong;
+pub use fingerprint::Fingerprint;
+use fingerprint::Number;
 pub use memory::{Memory, Pointer, Seen, Word};
+use memory::{Printed, wrong};
 use pullback_base::index::Index;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_prim::{Op, Prim, PrimError, Scalar, ScalarValue};
@@ -41,6 +46,19 @@ pub fn run(
     run_with_ghosts((module, &Ghosts::default()), function, args, memory, options)
 }
 
+/// The same, with the fingerprints of results. Floats of arguments have random ones, told apart by their order and by the order of
+/// [`Memory::put`]: they are the same in all runs that are given the same.
+pub fn run_with_fingerprints(
+    module: &Module,
+    function: FunctionId,
+    args: &[Word],
+    memory: &mut Memory,
+    options: Options,
+) -> Result<Vec<(Word, Fingerprint)>, RuntimeError> {
+    let results = machine((module, &Ghosts::default()), memory, options).start(function, args)?;
+    Ok(results.into_iter().map(|r| (r.word, r.print)).collect())
+}
+
 /// The same for code that says what it reads ([`crate::lower_with_ghosts`]). A variable that is read after it was written over is an `Internal`
 /// error, too; also where a result is read from memory. Cost: that of a run, and the elements of what is compared as a whole.
 pub fn run_with_ghosts(
@@ -51,9 +69,17 @@ pub fn run_with_ghosts(
     options: Options,
 ) -> Result<Vec<Word>, RuntimeError> {
     memory.names = ghosts.names.clone();
+    let results = machine((module, ghosts), memory, options).start(function, args)?;
+    Ok(results.into_iter().map(|r| r.word).collect())
+}
+
+fn machine<'a>(
+    (module, ghosts): (&'a Module, &'a Ghosts),
+    memory: &'a mut Memory,
+    options: Options,
+) -> Machine<'a> {
     let (steps, active) = (options.steps, usize::MAX);
-    let mut machine = Machine { module, ghosts, memory, steps, depth: 0, lanes: None, active, options };
-    machine.call(function, args)
+    Machine { module, ghosts, memory, steps, depth: 0, lanes: None, active, options }
 }
 
 struct Machine<'a> {
@@ -74,17 +100,26 @@ struct Machine<'a> {
 enum Held {
     #[default]
     Nothing,
-    One(Word),
+    One(Printed),
     /// An element that was loaded after it was written over: an error, once somebody uses it. What it says.
     Lost(String),
-    Lanes(Vec<Option<ScalarValue>>),
+    Lanes(Vec<Option<Number>>),
 }
 
 type Regs = Vec<Held>;
 type Res<T> = Result<T, RuntimeError>;
 
+/// A constant, with its fingerprint.
+fn constant(x: ScalarValue) -> Number {
+    (x, Fingerprint::of(x))
+}
+
 impl Machine<'_> {
-    fn call(&mut self, id: FunctionId, args: &[Word]) -> Res<Vec<Word>> {
+    fn start(&mut self, id: FunctionId, args: &[Word]) -> Res<Vec<Printed>> {
+        let args: Vec<_> = args.iter().enumerate().map(|(k, a)| a.given([0, k as u64])).collect();
+        self.call(id, &args)
+    }
+    fn call(&mut self, id: FunctionId, args: &[Printed]) -> Res<Vec<Printed>> {
         let f = &self.module.functions[id];
         if self.depth >= 10_000 {
             return Err(RuntimeError::new(RuntimeErrorKind::Limit, "too many open calls"));
@@ -96,25 +131,31 @@ impl Machine<'_> {
         self.depth += 1;
         self.block(&f.body, &mut regs, id)?;
         self.depth -= 1;
-        f.results.iter().map(|r| self.value(&regs, Operand::Reg(*r))).collect()
+        f.results.iter().map(|r| self.printed(&regs, Operand::Reg(*r))).collect()
     }
-    fn value(&self, regs: &Regs, a: Operand) -> Res<Word> {
+    fn printed(&self, regs: &Regs, a: Operand) -> Res<Printed> {
         match a {
             Operand::Reg(r) => match &regs[r.index()] {
-                Held::One(word) => Ok(*word),
+                Held::One(printed) => Ok(*printed),
                 Held::Nothing => Err(wrong(format!("register {r:?} is not set"))),
                 Held::Lost(what) => Err(wrong(what.as_str())),
                 Held::Lanes(_) => Err(wrong(format!("register {r:?} is one of lanes"))),
             },
-            Operand::Const(c) => Ok(Word::Scalar(c)),
-            Operand::Null => Ok(Word::Pointer(Pointer::NULL)),
+            Operand::Const(c) => Ok(Word::Scalar(c).printed()),
+            Operand::Null => Ok(Word::Pointer(Pointer::NULL).printed()),
+        }
+    }
+    fn value(&self, regs: &Regs, a: Operand) -> Res<Word> {
+        Ok(self.printed(regs, a)?.word)
+    }
+    fn number(&self, regs: &Regs, a: Operand) -> Res<Number> {
+        match self.printed(regs, a)? {
+            Printed { word: Word::Scalar(x), print } => Ok((x, print)),
+            Printed { word: Word::Pointer(_), .. } => Err(wrong("a pointer where a scalar is needed")),
         }
     }
     fn scalar(&self, regs: &Regs, a: Operand) -> Res<ScalarValue> {
-        match self.value(regs, a)? {
-            Word::Scalar(x) => Ok(x),
-            Word::Pointer(_) => Err(wrong("a pointer where a scalar is needed")),
-        }
+        Ok(self.number(regs, a)?.0)
     }
     fn i64(&self, regs: &Regs, a: Operand) -> Res<i64> {
         let x = self.scalar(regs, a)?;
@@ -126,21 +167,28 @@ impl Machine<'_> {
             Word::Scalar(_) => Err(wrong("a scalar where a pointer is needed")),
         }
     }
-    fn set(&self, regs: &mut Regs, id: FunctionId, to: Reg, value: Word) -> Res<()> {
+    fn set(&self, regs: &mut Regs, id: FunctionId, to: Reg, value: Printed) -> Res<()> {
+        let Printed { word, print } = value;
         let ty = self.module.functions[id].regs[to].ty;
-        if let (Word::Scalar(x), Ty::Lanes(..)) = (value, ty) {
-            return self.set_lanes(regs, id, to, |_, _| Ok(x));
+        if let (Word::Scalar(x), Ty::Lanes(..)) = (word, ty) {
+            return self.set_lanes(regs, id, to, |_, _| Ok((x, print)));
         }
-        let fits = match (value, ty) {
+        let fits = match (word, ty) {
             (Word::Scalar(x), Ty::Scalar(s)) => x.scalar() == s,
             (Word::Pointer(_), Ty::Pointer) => true,
             _ => false,
         };
         if !fits {
-            return Err(wrong(format!("{value:?} does not fit a register of type {ty:?}")));
+            return Err(wrong(format!("{word:?} does not fit a register of type {ty:?}")));
         }
         regs[to.index()] = Held::One(value);
         Ok(())
+    }
+    fn set_number(&self, regs: &mut Regs, id: FunctionId, to: Reg, (x, print): Number) -> Res<()> {
+        self.set(regs, id, to, Printed { word: Word::Scalar(x), print })
+    }
+    fn set_i64(&self, regs: &mut Regs, id: FunctionId, to: Reg, x: i64) -> Res<()> {
+        self.set(regs, id, to, Word::Scalar(ScalarValue::I64(x)).printed())
     }
 
     // --- lanes ---
@@ -152,7 +200,7 @@ impl Machine<'_> {
         }
     }
     /// What an operand is in a lane.
-    fn lane(&self, regs: &Regs, a: Operand, lane: usize) -> Res<ScalarValue> {
+    fn lane(&self, regs: &Regs, a: Operand, lane: usize) -> Res<Number> {
         match a {
             Operand::Reg(r) => match &regs[r.index()] {
                 Held::Lanes(all) if self.lanes.is_some_and(|n| n != all.len()) => {
@@ -163,13 +211,13 @@ impl Machine<'_> {
                     .copied()
                     .flatten()
                     .ok_or_else(|| wrong(format!("lane {lane} of register {r:?} is not set"))),
-                _ => self.scalar(regs, a),
+                _ => self.number(regs, a),
             },
-            _ => self.scalar(regs, a),
+            _ => self.number(regs, a),
         }
     }
     fn lane_i64(&self, regs: &Regs, a: Operand, lane: usize) -> Res<i64> {
-        let x = self.lane(regs, a, lane)?;
+        let (x, _) = self.lane(regs, a, lane)?;
         if x.scalar() == Scalar::I64 { Ok(x.as_i64()) } else { Err(wrong("an index that is no i64")) }
     }
     /// How many lanes an instruction has: as many as its registers of lanes, or the loop around.
@@ -187,7 +235,7 @@ impl Machine<'_> {
     fn chosen(&self, regs: &Regs, lanes: usize, mask: Option<Operand>) -> Res<Vec<usize>> {
         let mut out = Vec::new();
         for lane in 0..lanes.min(self.active) {
-            if mask.map_or(Ok(true), |m| self.lane(regs, m, lane).map(ScalarValue::is_true))? {
+            if mask.map_or(Ok(true), |m| self.lane(regs, m, lane).map(|(x, _)| x.is_true()))? {
                 out.push(lane);
             }
         }
@@ -199,7 +247,7 @@ impl Machine<'_> {
         regs: &mut Regs,
         id: FunctionId,
         to: Reg,
-        value: impl Fn(&Regs, usize) -> Res<ScalarValue>,
+        value: impl Fn(&Regs, usize) -> Res<Number>,
     ) -> Res<()> {
         let Ty::Lanes(scalar, lanes) = self.module.functions[id].regs[to].ty else {
             return Err(wrong(format!("register {to:?} is not one of lanes")));
@@ -212,18 +260,19 @@ impl Machine<'_> {
         let old = Held::Lanes(all.clone());
         regs[to.index()] = old;
         for (lane, cell) in all.iter_mut().enumerate().take(self.active) {
-            let x = value(regs, lane)?;
+            let (x, print) = value(regs, lane)?;
             if x.scalar() != scalar {
                 return Err(wrong(format!("{x:?} does not fit lanes of type {scalar:?}")));
             }
-            *cell = Some(x);
+            *cell = Some((x, print));
         }
         regs[to.index()] = Held::Lanes(all);
         Ok(())
     }
-    fn prim(&self, prim: Prim, args: &[ScalarValue]) -> Res<ScalarValue> {
-        match prim.eval(args) {
-            Ok(value) => Ok(value),
+    fn prim(&self, prim: Prim, args: &[Number]) -> Res<Number> {
+        let values: Vec<ScalarValue> = args.iter().map(|(x, _)| *x).collect();
+        match prim.eval(&values) {
+            Ok(value) => Ok((value, fingerprint::of_prim(prim, args, value))),
             Err(e @ (PrimError::DivisionByZero | PrimError::NegativeExponent)) => {
                 Err(wrong(format!("{e:?} was not checked before")))
             }
@@ -234,8 +283,11 @@ impl Machine<'_> {
     fn prim_lanes(&self, regs: &mut Regs, id: FunctionId, to: Reg, prim: Prim, args: &[Operand]) -> Res<()> {
         self.set_lanes(regs, id, to, |regs, lane| {
             let args = args.iter().map(|a| self.lane(regs, *a, lane)).collect::<Res<Vec<_>>>()?;
-            match prim.eval(&args) {
-                Err(PrimError::DivisionByZero | PrimError::NegativeExponent) => Ok(prim.result().zero()),
+            let values: Vec<ScalarValue> = args.iter().map(|(x, _)| *x).collect();
+            match prim.eval(&values) {
+                Err(PrimError::DivisionByZero | PrimError::NegativeExponent) => {
+                    Ok(constant(prim.result().zero()))
+                }
                 _ => self.prim(prim, &args),
             }
         })
@@ -256,7 +308,7 @@ impl Machine<'_> {
         self.chosen(regs, lanes, mask)?.into_iter().map(place).collect()
     }
     /// Halves with each other as long as their number is even, then one after the other.
-    fn fold(&self, prim: Prim, mut all: Vec<ScalarValue>) -> Res<ScalarValue> {
+    fn fold(&self, prim: Prim, mut all: Vec<Number>) -> Res<Number> {
         while all.len() > 1 && all.len().is_multiple_of(2) {
             let (low, high) = all.split_at(all.len() / 2);
             all = low.iter().zip(high).map(|(a, b)| self.prim(prim, &[*a, *b])).collect::<Res<_>>()?;
@@ -264,13 +316,14 @@ impl Machine<'_> {
         let Some((first, rest)) = all.split_first() else { return Err(wrong("no lanes")) };
         rest.iter().try_fold(*first, |a, b| self.prim(prim, &[a, *b]))
     }
-    fn plus(&mut self, p: Pointer, index: i64, ty: Ty, value: ScalarValue) -> Res<()> {
+    fn plus(&mut self, p: Pointer, index: i64, ty: Ty, value: Number) -> Res<()> {
         // What is added to is no variable yet.
-        let Word::Scalar(before) = self.memory.get(Pointer { seen: None, ..p }, index)? else {
+        let before = self.memory.printed(Pointer { seen: None, ..p }, index)?;
+        let Word::Scalar(x) = before.word else {
             return Err(wrong("an addition to a pointer"));
         };
-        let sum = self.prim(Prim::Op(Op::Add, before.scalar()), &[before, value])?;
-        self.memory.set(p, index, ty, Word::Scalar(sum))
+        let (sum, print) = self.prim(Prim::Op(Op::Add, x.scalar()), &[(x, before.print), value])?;
+        self.memory.set(p, index, ty, Printed { word: Word::Scalar(sum), print })
     }
 
     // --- instructions ---
@@ -297,8 +350,8 @@ impl Machine<'_> {
                 self.set_lanes(regs, id, *to, |regs, lane| self.lane(regs, *value, lane))?;
             }
             Ins::Set { to, value } => {
-                let word = self.value(regs, *value)?;
-                self.set(regs, id, *to, word)?;
+                let printed = self.printed(regs, *value)?;
+                self.set(regs, id, *to, printed)?;
                 if let Some(ghost) = self.ghosts.of(id, *to) {
                     self.note(ghost, regs, (*to, *value))?;
                 }
@@ -307,39 +360,39 @@ impl Machine<'_> {
                 self.prim_lanes(regs, id, *to, *prim, args)?;
             }
             Ins::Prim { to, prim, args } => {
-                let args = args.iter().map(|a| self.scalar(regs, *a)).collect::<Res<Vec<_>>>()?;
+                let args = args.iter().map(|a| self.number(regs, *a)).collect::<Res<Vec<_>>>()?;
                 let value = self.prim(*prim, &args)?;
-                self.set(regs, id, *to, Word::Scalar(value))?;
+                self.set_number(regs, id, *to, value)?;
             }
             Ins::Load { to, pointer, index } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
                 match self.memory.compare(p, i) {
-                    Ok(()) => self.set(regs, id, *to, self.memory.get(p, i)?)?,
+                    Ok(()) => self.set(regs, id, *to, self.memory.printed(p, i)?)?,
                     Err(e) => regs[to.index()] = Held::Lost(e.message),
                 }
             }
             Ins::Store { pointer, index, value, ty } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
-                let value = self.value(regs, *value)?;
+                let value = self.printed(regs, *value)?;
                 self.memory.set(p, i, *ty, value)?;
             }
             Ins::Accumulate { pointer, index, value, ty, atomic: _ } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
-                let value = self.scalar(regs, *value)?;
+                let value = self.number(regs, *value)?;
                 self.plus(p, i, *ty, value)?;
             }
             Ins::Offset { to, pointer, index, ty: _, room: _ } => {
                 let (p, i) = (self.pointer(regs, *pointer)?, self.i64(regs, *index)?);
                 let moved = Pointer { at: p.at.wrapping_add(i), ..p };
-                self.set(regs, id, *to, Word::Pointer(moved))?;
+                self.set(regs, id, *to, Word::Pointer(moved).printed())?;
             }
             Ins::Alloc { to, count, ty } => {
                 let p = self.memory.alloc(*ty, self.i64(regs, *count)?)?;
-                self.set(regs, id, *to, Word::Pointer(p))?;
+                self.set(regs, id, *to, Word::Pointer(p).printed())?;
             }
             Ins::Mark { to } => {
                 let height = Pointer { piece: self.memory.height(), ..Pointer::NULL };
-                self.set(regs, id, *to, Word::Pointer(height))?;
+                self.set(regs, id, *to, Word::Pointer(height).printed())?;
             }
             Ins::Release { mark } => {
                 let height = self.pointer(regs, *mark)?.piece;
@@ -347,7 +400,7 @@ impl Machine<'_> {
             }
             Ins::Fill { pointer, count, value, ty } => {
                 let (p, n) = (self.pointer(regs, *pointer)?, self.i64(regs, *count)?);
-                let value = self.value(regs, *value)?;
+                let value = self.printed(regs, *value)?;
                 for i in 0..n {
                     self.memory.set(p, i, *ty, value)?;
                 }
@@ -367,18 +420,18 @@ impl Machine<'_> {
                 let backwards = self.options.backwards && matches!(order, Order::Any(_));
                 for k in from..to {
                     let k = if backwards { to - 1 - (k - from) } else { k };
-                    self.set(regs, id, *i, Word::Scalar(ScalarValue::I64(k)))?;
+                    self.set_i64(regs, id, *i, k)?;
                     self.block(body, regs, id)?;
                 }
             }
             Ins::Chunks { count, function, args } => {
                 let n = self.i64(regs, *count)?;
-                let args = args.iter().map(|a| self.value(regs, *a)).collect::<Res<Vec<_>>>()?;
+                let args = args.iter().map(|a| self.printed(regs, *a)).collect::<Res<Vec<_>>>()?;
                 for k in 0..n {
                     let k = if self.options.backwards { n - 1 - k } else { k };
-                    let k = Word::Scalar(ScalarValue::I64(k));
+                    let k = Word::Scalar(ScalarValue::I64(k)).printed();
                     let height = self.memory.height();
-                    let args: Vec<Word> = std::iter::once(k).chain(args.iter().copied()).collect();
+                    let args: Vec<Printed> = std::iter::once(k).chain(args.iter().copied()).collect();
                     self.call(*function, &args)?;
                     self.memory.release(height)?;
                 }
@@ -391,7 +444,7 @@ impl Machine<'_> {
                 self.lanes = Some(*lanes);
                 while first < to {
                     self.active = usize::try_from(to - first).unwrap_or(usize::MAX).min(*lanes);
-                    self.set(regs, id, *i, Word::Scalar(ScalarValue::I64(first)))?;
+                    self.set_i64(regs, id, *i, first)?;
                     self.block(body, regs, id)?;
                     first = first.saturating_add(*lanes as i64);
                 }
@@ -400,29 +453,29 @@ impl Machine<'_> {
             // Its own instructions, so that equal runs give equal times.
             Ins::Clock { to } => {
                 let ticks = i64::try_from(self.options.steps - self.steps).unwrap_or(i64::MAX);
-                self.set(regs, id, *to, Word::Scalar(ScalarValue::I64(ticks)))?;
+                self.set_i64(regs, id, *to, ticks)?;
             }
             Ins::LaneNumber { to } => {
-                self.set_lanes(regs, id, *to, |_, lane| Ok(ScalarValue::I64(lane as i64)))?;
+                self.set_lanes(regs, id, *to, |_, lane| Ok(constant(ScalarValue::I64(lane as i64))))?;
             }
             Ins::LoadLanes { to, pointer, index, stride, mask } => {
                 let lanes = self.lanes_of(id, ins)?;
                 let mut all = vec![None; lanes];
                 for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), (lanes, *mask))? {
-                    match self.memory.get(p, at)? {
-                        Word::Scalar(x) => all[lane] = Some(x),
-                        Word::Pointer(_) => return Err(wrong("lanes of pointers")),
+                    match self.memory.printed(p, at)? {
+                        Printed { word: Word::Scalar(x), print } => all[lane] = Some((x, print)),
+                        Printed { word: Word::Pointer(_), .. } => return Err(wrong("lanes of pointers")),
                     }
                 }
-                let zero = self.module.functions[id].regs[*to].ty.scalar().map(Scalar::zero);
+                let zero = self.module.functions[id].regs[*to].ty.scalar().map(|s| constant(s.zero()));
                 let zero = zero.ok_or_else(|| wrong("lanes of pointers"))?;
                 self.set_lanes(regs, id, *to, |_, lane| Ok(all[lane].unwrap_or(zero)))?;
             }
             Ins::StoreLanes { pointer, index, stride, value, ty, mask } => {
                 let lanes = self.lanes_of(id, ins)?;
                 for (lane, p, at) in self.places(regs, (*pointer, *index, *stride), (lanes, *mask))? {
-                    let value = self.lane(regs, *value, lane)?;
-                    self.memory.set(p, at, *ty, Word::Scalar(value))?;
+                    let (x, print) = self.lane(regs, *value, lane)?;
+                    self.memory.set(p, at, *ty, Printed { word: Word::Scalar(x), print })?;
                 }
             }
             Ins::AccumulateLanes { pointer, index, stride, value, ty, mask, atomic: _ } => {
@@ -434,16 +487,16 @@ impl Machine<'_> {
             }
             Ins::FoldLanes { to, prim, neutral, from, mask } => {
                 let lanes = self.lanes_of(id, ins)?;
-                let mut all = vec![*neutral; lanes];
+                let mut all = vec![constant(*neutral); lanes];
                 for lane in self.chosen(regs, lanes, *mask)? {
                     all[lane] = self.lane(regs, *from, lane)?;
                 }
                 let value = self.fold(*prim, all)?;
-                self.set(regs, id, *to, Word::Scalar(value))?;
+                self.set_number(regs, id, *to, value)?;
             }
             Ins::Lane { to, from, lane } => {
                 let value = self.lane(regs, *from, *lane)?;
-                self.set(regs, id, *to, Word::Scalar(value))?;
+                self.set_number(regs, id, *to, value)?;
             }
             Ins::While { condition, test, body } => loop {
                 self.block(condition, regs, id)?;
@@ -474,7 +527,7 @@ impl Machine<'_> {
                 }
             }
             Ins::Call { to, function, args } => {
-                let args = args.iter().map(|a| self.value(regs, *a)).collect::<Res<Vec<_>>>()?;
+                let args = args.iter().map(|a| self.printed(regs, *a)).collect::<Res<Vec<_>>>()?;
                 // The loop of lanes around a call is not around the function.
                 let around = self.lanes.take().map(|lanes| (lanes, self.active));
                 self.active = usize::MAX;

@@ -1,7 +1,7 @@
 //! Values of core as words, and back.
 
 use crate::ir::Ty;
-use crate::run::{Memory, Pointer, Word};
+use crate::run::{Fingerprint, Memory, Pointer, Word};
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_core::value::{Array, Buffer};
 use pullback_core::{Type, Value, count_elements};
@@ -93,6 +93,29 @@ pub fn from_words(
     ty: &Type,
     words: &mut dyn Iterator<Item = Word>,
 ) -> Result<Value, RuntimeError> {
+    built(&|p, at| memory.get(p, at), ty, words)
+}
+
+/// The value with these words, where each float is its fingerprint ([`Fingerprint::as_float`]).
+pub fn fingerprints(
+    memory: &Memory,
+    ty: &Type,
+    words: impl IntoIterator<Item = (Word, Fingerprint)>,
+) -> Result<Value, RuntimeError> {
+    let instead = |(word, print): (Word, Fingerprint)| match word {
+        Word::Scalar(x) => Word::Scalar(print.as_float(x.scalar()).unwrap_or(x)),
+        Word::Pointer(_) => word,
+    };
+    let element = |p, at| Ok(instead((memory.get(p, at)?, memory.fingerprint(p, at)?)));
+    built(&element, ty, &mut words.into_iter().map(instead))
+}
+
+/// The value with these words; `element` reads memory.
+fn built(
+    element: &dyn Fn(Pointer, i64) -> Result<Word, RuntimeError>,
+    ty: &Type,
+    words: &mut dyn Iterator<Item = Word>,
+) -> Result<Value, RuntimeError> {
     let mut next = || words.next().ok_or_else(|| wrong("too few words"));
     let scalar = |w: Word| match w {
         Word::Scalar(x) => Ok(x),
@@ -101,7 +124,7 @@ pub fn from_words(
     Ok(match ty {
         Type::Scalar(_) => Value::Scalar(scalar(next()?)?),
         Type::Tuple(items) => {
-            Value::Tuple(items.iter().map(|t| from_words(memory, t, words)).collect::<Result<_, _>>()?)
+            Value::Tuple(items.iter().map(|t| built(element, t, words)).collect::<Result<_, _>>()?)
         }
         Type::Sum(variants) => {
             let tag = scalar(next()?)?.as_i64();
@@ -109,7 +132,7 @@ pub fn from_words(
             for (k, v) in variants.iter().enumerate() {
                 for t in &v.fields {
                     if k as i64 == tag {
-                        chosen.push(from_words(memory, t, words)?);
+                        chosen.push(built(element, t, words)?);
                     } else {
                         for _ in types(t) {
                             words.next();
@@ -119,12 +142,16 @@ pub fn from_words(
             }
             Value::Sum(tag as usize, Arc::new(chosen))
         }
-        Type::Array(_) => array(memory, ty, words)?,
+        Type::Array(_) => array(element, ty, words)?,
         Type::Named(_) | Type::Acc(_) => return Err(wrong("a value without words")),
     })
 }
 
-fn array(memory: &Memory, ty: &Type, words: &mut dyn Iterator<Item = Word>) -> Result<Value, RuntimeError> {
+fn array(
+    element: &dyn Fn(Pointer, i64) -> Result<Word, RuntimeError>,
+    ty: &Type,
+    words: &mut dyn Iterator<Item = Word>,
+) -> Result<Value, RuntimeError> {
     let base = ty.base();
     let mut pointers = Vec::new();
     for _ in types(base) {
@@ -149,8 +176,8 @@ fn array(memory: &Memory, ty: &Type, words: &mut dyn Iterator<Item = Word>) -> R
             at += rest % n * stride;
             rest /= n;
         }
-        let element: Vec<Word> = pointers.iter().map(|p| memory.get(*p, at)).collect::<Result<_, _>>()?;
-        buffer.push(from_words(memory, base, &mut element.into_iter())?);
+        let words: Vec<Word> = pointers.iter().map(|p| element(*p, at)).collect::<Result<_, _>>()?;
+        buffer.push(built(element, base, &mut words.into_iter())?);
     }
     Ok(Value::Array(Array::new(shape, buffer)))
 }

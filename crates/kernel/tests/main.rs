@@ -27,6 +27,7 @@ mod plan;
 mod reading;
 mod rows;
 mod rules;
+mod schedules;
 mod small;
 mod sums;
 mod tampered;

@@ -11,12 +11,12 @@
 //!
 //! With `BLESS=1` the texts are written anew, to be read before they are committed.
 //!
-//! Both modules keep the rules of kernel IR. For each run the results, and what the arrays hold at the end, are the same, from whichever end loops in
-//! any order begin; or both stop with the same message of the program.
+//! Both modules keep the rules of kernel IR. For each run the results, and what the arrays hold at the end, are the same numbers with the same
+//! fingerprints, from whichever end loops in any order begin; or both stop with the same message of the program.
 
 use pullback_base::index::IndexVec;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
-use pullback_kernel::run::{Memory, Options, Pointer, Word, run};
+use pullback_kernel::run::{Fingerprint, Memory, Options, Pointer, Word, run_with_fingerprints};
 use pullback_kernel::schedule::{self, Model, PIPELINE};
 use pullback_kernel::verify::verify;
 use pullback_kernel::{FunctionId, Module, Ty, print_whole, read};
@@ -127,12 +127,15 @@ fn arguments(line: &str) -> Vec<Argument> {
     out
 }
 
+/// A word and what it was computed from.
+type Printed = (Word, Fingerprint);
+
 /// What a run gives, and what the arrays of its arguments hold then; or why it stops. `backwards`: loops in any order begin at their ends.
 fn results(
     module: &Module,
     arguments: &[Argument],
     backwards: bool,
-) -> Result<(Vec<Word>, Vec<Vec<Word>>), String> {
+) -> Result<(Vec<Printed>, Vec<Vec<Printed>>), String> {
     let mut memory = Memory::new(1 << 20);
     let mut arrays: Vec<(Pointer, usize)> = Vec::new();
     let words: Vec<Word> = arguments
@@ -152,9 +155,11 @@ fn results(
         assert_ne!(e.kind, RuntimeErrorKind::Internal, "{}", e.message);
         e.message
     };
-    let given = run(module, first(), &words, &mut memory, options).map_err(stopped)?;
+    let given = run_with_fingerprints(module, first(), &words, &mut memory, options).map_err(stopped)?;
     let held = |&(pointer, count): &(Pointer, usize)| {
-        (0..count as i64).map(|i| memory.get(pointer, i).expect("an argument")).collect()
+        let element = |i| Ok((memory.get(pointer, i)?, memory.fingerprint(pointer, i)?));
+        let all: Result<_, RuntimeError> = (0..count as i64).map(element).collect();
+        all.expect("an argument")
     };
     Ok((given, arrays.iter().map(held).collect()))
 }

@@ -47,5 +47,5 @@ impl Machine<'_> {
 }
 
 fn read_for(regs: &mut Regs, r: Reg, p: Pointer, seen: Option<Seen>) {
-    regs[r.index()] = Held::One(Word::Pointer(Pointer { seen, ..p }));
+    regs[r.index()] = Held::One(Word::Pointer(Pointer { seen, ..p }).printed());
 }

@@ -1,10 +1,12 @@
 //! Words and memory of the reference executor.
 //!
 //! Memory has a clock, which goes on by one with each element that is written. Each element knows when it was written last: its *version*. A
-//! pointer may know for which variable it is read, and when that had its value ([`Seen`]): what was written later is not shown through it.
+//! pointer may know for which variable it is read, and when that had its value ([`Seen`]): what was written later is not shown through it. Each
+//! float has a fingerprint ([`Fingerprint`]).
 //!
 //! Cost: constant per element.
 
+use super::fingerprint::Fingerprint;
 use crate::ir::Ty;
 use pullback_base::{RuntimeError, RuntimeErrorKind};
 use pullback_prim::ScalarValue;
@@ -20,6 +22,32 @@ pub enum Word {
     Scalar(ScalarValue),
     /// A pointer.
     Pointer(Pointer),
+}
+
+/// A word with the fingerprint of what it was computed from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Printed {
+    pub(super) word: Word,
+    pub(super) print: Fingerprint,
+}
+
+impl Word {
+    /// That of a constant.
+    pub(super) fn printed(self) -> Printed {
+        let print = match self {
+            Word::Scalar(x) => Fingerprint::of(x),
+            Word::Pointer(_) => Fingerprint::default(),
+        };
+        Printed { word: self, print }
+    }
+    /// That of an argument, which is told from others by its place.
+    pub(super) fn given(self, place: [u64; 2]) -> Printed {
+        let print = match self {
+            Word::Scalar(x) => Fingerprint::of_argument(x, place),
+            Word::Pointer(_) => Fingerprint::default(),
+        };
+        Printed { word: self, print }
+    }
 }
 
 /// A pointer: a piece of memory and a position in it, in elements. Piece 0 is nowhere. A pointer to memory that was given back is noticed,
@@ -56,7 +84,7 @@ struct Piece {
     /// How many had been made before it.
     made: usize,
     ty: Ty,
-    cells: Vec<Option<Word>>,
+    cells: Vec<Option<Printed>>,
     /// When each was written last; 0: before all others.
     versions: Vec<u64>,
 }
@@ -84,7 +112,7 @@ impl Memory {
         let nowhere = Piece { made: 0, ty: Ty::BOOL, cells: Vec::new(), versions: Vec::new() };
         Memory { pieces: vec![nowhere], made: 1, cells: 0, limit, clock: 0, names: Vec::new() }
     }
-    fn push(&mut self, ty: Ty, cells: Vec<Option<Word>>) -> Pointer {
+    fn push(&mut self, ty: Ty, cells: Vec<Option<Printed>>) -> Pointer {
         let pointer = Pointer { piece: self.pieces.len(), made: self.made, at: 0, seen: None };
         self.cells += cells.len();
         self.pieces.push(Piece { made: self.made, ty, versions: vec![0; cells.len()], cells });
@@ -106,7 +134,9 @@ impl Memory {
     }
     /// A new piece that holds these elements.
     pub fn put(&mut self, ty: Ty, elements: Vec<Word>) -> Pointer {
-        self.push(ty, elements.into_iter().map(Some).collect())
+        let piece = self.made as u64;
+        let given = |(k, word): (usize, Word)| Some(word.given([piece, k as u64]));
+        self.push(ty, elements.into_iter().enumerate().map(given).collect())
     }
     /// How many pieces there are.
     pub(super) fn height(&self) -> usize {
@@ -114,11 +144,18 @@ impl Memory {
     }
     /// An element. Errors: no such element, one that was never written, or one that was written since the variable had its value for which it is read.
     pub fn get(&self, p: Pointer, index: i64) -> Result<Word, RuntimeError> {
+        Ok(self.printed(p, index)?.word)
+    }
+    /// The fingerprint of an element. Errors: as those of [`Memory::get`].
+    pub fn fingerprint(&self, p: Pointer, index: i64) -> Result<Fingerprint, RuntimeError> {
+        Ok(self.printed(p, index)?.print)
+    }
+    pub(super) fn printed(&self, p: Pointer, index: i64) -> Result<Printed, RuntimeError> {
         self.compare(p, index)?;
         let at = usize::try_from(p.at + index).ok();
         let cell = self.piece(p).and_then(|piece| piece.cells.get(at?));
         match cell {
-            Some(Some(word)) => Ok(*word),
+            Some(Some(printed)) => Ok(*printed),
             Some(None) => Err(wrong("a load of memory that was never written")),
             None => Err(self.nowhere("a load", p, index)),
         }
@@ -134,7 +171,7 @@ impl Memory {
         let name = self.names.get(name as usize).map_or("", String::as_str);
         Err(wrong(format!("{WRITTEN_OVER}: element {} of {name}", p.at + index)))
     }
-    pub(super) fn set(&mut self, p: Pointer, index: i64, ty: Ty, value: Word) -> Result<(), RuntimeError> {
+    pub(super) fn set(&mut self, p: Pointer, index: i64, ty: Ty, value: Printed) -> Result<(), RuntimeError> {
         let at = usize::try_from(p.at + index).ok();
         if self.piece(p).is_none() {
             return Err(self.nowhere("a store", p, index));
@@ -176,7 +213,7 @@ impl Memory {
                 None => Err(self.nowhere("a copy", to, index)),
             };
         }
-        let value = self.get(from, index)?;
+        let value = self.printed(from, index)?;
         self.set(to, index, ty, value)
     }
     pub(super) fn alloc(&mut self, ty: Ty, count: i64) -> Result<Pointer, RuntimeError> {

@@ -24,6 +24,7 @@ mod pipeline;
 mod places;
 mod ranges;
 mod registers;
+mod renumber;
 mod room;
 mod rows;
 mod scheduler;

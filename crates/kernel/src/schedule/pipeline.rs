@@ -6,8 +6,8 @@ use super::chunks::Made;
 use super::watch::Watch;
 use super::work::Work;
 use super::{
-    Options, blocks, borders, checks, contract, jam, join, numbers, room, share, small, split, sums, trials,
-    versions, width,
+    Options, blocks, borders, checks, contract, jam, join, numbers, renumber, room, share, small, split,
+    sums, trials, versions, width,
 };
 use crate::ir::{Function, FunctionId, Module};
 use pullback_base::index::Index;
@@ -98,9 +98,10 @@ pub const PIPELINE: &[Row] = &[
     on_each(&width::STEP),        // when it is known which loops are in lanes
     on_each(&room::STEP),         // as wide as the lanes
     on_each(&share::STEP),
-    on_parts(&jam::STEP),     // loops around lanes
-    on_parts(&sums::STEP),    // sums that were jammed
-    on_parts(&numbers::CODE), // nothing is rewritten any more
+    on_parts(&jam::STEP),      // loops around lanes
+    on_parts(&sums::STEP),     // sums that were jammed
+    on_parts(&numbers::CODE),  // nothing is rewritten any more
+    on_parts(&renumber::STEP), // nothing is declared any more
 ];
 
 /// What a pass did to a function.

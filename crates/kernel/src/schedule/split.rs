@@ -344,21 +344,37 @@ pub(super) fn summed(body: &[Ins], folds: &[Fold], sum: Reg) -> Option<(Operand,
 
 /// Gives registers other names.
 pub(super) fn rename(block: &mut [Ins], names: &IdMap<Reg, Reg>) {
-    let name = |r: Reg| names.get(&r).copied().unwrap_or(r);
+    rename_as(block, &|r| names.get(&r).copied().unwrap_or(r));
+}
+
+/// Gives registers the names that this says.
+pub(super) fn rename_as(block: &mut [Ins], name: &dyn Fn(Reg) -> Reg) {
     for ins in block {
         ins.reads_mut(&mut |a| {
             if let Operand::Reg(r) = a {
                 *r = name(*r);
             }
         });
-        ins.sets_mut().iter_mut().for_each(|r| *r = name(*r));
-        if let Ins::For { order: Order::Any(folds), .. } = ins {
-            for fold in folds {
-                let all = fold.state.iter_mut().chain(&mut fold.left).chain(&mut fold.right);
-                all.for_each(|r| *r = name(*r));
-                fold.combine.iter_mut().for_each(|ins| ins.sets_mut().iter_mut().for_each(|r| *r = name(*r)));
-            }
+        rename_set(ins, name);
+        ins.blocks_mut().into_iter().for_each(|b| rename_as(b, name));
+    }
+}
+
+/// The same for what an instruction sets, and what its folds set: a loop reads what its folds read.
+fn rename_set(ins: &mut Ins, name: &dyn Fn(Reg) -> Reg) {
+    ins.sets_mut().iter_mut().for_each(|r| *r = name(*r));
+    if let Ins::For { order: Order::Any(folds), .. } = ins {
+        for fold in folds {
+            let all = fold.state.iter_mut().chain(&mut fold.left).chain(&mut fold.right);
+            all.for_each(|r| *r = name(*r));
+            rename_all_set(&mut fold.combine, name);
         }
-        ins.blocks_mut().into_iter().for_each(|b| rename(b, names));
+    }
+}
+
+fn rename_all_set(block: &mut [Ins], name: &dyn Fn(Reg) -> Reg) {
+    for ins in block {
+        rename_set(ins, name);
+        ins.blocks_mut().into_iter().for_each(|b| rename_all_set(b, name));
     }
 }

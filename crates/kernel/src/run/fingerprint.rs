@@ -1,0 +1,189 @@
+//! Fingerprints: which computation a float is the value of, however its sums were put in order.
+//!
+//! Two schedules of a program round differently, and a wrong element often holds the right number. So the executor computes a second value
+//! beside each float: that of the same computation in the field of integers modulo a prime, where additions and multiplications are exact and may
+//! be done in any order. Arguments are random there; other primitives are random functions, chosen by their name. Equal computations have equal
+//! fingerprints. Different ones are equal with a chance of about one in 10¹⁸ for each multiplication that they nest. (Identity testing of
+//! polynomials: Schwartz 1980, Zippel 1979; random interpretation: Gulwani and Necula, POPL 2003.)
+//!
+//! Values decide what is compared and chosen: fingerprints follow them. Integers and truth values are exact in any case, and have the fingerprint
+//! of their value.
+//!
+//! Limits: where rounding makes a test come out otherwise, fingerprints differ although no schedule is wrong. Numbers that are the same
+//! constant have the same fingerprint, wherever they were stored; zeros are one constant.
+//!
+//! Cost: a few operations on integers per primitive.
+
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+
+/// 2⁶¹ - 1.
+const PRIME: u64 = (1 << 61) - 1;
+
+/// The fingerprint of a number, which is below [`PRIME`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fingerprint(u64);
+
+/// A scalar and its fingerprint.
+pub(super) type Number = (ScalarValue, Fingerprint);
+
+impl Fingerprint {
+    const ZERO: Fingerprint = Fingerprint(0);
+
+    /// That of a constant: a finite float is a fraction over a power of two, which the field has, too.
+    pub(super) fn of(x: ScalarValue) -> Fingerprint {
+        if !x.scalar().is_float() {
+            return Fingerprint(mixed([x.as_i64() as u64]));
+        }
+        let x = x.as_f64();
+        if !x.is_finite() {
+            return Fingerprint(mixed([x.to_bits(), 1]));
+        }
+        let (mantissa, exponent) = parts(x.abs());
+        // Multiplication by a power of two turns the 61 bits of a number round.
+        let turned = exponent.rem_euclid(61) as u32;
+        let magnitude = Fingerprint(((mantissa << turned) | (mantissa >> (61 - turned))) & PRIME);
+        if x < 0.0 { Fingerprint::ZERO.minus(magnitude) } else { magnitude }
+    }
+    /// That of an argument, or of one of its elements: a random one. Integers and truth values have that of their value, and so do zeros, at which
+    /// cotangents stop.
+    pub(super) fn of_argument(x: ScalarValue, place: [u64; 2]) -> Fingerprint {
+        let is_random = x.scalar().is_float() && !x.is_float_zero();
+        if is_random { Fingerprint(mixed(place)) } else { Fingerprint::of(x) }
+    }
+    /// The float of this type whose bits are those of the fingerprint, of the narrower type half of them; `None`: it is no type of floats.
+    pub fn as_float(self, ty: Scalar) -> Option<ScalarValue> {
+        match ty {
+            Scalar::F64 => Some(ScalarValue::F64(f64::from_bits(self.0))),
+            Scalar::F32 => Some(ScalarValue::F32(f32::from_bits(self.0 as u32))),
+            _ => None,
+        }
+    }
+    fn plus(self, other: Fingerprint) -> Fingerprint {
+        Fingerprint((self.0 + other.0) % PRIME)
+    }
+    fn minus(self, other: Fingerprint) -> Fingerprint {
+        Fingerprint((self.0 + PRIME - other.0) % PRIME)
+    }
+    fn times(self, other: Fingerprint) -> Fingerprint {
+        Fingerprint((u128::from(self.0) * u128::from(other.0) % u128::from(PRIME)) as u64)
+    }
+    /// The other factor of one (Fermat); 0 for 0.
+    fn inverse(self) -> Fingerprint {
+        let (mut out, mut power, mut rest) = (Fingerprint(1), self, PRIME - 2);
+        while rest > 0 {
+            if rest & 1 == 1 {
+                out = out.times(power);
+            }
+            power = power.times(power);
+            rest >>= 1;
+        }
+        out
+    }
+}
+
+/// That of the value of a primitive.
+pub(super) fn of_prim(prim: Prim, args: &[Number], value: ScalarValue) -> Fingerprint {
+    if !value.scalar().is_float() {
+        return Fingerprint::of(value);
+    }
+    match (prim, args) {
+        // Only the value of a narrower type is rounded.
+        (Prim::Convert(from, _), [(_, x)]) if from.is_float() => *x,
+        (Prim::Convert(..), _) => Fingerprint::of(value),
+        (Prim::Op(op, _), _) => of_op(op, args, value),
+    }
+}
+
+fn of_op(op: Op, args: &[Number], value: ScalarValue) -> Fingerprint {
+    match (op, args) {
+        (Op::Neg, [(_, x)]) => Fingerprint::ZERO.minus(*x),
+        (Op::Abs, [(v, x)]) if v.as_f64() < 0.0 => Fingerprint::ZERO.minus(*x),
+        (Op::Abs, [(_, x)]) => *x,
+        (Op::Sgn, _) => Fingerprint::of(value),
+        (Op::Add, [(_, x), (_, y)]) => x.plus(*y),
+        (Op::Sub, [(_, x), (_, y)]) => x.minus(*y),
+        // Zero times anything is zero in a field: whether a value overflows depends on the order of products.
+        (Op::Mul | Op::StrongMul | Op::MutualMul, [(_, x), (_, y)]) => x.times(*y),
+        (Op::Div, [(_, x), (_, y)]) => x.times(y.inverse()),
+        (Op::Select, [(c, _), (_, x), (_, y)]) => *if c.is_true() { x } else { y },
+        (Op::Min | Op::Max | Op::MinFirst | Op::MaxFirst, [(v, x), (w, y)]) => {
+            let (v, w) = (v.as_f64(), w.as_f64());
+            match v.partial_cmp(&w) {
+                Some(std::cmp::Ordering::Equal) => *x.min(y),
+                Some(order) => *if order.is_lt() == matches!(op, Op::Min | Op::MinFirst) { x } else { y },
+                None => Fingerprint::of(value),
+            }
+        }
+        _ => {
+            let mut words = vec![op as u64];
+            words.extend(args.iter().map(|(_, x)| x.0));
+            Fingerprint(mixed(words))
+        }
+    }
+}
+
+/// A finite number that is not negative as `mantissa * 2^exponent`.
+fn parts(x: f64) -> (u64, i64) {
+    let bits = x.to_bits();
+    let (exponent, fraction) = ((bits >> 52) as i64, bits & ((1 << 52) - 1));
+    if exponent == 0 { (fraction, -1074) } else { (fraction | (1 << 52), exponent - 1075) }
+}
+
+/// A random number of the field, chosen by these words (the finaliser of SplitMix64, Steele et al., OOPSLA 2014).
+fn mixed(words: impl IntoIterator<Item = u64>) -> u64 {
+    let mix = |state: u64, word: u64| {
+        let mut z = state.wrapping_add(word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    words.into_iter().fold(0, mix) % PRIME
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fingerprint, of_prim};
+    use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+
+    fn f64_prim(op: Op, args: &[f64]) -> Fingerprint {
+        let args: Vec<_> =
+            args.iter().map(|x| ScalarValue::F64(*x)).map(|x| (x, Fingerprint::of(x))).collect();
+        of_prim(Prim::Op(op, Scalar::F64), &args, ScalarValue::F64(1.0))
+    }
+
+    /// 3/4 and so on are numbers of the field, and `a / b * b` is `a` there.
+    #[test]
+    fn arithmetic_of_constants_is_that_of_fractions() {
+        let of = |x: f64| Fingerprint::of(ScalarValue::F64(x));
+        for (a, b) in [(0.75, -3.5), (1e-300, 2.0), (5e-324, 3.0), (-1.5e300, 0.125), (0.0, 7.0), (1.0, 1.0)]
+        {
+            assert_eq!(f64_prim(Op::Mul, &[a, b]), of(a).times(of(b)));
+            assert_eq!(f64_prim(Op::Div, &[a, b]).times(of(b)), of(a), "{a} / {b}");
+            assert_eq!(f64_prim(Op::Sub, &[a, a]), of(0.0));
+            assert_eq!(f64_prim(Op::Neg, &[a]).plus(of(a)), of(0.0));
+        }
+        assert_eq!(f64_prim(Op::Add, &[0.75, -3.5]), of(-2.75));
+        assert_eq!(f64_prim(Op::Mul, &[0.75, -3.5]), of(-2.625));
+        assert_eq!(of(-0.0), of(0.0));
+        assert_ne!(of(f64::INFINITY), of(f64::NEG_INFINITY));
+    }
+
+    #[test]
+    fn other_primitives_tell_their_arguments_apart() {
+        let atan2 = |x, y| f64_prim(Op::Atan2, &[x, y]);
+        assert_eq!(atan2(1.0, 2.0), atan2(1.0, 2.0));
+        assert_ne!(atan2(1.0, 2.0), atan2(2.0, 1.0));
+        assert_ne!(f64_prim(Op::Sin, &[0.0]), f64_prim(Op::Sinh, &[0.0]));
+    }
+
+    /// The chosen argument's, whichever comes first; of two equal ones always the same.
+    #[test]
+    fn a_choice_has_the_fingerprint_of_what_it_chooses() {
+        let args =
+            |v: f64, w: f64| [(ScalarValue::F64(v), Fingerprint(5)), (ScalarValue::F64(w), Fingerprint(3))];
+        let min = |v, w| of_prim(Prim::Op(Op::Min, Scalar::F64), &args(v, w), ScalarValue::F64(0.0));
+        let max = |v, w| of_prim(Prim::Op(Op::Max, Scalar::F64), &args(v, w), ScalarValue::F64(0.0));
+        assert_eq!([min(1.0, 2.0), min(2.0, 1.0), min(1.0, 1.0)], [5, 3, 3].map(Fingerprint));
+        assert_eq!([max(1.0, 2.0), max(2.0, 1.0), max(1.0, 1.0)], [3, 5, 3].map(Fingerprint));
+    }
+}
