@@ -47,7 +47,7 @@ fn problems_are_read_as_they_were_printed() {
 
 #[test]
 fn random_programs_are_read_as_they_were_printed() {
-    let mut seeds = draws("kernel text", (30, 100), 20);
+    let mut seeds = draws("kernel text", (20, 100), 10);
     let programs = [Programs::usual(), Programs::endings()];
     let counts = on_all_processors(&mut seeds, |seed| {
         let runs = programs[usize::from(seed % 4 == 3)].runs_of_seed(seed);

@@ -77,7 +77,7 @@ fn programs_of_the_repository_keep_the_rules() {
 
 #[test]
 fn random_programs_keep_the_rules() {
-    let mut seeds = draws("verified", (20, 60), 20);
+    let mut seeds = draws("verified", (15, 60), 10);
     let all = on_all_processors(&mut seeds, |seed| look(of_seed(&programs(seed), seed)));
     Seen::check(all, 3 * seeds.drawn() as usize);
 }

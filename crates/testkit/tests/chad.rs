@@ -251,7 +251,7 @@ fn zero_of(bar: &Type) -> Value {
 
 /// Runs a property on random cases.
 fn for_cases(float: bool, language: Language, property: &mut dyn FnMut(u64, &Case)) {
-    let mut seeds = draws("terms", (400, 2000), 10);
+    let mut seeds = draws("terms", (400, 2000), 6);
     let mut run = 0;
     for seed in seeds.by_ref() {
         if let Some(case) = case(seed, float, language) {

@@ -63,7 +63,7 @@ fn small_recursive_programs_are_flat() {
 
 #[test]
 fn larger_random_loop_programs_are_flat() {
-    let found = search(draws("growth", (100, 500), 20).map(draw), &vjp);
+    let found = search(draws("growth", (70, 500), 12).map(draw), &vjp);
     assert!(found.failures.is_empty(), "{}", found.render());
 }
 
