@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one program: each file is a module.
 
 mod branch_tapes;
+mod bulk;
 mod common;
 mod exceptions;
 mod fast_chad;

@@ -1,0 +1,8 @@
+//! Bulk dual numbers (`crates/ad/src/bulk`), step by step. Programs are built by [`build`], and drawn by [`generate`].
+
+mod arrays;
+mod bot;
+mod build;
+mod core;
+mod generate;
+mod scalar;
