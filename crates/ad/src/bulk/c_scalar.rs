@@ -105,7 +105,7 @@ pub fn gradient(
     evaluator: Evaluator,
     zeros: Zeros,
 ) -> Result<Gradient, Mismatch> {
-    let sizes = sizes_for(program, arguments)?;
+    let sizes = sizes_for(&program.inputs, &[&program.body], arguments)?;
     if !program.body.ty().is_float() || !program.body.ty().shape.is_empty() {
         let ty = program.body.ty();
         return Err(Mismatch(format!(

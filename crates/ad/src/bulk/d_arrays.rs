@@ -54,7 +54,7 @@
 //!
 //! The file is one piece, and its three walks are long, because they are read side by side: for each form its rule, its transpose, and what it says of tangents.
 
-use super::a_core::{Exp, Program, Term, Ty, made};
+use super::a_core::{Exp, Program, Term, Ty, Var, made};
 use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
 use super::partials::{Zeros, slopes};
 use super::sizes::Size;
@@ -121,10 +121,8 @@ pub fn vjp(
             cotangent.shape, value.shape
         )));
     }
-    let mut pass = Reverse::new(&mut arrays);
-    pass.eval(cotangent.clone(), &delta);
-    pass.backprop();
-    let Reverse { mut gradients, evals, order, .. } = pass;
+    let Reverse { mut gradients, evals, order, .. } =
+        Reverse::new(&mut arrays).run(cotangent.clone(), &delta);
     let zeros = |a: &Tensor<ScalarValue>| Tensor::full(a.scalar.zero(), &a.shape);
     let of = |(v, a): (usize, &Tensor<ScalarValue>)| {
         a.scalar.is_float().then(|| gradients.remove(&v).unwrap_or_else(|| zeros(a)))
@@ -142,7 +140,7 @@ pub fn jvp(
     arguments: &[Tensor<ScalarValue>],
     tangents: &[Tensor<ScalarValue>],
 ) -> Result<Tensor<ScalarValue>, Mismatch> {
-    sizes_for(program, tangents)?;
+    sizes_for(&program.inputs, &[], tangents)?;
     let (mut arrays, _, delta) = forwards(program, arguments, Zeros::Stop)?;
     Ok(Forward { alg: &mut arrays, tangents, known: BTreeMap::new() }.eval(&delta))
 }
@@ -155,13 +153,9 @@ fn forwards(
     arguments: &[Tensor<ScalarValue>],
     zeros: Zeros,
 ) -> Result<Forwards, Mismatch> {
-    let mut arrays = Arrays::new(Plain, sizes_for(program, arguments)?);
-    let mut d = Differentiate::new(&mut arrays, zeros);
-    for (v, (x, a)) in program.inputs.iter().zip(arguments).enumerate() {
-        d.primals.insert(x.id(), a.clone());
-        // [bulk_arrays.input]  (x, Input v)
-        d.deltas.insert(x.id(), Delta::new(x.ty(), Node::Input(v)));
-    }
+    let mut arrays = Arrays::new(Plain, sizes_for(&program.inputs, &[&program.body], arguments)?);
+    let inputs = program.inputs.iter().zip(arguments.iter().cloned());
+    let mut d = Differentiate::new(&mut arrays, zeros, inputs);
     let result = if program.body.ty().is_float() {
         d.rule(&program.body)?
     } else {
@@ -184,20 +178,38 @@ pub struct Differentiate<'a, T: Algebra> {
 type Dual<T> = (<T as Algebra>::Array, Delta<<T as Algebra>::Array>);
 
 impl<'a, T: Algebra> Differentiate<'a, T> {
-    fn new(alg: &'a mut T, zeros: Zeros) -> Differentiate<'a, T> {
-        Differentiate { alg, primals: Env::new(), deltas: Env::new(), next: 0, zeros }
+    /// With the inputs, in their order.
+    pub(super) fn new<'x>(
+        alg: &'a mut T,
+        zeros: Zeros,
+        inputs: impl Iterator<Item = (&'x Var, T::Array)>,
+    ) -> Differentiate<'a, T> {
+        let (mut primals, mut deltas) = (Env::new(), Env::new());
+        for (v, (x, a)) in inputs.enumerate() {
+            primals.insert(x.id(), a);
+            // [bulk_arrays.input]  (x, Input v)
+            deltas.insert(x.id(), Delta::new(x.ty(), Node::Input(v)));
+        }
+        Differentiate { alg, primals, deltas, next: 0, zeros }
     }
 
     // [bulk_arrays.primal]  D'[t]: Fig. 4.14 is the interpreter, where variables are their first halves
     fn primal(&mut self, t: &Term) -> T::Array {
-        interpret(self.alg, &mut self.primals, t)
+        let a = interpret(self.alg, &mut self.primals, t);
+        self.alg.share(a)
     }
     fn primal_of_all(&mut self, ts: &[Term]) -> Vec<T::Array> {
         ts.iter().map(|t| self.primal(t)).collect()
     }
 
+    /// `D[t]`, of which the first half may be used more than once.
+    pub(super) fn rule(&mut self, t: &Term) -> Result<Dual<T>, Mismatch> {
+        let (x, d) = self.form(t)?;
+        Ok((self.alg.share(x), d))
+    }
+
     // Figs. 4.15 and 4.16, for terms whose elements are floats.
-    fn rule(&mut self, t: &Term) -> Result<Dual<T>, Mismatch> {
+    fn form(&mut self, t: &Term) -> Result<Dual<T>, Mismatch> {
         let ty = t.ty();
         Ok(match t.exp() {
             // [bulk_arrays.variable]  x
@@ -294,6 +306,7 @@ impl<'a, T: Algebra> Differentiate<'a, T> {
             }
         }
         let y = self.alg.op(op, &xs);
+        let y = self.alg.share(y);
         let mut sum: Option<Delta<T::Array>> = None;
         for (k, partial, times) in slopes {
             let d = ds[&k].clone();
@@ -302,6 +315,7 @@ impl<'a, T: Algebra> Differentiate<'a, T> {
                 (_, Partial::Const(1.0)) => d,
                 _ => {
                     let slope = self.slope(partial, ty, (&xs, &y));
+                    let slope = self.alg.share(slope);
                     Delta::new(ty, Node::Scale(slope, times, d))
                 }
             };
@@ -342,7 +356,7 @@ impl<'a, T: Algebra> Differentiate<'a, T> {
 }
 
 /// The same number everywhere.
-fn full<T: Algebra>(alg: &mut T, x: ScalarValue, shape: &[Size]) -> T::Array {
+pub(super) fn full<T: Algebra>(alg: &mut T, x: ScalarValue, shape: &[Size]) -> T::Array {
     let x = alg.constant(&Tensor::scalar(x));
     shape.iter().rev().fold(x, |t, k| alg.replicate(k, &t))
 }
@@ -387,23 +401,26 @@ impl<A> Delta<A> {
 /// The reverse pass, over arrays of an algebra: Figs. 4.5 and 4.18.
 pub struct Reverse<'a, T: Algebra> {
     alg: &'a mut T,
-    gradients: BTreeMap<usize, T::Array>,
+    /// By the number of the input.
+    pub(super) gradients: BTreeMap<usize, T::Array>,
     entries: BTreeMap<u32, (Delta<T::Array>, T::Array)>,
     evals: u64,
     order: Vec<u32>,
 }
 
 impl<'a, T: Algebra> Reverse<'a, T> {
-    fn new(alg: &'a mut T) -> Reverse<'a, T> {
+    pub(super) fn new(alg: &'a mut T) -> Reverse<'a, T> {
         Reverse { alg, gradients: BTreeMap::new(), entries: BTreeMap::new(), evals: 0, order: Vec::new() }
     }
 
-    // [bulk_arrays.backprop]  the entry with the highest identity, until there is none
-    fn backprop(&mut self) {
+    // [bulk_arrays.backprop]  eval c d; then the entry with the highest identity, until there is none
+    pub(super) fn run(mut self, c: T::Array, delta: &Delta<T::Array>) -> Self {
+        self.eval(c, delta);
         while let Some((id, (d, c))) = self.entries.pop_last() {
             self.order.push(id);
             self.eval(c, &d);
         }
+        self
     }
 
     // [bulk_arrays.eval]  Fig. 4.18
@@ -419,6 +436,7 @@ impl<'a, T: Algebra> Reverse<'a, T> {
                 self.gradients.insert(*v, sum);
             }
             Node::Add(a, b) => {
+                let c = self.alg.share(c);
                 self.eval(c.clone(), a);
                 self.eval(c, b);
             }
@@ -450,6 +468,7 @@ impl<'a, T: Algebra> Reverse<'a, T> {
                 self.eval(c, d);
             }
             Node::Stack(ds) => {
+                let c = self.alg.share(c);
                 for (j, d) in ds.iter().enumerate() {
                     let j = self.alg.constant(&Tensor::scalar(Scalar::I64.from_i64(j as i64)));
                     let c = self.alg.index(&c, &[j]);

@@ -29,6 +29,10 @@ pub struct Closure<A> {
 pub trait Algebra {
     /// An array.
     type Array: Clone;
+    /// An array that is used more than once.
+    fn share(&mut self, t: Self::Array) -> Self::Array {
+        t
+    }
     /// `c`
     fn constant(&mut self, c: &Tensor<ScalarValue>) -> Self::Array;
     /// `n`
@@ -72,7 +76,7 @@ pub fn interpret<T: Algebra>(alg: &mut T, env: &mut Env<T::Array>, t: &Term) -> 
         Exp::Var(x) => value_of(env, x),
         Exp::Let(x, u, v) => {
             let u = interpret(alg, env, u);
-            env.insert(x.id(), u);
+            env.insert(x.id(), alg.share(u));
             interpret(alg, env, v)
         }
         Exp::Cond(b, u, v) => {
@@ -191,21 +195,22 @@ pub fn evaluate(
     program: &Program,
     arguments: &[Tensor<ScalarValue>],
 ) -> Result<(Tensor<ScalarValue>, u64), Mismatch> {
-    let mut arrays = Arrays::new(Plain, sizes_for(program, arguments)?);
+    let mut arrays = Arrays::new(Plain, sizes_for(&program.inputs, &[&program.body], arguments)?);
     let mut env = program.inputs.iter().map(Var::id).zip(arguments.iter().cloned()).collect();
     let value = interpret(&mut arrays, &mut env, &program.body);
     Ok((value, arrays.touched))
 }
 
-/// The sizes that these arguments have; all arrays of the program exist then.
+/// The sizes that these arguments of a program have; all arrays of its terms exist then.
 ///
 /// # Errors
-/// [`Mismatch`] if there are too few or too many, if types or sizes differ, or if an array of the program would have a negative size or too many elements to count.
+/// [`Mismatch`] if there are too few or too many, if types or sizes differ, or if an array of the terms would have a negative size or too many elements to count.
 pub fn sizes_for(
-    program: &Program,
+    inputs: &[Var],
+    terms: &[&Term],
     arguments: &[Tensor<ScalarValue>],
 ) -> Result<BTreeMap<SizeVar, i64>, Mismatch> {
-    let (wanted, found) = (program.inputs.len(), arguments.len());
+    let (wanted, found) = (inputs.len(), arguments.len());
     if wanted != found {
         return Err(Mismatch(format!("the program takes {wanted} arguments, and is given {found}")));
     }
@@ -214,14 +219,14 @@ pub fn sizes_for(
         let known = a.shape.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX));
         x.ty().shape.iter().cloned().zip(known).collect()
     };
-    for (x, a) in program.inputs.iter().zip(arguments) {
+    for (x, a) in inputs.iter().zip(arguments) {
         for (size, n) in dimensions(x, a) {
             if let Some(v) = size.as_var() {
                 sizes.entry(v).or_insert(n);
             }
         }
     }
-    for (x, a) in program.inputs.iter().zip(arguments) {
+    for (x, a) in inputs.iter().zip(arguments) {
         let fits = dimensions(x, a).iter().all(|(size, n)| size.value(&sizes) == Some(*n));
         if !fits || x.ty().shape.len() != a.shape.len() || x.ty().scalar != a.scalar {
             return Err(Mismatch(format!(
@@ -234,7 +239,7 @@ pub fn sizes_for(
         }
     }
     let mut bad = None;
-    walk(&program.body, &mut |t| {
+    let mut exists = |t: &Term| {
         let known = |n: &Size| n.value(&sizes).and_then(|n| usize::try_from(n).ok());
         let count = t.ty().shape.iter().try_fold(1usize, |all, n| all.checked_mul(known(n)?));
         if count.is_none_or(|n| isize::try_from(n).is_err()) {
@@ -245,7 +250,8 @@ pub fn sizes_for(
         {
             bad.get_or_insert_with(|| n.to_string());
         }
-    });
+    };
+    terms.iter().for_each(|t| walk(t, &mut exists));
     match bad {
         Some(ty) => Err(Mismatch(format!("there is no {ty} for arguments of these sizes"))),
         None => Ok(sizes),

@@ -8,16 +8,17 @@
 //! | [`b_bot`] | the bulk-operation transformation: no `build1` any more | 4.4 |
 //! | [`c_scalar`] | dual numbers, in arrays as elsewhere; evaluators of their terms | 4.1, 4.3.1 |
 //! | [`d_arrays`] | dual arrays, and the reverse pass over arrays | 4.5 |
+//! | [`e_symbolic`] | the same over terms: the gradient as a program | 4.6 |
 //!
 //! Beside them: `sizes` (sizes are polynomials), `values` (arrays), [`evaluate`](mod@evaluate) (what terms mean, in any algebra), `print`.
 //!
-//! To come: the symbolic pass that makes a gradient an ordinary program (4.6), staging (4.10), and a translation from core and back. Until then no `--ad` name selects this folder: its
-//! programs are terms of [`a_core`].
+//! To come: a translation from core and back, and staging (4.10). Until then no `--ad` name selects this folder: its programs are terms of [`a_core`].
 
 pub mod a_core;
 pub mod b_bot;
 pub mod c_scalar;
 pub mod d_arrays;
+pub mod e_symbolic;
 pub mod evaluate;
 pub mod partials;
 pub mod sizes;

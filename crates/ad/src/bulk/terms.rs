@@ -33,6 +33,12 @@ pub(super) fn substitute(names: &mut Names, t: &Term, x: &Var, u: &Term) -> Term
     put(names, t, &BTreeMap::from([(x.id(), u.clone())]))
 }
 
+/// A copy with a term for each of these variables, and with binders of its own.
+pub(super) fn substitute_all(names: &mut Names, t: &Term, map: &BTreeMap<u32, Term>) -> Term {
+    let t = copied(names, t);
+    put(names, &t, map)
+}
+
 /// An index function with new variables.
 pub(super) fn again(names: &mut Names, f: &IndexFn) -> IndexFn {
     let params: Vec<Var> = f.params.iter().map(|i| names.again(i)).collect();

@@ -47,7 +47,7 @@ fn symbolic(d: &mut Draft) -> Size {
     d.size("n")
 }
 /// `sum_i x_i x_(n-1-i)`
-fn self_convolution() -> Program {
+pub(super) fn self_convolution() -> Program {
     of_vector(&symbolic, |d, k, x| {
         let products = d.build(k, |_, i| {
             let back = sub(&sub(&Term::size(k), &int(1)), &i);
@@ -55,6 +55,14 @@ fn self_convolution() -> Program {
         });
         sum(&products)
     })
+}
+/// `sum_i a_i b_i`
+pub(super) fn dot_product() -> Program {
+    let mut d = Draft::default();
+    let k = d.size("n");
+    let (a, b) = (d.reals("a", std::slice::from_ref(&k)), d.reals("b", std::slice::from_ref(&k)));
+    let products = d.build(&k, |_, i| mul(&index(&a, std::slice::from_ref(&i)), &index(&b, &[i])));
+    d.program(sum(&products))
 }
 /// `sum_i sin (x_i)`, by `build1`.
 fn sines() -> Program {
@@ -95,11 +103,7 @@ fn scalar_programs() {
 /// T3, T8 and claim C5: as many nodes for each size; and Appendix A.
 #[test]
 fn nodes_are_of_array_operations() {
-    let mut d = Draft::default();
-    let k = d.size("n");
-    let (a, b) = (d.reals("a", std::slice::from_ref(&k)), d.reals("b", std::slice::from_ref(&k)));
-    let products = d.build(&k, |_, i| mul(&index(&a, std::slice::from_ref(&i)), &index(&b, &[i])));
-    let dot = bulk(&d.program(sum(&products)));
+    let dot = bulk(&dot_product());
     for n in [1, 3, 40] {
         let g = of(&dot, &[one_to(n), one_to(n)]);
         assert_eq!((g.nodes, numbers(&g.inputs[1])), (12, one_to(n).to_f64s()));

@@ -6,3 +6,4 @@ mod build;
 mod core;
 mod generate;
 mod scalar;
+mod symbolic;

@@ -1,5 +1,6 @@
 //! Scalar dual numbers (4.1, 4.3.1) and their evaluators.
 
+use super::arrays::dot_product;
 use super::build::*;
 use super::generate::{Indices, differences, scalar_program, seeds};
 use pullback_ad::bulk::a_core::Program;
@@ -73,11 +74,7 @@ fn sharing_visits_each_node_once() {
 /// T3 and claim C4: `5n` nodes and those of `2n` inputs; `n + 1` of them `Share`.
 #[test]
 fn a_dot_product_has_nodes_for_each_number() {
-    let mut d = Draft::default();
-    let k = d.size("n");
-    let (a, b) = (d.reals("a", std::slice::from_ref(&k)), d.reals("b", std::slice::from_ref(&k)));
-    let products = d.build(&k, |_, i| mul(&index(&a, std::slice::from_ref(&i)), &index(&b, &[i])));
-    let program = d.program(sum(&products));
+    let program = dot_product();
     for n in [1usize, 4, 30] {
         let g = of(&program, &[one_to(n), one_to(n)], Evaluator::Shared);
         assert_eq!((g.nodes, g.shares), (7 * n as u64, n as u64 + 1));

@@ -1,0 +1,263 @@
+//! The gradient as a program: the transformation and the reverse pass of [`super::d_arrays`], over terms instead of arrays. No delta term is left, and none is made when it runs.
+//!
+//! Source: T. Smeding, thesis, 4.6: Figs. 4.20 to 4.22, Theorem of 4.6.6; 4.10.4 for the same rules over another algebra.
+//!
+//! Judgement: a program `x_1 .. x_n |- t : Array sh float` becomes `x_1 .. x_n, c |- let p_1 = .. in .. let s_1 = .. in .. (value, cotangents)`, with `c : Array sh float`, the cotangent of the result.
+//!
+//! Types:
+//! ```text
+//! the arrays of the algebra are terms       a binding is a variable and a term over the inputs and the bindings before it
+//! ```
+//!
+//! Notation: `p_j` primal bindings, of the transformation · `s_j` shared cotangents, of the reverse pass · `share t` as Fig. 4.20 has it
+//!
+//! Rules:
+//! ```text
+//! operation  op a_1 .. a_n       = the term
+//! share      share t             = t, if it is a variable or a known scalar;   else the variable s of a new binding s = t
+//! index fn   gather sh a (f, E)  = gather sh a (\is. ix), where ix has new variables is, and E for the other ones
+//! oneHot     oneHot sh ix t      = scatter sh t (\[]. ix)
+//! identity   gather sh t (\is. is) = t,  scatter sh t (\is. is) = t,     if sh is the shape of t
+//! primal     D shares each array that it makes (the primal bindings), and each factor of a Scale (E2)
+//! cotangent  eval c (Add a b) and eval c (Stack ds) share c: nothing else uses a cotangent twice
+//! wrapper    D[t], then eval c d and backprop; bindings in the order in which they were made; those that nothing reads are left out
+//! ```
+//!
+//! Differences from the paper:
+//! 1. `share` makes a binding at once, where the text puts a node and takes it out again (Fig. 4.21). The order of making is the order of identities, so it is the same `let` in the end.
+//! 2. Identity gathers are left out, as 4.6.1 suggests; identity scatters as well.
+//! 3. The result may have any shape; inputs without derivatives have no cotangent; an input that the result does not depend on has zeros.
+//!
+//! Guarantee: as many bindings as array operations that are executed, for all sizes; the work of the tape without the tape. The program is one of bulk operations, so it can be differentiated again.
+//!
+//! Not supported: `build1` of floats, as in [`super::d_arrays`].
+
+use super::a_core::{Exp, IndexFn, Names, Program, Term, Ty, Var, made};
+use super::d_arrays::{Differentiate, Reverse, full};
+use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
+use super::partials::Zeros;
+use super::sizes::Size;
+use super::terms::substitute_all;
+use super::values::Tensor;
+use pullback_prim::{Prim, Scalar, ScalarValue};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Value and cotangents as terms over bindings: the artifact of 4.6.5.
+#[derive(Clone, Debug)]
+pub struct Derivative {
+    /// The names of the sizes.
+    pub sizes: Vec<String>,
+    /// The inputs of the program, and last the cotangent of its result.
+    pub inputs: Vec<Var>,
+    /// Each a term over the inputs and the bindings before it.
+    pub bindings: Vec<(Var, Term)>,
+    /// The value of the program.
+    pub value: Term,
+    /// The cotangents of the program's inputs; `None` for those without derivatives.
+    pub cotangents: Vec<Option<Term>>,
+    names: Names,
+}
+
+/// Value and cotangents, and how many elements were touched.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The value of the program.
+    pub value: Tensor<ScalarValue>,
+    /// The cotangents; `None` for inputs without derivatives.
+    pub cotangents: Vec<Option<Tensor<ScalarValue>>>,
+    /// Elements touched.
+    pub touched: u64,
+}
+
+/// The derivative of a program of bulk operations, once for all sizes and arguments.
+///
+/// # Errors
+/// [`Mismatch`] if there is a `build1` of floats, or if the result has no derivative. Cost: the size of the program.
+pub fn vjp(program: &Program, zeros: Zeros) -> Result<Derivative, Mismatch> {
+    let ty = program.body.ty();
+    if !ty.is_float() {
+        return Err(Mismatch(format!("a result of type {ty} has no derivative")));
+    }
+    let mut terms = Terms { names: program.names.clone(), bindings: Vec::new() };
+    let inputs = program.inputs.iter().map(|x| (x, Term::var(x)));
+    let (value, delta) = Differentiate::new(&mut terms, zeros, inputs).rule(&program.body)?;
+    let c = terms.names.fresh("c", ty.clone());
+    // [bulk_symbolic.wrapper]  eval c d, backprop
+    let mut gradients = Reverse::new(&mut terms).run(Term::var(&c), &delta).gradients;
+    let mut cotangents = Vec::new();
+    for (v, x) in program.inputs.iter().enumerate() {
+        let ty = x.ty();
+        let zero = |terms: &mut Terms| full(terms, ty.scalar.zero(), &ty.shape);
+        let of = gradients.remove(&v);
+        cotangents.push(ty.is_float().then(|| of.unwrap_or_else(|| zero(&mut terms))));
+    }
+    let Terms { names, bindings } = terms;
+    let inputs = program.inputs.iter().cloned().chain([c]).collect();
+    let mut derivative =
+        Derivative { sizes: program.sizes.clone(), inputs, bindings, value, cotangents, names };
+    derivative.prune();
+    Ok(derivative)
+}
+
+impl Derivative {
+    /// The value and the cotangents, for arguments and a cotangent of the result.
+    ///
+    /// # Errors
+    /// [`Mismatch`] if they do not fit.
+    pub fn run(&self, arguments: &[Tensor<ScalarValue>]) -> Result<Run, Mismatch> {
+        let terms: Vec<&Term> = self.bindings.iter().map(|(_, t)| t).chain(self.results()).collect();
+        let mut arrays = Arrays::new(Plain, sizes_for(&self.inputs, &terms, arguments)?);
+        let mut env: Env<_> = self.inputs.iter().map(Var::id).zip(arguments.iter().cloned()).collect();
+        for (x, t) in &self.bindings {
+            let value = interpret(&mut arrays, &mut env, t);
+            env.insert(x.id(), value);
+        }
+        let value = interpret(&mut arrays, &mut env, &self.value);
+        let mut of = |t: &Option<Term>| t.as_ref().map(|t| interpret(&mut arrays, &mut env, t));
+        let cotangents = self.cotangents.iter().map(&mut of).collect();
+        Ok(Run { value, cotangents, touched: arrays.touched })
+    }
+
+    /// The program of one result: a term over the inputs and the bindings, such as [`Derivative::value`], or something of several cotangents.
+    pub fn program(&self, result: Term) -> Program {
+        let bind = |body: Term, (x, t): &(Var, Term)| made(Exp::Let(x.clone(), t.clone(), body));
+        let body = self.bindings.iter().rev().fold(result, bind);
+        Program { sizes: self.sizes.clone(), inputs: self.inputs.clone(), body, names: self.names.clone() }
+    }
+
+    fn results(&self) -> impl Iterator<Item = &Term> {
+        std::iter::once(&self.value).chain(self.cotangents.iter().flatten())
+    }
+
+    /// Leaves out what nothing reads.
+    fn prune(&mut self) {
+        let mut read: BTreeSet<u32> = self.results().flat_map(Term::free).copied().collect();
+        let mut kept = Vec::new();
+        for (x, t) in std::mem::take(&mut self.bindings).into_iter().rev() {
+            if read.contains(&x.id()) {
+                read.extend(t.free());
+                kept.push((x, t));
+            }
+        }
+        kept.reverse();
+        self.bindings = kept;
+    }
+}
+
+impl fmt::Display for Derivative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (x, t) in &self.bindings {
+            writeln!(f, "let {}{} = {t}", x.name(), x.id())?;
+        }
+        writeln!(f, "value {}", self.value)?;
+        for (x, t) in self.inputs.iter().zip(&self.cotangents) {
+            if let Some(t) = t {
+                writeln!(f, "cotangent of {}{} {t}", x.name(), x.id())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The algebra of terms.
+struct Terms {
+    names: Names,
+    bindings: Vec<(Var, Term)>,
+}
+
+impl Terms {
+    // [bulk_symbolic.index_fn]  \is. ix with new variables is, and what the others are
+    fn function(&mut self, f: &Closure<Term>) -> IndexFn {
+        let params: Vec<Var> = f.fun.params.iter().map(|i| self.names.again(i)).collect();
+        let mut map = f.env.clone();
+        map.extend(f.fun.params.iter().map(Var::id).zip(params.iter().map(Term::var)));
+        let index = f.fun.index.iter().map(|t| substitute_all(&mut self.names, t, &map)).collect();
+        IndexFn { params, index }
+    }
+}
+
+/// Whether each index is its own.
+fn is_identity(f: &IndexFn) -> bool {
+    let same = |(i, t): (&Var, &Term)| matches!(t.exp(), Exp::Var(x) if x == i);
+    f.params.len() == f.index.len() && f.params.iter().zip(&f.index).all(same)
+}
+
+impl Algebra for Terms {
+    type Array = Term;
+
+    // [bulk_symbolic.share]  the variable of a new binding
+    fn share(&mut self, t: Term) -> Term {
+        if t.is_atom() {
+            return t;
+        }
+        let x = self.names.fresh("s", t.ty().clone());
+        let shared = Term::var(&x);
+        self.bindings.push((x, t));
+        shared
+    }
+    fn constant(&mut self, c: &Tensor<ScalarValue>) -> Term {
+        made(Exp::Const(c.clone()))
+    }
+    fn size(&mut self, n: &Size) -> Term {
+        Term::size(n)
+    }
+    fn iota(&mut self, k: &Size) -> Term {
+        made(Exp::Iota(k.clone()))
+    }
+    fn cond(&mut self, b: &Term, u: &Term, v: &Term) -> Term {
+        made(Exp::Cond(b.clone(), u.clone(), v.clone()))
+    }
+    fn op(&mut self, op: Prim, args: &[Term]) -> Term {
+        made(Exp::Op(op, args.to_vec()))
+    }
+    fn index(&mut self, t: &Term, ix: &[Term]) -> Term {
+        made(Exp::Index(t.clone(), ix.to_vec()))
+    }
+    // [bulk_symbolic.one_hot]  scatter sh t (\[]. ix)
+    fn one_hot(&mut self, sh: &[Size], ix: &[Term], t: &Term) -> Term {
+        let f = IndexFn { params: Vec::new(), index: ix.to_vec() };
+        made(Exp::Scatter(sh.to_vec(), t.clone(), f))
+    }
+    fn sum_outer(&mut self, t: &Term) -> Term {
+        made(Exp::SumOuter(t.clone()))
+    }
+    // [bulk_symbolic.identity]  gather sh t (\is. is) = t
+    fn gather(&mut self, sh: &[Size], t: &Term, f: &Closure<Term>) -> Term {
+        let f = self.function(f);
+        if is_identity(&f) && sh == t.ty().shape {
+            return t.clone();
+        }
+        made(Exp::Gather(sh.to_vec(), t.clone(), f))
+    }
+    // [bulk_symbolic.identity]  scatter sh t (\is. is) = t
+    fn scatter(&mut self, sh: &[Size], t: &Term, f: &Closure<Term>) -> Term {
+        let f = self.function(f);
+        if is_identity(&f) && sh == t.ty().shape {
+            return t.clone();
+        }
+        made(Exp::Scatter(sh.to_vec(), t.clone(), f))
+    }
+    fn stack(&mut self, ts: &[Term]) -> Term {
+        made(Exp::Stack(ts.to_vec()))
+    }
+    fn replicate(&mut self, k: &Size, t: &Term) -> Term {
+        made(Exp::Replicate(k.clone(), t.clone()))
+    }
+    fn transpose(&mut self, j: &[usize], t: &Term) -> Term {
+        made(Exp::Transpose(j.to_vec(), t.clone()))
+    }
+    fn reshape(&mut self, sh: &[Size], t: &Term) -> Term {
+        made(Exp::Reshape(sh.to_vec(), t.clone()))
+    }
+    /// What the body shares stays in it.
+    fn build1(&mut self, ty: &Ty, f: &mut dyn FnMut(&mut Self, Term) -> Term) -> Term {
+        let i = self.names.fresh("i", Ty::new(Vec::new(), Scalar::I64));
+        let outside = std::mem::take(&mut self.bindings);
+        let body = f(self, Term::var(&i));
+        let inside = std::mem::replace(&mut self.bindings, outside);
+        let bind = |body: Term, (x, t): (Var, Term)| made(Exp::Let(x, t, body));
+        let body = inside.into_iter().rev().fold(body, bind);
+        made(Exp::Build1(ty.shape[0].clone(), i, body))
+    }
+}
