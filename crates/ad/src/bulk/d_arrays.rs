@@ -65,7 +65,7 @@ use std::rc::Rc;
 
 /// How an array varies with the inputs; with its type, so that its shape is at hand. Copies share it.
 #[derive(Clone, Debug)]
-pub struct Delta<A>(Rc<(Ty, Node<A>)>);
+pub(super) struct Delta<A>(Rc<(Ty, Node<A>)>);
 
 /// Fig. 4.13.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ fn forwards(
 }
 
 /// The transformation, over arrays of an algebra.
-pub struct Differentiate<'a, T: Algebra> {
+pub(super) struct Differentiate<'a, T: Algebra> {
     alg: &'a mut T,
     /// The first halves of variables, or all of them.
     primals: Env<T::Array>,
@@ -399,7 +399,7 @@ impl<A> Delta<A> {
 }
 
 /// The reverse pass, over arrays of an algebra: Figs. 4.5 and 4.18.
-pub struct Reverse<'a, T: Algebra> {
+pub(super) struct Reverse<'a, T: Algebra> {
     alg: &'a mut T,
     /// By the number of the input.
     pub(super) gradients: BTreeMap<usize, T::Array>,

@@ -12,7 +12,9 @@
 //!
 //! Beside them: `sizes` (sizes are polynomials), `values` (arrays), [`evaluate`](mod@evaluate) (what terms mean, in any algebra), `print`.
 //!
-//! To come: a translation from core and back, and staging (4.10). Until then no `--ad` name selects this folder: its programs are terms of [`a_core`].
+//! [`to_core`] makes functions of core of programs and gradients.
+//!
+//! To come: a translation from core, and staging (4.10). Until then no `--ad` name selects this folder: its programs are terms of [`a_core`].
 
 pub mod a_core;
 pub mod b_bot;
@@ -22,6 +24,7 @@ pub mod e_symbolic;
 pub mod evaluate;
 pub mod partials;
 pub mod sizes;
+pub mod to_core;
 pub mod values;
 
 mod print;

@@ -78,6 +78,10 @@ impl Size {
     pub fn vars(&self) -> impl Iterator<Item = SizeVar> {
         self.0.keys().flatten().copied()
     }
+    /// Its products: a factor, and variables. None of zero.
+    pub(super) fn products(&self) -> impl Iterator<Item = (i64, &[SizeVar])> {
+        self.0.iter().map(|(product, n)| (i64::try_from(*n).unwrap_or(i64::MAX), product.as_slice()))
+    }
     /// The variable, if it is nothing else.
     pub fn as_var(&self) -> Option<SizeVar> {
         match self.0.iter().next() {

@@ -1,5 +1,6 @@
 //! Bulk dual numbers (`crates/ad/src/bulk`), step by step. Programs are built by [`build`], and drawn by [`generate`].
 
+mod against;
 mod arrays;
 mod bot;
 mod build;
@@ -7,3 +8,4 @@ mod core;
 mod generate;
 mod scalar;
 mod symbolic;
+mod translated;

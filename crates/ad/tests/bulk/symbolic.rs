@@ -125,6 +125,50 @@ fn the_program_is_the_tape() {
     }
 }
 
+fn count(d: &Derivative, what: &str) -> usize {
+    d.to_string().matches(what).count()
+}
+
+/// T14: an array that is made once and read three times is made once in the gradient; without `let` it is made three times.
+#[test]
+fn what_has_a_name_is_made_once() {
+    let program = |is_named: bool| {
+        let mut d = Draft::default();
+        let k = d.size("n");
+        let a = d.reals("a", std::slice::from_ref(&k));
+        let back = |d: &mut Draft| {
+            d.gather(std::slice::from_ref(&k), &a, 1, |_, i| vec![sub(&sub(&Term::size(&k), &int(1)), &i[0])])
+        };
+        let body = if is_named {
+            let r = back(&mut d);
+            d.let_(&r, |_, r| add(&add(&index(&r, &[int(0)]), &index(&r, &[int(1)])), &index(&r, &[int(2)])))
+        } else {
+            let [r, s, t] = [back(&mut d), back(&mut d), back(&mut d)];
+            add(&add(&index(&r, &[int(0)]), &index(&s, &[int(1)])), &index(&t, &[int(2)]))
+        };
+        e_symbolic::vjp(&d.program(body), Zeros::Stop).expect("bulk operations")
+    };
+    assert_eq!(count(&program(true), "(gather"), 1);
+    assert_eq!(count(&program(false), "(gather"), 3);
+    let r = run(&program(true), &[one_to(5)], &one());
+    assert_eq!(
+        (r.value.to_f64s(), r.cotangents),
+        (vec![12.0], vec![Some(reals(&[5], &[0.0, 0.0, 1.0, 1.0, 1.0]))])
+    );
+}
+
+/// Claim C7 says: not more arrays with one element that is not zero than `index` in the source. I5 copies an index to both operands, so it is not so: one `index` of a sum of three arrays makes three.
+#[test]
+fn one_index_of_an_operation_makes_an_array_for_each_operand() {
+    let mut d = Draft::default();
+    let k = d.size("n");
+    let [a, b, c] = ["a", "b", "c"].map(|name| d.reals(name, std::slice::from_ref(&k)));
+    let source = d.program(index(&add(&add(&a, &b), &c), &[int(0)]));
+    assert_eq!(count(&derivative(&source), "(\\[]. ["), 3);
+    let at = e_symbolic::vjp(&source, Zeros::Stop).expect("bulk operations");
+    assert_eq!(count(&at, "(\\[]. ["), 1, "without the transformation");
+}
+
 /// Gradients cost a constant times the program, for growing sizes (claim C1 for arrays).
 #[test]
 fn gradients_cost_a_constant_times_the_program() {
