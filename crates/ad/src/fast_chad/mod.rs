@@ -34,10 +34,8 @@
 //!   10. Loops, branches and functions that hand on names of arrays hand on where these lie (`locate`), so that only whoever made an
 //!   array has a cotangent for it; what stands for another array adds to that one's accumulator (`chosen`).
 //! Guarantee: work(vjp f) ≤ c · work(f) + c' · |xs|, c independent of sizes (tested in `tests/fast_chad_growth.rs` and by the search of
-//!   `testkit::growth`), but for two things (`tests/exceptions.rs`). First, functions that call themselves, overwrite an array and hand a part of it
-//!   on to a call that overwrites it, or overwrite several elements of a part at once: a copy of the part each time. Second, histograms whose operator
-//!   is none of the known ones: they sort their elements by the binary digits of the bins, so their share of the work is multiplied by the
-//!   logarithm of the number of bins (`by_bin`).
+//!   `testkit::growth`), but for histograms whose operator is none of the known ones: they sort their elements by the binary digits of the bins,
+//!   so their share of the work is multiplied by the logarithm of the number of bins (`by_bin`).
 //! Not supported: vjp jvp (expanded before).
 
 mod accumulators;

@@ -1,4 +1,6 @@
 //! A term as core.
+//!
+//! More than 500 lines: every term has its rule, and so has every frame.
 
 use super::terms::{
     Calls, Cond, Expr, Frame, INPUTS, Read, SORTS, Sort, Start, Term, Trips, Writes, mentions,
@@ -9,6 +11,7 @@ use pullback_core::{
     Value, Var,
 };
 use pullback_prim::{Op, Scalar};
+use std::sync::Arc;
 
 /// Lanes of [`Frame::Lanes`].
 const LANES: i64 = 3;
@@ -106,7 +109,14 @@ fn one_of_recursion(program: &mut Program, term: &Term, go: FunId, calls: FunId)
                     scope.i = k.into();
                     out[0] = scope.elements(b, &out);
                 }
-                out
+                match term.frame {
+                    Frame::Calls(Calls::Writes) => scope.backwards(b, &out),
+                    Frame::Calls(Calls::Same) => {
+                        let first = |sort: &Sort| term.states.iter().position(|s| s == sort).unwrap_or(0);
+                        std::iter::once(out[0]).chain(term.states.iter().map(|s| out[1 + first(s)])).collect()
+                    }
+                    _ => out,
+                }
             },
             |_| state.iter().map(|&v| v.into()).collect(),
         );
@@ -267,6 +277,21 @@ impl<'t> Scope<'t> {
             s = b.op2(Op::Add, s, e);
         }
         s
+    }
+
+    /// The sum and the last states, of each array an element overwritten, backwards.
+    fn backwards(&mut self, b: &mut Builder<'_>, out: &[Atom]) -> Vec<Atom> {
+        let mut written = vec![out[0]];
+        for (&a, sort) in out[1..].iter().zip(&self.term.states) {
+            let names = &mut self.names[*sort as usize];
+            names.push(a);
+            let name = Arc::new(Expr::Name(*sort, names.len() - 1));
+            written.push(match sort {
+                Sort::Vector | Sort::Matrix => self.expr(b, &Expr::Back(Arc::new(Expr::With(name)))),
+                Sort::Option => a,
+            });
+        }
+        written
     }
 
     fn iteration(&mut self, b: &mut Builder<'_>, i: Atom, states: &[Var]) -> Vec<Atom> {

@@ -86,6 +86,19 @@ pub fn draw(seed: u64) -> Term {
     Term { frame, start, states, lets, joined, writes, read, next }
 }
 
+/// The program of a seed with a function that calls itself.
+pub fn draw_recursive(seed: u64) -> Term {
+    let mut term = draw(seed);
+    if !matches!(term.frame, Frame::Calls(_)) {
+        term.frame = Frame::Calls(*Rng::new(seed ^ 0x0CA1_1ED5).choose(&CALLS));
+        // Its states are arguments, each for itself.
+        if term.start == Start::Product {
+            term.start = Start::Inputs;
+        }
+    }
+    term
+}
+
 fn cond(rng: &mut Rng) -> Cond {
     *rng.choose(&[Cond::Even, Cond::Once, Cond::Small])
 }

@@ -1,7 +1,7 @@
 //! What a program and its derivative cost as its data grow, in steps of the interpreter.
 
 use super::build::{args, program};
-use super::terms::{Expr, Frame, Term, Writes};
+use super::terms::Term;
 use crate::flat::cotangent_floats;
 use crate::properties::{Case, Property, Reverse, Verdict, reverse_program};
 use pullback_core::Value;
@@ -34,12 +34,9 @@ pub fn examine(term: &Term, reverse: Reverse<'_>) -> Outcome {
     let (program, main) = program(term);
     let (growing, smooth, empties) = (Vec::new(), true, false);
     let case = Case { program, main, args: args(SMALL), growing, seed: 2, smooth, empties };
-    // Of the exception (`crates/ad/tests/exceptions.rs`) only the derivatives are compared.
-    let exception = hands_on_parts(term);
-    let sizes = if exception { &[] } else { &SIZES[..] };
     let run = std::panic::AssertUnwindSafe(|| match Property::Symmetric.check(&case, reverse) {
         Verdict::Fails(text) => Err(format!("the second derivative: {text}")),
-        Verdict::Holds | Verdict::Skipped(_) => right_and_ratios(&case, sizes, reverse),
+        Verdict::Holds | Verdict::Skipped(_) => right_and_ratios(&case, reverse),
     });
     match std::panic::catch_unwind(run) {
         Err(_) => Outcome::Wrong("panic".into()),
@@ -49,23 +46,12 @@ pub fn examine(term: &Term, reverse: Reverse<'_>) -> Outcome {
     }
 }
 
-/// Whether functions overwrite what they are given, and may be given parts of what others overwrote: the part is copied.
-fn hands_on_parts(term: &Term) -> bool {
-    let overwrites = term.all().any(|a| a.any(&|a| matches!(a, Expr::With(_) | Expr::WithRow(..))));
-    let parts = |a: &Expr| {
-        matches!(a, Expr::Back(_))
-            || term.writes != Writes::Element && matches!(a, Expr::RowOf(_) | Expr::Window(_))
-    };
-    let parts = term.all().any(|a| a.any(&parts));
-    matches!(term.frame, Frame::Calls(_)) && overwrites && parts
-}
-
 /// Whether the ratio grew in the last step, and the derivative is dearer than the program, of which it may leave out a part.
 fn grows(ratios: &[f64]) -> bool {
     matches!(ratios, [.., a, b] if *b > MOST * a && *b > 1.0)
 }
 
-fn right_and_ratios(case: &Case, sizes: &[usize], reverse: Reverse<'_>) -> Result<Vec<f64>, String> {
+fn right_and_ratios(case: &Case, reverse: Reverse<'_>) -> Result<Vec<f64>, String> {
     let (derived, id) = reverse_program(case, reverse).map_err(|e| e.to_string())?;
     check(&derived, Rules::NO_AD).map_err(|e| e.to_string())?;
     let (plain, code) = (Compiled::new(&case.program), Compiled::new(&derived));
@@ -94,7 +80,7 @@ fn right_and_ratios(case: &Case, sizes: &[usize], reverse: Reverse<'_>) -> Resul
         return Err(format!("forward mode gives {forward}, reverse mode {reverse}"));
     }
     let mut ratios = Vec::new();
-    for &n in sizes {
+    for n in SIZES {
         let no_doubt = ratios.len() + 1 == SIZES.len() && matches!(ratios[..], [.., a, b] if b >= 2.0 * a);
         if ratios.len() > 1 && (!grows(&ratios) || no_doubt) {
             break;

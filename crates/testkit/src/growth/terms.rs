@@ -23,8 +23,9 @@
 //!           | such a map times the sum of the sines of the last name in scope, if the counter is even
 //!           | such a map in a map of one lane that overwrites the element first, if the counter is even (in random programs)
 //! frame   ::= for | while | the loop of t iterations in one of n | in a map of three lanes
-//!           | a function that calls itself instead, last or before it reads an element of what it gets back, once or in a map of
-//!             three lanes
+//!           | a function that calls itself instead, last, before it reads an element of what it gets back (once or in a map of
+//!             three lanes), before it also overwrites an element of that and returns it backwards, or before it returns one of
+//!             the arrays that it gets back for all of its sort
 //!           | two such functions that call each other
 //! ```
 //!
@@ -161,10 +162,15 @@ pub enum Calls {
     Lanes,
     /// As `Inner`; there are two functions that call each other.
     Mutual,
+    /// As `Inner`, and overwrites an element of each array, which it returns backwards.
+    Writes,
+    /// As `Inner`, and returns the first array of each sort for all of that sort.
+    Same,
 }
 
 /// All of them.
-pub const CALLS: [Calls; 4] = [Calls::Last, Calls::Inner, Calls::Lanes, Calls::Mutual];
+pub const CALLS: [Calls; 6] =
+    [Calls::Last, Calls::Inner, Calls::Lanes, Calls::Mutual, Calls::Writes, Calls::Same];
 
 /// What states start as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -345,6 +351,8 @@ pub fn for_each_program(largest: usize, f: &mut dyn FnMut(Term)) {
         Frame::Calls(Calls::Inner),
         Frame::Calls(Calls::Lanes),
         Frame::Calls(Calls::Mutual),
+        Frame::Calls(Calls::Writes),
+        Frame::Calls(Calls::Same),
     ];
     for size in 1..=largest {
         for (states, less) in STATES {
@@ -353,6 +361,10 @@ pub fn for_each_program(largest: usize, f: &mut dyn FnMut(Term)) {
             }
             for lets in 0..=1 {
                 for frame in frames {
+                    let twice = states.iter().enumerate().any(|(k, sort)| states[..k].contains(sort));
+                    if frame == Frame::Calls(Calls::Same) && !twice {
+                        continue;
+                    }
                     // Without states other ways to repeat are nothing new.
                     if states.is_empty() && !matches!(frame, Frame::For | Frame::Lanes) {
                         continue;

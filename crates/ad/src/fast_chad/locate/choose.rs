@@ -88,11 +88,11 @@ fn next_states(flow: &Flow<'_>) -> Vec<Edge> {
 
 /// Where a location is needed, locations are needed of all arrays that come there, and wherever the array goes on.
 fn spread(flow: &Flow<'_>, edges: &[Edge], chosen: &mut BTreeSet<Merge>) {
-    let reaches = reachable(edges);
+    let cycles = cycles(edges);
     loop {
         let before = chosen.len();
         for e in edges {
-            let around = e.way == Way::First && reaches.get(&e.to).is_some_and(|r| r.contains(&e.from));
+            let around = e.way == Way::First && cycles[&e.to] == cycles[&e.from];
             if e.way == Way::Inside || around {
                 if chosen.contains(&e.to) {
                     chosen.insert(e.from);
@@ -109,37 +109,55 @@ fn spread(flow: &Flow<'_>, edges: &[Edge], chosen: &mut BTreeSet<Merge>) {
     }
 }
 
-/// For each merge those that its arrays can come to.
-fn reachable(edges: &[Edge]) -> BTreeMap<Merge, BTreeSet<Merge>> {
-    let mut out: BTreeMap<Merge, BTreeSet<Merge>> = BTreeMap::new();
+/// For each merge a number, the same for those whose arrays can come to each other.
+fn cycles(edges: &[Edge]) -> BTreeMap<Merge, usize> {
+    let (mut next, mut before): (BTreeMap<Merge, Vec<Merge>>, BTreeMap<Merge, Vec<Merge>>) =
+        Default::default();
     for e in edges {
-        out.entry(e.from).or_default().insert(e.to);
+        next.entry(e.from).or_default().push(e.to);
+        before.entry(e.to).or_default().push(e.from);
     }
-    loop {
-        let mut news = false;
-        let all: Vec<Merge> = out.keys().copied().collect();
-        for m in all {
-            let next: BTreeSet<Merge> =
-                out[&m].iter().filter_map(|n| out.get(n)).flatten().copied().collect();
-            if let Some(here) = out.get_mut(&m) {
-                let before = here.len();
-                here.extend(next);
-                news |= here.len() > before;
+    // Kosaraju: in the reverse of the order in which they are left, along the edges backwards.
+    let mut order = Vec::new();
+    let mut seen = BTreeSet::new();
+    for e in edges {
+        [e.from, e.to].into_iter().for_each(|m| visit(m, &next, &mut seen, &mut order));
+    }
+    let mut out = BTreeMap::new();
+    let mut seen = BTreeSet::new();
+    for (number, &m) in order.iter().rev().enumerate() {
+        let mut here = Vec::new();
+        visit(m, &before, &mut seen, &mut here);
+        out.extend(here.into_iter().map(|m| (m, number)));
+    }
+    out
+}
+/// Adds what can be reached and was not seen before, each after all that it leads to.
+fn visit(start: Merge, next: &BTreeMap<Merge, Vec<Merge>>, seen: &mut BTreeSet<Merge>, out: &mut Vec<Merge>) {
+    if !seen.insert(start) {
+        return;
+    }
+    let after = |m: Merge| next.get(&m).map_or(&[][..], Vec::as_slice).iter();
+    let mut way = vec![(start, after(start))];
+    while let Some((m, rest)) = way.last_mut() {
+        match rest.next() {
+            Some(&n) if seen.insert(n) => way.push((n, after(n))),
+            Some(_) => {}
+            None => {
+                out.push(*m);
+                way.pop();
             }
-        }
-        if !news {
-            return out;
         }
     }
 }
 
 fn connected(flow: &Flow<'_>, edges: &[Edge], chosen: &BTreeSet<Merge>) -> Vec<Group> {
-    let reaches = reachable(edges);
+    let cycles = cycles(edges);
     let mut number: BTreeMap<Merge, usize> = chosen.iter().enumerate().map(|(k, m)| (*m, k)).collect();
     loop {
         let mut news = false;
         for e in edges {
-            let around = reaches.get(&e.to).is_some_and(|r| r.contains(&e.from));
+            let around = cycles[&e.to] == cycles[&e.from];
             // Between loops that follow each other the first one's result is an array like others.
             if e.way == Way::First && !around && !shares_home(flow, &number, e) {
                 continue;

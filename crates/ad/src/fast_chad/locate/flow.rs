@@ -5,8 +5,9 @@
 //! what is differentiated matter. Nothing flows into or out of the functions of array operations: elements are copied.
 
 use super::super::reverse::alias;
+use super::results::Parts;
 use pullback_base::index::{IdMap, IdSet};
-use pullback_core::{Atom, Body, Exp, Lam, Loop, Program, Soac, Stm, Type, Var, View};
+use pullback_core::{Atom, Body, Exp, FunId, Lam, Loop, Program, Soac, Stm, Type, Var, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A merge: the first variable of its statement, and which result or component.
@@ -15,13 +16,17 @@ pub(super) type Merge = (Var, usize);
 pub(super) type Place = Option<(Var, usize)>;
 
 /// An argument that a function may overwrite, at a call that may not give it away.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lend {
     pub(super) of: Atom,
-    /// The argument if it is given away.
-    pub(super) given: Var,
-    /// Whether it is.
+    /// The array of which it is a part, if that is given away: one for each type.
+    pub(super) given: Vec<Var>,
+    /// Whether one is, and which part of it the argument is.
     pub(super) own: Var,
+    /// The function, and which of its parameters.
+    pub(super) to: (FunId, usize),
+    /// The parts that may be given away.
+    pub(super) parts: Parts,
 }
 
 /// For each of them the argument if it is kept.
@@ -281,6 +286,24 @@ impl<'a> Flow<'a> {
             Def::Written(a) => base(a),
             Def::Given | Def::Merge(_) | Def::Made => None,
         })
+    }
+    /// Whether two arrays may be, or be parts of, one that was made or given away.
+    pub(super) fn may_be_same(&self, a: Atom, b: Atom) -> bool {
+        let of_a = self.origins(a);
+        self.origins(b).iter().any(|v| of_a.contains(v) && !self.kept.contains(v))
+    }
+    /// The arrays that an array may be, or be a part of, whichever way the program takes.
+    fn origins(&self, a: Atom) -> BTreeSet<Var> {
+        let (mut out, mut seen, mut work) = (BTreeSet::new(), BTreeSet::new(), vec![a]);
+        while let Some(a) = work.pop() {
+            let Some((v, _)) = self.base(a) else { continue };
+            match self.def(v) {
+                Def::Merge(m) if seen.insert(v) => work.extend(self.sources(m).into_iter().map(|(a, _)| a)),
+                Def::Merge(_) => {}
+                Def::Given | Def::Made | Def::Written(_) => drop(out.insert(v)),
+            }
+        }
+        out
     }
     /// The innermost body around a place that may run many times; `None` if there is none.
     pub(super) fn repeated(&self, mut place: Place) -> Option<Place> {

@@ -1,8 +1,8 @@
 //! Functions that are not inlined and hand on names of arrays say where those arrays lie.
 //!
 //! A result that may be (a part of) an argument has a dense cotangent in each call, and so has the argument, whatever the program does with
-//! it. So such a result becomes its *location*: which argument, and which part of it. Beside it stands the array, where some call
-//! makes one (then the location is `#made`), and else an array without elements.
+//! it. So such a result becomes its *location*: which argument, and which part of it. Where some call makes the array, or the one of which it is a
+//! part, that stands beside it (then the location is `#made`), and else an array without elements.
 //!
 //! ```text
 //! f (i, v, w) = if c i then f (i + 1, w, w) else v
@@ -14,8 +14,9 @@
 //! to the accumulator of the argument. The function itself only reads its arguments then, so the reverse function is given their accumulators.
 //!
 //! Which places a result may have is a least fixed point over the functions that call each other. An argument that a function may
-//! overwrite in place is no place: who calls gives it away, and what comes back counts as made. Where some call does not give it away,
-//! see [`lend`].
+//! overwrite in place is no place: who calls gives it away, and what comes back counts as made. Where some call does not give it away, or gives away
+//! a part of another array, see [`lend`]. Statements that overwrite several elements of such a part become loops ([`wide`]) before the
+//! places are looked for.
 //!
 //! Assumes core without `vjp`, `jvp`. Guarantees the same results; work grows by a constant factor. Functions of which no result
 //! names an argument, and that need nothing else, stay as they are.
@@ -23,67 +24,43 @@
 use super::choose::Group;
 use super::flow::{Flow, Lends, Place, written};
 use super::forms::Form;
-use super::places::{Class, Owner};
-use super::{Locate, Wanted, choose, flow_of, lend, rewritten, unbox};
+use super::places::{Class, Owner, Spot};
+use super::results::{MAX_PLACES, Parts, Places, cut, only_named};
+use super::{Locate, Wanted, choose, flow_of, lend, rewritten, unbox, wide};
 use crate::differentiate::callees_first;
 use crate::fast_chad::reads::is_used;
 use crate::tangent::fresh_function_name;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::{Subst, copy_lam};
 use pullback_core::traverse::{called_functions, for_each_stm, leads_to, reachable_functions};
-use pullback_core::{Atom, Body, Builder, Exp, Fun, FunId, Lam, Program, Stm, Type, Var, Variant};
+use pullback_core::{Atom, Body, Builder, Exp, Fun, FunId, Lam, Program, Stm, Type, Var};
 use std::collections::BTreeSet;
-
-/// A result with more places than this is returned as it is: each is an arm of every branch that finds the result. A choice, not measured.
-const MAX_PLACES: usize = 16;
-
-/// Where a result may lie.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Places {
-    /// In an argument, cut out like this.
-    arguments: BTreeSet<(usize, Form)>,
-    /// Some call makes it.
-    pub(super) made: bool,
-}
-
-impl Places {
-    /// The type of locations.
-    pub(super) fn ty(&self) -> Type {
-        let named = |(k, (_, form)): (usize, &(usize, Form))| Variant {
-            name: format!("argument{k}").as_str().into(),
-            fields: vec![Type::I64; form.holes()],
-        };
-        let made = self.made.then(|| Variant { name: "made".into(), fields: Vec::new() });
-        Type::Sum(self.arguments.iter().enumerate().map(named).chain(made).collect())
-    }
-    /// The number of the alternative for a part of an argument.
-    pub(super) fn number(&self, argument: usize, form: &Form) -> Option<usize> {
-        self.arguments.iter().position(|(j, f)| *j == argument && f == form)
-    }
-    /// The number of the alternative for what a call makes.
-    pub(super) fn number_of_made(&self) -> usize {
-        self.arguments.len()
-    }
-    /// How many holes the first alternative has.
-    pub(super) fn first_holes(&self) -> usize {
-        self.arguments.first().map_or(0, |(_, form)| form.holes())
-    }
-    fn is_empty(&self) -> bool {
-        self.arguments.is_empty() && !self.made
-    }
-}
 
 /// What is known about a function.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Facts {
     /// The parameters that it may overwrite.
     pub(super) written: Vec<bool>,
-    /// Which of them, as the program has them, become three: kept, given away, which of both.
-    pub(super) lent: Vec<bool>,
+    /// Which of them, as the program has them, become several: kept, given away, which of both; and the parts that are given away.
+    pub(super) lent: Vec<Option<Parts>>,
+    /// The statements that overwrite several elements at once of what may be such a part: they become loops.
+    wide: IdSet<Var>,
     /// Its results that may become locations.
-    results: Vec<Option<Places>>,
+    pub(super) results: Vec<Option<Places>>,
     /// What is called instead.
     instead: FunId,
+}
+
+impl Facts {
+    /// Nothing is known but which parameters become several.
+    fn nothing(program: &Program, f: FunId, lent: Option<&Vec<Option<Parts>>>) -> Facts {
+        let fun = &program.funs[f];
+        let of_float_array = |ty: &Type| ty.rank() > 0 && program.is_active(ty);
+        let results = fun.results.iter().map(|ty| of_float_array(ty).then(Places::default));
+        let lent = lent.cloned().unwrap_or_else(|| vec![None; fun.params.len()]);
+        let written = lend::given(&lent);
+        Facts { written, lent, wide: IdSet::new(), results: results.collect(), instead: f }
+    }
 }
 
 pub(super) type Known = IdMap<FunId, Facts>;
@@ -110,12 +87,13 @@ pub(crate) fn locate_functions(
     let (lam, reached) = unbox::unbox_functions(program, lam, &reached, &inside);
     let inside: IdSet<FunId> = inside.iter().map(|f| reached[f]).collect();
     let reached: IdSet<FunId> = reached.values().copied().collect();
+    let lam = unbox::unbox(program, lam);
     let mut lent = lend::Params::new();
     let known = loop {
-        let known = places(program, &inside, &lent);
+        let known = places(program, (&inside, &reached, &lam), &lent);
         let Some(f) = lend::first_kept(program, &known, &reached, &lam) else { break known };
         // What else it is given away must be taken out of its slot likewise.
-        lent.insert(f, lend::with_written(&known[&f]));
+        lent.insert(f, lend::with_written(program, f, &known[&f]));
     };
     rewrite_all(program, lam, &reached, (known, located))
 }
@@ -143,92 +121,161 @@ fn inlined_size(program: &Program, body: &Body, recursive: &IdSet<FunId>) -> usi
 
 // --- places ---
 
-/// Where the results of these functions, which call no others, may lie.
-fn places(program: &mut Program, functions: &IdSet<FunId>, lent: &lend::Params) -> Known {
-    let of_float_array = |program: &Program, ty: &Type| ty.rank() > 0 && program.is_active(ty);
-    let nothing_known = |&f: &FunId| {
-        let fun = &program.funs[f];
-        let results = fun.results.iter().map(|ty| of_float_array(program, ty).then(Places::default));
-        let lent = lent.get(&f).cloned().unwrap_or_else(|| vec![false; fun.params.len()]);
-        (f, Facts { written: lend::given(&lent), lent, results: results.collect(), instead: f })
-    };
-    let mut known: Known = functions.iter().map(nothing_known).collect();
+/// What is known about these functions, which call no others: least facts that agree with each other. All functions that are `reached`, and the
+/// whole lambda, give arrays away.
+fn places(
+    program: &mut Program,
+    (functions, reached, whole): (&IdSet<FunId>, &IdSet<FunId>, &Lam),
+    lent: &lend::Params,
+) -> Known {
+    let mut known: Known = functions.iter().map(|&f| (f, Facts::nothing(program, f, lent.get(&f)))).collect();
     let start = program.vars.len();
     loop {
         let mut news = false;
-        for &f in functions {
-            let (written, results) = look(program, &known, f);
+        // The others only give away.
+        let lends = known.values().any(|facts| facts.lent.iter().any(Option::is_some));
+        let all = reached.iter().copied().map(Some).chain([None]);
+        for f in all.filter(|f| lends || f.is_some_and(|f| functions.contains(&f))) {
+            let seen = look(program, &known, (f, whole));
             program.vars.truncate(start);
-            if written != known[&f].written {
-                // What was an argument is made now.
-                for facts in known.values_mut() {
-                    facts.results.iter_mut().flatten().for_each(|places| *places = Places::default());
-                }
-                known.entry(f).and_modify(|facts| facts.written = written);
-                news = true;
-                continue;
-            }
-            let Some(facts) = known.get_mut(&f) else { continue };
-            for (before, after) in facts.results.iter_mut().zip(results) {
-                let Some(places) = before else { continue };
-                if *places == after {
-                    continue;
-                }
-                news = true;
-                *before = (after.arguments.len() <= MAX_PLACES).then_some(after);
-            }
+            news |= learn(&mut known, f, seen);
         }
         if !news {
             break;
         }
     }
-    for facts in known.values_mut() {
-        let named = |places: &Option<Places>| places.as_ref().is_some_and(|p| !p.arguments.is_empty());
-        facts.results.iter_mut().filter(|places| !named(places)).for_each(|places| *places = None);
-    }
+    known.values_mut().for_each(|facts| only_named(&mut facts.results));
     known
 }
 
-/// Looks at a function: which of its parameters it may overwrite, and where its results may lie.
-fn look(program: &mut Program, known: &Known, f: FunId) -> (Vec<bool>, Vec<Places>) {
-    let Called { lam, unknown, lends } = Calls::new(program, known).function(f);
+/// What is seen in a function, or in the whole lambda.
+struct Seen {
+    /// The parameters that it may overwrite.
+    written: Vec<bool>,
+    wide: IdSet<Var>,
+    results: Vec<Places>,
+    /// What it gives away: to which function, for which of its parameters, which part.
+    given: Vec<(FunId, usize, (Type, Form))>,
+}
+
+/// Adds what is seen in a function to what is known; says whether that is news.
+fn learn(known: &mut Known, f: Option<FunId>, Seen { written, wide, results, given }: Seen) -> bool {
+    let mut changed = false;
+    for (g, k, part) in given {
+        let Some(facts) = known.get_mut(&g) else { continue };
+        let Some(parts) = &mut facts.lent[k] else { continue };
+        if parts.len() < MAX_PLACES && !parts.contains(&part) {
+            let before = facts.lent.clone();
+            facts.lent[k].get_or_insert_default().insert(part);
+            facts.written = lend::moved(&facts.written, &before, &facts.lent);
+            changed = true;
+        }
+    }
+    // Its parameters are not where they were when it was looked at.
+    let here = f.filter(|_| !changed).and_then(|f| known.get_mut(&f));
+    if let Some(facts) = here {
+        if facts.written != written || facts.wide != wide {
+            (facts.written, facts.wide) = (written, wide);
+            changed = true;
+        } else if results.iter().all(|places| places.count() <= MAX_PLACES) {
+            return learn_places(&mut facts.results, results);
+        } else {
+            let many =
+                facts.results.iter_mut().zip(results).filter(|(_, places)| places.count() > MAX_PLACES);
+            many.for_each(|(places, _)| *places = None);
+            changed = true;
+        }
+    }
+    if changed {
+        // What was an argument is made now.
+        for facts in known.values_mut() {
+            facts.results.iter_mut().flatten().for_each(|places| *places = Places::default());
+        }
+    }
+    changed
+}
+fn learn_places(known: &mut [Option<Places>], results: Vec<Places>) -> bool {
+    let mut news = false;
+    for (before, after) in known.iter_mut().zip(results) {
+        let Some(places) = before else { continue };
+        news |= *places != after;
+        *places = after;
+    }
+    news
+}
+
+/// Looks at a function, or at the whole lambda.
+fn look(program: &mut Program, known: &Known, (f, whole): (Option<FunId>, &Lam)) -> Seen {
+    let calls = Calls::new(program, known);
+    let Called { lam, unknown, lends } = match f {
+        Some(f) => calls.original(f),
+        None => calls.lambda(whole),
+    };
     let inputs = float_params(program, &lam);
     let (mut flow, _) = flow_of(program, &lam, &inputs, &[]);
     flow.unknown = unknown;
-    let Facts { written, lent, .. } = &known[&f];
-    let mut written = written.clone();
-    flow.hand_over(&lam.params, (&written, &lend::kept(lent)), lends);
-    for v in overwritten(&flow, known) {
-        if let Some(k) = lam.params.iter().position(|p| *p == v && !flow.kept.contains(p)) {
-            written[k] = true;
-        }
-    }
-    let mut merges = flow.merges_of(&lam.body.result);
-    merges.extend(flow.lent_merges());
-    let mut classes: Vec<Class> =
-        choose::groups(&flow, false, &merges).into_iter().map(|g| Class::of(&flow, g)).collect();
-    classes.push(Class::new(Group { merges: BTreeSet::new(), home: None }));
-    let mut results = Vec::new();
-    for (&a, before) in lam.body.result.iter().zip(&known[&f].results) {
-        let mut found = before.clone().unwrap_or_default();
-        let spots = classes
-            .iter_mut()
-            .find(|c| flow.base(a).is_some_and(|(v, _)| c.is_merged(&flow, v)) || c.merges.is_empty());
-        let spots = spots.map_or(BTreeSet::new(), |class| class.spots_of(&flow, a));
-        found.made |= flow.array(a).is_none();
-        for (owner, form) in spots {
-            let argument = match owner {
-                Owner::Root(v) => lam.params.iter().position(|p| *p == v).filter(|k| !written[*k]),
-                Owner::Made(_) => None,
-            };
-            match argument {
-                Some(k) => found.arguments.extend([(k, form)]),
-                None => found.made = true,
+    let facts = f.and_then(|f| known.get(&f));
+    let mut written = facts.map_or_else(|| vec![false; lam.params.len()], |facts| facts.written.clone());
+    let kept = facts.map_or(Vec::new(), |facts| lend::kept(&facts.lent));
+    flow.hand_over(&lam.params, (&written, &kept), lends);
+    if facts.is_some() {
+        for v in overwritten(&flow, known) {
+            if let Some(k) = lam.params.iter().position(|p| *p == v && !flow.kept.contains(p)) {
+                written[k] = true;
             }
         }
-        results.push(found);
     }
-    (written, results)
+    let mut merges = if facts.is_some() { flow.merges_of(&lam.body.result) } else { Vec::new() };
+    merges.extend(flow.lent_merges());
+    let mut classes: Vec<Class> =
+        choose::groups(&flow, f.is_none(), &merges).into_iter().map(|g| Class::of(&flow, g)).collect();
+    let given = lend::given_parts(&flow, &classes);
+    let mut wide = facts.map_or(IdSet::new(), |facts| facts.wide.clone());
+    let mut results = Vec::new();
+    if let Some(facts) = facts {
+        wide.extend(classes.iter_mut().flat_map(|class| class.wide(&flow)));
+        classes.push(Class::new(Group { merges: BTreeSet::new(), home: None }));
+        let argument = |v: Var| lam.params.iter().position(|p| *p == v).filter(|k| !written[*k]);
+        for (k, (&a, before)) in lam.body.result.iter().zip(&facts.results).enumerate() {
+            // Nothing is asked about the others.
+            let Some(mut found) = before.clone() else {
+                results.push(Places::default());
+                continue;
+            };
+            let spots = spots_of(&flow, &mut classes, a, &|v| program.vars[v].ty.clone());
+            for (owner, form) in spots {
+                let argument = match &owner {
+                    Owner::Root(v) => argument(*v),
+                    Owner::Made(_) => None,
+                };
+                match (argument, owner) {
+                    (Some(k), _) => drop(found.arguments.insert((k, form))),
+                    (None, Owner::Root(v)) => drop(found.made.insert((k, flow.ty(v).clone(), form))),
+                    (None, Owner::Made(ty)) => drop(found.made.insert((k, ty, form))),
+                }
+            }
+            for (j, earlier) in results.iter().enumerate().filter(|(j, _)| facts.results[*j].is_some()) {
+                if flow.may_be_same(lam.body.result[j], a) {
+                    found.beside_too(k, (j, earlier));
+                }
+            }
+            results.push(found);
+        }
+    }
+    Seen { written, wide, results, given }
+}
+
+/// Where a result may lie.
+fn spots_of(flow: &Flow<'_>, classes: &mut [Class], a: Atom, ty: &dyn Fn(Var) -> Type) -> BTreeSet<Spot> {
+    if flow.array(a).is_none() {
+        // It does not depend on the arguments.
+        let ty = a.var().map(ty);
+        return ty.map(|ty| (Owner::Made(ty.clone()), Form::whole(ty.rank()))).into_iter().collect();
+    }
+    let about = classes
+        .iter_mut()
+        .find(|c| flow.base(a).is_some_and(|(v, _)| c.is_merged(flow, v)) || c.merges.is_empty());
+    about.map_or(BTreeSet::new(), |class| class.spots_of(flow, a))
 }
 
 pub(super) fn float_params(program: &Program, lam: &Lam) -> Vec<Var> {
@@ -248,7 +295,7 @@ fn overwritten(flow: &Flow<'_>, known: &Known) -> BTreeSet<Var> {
                 && let Some(facts) = known.get(g)
             {
                 for (k, &a) in args.iter().enumerate().filter(|(k, _)| facts.written[*k]) {
-                    let lent = flow.lends.iter().find(|(_, lend)| a == lend.given.into());
+                    let lent = flow.lends.iter().find(|(_, l)| a.var().is_some_and(|v| l.given.contains(&v)));
                     let a = lent.map_or(a, |(_, lend)| lend.of);
                     // What is another argument, too, is not given away.
                     let others = args.iter().enumerate().filter(|(j, _)| *j != k);
@@ -304,8 +351,24 @@ impl<'a, 'p> Calls<'a, 'p> {
     }
     /// A copy of a function.
     pub(super) fn function(mut self, f: FunId) -> Called {
+        let lam = self.text(f);
+        let lam = copy_lam(self.b.program, &lam, &Subst::new());
+        self.taken(f, lam)
+    }
+    /// A function with its own variables, to be looked at.
+    pub(super) fn original(mut self, f: FunId) -> Called {
+        let lam = self.text(f);
+        self.taken(f, lam)
+    }
+    fn text(&mut self, f: FunId) -> Lam {
         let Fun { params, body, .. } = self.b.program.funs[f].clone();
-        let lam = copy_lam(self.b.program, &Lam { params, body }, &Subst::new());
+        let lam = Lam { params, body };
+        match self.known.get(&f) {
+            Some(facts) if !facts.wide.is_empty() => wide::one_by_one(self.b.program, lam, &facts.wide),
+            _ => lam,
+        }
+    }
+    fn taken(mut self, f: FunId, lam: Lam) -> Called {
         let lent = self.known.get(&f).map_or(&[][..], |facts| &facts.lent);
         let lam = lend::taken(&mut self.b, lam, lent);
         self.lambda(&lam)
@@ -338,9 +401,10 @@ impl<'a, 'p> Calls<'a, 'p> {
     /// A call whose results are found at their locations.
     fn call(&mut self, stm: &Stm, f: FunId, args: &[Atom]) {
         let facts = &self.known[&f];
-        let args = &lend::lend(&mut self.b, args, &facts.lent, &mut self.lends)[..];
+        let args = &lend::lend(&mut self.b, (f, args), &facts.lent, &mut self.lends)[..];
         let mut pat = stm.pat.clone();
         let mut found = Vec::new();
+        let mut wholes: Vec<((usize, &Type), Var)> = Vec::new();
         for (k, places) in facts.results.iter().enumerate() {
             match places {
                 Some(places) if places.is_empty() => {
@@ -348,28 +412,24 @@ impl<'a, 'p> Calls<'a, 'p> {
                 }
                 Some(places) => {
                     pat[k] = self.b.fresh(places.ty(), "at");
-                    let ty = self.b.ty(stm.pat[k].into());
-                    let made = places.made.then(|| self.b.fresh(ty, "made"));
-                    pat.extend(made);
-                    found.push((k, places, made));
+                    for ty in places.wholes(k) {
+                        let whole = self.b.fresh(ty.clone(), "made");
+                        pat.push(whole);
+                        wholes.push(((k, ty), whole));
+                    }
+                    found.push((k, places));
                 }
                 None => {}
             }
         }
         self.b.emit_to(pat.clone(), Exp::Call(facts.instead, args.to_vec()));
-        for (k, places, made) in found {
-            let mut arms = Vec::new();
-            for (j, form) in &places.arguments {
-                let params: Vec<Var> = (0..form.holes()).map(|_| self.b.fresh(Type::I64, "i")).collect();
-                let holes: Vec<Atom> = params.iter().map(|&v| v.into()).collect();
-                self.b.open();
-                let part = form.cut(&mut self.b, args[*j], &holes);
-                arms.push(Lam { params, body: self.b.close(vec![part]) });
-            }
-            arms.extend(made.map(|made| Lam {
-                params: Vec::new(),
-                body: Body { stms: Vec::new(), result: vec![made.into()] },
-            }));
+        for (k, places) in found {
+            let arguments = places.arguments.iter().map(|(j, form)| (args[*j], form));
+            let made = places.made.iter().filter_map(|(j, ty, form)| {
+                let (_, whole) = wholes.iter().find(|(at, _)| *at == (*j, ty))?;
+                Some((Atom::Var(*whole), form))
+            });
+            let arms = arguments.chain(made).map(|(whole, form)| cut(&mut self.b, whole, form)).collect();
             self.b.emit_to(vec![stm.pat[k]], Exp::Match(pat[k].into(), arms));
         }
     }
@@ -386,7 +446,7 @@ fn rewrite_all(
 ) -> (Lam, Lends) {
     let mut needing = Vec::new();
     for (&f, facts) in &known {
-        let lends = facts.lent.contains(&true);
+        let lends = facts.lent.iter().any(Option::is_some) || !facts.wide.is_empty();
         if lends || facts.results.iter().any(Option::is_some) || carries(program, &known, f) {
             needing.push(f);
         }
@@ -397,19 +457,15 @@ fn rewrite_all(
     };
     let changed: Vec<FunId> = reached.iter().copied().filter(leads).collect();
     for &f in &changed {
-        let Fun { name, results: types, params, .. } = program.funs[f].clone();
-        let mut facts = known.get(&f).cloned().unwrap_or_else(|| Facts {
-            written: vec![false; params.len()],
-            lent: vec![false; params.len()],
-            results: vec![None; types.len()],
-            instead: f,
-        });
+        let Fun { name, results: types, .. } = program.funs[f].clone();
+        let unknown = || Facts { results: vec![None; types.len()], ..Facts::nothing(program, f, None) };
+        let mut facts = known.get(&f).cloned().unwrap_or_else(unknown);
         let mut results = types.clone();
         let mut made = Vec::new();
         for (k, places) in facts.results.iter().enumerate() {
             let Some(places) = places else { continue };
             results[k] = places.ty();
-            made.extend(places.made.then(|| types[k].clone()));
+            made.extend(places.wholes(k).cloned());
         }
         results.extend(made);
         let name = fresh_function_name(program, &format!("{name}_at"));
@@ -420,7 +476,7 @@ fn rewrite_all(
     for &f in &changed {
         let Called { lam, lends, .. } = Calls::new(program, &known).function(f);
         let inputs = float_params(program, &lam);
-        let Facts { written, lent, results, instead } = &known[&f];
+        let Facts { written, lent, results, instead, .. } = &known[&f];
         let wanted = Wanted { results, written, kept: &lend::kept(lent), asked: &[] };
         let how = (Locate::Repeated, lends);
         let Lam { params, body } = rewritten(program, lam, &inputs, how, &wanted).lam;
@@ -435,7 +491,7 @@ fn rewrite_all(
 /// Whether loops and branches in a function need locations.
 fn carries(program: &mut Program, known: &Known, f: FunId) -> bool {
     let start = program.vars.len();
-    let lam = Calls::new(program, known).function(f).lam;
+    let lam = Calls::new(program, known).original(f).lam;
     let inputs = float_params(program, &lam);
     let carries = !choose::groups(&flow_of(program, &lam, &inputs, &[]).0, false, &[]).is_empty();
     program.vars.truncate(start);

@@ -18,6 +18,7 @@ mod forms;
 mod functions;
 mod lend;
 mod places;
+mod results;
 mod rewrite;
 mod unbox;
 mod wide;
@@ -25,11 +26,11 @@ mod wide;
 use super::reads::Reads;
 use crate::activity::active_variables;
 use flow::Flow;
-use functions::Places;
 use places::Class;
 use pullback_base::index::IdSet;
 use pullback_core::prune::prune_body;
 use pullback_core::{Atom, Builder, Exp, Lam, Program, Type, Var};
+use results::Places;
 use rewrite::{Needed, Rewriter, Rewritten};
 
 pub(crate) use flow::Lends;
@@ -129,8 +130,8 @@ fn rewritten(
     };
     let mut all = classes();
     let wide: IdSet<Var> = all.iter_mut().flat_map(|class| class.wide(&flow)).collect();
-    // Of functions it is known already what they return, and where it lies.
-    if !wide.is_empty() && wanted.results.is_empty() {
+    // In functions that return locations this has been done, since it is known already where what they return lies.
+    if !wide.is_empty() && wanted.results.iter().all(Option::is_none) {
         let lends = std::mem::take(&mut flow.lends);
         let lam = wide::one_by_one(program, lam, &wide);
         return rewritten(program, lam, inputs, (how, lends), wanted);

@@ -86,7 +86,7 @@ impl Class {
         }
         for v in self.events.clone() {
             let parts = match flow.lends.get(&v) {
-                Some(lend) => self.spots_of(flow, lend.of),
+                Some(lend) => self.lent_spots(flow, v, lend.of),
                 None => self.overwritten_parts(flow, v),
             };
             news |= self.add_spots(v, parts);
@@ -129,7 +129,7 @@ impl Class {
             return self.spots.get(&v).cloned().unwrap_or_default();
         }
         if let Some(lend) = flow.lends.get(&v) {
-            let spots = self.spots_of(flow, lend.of);
+            let spots = self.lent_spots(flow, v, lend.of);
             self.events.insert(v);
             self.spots.insert(v, spots.clone());
             return spots;
@@ -154,6 +154,18 @@ impl Class {
         spots.extend(self.overwritten_parts(flow, v));
         self.events.insert(v);
         self.spots.insert(v, spots.clone());
+        spots
+    }
+
+    /// Where an argument lies that may be given away.
+    fn lent_spots(&mut self, flow: &Flow<'_>, v: Var, of: Atom) -> BTreeSet<Spot> {
+        let mut spots = self.spots_of(flow, of);
+        // If the whole of which it is a part is given away, something else must stand for it.
+        if spots.iter().any(|(owner, form)| matches!(owner, Owner::Made(_)) && !form.is_whole()) {
+            let ty = flow.ty(v).clone();
+            let whole = Form::whole(ty.rank());
+            spots.insert((Owner::Made(ty), whole));
+        }
         spots
     }
 

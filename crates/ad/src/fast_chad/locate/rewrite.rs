@@ -8,7 +8,7 @@
 //! array l = match l { root w -> w | part of w, i.. -> w[i..] | slot k -> S_k }
 //! ```
 //!
-//! [`made`] is about what is made and overwritten. The slots are ordinary loop states, so that their cotangents are carried as dense
+//! [`made`] is about what is made and overwritten, [`returned`] about what functions return. The slots are ordinary loop states, so that their cotangents are carried as dense
 //! arrays in place, and are made anew, as zeros, where a new array took the slot: whoever made that pays for it.
 //!
 //! One piece of more than 500 lines: every construct changes the same four things, what is bound, where it lies, which slots there are, and
@@ -16,17 +16,19 @@
 
 mod lend;
 mod made;
+mod returned;
 
 use super::flow::{Def, Flow, Merge, Place};
 use super::forms::Form;
-use super::functions::Places;
 use super::places::{Class, Owner, Spot};
+use super::results::Places;
 use super::{Wanted, nothing};
 use pullback_base::index::IdSet;
 use pullback_core::rename::{Subst, substitute_body};
 use pullback_core::traverse::free_vars;
 use pullback_core::{Atom, Body, Builder, Exp, Lam, Loop, LoopForm, Soac, Stm, Type, Var, Variant, View};
 use pullback_prim::Op;
+use returned::Returned;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where an array lies, as far as that is known.
@@ -198,9 +200,12 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         self.stms(&lam.body.stms);
         let mut result = lam.body.result.clone();
         for (k, a, places) in named {
-            let (at, made) = self.returned(a, places, (&lam.params, wanted.written));
-            result[k] = at;
-            result.extend(made);
+            let beside = places.beside(k).into_iter().map(|j| (j, lam.body.result[j])).collect();
+            let (params, written) = (&lam.params[..], wanted.written);
+            let to = Returned { result: k, places, params, written, earlier: beside };
+            let out = self.returned(a, &to);
+            result[k] = out[0];
+            result.extend(&out[1..]);
         }
         self.ahead.pop();
         let lam = Lam { params: lam.params.clone(), body: self.b.close(result) };
@@ -462,8 +467,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         body
     }
 
-    fn family(&self, c: usize, v: Var) -> Option<usize> {
-        let ty = self.flow.ty(v);
+    /// The slots of a class for arrays of a type.
+    fn family(&self, c: usize, ty: &Type) -> Option<usize> {
         self.layouts[c].families.iter().position(|f| f.ty == *ty)
     }
 
@@ -543,63 +548,6 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         }
     }
 
-    /// The location that a function returns, by its arguments, and the array beside it.
-    fn returned(
-        &mut self,
-        a: Atom,
-        places: &Places,
-        (params, written): (&[Var], &[bool]),
-    ) -> (Atom, Option<Atom>) {
-        let (ty, array) = (places.ty(), self.b.ty(a));
-        // Outside of the branch, so that all its arms are names.
-        let none = places.made.then(|| nothing(&mut self.b, &array));
-        let number = |(owner, form): (&Whose, &Form)| {
-            let Whose::Root(v) = owner else { return None };
-            let argument = params.iter().position(|p| p == v).filter(|k| !written[*k])?;
-            places.number(argument, form)
-        };
-        let class = self.flow.merges_of(&[a]).into_iter().find_map(|m| self.class_of(m));
-        let (whole, views) = self.whole_and_views(class, a);
-        let made = |s: &mut Self, array: Atom| {
-            assert!(places.made, "an array that is made is no place of the result");
-            (s.b.emit(Exp::Inject(ty.clone(), places.number_of_made(), Vec::new()), "at"), Some(array))
-        };
-        match (class, whole) {
-            (Some(c), Location::Said(at, possible)) => {
-                let out = self.arms(c, at, |s, k, holes| {
-                    if !possible.contains(&k) {
-                        let holes = vec![Atom::i64(0); places.first_holes()];
-                        let at = s.b.emit(Exp::Inject(ty.clone(), 0, holes), "at");
-                        return std::iter::once(at).chain(none).collect();
-                    }
-                    let Alternative { owner, form } = s.layouts[c].alternatives[k].clone();
-                    let part = composed(&mut s.b, form, holes.to_vec(), &views);
-                    let (at, array) = match part {
-                        Some((form, holes)) => match number((&owner, &form)) {
-                            Some(k) => (s.b.emit(Exp::Inject(ty.clone(), k, holes), "at"), none),
-                            None => {
-                                let owner = s.owner(c, &owner);
-                                let array = form.cut(&mut s.b, owner, &holes);
-                                made(s, array)
-                            }
-                        },
-                        None => made(s, a),
-                    };
-                    std::iter::once(at).chain(array).collect()
-                });
-                (out[0], out.get(1).copied())
-            }
-            (_, Location::At(owner, form, holes)) => {
-                let part = composed(&mut self.b, form, holes, &views);
-                match part.and_then(|(form, holes)| Some((number((&owner, &form))?, holes))) {
-                    Some((k, holes)) => (self.b.emit(Exp::Inject(ty.clone(), k, holes), "at"), none),
-                    None => made(self, a),
-                }
-            }
-            (None, Location::Said(..)) => made(self, a),
-        }
-    }
-
     /// A match on a location.
     fn arms(
         &mut self,
@@ -663,7 +611,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         c: usize,
         g: usize,
         location: &Location,
-        forms: fn(&Form) -> bool,
+        forms: &dyn Fn(&Form) -> bool,
     ) -> Option<Atom> {
         let of = |owner: &Whose, form: &Form| match owner {
             Whose::Slot(family, slot) if *family == g && forms(form) => Some(*slot as i64),
@@ -685,7 +633,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     /// The slot that the location of an array says, if it may say one.
     fn slot_said(&mut self, c: usize, g: usize, v: Var) -> Option<Atom> {
         let location = self.locations.get(&(c, v))?.clone();
-        self.slot_number(c, g, &location, |_| true)
+        self.slot_number(c, g, &location, &|_| true)
     }
 
     /// The arrays whose locations may be asked for later, but for that of `made`, which is made here.

@@ -1,9 +1,11 @@
 //! Arguments of calls that are given away if their locations say that nobody else has them, and copies of what callers keep.
 
-use super::{Location, Rewriter, Whose, replace_written};
+use super::{Alternative, Location, Rewriter, Whose, replace_written};
 use crate::fast_chad::locate::flow::{As, Lend, written};
-use crate::fast_chad::locate::lend::is_mentioned_after;
+use crate::fast_chad::locate::forms::Form;
+use crate::fast_chad::locate::lend::{is_kept, is_mentioned_after, is_part};
 use crate::fast_chad::locate::nothing;
+use crate::fast_chad::locate::results::wholes;
 use pullback_core::{Atom, Body, Exp, Stm, Var};
 use pullback_prim::Op;
 
@@ -13,49 +15,106 @@ impl Rewriter<'_, '_> {
         if self.bound.contains(&v) {
             return true;
         }
-        let Some(&Lend { of, given, own }) = self.flow.lends.get(&v) else { return false };
-        self.bound.extend([given, own]);
+        let Some(lend) = self.flow.lends.get(&v) else { return false };
+        self.bound.extend(lend.given.iter().copied().chain([lend.own]));
         let tracks = |c: &usize| {
             let class = &self.layouts[*c].class;
-            class.events.contains(&v) && class.is_tracked(self.flow, of)
+            class.events.contains(&v) && class.is_tracked(self.flow, lend.of)
         };
         let mut tracking = (0..self.layouts.len()).filter(tracks);
         let tracking = tracking.next().filter(|_| tracking.next().is_none());
-        let mut may_be_given = None;
-        if let Some(c) = tracking {
-            let location = self.location(c, of);
-            if let Some((g, own_slot)) = self.own_slot(c, v, (&location, &[])) {
-                may_be_given = Some((c, location, g, own_slot));
-            }
-        }
-        let ty = self.b.ty(of);
-        let empty = nothing(&mut self.b, &ty);
-        match may_be_given {
-            Some((c, location, g, own_slot)) => {
-                let array = self.in_slot(c, (g, own_slot), empty);
-                self.empty_slot(c, (g, own_slot));
-                let is_own = self.b.op2(Op::Le, Atom::i64(0), own_slot);
-                self.b.emit_to(vec![given], Exp::Atom(array));
-                self.b.emit_to(vec![own], Exp::Atom(is_own));
-                let location = self.kept_at(c, v, (is_own, &location));
-                self.locations.insert((c, v), location);
-                self.kept.push((c, v, of));
-            }
-            None => {
-                let is_own = self.is_given_on(of);
-                let (there, here) = if is_own { (of, empty) } else { (empty, of) };
-                self.b.emit_to(vec![given], Exp::Atom(there));
-                self.b.emit_to(vec![own], Exp::Atom(Atom::bool(is_own)));
-                self.b.emit_to(vec![v], Exp::Atom(here));
-            }
+        if !tracking.is_some_and(|c| self.lend_part(c, v, lend)) {
+            self.give_on(v, lend);
         }
         for c in 0..self.layouts.len() {
             if self.layouts[c].class.events.contains(&v) && !self.locations.contains_key(&(c, v)) {
-                let location = self.location(c, of);
+                let location = self.location(c, lend.of);
                 self.locations.insert((c, v), location);
             }
         }
         true
+    }
+
+    /// Gives away the whole of which an argument is a part, if it lies in a slot that nobody else can name. `false`: it lies in none.
+    fn lend_part(&mut self, c: usize, v: Var, lend: &Lend) -> bool {
+        let location = self.location(c, lend.of);
+        let mut slots = Vec::new();
+        for ty in wholes(&lend.parts) {
+            let is_given = |form: &Form| lend.parts.contains(&(ty.clone(), form.clone()));
+            let g = self.family(c, ty);
+            let slot = g.and_then(|g| self.own_slot((c, g), v, (&location, &[]), &is_given));
+            slots.push(g.zip(slot));
+        }
+        if slots.iter().all(Option::is_none) {
+            return false;
+        }
+        let at = self.said(c, &location);
+        let mut is_own = Atom::bool(false);
+        for ((ty, &given), slot) in wholes(&lend.parts).zip(&lend.given).zip(slots) {
+            let mut array = nothing(&mut self.b, ty);
+            if let Some((g, own_slot)) = slot {
+                array = self.in_slot(c, (g, own_slot), array);
+                self.empty_slot(c, (g, own_slot));
+                let is_here = self.b.op2(Op::Le, Atom::i64(0), own_slot);
+                is_own =
+                    if is_own == Atom::bool(false) { is_here } else { self.b.op2(Op::Or, is_own, is_here) };
+            }
+            self.b.emit_to(vec![given], Exp::Atom(array));
+        }
+        self.own_part(c, (at, is_own), (&location, lend));
+        let location = self.kept_at(c, v, (is_own, &location));
+        self.locations.insert((c, v), location);
+        self.kept.push((c, v, lend.of));
+        true
+    }
+    /// Says which part of what is given away an argument is.
+    fn own_part(&mut self, c: usize, (at, is_own): (Atom, Atom), (location, lend): (&Location, &Lend)) {
+        let part = |s: &Self, k: usize, holes: &[Atom]| {
+            let Alternative { owner: Whose::Slot(g, _), form } = &s.layouts[c].alternatives[k] else {
+                return None;
+            };
+            is_part(&lend.parts, (&s.layouts[c].families[*g].ty, form), holes.to_vec())
+        };
+        let possible = match location {
+            Location::Said(_, possible) => possible.clone(),
+            Location::At(owner, form, _) => self.layouts[c].number(owner, form).into_iter().collect(),
+        };
+        self.b.open();
+        let mut all: Vec<Exp> = possible
+            .iter()
+            .filter_map(|&k| {
+                let holes = vec![Atom::i64(0); self.layouts[c].alternatives[k].form.holes()];
+                part(self, k, &holes)
+            })
+            .collect();
+        all.dedup();
+        let there = match &all[..] {
+            // Nothing to choose.
+            [one @ Exp::Inject(_, _, holes)] if holes.is_empty() => self.b.emit(one.clone(), "own"),
+            _ => self.arms(c, at, |s, k, holes| {
+                let exp = part(s, k, holes).unwrap_or_else(|| is_kept(&lend.parts));
+                vec![s.b.emit(exp, "own")]
+            })[0],
+        };
+        let there = self.b.close(vec![there]);
+        self.b.open();
+        let here = self.b.emit(is_kept(&lend.parts), "own");
+        let here = self.b.close(vec![here]);
+        self.b.emit_to(vec![lend.own], Exp::If(is_own, there, here));
+    }
+    /// An argument that no class is about, or lies in no slot: it is kept, if it was not given away to this function.
+    fn give_on(&mut self, v: Var, lend: &Lend) {
+        let ty = self.b.ty(lend.of);
+        let whole = Form::whole(ty.rank());
+        let is_own = self.is_given_on(lend.of);
+        for (whole, &given) in wholes(&lend.parts).zip(&lend.given) {
+            let array = if is_own && *whole == ty { lend.of } else { nothing(&mut self.b, whole) };
+            self.b.emit_to(vec![given], Exp::Atom(array));
+        }
+        let own = is_part(&lend.parts, (&ty, &whole), Vec::new()).filter(|_| is_own);
+        self.b.emit_to(vec![lend.own], own.unwrap_or_else(|| is_kept(&lend.parts)));
+        let kept = if is_own { nothing(&mut self.b, &ty) } else { lend.of };
+        self.b.emit_to(vec![v], Exp::Atom(kept));
     }
 
     /// Whether an array that no class is about was given away to this function, which gives it on.

@@ -172,7 +172,12 @@ impl<'a> Rewriter<'a, '_> {
         let location = self.location(c, of);
         let beside: Vec<Atom> =
             (0..stm.pat.len()).filter(|j| *j != k).filter_map(|j| written(&stm.exp, j)).collect();
-        let own = self.own_slot(c, v, (&location, &beside));
+        // A part of what a slot holds is copied.
+        let g = self.family(c, self.flow.ty(v));
+        let own = g.and_then(|g| {
+            let slot = self.own_slot((c, g), v, (&location, &beside), &Form::is_whole)?;
+            Some((g, slot))
+        });
         let copied = self.copied_if_kept(c, of, &location);
         let array = match own {
             Some(own) if copied.is_none() => self.in_slot(c, own, of),
@@ -185,24 +190,23 @@ impl<'a> Rewriter<'a, '_> {
         }
         Some(own_slot)
     }
-    /// The slot in which an array with this location lies as a whole, if nobody else needs it; else -1. Others need it if one of their
-    /// locations says it: of an array but `v` that may be asked for later, or of one `beside`. `None`: it lies in no slot.
+    /// The slot of a family in which an array with this location lies in one of these forms, if nobody else needs it; else -1. Others need it
+    /// if one of their locations says it: of an array but `v` that may be asked for later, or of one `beside`. `None`: it lies in no such slot.
     pub(super) fn own_slot(
         &mut self,
-        c: usize,
+        (c, g): (usize, usize),
         v: Var,
         (location, beside): (&Location, &[Atom]),
-    ) -> Option<(usize, Atom)> {
-        let g = self.family(c, v)?;
-        // A part of what a slot holds is copied.
-        let number = self.slot_number(c, g, location, Form::is_whole)?;
+        forms: &dyn Fn(&Form) -> bool,
+    ) -> Option<Atom> {
+        let number = self.slot_number(c, g, location, forms)?;
         let own = self.b.op2(Op::Le, Atom::i64(0), number);
         let mut said = self.said_by_others(c, g, v);
         for of in self.bases(c, beside) {
             said.extend(self.slot_said(c, g, of));
         }
         let own = self.and_none_is(own, &said, number);
-        Some((g, self.b.select(own, number, Atom::i64(-1))))
+        Some(self.b.select(own, number, Atom::i64(-1)))
     }
     /// The array in a slot, or else another one.
     pub(super) fn in_slot(&mut self, c: usize, (g, own_slot): (usize, Atom), mut array: Atom) -> Atom {
@@ -235,7 +239,7 @@ impl<'a> Rewriter<'a, '_> {
     /// Those that come `back` are not free.
     fn put(&mut self, c: usize, v: Var, array: Atom, (own, back): (Option<Atom>, &[Atom])) -> Location {
         let ty = self.flow.ty(v).clone();
-        let g = self.family(c, v).unwrap_or(0);
+        let g = self.family(c, &ty).unwrap_or(0);
         let whole = Form::whole(ty.rank());
         let mut said = self.said_by_others(c, g, v);
         said.extend(back);
