@@ -73,6 +73,18 @@ pub struct Facts {
     pub choice: bool,
     /// What of the program it was made for; nothing unless it was asked for ([`crate::lower_with_sites`]).
     pub site: Option<Box<Site>>,
+    /// Whether it points to the elements of an array wherever it is given from one part of the code to another: as an argument, as a result, or as what a
+    /// loop or a branch leaves. Only of code as it is lowered: scheduling forgets it.
+    pub array: Option<Box<Shape>>,
+}
+
+/// Elements that are one after the other in memory: as many as the product of sizes, none of which is negative.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// The type of an element.
+    pub ty: Ty,
+    /// The sizes.
+    pub sizes: Vec<Operand>,
 }
 
 /// A statement of the program for which code was made.

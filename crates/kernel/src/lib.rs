@@ -23,7 +23,7 @@ pub use calls::recursive;
 pub use ghosts::{Ghost, Ghosts};
 pub use ir::{
     Block, Facts, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo,
-    Site, Sweep, Text, Ty,
+    Shape, Site, Sweep, Text, Ty,
 };
 pub use lower::{
     NotNative, lower, lower_plainly, lower_unproved, lower_with_ghosts, lower_with_parts, lower_with_sites,

@@ -4,8 +4,8 @@
 //! [`Printer::ins`] is long: it has one arm per instruction, and an instruction is a line of text.
 
 use crate::ir::{
-    Block, Facts, Fold, Function, FunctionId, Ins, Message, Module, Operand, Order, Reg, Site, Sweep, Text,
-    Ty,
+    Block, Facts, Fold, Function, FunctionId, Ins, Message, Module, Operand, Order, Reg, Shape, Site, Sweep,
+    Text, Ty,
 };
 use pullback_base::Span;
 use pullback_base::index::{Index, IndexVec};
@@ -113,8 +113,8 @@ fn ty(ty: Ty) -> String {
 }
 
 /// What is known about a register, in brackets; nothing if nothing is.
-fn facts(facts: &Facts) -> String {
-    let Facts { place: made_at, tape, owned, choice, site } = facts;
+fn facts(facts: &Facts, sizes: impl Fn(&Operand) -> String) -> String {
+    let Facts { place: made_at, tape, owned, choice, site, array } = facts;
     let flags = [(tape, "tape"), (owned, "owned"), (choice, "choice")];
     let flags = flags.into_iter().filter(|(holds, _)| **holds).map(|(_, word)| word.to_string());
     let made_at = made_at.map(|span| format!("at {}", place(span)));
@@ -127,7 +127,10 @@ fn facts(facts: &Facts) -> String {
         let at = span.map_or(String::new(), |s| format!(" {}", place(s)));
         format!("for {} {sweep}{at}", quoted(construct))
     });
-    let all: Vec<String> = flags.chain(made_at).chain(site).collect();
+    let array = array.as_deref().map(|Shape { ty: of, sizes: all }| {
+        format!("array of {}[{}]", ty(*of), all.iter().map(sizes).collect::<Vec<_>>().join(", "))
+    });
+    let all: Vec<String> = flags.chain(made_at).chain(site).chain(array).collect();
     if all.is_empty() { String::new() } else { format!(" #[{}]", all.join(", ")) }
 }
 
@@ -180,7 +183,13 @@ impl Printer<'_> {
     /// The type of a register, and what is known about it.
     fn known(&self, r: Reg) -> String {
         let info = &self.f.regs[r];
-        format!(": {}{}", ty(info.ty), facts(&info.facts))
+        // (A size may be set after the register: where it is mentioned here, it is not declared.)
+        let size = |a: &Operand| match a {
+            Operand::Reg(r) => self.name(*r),
+            Operand::Const(c) => self.constant(*c),
+            Operand::Null => "null".to_string(),
+        };
+        format!(": {}{}", ty(info.ty), facts(&info.facts, size))
     }
     /// Registers of the head of a function.
     fn typed(&mut self, regs: &[Reg]) -> String {

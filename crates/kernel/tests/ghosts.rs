@@ -33,6 +33,12 @@ fn without_events(module: &Module, ghosts: &Ghosts) -> Module {
             }
         }
         f.regs = regs;
+        for size in f.regs.iter_mut().filter_map(|info| info.facts.array.as_mut()).flat_map(|a| &mut a.sizes)
+        {
+            if let Operand::Reg(r) = size {
+                *r = numbers[*r];
+            }
+        }
         strip(&mut f.body, &is_event, &numbers);
         f.params.iter_mut().chain(&mut f.results).for_each(|r| *r = numbers[*r]);
     }

@@ -5,6 +5,7 @@
     reason = "tests add their own functions to types of a shared file, each to its copy"
 )]
 
+mod accesses;
 mod accumulators;
 mod blocks;
 mod borders;
@@ -31,6 +32,7 @@ mod schedules;
 mod small;
 mod sums;
 mod tampered;
+mod tampered_accesses;
 mod tampered_memory;
 mod tampered_order;
 mod turns;

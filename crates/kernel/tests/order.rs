@@ -4,41 +4,25 @@
 
 #![allow(clippy::print_stdout, reason = "a test that says how much it saw")]
 
+use crate::common::claims::{File, files};
 use crate::common::compiled;
 use pullback_kernel::verify::order::{Claims, Reason, look};
-use pullback_kernel::verify::verify;
 use pullback_kernel::{Ins, Module, Order, lower, print, read, size, walk};
 use pullback_testkit::draws::draws;
 use pullback_testkit::kernels::{Item, of_repository, of_seed};
 use pullback_testkit::native::Programs;
 use pullback_testkit::on_all_processors;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 // --- small functions ---
 
-/// What is expected of a file: `// shown 2, open Row Base`.
-fn expected(text: &str) -> (usize, Vec<String>) {
-    let line = text.lines().next().and_then(|line| line.strip_prefix("// shown ")).expect("what is expected");
-    let (shown, open) = line.split_once(", open ").unwrap_or((line, ""));
-    (shown.parse().expect("a number"), open.split_whitespace().map(str::to_string).collect())
-}
-
 #[test]
 fn small_functions_claim_what_they_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/order");
-    let files = std::fs::read_dir(&folder).expect("a folder").flatten();
-    let mut paths: Vec<_> = files.map(|file| file.path()).collect();
-    paths.sort();
     let (mut right, mut wrong) = (0, BTreeMap::new());
-    for path in &paths {
-        let text = std::fs::read_to_string(path).expect("a text");
-        let module = read(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let alarms = verify(&module).alarms;
-        assert!(alarms.is_empty(), "{}: {}", path.display(), alarms[0]);
+    for File { path, module, expected } in files("order") {
         let claims = look(&module);
         let reasons = claims.open.iter().map(|open| format!("{:?}", open.reason)).collect();
-        assert_eq!((claims.shown.len(), reasons), expected(&text), "{}: {:#?}", path.display(), claims.open);
+        assert_eq!((claims.shown.len(), reasons), expected, "{path}: {:#?}", claims.open);
         right += usize::from(claims.open.is_empty());
         claims.open.iter().for_each(|open| *wrong.entry(open.reason).or_insert(0) += 1);
     }

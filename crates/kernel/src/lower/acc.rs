@@ -178,7 +178,7 @@ impl Lower<'_> {
             View::Index(ix) => {
                 let operands = self.scalars(ix);
                 let there = self.inside(acc, &a, ix, &operands);
-                let array = self.part(&a.array, &operands);
+                let array = self.part_if(there, &a.array, &operands);
                 AccRep { array, there, within: a.within[ix.len()..].to_vec() }
             }
             View::Slice(s) => self.slice_view(&a, s),
@@ -373,7 +373,7 @@ impl Lower<'_> {
         let Rep::Acc(a) = rep else { panic!("expected an accumulator") };
         let operands = self.scalars(ix);
         let there = self.inside(acc, &a, ix, &operands);
-        let array = self.part(&a.array, &operands);
+        let array = self.part_if(there, &a.array, &operands);
         let part = AccRep { array, there, within: a.within[ix.len()..].to_vec() };
         if let Rep::Array(added) = &val
             && !self.is_part(value, (acc, ix.len()))

@@ -161,7 +161,7 @@ impl Lower<'_> {
             arm.block = block;
             all.push(operands);
         }
-        let types = words(self.program, ty)?;
+        let (types, before) = (words(self.program, ty)?, self.regs.len());
         let mut result = Vec::new();
         for (w, t) in types.into_iter().enumerate() {
             let first = all.first().map_or(absent(t), |operands| operands[w]);
@@ -176,6 +176,7 @@ impl Lower<'_> {
             }
             result.push(to.into());
         }
+        self.note_arrays(ty, &result, before)?;
         Ok(result)
     }
     /// The array with sizes that are known by name outside the branches.

@@ -9,7 +9,7 @@ use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
 use super::state::{Cell, keeps_memory};
 use super::{Lower, Res, Val, roots, turns};
-use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo, Text, Ty};
+use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo, Shape, Text, Ty};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
 use pullback_core::shapes::Dim;
@@ -246,6 +246,18 @@ impl<'p> Lower<'p> {
         let array = self.late(c, pointers, sizes, room)?;
         self.store(&array, &[i], value, &c.elem)
     }
+    /// Arrays that grow hold an element for each iteration that is done.
+    fn note_growing(&mut self, collectors: &[Collector], done: Reg) -> Res<()> {
+        for c in collectors {
+            let Place::Late(pointers, sizes) = &c.place else { continue };
+            let sizes: Vec<Operand> = [&done].into_iter().chain(sizes).map(|r| Operand::Reg(*r)).collect();
+            for (pointer, ty) in pointers.iter().zip(words(self.program, c.elem.base())?) {
+                let shape = Shape { ty, sizes: sizes.clone() };
+                self.regs[*pointer].facts.array = Some(Box::new(shape));
+            }
+        }
+        Ok(())
+    }
     /// For a number of elements that is not known: whether element `i` needs more room, and how much is made then.
     fn doubled(&mut self, i: Operand) -> (Operand, Operand) {
         // Room for 2^k elements is made when element 2^(k-1) comes; for 16 when the first comes.
@@ -301,6 +313,9 @@ impl<'p> Lower<'p> {
             Trip::Count(n) | Trip::Part { length: n, .. } => Some(*n),
             Trip::While(..) => None,
         };
+        if n.is_none() {
+            self.note_growing(collectors, i)?;
+        }
         // What a value that leaves the iteration points to has to stay.
         let stays = cells.iter().any(keeps_memory)
             || collectors.iter().any(|c| has_boxes(&c.elem) || matches!(c.place, Place::Late(..)));

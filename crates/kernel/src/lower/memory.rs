@@ -1,8 +1,9 @@
 //! Loads, stores, copies and new arrays.
 
-use super::rep::{AccRep, ArrayRep, Leaf, Rep, kinds, unfolded, words};
+use super::rep::{AccRep, ArrayRep, Leaf, Rep, arrays, kinds, unfolded, words};
 use super::{Lower, Res};
 use crate::ir::{Ins, Operand, Order, Ty};
+use pullback_base::index::Index;
 use pullback_core::{Type, TypeId, Var};
 
 /// The value of a word of an alternative that is not there.
@@ -108,6 +109,15 @@ impl Lower<'_> {
             }
         })
     }
+    /// Notes which of the registers that were made from a number on point to arrays; they are words of a value.
+    pub(super) fn note_arrays(&mut self, ty: &Type, words: &[Operand], from: usize) -> Res<()> {
+        for (pointer, shape) in arrays(self.program, ty, words)? {
+            if let Some(r) = pointer.as_reg().filter(|r| r.index() >= from) {
+                self.regs[r].facts.array = Some(Box::new(shape));
+            }
+        }
+        Ok(())
+    }
     /// A new record that holds a value of the sum that a recursive type stands for.
     pub(super) fn fold(&mut self, id: TypeId, sum: &Rep) -> Res<Rep> {
         let ty = unfolded(self.program, id);
@@ -129,7 +139,7 @@ impl Lower<'_> {
     pub(super) fn unfold(&mut self, id: TypeId, pointers: &[Operand]) -> Res<Rep> {
         let ty = unfolded(self.program, id);
         let kinds = kinds(self.program, id);
-        let mut at = vec![0; kinds.len()];
+        let (mut at, before) = (vec![0; kinds.len()], self.regs.len());
         let mut values = Vec::new();
         for t in words(self.program, &ty)? {
             let kind = kinds.iter().position(|k| *k == t).expect("a kind for each word");
@@ -138,6 +148,7 @@ impl Lower<'_> {
             at[kind] += 1;
             values.push(Operand::Reg(to));
         }
+        self.note_arrays(&ty, &values, before)?;
         self.unflatten(&ty, &mut values.into_iter())
     }
 
@@ -183,8 +194,15 @@ impl Lower<'_> {
     }
     /// The part of an array at leading indices in range.
     pub(super) fn part(&mut self, array: &ArrayRep, ix: &[Operand]) -> ArrayRep {
-        let p = self.position(array, ix);
         let room = array.packed.then(|| ix.len().checked_sub(1).map(|k| array.strides[k])).flatten();
+        self.part_with(array, ix, room)
+    }
+    /// The same at leading indices that are in range if a condition holds. Else the part is not there, and has no room.
+    pub(super) fn part_if(&mut self, there: Operand, array: &ArrayRep, ix: &[Operand]) -> ArrayRep {
+        if there == Operand::bool(true) { self.part(array, ix) } else { self.part_with(array, ix, None) }
+    }
+    fn part_with(&mut self, array: &ArrayRep, ix: &[Operand], room: Option<Operand>) -> ArrayRep {
+        let p = self.position(array, ix);
         let leaves = array.leaves.iter().map(|leaf| self.moved(*leaf, p, room)).collect();
         ArrayRep {
             dims: array.dims[ix.len()..].to_vec(),
@@ -225,7 +243,9 @@ impl Lower<'_> {
             return Ok(Rep::Array(self.part(array, ix)));
         }
         let p = self.position(array, ix);
+        let before = self.regs.len();
         let words: Vec<Operand> = array.leaves.iter().map(|leaf| self.load_leaf(*leaf, p)).collect();
+        self.note_arrays(ty, &words, before)?;
         self.unflatten(ty, &mut words.into_iter())
     }
     /// Writes an element or part of this type at leading indices in range. The array is in memory.

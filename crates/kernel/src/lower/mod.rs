@@ -251,7 +251,9 @@ fn function(all: All<'_>, (id, called): (FunId, Called), made: &mut Made) -> Res
         let ty = program.vars[*p].ty.clone();
         let hint = program.vars[*p].hint.to_string();
         let regs: Vec<Reg> = words(program, &ty)?.into_iter().map(|t| s.reg(t, &hint)).collect();
-        let value = s.unflatten(&ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
+        let operands: Vec<Operand> = regs.iter().map(|r| Operand::Reg(*r)).collect();
+        s.note_arrays(&ty, &operands, 0)?;
+        let value = s.unflatten(&ty, &mut operands.into_iter())?;
         if called == Called::FromOutside {
             s.check_strides(&ty, &mut regs.iter().map(|r| Operand::Reg(*r)))?;
         }
@@ -268,11 +270,14 @@ fn function(all: All<'_>, (id, called): (FunId, Called), made: &mut Made) -> Res
         }
         let value = s.atom(*a);
         let operands = s.flatten(&value, ty)?;
+        let before = results.len();
         for (operand, ty) in operands.into_iter().zip(words(program, ty)?) {
             let to = s.reg(ty, "result");
             s.emit(Ins::Set { to, value: operand });
             results.push(to);
         }
+        let words: Vec<Operand> = results[before..].iter().map(|r| Operand::Reg(*r)).collect();
+        s.note_arrays(ty, &words, 0)?;
     }
     let mut body = s.blocks.pop().unwrap_or_default();
     if all.economy == Economy::Plain {

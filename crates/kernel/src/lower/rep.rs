@@ -6,7 +6,7 @@
 //! A field that is an array has its words in the columns, and its elements elsewhere in the workspace.
 
 use super::Res;
-use crate::ir::{Operand, Reg, Ty};
+use crate::ir::{Operand, Reg, Shape, Ty};
 use pullback_core::{Program, Type, TypeId};
 use std::collections::BTreeSet;
 
@@ -129,6 +129,41 @@ fn push_words(program: &Program, ty: &Type, out: &mut Vec<Ty>) -> Res<()> {
             }
         },
         Type::Named(id) => out.extend(vec![Ty::Pointer; kinds(program, *id).len()]),
+    }
+    Ok(())
+}
+
+/// The arrays among the words of a value: a pointer to the elements of each leaf, with their type and the sizes. (Words of arrays are those of packed ones.)
+pub(super) fn arrays(program: &Program, ty: &Type, from: &[Operand]) -> Res<Vec<(Operand, Shape)>> {
+    let mut out = Vec::new();
+    push_arrays(program, ty, &mut from.iter().copied(), &mut out)?;
+    Ok(out)
+}
+
+fn push_arrays(
+    program: &Program,
+    ty: &Type,
+    from: &mut dyn Iterator<Item = Operand>,
+    out: &mut Vec<(Operand, Shape)>,
+) -> Res<()> {
+    match ty {
+        Type::Tuple(items) => items.iter().try_for_each(|t| push_arrays(program, t, from, out))?,
+        Type::Sum(variants) => {
+            from.next();
+            let mut fields = variants.iter().flat_map(|v| &v.fields);
+            fields.try_for_each(|t| push_arrays(program, t, from, out))?;
+        }
+        Type::Array(_) => {
+            let leaves = words(program, ty.base())?;
+            let pointers: Vec<Operand> = from.take(leaves.len()).collect();
+            let sizes: Vec<Operand> = from.take(ty.rank()).collect();
+            from.take(ty.rank()).for_each(drop);
+            let shape = |ty: Ty| Shape { ty, sizes: sizes.clone() };
+            out.extend(pointers.into_iter().zip(leaves.into_iter().map(shape)));
+        }
+        Type::Scalar(_) | Type::Acc(_) | Type::Named(_) => {
+            from.take(words(program, ty)?.len()).for_each(drop);
+        }
     }
     Ok(())
 }

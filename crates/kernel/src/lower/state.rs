@@ -59,7 +59,10 @@ impl Lower<'_> {
         }
         let operands = self.flatten(rep, ty)?;
         let types = words(self.program, ty)?;
-        let regs = operands.into_iter().zip(types).map(|(x, t)| self.variable(t, "state", x)).collect();
+        let regs: Vec<Reg> =
+            operands.into_iter().zip(types).map(|(x, t)| self.variable(t, "state", x)).collect();
+        let words: Vec<Operand> = regs.iter().map(|r| Operand::Reg(*r)).collect();
+        self.note_arrays(ty, &words, 0)?;
         Ok(Cell::Words(ty.clone(), regs, roots.clone()))
     }
     /// What the body sees of a cell. Its memory counts as made in this iteration, and used again by the next. What words point to lies,

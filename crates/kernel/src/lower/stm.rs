@@ -259,7 +259,9 @@ impl Lower<'_> {
             }
         }
         self.emit_call(to.clone(), self.functions[&f], operands);
-        let mut words = to.into_iter().map(Operand::Reg);
+        let words: Vec<Operand> = to.into_iter().map(Operand::Reg).collect();
+        self.note_arrays(&Type::Tuple(results.clone().into()), &words, 0)?;
+        let mut words = words.into_iter();
         let mut out = Vec::new();
         for ty in &results {
             out.push(Val { rep: self.unflatten(ty, &mut words)?, roots: roots.clone() });

@@ -15,6 +15,7 @@
 //! register  = (word | string) "_" number                            as one word: x_3, "a.b"_4, _5
 //! set       = register (":" type ("#" "[" fact,* "]")?)?            the type where it is mentioned first
 //! fact      = "tape" | "owned" | "choice" | "at" span | "for" string ("primal" | "reverse" | "both") span?
+//!           | "array" "of" type "[" operand,* "]"                   registers that may be declared later
 //! type      = scalar | "pointer" | count "lanes" "of" scalar
 //! operand   = register | constant | "null"
 //! constant  = 1i64, -2.5f32, true, -f64.inf, f32.nan, f64.bits(0x7ff8000000000001), ..
@@ -107,6 +108,7 @@ pub fn read(text: &str) -> Result<Module, ReadError> {
         module: Module::default(),
         names: BTreeMap::new(),
         regs: BTreeMap::new(),
+        sizes: Vec::new(),
     };
     reader.declare()?;
     reader.module()?;
@@ -123,6 +125,8 @@ struct Reader {
     names: BTreeMap<String, FunctionId>,
     /// The registers of this function so far, by their numbers.
     regs: BTreeMap<Reg, RegInfo>,
+    /// Sizes of arrays that this function has to have.
+    sizes: Vec<(Position, String, Reg)>,
 }
 
 /// Tokens.
@@ -245,6 +249,9 @@ impl Reader {
             self.set()?;
         }
         let body = self.instructions()?;
+        for (place, hint, reg) in std::mem::take(&mut self.sizes) {
+            self.known(place, &hint, reg)?;
+        }
         let mut regs = IndexVec::new();
         for (r, info) in std::mem::take(&mut self.regs) {
             if r.index() != regs.len() {

@@ -2,7 +2,7 @@
 
 use super::lex::Token;
 use super::{Read, ReadError, Reader, id};
-use crate::ir::{Facts, Message, Operand, Site, Sweep, Text, Ty};
+use crate::ir::{Facts, Message, Operand, Shape, Site, Sweep, Text, Ty};
 use crate::lower::CONSTRUCTS;
 use pullback_base::index::Index;
 use pullback_base::{FileId, RuntimeErrorKind, Span};
@@ -169,10 +169,27 @@ impl Reader {
             facts.place = Some(self.span()?);
         } else if self.eat_word("for") {
             facts.site = Some(Box::new(self.site()?));
+        } else if self.eat_word("array") {
+            facts.array = Some(Box::new(self.shape()?));
         } else {
-            return self.expected("`tape`, `owned`, `choice`, `at` or `for`");
+            return self.expected("`tape`, `owned`, `choice`, `at`, `for` or `array`");
         }
         Ok(())
+    }
+    fn shape(&mut self) -> Read<Shape> {
+        self.expect_word("of")?;
+        let ty = self.ty()?;
+        self.expect('[')?;
+        let sizes = self.list(']', |r| {
+            if !r.is_register() {
+                return r.operand();
+            }
+            let start = r.position();
+            let (hint, reg) = r.register()?;
+            r.sizes.push((start, hint, reg));
+            Ok(Operand::Reg(reg))
+        })?;
+        Ok(Shape { ty, sizes })
     }
     fn site(&mut self) -> Read<Site> {
         let start = self.position();

@@ -144,6 +144,7 @@ pub(super) fn run(
     mut recorder: Option<&mut Recorder<'_>>,
 ) {
     module.lanes = options.lanes.max(options.most);
+    forget(module);
     let mut made = Made::after(module.functions.len());
     for id in module.functions.ids() {
         let args = options.sizes.iter().find(|(f, _)| *f == id).map_or(&[][..], |(_, sizes)| sizes);
@@ -164,6 +165,13 @@ pub(super) fn run(
     }
     for f in made.functions {
         module.functions.push(f);
+    }
+}
+
+/// Sizes of arrays are those of lowered code: passes make copies of registers, and move what sets them.
+fn forget(module: &mut Module) {
+    for f in module.functions.iter_mut() {
+        f.regs.iter_mut().for_each(|info| info.facts.array = None);
     }
 }
 
@@ -234,6 +242,7 @@ impl Runner<'_, '_, '_> {
 pub(super) fn after(module: &Module, lanes: usize, records: &[Record], row: usize) -> Module {
     let mut module = module.clone();
     module.lanes = lanes;
+    forget(&mut module);
     for (id, f) in records.iter().filter(|r| r.row <= row).flat_map(|r| &r.functions) {
         if id.index() < module.functions.len() {
             module.functions[*id] = f.clone();

@@ -37,19 +37,21 @@
 //! *sites*: instructions that make memory. A site has three faces: what it made last, what it made before, and what was given back (recency abstraction: Balakrishnan and Reps,
 //! SAS 2006). Loops are gone through until nothing is new; alarms are noted in one pass more, since some are of states that are not final. Calls have summaries.
 //!
-//! Guarantees: code without an alarm breaks no rule above in any run. An alarm may be false. Not looked at: bounds of accesses, and whether elements were
-//! written before they are read. Nor are uses of the null pointer, and of the caller's memory for elements of another type. Nor is it looked at
+//! Guarantees: code without an alarm breaks no rule above in any run. An alarm may be false. No alarm is about bounds of accesses: [`bounds`] shows those that it can and lists
+//! the others. Not looked at: whether elements were written before they are read. Nor are uses of the null pointer, and of the caller's memory for elements of another type. Nor is it looked at
 //! whether a value is the one that the program means.
 //!
 //! Cost: instructions times the depth of their nest, and a few passes per loop. A branch costs what its arms change, a visit of a loop that brings nothing new
 //! what the loop mentions ([`Verified::work`]).
 
 mod alarm;
+pub mod bounds;
 mod cells;
 mod flow;
 mod layout;
 mod loops;
 pub mod order;
+mod ranges;
 mod regions;
 mod sets;
 mod types;

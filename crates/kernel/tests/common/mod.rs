@@ -1,5 +1,6 @@
 //! Core programs as text, run by the reference executor of kernel IR.
 
+pub(crate) mod claims;
 pub(crate) mod counted;
 mod text;
 

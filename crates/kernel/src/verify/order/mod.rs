@@ -26,17 +26,14 @@
 //!
 //! Cost: one more pass of [`super::verify`], and for each use of memory a bounded number of steps for each loop in any order around it ([`Claims::work`]).
 
-mod numbers;
 mod rows;
-mod sums;
 mod uses;
-mod values;
 
 use super::flow::Flow;
 use super::{callees_first, summary_matters, types};
 use crate::ir::Module;
 use pullback_base::index::Index;
-use uses::Walk;
+use uses::Looking;
 
 /// That iterations of a loop in any order do not meet in some memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,7 +127,7 @@ pub fn look(module: &Module) -> Claims {
         for id in &order {
             let k = id.index();
             let Some(flow) = &flows[k] else { continue };
-            let (claims, own) = Walk::over(flow, &effects);
+            let (claims, own) = Looking::over(flow, &effects);
             work += claims.work;
             found[k] = claims;
             grows |= effects[k] != own && summary_matters(module, *id, &order);

@@ -3,10 +3,10 @@
 //! A use is in the row of its iteration: `row * i` and from there on from `low` to `high`, where none of the three changes with the iteration. Uses with one base and
 //! one row are apart if there is a `c` so that all are in `row * i + [c, c + row)`. Others are apart if all that they use over all iterations is.
 
-use super::numbers::{Numbers, Way};
-use super::sums::{Atom, Sum};
+use super::super::ranges::numbers::{Numbers, Way};
+use super::super::ranges::sums::{Atom, Sum};
+use super::super::ranges::values::{Place, Span};
 use super::uses::Use;
-use super::values::{Place, Span};
 use super::{How, Reason};
 use pullback_prim::Op;
 

@@ -6,11 +6,11 @@
 use super::super::alarm::{line, name};
 use super::super::flow::{Face, Flow, recent, site_of};
 use super::super::layout::{CALLER, Makes, has_point};
-use super::super::types::each_inside;
+use super::super::ranges::sums::Atom;
+use super::super::ranges::values::{Place, Span, Values, Words};
+use super::super::ranges::walk::{Walk, all_sets, blocks_of};
 use super::super::{Callee, layout::Point};
 use super::rows::{self, Regions};
-use super::sums::Atom;
-use super::values::{Place, Span, Test, Value, Values};
 use super::{Claim, Claims, Effects, How, Open, Reason};
 use crate::ir::{Block, Fold, FunctionId, Ins, Operand, Order, Reg, Ty};
 use pullback_base::index::Index;
@@ -43,7 +43,7 @@ enum Extent {
     Room,
 }
 
-pub(super) struct Walk<'a, 'f> {
+pub(super) struct Looking<'a, 'f> {
     flow: &'f Flow<'a>,
     values: Values<'a>,
     effects: &'f [Effects],
@@ -62,13 +62,13 @@ pub(super) struct Walk<'a, 'f> {
 const ZERO: Operand = Operand::Const(pullback_prim::ScalarValue::I64(0));
 const ONE: Operand = Operand::Const(pullback_prim::ScalarValue::I64(1));
 
-impl<'a, 'f> Walk<'a, 'f> {
+impl<'a, 'f> Looking<'a, 'f> {
     /// What a function claims, and what it does with memory of its callers.
     pub(super) fn over(flow: &'f Flow<'a>, effects: &'f [Effects]) -> (Claims, Effects) {
         let f = flow.f;
-        let mut walk = Walk {
+        let mut walk = Looking {
             flow,
-            values: Values::new(f),
+            values: Values::new(f, Words::Believed),
             effects,
             params: BTreeMap::new(),
             around: Vec::new(),
@@ -95,25 +95,11 @@ impl<'a, 'f> Walk<'a, 'f> {
 
     // --- instructions ---
 
-    fn block(&mut self, block: &'a Block, id: u32) {
-        let mut at = self.flow.layout.blocks[id as usize].first;
-        for ins in block {
-            if self.ended {
-                return;
-            }
-            self.visits += 1;
-            self.path.push(ins);
-            let point = if has_point(ins) { self.flow.layout.points[at] } else { Point::default() };
-            at += usize::from(has_point(ins));
-            self.instruction(ins, point);
-            self.path.pop();
-        }
-    }
     fn instruction(&mut self, ins: &'a Ins, point: Point) {
         match ins {
             Ins::For { .. } | Ins::Lanes { .. } | Ins::While { .. } => self.repeat(ins, point),
             Ins::If { condition, then, otherwise } => {
-                self.branch(*condition, [then, otherwise], point.blocks)
+                self.branch(ins, (*condition, [then, otherwise]), point.blocks);
             }
             Ins::Load { pointer, index, to } => {
                 let ty = self.flow.f.regs[*to].ty;
@@ -144,47 +130,15 @@ impl<'a, 'f> Walk<'a, 'f> {
             self.ended |= matches!(ins, Ins::Fail { condition, .. } if *condition == Operand::bool(true));
         }
     }
-    fn branch(&mut self, condition: Operand, arms: [&'a Block; 2], ids: [u32; 2]) {
-        let test = self.values.test(condition);
-        if let Test::Known(holds) = *test {
-            let k = usize::from(!holds);
-            return self.block(arms[k], ids[k]);
-        }
-        let [(then, stopped), (otherwise, stops)] = [0, 1].map(|k| {
-            let (begin, known) = (self.values.open(), self.values.numbers.begin());
-            self.values.learn(&test, k == 0);
-            self.block(arms[k], ids[k]);
-            self.values.numbers.end(known);
-            (self.values.close(begin), std::mem::take(&mut self.ended))
-        });
-        match (stopped, stops) {
-            (true, true) => self.ended = true,
-            (true, false) => self.after_other(&test, false, otherwise),
-            (false, true) => self.after_other(&test, true, then),
-            (false, false) => self.values.meet(then, otherwise),
-        }
-    }
-    /// One arm stops the program: what follows is behind the other one.
-    fn after_other(&mut self, test: &Test, holds: bool, values: Vec<(Reg, Value)>) {
-        self.values.learn(test, holds);
-        self.values.take(values);
-    }
     fn repeat(&mut self, ins: &'a Ins, point: Point) {
-        let begin = self.values.numbers.begin();
-        let mut sets: Vec<Reg> = ins.sets().to_vec();
-        each_inside(ins, &mut |ins| sets.extend(ins.sets()));
-        sets.sort_unstable();
-        sets.dedup();
+        let (begin, sets) = (self.values.begin(), all_sets(ins));
         self.visits += sets.len() as u64;
         match ins {
             Ins::For { i, from, to, body, order } => {
-                let (from, to) = (self.values.number(*from), self.values.number(*to));
+                let [from, to] = [*from, *to].map(|a| self.values.word(a));
                 let start = self.values.numbers.next();
                 sets.iter().for_each(|r| self.values.renew(*r));
-                let counter = self.values.number((*i).into());
-                self.values.is_at_most(&from, &counter);
-                self.values.is_below(&from, &to);
-                self.values.is_below(&counter, &to);
+                let counter = self.values.counts_up(*i, &from, &to);
                 match (order, counter.as_atom()) {
                     (Order::Any(folds), Some(counter)) => {
                         let sites = self.flow.layout.loops[point.number as usize].sites.clone();
@@ -207,7 +161,7 @@ impl<'a, 'f> Walk<'a, 'f> {
             }
         }
         self.ended = false;
-        self.values.numbers.end(begin);
+        self.values.end(begin);
         sets.iter().for_each(|r| self.values.renew(*r));
     }
     /// How states are taken together: with what an iteration uses.
@@ -317,6 +271,30 @@ impl<'a, 'f> Walk<'a, 'f> {
     }
 }
 
+impl<'a> Walk<'a> for Looking<'a, '_> {
+    fn values(&mut self) -> &mut Values<'a> {
+        &mut self.values
+    }
+    fn ended(&mut self) -> &mut bool {
+        &mut self.ended
+    }
+    fn block(&mut self, block: &'a Block, id: u32) {
+        let mut at = self.flow.layout.blocks[id as usize].first;
+        for ins in block {
+            if self.ended {
+                return;
+            }
+            self.visits += 1;
+            self.path.push(ins);
+            let point = if has_point(ins) { self.flow.layout.points[at] } else { Point::default() };
+            at += usize::from(has_point(ins));
+            self.instruction(ins, point);
+            self.path.pop();
+        }
+    }
+    fn arm_ends(&mut self, _: &'a Ins) {}
+}
+
 impl<'a> Around<'a> {
     fn note(&mut self, memory: Face, how: How, regions: Result<Regions, Reason>, ins: &'a Ins) {
         let uses = self.uses.entry(memory).or_default();
@@ -324,11 +302,6 @@ impl<'a> Around<'a> {
             uses.push(Use { how, regions, ins });
         }
     }
-}
-
-/// The blocks of a loop without order, by number.
-fn blocks_of(ins: &Ins, point: Point) -> Vec<u32> {
-    if let Ins::While { .. } = ins { point.blocks.to_vec() } else { vec![point.blocks[1]] }
 }
 
 /// Whether a face is memory that is made outside of the loop with these sites.

@@ -4,7 +4,7 @@
 //! a factor too large for a word, is not made.
 
 /// A number of which nothing else is known than bounds.
-pub(super) type Atom = u32;
+pub(in crate::verify) type Atom = u32;
 
 /// Not more terms than these, and not more atoms in a product.
 const TERMS: usize = 24;
@@ -12,23 +12,23 @@ const FACTORS: usize = 8;
 
 /// From products of atoms, in order, to how often each is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Sum(Vec<(Vec<Atom>, i64)>);
+pub(in crate::verify) struct Sum(Vec<(Vec<Atom>, i64)>);
 
 impl Sum {
-    pub(super) fn constant(n: i64) -> Sum {
+    pub(in crate::verify) fn constant(n: i64) -> Sum {
         Sum(if n == 0 { Vec::new() } else { vec![(Vec::new(), n)] })
     }
-    pub(super) fn atom(x: Atom) -> Sum {
+    pub(in crate::verify) fn atom(x: Atom) -> Sum {
         Sum(vec![(vec![x], 1)])
     }
-    pub(super) fn is_zero(&self) -> bool {
+    pub(in crate::verify) fn is_zero(&self) -> bool {
         self.0.is_empty()
     }
-    pub(super) fn terms(&self) -> &[(Vec<Atom>, i64)] {
+    pub(in crate::verify) fn terms(&self) -> &[(Vec<Atom>, i64)] {
         &self.0
     }
     /// The number, if there are no atoms.
-    pub(super) fn as_constant(&self) -> Option<i64> {
+    pub(in crate::verify) fn as_constant(&self) -> Option<i64> {
         match &self.0[..] {
             [] => Some(0),
             [(product, n)] if product.is_empty() => Some(*n),
@@ -36,21 +36,21 @@ impl Sum {
         }
     }
     /// The atom, if it is one.
-    pub(super) fn as_atom(&self) -> Option<Atom> {
+    pub(in crate::verify) fn as_atom(&self) -> Option<Atom> {
         match &self.0[..] {
             [(product, 1)] => <[Atom; 1]>::try_from(&product[..]).ok().map(|[x]| x),
             _ => None,
         }
     }
     /// The atoms, the last made first.
-    pub(super) fn atoms(&self) -> Vec<Atom> {
+    pub(in crate::verify) fn atoms(&self) -> Vec<Atom> {
         let mut out: Vec<Atom> = self.0.iter().flat_map(|(product, _)| product).copied().collect();
         out.sort_unstable_by(|a, b| b.cmp(a));
         out.dedup();
         out
     }
     /// `self + factor * other`.
-    pub(super) fn plus(&self, other: &Sum, factor: i64) -> Option<Sum> {
+    pub(in crate::verify) fn plus(&self, other: &Sum, factor: i64) -> Option<Sum> {
         let mut out = Vec::with_capacity(self.0.len() + other.0.len());
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
         loop {
@@ -71,16 +71,16 @@ impl Sum {
         }
         (out.len() <= TERMS).then_some(Sum(out))
     }
-    pub(super) fn minus(&self, other: &Sum) -> Option<Sum> {
+    pub(in crate::verify) fn minus(&self, other: &Sum) -> Option<Sum> {
         self.plus(other, -1)
     }
-    pub(super) fn plus_constant(&self, n: i64) -> Option<Sum> {
+    pub(in crate::verify) fn plus_constant(&self, n: i64) -> Option<Sum> {
         self.plus(&Sum::constant(n), 1)
     }
-    pub(super) fn times_constant(&self, n: i64) -> Option<Sum> {
+    pub(in crate::verify) fn times_constant(&self, n: i64) -> Option<Sum> {
         Sum::default().plus(self, n)
     }
-    pub(super) fn times(&self, other: &Sum) -> Option<Sum> {
+    pub(in crate::verify) fn times(&self, other: &Sum) -> Option<Sum> {
         let mut out = Vec::with_capacity(self.0.len() * other.0.len());
         for (x, n) in &self.0 {
             for (y, m) in &other.0 {
@@ -105,8 +105,22 @@ impl Sum {
         out.retain(|(_, n)| *n != 0);
         (out.len() <= TERMS).then_some(Sum(out))
     }
+    /// Divided by the greatest number that divides all its terms.
+    pub(in crate::verify) fn primitive(self) -> Sum {
+        let common = self.0.iter().fold(0u64, |n, (_, m)| {
+            let (mut a, mut b) = (n, m.unsigned_abs());
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            a
+        });
+        match i64::try_from(common) {
+            Ok(common @ 2..) => Sum(self.0.into_iter().map(|(product, n)| (product, n / common)).collect()),
+            _ => self,
+        }
+    }
     /// `a` and `b` of `a * x + b`, of which neither has the atom; `None`: some product has it twice.
-    pub(super) fn split(&self, x: Atom) -> Option<(Sum, Sum)> {
+    pub(in crate::verify) fn split(&self, x: Atom) -> Option<(Sum, Sum)> {
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for (product, n) in &self.0 {
             match product.iter().position(|y| *y == x) {
@@ -122,12 +136,12 @@ impl Sum {
         Some((Sum::of(a)?, Sum(b)))
     }
     /// The terms whose products `is_meant` holds of, and the others.
-    pub(super) fn parted(&self, is_meant: impl Fn(&[Atom]) -> bool) -> (Sum, Sum) {
+    pub(in crate::verify) fn parted(&self, is_meant: impl Fn(&[Atom]) -> bool) -> (Sum, Sum) {
         let (meant, others) = self.0.iter().cloned().partition(|(product, _)| is_meant(product));
         (Sum(meant), Sum(others))
     }
     /// With a sum in place of an atom.
-    pub(super) fn replaced(&self, x: Atom, by: &Sum) -> Option<Sum> {
+    pub(in crate::verify) fn replaced(&self, x: Atom, by: &Sum) -> Option<Sum> {
         let mut out = Sum::default();
         for (product, n) in &self.0 {
             let (same, rest): (Vec<Atom>, Vec<Atom>) = product.iter().partition(|y| **y == x);

@@ -1,0 +1,184 @@
+//! Accesses of memory: that they stay inside is shown for the code that the compiler makes, and not where it is wrong.
+//!
+//! The files of `accesses/` are small functions, right ones and wrong ones. Their first line is what is expected: how many claims are shown, and why others are not.
+
+#![allow(clippy::print_stdout, reason = "a test that says how much it saw")]
+
+use crate::common::claims::{File, files};
+use crate::common::compiled;
+use pullback_kernel::verify::bounds::{Kind, Reason, look};
+use pullback_kernel::{lower, print, read};
+use pullback_testkit::draws::draws;
+use pullback_testkit::kernels::{Item, of_repository, of_seed};
+use pullback_testkit::native::Programs;
+use pullback_testkit::on_all_processors;
+use std::collections::BTreeMap;
+
+// --- small functions ---
+
+#[test]
+fn small_functions_stay_inside_where_they_say() {
+    let (mut right, mut wrong) = (0, BTreeMap::new());
+    for File { path, module, expected } in files("accesses") {
+        let claims = look(&module);
+        let reasons = claims.not_shown.iter().map(|open| format!("{:?}", open.reason)).collect();
+        assert_eq!((claims.count_shown(), reasons), expected, "{path}: {:#?}", claims.not_shown);
+        right += usize::from(claims.not_shown.is_empty());
+        claims.not_shown.iter().for_each(|open| *wrong.entry(open.reason).or_insert(0) += 1);
+    }
+    assert!(right > 15 && wrong.len() == 4, "{right} are right; {wrong:?}");
+}
+
+#[test]
+fn an_access_that_is_not_shown_is_told() {
+    let module = read(include_str!("accesses/wrong_next.kernel")).expect("a text");
+    let claims = look(&module);
+    let [open] = &claims.not_shown[..] else { panic!("{claims:?}") };
+    assert_eq!(open.to_string(), "function f: store(a_2, next_4, 0.0f64): Access is not shown: End");
+    assert_eq!(open.path, ["i_3 = for(0i64, n_0)", "store(a_2, next_4, 0.0f64)"]);
+}
+
+// --- programs ---
+
+/// What was looked at.
+#[derive(Default)]
+struct Seen {
+    modules: usize,
+    /// Those of which all claims are shown.
+    whole: usize,
+    shown: BTreeMap<Kind, usize>,
+    open: BTreeMap<(Kind, Reason), Vec<String>>,
+}
+
+impl Seen {
+    fn of(items: impl IntoIterator<Item = Item>) -> Seen {
+        let mut seen = Seen::default();
+        for item in items {
+            let Some((module, _)) = item.lowered() else { continue };
+            let claims = look(&module);
+            seen.modules += 1;
+            seen.whole += usize::from(claims.not_shown.is_empty());
+            for (kind, count) in claims.shown {
+                *seen.shown.entry(kind).or_default() += count;
+            }
+            for open in claims.not_shown {
+                let text = format!("{}: {open}", item.what);
+                seen.open.entry((open.kind, open.reason)).or_default().push(text);
+            }
+        }
+        seen
+    }
+    fn and(mut self, other: Seen) -> Seen {
+        self.modules += other.modules;
+        self.whole += other.whole;
+        for (kind, count) in other.shown {
+            *self.shown.entry(kind).or_default() += count;
+        }
+        for (why, open) in other.open {
+            self.open.entry(why).or_default().extend(open);
+        }
+        self
+    }
+    fn count(&self) -> usize {
+        self.shown.values().sum()
+    }
+    /// All together: of a thousand claims not more than so many are not shown. Of each reason the first ones are printed.
+    fn check(all: Vec<Seen>, most: usize) -> Seen {
+        let seen = all.into_iter().fold(Seen::default(), Seen::and);
+        let open: usize = seen.open.values().map(Vec::len).sum();
+        let (shown, whole) = (seen.count(), seen.whole);
+        println!(
+            "{} modules, {whole} of them wholly: {shown} claims are shown, {open} are not",
+            seen.modules
+        );
+        println!("shown: {:?}", seen.shown);
+        for ((kind, reason), open) in &seen.open {
+            println!("{kind:?}, {reason:?}: {}", open.len());
+            open.iter().take(8).for_each(|text| println!("    {text}"));
+        }
+        assert!(1_000 * open <= most * (shown + open), "{open} claims are not shown");
+        seen
+    }
+}
+
+#[test]
+fn accesses_of_programs_of_the_repository_are_shown() {
+    let seen = Seen::check(on_all_processors(of_repository(), |item| Seen::of([item])), 50);
+    assert!(
+        seen.modules > 900 && seen.count() > 10_000,
+        "{} claims of {} modules",
+        seen.count(),
+        seen.modules
+    );
+}
+
+#[test]
+fn accesses_of_random_programs_are_shown() {
+    let mut seeds = draws("accesses", (20, 60), 20);
+    let programs = |seed: u64| if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
+    let all = on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&programs(seed), seed)));
+    let seen = Seen::check(all, 50);
+    assert!(seen.count() > 100 * seeds.drawn() as usize, "{} claims", seen.count());
+}
+
+// --- what the lowering asks ---
+
+/// All claims of a program are shown.
+fn all_shown(text: &str) {
+    let (program, f) = compiled(text);
+    let (module, _) = lower(&program, f).expect("native");
+    let claims = look(&module);
+    assert!(claims.not_shown.is_empty(), "{}\n{}", claims.not_shown[0], print(&module));
+    assert!(claims.count_shown() > 0);
+}
+
+#[test]
+fn indices_are_asked_about() {
+    all_shown("entry main [n][m] (xs: [n][m]f64) (i: i64) (j: i64) : f64 = xs[i, j]");
+    all_shown("entry main [n] (xs: *[n]f64) (i: i64) : [n]f64 = xs with [i] = 1.0");
+}
+
+#[test]
+fn rows_that_are_gathered_are_asked_about() {
+    all_shown("entry main [n][m][k] (xs: [n][m]f64) (is: [k]i64) : [k][m]f64 = map (\\i -> xs[i]) is");
+}
+
+#[test]
+fn slices_are_asked_about() {
+    all_shown("entry main [n] (xs: [n]f64) (i: i64) (j: i64) : []f64 = map (+ 1.0) xs[i:j]");
+}
+
+#[test]
+fn elements_are_counted_before_they_are_made() {
+    all_shown(
+        "entry main (n: i64) (m: i64) (x: f64) : [][]f64 = tabulate_2d n m (\\i j -> x + f64.i64 (i * j))",
+    );
+    all_shown("entry main [n][m] (xs: [n]f64) (ys: [m]f64) : []f64 = concat xs ys");
+}
+
+#[test]
+fn bins_and_places_outside_are_left_out() {
+    all_shown(
+        "entry main [n] (is: [n]i64) (xs: [n]f64) : [8]f64 = reduce_by_index (replicate 8 0.0) (+) 0.0 is xs",
+    );
+    all_shown("entry main [n] (is: [n]i64) (xs: [n]f64) : [8]f64 = scatter (replicate 8 0.0) is xs");
+}
+
+#[test]
+fn dumped() {
+    let Ok(dir) = std::env::var("DUMP") else { return };
+    let mut items = of_repository();
+    println!("{} items", items.len());
+    for seed in 0..40u64 {
+        let programs = if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
+        items.extend(of_seed(&programs, seed));
+    }
+    for (k, item) in items.into_iter().enumerate() {
+        let Some((module, _)) = item.lowered() else { continue };
+        std::fs::write(
+            format!("{dir}/{k:05}.kernel"),
+            format!("// {}\n{}", item.what.replace('\n', " "), pullback_kernel::print_whole(&module)),
+        )
+        .unwrap();
+    }
+}
