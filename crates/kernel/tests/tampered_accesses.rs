@@ -5,6 +5,7 @@
 #[path = "common/numbers.rs"]
 mod numbers;
 
+use crate::common::tampering::{Counts, total};
 use numbers::Numbers;
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::{Index, IndexVec};
@@ -16,7 +17,6 @@ use pullback_kernel::{Block, FunctionId, Ins, Module, Operand, Reg, RegInfo, Ty,
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use pullback_testkit::native::{Programs, Run};
 use pullback_testkit::{number, on_all_processors};
-use std::collections::BTreeMap;
 
 /// A deliberate error at one place of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -176,10 +176,7 @@ fn leaves_memory(run_of: &Run, (module, id): (&Module, FunctionId)) -> Option<St
     })
 }
 
-/// What came of each error: how often it was made, seen, and found by a run.
-type Counts = BTreeMap<Error, [usize; 3]>;
-
-fn tamper(seed: u64) -> (Counts, Vec<String>) {
+fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
     let programs = if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
     for (k, run_of) in programs.runs_of_seed(seed).into_iter().enumerate() {
@@ -210,19 +207,7 @@ fn tamper(seed: u64) -> (Counts, Vec<String>) {
 #[test]
 fn elements_that_are_not_there_are_not_shown() {
     let (count, seed) = (number("TAMPERED", 30), number("SEED", 0));
-    let mut total = Counts::new();
-    let mut missed = Vec::new();
-    for (counts, more) in on_all_processors(seed..seed + count, tamper) {
-        missed.extend(more);
-        for (error, counts) in counts {
-            let sum = total.entry(error).or_default();
-            (0..3).for_each(|k| sum[k] += counts[k]);
-        }
-    }
-    for (error, [made, seen, found]) in &total {
-        println!("{error:?}: made {made} times, {seen} seen, {found} found by a run");
-    }
-    assert!(missed.is_empty(), "{} are shown:\n{}", missed.len(), missed[..missed.len().min(12)].join("\n"));
+    let total = total(on_all_processors(seed..seed + count, tamper), "a run");
     // Many of the others are no errors: a check that is lost or moved may not have been needed.
     for error in ALL {
         let [made, seen, _] = total.get(&error).copied().unwrap_or_default();

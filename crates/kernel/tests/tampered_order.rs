@@ -6,6 +6,7 @@
 #[path = "common/numbers.rs"]
 mod numbers;
 
+use crate::common::tampering::{Counts, total};
 use numbers::Numbers;
 use pullback_base::index::Index;
 use pullback_core::Value;
@@ -17,7 +18,6 @@ use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Order, 
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use pullback_testkit::native::{Programs, Run, near};
 use pullback_testkit::{number, on_all_processors};
-use std::collections::BTreeMap;
 
 /// A deliberate error at one place of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,10 +192,7 @@ fn order_matters(run_of: &Run, module: (&Module, FunctionId)) -> bool {
     forwards.zip(backwards).is_some_and(|(a, b)| !a.iter().zip(&b).all(|(a, b)| near(a, b, 1e-6)))
 }
 
-/// What came of each error: how often it was made, seen, and found by running backwards.
-type Counts = BTreeMap<Error, [usize; 3]>;
-
-fn tamper(seed: u64) -> (Counts, Vec<String>) {
+fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
     let programs = if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
     for (k, run_of) in programs.runs_of_seed(seed).into_iter().enumerate() {
@@ -231,19 +228,7 @@ fn tamper(seed: u64) -> (Counts, Vec<String>) {
 #[test]
 fn orders_that_matter_are_not_shown() {
     let (count, seed) = (number("TAMPERED", 30), number("SEED", 0));
-    let mut total = Counts::new();
-    let mut missed = Vec::new();
-    for (counts, more) in on_all_processors(seed..seed + count, tamper) {
-        missed.extend(more);
-        for (error, counts) in counts {
-            let sum = total.entry(error).or_default();
-            (0..3).for_each(|k| sum[k] += counts[k]);
-        }
-    }
-    for (error, [made, seen, found]) in &total {
-        println!("{error:?}: made {made} times, {seen} seen, {found} found by running backwards");
-    }
-    assert!(missed.is_empty(), "{} are shown:\n{}", missed.len(), missed[..missed.len().min(12)].join("\n"));
+    let total = total(on_all_processors(seed..seed + count, tamper), "running backwards");
     // Many of the others are no errors: what is read is not written, a loop could go in any order.
     for error in ALL {
         let [made, seen, _] = total.get(&error).copied().unwrap_or_default();

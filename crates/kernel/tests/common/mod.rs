@@ -2,6 +2,7 @@
 
 pub(crate) mod claims;
 pub(crate) mod counted;
+pub(crate) mod tampering;
 mod text;
 
 use pullback_base::{RuntimeError, RuntimeErrorKind};

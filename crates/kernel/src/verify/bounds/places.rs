@@ -2,7 +2,7 @@
 
 use super::super::Callee;
 use super::super::alarm::line;
-use super::super::layout::{Layout, Point, has_point};
+use super::super::layout::{Layout, Point};
 use super::super::ranges::sums::{Atom, Sum};
 use super::super::ranges::values::{Place, Span, Values, Words};
 use super::super::ranges::walk::{Walk, all_sets, blocks_of};
@@ -408,19 +408,14 @@ impl<'a> Walk<'a> for Looking<'a, '_> {
     fn ended(&mut self) -> &mut bool {
         &mut self.ended
     }
-    fn block(&mut self, block: &'a Block, id: u32) {
-        let mut at = self.layout.blocks[id as usize].first;
-        for ins in block {
-            if self.ended {
-                return;
-            }
-            self.visits += 1;
-            self.path.push(ins);
-            let point = if has_point(ins) { self.layout.points[at] } else { Point::default() };
-            at += usize::from(has_point(ins));
-            self.instruction(ins, point);
-            self.path.pop();
-        }
+    fn layout(&self) -> &Layout {
+        self.layout
+    }
+    fn step(&mut self, ins: &'a Ins, point: Point) {
+        self.visits += 1;
+        self.path.push(ins);
+        self.instruction(ins, point);
+        self.path.pop();
     }
     fn arm_ends(&mut self, ins: &'a Ins) {
         let regs = self.joined.last().cloned().unwrap_or_default();

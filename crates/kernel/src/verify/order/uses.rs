@@ -3,16 +3,16 @@
 //! Which memory a pointer may reach is known from the analysis of memory (`flow`), for each instruction that uses it. Memory that is made inside of
 //! a loop in any order is its iteration's own.
 
+use super::super::Callee;
 use super::super::alarm::{line, name};
 use super::super::flow::{Face, Flow, recent, site_of};
-use super::super::layout::{CALLER, Makes, has_point};
+use super::super::layout::{CALLER, Layout, Makes, Point};
 use super::super::ranges::sums::Atom;
 use super::super::ranges::values::{Place, Span, Values, Words};
 use super::super::ranges::walk::{Walk, all_sets, blocks_of};
-use super::super::{Callee, layout::Point};
 use super::rows::{self, Regions};
 use super::{Claim, Claims, Effects, How, Open, Reason};
-use crate::ir::{Block, Fold, FunctionId, Ins, Operand, Order, Reg, Ty};
+use crate::ir::{Fold, FunctionId, Ins, Operand, Order, Reg, Ty};
 use pullback_base::index::Index;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -278,19 +278,14 @@ impl<'a> Walk<'a> for Looking<'a, '_> {
     fn ended(&mut self) -> &mut bool {
         &mut self.ended
     }
-    fn block(&mut self, block: &'a Block, id: u32) {
-        let mut at = self.flow.layout.blocks[id as usize].first;
-        for ins in block {
-            if self.ended {
-                return;
-            }
-            self.visits += 1;
-            self.path.push(ins);
-            let point = if has_point(ins) { self.flow.layout.points[at] } else { Point::default() };
-            at += usize::from(has_point(ins));
-            self.instruction(ins, point);
-            self.path.pop();
-        }
+    fn layout(&self) -> &Layout {
+        &self.flow.layout
+    }
+    fn step(&mut self, ins: &'a Ins, point: Point) {
+        self.visits += 1;
+        self.path.push(ins);
+        self.instruction(ins, point);
+        self.path.pop();
     }
     fn arm_ends(&mut self, _: &'a Ins) {}
 }

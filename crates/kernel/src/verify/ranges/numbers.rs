@@ -329,6 +329,22 @@ impl Numbers {
         }
         Sum::atom(self.operation(Op::Add, vec![sum.clone()]))
     }
+    /// An atom that arithmetic gave is the sum, if it is known by now that this is a word.
+    pub(in crate::verify) fn settle(&mut self, x: Atom) {
+        let Some((op, args)) = self.made(x).cloned() else { return };
+        let sum = match (op, &args[..]) {
+            (Op::Add, [a]) => Some(a.clone()),
+            (Op::Add, [a, b]) => a.plus(b, 1),
+            (Op::Sub, [a, b]) => a.minus(b),
+            (Op::Mul, [a, b]) => a.times(b),
+            (Op::Neg, [a]) => a.times_constant(-1),
+            _ => None,
+        };
+        if let Some(sum) = sum.filter(|sum| self.atoms[x as usize].known.equal.is_none() && self.is_word(sum))
+        {
+            self.learn(x, |known| known.equal = Some(Rc::new(sum)));
+        }
+    }
     /// An atom is not negative: if it is the word of a sum that could have wrapped round once, it has not.
     fn is_whole(&mut self, x: Atom) {
         let Some((Op::Add, args)) = self.made(x).cloned() else { return };

@@ -404,6 +404,11 @@ impl<'a> Values<'a> {
             let other = if self.holds_surely(&a) { Some(b) } else { self.holds_surely(&b).then_some(a) };
             if let Some(other) = other {
                 self.learn(&other, false);
+                // (What was computed before it was known that nothing wraps round.)
+                let mut atoms = Vec::new();
+                other.mention(&mut atoms);
+                atoms.into_iter().for_each(|x| self.numbers.settle(x));
+                self.learn(&other, false);
                 is_new = true;
             }
         }

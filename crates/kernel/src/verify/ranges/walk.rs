@@ -1,6 +1,6 @@
 //! How a walk goes through branches and loops.
 
-use super::super::layout::Point;
+use super::super::layout::{Layout, Point, has_point};
 use super::super::types::each_inside;
 use super::values::{Test, Value, Values};
 use crate::ir::{Block, Ins, Operand, Reg};
@@ -10,11 +10,23 @@ pub(in crate::verify) trait Walk<'a> {
     fn values(&mut self) -> &mut Values<'a>;
     /// Whether the program has stopped on this way.
     fn ended(&mut self) -> &mut bool;
-    /// Goes through a block.
-    fn block(&mut self, block: &'a Block, id: u32);
+    fn layout(&self) -> &Layout;
+    /// Goes through an instruction.
+    fn step(&mut self, ins: &'a Ins, point: Point);
     /// The end of an arm of a branch: what is held there is still known.
     fn arm_ends(&mut self, ins: &'a Ins);
 
+    fn block(&mut self, block: &'a Block, id: u32) {
+        let mut at = self.layout().blocks[id as usize].first;
+        for ins in block {
+            if *self.ended() {
+                return;
+            }
+            let point = if has_point(ins) { self.layout().points[at] } else { Point::default() };
+            at += usize::from(has_point(ins));
+            self.step(ins, point);
+        }
+    }
     fn branch(&mut self, ins: &'a Ins, (condition, arms): (Operand, [&'a Block; 2]), ids: [u32; 2]) {
         let test = self.values().test(condition);
         if let Test::Known(holds) = *test {
