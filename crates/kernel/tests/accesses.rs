@@ -103,7 +103,7 @@ impl Seen {
 
 #[test]
 fn accesses_of_programs_of_the_repository_are_shown() {
-    let seen = Seen::check(on_all_processors(of_repository(), |item| Seen::of([item])), 80);
+    let seen = Seen::check(on_all_processors(of_repository(), |item| Seen::of([item])), 98);
     assert!(
         seen.modules > 900 && seen.count() > 10_000,
         "{} claims of {} modules",
@@ -117,7 +117,7 @@ fn accesses_of_random_programs_are_shown() {
     let mut seeds = draws("accesses", (20, 60), 20);
     let programs = |seed: u64| if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
     let all = on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&programs(seed), seed)));
-    let seen = Seen::check(all, 80);
+    let seen = Seen::check(all, 100);
     assert!(seen.count() > 100 * seeds.drawn() as usize, "{} claims", seen.count());
 }
 

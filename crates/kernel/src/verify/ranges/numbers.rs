@@ -3,6 +3,10 @@
 //! A bound of an atom is a sum of atoms that were made before it, or that the program has compared it with. To show that a sum is at least zero, bounds are put in
 //! place of atoms, the last made first. The end is a sum in which no term takes away. What is known at a place ends with the block around it.
 //!
+//! An atom is a word; a sum of atoms is a whole number, and need not be a word. Products of atoms have ceilings, so that it can be shown where one is.
+//!
+//! The file is long, and one piece: what is learned and what follows from it are two sides of one record of an atom.
+//!
 //! Cost: a question has [`FUEL`] steps, each of which touches the terms of one sum.
 
 use super::sums::{Atom, Sum};

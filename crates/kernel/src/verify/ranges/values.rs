@@ -2,6 +2,10 @@
 //!
 //! A register that a loop sets is something new in each iteration, and after the loop; so is one that two arms set to different values. Everything has the number of
 //! the moment when it was made: what was made before a loop is the same in all of its iterations.
+//!
+//! Registers hold words, which wrap round ([`Words`]): whoever compares places of an order believes that sums do not; whoever looks at bounds asks.
+//!
+//! The file is long, and one piece: what an instruction gives and what a test teaches are said in the same values.
 
 use super::numbers::Numbers;
 use super::sums::{Atom, Sum};
