@@ -13,7 +13,7 @@
 //! over all iterations is before or behind the other; or they are in places that change in turn, `row * ((t + a) mod k)` with another `a`.
 //!
 //! # How
-//! A walk over the code (`uses`) knows what registers hold as sums of products (`values`, `sums`). It knows bounds of numbers from counters, counts, and tests that the program has made (`numbers`). So
+//! A walk over the code (`uses`) knows what registers hold as sums of products (`ranges`). It knows bounds of numbers from counters, counts, and tests that the program has made. So
 //! the last index of an inner loop is known, and that it ends in its row. Which memory a pointer may reach comes from the analysis of memory of [`super::verify`].
 //! What functions do with memory of their callers is summed up for each parameter.
 //!
