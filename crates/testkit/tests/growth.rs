@@ -51,7 +51,7 @@ fn small_loop_programs_are_flat() {
 /// The same where functions call themselves or each other instead of loops.
 #[test]
 fn small_recursive_programs_are_flat() {
-    let step = number("STEP", 199) as usize;
+    let step = number("STEP", 397) as usize;
     let largest = number("LARGEST", LARGEST as u64 - 1) as usize;
     let mut terms = every(largest, 1, 0);
     terms.retain(|term| matches!(term.frame, Frame::Calls(_)));
