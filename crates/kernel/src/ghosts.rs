@@ -10,6 +10,9 @@ use crate::ir::{FunctionId, Operand, Reg};
 use pullback_base::index::IdMap;
 use std::collections::BTreeMap;
 
+/// Sizes and strides, in elements.
+pub type Dimensions = Vec<(Operand, Operand)>;
+
 /// An event, of the pointer that its register is set to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ghost {
@@ -18,6 +21,8 @@ pub enum Ghost {
     Bind {
         /// The number of the name in [`Ghosts::names`].
         name: u32,
+        /// Sizes and strides of an array, in elements; `None`: it is a record.
+        shape: Option<Dimensions>,
     },
     /// From here on the pointer is read for the variable that this register was bound for.
     Read {
@@ -27,7 +32,7 @@ pub enum Ghost {
     /// What the pointer shows is used as it is now, without a load: all elements of an array of this shape.
     Check {
         /// Sizes and strides, in elements.
-        shape: Vec<(Operand, Operand)>,
+        shape: Dimensions,
     },
     /// From here on the memory is nobody's: a value has been made there, which has no name yet, or is being made.
     Own,

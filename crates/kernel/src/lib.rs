@@ -20,7 +20,7 @@ pub mod verify;
 mod walk;
 
 pub use calls::recursive;
-pub use ghosts::{Ghost, Ghosts};
+pub use ghosts::{Dimensions, Ghost, Ghosts};
 pub use ir::{
     Block, Facts, Fold, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo,
     Shape, Site, Sweep, Text, Ty,

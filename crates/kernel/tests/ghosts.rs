@@ -6,7 +6,8 @@ use crate::common::{alarm_in, compiled, parse};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::{Index, IndexVec};
 use pullback_core::Value;
-use pullback_kernel::run::{Memory, Options, run_with_ghosts};
+use pullback_kernel::run::{Memory, Options, Word, run_with_ghosts};
+use pullback_kernel::verify::values::look;
 use pullback_kernel::{
     Block, Function, FunctionId, Ghost, Ghosts, Ins, Module, Operand, Order, Reg, RegInfo, Ty,
     lower_with_ghosts, lower_with_parts, print,
@@ -146,7 +147,10 @@ fn run_of(
 }
 
 fn no_alarm_of(program: (pullback_core::Program, pullback_core::FunId), args: Vec<Value>) {
+    let (module, _, ghosts) = lower_with_ghosts(&program.0, program.1, 64).expect("native");
     no_alarm(vec![alarms(&run_of("the program", program, args))], 2);
+    let found = look(&module, &ghosts).alarms;
+    assert!(found.is_empty(), "without a run: {}", found[0]);
 }
 
 // One program for each condition that random ones rarely meet.
@@ -472,8 +476,8 @@ fn rows_of_states_in_turn_that_are_collected_are_kept() {
 // --- what events mean ---
 
 /// What is done with memory of two elements that the pointer `p` points to.
-#[derive(Clone, Copy, Debug)]
-enum Step {
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
     /// An element is written.
     Write(i64),
     /// An element is loaded through `p`, and used.
@@ -494,69 +498,146 @@ enum Step {
     Stored,
     /// The memory is given back, and asked for again.
     Anew,
+    /// `p` points to other memory of two elements, which is asked for.
+    Other,
+    /// `p` and a second pointer change places.
+    Swap,
+    /// Two times, one after the other.
+    Twice(Vec<Step>),
+    /// One or the other, as the argument is.
+    Either(Vec<Step>, Vec<Step>),
 }
 
-/// The alarm of a run of these steps.
-fn alarm_of(steps: &[Step]) -> Option<String> {
-    let mut regs: IndexVec<Reg, RegInfo> = IndexVec::new();
-    let mut reg = |ty| regs.push(RegInfo::new(ty, "r"));
-    let (mark, p, box_) = (reg(Ty::Pointer), reg(Ty::Pointer), reg(Ty::Pointer));
-    let (x, used) = (reg(Ty::I64), reg(Ty::I64));
-    let (one, two) = (Operand::i64(1), Operand::i64(2));
-    let mut ghosts = Ghosts::default();
-    let id = FunctionId::new(0);
-    let memory = [Ins::Mark { to: mark }, Ins::Alloc { to: p, count: two, ty: Ty::I64 }];
-    let fill = Ins::Fill { pointer: p.into(), count: two, value: one, ty: Ty::I64 };
-    let mut body = vec![Ins::Alloc { to: box_, count: one, ty: Ty::Pointer }];
-    body.extend(memory.iter().cloned().chain([fill]));
-    let mut bound = std::collections::BTreeMap::new();
-    for step in steps {
-        let index = |k: i64| Operand::i64(k);
-        let mut event = |ghost: Ghost, body: &mut Block| {
-            let to = reg(Ty::Pointer);
-            ghosts.add(id, to, ghost);
-            body.push(Ins::Set { to, value: p.into() });
-            to
-        };
-        match *step {
+/// A function of some steps, and one argument, while it is written.
+struct Steps {
+    regs: IndexVec<Reg, RegInfo>,
+    ghosts: Ghosts,
+    bound: std::collections::BTreeMap<char, Reg>,
+    /// A mark, `p`, the second pointer and one to exchange them by, and a place for one.
+    pointers: [Reg; 5],
+    /// What was loaded, and what was used of it.
+    values: [Reg; 2],
+    argument: Reg,
+}
+
+const ONE: Operand = Operand::Const(pullback_prim::ScalarValue::I64(1));
+const TWO: Operand = Operand::Const(pullback_prim::ScalarValue::I64(2));
+
+impl Steps {
+    fn event(&mut self, ghost: Ghost, body: &mut Block) -> Reg {
+        let to = self.regs.push(RegInfo::new(Ty::Pointer, "r"));
+        self.ghosts.add(FunctionId::new(0), to, ghost);
+        body.push(Ins::Set { to, value: self.pointers[1].into() });
+        to
+    }
+    fn all(&mut self, steps: &[Step]) -> Block {
+        let mut body = Block::new();
+        steps.iter().for_each(|step| self.step(step, &mut body));
+        body
+    }
+    fn memory(&self) -> [Ins; 2] {
+        let [mark, p, ..] = self.pointers;
+        [Ins::Mark { to: mark }, Ins::Alloc { to: p, count: TWO, ty: Ty::I64 }]
+    }
+    fn fill(&self) -> Ins {
+        Ins::Fill { pointer: self.pointers[1].into(), count: TWO, value: ONE, ty: Ty::I64 }
+    }
+    fn step(&mut self, step: &Step, body: &mut Block) {
+        let [mark, p, q, other, place] = self.pointers;
+        let [x, used] = self.values;
+        match step {
             Step::Write(k) => {
-                body.push(Ins::Store { pointer: p.into(), index: index(k), value: two, ty: Ty::I64 });
+                let index = Operand::i64(*k);
+                body.push(Ins::Store { pointer: p.into(), index, value: TWO, ty: Ty::I64 });
             }
             Step::Load(k) => {
-                body.push(Ins::Load { to: x, pointer: p.into(), index: index(k) });
+                body.push(Ins::Load { to: x, pointer: p.into(), index: Operand::i64(*k) });
                 body.push(Ins::Set { to: used, value: x.into() });
             }
             // What nobody uses may be anything.
-            Step::Dead(k) => body.push(Ins::Load { to: x, pointer: p.into(), index: index(k) }),
+            Step::Dead(k) => body.push(Ins::Load { to: x, pointer: p.into(), index: Operand::i64(*k) }),
             Step::Bind(v) => {
-                let name = v as u32 - 'a' as u32;
-                bound.insert(v, event(Ghost::Bind { name }, &mut body));
+                let name = *v as u32 - 'a' as u32;
+                let to = self.event(Ghost::Bind { name, shape: Some(vec![(TWO, ONE)]) }, body);
+                self.bound.insert(*v, to);
             }
-            Step::Read(v) => _ = event(Ghost::Read { of: bound[&v] }, &mut body),
-            Step::Check => _ = event(Ghost::Check { shape: vec![(two, one)] }, &mut body),
-            Step::Own => _ = event(Ghost::Own, &mut body),
+            Step::Read(v) => {
+                if let Some(of) = self.bound.get(v).copied() {
+                    self.event(Ghost::Read { of }, body);
+                }
+            }
+            Step::Check => _ = self.event(Ghost::Check { shape: vec![(TWO, ONE)] }, body),
+            Step::Own => _ = self.event(Ghost::Own, body),
             Step::Moved => body.extend([1, -1].map(|k| {
                 let index = Operand::i64(k);
                 Ins::Offset { to: p, pointer: p.into(), index, ty: Ty::I64, room: None }
             })),
             Step::Stored => {
-                let (pointer, index) = (box_.into(), Operand::i64(0));
+                let (pointer, index) = (place.into(), Operand::i64(0));
                 body.push(Ins::Store { pointer, index, value: p.into(), ty: Ty::Pointer });
                 body.push(Ins::Load { to: p, pointer, index });
             }
             Step::Anew => {
                 body.push(Ins::Release { mark: mark.into() });
-                body.extend(memory.iter().cloned());
+                body.extend(self.memory());
+            }
+            Step::Other => {
+                body.push(Ins::Alloc { to: p, count: TWO, ty: Ty::I64 });
+                body.push(self.fill());
+            }
+            Step::Swap => {
+                let set = |to: Reg, from: Reg| Ins::Set { to, value: from.into() };
+                body.extend([set(other, p), set(p, q), set(q, other)]);
+            }
+            Step::Twice(steps) => {
+                let i = self.regs.push(RegInfo::new(Ty::I64, "i"));
+                let inside = self.all(steps);
+                let (from, order) = (Operand::i64(0), Order::Given);
+                body.push(Ins::For { i, from, to: TWO, body: inside, order });
+            }
+            Step::Either(then, otherwise) => {
+                let (then, otherwise) = (self.all(then), self.all(otherwise));
+                body.push(Ins::If { condition: self.argument.into(), then, otherwise });
             }
         }
     }
+}
+
+/// The code of these steps.
+pub(crate) fn code_of(steps: &[Step]) -> (Module, Ghosts) {
+    let mut regs: IndexVec<Reg, RegInfo> = IndexVec::new();
+    let mut reg = |ty| regs.push(RegInfo::new(ty, "r"));
+    let pointers = [(); 5].map(|()| reg(Ty::Pointer));
+    let values = [(); 2].map(|()| reg(Ty::I64));
+    let argument = reg(Ty::BOOL);
+    let (ghosts, bound) = (Ghosts::default(), std::collections::BTreeMap::new());
+    let mut code = Steps { regs, ghosts, bound, pointers, values, argument };
+    let [_, p, q, _, place] = pointers;
+    let mut body = vec![Ins::Alloc { to: place, count: ONE, ty: Ty::Pointer }];
+    body.push(Ins::Alloc { to: p, count: TWO, ty: Ty::I64 });
+    body.extend([code.fill(), Ins::Set { to: q, value: p.into() }]);
+    body.extend(code.memory());
+    body.push(code.fill());
+    body.extend(code.all(steps));
+    let Steps { regs, mut ghosts, .. } = code;
     ghosts.names = vec!["`a`".to_string(), "`b`".to_string()];
     let mut module = Module::default();
-    let name = "f".to_string();
-    module.functions.push(Function { name, params: Vec::new(), results: Vec::new(), regs, body });
+    module.functions.push(Function {
+        name: "f".to_string(),
+        params: vec![argument],
+        results: Vec::new(),
+        regs,
+        body,
+    });
+    (module, ghosts)
+}
+
+/// The alarm of a run of these steps.
+pub(crate) fn alarm_of(code: (&Module, &Ghosts), argument: bool) -> Option<String> {
     let options = Options { steps: 1_000, backwards: false };
-    let e = run_with_ghosts((&module, &ghosts), id, &[], &mut Memory::new(100), options).err()?;
-    assert_eq!(e.kind, RuntimeErrorKind::Internal, "{steps:?}: {e}");
+    let args = [Word::Scalar(pullback_prim::ScalarValue::Bool(argument))];
+    let e = run_with_ghosts(code, FunctionId::new(0), &args, &mut Memory::new(100), options).err()?;
+    assert_eq!(e.kind, RuntimeErrorKind::Internal, "{e}");
     Some(e.message)
 }
 
@@ -590,7 +671,8 @@ fn what_was_written_since_a_variable_was_bound_is_not_read_for_it() {
         (&[Anew, Write(0), Bind('a'), Read('a'), Load(0), Write(0), Load(0)], Some('a')),
     ];
     for (steps, expected) in cases {
-        let found = alarm_of(steps);
+        let (module, ghosts) = code_of(steps);
+        let found = alarm_of((&module, &ghosts), true);
         match (expected, &found) {
             (None, None) => {}
             (Some(v), Some(text)) => {

@@ -36,6 +36,7 @@ mod tampered_accesses;
 mod tampered_memory;
 mod tampered_order;
 mod turns;
+mod values;
 mod verified;
 mod verify_cost;
 mod work;

@@ -1,5 +1,5 @@
-//! The work of the verifier grows with the code, by count: from a thousand instructions to thirty thousand, an instruction costs at most one and
-//! a half times as much.
+//! The work of the verifier grows with the code, by count: from a thousand instructions to thirty thousand (six thousand where values are looked at), an
+//! instruction costs at most one and a half times as much.
 
 #![allow(clippy::print_stdout, reason = "a test that says how much it saw")]
 
@@ -9,8 +9,8 @@ mod families;
 use crate::common::parse;
 use families::FAMILIES;
 use pullback_kernel::schedule::{Model, Options, schedule};
-use pullback_kernel::verify::{bounds, verify};
-use pullback_kernel::{Module, lower, size};
+use pullback_kernel::verify::{bounds, values, verify};
+use pullback_kernel::{Ghosts, Module, lower, lower_with_ghosts, size};
 
 fn instructions(module: &Module) -> usize {
     module.functions.iter().map(|f| size(&f.body)).sum()
@@ -59,5 +59,29 @@ fn work_grows_with_the_code() {
 fn work_on_accesses_grows_with_the_code() {
     for (name, family) in FAMILIES {
         compare(name, &code(family, 1_000), &code(family, 30_000), |module| bounds::look(module).work);
+    }
+}
+
+/// The code of so many instructions of a family, with what is said of its values.
+fn code_with_events(family: fn(usize) -> String, length: usize) -> (Module, Ghosts) {
+    let of = |count: usize| {
+        let (program, f) = parse(&family(count));
+        let (module, _, ghosts) = lower_with_ghosts(&program, f, 64).expect("native");
+        (module, ghosts)
+    };
+    of(10 * length / instructions(&of(10).0))
+}
+
+#[test]
+fn work_on_values_grows_with_the_code() {
+    for (name, family) in FAMILIES {
+        let [short, long] = [1_000, 6_000].map(|length| {
+            let (module, ghosts) = code_with_events(family, length);
+            let found = values::look(&module, &ghosts);
+            assert!(found.alarms.is_empty(), "{name}: {}", found.alarms[0]);
+            found.work as f64 / instructions(&module) as f64
+        });
+        println!("{name}, values: work {short:.1} and {long:.1} for each instruction");
+        assert!(long <= 1.5 * short, "{name}: {short}, {long}");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::rep::{ArrayRep, Rep};
 use super::{Lower, Val};
-use crate::ghosts::{Ghost, Ghosts};
+use crate::ghosts::{Dimensions, Ghost, Ghosts};
 use crate::ir::{FunctionId, Ins, Reg, RegInfo, Ty};
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::{Atom, Var};
@@ -41,6 +41,10 @@ fn pointed<'a>(rep: &'a Rep, out: &mut Vec<Pointed<'a>>) {
     }
 }
 
+fn shape(a: &ArrayRep) -> Dimensions {
+    a.dims.iter().copied().zip(a.strides.iter().copied()).collect()
+}
+
 impl Lower<'_> {
     fn note(&mut self, ghost: Ghost, pointer: Reg, hint: &str) -> Reg {
         let to = self.regs.push(RegInfo::new(Ty::Pointer, hint));
@@ -70,11 +74,11 @@ impl Lower<'_> {
         let hint = self.program.vars[v].hint.to_string();
         let mut all = Vec::new();
         pointed(&rep, &mut all);
-        for (k, (pointer, _)) in all.into_iter().enumerate() {
+        for (k, (pointer, array)) in all.into_iter().enumerate() {
             let Some(notes) = &mut self.notes else { return };
             let name = notes.ghosts.names.len() as u32;
             notes.ghosts.names.push(format!("`{hint}`, pointer {k}"));
-            let to = self.note(Ghost::Bind { name }, pointer, &hint);
+            let to = self.note(Ghost::Bind { name, shape: array.map(shape) }, pointer, &hint);
             if let Some(notes) = &mut self.notes {
                 notes.bound.entry(v).or_default().push((pointer, to));
             }
@@ -89,7 +93,6 @@ impl Lower<'_> {
     }
     /// All elements of the value are used as they are now.
     pub(super) fn note_used(&mut self, rep: &Rep) {
-        let shape = |a: &ArrayRep| a.dims.iter().copied().zip(a.strides.iter().copied()).collect();
         self.note_each(rep, |array| Some(Ghost::Check { shape: shape(array?) }));
     }
     /// Values are still what they were, after something was lowered that must not write over them.

@@ -16,7 +16,7 @@ impl Machine<'_> {
         let of = value.as_reg().ok_or_else(|| wrong("an event of no register"))?;
         let p = self.pointer(regs, value)?;
         match ghost {
-            Ghost::Bind { name } => {
+            Ghost::Bind { name, .. } => {
                 let seen = Seen { name: *name, time: p.seen.map_or(now, |seen| seen.time) };
                 read_for(regs, to, p, Some(seen));
             }

@@ -58,6 +58,7 @@ pub(super) struct Cells {
     pub(super) pointers: IndexVec<Reg, u32>,
     registers: u32,
     first_site: u32,
+    highest: u32,
     /// The home of the register of each of the first cells, and the innermost loop around that.
     homes: Vec<u32>,
     loops: Vec<u32>,
@@ -76,7 +77,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    pub(super) fn new(f: &Function, layout: &Layout) -> Cells {
+    pub(super) fn new(f: &Function, layout: &Layout, bindings: Option<usize>) -> Cells {
         let registers = f.regs.len() as u32;
         let mut homes: Vec<u32> = f.regs.ids().map(|r| layout.homes[r]).collect();
         let mut loops: Vec<u32> = f.regs.ids().map(|r| layout.loop_of(r)).collect();
@@ -91,7 +92,8 @@ impl Cells {
             }
         }
         let first_site = homes.len() as u32;
-        let count = first_site as usize + 4 * layout.sites.len() + 1;
+        let sites = 4 * layout.sites.len();
+        let count = first_site as usize + sites + 1 + bindings.map_or(0, |count| sites + count);
         Cells {
             values: vec![0; count],
             log: Vec::new(),
@@ -99,6 +101,7 @@ impl Cells {
             pointers,
             registers,
             first_site,
+            highest: first_site + sites as u32,
             homes,
             loops,
             is_mark: layout.sites.iter().map(|s| matches!(s.makes, Makes::Mark(_))).collect(),
@@ -137,7 +140,24 @@ impl Cells {
     }
     /// The highest level in use.
     pub(super) fn highest(&self) -> u32 {
-        self.values.len() as u32 - 1
+        self.highest
+    }
+    /// Moments of variables that are in memory of a face, which was not written since.
+    pub(super) fn bound(&self, face: u32) -> u32 {
+        self.highest + 1 + 4 * (face / 3) + face % 3
+    }
+    /// Moments of variables that were in memory of a face, which was written since.
+    pub(super) fn lost(&self, face: u32) -> u32 {
+        self.bound(face) + 2
+    }
+    /// The face of which a cell is [`Cells::lost`], or else [`Cells::bound`].
+    pub(super) fn is_of_face(&self, cell: u32) -> Option<(u32, bool)> {
+        let k = cell.checked_sub(self.highest + 1)?;
+        (k < self.highest - self.first_site).then_some((3 * (k / 4) + k % 2, k % 4 >= 2))
+    }
+    /// Whether the pointer of a binding is another one by now.
+    pub(super) fn moved(&self, binding: u32) -> u32 {
+        2 * self.highest - self.first_site + 1 + binding
     }
     /// The least upper bound of what a cell holds on two ways.
     fn join(&self, cell: u32, (a, b): (u32, u32), sets: &mut Sets) -> u32 {
@@ -152,8 +172,8 @@ impl Cells {
         }
     }
     fn holds_sets(&self, cell: u32) -> bool {
-        if cell < self.first_site || cell == self.highest() {
-            return cell < self.first_site;
+        if cell < self.first_site || cell >= self.highest {
+            return cell != self.highest && cell < self.moved(0);
         }
         let k = cell - self.first_site;
         k % 4 < 2 && !self.is_mark[(k / 4) as usize]
@@ -264,6 +284,11 @@ impl Cells {
         let joined = self.join(cell, (before, value), sets);
         self.put(cell, joined);
         joined != before
+    }
+    /// What a cell holds here, or this.
+    pub(super) fn joined(&mut self, cell: u32, value: u32, sets: &mut Sets) -> u32 {
+        self.work += 1;
+        self.join(cell, (self.values[cell as usize], value), sets)
     }
     /// Whether a cell holds no more than this.
     pub(super) fn is_within(&self, cell: u32, value: u32, sets: &mut Sets) -> bool {

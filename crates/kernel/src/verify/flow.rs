@@ -5,9 +5,10 @@
 
 use super::alarm::{Alarm, Rule, line, name, operand};
 use super::cells::{Cells, MAYBE, SET, UNSET, is_when, when};
-use super::layout::{CALLER, Layout, Makes, NULL, has_point};
+use super::layout::{CALLER, Layout, Makes, NOBODY, NULL, has_point};
 use super::loops::Head;
 use super::sets::{EMPTY, Set, Sets};
+use super::values::Layer;
 use super::{Callee, Summary};
 use crate::ir::{Block, Function, Ins, Operand, Reg, Ty};
 use pullback_base::index::{Index, IndexVec};
@@ -32,7 +33,7 @@ pub(super) fn site_of(face: Face) -> u32 {
     face / 3
 }
 
-fn otherwise(second: bool) -> &'static str {
+pub(super) fn otherwise(second: bool) -> &'static str {
     if second { " otherwise" } else { "" }
 }
 
@@ -70,6 +71,8 @@ pub(super) struct Flow<'a> {
     pub(super) visits: u64,
     /// What uses of memory may reach, if that is to be noted.
     pub(super) met: Option<Met>,
+    /// What is known of values, if that is looked at.
+    pub(super) values: Option<Layer<'a>>,
 }
 
 /// What uses of memory may reach: for an instruction and one of its pointers.
@@ -82,8 +85,12 @@ pub(super) struct Met {
 
 impl<'a> Flow<'a> {
     pub(super) fn new(f: &'a Function, callees: &'a [Callee]) -> Flow<'a> {
-        let layout = Layout::of(f);
-        let cells = Cells::new(f, &layout);
+        Flow::with(f, callees, None)
+    }
+    /// The same, for code with events.
+    pub(super) fn with(f: &'a Function, callees: &'a [Callee], values: Option<Layer<'a>>) -> Flow<'a> {
+        let layout = Layout::of(f, values.as_ref().map(|values| values.events));
+        let cells = Cells::new(f, &layout, values.as_ref().map(Layer::bindings));
         let sites = layout.sites.len();
         Flow {
             f,
@@ -104,6 +111,7 @@ impl<'a> Flow<'a> {
             gone: vec![false; 3 * sites],
             visits: 0,
             met: None,
+            values,
             sets: Sets::new(),
             layout,
             cells,
@@ -158,6 +166,7 @@ impl<'a> Flow<'a> {
                 if f.regs[*p].ty == Ty::Pointer { self.sets.of(vec![recent(CALLER)]) } else { EMPTY };
             self.set(*p, points);
         }
+        self.begin_values();
         self.block(&f.body, 0);
         if !self.ended {
             self.results();
@@ -172,6 +181,7 @@ impl<'a> Flow<'a> {
         for r in &self.f.results {
             self.read((*r).into());
             let points = self.cells.points(*r);
+            self.used_wholly((*r).into(), points, "is a result, and was written over");
             if self.reports
                 && let Some(face) = self.reachable(points).into_iter().find(|face| is_dead(*face))
             {
@@ -179,6 +189,7 @@ impl<'a> Flow<'a> {
                 self.alarm(Rule::Escape, Some(*r), text);
             }
         }
+        self.end_values();
         let held = self.cells.get(self.cells.holds(recent(CALLER)));
         if self.reports
             && let Some(face) = self.reachable(held).into_iter().find(|face| is_dead(*face))
@@ -200,7 +211,7 @@ impl<'a> Flow<'a> {
         let site = &self.layout.sites[site_of(face) as usize];
         let what = match (site.makes, site.to) {
             (Makes::Null, _) => "nothing".to_string(),
-            (Makes::Caller, _) => "memory of the caller".to_string(),
+            (Makes::Caller, None) => "memory of the caller".to_string(),
             (Makes::Mark(_), Some(r)) => format!("the mark {}", self.name(r)),
             (_, Some(r)) => format!("memory of {}", self.name(r)),
             (_, None) => "memory of a part".to_string(),
@@ -252,6 +263,7 @@ impl<'a> Flow<'a> {
             let cell = self.cells.pointers[to];
             self.cells.put(cell, points);
             self.watch(cell, points);
+            self.moves(to);
         }
     }
     /// What was set where a condition held is set on some ways, once the condition is another.
@@ -318,6 +330,7 @@ impl<'a> Flow<'a> {
     fn plain(&mut self, ins: &Ins) {
         self.reads(ins);
         match ins {
+            Ins::Set { to, value } if self.event(*to, *value) => {}
             Ins::Set { to, value } => {
                 let points = self.points(*value);
                 self.set(*to, points);
@@ -329,16 +342,19 @@ impl<'a> Flow<'a> {
             Ins::Load { to, pointer, .. } => {
                 let ty = self.f.regs[*to].ty;
                 let from = self.used(*pointer, ty);
+                self.loaded(*pointer, from);
                 let points = if ty == Ty::Pointer { self.held(from) } else { EMPTY };
                 self.set(*to, points);
             }
             Ins::LoadLanes { to, pointer, .. } => {
                 let ty = self.f.regs[*to].ty.scalar().map_or(Ty::Pointer, Ty::Scalar);
-                self.used(*pointer, ty);
+                let from = self.used(*pointer, ty);
+                self.loaded(*pointer, from);
                 self.set(*to, EMPTY);
             }
             Ins::Store { pointer, value, ty, .. } | Ins::Fill { pointer, value, ty, .. } => {
                 let into = self.used(*pointer, *ty);
+                self.written(*pointer, into);
                 if *ty == Ty::Pointer {
                     let points = self.points(*value);
                     self.hold(into, points);
@@ -346,6 +362,8 @@ impl<'a> Flow<'a> {
             }
             Ins::Copy { to, from, ty, .. } => {
                 let (source, target) = (self.used(*from, *ty), self.used(*to, *ty));
+                self.loaded(*from, source);
+                self.written(*to, target);
                 if *ty == Ty::Pointer {
                     let held = self.held(source);
                     self.hold(target, held);
@@ -353,7 +371,10 @@ impl<'a> Flow<'a> {
             }
             Ins::Accumulate { pointer, ty, .. }
             | Ins::AccumulateLanes { pointer, ty, .. }
-            | Ins::StoreLanes { pointer, ty, .. } => _ = self.used(*pointer, *ty),
+            | Ins::StoreLanes { pointer, ty, .. } => {
+                let into = self.used(*pointer, *ty);
+                self.written(*pointer, into);
+            }
             Ins::Release { mark } => self.release(*mark),
             Ins::Fail { condition, .. } => self.ended = *condition == Operand::bool(true),
             _ => ins.sets().iter().for_each(|to| self.set(*to, EMPTY)),
@@ -365,7 +386,9 @@ impl<'a> Flow<'a> {
             Ins::Alloc { to, .. } => {
                 self.reads(ins);
                 self.make(point.number);
-                let points = self.sets.of(vec![recent(point.number)]);
+                let mut points = vec![recent(point.number)];
+                points.extend(self.values.is_some().then_some(recent(NOBODY)));
+                let points = self.sets.of(points);
                 self.set(*to, points);
             }
             Ins::Mark { to } => self.mark(*to, point.number),
@@ -376,6 +399,11 @@ impl<'a> Flow<'a> {
             Ins::Chunks { function, args, .. } => {
                 self.reads(ins);
                 self.chunks(point.number, *function, args);
+            }
+            // (No run comes into the other arm. Registers and memory keep their rules there.)
+            Ins::If { condition: Operand::Const(c), then, otherwise } if self.values.is_some() => {
+                let k = usize::from(!c.is_true());
+                self.block([then, otherwise][k], point.blocks[k]);
             }
             Ins::If { condition, then, otherwise } => {
                 self.read(*condition);

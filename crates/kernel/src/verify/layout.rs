@@ -4,8 +4,9 @@
 //! when it first begins, nothing has set it, so that code which reads it before it sets it is wrong in any case. What is known of a
 //! register therefore never leaves its home, and branches and loops hand on little.
 
+use crate::ghosts::Ghost;
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, Ty};
-use pullback_base::index::IndexVec;
+use pullback_base::index::{IdMap, IndexVec};
 use std::ops::Range;
 
 /// A place in the text of a function that makes memory or marks.
@@ -14,6 +15,8 @@ pub(super) struct Site {
     pub(super) makes: Makes,
     /// The register that the first of it is in.
     pub(super) to: Option<Reg>,
+    /// The innermost loop around; 0 is the function.
+    pub(super) around: u32,
 }
 
 /// What a site makes.
@@ -27,15 +30,24 @@ pub(super) enum Makes {
     Memory(Option<Ty>),
     /// A mark: marks have levels from 1 on, in the order of the text.
     Mark(u32),
+    /// A moment at which a variable got its value ([`super::values`]).
+    Moment,
 }
 
 /// The site of the pointer to nothing.
 pub(super) const NULL: u32 = 0;
-/// The site of what arguments point to.
+/// The site of what arguments point to; where there are events, of what that holds.
 pub(super) const CALLER: u32 = 1;
+/// Where there are events, the sites that follow: no moment, for what is nobody's; the moment when the function began; and one site for what each
+/// parameter points to.
+pub(super) const NOBODY: u32 = 2;
+pub(super) const ENTRY: u32 = 3;
+
+/// What is said of values in a function.
+pub(super) type Events = IdMap<Reg, Ghost>;
 
 pub(super) struct BlockInfo {
-    parent: u32,
+    pub(super) parent: u32,
     pub(super) depth: u32,
     /// The innermost loop around; 0 is the function.
     pub(super) around: u32,
@@ -59,6 +71,8 @@ pub(super) struct LoopInfo {
     pub(super) sites: Range<u32>,
     /// The registers that the body of a loop in any order sets and that are mentioned outside of it, but for states of folds.
     pub(super) sets: Vec<Reg>,
+    /// Whether a value is used as a whole in it.
+    pub(super) checks: bool,
 }
 
 pub(super) struct Layout {
@@ -74,6 +88,10 @@ pub(super) struct Layout {
     pub(super) homes: IndexVec<Reg, u32>,
     /// Which registers choose between blocks.
     pub(super) chooses: IndexVec<Reg, bool>,
+    /// Where there are events, the sites of what parameters point to.
+    pub(super) params: IdMap<Reg, u32>,
+    /// How often values are used as a whole.
+    checks: u32,
 }
 
 /// No block has been found.
@@ -82,8 +100,18 @@ const NOWHERE: u32 = u32::MAX;
 const BODY: u32 = 0;
 
 impl Layout {
-    pub(super) fn of(f: &Function) -> Layout {
-        let sites = [Makes::Null, Makes::Caller].map(|makes| Site { makes, to: None }).to_vec();
+    /// `events`: those that have a moment get a site for it.
+    pub(super) fn of(f: &Function, events: Option<&Events>) -> Layout {
+        let site = |makes, to| Site { makes, to, around: 0 };
+        let mut sites = [Makes::Null, Makes::Caller].map(|makes| site(makes, None)).to_vec();
+        let mut params = IdMap::new();
+        if events.is_some() {
+            sites.extend([Makes::Moment, Makes::Moment].map(|makes| site(makes, None)));
+            for p in f.params.iter().filter(|p| f.regs[**p].ty == Ty::Pointer) {
+                params.insert(*p, sites.len() as u32);
+                sites.push(site(Makes::Caller, Some(*p)));
+            }
+        }
         let mut l = Layout {
             blocks: vec![BlockInfo { parent: BODY, depth: 0, around: 0, first: 0 }],
             points: Vec::new(),
@@ -93,9 +121,11 @@ impl Layout {
             marks: vec![NULL],
             homes: f.regs.iter().map(|_| NOWHERE).collect(),
             chooses: f.regs.iter().map(|_| false).collect(),
+            params,
+            checks: 0,
         };
         f.params.iter().chain(&f.results).for_each(|r| l.mention(*r, BODY));
-        l.block(&f.body, BODY);
+        l.block(&f.body, BODY, events);
         l.loops[0].sites = 0..l.sites.len() as u32;
         let seen = f.regs.iter().map(|_| 0).collect();
         Search { f, seen, in_lanes: false }.block(&f.body, BODY, &mut l);
@@ -124,7 +154,7 @@ impl Layout {
         self.blocks.push(BlockInfo { parent, depth, around, first: 0 });
         self.blocks.len() as u32 - 1
     }
-    fn block(&mut self, block: &Block, id: u32) {
+    fn block(&mut self, block: &Block, id: u32, events: Option<&Events>) {
         let mut at = self.points.len();
         self.blocks[id as usize].first = at;
         let count = block.iter().filter(|ins| has_point(ins)).count();
@@ -133,7 +163,7 @@ impl Layout {
             match ins {
                 Ins::For { i, from, to, body, order } => {
                     self.mentions(&[*from, *to], id);
-                    self.points[at] = self.repeated(Some(*i), [None, Some(body)], id);
+                    self.points[at] = self.repeated(Some(*i), [None, Some(body)], id, events);
                     if let Order::Any(folds) = order {
                         let (first, around) = (self.combines.len(), self.blocks[id as usize].around);
                         self.points[at].combines = first;
@@ -142,17 +172,17 @@ impl Layout {
                             self.combines.push(inside);
                         }
                         for (k, fold) in folds.iter().enumerate() {
-                            self.fold(fold, id, self.combines[first + k]);
+                            self.fold(fold, id, self.combines[first + k], events);
                         }
                     }
                 }
                 Ins::Lanes { i, from, to, body, .. } => {
                     self.mentions(&[*from, *to], id);
-                    self.points[at] = self.repeated(Some(*i), [None, Some(body)], id);
+                    self.points[at] = self.repeated(Some(*i), [None, Some(body)], id, events);
                 }
                 Ins::While { condition, test, body } => {
                     self.mentions(&[*test], id);
-                    self.points[at] = self.repeated(None, [Some(condition), Some(body)], id);
+                    self.points[at] = self.repeated(None, [Some(condition), Some(body)], id, events);
                 }
                 Ins::If { condition, then, otherwise } => {
                     self.mentions(&[*condition], id);
@@ -162,21 +192,24 @@ impl Layout {
                     let around = self.blocks[id as usize].around;
                     let blocks = [self.inside(id, around), self.inside(id, around)];
                     self.points[at].blocks = blocks;
-                    self.block(then, blocks[0]);
-                    self.block(otherwise, blocks[1]);
+                    self.block(then, blocks[0], events);
+                    self.block(otherwise, blocks[1], events);
                 }
                 _ => {
                     ins.sets().iter().for_each(|r| self.mention(*r, id));
                     ins.reads(&mut |a| self.mentions(&[a], id));
                     if has_point(ins) {
-                        self.points[at].number = self.site(ins);
+                        self.points[at].number = self.site(ins, id);
+                    }
+                    if let Some(events) = events {
+                        self.event(ins, events, id);
                     }
                 }
             }
             at += usize::from(has_point(ins));
         }
     }
-    fn site(&mut self, ins: &Ins) -> u32 {
+    fn site(&mut self, ins: &Ins, id: u32) -> u32 {
         let number = self.sites.len() as u32;
         let makes = match ins {
             Ins::Alloc { ty, .. } => Makes::Memory(Some(*ty)),
@@ -186,28 +219,52 @@ impl Layout {
             }
             _ => Makes::Memory(None),
         };
-        self.sites.push(Site { makes, to: ins.sets().first().copied() });
+        let around = self.blocks[id as usize].around;
+        self.sites.push(Site { makes, to: ins.sets().first().copied(), around });
         number
     }
+    /// The site of a moment: when a variable gets a value, when one is used as it is then, and when a call makes one; this is just behind the memory.
+    fn event(&mut self, ins: &Ins, events: &Events, id: u32) {
+        for to in ins.sets() {
+            if let Some(Ghost::Read { of }) = events.get(to) {
+                self.mention(*of, id);
+            }
+        }
+        let is_checked = |to: &Reg| matches!(events.get(to), Some(Ghost::Check { .. }));
+        self.checks += u32::from(ins.sets().iter().any(is_checked));
+        let is_bound = |to: &Reg| matches!(events.get(to), Some(Ghost::Bind { .. } | Ghost::Check { .. }));
+        if matches!(ins, Ins::Call { .. } | Ins::Chunks { .. }) || ins.sets().iter().any(is_bound) {
+            let (makes, around) = (Makes::Moment, self.blocks[id as usize].around);
+            self.sites.push(Site { makes, to: ins.sets().first().copied(), around });
+        }
+    }
     /// A loop: what runs before each test, and its body.
-    fn repeated(&mut self, i: Option<Reg>, code: [Option<&Block>; 2], id: u32) -> Point {
+    fn repeated(
+        &mut self,
+        i: Option<Reg>,
+        code: [Option<&Block>; 2],
+        id: u32,
+        events: Option<&Events>,
+    ) -> Point {
         let (number, first) = (self.loops.len() as u32, self.sites.len() as u32);
+        let checks = self.checks;
         self.loops.push(LoopInfo::default());
         let blocks = [self.inside(id, number), self.inside(id, number)];
         i.iter().for_each(|i| self.mention(*i, blocks[1]));
         for (code, id) in code.into_iter().zip(blocks) {
-            code.iter().for_each(|code| self.block(code, id));
+            code.iter().for_each(|code| self.block(code, id, events));
         }
         self.loops[number as usize].sites = first..self.sites.len() as u32;
+        self.loops[number as usize].checks = self.checks > checks;
         Point { number, blocks, combines: 0 }
     }
     /// How a loop takes its states together, as a block of its own beside the body.
-    fn fold(&mut self, fold: &Fold, id: u32, inside: u32) {
+    fn fold(&mut self, fold: &Fold, id: u32, inside: u32, events: Option<&Events>) {
         fold.state.iter().for_each(|r| self.mention(*r, id));
         self.mentions(&fold.neutral, id);
         fold.left.iter().chain(&fold.right).for_each(|r| self.mention(*r, inside));
         self.mentions(&fold.out, inside);
-        self.block(&fold.combine, inside);
+        self.block(&fold.combine, inside, events);
     }
     /// The innermost loop around the home of a register.
     pub(super) fn loop_of(&self, r: Reg) -> u32 {

@@ -128,6 +128,7 @@ impl<'a> Flow<'a> {
         loop {
             let mut exit = Some(Vec::new());
             let start = self.cells.begin();
+            self.new_iteration(point, counter.is_some());
             if let Some((condition, test)) = condition {
                 self.block(condition, point.blocks[0]);
                 if !self.ended {
@@ -153,7 +154,12 @@ impl<'a> Flow<'a> {
             let mut grows = false;
             if !std::mem::take(&mut self.ended) {
                 for (cell, value) in changes {
-                    grows |= self.cells.join_in(cell, value, &mut self.sets);
+                    if self.are_apart(point.number, cell, any_order) {
+                        let both = self.cells.joined(cell, value, &mut self.sets);
+                        exit.iter_mut().for_each(|exit| exit.push((cell, both)));
+                    } else {
+                        grows |= self.cells.join_in(cell, value, &mut self.sets);
+                    }
                 }
             }
             if !grows {
@@ -210,6 +216,7 @@ impl<'a> Flow<'a> {
             if matches!(self.layout.sites[site as usize].makes, Makes::Memory(_)) {
                 for face in [recent(site), old(site)] {
                     self.cells.put(self.cells.level(face), 0);
+                    self.forget_values(face);
                 }
             }
         }

@@ -55,6 +55,7 @@ mod ranges;
 mod regions;
 mod sets;
 mod types;
+pub mod values;
 
 use crate::ir::{Block, Function, FunctionId, Ins, Module, Ty};
 pub use alarm::{Alarm, Rule};

@@ -35,7 +35,7 @@ impl Flow<'_> {
         self.watched[cell as usize] = all;
     }
     /// Gives faces other names in all cells that hold one of this site.
-    fn rename(&mut self, site: u32, to: impl Fn(&[bool], Face) -> Face) {
+    pub(super) fn rename(&mut self, site: u32, to: impl Fn(&[bool], Face) -> Face) {
         self.cells.note_list(site);
         for k in 0..self.watchers[site as usize].len() {
             let cell = self.watchers[site as usize][k];
@@ -66,7 +66,7 @@ impl Flow<'_> {
         }
         if out == EMPTY && from != EMPTY { self.sets.of(vec![recent(NULL)]) } else { out }
     }
-    fn is_memory(&self, face: Face) -> bool {
+    pub(super) fn is_memory(&self, face: Face) -> bool {
         matches!(self.layout.sites[site_of(face) as usize].makes, Makes::Caller | Makes::Memory(_))
     }
     fn is_mark(&self, face: Face) -> bool {
@@ -89,7 +89,7 @@ impl Flow<'_> {
             if !self.is_memory(face) || is_dead(face) {
                 continue;
             }
-            if site_of(face) == CALLER {
+            if self.layout.sites[site_of(face) as usize].makes == Makes::Caller {
                 self.summary.stores_pointers = true;
                 self.summary.stores_own |= own;
             }
@@ -162,6 +162,15 @@ impl Flow<'_> {
     }
     /// A site makes memory. What it made before is old.
     pub(super) fn make(&mut self, site: u32) {
+        self.age(site);
+        let new = recent(site);
+        let here = self.cells.get(self.cells.highest());
+        self.cells.put(self.cells.level(new), here + 1);
+        self.cells.put(self.cells.holds(new), EMPTY);
+        self.note_level(new, here);
+    }
+    /// What a site made last is old.
+    pub(super) fn age(&mut self, site: u32) {
         let (new, before) = (recent(site), old(site));
         let (level, holds) = (self.cells.level(new), self.cells.holds(new));
         let last = self.cells.get(level);
@@ -177,10 +186,7 @@ impl Flow<'_> {
             self.cells.join_in(level_of_old, last, &mut self.sets);
             self.note_level(before, last - 1);
         }
-        let here = self.cells.get(self.cells.highest());
-        self.cells.put(level, here + 1);
-        self.cells.put(holds, EMPTY);
-        self.note_level(new, here);
+        self.age_values(site);
     }
     /// A mark is set: all that is there is below it, and an older mark of this place is no mark any more.
     pub(super) fn mark(&mut self, to: Reg, site: u32) {
@@ -239,6 +245,7 @@ impl Flow<'_> {
             self.gone[*face as usize] = true;
             self.cells.put(self.cells.level(*face), 0);
             self.cells.put(self.cells.holds(*face), EMPTY);
+            self.forget_values(*face);
         }
         for face in faces {
             let site = site_of(*face);
@@ -271,6 +278,7 @@ impl Flow<'_> {
     /// Results may point to all that arguments reach, and to memory that the callee made.
     pub(super) fn call(&mut self, site: u32, to: &[Reg], function: FunctionId, args: &[Operand]) {
         self.given(args);
+        self.call_writes(function, args, 0);
         self.make(site);
         // What the same call made last is old by now.
         let mut given = EMPTY;
@@ -283,19 +291,23 @@ impl Flow<'_> {
         reachable.extend([recent(site), recent(NULL)]);
         let out = self.sets.of(reachable);
         let own = self.cells.holds(recent(site));
-        self.cells.put(own, out);
-        self.watch(own, out);
+        let made = self.call_makes(site, function, args);
+        let held = made.as_ref().map_or(out, |(_, held)| *held);
+        self.cells.put(own, held);
+        self.watch(own, held);
         if self.callees.get(function.index()).is_none_or(|c| c.summary.stores_pointers) {
             self.hold(all, out);
         }
-        for r in to {
-            let points = if self.f.regs[*r].ty == Ty::Pointer { out } else { EMPTY };
-            self.set(*r, points);
+        for (k, r) in to.iter().enumerate() {
+            let is_pointer = self.f.regs[*r].ty == Ty::Pointer;
+            let points = made.as_ref().and_then(|(results, _)| results.get(k)).copied().unwrap_or(out);
+            self.set(*r, if is_pointer { points } else { EMPTY });
         }
     }
     /// The same without results; what the calls make is given back.
     pub(super) fn chunks(&mut self, site: u32, function: FunctionId, args: &[Operand]) {
         let given = self.given(args);
+        self.call_writes(function, args, 1);
         let summary = self.callees.get(function.index()).map_or(Summary::ANY, |c| c.summary);
         if !summary.stores_pointers {
             return;

@@ -126,7 +126,7 @@ pub fn look(module: &Module) -> Claims {
     let around = Around::unknown(module);
     let mut all = Claims::default();
     for f in module.functions.iter().filter(|f| types::types(f, &around).1) {
-        all.add(Looking::over((module, f), &Layout::of(f), &around.callees));
+        all.add(Looking::over((module, f), &Layout::of(f, None), &around.callees));
     }
     all
 }

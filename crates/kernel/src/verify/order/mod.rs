@@ -26,8 +26,8 @@
 //!
 //! Cost: one more pass of [`super::verify`], and for each use of memory a bounded number of steps for each loop in any order around it ([`Claims::work`]).
 
-mod rows;
-mod uses;
+pub(super) mod rows;
+pub(super) mod uses;
 
 use super::flow::Flow;
 use super::{callees_first, summary_matters, types};
@@ -94,7 +94,7 @@ pub struct Claims {
 
 /// How memory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum How {
+pub(super) enum How {
     Read,
     Write,
     Add,
@@ -102,11 +102,11 @@ enum How {
 
 /// What a function does with memory of its callers.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Effects {
+pub(super) struct Effects {
     /// With that which each parameter points to.
-    params: Vec<Vec<How>>,
+    pub(super) params: Vec<Vec<How>>,
     /// With any that its arguments reach, in another way.
-    beyond: Vec<How>,
+    pub(super) beyond: Vec<How>,
 }
 
 /// Looks at the loops in any order of a module. Cost: see above, at most a few times for functions that call themselves. Of a function with registers that are

@@ -15,7 +15,7 @@ const PAIRS: usize = 16;
 
 /// Where iterations use memory: each of these is right, the narrowest first.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Regions(Vec<Region>);
+pub(in super::super) struct Regions(Vec<Region>);
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,7 +122,7 @@ fn is_left(n: &mut Numbers, start: u32, exact: &Span, room: &Span) -> bool {
 }
 
 /// Whether no iteration uses what another one writes; if that is not shown, why, and which two uses.
-pub(super) fn apart(
+pub(in super::super) fn apart(
     n: &mut Numbers,
     around: (Atom, u32),
     uses: &[Use<'_>],
@@ -202,6 +202,14 @@ fn are_wholly_apart(n: &mut Numbers, around: (Atom, u32), a: &Region, b: &Region
     });
     n.end(begin);
     apart
+}
+
+/// Whether two uses have no byte in common.
+pub(in super::super) fn are_spans_apart(n: &mut Numbers, a: &Span, b: &Span) -> bool {
+    let end = |span: &Span| span.from.plus(&span.length, 1);
+    let Some((a_end, b_end)) = end(a).zip(end(b)) else { return false };
+    let (a, b) = ((vec![a.from.clone()], vec![a_end]), (vec![b.from.clone()], vec![b_end]));
+    n.is_at_most(&a.1[0], &b.0[0]) || n.is_at_most(&b.1[0], &a.0[0]) || take_turns(n, &a, &b)
 }
 
 /// Whether two uses are in places that change in turn: `row * ((x + a) mod k)` and `row * ((x + b) mod k)`, where `a` and `b` differ.

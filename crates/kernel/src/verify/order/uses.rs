@@ -10,6 +10,7 @@ use super::super::layout::{CALLER, Layout, Makes, Point};
 use super::super::ranges::sums::Atom;
 use super::super::ranges::values::{Place, Span, Values, Words};
 use super::super::ranges::walk::{Walk, all_sets, blocks_of};
+use super::super::values::places::{Noting, Places};
 use super::rows::{self, Regions};
 use super::{Claim, Claims, Effects, How, Open, Reason};
 use crate::ir::{Fold, FunctionId, Ins, Operand, Order, Reg, Ty};
@@ -18,37 +19,44 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A use of memory from outside of a loop.
-pub(super) struct Use<'a> {
-    pub(super) how: How,
+pub(in super::super) struct Use<'a> {
+    pub(in super::super) how: How,
     /// Where it is.
     pub(super) regions: Result<Regions, Reason>,
     ins: &'a Ins,
 }
 
-/// A loop in any order that the walk is in.
-pub(super) struct Around<'a> {
-    pub(super) counter: Atom,
+impl Use<'_> {
+    /// The register of an event: memory is used there without a load.
+    pub(in super::super) fn event(&self) -> Option<Reg> {
+        if let Ins::Set { to, .. } = self.ins { Some(*to) } else { None }
+    }
+}
+
+/// A loop in any order that the walk is in; where values are looked at, also one in given order.
+pub(in super::super) struct Around<'a> {
+    pub(in super::super) counter: Atom,
     /// What has a number below is the same in all iterations.
-    pub(super) start: u32,
+    pub(in super::super) start: u32,
     sites: Range<u32>,
-    uses: BTreeMap<Face, Vec<Use<'a>>>,
+    pub(in super::super) uses: BTreeMap<Face, Vec<Use<'a>>>,
 }
 
 /// Which elements are used.
 #[derive(Clone, Copy)]
-enum Extent {
+pub(in super::super) enum Extent {
     /// One, or so many from there on.
     From(Operand, Operand, Ty),
     /// Any that the pointer may be used for.
     Room,
 }
 
-pub(super) struct Looking<'a, 'f> {
-    flow: &'f Flow<'a>,
-    values: Values<'a>,
+pub(in super::super) struct Looking<'a, 'f> {
+    pub(in super::super) flow: &'f Flow<'a>,
+    pub(in super::super) values: Values<'a>,
     effects: &'f [Effects],
     /// The parameters, as bases.
-    params: BTreeMap<Atom, usize>,
+    pub(in super::super) params: BTreeMap<Atom, usize>,
     /// The loops in any order around, the outermost first.
     around: Vec<Around<'a>>,
     path: Vec<&'a Ins>,
@@ -57,6 +65,8 @@ pub(super) struct Looking<'a, 'f> {
     visits: u64,
     claims: Claims,
     own: Effects,
+    /// What is noted of places, where values are looked at.
+    pub(in super::super) noting: Option<Noting<'f>>,
 }
 
 const ZERO: Operand = Operand::Const(pullback_prim::ScalarValue::I64(0));
@@ -65,8 +75,26 @@ const ONE: Operand = Operand::Const(pullback_prim::ScalarValue::I64(1));
 impl<'a, 'f> Looking<'a, 'f> {
     /// What a function claims, and what it does with memory of its callers.
     pub(super) fn over(flow: &'f Flow<'a>, effects: &'f [Effects]) -> (Claims, Effects) {
+        let mut walk = Looking::new(flow, effects);
+        walk.function();
+        walk.claims.work = walk.visits + walk.values.numbers.work;
+        (walk.claims, walk.own)
+    }
+    /// What is noted of places in a function; what it cost.
+    pub(in super::super) fn noting(
+        flow: &'f Flow<'a>,
+        effects: &'f [Effects],
+        noting: Noting<'f>,
+    ) -> (Places, u64) {
+        let mut walk = Looking::new(flow, effects);
+        walk.noting = Some(noting);
+        walk.function();
+        let work = walk.visits + walk.values.numbers.work;
+        (walk.noting.map(Noting::places).unwrap_or_default(), work)
+    }
+    fn new(flow: &'f Flow<'a>, effects: &'f [Effects]) -> Looking<'a, 'f> {
         let f = flow.f;
-        let mut walk = Looking {
+        Looking {
             flow,
             values: Values::new(f, Words::Believed),
             effects,
@@ -77,17 +105,19 @@ impl<'a, 'f> Looking<'a, 'f> {
             visits: 0,
             claims: Claims::default(),
             own: Effects { params: vec![Vec::new(); f.params.len()], beyond: Vec::new() },
-        };
+            noting: None,
+        }
+    }
+    fn function(&mut self) {
+        let f = self.flow.f;
         for (k, p) in f.params.iter().enumerate() {
-            walk.values.renew(*p);
+            self.values.renew(*p);
             if f.regs[*p].ty == Ty::Pointer {
-                let base = walk.values.place((*p).into()).base;
-                walk.params.insert(base, k);
+                let base = self.values.place((*p).into()).base;
+                self.params.insert(base, k);
             }
         }
-        walk.block(&f.body, 0);
-        walk.claims.work = walk.visits + walk.values.numbers.work;
-        (walk.claims, walk.own)
+        self.block(&f.body, 0);
     }
     fn callees(&self) -> &'f [Callee] {
         self.flow.callees
@@ -123,7 +153,7 @@ impl<'a, 'f> Looking<'a, 'f> {
             Ins::AccumulateLanes { pointer, .. } => self.used(ins, *pointer, How::Add, Extent::Room),
             Ins::Call { function, args, .. } => self.call(ins, *function, args, 0),
             Ins::Chunks { function, args, .. } => self.call(ins, *function, args, 1),
-            _ => {}
+            _ => self.says(ins),
         }
         if ins.blocks().is_empty() {
             self.values.instruction(ins);
@@ -139,18 +169,25 @@ impl<'a, 'f> Looking<'a, 'f> {
                 let start = self.values.numbers.next();
                 sets.iter().for_each(|r| self.values.renew(*r));
                 let counter = self.values.counts_up(*i, &from, &to);
-                match (order, counter.as_atom()) {
-                    (Order::Any(folds), Some(counter)) => {
+                let is_noted = matches!(order, Order::Any(_)) || self.noting.is_some();
+                match counter.as_atom().filter(|_| is_noted) {
+                    Some(counter) => {
                         let sites = self.flow.layout.loops[point.number as usize].sites.clone();
                         self.around.push(Around { counter, start, sites, uses: BTreeMap::new() });
-                        self.folds(folds, point.combines);
+                        if let Order::Any(folds) = order {
+                            self.folds(folds, point.combines);
+                        }
                         self.block(body, point.blocks[1]);
                         let is_single = to.minus(&from).is_some_and(|n| n.as_constant() == Some(1));
-                        if let (Some(around), false) = (self.around.pop(), is_single) {
-                            self.decide(*i, around);
+                        match self.around.pop() {
+                            Some(mut around) if self.noting.is_some() => {
+                                self.notes(point.number, order, &mut around);
+                            }
+                            Some(around) if !is_single => self.decide(*i, around),
+                            _ => {}
                         }
                     }
-                    _ => self.block(body, point.blocks[1]),
+                    None => self.block(body, point.blocks[1]),
                 }
             }
             _ => {
@@ -202,9 +239,18 @@ impl<'a, 'f> Looking<'a, 'f> {
             Extent::Room => None,
         };
         self.visits += faces.len() as u64;
+        if how != How::Read {
+            self.writes(ins, r, &place, exact.as_ref());
+        }
         self.uses_at(ins, &faces, how, (&place, exact.as_ref()));
     }
-    fn uses_at(&mut self, ins: &'a Ins, faces: &[Face], how: How, (place, exact): (&Place, Option<&Span>)) {
+    pub(in super::super) fn uses_at(
+        &mut self,
+        ins: &'a Ins,
+        faces: &[Face],
+        how: How,
+        (place, exact): (&Place, Option<&Span>),
+    ) {
         let param = self.params.get(&place.base).copied();
         self.note_own(faces, how, param);
         for l in &mut self.around {
@@ -293,7 +339,9 @@ impl<'a> Walk<'a> for Looking<'a, '_> {
 impl<'a> Around<'a> {
     fn note(&mut self, memory: Face, how: How, regions: Result<Regions, Reason>, ins: &'a Ins) {
         let uses = self.uses.entry(memory).or_default();
-        if !uses.iter().rev().take(8).any(|u| u.how == how && u.regions == regions) {
+        let is_event = matches!(ins, Ins::Set { .. });
+        let is_known = |u: &Use<'_>| u.how == how && u.regions == regions && u.event().is_none();
+        if is_event || !uses.iter().rev().take(8).any(is_known) {
             uses.push(Use { how, regions, ins });
         }
     }

@@ -12,7 +12,7 @@ use super::sums::{Atom, Sum};
 use crate::ir::{Function, Ins, Operand, Reg, Ty};
 use pullback_base::index::IndexVec;
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// So many places around each other are kept of a pointer.
@@ -86,6 +86,12 @@ pub(in crate::verify) struct Values<'a> {
     /// What registers held before, since the outermost branch began.
     log: Vec<(Reg, Value)>,
     branches: usize,
+    /// What pointers were on two ways, by their base after these.
+    pub(in crate::verify) joined: BTreeMap<Atom, [Rc<Place>; 2]>,
+    /// Bases of memory that the function makes.
+    pub(in crate::verify) made: BTreeSet<Atom>,
+    /// Bases that are nowhere.
+    pub(in crate::verify) nowhere: BTreeSet<Atom>,
 }
 
 impl Test {
@@ -115,6 +121,9 @@ impl<'a> Values<'a> {
             holds: f.regs.iter().map(|_| Value::Unknown).collect(),
             log: Vec::new(),
             branches: 0,
+            joined: BTreeMap::new(),
+            made: BTreeSet::new(),
+            nowhere: BTreeSet::new(),
         }
     }
     pub(in crate::verify) fn set(&mut self, r: Reg, value: Value) {
@@ -185,7 +194,12 @@ impl<'a> Values<'a> {
         };
         let found = if let Value::Unknown = found { self.pointer() } else { found };
         match found {
-            Value::Pointer(place) => place,
+            Value::Pointer(place) => {
+                if a == Operand::Null {
+                    self.nowhere.insert(place.base);
+                }
+                place
+            }
             _ => Rc::new(Place { base: self.numbers.fresh(), offset: Sum::default(), rooms: Vec::new() }),
         }
     }
@@ -232,6 +246,8 @@ impl<'a> Values<'a> {
             Ins::Alloc { to, count, .. } => {
                 self.counts(*count);
                 self.renew(*to);
+                let base = self.place((*to).into()).base;
+                self.made.insert(base);
             }
             Ins::Fill { count, .. } | Ins::Copy { count, .. } => self.counts(*count),
             Ins::Fail { condition, .. } => {
@@ -515,6 +531,10 @@ impl<'a> Values<'a> {
                 self.set(r, x);
             } else {
                 self.renew(r);
+                if let (Value::Pointer(x), Value::Pointer(y)) = (x, y) {
+                    let base = self.place(r.into()).base;
+                    self.joined.insert(base, [x, y]);
+                }
             }
         }
     }
