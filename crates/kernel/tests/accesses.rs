@@ -114,7 +114,7 @@ fn accesses_of_programs_of_the_repository_are_shown() {
 
 #[test]
 fn accesses_of_random_programs_are_shown() {
-    let mut seeds = draws("accesses", (20, 60), 20);
+    let mut seeds = draws("accesses", (15, 60), 10);
     let programs = |seed: u64| if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
     let all = on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&programs(seed), seed)));
     let seen = Seen::check(all, 100);

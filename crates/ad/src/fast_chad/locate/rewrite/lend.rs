@@ -145,7 +145,7 @@ impl Rewriter<'_, '_> {
         let layout = &self.layouts[c];
         let (ty, array) = (layout.ty.clone(), self.b.program.vars[v].ty.clone());
         let fits = |owner: &Whose| match owner {
-            Whose::Root(w) => self.b.program.vars[*w].ty == array,
+            Whose::Root(w) => self.b.program.vars[*w].ty == array && self.is_bound(*w),
             Whose::Slot(g, _) => layout.families[*g].ty == array,
         };
         let whole =
@@ -164,6 +164,13 @@ impl Rewriter<'_, '_> {
         let there = self.b.close(vec![there]);
         let here = Body { stms: Vec::new(), result: vec![at] };
         Location::Said(self.b.emit(Exp::If(is_own, there, here), "at"), possible)
+    }
+
+    /// Whether a variable of the lambda is bound before the statement that is being rewritten: the places of a class are named in other bodies, too.
+    fn is_bound(&self, v: Var) -> bool {
+        let home = self.flow.home(v);
+        let Some(here) = self.ahead.iter().find(|here| here.place == home) else { return false };
+        here.stms.iter().skip(here.at.saturating_sub(1)).all(|stm| !stm.pat.contains(&v))
     }
 
     /// What is overwritten, of which a copy is if a caller keeps it; `None`: no caller does. (An array in a slot is copied by whoever
