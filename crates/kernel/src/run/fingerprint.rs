@@ -6,8 +6,8 @@
 //! fingerprints. Different ones are equal with a chance of about one in 10¹⁸ for each multiplication that they nest. (Identity testing of
 //! polynomials: Schwartz 1980, Zippel 1979; random interpretation: Gulwani and Necula, POPL 2003.)
 //!
-//! Values decide what is compared and chosen: fingerprints follow them. Integers and truth values are exact in any case, and have the fingerprint
-//! of their value.
+//! Values decide what is compared and chosen: fingerprints follow them. Integers and truth values are exact in any case, and stand for
+//! themselves.
 //!
 //! Limits: where rounding makes a test come out otherwise, fingerprints differ although no schedule is wrong. Numbers that are the same
 //! constant have the same fingerprint, wherever they were stored; zeros are one constant.
@@ -19,7 +19,7 @@ use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 /// 2⁶¹ - 1.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// The fingerprint of a number, which is below [`PRIME`].
+/// The fingerprint of a number: below 2⁶¹ - 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint(u64);
 
@@ -29,10 +29,10 @@ pub(super) type Number = (ScalarValue, Fingerprint);
 impl Fingerprint {
     const ZERO: Fingerprint = Fingerprint(0);
 
-    /// That of a constant: a finite float is a fraction over a power of two, which the field has, too.
+    /// That of a constant: a finite float is a fraction over a power of two, which the field has, too. Integers and truth values need none.
     pub(super) fn of(x: ScalarValue) -> Fingerprint {
         if !x.scalar().is_float() {
-            return Fingerprint(mixed([x.as_i64() as u64]));
+            return Fingerprint::ZERO;
         }
         let x = x.as_f64();
         if !x.is_finite() {
@@ -44,8 +44,7 @@ impl Fingerprint {
         let magnitude = Fingerprint(((mantissa << turned) | (mantissa >> (61 - turned))) & PRIME);
         if x < 0.0 { Fingerprint::ZERO.minus(magnitude) } else { magnitude }
     }
-    /// That of an argument, or of one of its elements: a random one. Integers and truth values have that of their value, and so do zeros, at which
-    /// cotangents stop.
+    /// That of an argument, or of one of its elements: a random one, but for zeros, at which cotangents stop.
     pub(super) fn of_argument(x: ScalarValue, place: [u64; 2]) -> Fingerprint {
         let is_random = x.scalar().is_float() && !x.is_float_zero();
         if is_random { Fingerprint(mixed(place)) } else { Fingerprint::of(x) }
@@ -116,7 +115,9 @@ fn of_op(op: Op, args: &[Number], value: ScalarValue) -> Fingerprint {
         }
         _ => {
             let mut words = vec![op as u64];
-            words.extend(args.iter().map(|(_, x)| x.0));
+            words.extend(
+                args.iter().map(|(v, x)| if v.scalar().is_float() { x.0 } else { v.as_i64() as u64 }),
+            );
             Fingerprint(mixed(words))
         }
     }
