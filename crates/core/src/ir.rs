@@ -434,6 +434,15 @@ pub enum TapePolicy {
     },
 }
 
+/// The permutation that takes [`Exp::Rearrange`] back.
+pub fn inverse(permutation: &[usize]) -> Vec<usize> {
+    let mut out = vec![0; permutation.len()];
+    for (i, p) in permutation.iter().enumerate() {
+        out[*p] = i;
+    }
+    out
+}
+
 /// What combines the elements of [`Soac::Fused`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "as in `Soac::Reduce`")]

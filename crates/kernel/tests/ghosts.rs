@@ -88,17 +88,13 @@ fn events_change_no_code() {
     let known: usize = on_all_processors(of_repository(), of_item).into_iter().flatten().sum();
     let mut seeds = draws("events", (10, 40), 6);
     let of_run = |run: &Run| events(&run.what, &run.program, run.fun);
-    let of_seed = |seed| programs(seed).runs_of_seed(seed).iter().filter_map(of_run).sum::<usize>();
+    let of_seed = |seed| Programs::in_turn(seed).runs_of_seed(seed).iter().filter_map(of_run).sum::<usize>();
     let random: usize = on_all_processors(&mut seeds, of_seed).into_iter().sum();
     println!("{known} variables of the repository and {random} of random programs are bound");
     assert!(known > 10_000 && random > 1_000, "{known}, {random}");
 }
 
 // --- no alarm ---
-
-fn programs(seed: u64) -> Programs {
-    if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() }
-}
 
 /// How many runs there were of a function with all its arguments, and their alarms; values are not looked at.
 fn alarms(run: &Run) -> (usize, Vec<String>) {
@@ -128,7 +124,7 @@ fn no_alarm(all: Vec<(usize, Vec<String>)>, least: usize) {
 #[test]
 fn no_variable_of_random_programs_is_written_over() {
     let mut seeds = draws("written over", (20, 400), 12);
-    let of_seed = |seed| programs(seed).runs_of_seed(seed).iter().map(alarms).collect::<Vec<_>>();
+    let of_seed = |seed| Programs::in_turn(seed).runs_of_seed(seed).iter().map(alarms).collect::<Vec<_>>();
     let all = on_all_processors(&mut seeds, of_seed);
     no_alarm(all.into_iter().flatten().collect(), 5 * seeds.drawn() as usize);
 }

@@ -114,8 +114,7 @@ fn orders_of_programs_of_the_repository_are_shown() {
 #[test]
 fn orders_of_random_programs_are_shown() {
     let mut seeds = draws("order", (15, 60), 10);
-    let programs = |seed: u64| if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
-    let all = on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&programs(seed), seed)));
+    let all = on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&Programs::in_turn(seed), seed)));
     let seen = Seen::check(all);
     assert!(seen.shown > 20 * seeds.drawn() as usize, "{} claims", seen.shown);
 }

@@ -128,9 +128,8 @@ impl Seen {
 fn passes_keep_what_random_programs_compute() {
     let mut seeds = draws("schedules", (10, 400), 12);
     let look = |seed: u64| {
-        let programs = if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
         let mut seen = Seen::default();
-        for (k, run) in programs.runs_of_seed(seed).iter().enumerate() {
+        for (k, run) in Programs::in_turn(seed).runs_of_seed(seed).iter().enumerate() {
             seen.look(run, &[(seed as usize + k) % 4]);
         }
         seen

@@ -178,8 +178,7 @@ fn leaves_memory(run_of: &Run, (module, id): (&Module, FunctionId)) -> Option<St
 
 fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
-    let programs = if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
-    for (k, run_of) in programs.runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run_of) in Programs::in_turn(seed).runs_of_seed(seed).into_iter().enumerate() {
         let Ok((module, id)) = lower(&run_of.program, run_of.fun) else { continue };
         // (Of a module with claims that are not shown, nothing is said.)
         if !look(&module).not_shown.is_empty() {

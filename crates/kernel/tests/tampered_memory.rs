@@ -6,6 +6,7 @@
 #[path = "common/numbers.rs"]
 mod numbers;
 
+use crate::common::tampering::{Counts, total};
 use numbers::Numbers;
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::Index;
@@ -18,7 +19,6 @@ use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Order, 
 use pullback_testkit::kernels::Item;
 use pullback_testkit::native::{Programs, Run};
 use pullback_testkit::{number, on_all_processors};
-use std::collections::BTreeMap;
 
 /// A deliberate error at one place of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,14 +222,10 @@ fn found(run_of: &Run, (module, id): (&Module, FunctionId), args: &[Value]) -> O
     is_proved.then_some(e.message)
 }
 
-/// What came of each error: how often it was made, seen by the verifier, and found by the executor.
-type Counts = BTreeMap<Error, [usize; 3]>;
-
 /// Makes errors in the functions of a seed.
-fn tamper(seed: u64) -> (Counts, Vec<String>) {
+fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
-    let programs = if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
-    for (k, run_of) in programs.runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run_of) in Programs::in_turn(seed).runs_of_seed(seed).into_iter().enumerate() {
         let Ok((mut module, id)) = lower(&run_of.program, run_of.fun) else { continue };
         if k % 2 == 1 {
             let item = Item::of(&run_of);
@@ -265,25 +261,7 @@ fn tamper(seed: u64) -> (Counts, Vec<String>) {
 #[test]
 fn what_the_executor_finds_the_verifier_has_seen() {
     let (count, seed) = (number("TAMPERED", 40), number("SEED", 0));
-    let all = on_all_processors(seed..seed + count, tamper);
-    let mut total = Counts::new();
-    let mut missed = Vec::new();
-    for (counts, more) in all {
-        missed.extend(more);
-        for (error, [made, seen, found]) in counts {
-            let sum = total.entry(error).or_default();
-            *sum = [sum[0] + made, sum[1] + seen, sum[2] + found];
-        }
-    }
-    for (error, [made, seen, found]) in &total {
-        println!("{error:?}: made {made} times, {seen} with an alarm, {found} found by a run");
-    }
-    assert!(
-        missed.is_empty(),
-        "{} without an alarm:\n{}",
-        missed.len(),
-        missed[..missed.len().min(12)].join("\n")
-    );
+    let total = total(on_all_processors(seed..seed + count, tamper), "a run");
     for error in Error::ALL {
         let [made, seen, _] = total.get(&error).copied().unwrap_or_default();
         assert!(made > 0 && 3 * seen >= made, "{error:?}: made {made} times, {seen} with an alarm");

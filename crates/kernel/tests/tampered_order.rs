@@ -194,8 +194,7 @@ fn order_matters(run_of: &Run, module: (&Module, FunctionId)) -> bool {
 
 fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
-    let programs = if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() };
-    for (k, run_of) in programs.runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run_of) in Programs::in_turn(seed).runs_of_seed(seed).into_iter().enumerate() {
         let Ok((module, id)) = lower(&run_of.program, run_of.fun) else { continue };
         if order_matters(&run_of, (&module, id)) {
             // Rounding decides a branch.

@@ -7,6 +7,7 @@
 mod numbers;
 
 use crate::common::alarm_in;
+use crate::common::tampering::{Counts, total};
 use crate::ghosts::{Step, alarm_of, code_of};
 use numbers::Numbers;
 use pullback_base::index::Index;
@@ -17,7 +18,6 @@ use pullback_testkit::draws::draws;
 use pullback_testkit::kernels::{Item, of_repository, of_seed};
 use pullback_testkit::native::{Programs, Run};
 use pullback_testkit::{number, on_all_processors};
-use std::collections::BTreeMap;
 
 // --- programs ---
 
@@ -74,14 +74,11 @@ fn values_of_programs_of_the_repository_are_there() {
     assert!(seen.open.is_empty() && seen.modules > 900, "{:?}", seen.open);
 }
 
-fn programs(seed: u64) -> Programs {
-    if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() }
-}
-
 #[test]
 fn values_of_random_programs_are_there() {
     let mut seeds = draws("values", (20, 60), 12);
-    let seen = Seen::all(on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&programs(seed), seed))));
+    let seen =
+        Seen::all(on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&Programs::in_turn(seed), seed))));
     // (All modules of one seed have the same kind of alarm, or none.)
     assert!(seen.open.len() <= 4 + seen.modules / 100, "{:?}", seen.open);
 }
@@ -256,12 +253,9 @@ fn change(
     }
 }
 
-/// How often an error was made, was seen by a proof, and was found by a run; what no proof has seen.
-type Counts = BTreeMap<Error, [usize; 3]>;
-
-fn tamper(seed: u64) -> (Counts, Vec<String>) {
+fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
-    for (k, run) in programs(seed).runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run) in Programs::in_turn(seed).runs_of_seed(seed).into_iter().enumerate() {
         let Ok((module, id, ghosts)) = lower_with_ghosts(&run.program, run.fun, 64) else { continue };
         if module.functions.iter().map(|f| size(&f.body)).sum::<usize>() > 4_000 {
             continue;
@@ -301,20 +295,7 @@ fn found(run: &Run, code: (&Module, FunctionId, &Ghosts)) -> Option<String> {
 #[test]
 fn what_runs_of_tampered_code_find_is_seen() {
     let (count, seed) = (number("TAMPERED", 24), number("SEED", 0));
-    let all = on_all_processors(seed..seed + count, tamper);
-    let (mut total, mut missed) = (Counts::new(), Vec::new());
-    for (counts, more) in all {
-        missed.extend(more);
-        for (error, [made, seen, found]) in counts {
-            let sum = total.entry(error).or_default();
-            *sum = [sum[0] + made, sum[1] + seen, sum[2] + found];
-        }
-    }
-    for (error, [made, seen, found]) in &total {
-        println!("{error:?}: made {made} times, {seen} with an alarm, {found} found by a run");
-    }
-    let some = &missed[..missed.len().min(12)];
-    assert!(missed.is_empty(), "{} without an alarm:\n{}", missed.len(), some.join("\n"));
+    let total = total(on_all_processors(seed..seed + count, tamper), "a run");
     let found: usize = total.values().map(|[_, _, found]| found).sum();
     assert!(count < 20 || found > 20, "{found} found by runs");
 }

@@ -66,10 +66,6 @@ fn look(items: impl IntoIterator<Item = Item>) -> Seen {
     seen
 }
 
-fn programs(seed: u64) -> Programs {
-    if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() }
-}
-
 #[test]
 fn programs_of_the_repository_keep_the_rules() {
     Seen::check(on_all_processors(of_repository(), |item| look([item])), 900);
@@ -78,7 +74,7 @@ fn programs_of_the_repository_keep_the_rules() {
 #[test]
 fn random_programs_keep_the_rules() {
     let mut seeds = draws("verified", (15, 60), 10);
-    let all = on_all_processors(&mut seeds, |seed| look(of_seed(&programs(seed), seed)));
+    let all = on_all_processors(&mut seeds, |seed| look(of_seed(&Programs::in_turn(seed), seed)));
     Seen::check(all, 3 * seeds.drawn() as usize);
 }
 
@@ -87,7 +83,7 @@ fn random_programs_keep_the_rules() {
 fn plain_code_keeps_the_rules_and_has_the_same_values() {
     let compare = |seed: u64| {
         let mut compared = 0;
-        for run in programs(seed).runs_of_seed(seed) {
+        for run in Programs::in_turn(seed).runs_of_seed(seed) {
             let Ok((module, id)) = lower_plainly(&run.program, run.fun) else { continue };
             let alarms = verify(&module).alarms;
             assert!(alarms.is_empty(), "{}: {}", run.what, alarms[0]);

@@ -59,6 +59,7 @@ use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret,
 use super::partials::{Zeros, slopes};
 use super::sizes::Size;
 use super::values::Tensor;
+use pullback_core::inverse;
 use pullback_prim::{Op, Partial, Prim, Scalar, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -497,13 +498,6 @@ impl<'a, T: Algebra> Reverse<'a, T> {
     fn added(&mut self, d: &Delta<T::Array>, a: T::Array, b: T::Array) -> T::Array {
         self.alg.op(Prim::Op(Op::Add, d.ty().scalar), &[a, b])
     }
-}
-
-/// The permutation backwards.
-fn inverse(j: &[usize]) -> Vec<usize> {
-    let mut inverse = vec![0; j.len()];
-    j.iter().enumerate().for_each(|(a, source)| inverse[*source] = a);
-    inverse
 }
 
 /// A term as the linear function that it says: the same operations on tangents (4.5.1).

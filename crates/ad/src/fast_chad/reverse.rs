@@ -26,7 +26,7 @@ use pullback_core::prune::prune_body;
 use pullback_core::rename::Subst;
 use pullback_core::traverse::{bound_vars, free_vars_exp, free_vars_lam};
 use pullback_core::{
-    Atom, Body, Builder, Exp, Lam, Mark, Origin, Program, Soac, Stm, Type, Var, View, rename,
+    Atom, Body, Builder, Exp, Lam, Mark, Origin, Program, Soac, Stm, Type, Var, View, inverse, rename,
 };
 use pullback_prim::{Op, Prim};
 use std::rc::Rc;
@@ -543,11 +543,7 @@ impl<'p> Reverse<'p> {
             // [fast_chad.rearrange]  a_bar += rearrange p⁻¹ y_bar
             Exp::Rearrange(perm, a) => {
                 self.rule("fast_chad.rearrange", stm);
-                let mut inverse = vec![0; perm.len()];
-                for (i, &p) in perm.iter().enumerate() {
-                    inverse[p] = i;
-                }
-                self.dense_map(stm, *a, &c, env, |d| Exp::Rearrange(inverse.clone(), d))?;
+                self.dense_map(stm, *a, &c, env, |d| Exp::Rearrange(inverse(perm), d))?;
                 same()
             }
             // [fast_chad.reshape]  a_bar += reshape back y_bar

@@ -33,7 +33,7 @@ pub(super) fn site_of(face: Face) -> u32 {
     face / 3
 }
 
-pub(super) fn otherwise(second: bool) -> &'static str {
+fn otherwise(second: bool) -> &'static str {
     if second { " otherwise" } else { "" }
 }
 
@@ -223,16 +223,16 @@ impl<'a> Flow<'a> {
         if !self.reports {
             return;
         }
-        let path = self
-            .path
-            .iter()
-            .map(|(ins, second)| line(self.f, ins, self.callees) + otherwise(*second))
-            .collect();
         let register = register.map(|r| self.name(r));
-        let alarm = Alarm { rule, function: self.f.name.clone(), path, register, text };
+        let alarm = Alarm { rule, function: self.f.name.clone(), path: self.lines(), register, text };
         if !self.alarms.contains(&alarm) {
             self.alarms.push(alarm);
         }
+    }
+    /// The instructions around, the outermost first, and the instruction itself.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let text = |(ins, second): &(&Ins, bool)| line(self.f, ins, self.callees) + otherwise(*second);
+        self.path.iter().map(text).collect()
     }
 
     // --- registers ---

@@ -24,6 +24,6 @@ pub(crate) fn total<E: Ord + Copy + std::fmt::Debug>(
     for (error, [made, seen, runs]) in &total {
         println!("{error:?}: made {made} times, {seen} seen, {runs} found by {found}");
     }
-    assert!(missed.is_empty(), "{} are shown:\n{}", missed.len(), missed[..missed.len().min(12)].join("\n"));
+    assert!(missed.is_empty(), "{} are missed:\n{}", missed.len(), missed[..missed.len().min(12)].join("\n"));
     total
 }

@@ -8,7 +8,7 @@
 use super::delayed::{Delayed, Dim, Id, Node};
 use super::index::polynomial;
 use pullback_base::index::IdMap;
-use pullback_core::{Atom, Body, Builder, Exp, Program, Var};
+use pullback_core::{Atom, Body, Builder, Exp, Program, Var, inverse};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -403,14 +403,6 @@ impl Nest<'_, '_> {
 /// `axis` first, the others in their order.
 pub(super) fn to_front(axis: usize, rank: usize) -> Vec<usize> {
     std::iter::once(axis).chain((0..rank).filter(|a| *a != axis)).collect()
-}
-
-fn inverse(perm: &[usize]) -> Vec<usize> {
-    let mut out = vec![0; perm.len()];
-    for (i, p) in perm.iter().enumerate() {
-        out[*p] = i;
-    }
-    out
 }
 
 /// The rearrangement; nothing is emitted if it is none.

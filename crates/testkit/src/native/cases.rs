@@ -52,6 +52,10 @@ impl Programs {
     pub fn endings() -> Programs {
         Programs { config: Config::endings(), more: true }
     }
+    /// Those of a seed, where both are drawn in turn.
+    pub fn in_turn(seed: u64) -> Programs {
+        if seed.is_multiple_of(2) { Programs::usual() } else { Programs::endings() }
+    }
     /// The ways of a soak run for number `k` of the functions of a seed.
     pub fn ways(&self, seed: u64, k: usize, level: Option<Level>) -> Vec<Way> {
         if self.more { Way::in_turn(seed, k, level) } else { Way::of_soak(seed, k, level) }

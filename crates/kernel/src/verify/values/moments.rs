@@ -1,7 +1,6 @@
 //! What instructions and events do with moments.
 
 use super::super::Callee;
-use super::super::alarm::line;
 use super::super::flow::{Face, Flow, Met, is_dead, old, recent, site_of};
 use super::super::layout::{ENTRY, Makes, NOBODY, Point};
 use super::super::sets::{EMPTY, Set};
@@ -73,8 +72,8 @@ impl<'a> Flow<'a> {
                 self.note_met(value, set);
                 let bound = self.bind(to, set);
                 self.set(to, bound);
-                if let Some((number, _)) = self.values.as_ref().and_then(|values| values.bound.get(&to)) {
-                    self.cells.put(self.cells.moved(*number), 0);
+                if let Some((number, _)) = self.binding(to) {
+                    self.cells.put(self.cells.moved(number), 0);
                 }
             }
             Ghost::Read { of } => {
@@ -96,6 +95,10 @@ impl<'a> Flow<'a> {
         }
         true
     }
+    /// The number of the binding of an event, and the site of its moment.
+    fn binding(&self, event: Reg) -> Option<(u32, u32)> {
+        self.values.as_ref()?.bound.get(&event).copied()
+    }
     /// The register is as it was, but for what it is read for.
     fn show(&mut self, r: Reg, set: Set) {
         let cell = self.cells.pointers[r];
@@ -105,12 +108,7 @@ impl<'a> Flow<'a> {
     /// A variable is what is shown: what it was for another one, or what is there now.
     fn bind(&mut self, to: Reg, set: Set) -> Set {
         let is_new = self.sets.has(set, recent(NOBODY));
-        let Some((_, site)) = self.values.as_ref().and_then(|values| values.bound.get(&to)).copied() else {
-            return set;
-        };
-        if !is_new {
-            return set;
-        }
+        let Some((_, site)) = self.binding(to).filter(|_| is_new) else { return set };
         self.moment(site, set);
         let mut moments = self.moments(set);
         moments.retain(|face| *face != recent(NOBODY));
@@ -120,10 +118,8 @@ impl<'a> Flow<'a> {
     /// What was right until now is what is there now.
     fn checked(&mut self, to: Reg, set: Set) -> Set {
         let moments = self.moments(set);
-        let site = self.values.as_ref().and_then(|values| values.bound.get(&to)).map(|(_, site)| *site);
-        let (Some(site), true) = (site, moments.iter().any(|face| *face != recent(NOBODY))) else {
-            return set;
-        };
+        let is_shown = moments.iter().any(|face| *face != recent(NOBODY));
+        let Some((_, site)) = self.binding(to).filter(|_| is_shown) else { return set };
         self.moment(site, set);
         let nobody = moments.into_iter().filter(|face| *face == recent(NOBODY));
         let moments: Vec<Face> = nobody.chain([recent(site)]).collect();
@@ -150,8 +146,7 @@ impl<'a> Flow<'a> {
     }
     fn read_for(&mut self, pointer: Reg, set: Set, of: Reg) {
         let variable = self.cells.points(of);
-        let number = self.values.as_ref().and_then(|values| values.bound.get(&of)).map(|(number, _)| *number);
-        let moved = number.is_none_or(|number| self.cells.get(self.cells.moved(number)) != 0);
+        let moved = self.binding(of).is_none_or(|(number, _)| self.cells.get(self.cells.moved(number)) != 0);
         if !moved {
             return self.show(pointer, variable);
         }
@@ -166,10 +161,9 @@ impl<'a> Flow<'a> {
     }
     /// A pointer has got another value.
     pub(in super::super) fn moves(&mut self, r: Reg) {
-        let Some(values) = &self.values else { return };
-        for k in 0..values.bindings.get(&r).map_or(0, Vec::len) {
-            let Some(number) = self.values.as_ref().and_then(|v| v.bindings.get(&r)?.get(k)) else { break };
-            self.cells.put(self.cells.moved(*number), 1);
+        let numbers = self.values.as_ref().and_then(|values| values.bindings.get(&r)).cloned();
+        for number in numbers.into_iter().flatten() {
+            self.cells.put(self.cells.moved(number), 1);
         }
     }
 
@@ -234,29 +228,20 @@ impl<'a> Flow<'a> {
         }
     }
     pub(super) fn late(&mut self, pointer: Operand, moment: Face, reason: String) {
-        let path = self
-            .path
-            .iter()
-            .map(|(ins, second)| line(self.f, ins, self.callees) + super::super::flow::otherwise(*second));
-        let path = path.collect();
-        let register = pointer.as_reg().map(|r| self.name(r));
-        let function = self.f.name.clone();
+        let (function, path, register) =
+            (self.f.name.clone(), self.lines(), pointer.as_reg().map(|r| self.name(r)));
+        let to = self.layout.sites[site_of(moment) as usize].to;
         let Some(values) = &mut self.values else { return };
-        let name =
-            self.layout.sites[site_of(moment) as usize].to.and_then(|r| match values.events.get(&r)? {
-                Ghost::Bind { name, .. } => values.names.get(*name as usize),
-                _ => None,
-            });
-        let event = self.layout.sites[site_of(moment) as usize].to.and_then(|r| values.events.get(&r));
-        let variable = name.cloned().unwrap_or_else(|| {
-            let what = match (site_of(moment), event) {
-                (ENTRY, _) => "an argument",
-                (NOBODY, _) => "what has no name",
-                (_, Some(_)) => "a value that was used as a whole",
-                (_, None) => "a result of a call",
-            };
-            what.to_string()
-        });
+        let variable = match (site_of(moment), to.and_then(|r| values.events.get(&r))) {
+            (_, Some(Ghost::Bind { name, .. })) => {
+                values.names.get(*name as usize).map_or("", String::as_str)
+            }
+            (ENTRY, _) => "an argument",
+            (NOBODY, _) => "what has no name",
+            (_, Some(_)) => "a value that was used as a whole",
+            (_, None) => "a result of a call",
+        };
+        let variable = variable.to_string();
         values.late.insert(Late { function, path, variable, register, reason });
     }
     /// What a site made last is old: with its moments.
