@@ -67,8 +67,9 @@ pub struct Facts {
     pub place: Option<Span>,
     /// Whether it is to point to a tape of a derivative.
     pub tape: bool,
-    /// Whether it points to memory which iterations of a loop make, a row each, where the lowering asks for all rows at once.
-    pub owned: bool,
+    /// If it points to memory which iterations of a loop make, a row each, where the lowering asks for all rows at once: its number in the
+    /// code as it was lowered. Scheduling numbers registers anew.
+    pub owned: Option<Reg>,
     /// Whether it is a condition that chooses between two ways to do the same: which is better depends on sizes.
     pub choice: bool,
     /// What of the program it was made for; nothing unless it was asked for ([`crate::lower_with_sites`]).

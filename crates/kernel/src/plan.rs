@@ -67,14 +67,14 @@ impl Plan {
             places: f.regs.iter_enumerated().filter_map(|(r, info)| Some((r, info.facts.place?))).collect(),
             tapes: with(|facts| facts.tape),
             choices: with(|facts| facts.choice),
-            owned: with(|facts| facts.owned),
+            owned: IdSet::new(),
         }
     }
     /// The same for the module as it was scheduled: what iterations make for themselves, some of it at one time, counts as nothing.
     #[must_use]
     pub fn as_scheduled(mut self, module: &Module) -> Plan {
         let regs = &module.functions[self.id].regs;
-        self.owned.extend(regs.ids().filter(|r| regs[*r].facts.owned));
+        self.owned.extend(regs.iter().filter_map(|r| r.facts.owned));
         self
     }
 

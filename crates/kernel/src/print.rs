@@ -115,8 +115,9 @@ fn ty(ty: Ty) -> String {
 /// What is known about a register, in brackets; nothing if nothing is.
 fn facts(facts: &Facts, sizes: impl Fn(&Operand) -> String) -> String {
     let Facts { place: made_at, tape, owned, choice, site, array } = facts;
-    let flags = [(tape, "tape"), (owned, "owned"), (choice, "choice")];
-    let flags = flags.into_iter().filter(|(holds, _)| **holds).map(|(_, word)| word.to_string());
+    let owned = owned.map(|r| format!("owned {}", r.index()));
+    let flags = [tape.then(|| "tape".to_string()), owned, choice.then(|| "choice".to_string())];
+    let flags = flags.into_iter().flatten();
     let made_at = made_at.map(|span| format!("at {}", place(span)));
     let site = site.as_deref().map(|Site { span, construct, sweep }| {
         let sweep = match sweep {

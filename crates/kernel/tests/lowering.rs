@@ -43,7 +43,7 @@ fn widths(module: &Module) -> BTreeSet<usize> {
 
 /// Whether loops were joined that have rows for memory around.
 fn has_owned(module: &Module) -> bool {
-    module.functions.iter().any(|f| f.regs.iter().any(|r| r.facts.owned))
+    module.functions.iter().any(|f| f.regs.iter().any(|r| r.facts.owned.is_some()))
 }
 
 /// How kernel IR is run.

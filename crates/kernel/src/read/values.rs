@@ -2,7 +2,7 @@
 
 use super::lex::Token;
 use super::{Read, ReadError, Reader, id};
-use crate::ir::{Facts, Message, Operand, Shape, Site, Sweep, Text, Ty};
+use crate::ir::{Facts, Message, Operand, Reg, Shape, Site, Sweep, Text, Ty};
 use crate::lower::CONSTRUCTS;
 use pullback_base::index::Index;
 use pullback_base::{FileId, RuntimeErrorKind, Span};
@@ -162,7 +162,7 @@ impl Reader {
         if self.eat_word("tape") {
             facts.tape = true;
         } else if self.eat_word("owned") {
-            facts.owned = true;
+            facts.owned = Some(Reg::new(self.count()?));
         } else if self.eat_word("choice") {
             facts.choice = true;
         } else if self.eat_word("at") {

@@ -3,7 +3,8 @@
 //! Passes declare registers for code that they try and then refuse, and functions of parts begin with all registers of the whole. What nobody
 //! mentions costs whoever keeps a table of registers: the executors, and the search for functions that are alike.
 //!
-//! Guarantees: the same code but for the numbers of registers; all registers are mentioned.
+//! Guarantees: the same code but for the numbers of registers. All registers are mentioned, but for those of memory that iterations own: after
+//! them, since the plan of memory asks for their facts ([`Plan::as_scheduled`](crate::Plan::as_scheduled)).
 
 use super::pipeline::Step;
 use super::split::rename_as;
@@ -29,6 +30,7 @@ fn run(w: &mut Work<'_>) -> bool {
     f.params.iter().for_each(|r| mentioned.add(*r));
     mentioned.block(&f.body);
     f.results.iter().for_each(|r| mentioned.add(*r));
+    f.regs.ids().filter(|r| f.regs[*r].facts.owned.is_some()).for_each(|r| mentioned.add(r));
     let Mentioned { registers, numbers } = mentioned;
     if registers.iter().copied().eq(f.regs.ids()) {
         return false;

@@ -74,7 +74,7 @@ fn settle(w: &mut Work<'_>) -> bool {
         w.owned = far.owned;
     }
     for r in std::mem::take(&mut w.owned) {
-        w.f.regs[r].facts.owned = true;
+        w.f.regs[r].facts.owned = Some(r);
     }
     has_two
 }
