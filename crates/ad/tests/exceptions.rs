@@ -177,6 +177,73 @@ fn functions_that_overwrite_parts_of_what_they_get_back_cost_a_constant() {
     assert!(large <= 1.1 * small, "{small} {large}");
 }
 
+/// Each call hands on what a loop chooses, its first state or a part of another argument, and overwrites what it gets back.
+#[test]
+fn functions_that_overwrite_what_a_loop_chose_among_arguments_cost_a_constant() {
+    let text = "fun go(n: i64, i: i64, s: f64, v: []f64, first: []f64, wide: []f64): f64, []f64 {
+        let more: bool = lt.i64(i, n)
+        let t: f64, u: []f64 = if more {
+            let e: f64 = v[i]
+            let s1: f64 = add.f64(s, e)
+            let j: i64 = add.i64(i, 1i64)
+            let v1: []f64 = loop (u1: []f64 = first) for k: i64 < 2i64 {
+                let last: i64 = sub.i64(n, 1i64)
+                let u2: []f64 = slice(wide, last, n, -1i64)
+                let u3: []f64 = slice(u2, last, n, -1i64)
+                in u3
+            }
+            let s2: f64, v2: []f64 = call go(n, j, s1, v1, first, wide)
+            let v3: []f64 = update(v2, [i], 0.5f64)
+            let size: i64 = size(v3, 0)
+            let end: i64 = sub.i64(size, 1i64)
+            let back: []f64 = slice(v3, end, size, -1i64)
+            in s2, back
+        } else { in s, v }
+        in t, u
+    }
+    fun f(count: i64, y: []f64, z: []f64): f64 {
+        let s9: f64, v9: []f64 = call go(count, 0i64, 0.0f64, z, y, z)
+        let e0: f64 = z[0i64]
+        let a: f64 = sub.f64(s9, e0)
+        in a
+    }";
+    let (small, large) = ratios(text, |n| n as f64 - 1.0);
+    assert!(large <= 1.1 * small, "{small} {large}");
+}
+
+/// Each call overwrites an array, exchanges it with another one, and returns one of the two that it gets back for both.
+#[test]
+fn functions_that_hand_on_what_they_overwrote_and_forget_it_cost_a_constant() {
+    let text = "fun go(n: i64, i: i64, s: f64, v: []f64, w: []f64, from: []f64): f64, []f64, []f64 {
+        let more: bool = lt.i64(i, n)
+        let t: f64, u: []f64, x: []f64 = if more {
+            let e: f64 = from[i]
+            let s1: f64 = add.f64(s, e)
+            let j: i64 = add.i64(i, 1i64)
+            let v1: []f64 = update(v, [0i64], 0.5f64)
+            let s2: f64, a: []f64, b: []f64 = call go(n, j, s1, w, v1, from)
+            let c: f64 = b[0i64]
+            let d: f64 = add.f64(c, 0.5f64)
+            let s3: f64 = mul.f64(s2, d)
+            in s3, a, a
+        } else { in s, v, w }
+        in t, u, x
+    }
+    fun f(count: i64, y: []f64, z: []f64): f64 {
+        let fixed: []f64 = replicate([count], 0.3f64)
+        let s9: f64, v9: []f64, w9: []f64 = call go(count, 0i64, 0.0f64, y, fixed, z)
+        let e0: f64 = z[0i64]
+        let e1: f64 = v9[0i64]
+        let e2: f64 = w9[0i64]
+        let p: f64 = sub.f64(s9, e0)
+        let q: f64 = add.f64(e1, e2)
+        let r: f64 = mul.f64(p, q)
+        in r
+    }";
+    let (small, large) = ratios(text, |n| n as f64 - 1.0);
+    assert!(large <= 1.1 * small, "{small} {large}");
+}
+
 /// Each call returns one array twice, backwards or not.
 #[test]
 fn functions_that_return_parts_of_one_array_cost_a_constant() {

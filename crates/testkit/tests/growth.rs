@@ -41,7 +41,7 @@ fn the_one_hot_rule_grows() {
 /// A share of all small programs whose loops carry names of arrays; `STEP=1` takes all.
 #[test]
 fn small_loop_programs_are_flat() {
-    let step = number("STEP", 397) as usize;
+    let step = number("STEP", 3989) as usize;
     let terms = every(LARGEST, step, share(step));
     let found = search(terms, &vjp);
     println!("{}", found.render());

@@ -158,8 +158,10 @@ fn connected(flow: &Flow<'_>, edges: &[Edge], chosen: &BTreeSet<Merge>) -> Vec<G
         let mut news = false;
         for e in edges {
             let around = cycles[&e.to] == cycles[&e.from];
-            // Between loops that follow each other the first one's result is an array like others.
-            if e.way == Way::First && !around && !shares_home(flow, &number, e) {
+            // Between loops that follow each other the first one's result is an array like others. But of an argument it depends on its
+            // location whether it is overwritten in place.
+            let is_apart = || !shares_home(flow, &number, e) && !flow.may_be_given(e.from);
+            if e.way == Way::First && !around && is_apart() {
                 continue;
             }
             if let (Some(&a), Some(&b)) = (number.get(&e.from), number.get(&e.to))

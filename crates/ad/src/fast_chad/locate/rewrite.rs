@@ -264,13 +264,16 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             return;
         }
         match &stm.exp {
-            Exp::Call(..) => {
+            Exp::Call(_, args) => {
                 self.find_kept();
+                self.forget(stm, args);
                 self.other(stm, stm.exp.clone());
             }
             Exp::If(..) | Exp::Match(..) | Exp::Marked(..) => self.branch(stm),
             Exp::Loop(l) => self.loop_(stm, l),
             exp => {
+                let overwritten = self.overwritten_for_good(stm);
+                self.forget(stm, &overwritten);
                 let exp = self.functions(stm.pat[0], exp);
                 self.other(stm, exp);
             }

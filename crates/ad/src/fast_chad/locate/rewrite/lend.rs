@@ -139,6 +139,34 @@ impl Rewriter<'_, '_> {
         }
     }
 
+    /// Slots of arrays that a statement uses up, and that nobody names after it, are empty before it. Else what it overwrites would be a
+    /// copy, and the cotangents of the slots arrays of zeros.
+    pub(super) fn forget(&mut self, stm: &Stm, used: &[Atom]) {
+        let is_lent = |a: &Atom| a.var().is_some_and(|v| self.flow.lends.contains_key(&v));
+        for (k, &a) in used.iter().enumerate().filter(|(_, a)| !is_lent(a)) {
+            let others: Vec<Atom> =
+                used.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, a)| *a).collect();
+            for v in self.flow.comes_from(a).collect::<Vec<Var>>() {
+                for c in 0..self.layouts.len() {
+                    let Some(location) = self.locations.get(&(c, v)).cloned() else { continue };
+                    for g in 0..self.layouts[c].families.len() {
+                        let slot = self.own_slot((c, g), stm.pat[0], (&location, &others), &|_| true);
+                        slot.into_iter().for_each(|slot| self.empty_slot(c, (g, slot)));
+                    }
+                }
+            }
+        }
+    }
+    /// The arrays that a statement overwrites without the result being an event.
+    pub(super) fn overwritten_for_good(&self, stm: &Stm) -> Vec<Atom> {
+        let results = stm.pat.iter().enumerate().filter(|(_, v)| !self.is_event(**v));
+        results.filter_map(|(k, _)| written(&stm.exp, k)).collect()
+    }
+
+    fn is_event(&self, v: Var) -> bool {
+        self.layouts.iter().any(|l| l.class.events.contains(&v))
+    }
+
     /// Where an argument lies that is kept; anywhere if it is given away.
     fn kept_at(&mut self, c: usize, v: Var, (is_own, location): (Atom, &Location)) -> Location {
         let at = self.said(c, location);
@@ -206,8 +234,7 @@ impl Rewriter<'_, '_> {
     pub(super) fn copy_kept(&mut self, stm: &Stm, exp: &mut Exp) {
         for (k, v) in stm.pat.iter().enumerate() {
             let Some(of) = written(&stm.exp, k) else { continue };
-            let is_event = self.layouts.iter().any(|l| l.class.events.contains(v));
-            if !is_event && self.may_be_kept(of) {
+            if !self.is_event(*v) && self.may_be_kept(of) {
                 let copy = self.copy(of);
                 replace_written(exp, k, copy);
             }
