@@ -27,7 +27,7 @@ const RECURSION: &[&str] = &[
     "chad-arrays",
     "chad-closures",
 ];
-const NO_RECURSION: &[&str] = &["chad", "chad-sparse"];
+const NO_RECURSION: &[&str] = &["bulk", "chad", "chad-sparse"];
 
 fn rows() -> Vec<Row> {
     let f = Value::f64;
