@@ -275,6 +275,38 @@ fn loops_calls_products_and_maps_of_two_results() {
     assert_eq!(results(text, &[f(3.0), f(2.0), f(1.0)]), [f(18.0), f(12.0), f(9.0)]);
 }
 
+/// Loops in a map, 1,200 iterations in all: the derivative of iterated sines is a product of cosines. Of 4,096 the program is too long.
+#[test]
+fn long_bodies() {
+    let text = |times: usize| {
+        format!(
+            "fun f(x: []f64): []f64 {{
+                let n: i64 = size(x, 0)
+                let y: []f64 = map n [x] (v: f64) {{
+                    let a: f64 = loop (s: f64 = v) for i: i64 < {times}i64 {{
+                        let b: f64 = loop (r: f64 = s) for j: i64 < 60i64 {{ let q: f64 = sin.f64(r) in q }}
+                        in b
+                    }}
+                    in a
+                }}
+                in y
+            }}"
+        )
+    };
+    let found = results(&text(20), &[fs(&[0.5]), fs(&[1.0])]);
+    let (mut x, mut slope) = (0.5f64, 1.0f64);
+    for _ in 0..1200 {
+        slope *= x.cos();
+        x = x.sin();
+    }
+    assert!((found[0].floats()[0] - x).abs() < 1e-15);
+    assert!((found[1].floats()[0] - slope).abs() < 1e-12 * slope, "{found:?} {slope}");
+    let mut program = parse(&text(64).replace("60i64", "64i64"));
+    let main = first(&program);
+    let refused = add_bulk(&mut program, main).expect_err("4,096 statements");
+    assert!(refused.construct.contains("so many statements"), "{refused}");
+}
+
 /// What the function stops at, its derivative stops at: indices, assertions, divisions, numbers of elements below zero.
 #[test]
 fn a_derivative_stops_where_its_function_stops() {

@@ -87,7 +87,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 };
 
 /// How many statements a translation may have; loops and calls are written out.
-const STATEMENTS: usize = 20_000;
+const STATEMENTS: usize = 4_000;
 
 /// `\xs -> ys` to `\xs y_bars -> ys x_bars`; see [`crate::contract`]. Cost: the size of the program, with loops and calls written out, times its depth.
 ///

@@ -1,6 +1,7 @@
 //! Maps, reductions and histograms of core as terms.
 //!
-//! A map is a `build1` of its body, where a parameter is an element. If there are several results, each statement of the body becomes an array first (B3), so that the results share it.
+//! A map is a `build1` of its body, where a parameter is an element. If there are several results, or many statements, each statement of the body becomes an
+//! array first (B3): results share it, and terms stay small.
 //!
 //! Assumes and guarantees what `forms` does.
 
@@ -13,6 +14,9 @@ use crate::contract::Unsupported;
 use pullback_core::{Atom, Body, Exp, Lam, Soac, Var};
 use pullback_prim::{Op, Prim};
 use std::collections::BTreeMap;
+
+/// How many bindings the body of a `build1` may have: terms are walked by recursion.
+const NESTED: usize = 64;
 
 type Translated<T> = Result<T, Unsupported>;
 
@@ -65,16 +69,14 @@ impl FromCore<'_> {
                 Part::Tuple(_) => return self.refuse("a product, as a whole"),
             }
         }
-        let results: Vec<Option<Term>> = match results.iter().flatten().count() {
-            0 | 1 => {
-                let bind = |body: Term, (x, t): (Variable, Term)| made(Form::Let(x, t, body));
-                let lets = |t: Term| inside.iter().cloned().rev().fold(t, bind);
-                results
-                    .into_iter()
-                    .map(|t| t.map(|t| made(Form::Build1(n.clone(), i.clone(), lets(t)))))
-                    .collect()
-            }
-            _ => self.split(n, &i, inside, results),
+        let is_nested = results.iter().flatten().count() <= 1 && inside.len() <= NESTED;
+        let results: Vec<Option<Term>> = if is_nested {
+            let bind = |body: Term, (x, t): (Variable, Term)| made(Form::Let(x, t, body));
+            let lets = |t: Term| inside.iter().cloned().rev().fold(t, bind);
+            let each = |t: Term| made(Form::Build1(n.clone(), i.clone(), lets(t)));
+            results.into_iter().map(|t| t.map(each)).collect()
+        } else {
+            self.split(n, &i, inside, results)
         };
         Ok(results.into_iter().map(|t| t.map_or(Part::AtHand, Part::Array)).collect())
     }
