@@ -45,7 +45,7 @@
 //!
 //! Not supported: inject, match; scan, fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Reductions and histograms with
 //! other operators than `+`; `while`, and loops whose number of iterations is no small constant; sizes that differ between the iterations of a map; branches that give arrays of different sizes;
-//! `stop_gradient` in inner bodies.
+//! `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
 
 mod forms;
 mod sizes;
