@@ -98,6 +98,9 @@ pub fn vjp(program: &Program, zeros: Zeros) -> Result<Derivative, Mismatch> {
     Ok(Derivative { sizes: program.sizes.clone(), inputs, bindings, value, cotangents, names })
 }
 
+/// Each a term over the inputs and the bindings before it.
+pub(super) type Bindings = Vec<(Var, Term)>;
+
 /// The cotangents of some inputs, for bindings, each a term over those before it, and results, each with its cotangent: bindings, and a term for each wanted input.
 ///
 /// # Errors
@@ -108,7 +111,7 @@ pub(super) fn cotangents(
     bindings: &[(Var, Term)],
     results: &[(Term, Var)],
     zeros: Zeros,
-) -> Result<(Vec<(Var, Term)>, Vec<Term>), Mismatch> {
+) -> Result<(Bindings, Vec<Term>), Mismatch> {
     let mut terms = Terms { names: names.clone(), bindings: Vec::new() };
     let mut d = Differentiate::new(&mut terms, zeros, inputs.iter().map(|x| (x, Term::var(x))));
     bindings.iter().try_for_each(|(x, u)| d.bind(x, u))?;
@@ -126,7 +129,7 @@ pub(super) fn cotangents(
 }
 
 /// Without the bindings that nothing reads.
-fn pruned(bindings: Vec<(Var, Term)>, results: &mut dyn Iterator<Item = &Term>) -> Vec<(Var, Term)> {
+fn pruned(bindings: Bindings, results: &mut dyn Iterator<Item = &Term>) -> Bindings {
     let mut read: BTreeSet<u32> = results.flat_map(Term::free).copied().collect();
     let mut kept = Vec::new();
     for (x, t) in bindings.into_iter().rev() {
