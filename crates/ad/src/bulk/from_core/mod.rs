@@ -35,9 +35,9 @@
 //! ```
 //!
 //! Differences from the paper:
-//! 1. The fragment is not the user's language: what it has no form for is refused, or computed by the function itself if it is not active.
+//! 1. The fragment is not the user's language. Constructs without a form are refused, or computed by the function itself where they are not active.
 //! 2. A map with several results shares: each statement of its body becomes an array (B3), and its results are of these arrays.
-//! 3. Both alternatives of `if` are evaluated (4.4.2). So zeros stop at all partial derivatives ([`Zeros::StopAll`]): what was not chosen contributes nothing, whatever its value is.
+//! 3. Both alternatives of `if` are evaluated (4.4.2). So zeros stop at all partial derivatives ([`Zeros::StopAll`]): the alternative that was not chosen contributes nothing, whatever its value is.
 //!
 //! Guarantee: the derivative stops where the function stops, and its first results are the function's, to the bit: the function's body runs first. The fragment is total, so nothing that comes after it
 //! stops. The work is a constant times that of the function, without `if`, whose alternatives both cost, and where no map has zero iterations. But an element that is read or overwritten outside of a map
