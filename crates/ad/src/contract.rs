@@ -120,7 +120,8 @@ pub struct Algorithm {
 }
 
 /// All algorithms, in reading order.
-pub const ALGORITHMS: &[Algorithm] = &[crate::forward::ALGORITHM, crate::fast_chad::ALGORITHM];
+pub const ALGORITHMS: &[Algorithm] =
+    &[crate::forward::ALGORITHM, crate::fast_chad::ALGORITHM, crate::bulk::from_core::ALGORITHM];
 
 /// What an algorithm transforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! every algorithm promises), [`tangent`] (vocabulary shared by all), [`forward`] (dual numbers), [`fast_chad`] (the
 //! production reverse mode), [`mod@differentiate`] (expands `vjp`/`jvp` of a program, innermost first),
 //! [`many`] (Jacobians: many directions at once). From lambda to lambda, selectable ([`on_lambda`]): [`chad`], [`dual_numbers`], [`delta`].
-//! On a language of its own, not selectable yet: [`bulk`].
+//! On a language of its own, to which core is translated: [`bulk`].
 //!
 //! Algorithms share vocabulary, never control flow: each writes out its own walk over statements.
 

@@ -1,6 +1,6 @@
 //! Small programs, each with the rule that it is named for: their derivatives are those of the interpreter's dual numbers.
 
-use crate::common::{add_vjp, first, mismatch, parse, run};
+use crate::common::{add_vjp, bulk_mismatch, first, mismatch, parse, run};
 use pullback_ad::fast_chad::Config;
 use pullback_core::Value;
 
@@ -13,7 +13,7 @@ fn fs(xs: &[f64]) -> Value {
 
 /// The derivative of a program agrees.
 fn holds(text: &str, args: &[Value]) {
-    if let Some(reason) = mismatch(text, args, &Config::default()) {
+    if let Some(reason) = mismatch(text, args, &Config::default()).or_else(|| bulk_mismatch(text, args)) {
         panic!("{reason}");
     }
 }

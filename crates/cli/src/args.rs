@@ -1,7 +1,7 @@
 //! The command line's grammar and help texts.
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use pullback_driver::{Backend, Floats, Language};
+use pullback_driver::{About, Backend, Floats, Language, Status};
 use std::path::PathBuf;
 
 /// A parallel functional array language with first-class reverse-mode automatic differentiation.
@@ -303,12 +303,14 @@ pub(crate) struct AlgorithmArgs {
 /// The help of `--ad`, from the tables of algorithms.
 fn algorithms() -> String {
     let all = pullback_driver::reverse_algorithms();
-    let names =
-        |language| all.iter().filter(|a| a.language == language).map(|a| a.id).collect::<Vec<_>>().join(", ");
+    let names = |is: &dyn Fn(&About) -> bool| {
+        all.iter().filter(|a| is(a)).map(|a| a.id).collect::<Vec<_>>().join(", ")
+    };
     format!(
-        "The algorithm for reverse derivatives; {} if none is given. The steps before it are {}: what they make runs in the reference interpreter, or compiled with --backend vm or llvm (docs/book/chad-comparison.md)",
-        names(Language::Core),
-        names(Language::Lambda)
+        "The algorithm for reverse derivatives; {} if none is given. Of functions of arrays without loops and scans there is {}, too. The steps before fast_chad are {}: what they make runs in the reference interpreter, or compiled with --backend vm or llvm (docs/book/chad-comparison.md)",
+        names(&|a| a.status == Status::Default),
+        names(&|a| a.language == Language::Core && a.status != Status::Default),
+        names(&|a| a.language == Language::Lambda)
     )
 }
 

@@ -33,7 +33,7 @@ pub use backend::{Backend, Native};
 pub use derive::Kind;
 pub use leaves::{Leaf, Wrt};
 pub use matrices::{Block, Entries, Matrix, Product, Sweep};
-pub use pullback_ad::contract::{About, Language};
+pub use pullback_ad::contract::{About, Language, Status};
 pub use pullback_cpu::{Argument, Place, Prepared, View, Views};
 pub use pullback_llvm::Floats;
 pub use report::{CodeReport, Executor, Outcome, Ran};

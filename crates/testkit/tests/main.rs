@@ -2,6 +2,7 @@
 
 mod accumulators;
 mod book;
+mod bulk;
 mod chad;
 mod chad_arrays;
 mod chad_growth;

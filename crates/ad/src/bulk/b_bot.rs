@@ -106,6 +106,17 @@ pub fn transform(program: &Program, rules: Rules) -> (Program, Vec<Step>) {
     (bulk, steps)
 }
 
+/// The same for bindings, each a term over those before it, and for results, which are terms over all of them.
+pub(super) fn transform_all(names: &mut Names, bindings: &mut [(Var, Term)], results: &mut [Term]) {
+    let mut bot = Bot { names, rules: Rules::Guarded, ranges: BTreeMap::new(), steps: Vec::new() };
+    for (x, u) in bindings {
+        *u = bot.normal_form(u);
+        let range = bot.range(u);
+        bot.ranges.extend(range.map(|r| (x.id(), r)));
+    }
+    results.iter_mut().for_each(|t| *t = bot.normal_form(t));
+}
+
 struct Bot<'a> {
     names: &'a mut Names,
     rules: Rules,
@@ -515,7 +526,7 @@ fn op(op: Op, scalar: Scalar, ts: &[&Term]) -> Term {
 }
 
 /// `toLinearIdx`: `((i_1 k_2 + i_2) k_3 + i_3) ..`
-fn to_linear(sh: &[Size], is: &[Var]) -> Term {
+pub(super) fn to_linear(sh: &[Size], is: &[Var]) -> Term {
     let mut pairs = sh.iter().zip(is);
     let Some((_, first)) = pairs.next() else { return Term::i64(0) };
     pairs.fold(Term::var(first), |place, (k, i)| {
@@ -525,7 +536,7 @@ fn to_linear(sh: &[Size], is: &[Var]) -> Term {
 }
 
 /// `fromLinearIdx`: component `a` is `(place div stride_a) mod k_a`, without `mod` for the outermost, so that a place outside of the array stays outside.
-fn from_linear(sh: &[Size], place: &Term) -> Vec<Term> {
+pub(super) fn from_linear(sh: &[Size], place: &Term) -> Vec<Term> {
     let component = |(a, k): (usize, &Size)| {
         let stride = Size::product(&sh[a + 1..]);
         let row = if stride == Size::constant(1) {

@@ -203,6 +203,19 @@ impl<'a, T: Algebra> Differentiate<'a, T> {
         ts.iter().map(|t| self.primal(t)).collect()
     }
 
+    /// `x <- D[u]`
+    pub(super) fn bind(&mut self, x: &Var, u: &Term) -> Result<(), Mismatch> {
+        if u.ty().is_float() {
+            let (a, d) = self.rule(u)?;
+            self.primals.insert(x.id(), a);
+            self.deltas.insert(x.id(), d);
+        } else {
+            let a = self.primal(u);
+            self.primals.insert(x.id(), a);
+        }
+        Ok(())
+    }
+
     /// `D[t]`, of which the first half may be used more than once.
     pub(super) fn rule(&mut self, t: &Term) -> Result<Dual<T>, Mismatch> {
         let (x, d) = self.form(t)?;
@@ -222,14 +235,7 @@ impl<'a, T: Algebra> Differentiate<'a, T> {
             Exp::Const(c) => (self.alg.constant(c), Delta::new(ty, Node::Zero)),
             // [bulk_arrays.let]  x <- D[u]; D[v]
             Exp::Let(x, u, v) => {
-                if u.ty().is_float() {
-                    let (a, d) = self.rule(u)?;
-                    self.primals.insert(x.id(), a);
-                    self.deltas.insert(x.id(), d);
-                } else {
-                    let a = self.primal(u);
-                    self.primals.insert(x.id(), a);
-                }
+                self.bind(x, u)?;
                 self.rule(v)?
             }
             // [bulk_arrays.cond]  D[index [u, v] [cond b 0 1]]
@@ -417,6 +423,15 @@ impl<'a, T: Algebra> Reverse<'a, T> {
     // [bulk_arrays.backprop]  eval c d; then the entry with the highest identity, until there is none
     pub(super) fn run(mut self, c: T::Array, delta: &Delta<T::Array>) -> Self {
         self.eval(c, delta);
+        self.finish()
+    }
+
+    /// The cotangent of one result of several; [`Reverse::finish`] comes after the last one.
+    pub(super) fn begin(&mut self, c: T::Array, delta: &Delta<T::Array>) {
+        self.eval(c, delta);
+    }
+
+    pub(super) fn finish(mut self) -> Self {
         while let Some((id, (d, c))) = self.entries.pop_last() {
             self.order.push(id);
             self.eval(c, &d);

@@ -94,10 +94,52 @@ pub fn vjp(program: &Program, zeros: Zeros) -> Result<Derivative, Mismatch> {
     }
     let Terms { names, bindings } = terms;
     let inputs = program.inputs.iter().cloned().chain([c]).collect();
-    let mut derivative =
-        Derivative { sizes: program.sizes.clone(), inputs, bindings, value, cotangents, names };
-    derivative.prune();
-    Ok(derivative)
+    let bindings = pruned(bindings, &mut std::iter::once(&value).chain(cotangents.iter().flatten()));
+    Ok(Derivative { sizes: program.sizes.clone(), inputs, bindings, value, cotangents, names })
+}
+
+/// Each a term over the inputs and the bindings before it.
+pub(super) type Bindings = Vec<(Var, Term)>;
+
+/// The cotangents of some inputs, for bindings, each a term over those before it, and results, each with its cotangent: bindings, and a term for each wanted input.
+///
+/// # Errors
+/// As [`vjp`].
+pub(super) fn cotangents(
+    names: &Names,
+    (inputs, wanted): (&[Var], &[Var]),
+    bindings: &[(Var, Term)],
+    results: &[(Term, Var)],
+    zeros: Zeros,
+) -> Result<(Bindings, Vec<Term>), Mismatch> {
+    let mut terms = Terms { names: names.clone(), bindings: Vec::new() };
+    let mut d = Differentiate::new(&mut terms, zeros, inputs.iter().map(|x| (x, Term::var(x))));
+    bindings.iter().try_for_each(|(x, u)| d.bind(x, u))?;
+    let deltas = results.iter().map(|(t, _)| d.rule(t).map(|(_, delta)| delta));
+    let deltas = deltas.collect::<Result<Vec<_>, Mismatch>>()?;
+    let mut reverse = Reverse::new(&mut terms);
+    results.iter().zip(&deltas).for_each(|((_, c), delta)| reverse.begin(Term::var(c), delta));
+    let mut gradients = reverse.finish().gradients;
+    let of = |x: &Var| {
+        let found = inputs.iter().position(|y| x == y).and_then(|v| gradients.remove(&v));
+        found.unwrap_or_else(|| full(&mut terms, x.ty().scalar.zero(), &x.ty().shape))
+    };
+    let all: Vec<Term> = wanted.iter().map(of).collect();
+    Ok((pruned(terms.bindings, &mut all.iter()), all))
+}
+
+/// Without the bindings that nothing reads.
+fn pruned(bindings: Bindings, results: &mut dyn Iterator<Item = &Term>) -> Bindings {
+    let mut read: BTreeSet<u32> = results.flat_map(Term::free).copied().collect();
+    let mut kept = Vec::new();
+    for (x, t) in bindings.into_iter().rev() {
+        if read.contains(&x.id()) {
+            read.extend(t.free());
+            kept.push((x, t));
+        }
+    }
+    kept.reverse();
+    kept
 }
 
 impl Derivative {
@@ -128,20 +170,6 @@ impl Derivative {
 
     fn results(&self) -> impl Iterator<Item = &Term> {
         std::iter::once(&self.value).chain(self.cotangents.iter().flatten())
-    }
-
-    /// Leaves out what nothing reads.
-    fn prune(&mut self) {
-        let mut read: BTreeSet<u32> = self.results().flat_map(Term::free).copied().collect();
-        let mut kept = Vec::new();
-        for (x, t) in std::mem::take(&mut self.bindings).into_iter().rev() {
-            if read.contains(&x.id()) {
-                read.extend(t.free());
-                kept.push((x, t));
-            }
-        }
-        kept.reverse();
-        self.bindings = kept;
     }
 }
 

@@ -12,9 +12,9 @@
 //!
 //! Beside them: `sizes` (sizes are polynomials), `values` (arrays), [`evaluate`](mod@evaluate) (what terms mean, in any algebra), `print`.
 //!
-//! [`to_core`] makes functions of core of programs and gradients.
+//! [`to_core`] makes functions of core of programs and gradients, [`from_core`] programs of functions of core. Together with the symbolic pass they are the algorithm `bulk` (`--ad bulk`).
 //!
-//! To come: a translation from core, and staging (4.10). Until then no `--ad` name selects this folder: its programs are terms of [`a_core`].
+//! To come: staging (4.10); `c_scalar` and the tape of `d_arrays` as algorithms that can be chosen.
 
 pub mod a_core;
 pub mod b_bot;
@@ -22,6 +22,7 @@ pub mod c_scalar;
 pub mod d_arrays;
 pub mod e_symbolic;
 pub mod evaluate;
+pub mod from_core;
 pub mod partials;
 pub mod sizes;
 pub mod to_core;

@@ -7,6 +7,8 @@ use pullback_prim::{Op, Partial, Prim, Product};
 pub enum Zeros {
     /// It stops there, as in all algorithms of this crate: the branch that a `cond` did not choose contributes nothing.
     Stop,
+    /// It stops at every partial derivative, for programs that evaluate what was not chosen: there a factor of a product may be infinite, too.
+    StopAll,
     /// It is multiplied, as numbers are: the text.
     Multiply,
 }
@@ -16,11 +18,12 @@ pub(super) fn slopes(op: Prim, zeros: Zeros) -> Vec<(usize, &'static Partial, Op
     let params = op.params();
     let unknown = vec![None; params.len()];
     let of = |(k, partial): (usize, &'static Partial)| {
+        let varies = !matches!(partial, Partial::Const(_));
         let times = match op.product(k, &unknown) {
-            Product::Plain => Op::Mul,
-            Product::Strong if zeros == Zeros::Stop => Op::StrongMul,
-            Product::Mutual if zeros == Zeros::Stop => Op::MutualMul,
-            Product::Strong | Product::Mutual => Op::Mul,
+            Product::Plain if zeros == Zeros::StopAll && varies => Op::StrongMul,
+            Product::Strong if zeros != Zeros::Multiply => Op::StrongMul,
+            Product::Mutual if zeros != Zeros::Multiply => Op::MutualMul,
+            Product::Plain | Product::Strong | Product::Mutual => Op::Mul,
         };
         (params[k].is_float() && *partial != Partial::Const(0.0)).then_some((k, partial, times))
     };

@@ -3,8 +3,8 @@
 //! Every operation becomes what core has for it, or maps: `op` of arrays is a nest of maps, `gather` and `build1` are maps over indices, `scatter` adds to an accumulator. Core stops at an index outside of an
 //! array and at a division by zero, the fragment does not: what might stop stands behind a condition.
 //!
-//! Guarantees: the function gives the values of the program, wherever the sizes of inputs are not zero; it checks that sizes of inputs fit. Inner sizes of arrays without elements are those
-//! that core gives them.
+//! Guarantees: the function gives the values of the program; it checks that sizes of inputs fit. Sizes of an array are those of its type up to the first one that is zero. The sizes inside of
+//! that one are those that core gives it: so an array is put into its shape before its dimensions change places.
 //!
 //! Not supported: `scatter` of integers (accumulators of core add floats only); sizes that are in no input by themselves.
 
@@ -44,7 +44,8 @@ fn add(
     results: &[&Term],
 ) -> Result<FunId, Mismatch> {
     let terms = || bindings.iter().map(|(_, t)| t).chain(results.iter().copied());
-    supported(inputs, terms())?;
+    let known: Vec<SizeVar> = inputs.iter().flat_map(|x| &x.ty().shape).filter_map(Size::as_var).collect();
+    supported(&known, terms())?;
     let types: Vec<Type> = results.iter().map(|t| core_type(t.ty())).collect();
     let mut b = Builder::new(core);
     let params: Vec<_> = inputs.iter().map(|x| b.fresh(core_type(x.ty()), x.name())).collect();
@@ -53,18 +54,54 @@ fn add(
     let arrays = params.iter().zip(inputs).map(|(p, x)| Stored { atom: (*p).into(), ty: x.ty().clone() });
     let arrays: Vec<Stored> = arrays.collect();
     to.learn(&arrays);
-    let mut env: Env<Stored> = inputs.iter().map(Variable::id).zip(arrays).collect();
-    for (x, t) in bindings {
-        let value = interpret(&mut to, &mut env, t);
-        env.insert(x.id(), value);
-    }
-    let result = results.iter().map(|t| interpret(&mut to, &mut env, t).atom).collect();
+    let env = inputs.iter().map(Variable::id).zip(arrays).collect();
+    let result = to.all(env, bindings, results);
     let body = b.close(result);
     Ok(core.funs.push(Fun { name: Symbol::new(name), params, body, results: types, entry: None }))
 }
 
-fn supported<'a>(inputs: &[Variable], terms: impl Iterator<Item = &'a Term>) -> Result<(), Mismatch> {
-    let known: Vec<SizeVar> = inputs.iter().flat_map(|x| &x.ty().shape).filter_map(Size::as_var).collect();
+/// What a size is where bindings are put into a function.
+#[derive(Clone, Debug)]
+pub(super) enum Known {
+    /// A dimension of an array.
+    Dimension(Atom, usize),
+    /// An integer, or zero if it is negative.
+    Integer(Atom),
+    /// A polynomial over the sizes before it, or zero if it is negative.
+    AtLeastZero(Size),
+}
+
+/// Bindings and results where the builder stands; inputs are these atoms, and the sizes are what this list says, by their places.
+///
+/// # Errors
+/// As [`function`]; nothing is emitted then.
+pub(super) fn emit(
+    b: &mut Builder<'_>,
+    inputs: &[(Variable, Atom)],
+    sizes: &[Known],
+    bindings: &[(Variable, Term)],
+    results: &[Term],
+) -> Result<Vec<Atom>, Mismatch> {
+    let var = |v: usize| SizeVar(u32::try_from(v).unwrap_or(u32::MAX));
+    let known: Vec<SizeVar> = (0..sizes.len()).map(var).collect();
+    supported(&known, bindings.iter().map(|(_, t)| t).chain(results))?;
+    let mut to = ToCore { b, sizes: BTreeMap::new() };
+    for (v, size) in sizes.iter().enumerate() {
+        let atom = match size {
+            Known::Dimension(array, d) => to.b.size(*array, *d),
+            Known::Integer(n) => to.b.op2(Op::Max, *n, Atom::i64(0)),
+            Known::AtLeastZero(n) => {
+                let n = to.extent(n);
+                to.b.op2(Op::Max, n, Atom::i64(0))
+            }
+        };
+        to.sizes.insert(var(v), atom);
+    }
+    let stored = |(x, atom): &(Variable, Atom)| (x.id(), Stored { atom: *atom, ty: x.ty().clone() });
+    Ok(to.all(inputs.iter().map(stored).collect(), bindings, &results.iter().collect::<Vec<_>>()))
+}
+
+fn supported<'a>(known: &[SizeVar], terms: impl Iterator<Item = &'a Term>) -> Result<(), Mismatch> {
     let mut refused = None;
     terms.for_each(|t| {
         walk(t, &mut |t| {
@@ -124,6 +161,24 @@ impl ToCore<'_, '_> {
             let message = Symbol::new("sizes of arguments differ");
             self.b.emit(Exp::Assert(same, message, vec![wanted, found]), "fits");
         }
+    }
+    fn all(&mut self, mut env: Env<Stored>, bindings: &[(Variable, Term)], results: &[&Term]) -> Vec<Atom> {
+        for (x, t) in bindings {
+            let value = interpret(self, &mut env, t);
+            env.insert(x.id(), value);
+        }
+        results.iter().map(|t| interpret(self, &mut env, t).atom).collect()
+    }
+    /// The array with all sizes that its type says: where it has no elements, a map may have left it with others.
+    fn in_shape(&mut self, t: &Stored) -> Atom {
+        let Some((_, outer)) = t.ty.shape.split_last().filter(|(_, outer)| !outer.is_empty()) else {
+            return t.atom;
+        };
+        if outer.iter().all(|n| n.as_constant().is_some_and(|n| n > 0)) {
+            return t.atom;
+        }
+        let shape = self.extents(&t.ty.shape);
+        self.b.emit(Exp::Reshape { shape, from: t.ty.shape.len(), array: t.atom }, "whole")
     }
     fn extent(&mut self, n: &Size) -> Atom {
         match n.as_constant() {
@@ -281,8 +336,9 @@ impl Algebra for ToCore<'_, '_> {
     fn sum_outer(&mut self, t: &Stored) -> Stored {
         let (k, rest) = t.ty.shape.split_first().unwrap_or_else(|| unreachable!("checked"));
         let last = (1..=rest.len()).chain([0]).collect();
+        let whole = self.in_shape(t);
         let columns =
-            if rest.is_empty() { t.atom } else { self.b.emit(Exp::Rearrange(last, t.atom), "columns") };
+            if rest.is_empty() { whole } else { self.b.emit(Exp::Rearrange(last, whole), "columns") };
         let width = self.extent(k);
         let atom = self.nest(rest, &[columns], &mut Vec::new(), &mut |this, xs, _| this.b.sum(width, xs[0]));
         Stored { atom, ty: Ty::new(rest.to_vec(), t.ty.scalar) }
@@ -331,8 +387,12 @@ impl Algebra for ToCore<'_, '_> {
     fn transpose(&mut self, j: &[usize], t: &Stored) -> Stored {
         let mut shape = t.ty.shape.clone();
         j.iter().enumerate().for_each(|(a, from)| shape[a] = t.ty.shape[*from].clone());
-        let atom =
-            if j.is_empty() { t.atom } else { self.b.emit(Exp::Rearrange(j.to_vec(), t.atom), "turned") };
+        let atom = if j.is_empty() {
+            t.atom
+        } else {
+            let whole = self.in_shape(t);
+            self.b.emit(Exp::Rearrange(j.to_vec(), whole), "turned")
+        };
         Stored { atom, ty: Ty::new(shape, t.ty.scalar) }
     }
     fn reshape(&mut self, sh: &[Size], t: &Stored) -> Stored {

@@ -33,6 +33,15 @@ pub(crate) fn add_vjp(program: &mut Program, f: FunId, config: &Config) -> Resul
     Ok(add_function(program, &format!("{}_vjp", fun.name), derived))
 }
 
+/// Adds the reverse derivative of a function by bulk dual numbers.
+pub(crate) fn add_bulk(program: &mut Program, f: FunId) -> Result<FunId, Unsupported> {
+    let fun = program.funs[f].clone();
+    let lam = Lam { params: fun.params, body: fun.body };
+    let wanted = vec![true; lam.params.len()];
+    let derived = pullback_ad::bulk::from_core::vjp(program, &lam, &wanted)?;
+    Ok(add_function(program, &format!("{}_bulk", fun.name), derived))
+}
+
 pub(crate) fn add_function(program: &mut Program, name: &str, lam: Lam) -> FunId {
     let results = program.body_types(&lam.body);
     let Lam { params, body } = lam;
@@ -118,6 +127,14 @@ pub(crate) fn mismatch(text: &str, args: &[Value], config: &Config) -> Option<St
     mismatch_of(&program, f, id, args)
 }
 
+/// Why the derivative by bulk dual numbers is wrong; `None` also if they refuse the program.
+pub(crate) fn bulk_mismatch(text: &str, args: &[Value]) -> Option<String> {
+    let mut program = parse(text);
+    let f = first(&program);
+    let id = add_bulk(&mut program, f).ok()?;
+    mismatch_of(&program, f, id, args)
+}
+
 pub(crate) fn mismatch_of(program: &Program, f: FunId, id: FunId, args: &[Value]) -> Option<String> {
     let mut r = Numbers(7);
     let param_types = types(program, &program.funs[f].params);
@@ -158,7 +175,7 @@ pub(crate) fn mismatch_of(program: &Program, f: FunId, id: FunId, args: &[Value]
     None
 }
 
-/// The derivative of the first function is right at these arguments, in every configuration.
+/// The derivative of the first function is right at these arguments, in every configuration, and by bulk dual numbers where they have it.
 pub(crate) fn adjoint(text: &str, args: Vec<Value>) {
     let configs = [
         Config::default(),
@@ -178,6 +195,9 @@ pub(crate) fn adjoint(text: &str, args: Vec<Value>) {
         if let Some(reason) = mismatch(text, &args, &config) {
             panic!("{config:?}: {reason}");
         }
+    }
+    if let Some(reason) = bulk_mismatch(text, &args) {
+        panic!("bulk: {reason}");
     }
 }
 

@@ -1,0 +1,387 @@
+//! Functions of core as programs of the fragment, and the algorithm `bulk`: a function of core becomes its reverse derivative, by all steps of this folder.
+//!
+//! Source: T. Smeding, thesis, chapter 4, for the algorithm; 4.2.2 and 4.4.2 for what a user's language adds. The translation is ours (decision 75).
+//!
+//! Judgement: a statement `let ys = e` becomes bindings `ys_1 = t_1 ..` of terms. A function `\xs -> ys` becomes `\xs y_bars -> ys x_bars`: its own body, then the bindings of its cotangents.
+//!
+//! Types:
+//! ```text
+//! r           Array [] r                       (t, u)       one term for each component
+//! []..[]r     Array [k_1, .., k_n] r           all others   refused, where a derivative goes through them
+//! k           a polynomial over sizes of arrays at hand and integers at hand
+//! ```
+//!
+//! Notation: *at hand*: bound outside of all inner bodies of the function, or outside of the function · *active*: varies with a wanted input · `t as sh` is `t`, or `gather sh t (\is. is)` if its shape is another
+//! polynomial; it is used where core has checked that the sizes are equal
+//!
+//! Rules:
+//! ```text
+//! at hand    a value that is not active is an input without derivative;  sizes and their sums and products, iota, and arrays of one constant are terms
+//! sizes      two that core asserts to be equal, outside of inner bodies, are one variable;  a number of elements that may be negative is max(k, 0), in an inner body
+//! atom, prim, tuple, proj, size, iota, replicate, rearrange, array_lit: as they are;  literals of rows: as the first row
+//! if         if c then us else vs              => cond c u v, of each result;  both bodies are bound outside
+//! loop       for i < 3 do body                 => body three times
+//! call       f xs                              => the body of f, before all else
+//! index      a[ix]                             => index a ix
+//! slice      a[s], a[s + d], .., n of them     => gather (n ::: rest) a (\[i]. [s + d i])                  gather, reverse, rotate: their indices
+//! update     a with [ix] = v                   => build1 k (\i. .. cond (i = ix_1 and ..) v (index a [i ..]))
+//! reshape    as (sh) a                         => reshape sh a, or gather sh a (\is. the index of the same place) if only core knows that the numbers of elements agree
+//! concat     a ++ b                            => build1 (k + l) (\i. cond (i < k) (index a [i]) (index b [i - k]))
+//! map        map n f as                        => build1 n (\i. f (index as [i])), of each result
+//! reduce     reduce n (+) z a                  => z + sumOuter (a as n ::: rest);   other operators: f (f z a[0]) a[1] .. if n is a small number
+//! hist       hist (+) dst is vs                => dst + scatter (shape dst) vs (\[i]. [index is [i]])
+//! plus       x + y                             => x + (y as the shape of x)
+//! marked, par: their bodies                    assert, check: nothing, the function's own body has them
+//! ```
+//!
+//! Differences from the paper:
+//! 1. The fragment is not the user's language. Constructs without a form are refused, or computed by the function itself where they are not active.
+//! 2. A map with several results shares: each statement of its body becomes an array (B3), and its results are of these arrays.
+//! 3. Both alternatives of `if` are evaluated (4.4.2). So zeros stop at all partial derivatives ([`Zeros::StopAll`]): the alternative that was not chosen contributes nothing, whatever its value is.
+//!
+//! Guarantee: the derivative stops where the function stops, and its first results are the function's, to the bit: the function's body runs first. The fragment is total, so nothing that comes after it
+//! stops. The work is a constant times that of the function, without `if`, whose alternatives both cost, and where no map has zero iterations. But an element that is read or overwritten outside of a map
+//! costs as much as its array.
+//!
+//! Not supported: inject, match; scan, fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Reductions and histograms with
+//! other operators than `+`; `while`, and loops whose number of iterations is no small constant; sizes that differ between the iterations of a map; branches that give arrays of different sizes;
+//! `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
+
+mod forms;
+mod sizes;
+mod soacs;
+
+use super::a_core::{Names, Term, Var as Variable};
+use super::b_bot::transform_all;
+use super::e_symbolic::cotangents;
+use super::partials::Zeros;
+use super::sizes::{Size, SizeVar};
+use super::to_core::{Known, emit};
+use crate::activity::active_variables;
+use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
+use pullback_base::Span;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::rename::{Subst, copy_applied, copy_lam};
+use pullback_core::shapes::{Dim, Shapes, shapes};
+use pullback_core::traverse::{bound_vars, for_each_stm, leads_to};
+use pullback_core::{Atom, Body, Builder, Exp, Lam, Origin, Program, Stm, Var};
+use std::collections::BTreeMap;
+
+/// The entry of the table of algorithms.
+pub const ALGORITHM: Algorithm = Algorithm {
+    id: "bulk",
+    title: "Bulk dual numbers",
+    citation: "Smeding, thesis, chapter 4",
+    mode: Mode::Reverse,
+    bound: Bound::None,
+    status: Status::Selectable,
+    sources: &[
+        include_str!("mod.rs"),
+        include_str!("forms.rs"),
+        include_str!("sizes.rs"),
+        include_str!("soacs.rs"),
+    ],
+    transform: vjp,
+    derivatives: None,
+    many: None,
+};
+
+/// How many statements a translation may have; loops and calls are written out.
+const STATEMENTS: usize = 4_000;
+
+/// `\xs -> ys` to `\xs y_bars -> ys x_bars`; see [`crate::contract`]. Cost: the size of the program, with loops and calls written out, times its depth.
+///
+/// # Errors
+/// [`Unsupported`] where a derivative goes through something that the fragment has no form for; with its place.
+pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
+    let mut lam = copy_lam(program, lam, &Subst::new());
+    let mut room = STATEMENTS;
+    inline(program, &mut lam.body, &mut room);
+    pullback_core::fused::split(program, &mut lam.body);
+    pullback_core::choose::operators_choose(program, &mut lam.body);
+    let is_active = |v: &Var| program.is_active(&program.vars[*v].ty);
+    let inputs: Vec<Var> =
+        lam.params.iter().zip(wanted).filter(|(p, w)| **w && is_active(p)).map(|(p, _)| *p).collect();
+    let mut from = FromCore::new(program, &lam, &inputs);
+    let results = from.lambda(&lam, &inputs)?;
+    let zeros = from.zeros()?;
+    let FromCore { mut names, sizes, inputs: at_hand, mut scopes, .. } = from;
+    let mut bindings = scopes.pop().unwrap_or_default();
+    put_together(
+        program,
+        lam,
+        &inputs,
+        Parts { names: &mut names, sizes, at_hand, bindings: &mut bindings, results, zeros },
+    )
+}
+
+/// A function in the fragment.
+struct Parts<'a> {
+    names: &'a mut Names,
+    sizes: Vec<Known>,
+    at_hand: Vec<(Variable, Var)>,
+    bindings: &'a mut [(Variable, Term)],
+    /// For each active result: its term, if it varies.
+    results: Vec<Option<Term>>,
+    zeros: Zeros,
+}
+
+// [bulk.lambda]  the function's own body, then the bulk-operation transformation, dual arrays, the symbolic reverse pass, and back
+fn put_together(
+    program: &mut Program,
+    lam: Lam,
+    wanted: &[Var],
+    parts: Parts<'_>,
+) -> Result<Lam, Unsupported> {
+    let Parts { names, sizes, at_hand, bindings, results, zeros } = parts;
+    let place = lam.body.result.iter().find_map(|a| program.vars[a.var()?].origin.span);
+    let mut b = Builder::new(program);
+    b.origin = Origin { span: place, rule: Some(("bulk.lambda", None)) };
+    let Lam { mut params, mut body } = lam;
+    let active: Vec<Atom> = body.result.iter().copied().filter(|a| b.program.is_active(&b.ty(*a))).collect();
+    let (mut inputs, mut seeds) = (Vec::new(), Vec::new());
+    for (y, t) in active.into_iter().zip(results) {
+        let ty = b.ty(y);
+        b.program.add_cotangent_types(&ty);
+        let Ok(Some(ty)) = b.program.cotangent(&ty) else { unreachable!("it is active") };
+        let y_bar = b.fresh(ty, "y_bar");
+        params.push(y_bar);
+        if let Some(t) = t {
+            let c = names.fresh("c", t.ty().clone());
+            inputs.push((c.clone(), Atom::from(y_bar)));
+            seeds.push((t, c));
+        }
+    }
+    let mut terms: Vec<Term> = seeds.iter().map(|(t, _)| t.clone()).collect();
+    transform_all(names, bindings, &mut terms);
+    let seeds: Vec<(Term, Variable)> = terms.into_iter().zip(seeds).map(|(t, (_, c))| (t, c)).collect();
+    let variable = |x: &Var| at_hand.iter().find(|(_, v)| v == x).map(|(variable, _)| variable.clone());
+    let wanted: Vec<Variable> = wanted.iter().filter_map(variable).collect();
+    inputs.extend(at_hand.iter().map(|(variable, v)| (variable.clone(), Atom::from(*v))));
+    let variables: Vec<Variable> = inputs.iter().map(|(variable, _)| variable.clone()).collect();
+    let refused = |why: super::evaluate::Mismatch| refusal(&format!("this function: {why}"), place);
+    let (bindings, terms) =
+        cotangents(names, (&variables, &wanted), bindings, &seeds, zeros).map_err(refused)?;
+    let x_bars = emit(&mut b, &inputs, &sizes, &bindings, &terms).map_err(refused)?;
+    body.stms.extend(b.finish());
+    body.result.extend(x_bars);
+    Ok(Lam { params, body })
+}
+
+fn refusal(construct: &str, span: Option<Span>) -> Unsupported {
+    let help = "use `fast_chad`, which differentiates it".to_string();
+    Unsupported { algorithm: ALGORITHM.id, construct: construct.to_string(), span, help }
+}
+
+/// Puts the bodies of functions for calls, but of those that call themselves, while there is room.
+fn inline(program: &mut Program, body: &mut Body, room: &mut usize) {
+    let mut stms = Vec::with_capacity(body.stms.len());
+    for mut stm in std::mem::take(&mut body.stms) {
+        for scope in stm.exp.bodies_mut() {
+            inline(program, scope.body, room);
+        }
+        match &stm.exp {
+            // [bulk.call]  the body of f
+            Exp::Call(f, args) if !leads_to(program, &program.funs[*f].body, *f) => {
+                let (fun, args) = (program.funs[*f].clone(), args.clone());
+                let mut size = 0;
+                for_each_stm(&fun.body, &mut |_| size += 1);
+                match room.checked_sub(size) {
+                    Some(left) => *room = left,
+                    None => {
+                        stms.push(stm);
+                        continue;
+                    }
+                }
+                let lam = Lam { params: fun.params, body: fun.body };
+                let mut inner = copy_applied(program, &lam, &args, &Subst::new());
+                inline(program, &mut inner, room);
+                stms.extend(inner.stms);
+                let results = stm.pat.into_iter().zip(inner.result);
+                stms.extend(results.map(|(v, a)| Stm { pat: vec![v], exp: Exp::Atom(a) }));
+            }
+            _ => stms.push(stm),
+        }
+    }
+    body.stms = stms;
+}
+
+/// What a variable of core is in the fragment.
+#[derive(Clone, Debug)]
+enum Part {
+    Array(Term),
+    Tuple(Vec<Part>),
+    /// Nothing: it is at hand, or nobody asks for it.
+    AtHand,
+}
+
+/// The translation of one function.
+struct FromCore<'p> {
+    program: &'p Program,
+    shapes: Shapes,
+    active: IdSet<Var>,
+    /// The variables that are not at hand.
+    inner: IdSet<Var>,
+    names: Names,
+    sizes: Vec<Known>,
+    size_vars: BTreeMap<Dim, SizeVar>,
+    at_least_zero: BTreeMap<Size, SizeVar>,
+    /// The first is called the second.
+    equal: BTreeMap<Dim, Dim>,
+    inputs: Vec<(Variable, Var)>,
+    parts: IdMap<Var, Part>,
+    /// The bindings of the function, and of each `build1` that is open.
+    scopes: Vec<Vec<(Variable, Term)>>,
+    /// How many branches are open.
+    branches: usize,
+    /// Whether something active is evaluated that may not be chosen.
+    chooses: bool,
+    left: usize,
+    place: Option<Span>,
+}
+
+impl<'p> FromCore<'p> {
+    fn new(program: &'p Program, lam: &Lam, inputs: &[Var]) -> FromCore<'p> {
+        let mut inner = IdSet::new();
+        for scope in lam.body.stms.iter().flat_map(|s| s.exp.bodies()) {
+            inner.extend(scope.binds.iter());
+            inner.extend(bound_vars(scope.body).iter().copied());
+        }
+        let mut from = FromCore {
+            program,
+            shapes: shapes(program, &lam.params, &lam.body),
+            active: active_variables(program, lam, inputs),
+            inner,
+            names: Names::default(),
+            sizes: Vec::new(),
+            size_vars: BTreeMap::new(),
+            at_least_zero: BTreeMap::new(),
+            equal: BTreeMap::new(),
+            inputs: Vec::new(),
+            parts: IdMap::new(),
+            scopes: vec![Vec::new()],
+            branches: 0,
+            chooses: false,
+            left: STATEMENTS,
+            place: None,
+        };
+        from.learn_equal(&lam.body);
+        from
+    }
+
+    /// The terms of the active results.
+    fn lambda(&mut self, lam: &Lam, inputs: &[Var]) -> Result<Vec<Option<Term>>, Unsupported> {
+        for x in inputs {
+            self.place = self.program.vars[*x].origin.span;
+            self.input(*x)?;
+        }
+        let needed = self.needed(&lam.body.stms, &lam.body.result, true);
+        for (stm, is_needed) in lam.body.stms.iter().zip(needed) {
+            self.place = self.program.vars[stm.pat[0]].origin.span;
+            if is_needed {
+                let live: Vec<bool> = stm.pat.iter().map(|v| self.active.contains(v)).collect();
+                self.statement(stm, &live)?;
+            } else {
+                self.at_hand(stm);
+            }
+        }
+        let mut results = Vec::new();
+        for y in &lam.body.result {
+            let is_active = y.var().is_some_and(|v| self.active.contains(&v));
+            if self.program.is_active(&self.program.atom_type(*y)) {
+                results.push(if is_active { Some(self.array(*y)?) } else { None });
+            }
+        }
+        Ok(results)
+    }
+
+    /// Zeros stop everywhere, where something is evaluated that was not chosen.
+    fn zeros(&self) -> Result<Zeros, Unsupported> {
+        match (self.chooses, self.program.ieee_partials) {
+            (true, true) => {
+                self.refuse("a branch, where zeros are multiplied as numbers are: both sides are evaluated")
+            }
+            (true, false) => Ok(Zeros::StopAll),
+            (false, true) => Ok(Zeros::Multiply),
+            (false, false) => Ok(Zeros::Stop),
+        }
+    }
+
+    fn refuse<T>(&self, construct: &str) -> Result<T, Unsupported> {
+        Err(refusal(construct, self.place))
+    }
+
+    fn is_at_hand(&self, v: Var) -> bool {
+        !self.inner.contains(&v)
+    }
+
+    /// Whether code here runs whenever the function runs.
+    fn is_outside(&self) -> bool {
+        self.scopes.len() == 1 && self.branches == 0
+    }
+
+    fn is_active(&self, a: Atom) -> bool {
+        a.var().is_some_and(|v| self.active.contains(&v))
+    }
+
+    /// Those statements that the results need; of those outside, only active ones, because others are at hand.
+    fn needed(&self, stms: &[Stm], results: &[Atom], outside: bool) -> Vec<bool> {
+        let mut wanted: IdSet<Var> = results.iter().filter_map(|a| a.var()).collect();
+        let mut needed: Vec<bool> = stms
+            .iter()
+            .rev()
+            .map(|stm| {
+                let asked = |v: &Var| wanted.contains(v) && (!outside || self.active.contains(v));
+                let is_needed = stm.pat.iter().any(asked);
+                if is_needed {
+                    wanted.extend(pullback_core::traverse::free_vars_exp(&stm.exp).iter().copied());
+                }
+                is_needed
+            })
+            .collect();
+        needed.reverse();
+        needed
+    }
+
+    // [bulk.at_hand]  sizes, iota, arrays of one constant: as terms, so that the transformation knows them
+    fn at_hand(&mut self, stm: &Stm) {
+        let part = match &stm.exp {
+            Exp::Atom(a) => a.var().and_then(|v| self.parts.get(&v)).cloned(),
+            Exp::Size(..) => match self.called(self.shapes.name(stm.pat[0].into())) {
+                Dim::Value(v) if v == stm.pat[0] => None,
+                d => self.dim(d).ok().map(|n| Part::Array(Term::size(&n))),
+            },
+            Exp::Prim(prim, args) => self.size_of(*prim, args).map(|n| Part::Array(Term::size(&n))),
+            Exp::Iota(_) | Exp::Replicate(_, Atom::Const(_)) => {
+                self.form(stm, &[true]).ok().and_then(|mut p| p.pop())
+            }
+            _ => None,
+        };
+        if let Some(part) = part {
+            self.parts.insert(stm.pat[0], part);
+        }
+    }
+
+    /// What a value is; one that is at hand becomes an input.
+    fn part(&mut self, a: Atom) -> Result<Part, Unsupported> {
+        let v = match a {
+            Atom::Const(c) => return Ok(Part::Array(Term::scalar(c))),
+            Atom::Var(v) => v,
+        };
+        match self.parts.get(&v) {
+            Some(part @ (Part::Array(_) | Part::Tuple(_))) => Ok(part.clone()),
+            Some(Part::AtHand) | None => Ok(Part::Array(self.input(v)?)),
+        }
+    }
+
+    fn array(&mut self, a: Atom) -> Result<Term, Unsupported> {
+        match self.part(a)? {
+            Part::Array(t) => Ok(t),
+            Part::Tuple(_) | Part::AtHand => self.refuse("a product, as a whole"),
+        }
+    }
+
+    fn arrays(&mut self, atoms: &[Atom]) -> Result<Vec<Term>, Unsupported> {
+        atoms.iter().map(|a| self.array(*a)).collect()
+    }
+}

@@ -1,0 +1,193 @@
+//! Maps, reductions and histograms of core as terms.
+//!
+//! A map is a `build1` of its body, where a parameter is an element. If there are several results, or many statements, each statement of the body becomes an
+//! array first (B3): results share it, and terms stay small.
+//!
+//! Assumes and guarantees what `forms` does.
+
+use super::forms::{WRITTEN_OUT, primitive};
+use super::{FromCore, Part};
+use crate::bulk::a_core::{Exp as Form, IndexFn, Term, Var as Variable, made};
+use crate::bulk::sizes::Size;
+use crate::bulk::terms::substitute_all;
+use crate::contract::Unsupported;
+use pullback_core::{Atom, Body, Exp, Lam, Soac, Var};
+use pullback_prim::{Op, Prim};
+use std::collections::BTreeMap;
+
+/// How many bindings the body of a `build1` may have: terms are walked by recursion.
+const NESTED: usize = 64;
+
+type Translated<T> = Result<T, Unsupported>;
+
+impl FromCore<'_> {
+    pub(super) fn soac(&mut self, soac: &Soac, live: &[bool]) -> Translated<Vec<Part>> {
+        match soac {
+            // [bulk.map]  build1 n (\i. f (index as [i]))
+            Soac::Map { width, lam, arrays } => {
+                let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
+                self.map(&n, lam, &arrays, live)
+            }
+            // [bulk.reduce]  z + sumOuter a
+            Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
+                let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
+                self.reduce((&n, lam), neutral, &arrays, live)
+            }
+            Soac::Scan { .. } => self.refuse("a scan"),
+            Soac::Fused { .. } => self.refuse("a fused operation in a called function"),
+            // [bulk.hist]  dst + scatter (shape dst) vs (\[i]. [index is [i]])
+            Soac::Hist { width, lam, neutral: _, dst, indices, values } => match (&dst[..], &values[..]) {
+                ([dst], [values]) if is_sum(&lam.body, lam.body.result[0], lam.params[0], lam.params[1]) => {
+                    let (n, dst) = (self.width(*width)?, self.array(*dst)?);
+                    let (indices, values) = (self.array(*indices)?, self.array(*values)?);
+                    self.histogram(n, &dst, &indices, &values)
+                }
+                _ => self.refuse("a histogram with another operator than `+`"),
+            },
+            Soac::Scatter { .. } => self.refuse("a scatter"),
+        }
+    }
+
+    fn map(&mut self, n: &Size, lam: &Lam, arrays: &[Term], live: &[bool]) -> Translated<Vec<Part>> {
+        let i = self.names.index("i");
+        let at = Term::var(&i);
+        for (p, a) in lam.params.iter().zip(arrays) {
+            let element = match a.exp() {
+                Form::Iota(_) => at.clone(),
+                _ => made(Form::Index(a.clone(), vec![at.clone()])),
+            };
+            self.parts.insert(*p, Part::Array(element));
+        }
+        self.scopes.push(Vec::new());
+        let parts = self.body(&lam.body, live)?;
+        let inside = self.scopes.pop().unwrap_or_default();
+        let mut results = Vec::new();
+        for part in parts {
+            match part {
+                Part::Array(t) => results.push(Some(t)),
+                Part::AtHand => results.push(None),
+                Part::Tuple(_) => return self.refuse("a product, as a whole"),
+            }
+        }
+        let is_nested = results.iter().flatten().count() <= 1 && inside.len() <= NESTED;
+        let results: Vec<Option<Term>> = if is_nested {
+            let bind = |body: Term, (x, t): (Variable, Term)| made(Form::Let(x, t, body));
+            let lets = |t: Term| inside.iter().cloned().rev().fold(t, bind);
+            let each = |t: Term| made(Form::Build1(n.clone(), i.clone(), lets(t)));
+            results.into_iter().map(|t| t.map(each)).collect()
+        } else {
+            self.split(n, &i, inside, results)
+        };
+        Ok(results.into_iter().map(|t| t.map_or(Part::AtHand, Part::Array)).collect())
+    }
+
+    // B3: each binding is an array, and the results take its elements.
+    fn split(
+        &mut self,
+        n: &Size,
+        i: &Variable,
+        inside: Vec<(Variable, Term)>,
+        results: Vec<Option<Term>>,
+    ) -> Vec<Option<Term>> {
+        let mut elements: BTreeMap<u32, Term> = BTreeMap::new();
+        for (x, t) in inside {
+            let t = substitute_all(&mut self.names, &t, &elements);
+            let varies = t.has_free(i);
+            let t = if varies { self.each(n, i, &t) } else { t };
+            let xs = self.names.fresh(x.name(), t.ty().clone());
+            let all = Term::var(&xs);
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.push((xs, t));
+            }
+            let element = if varies { made(Form::Index(all, vec![Term::var(i)])) } else { all };
+            elements.insert(x.id(), element);
+        }
+        let mut of = |t: Term| {
+            let t = substitute_all(&mut self.names, &t, &elements);
+            self.each(n, i, &t)
+        };
+        results.into_iter().map(|t| t.map(&mut of)).collect()
+    }
+
+    /// `build1 n (\i. t)` beside another one of the same `i`.
+    fn each(&mut self, n: &Size, i: &Variable, t: &Term) -> Term {
+        let j = self.names.again(i);
+        let t = substitute_all(&mut self.names, t, &BTreeMap::from([(i.id(), Term::var(&j))]));
+        made(Form::Build1(n.clone(), j, t))
+    }
+
+    fn reduce(
+        &mut self,
+        (n, lam): (&Size, &Lam),
+        neutral: &[Atom],
+        arrays: &[Term],
+        live: &[bool],
+    ) -> Translated<Vec<Part>> {
+        let (lefts, rights) = lam.params.split_at(neutral.len());
+        let is_sum_at = |k: usize| is_sum(&lam.body, lam.body.result[k], lefts[k], rights[k]);
+        if live.iter().enumerate().all(|(k, is)| !is || is_sum_at(k)) {
+            let sum = |((z, a), is): ((&Atom, &Term), &bool)| {
+                if *is { self.sum_from(*z, n, a).map(Part::Array) } else { Ok(Part::AtHand) }
+            };
+            return neutral.iter().zip(arrays).zip(live).map(sum).collect();
+        }
+        let Some(count) = n.as_constant().filter(|n| *n <= WRITTEN_OUT) else {
+            return self.refuse("a reduction with another operator than `+`");
+        };
+        let mut state: Vec<Part> = neutral.iter().map(|z| self.part(*z)).collect::<Translated<_>>()?;
+        for k in 0..count {
+            for (p, part) in lefts.iter().zip(state) {
+                self.parts.insert(*p, part);
+            }
+            for (q, a) in rights.iter().zip(arrays) {
+                let element = made(Form::Index(a.clone(), vec![Term::i64(k)]));
+                self.parts.insert(*q, Part::Array(element));
+            }
+            state = self.body(&lam.body, &vec![true; lam.body.result.len()])?;
+        }
+        Ok(state)
+    }
+
+    /// `z + sumOuter a` of so many rows.
+    fn sum_from(&mut self, z: Atom, n: &Size, a: &Term) -> Translated<Term> {
+        let sh = [std::slice::from_ref(n), &a.ty().shape[1..]].concat();
+        let sum = made(Form::SumOuter(self.as_shape(a, &sh)));
+        if matches!(z, Atom::Const(z) if z == z.scalar().zero()) {
+            return Ok(sum);
+        }
+        let z = self.array(z)?;
+        let sum = self.as_shape(&sum, &z.ty().shape);
+        Ok(primitive(Prim::Op(Op::Add, z.ty().scalar), vec![z, sum]))
+    }
+
+    fn histogram(&mut self, n: Size, dst: &Term, indices: &Term, values: &Term) -> Translated<Vec<Part>> {
+        if !dst.ty().is_float() {
+            return self.refuse("a histogram of integers, in an inner body");
+        }
+        let sh = dst.ty().shape.clone();
+        let values = self.as_shape(values, &[&[n], &sh[1..]].concat());
+        let i = self.names.index("i");
+        let index = vec![made(Form::Index(indices.clone(), vec![Term::var(&i)]))];
+        let sent = made(Form::Scatter(sh, values, IndexFn { params: vec![i], index }));
+        Ok(vec![Part::Array(primitive(Prim::Op(Op::Add, dst.ty().scalar), vec![dst.clone(), sent]))])
+    }
+}
+
+/// Whether a result of an operator is the sum of these two, elementwise if they are arrays.
+fn is_sum(body: &Body, result: Atom, p: Var, q: Var) -> bool {
+    let (p, q) = (Atom::from(p), Atom::from(q));
+    let of_both = |atoms: &[Atom]| *atoms == [p, q] || *atoms == [q, p];
+    let Some(stm) = body.stms.iter().find(|s| s.pat.len() == 1 && Atom::from(s.pat[0]) == result) else {
+        return false;
+    };
+    match &stm.exp {
+        Exp::Prim(Prim::Op(Op::Add, _), args) => of_both(args),
+        Exp::Plus(x, y) => of_both(&[*x, *y]),
+        Exp::Soac(Soac::Map { width: _, lam, arrays }) => {
+            of_both(arrays)
+                && lam.body.result.len() == 1
+                && is_sum(&lam.body, lam.body.result[0], lam.params[0], lam.params[1])
+        }
+        _ => false,
+    }
+}
