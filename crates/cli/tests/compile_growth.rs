@@ -215,6 +215,17 @@ fn work(file: &Path, backend: &str) -> Option<f64> {
     Some(refs.trim().replace(',', "").parse().expect("a number"))
 }
 
+/// The same of all families, a share of them on each processor.
+fn on_all_processors<T: Send>(of: &(impl Fn(&'static Family) -> T + Sync)) -> Vec<T> {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|s| {
+        let shares = FAMILIES.chunks(FAMILIES.len().div_ceil(processors));
+        let shares: Vec<_> =
+            shares.map(|share| s.spawn(move || share.iter().map(of).collect::<Vec<T>>())).collect();
+        shares.into_iter().flat_map(|s| s.join().expect("a share is measured")).collect()
+    })
+}
+
 #[test]
 fn the_compiler_works_in_proportion_to_the_text() {
     let long = std::env::var_os("LONG").is_some();
@@ -233,14 +244,12 @@ fn the_compiler_works_in_proportion_to_the_text() {
         let Some(fixed) = work(&written(&identity, 1), backend) else {
             return eprintln!("skipped: no Valgrind is found, {} families are not measured", FAMILIES.len());
         };
-        for family in FAMILIES {
-            let works: Vec<f64> = lengths
-                .iter()
-                .map(|by| {
-                    let file = written(family, family.from * by);
-                    work(&file, backend).expect("Valgrind is there") - fixed
-                })
-                .collect();
+        let of_family = |family: &'static Family| -> (&'static Family, Vec<f64>) {
+            let file = |by: &usize| written(family, family.from * by);
+            let works = lengths.iter().map(|by| work(&file(by), backend).expect("Valgrind is there") - fixed);
+            (family, works.collect())
+        };
+        for (family, works) in on_all_processors(&of_family) {
             let growth: Vec<f64> = works.windows(2).map(|w| w[1] / w[0]).collect();
             println!("{backend} {}: {works:.0?} instructions, growth {growth:.2?}", family.name);
             if family.name != GROWS && growth.iter().any(|g| *g > MOST) {
