@@ -426,11 +426,7 @@ impl<'a, T: Algebra> Reverse<'a, T> {
         self.finish()
     }
 
-    /// The cotangent of one result of several; [`Reverse::finish`] comes after the last one.
-    pub(super) fn begin(&mut self, c: T::Array, delta: &Delta<T::Array>) {
-        self.eval(c, delta);
-    }
-
+    /// After the cotangents of all results.
     pub(super) fn finish(mut self) -> Self {
         while let Some((id, (d, c))) = self.entries.pop_last() {
             self.order.push(id);
@@ -440,7 +436,7 @@ impl<'a, T: Algebra> Reverse<'a, T> {
     }
 
     // [bulk_arrays.eval]  Fig. 4.18
-    fn eval(&mut self, c: T::Array, delta: &Delta<T::Array>) {
+    pub(super) fn eval(&mut self, c: T::Array, delta: &Delta<T::Array>) {
         self.evals += 1;
         match &delta.0.1 {
             Node::Zero => {}

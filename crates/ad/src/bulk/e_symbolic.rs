@@ -118,7 +118,7 @@ pub(super) fn cotangents(
     let deltas = results.iter().map(|(t, _)| d.rule(t).map(|(_, delta)| delta));
     let deltas = deltas.collect::<Result<Vec<_>, Mismatch>>()?;
     let mut reverse = Reverse::new(&mut terms);
-    results.iter().zip(&deltas).for_each(|((_, c), delta)| reverse.begin(Term::var(c), delta));
+    results.iter().zip(&deltas).for_each(|((_, c), delta)| reverse.eval(Term::var(c), delta));
     let mut gradients = reverse.finish().gradients;
     let of = |x: &Var| {
         let found = inputs.iter().position(|y| x == y).and_then(|v| gradients.remove(&v));

@@ -61,7 +61,7 @@ mod lasting;
 mod locate;
 mod map;
 mod near;
-mod operator;
+pub(crate) mod operator;
 mod reads;
 mod recurrence;
 mod reduce;

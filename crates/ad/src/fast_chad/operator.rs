@@ -349,16 +349,17 @@ pub(crate) enum Kind {
 pub(crate) fn kinds(lam: &Lam) -> Vec<Kind> {
     let count = lam.params.len() / 2;
     let results = lam.body.result.iter().enumerate();
-    results.map(|(k, &r)| operation(&lam.body, r, [lam.params[k], lam.params[count + k]])).collect()
+    let of = |k: usize| [lam.params[k], lam.params[count + k]];
+    results.map(|(k, &r)| operation(&lam.body, r, of(k), Scalar::is_float)).collect()
 }
 
-/// The kind of a result of a body as an operation on the two variables.
-fn operation(body: &Body, result: Atom, [x, y]: [Var; 2]) -> Kind {
+/// The kind of a result of a body as an operation on the two variables, which are scalars of these types or arrays of them.
+pub(crate) fn operation(body: &Body, result: Atom, [x, y]: [Var; 2], of: fn(Scalar) -> bool) -> Kind {
     let is_pair = |args: &[Atom]| args == [x.into(), y.into()] || args == [y.into(), x.into()];
     let found = |stm: &&Stm| stm.pat.iter().any(|&v| result == v.into());
     let Some(stm) = body.stms.iter().find(found) else { return Kind::Other };
     match &stm.exp {
-        Exp::Prim(Prim::Op(op, s), args) if is_pair(args) && s.is_float() => match op {
+        Exp::Prim(Prim::Op(op, s), args) if is_pair(args) && of(*s) => match op {
             Op::Add => Kind::Add,
             Op::Mul => Kind::Mul,
             Op::MinFirst => Kind::Min,
@@ -370,9 +371,9 @@ fn operation(body: &Body, result: Atom, [x, y]: [Var; 2]) -> Kind {
         Exp::Soac(Soac::Map { lam, arrays, .. }) => {
             let at = stm.pat.iter().position(|&v| result == v.into());
             let result = at.and_then(|at| lam.body.result.get(at));
-            let of = |v: Var| arrays.iter().position(|&a| a == v.into()).map(|at| lam.params[at]);
-            match (result, of(x), of(y)) {
-                (Some(&r), Some(x), Some(y)) if operation(&lam.body, r, [x, y]) == Kind::Add => Kind::Add,
+            let element = |v: Var| arrays.iter().position(|&a| a == v.into()).map(|at| lam.params[at]);
+            match (result, element(x), element(y)) {
+                (Some(&r), Some(x), Some(y)) if operation(&lam.body, r, [x, y], of) == Kind::Add => Kind::Add,
                 _ => Kind::Other,
             }
         }

@@ -13,13 +13,13 @@ use crate::contract::Unsupported;
 use pullback_core::{Atom, Body, Exp, Loop, LoopForm, SliceDim, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
-/// How many iterations of a loop, or elements of a reduction, are written out.
+/// How many iterations of a loop, or elements of a reduction, are written out. A choice, not measured.
 pub(super) const WRITTEN_OUT: i64 = 64;
 
-/// How large a scalar may be that is copied to its uses: one without derivative.
+/// How large a scalar may be that is copied to its uses: one without derivative. A choice, not measured.
 const COPIED: u64 = 64;
 
-type Translated<T> = Result<T, Unsupported>;
+pub(super) type Translated<T> = Result<T, Unsupported>;
 
 impl FromCore<'_> {
     pub(super) fn statement(&mut self, stm: &Stm, live: &[bool]) -> Translated<()> {

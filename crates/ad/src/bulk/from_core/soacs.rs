@@ -5,20 +5,18 @@
 //!
 //! Assumes and guarantees what `forms` does.
 
-use super::forms::{WRITTEN_OUT, primitive};
+use super::forms::{Translated, WRITTEN_OUT, primitive};
 use super::{FromCore, Part};
 use crate::bulk::a_core::{Exp as Form, IndexFn, Term, Var as Variable, made};
 use crate::bulk::sizes::Size;
 use crate::bulk::terms::substitute_all;
-use crate::contract::Unsupported;
-use pullback_core::{Atom, Body, Exp, Lam, Soac, Var};
+use crate::fast_chad::operator::{Kind, operation};
+use pullback_core::{Atom, Body, Lam, Soac, Var};
 use pullback_prim::{Op, Prim};
 use std::collections::BTreeMap;
 
-/// How many bindings the body of a `build1` may have: terms are walked by recursion.
+/// How many bindings the body of a `build1` may have: terms are walked by recursion. A choice, not measured.
 const NESTED: usize = 64;
-
-type Translated<T> = Result<T, Unsupported>;
 
 impl FromCore<'_> {
     pub(super) fn soac(&mut self, soac: &Soac, live: &[bool]) -> Translated<Vec<Part>> {
@@ -173,21 +171,7 @@ impl FromCore<'_> {
     }
 }
 
-/// Whether a result of an operator is the sum of these two, elementwise if they are arrays.
+/// Whether a result of an operator is the sum of these two, of integers too, elementwise if they are arrays.
 fn is_sum(body: &Body, result: Atom, p: Var, q: Var) -> bool {
-    let (p, q) = (Atom::from(p), Atom::from(q));
-    let of_both = |atoms: &[Atom]| *atoms == [p, q] || *atoms == [q, p];
-    let Some(stm) = body.stms.iter().find(|s| s.pat.len() == 1 && Atom::from(s.pat[0]) == result) else {
-        return false;
-    };
-    match &stm.exp {
-        Exp::Prim(Prim::Op(Op::Add, _), args) => of_both(args),
-        Exp::Plus(x, y) => of_both(&[*x, *y]),
-        Exp::Soac(Soac::Map { width: _, lam, arrays }) => {
-            of_both(arrays)
-                && lam.body.result.len() == 1
-                && is_sum(&lam.body, lam.body.result[0], lam.params[0], lam.params[1])
-        }
-        _ => false,
-    }
+    operation(body, result, [p, q], |_| true) == Kind::Add
 }

@@ -272,7 +272,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             Exp::If(..) | Exp::Match(..) | Exp::Marked(..) => self.branch(stm),
             Exp::Loop(l) => self.loop_(stm, l),
             exp => {
-                let overwritten = self.overwritten_for_good(stm);
+                let overwritten: Vec<Atom> =
+                    self.overwritten_for_good(stm).into_iter().map(|(_, of)| of).collect();
                 self.forget(stm, &overwritten);
                 let exp = self.functions(stm.pat[0], exp);
                 self.other(stm, exp);

@@ -157,14 +157,11 @@ impl Rewriter<'_, '_> {
             }
         }
     }
-    /// The arrays that a statement overwrites without the result being an event.
-    pub(super) fn overwritten_for_good(&self, stm: &Stm) -> Vec<Atom> {
-        let results = stm.pat.iter().enumerate().filter(|(_, v)| !self.is_event(**v));
-        results.filter_map(|(k, _)| written(&stm.exp, k)).collect()
-    }
-
-    fn is_event(&self, v: Var) -> bool {
-        self.layouts.iter().any(|l| l.class.events.contains(&v))
+    /// The arrays that a statement overwrites without the result being an event, with the number of the result.
+    pub(super) fn overwritten_for_good(&self, stm: &Stm) -> Vec<(usize, Atom)> {
+        let is_event = |v: &Var| self.layouts.iter().any(|l| l.class.events.contains(v));
+        let results = stm.pat.iter().enumerate().filter(|(_, v)| !is_event(v));
+        results.filter_map(|(k, _)| Some((k, written(&stm.exp, k)?))).collect()
     }
 
     /// Where an argument lies that is kept; anywhere if it is given away.
@@ -232,9 +229,8 @@ impl Rewriter<'_, '_> {
 
     /// What is overwritten without being an event, in a function of an operation, is a copy of what a caller keeps, too.
     pub(super) fn copy_kept(&mut self, stm: &Stm, exp: &mut Exp) {
-        for (k, v) in stm.pat.iter().enumerate() {
-            let Some(of) = written(&stm.exp, k) else { continue };
-            if !self.is_event(*v) && self.may_be_kept(of) {
+        for (k, of) in self.overwritten_for_good(stm) {
+            if self.may_be_kept(of) {
                 let copy = self.copy(of);
                 replace_written(exp, k, copy);
             }
