@@ -237,6 +237,13 @@ fn functions_that_hand_on_what_they_overwrote_and_forget_it_cost_a_constant() {
         in r
     }";
     costs_a_constant(text, |n| n as f64 - 1.0);
+    // What is handed on is the result of a branch or of a loop.
+    let branch = "let even: bool = eq.f64(e, 0.0f64) let w1: []f64 = if even { in w } else { in w }";
+    let repeated = "let w1: []f64 = loop (w2: []f64 = w) for k: i64 < i { in w2 }";
+    for merge in [branch, repeated] {
+        let text = text.replace("let v1", &format!("{merge} let v1")).replace("s1, w, v1", "s1, w1, v1");
+        costs_a_constant(&text, |n| n as f64 - 1.0);
+    }
 }
 
 /// Each call returns one array twice, backwards or not.

@@ -415,3 +415,45 @@ fn their_second_derivatives_are_those_of_forward_mode() {
         twice(&with_main_first(&p.text), args(&p, 6));
     }
 }
+
+/// Three results may be one array that a deeper call makes. It stands beside the first of them; the others say so.
+#[test]
+fn three_results_in_one_array() {
+    let text = "fun f(count: i64, y: []f64, z: []f64): f64 {
+        let s9: f64, v9: []f64, w9: []f64, x9: []f64 = call go(count, 0i64, 0.1f64, y, z, y, y)
+        let e1: f64 = v9[0i64]
+        let e2: f64 = w9[0i64]
+        let p: f64 = add.f64(e1, e2)
+        let r: f64 = mul.f64(s9, p)
+        in r
+    }
+    fun go(n: i64, i: i64, s: f64, a: []f64, b: []f64, c: []f64, x: []f64): f64, []f64, []f64, []f64 {
+        let more: bool = lt.i64(i, n)
+        let t: f64, u: []f64, v: []f64, w: []f64 = if more {
+            let m: []f64 = map n [x] (g: f64) { let g1: f64 = add.f64(g, s) let g2: f64 = sin.f64(g1) in g2 }
+            let small: bool = lt.f64(s, 0.5f64)
+            let d: []f64 = if small { in m } else { in b }
+            let e: f64 = d[i]
+            let q: f64 = mul.f64(e, e)
+            let s0: f64 = add.f64(s, q)
+            let s1: f64 = sin.f64(s0)
+            let j: i64 = add.i64(i, 1i64)
+            let s2: f64, a2: []f64, b2: []f64, c2: []f64 = call go(n, j, s1, b, d, b, x)
+            let a3: f64 = a2[i]
+            let b3: f64 = b2[i]
+            let c3: f64 = c2[i]
+            let s3: f64 = add.f64(s2, a3)
+            let s4: f64 = mul.f64(s3, b3)
+            let s5: f64 = add.f64(s4, c3)
+            in s5, a2, b2, c2
+        } else { in s, a, b, c }
+        in t, u, v, w
+    }";
+    for n in [3, 4, 5, 6, 7, 12] {
+        let floats = |phase: f64| -> Vec<f64> {
+            (0..n).map(|i| 0.4 * (f64::from(i) * 0.37 + phase).sin() + 0.05).collect()
+        };
+        let args = [Value::i64(i64::from(n)), Value::f64s(&floats(0.0)), Value::f64s(&floats(1.0))];
+        assert_eq!(mismatch(text, &args, &Config::default()), None, "{n}");
+    }
+}

@@ -12,12 +12,21 @@ use pullback_base::index::{IdMap, IdSet};
 use pullback_core::rename::Subst;
 use pullback_core::traverse::{free_vars, free_vars_exp};
 use pullback_core::{Atom, Body, Exp, Lam, Stm, Var, View};
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 /// What an arm gives: a variable from outside, and the views on the way from that, first to last.
 pub(super) struct Named {
     pub(super) of: Var,
     views: Vec<View>,
+}
+
+/// A result of a branch.
+#[derive(Clone)]
+pub(super) struct Merged {
+    stm: Rc<Stm>,
+    /// The variables from outside that its arms give as this result, as they are.
+    arms: Vec<Option<Var>>,
 }
 
 /// What names stand for, while that is looked for.
@@ -108,9 +117,13 @@ impl Reverse<'_> {
         if let Exp::If(..) | Exp::Match(..) = &stm.exp {
             let mut kept = None;
             for (k, &y) in stm.pat.iter().enumerate() {
-                if self.can_alias(y) && passed_on(stm, k).iter().any(Option::is_some) {
+                if !self.can_alias(y) {
+                    continue;
+                }
+                let arms = passed_on(stm, k);
+                if arms.iter().any(Option::is_some) {
                     let stm = kept.get_or_insert_with(|| Rc::new(stm.clone())).clone();
-                    self.merged.insert(y, stm);
+                    self.merged.insert(y, Merged { stm, arms });
                 }
             }
         }
@@ -131,9 +144,14 @@ impl Reverse<'_> {
             done.push(last);
         }
     }
-    /// Whether there is a cotangent of an array, or of what may be it as a whole.
-    fn has_cotangent(&self, env: &Env, x: Var) -> bool {
-        env.cts.iter().any(|(&y, c)| !c.is_absent() && (y == x || self.may_be(y, x)))
+    /// The arrays of which there are cotangents, and what they may be as a whole.
+    fn with_cotangents(&self, env: &Env) -> IdSet<Var> {
+        let mut next: Vec<Var> = env.cts.iter().filter(|(_, c)| !c.is_absent()).map(|(y, _)| *y).collect();
+        let mut seen: IdSet<Var> = next.iter().copied().collect();
+        while let Some(y) = next.pop() {
+            next.extend(self.whole_of(y).filter(|z| seen.insert(*z)));
+        }
+        seen
     }
     /// Whether an array may be another as a whole, by the branches and names of this function.
     fn may_be(&self, y: Var, x: Var) -> bool {
@@ -151,27 +169,24 @@ impl Reverse<'_> {
         false
     }
     /// The arrays that one may be at once.
-    fn whole_of(&self, y: Var) -> Vec<Var> {
-        match (self.merged.get(&y), self.names.get(&y).map(|s| &s.exp)) {
-            (Some(stm), _) => {
-                let k = stm.pat.iter().position(|p| *p == y);
-                k.map_or(Vec::new(), |k| passed_on(stm, k).into_iter().flatten().collect())
-            }
-            (None, Some(Exp::Atom(Atom::Var(a)))) => vec![*a],
-            _ => Vec::new(),
-        }
+    fn whole_of(&self, y: Var) -> impl Iterator<Item = Var> + '_ {
+        let merged = self.merged.get(&y);
+        let name = || match self.names.get(&y)?.exp {
+            Exp::Atom(a) => a.var(),
+            _ => None,
+        };
+        let name = merged.is_none().then(name).flatten();
+        merged.into_iter().flat_map(|m| m.arms.iter().flatten().copied()).chain(name)
     }
     fn hand_on_one(&mut self, env: &mut Env, y: Var) {
         let c = self.take(env, y);
-        let Some(stm) = self.merged.get(&y).cloned() else {
+        let Some(Merged { stm, arms }) = self.merged.get(&y).cloned() else {
             // Another name.
             if let Some(Exp::Atom(a)) = self.names.get(&y).map(|s| s.exp.clone()) {
                 self.contribute(env, a, c);
             }
             return;
         };
-        let k = stm.pat.iter().position(|p| *p == y).unwrap_or(0);
-        let arms = passed_on(&stm, k);
         let mut targets: Vec<Option<Var>> = Vec::new();
         for arm in &arms {
             if !targets.contains(arm) {
@@ -240,13 +255,14 @@ impl Reverse<'_> {
         if !self.config.views {
             return Vec::new();
         }
+        let waiting = OnceCell::new();
+        let waits = |x: &Var| waiting.get_or_init(|| self.with_cotangents(env)).contains(x);
         let dear = |v: &Var| match self.names.contains_key(v) {
             true => {
                 let (leaves, way) = self.stands_for(env, *v);
-                let waits = |x: &Var| self.has_cotangent(env, *x);
                 !way.is_empty() && (leaves.is_empty() || leaves.iter().any(waits))
             }
-            false => self.unpaid.contains(v) && self.has_cotangent(env, *v),
+            false => self.unpaid.contains(v) && waits(v),
         };
         let scopes = stm.exp.bodies();
         let frees = self.free_active(free_vars_exp(&stm.exp), env).into_iter();
@@ -260,8 +276,7 @@ impl Reverse<'_> {
         let mut k = 0;
         let mut seen: IdSet<Var> = vs.iter().copied().collect();
         while let Some(&v) = vs.get(k) {
-            let mut more = self.whole_of(v);
-            more.retain(|z| self.is_active((*z).into()));
+            let mut more: Vec<Var> = self.whole_of(v).filter(|z| self.is_active((*z).into())).collect();
             more.extend(self.stands_for(env, v).0);
             vs.extend(more.into_iter().filter(|z| seen.insert(*z)));
             k += 1;

@@ -7,6 +7,7 @@
 
 use super::at_once::AtOnce;
 use super::calls::Calls;
+use super::chosen::Merged;
 use super::config::{Config, Variant};
 use super::ct::{Ct, plus};
 use super::desc::{Desc, product, stored};
@@ -87,7 +88,7 @@ pub(crate) struct Reverse<'p> {
     /// Arrays whose cotangents nobody asks for. They have accumulators, since carried arrays may be names of them.
     pub(crate) unread: IdSet<Var>,
     /// Results of branches that may be arrays from outside of these, with the branches.
-    pub(crate) merged: IdMap<Var, Rc<Stm>>,
+    pub(super) merged: IdMap<Var, Merged>,
     /// Results of histograms and scatters that run where there are many writes.
     pub(crate) large: IdSet<Var>,
     /// Which arrays reverse code may read again.

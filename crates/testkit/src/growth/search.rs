@@ -15,6 +15,8 @@ const SHRUNK: usize = 8;
 pub struct Found {
     /// How many were examined.
     pub count: usize,
+    /// Of how many no second derivative was taken.
+    pub large: usize,
     /// The ones whose ratio grows or whose derivative is wrong, in the order of the terms.
     pub failures: Vec<(Term, Outcome)>,
 }
@@ -22,7 +24,14 @@ pub struct Found {
 impl Found {
     /// Counts, and the failures in words.
     pub fn render(&self) -> String {
-        let mut out = format!("{} loop programs, {} failures\n", self.count, self.failures.len());
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "{} programs, {} failures; {} too large for a second derivative",
+            self.count,
+            self.failures.len(),
+            self.large
+        );
         for (term, outcome) in &self.failures {
             let _ = writeln!(out, "{outcome:?}\n    {term:?}");
         }
@@ -46,7 +55,9 @@ pub fn every(largest: usize, step: usize, from: usize) -> Vec<Term> {
 pub fn search(terms: impl IntoIterator<Item = Term, IntoIter: Send>, reverse: Reverse<'_>) -> Found {
     let all = on_all_processors(terms, |term| (examine(&term, reverse), term));
     let count = all.len();
-    let failures = all.into_iter().filter(|(outcome, _)| !matches!(outcome, Outcome::Flat(_)));
+    let large = all.iter().filter(|(outcome, _)| matches!(outcome, Outcome::Large(_))).count();
+    let failures =
+        all.into_iter().filter(|(outcome, _)| !matches!(outcome, Outcome::Flat(_) | Outcome::Large(_)));
     let smaller = |(k, (outcome, term)): (usize, (Outcome, Term))| {
         if k >= SHRUNK {
             return (term, outcome);
@@ -56,5 +67,5 @@ pub fn search(terms: impl IntoIterator<Item = Term, IntoIter: Send>, reverse: Re
         let outcome = examine(&small, reverse);
         (small, outcome)
     };
-    Found { count, failures: failures.enumerate().map(smaller).collect() }
+    Found { count, large, failures: failures.enumerate().map(smaller).collect() }
 }

@@ -287,6 +287,20 @@ impl<'a> Flow<'a> {
             Def::Given | Def::Merge(_) | Def::Made => None,
         })
     }
+    /// The same whichever way the program takes: of the results of branches and loops, too, what they may be.
+    pub(super) fn may_come_from(&self, a: Atom) -> BTreeSet<Var> {
+        let (mut out, mut work) = (BTreeSet::new(), vec![a]);
+        while let Some(a) = work.pop() {
+            for v in self.comes_from(a) {
+                if out.insert(v)
+                    && let Def::Merge(m) = self.def(v)
+                {
+                    work.extend(self.sources(m).into_iter().map(|(a, _)| a));
+                }
+            }
+        }
+        out
+    }
     /// Whether two arrays may be, or be parts of, one that was made or given away.
     pub(super) fn may_be_same(&self, a: Atom, b: Atom) -> bool {
         let of_a = self.origins(a);

@@ -146,7 +146,9 @@ impl Rewriter<'_, '_> {
         for (k, &a) in used.iter().enumerate().filter(|(_, a)| !is_lent(a)) {
             let others: Vec<Atom> =
                 used.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, a)| *a).collect();
-            for v in self.flow.comes_from(a).collect::<Vec<Var>>() {
+            let in_scope = |v: &Var| self.ahead.iter().any(|here| here.place == self.flow.home(*v));
+            let all: Vec<Var> = self.flow.may_come_from(a).into_iter().filter(in_scope).collect();
+            for v in all {
                 for c in 0..self.layouts.len() {
                     let Some(location) = self.locations.get(&(c, v)).cloned() else { continue };
                     for g in 0..self.layouts[c].families.len() {

@@ -131,10 +131,11 @@ impl Rewriter<'_, '_> {
         };
         let own = to.places.number_of_made(to.result, ty, form)?;
         let mut out = say(self, own, Some(whole));
-        for e in earlier {
+        // The first of them that lies there is said, since the whole stands beside that one.
+        for e in earlier.iter().rev() {
             let Some(there) = to.places.number_of_made(e.result, ty, form) else { continue };
             match owner {
-                Some(Whose::Root(v)) if e.root == Some(*v) => return Some(say(self, there, None)),
+                Some(Whose::Root(v)) if e.root == Some(*v) => out = say(self, there, None),
                 Some(&Whose::Slot(g, slot)) => {
                     let Some(&Some(number)) = e.slots.get(g) else { continue };
                     let same = self.b.op2(Op::Eq, number, Atom::i64(slot as i64));
