@@ -135,10 +135,12 @@ impl Reverse<'_> {
         let whole = |c: &super::ct::Ct| !as_hot(&c.desc).0.is_absent();
         let mut done: Vec<Var> = vec![x];
         loop {
+            let mut not = IdSet::new();
             let waiting = env.cts.iter().filter(|(y, c)| whole(c) && !done.contains(y)).map(|(y, _)| *y);
-            let waiting: Vec<Var> = waiting.filter(|y| self.may_be(*y, x)).collect();
+            let waiting: Vec<Var> = waiting.filter(|y| self.may_be(*y, x, &mut not)).collect();
             // One to which no other may hand on.
-            let last = waiting.iter().find(|y| !waiting.iter().any(|z| z != *y && self.may_be(*z, **y)));
+            let behind = self.reached(waiting.iter().flat_map(|y| self.whole_of(*y)).collect());
+            let last = waiting.iter().find(|y| !behind.contains(*y));
             let Some(&last) = last else { return };
             self.hand_on_one(env, last);
             done.push(last);
@@ -146,26 +148,31 @@ impl Reverse<'_> {
     }
     /// The arrays of which there are cotangents, and what they may be as a whole.
     fn with_cotangents(&self, env: &Env) -> IdSet<Var> {
-        let mut next: Vec<Var> = env.cts.iter().filter(|(_, c)| !c.is_absent()).map(|(y, _)| *y).collect();
+        self.reached(env.cts.iter().filter(|(_, c)| !c.is_absent()).map(|(y, _)| *y).collect())
+    }
+    /// These arrays, and what they may be as a whole, by the branches and names of this function.
+    fn reached(&self, mut next: Vec<Var>) -> IdSet<Var> {
         let mut seen: IdSet<Var> = next.iter().copied().collect();
         while let Some(y) = next.pop() {
             next.extend(self.whole_of(y).filter(|z| seen.insert(*z)));
         }
         seen
     }
-    /// Whether an array may be another as a whole, by the branches and names of this function.
-    fn may_be(&self, y: Var, x: Var) -> bool {
-        let (mut seen, mut next) = (IdSet::new(), vec![y]);
+    /// Whether an array may be another as a whole. `not`: arrays that are known not to be.
+    fn may_be(&self, y: Var, x: Var, not: &mut IdSet<Var>) -> bool {
+        let mut next = vec![y];
+        let mut seen = IdSet::new();
         while let Some(y) = next.pop() {
             for z in self.whole_of(y) {
                 if z == x {
                     return true;
                 }
-                if seen.insert(z) {
+                if !not.contains(&z) && seen.insert(z) {
                     next.push(z);
                 }
             }
         }
+        not.extend(seen);
         false
     }
     /// The arrays that one may be at once.

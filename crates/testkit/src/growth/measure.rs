@@ -96,7 +96,7 @@ fn right_and_ratios(case: &Case, (derived, id): (Program, FunId)) -> Result<Vec<
         if ratios.len() > 1 && (!grows(&ratios) || no_doubt) {
             break;
         }
-        let (primal, out) = run(&args(n))?;
+        let (primal, out) = run(&args(n)).map_err(|e| format!("{e}; ratios before: {ratios:?}"))?;
         ratios.push(out.counts.work as f64 / primal);
     }
     Ok(ratios)
