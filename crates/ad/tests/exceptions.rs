@@ -272,6 +272,43 @@ fn functions_that_overwrite_several_elements_of_parts_cost_a_constant() {
     }
 }
 
+/// Each call overwrites a row of a matrix that may be a transposed one, and an element of what comes back.
+#[test]
+fn functions_that_overwrite_rows_of_what_may_be_transposed_cost_a_constant() {
+    let text = "fun f(count: i64, y: []f64, z: []f64): f64 {
+        let half: [][]f64 = replicate([count, 4i64], 0.5f64)
+        let y0: f64 = y[0i64]
+        let rows: [][]f64 = replicate([4i64, count], y0)
+        let s9: f64, m9: [][]f64 = call go(count, 0i64, 0.0f64, rows, z, half)
+        let e: f64 = m9[0i64, 1i64]
+        let r: f64 = mul.f64(s9, e)
+        in r
+    }
+    fun go(n: i64, i: i64, s: f64, m: [][]f64, x: []f64, columns: [][]f64): f64, [][]f64 {
+        let more: bool = lt.i64(i, n)
+        let t: f64, u: [][]f64 = if more {
+            let b: f64 = x[i]
+            let s1: f64 = add.f64(s, b)
+            let k: i64 = mod.i64(i, 4i64)
+            let m1: [][]f64 = update(m, [k], x)
+            let c: f64 = m1[k, i]
+            let s2: f64 = add.f64(s1, c)
+            let turned: [][]f64 = rearrange([1, 0], columns)
+            let j: i64 = add.i64(i, 1i64)
+            let s3: f64, back: [][]f64 = call go(n, j, s2, turned, x, columns)
+            let d: f64 = back[1i64, i]
+            let s4: f64 = add.f64(s3, d)
+            let m2: [][]f64 = update(back, [k, i], s)
+            let m3: [][]f64 = slice(m2, 3i64, 4i64, -1i64)
+            in s4, m3
+        } else { in s, m }
+        in t, u
+    }";
+    let (small, large) =
+        (cost(text, 16, 0.2, &Config::default()).0, cost(text, 128, 0.2, &Config::default()).0);
+    assert!(large <= 1.1 * small, "{small} {large}");
+}
+
 #[test]
 fn loops_that_overwrite_parts_of_what_they_made_cost_a_constant() {
     costs_a_constant(BACKWARDS, |n| n as f64 - 1.0);

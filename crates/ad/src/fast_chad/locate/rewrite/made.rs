@@ -51,8 +51,9 @@ impl<'a> Rewriter<'a, '_> {
         let mut classes = (0..self.layouts.len()).filter(|c| self.layouts[*c].class.events.contains(&v));
         let (Some(c), None) = (classes.next(), classes.next()) else { return false };
         let mut parts = self.possible(c, v);
-        parts.retain(|k| !self.layouts[c].alternatives[*k].form.is_whole());
-        if parts.is_empty() {
+        let none_is_part =
+            |s: &Self, parts: &[usize]| parts.iter().all(|k| s.layouts[c].alternatives[*k].form.is_whole());
+        if none_is_part(self, &parts) {
             return false;
         }
         let location = self.location(c, *of);
@@ -63,7 +64,9 @@ impl<'a> Rewriter<'a, '_> {
             }
             Location::Said(_, possible) => parts.retain(|k| possible.contains(k)),
         }
-        if parts.is_empty() {
+        // Where it may be a part, the whole of a slot is overwritten there, too: else each element of it would come into the arm of copies, whose cotangents are
+        // arrays of zeros.
+        if none_is_part(self, &parts) {
             return false;
         }
         let at = self.said(c, &location);
