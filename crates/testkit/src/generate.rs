@@ -67,6 +67,8 @@ pub struct Config {
     pub stop_gradient: f64,
     /// That the operator of a reduction is other than `+`.
     pub general_operator: f64,
+    /// That the operator of a reduction is a minimum or maximum, apart from those among the others.
+    pub extremum: f64,
     /// That the operator of a reduction has a free variable.
     pub free_operator: f64,
     /// That the operator of a histogram is other than `+`.
@@ -174,6 +176,7 @@ impl Default for Config {
             jumps: 0.02,
             stop_gradient: 0.001,
             general_operator: 0.45,
+            extremum: 0.0,
             free_operator: 0.03,
             general_hist: 0.5,
             functions: 0.35,

@@ -21,6 +21,7 @@
 //! op         t_j : Array sh r_j                                        =>  op t_1 .. t_n : Array sh r     for the primitive op : r_1, .., r_n -> r
 //! index      t : Array (k_1 ::: .. k_m ::: rest) r,  ix of length m    =>  index t ix : Array rest r
 //! sum        t : Array (k ::: sh) r,  r numeric                        =>  sumOuter t : Array sh r
+//! arg        t : Array (k ::: sh) r,  r numeric                        =>  argMax t, argMin t : Array sh i64
 //! gather     t : Array (k_1 ::: .. k_m ::: rest) r,  ix of length m    =>  gather (n_1 ::: .. n_l ::: rest) t (\[i_1 .. i_l]. ix) : Array (n_1 ::: .. n_l ::: rest) r
 //! scatter    t : Array (n_1 ::: .. n_l ::: rest) r,  r numeric, ix of length m
 //!                                                                      =>  scatter (k_1 ::: .. k_m ::: rest) t (\[i_1 .. i_l]. ix) : Array (k_1 ::: .. k_m ::: rest) r
@@ -37,14 +38,15 @@
 //! 2. `op` is any primitive of the table with any number of arguments, at any scalar type; `select` is one of them.
 //! 3. A permutation is of the outermost dimensions; the grammar of Fig. 4.7 has one of all of them, the rules of Figs. 4.9 to 4.11 this form.
 //! 4. `[]` without elements has no type, and is no term. `gather` may have more index variables than `t` has dimensions.
+//! 5. `argMax` and `argMin` are ours: where in each column the first of its largest (smallest) numbers is; -1 if no number is in it.
 //!
 //! Guarantee: terms have types, and types never change: every rule of the other files makes terms by [`Term::new`]. Evaluation ([`super::evaluate`](mod@super::evaluate)) is total: an element outside of an
 //! array is zero, an element sent outside of it is dropped, and an integer divided by zero is zero.
 //!
-//! Not supported: results whose sizes depend on elements (they have no type here); loops, recursion and reductions with other operators than `+`; products and nested arrays. Terms
+//! Not supported: results whose sizes depend on elements (they have no type here); loops, recursion and reductions with other operators than `+`, minimum and maximum; products and nested arrays. Terms
 //! are walked by recursion, as deep as they are.
 //!
-//! `type_of` is longer than other functions: it is the judgement, an arm for each rule.
+//! The file is one piece, because the grammar and the judgement are read side by side; `type_of` is long: it is the judgement, an arm for each rule.
 
 use super::print::show;
 use super::sizes::{Shape, Size, SizeVar};
@@ -82,7 +84,16 @@ pub struct IndexFn {
     pub index: Vec<Term>,
 }
 
-/// The grammar of Fig. 4.7.
+/// Which number of a column is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extremum {
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+/// The grammar of Fig. 4.7, and what is ours.
 #[derive(Clone, Debug)]
 pub enum Exp {
     /// `c`: elements that are known.
@@ -103,6 +114,8 @@ pub enum Exp {
     Index(Term, Vec<Term>),
     /// `sumOuter t`
     SumOuter(Term),
+    /// `argMax t`, `argMin t`
+    ArgOuter(Extremum, Term),
     /// `gather sh t (\is. ix)`
     Gather(Shape, Term, IndexFn),
     /// `scatter sh t (\is. ix)`
@@ -350,7 +363,11 @@ pub(super) fn parts<'a>(exp: &'a Exp, f: &mut impl FnMut(&'a Term, &'a [Var])) {
         Exp::Cond(b, u, v) => [b, u, v].into_iter().for_each(|t| f(t, &[])),
         Exp::Op(_, ts) | Exp::Stack(ts) => ts.iter().for_each(|t| f(t, &[])),
         Exp::Index(t, ix) => std::iter::once(t).chain(ix).for_each(|t| f(t, &[])),
-        Exp::SumOuter(t) | Exp::Replicate(_, t) | Exp::Transpose(_, t) | Exp::Reshape(_, t) => f(t, &[]),
+        Exp::SumOuter(t)
+        | Exp::ArgOuter(_, t)
+        | Exp::Replicate(_, t)
+        | Exp::Transpose(_, t)
+        | Exp::Reshape(_, t) => f(t, &[]),
         Exp::Gather(_, t, g) | Exp::Scatter(_, t, g) => {
             f(t, &[]);
             g.index.iter().for_each(|u| f(u, &g.params));
@@ -410,6 +427,12 @@ fn type_of(exp: &Exp) -> Typed {
             numeric(t)?;
             let rest = t.ty().shape.get(1..).ok_or("a scalar has nothing to sum")?;
             Ok(Ty::new(rest.to_vec(), t.ty().scalar))
+        }
+        // [bulk_core.arg]  argMax t, argMin t : Array sh i64
+        Exp::ArgOuter(_, t) => {
+            numeric(t)?;
+            let rest = t.ty().shape.get(1..).ok_or("a scalar has nothing to choose from")?;
+            Ok(Ty::new(rest.to_vec(), Scalar::I64))
         }
         // [bulk_core.gather]  gather (n_1 ::: .. n_l ::: rest) t (\[i_1 .. i_l]. ix) : Array (n_1 ::: .. n_l ::: rest) r
         Exp::Gather(sh, t, f) => moved("gather", (sh, f.params.len()), (&t.ty().shape, f.index.len()), t, f),
@@ -484,7 +507,7 @@ fn is_index(ix: &[Term]) -> Result<(), String> {
 
 fn numeric(t: &Term) -> Result<(), String> {
     match t.ty().scalar {
-        Scalar::Bool => Err("truth values have no sum".to_string()),
+        Scalar::Bool => Err("truth values have no sum, and none is the largest".to_string()),
         _ => Ok(()),
     }
 }

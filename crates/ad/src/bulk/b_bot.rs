@@ -20,6 +20,7 @@
 //! B4   build1 k (\i. cond b u v)             ~>  build1 k (\i. index [u, v] [cond b 0 1])
 //! B5   build1 k (\i. op t u)                 ~>  op (build1 k (\i. t)) (build1 k (\i. u))                             B6 with one argument
 //! B7   build1 k (\i. sumOuter t)             ~>  sumOuter (tr (build1 k (\i. t)))
+//! B7'  build1 k (\i. argMax t)               ~>  argMax (tr (build1 k (\i. t)))                                      argMin too
 //! B8'  build1 k (\i. gather sh t (\is. ix))  ~>  gather (k ::: sh) t (\(i ::: is). ix)                                i not in FV t
 //! B8   build1 k (\i. gather sh t (\is. ix))  ~>  gather (k ::: sh) (build1 k (\i. t)) (\(i ::: is). i ::: ix)
 //! B9   build1 k (\i. scatter sh t (\is. ix)) ~>  scatter (k ::: sh) (build1 k (\i. t)) (\(i ::: is). i ::: ix)
@@ -35,6 +36,7 @@
 //! I4   index (cond b u v) ts                 ~>  let is = ts in cond b (index u is) (index v is)
 //! I5   index (op t u) ts                     ~>  let is = ts in op (index t is) (index u is)                          I6 with one argument
 //! I7   index (sumOuter t) ix                 ~>  sumOuter (index (tr_{1 .. n, 0} t) ix)                               n = length ix
+//! I7'  index (argMax t) ix                   ~>  let is = ix in argMax (index (tr_{1 .. n, 0} t) is)                  inside ix sh; argMin too
 //! I8   index [t_1 .. t_k] (u ::: us)         ~>  let is = us in index [index t_1 is, .., index t_k is] [u]            us not empty
 //! I9   index (replicate k t) (u ::: us)      ~>  index t us                                                           inside u k
 //! I10' index (tr_b t) [u_(b_0) .. u_(b_k)]   ~>  index t [u_0 .. u_k]                                                 shorter indices: gather over the others
@@ -51,13 +53,14 @@
 //! ```
 //!
 //! Differences from the paper:
-//! 1. I5 and I6 of an operation that is not zero at zeros, I9, I11 and I12 change what is read outside of an array. [`Rules::Guarded`] asks for their condition: where the interval of an index shows it,
+//! 1. I5 and I6 of an operation that is not zero at zeros, I7', I9, I11 and I12 change what is read outside of an array. [`Rules::Guarded`] asks for their condition: where the interval of an index shows it,
 //!    the rule is as printed; else the result is an element of an array of one, chosen at run time. So guarded rules have the normal forms of Theorem 2, too.
 //! 2. B8 without B8' turns a product of matrices into one of `m n n` elements; I12 without I12' doubles index expressions per rule. [`Rules::Printed`] has neither; B3' and BI0 (for arrays that do not
 //!    depend on the index) save copies, I10' a gather.
 //! 3. "Normal forms are unique" is false as text (`build1 k (\i. r + 2)` has two), so the order of rules is fixed: B2 before all others, I13 before I1.
 //! 4. I4, I5 and I8 bind components of an index that are variables or known scalars only in [`Rules::Printed`].
 //! 5. `iota k` is what B1 makes; it is a constant for BI2.
+//! 6. `argMax` and `argMin` are ours, with B7' and I7', in all of [`Rules`].
 //!
 //! Guarantee: types stay; the result is in normal form (Theorem 2). Values stay, outside of arrays too with [`Rules::Guarded`]; with the others, if no index is outside. Elements touched: at most a constant
 //! times those before, but for B8 and I12 of [`Rules::Printed`]. Memory may grow by the number of iterations (B2, BI3, BI4).
@@ -204,6 +207,8 @@ impl Bot<'_> {
             }
             // [bulk_bot.sum]  B7  build1 k (\i. sumOuter t) ~> sumOuter (tr (build1 k (\i. t)))
             Exp::SumOuter(t) => ("B7", made(Exp::SumOuter(swapped(built(k, i, t))))),
+            // [bulk_bot.arg]  B7'  build1 k (\i. argMax t) ~> argMax (tr (build1 k (\i. t)))
+            Exp::ArgOuter(which, t) => ("B7'", made(Exp::ArgOuter(*which, swapped(built(k, i, t))))),
             // [bulk_bot.gather]  B8'  build1 k (\i. gather sh t (\is. ix)) ~> gather (k ::: sh) t (\(i ::: is). ix)
             Exp::Gather(sh, t, f) if is_repaired && !t.has_free(i) => {
                 let f = self.under(i, &f.params, f.index.clone());
@@ -295,6 +300,15 @@ impl Bot<'_> {
                 let last = (1..=ix.len()).chain([0]).collect();
                 let turned = made(Exp::Transpose(last, t.clone()));
                 ("I7", made(Exp::SumOuter(made(Exp::Index(turned, ix.to_vec())))))
+            }
+            // [bulk_bot.index_of_arg]  I7'  index (argMax t) ix ~> let is = ix in argMax (index (tr_{1 .. n, 0} t) is)
+            Exp::ArgOuter(which, inner) => {
+                let (is, lets) =
+                    if self.rules == Rules::Guarded { self.named(ix) } else { (ix.to_vec(), Vec::new()) };
+                let last = (1..=ix.len()).chain([0]).collect();
+                let turned = made(Exp::Transpose(last, inner.clone()));
+                let at = made(Exp::ArgOuter(*which, made(Exp::Index(turned, is.clone()))));
+                ("I7'", let_in(lets, self.guarded(&is, &t.ty().shape, at)))
             }
             // [bulk_bot.index_of_stack]  I8  index [t_1 .. t_k] (u ::: us) ~> let is = us in index [index t_1 is, .., index t_k is] [u]
             Exp::Stack(ts) if ix.len() > 1 => {

@@ -292,7 +292,7 @@ impl<'a, T: Algebra> Differentiate<'a, T> {
             Exp::Build1(..) => {
                 return Err(Mismatch(format!("dual arrays are of bulk operations: transform `{t}` first")));
             }
-            Exp::Size(_) | Exp::Iota(_) => unreachable!("integers: {t}"),
+            Exp::Size(_) | Exp::Iota(_) | Exp::ArgOuter(..) => unreachable!("integers: {t}"),
         })
     }
 

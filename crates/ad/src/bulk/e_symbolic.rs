@@ -32,7 +32,7 @@
 //!
 //! Not supported: `build1` of floats, as in [`super::d_arrays`].
 
-use super::a_core::{Exp, IndexFn, Names, Program, Term, Ty, Var, made};
+use super::a_core::{Exp, Extremum, IndexFn, Names, Program, Term, Ty, Var, made};
 use super::d_arrays::{Differentiate, Reverse, full};
 use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
 use super::partials::Zeros;
@@ -249,6 +249,9 @@ impl Algebra for Terms {
     }
     fn sum_outer(&mut self, t: &Term) -> Term {
         made(Exp::SumOuter(t.clone()))
+    }
+    fn arg_outer(&mut self, which: Extremum, t: &Term) -> Term {
+        made(Exp::ArgOuter(which, t.clone()))
     }
     // [bulk_symbolic.identity]  gather sh t (\is. is) = t
     fn gather(&mut self, sh: &[Size], t: &Term, f: &Closure<Term>) -> Term {

@@ -1,15 +1,15 @@
 //! What terms mean: one interpreter over any algebra (Fig. 4.23), and the algebra of arrays, whose elements may be numbers or more than that.
 //!
 //! Evaluation is total (4.4.2): the subarray of an index outside of an array is zero, what `scatter` sends outside is dropped, and an integer divided by zero is zero. It counts the
-//! elements that array operations touch: those of the result; of `sumOuter` and `scatter` also those of the argument. Scalars, `let`, variables and constants are free, and an index
+//! elements that array operations touch: those of the result; of `sumOuter`, `argMax` and `scatter` also those of the argument. Scalars, `let`, variables and constants are free, and an index
 //! function costs what its operations cost, at every index.
 //!
 //! `interpret` has an arm for each form, and is longer than other functions for that.
 
-use super::a_core::{Exp, IndexFn, Program, Term, Ty, Var, permuted, walk};
+use super::a_core::{Exp, Extremum, IndexFn, Program, Term, Ty, Var, permuted, walk};
 use super::sizes::{Size, SizeVar};
 use super::values::{Tensor, position};
-use pullback_prim::{Prim, Scalar, ScalarValue};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -49,6 +49,8 @@ pub trait Algebra {
     fn one_hot(&mut self, sh: &[Size], ix: &[Self::Array], t: &Self::Array) -> Self::Array;
     /// `sumOuter t`
     fn sum_outer(&mut self, t: &Self::Array) -> Self::Array;
+    /// `argMax t`, `argMin t`
+    fn arg_outer(&mut self, which: Extremum, t: &Self::Array) -> Self::Array;
     /// `gather sh t f`
     fn gather(&mut self, sh: &[Size], t: &Self::Array, f: &Closure<Self::Array>) -> Self::Array;
     /// `scatter sh t f`
@@ -95,6 +97,10 @@ pub fn interpret<T: Algebra>(alg: &mut T, env: &mut Env<T::Array>, t: &Term) -> 
         Exp::SumOuter(t) => {
             let t = interpret(alg, env, t);
             alg.sum_outer(&t)
+        }
+        Exp::ArgOuter(which, t) => {
+            let t = interpret(alg, env, t);
+            alg.arg_outer(*which, &t)
         }
         Exp::Gather(sh, t, f) => {
             let t = interpret(alg, env, t);
@@ -258,6 +264,22 @@ pub fn sizes_for(
     }
 }
 
+/// Where the first of the smallest or largest numbers is; -1 if there is no number.
+fn first_extremum(which: Extremum, xs: impl Iterator<Item = ScalarValue>) -> i64 {
+    let mut best: Option<(i64, ScalarValue)> = None;
+    for (i, x) in (0..).zip(xs) {
+        let is_below =
+            |a: ScalarValue, b: ScalarValue| total(Prim::Op(Op::Lt, x.scalar()), &[a, b]).is_true();
+        let is_better = match (best, which) {
+            (None, _) => !x.scalar().is_float() || !x.as_f64().is_nan(),
+            (Some((_, y)), Extremum::Min) => is_below(x, y),
+            (Some((_, y)), Extremum::Max) => is_below(y, x),
+        };
+        best = if is_better { Some((i, x)) } else { best };
+    }
+    best.map_or(-1, |(i, _)| i)
+}
+
 /// A primitive, zero where it has no value.
 pub(super) fn total(op: Prim, args: &[ScalarValue]) -> ScalarValue {
     op.eval(args).unwrap_or_else(|_| op.result().zero())
@@ -275,7 +297,7 @@ impl Elements for Plain {
         total(op, args)
     }
     fn sum(&mut self, scalar: Scalar, xs: &[ScalarValue]) -> ScalarValue {
-        let add = Prim::Op(pullback_prim::Op::Add, scalar);
+        let add = Prim::Op(Op::Add, scalar);
         xs.iter().copied().reduce(|a, b| total(add, &[a, b])).unwrap_or_else(|| scalar.zero())
     }
 }
@@ -399,6 +421,16 @@ impl<S: Elements> Algebra for Arrays<S> {
             elements.push(self.scalars.sum(t.scalar, &column));
         }
         self.made(t.scalar, t.shape[1..].to_vec(), elements)
+    }
+    fn arg_outer(&mut self, which: Extremum, t: &Self::Array) -> Self::Array {
+        self.touched += t.elements.len() as u64;
+        let n = t.inner(1);
+        let mut elements = Vec::with_capacity(n);
+        for k in 0..n {
+            let column = t.elements.iter().skip(k).step_by(n).map(S::primal);
+            elements.push(self.scalars.constant(ScalarValue::I64(first_extremum(which, column))));
+        }
+        self.made(Scalar::I64, t.shape[1..].to_vec(), elements)
     }
     fn gather(&mut self, sh: &[Size], t: &Self::Array, f: &Closure<Self::Array>) -> Self::Array {
         let shape = self.shape(sh);

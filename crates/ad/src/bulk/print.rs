@@ -1,6 +1,6 @@
 //! Terms as text, in the notation of the figures. What is printed is for readers; nothing reads it.
 
-use super::a_core::{Exp, IndexFn, Program, Term, Ty, Var};
+use super::a_core::{Exp, Extremum, IndexFn, Program, Term, Ty, Var};
 use super::sizes::Size;
 use std::fmt;
 
@@ -55,6 +55,8 @@ pub(super) fn show(exp: &Exp) -> String {
         Exp::Op(op, ts) => format!("({op} {})", list(ts, " ")),
         Exp::Index(t, ix) => format!("(index {t} [{}])", list(ix, ", ")),
         Exp::SumOuter(t) => format!("(sumOuter {t})"),
+        Exp::ArgOuter(Extremum::Min, t) => format!("(argMin {t})"),
+        Exp::ArgOuter(Extremum::Max, t) => format!("(argMax {t})"),
         Exp::Gather(sh, t, f) => format!("(gather {} {t} {})", shape(sh), function(f)),
         Exp::Scatter(sh, t, f) => format!("(scatter {} {t} {})", shape(sh), function(f)),
         Exp::Stack(ts) => format!("[{}]", list(ts, ", ")),

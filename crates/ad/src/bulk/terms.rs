@@ -18,6 +18,7 @@ pub(super) fn with_parts(t: &Term, f: &mut impl FnMut(&Term) -> Term) -> Term {
         Exp::Op(op, ts) => Exp::Op(*op, ts.iter().map(f).collect()),
         Exp::Index(t, ix) => Exp::Index(f(t), ix.iter().map(f).collect()),
         Exp::SumOuter(t) => Exp::SumOuter(f(t)),
+        Exp::ArgOuter(which, t) => Exp::ArgOuter(*which, f(t)),
         Exp::Gather(sh, t, g) => Exp::Gather(sh.clone(), f(t), fun(f, g)),
         Exp::Scatter(sh, t, g) => Exp::Scatter(sh.clone(), f(t), fun(f, g)),
         Exp::Stack(ts) => Exp::Stack(ts.iter().map(f).collect()),

@@ -8,7 +8,7 @@
 //!
 //! Not supported: `scatter` of integers (accumulators of core add floats only); sizes that are in no input by themselves.
 
-use super::a_core::{Exp as Form, Program, Term, Ty, Var as Variable, walk};
+use super::a_core::{Exp as Form, Extremum, Program, Term, Ty, Var as Variable, walk};
 use super::e_symbolic::Derivative;
 use super::evaluate::{Algebra, Closure, Env, Mismatch, interpret};
 use super::sizes::{Size, SizeVar};
@@ -335,13 +335,18 @@ impl Algebra for ToCore<'_, '_> {
     }
     fn sum_outer(&mut self, t: &Stored) -> Stored {
         let (k, rest) = t.ty.shape.split_first().unwrap_or_else(|| unreachable!("checked"));
-        let last = (1..=rest.len()).chain([0]).collect();
-        let whole = self.in_shape(t);
-        let columns =
-            if rest.is_empty() { whole } else { self.b.emit(Exp::Rearrange(last, whole), "columns") };
+        let columns = self.columns(t);
         let width = self.extent(k);
         let atom = self.nest(rest, &[columns], &mut Vec::new(), &mut |this, xs, _| this.b.sum(width, xs[0]));
         Stored { atom, ty: Ty::new(rest.to_vec(), t.ty.scalar) }
+    }
+    fn arg_outer(&mut self, which: Extremum, t: &Stored) -> Stored {
+        let (k, rest) = t.ty.shape.split_first().unwrap_or_else(|| unreachable!("checked"));
+        let columns = self.columns(t);
+        let width = self.extent(k);
+        let each: Each<'_, Self> = &mut |this, xs, _| this.first_extremum(which, width, xs[0]);
+        let atom = self.nest(rest, &[columns], &mut Vec::new(), each);
+        Stored { atom, ty: Ty::new(rest.to_vec(), Scalar::I64) }
     }
     fn gather(&mut self, sh: &[Size], t: &Stored, f: &Closure<Stored>) -> Stored {
         let mut f = f.clone();
@@ -419,6 +424,43 @@ impl Algebra for ToCore<'_, '_> {
 }
 
 impl ToCore<'_, '_> {
+    /// The outermost dimension as the innermost one.
+    fn columns(&mut self, t: &Stored) -> Atom {
+        let rank = t.ty.shape.len();
+        let whole = self.in_shape(t);
+        if rank == 1 {
+            return whole;
+        }
+        self.b.emit(Exp::Rearrange((1..rank).chain([0]).collect(), whole), "columns")
+    }
+    /// Where the first of the smallest or largest numbers is; -1 if there is no number.
+    fn first_extremum(&mut self, which: Extremum, width: Atom, column: Atom) -> Atom {
+        let scalar = self.b.elem(column).scalar().unwrap_or_else(|| unreachable!("numbers"));
+        let (op, worst) = match which {
+            Extremum::Min => (Op::Min, f64::INFINITY),
+            Extremum::Max => (Op::Max, f64::NEG_INFINITY),
+        };
+        let best = self.reduced(Prim::Op(op, scalar).in_operator(), scalar.from_f64(worst), width, column);
+        let is = self.b.emit(Exp::Iota(width), "is");
+        let nowhere = Atom::i64(i64::MAX);
+        let places = self.b.map(width, &[column, is], |b, xs| {
+            let here = b.op2(Op::Eq, xs[0].into(), best);
+            vec![b.select(here, xs[1].into(), nowhere)]
+        });
+        let first = Prim::Op(Op::Min, Scalar::I64);
+        let first = self.reduced(first, ScalarValue::I64(i64::MAX), width, places[0].into());
+        let is_nowhere = self.b.op2(Op::Eq, first, nowhere);
+        self.b.select(is_nowhere, Atom::i64(-1), first)
+    }
+    fn reduced(&mut self, op: Prim, neutral: ScalarValue, width: Atom, array: Atom) -> Atom {
+        let t = self.b.elem(array);
+        let lam = self.b.lam(&[t.clone(), t], "x", |b, p| {
+            vec![b.emit(Exp::Prim(op, vec![p[0].into(), p[1].into()]), "t")]
+        });
+        let neutral = vec![Atom::Const(neutral)];
+        let soac = Soac::Reduce { width, lam, neutral, arrays: vec![array], commutative: true };
+        self.b.emit(Exp::Soac(soac), "best")
+    }
     fn full_of(&mut self, x: Atom, shape: &[Size]) -> Atom {
         let extents = self.extents(shape);
         self.b.emit(Exp::Replicate(extents, x), "copies")

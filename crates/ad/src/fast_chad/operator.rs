@@ -173,8 +173,8 @@ pub(crate) struct Choice {
 /// The index where no number is equal to the result.
 pub(crate) const NOBODY: i64 = i64::MAX;
 
-/// The operation, if there is one component and it is the minimum or maximum of two floats.
-fn extremum(body: &Body, wanted: &[Wanted]) -> Option<Op> {
+/// The operation, if there is one component and it is the minimum or maximum of the two floats in this order.
+pub(crate) fn extremum(body: &Body, wanted: &[Wanted]) -> Option<Op> {
     let [(result, l, r)] = wanted else { return None };
     body.stms.iter().find_map(|stm| match &stm.exp {
         Exp::Prim(Prim::Op(op @ (Op::MinFirst | Op::MaxFirst), _), args)
@@ -187,7 +187,7 @@ fn extremum(body: &Body, wanted: &[Wanted]) -> Option<Op> {
 }
 
 /// A component of the result, and the component of the left and of the right argument.
-type Wanted = (Atom, Var, Var);
+pub(crate) type Wanted = (Atom, Var, Var);
 
 /// Emits into the body whether its results are the left components; nothing if that cannot be said.
 fn side(b: &mut Builder<'_>, body: &mut Body, wanted: &[Wanted]) -> Option<Atom> {

@@ -1,6 +1,6 @@
 //! Programs of the fragment, written by hand: short names for its forms.
 
-use pullback_ad::bulk::a_core::{Exp, IndexFn, Names, Program, Term, Ty, Var};
+use pullback_ad::bulk::a_core::{Exp, Extremum, IndexFn, Names, Program, Term, Ty, Var};
 use pullback_ad::bulk::evaluate::evaluate;
 use pullback_ad::bulk::sizes::{Size, SizeVar};
 use pullback_ad::bulk::values::Tensor;
@@ -112,6 +112,12 @@ pub(super) fn index(t: &Term, ix: &[Term]) -> Term {
 }
 pub(super) fn sum(t: &Term) -> Term {
     term(Exp::SumOuter(t.clone()))
+}
+pub(super) fn arg_max(t: &Term) -> Term {
+    term(Exp::ArgOuter(Extremum::Max, t.clone()))
+}
+pub(super) fn arg_min(t: &Term) -> Term {
+    term(Exp::ArgOuter(Extremum::Min, t.clone()))
 }
 /// Over all dimensions.
 pub(super) fn total(t: &Term) -> Term {

@@ -1,7 +1,7 @@
 //! The language: types, values, what happens outside of arrays, text.
 
 use super::build::*;
-use pullback_ad::bulk::a_core::{Exp, IndexFn, Program, Term, Ty};
+use pullback_ad::bulk::a_core::{Exp, Extremum, IndexFn, Program, Term, Ty};
 use pullback_ad::bulk::evaluate::evaluate;
 use pullback_ad::bulk::sizes::{Size, SizeVar};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
@@ -38,6 +38,34 @@ fn the_examples_of_the_text() {
     let at = |i: usize, j: usize, k: usize, l: usize| turned.elements[((i * 5 + j) * 3 + k) * 6 + l].as_f64();
     assert_eq!(at(8, 4, 2, 5), 809.0);
     assert_eq!(at(7, 1, 2, 3), ((3.0 + 2.0) * 6.0 + 3.0) * 9.0 + 7.0);
+}
+
+/// The first of equal ones, of -0 and 0 too; no number is no candidate.
+#[test]
+fn where_the_largest_and_smallest_numbers_are() {
+    let at = |xs: &[f64]| {
+        let both = [arg_max, arg_min].map(|arg| closed(|_| arg(&constant(&[xs.len()], xs))));
+        both.map(|at| at.elements[0].as_i64())
+    };
+    assert_eq!(at(&[1.0, 3.0, 0.0, 3.0, 0.0]), [1, 2]);
+    assert_eq!(at(&[0.0, -0.0]), [0, 0]);
+    assert_eq!(at(&[-0.0, 0.0]), [0, 0]);
+    assert_eq!(at(&[f64::NAN, 1.0, f64::NAN, 1.0]), [1, 1]);
+    assert_eq!(at(&[f64::NEG_INFINITY, f64::INFINITY]), [1, 0]);
+    assert_eq!(at(&[f64::NEG_INFINITY, f64::NEG_INFINITY]), [0, 0]);
+    assert_eq!(at(&[f64::NAN, f64::NAN]), [-1, -1]);
+    assert_eq!(at(&[]), [-1, -1]);
+    let columns = closed(|_| arg_max(&constant(&[2, 3], &[1.0, 5.0, 3.0, 4.0, 2.0, 3.0])));
+    assert_eq!(columns, Value::i64s(&[3], &[1, 0, 0]));
+    // More than 2^53: as integers.
+    let large = (1 << 53) + 1;
+    assert_eq!(closed(|_| arg_max(&integers(&[large - 1, large]))), Value::i64s(&[], &[1]));
+    // 6 elements are read, and 3 are made.
+    let mut d = Draft::default();
+    let m = d.reals("m", &[n(2), n(3)]);
+    let program = d.program(arg_max(&m));
+    assert_eq!(cost(&program, &[reals(&[2, 3], &[0.0; 6])]), 9);
+    assert_eq!(program.body.to_string(), "(argMax m1)");
 }
 
 #[test]
@@ -116,6 +144,8 @@ fn terms_without_a_type_are_refused() {
     ill_typed(Exp::Index(xs.clone(), vec![real(0.0)]), "a component of an index");
     ill_typed(Exp::SumOuter(real(1.0)), "nothing to sum");
     ill_typed(Exp::SumOuter(replicate(&n(2), &yes)), "truth values");
+    ill_typed(Exp::ArgOuter(Extremum::Max, real(1.0)), "nothing to choose from");
+    ill_typed(Exp::ArgOuter(Extremum::Min, replicate(&n(2), &yes)), "truth values");
     ill_typed(Exp::Stack(Vec::new()), "without elements");
     ill_typed(Exp::Stack(vec![real(1.0), int(1)]), "an element");
     ill_typed(Exp::Transpose(vec![0, 2], xs.clone()), "no permutation");

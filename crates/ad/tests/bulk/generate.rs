@@ -168,6 +168,7 @@ impl Generator {
                 let k = self.random.pick(&self.sizes);
                 sum(&self.term(&Ty::new([vec![k], ty.shape.clone()].concat(), ty.scalar), depth - 1))
             }
+            6 if ty.scalar == Scalar::I64 => self.place(ty, depth),
             6 | 7 => self.bind(ty, depth),
             8 => {
                 let b = self.term(&Ty::new(Vec::new(), Scalar::Bool), depth - 1);
@@ -211,6 +212,13 @@ impl Generator {
         let x = self.draft.names.fresh("x", u.ty().clone());
         let body = self.with(Term::var(&x), |g| g.term(ty, depth - 1));
         term(Exp::Let(x, u, body))
+    }
+    /// Where the largest or smallest numbers are.
+    fn place(&mut self, ty: &Ty, depth: usize) -> Term {
+        let k = self.random.pick(&self.sizes);
+        let scalar = self.random.pick(&[Scalar::F64, Scalar::F64, Scalar::I64]);
+        let t = self.term(&Ty::new([vec![k], ty.shape.clone()].concat(), scalar), depth - 1);
+        if self.random.below(2) == 0 { arg_max(&t) } else { arg_min(&t) }
     }
     fn elementwise(&mut self, ty: &Ty, depth: usize) -> Term {
         let of = |g: &mut Generator, scalar| g.term(&Ty::new(ty.shape.clone(), scalar), depth - 1);

@@ -5,6 +5,7 @@ mod arrays;
 mod bot;
 mod build;
 mod core;
+mod extrema;
 mod from_core;
 mod generate;
 mod refused;

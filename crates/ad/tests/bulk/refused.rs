@@ -23,6 +23,28 @@ fn what_has_no_form_is_refused_with_its_place() {
             "a reduction with another operator",
             "y",
         ),
+        // The last of equal elements, and the maxima of columns.
+        (
+            "fun f(a: []f64, n: i64): f64 {
+                let y: f64 = reduce n [-f64.inf] [a] (p: f64, q: f64) { let r: f64 = max.f64(q, p) in r }
+                in y
+            }"
+            .into(),
+            "a reduction with another operator",
+            "y",
+        ),
+        (
+            "fun f(a: [][]f64, z: []f64, n: i64, k: i64): []f64 {
+                let y: []f64 = reduce n [z] [a] (p: []f64, q: []f64) {
+                    let r: []f64 = map k [p, q] (v: f64, w: f64) { let t: f64 = max.f64(v, w) in t }
+                    in r
+                }
+                in y
+            }"
+            .into(),
+            "a reduction with another operator",
+            "y",
+        ),
         (
             format!(
                 "fun f(a: []f64, d: []f64, is: []i64): []f64 {{ let y: []f64 = hist 3i64 [1.0f64] [d] is [a] {mul} in y }}"

@@ -194,6 +194,8 @@ impl Generator<'_> {
             Monoid::Scaled
         } else if self.rng.chance(self.config.general_operator) {
             *self.rng.choose(&GENERAL)
+        } else if self.config.extremum > 0.0 && self.rng.chance(self.config.extremum) {
+            *self.rng.choose(&[Monoid::Min, Monoid::Max])
         } else {
             Monoid::Add
         }

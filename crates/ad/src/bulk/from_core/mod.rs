@@ -29,6 +29,7 @@
 //! concat     a ++ b                            => build1 (k + l) (\i. cond (i < k) (index a [i]) (index b [i - k]))
 //! map        map n f as                        => build1 n (\i. f (index as [i])), of each result
 //! reduce     reduce n (+) z a                  => z + sumOuter (a as n ::: rest);   other operators: f (f z a[0]) a[1] .. if n is a small number
+//!            reduce n max z a                  => cond (j < 0 or x <= z) z x, where j = argMax (a as [n]) and x = index (a as [n]) [j];   min: argMin, z <= x
 //! hist       hist (+) dst is vs                => dst + scatter (shape dst) vs (\[i]. [index is [i]])
 //! plus       x + y                             => x + (y as the shape of x)
 //! marked, par: their bodies                    assert, check: nothing, the function's own body has them
@@ -41,11 +42,12 @@
 //!
 //! Guarantee: the derivative stops where the function stops, and its first results are the function's, to the bit: the function's body runs first. The fragment is total, so nothing that comes after it
 //! stops. The work is a constant times that of the function, without `if`, whose alternatives both cost, and where no map has zero iterations. But an element that is read or overwritten outside of a map
-//! costs as much as its array.
+//! costs as much as its array. Of equal numbers in a reduction by `max` or `min` the first one gets the cotangent, `z` before all others, as in Fast CHAD; `z` gets it too where no element is a number.
+//! (Of -0 and 0 the one that is chosen is read, whichever the function has.)
 //!
-//! Not supported: inject, match; scan, fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Reductions and histograms with
-//! other operators than `+`; `while`, and loops whose number of iterations is no small constant; sizes that differ between the iterations of a map; branches that give arrays of different sizes;
-//! `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
+//! Not supported: inject, match; scan, fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Reductions with
+//! other operators than `+`, and than `min` and `max` of numbers; histograms with others than `+`; `while`, and loops whose number of iterations is no small constant; sizes that differ between the
+//! iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
 
 mod forms;
 mod sizes;

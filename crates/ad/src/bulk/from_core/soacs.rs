@@ -5,14 +5,14 @@
 //!
 //! Assumes and guarantees what `forms` does.
 
-use super::forms::{Translated, WRITTEN_OUT, primitive};
+use super::forms::{Translated, WRITTEN_OUT, integer, primitive};
 use super::{FromCore, Part};
-use crate::bulk::a_core::{Exp as Form, IndexFn, Term, Var as Variable, made};
+use crate::bulk::a_core::{Exp as Form, Extremum, IndexFn, Term, Var as Variable, made};
 use crate::bulk::sizes::Size;
 use crate::bulk::terms::substitute_all;
-use crate::fast_chad::operator::{Kind, operation};
-use pullback_core::{Atom, Body, Lam, Soac, Var};
-use pullback_prim::{Op, Prim};
+use crate::fast_chad::operator::{Kind, extremum, operation};
+use pullback_core::{Atom, Body, Exp, Lam, Soac, Var};
+use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeMap;
 
 /// How many bindings the body of a `build1` may have: terms are walked by recursion. A choice, not measured.
@@ -26,7 +26,7 @@ impl FromCore<'_> {
                 let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
                 self.map(&n, lam, &arrays, live)
             }
-            // [bulk.reduce]  z + sumOuter a
+            // [bulk.reduce]  z + sumOuter a;  cond (z wins) z (index a [argMax a])
             Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
                 let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
                 self.reduce((&n, lam), neutral, &arrays, live)
@@ -122,15 +122,22 @@ impl FromCore<'_> {
         live: &[bool],
     ) -> Translated<Vec<Part>> {
         let (lefts, rights) = lam.params.split_at(neutral.len());
-        let is_sum_at = |k: usize| is_sum(&lam.body, lam.body.result[k], lefts[k], rights[k]);
-        if live.iter().enumerate().all(|(k, is)| !is || is_sum_at(k)) {
-            let sum = |((z, a), is): ((&Atom, &Term), &bool)| {
-                if *is { self.sum_from(*z, n, a).map(Part::Array) } else { Ok(Part::AtHand) }
+        let at = |k: usize| component(&lam.body, lam.body.result[k], lefts[k], rights[k]);
+        let all: Option<Vec<Component>> = live
+            .iter()
+            .enumerate()
+            .map(|(k, is)| if *is { at(k) } else { Some(Component::AtHand) })
+            .collect();
+        if let Some(all) = all {
+            let of = |((z, a), component): ((&Atom, &Term), Component)| match component {
+                Component::Sum => self.sum_from(*z, n, a).map(Part::Array),
+                Component::Extremum(which) => self.extremum_from(which, *z, n, a).map(Part::Array),
+                Component::AtHand => Ok(Part::AtHand),
             };
-            return neutral.iter().zip(arrays).zip(live).map(sum).collect();
+            return neutral.iter().zip(arrays).zip(all).map(of).collect();
         }
         let Some(count) = n.as_constant().filter(|n| *n <= WRITTEN_OUT) else {
-            return self.refuse("a reduction with another operator than `+`");
+            return self.refuse("a reduction with another operator than `+`, `min` and `max`");
         };
         let mut state: Vec<Part> = neutral.iter().map(|z| self.part(*z)).collect::<Translated<_>>()?;
         for k in 0..count {
@@ -158,6 +165,34 @@ impl FromCore<'_> {
         Ok(primitive(Prim::Op(Op::Add, z.ty().scalar), vec![z, sum]))
     }
 
+    /// The first of the smallest or largest of so many numbers, or `z`, which comes before them: an element, as an operator chooses it.
+    fn extremum_from(&mut self, which: Extremum, z: Atom, n: &Size, a: &Term) -> Translated<Term> {
+        let z = self.array(z)?;
+        let a = self.as_shape(a, std::slice::from_ref(n));
+        let a = self.shared("a", a);
+        let place = self.shared("place", made(Form::ArgOuter(which, a.clone())));
+        let x = self.shared("best", made(Form::Index(a, vec![place.clone()])));
+        let (lower, higher) = if which == Extremum::Min { (&z, &x) } else { (&x, &z) };
+        let at_most = Prim::Op(Op::Le, z.ty().scalar);
+        let is_first = made(Form::Op(at_most, vec![lower.clone(), higher.clone()]));
+        let is_nobody = integer(Op::Lt, &place, &Term::i64(0));
+        let stays = made(Form::Op(Prim::Op(Op::Or, Scalar::Bool), vec![is_nobody, is_first]));
+        Ok(made(Form::Cond(stays, z, x)))
+    }
+
+    /// A variable for a term that is used more than once.
+    fn shared(&mut self, name: &str, t: Term) -> Term {
+        if t.is_atom() {
+            return t;
+        }
+        let x = self.names.fresh(name, t.ty().clone());
+        let shared = Term::var(&x);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push((x, t));
+        }
+        shared
+    }
+
     fn histogram(&mut self, n: Size, dst: &Term, indices: &Term, values: &Term) -> Translated<Vec<Part>> {
         if !dst.ty().is_float() {
             return self.refuse("a histogram of integers, in an inner body");
@@ -168,6 +203,40 @@ impl FromCore<'_> {
         let index = vec![made(Form::Index(indices.clone(), vec![Term::var(&i)]))];
         let sent = made(Form::Scatter(sh, values, IndexFn { params: vec![i], index }));
         Ok(vec![Part::Array(primitive(Prim::Op(Op::Add, dst.ty().scalar), vec![dst.clone(), sent]))])
+    }
+}
+
+/// What a component of a reduction is.
+#[derive(Clone, Copy)]
+enum Component {
+    Sum,
+    Extremum(Extremum),
+    /// Nobody asks for it.
+    AtHand,
+}
+
+/// What a result of an operator is of these two; of floats, minimum and maximum are those that choose the first one.
+fn component(body: &Body, result: Atom, p: Var, q: Var) -> Option<Component> {
+    if is_sum(body, result, p, q) {
+        return Some(Component::Sum);
+    }
+    let op = extremum(body, &[(result, p, q)]).or_else(|| extremum_of_integers(body, result, p, q));
+    match op? {
+        Op::Min | Op::MinFirst => Some(Component::Extremum(Extremum::Min)),
+        Op::Max | Op::MaxFirst => Some(Component::Extremum(Extremum::Max)),
+        _ => None,
+    }
+}
+
+fn extremum_of_integers(body: &Body, result: Atom, p: Var, q: Var) -> Option<Op> {
+    let stm = body.stms.iter().find(|stm| stm.pat.iter().any(|v| result == (*v).into()))?;
+    match &stm.exp {
+        Exp::Prim(Prim::Op(op @ (Op::Min | Op::Max), s), args)
+            if s.is_integer() && (args[..] == [p.into(), q.into()] || args[..] == [q.into(), p.into()]) =>
+        {
+            Some(*op)
+        }
+        _ => None,
     }
 }
 
