@@ -46,9 +46,11 @@ fn bulk_dual_numbers_are_right_or_refuse() {
         Property::Linear,
         Property::Many,
     ];
-    // Usually 0.69 and 0.037 are taken; chance alone does not come below these.
-    for (name, config, least) in [("bulk", arrays(), 0.5), ("bulk anything", Config::default(), 0.002)] {
-        let report = soak_with(draws(name, (150, 600), 8), &config, &properties, &vjp);
+    // Usually 0.69 and 0.037 are taken. Of the second kind more are drawn, so that chance does not come below its share.
+    for (name, config, drawn, least) in
+        [("bulk", arrays(), 150, 0.5), ("bulk anything", Config::default(), 400, 0.01)]
+    {
+        let report = soak_with(draws(name, (drawn, 600), 8), &config, &properties, &vjp);
         println!("{}", report.render());
         assert!(report.failures.is_empty(), "{}", report.render());
         let held = report.holds(Property::Adjoint) as f64;

@@ -4,7 +4,7 @@
 //! f = made                 =>   f = made;  q = a slot that no location says;  S_q := f;  L(f) = slot q
 //! y = v with ..            =>   u = if L(v) is slot k, and no other location says so, then take S_k (S_k := empty) else v;
 //!                               y = u with ..;  S_q := y with q = k, or another slot as above;  L(y) = slot q
-//! y = v with [i..] = x     =>   if L(v) is part of slot k, and no other location says so, then S_k := S_k with [I..] = x;  L(y) = L(v)
+//! y = v with [i..] = x     =>   if L(v) may be a part, and is one of slot k or all of it, and no other location says so, then S_k := S_k with [I..] = x;  L(y) = L(v)
 //!                               else as above
 //! ```
 //!
@@ -64,8 +64,8 @@ impl<'a> Rewriter<'a, '_> {
             }
             Location::Said(_, possible) => parts.retain(|k| possible.contains(k)),
         }
-        // Where it may be a part, the whole of a slot is overwritten there, too: else each element of it would come into the arm of copies, whose cotangents are
-        // arrays of zeros.
+        // Where it may be a part of a slot, it may be the whole, which is overwritten there, too. In the arm of copies each element of it
+        // would cost an array of zeros: that arm's cotangents.
         if none_is_part(self, &parts) {
             return false;
         }
