@@ -66,12 +66,18 @@ impl FromCore<'_> {
         if t.is_atom() || is_small || matches!(t.exp(), Form::Iota(_)) {
             return t;
         }
-        let x = self.names.fresh(self.program.vars[v].hint.as_str(), t.ty().clone());
-        let named = Term::var(&x);
+        let hint = self.program.vars[v].hint.clone();
+        self.let_(hint.as_str(), t)
+    }
+
+    /// Binds a term in the innermost scope.
+    pub(super) fn let_(&mut self, name: &str, t: Term) -> Term {
+        let x = self.names.fresh(name, t.ty().clone());
+        let bound = Term::var(&x);
         if let Some(scope) = self.scopes.last_mut() {
             scope.push((x, t));
         }
-        named
+        bound
     }
 
     pub(super) fn form(&mut self, stm: &Stm, live: &[bool]) -> Translated<Vec<Part>> {

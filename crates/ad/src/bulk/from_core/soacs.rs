@@ -92,11 +92,7 @@ impl FromCore<'_> {
             let t = substitute_all(&mut self.names, &t, &elements);
             let varies = t.has_free(i);
             let t = if varies { self.each(n, i, &t) } else { t };
-            let xs = self.names.fresh(x.name(), t.ty().clone());
-            let all = Term::var(&xs);
-            if let Some(scope) = self.scopes.last_mut() {
-                scope.push((xs, t));
-            }
+            let all = self.let_(x.name(), t);
             let element = if varies { made(Form::Index(all, vec![Term::var(i)])) } else { all };
             elements.insert(x.id(), element);
         }
@@ -182,15 +178,7 @@ impl FromCore<'_> {
 
     /// A variable for a term that is used more than once.
     fn shared(&mut self, name: &str, t: Term) -> Term {
-        if t.is_atom() {
-            return t;
-        }
-        let x = self.names.fresh(name, t.ty().clone());
-        let shared = Term::var(&x);
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.push((x, t));
-        }
-        shared
+        if t.is_atom() { t } else { self.let_(name, t) }
     }
 
     fn histogram(&mut self, n: Size, dst: &Term, indices: &Term, values: &Term) -> Translated<Vec<Part>> {
