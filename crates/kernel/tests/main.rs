@@ -30,6 +30,7 @@ mod rows;
 mod rules;
 mod schedules;
 mod small;
+mod stored;
 mod sums;
 mod tampered;
 mod tampered_accesses;

@@ -3,13 +3,13 @@
 //! A register that is read is set; a pointer that is used points to memory that is there, of a type that fits. Memory is
 //! in `regions`, branches and loops are in `loops`.
 
+use super::Callee;
 use super::alarm::{Alarm, Rule, line, name, operand};
 use super::cells::{Cells, MAYBE, SET, UNSET, is_when, when};
 use super::layout::{CALLER, Layout, Makes, NOBODY, NULL, has_point};
 use super::loops::Head;
 use super::sets::{EMPTY, Set, Sets};
 use super::values::Layer;
-use super::{Callee, Summary};
 use crate::ir::{Block, Function, Ins, Operand, Reg, Ty};
 use pullback_base::index::{Index, IndexVec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +64,6 @@ pub(super) struct Flow<'a> {
     pub(super) alarms: Vec<Alarm>,
     /// The instructions around, and the present one; whether the second arm is meant.
     pub(super) path: Vec<(&'a Ins, bool)>,
-    pub(super) summary: Summary,
     /// Faces that are being given back.
     pub(super) gone: Vec<bool>,
     /// Instructions that were gone through.
@@ -107,7 +106,6 @@ impl<'a> Flow<'a> {
             reports: false,
             alarms: Vec::new(),
             path: Vec::new(),
-            summary: Summary::default(),
             gone: vec![false; 3 * sites],
             visits: 0,
             met: None,

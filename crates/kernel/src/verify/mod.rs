@@ -35,7 +35,7 @@
 //! # How
 //! Types, lanes and counters are looked at instruction by instruction (`types`). Registers and memory need an abstract interpretation (`flow`, `loops`, `regions`) over
 //! *sites*: instructions that make memory. A site has three faces: what it made last, what it made before, and what was given back (recency abstraction: Balakrishnan and Reps,
-//! SAS 2006). Loops are gone through until nothing is new; alarms are noted in one pass more, since some are of states that are not final. Calls have summaries.
+//! SAS 2006). Loops are gone through until nothing is new; alarms are noted in one pass more, since some are of states that are not final. Of calls it is known which pointers they store where (`stored`).
 //!
 //! Guarantees: code without an alarm breaks no rule above in any run. An alarm may be false. No alarm is about bounds of accesses: [`bounds`] shows those that it can and lists
 //! the others. Not looked at: whether elements were written before they are read. Nor are uses of the null pointer, and of the caller's memory for elements of another type. Nor is it looked at
@@ -54,6 +54,7 @@ pub mod order;
 mod ranges;
 mod regions;
 mod sets;
+mod stored;
 mod types;
 pub mod values;
 
@@ -61,6 +62,7 @@ use crate::ir::{Block, Function, FunctionId, Ins, Module, Ty};
 pub use alarm::{Alarm, Rule};
 use flow::Flow;
 use pullback_base::index::{IdSet, Index};
+use stored::Summary;
 
 /// What came of looking at code.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -112,20 +114,6 @@ pub(crate) struct Callee {
     summary: Summary,
 }
 
-/// What a function does with memory of its callers.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Summary {
-    /// It stores pointers there.
-    stores_pointers: bool,
-    /// Some of them point to memory that it made.
-    stores_own: bool,
-}
-
-impl Summary {
-    /// Anything.
-    const ANY: Summary = Summary { stores_pointers: true, stores_own: true };
-}
-
 /// What a function needs to know of its module.
 #[derive(Clone, Debug)]
 pub(crate) struct Around {
@@ -146,6 +134,25 @@ impl Around {
     pub(crate) fn with_lanes(self, lanes: usize) -> Around {
         Around { lanes, ..self }
     }
+    /// What functions do with memory of their callers ([`stored`]); the work. Those with registers that are not there may do anything.
+    fn with_summaries(module: &Module) -> (Around, u64) {
+        let mut work = 0;
+        let mut around = Around::unknown(module);
+        let whole: Vec<bool> = module.functions.iter().map(|f| types::types(f, &around).1).collect();
+        let order = callees_first(module);
+        let mut grows = true;
+        while std::mem::take(&mut grows) {
+            for id in &order {
+                let (k, f) = (id.index(), &module.functions[*id]);
+                let (summary, cost) =
+                    if whole[k] { stored::of(f, &around.callees) } else { (Summary::any(f), 0) };
+                work += cost;
+                grows |= around.callees[k].summary != summary && summary_matters(module, *id, &order);
+                around.callees[k].summary = summary;
+            }
+        }
+        (around, work)
+    }
     /// Of a module, as if no function stored pointers.
     fn unknown(module: &Module) -> Around {
         let callees: Vec<Callee> =
@@ -154,7 +161,17 @@ impl Around {
     }
     /// Looks at a function.
     pub(crate) fn function(&self, f: &Function) -> Verified {
-        function(f, self).0
+        let (mut alarms, whole) = types::types(f, self);
+        if !whole {
+            return Verified { alarms, work: crate::size(&f.body) as u64 };
+        }
+        let mut flow = Flow::new(f, &self.callees);
+        flow.pass();
+        flow.reports = true;
+        flow.pass();
+        let work = flow.work();
+        alarms.extend(flow.alarms);
+        Verified { alarms, work }
     }
     /// Takes functions over that were added to the module, those of before too; looks at those that are new.
     pub(crate) fn learn(&mut self, added: &[Function]) -> Vec<Verified> {
@@ -165,9 +182,10 @@ impl Around {
         let mut found = Vec::new();
         // A part may call parts that were made before it.
         for (k, f) in new.iter().enumerate() {
-            let (verified, summary) = function(f, self);
-            self.callees[first + k].summary = summary;
-            found.push(verified);
+            if types::types(f, self).1 {
+                self.callees[first + k].summary = stored::of(f, &self.callees).0;
+            }
+            found.push(self.function(f));
         }
         found
     }
@@ -182,52 +200,26 @@ impl Callee {
     }
 }
 
-/// Looks at a module. Cost: see above, at most three times for functions that call themselves.
+/// Looks at a module. Cost: see above.
 pub fn verify(module: &Module) -> Verified {
     all(module).1
 }
 
 fn all(module: &Module) -> (Around, Verified) {
-    let mut around = Around::unknown(module);
-    let mut found: Vec<Option<Verified>> = module.functions.iter().map(|_| None).collect();
-    let order = callees_first(module);
-    let mut work = 0;
-    loop {
-        let mut grows = false;
-        for id in &order {
-            let k = id.index();
-            let (verified, summary) = function(&module.functions[*id], &around);
-            work += verified.work;
-            found[k] = Some(verified);
-            grows |= around.callees[k].summary != summary && summary_matters(module, *id, &order);
-            around.callees[k].summary = summary;
-        }
-        if !grows {
-            break;
-        }
+    let (around, work) = Around::with_summaries(module);
+    let mut all = Verified { alarms: Vec::new(), work };
+    for f in module.functions.iter() {
+        let Verified { alarms, work } = around.function(f);
+        all.alarms.extend(alarms);
+        all.work += work;
     }
-    let alarms = found.into_iter().flatten().flat_map(|v| v.alarms).collect();
-    (around, Verified { alarms, work })
+    (around, all)
 }
 
 /// Whether callers that come before a function in this order are to be looked at again.
 fn summary_matters(module: &Module, callee: FunctionId, order: &[FunctionId]) -> bool {
     let before = order.iter().take_while(|id| **id != callee).chain([&callee]);
     before.into_iter().any(|id| calls(&module.functions[*id].body).contains(&callee))
-}
-
-/// Looks at a function of a module; what its callers have to know.
-pub(crate) fn function(f: &Function, around: &Around) -> (Verified, Summary) {
-    let (alarms, whole) = types::types(f, around);
-    if !whole {
-        return (Verified { alarms, work: crate::size(&f.body) as u64 }, Summary::ANY);
-    }
-    let mut flow = Flow::new(f, &around.callees);
-    flow.pass();
-    flow.reports = true;
-    flow.pass();
-    let work = flow.work();
-    (Verified { alarms: alarms.into_iter().chain(flow.alarms).collect(), work }, flow.summary)
 }
 
 /// The functions of a module, each after those that it calls, as far as they do not call it.

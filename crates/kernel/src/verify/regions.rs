@@ -4,12 +4,12 @@
 //! mark before it, at most; once a mark is set, all memory that is there is below. To go back to a mark is therefore to give
 //! back all memory of its level and above, and no mark above is open any more. Where ways meet, the higher level counts: more is given back then than may be.
 
-use super::Summary;
 use super::alarm::Rule;
 use super::cells::{GONE, OPEN};
 use super::flow::{Face, Flow, dead, is_dead, old, recent, site_of};
 use super::layout::{CALLER, Makes, NULL};
 use super::sets::{EMPTY, Set};
+use super::stored::{Source, Summary};
 use crate::ir::{FunctionId, Operand, Reg, Ty};
 use pullback_base::index::Index;
 
@@ -72,32 +72,23 @@ impl Flow<'_> {
     fn is_mark(&self, face: Face) -> bool {
         matches!(self.layout.sites[site_of(face) as usize].makes, Makes::Mark(_))
     }
-    /// Pointers are stored.
-    pub(super) fn hold(&mut self, into: Set, what: Set) {
-        let items = self.sets.items(what);
-        let (mut marks, mut own) = (false, false);
-        for face in items {
-            let makes = self.layout.sites[site_of(*face) as usize].makes;
-            marks |= matches!(makes, Makes::Mark(_));
-            own |= matches!(makes, Makes::Memory(_));
-        }
-        if marks {
+    /// Pointers are stored. Whether some are new there.
+    pub(super) fn hold(&mut self, into: Set, what: Set) -> bool {
+        if self.sets.items(what).iter().any(|face| self.is_mark(*face)) {
             self.alarm(Rule::Mark, None, "a mark is stored".to_string());
         }
+        let mut grows = false;
         for k in 0..self.sets.items(into).len() {
             let face = self.sets.items(into)[k];
             if !self.is_memory(face) || is_dead(face) {
                 continue;
             }
-            if self.layout.sites[site_of(face) as usize].makes == Makes::Caller {
-                self.summary.stores_pointers = true;
-                self.summary.stores_own |= own;
-            }
             let cell = self.cells.holds(face);
             self.cells.note_read(cell);
-            self.cells.join_in(cell, what, &mut self.sets);
+            grows |= self.cells.join_in(cell, what, &mut self.sets);
             self.watch(cell, what);
         }
+        grows
     }
     /// All faces that can be reached.
     pub(super) fn reachable(&mut self, set: Set) -> Vec<Face> {
@@ -256,9 +247,8 @@ impl Flow<'_> {
 
     // --- calls ---
 
-    /// What arguments point to. It is there, with all that can be reached.
-    fn given(&mut self, args: &[Operand]) -> Set {
-        let mut given = EMPTY;
+    /// What arguments reach is there.
+    fn given(&mut self, args: &[Operand]) {
         for a in args {
             let set = self.points(*a);
             if self.reports {
@@ -271,32 +261,66 @@ impl Flow<'_> {
                 self.note_met(*a, set);
                 self.note_reached(*a, reachable);
             }
-            given = self.sets.union(given, set);
         }
-        given
+    }
+    /// All that is reached from an argument.
+    fn reached_from(&mut self, arg: Option<&Operand>) -> Set {
+        let points = arg.map_or(EMPTY, |a| self.points(*a));
+        let reachable = self.reachable(points);
+        self.sets.of(reachable)
+    }
+    /// Pointers of a callee, as they are here: those to memory that it makes point to `own`. Its first parameter of these arguments has the number `first`.
+    fn from_callee(&mut self, sources: &[Source], own: Face, args: &[Operand], first: usize) -> Set {
+        let mut all = self.sets.of(vec![recent(NULL)]);
+        for source in sources {
+            let more = match source {
+                Source::Own => self.sets.of(vec![own]),
+                Source::Param(k) => self.reached_from(k.checked_sub(first).and_then(|k| args.get(k))),
+            };
+            all = self.sets.union(all, more);
+        }
+        all
+    }
+    /// A callee stores pointers in what its arguments reach, and in memory that it makes. As two arguments may reach the same, this is gone through until nothing
+    /// is new.
+    fn stores(&mut self, function: FunctionId, own: Face, args: &[Operand], first: usize) {
+        let Some(callee) = self.callees.get(function.index()) else { return };
+        let Summary { stores, made } = &callee.summary;
+        let into_own = self.sets.of(vec![own]);
+        loop {
+            let mut grows = false;
+            for (k, sources) in stores {
+                let what = self.from_callee(sources, own, args, first);
+                let into = self.reached_from(k.checked_sub(first).and_then(|k| args.get(k)));
+                grows |= self.hold(into, what);
+            }
+            if !made.is_empty() && self.values.is_none() {
+                let what = self.from_callee(made, own, args, first);
+                grows |= self.hold(into_own, what);
+            }
+            if !grows {
+                break;
+            }
+        }
     }
     /// Results may point to all that arguments reach, and to memory that the callee made.
     pub(super) fn call(&mut self, site: u32, to: &[Reg], function: FunctionId, args: &[Operand]) {
         self.given(args);
         self.call_writes(function, args, 0);
-        self.make(site);
         // What the same call made last is old by now.
-        let mut given = EMPTY;
-        for a in args {
-            let points = self.points(*a);
-            given = self.sets.union(given, points);
-        }
-        let mut reachable = self.reachable(given);
-        let all = self.sets.of(reachable.clone());
-        reachable.extend([recent(site), recent(NULL)]);
-        let out = self.sets.of(reachable);
-        let own = self.cells.holds(recent(site));
+        self.make(site);
+        let own = recent(site);
+        // (Where values are looked at, it is known better what memory holds that the callee made.)
         let made = self.call_makes(site, function, args);
-        let held = made.as_ref().map_or(out, |(_, held)| *held);
-        self.cells.put(own, held);
-        self.watch(own, held);
-        if self.callees.get(function.index()).is_none_or(|c| c.summary.stores_pointers) {
-            self.hold(all, out);
+        if let Some((_, held)) = &made {
+            self.cells.put(self.cells.holds(own), *held);
+            self.watch(self.cells.holds(own), *held);
+        }
+        self.stores(function, own, args, 0);
+        let mut out = self.sets.of(vec![own, recent(NULL)]);
+        for a in args {
+            let reached = self.reached_from(Some(a));
+            out = self.sets.union(out, reached);
         }
         for (k, r) in to.iter().enumerate() {
             let is_pointer = self.f.regs[*r].ty == Ty::Pointer;
@@ -304,18 +328,10 @@ impl Flow<'_> {
             self.set(*r, if is_pointer { points } else { EMPTY });
         }
     }
-    /// The same without results; what the calls make is given back.
+    /// The same without results; what the calls make is given back. A part is given its number first.
     pub(super) fn chunks(&mut self, site: u32, function: FunctionId, args: &[Operand]) {
-        let given = self.given(args);
+        self.given(args);
         self.call_writes(function, args, 1);
-        let summary = self.callees.get(function.index()).map_or(Summary::ANY, |c| c.summary);
-        if !summary.stores_pointers {
-            return;
-        }
-        let mut reachable = self.reachable(given);
-        let all = self.sets.of(reachable.clone());
-        reachable.extend([recent(NULL)].into_iter().chain(summary.stores_own.then_some(dead(site))));
-        let out = self.sets.of(reachable);
-        self.hold(all, out);
+        self.stores(function, dead(site), args, 1);
     }
 }

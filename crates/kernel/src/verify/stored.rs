@@ -1,0 +1,228 @@
+//! Which pointers a function stores in memory of its callers.
+//!
+//! A points-to analysis by inclusion (Andersen 1994), insensitive to the order of instructions. Memory is in regions: all that a parameter reaches, and all
+//! that an instruction makes. That two arguments reach the same memory is not known here. The caller knows: it takes what is
+//! said of parameters for all that its arguments reach, until nothing is new (`regions`).
+//!
+//! Cost: passes over the instructions that move pointers, until nothing is new.
+
+use super::Callee;
+use super::sets::{EMPTY, Set, Sets};
+use crate::ir::{Fold, Function, Ins, Operand, Order, Reg, Ty};
+use pullback_base::index::{Index, IndexVec};
+
+/// What a function does with memory of its callers, and with memory that it makes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Summary {
+    /// Which pointers it stores in what a parameter reaches; nothing is said of parameters where it stores none.
+    pub(super) stores: Vec<(usize, Vec<Source>)>,
+    /// Which pointers it stores in memory that it makes.
+    pub(super) made: Vec<Source>,
+}
+
+/// Where a pointer is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    /// From what a parameter reaches, or the parameter itself.
+    Param(usize),
+    /// It points to memory that the function made.
+    Own,
+}
+
+impl Summary {
+    /// Anything.
+    pub(super) fn any(f: &Function) -> Summary {
+        let params = 0..f.params.len();
+        let all: Vec<Source> = params.clone().map(Source::Param).chain([Source::Own]).collect();
+        Summary { stores: params.map(|k| (k, all.clone())).collect(), made: all }
+    }
+}
+
+/// The summary of a function, from what is known of its callees; the work.
+pub(super) fn of(f: &Function, callees: &[Callee]) -> (Summary, u64) {
+    let params = f.params.len();
+    let mut moves: Vec<(&Ins, u32)> = Vec::new();
+    crate::walk(&f.body, &mut |ins| {
+        if moves_pointers(f, ins) {
+            moves.push((ins, (params + moves.len()) as u32));
+        }
+    });
+    let stores = |(ins, _): &(&Ins, u32)| {
+        !matches!(ins, Ins::Set { .. } | Ins::Offset { .. } | Ins::Load { .. } | Ins::Alloc { .. })
+    };
+    if !moves.iter().any(stores) {
+        return (Summary::default(), moves.len() as u64);
+    }
+    let regions = params + moves.len();
+    let mut search = Search {
+        f,
+        callees,
+        points: f.regs.iter().map(|_| EMPTY).collect(),
+        holds: vec![EMPTY; regions],
+        is_stored_in: vec![false; regions],
+        sets: Sets::new(),
+        grows: true,
+    };
+    for (k, p) in f.params.iter().enumerate().filter(|(_, p)| f.regs[**p].ty == Ty::Pointer) {
+        search.points[*p] = search.sets.of(vec![k as u32]);
+    }
+    let mut visits = 0;
+    while std::mem::take(&mut search.grows) {
+        visits += moves.len() as u64;
+        moves.iter().for_each(|(ins, region)| search.ins(ins, *region));
+    }
+    (search.summary(), visits + search.sets.work)
+}
+
+/// Whether an instruction sets a register that is a pointer, or stores pointers, or calls a function that may.
+fn moves_pointers(f: &Function, ins: &Ins) -> bool {
+    let is_pointer = |r: &Reg| f.regs[*r].ty == Ty::Pointer;
+    match ins {
+        Ins::Set { to, .. } | Ins::Offset { to, .. } | Ins::Load { to, .. } => is_pointer(to),
+        Ins::Store { ty, .. } | Ins::Fill { ty, .. } | Ins::Copy { ty, .. } => *ty == Ty::Pointer,
+        Ins::For { order: Order::Any(folds), .. } => {
+            folds.iter().flat_map(|fold| &fold.state).any(is_pointer)
+        }
+        Ins::Call { to, args, .. } => {
+            to.iter().any(is_pointer) || args.iter().filter_map(|a| a.as_reg()).any(|r| is_pointer(&r))
+        }
+        Ins::Chunks { args, .. } => args.iter().filter_map(|a| a.as_reg()).any(|r| is_pointer(&r)),
+        Ins::Alloc { .. } => true,
+        _ => false,
+    }
+}
+
+struct Search<'a> {
+    f: &'a Function,
+    callees: &'a [Callee],
+    /// The regions that each register may point to.
+    points: IndexVec<Reg, Set>,
+    /// The regions that pointers stored in each region point to. Parameters hold what they reach besides.
+    holds: Vec<Set>,
+    is_stored_in: Vec<bool>,
+    sets: Sets,
+    grows: bool,
+}
+
+impl Search<'_> {
+    fn of(&self, a: Operand) -> Set {
+        a.as_reg().map_or(EMPTY, |r| self.points[r])
+    }
+    fn join(&mut self, to: Reg, more: Set) {
+        if self.f.regs[to].ty == Ty::Pointer {
+            let all = self.sets.union(self.points[to], more);
+            self.grows |= all != self.points[to];
+            self.points[to] = all;
+        }
+    }
+    /// Pointers are stored in regions.
+    fn hold(&mut self, into: Set, what: Set) {
+        for k in 0..self.sets.items(into).len() {
+            let region = self.sets.items(into)[k] as usize;
+            let all = self.sets.union(self.holds[region], what);
+            self.grows |= all != self.holds[region] || !self.is_stored_in[region];
+            self.holds[region] = all;
+            self.is_stored_in[region] = true;
+        }
+    }
+    /// What is loaded from regions.
+    fn held(&mut self, from: Set) -> Set {
+        let mut out = EMPTY;
+        for k in 0..self.sets.items(from).len() {
+            let region = self.sets.items(from)[k];
+            out = self.sets.union(out, self.holds[region as usize]);
+            if (region as usize) < self.f.params.len() {
+                out = self.sets.with(out, region);
+            }
+        }
+        out
+    }
+    fn reached(&mut self, from: Set) -> Set {
+        let mut all = from;
+        loop {
+            let held = self.held(all);
+            let more = self.sets.union(all, held);
+            if more == all {
+                return all;
+            }
+            all = more;
+        }
+    }
+    fn ins(&mut self, ins: &Ins, region: u32) {
+        match ins {
+            Ins::Set { to, value: from } | Ins::Offset { to, pointer: from, .. } => {
+                self.join(*to, self.of(*from));
+            }
+            Ins::Load { to, pointer, .. } => {
+                let held = self.held(self.of(*pointer));
+                self.join(*to, held);
+            }
+            Ins::Store { pointer, value, .. } | Ins::Fill { pointer, value, .. } => {
+                self.hold(self.of(*pointer), self.of(*value));
+            }
+            Ins::Copy { to, from, .. } => {
+                let held = self.held(self.of(*from));
+                self.hold(self.of(*to), held);
+            }
+            Ins::Alloc { to, .. } => {
+                let made = self.sets.of(vec![region]);
+                self.join(*to, made);
+            }
+            Ins::For { order: Order::Any(folds), .. } => folds.iter().for_each(|fold| self.fold(fold)),
+            Ins::Call { to, function, args } => {
+                let results = self.call(&self.callees[function.index()].summary, args, region);
+                to.iter().for_each(|r| self.join(*r, results));
+            }
+            // (A part is given its number first. What it makes is given back; that it may be pointed to is told as of other calls.)
+            Ins::Chunks { function, args, .. } => {
+                let all: Vec<Operand> = [Operand::i64(0)].into_iter().chain(args.iter().copied()).collect();
+                self.call(&self.callees[function.index()].summary, &all, region);
+            }
+            _ => {}
+        }
+    }
+    fn fold(&mut self, fold: &Fold) {
+        for (k, state) in fold.state.iter().enumerate() {
+            let both = self.sets.union(self.of(fold.neutral[k]), self.of(fold.out[k]));
+            self.join(*state, both);
+            [fold.left[k], fold.right[k]].into_iter().for_each(|r| self.join(r, self.points[*state]));
+        }
+    }
+    /// What a callee stores; where its results may point to.
+    fn call(&mut self, summary: &Summary, args: &[Operand], region: u32) -> Set {
+        let own = self.sets.of(vec![region]);
+        let reached: Vec<Set> = args.iter().map(|a| self.reached(self.of(*a))).collect();
+        let from = |search: &mut Self, sources: &[Source]| {
+            sources.iter().fold(EMPTY, |all, source| match source {
+                Source::Own => search.sets.union(all, own),
+                Source::Param(k) => search.sets.union(all, reached.get(*k).copied().unwrap_or(EMPTY)),
+            })
+        };
+        for (k, sources) in &summary.stores {
+            let what = from(self, sources);
+            self.hold(reached.get(*k).copied().unwrap_or(EMPTY), what);
+        }
+        if !summary.made.is_empty() {
+            let what = from(self, &summary.made);
+            self.hold(own, what);
+        }
+        reached.iter().fold(own, |all, set| self.sets.union(all, *set))
+    }
+    fn summary(&self) -> Summary {
+        let params = self.f.params.len();
+        let sources = |sets: &[Set]| {
+            let regions = sets.iter().flat_map(|set| self.sets.items(*set));
+            let source =
+                |k: &u32| if (*k as usize) < params { Source::Param(*k as usize) } else { Source::Own };
+            let mut all: Vec<Source> = regions.map(source).collect();
+            all.sort_unstable();
+            all.dedup();
+            all
+        };
+        let stored_in = (0..params).filter(|k| self.is_stored_in[*k]);
+        Summary {
+            stores: stored_in.map(|k| (k, sources(&self.holds[k..=k]))).collect(),
+            made: sources(&self.holds[params..]),
+        }
+    }
+}
