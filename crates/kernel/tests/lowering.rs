@@ -16,10 +16,11 @@ use pullback_kernel::{
     Block, Ghosts, Ins, Module, NotNative, lower, lower_with_ghosts, lower_with_parts, print,
 };
 use pullback_prim::{Op, Scalar};
+use pullback_testkit::draws::draws;
 use pullback_testkit::generate::Config;
+use pullback_testkit::on_all_processors;
 use pullback_testkit::problems::{PROBLEMS, ones};
 use pullback_testkit::properties::{Case, case_of_seed};
-use pullback_testkit::{number, on_all_processors};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -313,8 +314,9 @@ fn all_right(seeds: impl Iterator<Item = u64> + Send, config: &Config) -> Counts
         failures.len()
     );
     assert!(failures.is_empty(), "{}", failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n"));
-    assert!(unstable * 50 <= *native, "too many are unstable: {unstable} of {native}");
-    assert!(rounded * 100 <= *native, "too much differs by rounding: {rounded} of {native}");
+    // (Two may be so of a few.)
+    assert!(unstable * 50 <= native + 100, "too many are unstable: {unstable} of {native}");
+    assert!(rounded * 100 <= native + 200, "too much differs by rounding: {rounded} of {native}");
     assert_eq!(*foreign, 0, "not native, of {native}");
     all
 }
@@ -334,13 +336,12 @@ fn gradient(case: &Case) -> Option<(Program, FunId, Vec<Value>)> {
 
 #[test]
 fn random_programs_and_their_gradients() {
-    let (from, count) = (number("SEED", 0), number("COUNT", 150));
-    let Counts { native, lost, changed, .. } =
-        all_right((from..from + count).chain(FOUND), &Config::default());
-    assert!(lost * 1000 <= native, "too many sizes are lost: {lost} of {native}");
+    let mut seeds = draws("lowering", (40, 150), 20);
+    let Counts { native, lost, changed, .. } = all_right(seeds.by_ref().chain(FOUND), &Config::default());
+    assert!(lost * 1000 <= native + 1000, "too many sizes are lost: {lost} of {native}");
     let mut idle = idle(&changed);
     idle.retain(|pass| !RARE.contains(pass) && *pass != OF_SIZES);
-    assert!(count < 150 || idle.is_empty(), "these parts of scheduling changed no module: {idle:?}");
+    assert!(seeds.drawn() < 150 || idle.is_empty(), "these parts of scheduling changed no module: {idle:?}");
     let owned = OWNED.load(Ordering::Relaxed);
     println!("{owned} schedules with rows of iterations");
     assert!(owned * 20 > native, "too few joined loops: {owned} in {native}");
@@ -349,8 +350,7 @@ fn random_programs_and_their_gradients() {
 /// Memory is given back when nothing reads it any more: bodies that end in branches about what was made before them.
 #[test]
 fn random_programs_that_end_in_branches() {
-    let (from, count) = (number("SEED", 0), number("ENDINGS", 30));
-    all_right(from..from + count, &Config::endings());
+    all_right(draws("branches at the end", (10, 30), 8), &Config::endings());
 }
 
 /// Whether a cotangent would have another type than the value.

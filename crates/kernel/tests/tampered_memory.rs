@@ -260,7 +260,7 @@ fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
 
 #[test]
 fn what_the_executor_finds_the_verifier_has_seen() {
-    let (count, seed) = (number("TAMPERED", 40), number("SEED", 0));
+    let (count, seed) = (number("TAMPERED", 20), number("SEED", 0));
     let total = total(on_all_processors(seed..seed + count, tamper), "a run");
     for error in Error::ALL {
         let [made, seen, _] = total.get(&error).copied().unwrap_or_default();

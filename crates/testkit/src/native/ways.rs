@@ -7,7 +7,8 @@ use pullback_cpu::Level;
 use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{FunctionId, Module, NotNative, lower, lower_with_parts};
+use pullback_kernel::verify::verify;
+use pullback_kernel::{FunctionId, Module, NotNative, lower, lower_unproved, lower_with_parts};
 use pullback_llvm::{Floats, Functions, Llvm, pieces, text};
 use pullback_vm::{LANES, Limits, Machine};
 use std::num::NonZeroUsize;
@@ -135,7 +136,12 @@ impl<'a> Executable<'a> {
         }
         // Builds without debug assertions go on where the verifier has an alarm; tests do not.
         if !module.fallbacks.is_empty() {
-            return Err(Verdict::Fails(format!("the verifier has an alarm: {:?}", module.fallbacks)));
+            let first = lower_unproved(&run.program, run.fun).map(|(made, _)| verify(&made).alarms);
+            let alarm = first.iter().flatten().next().map_or(String::new(), ToString::to_string);
+            return Err(Verdict::Fails(format!(
+                "the verifier has an alarm: {:?}: {alarm}",
+                module.fallbacks
+            )));
         }
         let on_vm = |functions, machine| {
             let options = pullback_vm::Options { functions, machine, poison: true, ..Default::default() };
