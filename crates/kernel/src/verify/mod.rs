@@ -134,24 +134,23 @@ impl Around {
     pub(crate) fn with_lanes(self, lanes: usize) -> Around {
         Around { lanes, ..self }
     }
-    /// What functions do with memory of their callers ([`stored`]); the work. Those with registers that are not there may do anything.
-    fn with_summaries(module: &Module) -> (Around, u64) {
+    /// Learns what the functions do with memory of their callers ([`stored`]); the work. Those that are not whole, since registers are not there, may do
+    /// anything.
+    fn learn_stores(&mut self, module: &Module, whole: &[bool]) -> u64 {
         let mut work = 0;
-        let mut around = Around::unknown(module);
-        let whole: Vec<bool> = module.functions.iter().map(|f| types::types(f, &around).1).collect();
         let order = callees_first(module);
         let mut grows = true;
         while std::mem::take(&mut grows) {
             for id in &order {
                 let (k, f) = (id.index(), &module.functions[*id]);
                 let (summary, cost) =
-                    if whole[k] { stored::of(f, &around.callees) } else { (Summary::any(f), 0) };
+                    if whole[k] { stored::of(f, &self.callees) } else { (Summary::any(f), 0) };
                 work += cost;
-                grows |= around.callees[k].summary != summary && summary_matters(module, *id, &order);
-                around.callees[k].summary = summary;
+                grows |= self.callees[k].summary != summary && summary_matters(module, *id, &order);
+                self.callees[k].summary = summary;
             }
         }
-        (around, work)
+        work
     }
     /// Of a module, as if no function stored pointers.
     fn unknown(module: &Module) -> Around {
@@ -161,7 +160,10 @@ impl Around {
     }
     /// Looks at a function.
     pub(crate) fn function(&self, f: &Function) -> Verified {
-        let (mut alarms, whole) = types::types(f, self);
+        self.typed(f, types::types(f, self))
+    }
+    /// The same, once its types are looked at: the alarms, and whether it is whole.
+    fn typed(&self, f: &Function, (mut alarms, whole): (Vec<Alarm>, bool)) -> Verified {
         if !whole {
             return Verified { alarms, work: crate::size(&f.body) as u64 };
         }
@@ -182,10 +184,11 @@ impl Around {
         let mut found = Vec::new();
         // A part may call parts that were made before it.
         for (k, f) in new.iter().enumerate() {
-            if types::types(f, self).1 {
+            let types = types::types(f, self);
+            if types.1 {
                 self.callees[first + k].summary = stored::of(f, &self.callees).0;
             }
-            found.push(self.function(f));
+            found.push(self.typed(f, types));
         }
         found
     }
@@ -206,10 +209,13 @@ pub fn verify(module: &Module) -> Verified {
 }
 
 fn all(module: &Module) -> (Around, Verified) {
-    let (around, work) = Around::with_summaries(module);
+    let mut around = Around::unknown(module);
+    let types: Vec<(Vec<Alarm>, bool)> = module.functions.iter().map(|f| types::types(f, &around)).collect();
+    let whole: Vec<bool> = types.iter().map(|(_, whole)| *whole).collect();
+    let work = around.learn_stores(module, &whole);
     let mut all = Verified { alarms: Vec::new(), work };
-    for f in module.functions.iter() {
-        let Verified { alarms, work } = around.function(f);
+    for (f, types) in module.functions.iter().zip(types) {
+        let Verified { alarms, work } = around.typed(f, types);
         all.alarms.extend(alarms);
         all.work += work;
     }

@@ -270,7 +270,7 @@ impl Flow<'_> {
         self.sets.of(reachable)
     }
     /// Pointers of a callee, as they are here: those to memory that it makes point to `own`. Its first parameter of these arguments has the number `first`.
-    fn from_callee(&mut self, sources: &[Source], own: Face, args: &[Operand], first: usize) -> Set {
+    fn brought_by(&mut self, sources: &[Source], own: Face, args: &[Operand], first: usize) -> Set {
         let mut all = self.sets.of(vec![recent(NULL)]);
         for source in sources {
             let more = match source {
@@ -290,12 +290,12 @@ impl Flow<'_> {
         loop {
             let mut grows = false;
             for (k, sources) in stores {
-                let what = self.from_callee(sources, own, args, first);
+                let what = self.brought_by(sources, own, args, first);
                 let into = self.reached_from(k.checked_sub(first).and_then(|k| args.get(k)));
                 grows |= self.hold(into, what);
             }
             if !made.is_empty() && self.values.is_none() {
-                let what = self.from_callee(made, own, args, first);
+                let what = self.brought_by(made, own, args, first);
                 grows |= self.hold(into_own, what);
             }
             if !grows {
