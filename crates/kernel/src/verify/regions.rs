@@ -317,11 +317,14 @@ impl Flow<'_> {
             self.watch(self.cells.holds(own), *held);
         }
         self.stores(function, own, args, 0);
-        let mut out = self.sets.of(vec![own, recent(NULL)]);
+        let mut given = EMPTY;
         for a in args {
-            let reached = self.reached_from(Some(a));
-            out = self.sets.union(out, reached);
+            let points = self.points(*a);
+            given = self.sets.union(given, points);
         }
+        let mut reachable = self.reachable(given);
+        reachable.extend([own, recent(NULL)]);
+        let out = self.sets.of(reachable);
         for (k, r) in to.iter().enumerate() {
             let is_pointer = self.f.regs[*r].ty == Ty::Pointer;
             let points = made.as_ref().and_then(|(results, _)| results.get(k)).copied().unwrap_or(out);

@@ -47,8 +47,16 @@ pub(super) fn of(f: &Function, callees: &[Callee]) -> (Summary, u64) {
             moves.push((ins, (params + moves.len()) as u32));
         }
     });
-    let stores = |(ins, _): &(&Ins, u32)| {
-        !matches!(ins, Ins::Set { .. } | Ins::Offset { .. } | Ins::Load { .. } | Ins::Alloc { .. })
+    // (A function that stores no pointer, and calls none that does, is done with.)
+    let nothing = Summary::default();
+    let stores = |(ins, _): &(&Ins, u32)| match ins {
+        Ins::Set { .. } | Ins::Offset { .. } | Ins::Load { .. } | Ins::Alloc { .. } | Ins::For { .. } => {
+            false
+        }
+        Ins::Call { function, .. } | Ins::Chunks { function, .. } => {
+            callees[function.index()].summary != nothing
+        }
+        _ => true,
     };
     if !moves.iter().any(stores) {
         return (Summary::default(), moves.len() as u64);
