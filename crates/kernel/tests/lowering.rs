@@ -240,6 +240,9 @@ fn finished(program: &Program, fun: FunId, optimise: bool) -> Option<(Program, F
 /// of a loop, joined with one from inside, that was written over; elements that became registers, set and read in loops that never run.
 const FOUND: [u64; 4] = [71039, 880_035, 50070, 50290];
 
+/// Programs that parts of scheduling change, one for each part in the order of their names: a seed leaves one part out, so few seeds say of few.
+const CHANGES: [u64; 12] = [38, 24, 9, 4, 26, 10, 13, 17, 0, 32, 34, 11];
+
 /// What came of programs and gradients.
 #[derive(Default)]
 struct Counts {
@@ -314,9 +317,8 @@ fn all_right(seeds: impl Iterator<Item = u64> + Send, config: &Config) -> Counts
         failures.len()
     );
     assert!(failures.is_empty(), "{}", failures.iter().take(8).cloned().collect::<Vec<_>>().join("\n\n"));
-    // (Two may be so of a few.)
-    assert!(unstable * 50 <= native + 100, "too many are unstable: {unstable} of {native}");
-    assert!(rounded * 100 <= native + 200, "too much differs by rounding: {rounded} of {native}");
+    assert!(unstable * 50 <= *native, "too many are unstable: {unstable} of {native}");
+    assert!(rounded * 100 <= *native, "too much differs by rounding: {rounded} of {native}");
     assert_eq!(*foreign, 0, "not native, of {native}");
     all
 }
@@ -336,12 +338,13 @@ fn gradient(case: &Case) -> Option<(Program, FunId, Vec<Value>)> {
 
 #[test]
 fn random_programs_and_their_gradients() {
-    let mut seeds = draws("lowering", (40, 150), 20);
-    let Counts { native, lost, changed, .. } = all_right(seeds.by_ref().chain(FOUND), &Config::default());
-    assert!(lost * 1000 <= native + 1000, "too many sizes are lost: {lost} of {native}");
+    let seeds = draws("lowering", (28, 150), 20);
+    let Counts { native, lost, changed, .. } =
+        all_right(seeds.chain(FOUND).chain(CHANGES), &Config::default());
+    assert!(lost * 1000 <= native, "too many sizes are lost: {lost} of {native}");
     let mut idle = idle(&changed);
     idle.retain(|pass| !RARE.contains(pass) && *pass != OF_SIZES);
-    assert!(seeds.drawn() < 150 || idle.is_empty(), "these parts of scheduling changed no module: {idle:?}");
+    assert!(idle.is_empty(), "these parts of scheduling changed no module: {idle:?}");
     let owned = OWNED.load(Ordering::Relaxed);
     println!("{owned} schedules with rows of iterations");
     assert!(owned * 20 > native, "too few joined loops: {owned} in {native}");

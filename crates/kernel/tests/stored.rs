@@ -195,7 +195,8 @@ impl Draw {
     /// Memory that holds a pointer which is set, or one to itself.
     fn make(&mut self, body: &mut Block) {
         let to = self.reg(Ty::Pointer);
-        let value = if self.numbers.below(2) == 0 { self.any() } else { to };
+        let is_another = !self.set.is_empty() && self.numbers.below(2) == 0;
+        let value = if is_another { self.any() } else { to };
         let count = Operand::i64(CELLS as i64);
         body.push(Ins::Alloc { to, count, ty: Ty::Pointer });
         body.push(Ins::Fill { pointer: to.into(), count, value: value.into(), ty: Ty::Pointer });
@@ -262,14 +263,9 @@ impl Draw {
     /// A function that makes memory, makes more above a mark, goes back to it, and uses what it knows from before.
     fn caller(numbers: Numbers, callees: usize) -> Function {
         let mut d = Draw { numbers, regs: IndexVec::new(), set: Vec::new() };
-        let (first, mark) = (d.reg(Ty::Pointer), d.reg(Ty::Pointer));
-        let count = Operand::i64(CELLS as i64);
-        let mut body = vec![
-            Ins::Alloc { to: first, count, ty: Ty::Pointer },
-            Ins::Fill { pointer: first.into(), count, value: first.into(), ty: Ty::Pointer },
-        ];
-        d.set.push(first);
-        for _ in 0..3 {
+        let mark = d.reg(Ty::Pointer);
+        let mut body = Vec::new();
+        for _ in 0..4 {
             d.make(&mut body);
         }
         body.push(Ins::Mark { to: mark });

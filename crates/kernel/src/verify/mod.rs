@@ -134,17 +134,19 @@ impl Around {
     pub(crate) fn with_lanes(self, lanes: usize) -> Around {
         Around { lanes, ..self }
     }
-    /// Learns what the functions do with memory of their callers ([`stored`]); the work. Those that are not whole, since registers are not there, may do
-    /// anything.
-    fn learn_stores(&mut self, module: &Module, whole: &[bool]) -> u64 {
+    /// What a function does with memory of its callers ([`stored`]); the work. One that is not whole, since registers are not there, may do anything.
+    fn summary(&self, f: &Function, whole: bool) -> (Summary, u64) {
+        if whole { stored::of(f, &self.callees) } else { (Summary::any(f), 0) }
+    }
+    /// Learns that of the functions of a module; the work.
+    fn learn_stores(&mut self, module: &Module, types: &[(Vec<Alarm>, bool)]) -> u64 {
         let mut work = 0;
         let order = callees_first(module);
         let mut grows = true;
         while std::mem::take(&mut grows) {
             for id in &order {
-                let (k, f) = (id.index(), &module.functions[*id]);
-                let (summary, cost) =
-                    if whole[k] { stored::of(f, &self.callees) } else { (Summary::any(f), 0) };
+                let k = id.index();
+                let (summary, cost) = self.summary(&module.functions[*id], types[k].1);
                 work += cost;
                 grows |= self.callees[k].summary != summary && summary_matters(module, *id, &order);
                 self.callees[k].summary = summary;
@@ -185,9 +187,7 @@ impl Around {
         // A part may call parts that were made before it.
         for (k, f) in new.iter().enumerate() {
             let types = types::types(f, self);
-            if types.1 {
-                self.callees[first + k].summary = stored::of(f, &self.callees).0;
-            }
+            self.callees[first + k].summary = self.summary(f, types.1).0;
             found.push(self.typed(f, types));
         }
         found
@@ -211,8 +211,7 @@ pub fn verify(module: &Module) -> Verified {
 fn all(module: &Module) -> (Around, Verified) {
     let mut around = Around::unknown(module);
     let types: Vec<(Vec<Alarm>, bool)> = module.functions.iter().map(|f| types::types(f, &around)).collect();
-    let whole: Vec<bool> = types.iter().map(|(_, whole)| *whole).collect();
-    let work = around.learn_stores(module, &whole);
+    let work = around.learn_stores(module, &types);
     let mut all = Verified { alarms: Vec::new(), work };
     for (f, types) in module.functions.iter().zip(types) {
         let Verified { alarms, work } = around.typed(f, types);

@@ -9,7 +9,7 @@ use super::cells::{GONE, OPEN};
 use super::flow::{Face, Flow, dead, is_dead, old, recent, site_of};
 use super::layout::{CALLER, Makes, NULL};
 use super::sets::{EMPTY, Set};
-use super::stored::{Source, Summary};
+use super::stored::{PART, Source, Summary, brought};
 use crate::ir::{FunctionId, Operand, Reg, Ty};
 use pullback_base::index::Index;
 
@@ -263,44 +263,29 @@ impl Flow<'_> {
             }
         }
     }
-    /// All that is reached from an argument.
-    fn reached_from(&mut self, arg: Option<&Operand>) -> Set {
-        let points = arg.map_or(EMPTY, |a| self.points(*a));
-        let reachable = self.reachable(points);
-        self.sets.of(reachable)
-    }
-    /// Pointers of a callee, as they are here: those to memory that it makes point to `own`. Its first parameter of these arguments has the number `first`.
-    fn brought_by(&mut self, sources: &[Source], own: Face, args: &[Operand], first: usize) -> Set {
-        let mut all = self.sets.of(vec![recent(NULL)]);
-        for source in sources {
-            let more = match source {
-                Source::Own => self.sets.of(vec![own]),
-                Source::Param(k) => self.reached_from(k.checked_sub(first).and_then(|k| args.get(k))),
-            };
-            all = self.sets.union(all, more);
-        }
-        all
-    }
-    /// A callee stores pointers in what its arguments reach, and in memory that it makes. As two arguments may reach the same, this is gone through until nothing
-    /// is new.
-    fn stores(&mut self, function: FunctionId, own: Face, args: &[Operand], first: usize) {
+    /// A callee, whose parameter `first` is the first of these arguments, stores pointers in what they reach, and in memory that it makes. As two arguments may reach the
+    /// same, this is gone through until nothing is new.
+    fn stores(&mut self, function: FunctionId, own: Face, (args, first): (&[Operand], usize)) {
         let Some(callee) = self.callees.get(function.index()) else { return };
         let Summary { stores, made } = &callee.summary;
-        let into_own = self.sets.of(vec![own]);
-        loop {
-            let mut grows = false;
+        // (Where values are looked at, it is known better what memory holds that the callee made.)
+        let made: &[Source] = if self.values.is_none() { made } else { &[] };
+        let own = self.sets.of(vec![own]);
+        let mut grows = !stores.is_empty() || !made.is_empty();
+        while std::mem::take(&mut grows) {
+            let mut reached = vec![EMPTY; first];
+            for a in args {
+                let points = self.points(*a);
+                let reachable = self.reachable(points);
+                reached.push(self.sets.of(reachable));
+            }
             for (k, sources) in stores {
-                let what = self.brought_by(sources, own, args, first);
-                let into = self.reached_from(k.checked_sub(first).and_then(|k| args.get(k)));
-                grows |= self.hold(into, what);
+                let what = brought(sources, own, &reached, &mut self.sets);
+                let what = self.sets.with(what, recent(NULL));
+                grows |= self.hold(reached.get(*k).copied().unwrap_or(EMPTY), what);
             }
-            if !made.is_empty() && self.values.is_none() {
-                let what = self.brought_by(made, own, args, first);
-                grows |= self.hold(into_own, what);
-            }
-            if !grows {
-                break;
-            }
+            let what = brought(made, own, &reached, &mut self.sets);
+            grows |= self.hold(own, what);
         }
     }
     /// Results may point to all that arguments reach, and to memory that the callee made.
@@ -310,13 +295,12 @@ impl Flow<'_> {
         // What the same call made last is old by now.
         self.make(site);
         let own = recent(site);
-        // (Where values are looked at, it is known better what memory holds that the callee made.)
         let made = self.call_makes(site, function, args);
         if let Some((_, held)) = &made {
             self.cells.put(self.cells.holds(own), *held);
             self.watch(self.cells.holds(own), *held);
         }
-        self.stores(function, own, args, 0);
+        self.stores(function, own, (args, 0));
         let mut given = EMPTY;
         for a in args {
             let points = self.points(*a);
@@ -331,10 +315,10 @@ impl Flow<'_> {
             self.set(*r, if is_pointer { points } else { EMPTY });
         }
     }
-    /// The same without results; what the calls make is given back. A part is given its number first.
+    /// The same without results; what the calls make is given back.
     pub(super) fn chunks(&mut self, site: u32, function: FunctionId, args: &[Operand]) {
         self.given(args);
-        self.call_writes(function, args, 1);
-        self.stores(function, dead(site), args, 1);
+        self.call_writes(function, args, PART);
+        self.stores(function, dead(site), (args, PART));
     }
 }

@@ -8,7 +8,7 @@
 
 use super::Callee;
 use super::sets::{EMPTY, Set, Sets};
-use crate::ir::{Fold, Function, Ins, Operand, Order, Reg, Ty};
+use crate::ir::{Fold, Function, FunctionId, Ins, Operand, Order, Reg, Ty};
 use pullback_base::index::{Index, IndexVec};
 
 /// What a function does with memory of its callers, and with memory that it makes.
@@ -29,6 +29,9 @@ pub(super) enum Source {
     Own,
 }
 
+/// The parameter of a part that is the first argument of [`Ins::Chunks`]: its number comes before.
+pub(super) const PART: usize = 1;
+
 impl Summary {
     /// Anything.
     pub(super) fn any(f: &Function) -> Summary {
@@ -38,18 +41,29 @@ impl Summary {
     }
 }
 
+/// Where pointers of a callee point to in a caller, by what its arguments reach, the first parameter's first; memory that the callee makes is `own`.
+pub(super) fn brought(sources: &[Source], own: Set, reached: &[Set], sets: &mut Sets) -> Set {
+    sources.iter().fold(EMPTY, |all, source| {
+        let more = match source {
+            Source::Own => own,
+            Source::Param(k) => reached.get(*k).copied().unwrap_or(EMPTY),
+        };
+        sets.union(all, more)
+    })
+}
+
 /// The summary of a function, from what is known of its callees; the work.
 pub(super) fn of(f: &Function, callees: &[Callee]) -> (Summary, u64) {
     let params = f.params.len();
-    let mut moves: Vec<(&Ins, u32)> = Vec::new();
+    let mut moves: Vec<(&Ins, usize)> = Vec::new();
     crate::walk(&f.body, &mut |ins| {
         if moves_pointers(f, ins) {
-            moves.push((ins, (params + moves.len()) as u32));
+            moves.push((ins, params + moves.len()));
         }
     });
     // (A function that stores no pointer, and calls none that does, is done with.)
     let nothing = Summary::default();
-    let stores = |(ins, _): &(&Ins, u32)| match ins {
+    let stores = |(ins, _): &(&Ins, usize)| match ins {
         Ins::Set { .. } | Ins::Offset { .. } | Ins::Load { .. } | Ins::Alloc { .. } | Ins::For { .. } => {
             false
         }
@@ -61,18 +75,19 @@ pub(super) fn of(f: &Function, callees: &[Callee]) -> (Summary, u64) {
     if !moves.iter().any(stores) {
         return (Summary::default(), moves.len() as u64);
     }
-    let regions = params + moves.len();
+    let mut sets = Sets::new();
+    let alone: Vec<Set> = (0..params + moves.len()).map(|region| sets.of(vec![region as u32])).collect();
     let mut search = Search {
         f,
         callees,
         points: f.regs.iter().map(|_| EMPTY).collect(),
-        holds: vec![EMPTY; regions],
-        is_stored_in: vec![false; regions],
-        sets: Sets::new(),
+        holds: alone.iter().map(|_| EMPTY).collect(),
+        alone,
+        sets,
         grows: true,
     };
-    for (k, p) in f.params.iter().enumerate().filter(|(_, p)| f.regs[**p].ty == Ty::Pointer) {
-        search.points[*p] = search.sets.of(vec![k as u32]);
+    for (k, p) in f.params.iter().enumerate() {
+        search.join(*p, search.alone[k]);
     }
     let mut visits = 0;
     while std::mem::take(&mut search.grows) {
@@ -107,7 +122,8 @@ struct Search<'a> {
     points: IndexVec<Reg, Set>,
     /// The regions that pointers stored in each region point to. Parameters hold what they reach besides.
     holds: Vec<Set>,
-    is_stored_in: Vec<bool>,
+    /// The set of each region alone.
+    alone: Vec<Set>,
     sets: Sets,
     grows: bool,
 }
@@ -128,19 +144,18 @@ impl Search<'_> {
         for k in 0..self.sets.items(into).len() {
             let region = self.sets.items(into)[k] as usize;
             let all = self.sets.union(self.holds[region], what);
-            self.grows |= all != self.holds[region] || !self.is_stored_in[region];
+            self.grows |= all != self.holds[region];
             self.holds[region] = all;
-            self.is_stored_in[region] = true;
         }
     }
     /// What is loaded from regions.
     fn held(&mut self, from: Set) -> Set {
         let mut out = EMPTY;
         for k in 0..self.sets.items(from).len() {
-            let region = self.sets.items(from)[k];
-            out = self.sets.union(out, self.holds[region as usize]);
-            if (region as usize) < self.f.params.len() {
-                out = self.sets.with(out, region);
+            let region = self.sets.items(from)[k] as usize;
+            out = self.sets.union(out, self.holds[region]);
+            if region < self.f.params.len() {
+                out = self.sets.union(out, self.alone[region]);
             }
         }
         out
@@ -156,7 +171,7 @@ impl Search<'_> {
             all = more;
         }
     }
-    fn ins(&mut self, ins: &Ins, region: u32) {
+    fn ins(&mut self, ins: &Ins, region: usize) {
         match ins {
             Ins::Set { to, value: from } | Ins::Offset { to, pointer: from, .. } => {
                 self.join(*to, self.of(*from));
@@ -172,19 +187,15 @@ impl Search<'_> {
                 let held = self.held(self.of(*from));
                 self.hold(self.of(*to), held);
             }
-            Ins::Alloc { to, .. } => {
-                let made = self.sets.of(vec![region]);
-                self.join(*to, made);
-            }
+            Ins::Alloc { to, .. } => self.join(*to, self.alone[region]),
             Ins::For { order: Order::Any(folds), .. } => folds.iter().for_each(|fold| self.fold(fold)),
             Ins::Call { to, function, args } => {
-                let results = self.call(&self.callees[function.index()].summary, args, region);
+                let results = self.call(*function, (args, 0), region);
                 to.iter().for_each(|r| self.join(*r, results));
             }
-            // (A part is given its number first. What it makes is given back; that it may be pointed to is told as of other calls.)
+            // (What a part makes is given back; that it may be pointed to is told as of other calls.)
             Ins::Chunks { function, args, .. } => {
-                let all: Vec<Operand> = [Operand::i64(0)].into_iter().chain(args.iter().copied()).collect();
-                self.call(&self.callees[function.index()].summary, &all, region);
+                self.call(*function, (args, PART), region);
             }
             _ => {}
         }
@@ -196,24 +207,20 @@ impl Search<'_> {
             [fold.left[k], fold.right[k]].into_iter().for_each(|r| self.join(r, self.points[*state]));
         }
     }
-    /// What a callee stores; where its results may point to.
-    fn call(&mut self, summary: &Summary, args: &[Operand], region: u32) -> Set {
-        let own = self.sets.of(vec![region]);
-        let reached: Vec<Set> = args.iter().map(|a| self.reached(self.of(*a))).collect();
-        let from = |search: &mut Self, sources: &[Source]| {
-            sources.iter().fold(EMPTY, |all, source| match source {
-                Source::Own => search.sets.union(all, own),
-                Source::Param(k) => search.sets.union(all, reached.get(*k).copied().unwrap_or(EMPTY)),
-            })
-        };
-        for (k, sources) in &summary.stores {
-            let what = from(self, sources);
+    /// What a callee stores, whose parameter `first` is the first of these arguments; where its results may point to.
+    fn call(&mut self, function: FunctionId, (args, first): (&[Operand], usize), region: usize) -> Set {
+        let Summary { stores, made } = &self.callees[function.index()].summary;
+        let own = self.alone[region];
+        let mut reached = vec![EMPTY; first];
+        for a in args {
+            reached.push(self.reached(self.of(*a)));
+        }
+        for (k, sources) in stores {
+            let what = brought(sources, own, &reached, &mut self.sets);
             self.hold(reached.get(*k).copied().unwrap_or(EMPTY), what);
         }
-        if !summary.made.is_empty() {
-            let what = from(self, &summary.made);
-            self.hold(own, what);
-        }
+        let what = brought(made, own, &reached, &mut self.sets);
+        self.hold(own, what);
         reached.iter().fold(own, |all, set| self.sets.union(all, *set))
     }
     fn summary(&self) -> Summary {
@@ -227,7 +234,7 @@ impl Search<'_> {
             all.dedup();
             all
         };
-        let stored_in = (0..params).filter(|k| self.is_stored_in[*k]);
+        let stored_in = (0..params).filter(|k| self.holds[*k] != EMPTY);
         Summary {
             stores: stored_in.map(|k| (k, sources(&self.holds[k..=k]))).collect(),
             made: sources(&self.holds[params..]),
