@@ -42,6 +42,7 @@ pub fn case(seed: u64) -> Case {
     let names = names.concat();
     let text = format!(
         "def pairs [n] 't (xs: [n]t) : [n][2]t = map (\\v -> [v, v]) xs\n\
+         def again [n] 't (k: i64) (xs: [n]t) : [n]t = loop ys = xs for _i < k do reverse (again (k - 1) ys)\n\
          entry f {names} (x: {names}f64) (w: f64) : f64 =\n  let a = {array}\n  in w * f64.i64 ({}) + f64.sum {flat}",
         number.join(" + ")
     );
@@ -64,7 +65,7 @@ impl Maker {
         let (rank, outer, inner) = (sizes.len(), sizes[0], &sizes[1..]);
         let nested = |k: usize| [&[outer, k], inner].concat();
         let k = self.rng.below(3);
-        match self.rng.below(14) {
+        match self.rng.below(15) {
             0 if rank < 3 => (format!("(map (\\v -> replicate {k} v) {e})"), nested(k)),
             1 if rank < 3 => (format!("(map (\\v -> [v, v, v]) {e})"), nested(3)),
             2 if rank < 3 => (format!("(pairs {e})"), nested(2)),
@@ -78,7 +79,9 @@ impl Maker {
                 let v = self.name();
                 (format!("(loop {v} = {e} for i < {k} do reverse {v})"), sizes.to_vec())
             }
-            11 if rank > 1 => {
+            // Of a call that is part of itself nothing is known, but for the state with which a loop around it begins.
+            11 => (format!("(again {k} {e})"), sizes.to_vec()),
+            12 if rank > 1 => {
                 let v = self.name();
                 let (body, made) = self.step(&v, inner);
                 (format!("(unzip (map (\\{v} -> ({v}, {body})) {e})).1"), [&[outer], &made[..]].concat())

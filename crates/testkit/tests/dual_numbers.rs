@@ -196,10 +196,17 @@ fn constructs_keep_their_structure() {
 }
 
 /// How often each way of running them has these floats as value and gradient, for every algorithm that takes the program: on lambda, lowered to
-/// core, compiled.
+/// core, compiled. The program itself has the value, too.
 fn by_all_algorithms(text: &str, args: &[Value], expected: &[f64]) -> [u64; 3] {
     let ways = [(Backend::Interp, false), (Backend::Interp, true), (Backend::Vm, true)];
     let mut ran = [0; 3];
+    for backend in [Backend::Interp, Backend::Vm] {
+        let session = Session::compile("program.fut", text, Settings { backend, ..Settings::default() });
+        let session = session.unwrap_or_else(|e| panic!("{}", e.render()));
+        let program = session.primal(&session.entry(None).expect("one")).expect("compiled");
+        let found = program.run(args, &pullback_interp::core::Options::default()).expect("runs").results;
+        assert!(close(&found, &expected[..1], 1e-12), "{found:?}, {backend:?}, {args:?}\n{text}");
+    }
     for id in std::iter::once("fast_chad").chain(on_lambda::all().map(|a| a.id)) {
         for (ran, (backend, lowered)) in ran.iter_mut().zip(ways) {
             let settings = Settings { backend, lowered, ..Settings::default() };
@@ -261,6 +268,20 @@ fn sizes_of_arrays_without_elements_by_hand() {
         (
             "def halves [k] (r: [k]f64) (n: i64): [k]f64 = if n == 0 then r else halves (map (/ 2) r) (n - 1)
              entry f [n][k] (x: [n][k]f64) (w: f64): f64 = w * f64.i64 (length (transpose (map (\\r -> halves r 9) x)))",
+            none(&[0, 4]),
+            [4.0, 4.0],
+        ),
+        (
+            "def again [n] 't (i: i64) (xs: [n]t): [n]t = loop ys = xs for _i < i do reverse (again (i - 1) ys)
+             entry f [n][k] (x: [n][k]f64) (w: f64): f64 = w * f64.i64 (length (transpose (map (again 2) x)))",
+            none(&[0, 4]),
+            [4.0, 4.0],
+        ),
+        // (Not to be run: calls of calls are too many, and go too deep.)
+        (
+            "def twice [n] 't (i: i64) (xs: [n]t): [n]t =
+               if i > 20 then xs else let ys = twice (i + 1) xs in twice (i + 1) (reverse ys)
+             entry f [n][k] (x: [n][k]f64) (w: f64): f64 = w * f64.i64 (length (transpose (map (twice 2) x)))",
             none(&[0, 4]),
             [4.0, 4.0],
         ),

@@ -2,6 +2,7 @@
 //!
 //! A map over nothing whose function returns arrays has a result `[0][m]`. The size `m` is found by evaluating the body on
 //! sizes alone: scalars that depend on elements are unknown, sizes computed from known ones are known. What stays unknown is 0.
+//! Where calls go too deep or are too many, a second question asks with less: no function within itself, no scalar known in calls.
 //! Takes no steps of the cost model; physical cost: the size of the body, with a bound on calls.
 
 use super::code::*;
@@ -100,6 +101,16 @@ impl Known {
             (Known::Array(_) | Known::Scalar(_), Known::Array(_) | Known::Scalar(_)) => Known::Nothing,
         }
     }
+    /// What is known if both are about one value: where this does not tell a size, what the other says.
+    fn completed(self, other: Known) -> Known {
+        match (self, other) {
+            (Known::Array(x), Known::Array(y)) if x.len() == y.len() => {
+                Known::Array(x.into_iter().zip(y).map(|(x, y)| x.or(y)).collect())
+            }
+            (Known::Nothing, other) => other,
+            (known @ (Known::Scalar(_) | Known::Array(_)), _) => known,
+        }
+    }
 }
 
 fn either(left: Vec<Known>, right: Vec<Known>) -> Vec<Known> {
@@ -119,21 +130,39 @@ struct Guess<'m, 'p, D: Domain> {
     framed: bool,
     /// The functions that are called.
     open: Vec<usize>,
+    /// How many calls of one function may be open.
+    depth: usize,
     fuel: usize,
+    /// Whether something was not looked at.
+    cut: bool,
 }
 
 impl<D: Domain> Machine<'_, D> {
     /// What is known about the results of a body whose parameters are like this.
     pub(crate) fn guess(&self, slots: &[Slot], params: &[Known], body: &BodyCode) -> Vec<Known> {
-        let slots = slots.iter().copied().zip(params.iter().cloned()).collect();
-        Guess::new(self, slots, true, FUEL).body(body)
+        let ask = |depth: usize| {
+            let slots = slots.iter().copied().zip(params.iter().cloned()).collect();
+            let mut guess = Guess::new(self, slots, true, (depth, FUEL));
+            (guess.body(body), guess.cut)
+        };
+        let (known, cut) = ask(OPEN_CALLS);
+        if !cut {
+            return known;
+        }
+        let (other, _) = ask(0);
+        known.into_iter().zip(other).map(|(known, other)| known.completed(other)).collect()
     }
 }
 
 impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
-    fn new(machine: &'m Machine<'p, D>, slots: BTreeMap<Slot, Known>, framed: bool, fuel: usize) -> Self {
+    fn new(
+        machine: &'m Machine<'p, D>,
+        slots: BTreeMap<Slot, Known>,
+        framed: bool,
+        (depth, fuel): (usize, usize),
+    ) -> Self {
         let (sizes, equal, open) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Guess { machine, slots, sizes, equal, framed, open, fuel }
+        Guess { machine, slots, sizes, equal, framed, open, depth, fuel, cut: false }
     }
     /// What a statement says about sizes beyond the value that it binds.
     fn note(&mut self, pat: &[Slot], exp: &Simple) {
@@ -222,6 +251,7 @@ impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
     fn body(&mut self, body: &BodyCode) -> Vec<Known> {
         for stm in &body.stms {
             if self.fuel == 0 {
+                self.cut = true;
                 self.bind(&stm.pat, []);
                 continue;
             }
@@ -396,19 +426,21 @@ impl<'m, 'p, D: Domain> Guess<'m, 'p, D> {
     }
     fn call(&mut self, fun: usize, args: &[Arg]) -> Vec<Known> {
         let open = self.open.iter().filter(|f| **f == fun).count();
-        let Some(code) = self.machine.code.funs.get(fun).filter(|_| open <= OPEN_CALLS) else {
+        let Some(code) = self.machine.code.funs.get(fun).filter(|_| open <= self.depth) else {
+            self.cut = true;
             return Vec::new();
         };
         let params = self.args(args);
-        let params = if open == OPEN_CALLS { scalars_unknown(params) } else { params };
+        let params = if open == self.depth { scalars_unknown(params) } else { params };
         let slots = code.lam.params.iter().copied().zip(params).collect();
         // Half of the fuel is for what comes after a function and all that it calls again.
         let kept = if open == 0 { self.fuel / 2 } else { 0 };
-        let mut inner = Guess::new(self.machine, slots, false, self.fuel - kept);
+        let mut inner = Guess::new(self.machine, slots, false, (self.depth, self.fuel - kept));
         inner.open = std::mem::take(&mut self.open);
         inner.open.push(fun);
         let known = deep(|| inner.body(&code.lam.body));
         self.fuel = inner.fuel + kept;
+        self.cut |= inner.cut;
         self.open = inner.open;
         self.open.pop();
         known

@@ -2,6 +2,7 @@
 //!
 //! As in the core interpreter: a map over nothing whose function returns arrays has a result `[0][m]`. The size `m` is found by evaluating the
 //! function on sizes alone: scalars that depend on elements are unknown, sizes computed from known ones are known. What stays unknown is 0.
+//! Where calls go too deep or are too many, a second question asks with less: no function within itself, no scalar known in calls.
 //! A computation is known by its result. Takes no steps of the cost model; physical cost: the size of the function, with a bound on calls.
 
 use super::Compiled;
@@ -50,9 +51,13 @@ pub(super) fn matter(element: &Type) -> bool {
 
 /// What is known about the result of a function of the elements of these arrays.
 pub(super) fn of_result(code: &Compiled<'_>, f: &Val, arrays: &[Arr]) -> Known {
-    let mut guess = Guess { code, vars: IdMap::new(), open: Vec::new(), fuel: FUEL };
-    let rows = arrays.iter().map(|a| Known::of_array(a, 0).element());
-    rows.fold(Known::Value(f.clone()), |f, row| guess.apply(&f, row))
+    let ask = |depth: usize| {
+        let mut guess = Guess { code, vars: IdMap::new(), open: Vec::new(), depth, fuel: FUEL, cut: false };
+        let rows = arrays.iter().map(|a| Known::of_array(a, 0).element());
+        (rows.fold(Known::Value(f.clone()), |f, row| guess.apply(&f, row)), guess.cut)
+    };
+    let (known, cut) = ask(OPEN_CALLS);
+    if cut { known.completed(&ask(0).0) } else { known }
 }
 
 impl Known {
@@ -154,6 +159,17 @@ impl Known {
             _ => Known::Nothing,
         }
     }
+    /// What is known if both are about one value: where this does not tell a size, what the other says.
+    fn completed(&self, other: &Known) -> Known {
+        match (self.opened(), other.opened()) {
+            (Known::Array(n, x), Known::Array(m, y)) => x.completed(&y).under(n.or(m)),
+            (Known::Tuple(x), Known::Tuple(y)) => {
+                Known::Tuple(x.iter().zip(y.iter()).map(|(x, y)| x.completed(y)).collect())
+            }
+            (Known::Nothing, other) => other,
+            (known, _) => known,
+        }
+    }
 }
 
 fn unit() -> Known {
@@ -166,7 +182,11 @@ struct Guess<'c, 'p> {
     vars: IdMap<Var, Known>,
     /// The functions that are called.
     open: Vec<FunId>,
+    /// How many calls of one function may be open.
+    depth: usize,
     fuel: usize,
+    /// Whether something was not looked at.
+    cut: bool,
 }
 
 impl Guess<'_, '_> {
@@ -201,10 +221,12 @@ impl Guess<'_, '_> {
         else {
             return Known::Nothing;
         };
-        if open > OPEN_CALLS {
+        if open > self.depth {
+            self.cut = true;
             return Known::Nothing;
         }
-        let args = args.into_iter().map(|a| if open == OPEN_CALLS { a.forgotten() } else { a });
+        let is_last = open == self.depth;
+        let args = args.into_iter().map(|a| if is_last { a.forgotten() } else { a });
         let kept = if open == 0 { self.fuel / 2 } else { 0 };
         self.fuel -= kept;
         self.open.push(f);
@@ -230,6 +252,7 @@ impl Guess<'_, '_> {
             t = body;
         }
         if self.fuel == 0 {
+            self.cut = true;
             return Known::Nothing;
         }
         self.fuel -= 1;
