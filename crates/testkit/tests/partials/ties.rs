@@ -22,7 +22,15 @@ pub(crate) fn program(seed: u64) -> Mean {
     let around = *rng.choose(AROUND);
     let largest = rng.chance(0.5);
     let (extremum, neutral) = if largest { ("max", "(-f64.inf)") } else { ("min", "f64.inf") };
-    let pick = format!("def pick (p: f64) (q: f64): f64 = f64.{extremum} p q\n");
+    // A function that calls itself is still called when derivatives are taken.
+    let pick = if rng.chance(0.7) {
+        format!("def pick (p: f64) (q: f64): f64 = f64.{extremum} p q\n")
+    } else {
+        format!(
+            "def picked (k: i64) (p: f64) (q: f64): f64 = if k <= 0 then f64.{extremum} p q else picked (k - 1) p q\n\
+             def pick (p: f64) (q: f64): f64 = picked 1 p q\n"
+        )
+    };
     let entry = |body: &str| {
         format!(
             "{pick}entry main [n] (x: [n]f64) (w: f64): f64 =\n  let h = \\v -> v * w + v * v\n  in {body}\n"
