@@ -348,13 +348,21 @@ impl Cells {
     }
     /// The end of that. What was noted inside, each cell once.
     pub(super) fn note_outside(&mut self, (around, trace): (u32, Trace)) -> Trace {
-        self.epoch += 1;
         self.around = around;
         let mut inside = std::mem::replace(&mut self.trace, trace);
-        for list in [&mut inside.reads, &mut inside.writes, &mut inside.lists, &mut inside.marks] {
+        // A loop further inside has notes of its own, so that a cell may have been noted before it and after it.
+        self.epoch += 1;
+        let epoch = self.epoch;
+        for (cells, last) in
+            [(&mut inside.reads, &mut self.read_in), (&mut inside.writes, &mut self.written_in)]
+        {
+            cells.retain(|cell| std::mem::replace(&mut last[*cell as usize], epoch) != epoch);
+        }
+        for list in [&mut inside.lists, &mut inside.marks] {
             list.sort_unstable();
             list.dedup();
         }
+        self.epoch += 1;
         inside
     }
 }

@@ -12,7 +12,8 @@ use super::sets::{EMPTY, Set, Sets};
 use super::values::Layer;
 use crate::ir::{Block, Function, Ins, Operand, Reg, Ty};
 use pullback_base::index::{Index, IndexVec};
-use std::collections::{BTreeMap, BTreeSet};
+use pullback_base::table::Table;
+use std::collections::BTreeMap;
 
 /// A face of a site: what it made last, what it made before, what was given back.
 pub(super) type Face = u32;
@@ -51,10 +52,10 @@ pub(super) struct Flow<'a> {
     pub(super) watched: Vec<Set>,
     /// For each level, the faces that have had it.
     pub(super) levels: Vec<Vec<Face>>,
-    pub(super) leveled: BTreeSet<(u32, Face)>,
+    pub(super) leveled: Table<(u32, Face), ()>,
     /// For each condition, the registers that have been set under it.
     pub(super) conditional: IndexVec<Reg, Vec<Reg>>,
-    pub(super) noted: BTreeSet<(Reg, Reg)>,
+    pub(super) noted: Table<(Reg, Reg), ()>,
     /// How often a condition has been set.
     pub(super) versions: IndexVec<Reg, u32>,
     /// Whether the program has stopped on this way.
@@ -66,6 +67,9 @@ pub(super) struct Flow<'a> {
     pub(super) path: Vec<(&'a Ins, bool)>,
     /// Faces that are being given back.
     pub(super) gone: Vec<bool>,
+    /// The last search that came to each face, and how many there were.
+    pub(super) seen: Vec<u32>,
+    pub(super) searches: u32,
     /// Instructions that were gone through.
     pub(super) visits: u64,
     /// What uses of memory may reach, if that is to be noted.
@@ -98,15 +102,17 @@ impl<'a> Flow<'a> {
             watchers: vec![Vec::new(); sites],
             watched: vec![EMPTY; cells.count()],
             levels: vec![Vec::new(); layout.marks.len() + 1],
-            leveled: BTreeSet::new(),
+            leveled: Table::new(),
             conditional: f.regs.iter().map(|_| Vec::new()).collect(),
-            noted: BTreeSet::new(),
+            noted: Table::new(),
             versions: f.regs.iter().map(|_| 0).collect(),
             ended: false,
             reports: false,
             alarms: Vec::new(),
             path: Vec::new(),
             gone: vec![false; 3 * sites],
+            seen: vec![0; 3 * sites],
+            searches: 0,
             visits: 0,
             met: None,
             values,
@@ -160,8 +166,7 @@ impl<'a> Flow<'a> {
         self.ended = false;
         self.put(self.cells.holds(recent(CALLER)), |sets| sets.of(vec![recent(CALLER), recent(NULL)]));
         for p in &f.params {
-            let points =
-                if f.regs[*p].ty == Ty::Pointer { self.sets.of(vec![recent(CALLER)]) } else { EMPTY };
+            let points = if f.regs[*p].ty == Ty::Pointer { self.sets.one(recent(CALLER)) } else { EMPTY };
             self.set(*p, points);
         }
         self.begin_values();
@@ -247,7 +252,7 @@ impl<'a> Flow<'a> {
     pub(super) fn points(&mut self, a: Operand) -> Set {
         match a {
             Operand::Reg(r) => self.cells.points(r),
-            Operand::Null => self.sets.of(vec![recent(NULL)]),
+            Operand::Null => self.sets.one(recent(NULL)),
             Operand::Const(_) => EMPTY,
         }
     }

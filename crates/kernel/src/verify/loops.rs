@@ -54,7 +54,7 @@ impl<'a> Flow<'a> {
                 let condition = condition.filter(|c| version == Some(self.versions[*c]));
                 let set = self.cells.merge((&then, &otherwise), condition, &mut self.sets);
                 if let Some(c) = condition {
-                    for r in set.into_iter().filter(|r| self.noted.insert((c, *r))) {
+                    for r in set.into_iter().filter(|r| self.noted.insert((c, *r), ()).is_none()) {
                         self.conditional[c].push(r);
                     }
                 }

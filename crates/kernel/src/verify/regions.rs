@@ -64,7 +64,7 @@ impl Flow<'_> {
                 out = self.sets.with(out, face);
             }
         }
-        if out == EMPTY && from != EMPTY { self.sets.of(vec![recent(NULL)]) } else { out }
+        if out == EMPTY && from != EMPTY { self.sets.one(recent(NULL)) } else { out }
     }
     pub(super) fn is_memory(&self, face: Face) -> bool {
         matches!(self.layout.sites[site_of(face) as usize].makes, Makes::Caller | Makes::Memory(_))
@@ -93,7 +93,8 @@ impl Flow<'_> {
     /// All faces that can be reached.
     pub(super) fn reachable(&mut self, set: Set) -> Vec<Face> {
         let mut out: Vec<Face> = self.sets.items(set).to_vec();
-        let mut seen: std::collections::BTreeSet<Face> = out.iter().copied().collect();
+        self.searches += 1;
+        out.iter().for_each(|face| self.seen[*face as usize] = self.searches);
         let mut at = 0;
         while let Some(face) = out.get(at).copied() {
             at += 1;
@@ -102,7 +103,10 @@ impl Flow<'_> {
                 continue;
             }
             let held = self.cells.get(self.cells.holds(face));
-            out.extend(self.sets.items(held).iter().filter(|face| seen.insert(**face)));
+            for face in self.sets.items(held) {
+                let seen = std::mem::replace(&mut self.seen[*face as usize], self.searches);
+                out.extend((seen != self.searches).then_some(*face));
+            }
         }
         out
     }
@@ -113,28 +117,33 @@ impl Flow<'_> {
             return set;
         }
         self.note_met(pointer, set);
-        let items = self.sets.items(set).to_vec();
+        if let Some(text) = self.misused(set, ty) {
+            self.alarm(Rule::Memory, pointer.as_reg(), format!("{} {text}", self.operand(pointer)));
+        }
+        set
+    }
+    /// What is wrong with a pointer to these faces, if it is used for elements of this type.
+    fn misused(&self, set: Set, ty: Ty) -> Option<String> {
+        let items = self.sets.items(set);
         let fits = |face: &Face| match self.layout.sites[site_of(*face) as usize].makes {
             Makes::Memory(Some(of)) => of == ty,
             _ => true,
         };
-        let text = if items.is_empty() {
-            "points to nothing that was allocated".to_string()
+        if items.is_empty() {
+            Some("points to nothing that was allocated".to_string())
         } else if let Some(face) = items.iter().find(|face| is_dead(**face) || self.is_mark(**face)) {
-            format!("points to {}", self.face(*face))
+            Some(format!("points to {}", self.face(*face)))
         } else if !items.iter().any(fits) {
-            "points to elements of another type only".to_string()
+            Some("points to elements of another type only".to_string())
         } else {
-            return set;
-        };
-        self.alarm(Rule::Memory, pointer.as_reg(), format!("{} {text}", self.operand(pointer)));
-        set
+            None
+        }
     }
 
     // --- what is there ---
 
     fn note_level(&mut self, face: Face, level: u32) {
-        if self.leveled.insert((level, face)) {
+        if self.leveled.insert((level, face), ()).is_none() {
             self.levels[level as usize].push(face);
         }
     }
@@ -194,7 +203,7 @@ impl Flow<'_> {
         self.rename(site, |_, face| if face == this { stale } else { face });
         self.cells.put(self.cells.state_of_mark(site), OPEN);
         self.cells.put(self.cells.highest(), level);
-        let points = self.sets.of(vec![this]);
+        let points = self.sets.one(this);
         self.set(to, points);
     }
     /// The mark of a level is no mark any more.
@@ -270,7 +279,7 @@ impl Flow<'_> {
         let Summary { stores, made } = &callee.summary;
         // (Where values are looked at, it is known better what memory holds that the callee made.)
         let made: &[Source] = if self.values.is_none() { made } else { &[] };
-        let own = self.sets.of(vec![own]);
+        let own = self.sets.one(own);
         let mut grows = !stores.is_empty() || !made.is_empty();
         while std::mem::take(&mut grows) {
             let mut reached = vec![EMPTY; first];

@@ -1,6 +1,6 @@
 //! Sets of numbers, each kept once: equal sets have equal names, and unions are remembered.
 
-use std::collections::BTreeMap;
+use pullback_base::table::Table;
 
 /// The name of a set.
 pub(super) type Set = u32;
@@ -10,8 +10,10 @@ pub(super) const EMPTY: Set = 0;
 /// All sets that have been made.
 pub(super) struct Sets {
     all: Vec<Box<[u32]>>,
-    names: BTreeMap<Box<[u32]>, Set>,
-    unions: BTreeMap<(Set, Set), Set>,
+    names: Table<Box<[u32]>, Set>,
+    /// For each element the set of it alone, once that was made.
+    ones: Vec<Set>,
+    unions: Table<(Set, Set), Set>,
     /// Elements that were touched to make them.
     pub(super) work: u64,
 }
@@ -19,13 +21,18 @@ pub(super) struct Sets {
 impl Sets {
     pub(super) fn new() -> Sets {
         let nothing: Box<[u32]> = Box::default();
-        let names = BTreeMap::from([(nothing.clone(), EMPTY)]);
-        Sets { all: vec![nothing], names, unions: BTreeMap::new(), work: 0 }
+        let mut names = Table::new();
+        names.insert(nothing.clone(), EMPTY);
+        Sets { all: vec![nothing], names, ones: Vec::new(), unions: Table::new(), work: 0 }
     }
     /// The set of these elements.
     pub(super) fn of(&mut self, mut items: Vec<u32>) -> Set {
         items.sort_unstable();
         items.dedup();
+        self.in_order(items)
+    }
+    /// The set of elements that are in order, each once.
+    fn in_order(&mut self, items: Vec<u32>) -> Set {
         self.work += items.len() as u64;
         if let Some(name) = self.names.get(&items[..]) {
             return *name;
@@ -36,6 +43,17 @@ impl Sets {
         self.names.insert(items, name);
         name
     }
+    /// The set of one element.
+    pub(super) fn one(&mut self, x: u32) -> Set {
+        let at = x as usize;
+        if self.ones.len() <= at {
+            self.ones.resize(at + 1, EMPTY);
+        }
+        if self.ones[at] == EMPTY {
+            self.ones[at] = self.in_order(vec![x]);
+        }
+        self.ones[at]
+    }
     pub(super) fn items(&self, set: Set) -> &[u32] {
         &self.all[set as usize]
     }
@@ -43,7 +61,7 @@ impl Sets {
         self.items(set).binary_search(&x).is_ok()
     }
     pub(super) fn with(&mut self, set: Set, x: u32) -> Set {
-        let one = self.of(vec![x]);
+        let one = self.one(x);
         self.union(set, one)
     }
     pub(super) fn union(&mut self, a: Set, b: Set) -> Set {
@@ -57,8 +75,8 @@ impl Sets {
         if let Some(name) = self.unions.get(&key) {
             return *name;
         }
-        let items = self.items(a).iter().chain(self.items(b)).copied().collect();
-        let name = self.of(items);
+        let items = merged(self.items(a), self.items(b));
+        let name = self.in_order(items);
         self.unions.insert(key, name);
         name
     }
@@ -71,4 +89,16 @@ impl Sets {
         let items = self.items(set).iter().map(|x| f(*x)).collect();
         self.of(items)
     }
+}
+
+/// The elements of either, in order.
+fn merged(mut a: &[u32], mut b: &[u32]) -> Vec<u32> {
+    let mut out = Vec::with_capacity(a.len() + b.len());
+    while let ([x, rest @ ..], [y, others @ ..]) = (a, b) {
+        out.push(*x.min(y));
+        (a, b) = (if x <= y { rest } else { a }, if y <= x { others } else { b });
+    }
+    out.extend_from_slice(a);
+    out.extend_from_slice(b);
+    out
 }

@@ -75,19 +75,17 @@ pub(super) fn of(f: &Function, callees: &[Callee]) -> (Summary, u64) {
     if !moves.iter().any(stores) {
         return (Summary::default(), moves.len() as u64);
     }
-    let mut sets = Sets::new();
-    let alone: Vec<Set> = (0..params + moves.len()).map(|region| sets.of(vec![region as u32])).collect();
     let mut search = Search {
         f,
         callees,
         points: f.regs.iter().map(|_| EMPTY).collect(),
-        holds: alone.iter().map(|_| EMPTY).collect(),
-        alone,
-        sets,
+        holds: vec![EMPTY; params + moves.len()],
+        sets: Sets::new(),
         grows: true,
     };
     for (k, p) in f.params.iter().enumerate() {
-        search.join(*p, search.alone[k]);
+        let own = search.sets.one(k as u32);
+        search.join(*p, own);
     }
     let mut visits = 0;
     while std::mem::take(&mut search.grows) {
@@ -122,8 +120,6 @@ struct Search<'a> {
     points: IndexVec<Reg, Set>,
     /// The regions that pointers stored in each region point to. Parameters hold what they reach besides.
     holds: Vec<Set>,
-    /// The set of each region alone.
-    alone: Vec<Set>,
     sets: Sets,
     grows: bool,
 }
@@ -152,10 +148,10 @@ impl Search<'_> {
     fn held(&mut self, from: Set) -> Set {
         let mut out = EMPTY;
         for k in 0..self.sets.items(from).len() {
-            let region = self.sets.items(from)[k] as usize;
-            out = self.sets.union(out, self.holds[region]);
-            if region < self.f.params.len() {
-                out = self.sets.union(out, self.alone[region]);
+            let region = self.sets.items(from)[k];
+            out = self.sets.union(out, self.holds[region as usize]);
+            if (region as usize) < self.f.params.len() {
+                out = self.sets.with(out, region);
             }
         }
         out
@@ -187,7 +183,10 @@ impl Search<'_> {
                 let held = self.held(self.of(*from));
                 self.hold(self.of(*to), held);
             }
-            Ins::Alloc { to, .. } => self.join(*to, self.alone[region]),
+            Ins::Alloc { to, .. } => {
+                let own = self.sets.one(region as u32);
+                self.join(*to, own);
+            }
             Ins::For { order: Order::Any(folds), .. } => folds.iter().for_each(|fold| self.fold(fold)),
             Ins::Call { to, function, args } => {
                 let results = self.call(*function, (args, 0), region);
@@ -210,7 +209,7 @@ impl Search<'_> {
     /// What a callee stores, whose parameter `first` is the first of these arguments; where its results may point to.
     fn call(&mut self, function: FunctionId, (args, first): (&[Operand], usize), region: usize) -> Set {
         let Summary { stores, made } = &self.callees[function.index()].summary;
-        let own = self.alone[region];
+        let own = self.sets.one(region as u32);
         let mut reached = vec![EMPTY; first];
         for a in args {
             reached.push(self.reached(self.of(*a)));

@@ -13,7 +13,7 @@ impl Flow<'_> {
         if self.values.is_none() {
             return;
         }
-        let entry = self.sets.of(vec![recent(ENTRY)]);
+        let entry = self.sets.one(recent(ENTRY));
         let held = self.sets.of(vec![recent(CALLER), recent(NULL), recent(ENTRY)]);
         let params: Vec<(Reg, u32)> = self.layout.params.iter().map(|(r, site)| (*r, *site)).collect();
         for site in params.iter().map(|(_, site)| *site).chain([CALLER]) {

@@ -132,7 +132,7 @@ impl<'a> Flow<'a> {
         self.bind_moment(site, set);
     }
     pub(super) fn bind_moment(&mut self, site: u32, set: Set) {
-        let moment = self.sets.of(vec![recent(site)]);
+        let moment = self.sets.one(recent(site));
         for face in self.memory(set) {
             let param = self.param(face);
             if let (Some(k), Some(values)) = (param, &mut self.values) {
