@@ -62,8 +62,12 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
 /// The row of the table of passes that is meant.
 fn row_of(wanted: &str) -> Result<usize, Failure> {
     row(wanted).ok_or_else(|| {
-        let mut names: Vec<&str> = PIPELINE.iter().map(|row| row.step.name).collect();
-        names.dedup();
+        let mut names: Vec<&str> = Vec::new();
+        for row in PIPELINE {
+            if !names.contains(&row.step.name) {
+                names.push(row.step.name);
+            }
+        }
         Failure::input(format!("no pass `{wanted}`; there are {}, and their numbers", names.join(", ")))
     })
 }

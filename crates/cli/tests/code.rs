@@ -161,6 +161,10 @@ fn passes_of_scheduling_are_shown() {
     refused(&[&name, "--pass", "tiling"], "cannot read");
     refused(&["examples/kmeans.fut", "--after", "tile"], "no pass `tile`; there are scalar-replacement,");
     refused(&["examples/kmeans.fut", "--after", "0"], "no pass `0`");
+    // Passes that stand in several rows are named once.
+    let said = pullback(&["code", "examples/kmeans.fut", "--after", "tile"], None).stderr;
+    let said = String::from_utf8_lossy(&said).to_string();
+    assert!(said.matches("address-numbering").count() == 1, "{said}");
     refused(&["examples/kmeans.fut", "--without", "tiling"], "add --stage lanes");
     refused(&["examples/kmeans.fut", "--without", "padding"], "what follows needs this pass");
 }

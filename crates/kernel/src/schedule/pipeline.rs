@@ -205,7 +205,7 @@ impl Runner<'_, '_, '_> {
             self.w.kept = None;
         }
         let is_same = before.is_none_or(|body| body == self.w.f.body);
-        debug_assert!(did || is_same, "`{}` says `false`", step.name);
+        debug_assert!(did || is_same, "`{}` says `false`, but the code is another one", step.name);
         if let Some(time) = time {
             self.record(k, (runs, is_same), there, time);
         }

@@ -266,15 +266,14 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         match &stm.exp {
             Exp::Call(_, args) => {
                 self.find_kept();
-                self.forget(stm, args);
+                self.forget(stm, (args, &[]));
                 self.other(stm, stm.exp.clone());
             }
             Exp::If(..) | Exp::Match(..) | Exp::Marked(..) => self.branch(stm),
             Exp::Loop(l) => self.loop_(stm, l),
             exp => {
-                let overwritten: Vec<Atom> =
-                    self.overwritten_for_good(stm).into_iter().map(|(_, of)| of).collect();
-                self.forget(stm, &overwritten);
+                let [used, beside] = self.overwritten(stm).map(|all| all.into_iter().map(|(_, of)| of));
+                self.forget(stm, (&used.collect::<Vec<_>>(), &beside.collect::<Vec<_>>()));
                 let exp = self.functions(stm.pat[0], exp);
                 self.other(stm, exp);
             }

@@ -140,12 +140,12 @@ impl Rewriter<'_, '_> {
     }
 
     /// Slots of arrays that a statement uses up, and that nobody names after it, are empty before it. Else what it overwrites would be a
-    /// copy, and the cotangents of the slots arrays of zeros.
-    pub(super) fn forget(&mut self, stm: &Stm, used: &[Atom]) {
+    /// copy, and the cotangents of the slots arrays of zeros. A slot of what it overwrites `beside` them is not empty: it takes that out itself.
+    pub(super) fn forget(&mut self, stm: &Stm, (used, beside): (&[Atom], &[Atom])) {
         let is_lent = |a: &Atom| a.var().is_some_and(|v| self.flow.lends.contains_key(&v));
         for (k, &a) in used.iter().enumerate().filter(|(_, a)| !is_lent(a)) {
-            let others: Vec<Atom> =
-                used.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, a)| *a).collect();
+            let others = used.iter().enumerate().filter(|(j, _)| *j != k).map(|(_, a)| a).chain(beside);
+            let others: Vec<Atom> = others.copied().collect();
             let in_scope = |v: &Var| self.ahead.iter().any(|here| here.place == self.flow.home(*v));
             let all: Vec<Var> = self.flow.may_come_from(a).into_iter().filter(in_scope).collect();
             for v in all {
@@ -159,11 +159,13 @@ impl Rewriter<'_, '_> {
             }
         }
     }
-    /// The arrays that a statement overwrites without the result being an event, with the number of the result.
-    pub(super) fn overwritten_for_good(&self, stm: &Stm) -> Vec<(usize, Atom)> {
+    /// The arrays that a statement overwrites, with the number of the result: without the result being an event, and the others.
+    pub(super) fn overwritten(&self, stm: &Stm) -> [Vec<(usize, Atom)>; 2] {
         let is_event = |v: &Var| self.layouts.iter().any(|l| l.class.events.contains(v));
-        let results = stm.pat.iter().enumerate().filter(|(_, v)| !is_event(v));
-        results.filter_map(|(k, _)| Some((k, written(&stm.exp, k)?))).collect()
+        let results = stm.pat.iter().enumerate();
+        let written = results.filter_map(|(k, v)| Some((is_event(v), (k, written(&stm.exp, k)?))));
+        let (events, for_good): (Vec<_>, Vec<_>) = written.partition(|(is_event, _)| *is_event);
+        [for_good, events].map(|all| all.into_iter().map(|(_, of)| of).collect())
     }
 
     /// Where an argument lies that is kept; anywhere if it is given away.
@@ -231,7 +233,8 @@ impl Rewriter<'_, '_> {
 
     /// What is overwritten without being an event, in a function of an operation, is a copy of what a caller keeps, too.
     pub(super) fn copy_kept(&mut self, stm: &Stm, exp: &mut Exp) {
-        for (k, of) in self.overwritten_for_good(stm) {
+        let [for_good, _] = self.overwritten(stm);
+        for (k, of) in for_good {
             if self.may_be_kept(of) {
                 let copy = self.copy(of);
                 replace_written(exp, k, copy);
