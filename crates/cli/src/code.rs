@@ -23,6 +23,10 @@ pub(crate) fn code(args: &CodeArgs) -> Result<(), Failure> {
     if let Some(pass) = &args.pass {
         return pass_on_text(file, row_of(pass)?);
     }
+    if file.extension().is_some_and(|e| e == "kernel") {
+        let file = file.display();
+        return Err(Failure::input(format!("{file} is kernel text: --pass NAME runs one pass on it")));
+    }
     let row = args.after.as_deref().map(row_of).transpose()?;
     let without: Vec<&str> = args.without.iter().map(|name| left_out(name)).collect::<Result<_, _>>()?;
     if !without.is_empty() && args.stage == StageName::Kernel && row.is_none() && !args.passes {

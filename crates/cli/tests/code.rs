@@ -148,6 +148,8 @@ fn passes_of_scheduling_are_shown() {
     let name = file.display().to_string();
     let numbered = stdout(&["code", &name, "--pass", "address-numbering"]);
     assert!(numbered.contains("mul.i64(a_2, a_2)"), "{numbered}");
+    std::fs::write(&file, format!("{text}// becomes\n{numbered}")).expect("a file");
+    assert_eq!(stdout(&["code", &name, "--pass", "address-numbering"]), numbered);
     let refused = |args: &[&str], part: &str| {
         let out = pullback(&[&["code"], args].concat(), None);
         let said = String::from_utf8_lossy(&out.stderr).to_string();
@@ -159,6 +161,7 @@ fn passes_of_scheduling_are_shown() {
     refused(&[&name, "--pass", "tiling"], "not kernel text");
     std::fs::remove_file(&file).expect("it is there");
     refused(&[&name, "--pass", "tiling"], "cannot read");
+    refused(&[&name, "--passes"], "is kernel text: --pass NAME");
     refused(&["examples/kmeans.fut", "--after", "tile"], "no pass `tile`; there are scalar-replacement,");
     refused(&["examples/kmeans.fut", "--after", "0"], "no pass `0`");
     // Passes that stand in several rows are named once.

@@ -5,16 +5,19 @@
 //! Measured at one, four and sixteen times a length. Four times the length may cost at most [`MOST`] times the work: linear work gives 4,
 //! sorting a little more, squares give 16. The fixed part of the work is taken off.
 //!
-//! The gate measures the gradient on the vm, at one and four times the length, against a program of one number. `LONG=1` measures sixteen
-//! times too, and LLVM. Without Valgrind the test is skipped and says so.
+//! The gate measures a share of the families, another one every day: the gradient on the vm, at one and four times the length, against a
+//! program of one number. `STEP=1` takes all families, `LONG=1` measures sixteen times too, and LLVM. Without Valgrind the test is skipped
+//! and says so.
 
+use pullback_testkit::draws::share;
+use pullback_testkit::{number, on_all_processors};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The most that four times the length may cost.
 const MOST: f64 = 5.5;
 
-/// Their work still grows faster (decision 68 names them): they are measured and printed.
+/// Their work still grows faster (decision 68 names them): `LONG=1` measures them, and they are printed.
 const GROWS: &str = "chosen closures";
 
 /// Programs that grow.
@@ -215,22 +218,14 @@ fn work(file: &Path, backend: &str) -> Option<f64> {
     Some(refs.trim().replace(',', "").parse().expect("a number"))
 }
 
-/// The same of all families, a share of them on each processor.
-fn on_all_processors<T: Send>(of: &(impl Fn(&'static Family) -> T + Sync)) -> Vec<T> {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|s| {
-        let shares = FAMILIES.chunks(FAMILIES.len().div_ceil(processors));
-        let shares: Vec<_> =
-            shares.map(|share| s.spawn(move || share.iter().map(of).collect::<Vec<T>>())).collect();
-        shares.into_iter().flat_map(|s| s.join().expect("a share is measured")).collect()
-    })
-}
-
 #[test]
 fn the_compiler_works_in_proportion_to_the_text() {
     let long = std::env::var_os("LONG").is_some();
     let backends: &[&str] = if long { &["vm", "llvm"] } else { &["vm"] };
     let lengths: &[usize] = if long { &[1, 4, 16] } else { &[1, 4] };
+    let step = number("STEP", 3) as usize;
+    let families: Vec<&Family> = FAMILIES.iter().skip(share(step)).step_by(step).collect();
+    let families = || families.iter().filter(|family| long || family.name != GROWS);
     let mut worse = Vec::new();
     for backend in backends {
         let identity = Family {
@@ -244,12 +239,11 @@ fn the_compiler_works_in_proportion_to_the_text() {
         let Some(fixed) = work(&written(&identity, 1), backend) else {
             return eprintln!("skipped: no Valgrind is found, {} families are not measured", FAMILIES.len());
         };
-        let of_family = |family: &'static Family| -> (&'static Family, Vec<f64>) {
-            let file = |by: &usize| written(family, family.from * by);
-            let works = lengths.iter().map(|by| work(&file(by), backend).expect("Valgrind is there") - fixed);
-            (family, works.collect())
-        };
-        for (family, works) in on_all_processors(&of_family) {
+        let runs = families().flat_map(|family| lengths.iter().map(move |by| (family, by)));
+        let measured = on_all_processors(runs.collect::<Vec<_>>(), |(family, by)| {
+            work(&written(family, family.from * by), backend).expect("Valgrind is there") - fixed
+        });
+        for (family, works) in families().zip(measured.chunks(lengths.len())) {
             let growth: Vec<f64> = works.windows(2).map(|w| w[1] / w[0]).collect();
             println!("{backend} {}: {works:.0?} instructions, growth {growth:.2?}", family.name);
             if family.name != GROWS && growth.iter().any(|g| *g > MOST) {

@@ -8,9 +8,9 @@ use pullback_cpu::Options;
 use pullback_interp::core::{Compiled, Options as Interpreter};
 use pullback_kernel::lower;
 use pullback_llvm::{Floats, Functions, text};
+use pullback_testkit::draws::draws;
 use pullback_testkit::generate::Config;
 use pullback_testkit::native::{Run, optimised_runs_of_case, runs_of_problem};
-use pullback_testkit::number;
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::properties::case_of_seed;
 
@@ -111,9 +111,9 @@ fn compare(
 
 #[test]
 fn random_programs_and_their_gradients() {
-    let (from, count) = (number("SEED", 0), number("COUNT", 8));
+    let mut seeds = draws("compiled", (4, 20), 10);
     let mut native = 0;
-    for seed in from..from + count {
+    for seed in seeds.by_ref() {
         for Run { what, program, fun, args, .. } in
             optimised_runs_of_case(&case_of_seed(seed, &Config::default()))
         {
@@ -122,7 +122,7 @@ fn random_programs_and_their_gradients() {
         }
     }
     eprintln!("{native} programs were compiled");
-    assert!(native >= count, "too few have kernel IR: {native}");
+    assert!(native >= seeds.drawn(), "too few have kernel IR: {native}");
 }
 
 #[test]

@@ -116,9 +116,11 @@ impl Passes {
     }
 }
 
-/// Runs the pass of a row of [`PIPELINE`] on kernel text, as it does for machine code. Errors: a text that is none, or breaks a rule of kernel IR.
+/// Runs the pass of a row of [`PIPELINE`] on kernel text, as it does for machine code. A line `// becomes` ends the text, so that cases of
+/// passes can be given as they are. Errors: a text that is none, or breaks a rule of kernel IR.
 pub fn one_pass(text: &str, row: usize) -> Result<String, Diagnostic> {
     let wrong = |message: String| Diagnostic::global(Code::Input, message);
+    let text = text.split_once("\n// becomes\n").map_or(text, |(before, _)| before);
     let mut module = read(text).map_err(|e| wrong(format!("not kernel text: {e}")))?;
     if let Some(alarm) = pullback_kernel::verify::verify(&module).alarms.first() {
         return Err(wrong(format!("the kernel text breaks a rule: {alarm}")));

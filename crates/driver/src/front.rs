@@ -28,7 +28,24 @@ pub fn lower_source(
     for d in diagnostics.iter_mut().filter(|d| d.hints.is_empty()) {
         d.hints.push(d.code.advice().to_string());
     }
+    shorten(&mut diagnostics);
     (program, diagnostics)
+}
+
+/// So many messages at most are shown: a text that a program wrote may break one rule a thousand times.
+const SHOWN: usize = 100;
+
+/// Leaves out what nobody will read, and says so: warnings before errors, our own mistakes last.
+fn shorten(diagnostics: &mut Vec<Diagnostic>) {
+    if diagnostics.len() <= SHOWN {
+        return;
+    }
+    diagnostics.sort_by_key(|d| (d.severity != Severity::Error, std::cmp::Reverse(d.code.fault())));
+    let left_out = diagnostics.split_off(SHOWN);
+    let message = format!("{} more messages are not shown; this is the first of them", left_out.len());
+    let first = &left_out[0];
+    let note = Diagnostic { severity: Severity::Warning, message, ..first.clone() };
+    diagnostics.push(note.hint("correct the others, and look again"));
 }
 
 fn stages(

@@ -232,6 +232,23 @@ fn deep_nesting_is_refused_quickly() {
     }
 }
 
+/// A mistake that a text makes a thousand times is shown a hundred times; the last message says how many are left out.
+#[test]
+fn messages_that_nobody_would_read_are_left_out() {
+    for many in [99, 100, 101, 1000] {
+        let text = format!("entry main (x: f64) : f64 = {}", "y + ".repeat(many - 1) + "y");
+        let (diagnostics, _) = errors(&text).expect("y is not there");
+        let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
+        assert_eq!(diagnostics.iter().filter(is_error).count(), many.min(100));
+        let last = diagnostics.last().expect("some");
+        assert_eq!(last.severity == Severity::Warning, many > 100);
+        assert!(
+            many <= 100 || last.message.starts_with(&format!("{} more messages", many - 100)),
+            "{last:?}"
+        );
+    }
+}
+
 #[test]
 fn long_but_flat_programs_are_fine_or_explained() {
     let sum = format!("entry main (x: f64) : f64 = x{}", " + x".repeat(20_000));

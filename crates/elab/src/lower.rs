@@ -42,7 +42,7 @@ const MAX_VARS: usize = 1_000_000;
 const MAX_STEPS: usize = 20_000_000;
 /// More versions of functions than this are taken for specialisation without end.
 const MAX_VERSIONS: usize = 2_000;
-/// A function argument that captures functions that capture functions, and so on, deeper than this likewise.
+/// A function argument that captures functions that capture functions, and so on, deeper than this becomes data.
 const MAX_CAPTURE_DEPTH: usize = 16;
 /// Deeper inlining than this is refused: every level holds a nest of Rust calls.
 const MAX_INLINE_DEPTH: usize = 2_000;
@@ -152,6 +152,34 @@ impl Lowerer<'_, '_> {
         if errors.is_empty() { Ok(lowered) } else { Err(errors) }
     }
 
+    /// The core function for these arguments, and their leaves. A function that calls itself may wrap what it is given in one function more each
+    /// time: what is too deep is handed on as data, which has one shape.
+    fn version_for(
+        &mut self,
+        id: lambda::FunId,
+        args: &[Val],
+        span: Option<Span>,
+    ) -> Lowered<(core::FunId, Vec<core::Atom>)> {
+        let is_deep = |args: &[Val]| args.iter().any(|v| v.sig().deeper_than(MAX_CAPTURE_DEPTH));
+        let as_data: Vec<Val>;
+        let args = if is_deep(args) {
+            let source = self.source;
+            let types = source.funs[id].params.iter().map(|&v| &source.vars[v].ty);
+            let data = |(ty, v): (&lambda::Type, &Val)| {
+                let leaves = self.coerced(ty, v.clone(), span)?;
+                self.of_leaves(ty, &leaves, span)
+            };
+            as_data = types.zip(args).map(data).collect::<Lowered<_>>()?;
+            &as_data
+        } else {
+            args
+        };
+        let made = self.version(id, args.iter().map(Val::sig).collect(), Some(args), span)?;
+        let mut leaves = Vec::new();
+        args.iter().for_each(|v| v.push_leaves(&mut leaves));
+        Ok((made, leaves))
+    }
+
     /// The core function for a source function and static shapes of its arguments; `args` are argument values of these
     /// shapes, needed where a shape has functions in it.
     fn version(
@@ -165,9 +193,7 @@ impl Lowerer<'_, '_> {
         if let Some(&f) = self.versions.get(&key) {
             return Ok(f);
         }
-        let growing =
-            self.versions.len() >= MAX_VERSIONS || key.1.iter().any(|s| s.deeper_than(MAX_CAPTURE_DEPTH));
-        if growing {
+        if self.versions.len() >= MAX_VERSIONS {
             return self.unsupported(span, "a recursive function whose function arguments grow without end");
         }
         let fun = &self.source.funs[id];

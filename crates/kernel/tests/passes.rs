@@ -32,7 +32,6 @@ struct Case<'a> {
     name: String,
     /// The text before [`BECOMES`], with its comments.
     before: &'a str,
-    after: &'a str,
 }
 
 /// An argument of a run.
@@ -172,23 +171,43 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
+/// Examines a case, or writes its text anew; the pass that it is a case of.
+fn examine(path: &Path, bless: bool) -> &'static str {
+    let text = std::fs::read_to_string(path).expect("a text");
+    let (before, after) = text.split_once(BECOMES).unwrap_or((&text, ""));
+    let case = Case { name: name_of(path), before };
+    let (rows, of) = case.rows();
+    let made = case.made(&rows);
+    if bless {
+        std::fs::write(path, format!("{}{BECOMES}{made}", case.before)).expect("a file");
+    } else if made != after {
+        let lines = made.lines().zip(after.lines()).take_while(|(a, b)| a == b).count();
+        panic!(
+            "{}: another text, from line {} after `{}` on. BLESS=1 writes it anew. It is now:\n{made}",
+            case.name,
+            lines + 1,
+            BECOMES.trim_end()
+        );
+    }
+    of
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().expect("a name").display().to_string()
+}
+
 #[test]
 fn each_pass_makes_of_a_text_what_its_cases_say() {
     let bless = std::env::var_os("BLESS").is_some();
-    let mut passes = BTreeSet::new();
+    let (mut passes, mut failed) = (BTreeSet::new(), Vec::new());
     for path in files() {
-        let text = std::fs::read_to_string(&path).expect("a text");
-        let (before, after) = text.split_once(BECOMES).unwrap_or((&text, ""));
-        let case = Case { name: path.file_name().expect("a name").display().to_string(), before, after };
-        let (rows, of) = case.rows();
-        passes.insert(of);
-        let made = case.made(&rows);
-        if bless {
-            std::fs::write(&path, format!("{}{BECOMES}{made}", case.before)).expect("a file");
-        } else {
-            assert_eq!(case.after, made, "{}", case.name);
+        // The executor and the verifier know no names of cases: what they say stands above this list.
+        match std::panic::catch_unwind(|| examine(&path, bless)) {
+            Ok(of) => drop(passes.insert(of)),
+            Err(_) => failed.push(name_of(&path)),
         }
     }
+    assert!(failed.is_empty(), "cases that fail: {}", failed.join(", "));
     let without: Vec<&str> =
         PIPELINE.iter().map(|row| row.step.name).filter(|name| !passes.contains(name)).collect();
     assert!(without.is_empty(), "passes without a case: {without:?}");

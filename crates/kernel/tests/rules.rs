@@ -582,6 +582,35 @@ fn what_a_callee_stores_counts() {
     });
 }
 
+/// A callee that stores pointers in what an argument reaches stores none in rows of numbers there.
+#[test]
+fn memory_of_numbers_holds_no_pointers() {
+    check(Rule::Memory, |right| {
+        let mut g = Written::default();
+        let (a, b) = (g.param(Ty::Pointer), g.param(Ty::Pointer));
+        let row = g.reg(Ty::Pointer);
+        let stores = if right { store(a, row, Ty::Pointer) } else { store(row, b, Ty::Pointer) };
+        let mut f = Written::default();
+        let [mark, outside, all, more] = f.regs(Ty::Pointer);
+        let i = f.reg(Ty::I64);
+        let args = vec![all.into(), more.into()];
+        let body = vec![
+            Ins::Mark { to: mark },
+            alloc(all, Ty::Pointer),
+            alloc(more, Ty::Pointer),
+            store(all, outside, Ty::Pointer),
+            store(more, outside, Ty::Pointer),
+            Ins::Call { to: Vec::new(), function: FunctionId::new(0), args },
+            release(mark),
+        ];
+        let row_type = if right { F64 } else { Ty::Pointer };
+        module([
+            g.named("g", vec![load(row, b), stores]),
+            f.named("f", vec![alloc(outside, row_type), count(i, body)]),
+        ])
+    });
+}
+
 #[test]
 fn what_parts_make_is_given_back() {
     check(Rule::Memory, |right| {

@@ -173,10 +173,11 @@ fn random_derivatives_compute_the_same_when_lowered() {
     assert!(compiled > rounded, "{compiled} {rounded}");
 }
 
-/// The problems of the benchmark: gradients of Fast CHAD on every executor, and work in proportion to the program's.
+/// The problems of the benchmark: gradients of Fast CHAD, and work in proportion to the program's. Half of them run on the vm with one thread and as
+/// machine code, the others on the vm with two, in turns from day to day; and the machine code with one thread or with two.
 #[test]
 fn problems_have_the_gradients_of_fast_chad_when_lowered() {
-    let (mut taken, mut compiled, share) = (0, 0, share(2));
+    let (mut taken, mut compiled, share) = (0, 0, share(4));
     for problem in PROBLEMS {
         let Ok(small) = priced(problem, 8, d_arrays::ID, Backend::Interp, 1) else { continue };
         taken += 1;
@@ -189,9 +190,12 @@ fn problems_have_the_gradients_of_fast_chad_when_lowered() {
             ratio(&small),
             ratio(&large)
         );
-        // LLVM with one thread or with two: with the other number on the next day.
-        let threads = 1 + (share + taken) % 2;
-        for (backend, threads) in [(Backend::Vm, 1), (Backend::Vm, 2), (Backend::Llvm, threads)] {
+        let executors = if (taken + share) % 2 == 0 {
+            &[(Backend::Vm, 1), (Backend::Llvm, 1 + share / 2)][..]
+        } else {
+            &[(Backend::Vm, 2)]
+        };
+        for &(backend, threads) in executors {
             let made = match priced(problem, 32, d_arrays::ID, backend, threads) {
                 Ok(made) => made,
                 Err(d) if backend == Backend::Llvm && d.message.contains("LLVM") => continue,
@@ -206,7 +210,7 @@ fn problems_have_the_gradients_of_fast_chad_when_lowered() {
             }
         }
     }
-    assert!(taken >= 11 && compiled >= 22, "{taken} {compiled}");
+    assert!(taken >= 11 && compiled >= taken, "{taken} {compiled}");
 }
 
 /// Loops, which became functions that call themselves: their backpropagators are recursive sums. Also what has no floats.

@@ -41,7 +41,7 @@ fn the_one_hot_rule_grows() {
 /// A share of all small programs whose loops carry names of arrays; `STEP=1` takes all.
 #[test]
 fn small_loop_programs_are_flat() {
-    let step = number("STEP", 3989) as usize;
+    let step = number("STEP", 11_969) as usize;
     let terms = every(LARGEST, step, share(step));
     let found = search(terms, &vjp);
     println!("{}", found.render());
@@ -51,7 +51,7 @@ fn small_loop_programs_are_flat() {
 /// The same where functions call themselves or each other instead of loops.
 #[test]
 fn small_recursive_programs_are_flat() {
-    let step = number("STEP", 397) as usize;
+    let step = number("STEP", 947) as usize;
     let largest = number("LARGEST", LARGEST as u64 - 1) as usize;
     let mut terms = every(largest, 1, 0);
     terms.retain(|term| matches!(term.frame, Frame::Calls(_)));
@@ -84,7 +84,8 @@ fn the_search_finds_growth() {
     println!("{} programs; with fewer terms {:?}", all.len(), [1, 2, 3].map(|n| every(n, 1, 0).len()));
     assert!(all.len() > 50_000, "{}", all.len());
     let config = Config { locations: false, ..Config::default() };
-    let few = all.into_iter().skip(share(2991)).step_by(2991);
+    let step = number("STEP", 14_983) as usize;
+    let few = all.into_iter().skip(share(step)).step_by(step);
     let found = search(few, &|p, l, w| vjp_with(p, l, w, &config));
     let grown = found.failures.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Grows(_))).count();
     println!("{grown} of {} grow", found.count);

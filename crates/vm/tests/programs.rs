@@ -10,9 +10,9 @@ use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Module, lower};
+use pullback_testkit::draws::draws;
 use pullback_testkit::generate::Config;
 use pullback_testkit::native::{Run, optimised_runs_of_case, runs_of_problem};
-use pullback_testkit::number;
 use pullback_testkit::problems::{PROBLEMS, Problem};
 use pullback_testkit::properties::case_of_seed;
 use pullback_testkit::tampered::Error;
@@ -157,15 +157,15 @@ fn cases_of_problem(problem: &Problem) -> Vec<Case> {
 
 #[test]
 fn random_programs_and_their_gradients() {
-    let (from, count) = (number("SEED", 0), number("COUNT", 200));
+    let mut seeds = draws("vm and executor", (50, 200), 12);
     let mut native = 0;
-    for seed in from..from + count {
+    for seed in seeds.by_ref() {
         for case in cases_of_seed(seed) {
             native += u64::from(compare(&case, &exact()).unwrap_or_else(|e| panic!("{e}")));
         }
     }
     eprintln!("{native} programs were run");
-    assert!(native >= count, "too few have kernel IR: {native}");
+    assert!(native >= seeds.drawn(), "too few have kernel IR: {native}");
 }
 
 #[test]

@@ -11,11 +11,14 @@ use pullback_llvm::{Floats, Functions, text};
 pub(crate) use pullback_testkit::conformance::{
     self, BOOL, F64, I64, PTR, Setup, checked, first, floats, function, int, module, of_floats, of_ints,
 };
+use pullback_testkit::draws::share;
+use pullback_testkit::number;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-/// The libraries of this machine, one of each version that can be opened.
+/// The library that is used, and a share of the others of this machine, one of each version that can be opened: another share every day. `STEP=1`
+/// takes all.
 pub(crate) fn libraries() -> &'static [PathBuf] {
     static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOUND.get_or_init(search)
@@ -35,6 +38,9 @@ fn search() -> Vec<PathBuf> {
     if out.is_empty() {
         eprintln!("skipped: no libLLVM was found, 0 versions are tested");
     }
+    let others = out.split_off(out.len().min(1));
+    let step = number("STEP", others.len().max(1) as u64) as usize;
+    out.extend(others.into_iter().skip(share(step)).step_by(step));
     out
 }
 

@@ -200,10 +200,7 @@ impl Lowerer<'_, '_> {
             Action::Sequence(env, ms) => self.run_all(env, ms, cells, span),
             Action::Apply(f, x) => self.run_applied(f, x.clone(), cells, span),
             Action::Call(f, args) => {
-                let sigs = args.iter().map(Val::sig).collect();
-                let id = self.version(*f, sigs, Some(args), span)?;
-                let mut given = Vec::new();
-                args.iter().for_each(|v| v.push_leaves(&mut given));
+                let (id, given) = self.version_for(*f, args, span)?;
                 let result = self.source.funs[*f].result.clone();
                 self.call_with_cells(id, given, &result, cells, span)
             }

@@ -303,10 +303,7 @@ impl Lowerer<'_, '_> {
         if is_computation(&fun.result) {
             return Ok(Val::Action(Rc::new(Action::Call(f, args))));
         }
-        let sigs = args.iter().map(Val::sig).collect();
-        let id = self.version(f, sigs, Some(&args), span)?;
-        let mut atoms = Vec::new();
-        args.iter().for_each(|v| v.push_leaves(&mut atoms));
+        let (id, atoms) = self.version_for(f, &args, span)?;
         // A function without leaves in its result is not called: it has no effect but stopping the program.
         let results = self.emit_some(Exp::Call(id, atoms), "r");
         self.of_leaves(&fun.result, &results, span)

@@ -38,7 +38,7 @@
 //! SAS 2006). Loops are gone through until nothing is new; alarms are noted in one pass more, since some are of states that are not final. Of calls it is known which pointers they store where (`stored`).
 //!
 //! Guarantees: code without an alarm breaks no rule above in any run. An alarm may be false. No alarm is about bounds of accesses: [`bounds`] shows those that it can and lists
-//! the others. Not looked at: whether elements were written before they are read. Nor are uses of the null pointer, and of the caller's memory for elements of another type. Nor is it looked at
+//! the others. Not looked at: whether elements were written before they are read. Nor are uses of the null pointer, and of the caller's memory for elements of another type: what was allocated for numbers is taken to hold no pointers. Nor is it looked at
 //! whether a value is the one that the program means: of code that says which variable lies where, [`values`] proves that none is read after it was written over.
 //!
 //! Cost: instructions times the depth of their nest, and a few passes per loop. A branch costs what its arms change, a visit of a loop that brings nothing new

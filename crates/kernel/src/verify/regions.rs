@@ -72,6 +72,14 @@ impl Flow<'_> {
     fn is_mark(&self, face: Face) -> bool {
         matches!(self.layout.sites[site_of(face) as usize].makes, Makes::Mark(_))
     }
+    /// Whether it is memory that may hold pointers: what was allocated for numbers does not.
+    fn holds_pointers(&self, face: Face) -> bool {
+        match self.layout.sites[site_of(face) as usize].makes {
+            Makes::Caller => true,
+            Makes::Memory(of) => of.is_none_or(|ty| ty == Ty::Pointer),
+            _ => false,
+        }
+    }
     /// Pointers are stored. Whether some are new there.
     pub(super) fn hold(&mut self, into: Set, what: Set) -> bool {
         if self.sets.items(what).iter().any(|face| self.is_mark(*face)) {
@@ -80,7 +88,7 @@ impl Flow<'_> {
         let mut grows = false;
         for k in 0..self.sets.items(into).len() {
             let face = self.sets.items(into)[k];
-            if !self.is_memory(face) || is_dead(face) {
+            if !self.holds_pointers(face) || is_dead(face) {
                 continue;
             }
             let cell = self.cells.holds(face);

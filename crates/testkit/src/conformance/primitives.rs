@@ -190,8 +190,11 @@ pub fn single_values_have_the_bits_of_the_table(make: Make<'_>) {
                 // SAFETY: scalars of the right types.
                 unsafe { session.call(f, &words, &mut out, None) }.expect("no error");
                 let found = from_word(prim.result(), out[0]);
-                let by = executable.name();
-                assert!(agree(found, expected), "{prim} {args:?}: {found}, not {expected} ({by})");
+                assert!(
+                    agree(found, expected),
+                    "{prim} {args:?}: {found}, not {expected} ({})",
+                    executable.name()
+                );
                 let again = to_word(found);
                 assert_eq!(out[0], again, "{prim} {args:?}: the word is not extended");
             }
@@ -231,8 +234,11 @@ pub fn quotients_by_constants_have_the_bits_of_the_table(make: Make<'_>) {
                 unsafe { session.call(f, &[to_word(x)], &mut out, None) }.expect("no error");
                 for (y, word) in divisors(s).into_iter().zip(out) {
                     let (found, expected) = (from_word(s, word), prim.eval(&[x, y]).expect("it has a value"));
-                    let by = executable.name();
-                    assert!(agree(found, expected), "{prim} {x} {y}: {found}, not {expected} ({by})");
+                    assert!(
+                        agree(found, expected),
+                        "{prim} {x} {y}: {found}, not {expected} ({})",
+                        executable.name()
+                    );
                 }
             }
         }
@@ -310,8 +316,11 @@ fn check_elements(make: Make<'_>, module: &Module, functions: Functions, most: u
                 let mut word = [0; 8];
                 word[..size].copy_from_slice(&out[i * size..][..size]);
                 let found = from_word(prim.result(), u64::from_le_bytes(word));
-                let by = executable.name();
-                assert!(agree(found, *expected), "{prim} {args:?}: {found}, not {expected} ({by})");
+                assert!(
+                    agree(found, *expected),
+                    "{prim} {args:?}: {found}, not {expected} ({})",
+                    executable.name()
+                );
             }
         }
     }
