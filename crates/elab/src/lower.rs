@@ -44,6 +44,8 @@ const MAX_STEPS: usize = 20_000_000;
 const MAX_VERSIONS: usize = 2_000;
 /// A function argument that captures functions that capture functions, and so on, deeper than this becomes data.
 const MAX_CAPTURE_DEPTH: usize = 16;
+/// So many versions of a function that calls itself are being made at once. What others would be made for becomes data.
+const MAX_OPEN_VERSIONS: usize = 3;
 /// Deeper inlining than this is refused: every level holds a nest of Rust calls.
 const MAX_INLINE_DEPTH: usize = 2_000;
 
@@ -77,6 +79,7 @@ pub fn lower_functions(
         b: core::Builder::new(&mut program),
         env: IdMap::new(),
         versions: BTreeMap::new(),
+        making: Vec::new(),
         entered: BTreeMap::new(),
         copies: IdMap::new(),
         names: source.funs.iter().filter(|f| f.entry.is_some()).map(|f| f.name.clone()).collect(),
@@ -103,6 +106,8 @@ struct Lowerer<'l, 'c> {
     env: IdMap<lambda::Var, Val>,
     /// The core functions made so far, by source function and static shape of the arguments.
     versions: BTreeMap<(lambda::FunId, Vec<Sig>), core::FunId>,
+    /// The functions whose versions are being made, the innermost last.
+    making: Vec<lambda::FunId>,
     /// The core functions made of lambdas so far, by the lambda's parameter and the static shapes of what it captures and of the argument.
     entered: BTreeMap<(lambda::Var, Vec<Sig>), core::FunId>,
     /// How often lambdas have been applied, by their parameter.
@@ -160,9 +165,11 @@ impl Lowerer<'_, '_> {
         args: &[Val],
         span: Option<Span>,
     ) -> Lowered<(core::FunId, Vec<core::Atom>)> {
-        let is_deep = |args: &[Val]| args.iter().any(|v| v.sig().deeper_than(MAX_CAPTURE_DEPTH));
+        let sigs: Vec<Sig> = args.iter().map(Val::sig).collect();
+        let is_deep = sigs.iter().any(|s| s.deeper_than(MAX_CAPTURE_DEPTH));
+        let open = self.making.iter().filter(|f| **f == id).count();
         let as_data: Vec<Val>;
-        let args = if is_deep(args) {
+        let args = if is_deep || open >= MAX_OPEN_VERSIONS && !self.versions.contains_key(&(id, sigs)) {
             let source = self.source;
             let types = source.funs[id].params.iter().map(|&v| &source.vars[v].ty);
             let data = |(ty, v): (&lambda::Type, &Val)| {
@@ -234,6 +241,7 @@ impl Lowerer<'_, '_> {
         let f = self.b.program.funs.push(new);
         self.versions.insert(key, f);
         self.b.origin = outer_origin;
+        self.making.push(id);
         let body = self.apart(inside, span, |l| match computation {
             Some(_) => {
                 let m = l.term(body)?;
@@ -244,6 +252,7 @@ impl Lowerer<'_, '_> {
             }
             None => Ok(l.data(body)?.to_vec()),
         })?;
+        self.making.pop();
         self.b.program.funs[f].body = body;
         Ok(f)
     }

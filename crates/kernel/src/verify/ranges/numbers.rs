@@ -187,6 +187,11 @@ impl Numbers {
             all.checked_add(n.checked_mul(least)?)
         })
     }
+    /// Which of two numbers is the larger one, if that is seen at once.
+    pub(in crate::verify) fn larger(&self, a: &Sum, b: &Sum) -> Option<usize> {
+        let is_natural = |sum: Option<Sum>| sum.and_then(|sum| self.least_of(&sum)).is_some_and(|n| n >= 0);
+        if is_natural(a.minus(b)) { Some(0) } else { is_natural(b.minus(a)).then_some(1) }
+    }
     /// An atom is not below a number.
     pub(in crate::verify) fn at_least(&mut self, x: Atom, n: i64) {
         if self.least(x).is_none_or(|least| least < n) {

@@ -319,6 +319,11 @@ impl<'a> Values<'a> {
     }
     fn operation(&mut self, op: Op, args: &[Operand]) -> Option<Sum> {
         let mut args: Vec<Sum> = args.iter().map(|a| self.word(*a)).collect();
+        if let (Op::Min | Op::Max, [a, b]) = (op, &args[..])
+            && let Some(larger) = self.numbers.larger(a, b)
+        {
+            return Some(args.swap_remove(if op == Op::Max { larger } else { 1 - larger }));
+        }
         match (op, args.len()) {
             // In one order.
             (Op::Min | Op::Max | Op::And | Op::Or | Op::Xor, 2) => args.sort(),
