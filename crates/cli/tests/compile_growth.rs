@@ -9,8 +9,8 @@
 //! program of one number. `STEP=1` takes all families, `LONG=1` measures sixteen times too, and LLVM. Without Valgrind the test is skipped
 //! and says so.
 
-use pullback_testkit::draws::share;
-use pullback_testkit::{number, on_all_processors};
+use pullback_testkit::draws::some_of;
+use pullback_testkit::on_all_processors;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -223,9 +223,7 @@ fn the_compiler_works_in_proportion_to_the_text() {
     let long = std::env::var_os("LONG").is_some();
     let backends: &[&str] = if long { &["vm", "llvm"] } else { &["vm"] };
     let lengths: &[usize] = if long { &[1, 4, 16] } else { &[1, 4] };
-    let step = number("STEP", 3) as usize;
-    let families: Vec<&Family> = FAMILIES.iter().skip(share(step)).step_by(step).collect();
-    let families = || families.iter().filter(|family| long || family.name != GROWS);
+    let (families, _) = some_of(FAMILIES.iter().filter(|family| long || family.name != GROWS), 3);
     let mut worse = Vec::new();
     for backend in backends {
         let identity = Family {
@@ -237,13 +235,13 @@ fn the_compiler_works_in_proportion_to_the_text() {
             slope: |_, _| 1.0,
         };
         let Some(fixed) = work(&written(&identity, 1), backend) else {
-            return eprintln!("skipped: no Valgrind is found, {} families are not measured", FAMILIES.len());
+            return eprintln!("skipped: no Valgrind is found, {} families are not measured", families.len());
         };
-        let runs = families().flat_map(|family| lengths.iter().map(move |by| (family, by)));
+        let runs = families.iter().flat_map(|family| lengths.iter().map(move |by| (family, by)));
         let measured = on_all_processors(runs.collect::<Vec<_>>(), |(family, by)| {
             work(&written(family, family.from * by), backend).expect("Valgrind is there") - fixed
         });
-        for (family, works) in families().zip(measured.chunks(lengths.len())) {
+        for (family, works) in families.iter().zip(measured.chunks(lengths.len())) {
             let growth: Vec<f64> = works.windows(2).map(|w| w[1] / w[0]).collect();
             println!("{backend} {}: {works:.0?} instructions, growth {growth:.2?}", family.name);
             if family.name != GROWS && growth.iter().any(|g| *g > MOST) {

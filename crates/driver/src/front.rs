@@ -32,10 +32,10 @@ pub fn lower_source(
     (program, diagnostics)
 }
 
-/// So many messages at most are shown: a text that a program wrote may break one rule a thousand times.
+/// So many messages at most are shown: a text that a program wrote may break one rule a thousand times. (Of taste: a few screens.)
 const SHOWN: usize = 100;
 
-/// Leaves out what nobody will read, and says so: warnings before errors, our own mistakes last.
+/// Leaves out what nobody will read, and says so. Errors are kept before warnings, and our own mistakes before all others.
 fn shorten(diagnostics: &mut Vec<Diagnostic>) {
     if diagnostics.len() <= SHOWN {
         return;

@@ -44,7 +44,8 @@ const MAX_STEPS: usize = 20_000_000;
 const MAX_VERSIONS: usize = 2_000;
 /// A function argument that captures functions that capture functions, and so on, deeper than this becomes data.
 const MAX_CAPTURE_DEPTH: usize = 16;
-/// So many versions of a function that calls itself are being made at once. What others would be made for becomes data.
+/// So many versions of a function that calls itself are being made at once. What others would be made for becomes data. (Of taste: what is given from
+/// outside, wrapped, and wrapped again. More make code longer: with the limit of depth alone a recursion has 33 versions.)
 const MAX_OPEN_VERSIONS: usize = 3;
 /// Deeper inlining than this is refused: every level holds a nest of Rust calls.
 const MAX_INLINE_DEPTH: usize = 2_000;
@@ -165,11 +166,14 @@ impl Lowerer<'_, '_> {
         args: &[Val],
         span: Option<Span>,
     ) -> Lowered<(core::FunId, Vec<core::Atom>)> {
-        let sigs: Vec<Sig> = args.iter().map(Val::sig).collect();
-        let is_deep = sigs.iter().any(|s| s.deeper_than(MAX_CAPTURE_DEPTH));
-        let open = self.making.iter().filter(|f| **f == id).count();
+        let sigs = |args: &[Val]| args.iter().map(Val::sig).collect::<Vec<Sig>>();
+        let mut key = (id, sigs(args));
+        let grows = || {
+            self.making.iter().filter(|f| **f == id).count() >= MAX_OPEN_VERSIONS
+                || key.1.iter().any(|s| s.deeper_than(MAX_CAPTURE_DEPTH))
+        };
         let as_data: Vec<Val>;
-        let args = if is_deep || open >= MAX_OPEN_VERSIONS && !self.versions.contains_key(&(id, sigs)) {
+        let args = if !self.versions.contains_key(&key) && grows() {
             let source = self.source;
             let types = source.funs[id].params.iter().map(|&v| &source.vars[v].ty);
             let data = |(ty, v): (&lambda::Type, &Val)| {
@@ -177,11 +181,12 @@ impl Lowerer<'_, '_> {
                 self.of_leaves(ty, &leaves, span)
             };
             as_data = types.zip(args).map(data).collect::<Lowered<_>>()?;
+            key.1 = sigs(&as_data);
             &as_data
         } else {
             args
         };
-        let made = self.version(id, args.iter().map(Val::sig).collect(), Some(args), span)?;
+        let made = self.version(id, key.1, Some(args), span)?;
         let mut leaves = Vec::new();
         args.iter().for_each(|v| v.push_leaves(&mut leaves));
         Ok((made, leaves))
@@ -251,9 +256,9 @@ impl Lowerer<'_, '_> {
                 Ok(out)
             }
             None => Ok(l.data(body)?.to_vec()),
-        })?;
+        });
         self.making.pop();
-        self.b.program.funs[f].body = body;
+        self.b.program.funs[f].body = body?;
         Ok(f)
     }
 

@@ -10,7 +10,7 @@ use pullback_kernel::{
 };
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use pullback_testkit::conformance::{self, Executables, Make, Setup};
-use pullback_testkit::draws::{draws, share};
+use pullback_testkit::draws::{draws, some_of};
 use pullback_testkit::kernel_text::{modules, round_trip, round_trips};
 use pullback_testkit::kernels::of_repository;
 use pullback_testkit::native::Programs;
@@ -24,9 +24,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[test]
 fn programs_of_the_repository_are_read_as_they_were_printed() {
     // Some of them every day; `STEP=1` takes all.
-    let step = number("STEP", 5) as usize;
-    let some = of_repository().into_iter().skip(share(step)).step_by(step);
-    let counts = on_all_processors(some.collect::<Vec<_>>(), |item| {
+    let (some, step) = some_of(of_repository(), 5);
+    let counts = on_all_processors(some, |item| {
         round_trips(&item.program, item.fun).unwrap_or_else(|e| panic!("{}, {e}", item.what))
     });
     let (programs, modules) = (counts.iter().filter(|n| **n > 0).count(), counts.iter().sum::<usize>());

@@ -8,7 +8,7 @@ use pullback_interp::core::{Compiled, Options};
 use pullback_kernel::schedule::schedule;
 use pullback_kernel::verify::verify;
 use pullback_kernel::{Ins, Module, lower, lower_plainly, size, walk};
-use pullback_testkit::draws::{draws, share};
+use pullback_testkit::draws::{draws, some_of};
 use pullback_testkit::kernels::{Item, of_repository, of_seed};
 use pullback_testkit::native::{Programs, same};
 use pullback_testkit::{number, on_all_processors};
@@ -72,8 +72,7 @@ fn look(items: impl IntoIterator<Item = Item>) -> Seen {
 #[test]
 fn programs_of_the_repository_keep_the_rules() {
     // Some of them every day; `STEP=1` takes all.
-    let step = number("STEP", 2) as usize;
-    let some: Vec<Item> = of_repository().into_iter().skip(share(step)).step_by(step).collect();
+    let (some, step) = some_of(of_repository(), 2);
     Seen::check(on_all_processors(some, |item| look([item])), 900 / step);
 }
 

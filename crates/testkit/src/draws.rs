@@ -48,6 +48,12 @@ pub fn share(of: usize) -> usize {
     share
 }
 
+/// The share of a list that is due today ([`share`]): one item of so many, and of how many. `STEP` decides instead; `STEP=1` takes all.
+pub fn some_of<T>(items: impl IntoIterator<Item = T>, step: usize) -> (Vec<T>, usize) {
+    let step = crate::number("STEP", step as u64) as usize;
+    (items.into_iter().skip(share(step)).step_by(step).collect(), step)
+}
+
 impl Draws {
     /// How many have been drawn.
     pub fn drawn(&self) -> u64 {

@@ -3,7 +3,7 @@
 
 use pullback_ad::fast_chad::{Config, Variant, vjp, vjp_with};
 use pullback_testkit::cost::{FAMILIES, is_flat, ratios};
-use pullback_testkit::draws::{draws, share};
+use pullback_testkit::draws::{draws, share, some_of};
 use pullback_testkit::growth::draw::{draw, draw_recursive};
 use pullback_testkit::growth::measure::Outcome;
 use pullback_testkit::growth::search::{every, search};
@@ -51,11 +51,10 @@ fn small_loop_programs_are_flat() {
 /// The same where functions call themselves or each other instead of loops.
 #[test]
 fn small_recursive_programs_are_flat() {
-    let step = number("STEP", 947) as usize;
     let largest = number("LARGEST", LARGEST as u64 - 1) as usize;
     let mut terms = every(largest, 1, 0);
     terms.retain(|term| matches!(term.frame, Frame::Calls(_)));
-    let terms = terms.into_iter().skip(share(step)).step_by(step);
+    let (terms, step) = some_of(terms, 947);
     let found = search(terms, &vjp);
     println!("{}", found.render());
     assert!(found.count > 10_000 / step && found.failures.is_empty(), "{}", found.render());
@@ -84,8 +83,7 @@ fn the_search_finds_growth() {
     println!("{} programs; with fewer terms {:?}", all.len(), [1, 2, 3].map(|n| every(n, 1, 0).len()));
     assert!(all.len() > 50_000, "{}", all.len());
     let config = Config { locations: false, ..Config::default() };
-    let step = number("STEP", 14_983) as usize;
-    let few = all.into_iter().skip(share(step)).step_by(step);
+    let (few, _) = some_of(all, 14_983);
     let found = search(few, &|p, l, w| vjp_with(p, l, w, &config));
     let grown = found.failures.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Grows(_))).count();
     println!("{grown} of {} grow", found.count);

@@ -11,8 +11,7 @@ use pullback_llvm::{Floats, Functions, text};
 pub(crate) use pullback_testkit::conformance::{
     self, BOOL, F64, I64, PTR, Setup, checked, first, floats, function, int, module, of_floats, of_ints,
 };
-use pullback_testkit::draws::share;
-use pullback_testkit::number;
+use pullback_testkit::draws::some_of;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
@@ -39,8 +38,8 @@ fn search() -> Vec<PathBuf> {
         eprintln!("skipped: no libLLVM was found, 0 versions are tested");
     }
     let others = out.split_off(out.len().min(1));
-    let step = number("STEP", others.len().max(1) as u64) as usize;
-    out.extend(others.into_iter().skip(share(step)).step_by(step));
+    let each = others.len().max(1);
+    out.extend(some_of(others, each).0);
     out
 }
 
