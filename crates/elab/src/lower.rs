@@ -45,7 +45,7 @@ const MAX_VERSIONS: usize = 2_000;
 /// A function argument that captures functions that capture functions, and so on, deeper than this becomes data.
 const MAX_CAPTURE_DEPTH: usize = 16;
 /// So many versions of a function that calls itself are being made at once. What others would be made for becomes data. (Of taste: what is given from
-/// outside, wrapped, and wrapped again. More make code longer: with the limit of depth alone a recursion has 33 versions.)
+/// outside, wrapped, and wrapped again. More make code longer: with the limit of depth alone a recursion of one function became 69, with this 6.)
 const MAX_OPEN_VERSIONS: usize = 3;
 /// Deeper inlining than this is refused: every level holds a nest of Rust calls.
 const MAX_INLINE_DEPTH: usize = 2_000;
