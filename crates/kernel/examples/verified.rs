@@ -13,7 +13,6 @@ use pullback_kernel::schedule::{Model, Options, schedule};
 use pullback_kernel::verify::verify;
 use pullback_kernel::{Module, lower, size};
 use pullback_testkit::kernels::{Item, of_repository, of_seed};
-use pullback_testkit::native::Programs;
 use std::time::Instant;
 
 /// The seconds of the quickest of five.
@@ -71,8 +70,8 @@ fn main() {
             items.push(Item { what: format!("{name} {count}"), program, fun, sizes: Vec::new() });
         }
     }
-    items.extend(of_repository());
-    items.extend((0..seeds).flat_map(|seed| of_seed(&Programs::endings(), seed)));
+    items.extend_from_slice(of_repository());
+    items.extend((0..seeds).flat_map(|seed| of_seed(2 * seed + 1)));
     let all: Vec<[f64; 2]> = items.iter().filter_map(parts).collect();
     for (k, what) in ["lowering", "scheduling"].into_iter().enumerate() {
         let mut of: Vec<f64> = all.iter().map(|parts| parts[k]).collect();

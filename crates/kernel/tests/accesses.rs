@@ -10,7 +10,6 @@ use pullback_kernel::verify::bounds::{Kind, Reason, look};
 use pullback_kernel::{lower, print, read};
 use pullback_testkit::draws::draws;
 use pullback_testkit::kernels::{Item, of_repository, of_seed};
-use pullback_testkit::native::Programs;
 use pullback_testkit::on_all_processors;
 use std::collections::BTreeMap;
 
@@ -53,7 +52,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(items: impl IntoIterator<Item = Item>) -> Seen {
+    fn of<'a>(items: impl IntoIterator<Item = &'a Item>) -> Seen {
         let mut seen = Seen::default();
         for item in items {
             let Some((module, _)) = item.lowered() else { continue };
@@ -129,7 +128,7 @@ fn accesses_of_programs_of_the_repository_are_shown() {
 #[test]
 fn accesses_of_random_programs_are_shown() {
     let mut seeds = draws("accesses", (15, 60), 10);
-    let all = on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&Programs::in_turn(seed), seed)));
+    let all = on_all_processors(&mut seeds, |seed| Seen::of(&of_seed(seed)));
     let seen = Seen::all(all);
     let open = seen.mean_of_thousand();
     println!("in the mean of the modules {open:.0} of a thousand claims are not shown");

@@ -13,8 +13,8 @@ use pullback_kernel::{
     lower_with_ghosts, lower_with_parts, print,
 };
 use pullback_testkit::draws::draws;
-use pullback_testkit::kernels::{of_repository, of_suite};
-use pullback_testkit::native::{Programs, Run};
+use pullback_testkit::kernels::{of_repository, of_suite, runs_of_seed};
+use pullback_testkit::native::Run;
 use pullback_testkit::on_all_processors;
 
 // --- events change no code ---
@@ -84,11 +84,11 @@ fn events(what: &str, program: &pullback_core::Program, fun: pullback_core::FunI
 
 #[test]
 fn events_change_no_code() {
-    let of_item = |item: pullback_testkit::kernels::Item| events(&item.what, &item.program, item.fun);
+    let of_item = |item: &pullback_testkit::kernels::Item| events(&item.what, &item.program, item.fun);
     let known: usize = on_all_processors(of_repository(), of_item).into_iter().flatten().sum();
     let mut seeds = draws("events", (10, 40), 6);
     let of_run = |run: &Run| events(&run.what, &run.program, run.fun);
-    let of_seed = |seed| Programs::in_turn(seed).runs_of_seed(seed).iter().filter_map(of_run).sum::<usize>();
+    let of_seed = |seed| runs_of_seed(seed).iter().filter_map(of_run).sum::<usize>();
     let random: usize = on_all_processors(&mut seeds, of_seed).into_iter().sum();
     println!("{known} variables of the repository and {random} of random programs are bound");
     assert!(known > 10_000 && random > 1_000, "{known}, {random}");
@@ -123,15 +123,15 @@ fn no_alarm(all: Vec<(usize, Vec<String>)>, least: usize) {
 
 #[test]
 fn no_variable_of_random_programs_is_written_over() {
-    let mut seeds = draws("written over", (20, 400), 12);
-    let of_seed = |seed| Programs::in_turn(seed).runs_of_seed(seed).iter().map(alarms).collect::<Vec<_>>();
+    let mut seeds = draws("written over", (20, 400), 8);
+    let of_seed = |seed| runs_of_seed(seed).iter().map(alarms).collect::<Vec<_>>();
     let all = on_all_processors(&mut seeds, of_seed);
     no_alarm(all.into_iter().flatten().collect(), 5 * seeds.drawn() as usize);
 }
 
 #[test]
 fn no_variable_of_the_suite_is_written_over() {
-    no_alarm(on_all_processors(of_suite(), |run| alarms(&run)), 1_000);
+    no_alarm(on_all_processors(of_suite(), alarms), 1_000);
 }
 
 fn run_of(

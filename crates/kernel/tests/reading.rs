@@ -12,8 +12,7 @@ use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use pullback_testkit::conformance::{self, Executables, Make, Setup};
 use pullback_testkit::draws::{draws, some_of};
 use pullback_testkit::kernel_text::{modules, round_trip, round_trips};
-use pullback_testkit::kernels::of_repository;
-use pullback_testkit::native::Programs;
+use pullback_testkit::kernels::{of_repository, runs_of_seed};
 use pullback_testkit::problems::PROBLEMS;
 use pullback_testkit::rng::Rng;
 use pullback_testkit::{number, on_all_processors};
@@ -46,12 +45,11 @@ fn problems_are_read_as_they_were_printed() {
 
 #[test]
 fn random_programs_are_read_as_they_were_printed() {
-    let mut seeds = draws("kernel text", (20, 100), 10);
-    let programs = [Programs::usual(), Programs::endings()];
+    let mut seeds = draws("kernel text", (20, 64), 7);
     let counts = on_all_processors(&mut seeds, |seed| {
-        let runs = programs[usize::from(seed % 4 == 3)].runs_of_seed(seed);
+        let runs = runs_of_seed(seed);
         let (mut modules_of_seed, mut seen) = (0, [false; DETAILS.len()]);
-        for run in &runs {
+        for run in runs.iter() {
             for (how, module) in modules(&run.program, run.fun) {
                 round_trip(&module).unwrap_or_else(|e| panic!("{}, {how}: {e}", run.what));
                 let text = print_whole(&module);

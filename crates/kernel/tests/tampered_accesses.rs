@@ -15,7 +15,8 @@ use pullback_kernel::verify::bounds::look;
 use pullback_kernel::verify::verify;
 use pullback_kernel::{Block, FunctionId, Ins, Module, Operand, Reg, RegInfo, Ty, lower};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use pullback_testkit::native::{Programs, Run};
+use pullback_testkit::kernels::runs_of_seed;
+use pullback_testkit::native::Run;
 use pullback_testkit::{number, on_all_processors};
 
 /// A deliberate error at one place of a function.
@@ -178,7 +179,7 @@ fn leaves_memory(run_of: &Run, (module, id): (&Module, FunctionId)) -> Option<St
 
 fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
-    for (k, run_of) in Programs::in_turn(seed).runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run_of) in runs_of_seed(seed).iter().enumerate() {
         let Ok((module, id)) = lower(&run_of.program, run_of.fun) else { continue };
         // (Of a module with claims that are not shown, nothing is said.)
         if !look(&module).not_shown.is_empty() {
@@ -189,7 +190,7 @@ fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
             for _ in 0..3 {
                 let Some(wrong) = tampered(error, &module, &mut numbers) else { continue };
                 let seen = !look(&wrong).not_shown.is_empty() || !verify(&wrong).alarms.is_empty();
-                let found = leaves_memory(&run_of, (&wrong, id));
+                let found = leaves_memory(run_of, (&wrong, id));
                 let count = counts.entry(error).or_default();
                 count[0] += 1;
                 count[1] += usize::from(seen);

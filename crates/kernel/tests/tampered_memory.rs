@@ -16,8 +16,8 @@ use pullback_kernel::schedule::schedule;
 use pullback_kernel::values::to_words;
 use pullback_kernel::verify::verify;
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty, lower};
-use pullback_testkit::kernels::Item;
-use pullback_testkit::native::{Programs, Run};
+use pullback_testkit::kernels::{Item, runs_of_seed};
+use pullback_testkit::native::Run;
 use pullback_testkit::{number, on_all_processors};
 
 /// A deliberate error at one place of a module.
@@ -225,10 +225,10 @@ fn found(run_of: &Run, (module, id): (&Module, FunctionId), args: &[Value]) -> O
 /// Makes errors in the functions of a seed.
 fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
-    for (k, run_of) in Programs::in_turn(seed).runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run_of) in runs_of_seed(seed).iter().enumerate() {
         let Ok((mut module, id)) = lower(&run_of.program, run_of.fun) else { continue };
         if k % 2 == 1 {
-            let item = Item::of(&run_of);
+            let item = Item::of(run_of);
             let [.., (_, options)] = item.ways(id);
             schedule(&mut module, &options);
         }
@@ -241,7 +241,7 @@ fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
                     continue;
                 }
                 let alarmed = !verify(&wrong).alarms.is_empty();
-                let run = std::panic::AssertUnwindSafe(|| found(&run_of, (&wrong, id), &run_of.args[0]));
+                let run = std::panic::AssertUnwindSafe(|| found(run_of, (&wrong, id), &run_of.args[0]));
                 let fault = std::panic::catch_unwind(run).unwrap_or(None);
                 let count = counts.entry(error).or_default();
                 count[0] += 1;

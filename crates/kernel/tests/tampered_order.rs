@@ -16,7 +16,8 @@ use pullback_kernel::verify::order::look;
 use pullback_kernel::verify::verify;
 use pullback_kernel::{Block, Function, FunctionId, Ins, Module, Operand, Order, Reg, RegInfo, Ty, lower};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
-use pullback_testkit::native::{Programs, Run, near};
+use pullback_testkit::kernels::runs_of_seed;
+use pullback_testkit::native::{Run, near};
 use pullback_testkit::{number, on_all_processors};
 
 /// A deliberate error at one place of a module.
@@ -194,9 +195,9 @@ fn order_matters(run_of: &Run, module: (&Module, FunctionId)) -> bool {
 
 fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
-    for (k, run_of) in Programs::in_turn(seed).runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run_of) in runs_of_seed(seed).iter().enumerate() {
         let Ok((module, id)) = lower(&run_of.program, run_of.fun) else { continue };
-        if order_matters(&run_of, (&module, id)) {
+        if order_matters(run_of, (&module, id)) {
             // Rounding decides a branch.
             continue;
         }
@@ -209,7 +210,7 @@ fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
                 let mut wrong = module.clone();
                 wrong.functions[at] = f;
                 let seen = look(&wrong).open.len() > before || !verify(&wrong).alarms.is_empty();
-                let matters = order_matters(&run_of, (&wrong, id));
+                let matters = order_matters(run_of, (&wrong, id));
                 let count = counts.entry(error).or_default();
                 count[0] += 1;
                 count[1] += usize::from(seen);

@@ -15,8 +15,8 @@ use pullback_kernel::verify::values::look;
 use pullback_kernel::verify::{order, verify};
 use pullback_kernel::{Block, FunctionId, Ghosts, Ins, Module, Operand, Reg, Ty, lower_with_ghosts, size};
 use pullback_testkit::draws::draws;
-use pullback_testkit::kernels::{Item, of_repository, of_seed};
-use pullback_testkit::native::{Programs, Run};
+use pullback_testkit::kernels::{Item, of_repository, of_seed, runs_of_seed};
+use pullback_testkit::native::Run;
 use pullback_testkit::{number, on_all_processors};
 
 // --- programs ---
@@ -32,7 +32,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(items: impl IntoIterator<Item = Item>) -> Seen {
+    fn of<'a>(items: impl IntoIterator<Item = &'a Item>) -> Seen {
         let mut seen = Seen::default();
         for item in items {
             let Ok((module, _, ghosts)) = lower_with_ghosts(&item.program, item.fun, 64) else { continue };
@@ -77,10 +77,24 @@ fn values_of_programs_of_the_repository_are_there() {
 #[test]
 fn values_of_random_programs_are_there() {
     let mut seeds = draws("values", (20, 60), 12);
-    let seen =
-        Seen::all(on_all_processors(&mut seeds, |seed| Seen::of(of_seed(&Programs::in_turn(seed), seed))));
-    // (All modules of one seed have the same kind of alarm, or none.)
-    assert!(seen.open.len() <= 4 + seen.modules / 100, "{:?}", seen.open);
+    let seen = Seen::all(on_all_processors(&mut seeds, |seed| Seen::of(&of_seed(seed))));
+    // At most one module of a thousand. (Two unlucky seeds are not counted: up to four modules of one have the same alarm.)
+    assert!(seen.open.len() <= 6 + seen.modules / 1000, "{:?}", seen.open);
+}
+
+/// Seeds whose programs had false alarms, for what the proof had to learn.
+#[test]
+fn values_that_were_doubted_are_there() {
+    let seeds = [
+        // An array of no rows.
+        30000011, // Rows are as long as it is chosen, where there are rows.
+        40000632, // Memory without elements.
+        40001049, // A row of one memory or another, chosen by a branch.
+        40001019, // An arm that no run comes into.
+        40001383,
+    ];
+    let seen = Seen::all(on_all_processors(seeds, |seed| Seen::of(&of_seed(seed))));
+    assert!(seen.open.is_empty() && seen.modules > 20, "{:?}", seen.open);
 }
 
 // --- small functions ---
@@ -255,7 +269,7 @@ fn change(
 
 fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
     let (mut counts, mut missed) = (Counts::new(), Vec::new());
-    for (k, run) in Programs::in_turn(seed).runs_of_seed(seed).into_iter().enumerate() {
+    for (k, run) in runs_of_seed(seed).iter().enumerate() {
         let Ok((module, id, ghosts)) = lower_with_ghosts(&run.program, run.fun, 64) else { continue };
         if module.functions.iter().map(|f| size(&f.body)).sum::<usize>() > 4_000 {
             continue;
@@ -268,7 +282,7 @@ fn tamper(seed: u64) -> (Counts<Error>, Vec<String>) {
                 if !make(error, (&mut wrong, &ghosts), &mut numbers) {
                     continue;
                 }
-                let found = found(&run, (&wrong, id, &ghosts));
+                let found = found(run, (&wrong, id, &ghosts));
                 let count = counts.entry(error).or_default();
                 count[0] += 1;
                 count[2] += usize::from(found.is_some());

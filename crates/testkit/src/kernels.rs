@@ -1,6 +1,7 @@
 //! Programs as kernel IR: those of the suite, the examples and the benchmarks with their derivatives, and random ones, as they are lowered and scheduled.
 
 use crate::native::{Programs, Run};
+use crate::on_all_processors;
 use crate::problems::ones;
 use crate::properties::Case;
 use crate::suite::{self, Language};
@@ -11,7 +12,9 @@ use pullback_interp::core::{Compiled, Options as Running};
 use pullback_kernel::schedule::{Model, Options};
 use pullback_kernel::{FunctionId, Module, lower};
 use pullback_vm::LANES;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// A function without derivatives inside.
 #[derive(Clone, Debug)]
@@ -67,13 +70,18 @@ impl Item {
     }
 }
 
-/// The entry points of the programs of the suite, the examples and the benchmarks, and their derivatives.
+/// The entry points of the programs of the suite, the examples and the benchmarks, and their derivatives. They are made once for all tests.
 ///
 /// # Panics
 /// If a file cannot be read.
-pub fn of_repository() -> Vec<Item> {
+pub fn of_repository() -> &'static [Item] {
+    static ALL: LazyLock<Vec<Item>> = LazyLock::new(make_of_repository);
+    &ALL
+}
+
+fn make_of_repository() -> Vec<Item> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut out = Vec::new();
+    let mut texts: Vec<(String, Language, String)> = Vec::new();
     for folder in ["suite", "examples", "benches"] {
         let mut files = Vec::new();
         find(&root.join(folder), &mut files);
@@ -82,32 +90,44 @@ pub fn of_repository() -> Vec<Item> {
             let text = std::fs::read_to_string(&path).expect("a text");
             let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
             if path.extension().is_some_and(|e| e == "fut") {
-                of_text(&name, Language::Futhark, &text, &mut out);
+                texts.push((name, Language::Futhark, text));
                 continue;
             }
             let mut programs: Vec<_> =
                 suite::parse(&text).unwrap_or_default().into_iter().map(|case| case.program).collect();
             programs.dedup();
-            for (k, program) in programs.iter().enumerate() {
-                of_text(&format!("{name} {}", k + 1), program.0, &program.1, &mut out);
-            }
+            let named = |(k, program): (usize, &Arc<(Language, String)>)| {
+                (format!("{name} {}", k + 1), program.0, program.1.clone())
+            };
+            texts.extend(programs.iter().enumerate().map(named));
         }
     }
-    out
+    let items = |(name, language, text): (String, Language, String)| {
+        let mut out = Vec::new();
+        of_text(&name, language, &text, &mut out);
+        out
+    };
+    on_all_processors(texts, items).into_iter().flatten().collect()
 }
 
-/// The cases of the suite with their arguments, and gradients of them for cotangents of one: optimised and as they are; those in core as they are.
+/// The cases of the suite with their arguments, and gradients of them for cotangents of one: optimised and as they are; those in core as they are. They are made
+/// once for all tests.
 ///
 /// # Panics
 /// If a file cannot be read.
-pub fn of_suite() -> Vec<Run> {
+pub fn of_suite() -> &'static [Run] {
+    static ALL: LazyLock<Vec<Run>> = LazyLock::new(make_of_suite);
+    &ALL
+}
+
+fn make_of_suite() -> Vec<Run> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../suite");
     let mut files = Vec::new();
     suite::collect(&root, &root, &mut files);
     files.sort();
-    let mut out = Vec::new();
-    for (name, path) in files {
+    let of_file = |(name, path): (String, PathBuf)| {
         let text = std::fs::read_to_string(&path).expect("a text");
+        let mut out = Vec::new();
         for case in suite::parse(&text).unwrap_or_default() {
             for optimise in [false, true] {
                 out.extend(
@@ -115,8 +135,9 @@ pub fn of_suite() -> Vec<Run> {
                 );
             }
         }
-    }
-    out
+        out
+    };
+    on_all_processors(files, of_file).into_iter().flatten().collect()
 }
 
 /// A case and its gradient; `None`: it is not meant to run.
@@ -188,10 +209,32 @@ pub fn of_text(name: &str, language: Language, text: &str, out: &mut Vec<Item>) 
     }
 }
 
-/// The functions of a random program: as it is and optimised, its gradient, and for those that end in branches more derivatives.
+/// Seeds of which the runs are kept: all that tests of the gate have in common.
+const KEPT: usize = 64;
+
+/// The functions of a random program: as it is and optimised, its gradient, and for those that end in branches more derivatives
+/// ([`Programs::in_turn`]). Tests that draw the same seeds have the same runs, which are made once.
 ///
 /// # Panics
 /// If a pass makes a malformed program.
-pub fn of_seed(programs: &Programs, seed: u64) -> Vec<Item> {
-    programs.runs_of_seed(seed).iter().map(Item::of).collect()
+pub fn runs_of_seed(seed: u64) -> Arc<Vec<Run>> {
+    type Kept = BTreeMap<u64, Arc<OnceLock<Arc<Vec<Run>>>>>;
+    static RUNS: Mutex<Kept> = Mutex::new(BTreeMap::new());
+    let make = || Arc::new(Programs::in_turn(seed).runs_of_seed(seed));
+    let mut kept = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() >= KEPT && !kept.contains_key(&seed) {
+        drop(kept);
+        return make();
+    }
+    let place = kept.entry(seed).or_default().clone();
+    drop(kept);
+    place.get_or_init(make).clone()
+}
+
+/// The functions of [`runs_of_seed`].
+///
+/// # Panics
+/// If a pass makes a malformed program.
+pub fn of_seed(seed: u64) -> Vec<Item> {
+    runs_of_seed(seed).iter().map(Item::of).collect()
 }

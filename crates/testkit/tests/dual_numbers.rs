@@ -375,7 +375,7 @@ fn compared(seed: u64, language: Language) -> Counts {
 /// Random terms of three languages.
 #[test]
 fn gradients_of_random_terms_are_those_of_forward_mode() {
-    let mut seeds = draws("dual numbers", (30, 120), 12);
+    let mut seeds = draws("dual numbers", (30, 120), 8);
     let languages = [Language::Wide, Language::Functions, Language::Arrays];
     let terms = seeds.by_ref().flat_map(|seed| languages.map(|language| (seed, language)));
     let all_counts = on_all_processors(terms, |(seed, language)| compared(seed, language));

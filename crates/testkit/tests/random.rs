@@ -15,7 +15,7 @@ use pullback_testkit::stops;
 
 #[test]
 fn all_properties_hold_on_random_programs() {
-    let report = soak(draws("properties", (350, 2_000), 27));
+    let report = soak(draws("properties", (350, 2_000), 18));
     println!("{}", report.render());
     assert!(report.failures.is_empty(), "{}", report.render());
 
@@ -156,7 +156,7 @@ fn own_rules_change_no_derivative() {
 /// A derivative stops where its function stops, as it is written, with the same kind of error at the same place, and nowhere else.
 #[test]
 fn derivatives_stop_where_their_functions_stop() {
-    let mut seeds = draws("stops", (30, 100), 12);
+    let mut seeds = draws("stops", (30, 100), 8);
     let mut all = stops::Compared::default();
     on_all_processors(&mut seeds, stops::one).into_iter().for_each(|one| all.extend(one));
     let count = seeds.drawn();

@@ -403,9 +403,9 @@ impl<'a> Flow<'a> {
                 self.reads(ins);
                 self.chunks(point.number, *function, args);
             }
-            // (No run comes into the other arm. Registers and memory keep their rules there.)
-            Ins::If { condition: Operand::Const(c), then, otherwise } if self.values.is_some() => {
-                let k = usize::from(!c.is_true());
+            Ins::If { condition, then, otherwise }
+                if let Some(k) = self.only(*condition, [then, otherwise]) =>
+            {
                 self.block([then, otherwise][k], point.blocks[k]);
             }
             Ins::If { condition, then, otherwise } => {
@@ -413,6 +413,14 @@ impl<'a> Flow<'a> {
                 self.branch(condition.as_reg(), [then, otherwise], point.blocks);
             }
             _ => self.repeat(ins, point),
+        }
+    }
+    /// The only arm that runs come into, where values are looked at. (Registers and memory keep their rules in both.)
+    fn only(&self, condition: Operand, arms: [&Block; 2]) -> Option<usize> {
+        let values = self.values.as_ref()?;
+        match condition {
+            Operand::Const(c) => Some(usize::from(!c.is_true())),
+            _ => arms.iter().position(|arm| values.is_dead(arm)).map(|dead| 1 - dead),
         }
     }
 }

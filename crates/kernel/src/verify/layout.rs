@@ -7,6 +7,7 @@
 use crate::ghosts::Ghost;
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, Ty};
 use pullback_base::index::{IdMap, IndexVec};
+use pullback_prim::ScalarValue;
 use std::ops::Range;
 
 /// A place in the text of a function that makes memory or marks.
@@ -17,6 +18,8 @@ pub(super) struct Site {
     pub(super) to: Option<Reg>,
     /// The innermost loop around; 0 is the function.
     pub(super) around: u32,
+    /// It makes memory that has no elements.
+    pub(super) is_empty: bool,
 }
 
 /// What a site makes.
@@ -102,7 +105,7 @@ const BODY: u32 = 0;
 impl Layout {
     /// `events`: those that have a moment get a site for it.
     pub(super) fn of(f: &Function, events: Option<&Events>) -> Layout {
-        let site = |makes, to| Site { makes, to, around: 0 };
+        let site = |makes, to| Site { makes, to, around: 0, is_empty: false };
         let mut sites = [Makes::Null, Makes::Caller].map(|makes| site(makes, None)).to_vec();
         let mut params = IdMap::new();
         if events.is_some() {
@@ -220,7 +223,8 @@ impl Layout {
             _ => Makes::Memory(None),
         };
         let around = self.blocks[id as usize].around;
-        self.sites.push(Site { makes, to: ins.sets().first().copied(), around });
+        let is_empty = matches!(ins, Ins::Alloc { count: Operand::Const(ScalarValue::I64(0)), .. });
+        self.sites.push(Site { makes, to: ins.sets().first().copied(), around, is_empty });
         number
     }
     /// The site of a moment: when a variable gets a value, when one is used as it is then, and when a call makes one; this is just behind the memory.
@@ -235,7 +239,8 @@ impl Layout {
         let is_bound = |to: &Reg| matches!(events.get(to), Some(Ghost::Bind { .. } | Ghost::Check { .. }));
         if matches!(ins, Ins::Call { .. } | Ins::Chunks { .. }) || ins.sets().iter().any(is_bound) {
             let (makes, around) = (Makes::Moment, self.blocks[id as usize].around);
-            self.sites.push(Site { makes, to: ins.sets().first().copied(), around });
+            let to = ins.sets().first().copied();
+            self.sites.push(Site { makes, to, around, is_empty: false });
         }
     }
     /// A loop: what runs before each test, and its body.

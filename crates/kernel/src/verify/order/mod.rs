@@ -9,7 +9,7 @@
 //!
 //! # The rule
 //! All uses of the memory are in `row * i + [c, c + row)` (`rows`). They have one base, one `row` and one `c`; none of these changes with the counter `i`. A base is a register's content that was there before the
-//! loop: an allocation, an argument, or what two arms chose. Where that is not so, each two uses that may not meet are looked at: they are in such a row; or all that the one uses
+//! loop: an allocation, an argument, or what two arms chose. What arms in the loop choose is looked at on each way. Where that is not so, each two uses that may not meet are looked at: they are in such a row; or all that the one uses
 //! over all iterations is before or behind the other; or they are in places that change in turn, `row * ((t + a) mod k)` with another `a`.
 //!
 //! # How

@@ -13,7 +13,7 @@ use super::super::ranges::walk::{Walk, all_sets, blocks_of};
 use super::super::values::places::{Noting, Places};
 use super::rows::{self, Regions};
 use super::{Claim, Claims, Effects, How, Open, Reason};
-use crate::ir::{Fold, FunctionId, Ins, Operand, Order, Reg, Ty};
+use crate::ir::{Block, Fold, FunctionId, Ins, Operand, Order, Reg, Ty};
 use pullback_base::index::Index;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -254,17 +254,22 @@ impl<'a, 'f> Looking<'a, 'f> {
         let param = self.params.get(&place.base).copied();
         self.note_own(faces, how, param);
         for l in &mut self.around {
-            let mut regions = None;
-            for face in faces {
-                if !is_outside(self.flow, &l.sites, *face) {
-                    continue;
+            let outside = faces.iter().filter(|face| is_outside(self.flow, &l.sites, **face));
+            let outside: Vec<Face> = outside.copied().collect();
+            if outside.is_empty() {
+                continue;
+            }
+            for at in self.values.places(place, l.start) {
+                let by = at.offset.minus(&place.offset);
+                let exact = by.zip(exact).and_then(|(by, exact)| exact.moved(&by));
+                let found = Regions::of(&mut self.values.numbers, (l.counter, l.start), &at, exact.as_ref());
+                let regions = found.map_err(|reason| if exact.is_none() { Reason::Call } else { reason });
+                // (A way to memory that is made elsewhere is none to this.)
+                let maker = self.values.maker(at.base);
+                let site = |face: &Face| &self.flow.layout.sites[site_of(*face) as usize];
+                for face in outside.iter().filter(|face| maker.is_none() || site(face).to == maker) {
+                    l.note(*face, how, regions.clone(), ins);
                 }
-                let numbers = &mut self.values.numbers;
-                let regions = regions.get_or_insert_with(|| {
-                    let found = Regions::of(numbers, (l.counter, l.start), place, exact);
-                    found.map_err(|reason| if exact.is_none() { Reason::Call } else { reason })
-                });
-                l.note(*face, how, regions.clone(), ins);
             }
         }
     }
@@ -333,7 +338,11 @@ impl<'a> Walk<'a> for Looking<'a, '_> {
         self.instruction(ins, point);
         self.path.pop();
     }
-    fn arm_ends(&mut self, _: &'a Ins) {}
+    fn passes_by(&mut self, arm: &'a Block) {
+        if let Some(noting) = &mut self.noting {
+            noting.passes_by(arm);
+        }
+    }
 }
 
 impl<'a> Around<'a> {

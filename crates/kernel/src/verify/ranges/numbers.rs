@@ -171,7 +171,8 @@ impl Numbers {
         });
         info.known.least.max(made)
     }
-    fn least_of(&self, sum: &Sum) -> Option<i64> {
+    /// A number that a sum is not below.
+    pub(in crate::verify) fn least_of(&self, sum: &Sum) -> Option<i64> {
         self.least_of_within(sum, DEPTH)
     }
     fn least_of_within(&self, sum: &Sum, depth: u32) -> Option<i64> {
@@ -210,6 +211,7 @@ impl Numbers {
     /// A sum is at least zero.
     pub(in crate::verify) fn is_not_negative(&mut self, sum: &Sum) {
         let sum = self.normal(sum);
+        let sum = sum.tightened().unwrap_or(sum);
         self.work += sum.terms().len() as u64;
         for (product, n) in sum.terms() {
             let [x] = product[..] else {

@@ -119,6 +119,13 @@ impl Sum {
             _ => self,
         }
     }
+    /// `s + floor(c / n)` of `n * s + c`: it is at least zero where that is, since it is a whole number.
+    pub(in crate::verify) fn tightened(&self) -> Option<Sum> {
+        let (constant, times) = self.parted(<[Atom]>::is_empty);
+        let one = times.clone().primitive();
+        let n = times.terms().first()?.1.checked_div(one.terms().first()?.1)?;
+        (n > 1).then(|| one.plus_constant(constant.as_constant()?.div_euclid(n))).flatten()
+    }
     /// `a` and `b` of `a * x + b`, of which neither has the atom; `None`: some product has it twice.
     pub(in crate::verify) fn split(&self, x: Atom) -> Option<(Sum, Sum)> {
         let (mut a, mut b) = (Vec::new(), Vec::new());

@@ -17,6 +17,8 @@ use std::rc::Rc;
 
 /// So many places around each other are kept of a pointer.
 const ROOMS: usize = 6;
+/// So many ways are kept on which a pointer has got its value.
+const WAYS: usize = 8;
 /// So many pairs of tests are looked at for a question: the last ones.
 const PAIRS: usize = 8;
 /// A product of floats is at most so many times the product.
@@ -65,6 +67,22 @@ pub(in crate::verify) struct Span {
     pub(in crate::verify) length: Sum,
 }
 
+impl Place {
+    /// This place, if its base is at that one.
+    fn moved(&self, base: &Place) -> Option<Place> {
+        let inner = self.rooms.iter().map(|room| room.moved(&base.offset));
+        let rooms = base.rooms.iter().cloned().map(Some).chain(inner).collect::<Option<_>>()?;
+        Some(Place { base: base.base, offset: base.offset.plus(&self.offset, 1)?, rooms })
+    }
+}
+
+impl Span {
+    /// The span so many bytes further on.
+    pub(in crate::verify) fn moved(&self, by: &Sum) -> Option<Span> {
+        Some(Span { from: self.from.plus(by, 1)?, length: self.length.clone() })
+    }
+}
+
 /// How words are told from whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::verify) enum Words {
@@ -87,11 +105,13 @@ pub(in crate::verify) struct Values<'a> {
     log: Vec<(Reg, Value)>,
     branches: usize,
     /// What pointers were on two ways, by their base after these.
-    pub(in crate::verify) joined: BTreeMap<Atom, [Rc<Place>; 2]>,
-    /// Bases of memory that the function makes.
-    pub(in crate::verify) made: BTreeSet<Atom>,
+    joined: BTreeMap<Atom, [Rc<Place>; 2]>,
+    /// Numbers that are another one where a number is above zero.
+    chosen: BTreeMap<Atom, (Atom, Rc<Sum>)>,
+    /// Bases of memory that the function makes, and the registers of that.
+    made: BTreeMap<Atom, Reg>,
     /// Bases that are nowhere.
-    pub(in crate::verify) nowhere: BTreeSet<Atom>,
+    nowhere: BTreeSet<Atom>,
 }
 
 impl Test {
@@ -122,7 +142,8 @@ impl<'a> Values<'a> {
             log: Vec::new(),
             branches: 0,
             joined: BTreeMap::new(),
-            made: BTreeSet::new(),
+            chosen: BTreeMap::new(),
+            made: BTreeMap::new(),
             nowhere: BTreeSet::new(),
         }
     }
@@ -203,6 +224,27 @@ impl<'a> Values<'a> {
             _ => Rc::new(Place { base: self.numbers.fresh(), offset: Sum::default(), rooms: Vec::new() }),
         }
     }
+    /// The register that memory is in which the function makes, by its base.
+    pub(in crate::verify) fn maker(&self, base: Atom) -> Option<Reg> {
+        self.made.get(&base).copied()
+    }
+    /// Where a place is, on each way on which its base has got its value since there were so many atoms.
+    pub(in crate::verify) fn places(&self, place: &Place, since: u32) -> Vec<Place> {
+        let (mut out, mut open) = (Vec::new(), vec![place.clone()]);
+        while let Some(place) = open.pop() {
+            let is_split = place.base >= since && open.len() + out.len() < WAYS;
+            let ways = self.joined.get(&place.base).filter(|_| is_split);
+            let moved = |ways: &[Rc<Place>; 2]| {
+                ways.iter().map(|base| place.moved(base)).collect::<Option<Vec<Place>>>()
+            };
+            match ways.and_then(moved) {
+                Some(places) => open.extend(places),
+                None if self.nowhere.contains(&place.base) => {}
+                None => out.push(place),
+            }
+        }
+        out
+    }
     /// So many bytes as elements of a type take.
     pub(in crate::verify) fn bytes(&mut self, count: &Sum, ty: Ty) -> Sum {
         let bytes = count.times_constant(ty.bytes() as i64);
@@ -247,7 +289,7 @@ impl<'a> Values<'a> {
                 self.counts(*count);
                 self.renew(*to);
                 let base = self.place((*to).into()).base;
-                self.made.insert(base);
+                self.made.insert(base, *to);
             }
             Ins::Fill { count, .. } | Ins::Copy { count, .. } => self.counts(*count),
             Ins::Fail { condition, .. } => {
@@ -297,14 +339,14 @@ impl<'a> Values<'a> {
     }
     fn arithmetic(&mut self, op: Op, args: &[Operand]) -> Option<Sum> {
         if op == Op::Select {
-            return None;
+            return self.select(args);
         }
         let numbers: Vec<Rc<Sum>> = args.iter().map(|a| self.number(*a)).collect();
         self.numbers.work += numbers.iter().map(|a| a.terms().len() as u64).sum::<u64>();
         let sum = match (op, &numbers[..]) {
             (Op::Add, [a, b]) => a.plus(b, 1),
             (Op::Sub, [a, b]) => a.minus(b),
-            (Op::Mul, [a, b]) => a.times(b),
+            (Op::Mul, [a, b]) => self.product(a, b),
             (Op::Neg, [a]) => a.times_constant(-1),
             _ => return self.operation(op, args),
         }?;
@@ -364,6 +406,41 @@ impl<'a> Values<'a> {
             (Op::Or, [a, b]) => Some(Test::Either(self.test(*a), self.test(*b))),
             _ => None,
         }
+    }
+
+    /// The product of two sums. `n * if 0 < n { a } else { b }` is `n * a`, if `n` is not negative: rows are as long as it is said where there are rows.
+    fn product(&mut self, a: &Sum, b: &Sum) -> Option<Sum> {
+        let mut product = a.times(b)?;
+        for x in product.atoms() {
+            if let Some((n, then)) = self.chosen.get(&x)
+                && let Some((times, rest)) = product.split(x)
+                && times.terms().iter().all(|(factors, _)| factors.contains(n))
+                && self.numbers.least(*n).is_some_and(|least| least >= 0)
+                && let Some(chosen) = times.times(then).and_then(|p| p.plus(&rest, 1))
+            {
+                product = chosen;
+            }
+        }
+        Some(product)
+    }
+    /// One of two numbers.
+    fn select(&mut self, args: &[Operand]) -> Option<Sum> {
+        let [condition, then, otherwise] = args else { return None };
+        let (then, otherwise) = (self.word(*then), self.word(*otherwise));
+        if then == otherwise {
+            return Some(then);
+        }
+        let x = self.numbers.fresh();
+        let least = [&then, &otherwise].map(|sum| self.numbers.least_of(sum));
+        if let [Some(a), Some(b)] = least {
+            self.numbers.at_least(x, a.min(b));
+        }
+        if let Test::Compared(Op::Lt, zero, n) = &*self.test(*condition)
+            && let (true, Some(n)) = (zero.is_zero(), n.as_atom())
+        {
+            self.chosen.insert(x, (n, Rc::new(then)));
+        }
+        Some(Sum::atom(x))
     }
 
     // --- what is known where a test has been made ---

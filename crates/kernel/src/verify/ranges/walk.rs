@@ -14,7 +14,9 @@ pub(in crate::verify) trait Walk<'a> {
     /// Goes through an instruction.
     fn step(&mut self, ins: &'a Ins, point: Point);
     /// The end of an arm of a branch: what is held there is still known.
-    fn arm_ends(&mut self, ins: &'a Ins);
+    fn arm_ends(&mut self, _: &'a Ins) {}
+    /// An arm that no run comes into: it is not gone through.
+    fn passes_by(&mut self, _: &'a Block) {}
 
     fn block(&mut self, block: &'a Block, id: u32) {
         let mut at = self.layout().blocks[id as usize].first;
@@ -31,6 +33,7 @@ pub(in crate::verify) trait Walk<'a> {
         let test = self.values().test(condition);
         if let Test::Known(holds) = *test {
             let k = usize::from(!holds);
+            self.passes_by(arms[1 - k]);
             return self.block(arms[k], ids[k]);
         }
         let [(then, stopped), (otherwise, stops)] = [0, 1].map(|k| {

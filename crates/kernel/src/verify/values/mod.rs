@@ -11,7 +11,8 @@
 //!
 //! # Places
 //! In functions where that leaves alarms, places count. The walk of [`super::order`] knows pointers as sums. A write loses no moment of a variable that is apart: before or behind it, in another place in
-//! turn, or in other memory on all ways on which the two pointers got their values. That holds for the iteration in which the variable was bound: in the next one its moment is old, and has no place.
+//! turn, or in other memory on all ways on which the two pointers got their values; nor one that has no elements. That holds for the iteration in which the variable was bound: in the next one its moment is old, and has no place.
+//! An arm that the walk does not come into, since its sums decide the condition, is left out.
 //!
 //! # Loops
 //! In a loop in any order an iteration loses nothing for the others: that is [`super::order`]'s to show. It is looked at here for values that are used as a whole, since these are no loads. In a loop in given order the
@@ -26,7 +27,7 @@
 //! Guarantees: code without an alarm reads no variable in any run of which an element was written over since the variable had its value; no run with versions ([`crate::run::run_with_ghosts`]) stops for it. An alarm may
 //! be false. It is not shown that a value is right when it is bound, nor is anything said of scheduled code.
 //!
-//! Cost: passes of [`super::verify`] over code with events, two for most functions; where places count, one walk of [`super::order`] and two or four passes more ([`Values::work`]).
+//! Cost: passes of [`super::verify`] over code with events, two for most functions; where places count, one walk of [`super::order`] and two to six passes more ([`Values::work`]).
 
 mod calls;
 mod moments;
@@ -37,7 +38,7 @@ use super::layout::Events;
 use super::order::uses::Looking;
 use super::{Callee, callees_first, calls, types};
 use crate::ghosts::{Ghost, Ghosts};
-use crate::ir::{Function, FunctionId, Module, Reg};
+use crate::ir::{Block, Function, FunctionId, Module, Reg};
 use places::{Noting, Places};
 use pullback_base::index::{IdMap, Index};
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,13 +129,15 @@ impl Effects {
     }
 }
 
-/// In which loops all that an iteration made is old in the next one; in the others only what is made anew. What is right in either way is right.
+/// In which loops all that an iteration made is old in the next one; in the others only what is made anew. What is right in one way is right.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ages {
     /// In those with a counter: an iteration that makes memory on some ways does not take that of the one before for its own.
     Counted,
     /// In those around the innermost one: an array that grows in a loop is not taken for one that grew there before.
     Around,
+    /// In those that hold loops which make memory, too: an array that grows in a loop, in one whose state was made in the iteration before.
+    Nests,
 }
 
 /// What is known of values in a function.
@@ -185,6 +188,10 @@ impl<'a> Layer<'a> {
             ages: Ages::Counted,
             late,
         }
+    }
+    /// Whether no run comes into an arm, if places were looked at.
+    pub(super) fn is_dead(&self, arm: &Block) -> bool {
+        self.places.is_dead(arm)
     }
     /// How many there are.
     pub(super) fn bindings(&self) -> usize {
@@ -260,19 +267,18 @@ fn function<'a>(
     let uses = places::uses_of(effects);
     let (places, cost) = Looking::noting(&flow, &uses, Noting::new(first));
     let finer = Flow::valued(f, callees, Layer { places, ..layer() });
-    let (work, found) = (work + cost + finer.work(), finer.values?);
-    if found.late.is_empty() {
-        return Some((found, work));
-    }
-    // A variable that is read too late is found in either way.
-    let places = found.places;
-    let other = Flow::valued(f, callees, Layer { places, ages: Ages::Around, ..layer() });
-    let work = work + other.work();
-    let both = |mut other: Layer<'a>| {
+    let (mut work, mut found) = (work + cost + finer.work(), finer.values?);
+    for ages in [Ages::Around, Ages::Nests] {
+        if found.late.is_empty() {
+            break;
+        }
+        // A variable that is read too late is found in any way.
         let place = |late: &Late| (late.path.clone(), late.register.clone());
-        let places: BTreeSet<_> = found.late.iter().map(place).collect();
-        other.late.retain(|late| places.contains(&place(late)));
-        other
-    };
-    other.values.map(|other| (both(other), work))
+        let late: BTreeSet<_> = found.late.iter().map(place).collect();
+        let other = Flow::valued(f, callees, Layer { places: found.places, ages, ..layer() });
+        work += other.work();
+        found = other.values?;
+        found.late.retain(|late_too| late.contains(&place(late_too)));
+    }
+    Some((found, work))
 }

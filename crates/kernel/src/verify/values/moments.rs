@@ -2,7 +2,7 @@
 
 use super::super::Callee;
 use super::super::flow::{Face, Flow, Met, is_dead, old, recent, site_of};
-use super::super::layout::{ENTRY, Makes, NOBODY, Point};
+use super::super::layout::{ENTRY, Makes, NOBODY, Point, Site};
 use super::super::sets::{EMPTY, Set};
 use super::{Ages, Late, Layer};
 use crate::ghosts::Ghost;
@@ -181,6 +181,10 @@ impl<'a> Flow<'a> {
             return;
         }
         for face in self.memory(into) {
+            // Nothing is written where there is no element.
+            if self.layout.sites[site_of(face) as usize].is_empty {
+                continue;
+            }
             self.note_effect(face);
             let cell = self.cells.bound(face);
             let bound = self.cells.get(cell);
@@ -287,16 +291,18 @@ impl<'a> Flow<'a> {
     }
     /// What earlier iterations made is old, on all ways through this one; and variables of them are where they were then.
     pub(in super::super) fn new_iteration(&mut self, point: Point, is_counted: bool) {
-        if self.values.is_none() {
-            return;
-        }
-        let ages = self.values.as_ref().map(|values| values.ages);
-        for site in self.layout.loops[point.number as usize].sites.clone() {
+        let Some(ages) = self.values.as_ref().map(|values| values.ages) else { return };
+        let sites = self.layout.loops[point.number as usize].sites.clone();
+        let is_inner = |info: &Site| info.around != point.number && matches!(info.makes, Makes::Memory(_));
+        let is_nest =
+            ages == Ages::Nests && sites.clone().any(|site| is_inner(&self.layout.sites[site as usize]));
+        for site in sites {
             let new = recent(site);
             let info = self.layout.sites[site as usize];
             let ages = match ages {
-                Some(Ages::Counted) => is_counted,
-                _ => info.around != point.number,
+                Ages::Counted => is_counted,
+                Ages::Around => info.around != point.number,
+                Ages::Nests => info.around != point.number || is_counted && is_nest,
             };
             match info.makes {
                 Makes::Moment => self.rename(site, |_, face| if face == new { old(site) } else { face }),

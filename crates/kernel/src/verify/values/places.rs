@@ -11,17 +11,14 @@ use super::super::ranges::sums::Sum;
 use super::super::ranges::values::{Place, Span, Values};
 use super::{Effects, Layer};
 use crate::ghosts::{Dimensions, Ghost};
-use crate::ir::{Ins, Operand, Order, Reg};
+use crate::ir::{Block, Ins, Operand, Order, Reg};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Not more variables of one memory are compared with a write.
 const PAIRS: usize = 24;
 
-/// Not more ways are kept on which a pointer has got its value.
-const WAYS: usize = 8;
-
-/// A base, and bytes counted from there, if it is known which.
-type Way = (u32, Option<Span>);
+/// A base, and bytes counted from there: what is meant is in all of these spans.
+type Way = (u32, Vec<Span>);
 
 /// What is known of places.
 #[derive(Default)]
@@ -36,11 +33,17 @@ pub(in super::super) struct Places {
     meet: BTreeSet<(u32, Face)>,
     /// Loops whose iterations do not write to where others bind variables.
     kept: BTreeSet<(u32, Face)>,
+    /// Arms that no run comes into.
+    dead: BTreeSet<*const Block>,
 }
 
 impl Places {
     pub(super) fn misses(&self, ins: &Ins, pointer: Reg, site: u32) -> bool {
         self.misses.contains(&(std::ptr::from_ref(ins), pointer, site))
+    }
+    /// Whether no run comes into an arm.
+    pub(in super::super) fn is_dead(&self, arm: &Block) -> bool {
+        self.dead.contains(&std::ptr::from_ref(arm))
     }
     /// Whether iterations of a loop do not write to where others bind variables.
     pub(super) fn are_kept(&self, number: u32, face: Face) -> bool {
@@ -73,6 +76,9 @@ impl<'f> Noting<'f> {
         let places = Places { are_known: true, ..Places::default() };
         Noting { layer, bound: Vec::new(), near: BTreeMap::new(), places }
     }
+    pub(in super::super) fn passes_by(&mut self, arm: &Block) {
+        self.places.dead.insert(std::ptr::from_ref(arm));
+    }
     pub(in super::super) fn places(self) -> Places {
         self.places
     }
@@ -100,8 +106,7 @@ impl<'a> Looking<'a, '_> {
         let (faces, place) = (self.flow.met(ins, *pointer).to_vec(), self.values.place(*value));
         let exact = self.extent(&faces, &place, shape);
         self.uses_at(ins, &faces, How::Read, (&place, exact.as_ref()));
-        let span = exact.or_else(|| place.rooms.last().cloned());
-        let ways = self.ways(place.base, span.as_ref());
+        let ways = self.ways(&place, exact.as_ref());
         if let Some(noting) = &mut self.noting {
             for (base, _) in &ways {
                 noting.near.entry(*base).or_default().push(noting.bound.len());
@@ -119,6 +124,9 @@ impl<'a> Looking<'a, '_> {
         let ty = memory.next().and_then(ty_of)?;
         memory.all(|face| ty_of(face) == Some(ty)).then_some(())?;
         let mut length = Sum::constant(1);
+        if shape.iter().any(|(n, _)| self.values.number(*n).is_zero()) {
+            return Some(Span { from: place.offset.clone(), length: Sum::default() });
+        }
         for (n, stride) in shape {
             let (n, stride) = (self.values.number(*n), self.values.number(*stride));
             self.values.numbers.is_natural(&stride).then_some(())?;
@@ -131,13 +139,8 @@ impl<'a> Looking<'a, '_> {
         if self.noting.is_none() {
             return;
         }
-        let spans: Vec<&Span> = exact.into_iter().chain(place.rooms.last()).collect();
-        let ways: Vec<Vec<Way>> = if spans.is_empty() {
-            vec![self.ways(place.base, None)]
-        } else {
-            spans.into_iter().map(|span| self.ways(place.base, Some(span))).collect()
-        };
-        let bases: BTreeSet<u32> = ways.iter().flatten().map(|(base, _)| *base).collect();
+        let ways = self.ways(place, exact);
+        let bases: BTreeSet<u32> = ways.iter().map(|(base, _)| *base).collect();
         let Some(noting) = &mut self.noting else { return };
         let near: BTreeSet<usize> =
             bases.iter().filter_map(|base| noting.near.get(base)).flatten().copied().collect();
@@ -150,32 +153,21 @@ impl<'a> Looking<'a, '_> {
                 break;
             }
             let params = &self.params;
-            let misses = found
-                .unwrap_or_else(|| ways.iter().any(|ways| are_apart(&mut self.values, params, ways, bound)));
+            let misses = found.unwrap_or_else(|| are_apart(&mut self.values, params, &ways, bound));
             known.push((k, misses));
             if misses {
                 noting.places.misses.insert((std::ptr::from_ref(ins), pointer, *site));
             }
         }
     }
-    /// Where bytes are that are counted from a base: on all ways to there.
-    fn ways(&self, base: u32, span: Option<&Span>) -> Vec<Way> {
-        let mut out = Vec::new();
-        let mut open = vec![(base, span.cloned())];
-        while let Some((base, span)) = open.pop() {
-            match self.values.joined.get(&base).filter(|_| open.len() + out.len() < WAYS) {
-                Some(places) => open.extend(places.iter().map(|place| {
-                    let from = span.as_ref().and_then(|span| place.offset.plus(&span.from, 1));
-                    let moved = from
-                        .zip(span.as_ref())
-                        .map(|(from, span)| Span { from, length: span.length.clone() });
-                    (place.base, moved)
-                })),
-                None if self.values.nowhere.contains(&base) => {}
-                None => out.push((base, span)),
-            }
-        }
-        out
+    /// Where bytes are, on all ways on which the pointer got its value: in its room there, and exactly.
+    fn ways(&self, place: &Place, exact: Option<&Span>) -> Vec<Way> {
+        let way = |at: Place| {
+            let by = at.offset.minus(&place.offset);
+            let exact = by.zip(exact).and_then(|(by, exact)| exact.moved(&by));
+            (at.base, exact.into_iter().chain(at.rooms.last().cloned()).collect())
+        };
+        self.values.places(place, 0).into_iter().map(way).collect()
     }
     /// Whether iterations of a loop use what others write of some memory.
     pub(in super::super) fn notes(&mut self, number: u32, order: &Order, around: &mut Around<'a>) {
@@ -209,13 +201,16 @@ impl<'a> Looking<'a, '_> {
 
 /// Whether no byte is in both, whatever ways are taken.
 fn are_apart(values: &mut Values<'_>, params: &BTreeMap<u32, usize>, a: &[Way], b: &[Way]) -> bool {
-    let is_made = |values: &Values<'_>, base: &u32| values.made.contains(base);
+    let is_made = |values: &Values<'_>, base: &u32| values.maker(*base).is_some();
     a.iter().all(|(x, one)| {
         b.iter().all(|(y, other)| {
+            // What has no bytes is apart from all.
+            if one.iter().chain(other).any(|span| span.length.is_zero()) {
+                return true;
+            }
             if x == y {
-                let spans = one.as_ref().zip(other.as_ref());
-                return spans
-                    .is_some_and(|(one, other)| rows::are_spans_apart(&mut values.numbers, one, other));
+                let n = &mut values.numbers;
+                return one.iter().any(|a| other.iter().any(|b| rows::are_spans_apart(n, a, b)));
             }
             let (made, other) = if is_made(values, x) { (true, y) } else { (is_made(values, y), x) };
             made && (is_made(values, other) || params.contains_key(other))
