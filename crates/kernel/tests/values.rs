@@ -86,14 +86,13 @@ fn values_of_random_programs_are_there() {
 #[test]
 fn values_that_were_doubted_are_there() {
     let seeds = [
-        // An array of no rows.
-        30000011, // Rows are as long as it is chosen, where there are rows.
-        40000632, // Memory without elements.
-        40001049, // A row of one memory or another, chosen by a branch.
-        40001019, // An arm that no run comes into.
-        40001383,
+        ("an array of no rows", 30000011),
+        ("rows are as long as it is chosen, where there are rows", 40000632),
+        ("memory without elements", 40001049),
+        ("a row of one memory or another, chosen by a branch", 40001019),
+        ("an arm that no run comes into", 40001383),
     ];
-    let seen = Seen::all(on_all_processors(seeds, |seed| Seen::of(&of_seed(seed))));
+    let seen = Seen::all(on_all_processors(seeds, |(_, seed)| Seen::of(&of_seed(seed))));
     assert!(seen.open.is_empty() && seen.modules > 20, "{:?}", seen.open);
 }
 

@@ -209,8 +209,8 @@ pub fn of_text(name: &str, language: Language, text: &str, out: &mut Vec<Item>) 
     }
 }
 
-/// Seeds of which the runs are kept: all that tests of the gate have in common.
-const KEPT: usize = 64;
+/// Seeds of which the runs are kept: what tests of the gate have in common, which draw 60 of the day and the first 30.
+const KEPT: usize = 60 + 30;
 
 /// The functions of a random program: as it is and optimised, its gradient, and for those that end in branches more derivatives
 /// ([`Programs::in_turn`]). Tests that draw the same seeds have the same runs, which are made once.

@@ -259,9 +259,7 @@ impl<'a, 'f> Looking<'a, 'f> {
             if outside.is_empty() {
                 continue;
             }
-            for at in self.values.places(place, l.start) {
-                let by = at.offset.minus(&place.offset);
-                let exact = by.zip(exact).and_then(|(by, exact)| exact.moved(&by));
+            for (at, exact) in self.values.ways(place, exact, l.start) {
                 let found = Regions::of(&mut self.values.numbers, (l.counter, l.start), &at, exact.as_ref());
                 let regions = found.map_err(|reason| if exact.is_none() { Reason::Call } else { reason });
                 // (A way to memory that is made elsewhere is none to this.)

@@ -78,7 +78,7 @@ impl Place {
 
 impl Span {
     /// The span so many bytes further on.
-    pub(in crate::verify) fn moved(&self, by: &Sum) -> Option<Span> {
+    fn moved(&self, by: &Sum) -> Option<Span> {
         Some(Span { from: self.from.plus(by, 1)?, length: self.length.clone() })
     }
 }
@@ -228,8 +228,21 @@ impl<'a> Values<'a> {
     pub(in crate::verify) fn maker(&self, base: Atom) -> Option<Reg> {
         self.made.get(&base).copied()
     }
-    /// Where a place is, on each way on which its base has got its value since there were so many atoms.
-    pub(in crate::verify) fn places(&self, place: &Place, since: u32) -> Vec<Place> {
+    /// Where a place and a span there are, on each way on which the base has got its value since there were so many atoms.
+    pub(in crate::verify) fn ways(
+        &self,
+        place: &Place,
+        span: Option<&Span>,
+        since: u32,
+    ) -> Vec<(Place, Option<Span>)> {
+        let with_span = |at: Place| {
+            let by = at.offset.minus(&place.offset);
+            let span = by.zip(span).and_then(|(by, span)| span.moved(&by));
+            (at, span)
+        };
+        self.places(place, since).into_iter().map(with_span).collect()
+    }
+    fn places(&self, place: &Place, since: u32) -> Vec<Place> {
         let (mut out, mut open) = (Vec::new(), vec![place.clone()]);
         while let Some(place) = open.pop() {
             let is_split = place.base >= since && open.len() + out.len() < WAYS;

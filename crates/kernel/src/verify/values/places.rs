@@ -162,12 +162,10 @@ impl<'a> Looking<'a, '_> {
     }
     /// Where bytes are, on all ways on which the pointer got its value: in its room there, and exactly.
     fn ways(&self, place: &Place, exact: Option<&Span>) -> Vec<Way> {
-        let way = |at: Place| {
-            let by = at.offset.minus(&place.offset);
-            let exact = by.zip(exact).and_then(|(by, exact)| exact.moved(&by));
+        let way = |(at, exact): (Place, Option<Span>)| {
             (at.base, exact.into_iter().chain(at.rooms.last().cloned()).collect())
         };
-        self.values.places(place, 0).into_iter().map(way).collect()
+        self.values.ways(place, exact, 0).into_iter().map(way).collect()
     }
     /// Whether iterations of a loop use what others write of some memory.
     pub(in super::super) fn notes(&mut self, number: u32, order: &Order, around: &mut Around<'a>) {
