@@ -14,8 +14,8 @@ use pullback_prim::{Op, Prim, Scalar};
 use pullback_testkit::draws::draws;
 use pullback_testkit::on_all_processors;
 
-/// A caller that makes `all`, of pointers to `own`, and `other`; then a row, which it gives back after the call; then it uses what `all` holds.
-fn with(callees: &str, call: &str) -> Module {
+/// A caller that makes `all`, of pointers to `own`, and `other`; then a row, which it gives back after the call; then it uses what `all` holds, and does `more`.
+fn with(callees: &str, call: &str, more: &str) -> Module {
     let text = format!(
         "{callees}
 function f() -> () {{
@@ -32,6 +32,7 @@ function f() -> () {{
   release mark_3
   x_5: pointer = all_1[0i64]
   y_6: pointer = x_5[0i64]
+  {more}
 }}
 "
     );
@@ -41,7 +42,13 @@ function f() -> () {{
 /// Whether there is an alarm where `callees` and `call` stand.
 #[track_caller]
 fn check(callees: &str, call: &str, alarm: bool) {
-    let module = with(callees, call);
+    check_and(callees, call, "", alarm);
+}
+
+/// The same, with `more` at the end.
+#[track_caller]
+fn check_and(callees: &str, call: &str, more: &str, alarm: bool) {
+    let module = with(callees, call, more);
     let alarms = verify(&module).alarms;
     assert_eq!(!alarms.is_empty(), alarm, "{alarms:?}\n{}", print(&module));
 }
@@ -60,6 +67,28 @@ fn a_callee_that_stores_what_it_found_there_hands_nothing_on() {
     check(STORES, "call g(all_1, own_0)", false);
     check(STORES, "call g(row_4, all_1)", false);
     check(STORES, "call g(all_1, row_4)", true);
+}
+
+/// An array is not one of the pointers that it holds, nor is it what these point to.
+#[test]
+fn memory_that_an_argument_points_to_is_not_all_that_it_reaches() {
+    let made = |call: &str| {
+        format!("new_7: pointer = alloc 4i64 pointer\n  fill new_7[0 .. 4i64]: pointer = own_0\n  {call}")
+    };
+    let next = "z_8: pointer = y_6[0i64]";
+    let copies = "function g(a_0: pointer, b_1: pointer) -> () {
+  x_2: pointer = b_1[0i64]
+  a_0[0i64]: pointer = x_2
+}";
+    check(copies, &made("call g(all_1, new_7)"), false);
+    check(copies, "call g(all_1, row_4)", true);
+    check_and(STORES, &made("call g(new_7, row_4)"), next, false);
+    let beyond = "function g(a_0: pointer, row_1: pointer) -> () {
+  x_2: pointer = a_0[0i64]
+  x_2[0i64]: pointer = row_1
+}";
+    check_and(beyond, &made("call g(new_7, row_4)"), next, true);
+    check_and(beyond, &made("call g(new_7, own_0)"), next, false);
 }
 
 #[test]

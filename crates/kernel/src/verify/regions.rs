@@ -9,7 +9,7 @@ use super::cells::{GONE, OPEN};
 use super::flow::{Face, Flow, dead, is_dead, old, recent, site_of};
 use super::layout::{CALLER, Makes, NULL};
 use super::sets::{EMPTY, Set};
-use super::stored::{PART, Source, Summary, brought};
+use super::stored::{PART, Reached, Region, Summary, brought};
 use crate::ir::{FunctionId, Operand, Reg, Ty};
 use pullback_base::index::Index;
 
@@ -286,20 +286,21 @@ impl Flow<'_> {
         let Some(callee) = self.callees.get(function.index()) else { return };
         let Summary { stores, made } = &callee.summary;
         // (Where values are looked at, it is known better what memory holds that the callee made.)
-        let made: &[Source] = if self.values.is_none() { made } else { &[] };
+        let made: &[Region] = if self.values.is_none() { made } else { &[] };
         let own = self.sets.one(own);
         let mut grows = !stores.is_empty() || !made.is_empty();
         while std::mem::take(&mut grows) {
-            let mut reached = vec![EMPTY; first];
+            let mut reached = vec![Reached::NOTHING; first];
             for a in args {
-                let points = self.points(*a);
-                let reachable = self.reachable(points);
-                reached.push(self.sets.of(reachable));
+                let at = self.points(*a);
+                let held = self.held(at);
+                let beyond = self.reachable(held);
+                reached.push(Reached { at, beyond: self.sets.of(beyond) });
             }
-            for (k, sources) in stores {
+            for (into, sources) in stores {
                 let what = brought(sources, own, &reached, &mut self.sets);
                 let what = self.sets.with(what, recent(NULL));
-                grows |= self.hold(reached.get(*k).copied().unwrap_or(EMPTY), what);
+                grows |= self.hold(into.of(own, &reached), what);
             }
             let what = brought(made, own, &reached, &mut self.sets);
             grows |= self.hold(own, what);

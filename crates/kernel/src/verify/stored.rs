@@ -1,7 +1,8 @@
 //! Which pointers a function stores in memory of its callers.
 //!
-//! A points-to analysis by inclusion (Andersen 1994), insensitive to the order of instructions. Memory is in regions: all that a parameter reaches, and all
-//! that an instruction makes. That two arguments reach the same memory is not known here. The caller knows: it takes what is
+//! A points-to analysis by inclusion (Andersen 1994), insensitive to the order of instructions. Memory is in regions. A parameter has two:
+//! the memory that it points to, and all that is reached from what that holds; so a part that copies pointers from one array to another
+//! keeps the arrays apart. All that an instruction makes is one. That two arguments reach the same memory is not known here. The caller knows: it takes what is
 //! said of parameters for all that its arguments reach, until nothing is new (`regions`).
 //!
 //! Cost: passes over the instructions that move pointers, until nothing is new.
@@ -14,19 +15,32 @@ use pullback_base::index::{Index, IndexVec};
 /// What a function does with memory of its callers, and with memory that it makes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Summary {
-    /// Which pointers it stores in what a parameter reaches; nothing is said of parameters where it stores none.
-    pub(super) stores: Vec<(usize, Vec<Source>)>,
+    /// Which pointers it stores in which memory of its callers; nothing is said of memory where it stores none.
+    pub(super) stores: Vec<(Region, Vec<Region>)>,
     /// Which pointers it stores in memory that it makes.
-    pub(super) made: Vec<Source>,
+    pub(super) made: Vec<Region>,
 }
 
-/// Where a pointer is from.
+/// The memory that a pointer points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Source {
-    /// From what a parameter reaches, or the parameter itself.
+pub(super) enum Region {
+    /// That which a parameter points to.
     Param(usize),
-    /// It points to memory that the function made.
+    /// All that is reached from what is held there.
+    Beyond(usize),
+    /// That which the function made.
     Own,
+}
+
+/// What an argument points to, and all that is reached from what is held there.
+#[derive(Clone, Copy)]
+pub(super) struct Reached {
+    pub(super) at: Set,
+    pub(super) beyond: Set,
+}
+
+impl Reached {
+    pub(super) const NOTHING: Reached = Reached { at: EMPTY, beyond: EMPTY };
 }
 
 /// The parameter of a part that is the first argument of [`Ins::Chunks`]: its number comes before.
@@ -35,30 +49,35 @@ pub(super) const PART: usize = 1;
 impl Summary {
     /// Anything.
     pub(super) fn any(f: &Function) -> Summary {
-        let params = 0..f.params.len();
-        let all: Vec<Source> = params.clone().map(Source::Param).chain([Source::Own]).collect();
-        Summary { stores: params.map(|k| (k, all.clone())).collect(), made: all }
+        let params = || (0..f.params.len()).flat_map(|k| [Region::Param(k), Region::Beyond(k)]);
+        let all: Vec<Region> = params().chain([Region::Own]).collect();
+        Summary { stores: params().map(|into| (into, all.clone())).collect(), made: all }
     }
 }
 
-/// Where pointers of a callee point to in a caller, by what its arguments reach, the first parameter's first; memory that the callee makes is `own`.
-pub(super) fn brought(sources: &[Source], own: Set, reached: &[Set], sets: &mut Sets) -> Set {
-    sources.iter().fold(EMPTY, |all, source| {
-        let more = match source {
-            Source::Own => own,
-            Source::Param(k) => reached.get(*k).copied().unwrap_or(EMPTY),
-        };
-        sets.union(all, more)
-    })
+impl Region {
+    /// The memory that this is in a caller, by what its arguments reach, the first parameter's first; memory that the callee makes is `own`.
+    pub(super) fn of(self, own: Set, reached: &[Reached]) -> Set {
+        match self {
+            Region::Param(k) => reached.get(k).map_or(EMPTY, |r| r.at),
+            Region::Beyond(k) => reached.get(k).map_or(EMPTY, |r| r.beyond),
+            Region::Own => own,
+        }
+    }
+}
+
+/// The same of all these.
+pub(super) fn brought(sources: &[Region], own: Set, reached: &[Reached], sets: &mut Sets) -> Set {
+    sources.iter().fold(EMPTY, |all, source| sets.union(all, source.of(own, reached)))
 }
 
 /// The summary of a function, from what is known of its callees; the work.
 pub(super) fn of(f: &Function, callees: &[Callee]) -> (Summary, u64) {
-    let params = f.params.len();
+    let of_callers = 2 * f.params.len();
     let mut moves: Vec<(&Ins, usize)> = Vec::new();
     crate::walk(&f.body, &mut |ins| {
         if moves_pointers(f, ins) {
-            moves.push((ins, params + moves.len()));
+            moves.push((ins, of_callers + moves.len()));
         }
     });
     // (A function that stores no pointer, and calls none that does, is done with.)
@@ -79,12 +98,13 @@ pub(super) fn of(f: &Function, callees: &[Callee]) -> (Summary, u64) {
         f,
         callees,
         points: f.regs.iter().map(|_| EMPTY).collect(),
-        holds: vec![EMPTY; params + moves.len()],
+        of_callers,
+        holds: vec![EMPTY; of_callers + moves.len()],
         sets: Sets::new(),
         grows: true,
     };
     for (k, p) in f.params.iter().enumerate() {
-        let own = search.sets.one(k as u32);
+        let own = search.sets.one(at(k));
         search.join(*p, own);
     }
     let mut visits = 0;
@@ -118,7 +138,9 @@ struct Search<'a> {
     callees: &'a [Callee],
     /// The regions that each register may point to.
     points: IndexVec<Reg, Set>,
-    /// The regions that pointers stored in each region point to. Parameters hold what they reach besides.
+    /// How many regions are memory of callers: two of each parameter.
+    of_callers: usize,
+    /// The regions that pointers stored in each region point to. Regions of callers hold what is beyond them besides.
     holds: Vec<Set>,
     sets: Sets,
     grows: bool,
@@ -150,21 +172,21 @@ impl Search<'_> {
         for k in 0..self.sets.items(from).len() {
             let region = self.sets.items(from)[k];
             out = self.sets.union(out, self.holds[region as usize]);
-            if (region as usize) < self.f.params.len() {
-                out = self.sets.with(out, region);
+            if (region as usize) < self.of_callers {
+                out = self.sets.with(out, beyond(region));
             }
         }
         out
     }
-    fn reached(&mut self, from: Set) -> Set {
-        let mut all = from;
+    fn reached(&mut self, at: Set) -> Reached {
+        let mut beyond = self.held(at);
         loop {
-            let held = self.held(all);
-            let more = self.sets.union(all, held);
-            if more == all {
-                return all;
+            let held = self.held(beyond);
+            let more = self.sets.union(beyond, held);
+            if more == beyond {
+                return Reached { at, beyond };
             }
-            all = more;
+            beyond = more;
         }
     }
     fn ins(&mut self, ins: &Ins, region: usize) {
@@ -210,33 +232,46 @@ impl Search<'_> {
     fn call(&mut self, function: FunctionId, (args, first): (&[Operand], usize), region: usize) -> Set {
         let Summary { stores, made } = &self.callees[function.index()].summary;
         let own = self.sets.one(region as u32);
-        let mut reached = vec![EMPTY; first];
+        let mut reached = vec![Reached::NOTHING; first];
         for a in args {
             reached.push(self.reached(self.of(*a)));
         }
-        for (k, sources) in stores {
+        for (into, sources) in stores {
             let what = brought(sources, own, &reached, &mut self.sets);
-            self.hold(reached.get(*k).copied().unwrap_or(EMPTY), what);
+            self.hold(into.of(own, &reached), what);
         }
         let what = brought(made, own, &reached, &mut self.sets);
         self.hold(own, what);
-        reached.iter().fold(own, |all, set| self.sets.union(all, *set))
+        let all = reached.iter().flat_map(|r| [r.at, r.beyond]);
+        all.fold(own, |all, set| self.sets.union(all, set))
     }
     fn summary(&self) -> Summary {
-        let params = self.f.params.len();
+        let region = |number: usize| match number {
+            k if k >= self.of_callers => Region::Own,
+            k if k % 2 == 0 => Region::Param(k / 2),
+            k => Region::Beyond(k / 2),
+        };
         let sources = |sets: &[Set]| {
             let regions = sets.iter().flat_map(|set| self.sets.items(*set));
-            let source =
-                |k: &u32| if (*k as usize) < params { Source::Param(*k as usize) } else { Source::Own };
-            let mut all: Vec<Source> = regions.map(source).collect();
+            let mut all: Vec<Region> = regions.map(|k| region(*k as usize)).collect();
             all.sort_unstable();
             all.dedup();
             all
         };
-        let stored_in = (0..params).filter(|k| self.holds[*k] != EMPTY);
+        let stored_in = (0..self.of_callers).filter(|k| self.holds[*k] != EMPTY);
         Summary {
-            stores: stored_in.map(|k| (k, sources(&self.holds[k..=k]))).collect(),
-            made: sources(&self.holds[params..]),
+            stores: stored_in.map(|k| (region(k), sources(&self.holds[k..=k]))).collect(),
+            made: sources(&self.holds[self.of_callers..]),
         }
     }
+}
+
+/// The region that a parameter points to.
+fn at(param: usize) -> u32 {
+    2 * param as u32
+}
+
+/// The region of what is reached from a region of callers.
+fn beyond(region: u32) -> u32 {
+    region | 1
 }
