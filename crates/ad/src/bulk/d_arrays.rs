@@ -3,13 +3,13 @@
 //! Source: T. Smeding, thesis, 4.5: Figs. 4.13 to 4.18. Fig. 4.15 is not in the text at hand: its rules are those that Figs. 4.3, 4.16 and 4.19 leave no choice for.
 //!
 //! Judgement: `G |- t : Array sh float` becomes `D[G] |- D[t] : (Array sh float, Delta sh)`, evaluated as it is made, in any algebra ([`Algebra`]): with arrays as values the term is a tape.
-//! `G |- t` of another type becomes `D'[t]`: the term itself, of the primal halves of its variables (Fig. 4.14).
+//! `G |- t` of another type becomes `D'[t]`: the term itself, of the primal halves of its variables (Fig. 4.14). Dual arrays are an algebra themselves, so that `D` is its interpretation (4.10.4).
 //!
 //! Types:
 //! ```text
 //! D[Array sh float] = (Array sh float, Delta sh)       D[Array sh r] = Array sh r for all others
 //! Delta sh          = Zero | Input v | Add d1 d2 | Scale a d | Share id d
-//!                   | Index d ix | SumOuter d | Gather d f | Scatter d f | Stack ds | Replicate d | Transpose j d | Reshape d | Convert d
+//!                   | Index d ix | OneHot d ix | SumOuter d | Gather d f | Scatter d f | Stack ds | Replicate d | Transpose j d | Reshape d | Convert d
 //! ```
 //!
 //! Notation: `(x, d) <- D[t]` its two halves · `op'_j` the partial derivative of `op` by argument `j`, at `x_1 .. x_n` · `shape d` the shape of what `d` says · an entry `i: (d, c)` as in [`super::c_scalar`]
@@ -22,6 +22,7 @@
 //! cond       D[cond b u v]      = D[index [u, v] [cond b 0 1]]
 //! op         D[op t_1 .. t_n]   = (op x_1 .. x_n, Share id (Add (Scale op'_1 d_1) .. (Scale op'_n d_n)))      without Scale by one; conversions: Convert d
 //! index      D[index t ix]      = (index x D'[ix], Share id (Index d D'[ix]))
+//! one_hot    D[oneHot sh ix t]  = (oneHot sh D'[ix] x, Share id (OneHot d D'[ix]))
 //! sum        D[sumOuter t]      = (sumOuter x, Share id (SumOuter d))
 //! gather     D[gather sh t f]   = (gather sh x D'[f], Share id (Gather d D'[f]))
 //! scatter    D[scatter sh t f]  = (scatter sh x D'[f], Share id (Scatter d D'[f]))
@@ -36,7 +37,7 @@
 //! eval c (Scale a d)   eval (c * a) d                      eval c (Scatter d f)     eval (gather (shape d) c f) d
 //! eval c (Share i d)   i: (d, c), or c added to it         eval c (Stack ds)        eval (index c [j]) d_j for all j
 //! eval c (Convert d)   eval (c, converted back) d          eval c (Replicate d)     eval (sumOuter c) d
-//!                                                          eval c (Transpose j d)   eval (tr_{j backwards} c) d
+//! eval c (OneHot d ix)  eval (index c ix) d                eval c (Transpose j d)   eval (tr_{j backwards} c) d
 //!                                                          eval c (Reshape d)       eval (reshape (shape d) c) d
 //! ```
 //!
@@ -46,6 +47,7 @@
 //! 3. A zero cotangent stops at a partial derivative that may be infinite, if [`Zeros::Stop`] is asked for; the text multiplies, and the branch that a `cond` did not choose may make NaN of it.
 //! 4. A partial derivative that is a choice of the table (of `min`, `pow` ..) is a factor here; other algorithms choose between products. Infinite cotangents times a chosen zero are NaN here.
 //! 5. The result may have any shape, and so has its cotangent.
+//! 6. `OneHot` is ours: with it the reverse pass is made of operations that have rules, and dual arrays can be over dual arrays.
 //!
 //! Guarantee: a node of a term for each array operation that a program executes, whatever the sizes are; of gradients after [`super::b_bot`], a constant times the work of the program. Without it, each `index` that
 //! is executed makes an array of zeros of the size of what it reads.
@@ -54,7 +56,7 @@
 //!
 //! The file is one piece, and its three walks are long, because they are read side by side: for each form its rule, its transpose, and what it says of tangents.
 
-use super::a_core::{Exp, Program, Term, Ty, Var, made};
+use super::a_core::{Extremum, Program, Term, Ty, Var, permuted};
 use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
 use super::partials::{Zeros, slopes};
 use super::sizes::Size;
@@ -78,6 +80,7 @@ enum Node<A> {
     Scale(A, Op, Delta<A>),
     Share(u32, Delta<A>),
     Index(Delta<A>, Vec<A>),
+    OneHot(Delta<A>, Vec<A>),
     SumOuter(Delta<A>),
     Gather(Delta<A>, Closure<A>),
     Scatter(Delta<A>, Closure<A>),
@@ -155,189 +158,116 @@ fn forwards(
     zeros: Zeros,
 ) -> Result<Forwards, Mismatch> {
     let mut arrays = Arrays::new(Plain, sizes_for(&program.inputs, &[&program.body], arguments)?);
-    let inputs = program.inputs.iter().zip(arguments.iter().cloned());
-    let mut d = Differentiate::new(&mut arrays, zeros, inputs);
-    let result = if program.body.ty().is_float() {
-        d.rule(&program.body)?
-    } else {
-        (d.primal(&program.body), Delta::new(program.body.ty(), Node::Zero))
-    };
-    Ok((arrays, result.0, result.1))
+    let mut duals = Duals::new(&mut arrays, zeros);
+    let mut env = duals.inputs(program.inputs.iter().zip(arguments.iter().cloned()));
+    let result = interpret(&mut duals, &mut env, &program.body);
+    duals.finish()?;
+    let delta = result.delta();
+    Ok((arrays, result.primal, delta))
 }
 
-/// The transformation, over arrays of an algebra.
-pub(super) struct Differentiate<'a, T: Algebra> {
+/// `D[Array sh r]`: an array, and how it varies, if its elements are floats.
+#[derive(Clone, Debug)]
+pub(super) struct Dual<A> {
+    pub(super) ty: Ty,
+    pub(super) primal: A,
+    delta: Option<Delta<A>>,
+}
+
+/// The algebra of dual arrays over another algebra. To interpret a term in it is the transformation `D` (4.10.4).
+pub(super) struct Duals<'a, T: Algebra> {
     alg: &'a mut T,
-    /// The first halves of variables, or all of them.
-    primals: Env<T::Array>,
-    /// The second halves.
-    deltas: Env<Delta<T::Array>>,
     next: u32,
     zeros: Zeros,
+    refused: Option<Mismatch>,
 }
 
-type Dual<T> = (<T as Algebra>::Array, Delta<<T as Algebra>::Array>);
+impl<A: Clone> Dual<A> {
+    /// How it varies: not at all, if its elements are no floats.
+    pub(super) fn delta(&self) -> Delta<A> {
+        self.delta.clone().unwrap_or_else(|| Delta::new(&self.ty, Node::Zero))
+    }
+    fn node(&self, node: impl FnOnce(Delta<A>) -> Node<A>) -> Option<Node<A>> {
+        self.delta.clone().map(node)
+    }
+    /// The type of what an index of so many components leaves.
+    fn rest(&self, components: usize) -> Ty {
+        Ty::new(self.ty.shape[components..].to_vec(), self.ty.scalar)
+    }
+    fn in_shape(&self, shape: &[Size]) -> Ty {
+        Ty::new(shape.to_vec(), self.ty.scalar)
+    }
+}
 
-impl<'a, T: Algebra> Differentiate<'a, T> {
-    /// With the inputs, in their order.
-    pub(super) fn new<'x>(
-        alg: &'a mut T,
-        zeros: Zeros,
+fn primals<A: Clone>(duals: &[Dual<A>]) -> Vec<A> {
+    duals.iter().map(|d| d.primal.clone()).collect()
+}
+
+// [bulk_arrays.index_fn]  D'[f]: of the first halves
+fn primal_function<A: Clone>(f: &Closure<Dual<A>>) -> Closure<A> {
+    Closure { fun: f.fun.clone(), env: f.env.iter().map(|(x, a)| (*x, a.primal.clone())).collect() }
+}
+
+impl<'a, T: Algebra> Duals<'a, T> {
+    pub(super) fn new(alg: &'a mut T, zeros: Zeros) -> Duals<'a, T> {
+        Duals { alg, next: 0, zeros, refused: None }
+    }
+
+    // [bulk_arrays.input]  (x, Input v)
+    pub(super) fn inputs<'x>(
+        &mut self,
         inputs: impl Iterator<Item = (&'x Var, T::Array)>,
-    ) -> Differentiate<'a, T> {
-        let (mut primals, mut deltas) = (Env::new(), Env::new());
-        for (v, (x, a)) in inputs.enumerate() {
-            primals.insert(x.id(), a);
-            // [bulk_arrays.input]  (x, Input v)
-            deltas.insert(x.id(), Delta::new(x.ty(), Node::Input(v)));
-        }
-        Differentiate { alg, primals, deltas, next: 0, zeros }
+    ) -> Env<Dual<T::Array>> {
+        let input = |(v, (x, primal)): (usize, (&Var, T::Array))| {
+            let delta = x.ty().is_float().then(|| Delta::new(x.ty(), Node::Input(v)));
+            (x.id(), Dual { ty: x.ty().clone(), primal, delta })
+        };
+        inputs.enumerate().map(input).collect()
     }
 
-    // [bulk_arrays.primal]  D'[t]: Fig. 4.14 is the interpreter, where variables are their first halves
-    fn primal(&mut self, t: &Term) -> T::Array {
-        let a = interpret(self.alg, &mut self.primals, t);
-        self.alg.share(a)
-    }
-    fn primal_of_all(&mut self, ts: &[Term]) -> Vec<T::Array> {
-        ts.iter().map(|t| self.primal(t)).collect()
-    }
-
-    /// `x <- D[u]`
-    pub(super) fn bind(&mut self, x: &Var, u: &Term) -> Result<(), Mismatch> {
-        if u.ty().is_float() {
-            let (a, d) = self.rule(u)?;
-            self.primals.insert(x.id(), a);
-            self.deltas.insert(x.id(), d);
-        } else {
-            let a = self.primal(u);
-            self.primals.insert(x.id(), a);
-        }
-        Ok(())
+    /// After all terms.
+    ///
+    /// # Errors
+    /// [`Mismatch`] if one had no rule.
+    pub(super) fn finish(self) -> Result<(), Mismatch> {
+        self.refused.map_or(Ok(()), Err)
     }
 
-    /// `D[t]`, of which the first half may be used more than once.
-    pub(super) fn rule(&mut self, t: &Term) -> Result<Dual<T>, Mismatch> {
-        let (x, d) = self.form(t)?;
-        Ok((self.alg.share(x), d))
+    /// The two halves: what is used more than once has a name, in both.
+    fn made(&mut self, ty: Ty, primal: T::Array, node: Option<Node<T::Array>>) -> Dual<T::Array> {
+        let primal = self.alg.share(primal);
+        let delta = node.map(|node| self.shared(Delta::new(&ty, node)));
+        Dual { ty, primal, delta }
     }
 
-    // Figs. 4.15 and 4.16, for terms whose elements are floats.
-    fn form(&mut self, t: &Term) -> Result<Dual<T>, Mismatch> {
-        let ty = t.ty();
-        Ok(match t.exp() {
-            // [bulk_arrays.variable]  x
-            Exp::Var(x) => match (self.primals.get(&x.id()), self.deltas.get(&x.id())) {
-                (Some(x), Some(d)) => (x.clone(), d.clone()),
-                _ => unreachable!("a checked program binds {x:?}"),
-            },
-            // [bulk_arrays.constant]  (c, Zero)
-            Exp::Const(c) => (self.alg.constant(c), Delta::new(ty, Node::Zero)),
-            // [bulk_arrays.let]  x <- D[u]; D[v]
-            Exp::Let(x, u, v) => {
-                self.bind(x, u)?;
-                self.rule(v)?
-            }
-            // [bulk_arrays.cond]  D[index [u, v] [cond b 0 1]]
-            Exp::Cond(b, u, v) => {
-                let which = made(Exp::Cond(b.clone(), Term::i64(0), Term::i64(1)));
-                let both = made(Exp::Stack(vec![u.clone(), v.clone()]));
-                self.rule(&made(Exp::Index(both, vec![which])))?
-            }
-            // [bulk_arrays.op]  (op x_1 .. x_n, Share id (Add (Scale op'_1 d_1) .. (Scale op'_n d_n)))
-            Exp::Op(op, ts) => self.operation(*op, ts, ty)?,
-            // [bulk_arrays.index]  (index x D'[ix], Share id (Index d D'[ix]))
-            Exp::Index(t, ix) => {
-                let (x, d) = self.rule(t)?;
-                let ix = self.primal_of_all(ix);
-                (self.alg.index(&x, &ix), self.share(ty, Node::Index(d, ix)))
-            }
-            // [bulk_arrays.sum]  (sumOuter x, Share id (SumOuter d))
-            Exp::SumOuter(t) => {
-                let (x, d) = self.rule(t)?;
-                (self.alg.sum_outer(&x), self.share(ty, Node::SumOuter(d)))
-            }
-            // [bulk_arrays.gather]  (gather sh x D'[f], Share id (Gather d D'[f]))
-            Exp::Gather(sh, t, f) => {
-                let (x, d) = self.rule(t)?;
-                let f = Closure::new(f, &self.primals);
-                (self.alg.gather(sh, &x, &f), self.share(ty, Node::Gather(d, f)))
-            }
-            // [bulk_arrays.scatter]  (scatter sh x D'[f], Share id (Scatter d D'[f]))
-            Exp::Scatter(sh, t, f) => {
-                let (x, d) = self.rule(t)?;
-                let f = Closure::new(f, &self.primals);
-                (self.alg.scatter(sh, &x, &f), self.share(ty, Node::Scatter(d, f)))
-            }
-            // [bulk_arrays.stack]  ([x_1, .., x_n], Share id (Stack [d_1, .., d_n]))
-            Exp::Stack(ts) => {
-                let (xs, ds): (Vec<_>, Vec<_>) = self.rule_of_all(ts)?.into_iter().unzip();
-                (self.alg.stack(&xs), self.share(ty, Node::Stack(ds)))
-            }
-            // [bulk_arrays.replicate]  (replicate k x, Share id (Replicate d))
-            Exp::Replicate(k, t) => {
-                let (x, d) = self.rule(t)?;
-                (self.alg.replicate(k, &x), self.share(ty, Node::Replicate(d)))
-            }
-            // [bulk_arrays.transpose]  (tr_j x, Share id (Transpose j d))
-            Exp::Transpose(j, t) => {
-                let (x, d) = self.rule(t)?;
-                (self.alg.transpose(j, &x), self.share(ty, Node::Transpose(j.clone(), d)))
-            }
-            // [bulk_arrays.reshape]  (reshape sh x, Share id (Reshape d))
-            Exp::Reshape(sh, t) => {
-                let (x, d) = self.rule(t)?;
-                (self.alg.reshape(sh, &x), self.share(ty, Node::Reshape(d)))
-            }
-            Exp::Build1(..) => {
-                return Err(Mismatch(format!("dual arrays are of bulk operations: transform `{t}` first")));
-            }
-            Exp::Size(_) | Exp::Iota(_) | Exp::ArgOuter(..) => unreachable!("integers: {t}"),
-        })
-    }
-
-    fn rule_of_all(&mut self, ts: &[Term]) -> Result<Vec<Dual<T>>, Mismatch> {
-        ts.iter().map(|t| self.rule(t)).collect()
-    }
-
-    fn operation(&mut self, op: Prim, ts: &[Term], ty: &Ty) -> Result<Dual<T>, Mismatch> {
-        let slopes = slopes(op, self.zeros);
-        let (mut xs, mut ds) = (Vec::new(), BTreeMap::new());
-        for (k, t) in ts.iter().enumerate() {
-            if slopes.iter().any(|(j, ..)| *j == k) {
-                let (x, d) = self.rule(t)?;
-                xs.push(x);
-                ds.insert(k, d);
-            } else {
-                xs.push(self.primal(t));
-            }
-        }
+    // [bulk_arrays.op]  (op x_1 .. x_n, Share id (Add (Scale op'_1 d_1) .. (Scale op'_n d_n)))
+    fn operation(&mut self, op: Prim, args: &[Dual<T::Array>]) -> Dual<T::Array> {
+        let xs = primals(args);
+        let ty = Ty::new(args[0].ty.shape.clone(), op.result());
         let y = self.alg.op(op, &xs);
         let y = self.alg.share(y);
         let mut sum: Option<Delta<T::Array>> = None;
-        for (k, partial, times) in slopes {
-            let d = ds[&k].clone();
+        for (k, partial, times) in slopes(op, self.zeros) {
+            let d = args[k].delta();
             let part = match (op, partial) {
-                (Prim::Convert(..), _) => Delta::new(ty, Node::Convert(d)),
+                (Prim::Convert(..), _) => Delta::new(&ty, Node::Convert(d)),
                 (_, Partial::Const(1.0)) => d,
                 _ => {
-                    let slope = self.slope(partial, ty, (&xs, &y));
+                    let slope = self.slope(partial, &ty, (&xs, &y));
                     let slope = self.alg.share(slope);
-                    Delta::new(ty, Node::Scale(slope, times, d))
+                    Delta::new(&ty, Node::Scale(slope, times, d))
                 }
             };
             sum = Some(match sum {
-                Some(sum) => Delta::new(ty, Node::Add(sum, part)),
+                Some(sum) => Delta::new(&ty, Node::Add(sum, part)),
                 None => part,
             });
         }
-        Ok((
-            y,
-            match sum {
-                Some(d) => self.shared(d),
-                None => Delta::new(ty, Node::Zero),
-            },
-        ))
+        let delta = match sum {
+            Some(d) => self.shared(d),
+            None => Delta::new(&ty, Node::Zero),
+        };
+        Dual { ty, primal: y, delta: Some(delta) }
     }
 
     /// A partial derivative of the table, elementwise.
@@ -353,12 +283,124 @@ impl<'a, T: Algebra> Differentiate<'a, T> {
         }
     }
 
-    fn share(&mut self, ty: &Ty, node: Node<T::Array>) -> Delta<T::Array> {
-        self.shared(Delta::new(ty, node))
-    }
     fn shared(&mut self, d: Delta<T::Array>) -> Delta<T::Array> {
         self.next += 1;
         Delta::new(&d.ty().clone(), Node::Share(self.next, d))
+    }
+}
+
+// Figs. 4.15 and 4.16. Where a rule makes a node of `d`, there is one only for floats.
+impl<T: Algebra> Algebra for Duals<'_, T> {
+    type Array = Dual<T::Array>;
+
+    // [bulk_arrays.discrete]  D'[t]: Fig. 4.14 is the interpreter, where variables are their first halves
+    fn discrete(&mut self, env: &Env<Self::Array>, t: &Term) -> Option<Self::Array> {
+        let halves = t.free().iter().filter_map(|x| env.get(x).map(|a| (*x, a.primal.clone())));
+        let primal = interpret(self.alg, &mut halves.collect(), t);
+        Some(self.made(t.ty().clone(), primal, None))
+    }
+    // [bulk_arrays.let]  x <- D[u]; D[v]: both halves have names
+    fn share(&mut self, t: Self::Array) -> Self::Array {
+        Dual { primal: self.alg.share(t.primal), ..t }
+    }
+    // [bulk_arrays.constant]  (c, Zero)
+    fn constant(&mut self, c: &Tensor<ScalarValue>) -> Self::Array {
+        let x = self.alg.constant(c);
+        let primal = self.alg.share(x);
+        let ty = c.ty();
+        let delta = ty.is_float().then(|| Delta::new(&ty, Node::Zero));
+        Dual { ty, primal, delta }
+    }
+    fn size(&mut self, n: &Size) -> Self::Array {
+        let x = self.alg.size(n);
+        self.made(Ty::index(), x, None)
+    }
+    fn iota(&mut self, k: &Size) -> Self::Array {
+        let x = self.alg.iota(k);
+        self.made(Ty::new(vec![k.clone()], Scalar::I64), x, None)
+    }
+    // [bulk_arrays.cond]  D[index [u, v] [cond b 0 1]]
+    fn cond(&mut self, b: &Self::Array, u: &Self::Array, v: &Self::Array) -> Self::Array {
+        if !u.ty.is_float() {
+            let x = self.alg.cond(&b.primal, &u.primal, &v.primal);
+            return self.made(u.ty.clone(), x, None);
+        }
+        let [zero, one] = [0, 1].map(|i| self.alg.constant(&Tensor::scalar(ScalarValue::I64(i))));
+        let which = self.alg.cond(&b.primal, &zero, &one);
+        let which = self.made(Ty::index(), which, None);
+        let both = self.stack(&[u.clone(), v.clone()]);
+        self.index(&both, &[which])
+    }
+    fn op(&mut self, op: Prim, args: &[Self::Array]) -> Self::Array {
+        if op.result().is_float() {
+            return self.operation(op, args);
+        }
+        let x = self.alg.op(op, &primals(args));
+        self.made(Ty::new(args[0].ty.shape.clone(), op.result()), x, None)
+    }
+    // [bulk_arrays.index]  (index x D'[ix], Share id (Index d D'[ix]))
+    fn index(&mut self, t: &Self::Array, ix: &[Self::Array]) -> Self::Array {
+        let ix = primals(ix);
+        let (ty, x) = (t.rest(ix.len()), self.alg.index(&t.primal, &ix));
+        self.made(ty, x, t.node(|d| Node::Index(d, ix)))
+    }
+    // [bulk_arrays.one_hot]  (oneHot sh D'[ix] x, Share id (OneHot d D'[ix]))
+    fn one_hot(&mut self, sh: &[Size], ix: &[Self::Array], t: &Self::Array) -> Self::Array {
+        let ix = primals(ix);
+        let x = self.alg.one_hot(sh, &ix, &t.primal);
+        self.made(t.in_shape(sh), x, t.node(|d| Node::OneHot(d, ix)))
+    }
+    // [bulk_arrays.sum]  (sumOuter x, Share id (SumOuter d))
+    fn sum_outer(&mut self, t: &Self::Array) -> Self::Array {
+        let x = self.alg.sum_outer(&t.primal);
+        self.made(t.rest(1), x, t.node(Node::SumOuter))
+    }
+    fn arg_outer(&mut self, which: Extremum, t: &Self::Array) -> Self::Array {
+        let x = self.alg.arg_outer(which, &t.primal);
+        self.made(Ty::new(t.ty.shape[1..].to_vec(), Scalar::I64), x, None)
+    }
+    // [bulk_arrays.gather]  (gather sh x D'[f], Share id (Gather d D'[f]))
+    fn gather(&mut self, sh: &[Size], t: &Self::Array, f: &Closure<Self::Array>) -> Self::Array {
+        let f = primal_function(f);
+        let x = self.alg.gather(sh, &t.primal, &f);
+        self.made(t.in_shape(sh), x, t.node(|d| Node::Gather(d, f)))
+    }
+    // [bulk_arrays.scatter]  (scatter sh x D'[f], Share id (Scatter d D'[f]))
+    fn scatter(&mut self, sh: &[Size], t: &Self::Array, f: &Closure<Self::Array>) -> Self::Array {
+        let f = primal_function(f);
+        let x = self.alg.scatter(sh, &t.primal, &f);
+        self.made(t.in_shape(sh), x, t.node(|d| Node::Scatter(d, f)))
+    }
+    // [bulk_arrays.stack]  ([x_1, .., x_n], Share id (Stack [d_1, .., d_n]))
+    fn stack(&mut self, ts: &[Self::Array]) -> Self::Array {
+        let x = self.alg.stack(&primals(ts));
+        let n = Size::constant(i64::try_from(ts.len()).unwrap_or(i64::MAX));
+        let ty = ts[0].in_shape(&[&[n], ts[0].ty.shape.as_slice()].concat());
+        let node = ty.is_float().then(|| Node::Stack(ts.iter().map(Dual::delta).collect()));
+        self.made(ty, x, node)
+    }
+    // [bulk_arrays.replicate]  (replicate k x, Share id (Replicate d))
+    fn replicate(&mut self, k: &Size, t: &Self::Array) -> Self::Array {
+        let x = self.alg.replicate(k, &t.primal);
+        let ty = t.in_shape(&[std::slice::from_ref(k), t.ty.shape.as_slice()].concat());
+        self.made(ty, x, t.node(Node::Replicate))
+    }
+    // [bulk_arrays.transpose]  (tr_j x, Share id (Transpose j d))
+    fn transpose(&mut self, j: &[usize], t: &Self::Array) -> Self::Array {
+        let x = self.alg.transpose(j, &t.primal);
+        let shape = permuted(j, &t.ty.shape).unwrap_or_else(|| unreachable!("checked"));
+        self.made(t.in_shape(&shape), x, t.node(|d| Node::Transpose(j.to_vec(), d)))
+    }
+    // [bulk_arrays.reshape]  (reshape sh x, Share id (Reshape d))
+    fn reshape(&mut self, sh: &[Size], t: &Self::Array) -> Self::Array {
+        let x = self.alg.reshape(sh, &t.primal);
+        self.made(t.in_shape(sh), x, t.node(Node::Reshape))
+    }
+    /// Refused, and zeros until [`Duals::finish`] says so.
+    fn build1(&mut self, ty: &Ty, _: &mut dyn FnMut(&mut Self, Self::Array) -> Self::Array) -> Self::Array {
+        let why = format!("dual arrays are of bulk operations: transform the `build1` of {ty} first");
+        self.refused.get_or_insert(Mismatch(why));
+        full(self, ty.scalar.zero(), &ty.shape)
     }
 }
 
@@ -392,6 +434,7 @@ impl<A> Delta<A> {
                 Node::Scale(_, _, d)
                 | Node::Share(_, d)
                 | Node::Index(d, _)
+                | Node::OneHot(d, _)
                 | Node::SumOuter(d)
                 | Node::Gather(d, _)
                 | Node::Scatter(d, _)
@@ -465,6 +508,10 @@ impl<'a, T: Algebra> Reverse<'a, T> {
             }
             Node::Index(d, ix) => {
                 let c = self.alg.one_hot(d.shape(), ix, &c);
+                self.eval(c, d);
+            }
+            Node::OneHot(d, ix) => {
+                let c = self.alg.index(&c, ix);
                 self.eval(c, d);
             }
             Node::SumOuter(d) => {
@@ -545,6 +592,10 @@ impl<T: Algebra> Forward<'_, T> {
             Node::Index(d, ix) => {
                 let x = self.eval(d);
                 self.alg.index(&x, ix)
+            }
+            Node::OneHot(d, ix) => {
+                let x = self.eval(d);
+                self.alg.one_hot(delta.shape(), ix, &x)
             }
             Node::SumOuter(d) => {
                 let x = self.eval(d);

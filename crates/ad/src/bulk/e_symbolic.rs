@@ -33,7 +33,7 @@
 //! Not supported: `build1` of floats, as in [`super::d_arrays`].
 
 use super::a_core::{Exp, Extremum, IndexFn, Names, Program, Term, Ty, Var, made};
-use super::d_arrays::{Differentiate, Reverse, full};
+use super::d_arrays::{Duals, Reverse, full};
 use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
 use super::partials::Zeros;
 use super::sizes::Size;
@@ -80,8 +80,11 @@ pub fn vjp(program: &Program, zeros: Zeros) -> Result<Derivative, Mismatch> {
         return Err(Mismatch(format!("a result of type {ty} has no derivative")));
     }
     let mut terms = Terms { names: program.names.clone(), bindings: Vec::new() };
-    let inputs = program.inputs.iter().map(|x| (x, Term::var(x)));
-    let (value, delta) = Differentiate::new(&mut terms, zeros, inputs).rule(&program.body)?;
+    let mut duals = Duals::new(&mut terms, zeros);
+    let mut env = duals.inputs(program.inputs.iter().map(|x| (x, Term::var(x))));
+    let result = interpret(&mut duals, &mut env, &program.body);
+    duals.finish()?;
+    let (delta, value) = (result.delta(), result.primal);
     let c = terms.names.fresh("c", ty.clone());
     // [bulk_symbolic.wrapper]  eval c d, backprop
     let mut gradients = Reverse::new(&mut terms).run(Term::var(&c), &delta).gradients;
@@ -113,10 +116,15 @@ pub(super) fn cotangents(
     zeros: Zeros,
 ) -> Result<(Bindings, Vec<Term>), Mismatch> {
     let mut terms = Terms { names: names.clone(), bindings: Vec::new() };
-    let mut d = Differentiate::new(&mut terms, zeros, inputs.iter().map(|x| (x, Term::var(x))));
-    bindings.iter().try_for_each(|(x, u)| d.bind(x, u))?;
-    let deltas = results.iter().map(|(t, _)| d.rule(t).map(|(_, delta)| delta));
-    let deltas = deltas.collect::<Result<Vec<_>, Mismatch>>()?;
+    let mut duals = Duals::new(&mut terms, zeros);
+    let mut env = duals.inputs(inputs.iter().map(|x| (x, Term::var(x))));
+    for (x, u) in bindings {
+        let dual = interpret(&mut duals, &mut env, u);
+        env.insert(x.id(), dual);
+    }
+    let deltas: Vec<_> =
+        results.iter().map(|(t, _)| interpret(&mut duals, &mut env, t).delta()).collect();
+    duals.finish()?;
     let mut reverse = Reverse::new(&mut terms);
     results.iter().zip(&deltas).for_each(|((_, c), delta)| reverse.eval(Term::var(c), delta));
     let mut gradients = reverse.finish().gradients;

@@ -29,6 +29,10 @@ pub struct Closure<A> {
 pub trait Algebra {
     /// An array.
     type Array: Clone;
+    /// A term without derivatives, where the algebra has a way of its own for these.
+    fn discrete(&mut self, _env: &Env<Self::Array>, _t: &Term) -> Option<Self::Array> {
+        None
+    }
     /// An array that is used more than once.
     fn share(&mut self, t: Self::Array) -> Self::Array {
         t
@@ -69,6 +73,11 @@ pub trait Algebra {
 
 /// The meaning of a term in an algebra. `let` adds to the environment, which keeps it: no variable is bound twice.
 pub fn interpret<T: Algebra>(alg: &mut T, env: &mut Env<T::Array>, t: &Term) -> T::Array {
+    if !t.ty().is_float()
+        && let Some(a) = alg.discrete(env, t)
+    {
+        return a;
+    }
     let mut all =
         |alg: &mut T, ts: &[Term]| -> Vec<T::Array> { ts.iter().map(|t| interpret(alg, env, t)).collect() };
     match t.exp() {
