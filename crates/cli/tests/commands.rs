@@ -196,6 +196,47 @@ fn core_and_explain_show_the_inside() {
     assert!(table.contains("fast_chad.map") && table.contains("fast_chad.reduce"), "{table}");
 }
 
+/// The function with `build1`, the rules, bulk operations, the reverse pass, and last the table; long runs are cut.
+#[test]
+fn explain_shows_the_steps_of_bulk_dual_numbers() {
+    let folder = scratch("explain_bulk");
+    let text = b"entry main [n] (a: [n]f64): f64 = f64.sum (map (\\i -> a[i] * a[n - 1 - i]) (iota n))";
+    let program = write(&folder, "convolution.fut", text);
+    let steps = stdout(&["explain", &program, "--ad", "bulk"]);
+    let parts = [
+        "The function, in the fragment",
+        "size n0 = dimension 0 of a",
+        "(build1 (n0)",
+        "The bulk-operation transformation",
+        "\n  B5 ",
+        "    ~> (mul.f64 (build1 (n0)",
+        "The function, in bulk operations",
+        "(gather [n0] a",
+        "The symbolic reverse pass",
+        "the cotangent of r",
+        "(scatter [n0]",
+        "as a function of core",
+        "| bulk.lambda",
+    ];
+    let mut rest = steps.as_str();
+    for part in parts {
+        let (_, after) =
+            rest.split_once(part).unwrap_or_else(|| panic!("no `{part}` in\n{rest}\nof\n{steps}"));
+        rest = after;
+    }
+    assert!(!steps.contains("more\n"), "{steps}");
+    for other in [&["explain", &program][..], &["explain", &program, "--ad", "bulk", "--mode", "jvp"]] {
+        assert!(!stdout(other).contains("build1"), "{other:?}");
+    }
+    let sums: String = (0..60).map(|k| format!(" + f64.sum (map (\\x -> {k} * x * x) a)")).collect();
+    let long = write(&folder, "long.fut", format!("entry main [n] (a: [n]f64): f64 = a[0]{sums}").as_bytes());
+    let steps = stdout(&["explain", &long, "--ad", "bulk"]);
+    let rules = steps.lines().filter(|line| line.starts_with("    ~> ")).count();
+    let said = steps.lines().find(|line| line.starts_with("  and ") && line.ends_with(" more")).expect("cut");
+    let more: usize = said.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number");
+    assert!(steps.contains(&format!("(rules applied: {})", rules + more)), "{rules} and {said}");
+}
+
 #[test]
 fn programs_that_are_wrong_end_with_one_and_say_where() {
     let folder = scratch("wrong");

@@ -2,10 +2,13 @@
 //!
 //! Every variable records the source place it comes from, and the rule that made it if a rule of differentiation did. The
 //! table is the text of the derivative before operations are fused, with that record on its left. Lines without a rule belong to
-//! the forward sweep: they are the program's own statements (and what the tape adds to them).
+//! the forward sweep: they are the program's own statements (and what the tape adds to them). Of bulk dual numbers, which have one rule, the steps
+//! that lead to it stand before the table.
 
+use crate::bulk_steps;
 use crate::derive::Kind;
 use crate::gradcheck::filled;
+use crate::pipeline::Step;
 use crate::session::{EntryPoint, Session};
 use pullback_base::{Code, Diagnostic, Span};
 use pullback_core::print::{Names, PrintOptions, print_function};
@@ -28,7 +31,12 @@ pub fn explain(
     // Cleaned up, but not fused: a fused operation is the work of several rules.
     let mut shown: Option<Program> = None;
     let mut fused = false;
+    let (mut before, mut is_expanded) = (None, false);
     let mut watch = |pass: &'static str, program: &Program| {
+        is_expanded |= pass == Step::Differentiate.name();
+        if !is_expanded {
+            before = Some(program.clone());
+        }
         fused |= pass == "fuse";
         if !fused {
             shown = Some(program.clone());
@@ -41,7 +49,8 @@ pub fn explain(
     let program = shown.as_ref().unwrap_or(&ready.program);
     let text = print_function(program, ready.fun, PrintOptions::default());
     let origins = origins(program, &Names::of_function(program, ready.fun));
-    let mut out = row("source (line)", "rule", "result");
+    let mut out = before.map_or_else(String::new, |p| bulk_steps::text(&p, &session.settings.choice));
+    out += &row("source (line)", "rule", "result");
     out += &row(&"-".repeat(SOURCE), &"-".repeat(RULE), &"-".repeat(40));
     let mut last: Option<(String, String)> = None;
     for line in text.lines() {

@@ -6,6 +6,7 @@
 //! and result side by side), [`on_lambda`] (derivatives by the algorithms on lambda), [`values`] (formats).
 
 pub mod backend;
+mod bulk_steps;
 pub mod code;
 pub mod derive;
 pub mod explain;

@@ -110,7 +110,11 @@ pub fn transform(program: &Program, rules: Rules) -> (Program, Vec<Step>) {
 }
 
 /// The same for bindings, each a term over those before it, and for results, which are terms over all of them.
-pub(super) fn transform_all(names: &mut Names, bindings: &mut [(Var, Term)], results: &mut [Term]) {
+pub(super) fn transform_all(
+    names: &mut Names,
+    bindings: &mut [(Var, Term)],
+    results: &mut [Term],
+) -> Vec<Step> {
     let mut bot = Bot { names, rules: Rules::Guarded, ranges: BTreeMap::new(), steps: Vec::new() };
     for (x, u) in bindings {
         *u = bot.normal_form(u);
@@ -118,6 +122,7 @@ pub(super) fn transform_all(names: &mut Names, bindings: &mut [(Var, Term)], res
         bot.ranges.extend(range.map(|r| (x.id(), r)));
     }
     results.iter_mut().for_each(|t| *t = bot.normal_form(t));
+    bot.steps
 }
 
 struct Bot<'a> {

@@ -10,6 +10,12 @@ impl fmt::Display for Ty {
     }
 }
 
+impl fmt::Display for Var {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.name(), self.id())
+    }
+}
+
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&show(self.exp()))
@@ -22,7 +28,7 @@ impl fmt::Display for Program {
             writeln!(f, "size n{k} = {name}")?;
         }
         for x in &self.inputs {
-            writeln!(f, "input {} : {}", name(x), x.ty())?;
+            writeln!(f, "input {x} : {}", x.ty())?;
         }
         writeln!(f, "{}", self.body)
     }
@@ -30,10 +36,6 @@ impl fmt::Display for Program {
 
 fn shape(sh: &[Size]) -> String {
     format!("[{}]", sh.iter().map(Size::to_string).collect::<Vec<_>>().join(", "))
-}
-
-fn name(x: &Var) -> String {
-    format!("{}{}", x.name(), x.id())
 }
 
 /// The term.
@@ -49,8 +51,8 @@ pub(super) fn show(exp: &Exp) -> String {
         }
         Exp::Size(n) => format!("({n})"),
         Exp::Iota(k) => format!("(iota ({k}))"),
-        Exp::Var(x) => name(x),
-        Exp::Let(x, u, v) => format!("let {} = {u} in\n{v}", name(x)),
+        Exp::Var(x) => x.to_string(),
+        Exp::Let(x, u, v) => format!("let {x} = {u} in\n{v}"),
         Exp::Cond(b, u, v) => format!("(cond {b} {u} {v})"),
         Exp::Op(op, ts) => format!("({op} {})", list(ts, " ")),
         Exp::Index(t, ix) => format!("(index {t} [{}])", list(ix, ", ")),
@@ -66,7 +68,7 @@ pub(super) fn show(exp: &Exp) -> String {
             format!("(tr_{{{}}} {t})", j.join(","))
         }
         Exp::Reshape(sh, t) => format!("(reshape {} {t})", shape(sh)),
-        Exp::Build1(k, i, t) => format!("(build1 ({k}) (\\{}. {t}))", name(i)),
+        Exp::Build1(k, i, t) => format!("(build1 ({k}) (\\{i}. {t}))"),
     }
 }
 
@@ -75,6 +77,6 @@ fn list(ts: &[Term], between: &str) -> String {
 }
 
 fn function(f: &IndexFn) -> String {
-    let params: Vec<String> = f.params.iter().map(name).collect();
+    let params: Vec<String> = f.params.iter().map(Var::to_string).collect();
     format!("(\\[{}]. [{}])", params.join(", "), list(&f.index, ", "))
 }

@@ -62,7 +62,7 @@ fn add(
 
 /// What a size is where bindings are put into a function.
 #[derive(Clone, Debug)]
-pub(super) enum Known {
+pub enum Known {
     /// A dimension of an array.
     Dimension(Atom, usize),
     /// An integer, or zero if it is negative.

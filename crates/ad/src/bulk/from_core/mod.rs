@@ -54,8 +54,9 @@ mod sizes;
 mod soacs;
 
 use super::a_core::{Names, Term, Var as Variable};
-use super::b_bot::transform_all;
+use super::b_bot::{Step, transform_all};
 use super::e_symbolic::cotangents;
+use super::evaluate::Mismatch;
 use super::partials::Zeros;
 use super::sizes::{Size, SizeVar};
 use super::to_core::{Known, emit};
@@ -91,88 +92,127 @@ pub const ALGORITHM: Algorithm = Algorithm {
 /// How many statements a translation may have; loops and calls are written out. A choice, not measured.
 const STATEMENTS: usize = 4_000;
 
+/// Bindings, each a term over the inputs and the bindings before it, and results, which are terms over all of them.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The bindings.
+    pub bindings: Vec<(Variable, Term)>,
+    /// The results.
+    pub results: Vec<Term>,
+}
+
+/// What the derivative of a function is made of, step by step.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// What the sizes `n0`, `n1`, .. are.
+    pub sizes: Vec<Known>,
+    /// The inputs, each with its variable of core.
+    pub inputs: Vec<(Variable, Var)>,
+    /// The inputs with cotangents.
+    pub wanted: Vec<Variable>,
+    /// The function in the fragment: those results that vary with a wanted input.
+    pub source: Listing,
+    /// The rules of the bulk-operation transformation, in order.
+    pub applied: Vec<Step>,
+    /// The function in bulk operations.
+    pub bulk: Listing,
+    /// The cotangent of each result that can have one; `None`: the result does not vary.
+    pub seeds: Vec<Option<Variable>>,
+    /// The symbolic reverse pass: primal bindings and shared cotangents, and the cotangent of each wanted input.
+    pub reverse: Listing,
+}
+
 /// `\xs -> ys` to `\xs y_bars -> ys x_bars`; see [`crate::contract`]. Cost: the size of the program, with loops and calls written out, times its depth.
 ///
 /// # Errors
 /// [`Unsupported`] where a derivative goes through something that the fragment has no form for; with its place.
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
+    let lam = inlined(program, lam);
+    let made = step_by_step(program, &lam, wanted)?;
+    put_together(program, lam, &made)
+}
+
+/// What [`vjp`] makes the derivative of, for readers. Only names of variables are added to the program.
+///
+/// # Errors
+/// As [`vjp`].
+pub fn steps(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
+    let lam = inlined(program, lam);
+    step_by_step(program, &lam, wanted)
+}
+
+/// The function with bodies for calls, and with operations of one rule each.
+fn inlined(program: &mut Program, lam: &Lam) -> Lam {
     let mut lam = copy_lam(program, lam, &Subst::new());
     let mut room = STATEMENTS;
     inline(program, &mut lam.body, &mut room);
     pullback_core::fused::split(program, &mut lam.body);
     pullback_core::choose::operators_choose(program, &mut lam.body);
+    lam
+}
+
+/// The function in the fragment, the bulk-operation transformation, dual arrays and the symbolic reverse pass.
+fn step_by_step(program: &Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
     let is_active = |v: &Var| program.is_active(&program.vars[*v].ty);
-    let inputs: Vec<Var> =
+    let wanted: Vec<Var> =
         lam.params.iter().zip(wanted).filter(|(p, w)| **w && is_active(p)).map(|(p, _)| *p).collect();
-    let mut from = FromCore::new(program, &lam, &inputs);
-    let results = from.lambda(&lam, &inputs)?;
+    let mut from = FromCore::new(program, lam, &wanted);
+    let results = from.lambda(lam, &wanted)?;
     let zeros = from.zeros()?;
-    let FromCore { mut names, sizes, inputs: at_hand, mut scopes, .. } = from;
-    let mut bindings = scopes.pop().unwrap_or_default();
-    put_together(
-        program,
-        lam,
-        &inputs,
-        Parts { names: &mut names, sizes, at_hand, bindings: &mut bindings, results, zeros },
-    )
+    let FromCore { mut names, sizes, inputs, mut scopes, .. } = from;
+    let seeds: Vec<Option<Variable>> =
+        results.iter().map(|t| t.as_ref().map(|t| names.fresh("c", t.ty().clone()))).collect();
+    let bindings = scopes.pop().unwrap_or_default();
+    let source = Listing { bindings, results: results.into_iter().flatten().collect() };
+    let mut bulk = source.clone();
+    let applied = transform_all(&mut names, &mut bulk.bindings, &mut bulk.results);
+    let variable = |x: &Var| inputs.iter().find(|(_, v)| v == x).map(|(variable, _)| variable.clone());
+    let wanted: Vec<Variable> = wanted.iter().filter_map(variable).collect();
+    let cs = || seeds.iter().flatten();
+    let variables: Vec<Variable> = cs().chain(inputs.iter().map(|(x, _)| x)).cloned().collect();
+    let pairs: Vec<(Term, Variable)> = bulk.results.iter().cloned().zip(cs().cloned()).collect();
+    let made = cotangents(&names, (&variables, &wanted), &bulk.bindings, &pairs, zeros);
+    let (bindings, results) = made.map_err(|why| mismatch(&why, place(program, lam)))?;
+    let reverse = Listing { bindings, results };
+    Ok(Steps { sizes, inputs, wanted, source, applied, bulk, seeds, reverse })
 }
 
-/// A function in the fragment.
-struct Parts<'a> {
-    names: &'a mut Names,
-    sizes: Vec<Known>,
-    at_hand: Vec<(Variable, Var)>,
-    bindings: &'a mut [(Variable, Term)],
-    /// For each active result: its term, if it varies.
-    results: Vec<Option<Term>>,
-    zeros: Zeros,
-}
-
-// [bulk.lambda]  the function's own body, then the bulk-operation transformation, dual arrays, the symbolic reverse pass, and back
-fn put_together(
-    program: &mut Program,
-    lam: Lam,
-    wanted: &[Var],
-    parts: Parts<'_>,
-) -> Result<Lam, Unsupported> {
-    let Parts { names, sizes, at_hand, bindings, results, zeros } = parts;
-    let place = lam.body.result.iter().find_map(|a| program.vars[a.var()?].origin.span);
+// [bulk.lambda]  the function's own body, then the bindings of its cotangents, as core
+fn put_together(program: &mut Program, lam: Lam, made: &Steps) -> Result<Lam, Unsupported> {
+    let span = place(program, &lam);
     let mut b = Builder::new(program);
-    b.origin = Origin { span: place, rule: Some(("bulk.lambda", None)) };
+    b.origin = Origin { span, rule: Some(("bulk.lambda", None)) };
     let Lam { mut params, mut body } = lam;
     let active: Vec<Atom> = body.result.iter().copied().filter(|a| b.program.is_active(&b.ty(*a))).collect();
-    let (mut inputs, mut seeds) = (Vec::new(), Vec::new());
-    for (y, t) in active.into_iter().zip(results) {
+    let mut inputs = Vec::new();
+    for (y, c) in active.into_iter().zip(&made.seeds) {
         let ty = b.ty(y);
         b.program.add_cotangent_types(&ty);
         let Ok(Some(ty)) = b.program.cotangent(&ty) else { unreachable!("it is active") };
         let y_bar = b.fresh(ty, "y_bar");
         params.push(y_bar);
-        if let Some(t) = t {
-            let c = names.fresh("c", t.ty().clone());
-            inputs.push((c.clone(), Atom::from(y_bar)));
-            seeds.push((t, c));
-        }
+        inputs.extend(c.clone().map(|c| (c, Atom::from(y_bar))));
     }
-    let mut terms: Vec<Term> = seeds.iter().map(|(t, _)| t.clone()).collect();
-    transform_all(names, bindings, &mut terms);
-    let seeds: Vec<(Term, Variable)> = terms.into_iter().zip(seeds).map(|(t, (_, c))| (t, c)).collect();
-    let variable = |x: &Var| at_hand.iter().find(|(_, v)| v == x).map(|(variable, _)| variable.clone());
-    let wanted: Vec<Variable> = wanted.iter().filter_map(variable).collect();
-    inputs.extend(at_hand.iter().map(|(variable, v)| (variable.clone(), Atom::from(*v))));
-    let variables: Vec<Variable> = inputs.iter().map(|(variable, _)| variable.clone()).collect();
-    let refused = |why: super::evaluate::Mismatch| refusal(&format!("this function: {why}"), place);
-    let (bindings, terms) =
-        cotangents(names, (&variables, &wanted), bindings, &seeds, zeros).map_err(refused)?;
-    let x_bars = emit(&mut b, &inputs, &sizes, &bindings, &terms).map_err(refused)?;
+    inputs.extend(made.inputs.iter().map(|(x, v)| (x.clone(), Atom::from(*v))));
+    let Listing { bindings, results } = &made.reverse;
+    let x_bars = emit(&mut b, &inputs, &made.sizes, bindings, results).map_err(|why| mismatch(&why, span))?;
     body.stms.extend(b.finish());
     body.result.extend(x_bars);
     Ok(Lam { params, body })
 }
 
+/// The place of the first result that has one.
+fn place(program: &Program, lam: &Lam) -> Option<Span> {
+    lam.body.result.iter().find_map(|a| program.vars[a.var()?].origin.span)
+}
+
 fn refusal(construct: &str, span: Option<Span>) -> Unsupported {
     let help = "use `fast_chad`, which differentiates it".to_string();
     Unsupported { algorithm: ALGORITHM.id, construct: construct.to_string(), span, help }
+}
+
+fn mismatch(why: &Mismatch, span: Option<Span>) -> Unsupported {
+    refusal(&format!("this function: {why}"), span)
 }
 
 /// Puts the bodies of functions for calls, but of those that call themselves, while there is room.

@@ -1,0 +1,116 @@
+//! How bulk dual numbers make a derivative, as text: the function in their fragment, the rules of the bulk-operation transformation, the bulk operations, and the symbolic reverse pass.
+//!
+//! Assumes a checked program before derivatives are expanded.
+
+use pullback_ad::bulk::a_core::Term;
+use pullback_ad::bulk::from_core::{ALGORITHM, Listing, Steps, steps};
+use pullback_ad::bulk::to_core::Known;
+use pullback_ad::differentiate::Choice;
+use pullback_core::traverse::for_each_stm;
+use pullback_core::{Atom, Exp, Lam, Program};
+use std::fmt::Write as _;
+
+/// How many rules are shown.
+const RULES: usize = 40;
+
+/// How many characters of a term that a rule changes are shown.
+const WIDTH: usize = 140;
+
+/// The steps of all derivatives of the program that are taken by bulk dual numbers.
+pub(crate) fn text(program: &Program, choice: &Choice) -> String {
+    let mut functions: Vec<&Lam> = Vec::new();
+    for fun in program.funs.iter() {
+        for_each_stm(&fun.body, &mut |stm| {
+            if let Exp::Vjp { lam, algorithm, .. } = &stm.exp
+                && algorithm.as_ref().or(choice.reverse.as_ref()).is_some_and(|a| a.as_str() == ALGORITHM.id)
+            {
+                functions.push(lam);
+            }
+        });
+    }
+    functions.into_iter().map(|lam| of_function(program, choice, lam)).collect()
+}
+
+fn of_function(program: &Program, choice: &Choice, lam: &Lam) -> String {
+    let mut program = program.clone();
+    program.ieee_partials = choice.ieee_partials;
+    match steps(&mut program, lam, &vec![true; lam.params.len()]) {
+        Ok(steps) => shown(&program, &steps),
+        Err(_) => {
+            "A function with derivatives inside: they are expanded first, so its steps are not shown.\n\n"
+                .into()
+        }
+    }
+}
+
+fn shown(program: &Program, steps: &Steps) -> String {
+    let mut out = "The function, in the fragment of bulk dual numbers\n".to_string();
+    for (k, known) in steps.sizes.iter().enumerate() {
+        let _ = writeln!(out, "  size n{k} = {}", size(program, steps, known));
+    }
+    for (x, _) in &steps.inputs {
+        let constant = if steps.wanted.contains(x) { "" } else { ", a constant" };
+        let _ = writeln!(out, "  input {x} : {}{constant}", x.ty());
+    }
+    listing(&mut out, &steps.source, "result");
+    rules(&mut out, steps);
+    out += "\nThe function, in bulk operations\n";
+    listing(&mut out, &steps.bulk, "result");
+    out += "\nThe symbolic reverse pass\n";
+    let varying = steps.seeds.iter().flatten().zip(&steps.bulk.results);
+    varying.for_each(|(c, t)| line(&mut out, &format!("input {c}, the cotangent of"), t));
+    bindings(&mut out, &steps.reverse);
+    for (x, t) in steps.wanted.iter().zip(&steps.reverse.results) {
+        line(&mut out, &format!("cotangent of {x} ="), t);
+    }
+    out + "\nThe derivative, as a function of core\n"
+}
+
+fn rules(out: &mut String, steps: &Steps) {
+    let count = steps.applied.len();
+    let _ = writeln!(out, "\nThe bulk-operation transformation (rules applied: {count})");
+    for step in steps.applied.iter().take(RULES) {
+        let _ = writeln!(out, "  {:<4} {}\n    ~> {}", step.rule, cut(&step.before), cut(&step.after));
+    }
+    if count > RULES {
+        let _ = writeln!(out, "  and {} more", count - RULES);
+    }
+}
+
+fn listing(out: &mut String, of: &Listing, result: &str) {
+    bindings(out, of);
+    of.results.iter().for_each(|t| line(out, result, t));
+}
+
+fn bindings(out: &mut String, of: &Listing) {
+    of.bindings.iter().for_each(|(x, t)| line(out, &format!("let {x} ="), t));
+}
+
+fn line(out: &mut String, what: &str, t: &Term) {
+    let _ = writeln!(out, "  {what} {}", t.to_string().replace('\n', "\n    "));
+}
+
+/// The term on one line, and not all of it if it is long.
+fn cut(t: &Term) -> String {
+    let text = t.to_string().replace('\n', " ");
+    if text.chars().count() <= WIDTH {
+        text
+    } else {
+        text.chars().take(WIDTH - 1).collect::<String>() + "…"
+    }
+}
+
+fn size(program: &Program, steps: &Steps, known: &Known) -> String {
+    let name = |a: &Atom| match a {
+        Atom::Const(c) => c.to_string(),
+        Atom::Var(v) => match steps.inputs.iter().find(|(_, w)| v == w) {
+            Some((x, _)) => x.to_string(),
+            None => program.vars[*v].hint.to_string(),
+        },
+    };
+    match known {
+        Known::Dimension(a, d) => format!("dimension {d} of {}", name(a)),
+        Known::Integer(n) => format!("max({}, 0)", name(n)),
+        Known::AtLeastZero(n) => format!("max({n}, 0)"),
+    }
+}
