@@ -1,6 +1,6 @@
 //! The features of the algorithms and the tests that show them: tables for the book, and a check that every test in them exists.
 
-use crate::{chad_rows, checklist_rows, dual_rows};
+use crate::{bulk_rows, chad_rows, checklist_rows, dual_rows};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -27,6 +27,8 @@ pub(crate) struct Page {
     /// The file of the tests that rows name by `:name`.
     tests: &'static str,
     rows: &'static [Row],
+    /// More tables, each under a title.
+    more: &'static [(&'static str, &'static [Row])],
 }
 
 /// The tables.
@@ -38,6 +40,7 @@ pub(crate) const PAGES: &[Page] = &[
         together: "Random programs (`crates/testkit/tests/random.rs`) show all of it together.",
         tests: "crates/ad/tests/fast_chad.rs",
         rows: checklist_rows::ROWS,
+        more: &[],
     },
     Page {
         file: "docs/book/chad-checklist.md",
@@ -46,6 +49,7 @@ pub(crate) const PAGES: &[Page] = &[
         together: "The algorithms are in `crates/ad/src/chad`, in the order of the chapters.",
         tests: "crates/testkit/tests/chad.rs",
         rows: chad_rows::ROWS,
+        more: &[],
     },
     Page {
         file: "docs/book/dual-checklist.md",
@@ -54,6 +58,16 @@ pub(crate) const PAGES: &[Page] = &[
         together: "The stages are in `crates/ad/src/dual_numbers`, delta terms in `crates/ad/src/delta`, the library for Rust in `crates/dual`.",
         tests: "crates/testkit/tests/dual_numbers.rs",
         rows: dual_rows::ROWS,
+        more: &[],
+    },
+    Page {
+        file: "docs/book/bulk-checklist.md",
+        title: "What bulk dual numbers do, and the tests that show it",
+        source: "xtask/src/bulk_rows.rs",
+        together: "The algorithm is in `crates/ad/src/bulk`; numbers are sections of the thesis (`bulk-dual-numbers.md`). Primed rules are ours.",
+        tests: "crates/ad/tests/bulk/claims.rs",
+        rows: bulk_rows::ROWS,
+        more: &[("Claims of the chapter, and programs that show them", bulk_rows::CLAIMS)],
     },
 ];
 
@@ -61,16 +75,24 @@ impl Page {
     /// The table as Markdown.
     pub(crate) fn table(&self) -> String {
         let mut out = format!(
-            "# {}\n\nMade by `cargo xtask coverage` from `{}`; `cargo xtask tidy` checks that every test exists. {}\n\n\
-             | feature | what is shown | tests |\n|---|---|---|\n",
+            "# {}\n\nMade by `cargo xtask coverage` from `{}`; `cargo xtask tidy` checks that every test exists. {}\n\n",
             self.title, self.source, self.together
         );
-        for row in self.rows {
+        self.add_rows(&mut out, "feature", self.rows);
+        for (title, rows) in self.more {
+            let _ = write!(out, "\n## {title}\n\n");
+            self.add_rows(&mut out, "claim or program", rows);
+        }
+        out
+    }
+
+    fn add_rows(&self, out: &mut String, first: &str, rows: &[Row]) {
+        let _ = writeln!(out, "| {first} | what is shown | tests |\n|---|---|---|");
+        for row in rows {
             let tests: Vec<String> = row.tests.iter().map(|t| format!("`{}`", self.full(t))).collect();
             let tests = if tests.is_empty() { "open".to_string() } else { tests.join(", ") };
             let _ = writeln!(out, "| {} | {} | {tests} |", row.feature, row.shown);
         }
-        out
     }
 
     /// `:name` stands for a test of the page's file.
@@ -83,7 +105,8 @@ impl Page {
 
     /// Tests that the table names and that do not exist.
     fn missing(&self, root: &Path, out: &mut Vec<String>) {
-        for test in self.rows.iter().flat_map(|row| row.tests) {
+        let all = self.rows.iter().chain(self.more.iter().flat_map(|(_, rows)| *rows));
+        for test in all.flat_map(|row| row.tests) {
             let test = self.full(test);
             let (file, name) = test.split_once("::").unwrap_or((&test, ""));
             let text = fs::read_to_string(root.join(file)).unwrap_or_default();
