@@ -77,12 +77,13 @@ fn coverage_table() -> String {
         });
         let _ = writeln!(out, "| {construct} | {} |", cells.collect::<Vec<_>>().join(" | "));
     }
-    out += "\n# The algorithms\n\nThose on *core* differentiate functions anywhere in a program, on every executor. Those on *lambda* are chosen by `--ad` for an entry point, and run in the reference interpreter, or, but for\nthose with maps and mutable arrays, as compiled code (`chad-comparison.md`, `dual-numbers.md`; the headers of their files in `crates/ad/src` say what they cover). *Bound*: the work of value and derivative over that of the program.\n\n\
+    out += "\n# The algorithms\n\nThose on *core* differentiate functions anywhere in a program, on every executor. Those on *lambda* are chosen by `--ad` for an entry point, and run in the reference interpreter, or, but for\nthose with maps and mutable arrays, as compiled code (`chad-comparison.md`, `dual-numbers.md`; the headers of their files in `crates/ad/src` say what they cover). Those on the *fragment* of bulk dual numbers are chosen by `--ad` for an entry point, too; they make delta terms while they run, in the reference interpreter. *Bound*: the work of value and derivative over that of the program.\n\n\
             | name | what | from | language | mode | bound | status |\n|---|---|---|---|---|---|---|\n";
     for a in algorithms() {
         let language = match a.language {
             Language::Core => "core",
             Language::Lambda => "lambda",
+            Language::Fragment => "fragment",
         };
         let mode = match a.mode {
             Mode::Forward => "forward",

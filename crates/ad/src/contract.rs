@@ -130,6 +130,8 @@ pub enum Language {
     Core,
     /// Entry points on lambda; the reference interpreter runs what it makes.
     Lambda,
+    /// Entry points in the fragment of bulk dual numbers; delta terms are made while they run, in the reference interpreter.
+    Fragment,
 }
 
 /// What there is to say of an algorithm of either language.
@@ -151,7 +153,7 @@ pub struct About {
     pub status: Status,
 }
 
-/// All that can be chosen by name: [`ALGORITHMS`], then those of [`crate::on_lambda`].
+/// All that can be chosen by name: [`ALGORITHMS`], then those of [`crate::bulk::interpreted`] and of [`crate::on_lambda`].
 pub fn algorithms() -> impl Iterator<Item = About> {
     let on_core = ALGORITHMS.iter().map(|a| About {
         id: a.id,
@@ -171,7 +173,16 @@ pub fn algorithms() -> impl Iterator<Item = About> {
         bound: a.bound,
         status: a.status,
     });
-    on_core.chain(on_lambda)
+    let on_fragment = crate::bulk::interpreted::ALGORITHMS.iter().map(|a| About {
+        id: a.id,
+        title: a.title,
+        citation: a.citation,
+        language: Language::Fragment,
+        mode: Mode::Reverse,
+        bound: a.bound,
+        status: a.status,
+    });
+    on_core.chain(on_fragment).chain(on_lambda)
 }
 
 /// The algorithm for a mode: the named one, or the default.

@@ -177,10 +177,14 @@ fn expand_body(
 /// The algorithm of this name, or the default one.
 fn find(mode: Mode, name: Option<Symbol>, span: Option<Span>) -> Result<&'static Algorithm, Unsupported> {
     algorithm(mode, name.as_ref().map(Symbol::as_str)).ok_or_else(|| {
-        if let Some(whole) = name.as_ref().and_then(|n| crate::on_lambda::find(n.as_str())) {
+        let of_entry_points = |n: &Symbol| {
+            let on_lambda = crate::on_lambda::find(n.as_str()).map(|a| a.id);
+            on_lambda.or_else(|| crate::bulk::interpreted::find(n.as_str()).map(|a| a.id))
+        };
+        if let Some(whole) = name.as_ref().and_then(of_entry_points) {
             let construct = "a function inside of a program, only a whole entry point".to_string();
             let help = "leave out --ad: `fast_chad` differentiates it".to_string();
-            return Unsupported { algorithm: whole.id, construct, span, help };
+            return Unsupported { algorithm: whole, construct, span, help };
         }
         let known = ALGORITHMS.iter().filter(|a| a.mode == mode).map(|a| a.id);
         let help = format!("choose one of {}", known.collect::<Vec<_>>().join(", "));

@@ -237,6 +237,38 @@ fn explain_shows_the_steps_of_bulk_dual_numbers() {
     assert!(steps.contains(&format!("(rules applied: {})", rules + more)), "{rules} and {said}");
 }
 
+/// The same gradient with delta terms that are made at run time; they are counted, and not compiled.
+#[test]
+fn delta_terms_of_bulk_dual_numbers() {
+    let folder = scratch("bulk_tape");
+    let text = b"entry main [n] (a: [n]f64): f64 = f64.sum (map (\\i -> a[i] * a[n - 1 - i]) (iota n))";
+    let program = write(&folder, "convolution.fut", text);
+    let grad = ["grad", &program, "--arg", "a=[1.0, 2.0, 3.0, 5.0]"];
+    let wanted = stdout(&grad);
+    assert!(wanted.contains("[10.0, 6.0, 4.0, 2.0]"), "{wanted}");
+    for id in ["bulk-scalar", "bulk-tape"] {
+        assert_eq!(stdout(&[&grad[..], &["--ad", id]].concat()), wanted, "{id}");
+        let text = fails(&[&grad[..], &["--ad", id, "--backend", "vm"]].concat(), 3);
+        assert!(
+            text.contains(id) && text.contains("--backend interp") && text.contains("--ad bulk"),
+            "{text}"
+        );
+        let hessian = fails(&["hessian", &program, "--arg", "a=[1.0, 2.0]", "--ad", id], 3);
+        assert!(hessian.contains(id) && hessian.contains("one cotangent"), "{hessian}");
+        let explained = stdout(&["explain", &program, "--ad", id, "--arg", "a=[1.0, 2.0, 3.0, 5.0]"]);
+        assert!(
+            explained.contains("(build1 (n0)") && explained.contains("nodes of delta terms"),
+            "{explained}"
+        );
+        assert_eq!(explained.contains("The function, in bulk operations"), id == "bulk-tape", "{explained}");
+    }
+    let inner = b"entry main (x: f64): f64 = vjp (\\y -> y * y * y) x 1";
+    let program = write(&folder, "inner.fut", inner);
+    assert_eq!(stdout(&["grad", &program, "--arg", "x=2.0", "--ad", "bulk-tape"]), "x: 12.0\n");
+    let text = fails(&["explain", &program, "--mode", "jvp", "--ad", "bulk-tape"], 3);
+    assert!(text.contains("bulk-tape") && text.contains("entry point"), "{text}");
+}
+
 #[test]
 fn programs_that_are_wrong_end_with_one_and_say_where() {
     let folder = scratch("wrong");
@@ -510,7 +542,7 @@ fn algorithms_on_lambda_by_name() {
     refused(&["grad", &sum, "--ad", "chad", "--arg", "x=#a 2.0"], &["a value of a sum type (`x`)"]);
     assert!(
         fails(&["grad", &scalars, "--ad", "chat"], 1)
-            .contains("there are fast_chad, bulk, chad, chad-sparse")
+            .contains("there are fast_chad, bulk, bulk-scalar, bulk-tape, chad, chad-sparse")
     );
 }
 

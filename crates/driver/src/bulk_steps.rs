@@ -4,6 +4,7 @@
 
 use pullback_ad::bulk::a_core::Term;
 use pullback_ad::bulk::from_core::{ALGORITHM, Listing, Steps, steps};
+use pullback_ad::bulk::interpreted::{Derivative, Level};
 use pullback_ad::bulk::to_core::Known;
 use pullback_ad::differentiate::Choice;
 use pullback_core::traverse::for_each_stm;
@@ -43,7 +44,21 @@ fn of_function(program: &Program, choice: &Choice, lam: &Lam) -> String {
     }
 }
 
-fn shown(program: &Program, steps: &Steps) -> String {
+/// What runs over dual numbers, or over dual arrays, and how it is made.
+pub(crate) fn interpreted(derivative: &Derivative) -> String {
+    let steps = derivative.steps();
+    let mut out = source(derivative.first().0, steps);
+    match derivative.level() {
+        Level::Numbers => out += "\nIt runs over dual numbers: each number has a delta term\n",
+        Level::Arrays => {
+            bulk(&mut out, steps);
+            out += "\nIt runs over dual arrays: each array has a delta term\n";
+        }
+    }
+    out
+}
+
+fn source(program: &Program, steps: &Steps) -> String {
     let mut out = "The function, in the fragment of bulk dual numbers\n".to_string();
     for (k, known) in steps.sizes.iter().enumerate() {
         let _ = writeln!(out, "  size n{k} = {}", size(program, steps, known));
@@ -53,9 +68,18 @@ fn shown(program: &Program, steps: &Steps) -> String {
         let _ = writeln!(out, "  input {x} : {}{constant}", x.ty());
     }
     listing(&mut out, &steps.source, "result");
-    rules(&mut out, steps);
-    out += "\nThe function, in bulk operations\n";
-    listing(&mut out, &steps.bulk, "result");
+    out
+}
+
+fn bulk(out: &mut String, steps: &Steps) {
+    rules(out, steps);
+    *out += "\nThe function, in bulk operations\n";
+    listing(out, &steps.bulk, "result");
+}
+
+fn shown(program: &Program, steps: &Steps) -> String {
+    let mut out = source(program, steps);
+    bulk(&mut out, steps);
     out += "\nThe symbolic reverse pass\n";
     let varying = steps.seeds.iter().flatten().zip(&steps.bulk.results);
     varying.for_each(|(c, t)| line(&mut out, &format!("input {c}, the cotangent of"), t));

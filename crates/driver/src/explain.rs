@@ -46,6 +46,9 @@ pub fn explain(
     if let Some(derivative) = &ready.on_lambda {
         return Ok(derivative.text());
     }
+    if let Some(derivative) = &ready.on_fragment {
+        return Ok(bulk_steps::interpreted(derivative.derivative()));
+    }
     let program = shown.as_ref().unwrap_or(&ready.program);
     let text = print_function(program, ready.fun, PrintOptions::default());
     let origins = origins(program, &Names::of_function(program, ready.fun));
@@ -105,6 +108,12 @@ pub fn costs(
         }
         None => {
             let all: Vec<Value> = args.iter().chain(&along).cloned().collect();
+            if let Some(derivative) = &ready.on_fragment {
+                let (_, run) = derivative.run_counted(&all, &options).map_err(stopped)?;
+                rows.push(("nodes of delta terms".into(), run.nodes));
+                rows.push(("nodes evaluated".into(), run.evals));
+                rows.push(("elements touched".into(), run.touched));
+            }
             ready.interpret(&all, &options).map_err(stopped)?.counts.work
         }
     };

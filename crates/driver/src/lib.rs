@@ -18,6 +18,7 @@ pub mod leaves;
 pub mod library;
 pub mod matrices;
 pub mod memory;
+pub mod on_fragment;
 pub mod on_lambda;
 pub mod pipeline;
 pub mod profile;

@@ -5,11 +5,13 @@ use crate::derive::{self, Kind};
 use crate::front::Lowered;
 use crate::imports::{self, Reader};
 use crate::leaves::{Leaf, Wrt, leaves, parameter_leaves};
+use crate::on_fragment::{self, OnFragment};
 use crate::on_lambda::{self, OnLambda};
 use crate::pipeline;
 use crate::report::{self, Stage, timed};
 use crate::versions::Versions;
 use crate::vm::Vm;
+use pullback_ad::bulk::interpreted;
 use pullback_ad::differentiate::Choice;
 use pullback_base::{Code, Diagnostic, RuntimeError, Severity, SourceMap};
 use pullback_core::{Entry, FunId, Program, Type, Value};
@@ -137,6 +139,8 @@ pub struct Ready {
     pub stages: Vec<Stage>,
     /// A derivative by an algorithm on lambda, which is run instead.
     pub on_lambda: Option<OnLambda>,
+    /// A derivative whose delta terms are made while it runs; the program is only its first part.
+    pub on_fragment: Option<OnFragment>,
     /// Memory that calls of its machine code leave for later ones.
     pub(crate) workspaces: Workspaces,
     pub(crate) native: Versions<Native>,
@@ -156,6 +160,7 @@ impl Ready {
             relaxed: false,
             stages: Vec::new(),
             on_lambda: None,
+            on_fragment: None,
             workspaces: Workspaces::default(),
             native: Versions::default(),
             vm: Versions::default(),
@@ -163,9 +168,10 @@ impl Ready {
     }
     /// Runs the function in the reference interpreter.
     pub fn interpret(&self, args: &[Value], options: &Options<'_>) -> Result<Outcome, RuntimeError> {
-        match &self.on_lambda {
-            Some(derivative) => deep(|| derivative.run(args, options)),
-            None => deep(|| Compiled::new(&self.program).run(self.fun, args, options)),
+        match (&self.on_lambda, &self.on_fragment) {
+            (Some(derivative), _) => deep(|| derivative.run(args, options)),
+            (None, Some(derivative)) => deep(|| derivative.run(args, options)),
+            (None, None) => deep(|| Compiled::new(&self.program).run(self.fun, args, options)),
         }
     }
 }
@@ -316,6 +322,12 @@ impl Session {
             && kind.is_reverse()
         {
             return on_lambda::derivative(self, algorithm, entry, (kind, selected), watch);
+        }
+        let name = self.settings.choice.reverse.as_ref();
+        if let Some(algorithm) = name.and_then(|n| interpreted::find(n.as_str()))
+            && kind.is_reverse()
+        {
+            return on_fragment::derivative(self, algorithm, entry, (kind, selected), watch);
         }
         let mut program = self.program.clone();
         let fun = derive::add(&mut program, entry.fun, kind, selected)

@@ -27,7 +27,7 @@ const RECURSION: &[&str] = &[
     "chad-arrays",
     "chad-closures",
 ];
-const NO_RECURSION: &[&str] = &["bulk", "chad", "chad-sparse"];
+const NO_RECURSION: &[&str] = &["bulk", "bulk-scalar", "bulk-tape", "chad", "chad-sparse"];
 
 fn rows() -> Vec<Row> {
     let f = Value::f64;
@@ -72,7 +72,7 @@ fn rows() -> Vec<Row> {
             vec![f(2.0), Value::Scalar(ScalarValue::Bool(true))],
             &[1.0],
             vec![f(6.0), f(5.0)],
-            &["bulk"],
+            &["bulk", "bulk-scalar", "bulk-tape"],
         ),
         // Functions that take functions: x^4 y^3 with respect to both.
         row(

@@ -1,9 +1,15 @@
 //! Bulk dual numbers on random programs: where they do not refuse one, the properties hold.
 
 use pullback_ad::bulk::from_core::vjp;
+use pullback_ad::bulk::interpreted::ALGORITHMS;
+use pullback_ad::differentiate::{Choice, differentiate};
+use pullback_core::Value;
+use pullback_interp::core::{Compiled, Options};
 use pullback_testkit::draws::draws;
+use pullback_testkit::flat::{has_single, random_cotangent};
 use pullback_testkit::generate::{ArrayWeights, Config, ControlWeights};
-use pullback_testkit::properties::Property;
+use pullback_testkit::properties::{Property, case_of_seed, reverse_program};
+use pullback_testkit::rng::Rng;
 use pullback_testkit::soak::soak_with;
 
 /// Programs with much of what bulk dual numbers have forms for, and less of the rest.
@@ -56,4 +62,46 @@ fn bulk_dual_numbers_are_right_or_refuse() {
         let held = report.holds(Property::Adjoint) as f64;
         assert!(held >= least * report.programs as f64, "too many are refused:\n{}", report.render());
     }
+}
+
+/// The algorithms whose delta terms are made while a program runs: they refuse what `bulk` refuses, and have its cotangents.
+#[test]
+fn delta_terms_at_run_time_have_the_cotangents_of_the_symbolic_pass() {
+    let mut all = draws("bulk at run time", (60, 300), 4);
+    let (mut tried, mut drawn) = (0, 0);
+    for seed in &mut all {
+        drawn += 1;
+        let mut case = case_of_seed(seed, &arrays());
+        differentiate(&mut case.program, &Choice::default()).expect("derivatives inside of it");
+        let wanted = vec![true; case.program.funs[case.main].params.len()];
+        let symbolic = reverse_program(&case, &vjp);
+        for algorithm in ALGORITHMS {
+            let made = algorithm.derivative(&case.program, case.main, &wanted);
+            assert_eq!(made.is_ok(), symbolic.is_ok(), "{} on seed {seed}", algorithm.id);
+            let (Ok(made), Ok((program, fun))) = (made, &symbolic) else { continue };
+            let options = Options::default();
+            let (first, read) = made.first();
+            let Ok(read) = Compiled::new(first).run(read, &case.args, &options) else { continue };
+            let mut rng = Rng::new(seed);
+            let results = &case.program.funs[case.main].results;
+            let pairs = read.results.iter().zip(results);
+            let active = pairs.map(|(v, t)| random_cotangent(v, case.program.is_active(t), &mut rng));
+            let cotangents: Vec<Value> = active.flatten().collect();
+            let all = [case.args.as_slice(), &cotangents].concat();
+            let expected = Compiled::new(program).run(*fun, &all, &options).expect("as the function").results;
+            let found = made.after(read.results.clone(), &cotangents).unwrap_or_else(|e| panic!("{e:?}"));
+            let found = [found.results, found.cotangents].concat();
+            let floats = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
+            let (found, expected) = (floats(&found), floats(&expected));
+            let single = case.args.iter().chain(&read.results).any(has_single);
+            let tolerance = if single { 2e-3 } else { 1e-8 };
+            let close = |(x, y): (&f64, &f64)| {
+                (x - y).abs() <= tolerance * (1.0 + y.abs()) || x == y || !x.is_finite() || !y.is_finite()
+            };
+            let same = found.len() == expected.len() && found.iter().zip(&expected).all(close);
+            assert!(same, "{} on seed {seed}: {found:?} {expected:?}", algorithm.id);
+            tried += 1;
+        }
+    }
+    assert!(tried >= drawn, "of {drawn} programs {tried} runs were compared");
 }

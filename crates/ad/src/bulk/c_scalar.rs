@@ -16,7 +16,7 @@
 //! ```text
 //! constant   D[r]                 = (r, Zero)
 //! operation  D[op t_1 .. t_n]     = (op x_1 .. x_n, Share id (Add (Scale (d1 op) d_1) .. (Scale (dn op) d_n)))     without Scale by one
-//! sum        D[sumOuter t]        = Share id (Add (Add d_1 d_2) ..) for each column; the same for what scatter adds up
+//! sum        D[sumOuter t]        = Share id (Add (Add d_1 ..) (Add ..)) for each column, halves by halves; the same for what scatter adds up
 //!
 //! eval_0     eval_0 Zero e = 0    eval_0 (Input v) e = e_v            eval_0 (Add a b) e = eval_0 a e + eval_0 b e         eval_0 (Scale r d) e = r * eval_0 d e
 //! eval_1     eval_1 Zero = 0      eval_1 (Input v) = e_v              eval_1 (Add a b) = eval_1 a + eval_1 b               eval_1 (Scale r d) = r * eval_1 d
@@ -63,7 +63,7 @@ enum Node {
 
 /// A number, and how it varies. Others have `Zero`.
 #[derive(Clone, Debug)]
-struct Dual(ScalarValue, Delta);
+pub(super) struct Dual(ScalarValue, Delta);
 
 /// Which evaluator makes a gradient of a term.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,42 +112,77 @@ pub fn gradient(
             "a gradient is of one floating-point number, and the result is {ty}; sum it"
         )));
     }
-    let mut arrays = Arrays::new(Duals { next: 0, zeros }, sizes);
+    let mut arrays = Arrays::new(Duals::new(zeros), sizes);
+    let mut env = program.inputs.iter().map(|x| x.id()).zip(inputs(arguments)).collect();
+    let result = interpret(&mut arrays, &mut env, &program.body);
+    let Dual(value, delta) = &result.elements[0];
+    let mut visits = 0;
+    let all = evaluator.gradient(delta, numbers(arguments), &mut visits);
+    let (nodes, shares) = count(&[delta]);
+    Ok(Gradient { value: value.as_f64(), inputs: in_place(all, arguments), nodes, shares, visits })
+}
+
+/// How many numbers have cotangents.
+fn numbers(arguments: &[Tensor<ScalarValue>]) -> usize {
+    arguments.iter().filter(|a| a.scalar.is_float()).map(|a| a.elements.len()).sum()
+}
+
+// [bulk_scalar.input]  (x, Input v), from left to right
+pub(super) fn inputs(arguments: &[Tensor<ScalarValue>]) -> Vec<Tensor<Dual>> {
     let mut count = 0;
-    // [bulk_scalar.input]  (x, Input v), from left to right
     let mut named = |x: &ScalarValue| {
         let delta = if x.scalar().is_float() { Node::Input(count) } else { Node::Zero };
         count += usize::from(x.scalar().is_float());
         Dual(*x, Delta::of(delta))
     };
-    let inputs = arguments.iter().map(|a| {
+    let mut input = |a: &Tensor<ScalarValue>| {
         let elements = a.elements.iter().map(&mut named).collect();
         Tensor::new(a.scalar, a.shape.clone(), elements)
-    });
-    let mut env = program.inputs.iter().map(|x| x.id()).zip(inputs).collect();
-    let result = interpret(&mut arrays, &mut env, &program.body);
-    let Dual(value, delta) = result.elements[0].clone();
-    let mut visits = 0;
-    let all = evaluator.gradient(&delta, count, &mut visits);
+    };
+    arguments.iter().map(&mut input).collect()
+}
+
+/// Cotangents of numbers, in the arrays that they are of.
+fn in_place(all: Vec<f64>, arguments: &[Tensor<ScalarValue>]) -> Vec<Option<Tensor<ScalarValue>>> {
     let mut left = all.into_iter();
-    let inputs = arguments.iter().map(|a| {
+    let of = |a: &Tensor<ScalarValue>| {
         a.scalar.is_float().then(|| {
             let of = left.by_ref().take(a.elements.len()).map(|x| a.scalar.from_f64(x));
             Tensor::new(a.scalar, a.shape.clone(), of.collect())
         })
-    });
-    let inputs = inputs.collect();
-    let (nodes, shares) = delta.count();
-    Ok(Gradient { value: value.as_f64(), inputs, nodes, shares, visits })
+    };
+    arguments.iter().map(of).collect()
+}
+
+/// Cotangents of inputs, and what they took.
+pub(super) struct Backwards {
+    pub(super) inputs: Vec<Option<Tensor<ScalarValue>>>,
+    pub(super) nodes: u64,
+    pub(super) visits: u64,
+}
+
+/// The cotangents of all inputs, for those of several numbers.
+pub(super) fn backwards<'a>(
+    results: impl Iterator<Item = (f64, &'a Dual)>,
+    arguments: &[Tensor<ScalarValue>],
+) -> Backwards {
+    let results: Vec<(f64, &Delta)> = results.map(|(c, Dual(_, d))| (c, d)).collect();
+    let (mut all, mut visits) = (vec![0.0; numbers(arguments)], 0);
+    reverse_pass(&results, &mut all, &mut visits);
+    let (nodes, _) = count(&results.iter().map(|(_, d)| *d).collect::<Vec<_>>());
+    Backwards { inputs: in_place(all, arguments), nodes, visits }
 }
 
 /// Makes terms, with identities in the order of execution.
-struct Duals {
+pub(super) struct Duals {
     next: u64,
     zeros: Zeros,
 }
 
 impl Duals {
+    pub(super) fn new(zeros: Zeros) -> Duals {
+        Duals { next: 0, zeros }
+    }
     fn share(&mut self, d: Delta) -> Delta {
         self.next += 1;
         Delta::of(Node::Share(self.next, d))
@@ -182,14 +217,23 @@ impl Elements for Duals {
     // [bulk_scalar.sum]  Share id (Add (Add d_1 d_2) ..)
     fn sum(&mut self, scalar: Scalar, xs: &[Dual]) -> Dual {
         let add = Prim::Op(Op::Add, scalar);
-        let sum = xs
-            .iter()
-            .cloned()
-            .reduce(|Dual(x, a), Dual(y, b)| Dual(total(add, &[x, y]), Delta::of(Node::Add(a, b))));
-        match sum {
-            Some(Dual(x, d)) if scalar.is_float() => Dual(x, self.share(d)),
-            Some(Dual(x, _)) => self.constant(x),
-            None => self.constant(scalar.zero()),
+        let sum = xs.iter().map(|x| x.0).reduce(|x, y| total(add, &[x, y]));
+        match (sum, added(xs)) {
+            (Some(x), Some(d)) if scalar.is_float() => Dual(x, self.share(d)),
+            (Some(x), _) => self.constant(x),
+            (None, _) => self.constant(scalar.zero()),
+        }
+    }
+}
+
+/// The sum of the terms, halves by halves: it is as deep as the logarithm of their number.
+fn added(xs: &[Dual]) -> Option<Delta> {
+    match xs {
+        [] => None,
+        [x] => Some(x.1.clone()),
+        _ => {
+            let (a, b) = xs.split_at(xs.len() / 2);
+            Some(Delta::of(Node::Add(added(a)?, added(b)?)))
         }
     }
 }
@@ -209,25 +253,26 @@ impl Delta {
     fn of(node: Node) -> Delta {
         Delta(Rc::new(node))
     }
-    /// Nodes, and those that are `Share`, each once.
-    fn count(&self) -> (u64, u64) {
-        let (mut seen, mut shares, mut left) = (BTreeSet::new(), 0, vec![self]);
-        while let Some(d) = left.pop() {
-            if matches!(*d.0, Node::Zero) || !seen.insert(Rc::as_ptr(&d.0)) {
-                continue;
-            }
-            match &*d.0 {
-                Node::Zero | Node::Input(_) => {}
-                Node::Add(a, b) => left.extend([a, b]),
-                Node::Scale(_, _, d) => left.push(d),
-                Node::Share(_, d) => {
-                    shares += 1;
-                    left.push(d);
-                }
+}
+
+/// Nodes, and those that are `Share`, each once.
+fn count(deltas: &[&Delta]) -> (u64, u64) {
+    let (mut seen, mut shares, mut left) = (BTreeSet::new(), 0, deltas.to_vec());
+    while let Some(d) = left.pop() {
+        if matches!(*d.0, Node::Zero) || !seen.insert(Rc::as_ptr(&d.0)) {
+            continue;
+        }
+        match &*d.0 {
+            Node::Zero | Node::Input(_) => {}
+            Node::Add(a, b) => left.extend([a, b]),
+            Node::Scale(_, _, d) => left.push(d),
+            Node::Share(_, d) => {
+                shares += 1;
+                left.push(d);
             }
         }
-        (seen.len() as u64, shares)
     }
+    (seen.len() as u64, shares)
 }
 
 impl Evaluator {
@@ -239,7 +284,7 @@ impl Evaluator {
             Evaluator::Vectors => return eval_1(d, n, visits),
             Evaluator::Changes => eval_2(d, &mut changed, visits),
             Evaluator::Inwards => eval_3(1.0, d, &mut changed, visits),
-            Evaluator::Shared => reverse_pass(1.0, d, &mut changed, visits),
+            Evaluator::Shared => reverse_pass(&[(1.0, d)], &mut changed, visits),
         }
         changed
     }
@@ -311,9 +356,9 @@ fn eval_3(c: f64, d: &Delta, g: &mut [f64], visits: &mut u64) {
 type Entries<'a> = BTreeMap<u64, (&'a Delta, f64)>;
 
 // [bulk_scalar.backprop]  the entry with the highest identity, until there is none
-fn reverse_pass(c: f64, d: &Delta, g: &mut [f64], visits: &mut u64) {
+fn reverse_pass(results: &[(f64, &Delta)], g: &mut [f64], visits: &mut u64) {
     let mut entries = Entries::new();
-    eval(c, d, g, &mut entries, visits);
+    results.iter().for_each(|(c, d)| eval(*c, d, g, &mut entries, visits));
     while let Some((_, (d, c))) = entries.pop_last() {
         eval(c, d, g, &mut entries, visits);
     }

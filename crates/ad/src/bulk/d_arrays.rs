@@ -118,21 +118,35 @@ pub fn vjp(
     cotangent: &Tensor<ScalarValue>,
     zeros: Zeros,
 ) -> Result<Pullback, Mismatch> {
-    let (mut arrays, value, delta) = forwards(program, arguments, zeros)?;
+    let (arrays, result) = forwards(program, arguments, zeros)?;
+    pullback(arrays, result, arguments, cotangent)
+}
+
+/// The cotangents of the inputs, for that of a dual array.
+///
+/// # Errors
+/// [`Mismatch`] if the cotangent does not fit.
+pub(super) fn pullback(
+    mut arrays: Values,
+    result: Dual<Tensor<ScalarValue>>,
+    arguments: &[Tensor<ScalarValue>],
+    cotangent: &Tensor<ScalarValue>,
+) -> Result<Pullback, Mismatch> {
+    let (delta, value) = (result.delta(), result.primal);
     if (cotangent.scalar, &cotangent.shape) != (value.scalar, &value.shape) {
         return Err(Mismatch(format!(
             "the cotangent has shape {:?}, the result {:?}",
             cotangent.shape, value.shape
         )));
     }
-    let Reverse { mut gradients, evals, order, .. } =
-        Reverse::new(&mut arrays).run(cotangent.clone(), &delta);
+    let Backwards { mut gradients, evals, order } =
+        backwards(&mut arrays, std::iter::once((cotangent.clone(), &delta)));
     let zeros = |a: &Tensor<ScalarValue>| Tensor::full(a.scalar.zero(), &a.shape);
     let of = |(v, a): (usize, &Tensor<ScalarValue>)| {
         a.scalar.is_float().then(|| gradients.remove(&v).unwrap_or_else(|| zeros(a)))
     };
     let inputs = arguments.iter().enumerate().map(of).collect();
-    Ok(Pullback { value, inputs, nodes: delta.count(), evals, order, touched: arrays.touched })
+    Ok(Pullback { value, inputs, nodes: count(&[delta]), evals, order, touched: arrays.touched })
 }
 
 /// The tangent of the result, for tangents of all inputs (those of inputs without derivatives are not read).
@@ -145,12 +159,33 @@ pub fn jvp(
     tangents: &[Tensor<ScalarValue>],
 ) -> Result<Tensor<ScalarValue>, Mismatch> {
     sizes_for(&program.inputs, &[], tangents)?;
-    let (mut arrays, _, delta) = forwards(program, arguments, Zeros::Stop)?;
-    Ok(Forward { alg: &mut arrays, tangents, known: BTreeMap::new() }.eval(&delta))
+    let (mut arrays, result) = forwards(program, arguments, Zeros::Stop)?;
+    Ok(Forward { alg: &mut arrays, tangents, known: BTreeMap::new() }.eval(&result.delta()))
+}
+
+/// Cotangents by the number of the input, and what they took.
+pub(super) struct Backwards<A> {
+    pub(super) gradients: BTreeMap<usize, A>,
+    pub(super) evals: u64,
+    order: Vec<u32>,
+}
+
+/// The cotangents of all inputs, for those of several dual arrays.
+pub(super) fn backwards<'d, T: Algebra>(
+    alg: &mut T,
+    results: impl Iterator<Item = (T::Array, &'d Delta<T::Array>)>,
+) -> Backwards<T::Array>
+where
+    T::Array: 'd,
+{
+    let mut reverse = Reverse::new(alg);
+    results.for_each(|(c, delta)| reverse.eval(c, delta));
+    let Reverse { gradients, evals, order, .. } = reverse.finish();
+    Backwards { gradients, evals, order }
 }
 
 type Values = Arrays<Plain>;
-type Forwards = (Values, Tensor<ScalarValue>, Delta<Tensor<ScalarValue>>);
+type Forwards = (Values, Dual<Tensor<ScalarValue>>);
 
 fn forwards(
     program: &Program,
@@ -159,11 +194,11 @@ fn forwards(
 ) -> Result<Forwards, Mismatch> {
     let mut arrays = Arrays::new(Plain, sizes_for(&program.inputs, &[&program.body], arguments)?);
     let mut duals = Duals::new(&mut arrays, zeros);
-    let mut env = duals.inputs(program.inputs.iter().zip(arguments.iter().cloned()));
+    let inputs = duals.inputs(program.inputs.iter().zip(arguments.iter().cloned()));
+    let mut env = program.inputs.iter().map(Var::id).zip(inputs).collect();
     let result = interpret(&mut duals, &mut env, &program.body);
     duals.finish()?;
-    let delta = result.delta();
-    Ok((arrays, result.primal, delta))
+    Ok((arrays, result))
 }
 
 /// `D[Array sh r]`: an array, and how it varies, if its elements are floats.
@@ -217,10 +252,10 @@ impl<'a, T: Algebra> Duals<'a, T> {
     pub(super) fn inputs<'x>(
         &mut self,
         inputs: impl Iterator<Item = (&'x Var, T::Array)>,
-    ) -> Env<Dual<T::Array>> {
+    ) -> Vec<Dual<T::Array>> {
         let input = |(v, (x, primal)): (usize, (&Var, T::Array))| {
             let delta = x.ty().is_float().then(|| Delta::new(x.ty(), Node::Input(v)));
-            (x.id(), Dual { ty: x.ty().clone(), primal, delta })
+            Dual { ty: x.ty().clone(), primal, delta }
         };
         inputs.enumerate().map(input).collect()
     }
@@ -420,57 +455,52 @@ impl<A> Delta<A> {
     fn shape(&self) -> &[Size] {
         &self.0.0.shape
     }
-    /// Nodes, each once, without `Zero`.
-    fn count(&self) -> u64 {
-        let (mut seen, mut left) = (BTreeSet::new(), vec![self]);
-        while let Some(d) = left.pop() {
-            if matches!(d.0.1, Node::Zero) || !seen.insert(Rc::as_ptr(&d.0)) {
-                continue;
-            }
-            match &d.0.1 {
-                Node::Zero | Node::Input(_) => {}
-                Node::Add(a, b) => left.extend([a, b]),
-                Node::Stack(ds) => left.extend(ds),
-                Node::Scale(_, _, d)
-                | Node::Share(_, d)
-                | Node::Index(d, _)
-                | Node::OneHot(d, _)
-                | Node::SumOuter(d)
-                | Node::Gather(d, _)
-                | Node::Scatter(d, _)
-                | Node::Replicate(d)
-                | Node::Transpose(_, d)
-                | Node::Reshape(d)
-                | Node::Convert(d) => left.push(d),
-            }
+}
+
+/// Nodes of these terms, each once, without `Zero`.
+pub(super) fn count<A>(deltas: &[Delta<A>]) -> u64 {
+    let (mut seen, mut left) = (BTreeSet::new(), deltas.iter().collect::<Vec<_>>());
+    while let Some(d) = left.pop() {
+        if matches!(d.0.1, Node::Zero) || !seen.insert(Rc::as_ptr(&d.0)) {
+            continue;
         }
-        seen.len() as u64
+        match &d.0.1 {
+            Node::Zero | Node::Input(_) => {}
+            Node::Add(a, b) => left.extend([a, b]),
+            Node::Stack(ds) => left.extend(ds),
+            Node::Scale(_, _, d)
+            | Node::Share(_, d)
+            | Node::Index(d, _)
+            | Node::OneHot(d, _)
+            | Node::SumOuter(d)
+            | Node::Gather(d, _)
+            | Node::Scatter(d, _)
+            | Node::Replicate(d)
+            | Node::Transpose(_, d)
+            | Node::Reshape(d)
+            | Node::Convert(d) => left.push(d),
+        }
     }
+    seen.len() as u64
 }
 
 /// The reverse pass, over arrays of an algebra: Figs. 4.5 and 4.18.
-pub(super) struct Reverse<'a, T: Algebra> {
+struct Reverse<'a, T: Algebra> {
     alg: &'a mut T,
     /// By the number of the input.
-    pub(super) gradients: BTreeMap<usize, T::Array>,
+    gradients: BTreeMap<usize, T::Array>,
     entries: BTreeMap<u32, (Delta<T::Array>, T::Array)>,
     evals: u64,
     order: Vec<u32>,
 }
 
 impl<'a, T: Algebra> Reverse<'a, T> {
-    pub(super) fn new(alg: &'a mut T) -> Reverse<'a, T> {
+    fn new(alg: &'a mut T) -> Reverse<'a, T> {
         Reverse { alg, gradients: BTreeMap::new(), entries: BTreeMap::new(), evals: 0, order: Vec::new() }
     }
 
-    // [bulk_arrays.backprop]  eval c d; then the entry with the highest identity, until there is none
-    pub(super) fn run(mut self, c: T::Array, delta: &Delta<T::Array>) -> Self {
-        self.eval(c, delta);
-        self.finish()
-    }
-
-    /// After the cotangents of all results.
-    pub(super) fn finish(mut self) -> Self {
+    // [bulk_arrays.backprop]  after eval c d of all results: the entry with the highest identity, until there is none
+    fn finish(mut self) -> Self {
         while let Some((id, (d, c))) = self.entries.pop_last() {
             self.order.push(id);
             self.eval(c, &d);
@@ -479,7 +509,7 @@ impl<'a, T: Algebra> Reverse<'a, T> {
     }
 
     // [bulk_arrays.eval]  Fig. 4.18
-    pub(super) fn eval(&mut self, c: T::Array, delta: &Delta<T::Array>) {
+    fn eval(&mut self, c: T::Array, delta: &Delta<T::Array>) {
         self.evals += 1;
         match &delta.0.1 {
             Node::Zero => {}

@@ -32,12 +32,12 @@
 //!
 //! Not supported: `build1` of floats, as in [`super::d_arrays`].
 
-use super::a_core::{Exp, Extremum, IndexFn, Names, Program, Term, Ty, Var, made};
-use super::d_arrays::{Duals, Reverse, full};
+use super::a_core::{Exp, Extremum, IllTyped, IndexFn, Names, Program, Term, Ty, Var, made, walk};
+use super::d_arrays::{Dual, Duals, backwards, full};
 use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
 use super::partials::Zeros;
 use super::sizes::Size;
-use super::terms::substitute_all;
+use super::terms::{copied, substitute_all};
 use super::values::Tensor;
 use pullback_prim::{Prim, Scalar, ScalarValue};
 use std::collections::BTreeSet;
@@ -79,26 +79,42 @@ pub fn vjp(program: &Program, zeros: Zeros) -> Result<Derivative, Mismatch> {
     if !ty.is_float() {
         return Err(Mismatch(format!("a result of type {ty} has no derivative")));
     }
-    let mut terms = Terms { names: program.names.clone(), bindings: Vec::new() };
+    let mut terms = Terms::new(program.names.clone());
     let mut duals = Duals::new(&mut terms, zeros);
-    let mut env = duals.inputs(program.inputs.iter().map(|x| (x, Term::var(x))));
+    let duals_of_inputs = duals.inputs(program.inputs.iter().map(|x| (x, Term::var(x))));
+    let mut env = program.inputs.iter().map(Var::id).zip(duals_of_inputs).collect();
     let result = interpret(&mut duals, &mut env, &program.body);
     duals.finish()?;
+    derivative(terms, (&program.sizes, &program.inputs), result)
+}
+
+/// The derivative that a dual array over terms says, whose inputs are these.
+///
+/// # Errors
+/// [`Mismatch`] if an operation had arguments that do not fit.
+pub(super) fn derivative(
+    mut terms: Terms,
+    (sizes, inputs): (&[String], &[Var]),
+    result: Dual<Term>,
+) -> Result<Derivative, Mismatch> {
     let (delta, value) = (result.delta(), result.primal);
-    let c = terms.names.fresh("c", ty.clone());
+    let c = terms.names.fresh("c", result.ty);
     // [bulk_symbolic.wrapper]  eval c d, backprop
-    let mut gradients = Reverse::new(&mut terms).run(Term::var(&c), &delta).gradients;
+    let mut gradients = backwards(&mut terms, std::iter::once((Term::var(&c), &delta))).gradients;
     let mut cotangents = Vec::new();
-    for (v, x) in program.inputs.iter().enumerate() {
+    for (v, x) in inputs.iter().enumerate() {
         let ty = x.ty();
         let zero = |terms: &mut Terms| full(terms, ty.scalar.zero(), &ty.shape);
         let of = gradients.remove(&v);
         cotangents.push(ty.is_float().then(|| of.unwrap_or_else(|| zero(&mut terms))));
     }
-    let Terms { names, bindings } = terms;
-    let inputs = program.inputs.iter().cloned().chain([c]).collect();
+    let Terms { names, bindings, refused } = terms;
+    if let Some(why) = refused {
+        return Err(Mismatch(why.0));
+    }
+    let inputs = inputs.iter().cloned().chain([c]).collect();
     let bindings = pruned(bindings, &mut std::iter::once(&value).chain(cotangents.iter().flatten()));
-    Ok(Derivative { sizes: program.sizes.clone(), inputs, bindings, value, cotangents, names })
+    Ok(Derivative { sizes: sizes.to_vec(), inputs, bindings, value, cotangents, names })
 }
 
 /// Each a term over the inputs and the bindings before it.
@@ -115,19 +131,18 @@ pub(super) fn cotangents(
     results: &[(Term, Var)],
     zeros: Zeros,
 ) -> Result<(Bindings, Vec<Term>), Mismatch> {
-    let mut terms = Terms { names: names.clone(), bindings: Vec::new() };
+    let mut terms = Terms::new(names.clone());
     let mut duals = Duals::new(&mut terms, zeros);
-    let mut env = duals.inputs(inputs.iter().map(|x| (x, Term::var(x))));
+    let duals_of_inputs = duals.inputs(inputs.iter().map(|x| (x, Term::var(x))));
+    let mut env: Env<_> = inputs.iter().map(Var::id).zip(duals_of_inputs).collect();
     for (x, u) in bindings {
         let dual = interpret(&mut duals, &mut env, u);
         env.insert(x.id(), dual);
     }
-    let deltas: Vec<_> =
-        results.iter().map(|(t, _)| interpret(&mut duals, &mut env, t).delta()).collect();
+    let deltas: Vec<_> = results.iter().map(|(t, _)| interpret(&mut duals, &mut env, t).delta()).collect();
     duals.finish()?;
-    let mut reverse = Reverse::new(&mut terms);
-    results.iter().zip(&deltas).for_each(|((_, c), delta)| reverse.eval(Term::var(c), delta));
-    let mut gradients = reverse.finish().gradients;
+    let seeds = results.iter().map(|(_, c)| Term::var(c));
+    let mut gradients = backwards(&mut terms, seeds.zip(&deltas)).gradients;
     let of = |x: &Var| {
         let found = inputs.iter().position(|y| x == y).and_then(|v| gradients.remove(&v));
         found.unwrap_or_else(|| full(&mut terms, x.ty().scalar.zero(), &x.ty().shape))
@@ -171,8 +186,7 @@ impl Derivative {
 
     /// The program of one result: a term over the inputs and the bindings, such as [`Derivative::value`], or something of several cotangents.
     pub fn program(&self, result: Term) -> Program {
-        let bind = |body: Term, (x, t): &(Var, Term)| made(Exp::Let(x.clone(), t.clone(), body));
-        let body = self.bindings.iter().rev().fold(result, bind);
+        let body = bound(self.bindings.clone(), result);
         Program { sizes: self.sizes.clone(), inputs: self.inputs.clone(), body, names: self.names.clone() }
     }
 
@@ -197,14 +211,61 @@ impl fmt::Display for Derivative {
 }
 
 /// The algebra of terms.
-struct Terms {
-    names: Names,
-    bindings: Vec<(Var, Term)>,
+pub(super) struct Terms {
+    pub(super) names: Names,
+    pub(super) bindings: Bindings,
+    refused: Option<IllTyped>,
+}
+
+/// A body with its bindings.
+fn bound(bindings: Bindings, body: Term) -> Term {
+    bindings.into_iter().rev().fold(body, |body, (x, t)| made(Exp::Let(x, t, body)))
 }
 
 impl Terms {
+    pub(super) fn new(names: Names) -> Terms {
+        Terms { names, bindings: Vec::new(), refused: None }
+    }
+    /// A result with all bindings around it. A term that stands in several places without `share` is copied, with binders of its own.
+    ///
+    /// # Errors
+    /// [`IllTyped`] if an operation had arguments that do not fit.
+    pub(super) fn finish(mut self, result: &Term) -> Result<(Term, Names), IllTyped> {
+        if let Some(why) = self.refused {
+            return Err(why);
+        }
+        let mut copy = |t: &Term| copied(&mut self.names, t);
+        let bindings = self.bindings.iter().map(|(x, t)| (x.clone(), copy(t))).collect();
+        Ok((bound(bindings, copy(result)), self.names))
+    }
+    /// The term; if it has no type, that is kept, and some term stands for it.
+    fn made(&mut self, exp: Exp) -> Term {
+        Term::new(exp).unwrap_or_else(|why| {
+            self.refused.get_or_insert(why);
+            Term::i64(0)
+        })
+    }
+    /// Whether an index function is given arrays of the types that its variables have.
+    fn fits(&mut self, f: &Closure<Term>) -> bool {
+        let mut wrong = None;
+        let mut visit = |t: &Term| {
+            if let Exp::Var(x) = t.exp()
+                && let Some(a) = f.env.get(&x.id()).filter(|a| a.ty() != x.ty())
+            {
+                wrong =
+                    Some(IllTyped(format!("an index function takes {}, and is given {}", x.ty(), a.ty())));
+            }
+        };
+        f.fun.index.iter().for_each(|t| walk(t, &mut visit));
+        let fits = wrong.is_none();
+        self.refused = self.refused.take().or(wrong);
+        fits
+    }
     // [bulk_symbolic.index_fn]  \is. ix with new variables is, and what the others are
     fn function(&mut self, f: &Closure<Term>) -> IndexFn {
+        if !self.fits(f) {
+            return f.fun.clone();
+        }
         let params: Vec<Var> = f.fun.params.iter().map(|i| self.names.again(i)).collect();
         let mut map = f.env.clone();
         map.extend(f.fun.params.iter().map(Var::id).zip(params.iter().map(Term::var)));
@@ -233,33 +294,33 @@ impl Algebra for Terms {
         shared
     }
     fn constant(&mut self, c: &Tensor<ScalarValue>) -> Term {
-        made(Exp::Const(c.clone()))
+        self.made(Exp::Const(c.clone()))
     }
     fn size(&mut self, n: &Size) -> Term {
         Term::size(n)
     }
     fn iota(&mut self, k: &Size) -> Term {
-        made(Exp::Iota(k.clone()))
+        self.made(Exp::Iota(k.clone()))
     }
     fn cond(&mut self, b: &Term, u: &Term, v: &Term) -> Term {
-        made(Exp::Cond(b.clone(), u.clone(), v.clone()))
+        self.made(Exp::Cond(b.clone(), u.clone(), v.clone()))
     }
     fn op(&mut self, op: Prim, args: &[Term]) -> Term {
-        made(Exp::Op(op, args.to_vec()))
+        self.made(Exp::Op(op, args.to_vec()))
     }
     fn index(&mut self, t: &Term, ix: &[Term]) -> Term {
-        made(Exp::Index(t.clone(), ix.to_vec()))
+        self.made(Exp::Index(t.clone(), ix.to_vec()))
     }
     // [bulk_symbolic.one_hot]  scatter sh t (\[]. ix)
     fn one_hot(&mut self, sh: &[Size], ix: &[Term], t: &Term) -> Term {
         let f = IndexFn { params: Vec::new(), index: ix.to_vec() };
-        made(Exp::Scatter(sh.to_vec(), t.clone(), f))
+        self.made(Exp::Scatter(sh.to_vec(), t.clone(), f))
     }
     fn sum_outer(&mut self, t: &Term) -> Term {
-        made(Exp::SumOuter(t.clone()))
+        self.made(Exp::SumOuter(t.clone()))
     }
     fn arg_outer(&mut self, which: Extremum, t: &Term) -> Term {
-        made(Exp::ArgOuter(which, t.clone()))
+        self.made(Exp::ArgOuter(which, t.clone()))
     }
     // [bulk_symbolic.identity]  gather sh t (\is. is) = t
     fn gather(&mut self, sh: &[Size], t: &Term, f: &Closure<Term>) -> Term {
@@ -267,7 +328,7 @@ impl Algebra for Terms {
         if is_identity(&f) && sh == t.ty().shape {
             return t.clone();
         }
-        made(Exp::Gather(sh.to_vec(), t.clone(), f))
+        self.made(Exp::Gather(sh.to_vec(), t.clone(), f))
     }
     // [bulk_symbolic.identity]  scatter sh t (\is. is) = t
     fn scatter(&mut self, sh: &[Size], t: &Term, f: &Closure<Term>) -> Term {
@@ -275,19 +336,19 @@ impl Algebra for Terms {
         if is_identity(&f) && sh == t.ty().shape {
             return t.clone();
         }
-        made(Exp::Scatter(sh.to_vec(), t.clone(), f))
+        self.made(Exp::Scatter(sh.to_vec(), t.clone(), f))
     }
     fn stack(&mut self, ts: &[Term]) -> Term {
-        made(Exp::Stack(ts.to_vec()))
+        self.made(Exp::Stack(ts.to_vec()))
     }
     fn replicate(&mut self, k: &Size, t: &Term) -> Term {
-        made(Exp::Replicate(k.clone(), t.clone()))
+        self.made(Exp::Replicate(k.clone(), t.clone()))
     }
     fn transpose(&mut self, j: &[usize], t: &Term) -> Term {
-        made(Exp::Transpose(j.to_vec(), t.clone()))
+        self.made(Exp::Transpose(j.to_vec(), t.clone()))
     }
     fn reshape(&mut self, sh: &[Size], t: &Term) -> Term {
-        made(Exp::Reshape(sh.to_vec(), t.clone()))
+        self.made(Exp::Reshape(sh.to_vec(), t.clone()))
     }
     /// What the body shares stays in it.
     fn build1(&mut self, ty: &Ty, f: &mut dyn FnMut(&mut Self, Term) -> Term) -> Term {
@@ -295,8 +356,7 @@ impl Algebra for Terms {
         let outside = std::mem::take(&mut self.bindings);
         let body = f(self, Term::var(&i));
         let inside = std::mem::replace(&mut self.bindings, outside);
-        let bind = |body: Term, (x, t): (Var, Term)| made(Exp::Let(x, t, body));
-        let body = inside.into_iter().rev().fold(body, bind);
-        made(Exp::Build1(ty.shape[0].clone(), i, body))
+        let body = bound(inside, body);
+        self.made(Exp::Build1(ty.shape[0].clone(), i, body))
     }
 }

@@ -253,15 +253,24 @@ pub fn sizes_for(
             )));
         }
     }
+    exist(terms, &sizes)?;
+    Ok(sizes)
+}
+
+/// Whether all arrays of these terms exist where sizes are these.
+///
+/// # Errors
+/// [`Mismatch`] if one would have a negative size or too many elements to count.
+pub(super) fn exist(terms: &[&Term], sizes: &BTreeMap<SizeVar, i64>) -> Result<(), Mismatch> {
     let mut bad = None;
     let mut exists = |t: &Term| {
-        let known = |n: &Size| n.value(&sizes).and_then(|n| usize::try_from(n).ok());
+        let known = |n: &Size| n.value(sizes).and_then(|n| usize::try_from(n).ok());
         let count = t.ty().shape.iter().try_fold(1usize, |all, n| all.checked_mul(known(n)?));
         if count.is_none_or(|n| isize::try_from(n).is_err()) {
             bad.get_or_insert_with(|| t.ty().to_string());
         }
         if let Exp::Size(n) = t.exp()
-            && n.value(&sizes).is_none()
+            && n.value(sizes).is_none()
         {
             bad.get_or_insert_with(|| n.to_string());
         }
@@ -269,7 +278,7 @@ pub fn sizes_for(
     terms.iter().for_each(|t| walk(t, &mut exists));
     match bad {
         Some(ty) => Err(Mismatch(format!("there is no {ty} for arguments of these sizes"))),
-        None => Ok(sizes),
+        None => Ok(()),
     }
 }
 

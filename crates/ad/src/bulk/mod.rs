@@ -9,6 +9,7 @@
 //! | [`c_scalar`] | dual numbers, in arrays as elsewhere; evaluators of their terms | 4.1, 4.3.1 |
 //! | [`d_arrays`] | dual arrays, and the reverse pass over arrays | 4.5 |
 //! | [`e_symbolic`] | the same over terms: the gradient as a program | 4.6 |
+//! | [`f_staged`] | programs as functions in Rust: one text, four meanings | 4.10 |
 //!
 //! Beside them: `sizes` (sizes are polynomials), `values` (arrays), [`evaluate`](mod@evaluate) (what terms mean, in any algebra), `print`.
 //!
@@ -22,7 +23,9 @@ pub mod c_scalar;
 pub mod d_arrays;
 pub mod e_symbolic;
 pub mod evaluate;
+pub mod f_staged;
 pub mod from_core;
+pub mod interpreted;
 pub mod partials;
 pub mod sizes;
 pub mod to_core;

@@ -82,23 +82,21 @@ pub(super) fn emit(
     bindings: &[(Variable, Term)],
     results: &[Term],
 ) -> Result<Vec<Atom>, Mismatch> {
-    let var = |v: usize| SizeVar(u32::try_from(v).unwrap_or(u32::MAX));
-    let known: Vec<SizeVar> = (0..sizes.len()).map(var).collect();
+    let known: Vec<SizeVar> = (0..sizes.len()).map(size_var).collect();
     supported(&known, bindings.iter().map(|(_, t)| t).chain(results))?;
     let mut to = ToCore { b, sizes: BTreeMap::new() };
-    for (v, size) in sizes.iter().enumerate() {
-        let atom = match size {
-            Known::Dimension(array, d) => to.b.size(*array, *d),
-            Known::Integer(n) => to.b.op2(Op::Max, *n, Atom::i64(0)),
-            Known::AtLeastZero(n) => {
-                let n = to.extent(n);
-                to.b.op2(Op::Max, n, Atom::i64(0))
-            }
-        };
-        to.sizes.insert(var(v), atom);
-    }
+    to.all_known(sizes);
     let stored = |(x, atom): &(Variable, Atom)| (x.id(), Stored { atom: *atom, ty: x.ty().clone() });
     Ok(to.all(inputs.iter().map(stored).collect(), bindings, &results.iter().collect::<Vec<_>>()))
+}
+
+fn size_var(k: usize) -> SizeVar {
+    SizeVar(u32::try_from(k).unwrap_or(u32::MAX))
+}
+
+/// What these sizes are, where the builder stands.
+pub(super) fn extents(b: &mut Builder<'_>, sizes: &[Known]) -> Vec<Atom> {
+    ToCore { b, sizes: BTreeMap::new() }.all_known(sizes)
 }
 
 fn supported<'a>(known: &[SizeVar], terms: impl Iterator<Item = &'a Term>) -> Result<(), Mismatch> {
@@ -141,6 +139,23 @@ struct ToCore<'b, 'p> {
 type Each<'f, S> = &'f mut dyn FnMut(&mut S, &[Atom], &[Stored]) -> Atom;
 
 impl ToCore<'_, '_> {
+    /// What these sizes are, each over those before it.
+    fn all_known(&mut self, sizes: &[Known]) -> Vec<Atom> {
+        let mut atoms = Vec::new();
+        for (k, size) in sizes.iter().enumerate() {
+            let atom = match size {
+                Known::Dimension(array, d) => self.b.size(*array, *d),
+                Known::Integer(n) => self.b.op2(Op::Max, *n, Atom::i64(0)),
+                Known::AtLeastZero(n) => {
+                    let n = self.extent(n);
+                    self.b.op2(Op::Max, n, Atom::i64(0))
+                }
+            };
+            self.sizes.insert(size_var(k), atom);
+            atoms.push(atom);
+        }
+        atoms
+    }
     /// What sizes are, from the arguments; arguments that do not fit stop the program.
     fn learn(&mut self, arrays: &[Stored]) {
         let mut others = Vec::new();

@@ -120,6 +120,8 @@ pub struct Steps {
     pub seeds: Vec<Option<Variable>>,
     /// The symbolic reverse pass: primal bindings and shared cotangents, and the cotangent of each wanted input.
     pub reverse: Listing,
+    /// Where a zero cotangent stops.
+    pub zeros: Zeros,
 }
 
 /// `\xs -> ys` to `\xs y_bars -> ys x_bars`; see [`crate::contract`]. Cost: the size of the program, with loops and calls written out, times its depth.
@@ -142,7 +144,7 @@ pub fn steps(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Steps,
 }
 
 /// The function with bodies for calls, and with operations of one rule each.
-fn inlined(program: &mut Program, lam: &Lam) -> Lam {
+pub(super) fn inlined(program: &mut Program, lam: &Lam) -> Lam {
     let mut lam = copy_lam(program, lam, &Subst::new());
     let mut room = STATEMENTS;
     inline(program, &mut lam.body, &mut room);
@@ -152,7 +154,7 @@ fn inlined(program: &mut Program, lam: &Lam) -> Lam {
 }
 
 /// The function in the fragment, the bulk-operation transformation, dual arrays and the symbolic reverse pass.
-fn step_by_step(program: &Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
+pub(super) fn step_by_step(program: &Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
     let is_active = |v: &Var| program.is_active(&program.vars[*v].ty);
     let wanted: Vec<Var> =
         lam.params.iter().zip(wanted).filter(|(p, w)| **w && is_active(p)).map(|(p, _)| *p).collect();
@@ -174,7 +176,7 @@ fn step_by_step(program: &Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, 
     let made = cotangents(&names, (&variables, &wanted), &bulk.bindings, &pairs, zeros);
     let (bindings, results) = made.map_err(|why| mismatch(&why, place(program, lam)))?;
     let reverse = Listing { bindings, results };
-    Ok(Steps { sizes, inputs, wanted, source, applied, bulk, seeds, reverse })
+    Ok(Steps { sizes, inputs, wanted, source, applied, bulk, seeds, reverse, zeros })
 }
 
 // [bulk.lambda]  the function's own body, then the bindings of its cotangents, as core
