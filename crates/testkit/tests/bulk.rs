@@ -4,43 +4,16 @@ use pullback_ad::bulk::from_core::vjp;
 use pullback_ad::bulk::interpreted::ALGORITHMS;
 use pullback_ad::differentiate::{Choice, differentiate};
 use pullback_core::Value;
+use pullback_cpu::Level;
 use pullback_interp::core::{Compiled, Options};
 use pullback_testkit::draws::draws;
 use pullback_testkit::flat::{has_single, random_cotangent};
-use pullback_testkit::generate::{ArrayWeights, Config, ControlWeights};
+use pullback_testkit::generate::Config;
+use pullback_testkit::native::soak::many;
+use pullback_testkit::native::{Programs, Way};
 use pullback_testkit::properties::{Property, case_of_seed, reverse_program};
 use pullback_testkit::rng::Rng;
 use pullback_testkit::soak::soak_with;
-
-/// Programs with much of what bulk dual numbers have forms for, and less of the rest.
-fn arrays() -> Config {
-    let usual = Config::default();
-    Config {
-        statements: (2, 6),
-        fuel: (3, 12),
-        control_weights: ControlWeights {
-            match_: 0.0,
-            while_loop: 0.0,
-            for_loop: 0.2,
-            ..usual.control_weights
-        },
-        array_weights: ArrayWeights {
-            scan: 0.0,
-            scatter: 0.0,
-            with_acc: 0.0,
-            collect: 0.0,
-            ..usual.array_weights
-        },
-        kept: 0.0,
-        sum: 0.0,
-        sums: 0.0,
-        general_operator: 0.0,
-        extremum: 0.5,
-        general_hist: 0.0,
-        recursive: 0.0,
-        ..Config::default()
-    }
-}
 
 #[test]
 fn bulk_dual_numbers_are_right_or_refuse() {
@@ -54,7 +27,7 @@ fn bulk_dual_numbers_are_right_or_refuse() {
     ];
     // Usually 0.69 and 0.037 are taken. Of the second kind more are drawn, so that chance does not come below its share.
     for (name, config, drawn, least) in
-        [("bulk", arrays(), 150, 0.5), ("bulk anything", Config::default(), 400, 0.01)]
+        [("bulk", Config::bulk(), 150, 0.5), ("bulk anything", Config::default(), 400, 0.01)]
     {
         let report = soak_with(draws(name, (drawn, 600), 8), &config, &properties, &vjp);
         println!("{}", report.render());
@@ -71,7 +44,7 @@ fn delta_terms_at_run_time_have_the_cotangents_of_the_symbolic_pass() {
     let (mut tried, mut drawn) = (0, 0);
     for seed in &mut all {
         drawn += 1;
-        let mut case = case_of_seed(seed, &arrays());
+        let mut case = case_of_seed(seed, &Config::bulk());
         differentiate(&mut case.program, &Choice::default()).expect("derivatives inside of it");
         let wanted = vec![true; case.program.funs[case.main].params.len()];
         let symbolic = reverse_program(&case, &vjp);
@@ -104,4 +77,20 @@ fn delta_terms_at_run_time_have_the_cotangents_of_the_symbolic_pass() {
         }
     }
     assert!(tried >= drawn, "of {drawn} programs {tried} runs were compared");
+}
+
+/// As machine code and on the vm the gradients are those of the interpreter, where they are those of Fast CHAD.
+#[test]
+fn bulk_dual_numbers_are_native() {
+    let mut seeds = draws("bulk native", (40, 400), 10);
+    let ways = |seed: u64, k: usize| Way::in_turn(seed, k, Some(Level::O1));
+    let counts = many(&Programs::bulk(), &mut seeds, &ways);
+    println!("{}", counts.render());
+    let failures: Vec<String> =
+        counts.failures.iter().take(4).map(|(seed, text)| format!("{seed}: {text}")).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    // Usually 0.69 of the programs are taken, each as it is and optimised.
+    let compared = counts.compared();
+    assert!(compared > seeds.drawn(), "too few were compared: {compared} of {}", seeds.drawn());
+    assert!(counts.of("unstable") * 10 <= compared, "too many decide nothing");
 }

@@ -268,6 +268,15 @@ impl<'a, T: Algebra> Duals<'a, T> {
         self.refused.map_or(Ok(()), Err)
     }
 
+    /// The same dual array, whose first half is another array with the same elements.
+    pub(super) fn with_primal(
+        &mut self,
+        a: Dual<T::Array>,
+        with: impl FnOnce(&mut T, &T::Array) -> T::Array,
+    ) -> Dual<T::Array> {
+        Dual { primal: with(self.alg, &a.primal), ..a }
+    }
+
     /// The two halves: what is used more than once has a name, in both.
     fn made(&mut self, ty: Ty, primal: T::Array, node: Option<Node<T::Array>>) -> Dual<T::Array> {
         let primal = self.alg.share(primal);

@@ -17,6 +17,7 @@
 //! share      share t             = t, if it is a variable or a known scalar;   else the variable s of a new binding s = t
 //! index fn   gather sh a (f, E)  = gather sh a (\is. ix), where ix has new variables is, and E for the other ones
 //! oneHot     oneHot sh ix t      = scatter sh t (\[]. ix)
+//! known      x = t               = x = y, if y is an input with the elements of x
 //! identity   gather sh t (\is. is) = t,  scatter sh t (\is. is) = t,     if sh is the shape of t
 //! primal     D shares each array that it makes (the primal bindings), and each factor of a Scale (E2)
 //! cotangent  eval c (Add a b) and eval c (Stack ds) share c: nothing else uses a cotangent twice
@@ -40,7 +41,7 @@ use super::sizes::Size;
 use super::terms::{copied, substitute_all};
 use super::values::Tensor;
 use pullback_prim::{Prim, Scalar, ScalarValue};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Value and cotangents as terms over bindings: the artifact of 4.6.5.
@@ -120,27 +121,40 @@ pub(super) fn derivative(
 /// Each a term over the inputs and the bindings before it.
 pub(super) type Bindings = Vec<(Var, Term)>;
 
+/// Cotangents as terms over bindings.
+pub(super) struct Cotangents {
+    pub(super) bindings: Bindings,
+    /// Where the bindings of cotangents begin, after those of primal values.
+    pub(super) reverse: usize,
+    pub(super) results: Vec<Term>,
+}
+
 /// The cotangents of some inputs, for bindings, each a term over those before it, and results, each with its cotangent: bindings, and a term for each wanted input.
+/// Those bindings that are known as inputs, too, are not computed again.
 ///
 /// # Errors
 /// As [`vjp`].
 pub(super) fn cotangents(
     names: &Names,
     (inputs, wanted): (&[Var], &[Var]),
-    bindings: &[(Var, Term)],
+    (bindings, known): (&[(Var, Term)], &BTreeMap<u32, Var>),
     results: &[(Term, Var)],
     zeros: Zeros,
-) -> Result<(Bindings, Vec<Term>), Mismatch> {
+) -> Result<Cotangents, Mismatch> {
     let mut terms = Terms::new(names.clone());
     let mut duals = Duals::new(&mut terms, zeros);
     let duals_of_inputs = duals.inputs(inputs.iter().map(|x| (x, Term::var(x))));
     let mut env: Env<_> = inputs.iter().map(Var::id).zip(duals_of_inputs).collect();
     for (x, u) in bindings {
-        let dual = interpret(&mut duals, &mut env, u);
+        let mut dual = interpret(&mut duals, &mut env, u);
+        if let Some(y) = known.get(&x.id()) {
+            dual = duals.with_primal(dual, |terms, a| terms.as_known(a, y));
+        }
         env.insert(x.id(), dual);
     }
     let deltas: Vec<_> = results.iter().map(|(t, _)| interpret(&mut duals, &mut env, t).delta()).collect();
     duals.finish()?;
+    let primal: BTreeSet<u32> = terms.bindings.iter().map(|(x, _)| x.id()).collect();
     let seeds = results.iter().map(|(_, c)| Term::var(c));
     let mut gradients = backwards(&mut terms, seeds.zip(&deltas)).gradients;
     let of = |x: &Var| {
@@ -148,7 +162,9 @@ pub(super) fn cotangents(
         found.unwrap_or_else(|| full(&mut terms, x.ty().scalar.zero(), &x.ty().shape))
     };
     let all: Vec<Term> = wanted.iter().map(of).collect();
-    Ok((pruned(terms.bindings, &mut all.iter()), all))
+    let bindings = pruned(terms.bindings, &mut all.iter());
+    let reverse = bindings.iter().take_while(|(x, _)| primal.contains(&x.id())).count();
+    Ok(Cotangents { bindings, reverse, results: all })
 }
 
 /// Without the bindings that nothing reads.
@@ -260,6 +276,15 @@ impl Terms {
         let fits = wrong.is_none();
         self.refused = self.refused.take().or(wrong);
         fits
+    }
+    // [bulk_symbolic.known]  x = the input with the same elements
+    fn as_known(&mut self, a: &Term, y: &Var) -> Term {
+        if let Exp::Var(s) = a.exp()
+            && let Some((_, t)) = self.bindings.iter_mut().rev().find(|(x, _)| x == s)
+        {
+            *t = Term::var(y);
+        }
+        Term::var(y)
     }
     // [bulk_symbolic.index_fn]  \is. ix with new variables is, and what the others are
     fn function(&mut self, f: &Closure<Term>) -> IndexFn {

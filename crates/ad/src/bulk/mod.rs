@@ -31,5 +31,6 @@ pub mod sizes;
 pub mod to_core;
 pub mod values;
 
+mod delayed;
 mod print;
 mod terms;

@@ -9,12 +9,13 @@
 //! Not supported: `scatter` of integers (accumulators of core add floats only); sizes that are in no input by themselves.
 
 use super::a_core::{Exp as Form, Extremum, Program, Term, Ty, Var as Variable, walk};
+use super::delayed::{Axes, Axis, Delayed, Element, Stored, indexed, reads_once, scattered, summed};
 use super::e_symbolic::Derivative;
 use super::evaluate::{Algebra, Closure, Env, Mismatch, interpret};
 use super::sizes::{Size, SizeVar};
 use super::values::Tensor;
 use pullback_base::Symbol;
-use pullback_core::{Atom, Builder, Exp, Fun, FunId, Lam, Program as CoreProgram, Soac, Type};
+use pullback_core::{Atom, Builder, Exp, Fun, FunId, Program as CoreProgram, Soac, Type};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::BTreeMap;
 
@@ -50,12 +51,12 @@ fn add(
     let mut b = Builder::new(core);
     let params: Vec<_> = inputs.iter().map(|x| b.fresh(core_type(x.ty()), x.name())).collect();
     b.open();
-    let mut to = ToCore { b: &mut b, sizes: BTreeMap::new() };
+    let mut to = ToCore::new(&mut b);
     let arrays = params.iter().zip(inputs).map(|(p, x)| Stored { atom: (*p).into(), ty: x.ty().clone() });
     let arrays: Vec<Stored> = arrays.collect();
     to.learn(&arrays);
-    let env = inputs.iter().map(Variable::id).zip(arrays).collect();
-    let result = to.all(env, bindings, results);
+    let arrays = inputs.iter().map(Variable::id).zip(arrays).collect();
+    let result = to.all(arrays, (bindings, usize::MAX), results);
     let body = b.close(result);
     Ok(core.funs.push(Fun { name: Symbol::new(name), params, body, results: types, entry: None }))
 }
@@ -71,7 +72,8 @@ pub enum Known {
     AtLeastZero(Size),
 }
 
-/// Bindings and results where the builder stands; inputs are these atoms, and the sizes are what this list says, by their places.
+/// Bindings and results where the builder stands; inputs are these atoms, and the sizes are what this list says, by their places. Bindings
+/// from the place `reverse` on are cotangents only, whose zeros stop.
 ///
 /// # Errors
 /// As [`function`]; nothing is emitted then.
@@ -79,15 +81,16 @@ pub(super) fn emit(
     b: &mut Builder<'_>,
     inputs: &[(Variable, Atom)],
     sizes: &[Known],
-    bindings: &[(Variable, Term)],
+    (bindings, reverse): (&[(Variable, Term)], usize),
     results: &[Term],
 ) -> Result<Vec<Atom>, Mismatch> {
     let known: Vec<SizeVar> = (0..sizes.len()).map(size_var).collect();
     supported(&known, bindings.iter().map(|(_, t)| t).chain(results))?;
-    let mut to = ToCore { b, sizes: BTreeMap::new() };
+    let mut to = ToCore::new(b);
     to.all_known(sizes);
     let stored = |(x, atom): &(Variable, Atom)| (x.id(), Stored { atom: *atom, ty: x.ty().clone() });
-    Ok(to.all(inputs.iter().map(stored).collect(), bindings, &results.iter().collect::<Vec<_>>()))
+    let results = results.iter().collect::<Vec<_>>();
+    Ok(to.all(inputs.iter().map(stored).collect(), (bindings, reverse), &results))
 }
 
 fn size_var(k: usize) -> SizeVar {
@@ -96,7 +99,7 @@ fn size_var(k: usize) -> SizeVar {
 
 /// What these sizes are, where the builder stands.
 pub(super) fn extents(b: &mut Builder<'_>, sizes: &[Known]) -> Vec<Atom> {
-    ToCore { b, sizes: BTreeMap::new() }.all_known(sizes)
+    ToCore::new(b).all_known(sizes)
 }
 
 fn supported<'a>(known: &[SizeVar], terms: impl Iterator<Item = &'a Term>) -> Result<(), Mismatch> {
@@ -118,25 +121,22 @@ fn supported<'a>(known: &[SizeVar], terms: impl Iterator<Item = &'a Term>) -> Re
     refused.map_or(Ok(()), |why| Err(Mismatch(why)))
 }
 
-fn core_type(ty: &Ty) -> Type {
+pub(super) fn core_type(ty: &Ty) -> Type {
     Type::array_of_rank(Type::Scalar(ty.scalar), ty.shape.len())
 }
 
-/// A variable or a constant of core, with its type in the fragment.
-#[derive(Clone, Debug)]
-struct Stored {
-    atom: Atom,
-    ty: Ty,
-}
-
-/// The algebra of core's variables.
-struct ToCore<'b, 'p> {
-    b: &'b mut Builder<'p>,
+/// The algebra of arrays of core, which are made only where they have to be.
+pub(super) struct ToCore<'b, 'p> {
+    pub(super) b: &'b mut Builder<'p>,
     sizes: BTreeMap<SizeVar, Atom>,
+    pub(super) axes: Axes,
+    /// Counters of the loops that are open.
+    pub(super) counters: BTreeMap<Axis, Atom>,
+    /// What has been evaluated, in each scope that is open; with the expression, so that it stays the same one.
+    pub(super) made: Vec<BTreeMap<usize, (Element, Atom)>>,
+    /// Whether what follows is cotangents only, whose zeros are not multiplied as numbers are.
+    pub(super) is_reverse: bool,
 }
-
-/// What stands at a place: of the elements there, and its index.
-type Each<'f, S> = &'f mut dyn FnMut(&mut S, &[Atom], &[Stored]) -> Atom;
 
 impl ToCore<'_, '_> {
     /// What these sizes are, each over those before it.
@@ -177,15 +177,70 @@ impl ToCore<'_, '_> {
             self.b.emit(Exp::Assert(same, message, vec![wanted, found]), "fits");
         }
     }
-    fn all(&mut self, mut env: Env<Stored>, bindings: &[(Variable, Term)], results: &[&Term]) -> Vec<Atom> {
-        for (x, t) in bindings {
+    fn new<'b, 'p>(b: &'b mut Builder<'p>) -> ToCore<'b, 'p> {
+        ToCore {
+            b,
+            sizes: BTreeMap::new(),
+            axes: Axes::default(),
+            counters: BTreeMap::new(),
+            made: vec![BTreeMap::new()],
+            is_reverse: false,
+        }
+    }
+    /// The results; zeros of the bindings from this place on are not multiplied as numbers are.
+    fn all(
+        &mut self,
+        arrays: Vec<(u32, Stored)>,
+        (bindings, reverse): (&[(Variable, Term)], usize),
+        results: &[&Term],
+    ) -> Vec<Atom> {
+        let mut uses: BTreeMap<u32, usize> = BTreeMap::new();
+        for t in bindings.iter().map(|(_, t)| t).chain(results.iter().copied()) {
+            walk(t, &mut |t| {
+                if let Form::Var(x) = t.exp() {
+                    *uses.entry(x.id()).or_default() += 1;
+                }
+            });
+        }
+        let mut env = Env::new();
+        for (x, s) in arrays {
+            let array = self.at_hand(&s);
+            env.insert(x, array);
+        }
+        for (k, (x, t)) in bindings.iter().enumerate() {
+            self.is_reverse = k >= reverse;
             let value = interpret(self, &mut env, t);
+            let value = self.kept(value, uses.get(&x.id()).copied().unwrap_or(0));
             env.insert(x.id(), value);
         }
-        results.iter().map(|t| interpret(self, &mut env, t).atom).collect()
+        self.is_reverse = bindings.len() >= reverse;
+        let mut of = |t: &&Term| {
+            let value = interpret(self, &mut env, t);
+            self.in_memory(&value).atom
+        };
+        results.iter().map(&mut of).collect()
+    }
+    /// Something in memory.
+    fn at_hand(&mut self, s: &Stored) -> Delayed {
+        if s.ty.shape.is_empty() {
+            return Delayed::scalar(Element::atom(s.atom, s.ty.scalar));
+        }
+        Delayed::stored(&mut self.axes, s)
+    }
+    // [bulk_to_core.kept]  what is read more than once goes to memory, unless making it again costs less
+    fn kept(&mut self, t: Delayed, uses: usize) -> Delayed {
+        let is_again = t.is_view() || uses <= 1 || t.element.is_cheap();
+        if t.is_open() || (!t.axes.is_empty() && is_again) {
+            return t;
+        }
+        self.stored(&t)
+    }
+    /// What is read at more places than it has goes to memory, unless it is a view.
+    fn settled(&mut self, t: &Delayed) -> Delayed {
+        if t.is_open() || t.is_view() { t.clone() } else { self.stored(t) }
     }
     /// The array with all sizes that its type says: where it has no elements, a map may have left it with others.
-    fn in_shape(&mut self, t: &Stored) -> Atom {
+    pub(super) fn in_shape(&mut self, t: &Stored) -> Atom {
         let Some((_, outer)) = t.ty.shape.split_last().filter(|(_, outer)| !outer.is_empty()) else {
             return t.atom;
         };
@@ -195,7 +250,7 @@ impl ToCore<'_, '_> {
         let shape = self.extents(&t.ty.shape);
         self.b.emit(Exp::Reshape { shape, from: t.ty.shape.len(), array: t.atom }, "whole")
     }
-    fn extent(&mut self, n: &Size) -> Atom {
+    pub(super) fn extent(&mut self, n: &Size) -> Atom {
         match n.as_constant() {
             Some(n) => Atom::i64(n),
             None => {
@@ -214,44 +269,18 @@ impl ToCore<'_, '_> {
         let one = atoms.into_iter().reduce(|a, b| self.b.op2(op, a, b));
         one.unwrap_or_else(|| unreachable!("a polynomial that is not zero"))
     }
-    fn extents(&mut self, shape: &[Size]) -> Vec<Atom> {
+    pub(super) fn extents(&mut self, shape: &[Size]) -> Vec<Atom> {
         shape.iter().map(|n| self.extent(n)).collect()
     }
-    fn full(&mut self, x: ScalarValue, shape: &[Size]) -> Atom {
+    pub(super) fn full(&mut self, x: ScalarValue, shape: &[Size]) -> Atom {
         if shape.is_empty() {
             return Atom::Const(x);
         }
         let extents = self.extents(shape);
         self.b.emit(Exp::Replicate(extents, Atom::Const(x)), "zeros")
     }
-    /// A nest of maps over these arrays, or over indices where there are none.
-    fn nest(
-        &mut self,
-        shape: &[Size],
-        arrays: &[Atom],
-        indices: &mut Vec<Stored>,
-        f: Each<'_, Self>,
-    ) -> Atom {
-        let Some((k, rest)) = shape.split_first() else { return f(self, arrays, indices) };
-        let width = self.extent(k);
-        let iota = arrays.is_empty().then(|| self.b.emit(Exp::Iota(width), "is"));
-        let over: Vec<Atom> = arrays.iter().copied().chain(iota).collect();
-        let elems: Vec<Type> = over.iter().map(|a| self.b.elem(*a)).collect();
-        let params: Vec<_> = elems.into_iter().map(|t| self.b.fresh(t, "x")).collect();
-        let inner: Vec<Atom> = params.iter().take(arrays.len()).map(|p| (*p).into()).collect();
-        if iota.is_some() {
-            indices.push(Stored { atom: params[0].into(), ty: Ty::index() });
-        }
-        self.b.open();
-        let result = self.nest(rest, &inner, indices, f);
-        let body = self.b.close(vec![result]);
-        if iota.is_some() {
-            indices.pop();
-        }
-        self.b.emit(Exp::Soac(Soac::Map { width, lam: Lam { params, body }, arrays: over }), "ys")
-    }
     /// A primitive, zero where it would stop.
-    fn total(&mut self, op: Prim, args: &[Atom]) -> Atom {
+    pub(super) fn total(&mut self, op: Prim, args: &[Atom]) -> Atom {
         let Prim::Op(which, scalar) = op else { return self.b.emit(Exp::Prim(op, args.to_vec()), "t") };
         if !op.may_stop() {
             return self.b.emit(Exp::Prim(op, args.to_vec()), "t");
@@ -265,191 +294,202 @@ impl ToCore<'_, '_> {
         let value = self.b.emit(Exp::Prim(op, vec![args[0], by]), "t");
         self.b.select(stops, zero, value)
     }
-    fn is_inside(&mut self, ix: &[Stored], shape: &[Size]) -> Atom {
-        let mut inside = Atom::bool(true);
-        for (i, k) in ix.iter().zip(shape) {
-            let k = self.extent(k);
-            let (from, to) = (self.b.op2(Op::Le, Atom::i64(0), i.atom), self.b.op2(Op::Lt, i.atom, k));
-            inside = self.b.op2(Op::And, inside, from);
-            inside = self.b.op2(Op::And, inside, to);
+    /// `op` of elements; what a cotangent is that is zero outside of a condition stays that.
+    // [bulk_delayed.guarded]  (if c then u else 0) * v = if c then u * v else 0;  the sum of two with one condition
+    fn operation(&mut self, op: Prim, es: Vec<Element>) -> Element {
+        if let (true, Prim::Op(which, _), [a, b]) = (self.is_reverse, op, &es[..]) {
+            let zero = Element::constant(op.result().zero());
+            match (which, a.as_guarded(), b.as_guarded()) {
+                (Op::Mul | Op::StrongMul, Some((c, u)), _) => {
+                    let product = self.operation(op, vec![u.clone(), b.clone()]);
+                    return Element::either(c, product, zero);
+                }
+                (Op::Add, Some((c, u)), Some((d, v))) if c.is_same(d) => {
+                    let sum = self.operation(op, vec![u.clone(), v.clone()]);
+                    return Element::either(c, sum, zero);
+                }
+                _ => {}
+            }
         }
-        inside
-    }
-    fn either(
-        &mut self,
-        c: Atom,
-        then: impl FnOnce(&mut Self) -> Atom,
-        other: impl FnOnce(&mut Self) -> Atom,
-    ) -> Atom {
-        self.b.open();
-        let result = then(self);
-        let then = self.b.close(vec![result]);
-        self.b.open();
-        let result = other(self);
-        let other = self.b.close(vec![result]);
-        self.b.emit(Exp::If(c, then, other), "r")
-    }
-    fn at(&mut self, t: &Stored, ix: &[Stored]) -> Stored {
-        let ty = Ty::new(t.ty.shape[ix.len()..].to_vec(), t.ty.scalar);
-        if ix.is_empty() {
-            return t.clone();
-        }
-        let inside = self.is_inside(ix, &t.ty.shape);
-        let atoms: Vec<Atom> = ix.iter().map(|i| i.atom).collect();
-        let atom = self.either(
-            inside,
-            |this| this.b.index(t.atom, &atoms),
-            |this| this.full(ty.scalar.zero(), &ty.shape),
-        );
-        Stored { atom, ty }
+        Element::op(op, es)
     }
 }
 
-impl Algebra for ToCore<'_, '_> {
-    type Array = Stored;
+/// How many arrays a stack may have that is not put together. A choice, not measured.
+const FEW: usize = 4;
 
-    fn constant(&mut self, c: &Tensor<ScalarValue>) -> Stored {
-        let atoms: Vec<Atom> = c.elements.iter().map(|x| Atom::Const(*x)).collect();
-        let atom = match (c.shape.len(), atoms.first()) {
-            (0, Some(x)) => *x,
-            (rank, _) => {
-                let flat = self.b.emit(Exp::ArrayLit(Type::Scalar(c.scalar), atoms), "c");
-                let shape = self.extents(&c.ty().shape);
-                if rank == 1 { flat } else { self.b.emit(Exp::Reshape { shape, from: 1, array: flat }, "c") }
-            }
-        };
-        Stored { atom, ty: c.ty() }
+impl Algebra for ToCore<'_, '_> {
+    type Array = Delayed;
+
+    fn share(&mut self, t: Delayed) -> Delayed {
+        self.kept(t, 2)
     }
-    fn size(&mut self, n: &Size) -> Stored {
-        Stored { atom: self.extent(n), ty: Ty::index() }
-    }
-    fn iota(&mut self, k: &Size) -> Stored {
-        let width = self.extent(k);
-        Stored { atom: self.b.emit(Exp::Iota(width), "is"), ty: Ty::new(vec![k.clone()], Scalar::I64) }
-    }
-    fn cond(&mut self, b: &Stored, u: &Stored, v: &Stored) -> Stored {
-        Stored { atom: self.either(b.atom, |_| u.atom, |_| v.atom), ty: u.ty.clone() }
-    }
-    fn op(&mut self, op: Prim, args: &[Stored]) -> Stored {
-        let atoms: Vec<Atom> = args.iter().map(|a| a.atom).collect();
-        let shape = args[0].ty.shape.clone();
-        let atom = self.nest(&shape, &atoms, &mut Vec::new(), &mut |this, xs, _| this.total(op, xs));
-        Stored { atom, ty: Ty::new(shape, op.result()) }
-    }
-    fn index(&mut self, t: &Stored, ix: &[Stored]) -> Stored {
-        self.at(t, ix)
-    }
-    fn one_hot(&mut self, sh: &[Size], ix: &[Stored], t: &Stored) -> Stored {
-        let zeros = self.full(t.ty.scalar.zero(), sh);
-        let inside = self.is_inside(ix, sh);
-        let atoms = ix.iter().map(|i| i.atom).collect();
-        let ty = Ty::new(sh.to_vec(), t.ty.scalar);
-        let with = |this: &mut Self| this.b.emit(Exp::Update(zeros, atoms, t.atom), "hot");
-        let atom = if ix.is_empty() { t.atom } else { self.either(inside, with, |_| zeros) };
-        Stored { atom, ty }
-    }
-    fn sum_outer(&mut self, t: &Stored) -> Stored {
-        let (k, rest) = t.ty.shape.split_first().unwrap_or_else(|| unreachable!("checked"));
-        let columns = self.columns(t);
-        let width = self.extent(k);
-        let atom = self.nest(rest, &[columns], &mut Vec::new(), &mut |this, xs, _| this.b.sum(width, xs[0]));
-        Stored { atom, ty: Ty::new(rest.to_vec(), t.ty.scalar) }
-    }
-    fn arg_outer(&mut self, which: Extremum, t: &Stored) -> Stored {
-        let (k, rest) = t.ty.shape.split_first().unwrap_or_else(|| unreachable!("checked"));
-        let columns = self.columns(t);
-        let width = self.extent(k);
-        let each: Each<'_, Self> = &mut |this, xs, _| this.first_extremum(which, width, xs[0]);
-        let atom = self.nest(rest, &[columns], &mut Vec::new(), each);
-        Stored { atom, ty: Ty::new(rest.to_vec(), Scalar::I64) }
-    }
-    fn gather(&mut self, sh: &[Size], t: &Stored, f: &Closure<Stored>) -> Stored {
-        let mut f = f.clone();
-        let outer = &sh[..f.fun.params.len()];
-        let atom = self.nest(outer, &[], &mut Vec::new(), &mut |this, _, is| {
-            let ix = f.call(this, is.to_vec());
-            this.at(t, &ix).atom
-        });
-        Stored { atom, ty: Ty::new(sh.to_vec(), t.ty.scalar) }
-    }
-    fn scatter(&mut self, sh: &[Size], t: &Stored, f: &Closure<Stored>) -> Stored {
-        let ty = Ty::new(sh.to_vec(), t.ty.scalar);
-        if sh.is_empty() {
-            return self.added_up(t, f.fun.params.len(), ty);
+    fn constant(&mut self, c: &Tensor<ScalarValue>) -> Delayed {
+        let ty = c.ty();
+        let is_one = |x: &ScalarValue| c.elements.first() == Some(x);
+        if let Some(x) = c.elements.first().filter(|_| c.elements.iter().all(is_one)) {
+            return Delayed { axes: self.axes.all(&ty.shape), element: Element::constant(*x), ty };
         }
-        let zeros = self.full(t.ty.scalar.zero(), sh);
-        let acc = self.b.fresh(Type::acc(core_type(&ty)), "acc");
-        let mut f = f.clone();
-        let outer = t.ty.shape[..f.fun.params.len()].to_vec();
-        self.b.open();
-        self.nest(&outer, &[], &mut Vec::new(), &mut |this, _, is| {
-            let ix: Vec<Atom> = f.call(this, is.to_vec()).into_iter().map(|i| i.atom).collect();
-            let from: Vec<Atom> = is.iter().map(|i| i.atom).collect();
-            let value = this.b.index(t.atom, &from);
-            this.b.emit(Exp::AccAdd(acc.into(), ix, value), "done")
-        });
-        let body = self.b.close(Vec::new());
-        let atom = self.b.emit(Exp::WithAcc(vec![zeros], Lam { params: vec![acc], body }), "sent");
-        Stored { atom, ty }
+        let atoms: Vec<Atom> = c.elements.iter().map(|x| Atom::Const(*x)).collect();
+        let flat = self.b.emit(Exp::ArrayLit(Type::Scalar(c.scalar), atoms), "c");
+        let shape = self.extents(&ty.shape);
+        let is_flat = shape.len() == 1;
+        let reshaped = Exp::Reshape { shape, from: 1, array: flat };
+        let atom = if is_flat { flat } else { self.b.emit(reshaped, "c") };
+        self.at_hand(&Stored { atom, ty })
     }
-    fn stack(&mut self, ts: &[Stored]) -> Stored {
-        let ty = &ts[0].ty;
-        let atoms = ts.iter().map(|t| t.atom).collect();
-        let atom = self.b.emit(Exp::ArrayLit(core_type(ty), atoms), "rows");
+    fn size(&mut self, n: &Size) -> Delayed {
+        Delayed::scalar(Element::size(n))
+    }
+    fn iota(&mut self, k: &Size) -> Delayed {
+        let i = self.axes.fresh(k);
+        let ty = Ty::new(vec![k.clone()], Scalar::I64);
+        Delayed { axes: vec![i], element: Element::counter(i), ty }
+    }
+    fn cond(&mut self, b: &Delayed, u: &Delayed, v: &Delayed) -> Delayed {
+        let c = self.settled(b).element;
+        let element = Element::either(&c, u.element.clone(), v.at_counters(&u.axes));
+        Delayed { axes: u.axes.clone(), element, ty: u.ty.clone() }
+    }
+    fn op(&mut self, op: Prim, args: &[Delayed]) -> Delayed {
+        let axes = args[0].axes.clone();
+        let elements = args.iter().map(|a| a.at_counters(&axes)).collect();
+        let element = self.operation(op, elements);
+        Delayed { axes, element, ty: Ty::new(args[0].ty.shape.clone(), op.result()) }
+    }
+    fn index(&mut self, t: &Delayed, ix: &[Delayed]) -> Delayed {
+        let t = if ix.iter().any(Delayed::is_open) { self.settled(t) } else { t.clone() };
+        let ix: Vec<Element> = ix.iter().map(|i| i.element.clone()).collect();
+        indexed(&self.axes, &t, &ix)
+    }
+    fn one_hot(&mut self, sh: &[Size], ix: &[Delayed], t: &Delayed) -> Delayed {
+        let ix: Vec<Element> = ix.iter().map(|i| i.element.clone()).collect();
+        self.moved(sh, t, &ix)
+    }
+    fn sum_outer(&mut self, t: &Delayed) -> Delayed {
+        let (k, rest) = t.ty.shape.split_first().unwrap_or_else(|| unreachable!("checked"));
+        let element = summed(&mut self.axes, t.axes[0], k, &t.element);
+        Delayed { axes: t.axes[1..].to_vec(), element, ty: Ty::new(rest.to_vec(), t.ty.scalar) }
+    }
+    fn arg_outer(&mut self, which: Extremum, t: &Delayed) -> Delayed {
+        let (k, rest) = t.ty.shape.split_first().unwrap_or_else(|| unreachable!("checked"));
+        let own = self.axes.fresh(k);
+        let element = t.at_counters(&[&[own], &t.axes[1..]].concat());
+        let element = Element::arg(which, own, k, element);
+        Delayed { axes: t.axes[1..].to_vec(), element, ty: Ty::new(rest.to_vec(), Scalar::I64) }
+    }
+    fn gather(&mut self, sh: &[Size], t: &Delayed, f: &Closure<Delayed>) -> Delayed {
+        let params = self.axes.all(&sh[..f.fun.params.len()]);
+        let ix = self.called(f, &params);
+        let t = if reads_once(&params, &ix) { t.clone() } else { self.settled(t) };
+        let at = indexed(&self.axes, &t, &ix);
+        let axes = [params, at.axes].concat();
+        Delayed { axes, element: at.element, ty: Ty::new(sh.to_vec(), t.ty.scalar) }
+    }
+    fn scatter(&mut self, sh: &[Size], t: &Delayed, f: &Closure<Delayed>) -> Delayed {
+        let ix = self.called(f, &t.axes[..f.fun.params.len()]);
+        self.moved(sh, t, &ix)
+    }
+    fn stack(&mut self, ts: &[Delayed]) -> Delayed {
         let n = Size::constant(i64::try_from(ts.len()).unwrap_or(i64::MAX));
-        Stored { atom, ty: Ty::new([&[n], ty.shape.as_slice()].concat(), ty.scalar) }
-    }
-    fn replicate(&mut self, k: &Size, t: &Stored) -> Stored {
-        let width = self.extent(k);
-        let atom = self.b.emit(Exp::Replicate(vec![width], t.atom), "copies");
-        Stored { atom, ty: Ty::new([std::slice::from_ref(k), &t.ty.shape].concat(), t.ty.scalar) }
-    }
-    fn transpose(&mut self, j: &[usize], t: &Stored) -> Stored {
-        let mut shape = t.ty.shape.clone();
-        j.iter().enumerate().for_each(|(a, from)| shape[a] = t.ty.shape[*from].clone());
-        let atom = if j.is_empty() {
-            t.atom
-        } else {
-            let whole = self.in_shape(t);
-            self.b.emit(Exp::Rearrange(j.to_vec(), whole), "turned")
-        };
-        Stored { atom, ty: Ty::new(shape, t.ty.scalar) }
-    }
-    fn reshape(&mut self, sh: &[Size], t: &Stored) -> Stored {
-        let ty = Ty::new(sh.to_vec(), t.ty.scalar);
-        let atom = match (t.ty.shape.len(), sh.len()) {
-            (0, 0) => t.atom,
-            // An array of one element, and its element.
-            (0, _) => self.full_of(t.atom, sh),
-            (rank, 0) => self.b.index(t.atom, &vec![Atom::i64(0); rank]),
-            (from, _) => {
-                let shape = self.extents(sh);
-                self.b.emit(Exp::Reshape { shape, from, array: t.atom }, "flat")
-            }
-        };
-        Stored { atom, ty }
-    }
-    fn build1(&mut self, ty: &Ty, f: &mut dyn FnMut(&mut Self, Stored) -> Stored) -> Stored {
-        let atom = self.nest(&ty.shape[..1], &[], &mut Vec::new(), &mut |this, _, is| {
-            let i = is[0].clone();
-            f(this, i).atom
+        let ty = Ty::new([&[n.clone()], ts[0].ty.shape.as_slice()].concat(), ts[0].ty.scalar);
+        if ts.len() > FEW && !ts.iter().any(Delayed::is_open) {
+            let atoms = ts.iter().map(|t| self.in_memory(t).atom).collect();
+            let atom = self.b.emit(Exp::ArrayLit(core_type(&ts[0].ty), atoms), "rows");
+            return self.at_hand(&Stored { atom, ty });
+        }
+        let j = self.axes.fresh(&n);
+        let rows: Vec<Element> = ts.iter().map(|t| t.at_counters(&ts[0].axes)).collect();
+        let mut rows = rows.into_iter().enumerate().rev();
+        let Some((_, last)) = rows.next() else { unreachable!("a stack has rows") };
+        let element = rows.fold(last, |other, (k, row)| {
+            let is_row = Element::op2(Op::Eq, Scalar::I64, &Element::counter(j), &Element::i64(k as i64));
+            Element::either(&is_row, row, other)
         });
-        Stored { atom, ty: ty.clone() }
+        Delayed { axes: [&[j], ts[0].axes.as_slice()].concat(), element, ty }
+    }
+    fn replicate(&mut self, k: &Size, t: &Delayed) -> Delayed {
+        let t = self.settled(t);
+        let i = self.axes.fresh(k);
+        let ty = Ty::new([std::slice::from_ref(k), &t.ty.shape].concat(), t.ty.scalar);
+        Delayed { axes: [&[i], t.axes.as_slice()].concat(), element: t.element, ty }
+    }
+    fn transpose(&mut self, j: &[usize], t: &Delayed) -> Delayed {
+        let (mut axes, mut shape) = (t.axes.clone(), t.ty.shape.clone());
+        for (a, from) in j.iter().enumerate() {
+            axes[a] = t.axes[*from];
+            shape[a] = t.ty.shape[*from].clone();
+        }
+        Delayed { axes, element: t.element.clone(), ty: Ty::new(shape, t.ty.scalar) }
+    }
+    fn reshape(&mut self, sh: &[Size], t: &Delayed) -> Delayed {
+        let ty = Ty::new(sh.to_vec(), t.ty.scalar);
+        if t.axes.iter().all(|a| !t.element.free().contains(a)) {
+            // An array of one number.
+            return Delayed { axes: self.axes.all(sh), element: t.element.clone(), ty };
+        }
+        if t.is_open() {
+            let axes = self.axes.all(sh);
+            let at = self.unflattened(&axes, t);
+            return Delayed { axes, element: at, ty };
+        }
+        let stored = self.in_memory(t);
+        if sh.is_empty() {
+            let zeros = vec![Element::i64(0); t.axes.len()];
+            let stored = self.at_hand(&stored);
+            return indexed(&self.axes, &stored, &zeros);
+        }
+        let shape = self.extents(sh);
+        let reshaped = Exp::Reshape { shape, from: t.ty.shape.len(), array: stored.atom };
+        let atom = self.b.emit(reshaped, "flat");
+        self.at_hand(&Stored { atom, ty })
+    }
+    fn build1(&mut self, ty: &Ty, f: &mut dyn FnMut(&mut Self, Delayed) -> Delayed) -> Delayed {
+        let i = self.axes.fresh(&ty.shape[0]);
+        let row = f(self, Delayed::scalar(Element::counter(i)));
+        Delayed { axes: [&[i], row.axes.as_slice()].concat(), element: row.element, ty: ty.clone() }
     }
 }
 
 impl ToCore<'_, '_> {
-    /// The outermost dimension as the innermost one.
-    fn columns(&mut self, t: &Stored) -> Atom {
-        let rank = t.ty.shape.len();
-        let whole = self.in_shape(t);
-        if rank == 1 {
-            return whole;
+    /// The components of an index at these counters.
+    fn called(&mut self, f: &Closure<Delayed>, at: &[Axis]) -> Vec<Element> {
+        let is = at.iter().map(|a| Delayed::scalar(Element::counter(*a))).collect();
+        f.clone().call(self, is).into_iter().map(|i| i.element).collect()
+    }
+    /// `scatter sh t (\is. ix)`, where `is` are the first counters of `t`.
+    fn moved(&mut self, sh: &[Size], t: &Delayed, ix: &[Element]) -> Delayed {
+        if let Some(moved) = scattered(&mut self.axes, sh, t, ix, false) {
+            return moved;
         }
-        self.b.emit(Exp::Rearrange((1..rank).chain([0]).collect(), whole), "columns")
+        if t.is_open() || ix.iter().any(|e| e.free().iter().any(|a| !t.axes.contains(a))) {
+            let moved = scattered(&mut self.axes, sh, t, ix, true);
+            return moved.unwrap_or_else(|| unreachable!("it may cost anything"));
+        }
+        // [bulk_delayed.sent]  an accumulator to which each element is added
+        let ty = Ty::new(sh.to_vec(), t.ty.scalar);
+        let rest = &t.axes[t.axes.len() - (sh.len() - ix.len())..];
+        let all = ix.iter().cloned().chain(rest.iter().map(|a| Element::counter(*a))).collect();
+        let atom = self.sent(&t.axes, &ty, all, t.element.clone());
+        self.at_hand(&Stored { atom, ty })
+    }
+    /// The element of a reshaped array at these counters.
+    fn unflattened(&mut self, at: &[Axis], t: &Delayed) -> Element {
+        let on = |op, a: &Element, b: &Element| Element::op2(op, Scalar::I64, a, b);
+        let mut place = Element::i64(0);
+        for a in at {
+            let k = self.axes.size(*a).cloned().unwrap_or_default();
+            place = on(Op::Add, &on(Op::Mul, &place, &Element::size(&k)), &Element::counter(*a));
+        }
+        let component = |(d, k): (usize, &Size)| {
+            let stride = Element::size(&Size::product(&t.ty.shape[d + 1..]));
+            on(Op::Mod, &on(Op::Div, &place, &stride), &Element::size(k))
+        };
+        let ix: Vec<Element> = t.ty.shape.iter().enumerate().map(component).collect();
+        t.at(&ix)
     }
     /// Where the first of the smallest or largest numbers is; -1 if there is no number.
-    fn first_extremum(&mut self, which: Extremum, width: Atom, column: Atom) -> Atom {
+    pub(super) fn first_extremum(&mut self, which: Extremum, width: Atom, column: Atom) -> Atom {
         let scalar = self.b.elem(column).scalar().unwrap_or_else(|| unreachable!("numbers"));
         let (op, worst) = match which {
             Extremum::Min => (Op::Min, f64::INFINITY),
@@ -475,14 +515,5 @@ impl ToCore<'_, '_> {
         let neutral = vec![Atom::Const(neutral)];
         let soac = Soac::Reduce { width, lam, neutral, arrays: vec![array], commutative: true };
         self.b.emit(Exp::Soac(soac), "best")
-    }
-    fn full_of(&mut self, x: Atom, shape: &[Size]) -> Atom {
-        let extents = self.extents(shape);
-        self.b.emit(Exp::Replicate(extents, x), "copies")
-    }
-    /// A number to which all elements are sent.
-    fn added_up(&mut self, t: &Stored, dimensions: usize, ty: Ty) -> Stored {
-        let sum = (0..dimensions).fold(t.clone(), |t, _| self.sum_outer(&t));
-        Stored { atom: sum.atom, ty }
     }
 }

@@ -3,17 +3,19 @@
 //! `soak growth [LARGEST [RANDOM [SEED]]]`: all small loop programs of at most so many terms, then random ones: whether their derivatives are
 //! right and cost a constant factor.
 //!
-//! `soak native COUNT [SEED] [vm|O1|O3] [usual|endings]`: random programs and their gradients through the native executors, in processes of
+//! `soak bulk COUNT [SEED] [PROPERTY..]`: the same for bulk dual numbers, of programs for them; those that are refused are skipped.
+//!
+//! `soak native COUNT [SEED] [vm|O1|O3] [usual|endings|bulk]`: random programs and their gradients through the native executors, in processes of
 //! their own (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
 //!
-//! `soak native-shrink SEED [vm|O1|O3] [usual|endings]`: a small program that fails like the one of the seed does.
+//! `soak native-shrink SEED [vm|O1|O3] [usual|endings|bulk]`: a small program that fails like the one of the seed does.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 
 use pullback_testkit::generate::Config;
 use pullback_testkit::growth::draw::draw;
 use pullback_testkit::growth::search::{every, search};
-use pullback_testkit::properties::{Property, case_of_seed};
+use pullback_testkit::properties::{Property, Reverse, case_of_seed};
 use pullback_testkit::shrink::{shrink, suite_file};
 use pullback_testkit::soak::soak_with;
 
@@ -29,6 +31,11 @@ fn main() -> std::process::ExitCode {
         Some("native-part") => return native::part(&args.skip(1).collect::<Vec<_>>()),
         _ => {}
     }
+    let is_bulk = args.next_if(|a| a == "bulk").is_some();
+    let (config, reverse): (Config, Reverse<'_>) = match is_bulk {
+        true => (Config::bulk(), &pullback_ad::bulk::from_core::vjp),
+        false => (Config::default(), &pullback_ad::fast_chad::vjp),
+    };
     let count: u64 = args.next().and_then(|a| a.parse().ok()).unwrap_or(2_000);
     let seed: u64 = args.next().and_then(|a| a.parse().ok()).unwrap_or(0);
     let names: Vec<String> = args.collect();
@@ -38,16 +45,11 @@ fn main() -> std::process::ExitCode {
         .collect();
     // A failing property says what happened in the report; the default message would come in between.
     std::panic::set_hook(Box::new(|_| {}));
-    let report = soak_with(
-        seed..seed.saturating_add(count),
-        &Config::default(),
-        &properties,
-        &pullback_ad::fast_chad::vjp,
-    );
+    let report = soak_with(seed..seed.saturating_add(count), &config, &properties, reverse);
     println!("{}", report.render());
     for failure in report.failures.iter().take(SHRUNK) {
-        let case = case_of_seed(failure.seed, &Config::default());
-        let small = shrink(&case, failure.property, &pullback_ad::fast_chad::vjp);
+        let case = case_of_seed(failure.seed, &config);
+        let small = shrink(&case, failure.property, reverse);
         println!("{}", suite_file(&small, failure.property, &failure.text));
     }
     if report.failures.is_empty() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }

@@ -1,12 +1,13 @@
 //! Functions to run, with arguments.
 
-use super::Way;
+use super::agree::{is_lost_size, rounding};
+use super::{Verdict, Way, is_unstable, near};
 use crate::generate::shape::Sizes;
 use crate::generate::{Config, Generated, generate};
 use crate::problems::Problem;
-use crate::properties::{Case, reverse_program};
-use pullback_ad::fast_chad;
-use pullback_base::Fault;
+use crate::properties::{Case, Reverse, reverse_program};
+use pullback_ad::{bulk, fast_chad};
+use pullback_base::{Fault, RuntimeErrorKind};
 use pullback_core::traverse::leads_to;
 use pullback_core::{FunId, Lam, Program, Type, Value, Var};
 use pullback_cpu::Level;
@@ -41,16 +42,22 @@ pub struct Programs {
     pub config: Config,
     /// Whether second derivatives are run too, a mix of modes in turn, and gradients for which recursive calls give up their tapes.
     pub more: bool,
+    /// Whether gradients are by bulk dual numbers, and are compared with those by Fast CHAD; then nothing else is run.
+    pub bulk: bool,
 }
 
 impl Programs {
     /// Programs and their gradients.
     pub fn usual() -> Programs {
-        Programs { config: Config::default(), more: false }
+        Programs { config: Config::default(), more: false, bulk: false }
     }
     /// Programs that end in branches, and more of each.
     pub fn endings() -> Programs {
-        Programs { config: Config::endings(), more: true }
+        Programs { config: Config::endings(), more: true, bulk: false }
+    }
+    /// Gradients by bulk dual numbers, of programs for them.
+    pub fn bulk() -> Programs {
+        Programs { config: Config::bulk(), more: false, bulk: true }
     }
     /// Those of a seed, where both are drawn in turn.
     pub fn in_turn(seed: u64) -> Programs {
@@ -65,6 +72,7 @@ impl Programs {
         match name {
             "usual" => Some(Programs::usual()),
             "endings" => Some(Programs::endings()),
+            "bulk" => Some(Programs::bulk()),
             _ => None,
         }
     }
@@ -93,6 +101,40 @@ impl Programs {
         self.runs(&[false, true], case, std::slice::from_ref(&case.args))
     }
 
+    /// The verdicts about the gradients by bulk dual numbers, where there are some, against those by Fast CHAD: both on the interpreter, for each of the arguments.
+    pub fn against_fast_chad(&self, seed: u64) -> Vec<Verdict> {
+        let generated = generate(seed, &self.config);
+        let (case, args) = (Case::of(&generated), self.all_args(&generated));
+        let whole = Function::of(&case, &args);
+        let both = [whole.by(&case, "bulk", &bulk::from_core::vjp), whole.by(&case, "", &fast_chad::vjp)];
+        let [Some(bulk), Some(chad)] = both else { return Vec::new() };
+        let options = Options { work_limit: super::STEPS, ..Options::default() };
+        let (code, other) = (Compiled::new(&bulk.program), Compiled::new(&chad.program));
+        let one = |args: &Vec<Value>| {
+            let wanted = match other.run(chad.fun, args, &options) {
+                Ok(out) => out.results,
+                Err(_) => return Verdict::Long,
+            };
+            let found = match code.run(bulk.fun, args, &options) {
+                Ok(out) => out.results,
+                Err(e) if e.kind == RuntimeErrorKind::Limit => return Verdict::Long,
+                Err(e) if case.empties && is_lost_size(&e) => return Verdict::Lost,
+                Err(e) => return Verdict::Fails(format!("bulk dual numbers stopped: {e}")),
+            };
+            let tolerance = rounding(&chad.program, false);
+            if wanted.iter().zip(&found).all(|(a, b)| near(a, b, tolerance)) {
+                return Verdict::Rounded;
+            }
+            let (program, args) = (chad.program.clone(), vec![args.clone()]);
+            let run = Run { what: String::new(), program, fun: chad.fun, args, empties: case.empties };
+            if is_unstable(&run, &run.args[0], &wanted, Some(&found), tolerance) {
+                return Verdict::Unstable;
+            }
+            Verdict::Fails(format!("Fast CHAD gives {wanted:?}\nbulk dual numbers {found:?}"))
+        };
+        chad.args.iter().map(one).collect()
+    }
+
     /// Arguments of the sizes that a program was made for, and larger ones.
     fn all_args(&self, generated: &Generated) -> Vec<Vec<Value>> {
         let Sizes { n, m } = generated.sizes;
@@ -106,6 +148,10 @@ impl Programs {
     /// `optimise`: what is asked for of each, as it is and optimised.
     fn runs(&self, optimise: &[bool], case: &Case, args: &[Vec<Value>]) -> Vec<Run> {
         let whole = Function { what: format!("seed {} program", case.seed), ..Function::of(case, args) };
+        if self.bulk {
+            let gradient = whole.by(case, "bulk", &bulk::from_core::vjp);
+            return gradient.into_iter().flat_map(|f| f.finished(optimise, case.empties)).collect();
+        }
         let gradient = whole.derived(Kind::Vjp, "gradient");
         let mut all = Vec::new();
         if self.more {
@@ -185,13 +231,17 @@ impl Function {
             return None;
         }
         let gradient = |p: &mut Program, l: &Lam, w: &[bool]| fast_chad::vjp_with(p, l, w, &config);
-        let (program, fun) = reverse_program(case, &gradient).ok()?;
+        self.by(case, &format!("{kept_calls} calls keep tapes"), &gradient)
+    }
+    /// The gradient by an algorithm.
+    fn by(&self, case: &Case, name: &str, gradient: Reverse<'_>) -> Option<Function> {
+        let (program, fun) = reverse_program(case, gradient).ok()?;
         let with_bars = |args: &Vec<Value>| {
             let bars = cotangents(&case.program, case.main, args)?;
             Some([&args[..], &bars].concat())
         };
         let args: Vec<Vec<Value>> = self.args.iter().filter_map(with_bars).collect();
-        let what = format!("{} gradient, {kept_calls} calls keep tapes", self.what);
+        let what = format!("{} gradient, {name}", self.what);
         (!args.is_empty()).then(|| Function { what, program, fun, wanted: Vec::new(), args })
     }
     fn finished(self, optimise: &[bool], empties: bool) -> Vec<Run> {

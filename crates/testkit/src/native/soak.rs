@@ -46,6 +46,14 @@ pub type Ways<'a> = &'a (dyn Fn(u64, usize) -> Vec<Way> + Sync);
 /// What is run of the program of a seed.
 pub fn one(programs: &Programs, seed: u64, ways: Ways<'_>) -> Counts {
     let mut counts = Counts::default();
+    let others = if programs.bulk { programs.against_fast_chad(seed) } else { Vec::new() };
+    for verdict in others {
+        let way = "interpreter, Fast CHAD".to_string();
+        *counts.verdicts.entry((way, verdict.name().into())).or_default() += 1;
+        if let Verdict::Fails(text) = verdict {
+            counts.failures.push((seed, format!("{text:.3000}")));
+        }
+    }
     for (k, run) in programs.runs_of_seed(seed).into_iter().enumerate() {
         for way in ways(seed, k) {
             let verdict = examine(&run, way);

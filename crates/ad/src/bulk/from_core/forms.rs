@@ -32,6 +32,12 @@ impl FromCore<'_> {
         let parts = self.form(stm, live)?;
         for (v, part) in stm.pat.iter().zip(parts) {
             let part = self.named(*v, part);
+            // [bulk.known]  the function's own body has it
+            if let (true, true, Part::Array(t)) = (self.is_outside(), self.is_at_hand(*v), &part)
+                && let Form::Var(x) = t.exp()
+            {
+                self.known.push((x.clone(), *v));
+            }
             self.parts.insert(*v, part);
         }
         self.place = outer;

@@ -16,6 +16,7 @@
 //!
 //! Rules:
 //! ```text
+//! known      an active value that is at hand is not computed again, but read
 //! at hand    a value that is not active is an input without derivative;  sizes and their sums and products, iota, and arrays of one constant are terms
 //! sizes      two that core asserts to be equal, outside of inner bodies, are one variable;  a number of elements that may be negative is max(k, 0), in an inner body
 //! atom, prim, tuple, proj, size, iota, replicate, rearrange, array_lit: as they are;  literals of rows: as the first row
@@ -108,6 +109,8 @@ pub struct Steps {
     pub sizes: Vec<Known>,
     /// The inputs, each with its variable of core.
     pub inputs: Vec<(Variable, Var)>,
+    /// Arrays of the reverse pass that the function's own body makes, each with its variable of core.
+    pub known: Vec<(Variable, Var)>,
     /// The inputs with cotangents.
     pub wanted: Vec<Variable>,
     /// The function in the fragment: those results that vary with a wanted input.
@@ -120,6 +123,8 @@ pub struct Steps {
     pub seeds: Vec<Option<Variable>>,
     /// The symbolic reverse pass: primal bindings and shared cotangents, and the cotangent of each wanted input.
     pub reverse: Listing,
+    /// From which of its bindings on all are cotangents, whose zeros stop.
+    pub backwards: usize,
     /// Where a zero cotangent stops.
     pub zeros: Zeros,
 }
@@ -161,7 +166,7 @@ pub(super) fn step_by_step(program: &Program, lam: &Lam, wanted: &[bool]) -> Res
     let mut from = FromCore::new(program, lam, &wanted);
     let results = from.lambda(lam, &wanted)?;
     let zeros = from.zeros()?;
-    let FromCore { mut names, sizes, inputs, mut scopes, .. } = from;
+    let FromCore { mut names, sizes, inputs, mut scopes, known, .. } = from;
     let seeds: Vec<Option<Variable>> =
         results.iter().map(|t| t.as_ref().map(|t| names.fresh("c", t.ty().clone()))).collect();
     let bindings = scopes.pop().unwrap_or_default();
@@ -170,13 +175,19 @@ pub(super) fn step_by_step(program: &Program, lam: &Lam, wanted: &[bool]) -> Res
     let applied = transform_all(&mut names, &mut bulk.bindings, &mut bulk.results);
     let variable = |x: &Var| inputs.iter().find(|(_, v)| v == x).map(|(variable, _)| variable.clone());
     let wanted: Vec<Variable> = wanted.iter().filter_map(variable).collect();
+    let known = known.into_iter().filter(|(x, _)| bulk.bindings.iter().any(|(y, _)| x == y));
+    let known: Vec<(u32, Variable, Var)> = known.map(|(x, v)| (x.id(), names.again(&x), v)).collect();
     let cs = || seeds.iter().flatten();
-    let variables: Vec<Variable> = cs().chain(inputs.iter().map(|(x, _)| x)).cloned().collect();
+    let variables: Vec<Variable> =
+        cs().chain(inputs.iter().map(|(x, _)| x)).chain(known.iter().map(|(_, y, _)| y)).cloned().collect();
+    let at = known.iter().map(|(x, y, _)| (*x, y.clone())).collect();
     let pairs: Vec<(Term, Variable)> = bulk.results.iter().cloned().zip(cs().cloned()).collect();
-    let made = cotangents(&names, (&variables, &wanted), &bulk.bindings, &pairs, zeros);
-    let (bindings, results) = made.map_err(|why| mismatch(&why, place(program, lam)))?;
-    let reverse = Listing { bindings, results };
-    Ok(Steps { sizes, inputs, wanted, source, applied, bulk, seeds, reverse, zeros })
+    let made = cotangents(&names, (&variables, &wanted), (&bulk.bindings, &at), &pairs, zeros);
+    let made = made.map_err(|why| mismatch(&why, place(program, lam)))?;
+    let backwards = if zeros == Zeros::Multiply { usize::MAX } else { made.reverse };
+    let reverse = Listing { bindings: made.bindings, results: made.results };
+    let known = known.into_iter().map(|(_, y, v)| (y, v)).collect();
+    Ok(Steps { sizes, inputs, known, wanted, source, applied, bulk, seeds, reverse, backwards, zeros })
 }
 
 // [bulk.lambda]  the function's own body, then the bindings of its cotangents, as core
@@ -195,8 +206,9 @@ fn put_together(program: &mut Program, lam: Lam, made: &Steps) -> Result<Lam, Un
         params.push(y_bar);
         inputs.extend(c.clone().map(|c| (c, Atom::from(y_bar))));
     }
-    inputs.extend(made.inputs.iter().map(|(x, v)| (x.clone(), Atom::from(*v))));
+    inputs.extend(made.inputs.iter().chain(&made.known).map(|(x, v)| (x.clone(), Atom::from(*v))));
     let Listing { bindings, results } = &made.reverse;
+    let bindings = (&bindings[..], made.backwards);
     let x_bars = emit(&mut b, &inputs, &made.sizes, bindings, results).map_err(|why| mismatch(&why, span))?;
     body.stms.extend(b.finish());
     body.result.extend(x_bars);
@@ -273,6 +285,8 @@ struct FromCore<'p> {
     /// The first is called the second.
     equal: BTreeMap<Dim, Dim>,
     inputs: Vec<(Variable, Var)>,
+    /// Bindings that are at hand, too.
+    known: Vec<(Variable, Var)>,
     parts: IdMap<Var, Part>,
     /// The bindings of the function, and of each `build1` that is open.
     scopes: Vec<Vec<(Variable, Term)>>,
@@ -302,6 +316,7 @@ impl<'p> FromCore<'p> {
             at_least_zero: BTreeMap::new(),
             equal: BTreeMap::new(),
             inputs: Vec::new(),
+            known: Vec::new(),
             parts: IdMap::new(),
             scopes: vec![Vec::new()],
             branches: 0,
