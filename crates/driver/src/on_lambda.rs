@@ -55,17 +55,23 @@ pub(crate) fn derivative(
     of: (Kind, &[bool]),
     watch: &mut dyn FnMut(&'static str, &Core),
 ) -> Result<Ready, Diagnostic> {
-    let found = session.lambda.as_ref().and_then(|program| {
-        let same =
-            |f: &FunId| program.funs[*f].entry.is_some() && program.funs[*f].name.as_str() == entry.name;
-        Some((program.clone(), program.funs.ids().find(same)?))
-    });
-    let place = found.as_ref().and_then(|(program, f)| program.funs[*f].span);
-    made(session, algorithm, entry, found, of, watch).map_err(|mut d| {
-        let refused = d.code == Code::Unsupported && d.span.is_none();
-        d.span = if refused { place } else { d.span };
-        d
-    })
+    let found = found(session, entry).map(|(program, f)| (program.clone(), f));
+    made(session, algorithm, entry, found, of, watch).map_err(|d| with_place(session, entry, d))
+}
+
+/// The entry point on lambda.
+fn found<'s>(session: &'s Session, entry: &EntryPoint) -> Option<(&'s Program, FunId)> {
+    let program = session.lambda.as_ref()?;
+    let same = |f: &FunId| program.funs[*f].entry.is_some() && program.funs[*f].name.as_str() == entry.name;
+    Some((program, program.funs.ids().find(same)?))
+}
+
+/// A refusal without a place has that of the entry point.
+pub(crate) fn with_place(session: &Session, entry: &EntryPoint, mut d: Diagnostic) -> Diagnostic {
+    if d.code == Code::Unsupported && d.span.is_none() {
+        d.span = found(session, entry).and_then(|(program, f)| program.funs[f].span);
+    }
+    d
 }
 
 /// The same with the entry point on lambda, if there is one.
