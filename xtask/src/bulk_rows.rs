@@ -39,6 +39,8 @@ const CONSTANT: &str = "crates/ad/tests/bulk/symbolic.rs::gradients_cost_a_const
 const AGAIN: &str = "crates/ad/tests/bulk/symbolic.rs::gradients_are_differentiated_again";
 const MANY_HOT: &str =
     "crates/ad/tests/bulk/symbolic.rs::one_index_of_an_operation_makes_an_array_for_each_operand";
+const STAGED_LOOPS: &str = "crates/ad/tests/bulk/staged.rs::loops_of_rust_are_part_of_the_text";
+const STAGED_SHARE: &str = "crates/ad/tests/bulk/staged.rs::what_is_shared_is_made_once";
 const SOAK: &str = "crates/testkit/tests/bulk.rs::bulk_dual_numbers_are_right_or_refuse";
 
 /// In the order of the chapter.
@@ -161,6 +163,34 @@ pub(crate) const ROWS: &[Row] = &[
         "cotangents of arrays, Jacobians (4.10.1)",
         "rows in reverse are columns forwards",
         &[":a_jacobian_by_rows_and_by_columns", TRANSPOSES],
+    ),
+    row(
+        "staging: what is used twice is shared (4.10.2, 4.10.3)",
+        "loops of Rust are part of the text; an array that is read three times is made once with `share`, three times without",
+        &[STAGED_LOOPS, STAGED_SHARE],
+    ),
+    row(
+        "one text in four algebras (4.10.3, 4.10.4)",
+        "values, term, tape and derivative of random programs agree; dual arrays over dual arrays are second derivatives",
+        &[
+            "crates/ad/tests/bulk/staged.rs::random_programs_mean_the_same_in_all_algebras",
+            "crates/ad/tests/bulk/staged.rs::index_functions_read_arrays_of_the_program",
+            "crates/ad/tests/bulk/staged.rs::dual_arrays_over_dual_arrays_give_second_derivatives",
+        ],
+    ),
+    row(
+        "no sharing inside of `let` (4.10.3.2)",
+        "a binding is made at once, so there is no term of it; what the body of `build1` shares stays in it",
+        &["crates/ad/tests/bulk/staged.rs::mistakes_are_refused_before_anything_runs"],
+    ),
+    row(
+        "delta terms at run time, from the language",
+        "a node for each number or for each array; the gradients of the symbolic pass on random programs",
+        &[
+            "crates/ad/tests/bulk/interpreted.rs::nodes_are_of_numbers_or_of_arrays",
+            "crates/ad/tests/bulk/interpreted.rs::random_functions_have_the_gradients_of_the_symbolic_pass",
+            "crates/testkit/tests/bulk.rs::delta_terms_at_run_time_have_the_cotangents_of_the_symbolic_pass",
+        ],
     ),
     row("size of delta terms (4.3)", "the same number of nodes for each size", &[PER_OPERATION]),
     row(
