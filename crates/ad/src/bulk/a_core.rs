@@ -30,6 +30,8 @@
 //! transpose  t : Array (k_0 ::: .. k_(m-1) ::: rest) r,  j a permutation of 0 .. m - 1
 //!                                                                      =>  tr_j t : Array (k_(j_0) ::: .. k_(j_(m-1)) ::: rest) r
 //! reshape    t : Array sh' r,  product sh = product sh'                =>  reshape sh t : Array sh r
+//! scanl      z : Array sh r,  t_j : Array (k ::: sh_j) r_j,  a : Array sh r, x_j : Array sh_j r_j, and no others |- t : Array sh r
+//!                                                                      =>  scanl k (\a [x_1 ..]. t) z [t_1 ..] : Array (k + 1 ::: sh) r
 //! build      t : Array sh r,  i : Array [] i64                         =>  build1 k (\i. t) : Array (k ::: sh) r
 //! ```
 //!
@@ -39,11 +41,12 @@
 //! 3. A permutation is of the outermost dimensions; the grammar of Fig. 4.7 has one of all of them, the rules of Figs. 4.9 to 4.11 this form.
 //! 4. `[]` without elements has no type, and is no term. `gather` may have more index variables than `t` has dimensions.
 //! 5. `argMax` and `argMin` are ours: where in each column the first of its largest (smallest) numbers is; -1 if no number is in it.
+//! 6. `scanl` is the fold of 4.7 whose function is closed, with all of its states: `z` first.
 //!
 //! Guarantee: terms have types, and types never change: every rule of the other files makes terms by [`Term::new`]. Evaluation ([`super::evaluate`](mod@super::evaluate)) is total: an element outside of an
 //! array is zero, an element sent outside of it is dropped, and an integer divided by zero is zero.
 //!
-//! Not supported: results whose sizes depend on elements (they have no type here); loops, recursion and reductions with other operators than `+`, minimum and maximum; products and nested arrays. Terms
+//! Not supported: results whose sizes depend on elements (they have no type here); loops whose number of iterations depends on elements, and recursion; products and nested arrays. Terms
 //! are walked by recursion, as deep as they are.
 //!
 //! The file is one piece, because the grammar and the judgement are read side by side; `type_of` is long: it is the judgement, an arm for each rule.
@@ -82,6 +85,17 @@ pub struct IndexFn {
     pub params: Vec<Var>,
     /// `ix`
     pub index: Vec<Term>,
+}
+
+/// `\a [x_1 ..]. t` of `scanl`, as often as the size says. It is closed: all that it reads are its parameters.
+#[derive(Clone, Debug)]
+pub struct Fold {
+    /// How often it is applied.
+    pub size: Size,
+    /// The state, and then an element of each array.
+    pub params: Vec<Var>,
+    /// The next state.
+    pub body: Term,
 }
 
 /// Which number of a column is chosen.
@@ -128,6 +142,8 @@ pub enum Exp {
     Transpose(Vec<usize>, Term),
     /// `reshape sh t`
     Reshape(Shape, Term),
+    /// `scanl k (\a [x_1 ..]. t) z [t_1 ..]`: all states, from the first one on.
+    Scanl(Arc<Fold>, Term, Vec<Term>),
     /// `build1 k (\i. t)`
     Build1(Size, Var, Term),
 }
@@ -208,6 +224,19 @@ impl PartialEq for Var {
 }
 
 impl Names {
+    /// For terms that stand beside this one, in a program of their own.
+    pub(super) fn after(t: &Term, params: &[Var]) -> Names {
+        let mut next = params.iter().map(Var::id).max().unwrap_or(0);
+        walk(t, &mut |t| match t.exp() {
+            Exp::Var(x) | Exp::Let(x, ..) | Exp::Build1(_, x, _) => next = next.max(x.id()),
+            Exp::Gather(_, _, f) | Exp::Scatter(_, _, f) => {
+                next = f.params.iter().map(Var::id).fold(next, u32::max);
+            }
+            Exp::Scanl(f, ..) => next = f.params.iter().map(Var::id).fold(next, u32::max),
+            _ => {}
+        });
+        Names { next }
+    }
     /// A new variable.
     pub fn fresh(&mut self, name: &str, ty: Ty) -> Var {
         self.next += 1;
@@ -262,10 +291,16 @@ impl Term {
     pub fn nodes(&self) -> u64 {
         self.0.nodes
     }
-    /// Whether no rule of Figs. 4.10 to 4.12 applies anywhere in it (Theorem 2): there is no `build1`, and `index` is only of a variable or a constant or a `scatter`, by at
+    /// Whether no rule of Figs. 4.10 to 4.12 applies anywhere in it (Theorem 2): there is no `build1`, and `index` is only of a variable or a constant or a `scatter` or a `scanl`, by at
     /// least one component, or of `[t_1, .., t_n]` by one.
     pub fn is_normal(&self) -> bool {
         self.0.is_normal
+    }
+    /// Whether there is a `scanl` in it.
+    pub fn has_scanl(&self) -> bool {
+        let mut has = false;
+        walk(self, &mut |t| has |= matches!(t.exp(), Exp::Scanl(..)));
+        has
     }
     /// Whether it may be copied: a variable or a scalar that is known.
     pub fn is_atom(&self) -> bool {
@@ -318,6 +353,7 @@ impl Program {
             match t.exp() {
                 Exp::Let(x, ..) | Exp::Build1(_, x, _) => binders.push(x.clone()),
                 Exp::Gather(_, _, f) | Exp::Scatter(_, _, f) => binders.extend(f.params.iter().cloned()),
+                Exp::Scanl(f, ..) => binders.extend(f.params.iter().cloned()),
                 Exp::Var(x) => uses.push(x.clone()),
                 Exp::Size(n) => sizes.extend(n.vars()),
                 _ => {}
@@ -372,6 +408,11 @@ pub(super) fn parts<'a>(exp: &'a Exp, f: &mut impl FnMut(&'a Term, &'a [Var])) {
             f(t, &[]);
             g.index.iter().for_each(|u| f(u, &g.params));
         }
+        Exp::Scanl(fold, z, ts) => {
+            f(z, &[]);
+            ts.iter().for_each(|t| f(t, &[]));
+            f(&fold.body, &fold.params);
+        }
         Exp::Build1(_, i, t) => f(t, std::slice::from_ref(i)),
     }
 }
@@ -380,7 +421,7 @@ pub(super) fn parts<'a>(exp: &'a Exp, f: &mut impl FnMut(&'a Term, &'a [Var])) {
 fn is_reducible_index(exp: &Exp) -> bool {
     let Exp::Index(t, ix) = exp else { return false };
     match t.exp() {
-        Exp::Var(_) | Exp::Const(_) | Exp::Iota(_) | Exp::Scatter(..) => ix.is_empty(),
+        Exp::Var(_) | Exp::Const(_) | Exp::Iota(_) | Exp::Scatter(..) | Exp::Scanl(..) => ix.is_empty(),
         Exp::Stack(_) => ix.len() != 1,
         _ => true,
     }
@@ -463,6 +504,8 @@ fn type_of(exp: &Exp) -> Typed {
             }
             Ok(Ty::new(sh.clone(), t.ty().scalar))
         }
+        // [bulk_core.scanl]  scanl k (\a [x_1 ..]. t) z [t_1 ..] : Array (k + 1 ::: sh) r
+        Exp::Scanl(f, z, ts) => states(f, z, ts),
         // [bulk_core.build]  build1 k (\i. t) : Array (k ::: sh) r
         Exp::Build1(k, i, t) => {
             same("the variable of `build1`", &Ty::index(), i.ty())?;
@@ -481,6 +524,20 @@ fn elementwise(op: Prim, ts: &[Term]) -> Typed {
         same("an argument", &Ty::new(shape.clone(), scalar), t.ty())?;
     }
     Ok(Ty::new(shape, op.result()))
+}
+
+fn states(f: &Fold, z: &Term, ts: &[Term]) -> Typed {
+    let (a, xs) = f.params.split_first().ok_or("a function of `scanl` without a state")?;
+    same("the first state", a.ty(), z.ty())?;
+    same("the next state", a.ty(), f.body.ty())?;
+    if xs.len() != ts.len() {
+        return Err(format!("`scanl` takes {} arrays, and is given {}", xs.len(), ts.len()));
+    }
+    xs.iter().zip(ts).try_for_each(|(x, t)| same("an array", &x.ty().outside(f.size.clone()), t.ty()))?;
+    if f.body.free().iter().any(|x| f.params.iter().all(|p| p.id() != *x)) {
+        return Err("a function of `scanl` that reads more than its parameters".to_string());
+    }
+    Ok(z.ty().outside(f.size.plus(&Size::constant(1))))
 }
 
 /// `sh` is the result of an index function that moves subarrays: its outermost dimensions, and those of the array, are what the indices say; the rest is the same.

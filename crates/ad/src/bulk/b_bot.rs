@@ -47,6 +47,7 @@
 //!
 //! BI0  build1 k (\i. index t ix)             ~>  gather (k ::: sh) t (\[i]. ix)                                       i not in FV t; BI1, BI2: a variable, a constant
 //! BI3  build1 k (\i. index [t_1 .. t_m] [t]) ~>  gather (k ::: sh) (build1 k (\i. [t_1 .. t_m])) (\[i]. [i, t])
+//! B14  build1 k (\i. scanl n (\a [x ..]. t) z [u ..])  ~>  tr (scanl n (\a [x ..]. build1 k (\i. t[index a [i] / a, index x [i] / x ..])) (build1 k (\i. z)) [tr (build1 k (\i. u)) ..])
 //! BI4  build1 k (\i. index (scatter ..) ix)  ~>  gather (k ::: sh) (build1 k (\i. scatter ..)) (\[i]. i ::: ix)
 //!
 //! the guard of a rule t ~> t', whose condition is not known before the program runs:   t ~> index [t'] [cond (the condition) 0 (-1)]
@@ -60,7 +61,7 @@
 //! 3. "Normal forms are unique" is false as text (`build1 k (\i. r + 2)` has two), so the order of rules is fixed: B2 before all others, I13 before I1.
 //! 4. I4, I5 and I8 bind components of an index that are variables or known scalars only in [`Rules::Printed`].
 //! 5. `iota k` is what B1 makes; it is a constant for BI2.
-//! 6. `argMax` and `argMin` are ours, with B7' and I7', in all of [`Rules`].
+//! 6. `argMax` and `argMin` are ours, with B7' and I7', in all of [`Rules`]; and `scanl` with B14, an index of which is treated as one of `scatter`.
 //!
 //! Guarantee: types stay; the result is in normal form (Theorem 2). Values stay, outside of arrays too with [`Rules::Guarded`]; with the others, if no index is outside. Elements touched: at most a constant
 //! times those before, but for B8 and I12 of [`Rules::Printed`]. Memory may grow by the number of iterations (B2, BI3, BI4).
@@ -69,12 +70,13 @@
 //!
 //! The file is one piece, and two functions are long, because the rules are one rewrite system: an arm for each.
 
-use super::a_core::{Exp, IndexFn, Names, Program, Term, Ty, Var, made, permuted};
+use super::a_core::{Exp, Fold, IndexFn, Names, Program, Term, Ty, Var, made, permuted};
 use super::evaluate::total;
 use super::sizes::{Shape, Size};
-use super::terms::{again, substitute, with_parts};
+use super::terms::{again, substitute, substitute_all, with_parts};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Which rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -240,11 +242,27 @@ impl Bot<'_> {
             }
             // [bulk_bot.reshape]  B13  build1 k (\i. reshape sh t) ~> reshape (k ::: sh) (build1 k (\i. t))
             Exp::Reshape(sh, t) => ("B13", made(Exp::Reshape(outside(k, sh), built(k, i, t)))),
+            // [bulk_bot.scanl]  B14  build1 k (\i. scanl n (\a xs. t) z us) ~> tr (scanl n (\as xss. build1 k (\i. t[index as [i] / a ..])) (build1 k (\i. z)) [tr (build1 k (\i. u)) ..])
+            Exp::Scanl(f, z, us) => ("B14", swapped(self.of_all_states(k, i, f, (z, us)))),
             // [bulk_bot.index]  BI1 to BI4
             Exp::Index(array, ix) => self.build1_of_index(k, i, t, (array, ix)),
             Exp::Const(_) | Exp::Size(_) | Exp::Iota(_) => unreachable!("without free variables: B2"),
             Exp::Build1(..) => unreachable!("the body is in normal form"),
         }
+    }
+
+    /// B14, before its result is transposed: the function for all `i` at once is closed as the function is.
+    fn of_all_states(&mut self, k: &Size, i: &Var, f: &Fold, (z, us): (&Term, &[Term])) -> Term {
+        let j = self.names.again(i);
+        let many = |x: &Var| Ty::new(outside(k, &x.ty().shape), x.ty().scalar);
+        let params: Vec<Var> = f.params.iter().map(|x| self.names.fresh(x.name(), many(x))).collect();
+        let at = |x: &Var| made(Exp::Index(Term::var(x), vec![Term::var(&j)]));
+        let map = f.params.iter().map(Var::id).zip(params.iter().map(at)).collect();
+        let body = substitute_all(self.names, &f.body, &map);
+        let fold = Fold { size: f.size.clone(), params, body: built(k, &j, &body) };
+        let z = self.built_beside(k, i, z);
+        let us = us.iter().map(|u| swapped(self.built_beside(k, i, u))).collect();
+        made(Exp::Scanl(Arc::new(fold), z, us))
     }
 
     // Fig. 4.12.
@@ -365,7 +383,12 @@ impl Bot<'_> {
                 let at = self.guarded(&is, sh, at);
                 ("I12'", let_in(lets, at))
             }
-            Exp::Stack(_) | Exp::Scatter(..) | Exp::Var(_) | Exp::Const(_) | Exp::Iota(_) => return None,
+            Exp::Stack(_)
+            | Exp::Scatter(..)
+            | Exp::Scanl(..)
+            | Exp::Var(_)
+            | Exp::Const(_)
+            | Exp::Iota(_) => return None,
             Exp::Size(_) => unreachable!("a scalar has the index []: {whole}"),
             Exp::Build1(..) => unreachable!("the parts are in normal form"),
         })

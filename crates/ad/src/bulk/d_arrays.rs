@@ -9,7 +9,7 @@
 //! ```text
 //! D[Array sh float] = (Array sh float, Delta sh)       D[Array sh r] = Array sh r for all others
 //! Delta sh          = Zero | Input v | Add d1 d2 | Scale a d | Share id d
-//!                   | Index d ix | OneHot d ix | SumOuter d | Gather d f | Scatter d f | Stack ds | Replicate d | Transpose j d | Reshape d | Convert d
+//!                   | Index d ix | OneHot d ix | SumOuter d | Gather d f | Scatter d f | Stack ds | Replicate d | Transpose j d | Reshape d | Convert d | Scanl f y d ds
 //! ```
 //!
 //! Notation: `(x, d) <- D[t]` its two halves · `op'_j` the partial derivative of `op` by argument `j`, at `x_1 .. x_n` · `shape d` the shape of what `d` says · an entry `i: (d, c)` as in [`super::c_scalar`]
@@ -30,6 +30,7 @@
 //! replicate  D[replicate k t]   = (replicate k x, Share id (Replicate d))
 //! transpose  D[tr_j t]          = (tr_j x, Share id (Transpose j d))
 //! reshape    D[reshape sh t]    = (reshape sh x, Share id (Reshape d))
+//! scanl      D[scanl k f z ts]  = (y = scanl k f x xs, Share id (Scanl f y d ds))
 //!
 //! eval c Zero          nothing                             eval c (Index d ix)      eval (oneHot (shape d) ix c) d
 //! eval c (Input v)     [v] + c                             eval c (SumOuter d)      eval (replicate (outermost size of d) c) d
@@ -56,8 +57,9 @@
 //!
 //! The file is one piece, and its three walks are long, because they are read side by side: for each form its rule, its transpose, and what it says of tangents.
 
-use super::a_core::{Extremum, Program, Term, Ty, Var, permuted};
+use super::a_core::{Extremum, Fold, Names, Program, Term, Ty, Var, permuted};
 use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
+use super::folds::{Linear, States};
 use super::partials::{Zeros, slopes};
 use super::sizes::Size;
 use super::values::Tensor;
@@ -65,6 +67,7 @@ use pullback_core::inverse;
 use pullback_prim::{Op, Partial, Prim, Scalar, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// How an array varies with the inputs; with its type, so that its shape is at hand. Copies share it.
 #[derive(Clone, Debug)]
@@ -89,6 +92,8 @@ enum Node<A> {
     Transpose(Vec<usize>, Delta<A>),
     Reshape(Delta<A>),
     Convert(Delta<A>),
+    /// With the states, and the arrays; those of floats also as terms.
+    Scanl(Rc<Linear>, States<A>),
 }
 
 /// Cotangents of the inputs, and what they took.
@@ -160,7 +165,7 @@ pub fn jvp(
 ) -> Result<Tensor<ScalarValue>, Mismatch> {
     sizes_for(&program.inputs, &[], tangents)?;
     let (mut arrays, result) = forwards(program, arguments, Zeros::Stop)?;
-    Ok(Forward { alg: &mut arrays, tangents, known: BTreeMap::new() }.eval(&result.delta()))
+    Ok(Forward::new(&mut arrays, tangents).eval(&result.delta()))
 }
 
 /// Cotangents by the number of the input, and what they took.
@@ -337,6 +342,9 @@ impl<'a, T: Algebra> Duals<'a, T> {
 impl<T: Algebra> Algebra for Duals<'_, T> {
     type Array = Dual<T::Array>;
 
+    fn names(&mut self) -> Option<&mut Names> {
+        self.alg.names()
+    }
     // [bulk_arrays.discrete]  D'[t]: Fig. 4.14 is the interpreter, where variables are their first halves
     fn discrete(&mut self, env: &Env<Self::Array>, t: &Term) -> Option<Self::Array> {
         let halves = t.free().iter().filter_map(|x| env.get(x).map(|a| (*x, a.primal.clone())));
@@ -440,6 +448,29 @@ impl<T: Algebra> Algebra for Duals<'_, T> {
         let x = self.alg.reshape(sh, &t.primal);
         self.made(t.in_shape(sh), x, t.node(Node::Reshape))
     }
+    // [bulk_arrays.scanl]  (y = scanl k f x xs, Share id (Scanl f y d ds))
+    fn scanl(&mut self, f: &Arc<Fold>, z: &Self::Array, ts: &[Self::Array]) -> Self::Array {
+        let xs = primals(ts);
+        let y = self.alg.scanl(f, &z.primal, &xs);
+        let y = self.alg.share(y);
+        let ty = z.in_shape(&[&[f.size.plus(&Size::constant(1))], z.ty.shape.as_slice()].concat());
+        let mut own = Names::after(&f.body, &f.params);
+        let names = self.alg.names().unwrap_or(&mut own);
+        let linear = z.ty.is_float().then(|| Linear::new(f, names, self.zeros));
+        let node = match linear {
+            Some(Ok(linear)) => {
+                let deltas = ts.iter().map(|t| t.delta.clone()).collect();
+                let states = States { states: y.clone(), arrays: xs, start: z.delta(), deltas };
+                Some(Node::Scanl(Rc::new(linear), states))
+            }
+            Some(Err(why)) => {
+                self.refused.get_or_insert(why);
+                Some(Node::Zero)
+            }
+            None => None,
+        };
+        self.made(ty, y, node)
+    }
     /// Refused, and zeros until [`Duals::finish`] says so.
     fn build1(&mut self, ty: &Ty, _: &mut dyn FnMut(&mut Self, Self::Array) -> Self::Array) -> Self::Array {
         let why = format!("dual arrays are of bulk operations: transform the `build1` of {ty} first");
@@ -477,6 +508,7 @@ pub(super) fn count<A>(deltas: &[Delta<A>]) -> u64 {
             Node::Zero | Node::Input(_) => {}
             Node::Add(a, b) => left.extend([a, b]),
             Node::Stack(ds) => left.extend(ds),
+            Node::Scanl(_, s) => left.extend(std::iter::once(&s.start).chain(s.deltas.iter().flatten())),
             Node::Scale(_, _, d)
             | Node::Share(_, d)
             | Node::Index(d, _)
@@ -585,6 +617,15 @@ impl<'a, T: Algebra> Reverse<'a, T> {
                 let c = self.alg.reshape(d.shape(), &c);
                 self.eval(c, d);
             }
+            Node::Scanl(linear, s) => {
+                let (start, arrays) = linear.backwards(self.alg, s, c);
+                self.eval(start, &s.start);
+                for (c, d) in arrays.into_iter().zip(&s.deltas) {
+                    if let (Some(c), Some(d)) = (c, d) {
+                        self.eval(c, d);
+                    }
+                }
+            }
             Node::Convert(d) => {
                 let c = self.alg.op(Prim::Convert(delta.ty().scalar, d.ty().scalar), &[c]);
                 self.eval(c, d);
@@ -598,16 +639,19 @@ impl<'a, T: Algebra> Reverse<'a, T> {
 }
 
 /// A term as the linear function that it says: the same operations on tangents (4.5.1).
-struct Forward<'a, T: Algebra> {
+pub(super) struct Forward<'a, T: Algebra> {
     alg: &'a mut T,
     tangents: &'a [T::Array],
     /// Of shared nodes.
     known: BTreeMap<u32, T::Array>,
 }
 
-impl<T: Algebra> Forward<'_, T> {
+impl<'a, T: Algebra> Forward<'a, T> {
+    pub(super) fn new(alg: &'a mut T, tangents: &'a [T::Array]) -> Forward<'a, T> {
+        Forward { alg, tangents, known: BTreeMap::new() }
+    }
     // [bulk_arrays.tangent]  Index d ix is index, Gather d f is gather, and so on
-    fn eval(&mut self, delta: &Delta<T::Array>) -> T::Array {
+    pub(super) fn eval(&mut self, delta: &Delta<T::Array>) -> T::Array {
         let scalar = delta.ty().scalar;
         match &delta.0.1 {
             Node::Zero => full(self.alg, scalar.zero(), delta.shape()),
@@ -663,6 +707,11 @@ impl<T: Algebra> Forward<'_, T> {
             Node::Reshape(d) => {
                 let x = self.eval(d);
                 self.alg.reshape(delta.shape(), &x)
+            }
+            Node::Scanl(linear, s) => {
+                let start = self.eval(&s.start);
+                let along = s.deltas.iter().flatten().map(|d| self.eval(d)).collect();
+                linear.forwards(self.alg, s, (start, along))
             }
             Node::Convert(d) => {
                 let x = self.eval(d);

@@ -33,16 +33,17 @@
 //!
 //! Not supported: `build1` of floats, as in [`super::d_arrays`].
 
-use super::a_core::{Exp, Extremum, IllTyped, IndexFn, Names, Program, Term, Ty, Var, made, walk};
+use super::a_core::{Exp, Extremum, Fold, IllTyped, IndexFn, Names, Program, Term, Ty, Var, made, walk};
 use super::d_arrays::{Dual, Duals, backwards, full};
 use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
 use super::partials::Zeros;
 use super::sizes::Size;
-use super::terms::{copied, substitute_all};
+use super::terms::{copied, copied_fold, substitute_all};
 use super::values::Tensor;
 use pullback_prim::{Prim, Scalar, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// Value and cotangents as terms over bindings: the artifact of 4.6.5.
 #[derive(Clone, Debug)]
@@ -206,6 +207,16 @@ impl Derivative {
         Program { sizes: self.sizes.clone(), inputs: self.inputs.clone(), body, names: self.names.clone() }
     }
 
+    /// One result as a term over the inputs, with the bindings that it needs.
+    pub(super) fn term(&self, result: &Term) -> Term {
+        bound(pruned(self.bindings.clone(), &mut std::iter::once(result)), result.clone())
+    }
+
+    /// What makes names beside these.
+    pub(super) fn names(&self) -> &Names {
+        &self.names
+    }
+
     fn results(&self) -> impl Iterator<Item = &Term> {
         std::iter::once(&self.value).chain(self.cotangents.iter().flatten())
     }
@@ -308,6 +319,9 @@ fn is_identity(f: &IndexFn) -> bool {
 impl Algebra for Terms {
     type Array = Term;
 
+    fn names(&mut self) -> Option<&mut Names> {
+        Some(&mut self.names)
+    }
     // [bulk_symbolic.share]  the variable of a new binding
     fn share(&mut self, t: Term) -> Term {
         if t.is_atom() {
@@ -374,6 +388,10 @@ impl Algebra for Terms {
     }
     fn reshape(&mut self, sh: &[Size], t: &Term) -> Term {
         self.made(Exp::Reshape(sh.to_vec(), t.clone()))
+    }
+    fn scanl(&mut self, f: &Arc<Fold>, z: &Term, ts: &[Term]) -> Term {
+        let f = copied_fold(&mut self.names, f);
+        self.made(Exp::Scanl(Arc::new(f), z.clone(), ts.to_vec()))
     }
     /// What the body shares stays in it.
     fn build1(&mut self, ty: &Ty, f: &mut dyn FnMut(&mut Self, Term) -> Term) -> Term {

@@ -6,12 +6,13 @@
 //!
 //! `interpret` has an arm for each form, and is longer than other functions for that.
 
-use super::a_core::{Exp, Extremum, IndexFn, Program, Term, Ty, Var, permuted, walk};
+use super::a_core::{Exp, Extremum, Fold, IndexFn, Names, Program, Term, Ty, Var, permuted, walk};
 use super::sizes::{Size, SizeVar};
 use super::values::{Tensor, position};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// What variables are.
 pub type Env<A> = BTreeMap<u32, A>;
@@ -29,6 +30,10 @@ pub struct Closure<A> {
 pub trait Algebra {
     /// An array.
     type Array: Clone;
+    /// What makes variables, where terms become part of what the algebra makes.
+    fn names(&mut self) -> Option<&mut Names> {
+        None
+    }
     /// A term without derivatives, where the algebra has a way of its own for these.
     fn discrete(&mut self, _env: &Env<Self::Array>, _t: &Term) -> Option<Self::Array> {
         None
@@ -67,6 +72,8 @@ pub trait Algebra {
     fn transpose(&mut self, j: &[usize], t: &Self::Array) -> Self::Array;
     /// `reshape sh t`
     fn reshape(&mut self, sh: &[Size], t: &Self::Array) -> Self::Array;
+    /// `scanl k f z ts`
+    fn scanl(&mut self, f: &Arc<Fold>, z: &Self::Array, ts: &[Self::Array]) -> Self::Array;
     /// `build1 k f`, of this type.
     fn build1(&mut self, ty: &Ty, f: &mut dyn FnMut(&mut Self, Self::Array) -> Self::Array) -> Self::Array;
 }
@@ -134,6 +141,11 @@ pub fn interpret<T: Algebra>(alg: &mut T, env: &mut Env<T::Array>, t: &Term) -> 
         Exp::Reshape(sh, t) => {
             let t = interpret(alg, env, t);
             alg.reshape(sh, &t)
+        }
+        Exp::Scanl(f, z, ts) => {
+            let (z, ts) =
+                (interpret(alg, env, z), ts.iter().map(|t| interpret(alg, env, t)).collect::<Vec<_>>());
+            alg.scanl(f, &z, &ts)
         }
         Exp::Build1(_, i, body) => alg.build1(t.ty(), &mut |alg, at| {
             env.insert(i.id(), at);
@@ -502,6 +514,19 @@ impl<S: Elements> Algebra for Arrays<S> {
     fn reshape(&mut self, sh: &[Size], t: &Self::Array) -> Self::Array {
         self.touched += t.elements.len() as u64;
         Tensor { scalar: t.scalar, shape: self.shape(sh), elements: t.elements.clone() }
+    }
+    fn scanl(&mut self, f: &Arc<Fold>, z: &Self::Array, ts: &[Self::Array]) -> Self::Array {
+        let n = self.extent(&f.size);
+        let mut state = z.clone();
+        let mut elements = state.elements.to_vec();
+        for i in 0..n {
+            let i = self.integer(i as i64);
+            let at = ts.iter().map(|t| self.index(t, std::slice::from_ref(&i))).collect::<Vec<_>>();
+            let mut env = f.params.iter().map(Var::id).zip(std::iter::once(state).chain(at)).collect();
+            state = interpret(self, &mut env, &f.body);
+            elements.extend(state.elements.iter().cloned());
+        }
+        self.made(z.scalar, [&[n + 1], z.shape.as_slice()].concat(), elements)
     }
     fn build1(&mut self, ty: &Ty, f: &mut dyn FnMut(&mut Self, Self::Array) -> Self::Array) -> Self::Array {
         let shape = self.shape(&ty.shape);

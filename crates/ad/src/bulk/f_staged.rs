@@ -56,6 +56,10 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// Those of a program, whose terms may be part of what is staged.
+    pub fn of(program: &Program) -> Inputs {
+        Inputs { sizes: program.sizes.clone(), inputs: program.inputs.clone(), names: program.names.clone() }
+    }
     /// A size with this name.
     pub fn size(&mut self, name: &str) -> Size {
         self.sizes.push(name.to_string());

@@ -24,6 +24,7 @@ pub mod d_arrays;
 pub mod e_symbolic;
 pub mod evaluate;
 pub mod f_staged;
+mod folds;
 pub mod from_core;
 pub mod interpreted;
 pub mod partials;

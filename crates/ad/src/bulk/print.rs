@@ -68,6 +68,11 @@ pub(super) fn show(exp: &Exp) -> String {
             format!("(tr_{{{}}} {t})", j.join(","))
         }
         Exp::Reshape(sh, t) => format!("(reshape {} {t})", shape(sh)),
+        Exp::Scanl(f, z, ts) => {
+            let xs: Vec<String> = f.params[1..].iter().map(Var::to_string).collect();
+            let (a, xs) = (&f.params[0], xs.join(", "));
+            format!("(scanl ({}) (\\{a} [{xs}]. {}) {z} [{}])", f.size, f.body, list(ts, ", "))
+        }
         Exp::Build1(k, i, t) => format!("(build1 ({k}) (\\{i}. {t}))"),
     }
 }

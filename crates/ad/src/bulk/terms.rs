@@ -2,8 +2,9 @@
 //!
 //! Guarantee: a term in which each variable is bound once stays such a term. So what is put in for a variable is not caught by a binder.
 
-use super::a_core::{Exp, IndexFn, Names, Term, Var, made};
+use super::a_core::{Exp, Fold, IndexFn, Names, Term, Var, made};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The same form, with parts that this function makes of its parts. Binders stay.
 pub(super) fn with_parts(t: &Term, f: &mut impl FnMut(&Term) -> Term) -> Term {
@@ -25,6 +26,11 @@ pub(super) fn with_parts(t: &Term, f: &mut impl FnMut(&Term) -> Term) -> Term {
         Exp::Replicate(k, t) => Exp::Replicate(k.clone(), f(t)),
         Exp::Transpose(j, t) => Exp::Transpose(j.clone(), f(t)),
         Exp::Reshape(sh, t) => Exp::Reshape(sh.clone(), f(t)),
+        Exp::Scanl(g, z, ts) => {
+            let (z, ts) = (f(z), ts.iter().map(&mut *f).collect());
+            let fold = Fold { size: g.size.clone(), params: g.params.clone(), body: f(&g.body) };
+            Exp::Scanl(Arc::new(fold), z, ts)
+        }
         Exp::Build1(k, i, t) => Exp::Build1(k.clone(), i.clone(), f(t)),
     })
 }
@@ -79,8 +85,20 @@ pub(super) fn copied(names: &mut Names, t: &Term) -> Term {
             let f = copied_function(names, f);
             made(Exp::Scatter(sh.clone(), copied(names, t), f))
         }
+        Exp::Scanl(f, z, ts) => {
+            let (z, ts) = (copied(names, z), ts.iter().map(|t| copied(names, t)).collect());
+            made(Exp::Scanl(Arc::new(copied_fold(names, f)), z, ts))
+        }
         _ => with_parts(t, &mut |part| copied(names, part)),
     }
+}
+
+/// A function of `scanl` with binders of its own.
+pub(super) fn copied_fold(names: &mut Names, f: &Fold) -> Fold {
+    let params: Vec<Var> = f.params.iter().map(|x| names.again(x)).collect();
+    let map = f.params.iter().map(Var::id).zip(params.iter().map(Term::var)).collect();
+    let body = substitute_all(names, &f.body, &map);
+    Fold { size: f.size.clone(), params, body }
 }
 
 fn copied_function(names: &mut Names, f: &IndexFn) -> IndexFn {

@@ -8,16 +8,19 @@
 //!
 //! Not supported: `scatter` of integers (accumulators of core add floats only); sizes that are in no input by themselves.
 
-use super::a_core::{Exp as Form, Extremum, Program, Term, Ty, Var as Variable, walk};
+use super::a_core::{Exp as Form, Extremum, Fold, Program, Term, Ty, Var as Variable, walk};
 use super::delayed::{Axes, Axis, Delayed, Element, Stored, indexed, reads_once, scattered, summed};
 use super::e_symbolic::Derivative;
 use super::evaluate::{Algebra, Closure, Env, Mismatch, interpret};
 use super::sizes::{Size, SizeVar};
 use super::values::Tensor;
 use pullback_base::Symbol;
-use pullback_core::{Atom, Builder, Exp, Fun, FunId, Program as CoreProgram, Soac, Type};
+use pullback_core::{
+    Atom, Builder, Exp, Fun, FunId, Loop, LoopAttrs, LoopForm, Program as CoreProgram, Soac, Type,
+};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Adds a program as a function of its inputs.
 ///
@@ -112,6 +115,16 @@ fn supported<'a>(known: &[SizeVar], terms: impl Iterator<Item = &'a Term>) -> Re
             });
             if sizes.flat_map(Size::vars).any(|v| !known.contains(&v)) {
                 refused.get_or_insert_with(|| format!("a size of `{t}` is the size of no input"));
+            }
+            let inner: &[Term] = match t.exp() {
+                Form::Build1(_, _, body) => std::slice::from_ref(body),
+                Form::Gather(_, _, f) | Form::Scatter(_, _, f) => &f.index,
+                _ => &[],
+            };
+            if inner.iter().any(Term::has_scanl) {
+                refused.get_or_insert_with(|| {
+                    format!("`scanl` in a function that is not in bulk operations: `{t}`")
+                });
             }
             if matches!(t.exp(), Form::Scatter(..)) && !t.ty().is_float() {
                 refused.get_or_insert_with(|| format!("core adds up floats only: `{t}`"));
@@ -443,6 +456,35 @@ impl Algebra for ToCore<'_, '_> {
         let reshaped = Exp::Reshape { shape, from: t.ty.shape.len(), array: stored.atom };
         let atom = self.b.emit(reshaped, "flat");
         self.at_hand(&Stored { atom, ty })
+    }
+    // [bulk_to_core.scanl]  a loop that collects its states, and the last one
+    fn scanl(&mut self, f: &Arc<Fold>, z: &Delayed, ts: &[Delayed]) -> Delayed {
+        let n = self.extent(&f.size);
+        let start = self.in_memory(z);
+        let mut read = |t: &Delayed| if t.is_view() { t.clone() } else { self.stored(t) };
+        let arrays: Vec<Delayed> = ts.iter().map(&mut read).collect();
+        let (i, state) = (self.b.fresh(Type::Scalar(Scalar::I64), "i"), self.b.fresh(core_type(&z.ty), "a"));
+        self.open();
+        let given = self.at_hand(&Stored { atom: state.into(), ty: z.ty.clone() });
+        let at = Element::atom(i.into(), Scalar::I64);
+        let row = |(x, t): (&Variable, &Delayed)| {
+            let element = t.at(std::slice::from_ref(&at));
+            (x.id(), Delayed { axes: t.axes[1..].to_vec(), element, ty: x.ty().clone() })
+        };
+        let mut env: Env<Delayed> = f.params[1..].iter().zip(&arrays).map(row).collect();
+        env.insert(f.params[0].id(), given);
+        let next = interpret(self, &mut env, &f.body);
+        let next = self.in_memory(&next).atom;
+        let body = self.close(vec![next, state.into()]);
+        let (params, form) = (vec![(state, start.atom)], LoopForm::For { i, n });
+        let whole = Loop { params, form, body, collect: 1, attrs: LoopAttrs::default() };
+        let all = self.b.emit_all(Exp::Loop(whole), "a");
+        let before = Ty::new([std::slice::from_ref(&f.size), &z.ty.shape].concat(), z.ty.scalar);
+        let before = self.in_shape(&Stored { atom: all[1].into(), ty: before });
+        let last = self.b.emit(Exp::ArrayLit(core_type(&z.ty), vec![all[0].into()]), "last");
+        let atom = self.b.emit(Exp::Concat(vec![before, last]), "states");
+        let size = f.size.plus(&Size::constant(1));
+        self.at_hand(&Stored { atom, ty: Ty::new([&[size], z.ty.shape.as_slice()].concat(), z.ty.scalar) })
     }
     fn build1(&mut self, ty: &Ty, f: &mut dyn FnMut(&mut Self, Delayed) -> Delayed) -> Delayed {
         let i = self.axes.fresh(&ty.shape[0]);

@@ -29,7 +29,7 @@ fn is_normal_form(t: &Term) -> bool {
 /// The forms of `index` that no rule takes apart.
 fn is_last(array: &Term, ix: &[Term]) -> bool {
     match array.exp() {
-        Exp::Var(_) | Exp::Const(_) | Exp::Iota(_) | Exp::Scatter(..) => !ix.is_empty(),
+        Exp::Var(_) | Exp::Const(_) | Exp::Iota(_) | Exp::Scatter(..) | Exp::Scanl(..) => !ix.is_empty(),
         Exp::Stack(_) => ix.len() == 1,
         _ => false,
     }
@@ -52,6 +52,7 @@ fn children(t: &Term) -> Vec<Term> {
         Exp::Gather(_, t, f) | Exp::Scatter(_, t, f) => {
             [std::slice::from_ref(t), f.index.as_slice()].concat()
         }
+        Exp::Scanl(f, z, ts) => [ts.as_slice(), &[z.clone(), f.body.clone()]].concat(),
     }
 }
 
@@ -94,7 +95,7 @@ fn every_rule_is_applied() {
         "B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10", "B11", "B12", "B13", "I1", "I2", "I3",
         "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "BI1", "BI2", "BI3", "BI4",
     ];
-    let ours = ["B3'", "B7'", "I7'", "B8'", "I10'", "I12'", "BI0"];
+    let ours = ["B14", "B3'", "B7'", "I7'", "B8'", "I10'", "I12'", "BI0"];
     for (rules, names) in [(Rules::Printed, &printed[..]), (Rules::Guarded, &ours)] {
         let mut count: BTreeMap<&str, usize> = BTreeMap::new();
         for seed in 0..1500 {
@@ -130,6 +131,8 @@ fn weight(t: &Term) -> usize {
         Exp::Gather(_, t, _) | Exp::Scatter(_, t, _) => 2 + weight(t),
         Exp::Transpose(_, t) | Exp::Reshape(_, t) => 3 + weight(t),
         Exp::SumOuter(t) | Exp::ArgOuter(_, t) => 4 + weight(t),
+        // B14 makes `build1` of all parts, and transposes them and the result.
+        Exp::Scanl(f, z, ts) => 4 + deepest(&[ts.as_slice(), &[z.clone(), f.body.clone()]].concat()),
     }
 }
 

@@ -4,9 +4,10 @@
 //! by a comparison of integers. Indices are arbitrary integer terms; [`Indices::Inside`] takes them modulo the size.
 
 use super::build::*;
-use pullback_ad::bulk::a_core::{Exp, IndexFn, Program, Term, Ty};
+use pullback_ad::bulk::a_core::{Exp, Fold, IndexFn, Program, Term, Ty};
 use pullback_ad::bulk::sizes::Size;
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Indices {
@@ -160,7 +161,7 @@ impl Generator {
         }
         let rank = ty.shape.len();
         let outer = ty.shape.first().cloned();
-        match self.random.below(18) {
+        match self.random.below(19) {
             0 if depth < 4 => self.leaf(ty),
             1 | 2 => self.elementwise(ty, depth),
             3 | 4 => self.index(ty, depth),
@@ -177,6 +178,7 @@ impl Generator {
             9 => self.gather(ty, depth),
             10 if ty.scalar != Scalar::Bool => self.scatter(ty, depth),
             11 | 12 if rank > 0 => self.rearranged(ty, depth),
+            13 if ty.scalar != Scalar::Bool => self.states(ty, depth),
             _ => match outer {
                 Some(k) => self.outermost(&k, &Ty::new(ty.shape[1..].to_vec(), ty.scalar), depth),
                 None => self.elementwise(ty, depth),
@@ -307,6 +309,28 @@ impl Generator {
         let t = self.term(&Ty::new(from, ty.scalar), depth - 1);
         let f = self.function(l, &ty.shape[..m], depth - 1);
         term(Exp::Scatter(ty.shape.clone(), t, f))
+    }
+    /// One of the states of `scanl`, whose function sees its parameters only.
+    fn states(&mut self, ty: &Ty, depth: usize) -> Term {
+        let k = self.random.pick(&self.sizes);
+        let start = self.term(ty, depth - 1);
+        let mut params = vec![self.draft.names.fresh("a", ty.clone())];
+        let mut arrays = Vec::new();
+        for _ in 0..self.random.below(3) {
+            let rank = self.random.below(2);
+            let scalar = self.random.pick(&[Scalar::F64, Scalar::F64, Scalar::I64]);
+            let row = Ty::new(self.shape(rank), scalar);
+            arrays
+                .push(self.term(&Ty::new([&[k.clone()], row.shape.as_slice()].concat(), scalar), depth - 1));
+            params.push(self.draft.names.fresh("x", row));
+        }
+        let outside = std::mem::replace(&mut self.scope, params.iter().map(Term::var).collect());
+        let body = self.term(ty, depth.min(3));
+        self.scope = outside;
+        let fold = Fold { size: k.clone(), params, body };
+        let all = term(Exp::Scanl(Arc::new(fold), start, arrays));
+        let at = self.component(&k.plus(&n(1)), depth - 1);
+        index(&all, &[at])
     }
     fn rearranged(&mut self, ty: &Ty, depth: usize) -> Term {
         if self.random.below(2) == 0 {

@@ -60,7 +60,7 @@ fn nodes_are_of_numbers_or_of_arrays() {
 /// Several results, of which one does not vary; a parameter that nothing depends on; arrays without elements.
 #[test]
 fn constants_and_several_results() {
-    let text = "fun f(x: f64, a: []f64, unused: []f64, k: i64): (f64, f64, []f64) {
+    let text = "fun f(x: f64, a: []f64, unused: []f64, k: i64): f64, f64, []f64 {
         let n: i64 = size(a, 0)
         let y: f64 = mul.f64(x, x)
         let c: f64 = f64.i64(k)

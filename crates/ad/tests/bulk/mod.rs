@@ -10,6 +10,7 @@ mod extrema;
 mod from_core;
 mod generate;
 mod interpreted;
+mod loops;
 mod refused;
 mod rules;
 mod scalar;

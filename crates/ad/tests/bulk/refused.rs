@@ -14,35 +14,34 @@ fn refused(text: &str) -> Unsupported {
 /// What has no form in the fragment is told with its place. (Where it does not vary with an input, the function's own body computes it.)
 #[test]
 fn what_has_no_form_is_refused_with_its_place() {
-    let add = "(p: f64, q: f64) { let r: f64 = add.f64(p, q) in r }";
     let mul = "(p: f64, q: f64) { let r: f64 = mul.f64(p, q) in r }";
     let programs = [
-        (format!("fun f(a: []f64): []f64 {{ let y: []f64 = scan 3i64 [0.0f64] [a] {add} in y }}"), "a scan", "y"),
         (
-            format!("fun f(a: []f64, n: i64): f64 {{ let y: f64 = reduce n [1.0f64] [a] {mul} in y }}"),
-            "a reduction with another operator",
-            "y",
-        ),
-        // The last of equal elements, and the maxima of columns.
-        (
-            "fun f(a: []f64, n: i64): f64 {
-                let y: f64 = reduce n [-f64.inf] [a] (p: f64, q: f64) { let r: f64 = max.f64(q, p) in r }
-                in y
-            }"
-            .into(),
-            "a reduction with another operator",
-            "y",
-        ),
-        (
-            "fun f(a: [][]f64, z: []f64, n: i64, k: i64): []f64 {
-                let y: []f64 = reduce n [z] [a] (p: []f64, q: []f64) {
-                    let r: []f64 = map k [p, q] (v: f64, w: f64) { let t: f64 = max.f64(v, w) in t }
-                    in r
+            "fun f(a: []f64, b: []f64, n: i64): f64 {
+                let y: f64, z: f64 = reduce n [1.0f64, 0.0f64] [a, b] (p: f64, q: f64, v: f64, w: f64) {
+                    let r: f64 = mul.f64(p, v)
+                    let s: f64 = mul.f64(q, r)
+                    let t: f64 = add.f64(s, w)
+                    in r, t
                 }
-                in y
+                in z
             }"
             .into(),
-            "a reduction with another operator",
+            "a reduction of several values",
+            "y",
+        ),
+        (
+            "fun f(a: []f64, b: []f64, n: i64): []f64 {
+                let y: []f64, z: []f64 = scan n [1.0f64, 0.0f64] [a, b] (p: f64, q: f64, v: f64, w: f64) {
+                    let r: f64 = mul.f64(p, v)
+                    let s: f64 = mul.f64(q, r)
+                    let t: f64 = add.f64(s, w)
+                    in r, t
+                }
+                in z
+            }"
+            .into(),
+            "a scan of several values",
             "y",
         ),
         (
@@ -59,11 +58,67 @@ fn what_has_no_form_is_refused_with_its_place() {
         ),
         (
             "fun f(x: f64, n: i64): f64 {
-                let y: f64 = loop (s: f64 = x) for i: i64 < n { let t: f64 = mul.f64(s, s) in t }
+                let y: f64, z: f64 = loop (s: f64 = x, r: f64 = x) for i: i64 < n {
+                    let t: f64 = mul.f64(s, r)
+                    let u: f64 = add.f64(s, r)
+                    in t, u
+                }
                 in y
             }"
             .into(),
-            "a loop whose number of iterations",
+            "a loop with several states",
+            "y",
+        ),
+        (
+            "fun f(x: f64): f64 {
+                let y: f64 = loop (s: f64 = x) while { let c: bool = lt.f64(s, 9.0f64) in c } {
+                    let t: f64 = mul.f64(s, s)
+                    in t
+                }
+                in y
+            }"
+            .into(),
+            "a `while` loop",
+            "y",
+        ),
+        (
+            "fun f(x: f64, n: i32): f64 {
+                let y: f64 = loop (s: f64 = x) for i: i32 < n { let t: f64 = mul.f64(s, s) in t }
+                in y
+            }"
+            .into(),
+            "another type than i64",
+            "y",
+        ),
+        (
+            "fun f(a: []f64, x: f64, n: i64): []f64 {
+                let y: []f64 = loop (s: []f64 = a) for i: i64 < n { let t: []f64 = update(s, [i], x) in t }
+                in y
+            }"
+            .into(),
+            "single elements of its state",
+            "y",
+        ),
+        (
+            "fun f(a: []f64, n: i64): []f64 {
+                let y: []f64 = loop (s: []f64 = a) for i: i64 < n { let t: []f64 = concat(s, a) in t }
+                in y
+            }"
+            .into(),
+            "whose state changes its size",
+            "y",
+        ),
+        (
+            "fun f(a: []f64, x: f64, n: i64): f64 {
+                let y: f64 = loop (s: f64 = x) for i: i64 < n {
+                    let k: i64 = convert.f64.i64(s)
+                    let t: f64 = a[k]
+                    in t
+                }
+                in y
+            }"
+            .into(),
+            "where its state says",
             "y",
         ),
         (

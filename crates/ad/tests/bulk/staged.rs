@@ -190,15 +190,35 @@ fn dual_arrays_over_dual_arrays_give_second_derivatives() {
     assert!(refused.is_err_and(|why| why.0.contains("input `w`")));
 }
 
+/// `x_0 x_1`, by two reads.
+struct Product;
+
+impl Staged for Product {
+    fn run<T: Algebra>(&self, alg: &mut T, _: &mut Names, inputs: &[T::Array]) -> T::Array {
+        let [a, b] = [0, 1].map(|i| {
+            let i = alg.constant(&Tensor::scalar(ScalarValue::I64(i)));
+            alg.index(&inputs[0], &[i])
+        });
+        alg.op(f64_(Op::Mul), &[a, b])
+    }
+}
+
+/// The gradient of a read is an array with one element that is not zero; it has a derivative as well.
+#[test]
+fn arrays_with_one_element_are_differentiated_again() {
+    let (inputs, _) = vector();
+    let x = [reals(&[3], &[2.0, 5.0, 7.0])];
+    let along = [reals(&[3], &[10.0, 3.0, 1.0])];
+    let second = f_staged::hessian_vector(&inputs, &Product, &x, &along, Zeros::Stop).expect("fits");
+    assert_eq!(numbers(&second.inputs[0]), [3.0, 10.0, 0.0]);
+}
+
 /// A program of the fragment, as a staged one.
 struct Text(Program);
 
 impl Text {
     fn inputs(&self) -> Inputs {
-        let mut inputs = Inputs::default();
-        self.0.sizes.iter().for_each(|n| drop(inputs.size(n)));
-        self.0.inputs.iter().for_each(|x| inputs.input(x.name(), x.ty().scalar, &x.ty().shape));
-        inputs
+        Inputs::of(&self.0)
     }
 }
 impl Staged for Text {

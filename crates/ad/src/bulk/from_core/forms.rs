@@ -68,7 +68,8 @@ impl FromCore<'_> {
 
     /// A variable for a term. What costs little and has no derivative is copied, so that it may become part of an index function.
     fn bound(&mut self, v: Var, t: Term) -> Term {
-        let is_small = !t.ty().is_float() && t.ty().shape.is_empty() && t.nodes() <= COPIED;
+        let is_number = !t.ty().is_float() && t.ty().shape.is_empty();
+        let is_small = is_number && t.nodes() <= COPIED && !t.has_scanl();
         if t.is_atom() || is_small || matches!(t.exp(), Form::Iota(_)) {
             return t;
         }
@@ -111,8 +112,13 @@ impl FromCore<'_> {
             Exp::Inject(..) | Exp::Match(..) => self.refuse("a value of a sum type"),
             // [bulk.if]  cond c u v
             Exp::If(c, then, other) => self.branch(stm, *c, (then, other), live),
-            // [bulk.loop]  the body, as often as it runs
-            Exp::Loop(l) => self.written_out(stm, l),
+            // [bulk.loop]  the body, as often as it runs;  scanl, if that is no small constant
+            Exp::Loop(l) => match &l.form {
+                LoopForm::For { n: Atom::Const(n), .. } if n.as_i64() <= WRITTEN_OUT => {
+                    self.written_out(stm, l)
+                }
+                LoopForm::For { .. } | LoopForm::While(_) => self.folded(l),
+            },
             Exp::Call(f, _) => {
                 let name = self.program.funs[*f].name.clone();
                 self.refuse(&format!("a call of `{name}`, which calls itself or is too large to be copied"))
@@ -266,11 +272,7 @@ impl FromCore<'_> {
     }
 
     fn written_out(&mut self, stm: &Stm, l: &Loop) -> Translated<Vec<Part>> {
-        let count = match &l.form {
-            LoopForm::For { i, n: Atom::Const(n) } if n.as_i64() <= WRITTEN_OUT => Some((*i, *n)),
-            LoopForm::For { .. } | LoopForm::While(_) => None,
-        };
-        let Some((i, n)) = count else {
+        let LoopForm::For { i, n: Atom::Const(n) } = l.form else {
             return self.refuse("a loop whose number of iterations is no small constant");
         };
         let mut state: Vec<Part> = l.params.iter().map(|(_, a)| self.part(*a)).collect::<Translated<_>>()?;

@@ -22,6 +22,7 @@
 //! atom, prim, tuple, proj, size, iota, replicate, rearrange, array_lit: as they are;  literals of rows: as the first row
 //! if         if c then us else vs              => cond c u v, of each result;  both bodies are bound outside
 //! loop       for i < 3 do body                 => body three times
+//! folded     for i < n do body                 => index (scanl n (\a [x ..]. body) z ts) [n],  where ts are what the body computes without its state a
 //! call       f xs                              => the body of f, before all else
 //! index      a[ix]                             => index a ix
 //! slice      a[s], a[s + d], .., n of them     => gather (n ::: rest) a (\[i]. [s + d i])                  gather, reverse, rotate: their indices
@@ -31,6 +32,7 @@
 //! map        map n f as                        => build1 n (\i. f (index as [i])), of each result
 //! reduce     reduce n (+) z a                  => z + sumOuter (a as n ::: rest);   other operators: f (f z a[0]) a[1] .. if n is a small number
 //!            reduce n max z a                  => cond (j < 0 or x <= z) z x, where j = argMax (a as [n]) and x = index (a as [n]) [j];   min: argMin, z <= x
+//! scan       scan n f z a                      => the states after the first one of scanl n f z [a as n ::: rest];   reductions by other operators: its last state
 //! hist       hist (+) dst is vs                => dst + scatter (shape dst) vs (\[i]. [index is [i]])
 //! plus       x + y                             => x + (y as the shape of x)
 //! marked, par: their bodies                    assert, check: nothing, the function's own body has them
@@ -46,11 +48,12 @@
 //! costs as much as its array. Of equal numbers in a reduction by `max` or `min` the first one gets the cotangent, `z` before all others, as in Fast CHAD; `z` gets it too where no element is a number.
 //! (Of -0 and 0 the one that is chosen is read, whichever the function has.)
 //!
-//! Not supported: inject, match; scan, fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Reductions with
-//! other operators than `+`, and than `min` and `max` of numbers; histograms with others than `+`; `while`, and loops whose number of iterations is no small constant; sizes that differ between the
-//! iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
+//! Not supported: inject, match; fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Reductions and scans of
+//! several values with other operators than `+`, and than `min` and `max` of numbers; histograms with others than `+`; `while`; loops of several states whose number of iterations is no small constant, and
+//! those that `loops` says; sizes that differ between the iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
 
 mod forms;
+mod loops;
 mod sizes;
 mod soacs;
 
@@ -82,6 +85,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     sources: &[
         include_str!("mod.rs"),
         include_str!("forms.rs"),
+        include_str!("loops.rs"),
         include_str!("sizes.rs"),
         include_str!("soacs.rs"),
     ],

@@ -31,7 +31,11 @@ impl FromCore<'_> {
                 let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
                 self.reduce((&n, lam), neutral, &arrays, live)
             }
-            Soac::Scan { .. } => self.refuse("a scan"),
+            // [bulk.scan]  the states after the first one of `scanl`
+            Soac::Scan { width, lam, neutral, arrays } => {
+                let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
+                self.scan(&n, lam, (neutral, &arrays))
+            }
             Soac::Fused { .. } => self.refuse("a fused operation in a called function"),
             // [bulk.hist]  dst + scatter (shape dst) vs (\[i]. [index is [i]])
             Soac::Hist { width, lam, neutral: _, dst, indices, values } => match (&dst[..], &values[..]) {
@@ -104,7 +108,7 @@ impl FromCore<'_> {
     }
 
     /// `build1 n (\i. t)` beside another one of the same `i`.
-    fn each(&mut self, n: &Size, i: &Variable, t: &Term) -> Term {
+    pub(super) fn each(&mut self, n: &Size, i: &Variable, t: &Term) -> Term {
         let j = self.names.again(i);
         let t = substitute_all(&mut self.names, t, &BTreeMap::from([(i.id(), Term::var(&j))]));
         made(Form::Build1(n.clone(), j, t))
@@ -133,7 +137,13 @@ impl FromCore<'_> {
             return neutral.iter().zip(arrays).zip(all).map(of).collect();
         }
         let Some(count) = n.as_constant().filter(|n| *n <= WRITTEN_OUT) else {
-            return self.refuse("a reduction with another operator than `+`, `min` and `max`");
+            let ([z], [a]) = (neutral, arrays) else {
+                return self.refuse(
+                    "a reduction of several values, with another operator than `+`, `min` and `max`",
+                );
+            };
+            let all = self.of_operator(n, lam, (*z, a))?;
+            return Ok(vec![Part::Array(made(Form::Index(all, vec![Term::size(n)])))]);
         };
         let mut state: Vec<Part> = neutral.iter().map(|z| self.part(*z)).collect::<Translated<_>>()?;
         for k in 0..count {
