@@ -4,11 +4,11 @@
 //! `pullback explain` for it, one that starts with ` ```text core PASS ` the derivative after that pass; `jvp` at the end asks for
 //! forward mode. ` ```text explain NAME ` shows what the algorithm of this name makes, ` ```text costs 1.5 2 ` what the gradient at these numbers costs by each
 //! algorithm of CHAD (` ```text costs dual 1.5 2 `: of dual numbers and delta terms), ` ```text price ` what the gradients of the benchmark's problems cost by two algorithms, ` ```text growth dual ` how
-//! costs grow by all stages of dual numbers; ` ```text passes ` lists the passes of scheduling; ` ```rust rule TAG ` shows the code under that tag. Everything else is left as it is. The text is equal whenever the programs and the rules are.
+//! costs grow by all stages of dual numbers; ` ```text compared steps ` and ` ```text compared bytes ` what the gradients of these problems cost by all algorithms; ` ```text explain bulk WORD ` is the part of this explanation whose title has the word; ` ```text passes ` lists the passes of scheduling; ` ```rust rule TAG ` shows the code under that tag. Everything else is left as it is. The text is equal whenever the programs and the rules are.
 
 use crate::stages;
 use pullback_ad::chad;
-use pullback_ad::on_lambda::{OnLambda, find};
+use pullback_ad::on_lambda::OnLambda;
 use pullback_core::Value;
 use pullback_core::print::print;
 use pullback_driver::explain::explain;
@@ -34,9 +34,14 @@ pub fn regenerate(page: &str) -> Result<String, String> {
         let words: Vec<&str> = info.split_whitespace().collect();
         match words.as_slice() {
             ["futhark"] => program.clone_from(&block),
-            ["text", "explain", name] if find(name).is_some() => {
+            ["text", "explain", name] if is_reverse(name) => {
                 block = table(&program, Kind::Vjp, Some(name))?;
             }
+            ["text", "explain", name, word] if is_reverse(name) => {
+                block = part(&table(&program, Kind::Vjp, Some(name))?, word)?;
+            }
+            ["text", "compared", "steps"] => block = crate::compared::steps()?,
+            ["text", "compared", "bytes"] => block = crate::compared::bytes()?,
             ["text", "price"] => block = crate::chad::price::table(),
             ["text", "costs", "dual", numbers @ ..] => block = costs(&program, numbers, stages::all())?,
             ["text", "costs", numbers @ ..] => block = costs(&program, numbers, chad::ON_LAMBDA.iter())?,
@@ -51,6 +56,19 @@ pub fn regenerate(page: &str) -> Result<String, String> {
         out += "```\n";
     }
     Ok(out)
+}
+
+/// Whether this is an algorithm for reverse derivatives.
+fn is_reverse(name: &str) -> bool {
+    pullback_driver::reverse_algorithms().iter().any(|a| a.id == name)
+}
+
+/// The part of a text whose first line has this word. Parts are apart by empty lines.
+fn part(text: &str, word: &str) -> Result<String, String> {
+    let titled = |part: &&str| part.lines().next().is_some_and(|title| title.contains(word));
+    let found =
+        text.split("\n\n").find(titled).ok_or_else(|| format!("a block asks for the part `{word}`"))?;
+    Ok(found.trim_end().to_string() + "\n")
 }
 
 fn kind(rest: &[&str]) -> Result<Kind, String> {

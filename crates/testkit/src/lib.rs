@@ -7,6 +7,7 @@ pub mod book;
 pub mod chad;
 pub mod checkpoints;
 pub mod checks;
+pub mod compared;
 pub mod conformance;
 pub mod cost;
 pub mod draws;

@@ -23,3 +23,14 @@ fn a_page_without_generated_blocks_stays_as_it_is() {
     let page = "# A\n\n```futhark\nentry main (x: f64) : f64 = x\n```\n\n```text\nfree text\n```\nend\n";
     assert_eq!(regenerate(page), Ok(page.to_string()));
 }
+
+#[test]
+fn blocks_that_ask_for_something_else_are_errors() {
+    let page = |block: &str| {
+        let program = "```futhark\nentry main [n] (a: [n]f64): f64 = f64.sum (map (\\x -> x * x) a)\n```\n";
+        regenerate(&format!("{program}\n```text {block}\n```\n"))
+    };
+    assert!(page("explain bulk reverse").is_ok_and(|text| text.contains("cotangent of a")));
+    assert!(page("explain bulk tape").is_err_and(|why| why.contains("`tape`")));
+    assert!(page("explain nobody").is_err_and(|why| why.contains("`nobody`")));
+}

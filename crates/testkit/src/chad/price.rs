@@ -20,22 +20,22 @@ pub struct Price {
     pub on_core: [u64; 2],
 }
 
-/// A problem at one size, compiled for both algorithms.
-struct Ready {
-    session: Session,
+/// A problem at one size, compiled, and run without its derivative.
+pub(crate) struct Prepared {
+    pub(crate) session: Session,
     entry: EntryPoint,
     wanted: Vec<bool>,
-    args: Vec<Value>,
+    pub(crate) args: Vec<Value>,
     /// With ones for cotangents.
-    seeded: Vec<Value>,
-    primal: Outcome,
+    pub(crate) seeded: Vec<Value>,
+    pub(crate) primal: Outcome,
 }
 
 fn shown(name: &str, d: &Diagnostic) -> ! {
     panic!("{name}: {}", d.message)
 }
 
-fn ready(problem: &Problem, size: usize) -> Ready {
+pub(crate) fn prepared(problem: &Problem, size: usize) -> Prepared {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text =
         std::fs::read_to_string(root.join(problem.file)).unwrap_or_else(|e| panic!("{}: {e}", problem.file));
@@ -52,11 +52,11 @@ fn ready(problem: &Problem, size: usize) -> Ready {
         _ => Value::f64(1.0),
     });
     let seeded: Vec<Value> = args.iter().cloned().chain(ones).collect();
-    Ready { session, entry, wanted, args, seeded, primal }
+    Prepared { session, entry, wanted, args, seeded, primal }
 }
 
-impl Ready {
-    fn derivative(&self) -> Result<pullback_driver::Ready, Diagnostic> {
+impl Prepared {
+    pub(crate) fn derivative(&self) -> Result<pullback_driver::Ready, Diagnostic> {
         self.session.derivative(&self.entry, Kind::Vjp, &self.wanted, &mut |_, _| {})
     }
 }
@@ -66,7 +66,7 @@ impl Ready {
 /// # Panics
 /// If the problem does not compile or run.
 pub fn price(problem: &Problem, size: usize, algorithm: &str) -> Result<Price, Diagnostic> {
-    let mut made = ready(problem, size);
+    let mut made = prepared(problem, size);
     let options = Options::default();
     let fast = made.derivative().unwrap_or_else(|d| shown(problem.name, &d));
     let fast = fast.interpret(&made.seeded, &options).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
@@ -104,7 +104,7 @@ pub fn priced(
     backend: Backend,
     threads: usize,
 ) -> Result<Lowered, Diagnostic> {
-    let mut made = ready(problem, size);
+    let mut made = prepared(problem, size);
     made.session.settings.backend = backend;
     made.session.settings.threads = NonZeroUsize::new(threads);
     made.session.settings.lowered = true;
