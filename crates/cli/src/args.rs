@@ -131,10 +131,11 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Show what differentiation made of each source statement: statement | rule | result. Of the algorithms before `fast_chad`, what they make.
+    /// Show what differentiation made of each source statement: statement | rule | result. Of `bulk` its steps, too; of the algorithms before `fast_chad`, what they make.
     #[command(after_help = "\
 Examples:
   pullback explain model.fut --mode vjp
+  pullback explain model.fut --ad bulk                             every step of bulk dual numbers
   pullback explain model.fut --ad chad-accumulating                the program that Efficient CHAD makes
   pullback explain model.fut --ad chad --arg x=1.5 --arg y=2.0     and what it costs at these arguments")]
     Explain(ExplainArgs),
