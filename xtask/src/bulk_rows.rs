@@ -124,7 +124,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "conditionals by selection (4.5.3)",
-        "in `build1`, nested, and where the other alternative is infinite",
+        "in `build1`, at indices from arrays, and where the other alternative is infinite",
         &[
             "crates/ad/tests/bulk/arrays.rs::a_conditional_in_build",
             "crates/ad/tests/bulk/arrays.rs::indices_from_arrays",
