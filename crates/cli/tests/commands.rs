@@ -228,6 +228,10 @@ fn explain_shows_the_steps_of_bulk_dual_numbers() {
     for other in [&["explain", &program][..], &["explain", &program, "--ad", "bulk", "--mode", "jvp"]] {
         assert!(!stdout(other).contains("build1"), "{other:?}");
     }
+    let twice = b"entry main (x: f64): f64 = x * vjp (\\(v: f64) -> v * v * v) x 1.0";
+    let steps = stdout(&["explain", &write(&folder, "twice.fut", twice), "--ad", "bulk"]);
+    assert_eq!(steps.matches("The function, in the fragment").count(), 2, "inner and outer: {steps}");
+    assert_eq!(steps.matches("as a function of core").count(), 1, "{steps}");
     let sums: String = (0..60).map(|k| format!(" + f64.sum (map (\\x -> {k} * x * x) a)")).collect();
     let long = write(&folder, "long.fut", format!("entry main [n] (a: [n]f64): f64 = a[0]{sums}").as_bytes());
     let steps = stdout(&["explain", &long, "--ad", "bulk"]);

@@ -2,13 +2,14 @@
 //!
 //! Assumes a checked program before derivatives are expanded.
 
+use pullback_ad::Unsupported;
 use pullback_ad::bulk::a_core::Term;
 use pullback_ad::bulk::from_core::{ALGORITHM, Listing, Steps, steps};
 use pullback_ad::bulk::interpreted::{Derivative, Level};
 use pullback_ad::bulk::to_core::Known;
-use pullback_ad::differentiate::Choice;
-use pullback_core::traverse::for_each_stm;
-use pullback_core::{Atom, Exp, Lam, Program};
+use pullback_ad::differentiate::{Choice, differentiate};
+use pullback_base::Symbol;
+use pullback_core::{Atom, Body, Exp, Fun, Lam, Program};
 use std::fmt::Write as _;
 
 /// How many rules are shown.
@@ -17,31 +18,44 @@ const RULES: usize = 40;
 /// How many characters of a term that a rule changes are shown.
 const WIDTH: usize = 140;
 
-/// The steps of all derivatives of the program that are taken by bulk dual numbers.
+/// The steps of all derivatives of the program that bulk dual numbers take, and the title of what they become; nothing where there is none.
 pub(crate) fn text(program: &Program, choice: &Choice) -> String {
-    let mut functions: Vec<&Lam> = Vec::new();
-    for fun in program.funs.iter() {
-        for_each_stm(&fun.body, &mut |stm| {
-            if let Exp::Vjp { lam, algorithm, .. } = &stm.exp
-                && algorithm.as_ref().or(choice.reverse.as_ref()).is_some_and(|a| a.as_str() == ALGORITHM.id)
-            {
-                functions.push(lam);
-            }
-        });
+    let mut functions = Vec::new();
+    program.funs.iter().for_each(|fun| collect(&fun.body, choice, &mut functions));
+    let title = if functions.is_empty() { "" } else { "The derivative, as a function of core\n" };
+    functions.into_iter().map(|lam| of_function(program, choice, lam)).collect::<String>() + title
+}
+
+/// The functions whose derivatives bulk dual numbers take, inner ones first, as they are expanded.
+fn collect<'p>(body: &'p Body, choice: &Choice, out: &mut Vec<&'p Lam>) {
+    for stm in &body.stms {
+        stm.exp.bodies().into_iter().for_each(|scope| collect(scope.body, choice, out));
+        if let Exp::Vjp { lam, algorithm, .. } = &stm.exp
+            && algorithm.as_ref().or(choice.reverse.as_ref()).is_some_and(|a| a.as_str() == ALGORITHM.id)
+        {
+            out.push(lam);
+        }
     }
-    functions.into_iter().map(|lam| of_function(program, choice, lam)).collect()
 }
 
 fn of_function(program: &Program, choice: &Choice, lam: &Lam) -> String {
     let mut program = program.clone();
-    program.ieee_partials = choice.ieee_partials;
-    match steps(&mut program, lam, &vec![true; lam.params.len()]) {
-        Ok(steps) => shown(&program, &steps),
-        Err(_) => {
-            "A function with derivatives inside: they are expanded first, so its steps are not shown.\n\n"
-                .into()
-        }
+    let made = expanded(&mut program, choice, lam)
+        .and_then(|lam| steps(&mut program, &lam, &vec![true; lam.params.len()]));
+    match made {
+        Ok(steps) => shown(&program, &steps) + "\n",
+        Err(why) => format!("A function without steps: {why}\n\n"),
     }
+}
+
+/// The function without derivatives inside.
+fn expanded(program: &mut Program, choice: &Choice, lam: &Lam) -> Result<Lam, Unsupported> {
+    let Lam { params, body } = lam.clone();
+    let fun = Fun { name: Symbol::new("inner"), params, body, results: Vec::new(), entry: None };
+    let id = program.funs.push(fun);
+    differentiate(program, choice)?;
+    let Fun { params, body, .. } = program.funs[id].clone();
+    Ok(Lam { params, body })
 }
 
 /// What runs over dual numbers, or over dual arrays, and how it is made.
@@ -83,11 +97,14 @@ fn shown(program: &Program, steps: &Steps) -> String {
     out += "\nThe symbolic reverse pass\n";
     let varying = steps.seeds.iter().flatten().zip(&steps.bulk.results);
     varying.for_each(|(c, t)| line(&mut out, &format!("input {c}, the cotangent of"), t));
+    for (x, _) in &steps.known {
+        let _ = writeln!(out, "  input {x} : {}, which the function has computed", x.ty());
+    }
     bindings(&mut out, &steps.reverse);
     for (x, t) in steps.wanted.iter().zip(&steps.reverse.results) {
         line(&mut out, &format!("cotangent of {x} ="), t);
     }
-    out + "\nThe derivative, as a function of core\n"
+    out
 }
 
 fn rules(out: &mut String, steps: &Steps) {
