@@ -8,7 +8,7 @@ use crate::contract::{ALGORITHMS, Algorithm, Mode, Unsupported, algorithm};
 use crate::many::separate;
 use pullback_base::index::{IdMap, IdSet, Index};
 use pullback_base::{Span, Symbol};
-use pullback_core::traverse::{for_each_stm, used_vars};
+use pullback_core::traverse::{for_each_stm, free_vars_lam, used_vars};
 use pullback_core::{Atom, Body, Exp, FunId, Lam, LoopAttrs, LoopForm, Program, Stm, TapePolicy, Var};
 
 /// Which algorithm to take where the program does not say (`None`: the default one).
@@ -213,6 +213,22 @@ fn directions(
     (wanted, tangents.iter().copied().filter(|a| !is_zero(a)).collect())
 }
 
+/// The function, with the sizes of arrays that it uses and that are taken before it: they say what its integers are.
+fn take_sizes(program: &mut Program, lam: &Lam, before: &[Stm]) -> Lam {
+    let mut lam = lam.clone();
+    let free = free_vars_lam(&lam);
+    let is_used = |stm: &&Stm| matches!(stm.exp, Exp::Size(..)) && free.contains(&stm.pat[0]);
+    let mut subst = IdMap::new();
+    let sizes = pullback_core::rename::copy_stms(
+        program,
+        &before.iter().filter(is_used).cloned().collect::<Vec<_>>(),
+        &mut subst,
+    );
+    pullback_core::rename::substitute_body(&mut lam.body, &subst);
+    lam.body.stms.splice(0..0, sizes);
+    lam
+}
+
 #[allow(clippy::too_many_arguments, reason = "the parts of one statement, taken apart")]
 fn splice(
     program: &mut Program,
@@ -225,6 +241,8 @@ fn splice(
     mut pat: Vec<Var>,
     out: &mut Vec<Stm>,
 ) -> Result<(), Unsupported> {
+    let with_sizes = found.id == crate::bulk::from_core::ALGORITHM.id;
+    let lam = &if with_sizes { take_sizes(program, lam, out) } else { lam.clone() };
     let primal = lam.body.result.len();
     let unused = !pat[..primal].iter().any(|v| used.contains(v));
     let derivative = match (seeds, found.many) {

@@ -1,6 +1,6 @@
 //! Gradients by bulk dual numbers beside those by Fast CHAD, as machine code on one thread: ratios of medians of runs in turn, and of compile times.
 //!
-//! `cargo run --release -p pullback-cpu --example bulk -- [NAME..]`; the names are those of the table. `ROUNDS` in the environment: how many turns there are (15). In
+//! `cargo run --release -p pullback-cpu --example bulk -- [NAME..]`; the names are those of the table. `ROUNDS` in the environment: how many turns there are (15); `PRINT=1`: the programs, too. In
 //! a turn each of the two runs once, so that other work on the machine slows both. Compile times are from the source to code that is ready, each the least of three.
 #![allow(
     clippy::print_stdout,
@@ -116,6 +116,9 @@ fn compiled(w: &Workload, algorithm: &str) -> Compiled {
     }
     let start = Instant::now();
     let (ready, executable, function) = make();
+    if std::env::var_os("PRINT").is_some() {
+        println!("{} by {algorithm}:\n{}", w.name, pullback_core::print::print(&ready.program));
+    }
     let compile = best.min(start.elapsed().as_secs_f64());
     Compiled { ready, executable, function, args, compile }
 }

@@ -10,7 +10,7 @@ use crate::Ctx;
 use pullback_base::index::{IdMap, IdSet, IdTable, Index};
 use pullback_core::metrics::construct;
 use pullback_core::shapes::{Dim, Shapes, shapes};
-use pullback_core::{Atom, Body, Exp, LoopForm, Mark, Program, Soac, Stm, Var, View};
+use pullback_core::{Atom, Body, Exp, FusedForm, LoopForm, Mark, Program, Soac, Stm, Var, View};
 use pullback_prim::ScalarValue;
 
 /// Runs the pass. Cost: the size of the program, and that of what is replaced.
@@ -198,6 +198,7 @@ impl Cse<'_> {
             let program = self.program;
             self.table.known(exact, place, frame, |s| Same::new(program).exp(&s.exp, exp))
         };
+        let known = known.or_else(|| Some(vec![self.reduced_before(exp, frame)?]));
         match known {
             Some(known) => {
                 self.subst.extend(pat.iter().zip(known).map(|(v, w)| (*v, Atom::Var(w))));
@@ -208,6 +209,32 @@ impl Cse<'_> {
                 false
             }
         }
+    }
+}
+
+impl Cse<'_> {
+    /// The result of a reduction, if the operation of this body that made its column reduces the elements of the column in the same way.
+    fn reduced_before(&self, exp: &Exp, frame: &Frame<'_>) -> Option<Var> {
+        let Exp::Soac(Soac::Reduce { width, lam, neutral, arrays, commutative }) = exp else { return None };
+        let column = arrays.first()?.var().filter(|_| arrays.len() == 1)?;
+        let stm = frame.before.iter().rev().find(|s| s.pat.contains(&column))?;
+        let Exp::Soac(Soac::Fused { form, width: other_width, pre, lam: other, neutral: start, .. }) =
+            &stm.exp
+        else {
+            return None;
+        };
+        let k = stm.pat.iter().position(|v| *v == column)?;
+        let is_same = start.len() == 1
+            && k >= 1
+            && width == other_width
+            && *form == (FusedForm::Reduce { commutative: *commutative })
+            && pre.body.result[k] == pre.body.result[0]
+            && neutral == start;
+        let mut same = Same::new(self.program);
+        let is_same = is_same
+            && same.bind(other.params.iter().copied(), lam.params.iter().copied())
+            && same.body(&other.body, &lam.body);
+        is_same.then(|| stm.pat[0])
     }
 }
 

@@ -183,6 +183,7 @@ impl Fuser<'_> {
                 };
                 if let Some(way) = way
                     && self.compatible(i, j, way)
+                    && !(way == Way::Horizontal && self.has_taker(j))
                     && let Some(at) = self.place(i, j)
                 {
                     return Some((i, way, at));
@@ -193,6 +194,18 @@ impl Fuser<'_> {
             }
         }
         None
+    }
+
+    /// Whether this map can move into a later operation that takes its arrays: that one comes to its turn with what the map shares with others.
+    fn has_taker(&self, j: usize) -> bool {
+        let Exp::Soac(Soac::Map { width, .. }) = &self.stms[j].exp else { return false };
+        let takes = |k: usize| {
+            let Some((other, arrays)) = operation(&self.stms[k].exp) else { return false };
+            other == *width && arrays.iter().any(|a| a.var().is_some_and(|v| self.stms[j].pat.contains(&v)))
+        };
+        let last = self.stms.len().min(j + 1 + WINDOW);
+        let taker = (j + 1..last).find(|k| takes(*k));
+        taker.is_some_and(|k| self.compatible(j, k, Way::Vertical) && self.place(j, k).is_some())
     }
 
     fn compatible(&self, i: usize, j: usize, way: Way) -> bool {

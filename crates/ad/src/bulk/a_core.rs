@@ -40,7 +40,7 @@
 //! 2. `op` is any primitive of the table with any number of arguments, at any scalar type; `select` is one of them.
 //! 3. A permutation is of the outermost dimensions; the grammar of Fig. 4.7 has one of all of them, the rules of Figs. 4.9 to 4.11 this form.
 //! 4. `[]` without elements has no type, and is no term. `gather` may have more index variables than `t` has dimensions.
-//! 5. `argMax` and `argMin` are ours: where in each column the first of its largest (smallest) numbers is; -1 if no number is in it.
+//! 5. `argMax` and `argMin` are ours: where in each column the first of its largest (smallest) numbers is; -1 if no number in it is larger than minus infinity (smaller than infinity; of integers: than the smallest, the largest one).
 //! 6. `scanl` is the fold of 4.7 whose function is closed, with all of its states: `z` first.
 //!
 //! Guarantee: terms have types, and types never change: every rule of the other files makes terms by [`Term::new`]. Evaluation ([`super::evaluate`](mod@super::evaluate)) is total: an element outside of an
@@ -199,6 +199,16 @@ impl Ty {
     }
     fn outside(&self, size: Size) -> Ty {
         Ty::new([vec![size], self.shape.clone()].concat(), self.scalar)
+    }
+}
+
+impl Extremum {
+    /// What no number is worse than.
+    pub fn worst(self, scalar: Scalar) -> ScalarValue {
+        scalar.from_f64(match self {
+            Extremum::Min => f64::INFINITY,
+            Extremum::Max => f64::NEG_INFINITY,
+        })
     }
 }
 

@@ -294,20 +294,17 @@ pub(super) fn exist(terms: &[&Term], sizes: &BTreeMap<SizeVar, i64>) -> Result<(
     }
 }
 
-/// Where the first of the smallest or largest numbers is; -1 if there is no number.
+/// Where the first of the smallest or largest numbers is; -1 if none is better than the worst of all.
 fn first_extremum(which: Extremum, xs: impl Iterator<Item = ScalarValue>) -> i64 {
-    let mut best: Option<(i64, ScalarValue)> = None;
+    let (mut place, mut best) = (-1, None);
     for (i, x) in (0..).zip(xs) {
-        let is_below =
-            |a: ScalarValue, b: ScalarValue| total(Prim::Op(Op::Lt, x.scalar()), &[a, b]).is_true();
-        let is_better = match (best, which) {
-            (None, _) => !x.scalar().is_float() || !x.as_f64().is_nan(),
-            (Some((_, y)), Extremum::Min) => is_below(x, y),
-            (Some((_, y)), Extremum::Max) => is_below(y, x),
-        };
-        best = if is_better { Some((i, x)) } else { best };
+        let best_yet = best.unwrap_or_else(|| which.worst(x.scalar()));
+        let (lower, higher) = if which == Extremum::Min { (x, best_yet) } else { (best_yet, x) };
+        if total(Prim::Op(Op::Lt, x.scalar()), &[lower, higher]).is_true() {
+            (place, best) = (i, Some(x));
+        }
     }
-    best.map_or(-1, |(i, _)| i)
+    place
 }
 
 /// A primitive, zero where it has no value.

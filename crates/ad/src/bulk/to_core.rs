@@ -8,8 +8,10 @@
 //!
 //! Not supported: `scatter` of integers (accumulators of core add floats only); sizes that are in no input by themselves.
 
-use super::a_core::{Exp as Form, Extremum, Fold, Program, Term, Ty, Var as Variable, walk};
-use super::delayed::{Axes, Axis, Delayed, Element, Stored, indexed, reads_once, scattered, summed};
+use super::a_core::{Exp as Source, Extremum, Fold, Program, Term, Ty, Var as Variable, walk};
+use super::delayed::{
+    Axes, Axis, Delayed, Element, Form, Stored, Sums, indexed, reads_once, scattered, summed,
+};
 use super::e_symbolic::Derivative;
 use super::evaluate::{Algebra, Closure, Env, Mismatch, interpret};
 use super::sizes::{Size, SizeVar};
@@ -110,15 +112,15 @@ fn supported<'a>(known: &[SizeVar], terms: impl Iterator<Item = &'a Term>) -> Re
     terms.for_each(|t| {
         walk(t, &mut |t| {
             let sizes = t.ty().shape.iter().chain(match t.exp() {
-                Form::Size(n) => Some(n),
+                Source::Size(n) => Some(n),
                 _ => None,
             });
             if sizes.flat_map(Size::vars).any(|v| !known.contains(&v)) {
                 refused.get_or_insert_with(|| format!("a size of `{t}` is the size of no input"));
             }
             let inner: &[Term] = match t.exp() {
-                Form::Build1(_, _, body) => std::slice::from_ref(body),
-                Form::Gather(_, _, f) | Form::Scatter(_, _, f) => &f.index,
+                Source::Build1(_, _, body) => std::slice::from_ref(body),
+                Source::Gather(_, _, f) | Source::Scatter(_, _, f) => &f.index,
                 _ => &[],
             };
             if inner.iter().any(Term::has_scanl) {
@@ -126,7 +128,7 @@ fn supported<'a>(known: &[SizeVar], terms: impl Iterator<Item = &'a Term>) -> Re
                     format!("`scanl` in a function that is not in bulk operations: `{t}`")
                 });
             }
-            if matches!(t.exp(), Form::Scatter(..)) && !t.ty().is_float() {
+            if matches!(t.exp(), Source::Scatter(..)) && !t.ty().is_float() {
                 refused.get_or_insert_with(|| format!("core adds up floats only: `{t}`"));
             }
         });
@@ -210,7 +212,7 @@ impl ToCore<'_, '_> {
         let mut uses: BTreeMap<u32, usize> = BTreeMap::new();
         for t in bindings.iter().map(|(_, t)| t).chain(results.iter().copied()) {
             walk(t, &mut |t| {
-                if let Form::Var(x) = t.exp() {
+                if let Source::Var(x) = t.exp() {
                     *uses.entry(x.id()).or_default() += 1;
                 }
             });
@@ -233,6 +235,9 @@ impl ToCore<'_, '_> {
         };
         results.iter().map(&mut of).collect()
     }
+    fn sums(&self) -> Sums {
+        if self.is_reverse { Sums::Cotangents } else { Sums::Values }
+    }
     /// Something in memory.
     fn at_hand(&mut self, s: &Stored) -> Delayed {
         if s.ty.shape.is_empty() {
@@ -246,11 +251,26 @@ impl ToCore<'_, '_> {
         if t.is_open() || (!t.axes.is_empty() && is_again) {
             return t;
         }
-        self.stored(&t)
+        self.stored_inside(&t)
+    }
+    /// In memory. Of a value that is zero where a condition does not hold, and has fewer counters than the condition, only the value.
+    // [bulk_to_core.inside]  \is. if c then e else 0, where c is a view and e has fewer counters: e in memory
+    fn stored_inside(&mut self, t: &Delayed) -> Delayed {
+        let Form::If(c, e, zero) = t.element.form() else { return self.stored(t) };
+        let is_free = |a: &&Axis| e.free().contains(*a);
+        let axes: Vec<Axis> = t.axes.iter().filter(is_free).copied().collect();
+        if !zero.is_zero() || !c.is_view() || axes.len() == t.axes.len() {
+            return self.stored(t);
+        }
+        let shape = t.axes.iter().zip(&t.ty.shape).filter(|(a, _)| is_free(a)).map(|(_, k)| k.clone());
+        let value =
+            Delayed { ty: Ty::new(shape.collect(), t.ty.scalar), axes: axes.clone(), element: e.clone() };
+        let value = self.stored_inside(&value).at_counters(&axes);
+        Delayed { element: t.element.guard(value), ..t.clone() }
     }
     /// What is read at more places than it has goes to memory, unless it is a view.
     fn settled(&mut self, t: &Delayed) -> Delayed {
-        if t.is_open() || t.is_view() { t.clone() } else { self.stored(t) }
+        if t.is_open() || t.is_view() { t.clone() } else { self.stored_inside(t) }
     }
     /// The array with all sizes that its type says: where it has no elements, a map may have left it with others.
     pub(super) fn in_shape(&mut self, t: &Stored) -> Atom {
@@ -311,15 +331,12 @@ impl ToCore<'_, '_> {
     // [bulk_delayed.guarded]  (if c then u else 0) * v = if c then u * v else 0;  the sum of two with one condition
     fn operation(&mut self, op: Prim, es: Vec<Element>) -> Element {
         if let (true, Prim::Op(which, _), [a, b]) = (self.is_reverse, op, &es[..]) {
-            let zero = Element::constant(op.result().zero());
             match (which, a.as_guarded(), b.as_guarded()) {
-                (Op::Mul | Op::StrongMul, Some((c, u)), _) => {
-                    let product = self.operation(op, vec![u.clone(), b.clone()]);
-                    return Element::either(c, product, zero);
+                (Op::Mul | Op::StrongMul, Some((_, u)), _) => {
+                    return a.guard(self.operation(op, vec![u.clone(), b.clone()]));
                 }
                 (Op::Add, Some((c, u)), Some((d, v))) if c.is_same(d) => {
-                    let sum = self.operation(op, vec![u.clone(), v.clone()]);
-                    return Element::either(c, sum, zero);
+                    return a.guard(self.operation(op, vec![u.clone(), v.clone()]));
                 }
                 _ => {}
             }
@@ -381,7 +398,8 @@ impl Algebra for ToCore<'_, '_> {
     }
     fn sum_outer(&mut self, t: &Delayed) -> Delayed {
         let (k, rest) = t.ty.shape.split_first().unwrap_or_else(|| unreachable!("checked"));
-        let element = summed(&mut self.axes, t.axes[0], k, &t.element);
+        let of = self.sums();
+        let element = summed(&mut self.axes, t.axes[0], k, &t.element, of);
         Delayed { axes: t.axes[1..].to_vec(), element, ty: Ty::new(rest.to_vec(), t.ty.scalar) }
     }
     fn arg_outer(&mut self, which: Extremum, t: &Delayed) -> Delayed {
@@ -501,11 +519,14 @@ impl ToCore<'_, '_> {
     }
     /// `scatter sh t (\is. ix)`, where `is` are the first counters of `t`.
     fn moved(&mut self, sh: &[Size], t: &Delayed, ix: &[Element]) -> Delayed {
-        if let Some(moved) = scattered(&mut self.axes, sh, t, ix, false) {
+        // A number is computed before it is sent.
+        let t = &if t.axes.is_empty() { self.settled(t) } else { t.clone() };
+        let of = self.sums();
+        if let Some(moved) = scattered(&mut self.axes, sh, t, ix, (false, of)) {
             return moved;
         }
         if t.is_open() || ix.iter().any(|e| e.free().iter().any(|a| !t.axes.contains(a))) {
-            let moved = scattered(&mut self.axes, sh, t, ix, true);
+            let moved = scattered(&mut self.axes, sh, t, ix, (true, of));
             return moved.unwrap_or_else(|| unreachable!("it may cost anything"));
         }
         // [bulk_delayed.sent]  an accumulator to which each element is added
@@ -530,32 +551,27 @@ impl ToCore<'_, '_> {
         let ix: Vec<Element> = t.ty.shape.iter().enumerate().map(component).collect();
         t.at(&ix)
     }
-    /// Where the first of the smallest or largest numbers is; -1 if there is no number.
+    /// Where the first of the smallest or largest numbers is; -1 if none is better than the worst of all.
     pub(super) fn first_extremum(&mut self, which: Extremum, width: Atom, column: Atom) -> Atom {
         let scalar = self.b.elem(column).scalar().unwrap_or_else(|| unreachable!("numbers"));
-        let (op, worst) = match which {
-            Extremum::Min => (Op::Min, f64::INFINITY),
-            Extremum::Max => (Op::Max, f64::NEG_INFINITY),
-        };
-        let best = self.reduced(Prim::Op(op, scalar).in_operator(), scalar.from_f64(worst), width, column);
-        let is = self.b.emit(Exp::Iota(width), "is");
+        let op = if which == Extremum::Min { Op::Min } else { Op::Max };
         let nowhere = Atom::i64(i64::MAX);
-        let places = self.b.map(width, &[column, is], |b, xs| {
-            let here = b.op2(Op::Eq, xs[0].into(), best);
-            vec![b.select(here, xs[1].into(), nowhere)]
+        let is = self.b.emit(Exp::Iota(width), "is");
+        let (t, i) = (Type::Scalar(scalar), Type::Scalar(Scalar::I64));
+        let operator = Prim::Op(op, scalar).in_operator();
+        let lam = self.b.lam(&[t.clone(), i.clone(), t, i], "x", |b, p| {
+            let best = b.emit(Exp::Prim(operator, vec![p[0].into(), p[2].into()]), "best");
+            let mut place = |x: Atom, i: Atom| {
+                let is_best = b.op2(Op::Eq, x, best);
+                b.select(is_best, i, nowhere)
+            };
+            let (left, right) = (place(p[0].into(), p[1].into()), place(p[2].into(), p[3].into()));
+            vec![best, b.op2(Op::Min, left, right)]
         });
-        let first = Prim::Op(Op::Min, Scalar::I64);
-        let first = self.reduced(first, ScalarValue::I64(i64::MAX), width, places[0].into());
-        let is_nowhere = self.b.op2(Op::Eq, first, nowhere);
-        self.b.select(is_nowhere, Atom::i64(-1), first)
-    }
-    fn reduced(&mut self, op: Prim, neutral: ScalarValue, width: Atom, array: Atom) -> Atom {
-        let t = self.b.elem(array);
-        let lam = self.b.lam(&[t.clone(), t], "x", |b, p| {
-            vec![b.emit(Exp::Prim(op, vec![p[0].into(), p[1].into()]), "t")]
-        });
-        let neutral = vec![Atom::Const(neutral)];
-        let soac = Soac::Reduce { width, lam, neutral, arrays: vec![array], commutative: true };
-        self.b.emit(Exp::Soac(soac), "best")
+        let neutral = vec![Atom::Const(which.worst(scalar)), Atom::i64(-1)];
+        let soac = Soac::Reduce { width, lam, neutral, arrays: vec![column, is], commutative: true };
+        let place = Atom::from(self.b.emit_all(Exp::Soac(soac), "best")[1]);
+        let is_nowhere = self.b.op2(Op::Eq, place, nowhere);
+        self.b.select(is_nowhere, Atom::i64(-1), place)
     }
 }

@@ -26,12 +26,14 @@ pub(in crate::bulk) enum Form {
     Atom(Atom),
     /// `i`
     Counter(Axis),
-    /// `a[e_1, .., e_n]`: an element of an array of core of this shape; the place is inside of it.
+    /// `a[e_1, .., e_n]`: an element of an array of core of this shape; the place is inside of it, or there is an [`Form::Inside`] around it.
     Read(Atom, Rc<[Size]>, Vec<Element>),
     /// `op e_1 .. e_n`, zero where it would stop.
     Op(Prim, Vec<Element>),
     /// `if c then u else v`: one of the two is evaluated.
     If(Element, Element, Element),
+    /// `if c then u else 0`, where only `c` shows that the places that `u` reads are inside of their arrays.
+    Inside(Element, Element),
     /// `sum i < k. e`
     Sum(Axis, Size, Element),
     /// Where the first extremum of `e` is, for `i < k`.
@@ -64,6 +66,7 @@ impl Element {
             Form::Const(_) | Form::Size(_) | Form::Atom(_) | Form::Counter(_) => {}
             Form::Read(_, _, es) | Form::Op(_, es) => es.iter().for_each(each),
             Form::If(c, u, v) => [c, u, v].into_iter().for_each(each),
+            Form::Inside(c, u) => [c, u].into_iter().for_each(each),
             Form::Sum(_, _, e) | Form::Arg(_, _, _, e) => each(e),
         }
         match &node.form {
@@ -140,8 +143,37 @@ impl Element {
         Element::new(Form::Read(a, shape.clone(), ix), scalar)
     }
     pub(in crate::bulk) fn sum(a: Axis, k: &Size, e: Element) -> Element {
+        // [bulk_delayed.sum_of_guarded]  sum i. if c then e else 0 = if c then sum i. e else 0, where c does not depend on i
+        if let Some((_, u)) = e.as_guarded().filter(|(c, _)| !c.free().contains(&a)) {
+            return e.guard(Element::sum(a, k, u.clone()));
+        }
         let scalar = e.scalar();
         Element::new(Form::Sum(a, k.clone(), e), scalar)
+    }
+    /// A sum of cotangents, whose zeros stop: factors that do not depend on the counter come out of it.
+    pub(in crate::bulk) fn sum_of_cotangents(a: Axis, k: &Size, e: Element) -> Element {
+        let is_free = |e: &Element| !e.free().contains(&a);
+        let sum = |e: &Element| Element::sum_of_cotangents(a, k, e.clone());
+        match e.form() {
+            Form::If(c, u, _) | Form::Inside(c, u) if e.as_guarded().is_some() && is_free(c) => {
+                e.guard(sum(u))
+            }
+            // [bulk_delayed.sum_of_product]  sum i. u * v = (sum i. u) * v, where v does not depend on i;  u as well
+            Form::Op(op @ Prim::Op(Op::Mul | Op::StrongMul, _), es) => match &es[..] {
+                [u, v] if is_free(v) => Element::op(*op, vec![sum(u), v.clone()]),
+                [u, v] if is_free(u) => Element::op(*op, vec![u.clone(), sum(v)]),
+                _ => Element::sum(a, k, e),
+            },
+            // [bulk_delayed.sum_of_sum]  sum i. sum j. e = sum j. e', where e' = sum i. e is no sum
+            Form::Sum(b, n, inner) => {
+                let swapped = sum(inner);
+                match swapped.form() {
+                    Form::Sum(..) => Element::sum(a, k, e),
+                    _ => Element::sum(*b, n, swapped),
+                }
+            }
+            _ => Element::sum(a, k, e),
+        }
     }
     pub(in crate::bulk) fn arg(which: Extremum, a: Axis, k: &Size, e: Element) -> Element {
         Element::new(Form::Arg(which, a, k.clone(), e), Scalar::I64)
@@ -196,11 +228,27 @@ impl Element {
             Form::Const(_) => v,
             // [bulk_delayed.same_branches]  if c then e else e = e
             _ if u.is_same(&v) => u,
-            // [bulk_delayed.condition]  if c then true else false = c
+            // [bulk_delayed.condition]  if c then true else false = c,  if c then false else true = not c
             _ if u.is(ScalarValue::Bool(true)) && v.is(ScalarValue::Bool(false)) => c.clone(),
+            _ if u.is(ScalarValue::Bool(false)) && v.is(ScalarValue::Bool(true)) => {
+                Element::op(Prim::Op(Op::Not, Scalar::Bool), vec![c.clone()])
+            }
             _ => {
                 let scalar = u.scalar();
                 Element::new(Form::If(c.clone(), u, v), scalar)
+            }
+        }
+    }
+
+    /// `if c then u else 0`, where `u` is evaluated only if `c` holds.
+    pub(in crate::bulk) fn inside(c: &Element, u: Element) -> Element {
+        match c.form() {
+            Form::Const(ScalarValue::Bool(true)) => u,
+            Form::Const(_) => Element::constant(u.scalar().zero()),
+            _ if u.is_zero() => u,
+            _ => {
+                let scalar = u.scalar();
+                Element::new(Form::Inside(c.clone(), u), scalar)
             }
         }
     }
@@ -209,7 +257,20 @@ impl Element {
     pub(in crate::bulk) fn as_guarded(&self) -> Option<(&Element, &Element)> {
         match self.form() {
             Form::If(c, u, v) if v.is_zero() => Some((c, u)),
+            Form::Inside(c, u) => Some((c, u)),
             _ => None,
+        }
+    }
+
+    /// The same guard of another value.
+    pub(in crate::bulk) fn guard(&self, value: Element) -> Element {
+        match self.form() {
+            Form::If(c, ..) => {
+                let zero = Element::constant(value.scalar().zero());
+                Element::either(c, value, zero)
+            }
+            Form::Inside(c, _) => Element::inside(c, value),
+            _ => value,
         }
     }
 
@@ -233,6 +294,7 @@ impl Element {
             (Form::Read(a, _, xs), Form::Read(b, _, ys)) => a == b && all(xs, ys),
             (Form::Op(a, xs), Form::Op(b, ys)) => a == b && all(xs, ys),
             (Form::If(c, u, v), Form::If(d, x, y)) => c.is_same(d) && u.is_same(x) && v.is_same(y),
+            (Form::Inside(c, u), Form::Inside(d, x)) => c.is_same(d) && u.is_same(x),
             _ => false,
         }
     }
@@ -280,6 +342,7 @@ impl Element {
             }
             Form::Op(op, es) => Element::op(*op, es.iter().map(part).collect()),
             Form::If(c, u, v) => Element::either(&part(c), part(u), part(v)),
+            Form::Inside(c, u) => Element::inside(&part(c), part(u)),
             Form::Sum(a, k, e) => Element::sum(*a, k, part(e)),
             Form::Arg(which, a, k, e) => Element::arg(*which, *a, k, part(e)),
         }
@@ -295,6 +358,7 @@ impl Element {
             Form::Const(_) | Form::Size(_) | Form::Atom(_) | Form::Counter(_) => {}
             Form::Read(_, _, es) | Form::Op(_, es) => es.iter().for_each(|e| e.walk(seen, f)),
             Form::If(c, u, v) => [c, u, v].into_iter().for_each(|e| e.walk(seen, f)),
+            Form::Inside(c, u) => [c, u].into_iter().for_each(|e| e.walk(seen, f)),
             Form::Sum(_, _, e) | Form::Arg(_, _, _, e) => e.walk(seen, f),
         }
     }

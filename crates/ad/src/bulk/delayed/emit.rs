@@ -4,6 +4,7 @@
 //!
 //! Guarantees: an expression that occurs more than once is evaluated once in a scope; an alternative of a condition only where it is chosen.
 
+use super::moves::inside;
 use super::{Axis, Delayed, Element, Form, Stored};
 use crate::bulk::a_core::Ty;
 use crate::bulk::sizes::Size;
@@ -42,6 +43,7 @@ impl ToCore<'_, '_> {
             let atom = self.b.emit(Exp::Replicate(extents, row), "copies");
             return Stored { atom, ty: t.ty.clone() };
         }
+        let t = &Delayed { element: self.hoisted(&t.axes, &t.element), ..t.clone() };
         let atom = match self.sparse(t) {
             Some(atom) => atom,
             None => {
@@ -52,6 +54,29 @@ impl ToCore<'_, '_> {
         Stored { atom, ty: t.ty.clone() }
     }
 
+    /// The expression, with sums in memory that do not depend on all loops around them.
+    // [bulk_delayed.hoisted]  a sum that does not depend on a counter around it: an array in memory, read at its counters
+    fn hoisted(&mut self, around: &[Axis], e: &Element) -> Element {
+        match e.form() {
+            Form::Sum(..) | Form::Arg(..)
+                if around.iter().any(|a| !e.free().contains(a))
+                    && e.free().iter().all(|a| around.contains(a)) =>
+            {
+                let axes: Vec<Axis> = around.iter().filter(|a| e.free().contains(*a)).copied().collect();
+                let shape = axes.iter().filter_map(|a| self.axes.size(*a).cloned()).collect();
+                let t = Delayed { ty: Ty::new(shape, e.scalar()), axes: axes.clone(), element: e.clone() };
+                self.stored(&t).at_counters(&axes)
+            }
+            Form::Sum(a, ..) | Form::Arg(_, a, ..) => {
+                let around = [around, &[*a]].concat();
+                e.with_parts(&mut |e| self.hoisted(&around, e))
+            }
+            // Only its condition shows that there is something to read.
+            Form::Inside(..) => e.clone(),
+            _ if e.is_view() => e.clone(),
+            _ => e.with_parts(&mut |e| self.hoisted(around, e)),
+        }
+    }
     /// In memory, as an array.
     pub(in crate::bulk) fn stored(&mut self, t: &Delayed) -> Delayed {
         let stored = self.in_memory(t);
@@ -178,16 +203,8 @@ impl ToCore<'_, '_> {
                 let args: Vec<Atom> = es.iter().map(|e| self.scalar(e)).collect();
                 self.total(*op, &args)
             }
-            Form::If(c, u, v) => {
-                let c = self.scalar(c);
-                self.open();
-                let u = self.scalar(u);
-                let then = self.close(vec![u]);
-                self.open();
-                let v = self.scalar(v);
-                let other = self.close(vec![v]);
-                self.b.emit(Exp::If(c, then, other), "r")
-            }
+            Form::If(c, u, v) => self.branch(c, u, v),
+            Form::Inside(c, u) => self.branch(c, u, &Element::constant(u.scalar().zero())),
             Form::Sum(a, k, e) => {
                 let (width, column) = self.column(*a, k, e);
                 self.b.sum(width, column)
@@ -201,6 +218,17 @@ impl ToCore<'_, '_> {
             made.insert(e.id(), (e.clone(), atom));
         }
         atom
+    }
+
+    fn branch(&mut self, c: &Element, u: &Element, v: &Element) -> Atom {
+        let c = self.scalar(c);
+        self.open();
+        let u = self.scalar(u);
+        let then = self.close(vec![u]);
+        self.open();
+        let v = self.scalar(v);
+        let other = self.close(vec![v]);
+        self.b.emit(Exp::If(c, then, other), "r")
     }
 
     /// The elements for all values of a counter.
@@ -243,12 +271,18 @@ impl ToCore<'_, '_> {
         if places.is_empty() {
             return None;
         }
-        let condition =
-            others.iter().fold(Element::constant(pullback_prim::ScalarValue::Bool(true)), |all, c| {
-                Element::op2(Op::And, Scalar::Bool, &all, c)
-            });
+        let holds = Element::constant(pullback_prim::ScalarValue::Bool(true));
+        let both = |all: Element, c: &Element| Element::op2(Op::And, Scalar::Bool, &all, c);
+        let condition = others.iter().fold(holds, both);
         let zero = Element::constant(t.ty.scalar.zero());
-        let value = Element::either(&condition, value.clone(), zero).put(&places);
+        let value = match e.form() {
+            Form::Inside(..) => Element::inside(&condition, value.clone()),
+            _ => Element::either(&condition, value.clone(), zero),
+        };
+        // What is sent outside is dropped, but must not be read there.
+        let at: Vec<Element> = places.values().cloned().collect();
+        let sizes: Vec<Size> = places.keys().filter_map(|k| self.axes.size(*k).cloned()).collect();
+        let value = Element::inside(&inside(&self.axes, &at, &sizes), value.put(&places));
         let kept: Vec<Axis> = t.axes.iter().copied().filter(|k| !places.contains_key(k)).collect();
         let ix: Vec<Element> =
             t.axes.iter().map(|k| places.get(k).cloned().unwrap_or_else(|| Element::counter(*k))).collect();

@@ -22,6 +22,10 @@
 //! sent       scatter sh a f            = an accumulator to which each element is added, in all other cases
 //! one_hot    oneHot sh ts a            = scatter sh a (\[]. ts)
 //! guarded    (if c then u else 0) * v  = if c then u * v else 0,  (if c then u else 0) + (if c then v else 0) = if c then u + v else 0,      where zeros are not multiplied as numbers
+//! sum_of_guarded  sum i. if c then e else 0 = if c then sum i. e else 0,   where c does not depend on i
+//! sum_of_product  sum i. u * v = (sum i. u) * v, where v does not depend on i, of cotangents;  a factor u as well
+//! sum_of_sum  sum i. sum j. e  = sum j. sum i. e, of cotangents, where a factor or a condition comes out of the sum over i
+//! hoisted    a sum that does not depend on a counter around it      = an array in memory, read at its counters
 //! sparse     \ks. sum i < n. if k = t then e else 0     = an accumulator, to which e is added at t, for all i and the other ks
 //!
 //! known, known_branches, integers, and, same, select, decided, same_branches, condition: what expressions of constants are
@@ -38,7 +42,7 @@ mod emit;
 mod moves;
 
 pub(super) use element::{Element, Form};
-pub(super) use moves::{indexed, reads_once, scattered, summed};
+pub(super) use moves::{Sums, indexed, reads_once, scattered, summed};
 
 use super::a_core::Ty;
 use super::sizes::Size;

@@ -6,6 +6,15 @@ use crate::bulk::sizes::Size;
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What is summed up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::bulk) enum Sums {
+    /// Cotangents, whose zeros stop at whatever they are multiplied by.
+    Cotangents,
+    /// Other numbers.
+    Values,
+}
+
 /// Whether an index is inside of the first dimensions of a shape; true where that is known.
 pub(in crate::bulk) fn inside(axes: &Axes, ix: &[Element], shape: &[Size]) -> Element {
     let mut all = Element::constant(ScalarValue::Bool(true));
@@ -36,7 +45,7 @@ fn zero(scalar: Scalar) -> Element {
 pub(in crate::bulk) fn indexed(axes: &Axes, a: &Delayed, ix: &[Element]) -> Delayed {
     let n = ix.len();
     let inside = inside(axes, ix, &a.ty.shape);
-    let element = Element::either(&inside, a.at(ix), zero(a.ty.scalar));
+    let element = Element::inside(&inside, a.at(ix));
     Delayed { axes: a.axes[n..].to_vec(), element, ty: Ty::new(a.ty.shape[n..].to_vec(), a.ty.scalar) }
 }
 
@@ -85,7 +94,7 @@ pub(in crate::bulk) fn scattered(
     sh: &[Size],
     a: &Delayed,
     ix: &[Element],
-    at_any_cost: bool,
+    (at_any_cost, of): (bool, Sums),
 ) -> Option<Delayed> {
     let n = a.ty.shape.len() - (sh.len() - ix.len());
     let (params, rest) = a.axes.split_at(n);
@@ -113,22 +122,27 @@ pub(in crate::bulk) fn scattered(
     }
     let places: Vec<Element> = found.values().cloned().collect();
     let sizes: Vec<Size> = found.keys().filter_map(|a| axes.size(*a).cloned()).collect();
-    let mut condition = inside(axes, &places, &sizes);
+    let sent = Element::inside(&inside(axes, &places, &sizes), a.element.put(&found));
+    let mut condition = Element::constant(ScalarValue::Bool(true));
     for (t, k) in others {
         let here = Element::op2(Op::Eq, Scalar::I64, &Element::counter(k), &t.put(&found));
         condition = Element::op2(Op::And, Scalar::Bool, &condition, &here);
     }
-    let mut element = Element::either(&condition, a.element.put(&found), zero(a.ty.scalar));
+    let mut element = Element::either(&condition, sent, zero(a.ty.scalar));
     for p in dropped {
         let k = axes.size(p).cloned()?;
-        element = summed(axes, p, &k, &element);
+        element = summed(axes, p, &k, &element, of);
     }
     let axes = [ks, rest.to_vec()].concat();
     Some(Delayed { axes, element, ty: Ty::new(sh.to_vec(), a.ty.scalar) })
 }
 
 // [bulk_delayed.sum]  sum i < k. e, with a counter of its own
-pub(in crate::bulk) fn summed(axes: &mut Axes, a: Axis, k: &Size, e: &Element) -> Element {
+pub(in crate::bulk) fn summed(axes: &mut Axes, a: Axis, k: &Size, e: &Element, of: Sums) -> Element {
     let own = axes.fresh(k);
-    Element::sum(own, k, e.put(&BTreeMap::from([(a, Element::counter(own))])))
+    let e = e.put(&BTreeMap::from([(a, Element::counter(own))]));
+    match of {
+        Sums::Cotangents => Element::sum_of_cotangents(own, k, e),
+        Sums::Values => Element::sum(own, k, e),
+    }
 }

@@ -178,10 +178,14 @@ impl FromCore<'_> {
         let a = self.shared("a", a);
         let place = self.shared("place", made(Form::ArgOuter(which, a.clone())));
         let x = self.shared("best", made(Form::Index(a, vec![place.clone()])));
+        let is_nobody = integer(Op::Lt, &place, &Term::i64(0));
+        // A start that is worse than all numbers stays only where no place is found.
+        if matches!(z.exp(), Form::Const(c) if c.elements[..] == [which.worst(z.ty().scalar)]) {
+            return Ok(made(Form::Cond(is_nobody, z, x)));
+        }
         let (lower, higher) = if which == Extremum::Min { (&z, &x) } else { (&x, &z) };
         let at_most = Prim::Op(Op::Le, z.ty().scalar);
         let is_first = made(Form::Op(at_most, vec![lower.clone(), higher.clone()]));
-        let is_nobody = integer(Op::Lt, &place, &Term::i64(0));
         let stays = made(Form::Op(Prim::Op(Op::Or, Scalar::Bool), vec![is_nobody, is_first]));
         Ok(made(Form::Cond(stays, z, x)))
     }
