@@ -204,10 +204,11 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "folds with closed functions (4.7, optional)",
-        "not offered: short loops and reductions are written out, longer ones are refused",
+        "loops, scans and reductions with one state; also in maps, nested, and differentiated again; random folds in all tests of random programs",
         &[
-            "crates/ad/tests/bulk/from_core.rs::loops_calls_products_and_maps_of_two_results",
-            "crates/ad/tests/bulk/from_core.rs::long_bodies",
+            "crates/ad/tests/bulk/loops.rs::a_polynomial",
+            "crates/ad/tests/bulk/loops.rs::loops_have_the_derivatives_of_dual_numbers",
+            "crates/ad/tests/bulk/loops.rs::work_of_loops_grows_as_that_of_the_function",
             "crates/ad/tests/bulk/refused.rs::what_has_no_form_is_refused_with_its_place",
         ],
     ),
