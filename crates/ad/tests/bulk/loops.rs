@@ -162,7 +162,40 @@ fn programs() -> Vec<(String, Vec<Value>)> {
         }
         in y
     }";
+    let recurrence = "fun f(a: []f64, b: []f64): []f64, f64 {
+        let n: i64 = size(a, 0)
+        let m: i64 = size(b, 0)
+        let same: bool = eq.i64(n, m)
+        let u: () = assert(same, \"two sizes\")
+        let y: []f64, z: []f64 = scan n [1.0f64, 0.0f64] [a, b] (p: f64, q: f64, v: f64, w: f64) {
+            let r: f64 = mul.f64(p, v)
+            let s: f64 = mul.f64(q, v)
+            let t: f64 = add.f64(s, w)
+            in r, t
+        }
+        let s2: f64, r2: f64 = loop (s3: f64 = 0.5f64, r3: f64 = 0.1f64) for i: i64 < n {
+            let c: f64 = z[i]
+            let t3: f64 = mul.f64(s3, c)
+            let u3: f64 = add.f64(t3, r3)
+            let v3: f64 = sin.f64(s3)
+            in v3, u3
+        }
+        in z, r2
+    }";
+    let collected = "fun f(x: f64, n: i64): []f64, f64 {
+        let y: f64, all: []f64, more: []f64 = loop (s: f64 = x) for i: i64 < n collect 2 {
+            let t: f64 = mul.f64(s, x)
+            let u: f64 = sin.f64(t)
+            let k: f64 = convert.i64.f64(i)
+            let v: f64 = mul.f64(u, k)
+            in u, s, v
+        }
+        let z: []f64 = map n [all, more] (p: f64, q: f64) { let r: f64 = mul.f64(p, q) in r }
+        in z, y
+    }";
     vec![
+        (collected.into(), vec![f(0.9), Value::i64(4)]),
+        (recurrence.into(), vec![fs(&numbers(5)), fs(&[0.3, -1.0, 0.2, 0.9, 1.5])]),
         (HORNER.into(), vec![fs(&numbers(5)), f(0.7)]),
         (in_maps, vec![Value::f64_array(&[3, 4], &numbers(12)), f(0.6)]),
         (

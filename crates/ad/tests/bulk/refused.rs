@@ -17,31 +17,17 @@ fn what_has_no_form_is_refused_with_its_place() {
     let mul = "(p: f64, q: f64) { let r: f64 = mul.f64(p, q) in r }";
     let programs = [
         (
-            "fun f(a: []f64, b: []f64, n: i64): f64 {
-                let y: f64, z: f64 = reduce n [1.0f64, 0.0f64] [a, b] (p: f64, q: f64, v: f64, w: f64) {
-                    let r: f64 = mul.f64(p, v)
-                    let s: f64 = mul.f64(q, r)
-                    let t: f64 = add.f64(s, w)
-                    in r, t
+            "fun f(a: []f64, is: []i64, n: i64): f64 {
+                let y: f64, k: i64 = reduce n [-f64.inf, -1i64] [a, is] (p: f64, i: i64, q: f64, j: i64) {
+                    let c: bool = lt.f64(p, q)
+                    let r: f64 = if c { in q } else { in p }
+                    let l: i64 = if c { in j } else { in i }
+                    in r, l
                 }
-                in z
+                in y
             }"
             .into(),
-            "a reduction of several values",
-            "y",
-        ),
-        (
-            "fun f(a: []f64, b: []f64, n: i64): []f64 {
-                let y: []f64, z: []f64 = scan n [1.0f64, 0.0f64] [a, b] (p: f64, q: f64, v: f64, w: f64) {
-                    let r: f64 = mul.f64(p, v)
-                    let s: f64 = mul.f64(q, r)
-                    let t: f64 = add.f64(s, w)
-                    in r, t
-                }
-                in z
-            }"
-            .into(),
-            "a scan of several values",
+            "states of several types",
             "y",
         ),
         (
@@ -57,16 +43,17 @@ fn what_has_no_form_is_refused_with_its_place() {
             "y",
         ),
         (
-            "fun f(x: f64, n: i64): f64 {
-                let y: f64, z: f64 = loop (s: f64 = x, r: f64 = x) for i: i64 < n {
-                    let t: f64 = mul.f64(s, r)
-                    let u: f64 = add.f64(s, r)
+            "fun f(x: f64, n: i64, a: []f64): f64 {
+                let k: i64 = size(a, 0)
+                let y: f64, z: []f64 = loop (s: f64 = x, r: []f64 = a) for i: i64 < n {
+                    let t: f64 = sin.f64(s)
+                    let u: []f64 = map k [r] (v: f64) { let w: f64 = mul.f64(v, s) in w }
                     in t, u
                 }
                 in y
             }"
             .into(),
-            "a loop with several states",
+            "states of several types or sizes",
             "y",
         ),
         (

@@ -5,17 +5,34 @@
 //!
 //! Guarantees: the function of `scanl` is closed. The work is that of the loop, but for arrays that a body reads as a whole: they are copied for each iteration.
 //!
-//! Not supported: several states; a state that changes its size, or is a large array of which single elements are read or written; an array from outside that is read where the state says.
+//! Not supported: several states of different types or sizes; a state that changes its size, or is a large array of which single elements are read or written; an array from outside that is read where the state says.
 
-use super::forms::{Translated, WRITTEN_OUT};
+use super::forms::{Translated, WRITTEN_OUT, integer};
 use super::{FromCore, Part};
 use crate::bulk::a_core::{Exp as Form, Fold, IndexFn, Term, Ty, Var as Variable, made};
 use crate::bulk::sizes::Size;
-use crate::bulk::terms::with_parts;
+use crate::bulk::terms::{substitute_all, with_parts};
 use pullback_base::index::IdSet;
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Var};
-use std::collections::BTreeSet;
+use pullback_prim::{Op, Scalar};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// What a loop starts from: its states, and the elements of arrays that each iteration reads.
+struct Start<'a> {
+    states: Vec<(Var, Term)>,
+    counter: Option<Var>,
+    elements: Vec<(Var, &'a Term)>,
+}
+
+/// The states of a loop: the last one, or a row for each iteration, of each component.
+struct All {
+    term: Term,
+    components: usize,
+    size: Size,
+    /// What each iteration leaves besides.
+    collected: Vec<Term>,
+}
 
 impl FromCore<'_> {
     // [bulk.folded]  index (scanl n (\a [x ..]. body) z ts) [n]
@@ -23,16 +40,13 @@ impl FromCore<'_> {
         let LoopForm::For { i, n } = &l.form else {
             return self.refuse("a `while` loop");
         };
-        let ([(state, start)], 0) = (&l.params[..], l.collect) else {
-            return self
-                .refuse("a loop with several states, whose number of iterations is no small constant");
-        };
-        if self.program.vars[*i].ty.scalar() != Some(pullback_prim::Scalar::I64) {
+        if self.program.vars[*i].ty.scalar() != Some(Scalar::I64) {
             return self.refuse("a loop that counts in another type than i64");
         }
-        let (n, z) = (self.width(*n)?, self.array(*start)?);
-        let all = self.states(&n, &z, (*state, Some(*i), None), &l.body)?;
-        Ok(vec![Part::Array(made(Form::Index(all, vec![Term::size(&n)])))])
+        let n = self.width(*n)?;
+        let states = l.params.iter().map(|(v, z)| Ok((*v, self.array(*z)?))).collect::<Translated<_>>()?;
+        let all = self.states(&n, Start { states, counter: Some(*i), elements: Vec::new() }, &l.body)?;
+        Ok(all.last().into_iter().chain(all.collected.into_iter().map(Part::Array)).collect())
     }
 
     // [bulk.scan]  gather (n ::: sh) (scanl n (\p [q]. op) z [a]) (\[i]. [i + 1])
@@ -42,63 +56,127 @@ impl FromCore<'_> {
         lam: &Lam,
         (zs, arrays): (&[Atom], &[Term]),
     ) -> Translated<Vec<Part>> {
-        let ([z], [a]) = (zs, arrays) else { return self.refuse("a scan of several values") };
-        let all = self.of_operator(n, lam, (*z, a))?;
-        let shape = [std::slice::from_ref(n), &all.ty().shape[1..]].concat();
-        let i = self.names.index("i");
-        let next = super::forms::integer(pullback_prim::Op::Add, &Term::var(&i), &Term::i64(1));
-        let f = IndexFn { params: vec![i], index: vec![next] };
-        Ok(vec![Part::Array(made(Form::Gather(shape, all, f)))])
+        let all = self.of_operator(n, lam, (zs, arrays))?;
+        let each = |j: usize| {
+            let i = self.names.index("i");
+            let next = integer(Op::Add, &Term::var(&i), &Term::i64(1));
+            let index = all.at(next, j);
+            let rest = &all.term.ty().shape[index.len()..];
+            let shape = [std::slice::from_ref(n), rest].concat();
+            let f = IndexFn { params: vec![i], index };
+            Part::Array(made(Form::Gather(shape, all.term.clone(), f)))
+        };
+        Ok((0..all.components).map(each).collect())
     }
 
-    /// All states of a reduction from the left.
-    pub(super) fn of_operator(&mut self, n: &Size, lam: &Lam, (z, a): (Atom, &Term)) -> Translated<Term> {
-        let z = self.array(z)?;
-        let rows = [std::slice::from_ref(n), &a.ty().shape[1..]].concat();
-        let a = self.as_shape(a, &rows);
-        self.states(n, &z, (lam.params[0], None, Some((lam.params[1], &a))), &lam.body)
-    }
-
-    /// `scanl` with a body of core: its state, its counter, and its element of an array.
-    fn states(
+    /// The results of a reduction from the left.
+    pub(super) fn reduced(
         &mut self,
         n: &Size,
-        z: &Term,
-        (state, counter, element): (Var, Option<Var>, Option<(Var, &Term)>),
-        body: &Body,
-    ) -> Translated<Term> {
-        let a = self.names.fresh("a", z.ty().clone());
-        let i = self.names.index("i");
-        self.parts.insert(state, Part::Array(Term::var(&a)));
-        if let Some(counter) = counter {
+        lam: &Lam,
+        (zs, arrays): (&[Atom], &[Term]),
+    ) -> Translated<Vec<Part>> {
+        Ok(self.of_operator(n, lam, (zs, arrays))?.last())
+    }
+
+    fn of_operator(&mut self, n: &Size, lam: &Lam, (zs, arrays): (&[Atom], &[Term])) -> Translated<All> {
+        let (lefts, rights) = lam.params.split_at(zs.len());
+        let states = lefts.iter().zip(zs).map(|(p, z)| Ok((*p, self.array(*z)?)));
+        let states = states.collect::<Translated<Vec<_>>>()?;
+        let rows = |a: &Term| [std::slice::from_ref(n), &a.ty().shape[1..]].concat();
+        let arrays: Vec<Term> = arrays.iter().map(|a| self.as_shape(a, &rows(a))).collect();
+        let elements = rights.iter().copied().zip(&arrays).collect();
+        self.states(n, Start { states, counter: None, elements }, &lam.body)
+    }
+
+    // [bulk.collected]  build1 n (\i. body [index all [i] / a])
+    /// `scanl` with a body of core. Several states of one type are one array.
+    fn states(&mut self, n: &Size, start: Start<'_>, body: &Body) -> Translated<All> {
+        let (vars, zs): (Vec<Var>, Vec<Term>) = start.states.into_iter().unzip();
+        let Some(first) = zs.first().map(|z| z.ty().clone()) else {
+            return self.refuse("a loop without a state");
+        };
+        if zs.iter().any(|z| *z.ty() != first) {
+            return self.refuse("a loop with states of several types or sizes, whose iterations are not few");
+        }
+        let components = zs.len();
+        let packed =
+            |ts: &[Term]| if components == 1 { ts[0].clone() } else { made(Form::Stack(ts.to_vec())) };
+        let z = packed(&zs);
+        let (a, i) = (self.names.fresh("a", z.ty().clone()), self.names.index("i"));
+        for (j, v) in vars.iter().enumerate() {
+            let at = || made(Form::Index(Term::var(&a), vec![Term::i64(j as i64)]));
+            let state = if components == 1 { Term::var(&a) } else { at() };
+            self.parts.insert(*v, Part::Array(state));
+        }
+        if let Some(counter) = start.counter {
             self.parts.insert(counter, Part::Array(Term::var(&i)));
         }
-        if let Some((q, array)) = element {
+        for (q, array) in start.elements {
             let at = made(Form::Index(array.clone(), vec![Term::var(&i)]));
             self.parts.insert(q, Part::Array(at));
         }
         self.scopes.push(Vec::new());
-        let parts = self.body(body, &[true])?;
+        let parts = self.body(body, &vec![true; body.result.len()])?;
         let inside = self.scopes.pop().unwrap_or_default();
-        let Some(Part::Array(t)) = parts.into_iter().next() else {
-            return self.refuse("a product, as a whole");
-        };
-        let is_small = Size::product(&z.ty().shape).as_constant().is_some_and(|n| n <= WRITTEN_OUT);
-        if !is_small && reads_elements(body, &mut IdSet::from_iter([state])) {
+        let is_small = Size::product(&first.shape).as_constant().is_some_and(|n| n <= WRITTEN_OUT);
+        if !is_small && reads_elements(body, &mut IdSet::from_iter(vars)) {
             return self.refuse("a loop that reads or writes single elements of its state");
         }
-        if t.ty() != z.ty() {
+        let mut next = Vec::new();
+        for part in parts {
+            match part {
+                Part::Array(t) => next.push(t),
+                Part::Tuple(_) | Part::AtHand => return self.refuse("a product, as a whole"),
+            }
+        }
+        let left = next.split_off(components);
+        if next.iter().any(|t| *t.ty() != first) {
             return self.refuse("a loop whose state changes its size");
         }
-        let bind = |body: Term, (x, u): (Variable, Term)| made(Form::Let(x, u, body));
-        let whole = inside.into_iter().rev().fold(t, bind);
+        let whole = with_needed(&inside, packed(&next));
+        let mut term = self.closed(n, (a.clone(), i.clone(), z), &whole)?;
+        if !left.is_empty() {
+            term = self.let_("states", term);
+        }
+        let here = BTreeMap::from([(a.id(), made(Form::Index(term.clone(), vec![Term::var(&i)])))]);
+        let mut collected = Vec::new();
+        for t in left {
+            let t = substitute_all(&mut self.names, &with_needed(&inside, t), &here);
+            collected.push(self.each(n, &i, &t));
+        }
+        Ok(All { term, components, size: n.clone(), collected })
+    }
+
+    /// `scanl` of a body, with arrays of all that it computes without its state.
+    fn closed(&mut self, n: &Size, (a, i, z): (Variable, Variable, Term), body: &Term) -> Translated<Term> {
         let mut moved = Distributed { from: self, out: Vec::new() };
-        let body = moved.rest(&whole, &BTreeSet::from([a.id()]), &BTreeSet::new())?;
+        let body = moved.rest(body, &BTreeSet::from([a.id()]), &BTreeSet::new())?;
         let out = moved.out;
         let arrays = out.iter().map(|(_, t)| self.each(n, &i, t)).collect();
         let params = std::iter::once(a).chain(out.into_iter().map(|(x, _)| x)).collect();
-        Ok(made(Form::Scanl(Arc::new(Fold { size: n.clone(), params, body }), z.clone(), arrays)))
+        Ok(made(Form::Scanl(Arc::new(Fold { size: n.clone(), params, body }), z, arrays)))
     }
+}
+
+impl All {
+    /// The index of a component of the states after so many iterations.
+    fn at(&self, iterations: Term, j: usize) -> Vec<Term> {
+        let component = (self.components > 1).then(|| Term::i64(j as i64));
+        std::iter::once(iterations).chain(component).collect()
+    }
+    fn last(&self) -> Vec<Part> {
+        let of = |j| made(Form::Index(self.term.clone(), self.at(Term::size(&self.size), j)));
+        (0..self.components).map(|j| Part::Array(of(j))).collect()
+    }
+}
+
+/// A term with those bindings that it needs.
+fn with_needed(bindings: &[(Variable, Term)], t: Term) -> Term {
+    let bind = |body: Term, (x, u): &(Variable, Term)| {
+        if body.has_free(x) { made(Form::Let(x.clone(), u.clone(), body)) } else { body }
+    };
+    bindings.iter().rev().fold(t, bind)
 }
 
 /// Whether a body reads or writes elements of an array that it is given or makes, one by one: the derivative of each costs as much as the array.

@@ -23,6 +23,7 @@
 //! if         if c then us else vs              => cond c u v, of each result;  both bodies are bound outside
 //! loop       for i < 3 do body                 => body three times
 //! folded     for i < n do body                 => index (scanl n (\a [x ..]. body) z ts) [n],  where ts are what the body computes without its state a
+//! collected  for i < n do body, collecting t   => build1 n (\i. t [index (scanl ..) [i] / a])
 //! call       f xs                              => the body of f, before all else
 //! index      a[ix]                             => index a ix
 //! slice      a[s], a[s + d], .., n of them     => gather (n ::: rest) a (\[i]. [s + d i])                  gather, reverse, rotate: their indices
@@ -48,9 +49,7 @@
 //! costs as much as its array. Of equal numbers in a reduction by `max` or `min` the first one gets the cotangent, `z` before all others, as in Fast CHAD; `z` gets it too where no element is a number.
 //! (Of -0 and 0 the one that is chosen is read, whichever the function has.)
 //!
-//! Not supported: inject, match; fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Reductions and scans of
-//! several values with other operators than `+`, and than `min` and `max` of numbers; histograms with others than `+`; `while`; loops of several states whose number of iterations is no small constant, and
-//! those that `loops` says; sizes that differ between the iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
+//! Not supported: inject, match; fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Histograms with other operators than `+`; `while`; loops, scans and reductions of many iterations that `loops` says; sizes that differ between the iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
 
 mod forms;
 mod loops;

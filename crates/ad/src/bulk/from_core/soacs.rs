@@ -137,13 +137,7 @@ impl FromCore<'_> {
             return neutral.iter().zip(arrays).zip(all).map(of).collect();
         }
         let Some(count) = n.as_constant().filter(|n| *n <= WRITTEN_OUT) else {
-            let ([z], [a]) = (neutral, arrays) else {
-                return self.refuse(
-                    "a reduction of several values, with another operator than `+`, `min` and `max`",
-                );
-            };
-            let all = self.of_operator(n, lam, (*z, a))?;
-            return Ok(vec![Part::Array(made(Form::Index(all, vec![Term::size(n)])))]);
+            return self.reduced(n, lam, (neutral, arrays));
         };
         let mut state: Vec<Part> = neutral.iter().map(|z| self.part(*z)).collect::<Translated<_>>()?;
         for k in 0..count {
