@@ -151,7 +151,7 @@ fn size(program: &Program, steps: &Steps, known: &Known) -> String {
     };
     match known {
         Known::Dimension(a, d) => format!("dimension {d} of {}", name(a)),
-        Known::Integer(n) => format!("max({}, 0)", name(n)),
+        Known::Integer(n) | Known::Converted(n) => format!("max({}, 0)", name(n)),
         Known::AtLeastZero(n) => format!("max({n}, 0)"),
     }
 }

@@ -210,23 +210,11 @@ impl Config {
         Config {
             statements: (2, 6),
             fuel: (3, 12),
-            control_weights: ControlWeights {
-                match_: 0.0,
-                while_loop: 0.0,
-                for_loop: 0.2,
-                ..usual.control_weights
-            },
-            array_weights: ArrayWeights {
-                scan: 0.0,
-                scatter: 0.0,
-                with_acc: 0.0,
-                collect: 0.0,
-                ..usual.array_weights
-            },
+            control_weights: ControlWeights { match_: 0.0, while_loop: 0.0, ..usual.control_weights },
+            array_weights: ArrayWeights { scatter: 0.0, with_acc: 0.0, ..usual.array_weights },
             kept: 0.0,
             sum: 0.0,
             sums: 0.0,
-            general_operator: 0.0,
             extremum: 0.5,
             general_hist: 0.0,
             recursive: 0.0,

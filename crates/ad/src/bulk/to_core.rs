@@ -73,6 +73,8 @@ pub enum Known {
     Dimension(Atom, usize),
     /// An integer, or zero if it is negative.
     Integer(Atom),
+    /// The same of an integer of another type than `i64`.
+    Converted(Atom),
     /// A polynomial over the sizes before it, or zero if it is negative.
     AtLeastZero(Size),
 }
@@ -161,6 +163,10 @@ impl ToCore<'_, '_> {
             let atom = match size {
                 Known::Dimension(array, d) => self.b.size(*array, *d),
                 Known::Integer(n) => self.b.op2(Op::Max, *n, Atom::i64(0)),
+                Known::Converted(n) => {
+                    let n = self.b.convert(*n, Scalar::I64);
+                    self.b.op2(Op::Max, n, Atom::i64(0))
+                }
                 Known::AtLeastZero(n) => {
                     let n = self.extent(n);
                     self.b.op2(Op::Max, n, Atom::i64(0))

@@ -95,6 +95,9 @@ fn a_number_of_iterations_that_is_an_argument() {
         let y: f64 = loop (s: f64 = x) for i: i64 < n { let t: f64 = mul.f64(s, s) in t }
         in y
     }";
+    let of_type = |t: &str| text.replace("n: i64", &format!("n: {t}")).replace("i: i64", &format!("i: {t}"));
+    let n = Value::Scalar(pullback_prim::ScalarValue::I32(3));
+    assert_eq!(results(&of_type("i32"), &[f(2.0), n, f(1.0)]), [f(256.0), f(1024.0)]);
     for (n, value, slope) in [(-3, 2.0, 1.0), (0, 2.0, 1.0), (1, 4.0, 4.0), (3, 256.0, 1024.0)] {
         assert_eq!(results(text, &[f(2.0), Value::i64(n), f(1.0)]), [f(value), f(slope)], "{n}");
     }

@@ -69,15 +69,6 @@ fn what_has_no_form_is_refused_with_its_place() {
             "y",
         ),
         (
-            "fun f(x: f64, n: i32): f64 {
-                let y: f64 = loop (s: f64 = x) for i: i32 < n { let t: f64 = mul.f64(s, s) in t }
-                in y
-            }"
-            .into(),
-            "another type than i64",
-            "y",
-        ),
-        (
             "fun f(a: []f64, x: f64, n: i64): []f64 {
                 let y: []f64 = loop (s: []f64 = a) for i: i64 < n { let t: []f64 = update(s, [i], x) in t }
                 in y

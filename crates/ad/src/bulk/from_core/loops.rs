@@ -12,9 +12,10 @@ use super::{FromCore, Part};
 use crate::bulk::a_core::{Exp as Form, Fold, IndexFn, Term, Ty, Var as Variable, made};
 use crate::bulk::sizes::Size;
 use crate::bulk::terms::{substitute_all, with_parts};
+use crate::bulk::to_core::Known;
 use pullback_base::index::IdSet;
 use pullback_core::{Atom, Body, Exp, Lam, Loop, LoopForm, Var};
-use pullback_prim::{Op, Scalar};
+use pullback_prim::{Op, Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -40,13 +41,22 @@ impl FromCore<'_> {
         let LoopForm::For { i, n } = &l.form else {
             return self.refuse("a `while` loop");
         };
-        if self.program.vars[*i].ty.scalar() != Some(Scalar::I64) {
-            return self.refuse("a loop that counts in another type than i64");
-        }
-        let n = self.width(*n)?;
+        let n = self.iterations(*n)?;
         let states = l.params.iter().map(|(v, z)| Ok((*v, self.array(*z)?))).collect::<Translated<_>>()?;
         let all = self.states(&n, Start { states, counter: Some(*i), elements: Vec::new() }, &l.body)?;
         Ok(all.last().into_iter().chain(all.collected.into_iter().map(Part::Array)).collect())
+    }
+
+    /// How often a loop runs; its bound may be an integer of any type.
+    fn iterations(&mut self, n: Atom) -> Translated<Size> {
+        match (self.program.atom_type(n).scalar(), n) {
+            (Some(Scalar::I64), _) => self.width(n),
+            (_, Atom::Const(n)) => Ok(Size::constant(n.as_i64().max(0))),
+            (_, Atom::Var(v)) if self.is_at_hand(v) && self.branches == 0 => {
+                Ok(Size::var(self.new_size(Known::Converted(v.into()))))
+            }
+            _ => self.refuse("a size that is computed in an inner body"),
+        }
     }
 
     // [bulk.scan]  gather (n ::: sh) (scanl n (\p [q]. op) z [a]) (\[i]. [i + 1])
@@ -110,7 +120,12 @@ impl FromCore<'_> {
             self.parts.insert(*v, Part::Array(state));
         }
         if let Some(counter) = start.counter {
-            self.parts.insert(counter, Part::Array(Term::var(&i)));
+            let scalar = self.program.vars[counter].ty.scalar().unwrap_or(Scalar::I64);
+            let at = match scalar {
+                Scalar::I64 => Term::var(&i),
+                _ => made(Form::Op(Prim::Convert(Scalar::I64, scalar), vec![Term::var(&i)])),
+            };
+            self.parts.insert(counter, Part::Array(at));
         }
         for (q, array) in start.elements {
             let at = made(Form::Index(array.clone(), vec![Term::var(&i)]));
