@@ -114,23 +114,7 @@ impl FromCore<'_> {
             |ts: &[Term]| if components == 1 { ts[0].clone() } else { made(Form::Stack(ts.to_vec())) };
         let z = packed(&zs);
         let (a, i) = (self.names.fresh("a", z.ty().clone()), self.names.index("i"));
-        for (j, v) in vars.iter().enumerate() {
-            let at = || made(Form::Index(Term::var(&a), vec![Term::i64(j as i64)]));
-            let state = if components == 1 { Term::var(&a) } else { at() };
-            self.parts.insert(*v, Part::Array(state));
-        }
-        if let Some(counter) = start.counter {
-            let scalar = self.program.vars[counter].ty.scalar().unwrap_or(Scalar::I64);
-            let at = match scalar {
-                Scalar::I64 => Term::var(&i),
-                _ => made(Form::Op(Prim::Convert(Scalar::I64, scalar), vec![Term::var(&i)])),
-            };
-            self.parts.insert(counter, Part::Array(at));
-        }
-        for (q, array) in start.elements {
-            let at = made(Form::Index(array.clone(), vec![Term::var(&i)]));
-            self.parts.insert(q, Part::Array(at));
-        }
+        self.enter(&vars, &a, (start.counter, &i), start.elements);
         self.scopes.push(Vec::new());
         let parts = self.body(body, &vec![true; body.result.len()])?;
         let inside = self.scopes.pop().unwrap_or_default();
@@ -161,6 +145,32 @@ impl FromCore<'_> {
             collected.push(self.each(n, &i, &t));
         }
         Ok(All { term, components, size: n.clone(), collected })
+    }
+
+    /// Says what states, counter and elements are inside of a loop.
+    fn enter(
+        &mut self,
+        states: &[Var],
+        a: &Variable,
+        (counter, i): (Option<Var>, &Variable),
+        elements: Vec<(Var, &Term)>,
+    ) {
+        for (j, v) in states.iter().enumerate() {
+            let at = || made(Form::Index(Term::var(a), vec![Term::i64(j as i64)]));
+            self.parts.insert(*v, Part::Array(if states.len() == 1 { Term::var(a) } else { at() }));
+        }
+        if let Some(counter) = counter {
+            let scalar = self.program.vars[counter].ty.scalar().unwrap_or(Scalar::I64);
+            let at = match scalar {
+                Scalar::I64 => Term::var(i),
+                _ => made(Form::Op(Prim::Convert(Scalar::I64, scalar), vec![Term::var(i)])),
+            };
+            self.parts.insert(counter, Part::Array(at));
+        }
+        for (q, array) in elements {
+            let at = made(Form::Index(array.clone(), vec![Term::var(i)]));
+            self.parts.insert(q, Part::Array(at));
+        }
     }
 
     /// `scanl` of a body, with arrays of all that it computes without its state.
