@@ -308,7 +308,7 @@ fn algorithms() -> String {
         all.iter().filter(|a| is(a)).map(|a| a.id).collect::<Vec<_>>().join(", ")
     };
     format!(
-        "The algorithm for reverse derivatives; {} if none is given. Functions of arrays have {}, too, if the states of a loop have one type. The steps before fast_chad are {}: what they make runs in the reference interpreter, or compiled with --backend vm or llvm (docs/book/chad-comparison.md). Steps before bulk are {}: they make delta terms while they run, in the reference interpreter",
+        "The algorithm for reverse derivatives; {} if none is given. Functions of arrays have {}, too, if the states of a loop are all floats. The steps before fast_chad are {}: what they make runs in the reference interpreter, or compiled with --backend vm or llvm (docs/book/chad-comparison.md). Steps before bulk are {}: they make delta terms while they run, in the reference interpreter",
         names(&|a| a.status == Status::Default),
         names(&|a| a.language == Language::Core && a.status != Status::Default),
         names(&|a| a.language == Language::Lambda),

@@ -196,7 +196,23 @@ fn programs() -> Vec<(String, Vec<Value>)> {
         let z: []f64 = map n [all, more] (p: f64, q: f64) { let r: f64 = mul.f64(p, q) in r }
         in z, y
     }";
+    let mixed = "fun f(x: f64, n: i64, a: [][]f64): f64, [][]f64 {
+        let k: i64 = size(a, 0)
+        let m: i64 = size(a, 1)
+        let y: f64, z: [][]f64, w: f64 = loop (s: f64 = x, r: [][]f64 = a, q: f64 = 1.0f64) for i: i64 < n {
+            let t: f64 = sin.f64(s)
+            let u: [][]f64 = map k [r] (row: []f64) {
+                let v: []f64 = map m [row] (b: f64) { let c: f64 = mul.f64(b, s) in c }
+                in v
+            }
+            let d: f64 = mul.f64(q, x)
+            in t, u, d
+        }
+        let e: f64 = mul.f64(y, w)
+        in e, z
+    }";
     vec![
+        (mixed.into(), vec![f(0.9), Value::i64(3), Value::f64_array(&[2, 3], &numbers(6))]),
         (collected.into(), vec![f(0.9), Value::i64(4)]),
         (recurrence.into(), vec![fs(&numbers(5)), fs(&[0.3, -1.0, 0.2, 0.9, 1.5])]),
         (HORNER.into(), vec![fs(&numbers(5)), f(0.7)]),

@@ -43,20 +43,6 @@ fn what_has_no_form_is_refused_with_its_place() {
             "y",
         ),
         (
-            "fun f(x: f64, n: i64, a: []f64): f64 {
-                let k: i64 = size(a, 0)
-                let y: f64, z: []f64 = loop (s: f64 = x, r: []f64 = a) for i: i64 < n {
-                    let t: f64 = sin.f64(s)
-                    let u: []f64 = map k [r] (v: f64) { let w: f64 = mul.f64(v, s) in w }
-                    in t, u
-                }
-                in y
-            }"
-            .into(),
-            "states of several types or sizes",
-            "y",
-        ),
-        (
             "fun f(x: f64): f64 {
                 let y: f64 = loop (s: f64 = x) while { let c: bool = lt.f64(s, 9.0f64) in c } {
                     let t: f64 = mul.f64(s, s)

@@ -358,7 +358,7 @@ impl FromCore<'_> {
         made(Form::Gather(all, a.clone(), IndexFn { params, index }))
     }
 
-    fn joined(&mut self, arrays: &[Term]) -> Term {
+    pub(super) fn joined(&mut self, arrays: &[Term]) -> Term {
         let rest = arrays[0].ty().shape[1..].to_vec();
         let i = self.names.index("i");
         let (mut end, mut parts) = (Size::constant(0), Vec::new());

@@ -5,11 +5,11 @@
 //!
 //! Guarantees: the function of `scanl` is closed. The work is that of the loop, but for arrays that a body reads as a whole: they are copied for each iteration.
 //!
-//! Not supported: several states of different types or sizes; a state that changes its size, or is a large array of which single elements are read or written; an array from outside that is read where the state says.
+//! Not supported: states of several types (of numbers); a state that changes its size, or is a large array of which single elements are read or written; an array from outside that is read where the state says.
 
 use super::forms::{Translated, WRITTEN_OUT, integer};
 use super::{FromCore, Part};
-use crate::bulk::a_core::{Exp as Form, Fold, IndexFn, Term, Ty, Var as Variable, made};
+use crate::bulk::a_core::{Exp as Form, Fold, Term, Ty, Var as Variable, made};
 use crate::bulk::sizes::Size;
 use crate::bulk::terms::{substitute_all, with_parts};
 use crate::bulk::to_core::Known;
@@ -26,10 +26,13 @@ struct Start<'a> {
     elements: Vec<(Var, &'a Term)>,
 }
 
-/// The states of a loop: the last one, or a row for each iteration, of each component.
+/// How several states are one array: rows of it, if all have one type; else parts of it, one after the other.
+struct Packing(Vec<Ty>);
+
+/// The states of a loop, each as one array, after each iteration.
 struct All {
     term: Term,
-    components: usize,
+    packing: Packing,
     size: Size,
     /// What each iteration leaves besides.
     collected: Vec<Term>,
@@ -44,7 +47,8 @@ impl FromCore<'_> {
         let n = self.iterations(*n)?;
         let states = l.params.iter().map(|(v, z)| Ok((*v, self.array(*z)?))).collect::<Translated<_>>()?;
         let all = self.states(&n, Start { states, counter: Some(*i), elements: Vec::new() }, &l.body)?;
-        Ok(all.last().into_iter().chain(all.collected.into_iter().map(Part::Array)).collect())
+        let last = self.last(&all);
+        Ok(last.into_iter().chain(all.collected.into_iter().map(Part::Array)).collect())
     }
 
     /// How often a loop runs; its bound may be an integer of any type.
@@ -59,7 +63,7 @@ impl FromCore<'_> {
         }
     }
 
-    // [bulk.scan]  gather (n ::: sh) (scanl n (\p [q]. op) z [a]) (\[i]. [i + 1])
+    // [bulk.scan]  build1 n (\i. index (scanl n (\p [q]. op) z [a]) [i + 1])
     pub(super) fn scan(
         &mut self,
         n: &Size,
@@ -67,16 +71,15 @@ impl FromCore<'_> {
         (zs, arrays): (&[Atom], &[Term]),
     ) -> Translated<Vec<Part>> {
         let all = self.of_operator(n, lam, (zs, arrays))?;
+        let states = self.let_("states", all.term);
         let each = |j: usize| {
             let i = self.names.index("i");
             let next = integer(Op::Add, &Term::var(&i), &Term::i64(1));
-            let index = all.at(next, j);
-            let rest = &all.term.ty().shape[index.len()..];
-            let shape = [std::slice::from_ref(n), rest].concat();
-            let f = IndexFn { params: vec![i], index };
-            Part::Array(made(Form::Gather(shape, all.term.clone(), f)))
+            let state = made(Form::Index(states.clone(), vec![next]));
+            let state = self.component(&all.packing, &state, j);
+            Part::Array(made(Form::Build1(n.clone(), i, state)))
         };
-        Ok((0..all.components).map(each).collect())
+        Ok((0..all.packing.0.len()).map(each).collect())
     }
 
     /// The results of a reduction from the left.
@@ -86,7 +89,45 @@ impl FromCore<'_> {
         lam: &Lam,
         (zs, arrays): (&[Atom], &[Term]),
     ) -> Translated<Vec<Part>> {
-        Ok(self.of_operator(n, lam, (zs, arrays))?.last())
+        let all = self.of_operator(n, lam, (zs, arrays))?;
+        Ok(self.last(&all))
+    }
+
+    /// The last state, by component.
+    fn last(&mut self, all: &All) -> Vec<Part> {
+        let last = made(Form::Index(all.term.clone(), vec![Term::size(&all.size)]));
+        let last = if all.packing.0.len() > 1 { self.let_("last", last) } else { last };
+        (0..all.packing.0.len()).map(|j| Part::Array(self.component(&all.packing, &last, j))).collect()
+    }
+
+    // [bulk.packed]  [t_1, .., t_n], or all elements of t_1, then of t_2 ..
+    fn packed(&mut self, packing: &Packing, ts: &[Term]) -> Term {
+        match ts {
+            [t] => t.clone(),
+            _ if packing.is_one_type() => made(Form::Stack(ts.to_vec())),
+            _ => {
+                let flat = |t: &Term| made(Form::Reshape(vec![Size::product(&t.ty().shape)], t.clone()));
+                self.joined(&ts.iter().map(flat).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The component of a state.
+    fn component(&mut self, packing: &Packing, state: &Term, j: usize) -> Term {
+        let Packing(types) = packing;
+        if types.len() == 1 {
+            return state.clone();
+        }
+        if packing.is_one_type() {
+            return made(Form::Index(state.clone(), vec![Term::i64(j as i64)]));
+        }
+        let count = |ty: &Ty| Size::product(&ty.shape);
+        let begin = types[..j].iter().fold(Size::constant(0), |n, ty| n.plus(&count(ty)));
+        if types[j].shape.is_empty() {
+            return made(Form::Index(state.clone(), vec![Term::size(&begin)]));
+        }
+        let part = self.rows(count(&types[j]), state, |i| integer(Op::Add, &Term::size(&begin), i));
+        made(Form::Reshape(types[j].shape.clone(), part))
     }
 
     fn of_operator(&mut self, n: &Size, lam: &Lam, (zs, arrays): (&[Atom], &[Term])) -> Translated<All> {
@@ -100,25 +141,21 @@ impl FromCore<'_> {
     }
 
     // [bulk.collected]  build1 n (\i. body [index all [i] / a])
-    /// `scanl` with a body of core. Several states of one type are one array.
+    /// `scanl` with a body of core. Several states are one array.
     fn states(&mut self, n: &Size, start: Start<'_>, body: &Body) -> Translated<All> {
         let (vars, zs): (Vec<Var>, Vec<Term>) = start.states.into_iter().unzip();
-        let Some(first) = zs.first().map(|z| z.ty().clone()) else {
-            return self.refuse("a loop without a state");
-        };
-        if zs.iter().any(|z| *z.ty() != first) {
-            return self.refuse("a loop with states of several types or sizes, whose iterations are not few");
+        let packing = Packing(zs.iter().map(|z| z.ty().clone()).collect());
+        let Some(first) = packing.0.first() else { return self.refuse("a loop without a state") };
+        if packing.0.iter().any(|ty| ty.scalar != first.scalar) {
+            return self.refuse("a loop with states of several types, whose iterations are not few");
         }
-        let components = zs.len();
-        let packed =
-            |ts: &[Term]| if components == 1 { ts[0].clone() } else { made(Form::Stack(ts.to_vec())) };
-        let z = packed(&zs);
+        let z = self.packed(&packing, &zs);
         let (a, i) = (self.names.fresh("a", z.ty().clone()), self.names.index("i"));
-        self.enter(&vars, &a, (start.counter, &i), start.elements);
         self.scopes.push(Vec::new());
+        self.enter((&vars, &packing, &a), (start.counter, &i), start.elements);
         let parts = self.body(body, &vec![true; body.result.len()])?;
         let inside = self.scopes.pop().unwrap_or_default();
-        let is_small = Size::product(&first.shape).as_constant().is_some_and(|n| n <= WRITTEN_OUT);
+        let is_small = Size::product(&z.ty().shape).as_constant().is_some_and(|n| n <= WRITTEN_OUT);
         if !is_small && reads_elements(body, &mut IdSet::from_iter(vars)) {
             return self.refuse("a loop that reads or writes single elements of its state");
         }
@@ -129,11 +166,12 @@ impl FromCore<'_> {
                 Part::Tuple(_) | Part::AtHand => return self.refuse("a product, as a whole"),
             }
         }
-        let left = next.split_off(components);
-        if next.iter().any(|t| *t.ty() != first) {
+        let left = next.split_off(packing.0.len());
+        if next.iter().zip(&packing.0).any(|(t, ty)| t.ty() != ty) {
             return self.refuse("a loop whose state changes its size");
         }
-        let whole = with_needed(&inside, packed(&next));
+        let whole = self.packed(&packing, &next);
+        let whole = with_needed(&inside, whole);
         let mut term = self.closed(n, (a.clone(), i.clone(), z), &whole)?;
         if !left.is_empty() {
             term = self.let_("states", term);
@@ -144,20 +182,20 @@ impl FromCore<'_> {
             let t = substitute_all(&mut self.names, &with_needed(&inside, t), &here);
             collected.push(self.each(n, &i, &t));
         }
-        Ok(All { term, components, size: n.clone(), collected })
+        Ok(All { term, packing, size: n.clone(), collected })
     }
 
     /// Says what states, counter and elements are inside of a loop.
     fn enter(
         &mut self,
-        states: &[Var],
-        a: &Variable,
+        (states, packing, a): (&[Var], &Packing, &Variable),
         (counter, i): (Option<Var>, &Variable),
         elements: Vec<(Var, &Term)>,
     ) {
         for (j, v) in states.iter().enumerate() {
-            let at = || made(Form::Index(Term::var(a), vec![Term::i64(j as i64)]));
-            self.parts.insert(*v, Part::Array(if states.len() == 1 { Term::var(a) } else { at() }));
+            let state = self.component(packing, &Term::var(a), j);
+            let state = if state.is_atom() { state } else { self.let_("a", state) };
+            self.parts.insert(*v, Part::Array(state));
         }
         if let Some(counter) = counter {
             let scalar = self.program.vars[counter].ty.scalar().unwrap_or(Scalar::I64);
@@ -184,15 +222,9 @@ impl FromCore<'_> {
     }
 }
 
-impl All {
-    /// The index of a component of the states after so many iterations.
-    fn at(&self, iterations: Term, j: usize) -> Vec<Term> {
-        let component = (self.components > 1).then(|| Term::i64(j as i64));
-        std::iter::once(iterations).chain(component).collect()
-    }
-    fn last(&self) -> Vec<Part> {
-        let of = |j| made(Form::Index(self.term.clone(), self.at(Term::size(&self.size), j)));
-        (0..self.components).map(|j| Part::Array(of(j))).collect()
+impl Packing {
+    fn is_one_type(&self) -> bool {
+        self.0.windows(2).all(|two| two[0] == two[1])
     }
 }
 

@@ -23,6 +23,7 @@
 //! if         if c then us else vs              => cond c u v, of each result;  both bodies are bound outside
 //! loop       for i < 3 do body                 => body three times
 //! folded     for i < n do body                 => index (scanl n (\a [x ..]. body) z ts) [n],  where ts are what the body computes without its state a
+//! packed     states of one type                => one array: [t_1, .., t_n], or all elements of t_1, then of t_2 ..
 //! collected  for i < n do body, collecting t   => build1 n (\i. t [index (scanl ..) [i] / a])
 //! call       f xs                              => the body of f, before all else
 //! index      a[ix]                             => index a ix
