@@ -5,6 +5,9 @@
 //! [`Soac::Fused`], see `docs/decisions/0008-fusion.md`), or `plus` of arrays. *Horizontal*: two operations that
 //! share an argument and do not depend on each other run side by side.
 //!
+//! Of several reductions of the same numbers by the same operator one is left; a map does not run beside something that it only
+//! shares an argument with, if a later operation takes its arrays: they move there together.
+//!
 //! Nothing is computed twice: a producer is moved, never copied, so the number of steps does not rise. Two statements
 //! meet at the place of the first if what the second reads is known there; else at that of the second, unless a statement
 //! between them needs the first or may write an array in place (it would have to copy what is read later).
@@ -45,6 +48,13 @@ fn fuse_in(program: &mut Program, body: &mut Body) {
         Fuser { program, stms, facts: OnceCell::new(), uses: OnceCell::new(), result: &body.result };
     fuser.run();
     body.stms = fuser.stms;
+    let mut same = Subst::new();
+    for stm in &mut body.stms {
+        crate::merge::merge_equal(stm, &mut same);
+    }
+    if !same.is_empty() {
+        substitute_body(body, &same);
+    }
     for stm in &mut body.stms {
         for scope in stm.exp.bodies_mut() {
             fuse_in(program, scope.body);

@@ -15,6 +15,7 @@ mod gather;
 mod hoist;
 mod inline;
 mod join;
+mod merge;
 mod remake;
 mod simplify;
 mod single;

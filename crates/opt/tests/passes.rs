@@ -132,7 +132,7 @@ fn simplification() {
 
 #[test]
 fn common_subexpressions() {
-    expect(include_str!("cse.core"), &[&CSE], 8);
+    expect(include_str!("cse.core"), &[&CSE], 9);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn hoisting() {
 
 #[test]
 fn fusion() {
-    expect(include_str!("fuse.core"), &[&FUSE], 11);
+    expect(include_str!("fuse.core"), &[&FUSE], 13);
 }
 
 /// What became known is used, and what became unused removed.

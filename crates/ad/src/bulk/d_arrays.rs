@@ -46,6 +46,7 @@
 //! 1. The state of the evaluator is one map of entries where Fig. 4.18 has two with the same keys.
 //! 2. `Convert` is ours: floats of two widths. `LitArray` is called `Stack`.
 //! 3. A zero cotangent stops at a partial derivative that may be infinite, if [`Zeros::Stop`] is asked for; the text multiplies, and the branch that a `cond` did not choose may make NaN of it.
+//!    Variables that are known to be used always are exempt from [`Zeros::StopAll`]; what is in a stack never is, of which an index chooses.
 //! 4. A partial derivative that is a choice of the table (of `min`, `pow` ..) is a factor here; other algorithms choose between products. Infinite cotangents times a chosen zero are NaN here.
 //! 5. The result may have any shape, and so has its cotangent.
 //! 6. `OneHot` is ours: with it the reverse pass is made of operations that have rules, and dual arrays can be over dual arrays.
@@ -58,7 +59,7 @@
 //! The file is one piece, and its three walks are long, because they are read side by side: for each form its rule, its transpose, and what it says of tangents.
 
 use super::a_core::{Extremum, Fold, Names, Program, Term, Ty, Var, permuted};
-use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
+use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Place, Plain, interpret, sizes_for};
 use super::folds::{Linear, States};
 use super::partials::{Zeros, slopes};
 use super::sizes::Size;
@@ -220,6 +221,11 @@ pub(super) struct Duals<'a, T: Algebra> {
     next: u32,
     zeros: Zeros,
     refused: Option<Mismatch>,
+    /// What `zeros` is where something chooses.
+    chosen: Zeros,
+    always: BTreeSet<u32>,
+    /// What `zeros` is around the places that are open.
+    outside: Vec<Zeros>,
 }
 
 impl<A: Clone> Dual<A> {
@@ -250,7 +256,15 @@ fn primal_function<A: Clone>(f: &Closure<Dual<A>>) -> Closure<A> {
 
 impl<'a, T: Algebra> Duals<'a, T> {
     pub(super) fn new(alg: &'a mut T, zeros: Zeros) -> Duals<'a, T> {
-        Duals { alg, next: 0, zeros, refused: None }
+        Duals {
+            alg,
+            next: 0,
+            zeros,
+            chosen: zeros,
+            always: BTreeSet::new(),
+            outside: Vec::new(),
+            refused: None,
+        }
     }
 
     // [bulk_arrays.input]  (x, Input v)
@@ -271,6 +285,11 @@ impl<'a, T: Algebra> Duals<'a, T> {
     /// [`Mismatch`] if one had no rule.
     pub(super) fn finish(self) -> Result<(), Mismatch> {
         self.refused.map_or(Ok(()), Err)
+    }
+
+    /// Variables whose values are always used, not only where something chose them: zeros of their cotangents need not stop everywhere.
+    pub(super) fn always_used(&mut self, variables: BTreeSet<u32>) {
+        (self.always, self.zeros) = (variables, Zeros::Stop);
     }
 
     /// The same dual array, whose first half is another array with the same elements.
@@ -344,6 +363,16 @@ impl<T: Algebra> Algebra for Duals<'_, T> {
 
     fn names(&mut self) -> Option<&mut Names> {
         self.alg.names()
+    }
+    fn enter(&mut self, place: Place) {
+        self.outside.push(self.zeros);
+        self.zeros = match place {
+            Place::Variable(x) if self.always.contains(&x) => Zeros::Stop,
+            Place::Variable(_) | Place::Choice => self.chosen,
+        };
+    }
+    fn leave(&mut self) {
+        self.zeros = self.outside.pop().unwrap_or(self.chosen);
     }
     // [bulk_arrays.discrete]  D'[t]: Fig. 4.14 is the interpreter, where variables are their first halves
     fn discrete(&mut self, env: &Env<Self::Array>, t: &Term) -> Option<Self::Array> {
@@ -456,7 +485,7 @@ impl<T: Algebra> Algebra for Duals<'_, T> {
         let ty = z.in_shape(&[&[f.size.plus(&Size::constant(1))], z.ty.shape.as_slice()].concat());
         let mut own = Names::after(&f.body, &f.params);
         let names = self.alg.names().unwrap_or(&mut own);
-        let linear = z.ty.is_float().then(|| Linear::new(f, names, self.zeros));
+        let linear = z.ty.is_float().then(|| Linear::new(f, names, self.chosen));
         let node = match linear {
             Some(Ok(linear)) => {
                 let deltas = ts.iter().map(|t| t.delta.clone()).collect();

@@ -33,9 +33,11 @@
 //!
 //! Not supported: `build1` of floats, as in [`super::d_arrays`].
 
-use super::a_core::{Exp, Extremum, Fold, IllTyped, IndexFn, Names, Program, Term, Ty, Var, made, walk};
+use super::a_core::{
+    Exp, Extremum, Fold, IllTyped, IndexFn, Names, Program, Term, Ty, Var, made, parts, walk,
+};
 use super::d_arrays::{Dual, Duals, backwards, full};
-use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Plain, interpret, sizes_for};
+use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Place, Plain, interpret, sizes_for};
 use super::partials::Zeros;
 use super::sizes::Size;
 use super::terms::{copied, copied_fold, substitute_all};
@@ -146,8 +148,13 @@ pub(super) fn cotangents(
     let mut duals = Duals::new(&mut terms, zeros);
     let duals_of_inputs = duals.inputs(inputs.iter().map(|x| (x, Term::var(x))));
     let mut env: Env<_> = inputs.iter().map(Var::id).zip(duals_of_inputs).collect();
+    if zeros == Zeros::StopAll {
+        duals.always_used(always_used(bindings, &mut results.iter().map(|(t, _)| t)));
+    }
     for (x, u) in bindings {
+        duals.enter(Place::Variable(x.id()));
         let mut dual = interpret(&mut duals, &mut env, u);
+        duals.leave();
         if let Some(y) = known.get(&x.id()) {
             dual = duals.with_primal(dual, |terms, a| terms.as_known(a, y));
         }
@@ -166,6 +173,31 @@ pub(super) fn cotangents(
     let bindings = pruned(terms.bindings, &mut all.iter());
     let reverse = bindings.iter().take_while(|(x, _)| primal.contains(&x.id())).count();
     Ok(Cotangents { bindings, reverse, results: all })
+}
+
+/// The variables that are used outside of all stacks, of which an index chooses: by the results, and by variables like that.
+fn always_used(bindings: &[(Var, Term)], results: &mut dyn Iterator<Item = &Term>) -> BTreeSet<u32> {
+    fn visit(t: &Term, used: &mut BTreeSet<u32>) {
+        match t.exp() {
+            Exp::Var(x) => drop(used.insert(x.id())),
+            Exp::Stack(_) => {}
+            Exp::Let(x, u, v) => {
+                visit(v, used);
+                if used.contains(&x.id()) {
+                    visit(u, used);
+                }
+            }
+            exp => parts(exp, &mut |part, _| visit(part, used)),
+        }
+    }
+    let mut used = BTreeSet::new();
+    results.for_each(|t| visit(t, &mut used));
+    for (x, t) in bindings.iter().rev() {
+        if used.contains(&x.id()) {
+            visit(t, &mut used);
+        }
+    }
+    used
 }
 
 /// Without the bindings that nothing reads.

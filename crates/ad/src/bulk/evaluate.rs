@@ -26,6 +26,15 @@ pub struct Closure<A> {
     pub env: Env<A>,
 }
 
+/// Where a term stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// It is the value of a variable, of this number.
+    Variable(u32),
+    /// It is one of several, of which one is chosen.
+    Choice,
+}
+
 /// What the operations of the language are, for arrays of some kind.
 pub trait Algebra {
     /// An array.
@@ -34,6 +43,10 @@ pub trait Algebra {
     fn names(&mut self) -> Option<&mut Names> {
         None
     }
+    /// Before the terms at a place.
+    fn enter(&mut self, _place: Place) {}
+    /// After them.
+    fn leave(&mut self) {}
     /// A term without derivatives, where the algebra has a way of its own for these.
     fn discrete(&mut self, _env: &Env<Self::Array>, _t: &Term) -> Option<Self::Array> {
         None
@@ -93,12 +106,17 @@ pub fn interpret<T: Algebra>(alg: &mut T, env: &mut Env<T::Array>, t: &Term) -> 
         Exp::Iota(k) => alg.iota(k),
         Exp::Var(x) => value_of(env, x),
         Exp::Let(x, u, v) => {
+            alg.enter(Place::Variable(x.id()));
             let u = interpret(alg, env, u);
+            alg.leave();
             env.insert(x.id(), alg.share(u));
             interpret(alg, env, v)
         }
         Exp::Cond(b, u, v) => {
-            let (b, u, v) = (interpret(alg, env, b), interpret(alg, env, u), interpret(alg, env, v));
+            let b = interpret(alg, env, b);
+            alg.enter(Place::Choice);
+            let (u, v) = (interpret(alg, env, u), interpret(alg, env, v));
+            alg.leave();
             alg.cond(&b, &u, &v)
         }
         Exp::Op(op, ts) => {
@@ -127,7 +145,9 @@ pub fn interpret<T: Algebra>(alg: &mut T, env: &mut Env<T::Array>, t: &Term) -> 
             alg.scatter(sh, &t, &Closure::new(f, env))
         }
         Exp::Stack(ts) => {
+            alg.enter(Place::Choice);
             let ts = all(alg, ts);
+            alg.leave();
             alg.stack(&ts)
         }
         Exp::Replicate(k, t) => {

@@ -40,7 +40,7 @@ fn the_examples_of_the_text() {
     assert_eq!(at(7, 1, 2, 3), ((3.0 + 2.0) * 6.0 + 3.0) * 9.0 + 7.0);
 }
 
-/// The first of equal ones, of -0 and 0 too; no number is no candidate.
+/// The first of equal ones, of -0 and 0 too; no number is no candidate, and neither is what nothing is worse than.
 #[test]
 fn where_the_largest_and_smallest_numbers_are() {
     let at = |xs: &[f64]| {
@@ -52,7 +52,8 @@ fn where_the_largest_and_smallest_numbers_are() {
     assert_eq!(at(&[-0.0, 0.0]), [0, 0]);
     assert_eq!(at(&[f64::NAN, 1.0, f64::NAN, 1.0]), [1, 1]);
     assert_eq!(at(&[f64::NEG_INFINITY, f64::INFINITY]), [1, 0]);
-    assert_eq!(at(&[f64::NEG_INFINITY, f64::NEG_INFINITY]), [0, 0]);
+    assert_eq!(at(&[f64::NEG_INFINITY, f64::NEG_INFINITY]), [-1, 0]);
+    assert_eq!(at(&[f64::INFINITY, f64::INFINITY]), [0, -1]);
     assert_eq!(at(&[f64::NAN, f64::NAN]), [-1, -1]);
     assert_eq!(at(&[]), [-1, -1]);
     let columns = closed(|_| arg_max(&constant(&[2, 3], &[1.0, 5.0, 3.0, 4.0, 2.0, 3.0])));

@@ -18,7 +18,7 @@ pub(super) fn fs(xs: &[f64]) -> Value {
     Value::f64s(xs)
 }
 
-fn derived(text: &str) -> (Program, FunId, FunId) {
+pub(super) fn derived(text: &str) -> (Program, FunId, FunId) {
     let mut program = parse(text);
     let f = first(&program);
     let g = add_bulk(&mut program, f).unwrap_or_else(|e| panic!("{e}"));

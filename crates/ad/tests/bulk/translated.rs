@@ -23,7 +23,7 @@ pub(super) fn to_core(a: &Value) -> CoreValue {
     CoreValue::Array(Array::new(a.shape.clone(), data))
 }
 
-fn from_core(v: &CoreValue, ty: &Ty) -> Value {
+pub(super) fn from_core(v: &CoreValue, ty: &Ty) -> Value {
     match v {
         CoreValue::Scalar(x) => Value::scalar(*x),
         CoreValue::Array(a) => {
@@ -49,7 +49,7 @@ pub(super) fn checked(core: &CoreProgram) {
     }
 }
 
-fn results(core: &CoreProgram, f: FunId, arguments: &[Value]) -> Vec<CoreValue> {
+pub(super) fn results(core: &CoreProgram, f: FunId, arguments: &[Value]) -> Vec<CoreValue> {
     let arguments = arguments.iter().map(to_core).collect();
     match run(core, f, arguments, &Options::default()) {
         Ok(out) => out.results,

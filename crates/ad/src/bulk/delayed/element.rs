@@ -104,6 +104,12 @@ impl Element {
     pub(in crate::bulk) fn is_cheap(&self) -> bool {
         self.0.work <= CHEAP && self.0.nodes <= SMALL
     }
+    /// Whether there is a sum in it.
+    pub(in crate::bulk) fn has_sum(&self) -> bool {
+        let mut found = false;
+        self.walk(&mut BTreeSet::new(), &mut |e| found |= matches!(e.form(), Form::Sum(..)));
+        found
+    }
     /// The scalar, if it is known.
     pub(in crate::bulk) fn as_const(&self) -> Option<ScalarValue> {
         match self.form() {

@@ -51,7 +51,12 @@ impl ToCore<'_, '_> {
                 self.nest(&t.axes, &of, &mut |this, es| this.scalar(&es[0]))
             }
         };
-        Stored { atom, ty: t.ty.clone() }
+        let stored = Stored { atom, ty: t.ty.clone() };
+        if self.is_reverse && t.axes.len() > 1 && t.element.has_sum() {
+            // A contraction stays a nest of its own.
+            return Stored { atom: self.in_shape(&stored), ..stored };
+        }
+        stored
     }
 
     /// The expression, with sums in memory that do not depend on all loops around them.
@@ -251,23 +256,7 @@ impl ToCore<'_, '_> {
             return None;
         }
         let (condition, value) = e.as_guarded()?;
-        let (mut places, mut conditions, mut others) = (BTreeMap::new(), vec![condition.clone()], Vec::new());
-        while let Some(c) = conditions.pop() {
-            match c.form() {
-                Form::Op(Prim::Op(Op::And, _), es) => conditions.extend(es.iter().cloned()),
-                Form::Op(Prim::Op(Op::Eq, Scalar::I64), es) => match (es[0].form(), &es[1]) {
-                    (Form::Counter(k), place)
-                        if t.axes.contains(k)
-                            && !places.contains_key(k)
-                            && !t.axes.iter().any(|k| place.free().contains(k)) =>
-                    {
-                        places.insert(*k, place.clone());
-                    }
-                    _ => others.push(c),
-                },
-                _ => others.push(c),
-            }
-        }
+        let (places, others) = places(&t.axes, condition);
         if places.is_empty() {
             return None;
         }
@@ -279,14 +268,18 @@ impl ToCore<'_, '_> {
             Form::Inside(..) => Element::inside(&condition, value.clone()),
             _ => Element::either(&condition, value.clone(), zero),
         };
-        // What is sent outside is dropped, but must not be read there.
-        let at: Vec<Element> = places.values().cloned().collect();
-        let sizes: Vec<Size> = places.keys().filter_map(|k| self.axes.size(*k).cloned()).collect();
-        let value = Element::inside(&inside(&self.axes, &at, &sizes), value.put(&places));
+        let value = self.at_places(&places, &value);
         let kept: Vec<Axis> = t.axes.iter().copied().filter(|k| !places.contains_key(k)).collect();
         let ix: Vec<Element> =
             t.axes.iter().map(|k| places.get(k).cloned().unwrap_or_else(|| Element::counter(*k))).collect();
         Some(self.sent(&[vec![*a], kept].concat(), &t.ty, ix, value))
+    }
+
+    /// The expression at these places; zero where they are outside of what the counters count.
+    pub(in crate::bulk) fn at_places(&self, places: &BTreeMap<Axis, Element>, e: &Element) -> Element {
+        let at: Vec<Element> = places.values().cloned().collect();
+        let sizes: Vec<Size> = places.keys().filter_map(|k| self.axes.size(*k).cloned()).collect();
+        Element::inside(&inside(&self.axes, &at, &sizes), e.put(places))
     }
 
     /// An accumulator to which a value is added at a place, for all values of these counters.
@@ -304,6 +297,31 @@ impl ToCore<'_, '_> {
         let body = self.close(Vec::new());
         self.b.emit(Exp::WithAcc(vec![zeros], Lam { params: vec![acc], body }), "sent")
     }
+}
+
+/// What a condition says that some of these counters are, and its other parts.
+pub(in crate::bulk) fn places(axes: &[Axis], condition: &Element) -> (BTreeMap<Axis, Element>, Vec<Element>) {
+    let (mut places, mut others) = (BTreeMap::<Axis, Element>::new(), Vec::new());
+    let mut conditions = vec![condition.clone()];
+    while let Some(c) = conditions.pop() {
+        match c.form() {
+            Form::Op(Prim::Op(Op::And, _), es) => conditions.extend(es.iter().cloned()),
+            Form::Op(Prim::Op(Op::Eq, Scalar::I64), es) => match (es[0].form(), &es[1]) {
+                (Form::Counter(k), place)
+                    if axes.contains(k)
+                        && !places.contains_key(k)
+                        && !place.free().contains(k)
+                        && !places.keys().any(|other| place.free().contains(other))
+                        && !places.values().any(|other| other.free().contains(k)) =>
+                {
+                    places.insert(*k, place.clone());
+                }
+                _ => others.push(c),
+            },
+            _ => others.push(c),
+        }
+    }
+    (places, others)
 }
 
 /// The rows of arrays at a counter, by their names in the body of a loop.

@@ -37,11 +37,13 @@
 //!
 //! Not supported: what `to_core` does not support.
 
+mod algebra;
 mod element;
 mod emit;
 mod moves;
 
 pub(super) use element::{Element, Form};
+pub(super) use emit::places;
 pub(super) use moves::{Sums, indexed, reads_once, scattered, summed};
 
 use super::a_core::Ty;

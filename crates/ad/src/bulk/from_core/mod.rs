@@ -34,6 +34,7 @@
 //! map        map n f as                        => build1 n (\i. f (index as [i])), of each result
 //! reduce     reduce n (+) z a                  => z + sumOuter (a as n ::: rest);   other operators: f (f z a[0]) a[1] .. if n is a small number
 //!            reduce n max z a                  => cond (j < 0 or x <= z) z x, where j = argMax (a as [n]) and x = index (a as [n]) [j];   min: argMin, z <= x
+//!            z where j < 0, if no number is worse than z
 //! scan       scan n f z a                      => the states after the first one of scanl n f z [a as n ::: rest];   reductions by other operators: its last state
 //! hist       hist (+) dst is vs                => dst + scatter (shape dst) vs (\[i]. [index is [i]])
 //! plus       x + y                             => x + (y as the shape of x)
@@ -43,7 +44,8 @@
 //! Differences from the paper:
 //! 1. The fragment is not the user's language. Constructs without a form are refused, or computed by the function itself where they are not active.
 //! 2. A map with several results shares: each statement of its body becomes an array (B3), and its results are of these arrays.
-//! 3. Both alternatives of `if` are evaluated (4.4.2). So zeros stop at all partial derivatives ([`Zeros::StopAll`]): the alternative that was not chosen contributes nothing, whatever its value is.
+//! 3. Both alternatives of `if` are evaluated (4.4.2). So zeros stop at all partial derivatives of what is used in alternatives only ([`Zeros::StopAll`]): the one that was not
+//!    chosen contributes nothing, whatever its value is.
 //!
 //! Guarantee: the derivative stops where the function stops, and its first results are the function's, to the bit: the function's body runs first. The fragment is total, so nothing that comes after it
 //! stops. The work is a constant times that of the function, without `if`, whose alternatives both cost, and where no map has zero iterations. But an element that is read or overwritten outside of a map
