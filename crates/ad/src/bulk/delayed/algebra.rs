@@ -90,7 +90,7 @@ impl Algebra for ToCore<'_, '_> {
     }
     fn stack(&mut self, ts: &[Delayed]) -> Delayed {
         let n = Size::constant(i64::try_from(ts.len()).unwrap_or(i64::MAX));
-        let ty = Ty::new([&[n.clone()], ts[0].ty.shape.as_slice()].concat(), ts[0].ty.scalar);
+        let ty = Ty::new([std::slice::from_ref(&n), ts[0].ty.shape.as_slice()].concat(), ts[0].ty.scalar);
         if ts.len() > FEW && !ts.iter().any(Delayed::is_open) {
             let atoms = ts.iter().map(|t| self.in_memory(t).atom).collect();
             let atom = self.b.emit(Exp::ArrayLit(core_type(&ts[0].ty), atoms), "rows");

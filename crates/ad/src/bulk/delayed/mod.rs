@@ -126,7 +126,7 @@ impl Delayed {
         let order: Vec<usize> = (0..self.axes.len()).map_while(place).collect();
         let is_whole = order.len() == ix.len() && order.len() == self.axes.len();
         let ty = Ty::new(shape.to_vec(), self.ty.scalar);
-        is_whole.then(|| (Stored { atom: *atom, ty }, order))
+        is_whole.then_some((Stored { atom: *atom, ty }, order))
     }
     /// The array in memory that it is.
     pub(super) fn as_stored(&self) -> Option<Stored> {
