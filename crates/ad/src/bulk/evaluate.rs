@@ -4,7 +4,7 @@
 //! elements that array operations touch: those of the result; of `sumOuter`, `argMax` and `scatter` also those of the argument. Scalars, `let`, variables and constants are free, and an index
 //! function costs what its operations cost, at every index.
 //!
-//! `interpret` has an arm for each form, and is longer than other functions for that.
+//! The file is one piece: the trait, its interpreter and its plainest instance are read side by side. `interpret` has an arm for each form, and is longer than other functions for that.
 
 use super::a_core::{Exp, Extremum, Fold, IndexFn, Names, Program, Term, Ty, Var, permuted, walk};
 use super::sizes::{Size, SizeVar};

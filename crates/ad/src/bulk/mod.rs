@@ -15,7 +15,7 @@
 //!
 //! [`to_core`] makes functions of core of programs and gradients, [`from_core`] programs of functions of core. Together with the symbolic pass they are the algorithm `bulk` (`--ad bulk`).
 //!
-//! To come: staging (4.10); `c_scalar` and the tape of `d_arrays` as algorithms that can be chosen.
+//! [`interpreted`] runs dual numbers and dual arrays while a program runs (`--ad bulk-scalar`, `--ad bulk-tape`). `folds` has the derivative of loops with closed functions (4.7).
 
 pub mod a_core;
 pub mod b_bot;

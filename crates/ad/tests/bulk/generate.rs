@@ -320,8 +320,10 @@ impl Generator {
             let rank = self.random.below(2);
             let scalar = self.random.pick(&[Scalar::F64, Scalar::F64, Scalar::I64]);
             let row = Ty::new(self.shape(rank), scalar);
-            arrays
-                .push(self.term(&Ty::new([&[k.clone()], row.shape.as_slice()].concat(), scalar), depth - 1));
+            arrays.push(self.term(
+                &Ty::new([std::slice::from_ref(&k), row.shape.as_slice()].concat(), scalar),
+                depth - 1,
+            ));
             params.push(self.draft.names.fresh("x", row));
         }
         let outside = std::mem::replace(&mut self.scope, params.iter().map(Term::var).collect());
