@@ -5,8 +5,8 @@
 //! [`Soac::Fused`], see `docs/decisions/0008-fusion.md`), or `plus` of arrays. *Horizontal*: two operations that
 //! share an argument and do not depend on each other run side by side.
 //!
-//! Of several reductions of the same numbers by the same operator one is left; a map does not run beside something that it only
-//! shares an argument with, if a later operation takes its arrays: they move there together.
+//! Of several reductions of the same numbers by the same operator one is left. A map does not run beside a reduction, scan or histogram that it only
+//! shares an argument with, if a later operation takes its arrays: it moves there first. (Beside another map it may: both can move later.)
 //!
 //! Nothing is computed twice: a producer is moved, never copied, so the number of steps does not rise. Two statements
 //! meet at the place of the first if what the second reads is known there; else at that of the second, unless a statement
@@ -193,7 +193,7 @@ impl Fuser<'_> {
                 };
                 if let Some(way) = way
                     && self.compatible(i, j, way)
-                    && !(way == Way::Horizontal && self.has_taker(j))
+                    && !(way == Way::Horizontal && form_of(&self.stms[i].exp).is_some() && self.has_taker(j))
                     && let Some(at) = self.place(i, j)
                 {
                     return Some((i, way, at));
