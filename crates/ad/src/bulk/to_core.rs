@@ -1,4 +1,4 @@
-//! Programs of the fragment as functions of core: one more algebra, whose arrays are functions of counters ([`super::delayed`]), and are made where they have to be. Sizes stay sizes of arrays, so one function serves all.
+//! Programs of the fragment as functions of core: one more algebra, whose arrays are functions of counters (`delayed`), and are made where they have to be. Sizes stay sizes of arrays, so one function serves all.
 //!
 //! Core stops at an index outside of an array and at a division by zero, the fragment does not: what might stop stands behind a condition.
 //!
