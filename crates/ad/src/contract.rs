@@ -117,6 +117,8 @@ pub struct Algorithm {
     /// How it takes many directions at once. `None`: by [`crate::many::separate`], which keeps what depends on the directions
     /// apart from what does not.
     pub many: Option<TransformMany>,
+    /// Whether sizes of arrays that are taken before a function go into it: they say what its integers are.
+    pub sizes: bool,
 }
 
 /// All algorithms, in reading order.

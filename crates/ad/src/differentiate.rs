@@ -241,8 +241,8 @@ fn splice(
     mut pat: Vec<Var>,
     out: &mut Vec<Stm>,
 ) -> Result<(), Unsupported> {
-    let with_sizes = found.id == crate::bulk::from_core::ALGORITHM.id;
-    let lam = &if with_sizes { take_sizes(program, lam, out) } else { lam.clone() };
+    let taken = found.sizes.then(|| take_sizes(program, lam, out));
+    let lam = taken.as_ref().unwrap_or(lam);
     let primal = lam.body.result.len();
     let unused = !pat[..primal].iter().any(|v| used.contains(v));
     let derivative = match (seeds, found.many) {

@@ -63,7 +63,7 @@ impl Inputs {
     /// A size with this name.
     pub fn size(&mut self, name: &str) -> Size {
         self.sizes.push(name.to_string());
-        Size::var(SizeVar(u32::try_from(self.sizes.len() - 1).unwrap_or(u32::MAX)))
+        Size::var(SizeVar::at(self.sizes.len() - 1))
     }
     /// One more input.
     pub fn input(&mut self, name: &str, scalar: Scalar, shape: &[Size]) {

@@ -11,8 +11,8 @@
 
 use super::a_core::Var as Variable;
 use super::c_scalar;
-use super::d_arrays::{self, Duals};
-use super::evaluate::{Arrays, Env, Mismatch, Plain, exist, interpret};
+use super::d_arrays::{self, Dual, Duals};
+use super::evaluate::{Algebra, Arrays, Env, Mismatch, Plain, exist, interpret};
 use super::from_core::{Listing, Steps, inlined, step_by_step};
 use super::sizes::{Size, SizeVar};
 use super::to_core;
@@ -203,6 +203,16 @@ impl Derivative {
         self.steps.inputs.iter().map(|(x, _)| x.id()).zip(inputs).collect()
     }
 
+    /// The results in an algebra, after the bindings.
+    fn results<T: Algebra>(&self, alg: &mut T, env: &mut Env<T::Array>) -> Vec<T::Array> {
+        let Listing { bindings, results } = self.listing();
+        for (x, t) in bindings {
+            let a = interpret(alg, env, t);
+            env.insert(x.id(), a);
+        }
+        results.iter().map(|t| interpret(alg, env, t)).collect()
+    }
+
     // [bulk_interpreted.arrays]  the bindings and results over dual arrays, then eval c d and backprop
     fn arrays(
         &self,
@@ -214,12 +224,7 @@ impl Derivative {
         let mut duals = Duals::new(&mut arrays, self.steps.zeros);
         let variables = self.steps.inputs.iter().map(|(x, _)| x);
         let mut env = self.env(duals.inputs(variables.zip(inputs.iter().cloned())));
-        let Listing { bindings, results } = self.listing();
-        for (x, t) in bindings {
-            let dual = interpret(&mut duals, &mut env, t);
-            env.insert(x.id(), dual);
-        }
-        let deltas: Vec<_> = results.iter().map(|t| interpret(&mut duals, &mut env, t).delta()).collect();
+        let deltas: Vec<_> = self.results(&mut duals, &mut env).iter().map(Dual::delta).collect();
         duals.finish()?;
         let nodes = d_arrays::count(&deltas);
         let found = d_arrays::backwards(&mut arrays, seeds.iter().cloned().zip(&deltas));
@@ -236,12 +241,7 @@ impl Derivative {
     ) -> Result<Read, Mismatch> {
         let mut arrays = Arrays::new(c_scalar::Duals::new(self.steps.zeros), sizes);
         let mut env = self.env(c_scalar::inputs(inputs));
-        let Listing { bindings, results } = self.listing();
-        for (x, t) in bindings {
-            let dual = interpret(&mut arrays, &mut env, t);
-            env.insert(x.id(), dual);
-        }
-        let duals: Vec<_> = results.iter().map(|t| interpret(&mut arrays, &mut env, t)).collect();
+        let duals = self.results(&mut arrays, &mut env);
         let numbers = duals.iter().flat_map(|d| d.elements.iter());
         let cotangents = seeds.iter().flat_map(|c| c.to_f64s());
         let found = c_scalar::backwards(cotangents.zip(numbers), inputs);
@@ -255,8 +255,7 @@ fn sizes_of(values: Vec<Value>) -> BTreeMap<SizeVar, i64> {
         Value::Scalar(n) => n.as_i64(),
         other => unreachable!("a size is a number, and no {other:?}"),
     };
-    let var = |k: usize| SizeVar(u32::try_from(k).unwrap_or(u32::MAX));
-    values.into_iter().enumerate().map(|(k, v)| (var(k), size(v))).collect()
+    values.into_iter().enumerate().map(|(k, v)| (SizeVar::at(k), size(v))).collect()
 }
 
 /// The value as what this variable is. Where it has no elements, the variable says its other sizes.

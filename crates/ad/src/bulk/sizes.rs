@@ -13,6 +13,13 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SizeVar(pub u32);
 
+impl SizeVar {
+    /// The one at this place.
+    pub(super) fn at(place: usize) -> SizeVar {
+        SizeVar(u32::try_from(place).unwrap_or(u32::MAX))
+    }
+}
+
 /// A size: a polynomial. A product of variables is the sorted list of them; no coefficient is zero.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Size(BTreeMap<Vec<SizeVar>, i128>);

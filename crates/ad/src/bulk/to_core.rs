@@ -90,17 +90,13 @@ pub(super) fn emit(
     (bindings, reverse): (&[(Variable, Term)], usize),
     results: &[Term],
 ) -> Result<Vec<Atom>, Mismatch> {
-    let known: Vec<SizeVar> = (0..sizes.len()).map(size_var).collect();
+    let known: Vec<SizeVar> = (0..sizes.len()).map(SizeVar::at).collect();
     supported(&known, bindings.iter().map(|(_, t)| t).chain(results))?;
     let mut to = ToCore::new(b);
     to.all_known(sizes);
     let stored = |(x, atom): &(Variable, Atom)| (x.id(), Stored { atom: *atom, ty: x.ty().clone() });
     let results = results.iter().collect::<Vec<_>>();
     Ok(to.all(inputs.iter().map(stored).collect(), (bindings, reverse), &results))
-}
-
-fn size_var(k: usize) -> SizeVar {
-    SizeVar(u32::try_from(k).unwrap_or(u32::MAX))
 }
 
 /// What these sizes are, where the builder stands.
@@ -171,7 +167,7 @@ impl ToCore<'_, '_> {
                     self.b.op2(Op::Max, n, Atom::i64(0))
                 }
             };
-            self.sizes.insert(size_var(k), atom);
+            self.sizes.insert(SizeVar::at(k), atom);
             atoms.push(atom);
         }
         atoms

@@ -110,6 +110,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     transform: vjp,
     derivatives: Some(cotangents),
     many: None,
+    sizes: false,
 };
 
 /// `\xs -> ys` to `\xs y_bars -> ys x_bars`; see [`crate::contract`].

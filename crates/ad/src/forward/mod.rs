@@ -47,6 +47,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     transform: jvp,
     derivatives: None,
     many: Some(many::jvp_many),
+    sizes: false,
 };
 
 /// `\xs -> ys` to `\xs x_dots -> ys y_dots`; see [`crate::contract`].

@@ -94,6 +94,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     transform: vjp,
     derivatives: None,
     many: None,
+    sizes: true,
 };
 
 /// How many statements a translation may have; loops and calls are written out. A choice, not measured.

@@ -103,7 +103,7 @@ impl FromCore<'_> {
 
     pub(super) fn new_size(&mut self, known: Known) -> SizeVar {
         self.sizes.push(known);
-        SizeVar(u32::try_from(self.sizes.len() - 1).unwrap_or(u32::MAX))
+        SizeVar::at(self.sizes.len() - 1)
     }
 
     pub(super) fn size_var(&mut self, d: Dim) -> Size {
