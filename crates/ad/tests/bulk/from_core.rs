@@ -470,3 +470,21 @@ fn random_functions_have_the_gradients_of_fast_chad() {
     assert_eq!(refused.into_iter().collect::<Vec<_>>(), ["an accumulator"]);
     assert!(tried > 60 && not < tried, "{tried} {not}");
 }
+
+/// Rows of a loop that does not run, and then three numbers `x`: `x + x` by a gather. An array without rows does not say how long rows are.
+#[test]
+fn an_array_without_rows_says_nothing_of_rows() {
+    let text = "fun f(x: f64): f64 {
+        let last: f64, none: [][]f64 = loop (s: f64 = x) for i: i64 < 0i64 collect 1 {
+            let row: []f64 = replicate([0i64], s)
+            in s, row
+        }
+        let rows: [][]f64 = replicate([1i64, 3i64], last)
+        let all: [][]f64 = concat(none, rows)
+        let first: []f64 = all[0i64]
+        let y: f64 = first[2i64]
+        let z: f64 = add.f64(y, y)
+        in z
+    }";
+    assert_eq!(results(text, &[f(5.0), f(1.0)]), [f(10.0), f(2.0)]);
+}

@@ -10,6 +10,7 @@ use crate::bulk::b_bot::{from_linear, to_linear};
 use crate::bulk::sizes::{Shape, Size};
 use crate::bulk::values::Tensor;
 use crate::contract::Unsupported;
+use pullback_core::shapes::Dim;
 use pullback_core::{Atom, Body, Exp, Loop, LoopForm, SliceDim, Stm, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
@@ -182,7 +183,8 @@ impl FromCore<'_> {
             // [bulk.concat]  build1 (k + l) (\i. cond (i < k) (index a [i]) (index b [i - k]))
             Exp::Concat(arrays) => {
                 let arrays = self.arrays(arrays)?;
-                one(self.joined(&arrays))
+                let rest = self.rows_of(stm.pat[0], &arrays)?;
+                one(self.joined(&arrays, &rest))
             }
             // [bulk.reverse]  gather (n ::: rest) a (\[i]. [n - 1 - i])
             Exp::Reverse(a) => {
@@ -358,13 +360,25 @@ impl FromCore<'_> {
         made(Form::Gather(all, a.clone(), IndexFn { params, index }))
     }
 
-    pub(super) fn joined(&mut self, arrays: &[Term]) -> Term {
-        let rest = arrays[0].ty().shape[1..].to_vec();
+    /// The shape of the rows of arrays that are joined. One without rows may have another shape than the others: then the result says which.
+    fn rows_of(&mut self, joined: Var, arrays: &[Term]) -> Translated<Shape> {
+        let size = |k: usize| {
+            let n = &arrays[0].ty().shape[k];
+            match arrays.iter().all(|a| a.ty().shape[k] == *n) {
+                true => Ok(n.clone()),
+                false if self.is_at_hand(joined) => Ok(self.size_var(Dim::Size(joined, k))),
+                false => self.refuse("arrays that are joined in an inner body, whose rows may be of different sizes"),
+            }
+        };
+        (1..arrays[0].ty().shape.len()).map(size).collect()
+    }
+
+    pub(super) fn joined(&mut self, arrays: &[Term], rest: &[Size]) -> Term {
         let i = self.names.index("i");
         let (mut end, mut parts) = (Size::constant(0), Vec::new());
         for a in arrays {
             let k = a.ty().shape[0].clone();
-            let a = self.as_shape(a, &[std::slice::from_ref(&k), &rest].concat());
+            let a = self.as_shape(a, &[std::slice::from_ref(&k), rest].concat());
             let at = integer(Op::Sub, &Term::var(&i), &Term::size(&end));
             end = end.plus(&k);
             parts.push((end.clone(), made(Form::Index(a, vec![at]))));

@@ -107,7 +107,7 @@ impl FromCore<'_> {
             _ if packing.is_one_type() => made(Form::Stack(ts.to_vec())),
             _ => {
                 let flat = |t: &Term| made(Form::Reshape(vec![Size::product(&t.ty().shape)], t.clone()));
-                self.joined(&ts.iter().map(flat).collect::<Vec<_>>())
+                self.joined(&ts.iter().map(flat).collect::<Vec<_>>(), &[])
             }
         }
     }
