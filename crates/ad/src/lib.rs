@@ -8,6 +8,7 @@
 //!
 //! Algorithms share vocabulary, never control flow: each writes out its own walk over statements.
 
+pub mod accelerate;
 pub mod activity;
 pub mod bulk;
 pub mod chad;

@@ -367,7 +367,8 @@ impl FromCore<'_> {
             match arrays.iter().all(|a| a.ty().shape[k] == *n) {
                 true => Ok(n.clone()),
                 false if self.is_at_hand(joined) => Ok(self.size_var(Dim::Size(joined, k))),
-                false => self.refuse("arrays that are joined in an inner body, whose rows may be of different sizes"),
+                false => self
+                    .refuse("arrays that are joined in an inner body, whose rows may be of different sizes"),
             }
         };
         (1..arrays[0].ty().shape.len()).map(size).collect()
