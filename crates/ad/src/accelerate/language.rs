@@ -484,7 +484,7 @@ impl Program {
     /// The program.
     ///
     /// # Errors
-    /// [`IllTyped`] if a variable is read where it is not bound, or bound twice.
+    /// [`IllTyped`] if a variable is read where it is not bound, or an array is bound where it is in scope.
     pub fn new(param: AVar, free: Vec<AVar>, body: Arr, names: Names) -> Result<Program, IllTyped> {
         let program = Program { param, free, body, names };
         program.check()?;
@@ -508,16 +508,15 @@ impl Program {
 struct Scopes {
     arrays: BTreeSet<u32>,
     scalars: BTreeSet<u32>,
-    seen: BTreeSet<u32>,
 }
 
 impl Scopes {
+    /// An array of a branch may have its name outside of it, too, after the conditional.
     fn bind_array(&mut self, a: &AVar) -> Result<(), IllTyped> {
-        self.arrays.insert(a.id());
-        self.once(a.id(), a.name())
-    }
-    fn once(&mut self, id: u32, name: &str) -> Result<(), IllTyped> {
-        if self.seen.insert(id) { Ok(()) } else { ill(format!("`{name}` is bound twice")) }
+        match self.arrays.insert(a.id()) {
+            true => Ok(()),
+            false => ill(format!("the array `{}` is bound where it is in scope", a.name())),
+        }
     }
     fn array(&self, a: &AVar) -> Result<(), IllTyped> {
         if self.arrays.contains(&a.id()) {

@@ -1,0 +1,429 @@
+//! The dual phase of array terms: a let-stack that computes the adjoints of all nodes, in reverse order.
+//!
+//! Source: MSc thesis, 3.4.4: Table 2 and the text after it; 2.8 and 2.9 of our notes, errata E1, E2, E2b, E5 and E6 corrected.
+//!
+//! Notation: as in `primal` · `d_n` the adjoint of node `n`, and `@` the sum of its contributions · `m <- u` contributes `u` to node `m` · `D(f)` of `expression` · `info_k` what `D(f)` says of the k-th array that `f` reads · `sh` the shape of `a_m`, `sh-` without its inner dimension
+//!
+//! Rules, before those of the arguments; each begins with `let d_n = @`:
+//! ```text
+//! use           nothing
+//! avar a        what a is bound to <- d_n; d_n is stored
+//! alet a = m in body    that of body, then that of m
+//! atuple        m_k <- d_n.k
+//! aproj m k     m <- d_n, at component k
+//! reshape       m <- reshape sh d_n
+//! replicate     m <- the sum of d_n over all dimensions that were inserted
+//! slice         m <- generate sh (\i. cond (i is in the slice) (d_n ! its place there) 0)
+//! generate      let info = map (.1) (zipWith D(f) d_n tmp_n), stored                reads(info)
+//! map           let both = zipWith D(f) d_n tmp_n    let info = map (.1) both       m <- map (.0) both, reads(info)
+//! zipWith       the same                                                            m_1 <- map (.0.0) both, m_2 <- map (.0.1) both, reads(info)
+//! sum           m <- replicate (All, .., the inner size) d_n
+//! foldl f e     let before = scanl f e a_m without its last elements    let parts = zipWith (the partial derivatives of f) before a_m
+//!               let slopes = zipWith (*) (map (.1) parts) (scanr (*) 1 (map (.0) parts) without its first elements)
+//!               m <- zipWith (*) (d_n for each element of its row) slopes
+//! fold1 f       let before = scanl1 f a_m without its last elements     let parts = zipWith (the partial derivatives of f) before (a_m without its first elements)
+//!               let slopes = zipWith (*) (1, then map (.1) parts) (scanr (*) 1 (map (.0) parts))
+//!               m <- the same
+//! backpermute   m <- permute (+) (zeros as a_m) (\x. (true, f x)) d_n
+//! acond         m1 <- d_n, m2 <- d_n    let all = acond e (let .. in (s_1, empty)) (let .. in (empty, s_2))    and those of s_1 and s_2 again
+//! scanl, scanr, scanl1, permute    refused
+//! reads         for each array a that f reads:  a <- permute (+) (zeros as a) (\j. (was it read, its index)) (map (its adjoint) info)
+//! ```
+//!
+//! Differences from the paper:
+//! 1. Nodes of a discrete type, and those without contributions, have no adjoint.
+//! 2. `replicate` sums one dimension after the other, where the text reshapes and sums once.
+//!
+//! Refused: the derivative of `scanl`, `scanr`, `scanl1` and `permute`; folds whose function or first value reads an array that varies, or whose elements are not one float.
+
+use super::contributions::{Contribution, Contributions, sum_contributions};
+use super::expression::{Split, Temporaries};
+use super::label::{Key, Label};
+use super::language::{AVar, Arr, ArrForm, Exp, ExpForm, Fun, Slice, Ty, arrs, made};
+use super::primal::{Env, Lets, Pass, absent, here};
+use super::zeros::{addition, gen_zero, lambda, map, map_projection, zero_value};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+
+/// A construct whose derivative the algorithm does not have, in the words of the reader.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused(pub String);
+
+type Done = Result<(), Refused>;
+
+/// What the phase carries along.
+struct State<'s> {
+    map: &'s mut Contributions,
+    lets: &'s mut Lets,
+    stored: &'s mut Vec<AVar>,
+}
+
+impl Pass<'_> {
+    /// The bindings of the adjoints of a term; `stored` are those that are read outside of the branch.
+    pub(super) fn dual(
+        &mut self,
+        u: &Arr<Label>,
+        env: &mut Env,
+        map: &mut Contributions,
+        lets: &mut Lets,
+        stored: &mut Vec<AVar>,
+    ) -> Done {
+        // [accelerate.dual.alet]
+        if let ArrForm::Let(bindings, body) = u.form() {
+            for (a, v) in bindings {
+                env.insert(a.clone(), Key::Node(*v.label()));
+            }
+            self.dual(body, env, map, lets, stored)?;
+            return bindings.iter().rev().try_for_each(|(_, v)| self.dual(v, env, map, lets, stored));
+        }
+        let contributed = map.take(Key::Node(*u.label()));
+        if contributed.is_empty() || !u.ty().is_continuous() {
+            return Ok(());
+        }
+        let value = self.values[u.label()].clone();
+        let adjoint = sum_contributions(self.names, lets, &contributed, &value);
+        let d = self.bind("d", adjoint, lets);
+        self.row(u, &d, env, &mut State { map, lets, stored })?;
+        if matches!(u.form(), ArrForm::Cond(..)) {
+            return Ok(());
+        }
+        arrs(u.form()).into_iter().try_for_each(|m| self.dual(m, env, map, lets, stored))
+    }
+
+    /// The row of the table.
+    fn row(&mut self, u: &Arr<Label>, d: &AVar, env: &mut Env, s: &mut State<'_>) -> Done {
+        let (n, at) = (*u.label(), Arr::var(d));
+        match u.form() {
+            // [accelerate.dual.use]
+            ArrForm::Use(..) | ArrForm::Let(..) => {}
+            // [accelerate.dual.avar]
+            ArrForm::Var(a) => {
+                if let Some(key) = env.get(a) {
+                    s.map.add(*key, Contribution::full(at));
+                }
+                s.stored.push(d.clone());
+            }
+            // [accelerate.dual.atuple]
+            ArrForm::Tuple(ms) => {
+                ms.iter().enumerate().for_each(|(k, m)| s.give(m, at.proj(k)));
+            }
+            // [accelerate.dual.aproj]
+            ArrForm::Proj(m, k) => {
+                let part = Contribution::Component(*k, Box::new(Contribution::full(at)));
+                s.map.add(Key::Node(*m.label()), part);
+            }
+            // [accelerate.dual.reshape]
+            ArrForm::Reshape(_, m) => {
+                s.give(m, made(Arr::new(ArrForm::Reshape(self.shape(m), at))));
+            }
+            // [accelerate.dual.replicate]
+            ArrForm::Replicate(slc, m) => {
+                let sum = self.unreplicated(slc, d);
+                s.give(m, sum);
+            }
+            // [accelerate.dual.slice]
+            ArrForm::Slice(slc, m) => {
+                let slc: Slice = slc.iter().map(|e| e.as_ref().map(|e| self.exp(e, env))).collect();
+                let whole = self.unsliced(&slc, d, m);
+                s.give(m, whole);
+            }
+            // [accelerate.dual.generate]
+            ArrForm::Generate(..) => {
+                let both = self.both(n, at);
+                let info = map_projection(self.names, 1, both);
+                self.reads(n, info, s);
+            }
+            // [accelerate.dual.map]
+            ArrForm::Map(_, m) => {
+                let both = self.both(n, at);
+                let both = Arr::var(&self.bind("both", both, s.lets));
+                let info = map_projection(self.names, 1, both.clone());
+                self.reads(n, info, s);
+                s.give(m, map_projection(self.names, 0, both));
+            }
+            // [accelerate.dual.zip_with]
+            ArrForm::ZipWith(_, m1, m2) => {
+                let both = self.both(n, at);
+                let both = Arr::var(&self.bind("both", both, s.lets));
+                let info = map_projection(self.names, 1, both.clone());
+                self.reads(n, info, s);
+                for (k, m) in [m1, m2].into_iter().enumerate() {
+                    let elem = made(both.ty().array()).0.clone();
+                    let f = lambda(self.names, "p", elem, |_, p| p.proj(0).proj(k));
+                    s.map.add(Key::Node(*m.label()), Contribution::Whole(map(f, both.clone()), false));
+                }
+            }
+            // [accelerate.dual.sum]
+            ArrForm::Sum(m) => {
+                let rows = self.for_each_element(d, m);
+                s.give(m, rows);
+            }
+            // [accelerate.dual.foldl]
+            ArrForm::Foldl(f, e, m) => {
+                let (f, e) = (self.fun(f, env), self.exp(e, env));
+                let elem = self.foldable(&[&f.body, &e], m)?;
+                let slopes = self.slopes(&f, &e, m, elem, s.lets);
+                self.folded(slopes, d, (m, elem), s);
+            }
+            // [accelerate.dual.fold1]
+            ArrForm::Fold1(f, m) => {
+                let f = self.fun(f, env);
+                let elem = self.foldable(&[&f.body], m)?;
+                let slopes = self.slopes1(&f, m, elem, s.lets);
+                self.folded(slopes, d, (m, elem), s);
+            }
+            // [accelerate.dual.scan]
+            ArrForm::Scanl(..) | ArrForm::Scanr(..) | ArrForm::Scanl1(..) => {
+                return Err(Refused("a scan".to_string()));
+            }
+            // [accelerate.dual.permute]
+            ArrForm::Permute(..) => return Err(Refused("a `permute`".to_string())),
+            // [accelerate.dual.backpermute]
+            ArrForm::Backpermute(_, f, m) => {
+                let f = self.fun(f, env);
+                let body = Exp::tuple(vec![Exp::bool(true), f.body]);
+                let to = Fun { param: f.param, body };
+                let zeros = gen_zero(self.names, &self.values[m.label()]);
+                s.give(m, self.scattered(zeros, to, at));
+            }
+            // [accelerate.dual.acond]
+            ArrForm::Cond(c, m1, m2) => return self.dual_cond((c, m1, m2), at, env, s),
+        }
+        Ok(())
+    }
+
+    // [accelerate.dual.acond]
+    fn dual_cond(
+        &mut self,
+        (c, m1, m2): (&Exp, &Arr<Label>, &Arr<Label>),
+        at: Arr,
+        env: &mut Env,
+        s: &mut State<'_>,
+    ) -> Done {
+        let c = self.exp(c, env);
+        let before = s.map.counts();
+        s.give(m1, at.clone());
+        s.give(m2, at);
+        let (mut b1, mut s1, mut b2, mut s2) = (Lets::new(), Vec::new(), Lets::new(), Vec::new());
+        self.dual(m1, env, s.map, &mut b1, &mut s1)?;
+        self.dual(m2, env, s.map, &mut b2, &mut s2)?;
+        s.map.leave_branch(&before);
+        let then = Arr::tuple(vec![here(&s1), absent(self.names, &s2)]);
+        let other = Arr::tuple(vec![absent(self.names, &s1), here(&s2)]);
+        let (then, other) = (made(Arr::lets(b1, then)), made(Arr::lets(b2, other)));
+        let all = self.bind("all", made(Arr::new(ArrForm::Cond(c, then, other))), s.lets);
+        self.restore(s.lets, &s1, &Arr::var(&all).proj(0));
+        self.restore(s.lets, &s2, &Arr::var(&all).proj(1));
+        s.stored.extend(s1.into_iter().chain(s2));
+        Ok(())
+    }
+
+    /// `shape a_m`
+    fn shape(&self, m: &Arr<Label>) -> Exp {
+        made(Exp::shape(&self.values[m.label()]))
+    }
+
+    /// `zipWith D(f) d_n tmp_n`
+    fn both(&mut self, n: Label, at: Arr) -> Arr {
+        let (split, tmp) = &self.splits[&n];
+        made(Arr::new(ArrForm::ZipWith(split.dual.clone(), at, Arr::var(tmp))))
+    }
+
+    /// `permute (+) zeros to values`
+    fn scattered(&mut self, zeros: Arr, to: Fun, values: Arr) -> Arr {
+        let elem = made(values.ty().array()).0.clone();
+        made(Arr::new(ArrForm::Permute(addition(self.names, &elem), zeros, to, values)))
+    }
+
+    // [accelerate.dual.reads]
+    fn reads(&mut self, n: Label, info: Arr, s: &mut State<'_>) {
+        let arrays = self.splits[&n].0.reads.clone();
+        if arrays.iter().all(|a| !self.keys.contains_key(a)) {
+            return;
+        }
+        let info = self.bind("info", info, s.lets);
+        s.stored.push(info.clone());
+        for (k, a) in arrays.iter().enumerate() {
+            let Some(key) = self.keys.get(a).copied() else { continue };
+            let (elem, rank) = made(info.ty().array());
+            let place = |_: &mut _, j: Exp| {
+                let of = made(Exp::index(&info, j)).proj(k);
+                Exp::tuple(vec![of.proj(2), of.proj(1)])
+            };
+            let to = lambda(self.names, "j", Ty::index(rank), place);
+            let adjoint = lambda(self.names, "p", elem.clone(), |_, p| p.proj(k).proj(0));
+            let values = map(adjoint, Arr::var(&info));
+            let zeros = gen_zero(self.names, a);
+            let sum = self.scattered(zeros, to, values);
+            s.map.add(key, Contribution::full(sum));
+        }
+    }
+
+    /// The sum over the dimensions that were inserted: those that are kept come first, and the others are summed from the inside.
+    fn unreplicated(&mut self, slc: &Slice, d: &AVar) -> Arr {
+        let (kept, inserted): (Vec<usize>, Vec<usize>) = (0..slc.len()).partition(|k| slc[*k].is_none());
+        let order = [kept, inserted.clone()].concat();
+        let turned = if order.iter().copied().eq(0..slc.len()) {
+            Arr::var(d)
+        } else {
+            let shape = made(Exp::shape(d));
+            let sizes = Exp::tuple(order.iter().map(|q| shape.proj(*q)).collect());
+            // The component of the source at dimension `q` is that of the index at the position of `q` in the order.
+            let source = |_: &mut _, i: Exp| {
+                let position = |q: usize| order.iter().position(|o| *o == q).unwrap_or(q);
+                Exp::tuple((0..order.len()).map(|q| i.proj(position(q))).collect())
+            };
+            let f = lambda(self.names, "i", Ty::index(order.len()), source);
+            made(Arr::new(ArrForm::Backpermute(sizes, f, Arr::var(d))))
+        };
+        inserted.iter().fold(turned, |u, _| made(Arr::new(ArrForm::Sum(u))))
+    }
+
+    /// An array of the shape of `a_m` with the adjoint in the slice.
+    fn unsliced(&mut self, slc: &Slice, d: &AVar, m: &Arr<Label>) -> Arr {
+        let elem = made(d.ty().array()).0.clone();
+        let body = |_: &mut _, i: Exp| {
+            let same = |(q, e): (usize, &Option<Exp>)| {
+                let e = e.as_ref()?;
+                Some(made(Exp::prim(Prim::Op(Op::Eq, Scalar::I64), vec![i.proj(q), e.clone()])))
+            };
+            let both = |x, y| made(Exp::prim(Prim::Op(Op::And, Scalar::Bool), vec![x, y]));
+            let is_inside = slc.iter().enumerate().filter_map(same).reduce(both);
+            let kept = (0..slc.len()).filter(|q| slc[*q].is_none());
+            let here = made(Exp::index(d, Exp::tuple(kept.map(|q| i.proj(q)).collect())));
+            match is_inside {
+                Some(c) => made(Exp::cond(c, here, zero_value(&elem))),
+                None => here,
+            }
+        };
+        let f = lambda(self.names, "i", Ty::index(slc.len()), body);
+        made(Arr::new(ArrForm::Generate(self.shape(m), f)))
+    }
+
+    /// `d_n`, for each element of its row of `a_m`.
+    fn for_each_element(&mut self, d: &AVar, m: &Arr<Label>) -> Arr {
+        let rank = made(m.ty().array()).1;
+        let size = self.shape(m).proj(rank - 1);
+        let slc = (1..rank).map(|_| None).chain([Some(size)]).collect();
+        made(Arr::new(ArrForm::Replicate(slc, Arr::var(d))))
+    }
+
+    /// The type of the elements of a fold that has a derivative.
+    fn foldable(&self, es: &[&Exp], m: &Arr<Label>) -> Result<Scalar, Refused> {
+        if es.iter().any(|e| self.reads_what_varies(e)) {
+            return Err(Refused("a fold whose function reads an array that varies".to_string()));
+        }
+        match made(m.ty().array()).0 {
+            Ty::Scalar(s) => Ok(*s),
+            Ty::Tuple(_) => Err(Refused("a fold of tuples".to_string())),
+        }
+    }
+
+    fn reads_what_varies(&self, e: &Exp) -> bool {
+        match e.form() {
+            ExpForm::Const(_) | ExpForm::Var(_) | ExpForm::Shape(_) => false,
+            ExpForm::Let(bindings, e) => {
+                bindings.iter().any(|(_, u)| self.reads_what_varies(u)) || self.reads_what_varies(e)
+            }
+            ExpForm::Tuple(es) | ExpForm::Prim(_, es) => es.iter().any(|e| self.reads_what_varies(e)),
+            ExpForm::Proj(e, _) => self.reads_what_varies(e),
+            ExpForm::Index(a, e) => {
+                (self.keys.contains_key(a) && a.ty().is_continuous()) || self.reads_what_varies(e)
+            }
+            ExpForm::Cond(c, t, e) => [c, t, e].into_iter().any(|e| self.reads_what_varies(e)),
+        }
+    }
+
+    /// `\(x, y).` the partial derivatives of `f` there: `D(f)` of the adjoint one.
+    fn partials(&mut self, f: &Fun, s: Scalar) -> Fun {
+        let split = Split::new(self.names, f, Temporaries::Needed, self.options.ieee);
+        let Split { primal, dual, .. } = split;
+        lambda(self.names, "p", primal.param.ty().clone(), |_, p| {
+            let value = made(Exp::lets(vec![(primal.param, p)], primal.body));
+            let given = Exp::tuple(vec![Exp::constant(s.one()), value.proj(1)]);
+            made(Exp::lets(vec![(dual.param, given)], dual.body)).proj(0)
+        })
+    }
+
+    /// The product of numbers.
+    fn times(&mut self, s: Scalar) -> Fun {
+        let pair = Ty::Tuple(vec![Ty::Scalar(s), Ty::Scalar(s)]);
+        lambda(self.names, "p", pair, |_, p| {
+            made(Exp::prim(Prim::Op(Op::Mul, s), vec![p.proj(0), p.proj(1)]))
+        })
+    }
+
+    /// The array without the first (or the last) elements of its rows.
+    fn shortened(&mut self, a: &AVar, from: i64) -> Arr {
+        let rank = made(a.ty().array()).1;
+        let shape = made(Exp::shape(a));
+        let moved = |i: &Exp, by: i64| {
+            let last = if by == 0 { i.proj(rank - 1) } else { plus(i.proj(rank - 1), by) };
+            Exp::tuple((0..rank - 1).map(|k| i.proj(k)).chain([last]).collect())
+        };
+        let f = lambda(self.names, "i", Ty::index(rank), |_, i| moved(&i, from));
+        made(Arr::new(ArrForm::Backpermute(moved(&shape, -1), f, Arr::var(a))))
+    }
+
+    /// The derivative of a fold by each element, where its result has the adjoint one.
+    fn slopes(&mut self, f: &Fun, e: &Exp, m: &Arr<Label>, s: Scalar, lets: &mut Lets) -> Arr {
+        let all = made(Arr::new(ArrForm::Scanl(f.clone(), e.clone(), self.value(m))));
+        let all = self.bind("all", all, lets);
+        let before = self.shortened(&all, 0);
+        let partials = self.partials(f, s);
+        let parts = made(Arr::new(ArrForm::ZipWith(partials, before, self.value(m))));
+        let parts = Arr::var(&self.bind("parts", parts, lets));
+        let by_state = map_projection(self.names, 0, parts.clone());
+        let after = ArrForm::Scanr(self.times(s), Exp::constant(s.one()), by_state);
+        let after = self.bind("after", made(Arr::new(after)), lets);
+        let after = self.shortened(&after, 1);
+        let by_element = map_projection(self.names, 1, parts);
+        made(Arr::new(ArrForm::ZipWith(self.times(s), by_element, after)))
+    }
+
+    /// The same of a fold without a first value: that of each row is its first element.
+    fn slopes1(&mut self, f: &Fun, m: &Arr<Label>, s: Scalar, lets: &mut Lets) -> Arr {
+        let a = self.values[m.label()].clone();
+        let all = self.bind("all", made(Arr::new(ArrForm::Scanl1(f.clone(), self.value(m)))), lets);
+        let (before, next) = (self.shortened(&all, 0), self.shortened(&a, 1));
+        let partials = self.partials(f, s);
+        let parts = made(Arr::new(ArrForm::ZipWith(partials, before, next)));
+        let parts = self.bind("parts", parts, lets);
+        let by_state = map_projection(self.names, 0, Arr::var(&parts));
+        let after = ArrForm::Scanr(self.times(s), Exp::constant(s.one()), by_state);
+        let after = made(Arr::new(after));
+        let rank = made(a.ty().array()).1;
+        // One, then the partial derivatives by the elements after the first.
+        let by_element = lambda(self.names, "i", Ty::index(rank), |_, i| {
+            let last = i.proj(rank - 1);
+            let is_first = Exp::prim(Prim::Op(Op::Eq, Scalar::I64), vec![last.clone(), Exp::i64(0)]);
+            let at = (0..rank - 1).map(|k| i.proj(k)).chain([plus(last, -1)]).collect();
+            let part = made(Exp::index(&parts, Exp::tuple(at))).proj(1);
+            made(Exp::cond(made(is_first), Exp::constant(s.one()), part))
+        });
+        let by_element = made(Arr::new(ArrForm::Generate(self.shape(m), by_element)));
+        made(Arr::new(ArrForm::ZipWith(self.times(s), by_element, after)))
+    }
+
+    /// Each element gets the adjoint of its row times its slope; where the adjoint is zero, zero.
+    fn folded(&mut self, slopes: Arr, d: &AVar, (m, s): (&Arr<Label>, Scalar), state: &mut State<'_>) {
+        let rows = self.for_each_element(d, m);
+        let op = if self.options.ieee { Op::Mul } else { Op::StrongMul };
+        let pair = Ty::Tuple(vec![Ty::Scalar(s), Ty::Scalar(s)]);
+        let times = lambda(self.names, "p", pair, |_, p| {
+            made(Exp::prim(Prim::Op(op, s), vec![p.proj(0), p.proj(1)]))
+        });
+        state.give(m, made(Arr::new(ArrForm::ZipWith(times, rows, slopes))));
+    }
+}
+
+impl State<'_> {
+    /// A contribution of the full shape to this node.
+    fn give(&mut self, m: &Arr<Label>, u: Arr) {
+        self.map.add(Key::Node(*m.label()), Contribution::full(u));
+    }
+}
+
+/// `e + n`
+fn plus(e: Exp, n: i64) -> Exp {
+    made(Exp::prim(Prim::Op(Op::Add, Scalar::I64), vec![e, Exp::constant(ScalarValue::I64(n))]))
+}
