@@ -18,9 +18,11 @@ pub mod differentiate;
 pub mod dual_numbers;
 pub mod fast_chad;
 pub mod forward;
+mod inlined;
 pub mod many;
 pub mod on_lambda;
 pub mod regularity;
+mod size_names;
 pub mod tangent;
 
 pub use contract::{ALGORITHMS, Algorithm, Bound, Status, Unsupported};

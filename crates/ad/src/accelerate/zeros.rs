@@ -64,7 +64,12 @@ pub(super) fn sum(ty: &Ty, es: &[Exp]) -> Exp {
 }
 
 /// `\x. e`
-pub(super) fn lambda(names: &mut Names, name: &str, ty: Ty, body: impl FnOnce(&mut Names, Exp) -> Exp) -> Fun {
+pub(super) fn lambda(
+    names: &mut Names,
+    name: &str,
+    ty: Ty,
+    body: impl FnOnce(&mut Names, Exp) -> Exp,
+) -> Fun {
     let param = names.fresh(name, ty);
     let body = body(names, Exp::var(&param));
     Fun { param, body }

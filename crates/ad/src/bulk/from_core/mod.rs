@@ -68,11 +68,12 @@ use super::sizes::{Size, SizeVar};
 use super::to_core::{Known, emit};
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
+use crate::inlined::{STATEMENTS, inlined};
+use crate::size_names::SizeNames;
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
-use pullback_core::rename::{Subst, copy_applied, copy_lam};
-use pullback_core::shapes::{Dim, Shapes, shapes};
-use pullback_core::traverse::{bound_vars, for_each_stm, leads_to};
+use pullback_core::shapes::Dim;
+use pullback_core::traverse::bound_vars;
 use pullback_core::{Atom, Body, Builder, Exp, Lam, Origin, Program, Stm, Var};
 use std::collections::BTreeMap;
 
@@ -96,9 +97,6 @@ pub const ALGORITHM: Algorithm = Algorithm {
     many: None,
     sizes: true,
 };
-
-/// How many statements a translation may have; loops and calls are written out. A choice, not measured.
-const STATEMENTS: usize = 4_000;
 
 /// Bindings, each a term over the inputs and the bindings before it, and results, which are terms over all of them.
 #[derive(Clone, Debug)]
@@ -153,16 +151,6 @@ pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Uns
 pub fn steps(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
     let lam = inlined(program, lam);
     step_by_step(program, &lam, wanted)
-}
-
-/// The function with bodies for calls, and with operations of one rule each.
-pub(super) fn inlined(program: &mut Program, lam: &Lam) -> Lam {
-    let mut lam = copy_lam(program, lam, &Subst::new());
-    let mut room = STATEMENTS;
-    inline(program, &mut lam.body, &mut room);
-    pullback_core::fused::split(program, &mut lam.body);
-    pullback_core::choose::operators_choose(program, &mut lam.body);
-    lam
 }
 
 /// The function in the fragment, the bulk-operation transformation, dual arrays and the symbolic reverse pass.
@@ -236,39 +224,6 @@ fn mismatch(why: &Mismatch, span: Option<Span>) -> Unsupported {
     refusal(&format!("this function: {why}"), span)
 }
 
-/// Puts the bodies of functions for calls, but of those that call themselves, while there is room.
-fn inline(program: &mut Program, body: &mut Body, room: &mut usize) {
-    let mut stms = Vec::with_capacity(body.stms.len());
-    for mut stm in std::mem::take(&mut body.stms) {
-        for scope in stm.exp.bodies_mut() {
-            inline(program, scope.body, room);
-        }
-        match &stm.exp {
-            // [bulk.call]  the body of f
-            Exp::Call(f, args) if !leads_to(program, &program.funs[*f].body, *f) => {
-                let (fun, args) = (program.funs[*f].clone(), args.clone());
-                let mut size = 0;
-                for_each_stm(&fun.body, &mut |_| size += 1);
-                match room.checked_sub(size) {
-                    Some(left) => *room = left,
-                    None => {
-                        stms.push(stm);
-                        continue;
-                    }
-                }
-                let lam = Lam { params: fun.params, body: fun.body };
-                let mut inner = copy_applied(program, &lam, &args, &Subst::new());
-                inline(program, &mut inner, room);
-                stms.extend(inner.stms);
-                let results = stm.pat.into_iter().zip(inner.result);
-                stms.extend(results.map(|(v, a)| Stm { pat: vec![v], exp: Exp::Atom(a) }));
-            }
-            _ => stms.push(stm),
-        }
-    }
-    body.stms = stms;
-}
-
 /// What a variable of core is in the fragment.
 #[derive(Clone, Debug)]
 enum Part {
@@ -281,7 +236,7 @@ enum Part {
 /// The translation of one function.
 struct FromCore<'p> {
     program: &'p Program,
-    shapes: Shapes,
+    shapes: SizeNames,
     active: IdSet<Var>,
     /// The variables that are not at hand.
     inner: IdSet<Var>,
@@ -289,8 +244,6 @@ struct FromCore<'p> {
     sizes: Vec<Known>,
     size_vars: BTreeMap<Dim, SizeVar>,
     at_least_zero: BTreeMap<Size, SizeVar>,
-    /// The first is called the second.
-    equal: BTreeMap<Dim, Dim>,
     inputs: Vec<(Variable, Var)>,
     /// Bindings that are at hand, too.
     known: Vec<(Variable, Var)>,
@@ -312,16 +265,16 @@ impl<'p> FromCore<'p> {
             inner.extend(scope.binds.iter());
             inner.extend(bound_vars(scope.body).iter().copied());
         }
-        let mut from = FromCore {
+        FromCore {
             program,
-            shapes: shapes(program, &lam.params, &lam.body),
+            // [bulk.assert]  sizes that are asserted to be equal are one variable, and so are the width of an operation and the sizes of its arrays
+            shapes: SizeNames::new(program, lam),
             active: active_variables(program, lam, inputs),
             inner,
             names: Names::default(),
             sizes: Vec::new(),
             size_vars: BTreeMap::new(),
             at_least_zero: BTreeMap::new(),
-            equal: BTreeMap::new(),
             inputs: Vec::new(),
             known: Vec::new(),
             parts: IdMap::new(),
@@ -330,9 +283,7 @@ impl<'p> FromCore<'p> {
             chooses: false,
             left: STATEMENTS,
             place: None,
-        };
-        from.learn_equal(&lam.body);
-        from
+        }
     }
 
     /// The terms of the active results.

@@ -10,64 +10,14 @@ use crate::bulk::a_core::{Term, Ty};
 use crate::bulk::sizes::{Size, SizeVar};
 use crate::bulk::to_core::Known;
 use crate::contract::Unsupported;
-use pullback_base::index::IdMap;
 use pullback_core::shapes::Dim;
-use pullback_core::{Atom, Body, Exp, Soac, Type, Var};
+use pullback_core::{Atom, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
 impl FromCore<'_> {
-    // [bulk.assert]  sizes that are asserted to be equal are one variable, and so are the width of an operation and the sizes of its arrays
-    pub(super) fn learn_equal(&mut self, body: &Body) {
-        let mut comparisons: IdMap<Var, (Atom, Atom)> = IdMap::new();
-        for stm in &body.stms {
-            match &stm.exp {
-                Exp::Prim(Prim::Op(Op::Eq, Scalar::I64), args) => {
-                    comparisons.insert(stm.pat[0], (args[0], args[1]));
-                }
-                Exp::Assert(condition, ..) => {
-                    let Some((a, b)) = condition.var().and_then(|c| comparisons.get(&c)).copied() else {
-                        continue;
-                    };
-                    let (a, b) = (self.shapes.name(a), self.shapes.name(b));
-                    self.learn(a, b);
-                }
-                Exp::Size(Atom::Var(a), k) if self.shapes.of(*a).is_empty() => {
-                    self.learn(Dim::Size(*a, *k), self.shapes.name(stm.pat[0].into()));
-                }
-                Exp::Soac(
-                    Soac::Map { width, arrays, .. }
-                    | Soac::Reduce { width, arrays, .. }
-                    | Soac::Scan { width, arrays, .. },
-                ) => {
-                    let width = self.shapes.name(*width);
-                    for v in arrays.iter().filter_map(|a| a.var()) {
-                        let known = self.shapes.of(v).first().copied().filter(|d| *d != Dim::Unknown);
-                        self.learn(known.unwrap_or(Dim::Size(v, 0)), width);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn learn(&mut self, a: Dim, b: Dim) {
-        let (a, b) = (self.called(a), self.called(b));
-        // A number is best, then a size that was there before.
-        let rank = |d: Dim| match d {
-            Dim::Const(_) => (0, None),
-            Dim::Size(v, _) => (1, Some(v)),
-            Dim::Value(v) => (2, Some(v)),
-            Dim::Unknown => (3, None),
-        };
-        let (kept, other) = if rank(a) <= rank(b) { (a, b) } else { (b, a) };
-        if a != b && !matches!(other, Dim::Const(_) | Dim::Unknown) {
-            self.equal.insert(other, kept);
-        }
-    }
-
     /// The name of a size, after what is known to be equal.
     pub(super) fn called(&self, d: Dim) -> Dim {
-        std::iter::successors(Some(d), |d| self.equal.get(d).copied()).last().unwrap_or(d)
+        self.shapes.called(d)
     }
 
     /// A value that is at hand, as an input.
