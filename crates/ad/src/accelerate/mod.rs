@@ -11,6 +11,7 @@
 //! | [`contributions`] | what has been contributed to the adjoint of each node | 3.4.4 |
 //! | [`dual`] | the let-stack of the adjoints | 3.4.4 |
 //! | [`combine`] | both, and the gradient | 3.4.5 |
+//! | [`to_core`] | array programs as functions of core | 2.3 |
 //!
 //! Beside them: `zeros` (zeros, sums, empty arrays), `rename` (array variables of scalar functions).
 
@@ -21,6 +22,7 @@ pub mod expression;
 pub mod label;
 pub mod language;
 pub mod primal;
+pub mod to_core;
 
 mod rename;
 mod zeros;

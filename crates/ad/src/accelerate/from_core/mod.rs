@@ -1,0 +1,502 @@
+//! Functions of core as programs of Idealised Accelerate, and their derivatives as functions of core: the algorithm `accelerate`.
+//!
+//! Core has maps in maps; the language has arrays of any rank, and scalar functions. So a nest of maps is one combinator, over the counters of all of its maps: what a body binds is a scalar of the
+//! nest, and an array operation in a body works on all iterations at once, on an array with the counters of the nest as its outer dimensions.
+//!
+//! Notation: *nest*: the maps around a statement, each with a counter `i` and a size · *axes*: counters and sizes of a nest · `a[is]` is `a ! (is)`, a read · *at hand*: bound outside of all inner bodies of the function, or outside of it ·
+//! *view*: an array of the language with its first indices, which stands for a part of it
+//!
+//! Rules, of what goes over the axes of a nest (`nests`):
+//! ```text
+//! aligned    a[is], where is are different counters whose sizes are those of a      => an argument of map or zipWith: a, transposed and replicated over the other axes
+//! gathered   a[e], read whenever the nest runs                                      => an argument: backpermute (sizes of the axes) (\is. e) a
+//! read       a[e] in a branch, and of what does not vary                            => stays in the scalar function
+//! none       no arguments                                                           => generate (sizes of the axes) (\is. ..)
+//! several    more than two                                                          => pairs, made by zipWith
+//! ```
+//! The rules of statements stand in `forms`.
+//!
+//! Generality beyond the text, marked as ours: regular nested parallelism is flattened, where the text refuses it; sizes of inner arrays may not depend on the iteration.
+//!
+//! Not supported: scatters, histograms and accumulators; scans that vary; loops of many iterations; products as active arguments and results, and sum types; array operations in a branch of an inner body; a size that an inner body computes; operators that read what
+//! changes between iterations.
+
+mod forms;
+mod nests;
+mod soacs;
+
+use super::combine::gradient;
+use super::expression::Temporaries;
+use super::language::{AVar, Arr, ArrForm, ArrTy, EVar, Exp, Names, Program as Source, Ty, made};
+use super::primal::{Keep, Options};
+use super::to_core::{Stored, emit};
+use crate::activity::active_variables;
+use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
+use crate::inlined::{STATEMENTS, inlined};
+use crate::size_names::SizeNames;
+use pullback_base::Span;
+use pullback_base::index::{IdMap, IdSet};
+use pullback_core::shapes::Dim;
+use pullback_core::traverse::{bound_vars, for_each_stm};
+use pullback_core::{Atom, Builder, Exp as Core, Lam, Origin, Program, Type, Var};
+use pullback_prim::ScalarValue;
+use std::collections::{BTreeMap, BTreeSet};
+
+const SOURCES: &[&str] = &[
+    include_str!("mod.rs"),
+    include_str!("forms.rs"),
+    include_str!("nests.rs"),
+    include_str!("soacs.rs"),
+];
+
+/// The entry of the table of algorithms.
+pub const ALGORITHM: Algorithm = Algorithm {
+    id: "accelerate",
+    title: "Reverse AD for Accelerate",
+    citation: "Smeding, MSc thesis",
+    mode: Mode::Reverse,
+    bound: Bound::None,
+    status: Status::Selectable,
+    sources: SOURCES,
+    transform: |program, lam, wanted| vjp(program, lam, wanted, Keep::Below(FEW)),
+    derivatives: None,
+    many: None,
+    sizes: true,
+};
+
+/// The same, where all temporaries of scalar functions are stored.
+pub const STORE: Algorithm = Algorithm {
+    id: "accelerate-store",
+    title: "Reverse AD for Accelerate, temporaries stored",
+    transform: |program, lam, wanted| vjp(program, lam, wanted, Keep::Store),
+    ..ALGORITHM
+};
+
+/// The same, where none are.
+pub const RECOMPUTE: Algorithm = Algorithm {
+    id: "accelerate-recompute",
+    title: "Reverse AD for Accelerate, temporaries computed again",
+    transform: |program, lam, wanted| vjp(program, lam, wanted, Keep::Recompute),
+    ..ALGORITHM
+};
+
+/// A scalar function with fewer operations than this is computed again: the author's choice.
+const FEW: usize = 20;
+
+/// `\xs y_bars -> ys x_bars`; see [`crate::contract`]. Cost: the size of the program with calls and loops written out, times its depth.
+///
+/// # Errors
+/// [`Unsupported`] for what the language has no form for, and for what the algorithm refuses; with its place.
+pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool], keep: Keep) -> Result<Lam, Unsupported> {
+    let lam = inlined(program, lam);
+    let is_active = |v: &Var| program.is_active(&program.vars[*v].ty);
+    let wanted: Vec<Var> =
+        lam.params.iter().zip(wanted).filter(|(p, w)| **w && is_active(p)).map(|(p, _)| *p).collect();
+    let translated = translate(program, &lam, &wanted)?;
+    let options = Options { keep, temporaries: Temporaries::Needed, ieee: program.ieee_partials };
+    let derived = gradient(&translated.source, options);
+    let derived = derived.map_err(|why| refusal(&why.0, place(program, &lam)))?;
+    Ok(put_together(program, lam, &translated, (&derived.program, &derived.seed)))
+}
+
+/// A function in the language.
+#[derive(Debug)]
+pub struct Translated {
+    /// The program: its argument is the tuple of the wanted inputs, its result that of the active results that vary.
+    pub source: Source,
+    /// The wanted inputs.
+    pub wanted: Vec<Var>,
+    /// Which active results vary.
+    pub varies: Vec<bool>,
+    /// What the free variables of the program are.
+    free: Vec<(AVar, Free)>,
+    /// The sizes of the wanted inputs and of the free variables.
+    dims: BTreeMap<AVar, Vec<Size>>,
+    /// The sizes of the inputs.
+    inputs: Vec<Vec<Size>>,
+    results: Vec<Vec<Size>>,
+}
+
+/// A size by name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Size {
+    Const(i64),
+    /// An integer that is at hand.
+    Value(Var),
+    /// A dimension of an array that is at hand.
+    Dimension(Var, usize),
+}
+
+/// A free variable of the program.
+#[derive(Clone, Copy, Debug)]
+enum Free {
+    Value(Var),
+    Size(Size),
+}
+
+/// The function as a program.
+///
+/// # Errors
+/// [`Unsupported`] for what the language has no form for, with its place.
+pub fn translate(program: &Program, lam: &Lam, wanted: &[Var]) -> Result<Translated, Unsupported> {
+    FromCore::new(program, lam, wanted).function(lam, wanted)
+}
+
+fn refusal(construct: &str, span: Option<Span>) -> Unsupported {
+    let help = "use `fast_chad`, which differentiates it".to_string();
+    Unsupported { algorithm: ALGORITHM.id, construct: construct.to_string(), span, help }
+}
+
+/// The place of the first result that has one.
+fn place(program: &Program, lam: &Lam) -> Option<Span> {
+    lam.body.result.iter().find_map(|a| program.vars[a.var()?].origin.span)
+}
+
+/// What a variable of core is.
+#[derive(Clone, Debug)]
+enum Part {
+    /// A constant, a variable of the nest at this level, or a read at such.
+    Scalar(Exp, usize),
+    Array(View),
+    /// `[0, 1, ..]`
+    Iota,
+    Tuple(Vec<Part>),
+}
+
+/// An array with its first indices, which are variables of the nest at this level.
+#[derive(Clone, Debug)]
+struct View {
+    array: AVar,
+    prefix: Vec<Exp>,
+    level: usize,
+}
+
+/// A counter of a map.
+#[derive(Clone, Debug)]
+struct Axis {
+    counter: EVar,
+    size: Size,
+}
+
+/// The maps around a statement; the first one has none.
+#[derive(Clone, Debug, Default)]
+struct Nest {
+    axes: Vec<Axis>,
+    /// What has been bound; one list for the body, and one for each branch that is open.
+    frames: Vec<Vec<(EVar, Exp)>>,
+    /// How many of the branches are of arrays.
+    of_arrays: usize,
+    /// Variables that are arrays over the axes, too.
+    lifted: BTreeMap<EVar, AVar>,
+}
+
+/// The translation of one function.
+struct FromCore<'p> {
+    program: &'p Program,
+    shapes: SizeNames,
+    active: IdSet<Var>,
+    /// The variables that are not at hand.
+    inner: IdSet<Var>,
+    names: Names,
+    free: Vec<(AVar, Free)>,
+    size_vars: BTreeMap<Size, AVar>,
+    dims: BTreeMap<AVar, Vec<Size>>,
+    /// Free variables, and the like: what has no derivative.
+    constant: BTreeSet<AVar>,
+    parts: IdMap<Var, Part>,
+    /// Arrays of one constant.
+    constants: IdMap<Var, ScalarValue>,
+    /// The let-stack of the function, and of each branch of arrays that is open.
+    arrays: Vec<Vec<(AVar, Arr)>>,
+    nests: Vec<Nest>,
+    left: usize,
+    place: Option<Span>,
+}
+
+impl<'p> FromCore<'p> {
+    fn new(program: &'p Program, lam: &Lam, wanted: &[Var]) -> FromCore<'p> {
+        let mut inner = IdSet::new();
+        for scope in lam.body.stms.iter().flat_map(|s| s.exp.bodies()) {
+            inner.extend(scope.binds.iter());
+            inner.extend(bound_vars(scope.body).iter().copied());
+        }
+        let mut constants = IdMap::new();
+        for_each_stm(&lam.body, &mut |stm| {
+            if let Core::Replicate(_, Atom::Const(c)) = stm.exp {
+                constants.insert(stm.pat[0], c);
+            }
+        });
+        FromCore {
+            program,
+            shapes: SizeNames::new(program, lam),
+            active: active_variables(program, lam, wanted),
+            inner,
+            names: Names::default(),
+            free: Vec::new(),
+            size_vars: BTreeMap::new(),
+            dims: BTreeMap::new(),
+            constant: BTreeSet::new(),
+            parts: IdMap::new(),
+            constants,
+            arrays: vec![Vec::new()],
+            nests: vec![Nest { frames: vec![Vec::new()], ..Nest::default() }],
+            left: STATEMENTS,
+            place: None,
+        }
+    }
+
+    fn function(mut self, lam: &Lam, wanted: &[Var]) -> Result<Translated, Unsupported> {
+        let mut types = Vec::new();
+        for x in wanted {
+            self.place = self.program.vars[*x].origin.span;
+            types.push(self.array_type(*x)?);
+        }
+        let param = self.names.fresh("argument", ArrTy::Tuple(types));
+        let mut inputs = Vec::new();
+        for (k, x) in wanted.iter().enumerate() {
+            let dims = self.dims_of(*x)?;
+            let a = self.let_(self.program.vars[*x].hint.as_str(), Arr::var(&param).proj(k), dims.clone());
+            inputs.push(dims);
+            self.parts.insert(*x, self.whole(a));
+        }
+        let needed = self.needed(&lam.body.stms, &lam.body.result, true);
+        for (stm, is_needed) in lam.body.stms.iter().zip(needed) {
+            if let Core::Iota(_) = stm.exp {
+                self.parts.insert(stm.pat[0], Part::Iota);
+            } else if is_needed {
+                self.statement(stm)?;
+            }
+        }
+        let (mut results, mut varies, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+        for y in &lam.body.result {
+            if self.program.is_active(&self.program.atom_type(*y)) {
+                varies.push(self.is_active(*y));
+                if self.is_active(*y) {
+                    let a = self.whole_array(*y)?;
+                    sizes.push(self.dims[&a].clone());
+                    results.push(Arr::var(&a));
+                }
+            }
+        }
+        let lets = self.arrays.pop().unwrap_or_default();
+        let body = made(Arr::lets(lets, Arr::tuple(results)));
+        let free = self.free.iter().map(|(a, _)| a.clone()).collect();
+        let source = made(Source::new(param, free, body, self.names));
+        let (wanted, free, dims) = (wanted.to_vec(), self.free, self.dims);
+        Ok(Translated { source, wanted, varies, free, dims, inputs, results: sizes })
+    }
+
+    fn refuse<T>(&self, construct: &str) -> Result<T, Unsupported> {
+        Err(refusal(construct, self.place))
+    }
+
+    fn is_at_hand(&self, v: Var) -> bool {
+        !self.inner.contains(&v)
+    }
+
+    fn is_active(&self, a: Atom) -> bool {
+        a.var().is_some_and(|v| self.active.contains(&v))
+    }
+
+    /// The type of an input.
+    fn array_type(&self, v: Var) -> Result<ArrTy, Unsupported> {
+        let ty = &self.program.vars[v].ty;
+        match ty.base() {
+            Type::Scalar(s) => Ok(ArrTy::Array(Ty::Scalar(*s), ty.rank())),
+            Type::Sum(_) | Type::Named(_) => self.refuse("a value of a sum type"),
+            Type::Tuple(_) => self.refuse("a product, as a whole"),
+            Type::Acc(_) | Type::Array(_) => self.refuse("an accumulator"),
+        }
+    }
+
+    /// Binds an array.
+    fn let_(&mut self, name: &str, u: Arr, dims: Vec<Size>) -> AVar {
+        let a = self.names.fresh(name, u.ty().clone());
+        self.dims.insert(a.clone(), dims);
+        if let Some(lets) = self.arrays.last_mut() {
+            lets.push((a.clone(), u));
+        }
+        a
+    }
+
+    /// An array as the part that stands for it.
+    fn whole(&self, a: AVar) -> Part {
+        match a.ty() {
+            ArrTy::Array(_, 0) => Part::Scalar(made(Exp::index(&a, Exp::tuple(Vec::new()))), 0),
+            _ => Part::Array(View { array: a, prefix: Vec::new(), level: 0 }),
+        }
+    }
+
+    /// The sizes of an array.
+    fn dims_of(&mut self, v: Var) -> Result<Vec<Size>, Unsupported> {
+        let rank = self.program.vars[v].ty.rank();
+        let known = self.shapes.of(v).to_vec();
+        (0..rank).map(|k| self.size(known.get(k).copied().unwrap_or(Dim::Size(v, k)), Some((v, k)))).collect()
+    }
+
+    /// A size by its name; one without a name is this dimension.
+    fn size(&self, d: Dim, dimension: Option<(Var, usize)>) -> Result<Size, Unsupported> {
+        match (self.shapes.called(d), dimension) {
+            (Dim::Const(n), _) => Ok(Size::Const(n.max(0))),
+            (Dim::Value(n), _) if self.is_at_hand(n) => Ok(Size::Value(n)),
+            (Dim::Size(w, j), _) if self.is_at_hand(w) => Ok(Size::Dimension(w, j)),
+            (Dim::Unknown, Some((v, k))) if self.is_at_hand(v) => Ok(Size::Dimension(v, k)),
+            _ => self.refuse("a size that an inner body computes"),
+        }
+    }
+
+    /// The number of elements that an operation has.
+    fn width(&self, n: Atom) -> Result<Size, Unsupported> {
+        self.size(self.shapes.name(n), None)
+    }
+
+    /// A size as an expression that may stand anywhere.
+    fn size_exp(&mut self, n: Size) -> Exp {
+        if let Size::Const(n) = n {
+            return Exp::i64(n);
+        }
+        let a = match self.size_vars.get(&n) {
+            Some(a) => a.clone(),
+            None => {
+                let a = self.names.fresh("n", ArrTy::Array(Ty::Scalar(pullback_prim::Scalar::I64), 0));
+                self.dims.insert(a.clone(), Vec::new());
+                self.constant.insert(a.clone());
+                self.free.push((a.clone(), Free::Size(n)));
+                self.size_vars.insert(n, a.clone());
+                a
+            }
+        };
+        made(Exp::index(&a, Exp::tuple(Vec::new())))
+    }
+
+    /// A value that is at hand, as a free variable.
+    fn free_variable(&mut self, v: Var) -> Result<Part, Unsupported> {
+        if !self.is_at_hand(v) {
+            return self.refuse("something that an inner body binds and that has no form here");
+        }
+        let ty = self.array_type(v)?;
+        let a = self.names.fresh(self.program.vars[v].hint.as_str(), ty);
+        let dims = self.dims_of(v)?;
+        self.dims.insert(a.clone(), dims);
+        self.constant.insert(a.clone());
+        self.free.push((a.clone(), Free::Value(v)));
+        let part = self.whole(a);
+        self.parts.insert(v, part.clone());
+        Ok(part)
+    }
+
+    fn part(&mut self, a: Atom) -> Result<Part, Unsupported> {
+        match a {
+            Atom::Const(c) => Ok(Part::Scalar(Exp::constant(c), 0)),
+            Atom::Var(v) => match self.parts.get(&v) {
+                Some(part) => Ok(part.clone()),
+                None => self.free_variable(v),
+            },
+        }
+    }
+
+    /// An active result, as an array of its own.
+    fn whole_array(&mut self, y: Atom) -> Result<AVar, Unsupported> {
+        match self.part(y)? {
+            Part::Scalar(e, _) => self.over_axes("y", &e),
+            Part::Array(view) => self.owned(&view),
+            Part::Iota | Part::Tuple(_) => self.refuse("a product, as a whole"),
+        }
+    }
+}
+
+// [accelerate.lambda]  the function's own body, then the bindings of value and gradient as core
+fn put_together(
+    program: &mut Program,
+    lam: Lam,
+    translated: &Translated,
+    (derived, seed): (&Source, &AVar),
+) -> Lam {
+    let span = place(program, &lam);
+    let mut b = Builder::new(program);
+    b.origin = Origin { span, rule: Some(("accelerate.lambda", None)) };
+    let Lam { mut params, mut body } = lam;
+    let is_active = |b: &Builder<'_>, a: Atom| b.program.is_active(&b.ty(a));
+    let active: Vec<usize> = (0..body.result.len()).filter(|k| is_active(&b, body.result[*k])).collect();
+    let mut emitter = Sizes { b: &mut b, known: BTreeMap::new() };
+    let mut env = BTreeMap::new();
+    for (a, free) in &translated.free {
+        let dims = translated.dims.get(a).map_or(&[][..], |dims| dims);
+        let leaf = match free {
+            Free::Value(v) => Atom::from(*v),
+            Free::Size(n) => emitter.atom(*n),
+        };
+        env.insert(a.clone(), emitter.stored(a.ty(), dims, leaf));
+    }
+    let arrays = |ty: &ArrTy| match ty {
+        ArrTy::Tuple(ts) => ts.clone(),
+        ArrTy::Array(..) => Vec::new(),
+    };
+    let inputs = arrays(derived.param.ty()).into_iter().zip(&translated.inputs).zip(&translated.wanted);
+    let inputs = inputs.map(|((ty, dims), x)| emitter.stored(&ty, dims, (*x).into())).collect();
+    env.insert(derived.param.clone(), Stored::Tuple(inputs));
+    let (mut seeds, mut varying) = (Vec::new(), Vec::new());
+    let mut of_results = arrays(seed.ty()).into_iter().zip(&translated.results);
+    for (k, varies) in active.into_iter().zip(&translated.varies) {
+        let ty = emitter.b.ty(body.result[k]);
+        emitter.b.program.add_cotangent_types(&ty);
+        let Ok(Some(ty)) = emitter.b.program.cotangent(&ty) else { unreachable!("it is active") };
+        let y_bar = emitter.b.fresh(ty, "y_bar");
+        params.push(y_bar);
+        if let (true, Some((ty, dims))) = (*varies, of_results.next()) {
+            seeds.push(emitter.stored(&ty, dims, y_bar.into()));
+            varying.push(k);
+        }
+    }
+    env.insert(seed.clone(), Stored::Tuple(seeds));
+    let emitted = emit(&mut b, &env, &derived.body);
+    let Stored::Tuple(both) = emitted else { unreachable!("a pair") };
+    let [values, gradient] = &both[..] else { unreachable!("a pair") };
+    for (k, y) in varying.into_iter().zip(leaves(values)) {
+        body.result[k] = y;
+    }
+    let x_bars = leaves(gradient);
+    body.stms.extend(b.finish());
+    body.result.extend(x_bars);
+    Lam { params, body }
+}
+
+fn leaves(s: &Stored) -> Vec<Atom> {
+    match s {
+        Stored::Array { leaves, .. } => leaves.clone(),
+        Stored::Tuple(parts) => parts.iter().flat_map(leaves).collect(),
+    }
+}
+
+/// Sizes as atoms, each emitted once.
+struct Sizes<'b, 'p> {
+    b: &'b mut Builder<'p>,
+    known: BTreeMap<Size, Atom>,
+}
+
+impl Sizes<'_, '_> {
+    fn atom(&mut self, n: Size) -> Atom {
+        match n {
+            Size::Const(n) => Atom::Const(ScalarValue::I64(n)),
+            Size::Value(v) => v.into(),
+            Size::Dimension(v, k) => match self.known.get(&n) {
+                Some(a) => *a,
+                None => {
+                    let a = self.b.size(v.into(), k);
+                    self.known.insert(n, a);
+                    a
+                }
+            },
+        }
+    }
+    fn stored(&mut self, ty: &ArrTy, dims: &[Size], leaf: Atom) -> Stored {
+        let ArrTy::Array(ty, _) = ty else { unreachable!("an array") };
+        let dims = dims.iter().map(|n| self.atom(*n)).collect();
+        Stored::Array { ty: ty.clone(), dims, leaves: vec![leaf] }
+    }
+}
+
+/// `u`, in the language.
+fn arr(form: ArrForm<()>) -> Arr {
+    made(Arr::new(form))
+}

@@ -1,0 +1,226 @@
+//! Delayed arrays: sizes, and a function from indices to the leaves of an element.
+//!
+//! Rules:
+//! ```text
+//! read       a stored array at indices is an index of core; a delayed one is its function
+//! check      before a delayed array is read, its index is checked, unless it is known to be inside
+//! store      a nest of maps over iotas; the optimiser of core makes rows of indices
+//! ```
+//!
+//! Guarantee: an array is put in memory where it stands, so what its functions read is there.
+
+use super::{INDEX, Lower};
+use crate::accelerate::language::Ty;
+use pullback_core::{Atom, Check, Exp as Core, Lam, Soac, Type, Var};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// What gives the leaves of the element at an index.
+pub(super) type Element = Rc<dyn Fn(&mut Lower<'_, '_>, &[Atom]) -> Vec<Atom>>;
+
+/// The value of an array term.
+#[derive(Clone)]
+pub(super) enum Value {
+    Array(Pull),
+    Tuple(Vec<Value>),
+}
+
+/// An array that is in memory, or is not there yet.
+#[derive(Clone)]
+pub(super) struct Pull {
+    pub(super) ty: Ty,
+    pub(super) dims: Vec<Atom>,
+    pub(super) form: Form,
+}
+
+#[derive(Clone)]
+pub(super) enum Form {
+    /// In memory: the leaves.
+    Stored(Vec<Atom>),
+    /// An element, and an estimate of the operations that it takes.
+    Delayed(Element, u64),
+}
+
+/// What may be evaluated again costs at most so many operations.
+const FEW: u64 = 3;
+/// What is not evaluated again.
+pub(super) const COSTLY: u64 = 1 << 20;
+
+impl Pull {
+    pub(super) fn delayed(
+        ty: Ty,
+        dims: Vec<Atom>,
+        cost: u64,
+        element: impl Fn(&mut Lower<'_, '_>, &[Atom]) -> Vec<Atom> + 'static,
+    ) -> Pull {
+        Pull { ty, dims, form: Form::Delayed(Rc::new(element), cost.min(COSTLY)) }
+    }
+    pub(super) fn in_memory(ty: Ty, dims: Vec<Atom>, leaves: Vec<Atom>) -> Pull {
+        Pull { ty, dims, form: Form::Stored(leaves) }
+    }
+    /// Operations for an element, besides reads.
+    pub(super) fn cost(&self) -> u64 {
+        match &self.form {
+            Form::Stored(_) => 0,
+            Form::Delayed(_, cost) => *cost,
+        }
+    }
+    /// The leaves, of what is in memory.
+    pub(super) fn leaves(&self) -> Vec<Atom> {
+        match &self.form {
+            Form::Stored(leaves) => leaves.clone(),
+            Form::Delayed(..) => Vec::new(),
+        }
+    }
+    fn is_cheap(&self) -> bool {
+        self.cost() <= FEW
+    }
+}
+
+impl Value {
+    /// The array, where the type says that it is one.
+    pub(super) fn array(self) -> Pull {
+        match self {
+            Value::Array(p) => p,
+            Value::Tuple(_) => unreachable!("the type of the term is that of an array"),
+        }
+    }
+}
+
+impl Lower<'_, '_> {
+    // [accelerate_to_core.kept]  what is used more than once goes to memory, unless it is cheap; rank 0 always
+    pub(super) fn kept(&mut self, p: Pull, uses: u32) -> Pull {
+        let is_again = uses <= 1 || p.is_cheap();
+        if uses == 0 || (is_again && !p.dims.is_empty()) { p } else { self.stored(&p) }
+    }
+    // [accelerate_to_core.settled]  what may be read more than once goes to memory, unless it is cheap
+    pub(super) fn settled(&mut self, p: Pull) -> Pull {
+        if p.is_cheap() { p } else { self.stored(&p) }
+    }
+    pub(super) fn stored(&mut self, p: &Pull) -> Pull {
+        let leaves = self.store(p);
+        Pull::in_memory(p.ty.clone(), p.dims.clone(), leaves)
+    }
+    /// The leaves in memory.
+    pub(super) fn store(&mut self, p: &Pull) -> Vec<Atom> {
+        match &p.form {
+            Form::Stored(leaves) => leaves.clone(),
+            Form::Delayed(element, _) => {
+                let element = Rc::clone(element);
+                self.nest(&p.dims, &mut |this, ix| element(this, ix))
+            }
+        }
+    }
+
+    /// The leaves of the element at an index that is inside.
+    pub(super) fn element(&mut self, p: &Pull, ix: &[Atom]) -> Vec<Atom> {
+        match &p.form {
+            Form::Stored(leaves) => leaves.iter().map(|a| self.b.index(*a, ix)).collect(),
+            Form::Delayed(element, _) => Rc::clone(element)(self, ix),
+        }
+    }
+    /// The leaves of the element at any index; one outside stops the program.
+    // [accelerate_to_core.check]  an index of core checks itself
+    pub(super) fn checked(&mut self, p: &Pull, ix: &[Atom]) -> Vec<Atom> {
+        if !matches!(&p.form, Form::Stored(leaves) if !leaves.is_empty()) {
+            self.check_index(ix, &p.dims);
+        }
+        self.element(p, ix)
+    }
+    pub(super) fn check_index(&mut self, ix: &[Atom], dims: &[Atom]) {
+        if ix.iter().zip(dims).all(|(i, n)| self.is_inside(*i, *n)) {
+            return;
+        }
+        let args = [ix, dims].concat();
+        self.b.emit(Core::Check(Check::Index(ix.len()), args), "inside");
+    }
+    /// Whether it is known that `0 <= i < n`.
+    pub(super) fn is_inside(&self, i: Atom, n: Atom) -> bool {
+        match i {
+            Atom::Var(v) => self.bounds.get(&v).is_some_and(|m| self.is_at_most(*m, n)),
+            Atom::Const(c) => c.as_i64() >= 0 && matches!(n, Atom::Const(n) if c.as_i64() < n.as_i64()),
+        }
+    }
+    /// Whether it is known that `m <= n`.
+    fn is_at_most(&self, m: Atom, n: Atom) -> bool {
+        m == n
+            || match (m, n) {
+                (Atom::Const(m), Atom::Const(n)) => m.as_i64() <= n.as_i64(),
+                _ => self.below.iter().any(|(a, b)| *a == m && *b == n),
+            }
+    }
+    /// Says that an index is inside.
+    pub(super) fn learn(&mut self, i: Atom, n: Atom) {
+        if let Atom::Var(v) = i {
+            self.bounds.entry(v).or_insert(n);
+        }
+    }
+
+    /// What a body gives for all indices of these dimensions: a nest of maps.
+    // [accelerate_to_core.nest]  what depends on no counter is replicated
+    pub(super) fn nest(
+        &mut self,
+        dims: &[Atom],
+        body: &mut dyn FnMut(&mut Self, &[Atom]) -> Vec<Atom>,
+    ) -> Vec<Atom> {
+        if dims.is_empty() {
+            return body(self, &[]);
+        }
+        let counters: Vec<Var> = dims.iter().map(|_| self.b.fresh(Type::Scalar(INDEX), "i")).collect();
+        let mut iotas = Vec::new();
+        for (i, n) in counters.iter().zip(dims) {
+            self.bounds.insert(*i, *n);
+            iotas.push(self.b.emit(Core::Iota(*n), "is"));
+            self.b.open();
+        }
+        let ix: Vec<Atom> = counters.iter().map(|i| Atom::from(*i)).collect();
+        let results = body(self, &ix);
+        let mut inner = self.b.close(Vec::new());
+        let made: BTreeSet<Var> =
+            inner.stms.iter().flat_map(|s| s.pat.iter().copied()).chain(counters.iter().copied()).collect();
+        let varies = |a: &Atom| a.var().is_some_and(|v| made.contains(&v));
+        let mut varying: Vec<Atom> = results.iter().copied().filter(varies).collect();
+        let is_effect = varying.is_empty() && !inner.stms.is_empty();
+        if is_effect {
+            // Only checks are left.
+            self.b.open();
+            let unit = self.b.emit(Core::Tuple(Vec::new()), "unit");
+            inner.stms.extend(self.b.close(Vec::new()).stms);
+            varying.push(unit);
+        }
+        let mut arrays: Vec<Atom> = Vec::new();
+        if !varying.is_empty() {
+            inner.result = varying;
+        }
+        for d in (0..dims.len()).rev() {
+            if inner.result.is_empty() {
+                if d > 0 {
+                    self.b.close(Vec::new());
+                }
+                continue;
+            }
+            let lam = Lam { params: vec![counters[d]], body: inner };
+            let map = Core::Soac(Soac::Map { width: dims[d], lam, arrays: vec![iotas[d]] });
+            arrays = self.b.emit_all(map, "ys").into_iter().map(Atom::from).collect();
+            inner = if d > 0 { self.b.close(arrays.clone()) } else { pullback_core::Body::default() };
+        }
+        let mut arrays = arrays.into_iter();
+        let replicated = |this: &mut Self, a: Atom| this.b.emit(Core::Replicate(dims.to_vec(), a), "copies");
+        let all = results.into_iter().map(|a| match varies(&a).then(|| arrays.next()).flatten() {
+            Some(array) => array,
+            None => replicated(self, a),
+        });
+        all.collect()
+    }
+
+    /// The inner row at these outer indices, leaf by leaf.
+    pub(super) fn row(&mut self, p: &Pull, outer: &[Atom]) -> Vec<Atom> {
+        match &p.form {
+            Form::Stored(leaves) => leaves.iter().map(|a| self.b.index(*a, outer)).collect(),
+            Form::Delayed(element, _) => {
+                let element = Rc::clone(element);
+                self.nest(&p.dims[outer.len()..], &mut |this, i| element(this, &[outer, i].concat()))
+            }
+        }
+    }
+}

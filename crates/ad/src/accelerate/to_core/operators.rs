@@ -1,0 +1,166 @@
+//! Operators of folds and scans: core wants a neutral element of each.
+//!
+//! Rules:
+//! ```text
+//! plain      \(x, y). op x y, componentwise, for an op of the table with a neutral element
+//! lifted     any other: on pairs (is there a value, value), where (false, zeros) is neutral
+//! ```
+//!
+//! Guarantee: a lifted operator is associative where the operator is; it is commutative where the operator is.
+
+use super::Lower;
+use super::expressions::component;
+use crate::accelerate::language::{EVar, Exp, ExpForm, Fun};
+use pullback_core::{Atom, Lam, Type, Var};
+use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+
+/// An operator as core takes it.
+pub(super) struct Operator {
+    pub(super) lam: Lam,
+    pub(super) neutral: Vec<Atom>,
+    /// Whether the first component says that there is a value.
+    pub(super) is_lifted: bool,
+    pub(super) is_commutative: bool,
+}
+
+/// The order of the arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// `f (x, y)`
+    Forward,
+    /// `f (y, x)`
+    Backward,
+}
+
+impl Lower<'_, '_> {
+    /// The operator with a neutral element.
+    pub(super) fn operator(&mut self, f: &Fun, order: Order) -> Operator {
+        match plain(f) {
+            Some(ops) => self.plain(&ops),
+            None => self.lifted(f, order),
+        }
+    }
+    // [accelerate_to_core.plain]  op x y, for each leaf
+    pub(super) fn plain(&mut self, ops: &[(Op, Scalar)]) -> Operator {
+        let scalars: Vec<Type> = ops.iter().map(|(_, s)| Type::Scalar(*s)).collect();
+        let types = [scalars.clone(), scalars].concat();
+        let lam = self.b.lam(&types, "x", |b, p| {
+            let (xs, ys) = p.split_at(ops.len());
+            xs.iter().zip(ys).zip(ops).map(|((x, y), (op, _))| b.op2(*op, (*x).into(), (*y).into())).collect()
+        });
+        let neutral = ops.iter().filter_map(|(op, s)| neutral(*op, *s)).map(Atom::Const).collect();
+        Operator { lam, neutral, is_lifted: false, is_commutative: true }
+    }
+    // [accelerate_to_core.lifted]  (b, x) (c, y)  =>  (b or c, if b then (if c then f (x, y) else x) else y)
+    fn lifted(&mut self, f: &Fun, order: Order) -> Operator {
+        let scalars = f.body.ty().scalars();
+        let types: Vec<Type> =
+            std::iter::once(Scalar::Bool).chain(scalars.iter().copied()).map(Type::Scalar).collect();
+        let mut fresh = || -> Vec<Var> { types.iter().map(|t| self.b.fresh(t.clone(), "x")).collect() };
+        let (left, right) = (fresh(), fresh());
+        let atoms = |vs: &[Var]| -> (Atom, Vec<Atom>) {
+            (vs[0].into(), vs[1..].iter().map(|v| Atom::from(*v)).collect())
+        };
+        let ((b, x), (c, y)) = (atoms(&left), atoms(&right));
+        let arguments = match order {
+            Order::Forward => [x.clone(), y.clone()].concat(),
+            Order::Backward => [y.clone(), x.clone()].concat(),
+        };
+        self.b.open();
+        let either = self.op2(Op::Or, Scalar::Bool, b, c);
+        let value = self.branch(
+            b,
+            &mut |this| this.branch(c, &mut |this| this.apply(f, arguments.clone()), &mut |_| x.clone()),
+            &mut |_| y.clone(),
+        );
+        let body = self.b.close([vec![either], value].concat());
+        let zeros = scalars.iter().map(|s| Atom::Const(s.zero()));
+        let neutral = std::iter::once(Atom::bool(false)).chain(zeros).collect();
+        Operator {
+            lam: Lam { params: [left, right].concat(), body },
+            neutral,
+            is_lifted: true,
+            is_commutative: false,
+        }
+    }
+}
+
+/// The leaf of a parameter that an expression is.
+pub(super) fn leaf(e: &Exp, param: &EVar) -> Option<usize> {
+    let mut at = 0;
+    let mut e = e;
+    loop {
+        match e.form() {
+            ExpForm::Var(x) if x == param => return Some(at),
+            ExpForm::Proj(u, k) => {
+                at += component(u.ty(), *k).0;
+                e = u;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// The expression of each leaf, where they are written out.
+pub(super) fn leaves(e: &Exp) -> Option<Vec<Exp>> {
+    let scalars = e.ty().scalars();
+    match e.form() {
+        ExpForm::Tuple(es) => es.iter().map(leaves).collect::<Option<Vec<_>>>().map(|all| all.concat()),
+        ExpForm::Const(_)
+        | ExpForm::Var(_)
+        | ExpForm::Let(..)
+        | ExpForm::Proj(..)
+        | ExpForm::Prim(..)
+        | ExpForm::Index(..)
+        | ExpForm::Shape(_)
+        | ExpForm::Cond(..) => (scalars.len() == 1).then(|| vec![e.clone()]),
+    }
+}
+
+/// Whether an expression is `op x.k y.k`, for the function `\(x, y)`. All such operations are commutative.
+pub(super) fn at_leaf(e: &Exp, param: &EVar, k: usize, count: usize) -> Option<(Op, Scalar)> {
+    let ExpForm::Prim(Prim::Op(op, scalar), es) = e.form() else { return None };
+    neutral(*op, *scalar)?;
+    let [x, y] = &es[..] else { return None };
+    let found = [leaf(x, param)?, leaf(y, param)?];
+    (found == [k, count + k] || found == [count + k, k]).then_some((*op, *scalar))
+}
+
+/// The operations of an operator that is plain.
+pub(super) fn plain(f: &Fun) -> Option<Vec<(Op, Scalar)>> {
+    let all = leaves(&f.body)?;
+    all.iter().enumerate().map(|(k, e)| at_leaf(e, &f.param, k, all.len())).collect()
+}
+
+/// The neutral element of an operation, if it has one.
+fn neutral(op: Op, s: Scalar) -> Option<ScalarValue> {
+    let lowest = |s: Scalar| match s {
+        Scalar::F32 | Scalar::F64 => s.from_f64(f64::NEG_INFINITY),
+        Scalar::I8 => ScalarValue::I8(i8::MIN),
+        Scalar::I16 => ScalarValue::I16(i16::MIN),
+        Scalar::I32 => ScalarValue::I32(i32::MIN),
+        Scalar::I64 => ScalarValue::I64(i64::MIN),
+        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 | Scalar::Bool => s.zero(),
+    };
+    let highest = |s: Scalar| match s {
+        Scalar::F32 | Scalar::F64 => s.from_f64(f64::INFINITY),
+        Scalar::I8 => ScalarValue::I8(i8::MAX),
+        Scalar::I16 => ScalarValue::I16(i16::MAX),
+        Scalar::I32 => ScalarValue::I32(i32::MAX),
+        Scalar::I64 => ScalarValue::I64(i64::MAX),
+        Scalar::U8 => ScalarValue::U8(u8::MAX),
+        Scalar::U16 => ScalarValue::U16(u16::MAX),
+        Scalar::U32 => ScalarValue::U32(u32::MAX),
+        Scalar::U64 => ScalarValue::U64(u64::MAX),
+        Scalar::Bool => s.one(),
+    };
+    match op {
+        Op::Add => Some(s.zero()),
+        Op::Mul => Some(s.one()),
+        Op::Max => Some(lowest(s)),
+        Op::Min => Some(highest(s)),
+        Op::And if s == Scalar::Bool => Some(s.one()),
+        Op::Or if s == Scalar::Bool => Some(s.zero()),
+        _ => None,
+    }
+}

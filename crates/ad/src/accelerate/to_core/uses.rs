@@ -1,0 +1,190 @@
+//! How often bindings are used, so that the lowering knows what goes to memory.
+//!
+//! Rules:
+//! ```text
+//! term       an array variable as a term counts once; a component of it counts for this component
+//! element    a ! i, where i is the index of a `generate`, counts once: each element is read at most once
+//! many       any other a ! e in a function counts as many;  one outside of functions counts once
+//! shape      shape a counts as no use, but keeps the binding
+//! branches   of a conditional the larger count: one of them is evaluated
+//! ```
+//!
+//! Guarantee: bindings that nothing uses do not count what they use.
+
+use crate::accelerate::language::{AVar, Arr, ArrForm, EVar, Exp, ExpForm, Fun, arrs, exps};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of a component of a variable: uses, two for many.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uses {
+    counts: BTreeMap<(u32, Vec<usize>), u32>,
+    known: BTreeSet<u32>,
+}
+
+/// More than one.
+const MANY: u32 = 2;
+
+/// Where an expression stands.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    /// It is evaluated once.
+    Once,
+    /// Once for each value of this index.
+    At(&'a EVar),
+    /// Any number of times.
+    Often,
+}
+
+impl Uses {
+    /// Of all variables that the term uses.
+    pub(super) fn of(u: &Arr) -> Uses {
+        let mut uses = Uses::default();
+        uses.arr(u);
+        uses
+    }
+    /// Whether anything uses the variable.
+    pub(super) fn is_used(&self, a: &AVar) -> bool {
+        self.known.contains(&a.id())
+    }
+    /// How often the elements of a component are read: itself, what it is in, or a part of it.
+    pub(super) fn count(&self, a: &AVar, path: &[usize]) -> u32 {
+        let all = self.counts.range((a.id(), Vec::new())..(a.id() + 1, Vec::new()));
+        let of = all.filter(|((_, other), _)| other.starts_with(path) || path.starts_with(other));
+        of.map(|(_, n)| *n).sum()
+    }
+    fn add(&mut self, a: &AVar, path: Vec<usize>, n: u32) {
+        self.known.insert(a.id());
+        *self.counts.entry((a.id(), path)).or_default() += n;
+    }
+    fn arr(&mut self, u: &Arr) {
+        match u.form() {
+            ArrForm::Var(a) => self.add(a, Vec::new(), 1),
+            ArrForm::Let(bindings, body) => {
+                self.arr(body);
+                for (a, v) in bindings.iter().rev() {
+                    if self.is_used(a) {
+                        self.arr(v);
+                    }
+                }
+            }
+            ArrForm::Proj(v, _) => match component(u) {
+                Some((a, path)) => self.add(a, path, 1),
+                None => self.arr(v),
+            },
+            ArrForm::Cond(e, u, v) => {
+                self.exp(e, Place::Once);
+                let (then, other) = (Uses::of(u), Uses::of(v));
+                self.known.extend(then.known.iter().chain(&other.known));
+                let mut most = then.counts;
+                for (key, n) in other.counts {
+                    let most = most.entry(key).or_default();
+                    *most = n.max(*most);
+                }
+                for (key, n) in most {
+                    *self.counts.entry(key).or_default() += n;
+                }
+            }
+            ArrForm::Generate(_, f) => {
+                self.simple(u);
+                self.exp(&f.body, Place::At(&f.param));
+            }
+            ArrForm::Map(f, _)
+            | ArrForm::ZipWith(f, ..)
+            | ArrForm::Foldl(f, ..)
+            | ArrForm::Fold1(f, _)
+            | ArrForm::Scanl(f, ..)
+            | ArrForm::Scanr(f, ..)
+            | ArrForm::Scanl1(f, _)
+            | ArrForm::Backpermute(_, f, _) => {
+                self.simple(u);
+                self.fun(f);
+            }
+            ArrForm::Permute(c, _, f, _) => {
+                self.simple(u);
+                self.fun(c);
+                self.exp(&f.body, Place::At(&f.param));
+            }
+            ArrForm::Use(..)
+            | ArrForm::Tuple(_)
+            | ArrForm::Reshape(..)
+            | ArrForm::Replicate(..)
+            | ArrForm::Slice(..)
+            | ArrForm::Sum(_) => self.simple(u),
+        }
+    }
+    /// Expressions and arguments, but for functions.
+    fn simple(&mut self, u: &Arr) {
+        exps(u.form()).into_iter().for_each(|e| self.exp(e, Place::Once));
+        arrs(u.form()).into_iter().for_each(|u| self.arr(u));
+    }
+    fn fun(&mut self, f: &Fun) {
+        self.exp(&f.body, Place::Often);
+    }
+    fn exp(&mut self, e: &Exp, place: Place<'_>) {
+        match e.form() {
+            ExpForm::Const(_) | ExpForm::Var(_) => {}
+            ExpForm::Let(bindings, e) => {
+                bindings.iter().for_each(|(_, v)| self.exp(v, place));
+                self.exp(e, place);
+            }
+            ExpForm::Tuple(es) | ExpForm::Prim(_, es) => es.iter().for_each(|e| self.exp(e, place)),
+            ExpForm::Proj(e, _) => self.exp(e, place),
+            ExpForm::Index(a, ix) => {
+                self.exp(ix, place);
+                let n = match place {
+                    Place::Once => 1,
+                    Place::At(i) if moves_once(i, ix) => 1,
+                    Place::At(_) | Place::Often => MANY,
+                };
+                self.add(a, Vec::new(), n);
+            }
+            ExpForm::Shape(a) => {
+                self.known.insert(a.id());
+            }
+            ExpForm::Cond(c, t, e) => [c, t, e].into_iter().for_each(|e| self.exp(e, place)),
+        }
+    }
+}
+
+/// The component of a variable that a term is.
+fn component(u: &Arr) -> Option<(&AVar, Vec<usize>)> {
+    let (mut path, mut u) = (Vec::new(), u);
+    loop {
+        match u.form() {
+            ArrForm::Proj(v, k) => {
+                path.push(*k);
+                u = v;
+            }
+            ArrForm::Var(a) => {
+                path.reverse();
+                return Some((a, path));
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Whether different indices `i` give different `ix`: each component of `i` is one of `ix`, but for an integer that is added.
+pub(super) fn moves_once(i: &EVar, ix: &Exp) -> bool {
+    let is_param = |e: &Exp| matches!(e.form(), ExpForm::Var(x) if x == i);
+    if is_param(ix) {
+        return true;
+    }
+    let (ExpForm::Tuple(es), Some(rank)) = (ix.form(), i.ty().rank()) else { return false };
+    let mut found = BTreeSet::new();
+    for e in es {
+        let e = match e.form() {
+            ExpForm::Prim(
+                pullback_prim::Prim::Op(pullback_prim::Op::Add | pullback_prim::Op::Sub, _),
+                es,
+            ) if matches!(es[1].form(), ExpForm::Const(_)) => &es[0],
+            _ => e,
+        };
+        if let ExpForm::Proj(x, k) = e.form()
+            && is_param(x)
+        {
+            found.insert(*k);
+        }
+    }
+    found.len() == rank
+}
