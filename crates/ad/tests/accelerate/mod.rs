@@ -1,0 +1,5 @@
+//! Reverse AD for Accelerate (`crates/ad/src/accelerate`). Programs are built by [`build`].
+
+mod build;
+mod lowering;
+mod sharing;
