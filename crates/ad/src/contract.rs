@@ -122,8 +122,14 @@ pub struct Algorithm {
 }
 
 /// All algorithms, in reading order.
-pub const ALGORITHMS: &[Algorithm] =
-    &[crate::forward::ALGORITHM, crate::fast_chad::ALGORITHM, crate::bulk::from_core::ALGORITHM];
+pub const ALGORITHMS: &[Algorithm] = &[
+    crate::forward::ALGORITHM,
+    crate::fast_chad::ALGORITHM,
+    crate::bulk::from_core::ALGORITHM,
+    crate::accelerate::from_core::ALGORITHM,
+    crate::accelerate::from_core::STORE,
+    crate::accelerate::from_core::RECOMPUTE,
+];
 
 /// What an algorithm transforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

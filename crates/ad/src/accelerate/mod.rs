@@ -13,12 +13,15 @@
 //! | [`combine`] | both, and the gradient | 3.4.5 |
 //! | [`to_core`] | array programs as functions of core | 2.3 |
 //!
+//! [`from_core`] makes programs of functions of core, [`to_core`] the reverse: the algorithm `accelerate` (`--ad accelerate`).
+//!
 //! Beside them: `zeros` (zeros, sums, empty arrays), `rename` (array variables of scalar functions).
 
 pub mod combine;
 pub mod contributions;
 pub mod dual;
 pub mod expression;
+pub mod from_core;
 pub mod label;
 pub mod language;
 pub mod primal;

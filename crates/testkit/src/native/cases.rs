@@ -128,9 +128,8 @@ impl Programs {
             // Where numbers overflow, the order of operations decides between infinity and no number.
             let overflow = |(x, y): (&f64, &f64)| !x.is_finite() && !y.is_finite();
             let of = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
-            let same = |(x, y): (&f64, &f64)| {
-                overflow((x, y)) || near(&Value::f64(*x), &Value::f64(*y), tolerance)
-            };
+            let same =
+                |(x, y): (&f64, &f64)| overflow((x, y)) || near(&Value::f64(*x), &Value::f64(*y), tolerance);
             if of(&wanted).iter().zip(&of(&found)).all(same) {
                 return Verdict::Unstable;
             }

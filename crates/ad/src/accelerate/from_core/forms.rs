@@ -283,9 +283,8 @@ impl FromCore<'_> {
                     let (x, y) = (self.element_of(&x, &[])?, self.element_of(&y, &[])?);
                     return Ok(vec![self.named(sum(&x, &y))]);
                 }
-                let part = self.generate(v, |this, j| {
-                    Ok(sum(&this.element_of(&x, j)?, &this.element_of(&y, j)?))
-                })?;
+                let part =
+                    self.generate(v, |this, j| Ok(sum(&this.element_of(&x, j)?, &this.element_of(&y, j)?)))?;
                 Ok(vec![part])
             }
             Core::Vjp { .. } | Core::Jvp { .. } => self.refuse("a derivative that was not expanded before"),
@@ -375,9 +374,10 @@ impl FromCore<'_> {
         let (new, old) = (sizes(&new[..to]), sizes(&old[..from]));
         let part = self.generate(v, |this, j| {
             let (outer, inner) = j.split_at(to);
-            let place = outer.iter().zip(&new).fold(Exp::i64(0), |sum, (j, n)| {
-                integer(Op::Add, &integer(Op::Mul, &sum, n), j)
-            });
+            let place = outer
+                .iter()
+                .zip(&new)
+                .fold(Exp::i64(0), |sum, (j, n)| integer(Op::Add, &integer(Op::Mul, &sum, n), j));
             let mut rest = this.bind("place", place);
             let mut at = Vec::new();
             for n in old.iter().rev() {
@@ -452,9 +452,9 @@ impl FromCore<'_> {
         let mut branch = |body: &Body| {
             let top = self.top();
             self.nests[top].frames.push(Vec::new());
-            let results = self.body(body).and_then(|parts| {
-                parts.iter().map(|p| self.flat(p)).collect::<Result<Vec<(Exp, Part)>>>()
-            });
+            let results = self
+                .body(body)
+                .and_then(|parts| parts.iter().map(|p| self.flat(p)).collect::<Result<Vec<(Exp, Part)>>>());
             let frame = self.nests[top].frames.pop().unwrap_or_default();
             let (es, shapes): (Vec<Exp>, Vec<Part>) = results?.into_iter().unzip();
             Ok((made(Exp::lets(frame, Exp::tuple(es))), shapes))

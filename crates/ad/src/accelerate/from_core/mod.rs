@@ -42,12 +42,8 @@ use pullback_core::{Atom, Builder, Exp as Core, Lam, Origin, Program, Type, Var}
 use pullback_prim::ScalarValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-const SOURCES: &[&str] = &[
-    include_str!("mod.rs"),
-    include_str!("forms.rs"),
-    include_str!("nests.rs"),
-    include_str!("soacs.rs"),
-];
+const SOURCES: &[&str] =
+    &[include_str!("mod.rs"), include_str!("forms.rs"), include_str!("nests.rs"), include_str!("soacs.rs")];
 
 /// The entry of the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {

@@ -139,7 +139,7 @@ impl FromCore<'_> {
         element: impl FnOnce(&mut Self, &[Exp]) -> Result<Exp>,
     ) -> Result<Part> {
         let dims = self.dims_of(v)?;
-        let name = self.program.vars[v].hint;
+        let name = self.program.vars[v].hint.clone();
         self.array_of(&dims, name.as_str(), element).map(Part::Array)
     }
 
@@ -184,9 +184,11 @@ impl FromCore<'_> {
         let here = self.here(view)?;
         let wanted: Vec<Size> = self.nests[self.top()].axes.iter().map(|a| a.size).collect();
         let is_own = here.prefix.len() == wanted.len()
-            && here.prefix.iter().zip(&self.nests[self.top()].axes).all(
-                |(e, axis)| matches!(e.form(), ExpForm::Var(x) if *x == axis.counter),
-            )
+            && here
+                .prefix
+                .iter()
+                .zip(&self.nests[self.top()].axes)
+                .all(|(e, axis)| matches!(e.form(), ExpForm::Var(x) if *x == axis.counter))
             && self.dims[&here.array].starts_with(&wanted);
         if is_own {
             return Ok(here.array);

@@ -62,7 +62,7 @@ impl FromCore<'_> {
                     scalars.push(this.carried(e, *level)?);
                 }
             }
-            let name = this.program.vars[stm.pat[0]].hint;
+            let name = this.program.vars[stm.pat[0]].hint.clone();
             let mut of_scalars = match &scalars[..] {
                 [] => Vec::new(),
                 [e] => vec![this.over_axes(name.as_str(), e)?],
@@ -245,7 +245,12 @@ fn on_elements(lam: &Lam, rank: usize) -> Option<&Lam> {
     if rank == 0 {
         return Some(lam);
     }
-    let maps: Vec<&Stm> = lam.body.stms.iter().filter(|s| !matches!(s.exp, Core::Size(..) | Core::Assert(..) | Core::Prim(..) | Core::Check(..))).collect();
+    let maps: Vec<&Stm> = lam
+        .body
+        .stms
+        .iter()
+        .filter(|s| !matches!(s.exp, Core::Size(..) | Core::Assert(..) | Core::Prim(..) | Core::Check(..)))
+        .collect();
     let [Stm { pat, exp: Core::Soac(Soac::Map { lam: inner, arrays, .. }) }] = &maps[..] else { return None };
     let params: Vec<Atom> = lam.params.iter().map(|p: &Var| Atom::from(*p)).collect();
     let is_it = *arrays == params && pat.len() == 1 && lam.body.result == [Atom::from(pat[0])];

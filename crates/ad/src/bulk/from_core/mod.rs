@@ -74,7 +74,7 @@ use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::shapes::Dim;
 use pullback_core::traverse::bound_vars;
-use pullback_core::{Atom, Body, Builder, Exp, Lam, Origin, Program, Stm, Var};
+use pullback_core::{Atom, Builder, Exp, Lam, Origin, Program, Stm, Var};
 use std::collections::BTreeMap;
 
 /// The entry of the table of algorithms.
@@ -139,6 +139,7 @@ pub struct Steps {
 /// # Errors
 /// [`Unsupported`] where a derivative goes through something that the fragment has no form for; with its place.
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
+    // [bulk.call]  the body of f
     let lam = inlined(program, lam);
     let made = step_by_step(program, &lam, wanted)?;
     put_together(program, lam, &made)
