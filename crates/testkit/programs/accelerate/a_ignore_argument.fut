@@ -1,0 +1,2 @@
+-- The result is a constant.
+entry main [n] (_: [n]f64) : f64 = 42

@@ -1,0 +1,5 @@
+-- The factors of acond_2a are exchanged.
+entry main [n] (a: [n]f64) : f64 =
+  let b = map (2 *) a
+  let y = if f64.sum a <= 2 then map (+ 1) b else map (\x -> x - 1) (map (2 *) b)
+  in f64.sum (map2 (*) y b)
