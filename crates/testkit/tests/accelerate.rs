@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Each of these algorithms for reverse derivatives must give the gradients.
-const ALGORITHMS: [&str; 1] = ["fast_chad"];
+const ALGORITHMS: [&str; 4] = ["fast_chad", "accelerate", "accelerate-store", "accelerate-recompute"];
 
 /// Numbers may differ by this much, relative to the expected number or to 1, whichever is larger.
 const TOLERANCE: f64 = 1e-9;

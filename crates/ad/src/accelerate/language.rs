@@ -312,6 +312,7 @@ fn ill<T>(why: impl Into<String>) -> Result<T, IllTyped> {
 }
 
 /// A term that is well-typed because of how it is made: by a rule from terms with types.
+#[track_caller]
 pub fn made<T>(term: Result<T, IllTyped>) -> T {
     term.unwrap_or_else(|why| unreachable!("{why}"))
 }
@@ -487,7 +488,10 @@ impl Program {
     /// [`IllTyped`] if a variable is read where it is not bound, or an array is bound where it is in scope.
     pub fn new(param: AVar, free: Vec<AVar>, body: Arr, names: Names) -> Result<Program, IllTyped> {
         let program = Program { param, free, body, names };
-        program.check()?;
+        if let Err(e) = program.check() {
+            eprintln!("{program}");
+            return Err(e);
+        }
         Ok(program)
     }
     /// Whether variables are read where they are bound; every pass is followed by it.

@@ -27,5 +27,6 @@ pub mod language;
 pub mod primal;
 pub mod to_core;
 
+mod print;
 mod rename;
 mod zeros;

@@ -86,7 +86,7 @@ impl Size {
         self.0.keys().flatten().copied()
     }
     /// Its products: a factor, and variables. None of zero.
-    pub(super) fn products(&self) -> impl Iterator<Item = (i64, &[SizeVar])> {
+    pub(crate) fn products(&self) -> impl Iterator<Item = (i64, &[SizeVar])> {
         self.0.iter().map(|(product, n)| (i64::try_from(*n).unwrap_or(i64::MAX), product.as_slice()))
     }
     /// The variable, if it is nothing else.

@@ -1,5 +1,6 @@
 //! Reverse AD for Accelerate (`crates/ad/src/accelerate`). Programs are built by [`build`].
 
 mod build;
+mod debug;
 mod lowering;
 mod sharing;

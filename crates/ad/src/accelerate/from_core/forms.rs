@@ -28,7 +28,8 @@
 //!
 //! `form` is longer than other functions: an arm for each construct.
 
-use super::{FromCore, Nest, Part, Size, View, arr};
+use super::sizes::Size;
+use super::{FromCore, Nest, Part, View, arr};
 use crate::accelerate::language::{Arr, ArrForm, ArrTy, Exp, Ty, made};
 use crate::accelerate::zeros::plus as sum;
 use crate::contract::Unsupported;
@@ -58,6 +59,7 @@ impl FromCore<'_> {
             Some(left) => self.left = left,
             None => return self.refuse("a program of so many statements, with loops and calls written out"),
         }
+        self.learn_size(stm);
         let parts = self.form(stm)?;
         for (v, part) in stm.pat.iter().zip(parts) {
             self.parts.insert(*v, part);
@@ -180,7 +182,10 @@ impl FromCore<'_> {
     fn outer(&mut self, a: Atom) -> Result<Exp> {
         let Some(v) = a.var() else { return self.refuse("an array of constants") };
         let dims = self.dims_of(v)?;
-        Ok(self.size_exp(dims[0]))
+        match dims.first() {
+            Some(n) => Ok(self.size_exp(n)),
+            None => self.refuse("a number where an array is wanted"),
+        }
     }
 
     fn form(&mut self, stm: &Stm) -> Result<Vec<Part>> {
@@ -239,7 +244,7 @@ impl FromCore<'_> {
             // [accelerate_core.size]
             Core::Size(..) => {
                 let n = self.width(v.into())?;
-                Ok(vec![Part::Scalar(self.size_exp(n), 0)])
+                Ok(vec![Part::Scalar(self.size_exp(&n), 0)])
             }
             // [accelerate_core.iota]
             Core::Iota(_) => Ok(vec![Part::Iota]),
@@ -365,12 +370,12 @@ impl FromCore<'_> {
         let (view, new) = (self.view(a)?, self.dims_of(v)?);
         let old = self.view_dims(&view);
         if self.top() == 0 && view.prefix.is_empty() {
-            let shape = Exp::tuple(new.iter().map(|n| self.size_exp(*n)).collect());
+            let shape = Exp::tuple(new.iter().map(|n| self.size_exp(n)).collect());
             let u = arr(ArrForm::Reshape(shape, Arr::var(&view.array)));
             let array = self.let_("reshaped", u, new);
             return Ok(vec![self.whole(array)]);
         }
-        let mut sizes = |dims: &[Size]| dims.iter().map(|n| self.size_exp(*n)).collect::<Vec<Exp>>();
+        let mut sizes = |dims: &[Size]| dims.iter().map(|n| self.size_exp(n)).collect::<Vec<Exp>>();
         let (new, old) = (sizes(&new[..to]), sizes(&old[..from]));
         let part = self.generate(v, |this, j| {
             let (outer, inner) = j.split_at(to);
@@ -426,6 +431,7 @@ impl FromCore<'_> {
             for ((v, _), part) in l.params.iter().zip(state) {
                 self.parts.insert(*v, part);
             }
+            self.integer_is(n.0, k);
             self.parts.insert(n.0, Part::Scalar(Exp::constant(n.1.scalar().from_i64(k)), 0));
             state = self.body(&l.body)?;
         }

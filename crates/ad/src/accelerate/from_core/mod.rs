@@ -23,8 +23,10 @@
 
 mod forms;
 mod nests;
+mod sizes;
 mod soacs;
 
+use self::sizes::{Known, Size, Sizes};
 use super::combine::gradient;
 use super::expression::Temporaries;
 use super::language::{AVar, Arr, ArrForm, ArrTy, EVar, Exp, Names, Program as Source, Ty, made};
@@ -36,7 +38,6 @@ use crate::inlined::{STATEMENTS, inlined};
 use crate::size_names::SizeNames;
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
-use pullback_core::shapes::Dim;
 use pullback_core::traverse::{bound_vars, for_each_stm};
 use pullback_core::{Atom, Builder, Exp as Core, Lam, Origin, Program, Type, Var};
 use pullback_prim::ScalarValue;
@@ -111,20 +112,11 @@ pub struct Translated {
     /// The sizes of the inputs.
     inputs: Vec<Vec<Size>>,
     results: Vec<Vec<Size>>,
-}
-
-/// A size by name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Size {
-    Const(i64),
-    /// An integer that is at hand.
-    Value(Var),
-    /// A dimension of an array that is at hand.
-    Dimension(Var, usize),
+    known: Known,
 }
 
 /// A free variable of the program.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Free {
     Value(Var),
     Size(Size),
@@ -195,6 +187,7 @@ struct FromCore<'p> {
     inner: IdSet<Var>,
     names: Names,
     free: Vec<(AVar, Free)>,
+    known: Known,
     size_vars: BTreeMap<Size, AVar>,
     dims: BTreeMap<AVar, Vec<Size>>,
     /// Free variables, and the like: what has no derivative.
@@ -229,6 +222,7 @@ impl<'p> FromCore<'p> {
             inner,
             names: Names::default(),
             free: Vec::new(),
+            known: Known::default(),
             size_vars: BTreeMap::new(),
             dims: BTreeMap::new(),
             constant: BTreeSet::new(),
@@ -261,6 +255,8 @@ impl<'p> FromCore<'p> {
                 self.parts.insert(stm.pat[0], Part::Iota);
             } else if is_needed {
                 self.statement(stm)?;
+            } else {
+                self.learn_size(stm);
             }
         }
         let (mut results, mut varies, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
@@ -278,8 +274,8 @@ impl<'p> FromCore<'p> {
         let body = made(Arr::lets(lets, Arr::tuple(results)));
         let free = self.free.iter().map(|(a, _)| a.clone()).collect();
         let source = made(Source::new(param, free, body, self.names));
-        let (wanted, free, dims) = (wanted.to_vec(), self.free, self.dims);
-        Ok(Translated { source, wanted, varies, free, dims, inputs, results: sizes })
+        let (wanted, free, dims, known) = (wanted.to_vec(), self.free, self.dims, self.known);
+        Ok(Translated { source, wanted, varies, free, dims, inputs, results: sizes, known })
     }
 
     fn refuse<T>(&self, construct: &str) -> Result<T, Unsupported> {
@@ -321,48 +317,6 @@ impl<'p> FromCore<'p> {
             ArrTy::Array(_, 0) => Part::Scalar(made(Exp::index(&a, Exp::tuple(Vec::new()))), 0),
             _ => Part::Array(View { array: a, prefix: Vec::new(), level: 0 }),
         }
-    }
-
-    /// The sizes of an array.
-    fn dims_of(&mut self, v: Var) -> Result<Vec<Size>, Unsupported> {
-        let rank = self.program.vars[v].ty.rank();
-        let known = self.shapes.of(v).to_vec();
-        (0..rank).map(|k| self.size(known.get(k).copied().unwrap_or(Dim::Size(v, k)), Some((v, k)))).collect()
-    }
-
-    /// A size by its name; one without a name is this dimension.
-    fn size(&self, d: Dim, dimension: Option<(Var, usize)>) -> Result<Size, Unsupported> {
-        match (self.shapes.called(d), dimension) {
-            (Dim::Const(n), _) => Ok(Size::Const(n.max(0))),
-            (Dim::Value(n), _) if self.is_at_hand(n) => Ok(Size::Value(n)),
-            (Dim::Size(w, j), _) if self.is_at_hand(w) => Ok(Size::Dimension(w, j)),
-            (Dim::Unknown, Some((v, k))) if self.is_at_hand(v) => Ok(Size::Dimension(v, k)),
-            _ => self.refuse("a size that an inner body computes"),
-        }
-    }
-
-    /// The number of elements that an operation has.
-    fn width(&self, n: Atom) -> Result<Size, Unsupported> {
-        self.size(self.shapes.name(n), None)
-    }
-
-    /// A size as an expression that may stand anywhere.
-    fn size_exp(&mut self, n: Size) -> Exp {
-        if let Size::Const(n) = n {
-            return Exp::i64(n);
-        }
-        let a = match self.size_vars.get(&n) {
-            Some(a) => a.clone(),
-            None => {
-                let a = self.names.fresh("n", ArrTy::Array(Ty::Scalar(pullback_prim::Scalar::I64), 0));
-                self.dims.insert(a.clone(), Vec::new());
-                self.constant.insert(a.clone());
-                self.free.push((a.clone(), Free::Size(n)));
-                self.size_vars.insert(n, a.clone());
-                a
-            }
-        };
-        made(Exp::index(&a, Exp::tuple(Vec::new())))
     }
 
     /// A value that is at hand, as a free variable.
@@ -414,22 +368,22 @@ fn put_together(
     let Lam { mut params, mut body } = lam;
     let is_active = |b: &Builder<'_>, a: Atom| b.program.is_active(&b.ty(a));
     let active: Vec<usize> = (0..body.result.len()).filter(|k| is_active(&b, body.result[*k])).collect();
-    let mut emitter = Sizes { b: &mut b, known: BTreeMap::new() };
+    let mut emitter = Sizes::new(&mut b, &translated.known);
     let mut env = BTreeMap::new();
     for (a, free) in &translated.free {
         let dims = translated.dims.get(a).map_or(&[][..], |dims| dims);
         let leaf = match free {
             Free::Value(v) => Atom::from(*v),
-            Free::Size(n) => emitter.atom(*n),
+            Free::Size(n) => emitter.atom(n),
         };
-        env.insert(a.clone(), emitter.stored(a.ty(), dims, leaf));
+        env.insert(a.clone(), stored(&mut emitter, a.ty(), dims, leaf));
     }
     let arrays = |ty: &ArrTy| match ty {
         ArrTy::Tuple(ts) => ts.clone(),
         ArrTy::Array(..) => Vec::new(),
     };
     let inputs = arrays(derived.param.ty()).into_iter().zip(&translated.inputs).zip(&translated.wanted);
-    let inputs = inputs.map(|((ty, dims), x)| emitter.stored(&ty, dims, (*x).into())).collect();
+    let inputs = inputs.map(|((ty, dims), x)| stored(&mut emitter, &ty, dims, (*x).into())).collect();
     env.insert(derived.param.clone(), Stored::Tuple(inputs));
     let (mut seeds, mut varying) = (Vec::new(), Vec::new());
     let mut of_results = arrays(seed.ty()).into_iter().zip(&translated.results);
@@ -439,8 +393,8 @@ fn put_together(
         let Ok(Some(ty)) = emitter.b.program.cotangent(&ty) else { unreachable!("it is active") };
         let y_bar = emitter.b.fresh(ty, "y_bar");
         params.push(y_bar);
-        if let (true, Some((ty, dims))) = (*varies, of_results.next()) {
-            seeds.push(emitter.stored(&ty, dims, y_bar.into()));
+        if *varies && let Some((ty, dims)) = of_results.next() {
+            seeds.push(stored(&mut emitter, &ty, dims, y_bar.into()));
             varying.push(k);
         }
     }
@@ -464,32 +418,10 @@ fn leaves(s: &Stored) -> Vec<Atom> {
     }
 }
 
-/// Sizes as atoms, each emitted once.
-struct Sizes<'b, 'p> {
-    b: &'b mut Builder<'p>,
-    known: BTreeMap<Size, Atom>,
-}
-
-impl Sizes<'_, '_> {
-    fn atom(&mut self, n: Size) -> Atom {
-        match n {
-            Size::Const(n) => Atom::Const(ScalarValue::I64(n)),
-            Size::Value(v) => v.into(),
-            Size::Dimension(v, k) => match self.known.get(&n) {
-                Some(a) => *a,
-                None => {
-                    let a = self.b.size(v.into(), k);
-                    self.known.insert(n, a);
-                    a
-                }
-            },
-        }
-    }
-    fn stored(&mut self, ty: &ArrTy, dims: &[Size], leaf: Atom) -> Stored {
-        let ArrTy::Array(ty, _) = ty else { unreachable!("an array") };
-        let dims = dims.iter().map(|n| self.atom(*n)).collect();
-        Stored::Array { ty: ty.clone(), dims, leaves: vec![leaf] }
-    }
+fn stored(sizes: &mut Sizes<'_, '_>, ty: &ArrTy, dims: &[Size], leaf: Atom) -> Stored {
+    let ArrTy::Array(ty, _) = ty else { unreachable!("an array") };
+    let dims = dims.iter().map(|n| sizes.atom(n)).collect();
+    Stored::Array { ty: ty.clone(), dims, leaves: vec![leaf] }
 }
 
 /// `u`, in the language.

@@ -3,7 +3,8 @@
 //! Guarantees: a read that may be out of bounds is not moved out of its branch; one that runs whenever the nest runs may become an array of its own, which stops as the read would. Each variable of a nest is computed at one place: if an inner
 //! nest reads it, it becomes an array over its axes, which its own nest reads too.
 
-use super::{Axis, FromCore, Nest, Part, Size, View, arr};
+use super::sizes::Size;
+use super::{Axis, FromCore, Nest, Part, View, arr};
 use crate::accelerate::language::{AVar, Arr, ArrForm, EVar, Exp, ExpForm, Fun, Slice, Ty, made};
 use crate::contract::Unsupported;
 use pullback_core::Var;
@@ -122,7 +123,7 @@ impl FromCore<'_> {
             .iter()
             .map(|size| {
                 let counter = self.names.fresh("i", Ty::Scalar(pullback_prim::Scalar::I64));
-                axes.push(Axis { counter: counter.clone(), size: *size });
+                axes.push(Axis { counter: counter.clone(), size: size.clone() });
                 counter
             })
             .collect();
@@ -169,7 +170,7 @@ impl FromCore<'_> {
 
     /// The sizes that a view has.
     pub(super) fn view_dims(&self, view: &View) -> Vec<Size> {
-        self.dims[&view.array].iter().skip(view.prefix.len()).copied().collect()
+        self.dims[&view.array].iter().skip(view.prefix.len()).cloned().collect()
     }
 
     /// An element of a view.
@@ -182,7 +183,7 @@ impl FromCore<'_> {
     /// The array over the axes of the innermost nest and the dimensions of the view.
     pub(super) fn owned(&mut self, view: &View) -> Result<AVar> {
         let here = self.here(view)?;
-        let wanted: Vec<Size> = self.nests[self.top()].axes.iter().map(|a| a.size).collect();
+        let wanted: Vec<Size> = self.nests[self.top()].axes.iter().map(|a| a.size.clone()).collect();
         let is_own = here.prefix.len() == wanted.len()
             && here
                 .prefix
@@ -199,14 +200,14 @@ impl FromCore<'_> {
 
     /// The sizes of axes, as a shape.
     fn sizes(&mut self, axes: &[Axis]) -> Exp {
-        let sizes = axes.iter().map(|a| self.size_exp(a.size)).collect();
+        let sizes = axes.iter().map(|a| self.size_exp(&a.size)).collect();
         Exp::tuple(sizes)
     }
 
     /// An expression of a nest as an array over the axes of the nest.
     fn over(&mut self, level: usize, name: &str, e: &Exp) -> Result<AVar> {
         let axes = self.nests[level].axes.clone();
-        let dims: Vec<Size> = axes.iter().map(|a| a.size).collect();
+        let dims: Vec<Size> = axes.iter().map(|a| a.size.clone()).collect();
         let mut lets = needed(self.nests[level].frames.iter().flatten(), e);
         let mut e = e.clone();
         if let ExpForm::Index(a, at) = e.form()
@@ -264,7 +265,9 @@ impl FromCore<'_> {
         let param = self.names.fresh("p", ty);
         let mut paths = paths.into_iter().map(|path| path.iter().fold(Exp::var(&param), |e, k| e.proj(*k)));
         let mut bindings = Lets::new();
-        if let (false, Some(at)) = (asked.is_empty(), paths.next()) {
+        if !asked.is_empty()
+            && let Some(at) = paths.next()
+        {
             bindings.extend(asked.iter().enumerate().map(|(k, x)| (x.clone(), at.proj(k))));
         }
         let by = arguments.into_iter().map(|(read, _)| read).zip(paths).collect();
@@ -318,8 +321,8 @@ impl FromCore<'_> {
         order.sort_by_key(|k| positions[*k]);
         let mut a = a.clone();
         if !order.iter().copied().eq(0..order.len()) {
-            let dims: Vec<Size> = order.iter().map(|k| self.dims[&a][*k]).collect();
-            let shape = Exp::tuple(dims.iter().map(|n| self.size_exp(*n)).collect());
+            let dims: Vec<Size> = order.iter().map(|k| self.dims[&a][*k].clone()).collect();
+            let shape = Exp::tuple(dims.iter().map(|n| self.size_exp(n)).collect());
             let param = self.names.fresh("i", Ty::index(order.len()));
             let at = |k: usize| order.iter().position(|o| *o == k).unwrap_or(k);
             let body = Exp::tuple((0..order.len()).map(|k| Exp::var(&param).proj(at(k))).collect());
@@ -329,9 +332,9 @@ impl FromCore<'_> {
         if positions.len() == axes.len() {
             return a;
         }
-        let entry = |(k, axis): (usize, &Axis)| (!positions.contains(&k)).then(|| self.size_exp(axis.size));
+        let entry = |(k, axis): (usize, &Axis)| (!positions.contains(&k)).then(|| self.size_exp(&axis.size));
         let slc: Slice = axes.iter().enumerate().map(entry).collect();
-        let dims = axes.iter().map(|a| a.size).collect();
+        let dims = axes.iter().map(|a| a.size.clone()).collect();
         self.let_("spread", arr(ArrForm::Replicate(slc, Arr::var(&a))), dims)
     }
 
@@ -346,7 +349,7 @@ impl FromCore<'_> {
         let own: Vec<Axis> = positions.iter().map(|k| axes[*k].clone()).collect();
         let f = self.over_counters(&own, lets, index);
         let shape = self.sizes(&own);
-        let dims = own.iter().map(|a| a.size).collect();
+        let dims = own.iter().map(|a| a.size.clone()).collect();
         let found = self.let_("gathered", arr(ArrForm::Backpermute(shape, f, Arr::var(a))), dims);
         self.spread(&found, &positions, axes)
     }

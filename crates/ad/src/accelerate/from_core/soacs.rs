@@ -11,7 +11,8 @@
 
 use super::forms::Result;
 use super::nests::variables;
-use super::{FromCore, Nest, Part, Size, View, arr};
+use super::sizes::Size;
+use super::{FromCore, Nest, Part, View, arr};
 use crate::accelerate::language::{AVar, Arr, ArrForm, Exp, ExpForm, Fun, Ty, made};
 use crate::accelerate::zeros::{is_zero, map_projection};
 use pullback_core::{Atom, Exp as Core, Lam, Soac, Stm, Var};

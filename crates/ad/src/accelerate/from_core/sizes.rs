@@ -1,0 +1,182 @@
+//! Sizes of core as polynomials over the sizes that are at hand: two sizes with one polynomial are equal in every run that does not stop.
+//!
+//! Integers that are sums, differences and products of sizes are known as such, in inner bodies too; so a body may make an array of `2 n + 1` elements.
+
+use super::forms::Result;
+use super::{FromCore, Part};
+use crate::accelerate::language::{ArrTy, Exp, Ty, made};
+pub(super) use crate::bulk::sizes::{Size, SizeVar};
+use pullback_base::index::IdMap;
+use pullback_core::shapes::Dim;
+use pullback_core::{Atom, Builder, Exp as Core, Stm, Var};
+use pullback_prim::{Op, Prim, Scalar};
+use std::collections::BTreeMap;
+
+/// A size that is at hand.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Base {
+    /// An integer.
+    Value(Var),
+    /// A dimension of an array.
+    Dimension(Var, usize),
+}
+
+/// The sizes that are at hand, and the integers that are known as sizes.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    bases: Vec<Base>,
+    vars: BTreeMap<Base, SizeVar>,
+    integers: IdMap<Var, Size>,
+}
+
+impl Known {
+    fn base(&mut self, base: Base) -> Size {
+        let next = SizeVar(u32::try_from(self.bases.len()).unwrap_or(u32::MAX));
+        let var = *self.vars.entry(base).or_insert(next);
+        if var == next {
+            self.bases.push(base);
+        }
+        Size::var(var)
+    }
+}
+
+impl FromCore<'_> {
+    /// The sizes of an array.
+    pub(super) fn dims_of(&mut self, v: Var) -> Result<Vec<Size>> {
+        let rank = self.program.vars[v].ty.rank();
+        let known = self.shapes.of(v).to_vec();
+        let dim = |k: usize| known.get(k).copied().unwrap_or(Dim::Size(v, k));
+        (0..rank).map(|k| self.size(dim(k), Some((v, k)))).collect()
+    }
+
+    /// A size by its name; one without a name is this dimension.
+    fn size(&mut self, d: Dim, dimension: Option<(Var, usize)>) -> Result<Size> {
+        match (self.shapes.called(d), dimension) {
+            (Dim::Const(n), _) => Ok(Size::constant(n.max(0))),
+            (Dim::Value(n), _) => match self.as_size(n.into()) {
+                Some(n) => Ok(n),
+                None => self.refuse("a size that an inner body computes"),
+            },
+            (Dim::Size(w, j), _) if self.is_at_hand(w) => Ok(self.known.base(Base::Dimension(w, j))),
+            (Dim::Size(w, j), _) => match self.parts.get(&w) {
+                Some(Part::Array(view)) if view.prefix.len() + j < self.dims[&view.array].len() => {
+                    Ok(self.dims[&view.array][view.prefix.len() + j].clone())
+                }
+                _ => self.refuse("a size that an inner body computes"),
+            },
+            (Dim::Unknown, Some((v, k))) if self.is_at_hand(v) => Ok(self.known.base(Base::Dimension(v, k))),
+            (Dim::Unknown, _) => self.refuse("a size that an inner body computes"),
+        }
+    }
+
+    /// The number of elements that an operation has.
+    pub(super) fn width(&mut self, n: Atom) -> Result<Size> {
+        self.size(self.shapes.name(n), None)
+    }
+
+    /// The size that an integer is known to be.
+    fn as_size(&mut self, a: Atom) -> Option<Size> {
+        match a {
+            Atom::Const(c) => (c.scalar() == Scalar::I64).then(|| Size::constant(c.as_i64())),
+            Atom::Var(v) => match self.known.integers.get(&v) {
+                Some(n) => Some(n.clone()),
+                None => self.is_at_hand(v).then(|| self.known.base(Base::Value(v))),
+            },
+        }
+    }
+
+    /// Remembers that an integer is a size.
+    pub(super) fn learn_size(&mut self, stm: &Stm) {
+        let size = match &stm.exp {
+            Core::Atom(a) if self.program.atom_type(*a).scalar() == Some(Scalar::I64) => self.as_size(*a),
+            Core::Prim(Prim::Op(op, Scalar::I64), args) => self.arithmetic(*op, args),
+            Core::Size(..) => self.width(stm.pat[0].into()).ok(),
+            _ => None,
+        };
+        match size {
+            Some(size) => self.known.integers.insert(stm.pat[0], size),
+            // A loop that is written out comes by more than once.
+            None => self.known.integers.remove(&stm.pat[0]),
+        };
+    }
+
+    /// Says that an integer is this number, in the iteration of a loop that is written out.
+    pub(super) fn integer_is(&mut self, v: Var, n: i64) {
+        self.known.integers.insert(v, Size::constant(n));
+    }
+
+    fn arithmetic(&mut self, op: Op, args: &[Atom]) -> Option<Size> {
+        let [a, b] = args else { return None };
+        let (a, b) = (self.as_size(*a)?, self.as_size(*b)?);
+        match op {
+            Op::Add => Some(a.plus(&b)),
+            Op::Sub => Some(a.minus(&b)),
+            Op::Mul => Some(a.times(&b)),
+            _ => None,
+        }
+    }
+
+    /// A size as an expression that may stand anywhere.
+    pub(super) fn size_exp(&mut self, n: &Size) -> Exp {
+        if let Some(n) = n.as_constant() {
+            return Exp::i64(n.max(0));
+        }
+        let a = match self.size_vars.get(n) {
+            Some(a) => a.clone(),
+            None => {
+                let a = self.names.fresh("n", ArrTy::Array(Ty::Scalar(Scalar::I64), 0));
+                self.dims.insert(a.clone(), Vec::new());
+                self.constant.insert(a.clone());
+                self.free.push((a.clone(), super::Free::Size(n.clone())));
+                self.size_vars.insert(n.clone(), a.clone());
+                a
+            }
+        };
+        made(Exp::index(&a, Exp::tuple(Vec::new())))
+    }
+}
+
+/// Sizes as atoms, each emitted once.
+pub(super) struct Sizes<'b, 'p> {
+    pub(super) b: &'b mut Builder<'p>,
+    known: &'b Known,
+    atoms: BTreeMap<Size, Atom>,
+}
+
+impl<'b, 'p> Sizes<'b, 'p> {
+    pub(super) fn new(b: &'b mut Builder<'p>, known: &'b Known) -> Sizes<'b, 'p> {
+        Sizes { b, known, atoms: BTreeMap::new() }
+    }
+    pub(super) fn atom(&mut self, n: &Size) -> Atom {
+        if let Some(n) = n.as_constant() {
+            return Atom::i64(n.max(0));
+        }
+        if let Some(a) = self.atoms.get(n) {
+            return *a;
+        }
+        let a = match n.as_var() {
+            Some(v) => match self.known.bases[v.0 as usize] {
+                Base::Value(v) => v.into(),
+                Base::Dimension(v, k) => self.b.size(v.into(), k),
+            },
+            None => {
+                let a = self.polynomial(n);
+                if n.is_never_negative() { a } else { self.b.op2(Op::Max, a, Atom::i64(0)) }
+            }
+        };
+        self.atoms.insert(n.clone(), a);
+        a
+    }
+    fn polynomial(&mut self, n: &Size) -> Atom {
+        let mut sum = None;
+        let products: Vec<(i64, Vec<SizeVar>)> = n.products().map(|(c, vs)| (c, vs.to_vec())).collect();
+        for (factor, vars) in products {
+            let product = vars.iter().fold(Atom::i64(factor), |x, v| {
+                let y = self.atom(&Size::var(*v));
+                if x == Atom::i64(1) { y } else { self.b.op2(Op::Mul, x, y) }
+            });
+            sum = Some(sum.map_or(product, |sum| self.b.op2(Op::Add, sum, product)));
+        }
+        sum.unwrap_or(Atom::i64(0))
+    }
+}
