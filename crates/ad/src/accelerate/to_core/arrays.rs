@@ -3,10 +3,11 @@
 //! Guarantee: the bindings of a let are walked one after the other; only the depth of a term costs stack.
 
 use super::Lower;
-use super::delayed::{COSTLY, Pull, Value};
-use crate::accelerate::language::{AVar, Arr, ArrForm, ArrTy, Fun, Ty};
+use super::delayed::{COSTLY, Form, Pull, Value};
+use crate::accelerate::language::{AVar, Arr, ArrForm, ArrTy, Exp, Fun, Ty};
 use pullback_core::{Atom, Body, Exp as Core, Type};
 use pullback_prim::{Op, Scalar, ScalarValue};
+use std::rc::Rc;
 
 impl Lower<'_, '_> {
     /// The value of a term where the builder stands.
@@ -78,7 +79,7 @@ impl Lower<'_, '_> {
             ArrForm::Permute(c, d, f, u) => {
                 let d = self.array(d);
                 let p = self.array(u);
-                self.permute(c, &d, f, &p)
+                self.permute(c, d, f, p)
             }
             ArrForm::Backpermute(e, f, u) => {
                 let dims = self.closed(e);
@@ -111,21 +112,25 @@ impl Lower<'_, '_> {
     }
 
     // [accelerate_to_core.avar]  a: its value
-    fn variable(&mut self, a: &AVar) -> Value {
+    pub(super) fn variable(&mut self, a: &AVar) -> Value {
         match self.arrays.get(a) {
             Some(value) => value.clone(),
             None => unreachable!("`{}` is bound where it is read", a.name()),
         }
     }
 
-    // [accelerate_to_core.alet]  let a_1 = u_1 ..: in order, those that something uses
-    fn bind(&mut self, bindings: &[(AVar, Arr)]) {
+    // [accelerate_to_core.alet]  let a_1 = u_1 ..: in order, as far as something uses them
+    pub(super) fn bind(&mut self, bindings: &[(AVar, Arr)]) {
         for (a, u) in bindings {
-            if self.uses.is_used(a) {
+            let value = if self.uses.is_read(a) {
                 let value = self.arr(u);
-                let value = self.kept_parts(a, &mut Vec::new(), value);
-                self.arrays.insert(a.clone(), value);
-            }
+                self.kept_parts(a, &mut Vec::new(), value)
+            } else if self.uses.is_used(a) {
+                self.sized(u)
+            } else {
+                continue;
+            };
+            self.arrays.insert(a.clone(), value);
         }
     }
     fn kept_parts(&mut self, a: &AVar, path: &mut Vec<usize>, value: Value) -> Value {
@@ -153,20 +158,31 @@ impl Lower<'_, '_> {
     }
     // [accelerate_to_core.map]  \i. f (u ! i)
     fn map(&mut self, ty: Ty, f: &Fun, p: Pull) -> Pull {
+        let flat = p.flat.as_ref().map(|q| Rc::new(self.map(ty.clone(), f, Pull::clone(q))));
         let (f, cost) = (f.clone(), self.cost(&f.body).saturating_add(p.cost()));
-        Pull::delayed(ty, p.dims.clone(), cost, move |this, ix| {
+        let mapped = Pull::delayed(ty, p.dims.clone(), cost, move |this, ix| {
             let x = this.element(&p, ix);
             this.apply(&f, x)
-        })
+        });
+        Pull { flat, ..mapped }
     }
-    // [accelerate_to_core.zip_with]  \i. f (u ! i, v ! i), with the smaller sizes
-    fn zip_with(&mut self, ty: Ty, f: &Fun, p: Pull, q: Pull) -> Pull {
+    /// The smaller size of each dimension.
+    pub(super) fn smaller(&mut self, p: &Pull, q: &Pull) -> Vec<Atom> {
         let mut dims = Vec::new();
         for (m, n) in p.dims.iter().zip(&q.dims) {
             let least = self.op2(Op::Min, Scalar::I64, *m, *n);
-            self.below.extend([(least, *m), (least, *n)].into_iter().filter(|(a, b)| a != b));
+            if let Atom::Var(v) = least
+                && m != n
+            {
+                self.below.insert(v, [*m, *n]);
+            }
             dims.push(least);
         }
+        dims
+    }
+    // [accelerate_to_core.zip_with]  \i. f (u ! i, v ! i), with the smaller sizes
+    fn zip_with(&mut self, ty: Ty, f: &Fun, p: Pull, q: Pull) -> Pull {
+        let dims = self.smaller(&p, &q);
         let cost = self.cost(&f.body).saturating_add(p.cost()).saturating_add(q.cost());
         let f = f.clone();
         Pull::delayed(ty, dims, cost.min(COSTLY), move |this, ix| {
@@ -177,7 +193,7 @@ impl Lower<'_, '_> {
     }
 
     // [accelerate_to_core.acond]  if e then u_1 else u_2: the leaves, and those sizes that differ
-    fn conditional(&mut self, e: &crate::accelerate::language::Exp, u: &Arr, v: &Arr) -> Value {
+    fn conditional(&mut self, e: &Exp, u: &Arr, v: &Arr) -> Value {
         let c = self.closed(e)[0];
         if let Atom::Const(c) = c {
             return self.arr(if c.is_true() { u } else { v });
@@ -191,7 +207,12 @@ impl Lower<'_, '_> {
         let ((then, t), (other, e)) = (side(u), side(v));
         self.joined(c, (&then, t), (&other, e))
     }
-    fn joined(&mut self, c: Atom, (then, mut t): (&Value, Body), (other, mut e): (&Value, Body)) -> Value {
+    pub(super) fn joined(
+        &mut self,
+        c: Atom,
+        (then, mut t): (&Value, Body),
+        (other, mut e): (&Value, Body),
+    ) -> Value {
         let (xs, ys) = (flat(then), flat(other));
         let is_same = |x: &Atom, y: &Atom| x == y;
         for (x, y) in xs.iter().zip(&ys) {
@@ -228,7 +249,9 @@ fn refilled(like: &Value, atoms: &mut dyn Iterator<Item = Atom>) -> Value {
         Value::Array(p) => {
             let dims = atoms.take(p.dims.len()).collect();
             let leaves = atoms.take(p.leaves().len()).collect();
-            Value::Array(Pull::in_memory(p.ty.clone(), dims, leaves))
+            let is_sized = matches!(p.form, Form::Sized);
+            let ty = p.ty.clone();
+            Value::Array(if is_sized { Pull::sized(ty, dims) } else { Pull::in_memory(ty, dims, leaves) })
         }
         Value::Tuple(parts) => Value::Tuple(parts.iter().map(|v| refilled(v, atoms)).collect()),
     }

@@ -31,6 +31,8 @@ pub(super) struct Pull {
     pub(super) ty: Ty,
     pub(super) dims: Vec<Atom>,
     pub(super) form: Form,
+    /// An array that has in several inner dimensions what this one has in one.
+    pub(super) flat: Option<Rc<Pull>>,
 }
 
 #[derive(Clone)]
@@ -39,6 +41,8 @@ pub(super) enum Form {
     Stored(Vec<Atom>),
     /// An element, and an estimate of the operations that it takes.
     Delayed(Element, u64),
+    /// Nothing reads its elements.
+    Sized,
 }
 
 /// What may be evaluated again costs at most so many operations.
@@ -53,15 +57,18 @@ impl Pull {
         cost: u64,
         element: impl Fn(&mut Lower<'_, '_>, &[Atom]) -> Vec<Atom> + 'static,
     ) -> Pull {
-        Pull { ty, dims, form: Form::Delayed(Rc::new(element), cost.min(COSTLY)) }
+        Pull { ty, dims, form: Form::Delayed(Rc::new(element), cost.min(COSTLY)), flat: None }
     }
     pub(super) fn in_memory(ty: Ty, dims: Vec<Atom>, leaves: Vec<Atom>) -> Pull {
-        Pull { ty, dims, form: Form::Stored(leaves) }
+        Pull { ty, dims, form: Form::Stored(leaves), flat: None }
+    }
+    pub(super) fn sized(ty: Ty, dims: Vec<Atom>) -> Pull {
+        Pull { ty, dims, form: Form::Sized, flat: None }
     }
     /// Operations for an element, besides reads.
     pub(super) fn cost(&self) -> u64 {
         match &self.form {
-            Form::Stored(_) => 0,
+            Form::Stored(_) | Form::Sized => 0,
             Form::Delayed(_, cost) => *cost,
         }
     }
@@ -69,7 +76,7 @@ impl Pull {
     pub(super) fn leaves(&self) -> Vec<Atom> {
         match &self.form {
             Form::Stored(leaves) => leaves.clone(),
-            Form::Delayed(..) => Vec::new(),
+            Form::Delayed(..) | Form::Sized => Vec::new(),
         }
     }
     fn is_cheap(&self) -> bool {
@@ -109,6 +116,7 @@ impl Lower<'_, '_> {
                 let element = Rc::clone(element);
                 self.nest(&p.dims, &mut |this, ix| element(this, ix))
             }
+            Form::Sized => unread(),
         }
     }
 
@@ -117,6 +125,7 @@ impl Lower<'_, '_> {
         match &p.form {
             Form::Stored(leaves) => leaves.iter().map(|a| self.b.index(*a, ix)).collect(),
             Form::Delayed(element, _) => Rc::clone(element)(self, ix),
+            Form::Sized => unread(),
         }
     }
     /// The leaves of the element at any index; one outside stops the program.
@@ -143,11 +152,16 @@ impl Lower<'_, '_> {
     }
     /// Whether it is known that `m <= n`.
     fn is_at_most(&self, m: Atom, n: Atom) -> bool {
-        m == n
-            || match (m, n) {
-                (Atom::Const(m), Atom::Const(n)) => m.as_i64() <= n.as_i64(),
-                _ => self.below.iter().any(|(a, b)| *a == m && *b == n),
+        let mut todo = vec![m];
+        while let Some(m) = todo.pop() {
+            match (m, n) {
+                (m, n) if m == n => return true,
+                (Atom::Const(m), Atom::Const(n)) if m.as_i64() <= n.as_i64() => return true,
+                (Atom::Var(m), _) => todo.extend(self.below.get(&m).into_iter().flatten()),
+                (Atom::Const(_), _) => {}
             }
+        }
+        false
     }
     /// Says that an index is inside.
     pub(super) fn learn(&mut self, i: Atom, n: Atom) {
@@ -221,6 +235,11 @@ impl Lower<'_, '_> {
                 let element = Rc::clone(element);
                 self.nest(&p.dims[outer.len()..], &mut |this, i| element(this, &[outer, i].concat()))
             }
+            Form::Sized => unread(),
         }
     }
+}
+
+fn unread() -> ! {
+    unreachable!("the uses of the binding say that nothing reads its elements")
 }

@@ -174,7 +174,7 @@ impl Lower<'_, '_> {
             ExpForm::Prim(prim, es) => all(es).saturating_add(prim.cost()),
             ExpForm::Index(a, e) => match self.arrays.get(a) {
                 Some(Value::Array(p)) => match p.form {
-                    Form::Stored(_) => self.cost(e).saturating_add(1),
+                    Form::Stored(_) | Form::Sized => self.cost(e).saturating_add(1),
                     Form::Delayed(_, cost) => self.cost(e).saturating_add(cost),
                 },
                 Some(Value::Tuple(_)) | None => self.cost(e),

@@ -13,50 +13,74 @@
 //! Guarantee: a first value that is the neutral element is not combined.
 
 use super::delayed::{COSTLY, Pull};
-use super::operators::{Operator, Order};
+use super::operators::{Operator, Order, neutral};
 use super::{INDEX, Lower};
-use crate::accelerate::language::{Fun, Ty};
+use crate::accelerate::language::Fun;
 use pullback_base::Symbol;
 use pullback_core::{Atom, Exp as Core, Lam, Soac, Type, Var};
 use pullback_prim::{Op, Scalar};
+
+/// What makes an operator, for each reduction a new one.
+pub(super) type Make<'f, S> = &'f mut dyn FnMut(&mut S) -> Operator;
+/// What is made of an inner row and its size.
+type Row<'f, S> = &'f mut dyn FnMut(&mut S, Vec<Atom>, Atom) -> Vec<Atom>;
 
 impl Lower<'_, '_> {
     // [accelerate_to_core.sum]  \i. reduce (+) 0 (row i)
     pub(super) fn sum(&mut self, p: Pull) -> Pull {
         let (outer, _) = split(&p);
+        let scalars = p.ty.scalars();
+        let numbers: Vec<bool> = scalars.iter().map(|s| *s != Scalar::Bool).collect();
         Pull::delayed(p.ty.clone(), outer, COSTLY, move |this, ix| {
-            let row = this.row(&p, ix);
-            let width = inner(&p);
-            this.sum_of(width, &p.ty, row)
+            let sums = this.folded(&p, ix, &numbers, &mut |this| this.addition(&scalars, &numbers));
+            filled(&numbers, sums, scalars.iter().map(|s| Atom::Const(s.zero())).collect())
         })
     }
-    /// The sum of rows of leaves.
-    pub(super) fn sum_of(&mut self, width: Atom, ty: &Ty, row: Vec<Atom>) -> Vec<Atom> {
-        let scalars = ty.scalars();
-        let is_number = |s: &&Scalar| **s != Scalar::Bool;
-        let ops: Vec<(Op, Scalar)> = scalars.iter().filter(is_number).map(|s| (Op::Add, *s)).collect();
-        let numbers: Vec<Atom> =
-            row.into_iter().zip(&scalars).filter(|(_, s)| is_number(s)).map(|(a, _)| a).collect();
-        let operator = self.plain(&ops);
-        let mut sums = self.reduced(&operator, width, numbers).into_iter();
-        scalars
-            .iter()
-            .map(|s| if is_number(&s) { sums.next() } else { None }.unwrap_or(Atom::Const(s.zero())))
-            .collect()
+    /// The addition of those leaves that are chosen.
+    pub(super) fn addition(&mut self, scalars: &[Scalar], chosen: &[bool]) -> Operator {
+        let all: Vec<(Op, Scalar)> = scalars.iter().map(|s| (Op::Add, *s)).collect();
+        self.plain(&kept(all, chosen))
     }
-    /// The reduction of a row; with a component that says whether there is a value, if the operator has one.
-    fn reduced(&mut self, operator: &Operator, width: Atom, row: Vec<Atom>) -> Vec<Atom> {
-        if operator.neutral.is_empty() {
+    /// The chosen leaves of an inner row combined; with a component that says whether there is a value, if the operator has one.
+    fn folded(&mut self, p: &Pull, ix: &[Atom], chosen: &[bool], operator: Make<'_, Self>) -> Vec<Atom> {
+        match &p.flat {
+            // [accelerate_to_core.flat]  of a row that is a reshaped array: a reduction for each dimension
+            Some(q) => self.nested(&q.dims[ix.len()..], operator, &mut Vec::new(), &mut |this, i| {
+                kept(this.element(q, &[ix, i].concat()), chosen)
+            }),
+            None => {
+                let row = kept(self.row(p, ix), chosen);
+                let operator = operator(self);
+                let row = self.with_flags(&operator, inner(p), row);
+                self.reduced(operator, inner(p), row)
+            }
+        }
+    }
+    /// What a body gives for all indices of these dimensions, combined in their order; of no dimension itself.
+    pub(super) fn nested(
+        &mut self,
+        dims: &[Atom],
+        operator: Make<'_, Self>,
+        outer: &mut Vec<Atom>,
+        body: &mut dyn FnMut(&mut Self, &[Atom]) -> Vec<Atom>,
+    ) -> Vec<Atom> {
+        let Some((n, rest)) = dims.split_first() else { return body(self, outer) };
+        let row = self.nest(&[*n], &mut |this, i| {
+            outer.extend(i);
+            let one = this.nested(rest, operator, outer, body);
+            outer.pop();
+            one
+        });
+        let operator = operator(self);
+        let row = if rest.is_empty() { self.with_flags(&operator, *n, row) } else { row };
+        self.reduced(operator, *n, row)
+    }
+    fn reduced(&mut self, operator: Operator, width: Atom, arrays: Vec<Atom>) -> Vec<Atom> {
+        let Operator { lam, neutral, is_commutative, .. } = operator;
+        if neutral.is_empty() {
             return Vec::new();
         }
-        let arrays = self.with_flags(operator, width, row);
-        let soac = Soac::Reduce {
-            width,
-            lam: operator.lam.clone(),
-            neutral: operator.neutral.clone(),
-            arrays,
-            commutative: operator.is_commutative,
-        };
+        let soac = Soac::Reduce { width, lam, neutral, arrays, commutative: is_commutative };
         self.b.emit_all(Core::Soac(soac), "folded").into_iter().map(Atom::from).collect()
     }
     /// All prefixes of a row combined, without such a component.
@@ -82,39 +106,35 @@ impl Lower<'_, '_> {
     pub(super) fn foldl(&mut self, f: &Fun, e: Vec<Atom>, p: Pull) -> Pull {
         let (outer, _) = split(&p);
         let f = f.clone();
+        let all = vec![true; e.len()];
         Pull::delayed(p.ty.clone(), outer, COSTLY, move |this, ix| {
-            let row = this.row(&p, ix);
-            let operator = this.operator(&f, Order::Forward);
-            let mut all = this.reduced(&operator, inner(&p), row);
-            if !operator.is_lifted {
-                return this.after(&f, &operator, &e, all);
+            let mut found = this.folded(&p, ix, &all, &mut |this| this.operator(&f, Order::Forward));
+            match neutral(&f) {
+                // A neutral first value is not combined.
+                Some(neutral) if e == neutral => found,
+                Some(_) => this.apply(&f, [e.clone(), found].concat()),
+                None => {
+                    let rest = found.split_off(1);
+                    let with_first = [e.clone(), rest].concat();
+                    this.branch(found[0], &mut |this| this.apply(&f, with_first.clone()), &mut |_| e.clone())
+                }
             }
-            let rest = all.split_off(1);
-            this.branch(all[0], &mut |this| this.apply(&f, [e.clone(), rest.clone()].concat()), &mut |_| {
-                e.clone()
-            })
         })
-    }
-    /// `f (e, x)`; of a neutral `e` only `x`.
-    fn after(&mut self, f: &Fun, operator: &Operator, e: &[Atom], x: Vec<Atom>) -> Vec<Atom> {
-        if e == operator.neutral { x } else { self.apply(f, [e.to_vec(), x].concat()) }
     }
 
     // [accelerate_to_core.fold1]  \i. reduce f (row i); an empty row stops the program
     pub(super) fn fold1(&mut self, f: &Fun, p: Pull) -> Pull {
-        let (outer, _) = split(&p);
+        let (outer, width) = split(&p);
         let f = f.clone();
+        let all = vec![true; p.ty.scalars().len()];
         Pull::delayed(p.ty.clone(), outer, COSTLY, move |this, ix| {
-            let width = inner(&p);
             let is_there = this.op2(Op::Lt, INDEX, Atom::i64(0), width);
             if is_there != Atom::bool(true) {
                 let message = Symbol::new("fold1 of an empty array");
                 this.b.emit(Core::Assert(is_there, message, Vec::new()), "there");
             }
-            let row = this.row(&p, ix);
-            let operator = this.operator(&f, Order::Forward);
-            let all = this.reduced(&operator, width, row);
-            all.into_iter().skip(usize::from(operator.is_lifted)).collect()
+            let found = this.folded(&p, ix, &all, &mut |this| this.operator(&f, Order::Forward));
+            found.into_iter().skip(usize::from(neutral(&f).is_none())).collect()
         })
     }
 
@@ -149,12 +169,7 @@ impl Lower<'_, '_> {
     }
 
     /// An array in memory whose inner rows are made of those of another, so much longer.
-    fn rows(
-        &mut self,
-        p: &Pull,
-        longer: Option<i64>,
-        body: &mut dyn FnMut(&mut Self, Vec<Atom>, Atom) -> Vec<Atom>,
-    ) -> Pull {
+    fn rows(&mut self, p: &Pull, longer: Option<i64>, body: Row<'_, Self>) -> Pull {
         let (outer, width) = split(p);
         let size = match longer {
             Some(n) => self.op2(Op::Add, INDEX, width, Atom::i64(n)),
@@ -220,4 +235,15 @@ pub(super) fn split(p: &Pull) -> (Vec<Atom>, Atom) {
 }
 fn inner(p: &Pull) -> Atom {
     split(p).1
+}
+
+/// What is chosen.
+pub(super) fn kept<T>(all: Vec<T>, chosen: &[bool]) -> Vec<T> {
+    all.into_iter().zip(chosen).filter(|(_, is_chosen)| **is_chosen).map(|(x, _)| x).collect()
+}
+/// What was chosen in its places, among the others.
+pub(super) fn filled(chosen: &[bool], found: Vec<Atom>, others: Vec<Atom>) -> Vec<Atom> {
+    let mut found = found.into_iter();
+    let each = others.into_iter().zip(chosen);
+    each.map(|(x, is_chosen)| is_chosen.then(|| found.next()).flatten().unwrap_or(x)).collect()
 }

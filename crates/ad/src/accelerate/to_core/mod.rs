@@ -5,6 +5,7 @@
 //! Rules, of what goes to memory:
 //! ```text
 //! kept       a binding that is used more than once goes to memory, unless an element costs a few operations; rank 0: always
+//! sized      of a binding whose elements nothing reads, only the sizes are evaluated
 //! settled    what `replicate`, `backpermute` or a function may read more than once goes to memory, on the same condition
 //! stored     a nest of maps over the dimensions; what depends on no counter is replicated
 //! counted    a use of a binding counts once where each element is read at most once: as a term, or at the counters of a `generate`
@@ -12,8 +13,8 @@
 //!
 //! Notation: a leaf is one scalar of an element. An array has a core array for each of its leaves (structure of arrays).
 //!
-//! Guarantees: an element of a binding is evaluated at most once, unless it is cheap. An alternative is evaluated only where it is chosen. A binding that nothing
-//! uses is not evaluated, and of a delayed array only the elements that something reads are: others stop no program.
+//! Guarantees: an element of a binding is evaluated at most once, unless it is cheap. An alternative is evaluated only where it is chosen. Elements that nothing
+//! reads need not be evaluated: then they stop no program.
 //!
 //! Everything of the language has a form in core: nothing is refused.
 //!
@@ -24,6 +25,7 @@
 //! | `expressions` | expressions |
 //! | `delayed` | delayed arrays, how they are read and put in memory |
 //! | `arrays` | array terms |
+//! | `sizes` | terms of which only the sizes are wanted |
 //! | `views` | terms that only move elements |
 //! | `folds` | sums, folds and scans |
 //! | `operators` | operators with a neutral element, and those that get one |
@@ -35,11 +37,12 @@ mod expressions;
 mod folds;
 mod operators;
 mod permutes;
+mod sizes;
 mod uses;
 mod views;
 
 use super::language::{AVar, Arr, ArrTy, Program, Ty};
-use delayed::{Form, Pull, Value};
+use delayed::{Pull, Value};
 use pullback_base::Symbol;
 use pullback_core::{Atom, Builder, Exp as Core, Fun, FunId, Program as CoreProgram, Type, Var};
 use pullback_prim::{Op, Scalar};
@@ -83,7 +86,7 @@ pub fn emit(b: &mut Builder<'_>, env: &BTreeMap<AVar, Stored>, u: &Arr) -> Store
         arrays: BTreeMap::new(),
         scalars: BTreeMap::new(),
         bounds: BTreeMap::new(),
-        below: Vec::new(),
+        below: BTreeMap::new(),
         uses: Uses::of(u),
     };
     for (a, stored) in env {
@@ -188,8 +191,8 @@ struct Lower<'b, 'p> {
     scalars: BTreeMap<u32, Vec<Atom>>,
     /// Integers that are not negative, and below this size.
     bounds: BTreeMap<Var, Atom>,
-    /// Sizes, each with one that is not smaller.
-    below: Vec<(Atom, Atom)>,
+    /// Sizes that are the smaller of two, with both.
+    below: BTreeMap<Var, [Atom; 2]>,
     uses: Uses,
 }
 
@@ -210,7 +213,7 @@ impl Value {
     fn stored(stored: &Stored) -> Value {
         match stored {
             Stored::Array { ty, dims, leaves } => {
-                Value::Array(Pull { ty: ty.clone(), dims: dims.clone(), form: Form::Stored(leaves.clone()) })
+                Value::Array(Pull::in_memory(ty.clone(), dims.clone(), leaves.clone()))
             }
             Stored::Tuple(parts) => Value::Tuple(parts.iter().map(Value::stored).collect()),
         }

@@ -48,7 +48,7 @@ impl Lower<'_, '_> {
             let (xs, ys) = p.split_at(ops.len());
             xs.iter().zip(ys).zip(ops).map(|((x, y), (op, _))| b.op2(*op, (*x).into(), (*y).into())).collect()
         });
-        let neutral = ops.iter().filter_map(|(op, s)| neutral(*op, *s)).map(Atom::Const).collect();
+        let neutral = ops.iter().filter_map(|(op, s)| neutral_of(*op, *s)).map(Atom::Const).collect();
         Operator { lam, neutral, is_lifted: false, is_commutative: true }
     }
     // [accelerate_to_core.lifted]  (b, x) (c, y)  =>  (b or c, if b then (if c then f (x, y) else x) else y)
@@ -120,7 +120,7 @@ pub(super) fn leaves(e: &Exp) -> Option<Vec<Exp>> {
 /// Whether an expression is `op x.k y.k`, for the function `\(x, y)`. All such operations are commutative.
 pub(super) fn at_leaf(e: &Exp, param: &EVar, k: usize, count: usize) -> Option<(Op, Scalar)> {
     let ExpForm::Prim(Prim::Op(op, scalar), es) = e.form() else { return None };
-    neutral(*op, *scalar)?;
+    neutral_of(*op, *scalar)?;
     let [x, y] = &es[..] else { return None };
     let found = [leaf(x, param)?, leaf(y, param)?];
     (found == [k, count + k] || found == [count + k, k]).then_some((*op, *scalar))
@@ -132,8 +132,14 @@ pub(super) fn plain(f: &Fun) -> Option<Vec<(Op, Scalar)>> {
     all.iter().enumerate().map(|(k, e)| at_leaf(e, &f.param, k, all.len())).collect()
 }
 
+/// The neutral element of an operator that is plain.
+pub(super) fn neutral(f: &Fun) -> Option<Vec<Atom>> {
+    let ops = plain(f)?;
+    ops.iter().map(|(op, s)| neutral_of(*op, *s).map(Atom::Const)).collect()
+}
+
 /// The neutral element of an operation, if it has one.
-fn neutral(op: Op, s: Scalar) -> Option<ScalarValue> {
+fn neutral_of(op: Op, s: Scalar) -> Option<ScalarValue> {
     let lowest = |s: Scalar| match s {
         Scalar::F32 | Scalar::F64 => s.from_f64(f64::NEG_INFINITY),
         Scalar::I8 => ScalarValue::I8(i8::MIN),

@@ -2,6 +2,7 @@
 //!
 //! Rules:
 //! ```text
+//! turned     where the index is that of the source in any order, and the sizes are the same: no array is made
 //! add        where the function adds floats: an accumulator with the target, and an addition for each element of the source
 //! scalar     the same to a target of rank 0: the target and a sum
 //! general    any other function: a histogram of core, on pairs (is there a value, value) so that there is a neutral element
@@ -10,16 +11,21 @@
 //! Guarantee: with `add` the source is not put in memory. A place outside of the target stops the program where the predicate holds.
 
 use super::delayed::Pull;
+use super::folds::{filled, kept};
 use super::operators::{Order, at_leaf, leaf, leaves};
 use super::{INDEX, Lower};
-use crate::accelerate::language::{Fun, Ty};
+use crate::accelerate::language::{ExpForm, Fun};
 use pullback_base::Symbol;
-use pullback_core::{Atom, Exp as Core, Soac};
-use pullback_prim::{Op, Scalar};
+use pullback_core::{Atom, Exp as Core, Lam, Soac, Type, Var};
+use pullback_prim::{Op, Prim, Scalar};
 
 impl Lower<'_, '_> {
     // [accelerate_to_core.permute]  d with d[s] := c (d[s], u[i]) for each i, where f i = (true, s)
-    pub(super) fn permute(&mut self, c: &Fun, d: &Pull, f: &Fun, p: &Pull) -> Pull {
+    pub(super) fn permute(&mut self, c: &Fun, d: Pull, f: &Fun, p: Pull) -> Pull {
+        if let Some(order) = turned(f, &d, &p) {
+            return self.turn(c, d, f, p, order);
+        }
+        let (d, p) = (&d, &p);
         let target = self.store(d);
         let leaves = match added(c) {
             _ if target.is_empty() => {
@@ -30,11 +36,33 @@ impl Lower<'_, '_> {
                 });
                 target
             }
-            Some(added) if d.dims.is_empty() => self.added_up(&added, &target, f, p),
-            Some(added) => self.accumulated(&added, d, &target, f, p),
+            Some(added) if d.dims.is_empty() => self.added_up(&added, target, f, p),
+            Some(added) => self.accumulated(&added, d, target, f, p),
             None => self.histogram(c, d, &target, f, p),
         };
         Pull::in_memory(d.ty.clone(), d.dims.clone(), leaves)
+    }
+    // [accelerate_to_core.permute_turned]  \j. if goes i then c (d ! j, u ! i) else d ! j, where j is i in another order
+    fn turn(&mut self, c: &Fun, d: Pull, f: &Fun, p: Pull, order: Vec<usize>) -> Pull {
+        let own = self.cost(&c.body).saturating_add(self.cost(&f.body)).saturating_add(1);
+        let cost = own.saturating_add(d.cost()).saturating_add(p.cost());
+        let (c, f) = (c.clone(), f.clone());
+        Pull::delayed(d.ty.clone(), d.dims.clone(), cost, move |this, to| {
+            let mut from = to.to_vec();
+            for (k, i) in order.iter().zip(to) {
+                from[*k] = *i;
+            }
+            let goes = this.apply(&f, from.clone())[0];
+            let x = this.element(&d, to);
+            this.branch(
+                goes,
+                &mut |this| {
+                    let y = this.element(&p, &from);
+                    this.apply(&c, [x.clone(), y].concat())
+                },
+                &mut |_| x.clone(),
+            )
+        })
     }
     /// Whether an element goes somewhere, and where; a place outside of the target stops the program.
     fn place(&mut self, f: &Fun, ix: &[Atom], dims: &[Atom]) -> (Atom, Vec<Atom>) {
@@ -52,7 +80,7 @@ impl Lower<'_, '_> {
                 inside = self.op2(Op::And, Scalar::Bool, inside, both);
             }
             if inside != Atom::bool(true) {
-                let nowhere = self.prim(pullback_prim::Prim::Op(Op::Not, Scalar::Bool), vec![goes]);
+                let nowhere = self.prim(Prim::Op(Op::Not, Scalar::Bool), vec![goes]);
                 let fine = self.op2(Op::Or, Scalar::Bool, nowhere, inside);
                 let message = Symbol::new("permute sends an element outside of its target");
                 self.b.emit(Core::Assert(fine, message, Vec::new()), "inside");
@@ -62,79 +90,53 @@ impl Lower<'_, '_> {
     }
     /// The first index, or -1 where the element goes nowhere.
     fn or_nowhere(&mut self, goes: Atom, i: Atom) -> Atom {
-        let select = pullback_prim::Prim::Op(Op::Select, INDEX);
+        let select = Prim::Op(Op::Select, INDEX);
         self.prim(select, vec![goes, i, Atom::i64(-1)])
     }
 
     // [accelerate_to_core.permute_scalar]  d + sum of (if goes then u ! i else 0)
-    fn added_up(&mut self, added: &[bool], target: &[Atom], f: &Fun, p: &Pull) -> Vec<Atom> {
-        let ty = Ty::Tuple(
-            p.ty.scalars().into_iter().zip(added).filter(|(_, a)| **a).map(|(s, _)| Ty::Scalar(s)).collect(),
-        );
-        let mut sums = self
-            .total(&p.dims, &ty, &mut Vec::new(), &mut |this, ix| {
+    fn added_up(&mut self, added: &[bool], target: Vec<Atom>, f: &Fun, p: &Pull) -> Vec<Atom> {
+        let scalars = p.ty.scalars();
+        let sums = self.nested(
+            &p.dims,
+            &mut |this| this.addition(&scalars, added),
+            &mut Vec::new(),
+            &mut |this, ix| {
                 let (goes, _) = this.place(f, ix, &[]);
                 let values = kept(this.element(p, ix), added);
-                let zero = |this: &mut Self, x: Atom| {
-                    let s = this.b.scalar(x);
-                    let select = pullback_prim::Prim::Op(Op::Select, s);
-                    this.prim(select, vec![goes, x, Atom::Const(s.zero())])
+                let sent = |x: Atom| {
+                    let scalar = this.b.scalar(x);
+                    this.prim(Prim::Op(Op::Select, scalar), vec![goes, x, Atom::Const(scalar.zero())])
                 };
-                values.into_iter().map(|x| zero(this, x)).collect()
-            })
-            .into_iter();
-        let each = target.iter().zip(added);
-        each.map(|(d, is_added)| match is_added.then(|| sums.next()).flatten() {
-            Some(sum) => self.b.op2(Op::Add, *d, sum),
-            None => *d,
-        })
-        .collect()
-    }
-    /// The sum of what a body gives for all indices.
-    fn total(
-        &mut self,
-        dims: &[Atom],
-        ty: &Ty,
-        outer: &mut Vec<Atom>,
-        body: &mut dyn FnMut(&mut Self, &[Atom]) -> Vec<Atom>,
-    ) -> Vec<Atom> {
-        let Some((n, rest)) = dims.split_first() else { return body(self, outer) };
-        let columns = self.nest(&[*n], &mut |this, ix| {
-            outer.extend(ix);
-            let sum = this.total(rest, ty, outer, body);
-            outer.pop();
-            sum
-        });
-        self.sum_of(*n, ty, columns)
+                values.into_iter().map(sent).collect()
+            },
+        );
+        let targets = kept(target.clone(), added);
+        let sums = targets.into_iter().zip(sums).map(|(d, sum)| self.b.op2(Op::Add, d, sum)).collect();
+        filled(added, sums, target)
     }
 
     // [accelerate_to_core.permute_add]  an accumulator with the target
-    fn accumulated(&mut self, added: &[bool], d: &Pull, target: &[Atom], f: &Fun, p: &Pull) -> Vec<Atom> {
-        let targets = kept(target.to_vec(), added);
+    fn accumulated(&mut self, added: &[bool], d: &Pull, target: Vec<Atom>, f: &Fun, p: &Pull) -> Vec<Atom> {
+        let targets = kept(target.clone(), added);
         if targets.is_empty() {
-            return target.to_vec();
+            return target;
         }
-        let types: Vec<_> = targets.iter().map(|a| pullback_core::Type::acc(self.b.ty(*a))).collect();
+        let types: Vec<_> = targets.iter().map(|a| Type::acc(self.b.ty(*a))).collect();
         let accs: Vec<_> = types.into_iter().map(|t| self.b.fresh(t, "acc")).collect();
         self.b.open();
         self.nest(&p.dims, &mut |this, ix| {
             let (goes, mut at) = this.place(f, ix, &d.dims);
             let values = kept(this.element(p, ix), added);
             at[0] = this.or_nowhere(goes, at[0]);
-            let add = |(acc, x): (&pullback_core::Var, Atom)| {
-                this.b.emit(Core::AccAdd((*acc).into(), at.clone(), x), "done")
-            };
+            let add =
+                |(acc, x): (&Var, Atom)| this.b.emit(Core::AccAdd((*acc).into(), at.clone(), x), "done");
             accs.iter().zip(values).map(add).collect()
         });
         let body = self.b.close(Vec::new());
-        let lam = pullback_core::Lam { params: accs, body };
-        let mut sums = self.b.emit_all(Core::WithAcc(targets, lam), "sent").into_iter();
-        let each = target.iter().zip(added);
-        each.map(|(d, is_added)| match is_added.then(|| sums.next()).flatten() {
-            Some(sum) => sum.into(),
-            None => *d,
-        })
-        .collect()
+        let lam = Lam { params: accs, body };
+        let sums = self.b.emit_all(Core::WithAcc(targets, lam), "sent");
+        filled(added, sums.into_iter().map(Atom::from).collect(), target)
     }
 
     // [accelerate_to_core.permute_general]  a histogram on the flat target
@@ -182,10 +184,6 @@ impl Lower<'_, '_> {
     }
 }
 
-fn kept(atoms: Vec<Atom>, which: &[bool]) -> Vec<Atom> {
-    atoms.into_iter().zip(which).filter(|(_, k)| **k).map(|(a, _)| a).collect()
-}
-
 /// For each leaf whether it is added; the others, which are no floats, stay those of the target. `None`: the function does something else.
 fn added(c: &Fun) -> Option<Vec<bool>> {
     let all = leaves(&c.body)?;
@@ -199,4 +197,17 @@ fn added(c: &Fun) -> Option<Vec<bool>> {
         }
     });
     each.collect()
+}
+
+/// The dimension of the source for each one of the target, where each element has a place of its own.
+fn turned(f: &Fun, d: &Pull, p: &Pull) -> Option<Vec<usize>> {
+    let ExpForm::Tuple(parts) = f.body.form() else { return None };
+    let [_, at] = &parts[..] else { return None };
+    let order: Option<Vec<usize>> = match at.form() {
+        ExpForm::Tuple(es) => es.iter().map(|e| leaf(e, &f.param)).collect(),
+        _ => (leaf(at, &f.param) == Some(0) && at.ty() == f.param.ty()).then(|| (0..p.dims.len()).collect()),
+    };
+    let order = order?;
+    let is_whole = (0..p.dims.len()).all(|k| order.contains(&k)) && order.len() == p.dims.len();
+    (is_whole && order.iter().zip(&d.dims).all(|(k, n)| p.dims[*k] == *n)).then_some(order)
 }

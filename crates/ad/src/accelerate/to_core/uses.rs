@@ -5,7 +5,7 @@
 //! term       an array variable as a term counts once; a component of it counts for this component
 //! element    a ! i, where i is the index of a `generate`, counts once: each element is read at most once
 //! many       any other a ! e in a function counts as many;  one outside of functions counts once
-//! shape      shape a counts as no use, but keeps the binding
+//! shape      shape a counts as no use, but keeps the sizes of the binding; what these need, counts
 //! branches   of a conditional the larger count: one of them is evaluated
 //! ```
 //!
@@ -19,6 +19,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Uses {
     counts: BTreeMap<(u32, Vec<usize>), u32>,
     known: BTreeSet<u32>,
+}
+
+/// What is wanted of a term.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// Its elements.
+    Elements,
+    /// Its sizes.
+    Sizes,
 }
 
 /// More than one.
@@ -42,6 +51,10 @@ impl Uses {
         uses.arr(u);
         uses
     }
+    /// Whether anything reads elements of the variable.
+    pub(super) fn is_read(&self, a: &AVar) -> bool {
+        self.count(a, &[]) > 0
+    }
     /// Whether anything uses the variable.
     pub(super) fn is_used(&self, a: &AVar) -> bool {
         self.known.contains(&a.id())
@@ -61,11 +74,7 @@ impl Uses {
             ArrForm::Var(a) => self.add(a, Vec::new(), 1),
             ArrForm::Let(bindings, body) => {
                 self.arr(body);
-                for (a, v) in bindings.iter().rev() {
-                    if self.is_used(a) {
-                        self.arr(v);
-                    }
-                }
+                self.bindings(bindings);
             }
             ArrForm::Proj(v, _) => match component(u) {
                 Some((a, path)) => self.add(a, path, 1),
@@ -73,16 +82,7 @@ impl Uses {
             },
             ArrForm::Cond(e, u, v) => {
                 self.exp(e, Place::Once);
-                let (then, other) = (Uses::of(u), Uses::of(v));
-                self.known.extend(then.known.iter().chain(&other.known));
-                let mut most = then.counts;
-                for (key, n) in other.counts {
-                    let most = most.entry(key).or_default();
-                    *most = n.max(*most);
-                }
-                for (key, n) in most {
-                    *self.counts.entry(key).or_default() += n;
-                }
+                self.alternatives(u, v, Wanted::Elements);
             }
             ArrForm::Generate(_, f) => {
                 self.simple(u);
@@ -110,6 +110,74 @@ impl Uses {
             | ArrForm::Replicate(..)
             | ArrForm::Slice(..)
             | ArrForm::Sum(_) => self.simple(u),
+        }
+    }
+    fn bindings(&mut self, bindings: &[(AVar, Arr)]) {
+        for (a, v) in bindings.iter().rev() {
+            if self.is_read(a) {
+                self.arr(v);
+            } else if self.is_used(a) {
+                self.sizes(v);
+            }
+        }
+    }
+    fn alternatives(&mut self, u: &Arr, v: &Arr, wanted: Wanted) {
+        let of = |u: &Arr| {
+            let mut uses = Uses::default();
+            match wanted {
+                Wanted::Elements => uses.arr(u),
+                Wanted::Sizes => uses.sizes(u),
+            }
+            uses
+        };
+        let (then, other) = (of(u), of(v));
+        self.known.extend(then.known.iter().chain(&other.known));
+        let mut most = then.counts;
+        for (key, n) in other.counts {
+            let most = most.entry(key).or_default();
+            *most = n.max(*most);
+        }
+        for (key, n) in most {
+            *self.counts.entry(key).or_default() += n;
+        }
+    }
+    /// Of a term of which only the sizes are wanted.
+    fn sizes(&mut self, u: &Arr) {
+        match u.form() {
+            ArrForm::Use(..) => {}
+            ArrForm::Var(a) => {
+                self.known.insert(a.id());
+            }
+            ArrForm::Let(bindings, body) => {
+                self.sizes(body);
+                self.bindings(bindings);
+            }
+            ArrForm::Tuple(us) => us.iter().for_each(|u| self.sizes(u)),
+            ArrForm::Replicate(slc, u) => {
+                slc.iter().flatten().for_each(|e| self.exp(e, Place::Once));
+                self.sizes(u);
+            }
+            ArrForm::Reshape(e, _) | ArrForm::Generate(e, _) | ArrForm::Backpermute(e, ..) => {
+                self.exp(e, Place::Once);
+            }
+            ArrForm::Proj(u, _)
+            | ArrForm::Slice(_, u)
+            | ArrForm::Map(_, u)
+            | ArrForm::Sum(u)
+            | ArrForm::Foldl(_, _, u)
+            | ArrForm::Fold1(_, u)
+            | ArrForm::Scanl(_, _, u)
+            | ArrForm::Scanr(_, _, u)
+            | ArrForm::Scanl1(_, u)
+            | ArrForm::Permute(_, u, ..) => self.sizes(u),
+            ArrForm::ZipWith(_, u, v) => {
+                self.sizes(u);
+                self.sizes(v);
+            }
+            ArrForm::Cond(e, u, v) => {
+                self.exp(e, Place::Once);
+                self.alternatives(u, v, Wanted::Sizes);
+            }
         }
     }
     /// Expressions and arguments, but for functions.

@@ -14,10 +14,11 @@ use super::{INDEX, Lower};
 use crate::accelerate::language::{Arr, Fun, Slice};
 use pullback_core::{Atom, Check, Exp as Core};
 use pullback_prim::Op;
+use std::rc::Rc;
 
 impl Lower<'_, '_> {
     /// The entries of a slice, where the builder stands.
-    fn entries(&mut self, slc: &Slice) -> Vec<Option<Atom>> {
+    pub(super) fn entries(&mut self, slc: &Slice) -> Vec<Option<Atom>> {
         slc.iter().map(|e| e.as_ref().map(|e| self.closed(e)[0])).collect()
     }
     // [accelerate_to_core.replicate]  \i. u ! (the components of i at `All`)
@@ -78,14 +79,17 @@ impl Lower<'_, '_> {
         let inner = inner.min(shorter - outer);
         let cost = p.cost().saturating_add(4);
         let new = dims.clone();
-        Pull::delayed(p.ty.clone(), dims, cost, move |this, ix| {
+        let is_flat = outer + 1 == new.len() && p.dims.len() > new.len();
+        let flat = is_flat.then(|| Rc::new(p.clone()));
+        let reshaped = Pull::delayed(p.ty.clone(), dims, cost, move |this, ix| {
             let middle = &ix[outer..ix.len() - inner];
             let number = this.number(middle, &new[outer..new.len() - inner]);
             let old = &p.dims[outer..p.dims.len() - inner];
             let middle = this.places(number, old);
             let at = [&ix[..outer], &middle, &ix[ix.len() - inner..]].concat();
             this.element(&p, &at)
-        })
+        });
+        Pull { flat, ..reshaped }
     }
     /// Stops the program unless two shapes have as many elements.
     fn same_count(&mut self, dims: &[Atom], old: &[Atom]) {
