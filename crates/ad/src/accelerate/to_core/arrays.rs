@@ -158,13 +158,13 @@ impl Lower<'_, '_> {
     }
     // [accelerate_to_core.map]  \i. f (u ! i)
     fn map(&mut self, ty: Ty, f: &Fun, p: Pull) -> Pull {
-        let flat = p.flat.as_ref().map(|q| Rc::new(self.map(ty.clone(), f, Pull::clone(q))));
+        let before = p.before.as_ref().map(|q| Rc::new(self.map(ty.clone(), f, Pull::clone(q))));
         let (f, cost) = (f.clone(), self.cost(&f.body).saturating_add(p.cost()));
         let mapped = Pull::delayed(ty, p.dims.clone(), cost, move |this, ix| {
             let x = this.element(&p, ix);
             this.apply(&f, x)
         });
-        Pull { flat, ..mapped }
+        Pull { before, ..mapped }
     }
     /// The smaller size of each dimension.
     pub(super) fn smaller(&mut self, p: &Pull, q: &Pull) -> Vec<Atom> {

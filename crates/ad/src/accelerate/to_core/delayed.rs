@@ -31,8 +31,8 @@ pub(super) struct Pull {
     pub(super) ty: Ty,
     pub(super) dims: Vec<Atom>,
     pub(super) form: Form,
-    /// An array that has in several inner dimensions what this one has in one.
-    pub(super) flat: Option<Rc<Pull>>,
+    /// The array whose reshape it is, if it is one that is not in memory. Neither has rank 0.
+    pub(super) before: Option<Rc<Pull>>,
 }
 
 #[derive(Clone)]
@@ -57,13 +57,13 @@ impl Pull {
         cost: u64,
         element: impl Fn(&mut Lower<'_, '_>, &[Atom]) -> Vec<Atom> + 'static,
     ) -> Pull {
-        Pull { ty, dims, form: Form::Delayed(Rc::new(element), cost.min(COSTLY)), flat: None }
+        Pull { ty, dims, form: Form::Delayed(Rc::new(element), cost.min(COSTLY)), before: None }
     }
     pub(super) fn in_memory(ty: Ty, dims: Vec<Atom>, leaves: Vec<Atom>) -> Pull {
-        Pull { ty, dims, form: Form::Stored(leaves), flat: None }
+        Pull { ty, dims, form: Form::Stored(leaves), before: None }
     }
     pub(super) fn sized(ty: Ty, dims: Vec<Atom>) -> Pull {
-        Pull { ty, dims, form: Form::Sized, flat: None }
+        Pull { ty, dims, form: Form::Sized, before: None }
     }
     /// Operations for an element, besides reads.
     pub(super) fn cost(&self) -> u64 {
@@ -78,6 +78,12 @@ impl Pull {
             Form::Stored(leaves) => leaves.clone(),
             Form::Delayed(..) | Form::Sized => Vec::new(),
         }
+    }
+    /// The array that has in several inner dimensions what this one has in its inner one.
+    pub(super) fn unfolded(&self) -> Option<Rc<Pull>> {
+        let outer = self.dims.len().checked_sub(1)?;
+        let is_unfolded = |q: &&Rc<Pull>| q.dims.len() > outer + 1 && q.dims[..outer] == self.dims[..outer];
+        self.before.as_ref().filter(is_unfolded).map(Rc::clone)
     }
     fn is_cheap(&self) -> bool {
         self.cost() <= FEW
@@ -110,6 +116,10 @@ impl Lower<'_, '_> {
     }
     /// The leaves in memory.
     pub(super) fn store(&mut self, p: &Pull) -> Vec<Atom> {
+        if let Some(q) = &p.before {
+            let leaves = self.store(q);
+            return self.reshaped(&leaves, &p.dims, q.dims.len());
+        }
         match &p.form {
             Form::Stored(leaves) => leaves.clone(),
             Form::Delayed(element, _) => {
@@ -120,6 +130,11 @@ impl Lower<'_, '_> {
         }
     }
 
+    /// Leaves whose first dimensions become these.
+    pub(super) fn reshaped(&mut self, leaves: &[Atom], dims: &[Atom], from: usize) -> Vec<Atom> {
+        let of = |array: &Atom| Core::Reshape { shape: dims.to_vec(), from, array: *array };
+        leaves.iter().map(|a| self.b.emit(of(a), "reshaped")).collect()
+    }
     /// The leaves of the element at an index that is inside.
     pub(super) fn element(&mut self, p: &Pull, ix: &[Atom]) -> Vec<Atom> {
         match &p.form {
@@ -152,13 +167,15 @@ impl Lower<'_, '_> {
     }
     /// Whether it is known that `m <= n`.
     fn is_at_most(&self, m: Atom, n: Atom) -> bool {
-        let mut todo = vec![m];
+        let (mut todo, mut seen) = (vec![m], BTreeSet::new());
         while let Some(m) = todo.pop() {
             match (m, n) {
                 (m, n) if m == n => return true,
                 (Atom::Const(m), Atom::Const(n)) if m.as_i64() <= n.as_i64() => return true,
-                (Atom::Var(m), _) => todo.extend(self.below.get(&m).into_iter().flatten()),
-                (Atom::Const(_), _) => {}
+                (Atom::Var(m), _) if seen.insert(m) => {
+                    todo.extend(self.below.get(&m).into_iter().flatten());
+                }
+                (Atom::Var(_) | Atom::Const(_), _) => {}
             }
         }
         false
@@ -229,6 +246,11 @@ impl Lower<'_, '_> {
 
     /// The inner row at these outer indices, leaf by leaf.
     pub(super) fn row(&mut self, p: &Pull, outer: &[Atom]) -> Vec<Atom> {
+        if let Some(q) = p.unfolded() {
+            let inner = &q.dims[outer.len()..];
+            let rows = self.nest(inner, &mut |this, i| this.element(&q, &[outer, i].concat()));
+            return self.reshaped(&rows, &p.dims[outer.len()..], inner.len());
+        }
         match &p.form {
             Form::Stored(leaves) => leaves.iter().map(|a| self.b.index(*a, outer)).collect(),
             Form::Delayed(element, _) => {

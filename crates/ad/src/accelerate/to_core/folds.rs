@@ -43,10 +43,10 @@ impl Lower<'_, '_> {
     }
     /// The chosen leaves of an inner row combined; with a component that says whether there is a value, if the operator has one.
     fn folded(&mut self, p: &Pull, ix: &[Atom], chosen: &[bool], operator: Make<'_, Self>) -> Vec<Atom> {
-        match &p.flat {
+        match p.unfolded() {
             // [accelerate_to_core.flat]  of a row that is a reshaped array: a reduction for each dimension
             Some(q) => self.nested(&q.dims[ix.len()..], operator, &mut Vec::new(), &mut |this, i| {
-                kept(this.element(q, &[ix, i].concat()), chosen)
+                kept(this.element(&q, &[ix, i].concat()), chosen)
             }),
             None => {
                 let row = kept(self.row(p, ix), chosen);

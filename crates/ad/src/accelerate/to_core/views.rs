@@ -5,6 +5,7 @@
 //! replicate    \i. u ! (the components of i at `All`)
 //! slice        \i. u ! (the components of i at `All`, the integers elsewhere)
 //! reshape      in memory: a reshape of core.  else \i. u ! j, where j has the row-major number of i; outer and inner sizes that are the same stay
+//! before       where a delayed reshape goes to memory as a whole, or by rows, the array before it does
 //! backpermute  \i. u ! (f i)
 //! ```
 
@@ -67,9 +68,7 @@ impl Lower<'_, '_> {
             && !dims.is_empty()
             && !p.dims.is_empty()
         {
-            let from = p.dims.len();
-            let reshaped = |array: &Atom| Core::Reshape { shape: dims.clone(), from, array: *array };
-            let leaves = leaves.iter().map(|a| self.b.emit(reshaped(a), "reshaped")).collect();
+            let leaves = self.reshaped(leaves, &dims, p.dims.len());
             return Pull::in_memory(p.ty.clone(), dims, leaves);
         }
         self.same_count(&dims, &p.dims);
@@ -79,8 +78,7 @@ impl Lower<'_, '_> {
         let inner = inner.min(shorter - outer);
         let cost = p.cost().saturating_add(4);
         let new = dims.clone();
-        let is_flat = outer + 1 == new.len() && p.dims.len() > new.len();
-        let flat = is_flat.then(|| Rc::new(p.clone()));
+        let before = (shorter > 0).then(|| Rc::new(p.clone()));
         let reshaped = Pull::delayed(p.ty.clone(), dims, cost, move |this, ix| {
             let middle = &ix[outer..ix.len() - inner];
             let number = this.number(middle, &new[outer..new.len() - inner]);
@@ -89,7 +87,7 @@ impl Lower<'_, '_> {
             let at = [&ix[..outer], &middle, &ix[ix.len() - inner..]].concat();
             this.element(&p, &at)
         });
-        Pull { flat, ..reshaped }
+        Pull { before, ..reshaped }
     }
     /// Stops the program unless two shapes have as many elements.
     fn same_count(&mut self, dims: &[Atom], old: &[Atom]) {
