@@ -2,8 +2,9 @@
 
 use super::build::*;
 use pullback_ad::accelerate::language::{AVar, Arr, Program};
-use pullback_core::Value;
 use pullback_core::metrics::metrics;
+use pullback_core::print::print;
+use pullback_core::{Exp, Soac, Value};
 use pullback_prim::{Op, Prim, Scalar};
 
 /// Scalar operations of a run; the sine counts 8 of them.
@@ -134,6 +135,50 @@ fn a_reshape_divides_only_where_it_is_read_at_indices() {
         assert_eq!(run(&whole, &[reals_of(&shape, &[])]), [reals(&[])]);
         assert_eq!(run(&scanned, &[reals_of(&shape, &[])]), [reals(&[])]);
     }
+}
+
+/// What says where an adjoint goes is not stored beside it.
+#[test]
+fn leaves_that_are_cheap_do_not_go_to_memory() {
+    let b = Draft::default();
+    let program = b.program(matrix(real()), |x| {
+        let info = b.generate(&shape(x), |i| {
+            let where_to = tuple([i.get(0) + n(1), i.get(1)]);
+            tuple([at(x, &i).sin(), truth(true), where_to, at(x, &i)])
+        });
+        b.alet(&info, |info| {
+            let zeros = b.generate(&tuple([size(x, 0) + n(1), size(x, 1)]), |_| r(0.0));
+            let to = |i: E| (at(info, &i).get(1), at(info, &i).get(2));
+            let values = b.map(|p| p.get(0) + p.get(3), &var(info));
+            b.permute(|x, y| x + y, &zeros, to, &values)
+        })
+    });
+    let xs = reals_of(&[1, 2], &[0.0, 0.0]);
+    assert_eq!(run(&program, &[xs]), [reals_of(&[2, 2], &[0.0; 4])]);
+    // The sines, and the additions; each a nest of two. Only the sines are stored.
+    assert_eq!(
+        (constructs(&program, "map"), constructs(&program, "sin"), constructs(&program, "assert")),
+        (4, 1, 0)
+    );
+    let (core, f) = lowered(&program);
+    let maps = core.funs[f].body.stms.iter().filter(|s| matches!(s.exp, Exp::Soac(Soac::Map { .. })));
+    assert!(maps.into_iter().all(|s| s.pat.len() == 1), "{}", print(&core));
+}
+
+/// How a function is written does not matter: what it does is looked at.
+#[test]
+fn operators_are_recognised_through_bindings() {
+    let b = Draft::default();
+    let added = |x: E, y: E| b.let_(&tuple([x, y]), |p| b.let_(&p.get(0), |x| x + p.get(1)));
+    let summed = b.program(vector(real()), |x| b.fold(added, &r(0.0), &var(x)));
+    assert_eq!((constructs(&summed, "if"), constructs(&summed, "reduce")), (0, 1));
+    assert_eq!(run(&summed, &[reals(&[1.0, 2.0])]), [Value::f64(3.0)]);
+    let sent = b.program(vector(real()), |x| {
+        let zeros = constants(&[2], &[0.0, 1.0]);
+        b.permute(added, &zeros, |i| (truth(true), tuple([i.get(0).rem(&n(2))])), &var(x))
+    });
+    assert_eq!((constructs(&sent, "hist"), constructs(&sent, "withacc")), (0, 1));
+    assert_eq!(run(&sent, &[reals(&[1.0, 2.0, 3.0])]), [reals(&[4.0, 3.0])]);
 }
 
 /// Where each element has a place of its own, nothing is added up in memory.

@@ -5,13 +5,15 @@
 //! read       a stored array at indices is an index of core; a delayed one is its function
 //! check      before a delayed array is read, its index is checked, unless it is known to be inside
 //! store      a nest of maps over iotas; the optimiser of core makes rows of indices
+//! mixed      of an array of tuples, leaves that cost a few operations do not go to memory (`recipes`)
 //! ```
 //!
 //! Guarantee: an array is put in memory where it stands, so what its functions read is there.
 
+use super::recipes::{Leaf, Recipe, Varies};
 use super::{INDEX, Lower};
 use crate::accelerate::language::Ty;
-use pullback_core::{Atom, Check, Exp as Core, Lam, Soac, Type, Var};
+use pullback_core::{Atom, Body, Check, Exp as Core, Lam, Soac, Stm, Type};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -41,8 +43,23 @@ pub(super) enum Form {
     Stored(Vec<Atom>),
     /// An element, and an estimate of the operations that it takes.
     Delayed(Element, u64),
+    /// Some leaves are in memory, the others cost a few operations each.
+    Mixed(Rc<[Leaf]>),
     /// Nothing reads its elements.
     Sized,
+}
+
+impl Form {
+    fn of(leaves: Vec<Leaf>) -> Form {
+        let in_memory = |leaf: &Leaf| match leaf {
+            Leaf::Memory(array) => Some(*array),
+            Leaf::Again(_) => None,
+        };
+        match leaves.iter().map(in_memory).collect() {
+            Some(leaves) => Form::Stored(leaves),
+            None => Form::Mixed(leaves.into()),
+        }
+    }
 }
 
 /// What may be evaluated again costs at most so many operations.
@@ -70,13 +87,14 @@ impl Pull {
         match &self.form {
             Form::Stored(_) | Form::Sized => 0,
             Form::Delayed(_, cost) => *cost,
+            Form::Mixed(leaves) => leaves.iter().map(Leaf::cost).max().unwrap_or(0),
         }
     }
     /// The leaves, of what is in memory.
     pub(super) fn leaves(&self) -> Vec<Atom> {
         match &self.form {
             Form::Stored(leaves) => leaves.clone(),
-            Form::Delayed(..) | Form::Sized => Vec::new(),
+            Form::Delayed(..) | Form::Mixed(_) | Form::Sized => Vec::new(),
         }
     }
     /// The array that has in several inner dimensions what this one has in its inner one.
@@ -110,9 +128,31 @@ impl Lower<'_, '_> {
     pub(super) fn settled(&mut self, p: Pull) -> Pull {
         if p.is_cheap() { p } else { self.stored(&p) }
     }
-    pub(super) fn stored(&mut self, p: &Pull) -> Pull {
-        let leaves = self.store(p);
-        Pull::in_memory(p.ty.clone(), p.dims.clone(), leaves)
+    // [accelerate_to_core.stored]  leaves in memory, but for those that cost a few operations each time
+    fn stored(&mut self, p: &Pull) -> Pull {
+        let Form::Delayed(element, _) = &p.form else { return p.clone() };
+        if p.before.is_some() || p.dims.is_empty() {
+            let leaves = self.store(p);
+            return Pull::in_memory(p.ty.clone(), p.dims.clone(), leaves);
+        }
+        let ix = self.counters(&p.dims);
+        let iotas = self.open_nest(&p.dims);
+        let results = Rc::clone(element)(self, &ix);
+        let mut inner = self.b.close(Vec::new());
+        let recipes: Vec<Option<Recipe>> = results.iter().map(|a| Recipe::of(&inner, &ix, *a, FEW)).collect();
+        let wanted = results.into_iter().zip(&recipes).filter(|(_, r)| r.is_none()).map(|(a, _)| a);
+        let wanted: Vec<Atom> = wanted.collect();
+        if wanted.is_empty() {
+            // All is evaluated where it is read.
+            inner.stms.clear();
+        }
+        let mut arrays = self.close_nest(&p.dims, &ix, &iotas, inner, wanted).into_iter();
+        let leaf = |r: Option<Recipe>| match r {
+            Some(recipe) => Some(Leaf::Again(Rc::new(recipe))),
+            None => arrays.next().map(Leaf::Memory),
+        };
+        let leaves = recipes.into_iter().filter_map(leaf).collect();
+        Pull { ty: p.ty.clone(), dims: p.dims.clone(), form: Form::of(leaves), before: None }
     }
     /// The leaves in memory.
     pub(super) fn store(&mut self, p: &Pull) -> Vec<Atom> {
@@ -126,8 +166,24 @@ impl Lower<'_, '_> {
                 let element = Rc::clone(element);
                 self.nest(&p.dims, &mut |this, ix| element(this, ix))
             }
+            Form::Mixed(leaves) => self.each(leaves, &mut |_, array| array, &mut |this, recipe| {
+                this.nest(&p.dims, &mut |this, ix| vec![this.again(recipe, ix)])[0]
+            }),
             Form::Sized => unread(),
         }
+    }
+    /// An atom for each leaf.
+    fn each(
+        &mut self,
+        leaves: &[Leaf],
+        memory: &mut dyn FnMut(&mut Self, Atom) -> Atom,
+        again: &mut dyn FnMut(&mut Self, &Recipe) -> Atom,
+    ) -> Vec<Atom> {
+        let of = |leaf: &Leaf| match leaf {
+            Leaf::Memory(array) => memory(self, *array),
+            Leaf::Again(recipe) => again(self, recipe),
+        };
+        leaves.iter().map(of).collect()
     }
 
     /// Leaves whose first dimensions become these.
@@ -140,13 +196,23 @@ impl Lower<'_, '_> {
         match &p.form {
             Form::Stored(leaves) => leaves.iter().map(|a| self.b.index(*a, ix)).collect(),
             Form::Delayed(element, _) => Rc::clone(element)(self, ix),
+            Form::Mixed(leaves) => {
+                self.each(leaves, &mut |this, array| this.b.index(array, ix), &mut |this, recipe| {
+                    this.again(recipe, ix)
+                })
+            }
             Form::Sized => unread(),
         }
     }
     /// The leaves of the element at any index; one outside stops the program.
     // [accelerate_to_core.check]  an index of core checks itself
     pub(super) fn checked(&mut self, p: &Pull, ix: &[Atom]) -> Vec<Atom> {
-        if !matches!(&p.form, Form::Stored(leaves) if !leaves.is_empty()) {
+        let checks_itself = match &p.form {
+            Form::Stored(leaves) => !leaves.is_empty(),
+            Form::Mixed(leaves) => leaves.iter().any(|leaf| matches!(leaf, Leaf::Memory(_))),
+            Form::Delayed(..) | Form::Sized => false,
+        };
+        if !checks_itself {
             self.check_index(ix, &p.dims);
         }
         self.element(p, ix)
@@ -187,6 +253,15 @@ impl Lower<'_, '_> {
         }
     }
 
+    /// Counters of these dimensions.
+    pub(super) fn counters(&mut self, dims: &[Atom]) -> Vec<Atom> {
+        let counter = |n: &Atom| {
+            let i = self.b.fresh(Type::Scalar(INDEX), "i");
+            self.bounds.insert(i, *n);
+            Atom::from(i)
+        };
+        dims.iter().map(counter).collect()
+    }
     /// What a body gives for all indices of these dimensions: a nest of maps.
     // [accelerate_to_core.nest]  what depends on no counter is replicated
     pub(super) fn nest(
@@ -197,51 +272,62 @@ impl Lower<'_, '_> {
         if dims.is_empty() {
             return body(self, &[]);
         }
-        let counters: Vec<Var> = dims.iter().map(|_| self.b.fresh(Type::Scalar(INDEX), "i")).collect();
+        let ix = self.counters(dims);
+        let iotas = self.open_nest(dims);
+        let results = body(self, &ix);
+        let inner = self.b.close(Vec::new());
+        let varies = Varies::of(&inner, &ix);
+        let varying: Vec<Atom> = results.iter().copied().filter(|a| varies.atom(*a)).collect();
+        let mut arrays = self.close_nest(dims, &ix, &iotas, inner, varying).into_iter();
+        let mut all = Vec::new();
+        for a in results {
+            let array = if varies.atom(a) { arrays.next() } else { None };
+            all.push(array.unwrap_or_else(|| self.b.emit(Core::Replicate(dims.to_vec(), a), "copies")));
+        }
+        all
+    }
+    /// Opens a scope for each dimension.
+    fn open_nest(&mut self, dims: &[Atom]) -> Vec<Atom> {
         let mut iotas = Vec::new();
-        for (i, n) in counters.iter().zip(dims) {
-            self.bounds.insert(*i, *n);
+        for n in dims {
             iotas.push(self.b.emit(Core::Iota(*n), "is"));
             self.b.open();
         }
-        let ix: Vec<Atom> = counters.iter().map(|i| Atom::from(*i)).collect();
-        let results = body(self, &ix);
-        let mut inner = self.b.close(Vec::new());
-        let made: BTreeSet<Var> =
-            inner.stms.iter().flat_map(|s| s.pat.iter().copied()).chain(counters.iter().copied()).collect();
-        let varies = |a: &Atom| a.var().is_some_and(|v| made.contains(&v));
-        let mut varying: Vec<Atom> = results.iter().copied().filter(varies).collect();
-        let is_effect = varying.is_empty() && !inner.stms.is_empty();
-        if is_effect {
-            // Only checks are left.
+        iotas
+    }
+    /// The maps around a body of which these results are wanted. A body without results is left out, unless it may stop the program or adds somewhere.
+    fn close_nest(
+        &mut self,
+        dims: &[Atom],
+        ix: &[Atom],
+        iotas: &[Atom],
+        mut inner: Body,
+        wanted: Vec<Atom>,
+    ) -> Vec<Atom> {
+        let count = wanted.len();
+        inner.result = wanted;
+        let is_plain = |s: &Stm| matches!(&s.exp, Core::Prim(prim, _) if !prim.may_stop());
+        if count == 0 && !inner.stms.iter().all(is_plain) {
             self.b.open();
             let unit = self.b.emit(Core::Tuple(Vec::new()), "unit");
             inner.stms.extend(self.b.close(Vec::new()).stms);
-            varying.push(unit);
+            inner.result.push(unit);
         }
-        let mut arrays: Vec<Atom> = Vec::new();
-        if !varying.is_empty() {
-            inner.result = varying;
-        }
+        let is_left_out = inner.result.is_empty();
         for d in (0..dims.len()).rev() {
-            if inner.result.is_empty() {
-                if d > 0 {
-                    self.b.close(Vec::new());
-                }
-                continue;
+            let mut results = Vec::new();
+            if !is_left_out {
+                let lam = Lam { params: ix[d].var().into_iter().collect(), body: inner };
+                let map = Core::Soac(Soac::Map { width: dims[d], lam, arrays: vec![iotas[d]] });
+                results = self.b.emit_all(map, "ys").into_iter().map(Atom::from).collect();
             }
-            let lam = Lam { params: vec![counters[d]], body: inner };
-            let map = Core::Soac(Soac::Map { width: dims[d], lam, arrays: vec![iotas[d]] });
-            arrays = self.b.emit_all(map, "ys").into_iter().map(Atom::from).collect();
-            inner = if d > 0 { self.b.close(arrays.clone()) } else { pullback_core::Body::default() };
+            if d == 0 {
+                results.truncate(count);
+                return results;
+            }
+            inner = self.b.close(results);
         }
-        let mut arrays = arrays.into_iter();
-        let replicated = |this: &mut Self, a: Atom| this.b.emit(Core::Replicate(dims.to_vec(), a), "copies");
-        let all = results.into_iter().map(|a| match varies(&a).then(|| arrays.next()).flatten() {
-            Some(array) => array,
-            None => replicated(self, a),
-        });
-        all.collect()
+        Vec::new()
     }
 
     /// The inner row at these outer indices, leaf by leaf.
@@ -256,6 +342,12 @@ impl Lower<'_, '_> {
             Form::Delayed(element, _) => {
                 let element = Rc::clone(element);
                 self.nest(&p.dims[outer.len()..], &mut |this, i| element(this, &[outer, i].concat()))
+            }
+            Form::Mixed(leaves) => {
+                let inner = &p.dims[outer.len()..];
+                self.each(leaves, &mut |this, array| this.b.index(array, outer), &mut |this, recipe| {
+                    this.nest(inner, &mut |this, i| vec![this.again(recipe, &[outer, i].concat())])[0]
+                })
             }
             Form::Sized => unread(),
         }

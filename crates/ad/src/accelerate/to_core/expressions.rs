@@ -173,9 +173,9 @@ impl Lower<'_, '_> {
             ExpForm::Proj(e, _) => self.cost(e),
             ExpForm::Prim(prim, es) => all(es).saturating_add(prim.cost()),
             ExpForm::Index(a, e) => match self.arrays.get(a) {
-                Some(Value::Array(p)) => match p.form {
+                Some(Value::Array(p)) => match &p.form {
                     Form::Stored(_) | Form::Sized => self.cost(e).saturating_add(1),
-                    Form::Delayed(_, cost) => self.cost(e).saturating_add(cost),
+                    Form::Delayed(..) | Form::Mixed(_) => self.cost(e).saturating_add(p.cost()),
                 },
                 Some(Value::Tuple(_)) | None => self.cost(e),
             },

@@ -13,7 +13,7 @@
 //! Guarantee: a first value that is the neutral element is not combined.
 
 use super::delayed::{COSTLY, Pull};
-use super::operators::{Operator, Order, neutral};
+use super::operators::{Operator, Order};
 use super::{INDEX, Lower};
 use crate::accelerate::language::Fun;
 use pullback_base::Symbol;
@@ -109,7 +109,7 @@ impl Lower<'_, '_> {
         let all = vec![true; e.len()];
         Pull::delayed(p.ty.clone(), outer, COSTLY, move |this, ix| {
             let mut found = this.folded(&p, ix, &all, &mut |this| this.operator(&f, Order::Forward));
-            match neutral(&f) {
+            match this.neutral(&f) {
                 // A neutral first value is not combined.
                 Some(neutral) if e == neutral => found,
                 Some(_) => this.apply(&f, [e.clone(), found].concat()),
@@ -134,7 +134,7 @@ impl Lower<'_, '_> {
                 this.b.emit(Core::Assert(is_there, message, Vec::new()), "there");
             }
             let found = this.folded(&p, ix, &all, &mut |this| this.operator(&f, Order::Forward));
-            found.into_iter().skip(usize::from(neutral(&f).is_none())).collect()
+            found.into_iter().skip(usize::from(this.neutral(&f).is_none())).collect()
         })
     }
 

@@ -8,6 +8,7 @@
 //! sized      of a binding whose elements nothing reads, only the sizes are evaluated
 //! settled    what `replicate`, `backpermute` or a function may read more than once goes to memory, on the same condition
 //! stored     a nest of maps over the dimensions; what depends on no counter is replicated
+//! again      of an array of tuples, leaves that cost a few operations are evaluated where they are read
 //! counted    a use of a binding counts once where each element is read at most once: as a term, or at the counters of a `generate`
 //! ```
 //!
@@ -24,6 +25,7 @@
 //! | `uses` | how often bindings are used |
 //! | `expressions` | expressions |
 //! | `delayed` | delayed arrays, how they are read and put in memory |
+//! | `recipes` | leaves that are evaluated again |
 //! | `arrays` | array terms |
 //! | `sizes` | terms of which only the sizes are wanted |
 //! | `views` | terms that only move elements |
@@ -37,6 +39,7 @@ mod expressions;
 mod folds;
 mod operators;
 mod permutes;
+mod recipes;
 mod sizes;
 mod uses;
 mod views;

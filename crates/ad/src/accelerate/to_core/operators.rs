@@ -9,9 +9,8 @@
 //! Guarantee: a lifted operator is associative where the operator is; it is commutative where the operator is.
 
 use super::Lower;
-use super::expressions::component;
-use crate::accelerate::language::{EVar, Exp, ExpForm, Fun};
-use pullback_core::{Atom, Lam, Type, Var};
+use crate::accelerate::language::Fun;
+use pullback_core::{Atom, Exp as Core, Lam, Type, Var};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 /// An operator as core takes it.
@@ -21,6 +20,14 @@ pub(super) struct Operator {
     /// Whether the first component says that there is a value.
     pub(super) is_lifted: bool,
     pub(super) is_commutative: bool,
+}
+
+/// What a function of two values does with a leaf of them.
+pub(super) enum Component {
+    /// An operation with a neutral element; all such are commutative.
+    Op(Op, Scalar),
+    /// The leaf of the first value.
+    First,
 }
 
 /// The order of the arguments.
@@ -35,10 +42,45 @@ pub(super) enum Order {
 impl Lower<'_, '_> {
     /// The operator with a neutral element.
     pub(super) fn operator(&mut self, f: &Fun, order: Order) -> Operator {
-        match plain(f) {
+        match self.operations(f) {
             Some(ops) => self.plain(&ops),
             None => self.lifted(f, order),
         }
+    }
+    /// What a function of two values gives for each leaf, if that is an operation on this leaf of both, or this leaf of the first one.
+    pub(super) fn components(&mut self, f: &Fun) -> Option<Vec<Component>> {
+        let scalars = f.body.ty().scalars();
+        let mut fresh =
+            || -> Vec<Atom> { scalars.iter().map(|s| self.b.fresh(Type::Scalar(*s), "x").into()).collect() };
+        let (xs, ys) = (fresh(), fresh());
+        self.b.open();
+        let results = self.apply(f, [xs.clone(), ys.clone()].concat());
+        let body = self.b.close(Vec::new());
+        let each = results.iter().zip(xs.iter().zip(&ys)).map(|(a, (x, y))| {
+            if a == x {
+                return Some(Component::First);
+            }
+            let stm = body.stms.iter().find(|s| s.pat.iter().any(|v| Atom::from(*v) == *a))?;
+            match &stm.exp {
+                Core::Prim(Prim::Op(op, scalar), args) if args[..] == [*x, *y] || args[..] == [*y, *x] => {
+                    neutral_of(*op, *scalar).map(|_| Component::Op(*op, *scalar))
+                }
+                _ => None,
+            }
+        });
+        each.collect()
+    }
+    /// The operations of an operator that is plain.
+    fn operations(&mut self, f: &Fun) -> Option<Vec<(Op, Scalar)>> {
+        let op = |c| match c {
+            Component::Op(op, scalar) => Some((op, scalar)),
+            Component::First => None,
+        };
+        self.components(f)?.into_iter().map(op).collect()
+    }
+    /// The neutral element of an operator that is plain.
+    pub(super) fn neutral(&mut self, f: &Fun) -> Option<Vec<Atom>> {
+        self.operations(f)?.iter().map(|(op, s)| neutral_of(*op, *s).map(Atom::Const)).collect()
     }
     // [accelerate_to_core.plain]  op x y, for each leaf
     pub(super) fn plain(&mut self, ops: &[(Op, Scalar)]) -> Operator {
@@ -83,59 +125,6 @@ impl Lower<'_, '_> {
             is_commutative: false,
         }
     }
-}
-
-/// The leaf of a parameter that an expression is.
-pub(super) fn leaf(e: &Exp, param: &EVar) -> Option<usize> {
-    let mut at = 0;
-    let mut e = e;
-    loop {
-        match e.form() {
-            ExpForm::Var(x) if x == param => return Some(at),
-            ExpForm::Proj(u, k) => {
-                at += component(u.ty(), *k).0;
-                e = u;
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// The expression of each leaf, where they are written out.
-pub(super) fn leaves(e: &Exp) -> Option<Vec<Exp>> {
-    let scalars = e.ty().scalars();
-    match e.form() {
-        ExpForm::Tuple(es) => es.iter().map(leaves).collect::<Option<Vec<_>>>().map(|all| all.concat()),
-        ExpForm::Const(_)
-        | ExpForm::Var(_)
-        | ExpForm::Let(..)
-        | ExpForm::Proj(..)
-        | ExpForm::Prim(..)
-        | ExpForm::Index(..)
-        | ExpForm::Shape(_)
-        | ExpForm::Cond(..) => (scalars.len() == 1).then(|| vec![e.clone()]),
-    }
-}
-
-/// Whether an expression is `op x.k y.k`, for the function `\(x, y)`. All such operations are commutative.
-pub(super) fn at_leaf(e: &Exp, param: &EVar, k: usize, count: usize) -> Option<(Op, Scalar)> {
-    let ExpForm::Prim(Prim::Op(op, scalar), es) = e.form() else { return None };
-    neutral_of(*op, *scalar)?;
-    let [x, y] = &es[..] else { return None };
-    let found = [leaf(x, param)?, leaf(y, param)?];
-    (found == [k, count + k] || found == [count + k, k]).then_some((*op, *scalar))
-}
-
-/// The operations of an operator that is plain.
-pub(super) fn plain(f: &Fun) -> Option<Vec<(Op, Scalar)>> {
-    let all = leaves(&f.body)?;
-    all.iter().enumerate().map(|(k, e)| at_leaf(e, &f.param, k, all.len())).collect()
-}
-
-/// The neutral element of an operator that is plain.
-pub(super) fn neutral(f: &Fun) -> Option<Vec<Atom>> {
-    let ops = plain(f)?;
-    ops.iter().map(|(op, s)| neutral_of(*op, *s).map(Atom::Const)).collect()
 }
 
 /// The neutral element of an operation, if it has one.

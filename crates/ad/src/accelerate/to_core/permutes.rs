@@ -12,9 +12,9 @@
 
 use super::delayed::Pull;
 use super::folds::{filled, kept};
-use super::operators::{Order, at_leaf, leaf, leaves};
+use super::operators::{Component, Order};
 use super::{INDEX, Lower};
-use crate::accelerate::language::{ExpForm, Fun};
+use crate::accelerate::language::Fun;
 use pullback_base::Symbol;
 use pullback_core::{Atom, Exp as Core, Lam, Soac, Type, Var};
 use pullback_prim::{Op, Prim, Scalar};
@@ -22,12 +22,12 @@ use pullback_prim::{Op, Prim, Scalar};
 impl Lower<'_, '_> {
     // [accelerate_to_core.permute]  d with d[s] := c (d[s], u[i]) for each i, where f i = (true, s)
     pub(super) fn permute(&mut self, c: &Fun, d: Pull, f: &Fun, p: Pull) -> Pull {
-        if let Some(order) = turned(f, &d, &p) {
+        if let Some(order) = self.turned(f, &d, &p) {
             return self.turn(c, d, f, p, order);
         }
         let (d, p) = (&d, &p);
         let target = self.store(d);
-        let leaves = match added(c) {
+        let leaves = match self.added(c) {
             _ if target.is_empty() => {
                 // Only checks are left.
                 self.nest(&p.dims, &mut |this, ix| {
@@ -63,6 +63,29 @@ impl Lower<'_, '_> {
                 &mut |_| x.clone(),
             )
         })
+    }
+    /// The dimension of the source for each one of the target, where each element has a place of its own.
+    fn turned(&mut self, f: &Fun, d: &Pull, p: &Pull) -> Option<Vec<usize>> {
+        if d.dims.len() != p.dims.len() {
+            return None;
+        }
+        let ix = self.counters(&p.dims);
+        self.b.open();
+        let place = self.apply(f, ix.clone());
+        self.b.close(Vec::new());
+        let order: Vec<usize> = place[1..].iter().map_while(|i| ix.iter().position(|j| j == i)).collect();
+        let is_whole = order.len() == ix.len() && (0..ix.len()).all(|k| order.contains(&k));
+        (is_whole && order.iter().zip(&d.dims).all(|(k, n)| p.dims[*k] == *n)).then_some(order)
+    }
+    /// For each leaf whether it is added; the others, which are no floats, stay those of the target. `None`: the function does something else.
+    fn added(&mut self, c: &Fun) -> Option<Vec<bool>> {
+        let scalars = c.body.ty().scalars();
+        let each = self.components(c)?.into_iter().zip(scalars).map(|(component, s)| match component {
+            Component::Op(Op::Add, _) if s.is_float() => Some(true),
+            Component::First if !s.is_float() => Some(false),
+            Component::Op(..) | Component::First => None,
+        });
+        each.collect()
     }
     /// Whether an element goes somewhere, and where; a place outside of the target stops the program.
     fn place(&mut self, f: &Fun, ix: &[Atom], dims: &[Atom]) -> (Atom, Vec<Atom>) {
@@ -182,32 +205,4 @@ impl Lower<'_, '_> {
             _ => self.b.emit(Core::Reshape { shape: vec![size], from: rank, array }, "flat"),
         }
     }
-}
-
-/// For each leaf whether it is added; the others, which are no floats, stay those of the target. `None`: the function does something else.
-fn added(c: &Fun) -> Option<Vec<bool>> {
-    let all = leaves(&c.body)?;
-    let count = all.len();
-    let each = all.iter().enumerate().map(|(k, e)| {
-        let is_float = e.ty().is_continuous();
-        match at_leaf(e, &c.param, k, count) {
-            Some((Op::Add, _)) if is_float => Some(true),
-            _ if !is_float && leaf(e, &c.param) == Some(k) => Some(false),
-            _ => None,
-        }
-    });
-    each.collect()
-}
-
-/// The dimension of the source for each one of the target, where each element has a place of its own.
-fn turned(f: &Fun, d: &Pull, p: &Pull) -> Option<Vec<usize>> {
-    let ExpForm::Tuple(parts) = f.body.form() else { return None };
-    let [_, at] = &parts[..] else { return None };
-    let order: Option<Vec<usize>> = match at.form() {
-        ExpForm::Tuple(es) => es.iter().map(|e| leaf(e, &f.param)).collect(),
-        _ => (leaf(at, &f.param) == Some(0) && at.ty() == f.param.ty()).then(|| (0..p.dims.len()).collect()),
-    };
-    let order = order?;
-    let is_whole = (0..p.dims.len()).all(|k| order.contains(&k)) && order.len() == p.dims.len();
-    (is_whole && order.iter().zip(&d.dims).all(|(k, n)| p.dims[*k] == *n)).then_some(order)
 }
