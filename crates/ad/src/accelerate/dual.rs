@@ -26,7 +26,10 @@
 //!               m <- the same
 //! backpermute   m <- permute (+) (zeros as a_m) (\x. (true, f x)) d_n
 //! acond         m1 <- d_n, m2 <- d_n    let all = acond e (let .. in (s_1, empty)) (let .. in (empty, s_2))    and those of s_1 and s_2 again
-//! scanl, scanr, scanl1, permute    refused
+//! scanl1 f      let parts = zipWith (the partial derivatives of f) (a_n without its last elements) (a_m without its first elements)              (ours)
+//!               let sums = scanr (\((k, c), (k', c')). (k k', c + k c')) (1, 0) (each element's (the partial derivative of the next one by the state, d_n))
+//!               m <- map (.1) sums, times (1, then map (.1) parts)
+//! scanl, scanr, permute            refused
 //! reads         for each array a that f reads:  a <- permute (+) (zeros as a) (\j. (was it read, its index)) (map (its adjoint) info)
 //! ```
 //!
@@ -34,15 +37,14 @@
 //! 1. Nodes of a discrete type, and those without contributions, have no adjoint.
 //! 2. `replicate` sums one dimension after the other, where the text reshapes and sums once.
 //!
-//! Refused: the derivative of `scanl`, `scanr`, `scanl1` and `permute`; folds whose function or first value reads an array that varies, or whose elements are not one float.
+//! Refused: the derivative of `scanl`, `scanr` and `permute`; folds and scans whose function or first value reads an array that varies, or whose elements are tuples in tuples, or of several float types.
 
 use super::contributions::{Contribution, Contributions, sum_contributions};
-use super::expression::{Split, Temporaries};
 use super::label::{Key, Label};
-use super::language::{AVar, Arr, ArrForm, Exp, ExpForm, Fun, Slice, Ty, arrs, made};
+use super::language::{AVar, Arr, ArrForm, Exp, Fun, Slice, Ty, arrs, made};
 use super::primal::{Env, Lets, Pass, absent, here};
 use super::zeros::{addition, gen_zero, lambda, map, map_projection, zero_value};
-use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use pullback_prim::{Op, Prim, Scalar};
 
 /// A construct whose derivative the algorithm does not have, in the words of the reader.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +53,7 @@ pub struct Refused(pub String);
 type Done = Result<(), Refused>;
 
 /// What the phase carries along.
-struct State<'s> {
+pub(super) struct State<'s> {
     map: &'s mut Contributions,
     lets: &'s mut Lets,
     stored: &'s mut Vec<AVar>,
@@ -161,19 +163,23 @@ impl Pass<'_> {
             ArrForm::Foldl(f, e, m) => {
                 let (f, e) = (self.fun(f, env), self.exp(e, env));
                 let elem = self.foldable(&[&f.body, &e], m)?;
-                let slopes = self.slopes(&f, &e, m, elem, s.lets);
-                self.folded(slopes, d, (m, elem), s);
+                let slopes = self.slopes(&f, &e, m, &elem, s.lets);
+                self.folded(slopes, d, (m, &elem), s);
             }
             // [accelerate.dual.fold1]
             ArrForm::Fold1(f, m) => {
                 let f = self.fun(f, env);
                 let elem = self.foldable(&[&f.body], m)?;
-                let slopes = self.slopes1(&f, m, elem, s.lets);
-                self.folded(slopes, d, (m, elem), s);
+                let slopes = self.slopes1(&f, m, &elem, s.lets);
+                self.folded(slopes, d, (m, &elem), s);
             }
-            // [accelerate.dual.scan]
-            ArrForm::Scanl(..) | ArrForm::Scanr(..) | ArrForm::Scanl1(..) => {
-                return Err(Refused("a scan".to_string()));
+            ArrForm::Scanl(..) | ArrForm::Scanr(..) => return Err(Refused("a scan".to_string())),
+            // [accelerate.dual.scanl1]
+            ArrForm::Scanl1(f, m) => {
+                let f = self.fun(f, env);
+                let elem = self.foldable(&[&f.body], m)?;
+                let rows = self.scanned(&f, (u, d), (m, &elem), s.lets);
+                s.give(m, rows);
             }
             // [accelerate.dual.permute]
             ArrForm::Permute(..) => return Err(Refused("a `permute`".to_string())),
@@ -218,7 +224,7 @@ impl Pass<'_> {
     }
 
     /// `shape a_m`
-    fn shape(&self, m: &Arr<Label>) -> Exp {
+    pub(super) fn shape(&self, m: &Arr<Label>) -> Exp {
         made(Exp::shape(&self.values[m.label()]))
     }
 
@@ -298,132 +304,11 @@ impl Pass<'_> {
         let f = lambda(self.names, "i", Ty::index(slc.len()), body);
         made(Arr::new(ArrForm::Generate(self.shape(m), f)))
     }
-
-    /// `d_n`, for each element of its row of `a_m`.
-    fn for_each_element(&mut self, d: &AVar, m: &Arr<Label>) -> Arr {
-        let rank = made(m.ty().array()).1;
-        let size = self.shape(m).proj(rank - 1);
-        let slc = (1..rank).map(|_| None).chain([Some(size)]).collect();
-        made(Arr::new(ArrForm::Replicate(slc, Arr::var(d))))
-    }
-
-    /// The type of the elements of a fold that has a derivative.
-    fn foldable(&self, es: &[&Exp], m: &Arr<Label>) -> Result<Scalar, Refused> {
-        if es.iter().any(|e| self.reads_what_varies(e)) {
-            return Err(Refused("a fold whose function reads an array that varies".to_string()));
-        }
-        match made(m.ty().array()).0 {
-            Ty::Scalar(s) => Ok(*s),
-            Ty::Tuple(_) => Err(Refused("a fold of tuples".to_string())),
-        }
-    }
-
-    fn reads_what_varies(&self, e: &Exp) -> bool {
-        match e.form() {
-            ExpForm::Const(_) | ExpForm::Var(_) | ExpForm::Shape(_) => false,
-            ExpForm::Let(bindings, e) => {
-                bindings.iter().any(|(_, u)| self.reads_what_varies(u)) || self.reads_what_varies(e)
-            }
-            ExpForm::Tuple(es) | ExpForm::Prim(_, es) => es.iter().any(|e| self.reads_what_varies(e)),
-            ExpForm::Proj(e, _) => self.reads_what_varies(e),
-            ExpForm::Index(a, e) => {
-                (self.keys.contains_key(a) && a.ty().is_continuous()) || self.reads_what_varies(e)
-            }
-            ExpForm::Cond(c, t, e) => [c, t, e].into_iter().any(|e| self.reads_what_varies(e)),
-        }
-    }
-
-    /// `\(x, y).` the partial derivatives of `f` there: `D(f)` of the adjoint one.
-    fn partials(&mut self, f: &Fun, s: Scalar) -> Fun {
-        let split = Split::new(self.names, f, Temporaries::Needed, self.options.ieee);
-        let Split { primal, dual, .. } = split;
-        lambda(self.names, "p", primal.param.ty().clone(), |_, p| {
-            let value = made(Exp::lets(vec![(primal.param, p)], primal.body));
-            let given = Exp::tuple(vec![Exp::constant(s.one()), value.proj(1)]);
-            made(Exp::lets(vec![(dual.param, given)], dual.body)).proj(0)
-        })
-    }
-
-    /// The product of numbers.
-    fn times(&mut self, s: Scalar) -> Fun {
-        let pair = Ty::Tuple(vec![Ty::Scalar(s), Ty::Scalar(s)]);
-        lambda(self.names, "p", pair, |_, p| {
-            made(Exp::prim(Prim::Op(Op::Mul, s), vec![p.proj(0), p.proj(1)]))
-        })
-    }
-
-    /// The array without the first (or the last) elements of its rows.
-    fn shortened(&mut self, a: &AVar, from: i64) -> Arr {
-        let rank = made(a.ty().array()).1;
-        let shape = made(Exp::shape(a));
-        let moved = |i: &Exp, by: i64| {
-            let last = if by == 0 { i.proj(rank - 1) } else { plus(i.proj(rank - 1), by) };
-            Exp::tuple((0..rank - 1).map(|k| i.proj(k)).chain([last]).collect())
-        };
-        let f = lambda(self.names, "i", Ty::index(rank), |_, i| moved(&i, from));
-        made(Arr::new(ArrForm::Backpermute(moved(&shape, -1), f, Arr::var(a))))
-    }
-
-    /// The derivative of a fold by each element, where its result has the adjoint one.
-    fn slopes(&mut self, f: &Fun, e: &Exp, m: &Arr<Label>, s: Scalar, lets: &mut Lets) -> Arr {
-        let all = made(Arr::new(ArrForm::Scanl(f.clone(), e.clone(), self.value(m))));
-        let all = self.bind("all", all, lets);
-        let before = self.shortened(&all, 0);
-        let partials = self.partials(f, s);
-        let parts = made(Arr::new(ArrForm::ZipWith(partials, before, self.value(m))));
-        let parts = Arr::var(&self.bind("parts", parts, lets));
-        let by_state = map_projection(self.names, 0, parts.clone());
-        let after = ArrForm::Scanr(self.times(s), Exp::constant(s.one()), by_state);
-        let after = self.bind("after", made(Arr::new(after)), lets);
-        let after = self.shortened(&after, 1);
-        let by_element = map_projection(self.names, 1, parts);
-        made(Arr::new(ArrForm::ZipWith(self.times(s), by_element, after)))
-    }
-
-    /// The same of a fold without a first value: that of each row is its first element.
-    fn slopes1(&mut self, f: &Fun, m: &Arr<Label>, s: Scalar, lets: &mut Lets) -> Arr {
-        let a = self.values[m.label()].clone();
-        let all = self.bind("all", made(Arr::new(ArrForm::Scanl1(f.clone(), self.value(m)))), lets);
-        let (before, next) = (self.shortened(&all, 0), self.shortened(&a, 1));
-        let partials = self.partials(f, s);
-        let parts = made(Arr::new(ArrForm::ZipWith(partials, before, next)));
-        let parts = self.bind("parts", parts, lets);
-        let by_state = map_projection(self.names, 0, Arr::var(&parts));
-        let after = ArrForm::Scanr(self.times(s), Exp::constant(s.one()), by_state);
-        let after = made(Arr::new(after));
-        let rank = made(a.ty().array()).1;
-        // One, then the partial derivatives by the elements after the first.
-        let by_element = lambda(self.names, "i", Ty::index(rank), |_, i| {
-            let last = i.proj(rank - 1);
-            let is_first = Exp::prim(Prim::Op(Op::Eq, Scalar::I64), vec![last.clone(), Exp::i64(0)]);
-            let at = (0..rank - 1).map(|k| i.proj(k)).chain([plus(last, -1)]).collect();
-            let part = made(Exp::index(&parts, Exp::tuple(at))).proj(1);
-            made(Exp::cond(made(is_first), Exp::constant(s.one()), part))
-        });
-        let by_element = made(Arr::new(ArrForm::Generate(self.shape(m), by_element)));
-        made(Arr::new(ArrForm::ZipWith(self.times(s), by_element, after)))
-    }
-
-    /// Each element gets the adjoint of its row times its slope; where the adjoint is zero, zero.
-    fn folded(&mut self, slopes: Arr, d: &AVar, (m, s): (&Arr<Label>, Scalar), state: &mut State<'_>) {
-        let rows = self.for_each_element(d, m);
-        let op = if self.options.ieee { Op::Mul } else { Op::StrongMul };
-        let pair = Ty::Tuple(vec![Ty::Scalar(s), Ty::Scalar(s)]);
-        let times = lambda(self.names, "p", pair, |_, p| {
-            made(Exp::prim(Prim::Op(op, s), vec![p.proj(0), p.proj(1)]))
-        });
-        state.give(m, made(Arr::new(ArrForm::ZipWith(times, rows, slopes))));
-    }
 }
 
 impl State<'_> {
     /// A contribution of the full shape to this node.
-    fn give(&mut self, m: &Arr<Label>, u: Arr) {
+    pub(super) fn give(&mut self, m: &Arr<Label>, u: Arr) {
         self.map.add(Key::Node(*m.label()), Contribution::full(u));
     }
-}
-
-/// `e + n`
-fn plus(e: Exp, n: i64) -> Exp {
-    made(Exp::prim(Prim::Op(Op::Add, Scalar::I64), vec![e, Exp::constant(ScalarValue::I64(n))]))
 }

@@ -488,10 +488,7 @@ impl Program {
     /// [`IllTyped`] if a variable is read where it is not bound, or an array is bound where it is in scope.
     pub fn new(param: AVar, free: Vec<AVar>, body: Arr, names: Names) -> Result<Program, IllTyped> {
         let program = Program { param, free, body, names };
-        if let Err(e) = program.check() {
-            eprintln!("{program}");
-            return Err(e);
-        }
+        program.check()?;
         Ok(program)
     }
     /// Whether variables are read where they are bound; every pass is followed by it.

@@ -10,6 +10,7 @@
 //! | [`primal`] | the let-stack of the values of all nodes | 3.4.3 |
 //! | [`contributions`] | what has been contributed to the adjoint of each node | 3.4.4 |
 //! | [`dual`] | the let-stack of the adjoints | 3.4.4 |
+//! | `folds` | the same of folds and scans | 3.4.4 |
 //! | [`combine`] | both, and the gradient | 3.4.5 |
 //! | [`to_core`] | array programs as functions of core | 2.3 |
 //!
@@ -27,6 +28,7 @@ pub mod language;
 pub mod primal;
 pub mod to_core;
 
+mod folds;
 mod print;
 mod rename;
 mod zeros;

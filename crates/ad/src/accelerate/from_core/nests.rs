@@ -415,7 +415,7 @@ fn needed<'a>(lets: impl DoubleEndedIterator<Item = &'a (EVar, Exp)>, e: &Exp) -
     found
 }
 
-/// The variables that occur.
+/// The variables that occur free. (Each is bound once in a function of core.)
 pub(super) fn variables(e: &Exp, out: &mut BTreeSet<EVar>) {
     match e.form() {
         ExpForm::Const(_) | ExpForm::Shape(_) => {}
@@ -425,6 +425,9 @@ pub(super) fn variables(e: &Exp, out: &mut BTreeSet<EVar>) {
         ExpForm::Let(bindings, e) => {
             bindings.iter().for_each(|(_, u)| variables(u, out));
             variables(e, out);
+            bindings.iter().for_each(|(x, _)| {
+                out.remove(x);
+            });
         }
         ExpForm::Tuple(es) | ExpForm::Prim(_, es) => es.iter().for_each(|e| variables(e, out)),
         ExpForm::Proj(e, _) | ExpForm::Index(_, e) => variables(e, out),
