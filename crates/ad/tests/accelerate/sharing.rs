@@ -165,6 +165,63 @@ fn leaves_that_are_cheap_do_not_go_to_memory() {
     assert!(maps.into_iter().all(|s| s.pat.len() == 1), "{}", print(&core));
 }
 
+#[test]
+fn a_component_of_a_stored_array_is_no_new_array() {
+    let b = Draft::default();
+    let program = b.program(vector(real()), |x| {
+        b.alet(&b.map(|x| tuple([x.sin(), x.exp()]), &var(x)), |both| {
+            let part = |k: usize| b.map(|p| b.let_(&p, |p| p.get(k)), &var(both));
+            atuple([part(1), sum(&part(0)), part(0)])
+        })
+    });
+    assert_eq!((constructs(&program, "map"), constructs(&program, "reduce")), (1, 1));
+    let results = run(&program, &[reals(&[0.0, 0.0])]);
+    assert_eq!(results, [reals(&[1.0, 1.0]), Value::f64(0.0), reals(&[0.0, 0.0])]);
+}
+
+/// Sizes that are the same are the same atom, so that conditions at counters are known.
+#[test]
+fn sums_of_sizes_with_constants_are_compared() {
+    let b = Draft::default();
+    let program = b.program(vector(real()), |x| {
+        let shorter = || tuple([size(x, 0) - n(1)]);
+        let init = b.backpermute(&shorter(), |i| i, &b.map(|x| x.sin(), &var(x)));
+        let tail = b.backpermute(&shorter(), |i| tuple([i.get(0) + n(1)]), &b.map(|x| x.exp(), &var(x)));
+        let all = b.scanl(|x, y| x + y, &r(0.0), &b.zip_with(|x, y| x * y, &init, &tail));
+        b.alet(&all, |all| {
+            b.generate(&shape(x), |i| cond(&i.get(0).lt(&size(all, 0)), &at(all, &i), &r(-1.0)))
+        })
+    });
+    for name in ["check", "min", "if", "lt", "select"] {
+        assert_eq!(constructs(&program, name), 0, "{name}");
+    }
+    assert_eq!(run(&program, &[reals(&[0.0, 0.0])]), [reals(&[0.0, 0.0])]);
+}
+
+/// What a size needs of a loop is not known after it.
+#[test]
+fn sizes_in_loops_and_branches_stay_there() {
+    let b = Draft::default();
+    let program = b.program(vector(int()), |x| {
+        let shifted = b.map(|y| &y + n(1), &var(x));
+        let total = sum(&b.generate(&tuple([size(x, 0) + n(1)]), |i| i.get(0) * size(x, 0)));
+        b.alet(&atuple([total, shifted]), |p| {
+            b.alet(&aproj(&var(p), 0), |total| {
+                let length = || at(total, &ix([])) * size(x, 0);
+                let longer = b.generate(&tuple([length()]), |i| i.get(0));
+                let either =
+                    acond(&length().lt(&n(5)), &b.generate(&tuple([size(x, 0) * n(7)]), |_| n(1)), &longer);
+                atuple([either, b.generate(&tuple([size(x, 0) * n(7)]), |_| n(2))])
+            })
+        })
+    });
+    // The sum is 0 * 1 + 1 * 1, so the length 1.
+    assert_eq!(run(&program, &[ints(&[4])]), [ints(&[1; 7]), ints(&[2; 7])]);
+    // 0 + 2 + 4 = 6, twice.
+    let longer = ints(&(0..12).collect::<Vec<i64>>());
+    assert_eq!(run(&program, &[ints(&[4, 4])]), [longer, ints(&[2; 14])]);
+}
+
 /// How a function is written does not matter: what it does is looked at.
 #[test]
 fn operators_are_recognised_through_bindings() {

@@ -1,12 +1,14 @@
 //! Array terms: an arm for each form of the grammar.
 //!
 //! Guarantee: the bindings of a let are walked one after the other; only the depth of a term costs stack.
+//!
+//! The function `arr` is long: it is the grammar, an arm for each form.
 
 use super::Lower;
 use super::delayed::{COSTLY, Form, Pull, Value};
 use crate::accelerate::language::{AVar, Arr, ArrForm, ArrTy, Exp, Fun, Ty};
 use pullback_core::{Atom, Body, Exp as Core, Type};
-use pullback_prim::{Op, Scalar, ScalarValue};
+use pullback_prim::{Scalar, ScalarValue};
 use std::rc::Rc;
 
 impl Lower<'_, '_> {
@@ -156,8 +158,25 @@ impl Lower<'_, '_> {
         let (f, cost) = (f.clone(), self.cost(&f.body));
         Pull::delayed(ty, dims, cost, move |this, ix| this.apply(&f, ix.to_vec()))
     }
+    // [accelerate_to_core.selected]  a function that only chooses leaves makes no elements
+    fn selected(&mut self, f: &Fun, p: &Pull) -> Option<Form> {
+        if self.cost(&f.body) > 0 || !p.is_stored() {
+            return None;
+        }
+        let scalars = f.param.ty().scalars();
+        let leaves: Vec<Atom> = scalars.iter().map(|s| self.b.fresh(Type::Scalar(*s), "x").into()).collect();
+        self.b.open();
+        let chosen = self.apply(f, leaves.clone());
+        self.b.close(Vec::new());
+        let places: Option<Vec<usize>> =
+            chosen.iter().map(|a| leaves.iter().position(|leaf| leaf == a)).collect();
+        places.and_then(|places| p.form.chosen(&places))
+    }
     // [accelerate_to_core.map]  \i. f (u ! i)
     fn map(&mut self, ty: Ty, f: &Fun, p: Pull) -> Pull {
+        if let Some(form) = self.selected(f, &p) {
+            return Pull { ty, dims: p.dims, form, before: None };
+        }
         let before = p.before.as_ref().map(|q| Rc::new(self.map(ty.clone(), f, Pull::clone(q))));
         let (f, cost) = (f.clone(), self.cost(&f.body).saturating_add(p.cost()));
         let mapped = Pull::delayed(ty, p.dims.clone(), cost, move |this, ix| {
@@ -168,17 +187,7 @@ impl Lower<'_, '_> {
     }
     /// The smaller size of each dimension.
     pub(super) fn smaller(&mut self, p: &Pull, q: &Pull) -> Vec<Atom> {
-        let mut dims = Vec::new();
-        for (m, n) in p.dims.iter().zip(&q.dims) {
-            let least = self.op2(Op::Min, Scalar::I64, *m, *n);
-            if let Atom::Var(v) = least
-                && m != n
-            {
-                self.below.insert(v, [*m, *n]);
-            }
-            dims.push(least);
-        }
-        dims
+        p.dims.iter().zip(&q.dims).map(|(m, n)| self.smaller_size(*m, *n)).collect()
     }
     // [accelerate_to_core.zip_with]  \i. f (u ! i, v ! i), with the smaller sizes
     fn zip_with(&mut self, ty: Ty, f: &Fun, p: Pull, q: Pull) -> Pull {
@@ -200,8 +209,10 @@ impl Lower<'_, '_> {
         }
         let mut side = |u: &Arr| {
             self.b.open();
-            let value = self.arr(u);
-            let stored = Value::stored(&self.in_memory(&value));
+            let stored = self.apart(|this| {
+                let value = this.arr(u);
+                Value::stored(&this.in_memory(&value))
+            });
             (stored, self.b.close(Vec::new()))
         };
         let ((then, t), (other, e)) = (side(u), side(v));

@@ -14,7 +14,7 @@ use super::recipes::{Leaf, Recipe, Varies};
 use super::{INDEX, Lower};
 use crate::accelerate::language::Ty;
 use pullback_core::{Atom, Body, Check, Exp as Core, Lam, Soac, Stm, Type};
-use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What gives the leaves of the element at an index.
@@ -50,6 +50,14 @@ pub(super) enum Form {
 }
 
 impl Form {
+    /// These leaves of what is in memory.
+    pub(super) fn chosen(&self, places: &[usize]) -> Option<Form> {
+        match self {
+            Form::Stored(leaves) => Some(Form::Stored(places.iter().map(|k| leaves[*k]).collect())),
+            Form::Mixed(leaves) => Some(Form::of(places.iter().map(|k| leaves[*k].clone()).collect())),
+            Form::Delayed(..) | Form::Sized => None,
+        }
+    }
     fn of(leaves: Vec<Leaf>) -> Form {
         let in_memory = |leaf: &Leaf| match leaf {
             Leaf::Memory(array) => Some(*array),
@@ -103,6 +111,9 @@ impl Pull {
         let is_unfolded = |q: &&Rc<Pull>| q.dims.len() > outer + 1 && q.dims[..outer] == self.dims[..outer];
         self.before.as_ref().filter(is_unfolded).map(Rc::clone)
     }
+    pub(super) fn is_stored(&self) -> bool {
+        matches!(self.form, Form::Stored(_) | Form::Mixed(_))
+    }
     fn is_cheap(&self) -> bool {
         self.cost() <= FEW
     }
@@ -140,18 +151,23 @@ impl Lower<'_, '_> {
         let results = Rc::clone(element)(self, &ix);
         let mut inner = self.b.close(Vec::new());
         let recipes: Vec<Option<Recipe>> = results.iter().map(|a| Recipe::of(&inner, &ix, *a, FEW)).collect();
-        let wanted = results.into_iter().zip(&recipes).filter(|(_, r)| r.is_none()).map(|(a, _)| a);
-        let wanted: Vec<Atom> = wanted.collect();
+        // Leaves that are the same share an array.
+        let mut wanted: Vec<Atom> = Vec::new();
+        for (a, _) in results.iter().zip(&recipes).filter(|(_, r)| r.is_none()) {
+            if !wanted.contains(a) {
+                wanted.push(*a);
+            }
+        }
         if wanted.is_empty() {
             // All is evaluated where it is read.
             inner.stms.clear();
         }
-        let mut arrays = self.close_nest(&p.dims, &ix, &iotas, inner, wanted).into_iter();
-        let leaf = |r: Option<Recipe>| match r {
+        let arrays = self.close_nest(&p.dims, &ix, &iotas, inner, wanted.clone());
+        let leaf = |(r, a): (Option<Recipe>, Atom)| match r {
             Some(recipe) => Some(Leaf::Again(Rc::new(recipe))),
-            None => arrays.next().map(Leaf::Memory),
+            None => wanted.iter().position(|w| *w == a).map(|k| Leaf::Memory(arrays[k])),
         };
-        let leaves = recipes.into_iter().filter_map(leaf).collect();
+        let leaves = recipes.into_iter().zip(results).filter_map(leaf).collect();
         Pull { ty: p.ty.clone(), dims: p.dims.clone(), form: Form::of(leaves), before: None }
     }
     /// The leaves in memory.
@@ -193,71 +209,51 @@ impl Lower<'_, '_> {
     }
     /// The leaves of the element at an index that is inside.
     pub(super) fn element(&mut self, p: &Pull, ix: &[Atom]) -> Vec<Atom> {
+        self.part_of_element(p, ix, 0..p.ty.scalars().len())
+    }
+    /// Some leaves of the element at an index that is inside.
+    fn part_of_element(&mut self, p: &Pull, ix: &[Atom], part: Range<usize>) -> Vec<Atom> {
         match &p.form {
-            Form::Stored(leaves) => leaves.iter().map(|a| self.b.index(*a, ix)).collect(),
-            Form::Delayed(element, _) => Rc::clone(element)(self, ix),
+            Form::Stored(leaves) => leaves[part].iter().map(|a| self.b.index(*a, ix)).collect(),
+            Form::Delayed(element, _) => {
+                let element = Rc::clone(element);
+                let is_size = std::mem::replace(&mut self.is_size, false);
+                let all = element(self, ix);
+                self.is_size = is_size;
+                all[part].to_vec()
+            }
             Form::Mixed(leaves) => {
-                self.each(leaves, &mut |this, array| this.b.index(array, ix), &mut |this, recipe| {
-                    this.again(recipe, ix)
-                })
+                let index = &mut |this: &mut Self, array| this.b.index(array, ix);
+                self.each(&leaves[part], index, &mut |this, recipe| this.again(recipe, ix))
             }
             Form::Sized => unread(),
         }
     }
-    /// The leaves of the element at any index; one outside stops the program.
+    /// Some leaves of the element at any index; one outside stops the program.
     // [accelerate_to_core.check]  an index of core checks itself
-    pub(super) fn checked(&mut self, p: &Pull, ix: &[Atom]) -> Vec<Atom> {
+    pub(super) fn checked(&mut self, p: &Pull, ix: &[Atom], part: Range<usize>) -> Vec<Atom> {
         let checks_itself = match &p.form {
-            Form::Stored(leaves) => !leaves.is_empty(),
-            Form::Mixed(leaves) => leaves.iter().any(|leaf| matches!(leaf, Leaf::Memory(_))),
+            Form::Stored(leaves) => !leaves[part.clone()].is_empty(),
+            Form::Mixed(leaves) => leaves[part.clone()].iter().any(|leaf| matches!(leaf, Leaf::Memory(_))),
             Form::Delayed(..) | Form::Sized => false,
         };
         if !checks_itself {
             self.check_index(ix, &p.dims);
         }
-        self.element(p, ix)
+        self.part_of_element(p, ix, part)
     }
     pub(super) fn check_index(&mut self, ix: &[Atom], dims: &[Atom]) {
-        if ix.iter().zip(dims).all(|(i, n)| self.is_inside(*i, *n)) {
+        if ix.iter().zip(dims).all(|(i, n)| self.facts.is_inside(*i, *n)) {
             return;
         }
         let args = [ix, dims].concat();
         self.b.emit(Core::Check(Check::Index(ix.len()), args), "inside");
     }
-    /// Whether it is known that `0 <= i < n`.
-    pub(super) fn is_inside(&self, i: Atom, n: Atom) -> bool {
-        match i {
-            Atom::Var(v) => self.bounds.get(&v).is_some_and(|m| self.is_at_most(*m, n)),
-            Atom::Const(c) => c.as_i64() >= 0 && matches!(n, Atom::Const(n) if c.as_i64() < n.as_i64()),
-        }
-    }
-    /// Whether it is known that `m <= n`.
-    fn is_at_most(&self, m: Atom, n: Atom) -> bool {
-        let (mut todo, mut seen) = (vec![m], BTreeSet::new());
-        while let Some(m) = todo.pop() {
-            match (m, n) {
-                (m, n) if m == n => return true,
-                (Atom::Const(m), Atom::Const(n)) if m.as_i64() <= n.as_i64() => return true,
-                (Atom::Var(m), _) if seen.insert(m) => {
-                    todo.extend(self.below.get(&m).into_iter().flatten());
-                }
-                (Atom::Var(_) | Atom::Const(_), _) => {}
-            }
-        }
-        false
-    }
-    /// Says that an index is inside.
-    pub(super) fn learn(&mut self, i: Atom, n: Atom) {
-        if let Atom::Var(v) = i {
-            self.bounds.entry(v).or_insert(n);
-        }
-    }
-
     /// Counters of these dimensions.
     pub(super) fn counters(&mut self, dims: &[Atom]) -> Vec<Atom> {
         let counter = |n: &Atom| {
             let i = self.b.fresh(Type::Scalar(INDEX), "i");
-            self.bounds.insert(i, *n);
+            self.facts.is_below(i.into(), *n);
             Atom::from(i)
         };
         dims.iter().map(counter).collect()

@@ -1,18 +1,18 @@
 //! Expressions as statements of core, one atom for each scalar of the type.
 //!
-//! Rules, of what is known:
+//! Rules:
 //! ```text
-//! bound      i < n is true, and 0 <= i, where i counts up to n
-//! known      a primitive of constants is a constant, unless it stops
-//! unit       x + 0, 0 + x, x - 0, x * 1, 1 * x of integers are x;   b and true, b or false are b;   b and false is false, b or true is true
+//! known      what is known about a primitive (`facts`)
+//! part       of a tuple only the components that are wanted
 //! select     a conditional between values that are there is a select; others are conditionals of core
 //! ```
 
-use super::delayed::{Form, Value};
-use super::{INDEX, Lower};
-use crate::accelerate::language::{Exp, ExpForm, Fun, Ty};
+use super::Lower;
+use super::delayed::{Form, Pull, Value};
+use crate::accelerate::language::{AVar, Exp, ExpForm, Fun, Ty};
 use pullback_core::{Atom, Exp as Core};
 use pullback_prim::{Op, Prim, Scalar};
+use std::ops::Range;
 
 impl Lower<'_, '_> {
     /// A function at an argument. Functions are closed but for array variables.
@@ -26,7 +26,9 @@ impl Lower<'_, '_> {
     /// An expression outside of functions.
     pub(super) fn closed(&mut self, e: &Exp) -> Vec<Atom> {
         let outer = std::mem::take(&mut self.scalars);
+        self.is_size = true;
         let result = self.exp(e);
+        self.is_size = false;
         self.scalars = outer;
         result
     }
@@ -47,9 +49,8 @@ impl Lower<'_, '_> {
             }
             ExpForm::Tuple(es) => es.iter().flat_map(|e| self.exp(e)).collect(),
             ExpForm::Proj(u, k) => {
-                let all = self.exp(u);
                 let (from, to) = component(u.ty(), *k);
-                all[from..to].to_vec()
+                self.part(u, from..to)
             }
             ExpForm::Prim(prim, es) => {
                 let args: Vec<Atom> = es.iter().flat_map(|e| self.exp(e)).collect();
@@ -58,21 +59,67 @@ impl Lower<'_, '_> {
             // [accelerate_to_core.index]  a stored array: an index of core; a delayed one: its element, here
             ExpForm::Index(a, ix) => {
                 let ix = self.exp(ix);
-                let p = match self.arrays.get(a) {
-                    Some(Value::Array(p)) => p.clone(),
-                    Some(Value::Tuple(_)) | None => unreachable!("`{}` is an array that is bound", a.name()),
-                };
-                self.checked(&p, &ix)
+                let p = self.bound(a);
+                self.checked(&p, &ix, 0..p.ty.scalars().len())
             }
             // [accelerate_to_core.shape]  sizes are kept apart
-            ExpForm::Shape(a) => match self.arrays.get(a) {
-                Some(Value::Array(p)) => p.dims.clone(),
-                Some(Value::Tuple(_)) | None => unreachable!("`{}` is an array that is bound", a.name()),
-            },
+            ExpForm::Shape(a) => self.bound(a).dims,
             ExpForm::Cond(c, t, e) => {
                 let c = self.exp(c)[0];
                 self.branch(c, &mut |this| this.exp(t), &mut |this| this.exp(e))
             }
+        }
+    }
+
+    /// Some leaves of the value; others are not evaluated, where the form shows that they are not needed.
+    // [accelerate_to_core.part]  (e_1, .., e_n).k is e_k;  (a ! i).k reads leaves of this component only
+    fn part(&mut self, e: &Exp, part: Range<usize>) -> Vec<Atom> {
+        if part.is_empty() {
+            return Vec::new();
+        }
+        match e.form() {
+            ExpForm::Let(bindings, e) => {
+                for (x, v) in bindings {
+                    let atoms = self.exp(v);
+                    self.scalars.insert(x.id(), atoms);
+                }
+                self.part(e, part)
+            }
+            ExpForm::Tuple(es) => {
+                let (mut at, mut all) = (0, Vec::new());
+                for e in es {
+                    let end = at + e.ty().scalars().len();
+                    let own = part.start.clamp(at, end) - at..part.end.clamp(at, end) - at;
+                    all.extend(self.part(e, own));
+                    at = end;
+                }
+                all
+            }
+            ExpForm::Proj(u, k) => {
+                let before = component(u.ty(), *k).0;
+                self.part(u, before + part.start..before + part.end)
+            }
+            ExpForm::Index(a, ix) => {
+                let ix = self.exp(ix);
+                let p = self.bound(a);
+                self.checked(&p, &ix, part)
+            }
+            ExpForm::Cond(c, t, e) => {
+                let c = self.exp(c)[0];
+                let (then, other) = (part.clone(), part);
+                self.branch(c, &mut |this| this.part(t, then.clone()), &mut |this| {
+                    this.part(e, other.clone())
+                })
+            }
+            ExpForm::Const(_) | ExpForm::Var(_) | ExpForm::Prim(..) | ExpForm::Shape(_) => {
+                self.exp(e)[part].to_vec()
+            }
+        }
+    }
+    fn bound(&self, a: &AVar) -> Pull {
+        match self.arrays.get(a) {
+            Some(Value::Array(p)) => p.clone(),
+            Some(Value::Tuple(_)) | None => unreachable!("`{}` is an array that is bound", a.name()),
         }
     }
 
@@ -87,12 +134,14 @@ impl Lower<'_, '_> {
         if let Atom::Const(c) = c {
             return if c.is_true() { then(self) } else { other(self) };
         }
+        let is_size = std::mem::replace(&mut self.is_size, false);
         self.b.open();
         let xs = then(self);
         let mut t = self.b.close(Vec::new());
         self.b.open();
         let ys = other(self);
         let mut e = self.b.close(Vec::new());
+        self.is_size = is_size;
         if t.stms.is_empty() && e.stms.is_empty() {
             let both = xs.into_iter().zip(ys);
             return both.map(|(x, y)| if x == y { x } else { self.b.select(c, x, y) }).collect();
@@ -111,54 +160,13 @@ impl Lower<'_, '_> {
         xs.into_iter().zip(differ).map(atom).collect()
     }
 
-    /// A primitive, or what is known that it is.
-    // [accelerate_to_core.prim]  op at the values of its arguments
-    pub(super) fn prim(&mut self, prim: Prim, args: Vec<Atom>) -> Atom {
-        match self.known(prim, &args) {
-            Some(atom) => atom,
-            None => self.b.emit(Core::Prim(prim, args), "t"),
-        }
-    }
-    fn known(&self, prim: Prim, args: &[Atom]) -> Option<Atom> {
-        let constants: Option<Vec<_>> = args
-            .iter()
-            .map(|a| match a {
-                Atom::Const(c) => Some(*c),
-                Atom::Var(_) => None,
-            })
-            .collect();
-        if let Some(constants) = constants {
-            return prim.eval(&constants).ok().map(Atom::Const);
-        }
-        let Prim::Op(op, scalar) = prim else { return None };
-        let is = |a: Atom, c| a == Atom::Const(c);
-        let (zero, one) = (scalar.zero(), scalar.one());
-        match (op, scalar, args) {
-            (Op::Lt, INDEX, [i, n]) if self.is_inside(*i, *n) => Some(Atom::bool(true)),
-            (Op::Le, INDEX, [z, Atom::Var(i)]) if is(*z, zero) && self.bounds.contains_key(i) => {
-                Some(Atom::bool(true))
-            }
-            (Op::Eq | Op::Le, s, [x, y]) if x == y && !s.is_float() => Some(Atom::bool(true)),
-            (Op::Lt | Op::Ne, s, [x, y]) if x == y && !s.is_float() => Some(Atom::bool(false)),
-            (Op::Min | Op::Max, s, [x, y]) if x == y && !s.is_float() => Some(*x),
-            (Op::Add, s, [x, y]) if s.is_integer() && is(*y, zero) => Some(*x),
-            (Op::Add, s, [x, y]) if s.is_integer() && is(*x, zero) => Some(*y),
-            (Op::Sub, s, [x, y]) if s.is_integer() && is(*y, zero) => Some(*x),
-            (Op::Mul, s, [x, y]) if s.is_integer() && is(*y, one) => Some(*x),
-            (Op::Mul, s, [x, y]) if s.is_integer() && is(*x, one) => Some(*y),
-            (Op::And, Scalar::Bool, [x, y]) => logical(*x, *y, true),
-            (Op::Or, Scalar::Bool, [x, y]) => logical(*x, *y, false),
-            (Op::Select, _, [Atom::Const(c), x, y]) => Some(if c.is_true() { *x } else { *y }),
-            _ => None,
-        }
-    }
     /// A primitive of two arguments of this type.
     pub(super) fn op2(&mut self, op: Op, scalar: Scalar, x: Atom, y: Atom) -> Atom {
         self.prim(Prim::Op(op, scalar), vec![x, y])
     }
-    /// The product of sizes.
+    /// The product of sizes, outside of loops.
     pub(super) fn product(&mut self, dims: &[Atom]) -> Atom {
-        dims.iter().fold(Atom::i64(1), |m, n| self.op2(Op::Mul, INDEX, m, *n))
+        dims.iter().fold(Atom::i64(1), |m, n| self.size(Op::Mul, m, *n))
     }
 
     /// An estimate of the operations of an expression, those of delayed arrays that it reads with it.
@@ -183,16 +191,6 @@ impl Lower<'_, '_> {
                 self.cost(c).saturating_add(self.cost(t)).saturating_add(self.cost(e)).saturating_add(1)
             }
         }
-    }
-}
-
-/// `and` (the unit is true) or `or` (the unit is false), where an argument is known.
-fn logical(x: Atom, y: Atom, unit: bool) -> Option<Atom> {
-    match (x, y) {
-        (Atom::Const(c), other) | (other, Atom::Const(c)) => {
-            Some(if c.is_true() == unit { other } else { Atom::bool(!unit) })
-        }
-        (x, y) => (x == y).then_some(x),
     }
 }
 

@@ -172,7 +172,7 @@ impl Lower<'_, '_> {
     fn rows(&mut self, p: &Pull, longer: Option<i64>, body: Row<'_, Self>) -> Pull {
         let (outer, width) = split(p);
         let size = match longer {
-            Some(n) => self.op2(Op::Add, INDEX, width, Atom::i64(n)),
+            Some(n) => self.size(Op::Add, width, Atom::i64(n)),
             None => width,
         };
         let leaves = self.nest(&outer, &mut |this, ix| {

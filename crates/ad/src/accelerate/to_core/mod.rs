@@ -24,6 +24,7 @@
 //! | `mod` | the interface, functions of core |
 //! | `uses` | how often bindings are used |
 //! | `expressions` | expressions |
+//! | `facts` | primitives, and what is known of integers |
 //! | `delayed` | delayed arrays, how they are read and put in memory |
 //! | `recipes` | leaves that are evaluated again |
 //! | `arrays` | array terms |
@@ -36,6 +37,7 @@
 mod arrays;
 mod delayed;
 mod expressions;
+mod facts;
 mod folds;
 mod operators;
 mod permutes;
@@ -46,6 +48,7 @@ mod views;
 
 use super::language::{AVar, Arr, ArrTy, Program, Ty};
 use delayed::{Pull, Value};
+use facts::Facts;
 use pullback_base::Symbol;
 use pullback_core::{Atom, Builder, Exp as Core, Fun, FunId, Program as CoreProgram, Type, Var};
 use pullback_prim::{Op, Scalar};
@@ -88,8 +91,8 @@ pub fn emit(b: &mut Builder<'_>, env: &BTreeMap<AVar, Stored>, u: &Arr) -> Store
         b,
         arrays: BTreeMap::new(),
         scalars: BTreeMap::new(),
-        bounds: BTreeMap::new(),
-        below: BTreeMap::new(),
+        facts: Facts::default(),
+        is_size: false,
         uses: Uses::of(u),
     };
     for (a, stored) in env {
@@ -192,10 +195,9 @@ struct Lower<'b, 'p> {
     arrays: BTreeMap<AVar, Value>,
     /// The variables of the expression that is being evaluated, leaf by leaf.
     scalars: BTreeMap<u32, Vec<Atom>>,
-    /// Integers that are not negative, and below this size.
-    bounds: BTreeMap<Var, Atom>,
-    /// Sizes that are the smaller of two, with both.
-    below: BTreeMap<Var, [Atom; 2]>,
+    facts: Facts,
+    /// Whether what is emitted stands outside of loops.
+    is_size: bool,
     uses: Uses,
 }
 

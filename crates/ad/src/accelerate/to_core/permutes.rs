@@ -111,6 +111,13 @@ impl Lower<'_, '_> {
         }
         (goes, at)
     }
+    /// The target and a value; a sum is no negative zero.
+    fn added_to(&mut self, d: Atom, value: Atom, is_sum: bool) -> Atom {
+        match d {
+            Atom::Const(c) if is_sum && c.is_float_zero() => value,
+            _ => self.b.op2(Op::Add, d, value),
+        }
+    }
     /// The first index, or -1 where the element goes nowhere.
     fn or_nowhere(&mut self, goes: Atom, i: Atom) -> Atom {
         let select = Prim::Op(Op::Select, INDEX);
@@ -135,7 +142,8 @@ impl Lower<'_, '_> {
             },
         );
         let targets = kept(target.clone(), added);
-        let sums = targets.into_iter().zip(sums).map(|(d, sum)| self.b.op2(Op::Add, d, sum)).collect();
+        let sums =
+            targets.into_iter().zip(sums).map(|(d, sum)| self.added_to(d, sum, !p.dims.is_empty())).collect();
         filled(added, sums, target)
     }
 

@@ -5,7 +5,7 @@ use super::delayed::{Pull, Value};
 use super::folds::split;
 use crate::accelerate::language::{Arr, ArrForm, ArrTy};
 use pullback_core::Atom;
-use pullback_prim::{Op, Scalar};
+use pullback_prim::Op;
 
 impl Lower<'_, '_> {
     /// The sizes of a term where the builder stands.
@@ -45,14 +45,14 @@ impl Lower<'_, '_> {
             }
             ArrForm::Scanl(_, _, u) | ArrForm::Scanr(_, _, u) => {
                 let (outer, width) = split(&self.sized(u).array());
-                let size = self.op2(Op::Add, Scalar::I64, width, Atom::i64(1));
+                let size = self.size(Op::Add, width, Atom::i64(1));
                 [outer, vec![size]].concat()
             }
             ArrForm::Cond(e, u, v) => {
                 let c = self.closed(e)[0];
                 let mut side = |u: &Arr| {
                     self.b.open();
-                    let value = self.sized(u);
+                    let value = self.apart(|this| this.sized(u));
                     (value, self.b.close(Vec::new()))
                 };
                 let ((then, t), (other, e)) = (side(u), side(v));

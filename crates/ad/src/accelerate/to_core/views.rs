@@ -45,7 +45,7 @@ impl Lower<'_, '_> {
         Pull::delayed(p.ty.clone(), dims, p.cost(), move |this, ix| {
             let mut kept = ix.iter().copied();
             let at: Vec<Atom> = entries.iter().filter_map(|e| e.or_else(|| kept.next())).collect();
-            this.checked(&p, &at)
+            this.checked(&p, &at, 0..p.ty.scalars().len())
         })
     }
     // [accelerate_to_core.backpermute]  \i. u ! (f i)
@@ -54,7 +54,7 @@ impl Lower<'_, '_> {
         let (f, cost) = (f.clone(), self.cost(&f.body).saturating_add(p.cost()));
         Pull::delayed(p.ty.clone(), dims, cost, move |this, ix| {
             let at = this.apply(&f, ix.to_vec());
-            this.checked(&p, &at)
+            this.checked(&p, &at, 0..p.ty.scalars().len())
         })
     }
 
@@ -112,11 +112,11 @@ impl Lower<'_, '_> {
         for d in (0..dims.len()).rev() {
             if d == 0 || dims[d] == Atom::i64(1) {
                 at[d] = if d == 0 { rest } else { Atom::i64(0) };
-                self.learn(at[d], dims[d]);
+                self.facts.is_below(at[d], dims[d]);
                 continue;
             }
             at[d] = self.op2(Op::Mod, INDEX, rest, dims[d]);
-            self.learn(at[d], dims[d]);
+            self.facts.is_below(at[d], dims[d]);
             rest = self.op2(Op::Div, INDEX, rest, dims[d]);
         }
         at
