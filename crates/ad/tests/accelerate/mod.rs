@@ -2,5 +2,6 @@
 
 mod build;
 mod debug;
+mod drawn;
 mod lowering;
 mod sharing;

@@ -14,7 +14,7 @@
 //!
 //! Notation: a leaf is one scalar of an element. An array has a core array for each of its leaves (structure of arrays).
 //!
-//! Guarantees: an element of a binding is evaluated at most once, unless it is cheap. An alternative is evaluated only where it is chosen. Elements that nothing
+//! Guarantees: an element of a binding is evaluated at most once, unless it is cheap. An alternative is evaluated only where it is chosen. Elements, and components of them, that nothing
 //! reads need not be evaluated: then they stop no program.
 //!
 //! Everything of the language has a form in core: nothing is refused.
