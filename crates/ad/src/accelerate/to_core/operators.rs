@@ -6,6 +6,11 @@
 //! lifted     any other: on pairs (is there a value, value), where (false, zeros) is neutral
 //! ```
 //!
+//! Operators are recognised by what they do to two values, not by how they are written.
+//!
+//! Difference from the meaning of the language: a plain operator takes its neutral element with the others. So a row of negative zeros has the sum zero, and `max` of a row
+//! of nothing but NaN is minus infinity, as it is for reductions of core.
+//!
 //! Guarantee: a lifted operator is associative where the operator is; it is commutative where the operator is.
 
 use super::Lower;
