@@ -1,6 +1,6 @@
-//! Gradients by bulk dual numbers beside those by Fast CHAD, as machine code on one thread: ratios of medians of runs in turn, and of compile times.
+//! Gradients by an algorithm with a language of its own beside those by Fast CHAD, as machine code on one thread: ratios of medians of runs in turn, and of compile times.
 //!
-//! `cargo run --release -p pullback-cpu --example bulk -- [NAME..]`; the names are those of the table. `ROUNDS` in the environment: how many turns there are (15); `PRINT=1`: the programs, too. In
+//! `cargo run --release -p pullback-cpu --example bulk -- [NAME..]`; the names are those of the table. `AD` in the environment: the algorithm (`bulk`; `accelerate`, ..). `ROUNDS` in the environment: how many turns there are (15); `PRINT=1`: the programs, too. In
 //! a turn each of the two runs once, so that other work on the machine slows both. Compile times are from the source to code that is ready, each the least of three.
 #![allow(
     clippy::print_stdout,
@@ -30,19 +30,20 @@ const NETWORK: Workload = Workload {
     work: |_| Work { flops: 0.0, calls: 0.0, bytes: 0.0 },
 };
 
-/// How many times the gradient by bulk dual numbers may take as long, and compiling it.
+/// How many times the gradient by the other algorithm may take as long, and compiling it.
 const BAR: [f64; 2] = [1.5, 2.0];
 
 fn main() {
     let names: Vec<String> = std::env::args().skip(1).collect();
+    let other = std::env::var("AD").unwrap_or_else(|_| "bulk".to_string());
     println!(
-        "| gradient | sizes | fast_chad, ms | bulk, ms | ratio | compiling fast_chad, s | bulk, s | ratio |"
+        "| gradient | sizes | fast_chad, ms | {other}, ms | ratio | compiling fast_chad, s | {other}, s | ratio |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     let rows = WORKLOADS.iter().filter(|w| ["gmm", "kmeans", "logreg", "lse"].contains(&w.name));
     for w in rows.chain([&NETWORK]) {
         if names.is_empty() || names.iter().any(|n| n == w.name) {
-            row(w);
+            row(w, &other);
         }
     }
     println!("\nThe ratios may be {} and {}.", BAR[0], BAR[1]);
@@ -58,8 +59,8 @@ fn network(sizes: &[usize]) -> Vec<Value> {
     (60..).zip(shapes).map(array).collect()
 }
 
-fn row(w: &Workload) {
-    let [chad, bulk] = ["fast_chad", "bulk"].map(|algorithm| compiled(w, algorithm));
+fn row(w: &Workload, other: &str) {
+    let [chad, bulk] = ["fast_chad", other].map(|algorithm| compiled(w, algorithm));
     let rounds = std::env::var("ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(15);
     let (mut chad_runs, mut bulk_runs) = (chad.executable.session(), bulk.executable.session());
     let (first, second) = (chad.call(&mut chad_runs), bulk.call(&mut bulk_runs));

@@ -77,16 +77,20 @@ impl Pass<'_> {
         lambda(self.names, "p", pair, |_, p| of.product(&p.proj(1), &p.proj(0)))
     }
 
-    /// The array without the first (or the last) elements of its rows.
-    fn shortened(&mut self, a: &AVar, from: i64) -> Arr {
+    /// The array, from this element of each row on, with one element less. Rows may be empty, and stay so, unless they are those of a scan with a first value.
+    fn shortened(&mut self, a: &AVar, from: i64, is_never_empty: bool) -> Arr {
         let rank = made(a.ty().array()).1;
         let shape = made(Exp::shape(a));
         let moved = |i: &Exp, by: i64| {
             let last = if by == 0 { i.proj(rank - 1) } else { plus(i.proj(rank - 1), by) };
-            Exp::tuple((0..rank - 1).map(|k| i.proj(k)).chain([last]).collect())
+            (0..rank - 1).map(|k| i.proj(k)).chain([last]).collect::<Vec<Exp>>()
         };
-        let f = lambda(self.names, "i", Ty::index(rank), |_, i| moved(&i, from));
-        made(Arr::new(ArrForm::Backpermute(moved(&shape, -1), f, Arr::var(a))))
+        let f = lambda(self.names, "i", Ty::index(rank), |_, i| Exp::tuple(moved(&i, from)));
+        let mut sizes = moved(&shape, -1);
+        if !is_never_empty && let Some(size) = sizes.pop() {
+            sizes.push(made(Exp::prim(Prim::Op(Op::Max, Scalar::I64), vec![size, Exp::i64(0)])));
+        }
+        made(Arr::new(ArrForm::Backpermute(Exp::tuple(sizes), f, Arr::var(a))))
     }
 
     /// The derivative of a fold by each element, where its result has the adjoint one.
@@ -100,14 +104,14 @@ impl Pass<'_> {
     ) -> Arr {
         let all = made(Arr::new(ArrForm::Scanl(f.clone(), e.clone(), self.value(m))));
         let all = self.bind("all", all, lets);
-        let before = self.shortened(&all, 0);
+        let before = self.shortened(&all, 0, true);
         let partials = self.partials(f, of);
         let parts = made(Arr::new(ArrForm::ZipWith(partials, before, self.value(m))));
         let parts = Arr::var(&self.bind("parts", parts, lets));
         let by_state = map_projection(self.names, 0, parts.clone());
         let after = ArrForm::Scanr(self.chained(of), of.identity(), by_state);
         let after = self.bind("after", made(Arr::new(after)), lets);
-        let after = self.shortened(&after, 1);
+        let after = self.shortened(&after, 1, true);
         let by_element = map_projection(self.names, 1, parts);
         made(Arr::new(ArrForm::ZipWith(self.chained(of), by_element, after)))
     }
@@ -116,7 +120,7 @@ impl Pass<'_> {
     pub(super) fn slopes1(&mut self, f: &Fun, m: &Arr<Label>, of: &Components, lets: &mut Lets) -> Arr {
         let a = self.values[m.label()].clone();
         let all = self.bind("all", made(Arr::new(ArrForm::Scanl1(f.clone(), self.value(m)))), lets);
-        let (before, next) = (self.shortened(&all, 0), self.shortened(&a, 1));
+        let (before, next) = (self.shortened(&all, 0, false), self.shortened(&a, 1, false));
         let partials = self.partials(f, of);
         let parts = made(Arr::new(ArrForm::ZipWith(partials, before, next)));
         let parts = self.bind("parts", parts, lets);
@@ -167,7 +171,7 @@ impl Pass<'_> {
         lets: &mut Lets,
     ) -> Arr {
         let (all, a) = (self.values[u.label()].clone(), self.values[m.label()].clone());
-        let (before, next) = (self.shortened(&all, 0), self.shortened(&a, 1));
+        let (before, next) = (self.shortened(&all, 0, false), self.shortened(&a, 1, false));
         let partials = self.partials(f, of);
         let parts = self.bind("parts", made(Arr::new(ArrForm::ZipWith(partials, before, next))), lets);
         let rank = made(a.ty().array()).1;

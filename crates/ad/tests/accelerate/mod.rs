@@ -1,7 +1,6 @@
 //! Reverse AD for Accelerate (`crates/ad/src/accelerate`). Programs are built by [`build`].
 
 mod build;
-mod debug;
 mod drawn;
 mod lowering;
 mod sharing;

@@ -36,6 +36,9 @@ impl FromCore<'_> {
             }
             // [accelerate_core.scan]
             Soac::Scan { width, lam, neutral: _, arrays } => {
+                if stm.pat.iter().any(|v| self.program.vars[*v].ty.rank() > 1) {
+                    return self.refuse("a scan of arrays of arrays");
+                }
                 let n = self.width(*width)?;
                 let arrays = arrays.iter().map(|a| self.part(*a)).collect::<Result<Vec<Part>>>()?;
                 let rows = self.rows(n, &[], &arrays)?;
@@ -130,9 +133,10 @@ impl FromCore<'_> {
         neutral: &[Atom],
         arrays: &[Part],
     ) -> Result<Vec<Part>> {
-        let row = match (&stm.pat[..], self.program.vars[stm.pat[0]].ty.rank()) {
-            (_, 0) => Vec::new(),
-            ([v], _) => self.dims_of(*v)?,
+        let rank = |v: &Var| self.program.vars[*v].ty.rank();
+        let row = match &stm.pat[..] {
+            vs if vs.iter().all(|v| rank(v) == 0) => Vec::new(),
+            [v] => self.dims_of(*v)?,
             _ => return self.refuse("a reduction of several arrays of arrays"),
         };
         let Some(lam) = on_elements(lam, row.len()) else {
