@@ -219,12 +219,12 @@ impl FromCore<'_> {
             return Ok(a.clone());
         }
         let mut arguments: Vec<(Read, AVar)> = Vec::new();
-        for read in reads(&lets, &e) {
+        for (read, always) in reads(&lets, &e) {
             let argument = match self.aligned(&read, &axes) {
                 // [accelerate_core.aligned]
                 Some(positions) => Some(self.spread(&read.0, &positions, &axes)),
                 // [accelerate_core.gathered]
-                None if self.varies(&read.0) => Some(self.gathered(&read, &axes, &lets)),
+                None if always && self.varies(&read.0) => Some(self.gathered(&read, &axes, &lets)),
                 // [accelerate_core.read]
                 None => None,
             };
@@ -435,27 +435,31 @@ pub(super) fn variables(e: &Exp, out: &mut BTreeSet<EVar>) {
     }
 }
 
-/// The reads that run whenever the expression does, each once.
-fn reads(lets: &Lets, e: &Exp) -> BTreeSet<Read> {
-    let mut out = BTreeSet::new();
-    lets.iter().map(|(_, u)| u).chain([e]).for_each(|e| add_reads(e, &mut out));
+/// The reads, each once, and whether they run whenever the expression does.
+fn reads(lets: &Lets, e: &Exp) -> BTreeMap<Read, bool> {
+    let mut out = BTreeMap::new();
+    lets.iter().map(|(_, u)| u).chain([e]).for_each(|e| add_reads(e, true, &mut out));
     out
 }
 
-fn add_reads(e: &Exp, out: &mut BTreeSet<Read>) {
+fn add_reads(e: &Exp, always: bool, out: &mut BTreeMap<Read, bool>) {
     match e.form() {
         ExpForm::Const(_) | ExpForm::Var(_) | ExpForm::Shape(_) => {}
         ExpForm::Let(bindings, e) => {
-            bindings.iter().for_each(|(_, u)| add_reads(u, out));
-            add_reads(e, out);
+            bindings.iter().for_each(|(_, u)| add_reads(u, always, out));
+            add_reads(e, always, out);
         }
-        ExpForm::Tuple(es) | ExpForm::Prim(_, es) => es.iter().for_each(|e| add_reads(e, out)),
-        ExpForm::Proj(e, _) => add_reads(e, out),
+        ExpForm::Tuple(es) | ExpForm::Prim(_, es) => es.iter().for_each(|e| add_reads(e, always, out)),
+        ExpForm::Proj(e, _) => add_reads(e, always, out),
         ExpForm::Index(a, at) => {
-            out.extend(places(at).map(|at| (a.clone(), at)));
+            if let Some(at) = places(at) {
+                *out.entry((a.clone(), at)).or_default() |= always;
+            }
         }
-        // What a branch reads may be out of bounds elsewhere.
-        ExpForm::Cond(c, ..) => add_reads(c, out),
+        ExpForm::Cond(c, t, e) => {
+            add_reads(c, always, out);
+            [t, e].into_iter().for_each(|e| add_reads(e, false, out));
+        }
     }
 }
 
