@@ -131,11 +131,12 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Show what differentiation made of each source statement: statement | rule | result. Of `bulk` its steps, too; of the algorithms before `fast_chad`, what they make.
+    /// Show what differentiation made of each source statement: statement | rule | result. Of `bulk` and `accelerate` their steps, too; of the algorithms before `fast_chad`, what they make.
     #[command(after_help = "\
 Examples:
   pullback explain model.fut --mode vjp
   pullback explain model.fut --ad bulk                             every step of bulk dual numbers
+  pullback explain model.fut --ad accelerate                       the function and its gradient as array programs
   pullback explain model.fut --ad chad-accumulating                the program that Efficient CHAD makes
   pullback explain model.fut --ad chad --arg x=1.5 --arg y=2.0     and what it costs at these arguments")]
     Explain(ExplainArgs),
@@ -308,7 +309,7 @@ fn algorithms() -> String {
         all.iter().filter(|a| is(a)).map(|a| a.id).collect::<Vec<_>>().join(", ")
     };
     format!(
-        "The algorithm for reverse derivatives; {} if none is given. Functions of arrays have {}, too, if the states of a loop are all floats. The steps before fast_chad are {}: what they make runs in the reference interpreter, or compiled with --backend vm or llvm (docs/book/chad-comparison.md). Steps before bulk are {}: they make delta terms while they run, in the reference interpreter",
+        "The algorithm for reverse derivatives; {} if none is given. Functions of arrays have {}, too: bulk if the states of a loop are all floats, accelerate without long loops. The steps before fast_chad are {}: what they make runs in the reference interpreter, or compiled with --backend vm or llvm (docs/book/chad-comparison.md). Steps before bulk are {}: they make delta terms while they run, in the reference interpreter",
         names(&|a| a.status == Status::Default),
         names(&|a| a.language == Language::Core && a.status != Status::Default),
         names(&|a| a.language == Language::Lambda),

@@ -21,17 +21,17 @@ const WIDTH: usize = 140;
 /// The steps of all derivatives of the program that bulk dual numbers take, and the title of what they become; nothing where there is none.
 pub(crate) fn text(program: &Program, choice: &Choice) -> String {
     let mut functions = Vec::new();
-    program.funs.iter().for_each(|fun| collect(&fun.body, choice, &mut functions));
+    program.funs.iter().for_each(|fun| collect(&fun.body, choice, ALGORITHM.id, &mut functions));
     let title = if functions.is_empty() { "" } else { "The derivative, as a function of core\n" };
     functions.into_iter().map(|lam| of_function(program, choice, lam)).collect::<String>() + title
 }
 
-/// The functions whose derivatives bulk dual numbers take, inner ones first, as they are expanded.
-fn collect<'p>(body: &'p Body, choice: &Choice, out: &mut Vec<&'p Lam>) {
+/// The functions whose derivatives the algorithm takes, inner ones first, as they are expanded.
+pub(crate) fn collect<'p>(body: &'p Body, choice: &Choice, id: &str, out: &mut Vec<&'p Lam>) {
     for stm in &body.stms {
-        stm.exp.bodies().into_iter().for_each(|scope| collect(scope.body, choice, out));
+        stm.exp.bodies().into_iter().for_each(|scope| collect(scope.body, choice, id, out));
         if let Exp::Vjp { lam, algorithm, .. } = &stm.exp
-            && algorithm.as_ref().or(choice.reverse.as_ref()).is_some_and(|a| a.as_str() == ALGORITHM.id)
+            && algorithm.as_ref().or(choice.reverse.as_ref()).is_some_and(|a| a.as_str() == id)
         {
             out.push(lam);
         }
@@ -49,7 +49,7 @@ fn of_function(program: &Program, choice: &Choice, lam: &Lam) -> String {
 }
 
 /// The function without derivatives inside.
-fn expanded(program: &mut Program, choice: &Choice, lam: &Lam) -> Result<Lam, Unsupported> {
+pub(crate) fn expanded(program: &mut Program, choice: &Choice, lam: &Lam) -> Result<Lam, Unsupported> {
     let Lam { params, body } = lam.clone();
     let fun = Fun { name: Symbol::new("inner"), params, body, results: Vec::new(), entry: None };
     let id = program.funs.push(fun);

@@ -2,14 +2,14 @@
 //!
 //! Every variable records the source place it comes from, and the rule that made it if a rule of differentiation did. The
 //! table is the text of the derivative before operations are fused, with that record on its left. Lines without a rule belong to
-//! the forward sweep: they are the program's own statements (and what the tape adds to them). Of bulk dual numbers, which have one rule, the steps
+//! the forward sweep: they are the program's own statements (and what the tape adds to them). Of algorithms with a language of their own, which have one rule, the steps
 //! that lead to it stand before the table.
 
-use crate::bulk_steps;
 use crate::derive::Kind;
 use crate::gradcheck::filled;
 use crate::pipeline::Step;
 use crate::session::{EntryPoint, Session};
+use crate::{accelerate_steps, bulk_steps};
 use pullback_base::{Code, Diagnostic, Span};
 use pullback_core::print::{Names, PrintOptions, print_function};
 use pullback_core::traverse::for_each_stm;
@@ -52,7 +52,9 @@ pub fn explain(
     let program = shown.as_ref().unwrap_or(&ready.program);
     let text = print_function(program, ready.fun, PrintOptions::default());
     let origins = origins(program, &Names::of_function(program, ready.fun));
-    let mut out = before.map_or_else(String::new, |p| bulk_steps::text(&p, &session.settings.choice));
+    let choice = &session.settings.choice;
+    let steps = |p: Program| bulk_steps::text(&p, choice) + &accelerate_steps::text(&p, choice);
+    let mut out = before.map_or_else(String::new, steps);
     out += &row("source (line)", "rule", "result");
     out += &row(&"-".repeat(SOURCE), &"-".repeat(RULE), &"-".repeat(40));
     let mut last: Option<(String, String)> = None;

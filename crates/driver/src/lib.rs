@@ -5,6 +5,7 @@
 //! (Jacobians, Hessians and their products), [`mod@explain`] (source, rule
 //! and result side by side), [`on_lambda`] (derivatives by the algorithms on lambda), [`values`] (formats).
 
+mod accelerate_steps;
 pub mod backend;
 mod bulk_steps;
 pub mod code;

@@ -12,7 +12,7 @@
 //! atuple        m_k <- d_n.k
 //! aproj m k     m <- d_n, at component k
 //! reshape       m <- reshape sh d_n
-//! replicate     m <- the sum of d_n over all dimensions that were inserted
+//! replicate     m <- the sum of d_n over all dimensions that were inserted: of inner ones `sum`, of others permute (+) (zeros as a_m) (\i. (true, the kept components of i)) d_n
 //! slice         m <- generate sh (\i. cond (i is in the slice) (d_n ! its place there) 0)
 //! generate      let info = map (.1) (zipWith D(f) d_n tmp_n), stored                reads(info)
 //! map           let both = zipWith D(f) d_n tmp_n    let info = map (.1) both       m <- map (.0) both, reads(info)
@@ -35,7 +35,7 @@
 //!
 //! Differences from the paper:
 //! 1. Nodes of a discrete type, and those without contributions, have no adjoint.
-//! 2. `replicate` sums one dimension after the other, where the text reshapes and sums once.
+//! 2. `replicate` sums one dimension after the other, or permutes; the text brings the dimensions that were inserted inside, reshapes and sums once. The permutation reads in the order of memory.
 //!
 //! Refused: the derivative of `scanl`, `scanr` and `permute`; folds and scans whose function or first value reads an array that varies, or whose elements are tuples in tuples, or of several float types.
 
@@ -78,7 +78,13 @@ impl Pass<'_> {
             return bindings.iter().rev().try_for_each(|(_, v)| self.dual(v, env, map, lets, stored));
         }
         let contributed = map.take(Key::Node(*u.label()));
-        if contributed.is_empty() || !u.ty().is_continuous() {
+        let is_constant = match u.form() {
+            // [accelerate.dual.use]
+            ArrForm::Use(..) => true,
+            ArrForm::Var(a) => !env.contains_key(a),
+            _ => false,
+        };
+        if contributed.is_empty() || is_constant || !u.ty().is_continuous() {
             return Ok(());
         }
         let value = self.values[u.label()].clone();
@@ -95,7 +101,6 @@ impl Pass<'_> {
     fn row(&mut self, u: &Arr<Label>, d: &AVar, env: &mut Env, s: &mut State<'_>) -> Done {
         let (n, at) = (*u.label(), Arr::var(d));
         match u.form() {
-            // [accelerate.dual.use]
             ArrForm::Use(..) | ArrForm::Let(..) => {}
             // [accelerate.dual.avar]
             ArrForm::Var(a) => {
@@ -119,7 +124,7 @@ impl Pass<'_> {
             }
             // [accelerate.dual.replicate]
             ArrForm::Replicate(slc, m) => {
-                let sum = self.unreplicated(slc, d);
+                let sum = self.unreplicated(slc, d, m);
                 s.give(m, sum);
             }
             // [accelerate.dual.slice]
@@ -264,24 +269,19 @@ impl Pass<'_> {
         }
     }
 
-    /// The sum over the dimensions that were inserted: those that are kept come first, and the others are summed from the inside.
-    fn unreplicated(&mut self, slc: &Slice, d: &AVar) -> Arr {
-        let (kept, inserted): (Vec<usize>, Vec<usize>) = (0..slc.len()).partition(|k| slc[*k].is_none());
-        let order = [kept, inserted.clone()].concat();
-        let turned = if order.iter().copied().eq(0..slc.len()) {
-            Arr::var(d)
-        } else {
-            let shape = made(Exp::shape(d));
-            let sizes = Exp::tuple(order.iter().map(|q| shape.proj(*q)).collect());
-            // The component of the source at dimension `q` is that of the index at the position of `q` in the order.
-            let source = |_: &mut _, i: Exp| {
-                let position = |q: usize| order.iter().position(|o| *o == q).unwrap_or(q);
-                Exp::tuple((0..order.len()).map(|q| i.proj(position(q))).collect())
-            };
-            let f = lambda(self.names, "i", Ty::index(order.len()), source);
-            made(Arr::new(ArrForm::Backpermute(sizes, f, Arr::var(d))))
+    /// The sum over the dimensions that were inserted: of inner ones, one after the other; of others, each element is added where it came from, in the order of memory.
+    fn unreplicated(&mut self, slc: &Slice, d: &AVar, m: &Arr<Label>) -> Arr {
+        let kept: Vec<usize> = (0..slc.len()).filter(|k| slc[*k].is_none()).collect();
+        if kept.iter().copied().eq(0..kept.len()) {
+            return (kept.len()..slc.len()).fold(Arr::var(d), |u, _| made(Arr::new(ArrForm::Sum(u))));
+        }
+        let place = |_: &mut _, i: Exp| {
+            let at = kept.iter().map(|q| i.proj(*q)).collect();
+            Exp::tuple(vec![Exp::bool(true), Exp::tuple(at)])
         };
-        inserted.iter().fold(turned, |u, _| made(Arr::new(ArrForm::Sum(u))))
+        let to = lambda(self.names, "i", Ty::index(slc.len()), place);
+        let zeros = gen_zero(self.names, &self.values[m.label()]);
+        self.scattered(zeros, to, Arr::var(d))
     }
 
     /// An array of the shape of `a_m` with the adjoint in the slice.

@@ -266,14 +266,14 @@ impl Pass<'_> {
         }
         let contributed = map.remove(&Key::Node(*e.label())).unwrap_or_default();
         let adjoint = sum(e.ty(), &contributed);
-        if is_zero(&adjoint) {
+        // [accelerate.exp_dual.const]
+        if is_zero(&adjoint) || matches!(e.form(), ExpForm::Const(_) | ExpForm::Shape(_)) {
             return;
         }
         let mut bound = Vec::new();
         let at = self.bind_adjoint(adjoint, lets, &mut bound);
         let mut give = |to: Key, e: Exp| map.entry(to).or_default().push(e);
         match e.form() {
-            // [accelerate.exp_dual.const]
             ExpForm::Const(_) | ExpForm::Shape(_) | ExpForm::Let(..) => {}
             // [accelerate.exp_dual.var]
             ExpForm::Var(x) => {
@@ -299,7 +299,7 @@ impl Pass<'_> {
                 let args: Vec<Exp> = ms.iter().map(|m| self.value(m)).collect();
                 let result = self.value(e);
                 for (m, c) in ms.iter().zip(products(*op, &args, &result, &at, self.ieee)) {
-                    if let Some(c) = c {
+                    if let (Some(c), false) = (c, matches!(m.form(), ExpForm::Const(_))) {
                         give(Key::Node(*m.label()), c);
                     }
                 }

@@ -29,6 +29,12 @@ impl<L> fmt::Display for Arr<L> {
     }
 }
 
+impl<T> fmt::Display for Variable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&name(self))
+    }
+}
+
 /// The name, with the number that tells it from others.
 fn name<T>(x: &Variable<T>) -> String {
     format!("{}{}", x.name(), x.id())

@@ -27,7 +27,7 @@ mod sizes;
 mod soacs;
 
 use self::sizes::{Known, Size, Sizes};
-use super::combine::gradient;
+use super::combine::{Gradient, gradient};
 use super::expression::Temporaries;
 use super::language::{AVar, Arr, ArrForm, ArrTy, EVar, Exp, Names, Program as Source, Ty, made};
 use super::primal::{Keep, Options};
@@ -77,6 +77,10 @@ pub const RECOMPUTE: Algorithm = Algorithm {
     ..ALGORITHM
 };
 
+/// All variants, with what they do with temporaries.
+pub const VARIANTS: [(Algorithm, Keep); 3] =
+    [(ALGORITHM, Keep::Below(FEW)), (STORE, Keep::Store), (RECOMPUTE, Keep::Recompute)];
+
 /// A scalar function with fewer operations than this is computed again: the author's choice.
 const FEW: usize = 20;
 
@@ -86,14 +90,38 @@ const FEW: usize = 20;
 /// [`Unsupported`] for what the language has no form for, and for what the algorithm refuses; with its place.
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool], keep: Keep) -> Result<Lam, Unsupported> {
     let lam = inlined(program, lam);
+    let (translated, derived) = step_by_step(program, &lam, wanted, keep)?;
+    Ok(put_together(program, lam, &translated, (&derived.program, &derived.seed)))
+}
+
+/// The function and its gradient in the language, for readers. Only names of variables are added to the program.
+///
+/// # Errors
+/// As [`vjp`].
+pub fn steps(
+    program: &mut Program,
+    lam: &Lam,
+    wanted: &[bool],
+    keep: Keep,
+) -> Result<(Translated, Gradient), Unsupported> {
+    let lam = inlined(program, lam);
+    step_by_step(program, &lam, wanted, keep)
+}
+
+fn step_by_step(
+    program: &Program,
+    lam: &Lam,
+    wanted: &[bool],
+    keep: Keep,
+) -> Result<(Translated, Gradient), Unsupported> {
     let is_active = |v: &Var| program.is_active(&program.vars[*v].ty);
     let wanted: Vec<Var> =
         lam.params.iter().zip(wanted).filter(|(p, w)| **w && is_active(p)).map(|(p, _)| *p).collect();
-    let translated = translate(program, &lam, &wanted)?;
+    let translated = translate(program, lam, &wanted)?;
     let options = Options { keep, temporaries: Temporaries::Needed, ieee: program.ieee_partials };
     let derived = gradient(&translated.source, options);
-    let derived = derived.map_err(|why| refusal(&why.0, place(program, &lam)))?;
-    Ok(put_together(program, lam, &translated, (&derived.program, &derived.seed)))
+    let derived = derived.map_err(|why| refusal(&why.0, place(program, lam)))?;
+    Ok((translated, derived))
 }
 
 /// A function in the language.

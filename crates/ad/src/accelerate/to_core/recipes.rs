@@ -1,9 +1,10 @@
 //! Leaves of elements that are evaluated again where they are read, rather than stored: an index, a constant, what a few operations make of them.
 //!
-//! Guarantee: a recipe has operations that never stop the program, and reads of arrays at places where they have been read before.
+//! Guarantee: a recipe has operations that never stop the program, reads of arrays at places where they have been read before, and branches of such.
 
 use super::Lower;
 use pullback_core::{Atom, Body, Exp as Core, Stm, Var};
+use pullback_prim::{Prim, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -16,12 +17,23 @@ pub(super) enum Leaf {
     Again(Rc<Recipe>),
 }
 
-/// Statements over counters, and their result.
+/// Steps over counters, and their result.
 pub(super) struct Recipe {
     counters: Vec<Atom>,
-    stms: Vec<Stm>,
-    result: Atom,
+    steps: Steps,
     cost: u64,
+}
+
+/// Steps, and the results of them.
+struct Steps {
+    steps: Vec<Step>,
+    results: Vec<Atom>,
+}
+
+enum Step {
+    Prim(Var, Prim, Vec<Atom>),
+    Read(Var, Atom, Vec<Atom>),
+    If(Vec<Var>, Atom, Steps, Steps),
 }
 
 /// What is bound in a body, or is a counter of it.
@@ -51,55 +63,131 @@ impl Recipe {
     /// The recipe of a result of a body, if it costs at most so much.
     pub(super) fn of(body: &Body, counters: &[Atom], result: Atom, most: u64) -> Option<Recipe> {
         let varies = Varies::of(body, counters);
-        let is_bound = |a: &Atom| varies.atom(*a) && !counters.contains(a);
-        let mut wanted: BTreeSet<Var> =
-            Some(result).filter(is_bound).and_then(Atom::var).into_iter().collect();
-        let (mut stms, mut cost) = (Vec::new(), 0u64);
-        // From the last statement to the first: what one needs stands before it.
-        for stm in body.stms.iter().rev() {
-            let [v] = stm.pat[..] else { continue };
-            if !wanted.remove(&v) {
+        let is_bound = |a: Atom| varies.atom(a) && !counters.contains(&a);
+        let (steps, cost) = Steps::of(&body.stms, vec![result], &is_bound, most)?;
+        Some(Recipe { counters: counters.to_vec(), steps, cost })
+    }
+}
+
+impl Steps {
+    /// The steps that results need, from the last statement to the first, and the operations that they take. `is_bound`: what has to be among the statements.
+    fn of(
+        stms: &[Stm],
+        results: Vec<Atom>,
+        is_bound: &dyn Fn(Atom) -> bool,
+        most: u64,
+    ) -> Option<(Steps, u64)> {
+        let bound = |a: &Atom| a.var().filter(|_| is_bound(*a));
+        let mut wanted: BTreeSet<Var> = results.iter().filter_map(bound).collect();
+        let (mut steps, mut cost) = (Vec::new(), 0u64);
+        for stm in stms.iter().rev() {
+            let kept: Vec<usize> = (0..stm.pat.len()).filter(|k| wanted.remove(&stm.pat[*k])).collect();
+            if kept.is_empty() {
                 continue;
             }
-            let (own, args) = match &stm.exp {
-                Core::Prim(prim, args) if !prim.may_stop() => (prim.cost(), args),
-                Core::Index(array, ix) if !is_bound(array) => (1, ix),
+            let own = match &stm.exp {
+                Core::Prim(prim, args) if !prim.may_stop() => {
+                    wanted.extend(args.iter().filter_map(bound));
+                    steps.push(Step::Prim(stm.pat[0], *prim, args.clone()));
+                    prim.cost()
+                }
+                Core::Index(array, ix) if !is_bound(*array) => {
+                    wanted.extend(ix.iter().filter_map(bound));
+                    steps.push(Step::Read(stm.pat[0], *array, ix.clone()));
+                    1
+                }
+                Core::If(c, then, other) => {
+                    let left = most.checked_sub(cost + 1)?;
+                    let branch = |body: &Body| {
+                        let inside: BTreeSet<Var> =
+                            body.stms.iter().flat_map(|s| s.pat.iter().copied()).collect();
+                        let is_bound = |a: Atom| is_bound(a) || a.var().is_some_and(|v| inside.contains(&v));
+                        let results = kept.iter().map(|k| body.result[*k]).collect();
+                        Steps::of(&body.stms, results, &is_bound, left)
+                    };
+                    let ((then, a), (other, b)) = (branch(then)?, branch(other)?);
+                    wanted.extend(bound(c));
+                    let (mut free, mut own) = (BTreeSet::new(), BTreeSet::new());
+                    [&then, &other].into_iter().for_each(|s| s.variables(&mut free, &mut own));
+                    wanted.extend(free.difference(&own).filter(|v| is_bound(Atom::from(**v))));
+                    let pat = kept.iter().map(|k| stm.pat[*k]).collect();
+                    steps.push(Step::If(pat, *c, then, other));
+                    1 + a.max(b)
+                }
                 _ => return None,
             };
             cost += own;
             if cost > most {
                 return None;
             }
-            wanted.extend(args.iter().filter(|a| is_bound(a)).filter_map(|a| a.var()));
-            stms.push(stm.clone());
         }
-        stms.reverse();
-        wanted.is_empty().then(|| Recipe { counters: counters.to_vec(), stms, result, cost })
+        steps.reverse();
+        wanted.is_empty().then_some((Steps { steps, results }, cost))
+    }
+
+    /// The variables that occur, and those that steps bind.
+    fn variables(&self, found: &mut BTreeSet<Var>, bound: &mut BTreeSet<Var>) {
+        for step in &self.steps {
+            match step {
+                Step::Prim(v, _, args) | Step::Read(v, _, args) => {
+                    bound.insert(*v);
+                    found.extend(args.iter().filter_map(|a| a.var()));
+                }
+                Step::If(vs, c, then, other) => {
+                    bound.extend(vs);
+                    found.extend(c.var());
+                    [then, other].into_iter().for_each(|s| s.variables(found, bound));
+                }
+            }
+        }
+        found.extend(self.results.iter().filter_map(|a| a.var()));
     }
 }
 
 impl Lower<'_, '_> {
     /// The result of a recipe at an index.
     pub(super) fn again(&mut self, recipe: &Recipe, ix: &[Atom]) -> Atom {
-        let mut known: BTreeMap<Var, Atom> =
-            recipe.counters.iter().zip(ix).filter_map(|(i, at)| i.var().map(|v| (v, *at))).collect();
-        for stm in &recipe.stms {
-            let all = |args: &[Atom]| -> Vec<Atom> {
-                args.iter().map(|a| a.replaced(|v| known.get(&v).copied())).collect()
-            };
-            let made = match &stm.exp {
-                Core::Prim(prim, args) => {
-                    let args = all(args);
-                    self.prim(*prim, args)
+        let counters = recipe.counters.iter().zip(ix);
+        let known = counters.filter_map(|(i, at)| i.var().map(|v| (v, *at))).collect();
+        self.steps(&recipe.steps, known)[0]
+    }
+
+    fn steps(&mut self, steps: &Steps, mut known: BTreeMap<Var, Atom>) -> Vec<Atom> {
+        let at = |known: &BTreeMap<Var, Atom>, a: &Atom| a.replaced(|v| known.get(&v).copied());
+        let all = |known: &BTreeMap<Var, Atom>, args: &[Atom]| -> Vec<Atom> {
+            args.iter().map(|a| at(known, a)).collect()
+        };
+        for step in &steps.steps {
+            match step {
+                Step::Prim(v, prim, args) => {
+                    let made = self.prim(*prim, all(&known, args));
+                    known.insert(*v, made);
                 }
-                Core::Index(array, ix) => {
-                    let ix = all(ix);
-                    self.b.index(*array, &ix)
+                Step::Read(v, array, ix) => {
+                    let made = self.b.index(*array, &all(&known, ix));
+                    known.insert(*v, made);
                 }
-                exp => unreachable!("a recipe has operations and reads only: {exp:?}"),
-            };
-            known.extend(stm.pat.iter().map(|v| (*v, made)));
+                Step::If(vs, c, then, other) => {
+                    let c = at(&known, c);
+                    let made = match c {
+                        Atom::Const(ScalarValue::Bool(c)) => {
+                            self.steps(if c { then } else { other }, known.clone())
+                        }
+                        _ => {
+                            let mut branch = |steps: &Steps| {
+                                self.b.open();
+                                let results = self.steps(steps, known.clone());
+                                self.b.close(results)
+                            };
+                            let (then, other) = (branch(then), branch(other));
+                            let made = self.b.emit_all(Core::If(c, then, other), "r");
+                            made.into_iter().map(Atom::from).collect()
+                        }
+                    };
+                    known.extend(vs.iter().copied().zip(made));
+                }
+            }
         }
-        recipe.result.replaced(|v| known.get(&v).copied())
+        all(&known, &steps.results)
     }
 }
