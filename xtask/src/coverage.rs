@@ -36,9 +36,11 @@ pub(crate) enum Treatment {
 
 /// What the sources of an algorithm say about a construct.
 pub(crate) fn treatment(algorithm: &Algorithm, construct: &str) -> Treatment {
-    let tag = format!("// [{}.{construct}]", algorithm.id);
+    // Variants have the rules of what they are variants of.
+    let id = algorithm.id.split('-').next().unwrap_or(algorithm.id);
+    let tag = format!("// [{id}.{construct}]");
     // Several tags may share a line: `// [forward.size] [forward.iota] discrete`.
-    let shared = format!("] [{}.{construct}]", algorithm.id);
+    let shared = format!("] [{id}.{construct}]");
     if algorithm.sources.iter().any(|s| s.contains(&tag) || s.contains(&shared)) {
         return Treatment::Rule;
     }

@@ -47,7 +47,7 @@ pub(super) fn integer(op: Op, x: &Exp, y: &Exp) -> Exp {
     made(Exp::prim(Prim::Op(op, Scalar::I64), vec![x.clone(), y.clone()]))
 }
 
-fn both(x: Exp, y: Exp) -> Exp {
+pub(super) fn both(x: Exp, y: Exp) -> Exp {
     made(Exp::prim(Prim::Op(Op::And, Scalar::Bool), vec![x, y]))
 }
 
@@ -191,37 +191,37 @@ impl FromCore<'_> {
     fn form(&mut self, stm: &Stm) -> Result<Vec<Part>> {
         let v = stm.pat[0];
         match &stm.exp {
-            // [accelerate_core.atom]
+            // [accelerate.atom]
             Core::Atom(a) => Ok(vec![self.part(*a)?]),
-            // [accelerate_core.prim]
+            // [accelerate.prim]
             Core::Prim(op, args) => {
                 let args = self.scalars(args)?;
                 Ok(vec![self.named(made(Exp::prim(*op, args)))])
             }
-            // [accelerate_core.tuple]
+            // [accelerate.tuple]
             Core::Tuple(atoms) => {
                 let parts = atoms.iter().map(|a| self.part(*a)).collect::<Result<_>>()?;
                 Ok(vec![Part::Tuple(parts)])
             }
-            // [accelerate_core.proj]
+            // [accelerate.proj]
             Core::Proj(a, k) => match self.part(*a)? {
                 Part::Tuple(parts) => Ok(vec![parts[*k].clone()]),
                 _ => self.refuse("a product, as a whole"),
             },
             Core::Inject(..) | Core::Match(..) => self.refuse("a value of a sum type"),
-            // [accelerate_core.if]
+            // [accelerate.if]
             Core::If(c, then, other) => self.branch(stm, *c, then, other),
-            // [accelerate_core.loop]
+            // [accelerate.loop]
             Core::Loop(l) => self.written_out(l),
             Core::Call(..) => self.refuse("a call of a function that calls itself, or of a large one"),
-            // [accelerate_core.array_lit]
+            // [accelerate.array_lit]
             Core::ArrayLit(_, atoms) => self.literal(v, atoms),
-            // [accelerate_core.index]
+            // [accelerate.index]
             Core::Index(a, is) => {
                 let (a, is) = (self.part(*a)?, self.scalars(is)?);
                 Ok(vec![self.at(&a, is)?])
             }
-            // [accelerate_core.slice]
+            // [accelerate.slice]
             Core::Slice(a, SliceDim { start, len: _, stride }) => {
                 let (start, stride) = (self.part(*start)?, self.part(*stride)?);
                 self.moved(v, *a, |this, j| {
@@ -229,11 +229,11 @@ impl FromCore<'_> {
                     Ok(first(j, integer(Op::Add, &start, &integer(Op::Mul, &j[0], &stride))))
                 })
             }
-            // [accelerate_core.update]
+            // [accelerate.update]
             Core::Update(a, is, x) => self.updated(v, *a, is, *x),
-            // [accelerate_core.update_slice]
+            // [accelerate.update_slice]
             Core::UpdateSlice(a, slice, x) => self.updated_slice(v, *a, slice, *x),
-            // [accelerate_core.gather]
+            // [accelerate.gather]
             Core::Gather(a, is) => {
                 let is = self.part(*is)?;
                 self.moved(v, *a, |this, j| {
@@ -241,29 +241,29 @@ impl FromCore<'_> {
                     Ok(first(j, at))
                 })
             }
-            // [accelerate_core.size]
+            // [accelerate.size]
             Core::Size(..) => {
                 let n = self.width(v.into())?;
                 Ok(vec![Part::Scalar(self.size_exp(&n), 0)])
             }
-            // [accelerate_core.iota]
+            // [accelerate.iota]
             Core::Iota(_) => Ok(vec![Part::Iota]),
-            // [accelerate_core.replicate]
+            // [accelerate.replicate]
             Core::Replicate(ns, x) => {
                 let (x, n) = (self.part(*x)?, ns.len());
                 Ok(vec![self.generate(v, |this, j| this.element_of(&x, &j[n..]))?])
             }
-            // [accelerate_core.rearrange]
+            // [accelerate.rearrange]
             Core::Rearrange(perm, a) => self.moved(v, *a, |_, j| {
                 let mut at = j.to_vec();
                 perm.iter().enumerate().for_each(|(k, p)| at[*p] = j[k].clone());
                 Ok(at)
             }),
-            // [accelerate_core.reshape]
+            // [accelerate.reshape]
             Core::Reshape { shape, from, array } => self.reshaped(v, shape.len(), *from, *array),
-            // [accelerate_core.concat]
+            // [accelerate.concat]
             Core::Concat(arrays) => self.joined(v, arrays),
-            // [accelerate_core.reverse]
+            // [accelerate.reverse]
             Core::Reverse(a) => {
                 let n = self.outer(*a)?;
                 self.moved(v, *a, |_, j| {
@@ -271,7 +271,7 @@ impl FromCore<'_> {
                     Ok(first(j, integer(Op::Sub, &last, &j[0])))
                 })
             }
-            // [accelerate_core.rotate]
+            // [accelerate.rotate]
             Core::Rotate(a, k) => {
                 let (n, k) = (self.outer(*a)?, self.part(*k)?);
                 self.moved(v, *a, |this, j| {
@@ -281,7 +281,7 @@ impl FromCore<'_> {
             }
             Core::Soac(soac) => self.soac(stm, soac),
             Core::WithAcc(..) | Core::AccView(..) | Core::AccAdd(..) => self.refuse("an accumulator"),
-            // [accelerate_core.plus]
+            // [accelerate.plus]
             Core::Plus(x, y) => {
                 let (x, y) = (self.part(*x)?, self.part(*y)?);
                 if let (Part::Scalar(..), Part::Scalar(..)) = (&x, &y) {
@@ -294,17 +294,17 @@ impl FromCore<'_> {
             }
             Core::Vjp { .. } | Core::Jvp { .. } => self.refuse("a derivative that was not expanded before"),
             Core::Custom { .. } => self.refuse("a function with its own rule"),
-            // [accelerate_core.marked]
+            // [accelerate.marked]
             Core::Marked(_, body) => self.body(body),
             Core::StopGradient(a) if self.is_active(*a) => self.refuse("`stop_gradient` in an inner body"),
-            // [accelerate_core.stop_gradient]
+            // [accelerate.stop_gradient]
             Core::StopGradient(a) => Ok(vec![self.part(*a)?]),
-            // [accelerate_core.par]
+            // [accelerate.par]
             Core::Par(bodies) => {
                 let all: Vec<Vec<Part>> = bodies.iter().map(|b| self.body(b)).collect::<Result<_>>()?;
                 Ok(all.into_iter().flatten().collect())
             }
-            // [accelerate_core.check]
+            // [accelerate.check]
             Core::Assert(..) | Core::Check(..) => Ok(vec![Part::Tuple(Vec::new())]),
         }
     }
@@ -453,7 +453,7 @@ impl FromCore<'_> {
         }
     }
 
-    // [accelerate_core.if.scalars]
+    // [accelerate.if.scalars]
     fn branch_of_scalars(&mut self, c: &Exp, then: &Body, other: &Body) -> Result<Vec<Part>> {
         let mut branch = |body: &Body| {
             let top = self.top();
@@ -496,7 +496,7 @@ impl FromCore<'_> {
         }
     }
 
-    // [accelerate_core.if.arrays]
+    // [accelerate.if.arrays]
     fn branch_of_arrays(&mut self, stm: &Stm, c: &Exp, then: &Body, other: &Body) -> Result<Vec<Part>> {
         let c = self.bind("c", c.clone());
         let c = match c.ty() {
@@ -521,8 +521,9 @@ impl FromCore<'_> {
         let all = self.let_("branch", arr(ArrForm::Cond(c, t, e)), Vec::new());
         let mut parts = Vec::new();
         for (k, (v, _)) in stm.pat.iter().zip(types).enumerate() {
-            let dims = self.dims_of(*v)?;
-            let a = self.let_("chosen", Arr::var(&all).proj(k), dims);
+            let a = self.let_("chosen", Arr::var(&all).proj(k), Vec::new());
+            let dims = self.dims_of_branch(*v, &a);
+            self.dims.insert(a.clone(), dims);
             parts.push(self.whole(a));
         }
         Ok(parts)

@@ -18,8 +18,9 @@
 //!
 //! Generality beyond the text, marked as ours: regular nested parallelism is flattened, where the text refuses it; sizes of inner arrays may not depend on the iteration.
 //!
-//! Not supported: scatters, histograms and accumulators; scans that vary; loops of many iterations; products as active arguments and results, and sum types; array operations in a branch of an inner body; a size that an inner body computes; operators that read what
-//! changes between iterations.
+//! Not supported: inject, match; fused, hist, scatter, with_acc, acc_view, acc_add; custom; vjp, jvp (expanded before). Loops that collect, or have more than a few iterations, and calls of functions that call themselves;
+//! products as active arguments and results (those of entry points never are), and as elements; array operations in a branch of an inner body; a size that an inner body computes, unless it is a polynomial of sizes; operators
+//! that read what changes between iterations; `stop_gradient` in inner bodies.
 
 mod forms;
 mod nests;
@@ -89,6 +90,7 @@ const FEW: usize = 20;
 /// # Errors
 /// [`Unsupported`] for what the language has no form for, and for what the algorithm refuses; with its place.
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool], keep: Keep) -> Result<Lam, Unsupported> {
+    // [accelerate.call]  the body of the function
     let lam = inlined(program, lam);
     let (translated, derived) = step_by_step(program, &lam, wanted, keep)?;
     Ok(put_together(program, lam, &translated, (&derived.program, &derived.seed)))

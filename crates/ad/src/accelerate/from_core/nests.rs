@@ -3,11 +3,13 @@
 //! Guarantees: a read that may be out of bounds is not moved out of its branch; one that runs whenever the nest runs may become an array of its own, which stops as the read would. Each variable of a nest is computed at one place: if an inner
 //! nest reads it, it becomes an array over its axes, which its own nest reads too.
 
+use super::forms::{both, integer};
 use super::sizes::Size;
 use super::{Axis, FromCore, Nest, Part, View, arr};
 use crate::accelerate::language::{AVar, Arr, ArrForm, EVar, Exp, ExpForm, Fun, Slice, Ty, made};
 use crate::contract::Unsupported;
 use pullback_core::Var;
+use pullback_prim::Op;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Result<T> = std::result::Result<T, Unsupported>;
@@ -338,7 +340,7 @@ impl FromCore<'_> {
         self.let_("spread", arr(ArrForm::Replicate(slc, Arr::var(&a))), dims)
     }
 
-    /// The array of what is read, over all axes: gathered over those that the index depends on.
+    /// The array of what is read, over all axes: gathered over those that the index depends on. Where others may be empty, nothing is read: then it reads in a branch.
     fn gathered(&mut self, (a, at): &Read, axes: &[Axis], lets: &Lets) -> AVar {
         let index = Exp::tuple(at.iter().map(expression).collect());
         let lets = needed(lets.iter(), &index);
@@ -347,10 +349,24 @@ impl FromCore<'_> {
         variables(&index, &mut asked);
         let positions: Vec<usize> = (0..axes.len()).filter(|k| asked.contains(&axes[*k].counter)).collect();
         let own: Vec<Axis> = positions.iter().map(|k| axes[*k].clone()).collect();
-        let f = self.over_counters(&own, lets, index);
         let shape = self.sizes(&own);
         let dims = own.iter().map(|a| a.size.clone()).collect();
-        let found = self.let_("gathered", arr(ArrForm::Backpermute(shape, f, Arr::var(a))), dims);
+        let others = axes.iter().filter(|axis| !asked.contains(&axis.counter));
+        let may_be_empty = others.filter(|axis| axis.size.as_constant().is_none_or(|n| n <= 0));
+        let sizes: Vec<Size> = may_be_empty.map(|axis| axis.size.clone()).collect();
+        let is_there = sizes.iter().map(|n| integer(Op::Lt, &Exp::i64(0), &self.size_exp(n)));
+        let found = match is_there.collect::<Vec<Exp>>().into_iter().reduce(both) {
+            None => {
+                let f = self.over_counters(&own, lets, index);
+                ArrForm::Backpermute(shape, f, Arr::var(a))
+            }
+            Some(c) => {
+                let read = made(Exp::lets(lets, made(Exp::index(a, index))));
+                let e = made(Exp::cond(c, read, zero(a)));
+                ArrForm::Generate(shape, self.over_counters(&own, Vec::new(), e))
+            }
+        };
+        let found = self.let_("gathered", arr(found), dims);
         self.spread(&found, &positions, axes)
     }
 

@@ -2,9 +2,9 @@
 //!
 //! Integers that are sums, differences and products of sizes are known as such, in inner bodies too; so a body may make an array of `2 n + 1` elements.
 
-use super::forms::Result;
+use super::forms::{Result, integer};
 use super::{FromCore, Part};
-use crate::accelerate::language::{ArrTy, Exp, Ty, made};
+use crate::accelerate::language::{AVar, ArrTy, Exp, Ty, made};
 pub(super) use crate::bulk::sizes::{Size, SizeVar};
 use pullback_base::index::IdMap;
 use pullback_core::shapes::Dim;
@@ -13,12 +13,14 @@ use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeMap;
 
 /// A size that is at hand.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Base {
     /// An integer.
     Value(Var),
     /// A dimension of an array.
     Dimension(Var, usize),
+    /// A dimension of an array of the language, in a branch: core has no name for it.
+    Array(AVar, usize),
 }
 
 /// The sizes that are at hand, and the integers that are known as sizes.
@@ -32,7 +34,7 @@ pub(super) struct Known {
 impl Known {
     fn base(&mut self, base: Base) -> Size {
         let next = SizeVar(u32::try_from(self.bases.len()).unwrap_or(u32::MAX));
-        let var = *self.vars.entry(base).or_insert(next);
+        let var = *self.vars.entry(base.clone()).or_insert(next);
         if var == next {
             self.bases.push(base);
         }
@@ -116,10 +118,23 @@ impl FromCore<'_> {
         }
     }
 
-    /// A size as an expression that may stand anywhere.
+    /// The sizes of what a conditional of arrays gives: those that core names, and those of the array itself.
+    pub(super) fn dims_of_branch(&mut self, v: Var, a: &AVar) -> Vec<Size> {
+        let (known, rank) = (self.shapes.of(v).to_vec(), self.program.vars[v].ty.rank());
+        let dim = |k: usize| known.get(k).copied().unwrap_or(Dim::Size(v, k));
+        let size = |k| {
+            self.size(dim(k), Some((v, k))).unwrap_or_else(|_| self.known.base(Base::Array(a.clone(), k)))
+        };
+        (0..rank).map(size).collect()
+    }
+
+    /// A size as an expression that may stand where the array is in scope, if it is one of an array in a branch; else anywhere.
     pub(super) fn size_exp(&mut self, n: &Size) -> Exp {
         if let Some(n) = n.as_constant() {
             return Exp::i64(n.max(0));
+        }
+        if n.vars().any(|v| matches!(self.known.bases[v.0 as usize], Base::Array(..))) {
+            return self.polynomial(n);
         }
         let a = match self.size_vars.get(n) {
             Some(a) => a.clone(),
@@ -133,6 +148,25 @@ impl FromCore<'_> {
             }
         };
         made(Exp::index(&a, Exp::tuple(Vec::new())))
+    }
+}
+
+impl FromCore<'_> {
+    fn polynomial(&mut self, n: &Size) -> Exp {
+        if let Some(v) = n.as_var()
+            && let Base::Array(a, k) = &self.known.bases[v.0 as usize]
+        {
+            return made(Exp::shape(a)).proj(*k);
+        }
+        let products: Vec<(i64, Vec<SizeVar>)> = n.products().map(|(c, vs)| (c, vs.to_vec())).collect();
+        let product = |(factor, vars): (i64, Vec<SizeVar>)| {
+            vars.iter().fold(Exp::i64(factor), |x, v| {
+                let y = self.size_exp(&Size::var(*v));
+                integer(Op::Mul, &x, &y)
+            })
+        };
+        let sum = products.into_iter().map(product).reduce(|x, y| integer(Op::Add, &x, &y));
+        integer(Op::Max, &sum.unwrap_or_else(|| Exp::i64(0)), &Exp::i64(0))
     }
 }
 
@@ -155,9 +189,10 @@ impl<'b, 'p> Sizes<'b, 'p> {
             return *a;
         }
         let a = match n.as_var() {
-            Some(v) => match self.known.bases[v.0 as usize] {
-                Base::Value(v) => v.into(),
-                Base::Dimension(v, k) => self.b.size(v.into(), k),
+            Some(v) => match &self.known.bases[v.0 as usize] {
+                Base::Value(v) => Atom::from(*v),
+                Base::Dimension(v, k) => self.b.size((*v).into(), *k),
+                Base::Array(..) => unreachable!("a size of an array in a branch is read there only"),
             },
             None => {
                 let a = self.polynomial(n);

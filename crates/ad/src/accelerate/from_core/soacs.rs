@@ -22,19 +22,19 @@ use std::collections::BTreeSet;
 impl FromCore<'_> {
     pub(super) fn soac(&mut self, stm: &Stm, soac: &Soac) -> Result<Vec<Part>> {
         match soac {
-            // [accelerate_core.map]
+            // [accelerate.map]
             Soac::Map { width, lam, arrays } => {
                 let n = self.width(*width)?;
                 let arrays = arrays.iter().map(|a| self.part(*a)).collect::<Result<Vec<Part>>>()?;
                 self.map(stm, n, lam, &arrays)
             }
-            // [accelerate_core.reduce]
+            // [accelerate.reduce]
             Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
                 let n = self.width(*width)?;
                 let arrays = arrays.iter().map(|a| self.part(*a)).collect::<Result<Vec<Part>>>()?;
                 self.reduce(stm, (n, lam), neutral, &arrays)
             }
-            // [accelerate_core.scan]
+            // [accelerate.scan]
             Soac::Scan { width, lam, neutral: _, arrays } => {
                 if stm.pat.iter().any(|v| self.program.vars[*v].ty.rank() > 1) {
                     return self.refuse("a scan of arrays of arrays");
