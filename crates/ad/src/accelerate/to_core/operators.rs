@@ -157,8 +157,8 @@ fn neutral_of(op: Op, s: Scalar) -> Option<ScalarValue> {
     match op {
         Op::Add => Some(s.zero()),
         Op::Mul => Some(s.one()),
-        Op::Max => Some(lowest(s)),
-        Op::Min => Some(highest(s)),
+        Op::Max | Op::MaxFirst => Some(lowest(s)),
+        Op::Min | Op::MinFirst => Some(highest(s)),
         Op::And if s == Scalar::Bool => Some(s.one()),
         Op::Or if s == Scalar::Bool => Some(s.zero()),
         _ => None,
