@@ -1,6 +1,12 @@
 //! Reverse AD for Accelerate (`crates/ad/src/accelerate`). Programs are built by [`build`].
 
 mod build;
+mod catalogue;
+mod debug;
+mod directed;
 mod drawn;
+mod gradients;
 mod lowering;
+mod programs;
 mod sharing;
+mod worked;
