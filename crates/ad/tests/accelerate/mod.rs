@@ -2,6 +2,7 @@
 
 mod build;
 mod catalogue;
+mod counts;
 mod debug;
 mod directed;
 mod drawn;
