@@ -21,7 +21,7 @@ fn double(b: &Draft, u: &Arr) -> Arr {
 /// The sum of all elements, as a fold of the flat array.
 fn total(b: &Draft, u: &Arr) -> Arr {
     b.alet(u, |v| {
-        let rank = var(v).ty().array().unwrap().1;
+        let rank = var(v).ty().array().expect("an array").1;
         let elements = (0..rank).fold(n(1), |all, d| all * size(v, d));
         b.fold1(|x, y| x + y, &reshape(&tuple([elements]), &var(v)))
     })

@@ -61,6 +61,9 @@ fn what_is_discrete_has_no_adjoint() {
     });
     let split = Split::new(&mut b.names.borrow_mut(), &f, Temporaries::All, false);
     assert!(split.reads.is_empty());
+    let f = b.fun(real(), |x| b.let_(&at1(&a, &n(0)), |_| x));
+    let split = Split::new(&mut b.names.borrow_mut(), &f, Temporaries::All, false);
+    assert!(split.reads.is_empty());
 }
 
 #[test]
@@ -163,8 +166,8 @@ fn tuples_are_summed_by_components_only_where_they_differ() {
         sum(&aproj(&acond(&size(a, 0).lt(&n(2)), &both[0], &both[1]), 0))
     });
     assert_eq!(parts(&chosen), 2);
-    let whole = b
-        .program(ArrTy::Tuple(vec![vector(real()); 2]), |p| b.alet(&var(p), |q| b.alet(&var(q), |q| var(q))));
+    let whole =
+        b.program(ArrTy::Tuple(vec![vector(real()); 2]), |p| b.alet(&var(p), |q| b.alet(&var(q), var)));
     assert_eq!(parts(&whole), 0);
 }
 
@@ -186,6 +189,8 @@ fn the_dual_lambda_adds_and_multiplies_what_is_needed() {
     assert_eq!(operations(|_, x, _| x.clone() * x), 3);
     assert_eq!(operations(|_, _, _| r(3.0)), 0);
     assert_eq!(operations(|_, x, y| tuple([x, y]).get(1)), 0);
+    // A value that is bound and not used has no adjoint.
+    assert_eq!(operations(|b, x, y| b.let_(&(&x * y), |_| x)), 0);
     // A value that is bound and used twice is differentiated once.
     assert_eq!(operations(|b, x, y| b.let_(&(x * y), |u| u.clone() + u)), 3);
     // One is negated, and the second argument gets a sum from both branches. Factors that are constants are left out here: their adjoints are computed, although nothing reads them.

@@ -56,7 +56,7 @@ fn slopes(rule: Fold, op: fn(E, E) -> E, e: f64) -> Program {
     let split = Split::new(&mut b.names.borrow_mut(), &f, Temporaries::All, false);
     let partials = |x: E, y: E| {
         let apply = |f: &pullback_ad::accelerate::language::Fun, e: E| {
-            E(Exp::lets(vec![(f.param.clone(), e.0)], f.body.clone()).unwrap())
+            E(Exp::lets(vec![(f.param.clone(), e.0)], f.body.clone()).expect("types"))
         };
         let value = apply(&split.primal, tuple([x, y]));
         let adjoint = if rule == Fold::ResultAsAdjoint { value.get(0) } else { r(1.0) };

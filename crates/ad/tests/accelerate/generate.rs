@@ -227,7 +227,7 @@ impl Generator {
             _ => {
                 let u = self.term(rank, depth.saturating_sub(1));
                 let b = self.b.clone();
-                b.map(|x| tuple([self.of(&[x.clone()], &[], 2), round(&x)]), &u)
+                b.map(|x| tuple([self.of(std::slice::from_ref(&x), &[], 2), round(&x)]), &u)
             }
         }
     }

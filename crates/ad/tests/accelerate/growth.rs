@@ -14,6 +14,9 @@ fn numbers(n: usize) -> Vec<f64> {
     (0..n).map(|i| (i as f64 * 0.37).sin().abs() * 0.49).collect()
 }
 
+/// A program, its arguments of each size, and the most that the ratio may be.
+type Family<'a> = (&'a str, Program, &'a dyn Fn(usize) -> Vec<Value>, f64);
+
 /// Work of the gradient over work of the program.
 fn ratio(program: &Program, options: Options, args: &[Value]) -> f64 {
     let g = derived(program, options).program;
@@ -49,7 +52,7 @@ fn the_ratio_does_not_grow_with_the_data() {
         let rows = n / 10;
         vec![reals_of(&[rows, 10], &numbers(rows * 10)), reals(&numbers(10))]
     };
-    let families: [(&str, Program, &dyn Fn(usize) -> Vec<Value>, f64); 5] = [
+    let families: [Family<'_>; 5] = [
         ("W1", w1(), &of_vector, 4.0),
         ("W4", w4(), &of_vector, 6.0),
         ("matrix and vector", matrix_vector(), &of_matrix, 5.0),
@@ -93,7 +96,7 @@ fn doubled(k: usize) -> Program {
             last = b.avar("b", vector(real()));
             bindings.push((last.clone(), u));
         }
-        sum(&Arr::lets(bindings, var(&last)).unwrap())
+        sum(&Arr::lets(bindings, var(&last)).expect("types"))
     })
 }
 

@@ -148,7 +148,9 @@ fn w3_temporaries() {
     assert_eq!(of(Temporaries::Needed), 4);
 }
 
-fn is_sum_of(u: &Arr, has: [&dyn Fn(&ArrForm<()>) -> bool; 2]) -> bool {
+type Test<'a> = &'a dyn Fn(&ArrForm<()>) -> bool;
+
+fn is_sum_of(u: &Arr, has: [Test<'_>; 2]) -> bool {
     matches!(u.form(), ArrForm::ZipWith(_, x, y) if has[0](x.form()) && has[1](y.form()))
 }
 
