@@ -263,7 +263,6 @@ fn scans_permutations_and_some_folds_are_refused() {
     let refused = [
         ("scan", of(&|a| b.scanl(|x, y| x + y, &r(0.0), &var(a)))),
         ("scan", of(&|a| b.scanr(|x, y| x + y, &r(0.0), &var(a)))),
-        ("scan", of(&|a| b.scanl1(|x, y| x + y, &var(a)))),
         (
             "permute",
             of(&|a| b.permute(|x, y| x + y, &constants(&[1], &[0.0]), |_| (truth(true), ix([0])), &var(a))),
@@ -277,9 +276,9 @@ fn scans_permutations_and_some_folds_are_refused() {
         (
             "tuples",
             b.program(vector(real()), |a| {
-                let pairs = b.map(|x| tuple([x.clone(), x]), &var(a));
-                let f = |x: E, y: E| tuple([x.get(0) + y.get(0), x.get(1) + y.get(1)]);
-                b.map(|p| p.get(0), &b.fold(f, &tuple([r(0.0), r(0.0)]), &pairs))
+                let pairs = b.map(|x| tuple([tuple([x.clone()]), x]), &var(a));
+                let f = |x: E, y: E| tuple([tuple([x.get(0).get(0)]), x.get(1) + y.get(1)]);
+                b.map(|p| p.get(1), &b.fold(f, &tuple([tuple([r(0.0)]), r(0.0)]), &pairs))
             }),
         ),
     ];
@@ -320,4 +319,31 @@ fn zero_adjoints_stop_unless_products_are_plain() {
         let found = gradient(&folded, plain, &infinite);
         assert!(found[0] == 0.0 && found[1].is_nan(), "{found:?}");
     }
+}
+
+/// Prefix products of 2, 3, 5 are 2, 6, 30: each element times what comes after it.
+#[test]
+fn a_scan_without_a_first_value_has_a_derivative() {
+    let b = Draft::default();
+    let program = b.program(vector(real()), |a| sum(&b.scanl1(|x, y| x * y, &var(a))));
+    expect(&program, &[reals(&[2.0, 3.0, 5.0])], 38.0, &[19.0, 12.0, 6.0], 1e-12);
+    expect(&program, &[reals(&[2.0])], 2.0, &[1.0], 0.0);
+    expect(&program, &[reals(&[])], 0.0, &[], 0.0);
+    // A zero stops nothing: 2 + 0 + 0, and what the zero is a factor of.
+    expect(&program, &[reals(&[2.0, 0.0, 5.0])], 2.0, &[1.0, 12.0, 0.0], 1e-12);
+}
+
+/// Functions x -> m x + c, one after the other: of (x, x) for 2 and 3 the constant is 2 + 2 * 3.
+#[test]
+fn a_fold_of_pairs_has_a_derivative() {
+    let b = Draft::default();
+    let composed = |p: E, q: E| tuple([p.get(0) * q.get(0), p.get(0) * q.get(1) + p.get(1)]);
+    let program = b.program(vector(real()), |a| {
+        let pairs = b.map(|x| tuple([x.clone(), x]), &var(a));
+        b.map(|p| p.get(1), &b.fold(composed, &tuple([r(1.0), r(0.0)]), &pairs))
+    });
+    expect(&program, &[reals(&[2.0, 3.0])], 8.0, &[4.0, 2.0], 1e-12);
+    // 2 + 2 * 3 + 2 * 3 * 5
+    expect(&program, &[reals(&[2.0, 3.0, 5.0])], 38.0, &[19.0, 12.0, 6.0], 1e-12);
+    expect(&program, &[reals(&[])], 0.0, &[], 0.0);
 }

@@ -3,7 +3,6 @@
 mod build;
 mod catalogue;
 mod counts;
-mod debug;
 mod directed;
 mod drawn;
 mod errata;

@@ -72,8 +72,6 @@ impl Form {
 
 /// What may be evaluated again costs at most so many operations.
 const FEW: u64 = 3;
-/// A leaf that is read at several places is not stored if it costs at most so many operations: then memory costs more. Measured with the gradient of a mixture.
-const AGAIN: u64 = 24;
 /// What is not evaluated again.
 pub(super) const COSTLY: u64 = 1 << 20;
 
@@ -152,8 +150,7 @@ impl Lower<'_, '_> {
         let iotas = self.open_nest(&p.dims);
         let results = Rc::clone(element)(self, &ix);
         let mut inner = self.b.close(Vec::new());
-        let recipes: Vec<Option<Recipe>> =
-            results.iter().map(|a| Recipe::of(&inner, &ix, *a, AGAIN)).collect();
+        let recipes: Vec<Option<Recipe>> = results.iter().map(|a| Recipe::of(&inner, &ix, *a, FEW)).collect();
         // Leaves that are the same share an array.
         let mut wanted: Vec<Atom> = Vec::new();
         for (a, _) in results.iter().zip(&recipes).filter(|(_, r)| r.is_none()) {
