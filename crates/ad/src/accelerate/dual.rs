@@ -21,6 +21,7 @@
 //! foldl f e     let before = scanl f e a_m without its last elements    let parts = zipWith (the partial derivatives of f) before a_m
 //!               let slopes = zipWith (*) (map (.1) parts) (scanr (*) 1 (map (.0) parts) without its first elements)
 //!               m <- zipWith (*) (d_n for each element of its row) slopes
+//! foldl max e   let best = foldl (the better of two pairs) (e, -1) (each element with its place)     m <- generate sh (\i. cond (i is the place of the row's best) d_n 0)        (ours)
 //! fold1 f       let before = scanl1 f a_m without its last elements     let parts = zipWith (the partial derivatives of f) before (a_m without its first elements)
 //!               let slopes = zipWith (*) (1, then map (.1) parts) (scanr (*) 1 (map (.0) parts))
 //!               m <- the same
@@ -168,8 +169,13 @@ impl Pass<'_> {
             ArrForm::Foldl(f, e, m) => {
                 let (f, e) = (self.fun(f, env), self.exp(e, env));
                 let elem = self.foldable(&[&f.body, &e], m)?;
-                let slopes = self.slopes(&f, &e, m, &elem, s.lets);
-                self.folded(slopes, d, (m, &elem), s);
+                if let Some(op) = self.extremum(&f, &elem) {
+                    let u = self.at_extremum((op, &e), d, (m, &elem), s.lets);
+                    s.give(m, u);
+                } else {
+                    let slopes = self.slopes(&f, &e, m, &elem, s.lets);
+                    self.folded(slopes, d, (m, &elem), s);
+                }
             }
             // [accelerate.dual.fold1]
             ArrForm::Fold1(f, m) => {

@@ -162,6 +162,71 @@ impl Pass<'_> {
         if self.options.ieee { Op::Mul } else { Op::StrongMul }
     }
 
+    /// The operator, if it is the smaller or the larger of two numbers, which takes the first of equal ones.
+    pub(super) fn extremum(&self, f: &Fun, of: &Components) -> Option<Op> {
+        let mut e = &f.body;
+        let mut bound: Vec<(&EVar, &Exp)> = Vec::new();
+        while let ExpForm::Let(bindings, body) = e.form() {
+            bound.extend(bindings.iter().map(|(x, u)| (x, u)));
+            e = body;
+        }
+        let known = |e: &Exp| -> Exp {
+            let mut found = e.clone();
+            while let ExpForm::Var(x) = found.form() {
+                let Some((_, u)) = bound.iter().find(|(y, _)| *y == x) else { break };
+                found = (*u).clone();
+            }
+            found
+        };
+        let result = known(e);
+        let ExpForm::Prim(Prim::Op(op @ (Op::MaxFirst | Op::MinFirst), s), args) = result.form() else {
+            return None;
+        };
+        let operand = |e: &Exp, k: usize| match known(e).form() {
+            ExpForm::Proj(p, j) => *j == k && matches!(p.form(), ExpForm::Var(p) if *p == f.param),
+            _ => false,
+        };
+        let is_it = of.ty == Ty::Scalar(*s) && operand(&args[0], 0) && operand(&args[1], 1);
+        is_it.then_some(*op)
+    }
+
+    /// The adjoint of the argument of a fold by the smaller or larger one: that of the result, at the place of the element that it is; nowhere if it is the first value.
+    // [accelerate.dual.extremum]
+    pub(super) fn at_extremum(
+        &mut self,
+        (op, e): (Op, &Exp),
+        d: &AVar,
+        (m, of): (&Arr<Label>, &Components),
+        lets: &mut Lets,
+    ) -> Arr {
+        let (a, s) = (self.values[m.label()].clone(), of.scalar);
+        let rank = made(a.ty().array()).1;
+        let placed = lambda(self.names, "i", Ty::index(rank), |_, i| {
+            Exp::tuple(vec![made(Exp::index(&a, i.clone())), i.proj(rank - 1)])
+        });
+        let placed = made(Arr::new(ArrForm::Generate(self.shape(m), placed)));
+        let elem = made(placed.ty().array()).0.clone();
+        let better = lambda(self.names, "p", Ty::Tuple(vec![elem.clone(), elem]), |_, p| {
+            let (x, y) = (p.proj(0).proj(0), p.proj(1).proj(0));
+            let prim = |op, args| made(Exp::prim(Prim::Op(op, s), args));
+            let (low, high) = if op == Op::MaxFirst { (&y, &x) } else { (&x, &y) };
+            let stays = prim(Op::Le, vec![low.clone(), high.clone()]);
+            let is_no_number = prim(Op::IsNan, vec![y.clone()]);
+            let stays = made(Exp::prim(Prim::Op(Op::Or, Scalar::Bool), vec![stays, is_no_number]));
+            made(Exp::cond(stays, p.proj(0), p.proj(1)))
+        });
+        let first = Exp::tuple(vec![e.clone(), Exp::i64(-1)]);
+        let best = self.bind("best", made(Arr::new(ArrForm::Foldl(better, first, placed))), lets);
+        let zero = Exp::constant(s.zero());
+        let there = lambda(self.names, "i", Ty::index(rank), |_, i| {
+            let row = Exp::tuple((0..rank - 1).map(|k| i.proj(k)).collect());
+            let place = made(Exp::index(&best, row.clone())).proj(1);
+            let is_there = Exp::prim(Prim::Op(Op::Eq, Scalar::I64), vec![place, i.proj(rank - 1)]);
+            made(Exp::cond(made(is_there), made(Exp::index(d, row)), zero))
+        });
+        made(Arr::new(ArrForm::Generate(self.shape(m), there)))
+    }
+
     /// The adjoint of the argument of a scan without a first value.
     pub(super) fn scanned(
         &mut self,

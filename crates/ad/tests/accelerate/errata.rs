@@ -347,3 +347,20 @@ fn a_fold_of_pairs_has_a_derivative() {
     expect(&program, &[reals(&[2.0, 3.0, 5.0])], 38.0, &[19.0, 12.0, 6.0], 1e-12);
     expect(&program, &[reals(&[])], 0.0, &[], 0.0);
 }
+
+/// The larger one of a reduction is an element: the first of equal ones gets the adjoint, and none if no element is better than the first value.
+#[test]
+fn a_fold_by_the_larger_one_is_an_element() {
+    let b = Draft::default();
+    for (op, sign) in [(Op::MaxFirst, 1.0), (Op::MinFirst, -1.0)] {
+        let of =
+            |first: f64| b.program(vector(real()), |a| b.fold(|x, y| op2(op, &x, &y), &r(first), &var(a)));
+        let (open, three) = (of(sign * f64::NEG_INFINITY), of(sign * 3.0));
+        let at = |xs: &[f64]| [reals(&xs.iter().map(|x| sign * x).collect::<Vec<f64>>())];
+        expect(&open, &at(&[1.0, 4.0, 4.0]), sign * 4.0, &[0.0, 1.0, 0.0], 0.0);
+        expect(&three, &at(&[1.0, 4.0, 2.0]), sign * 4.0, &[0.0, 1.0, 0.0], 0.0);
+        expect(&three, &at(&[1.0, 3.0]), sign * 3.0, &[0.0, 0.0], 0.0);
+        expect(&three, &at(&[]), sign * 3.0, &[], 0.0);
+        expect(&open, &at(&[f64::NAN, 2.0]), sign * 2.0, &[0.0, 1.0], 0.0);
+    }
+}
