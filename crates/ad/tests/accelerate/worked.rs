@@ -196,6 +196,7 @@ fn w4_recomputed() {
     assert_eq!(count(Keep::Recompute), (0, 2));
     // The functions have two and five operations.
     assert_eq!(count(Keep::Below(3)), (1, 2));
+    assert_eq!(count(Keep::Below(2)), (2, 2));
     assert_eq!(count(Keep::Below(20)), (0, 2));
     assert_eq!(count(Keep::Below(0)), (2, 2));
 }
