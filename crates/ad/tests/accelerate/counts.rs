@@ -193,7 +193,9 @@ fn the_dual_lambda_adds_and_multiplies_what_is_needed() {
     assert_eq!(operations(|b, x, y| b.let_(&(&x * y), |_| x)), 0);
     // A value that is bound and used twice is differentiated once.
     assert_eq!(operations(|b, x, y| b.let_(&(x * y), |u| u.clone() + u)), 3);
-    // One is negated, and the second argument gets a sum from both branches. Factors that are constants are left out here: their adjoints are computed, although nothing reads them.
+    // A constant has no adjoint.
+    assert_eq!(operations(|_, x, _| x * r(3.0)), 1);
+    // One is negated, and the second argument gets a sum from both branches.
     assert_eq!(operations(|_, x, y| cond(&x.lt(&y), &(&x + &y), &(-y))), 2);
 }
 
