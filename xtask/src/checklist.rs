@@ -1,6 +1,6 @@
 //! The features of the algorithms and the tests that show them: tables for the book, and a check that every test in them exists.
 
-use crate::{bulk_rows, chad_rows, checklist_rows, dual_rows};
+use crate::{accelerate_rows, bulk_rows, chad_rows, checklist_rows, dual_rows};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -68,6 +68,15 @@ pub(crate) const PAGES: &[Page] = &[
         tests: "crates/ad/tests/bulk/claims.rs",
         rows: bulk_rows::ROWS,
         more: &[("Claims of the chapter, and programs that show them", bulk_rows::CLAIMS)],
+    },
+    Page {
+        file: "docs/book/accelerate-checklist.md",
+        title: "What reverse AD for Accelerate does, and the tests that show it",
+        source: "xtask/src/accelerate_rows.rs",
+        together: "The algorithm is in `crates/ad/src/accelerate`; numbers are sections of the MSc thesis (`accelerate.md`).",
+        tests: "crates/ad/tests/accelerate/laws.rs",
+        rows: accelerate_rows::ROWS,
+        more: &[],
     },
 ];
 

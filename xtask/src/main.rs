@@ -1,6 +1,7 @@
 //! Repository tasks: `cargo xtask tidy | coverage | steps | book | benchmarks [WORKLOAD..] | bench [OPTION..] | soak [COUNT [SEED]] |
 //! sanitize [WORD..] | mutants [WORD..]`.
 
+mod accelerate_rows;
 mod bulk_rows;
 mod chad_rows;
 mod checklist;

@@ -2,6 +2,7 @@
 
 use crate::chad::price::{Prepared, prepared};
 use crate::problems::{PROBLEMS, Problem};
+use pullback_ad::accelerate::from_core::{RECOMPUTE, STORE};
 use pullback_ad::bulk::from_core;
 use pullback_ad::chad::d_arrays;
 use pullback_ad::dual_numbers::f_taping;
@@ -54,13 +55,20 @@ pub fn steps() -> Result<String, String> {
 /// # Errors
 /// As [`steps`].
 pub fn bytes() -> Result<String, String> {
-    let algorithms = [fast_chad::ALGORITHM.id, from_core::ALGORITHM.id, d_arrays::ID, f_taping::ID];
+    let algorithms = [
+        fast_chad::ALGORITHM.id,
+        from_core::ALGORITHM.id,
+        STORE.id,
+        RECOMPUTE.id,
+        d_arrays::ID,
+        f_taping::ID,
+    ];
     table(&algorithms, true, &|counts| counts.peak_bytes)
 }
 
 fn table(algorithms: &[&str], is_lowered: bool, count: &dyn Fn(&Counts) -> u64) -> Result<String, String> {
     let mut lines: Vec<String> =
-        std::iter::once("").chain(algorithms.iter().copied()).map(|a| format!("{a:<14}")).collect();
+        std::iter::once("").chain(algorithms.iter().copied()).map(|a| format!("{a:<20}")).collect();
     for problem in problems() {
         let mut made = prepared(problem, SIZE);
         if count(&made.primal.counts) == 0 {
