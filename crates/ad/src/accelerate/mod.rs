@@ -1,4 +1,4 @@
-//! Reverse AD for Accelerate (MSc thesis of Smeding): a second-order array language, differentiated by local rules.
+//! Reverse AD for Accelerate: a second-order array language, differentiated by local rules.
 //!
 //! Begin with [`language`]; then read in this order:
 //!
@@ -14,9 +14,30 @@
 //! | [`combine`] | both, and the gradient | 3.4.5 |
 //! | [`to_core`] | array programs as functions of core | 2.3 |
 //!
-//! [`from_core`] makes programs of functions of core, [`to_core`] the reverse: the algorithm `accelerate` (`--ad accelerate`).
+//! [`from_core`] makes programs of functions of core: with [`to_core`] the algorithm `accelerate` (`--ad accelerate`). Beside them: `zeros` (zeros, sums, empty arrays), `rename` (array variables of scalar functions), `print`.
 //!
-//! Beside them: `zeros` (zeros, sums, empty arrays), `rename` (array variables of scalar functions).
+//! Source: T. Smeding, *Reverse Automatic Differentiation for Accelerate*, MSc thesis, Utrecht University, 2021; chapter 3.
+//!
+//! Judgement: a program `\a. u` of type `T -> T'` becomes a program of type `T -> (T', T)` with a free variable `seed : T'`: the value, and the adjoint of the argument where the value has the adjoint `seed`.
+//!
+//! Types: the adjoint of a value has the type of the value; what is discrete in it is zero. They are those of [`language`].
+//!
+//! Notation: `n` the label of a node · `a_n` its value · `d_n` its adjoint · `m <- u` contributes `u` to node `m` · `P(f)`, `D(f)` the primal and the dual lambda of a scalar function
+//!
+//! Rules:
+//! ```text
+//! gradient   \a. u  =>  \a. let (the primal phase of u) (the dual phase of u) in (a_root, the sum of what was contributed to a)      (`combine`)
+//! primal     a binding for each node, after those of its arguments                                                                 (`primal`, Table 1)
+//! dual       a binding for each node, before those of its arguments, and contributions to them                                     (`dual`, Table 2)
+//! function   f  =>  P(f), which gives temporaries, and D(f), which takes them                                                      (`expression`)
+//! ```
+//!
+//! Differences from the paper: each file lists its own. Several results and any types; values are returned; no array is copied for a variable; temporaries and adjoints that nothing reads are left out; contributions of the full
+//! shape are added as they are; `scanl1`, folds of tuples and folds by the larger or smaller number have derivatives.
+//!
+//! Guarantee: terms have types, and the gradient of a program is a program: [`language::Program::new`] checks it. Its work is that of the program, times a constant and the depth of conditionals.
+//!
+//! Not supported: the derivative of `scanl`, `scanr` and `permute` (as input); folds and scans whose function reads an array that varies, or whose elements are tuples in tuples. [`from_core`] says which constructs of core have no form.
 
 pub mod combine;
 pub mod contributions;

@@ -304,7 +304,7 @@ impl FromCore<'_> {
                 let all: Vec<Vec<Part>> = bodies.iter().map(|b| self.body(b)).collect::<Result<_>>()?;
                 Ok(all.into_iter().flatten().collect())
             }
-            // [accelerate.check]
+            // [accelerate.assert] [accelerate.check]  the function's own body has them
             Core::Assert(..) | Core::Check(..) => Ok(vec![Part::Tuple(Vec::new())]),
         }
     }
