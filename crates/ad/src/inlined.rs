@@ -1,8 +1,9 @@
-//! Functions without calls, for algorithms that translate core into a language of their own.
+//! Functions without calls, and the statements that are needed, for algorithms that translate core into a language of their own.
 
+use pullback_base::index::IdSet;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
-use pullback_core::traverse::{for_each_stm, leads_to};
-use pullback_core::{Body, Exp, Lam, Program, Stm};
+use pullback_core::traverse::{for_each_stm, free_vars_exp, leads_to};
+use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Var};
 
 /// How many statements a function may have with the bodies of others in it, and a translation with loops written out. A choice, not measured.
 pub(crate) const STATEMENTS: usize = 4_000;
@@ -47,4 +48,22 @@ fn inline(program: &mut Program, body: &mut Body, room: &mut usize) {
         }
     }
     body.stms = stms;
+}
+
+/// Those statements that results need, and whose results are `wanted`.
+pub(crate) fn needed(stms: &[Stm], results: &[Atom], wanted: &dyn Fn(&Var) -> bool) -> Vec<bool> {
+    let mut asked: IdSet<Var> = results.iter().filter_map(|a| a.var()).collect();
+    let mut needed: Vec<bool> = stms
+        .iter()
+        .rev()
+        .map(|stm| {
+            let is_needed = stm.pat.iter().any(|v| asked.contains(v) && wanted(v));
+            if is_needed {
+                asked.extend(free_vars_exp(&stm.exp).iter().copied());
+            }
+            is_needed
+        })
+        .collect();
+    needed.reverse();
+    needed
 }

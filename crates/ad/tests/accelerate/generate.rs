@@ -4,37 +4,11 @@
 //! Arrays of pairs have a discrete part, which says where other arrays are read. An array that is bound may be used several times, once, or not at all.
 
 use super::build::*;
+pub(super) use crate::bulk::generate::{Random, seeds};
 use pullback_ad::accelerate::language::{AVar, Arr, ArrTy, Exp, Program};
 use pullback_core::Value;
 use pullback_prim::Op;
 use std::rc::Rc;
-
-/// A generator of numbers: splitmix64.
-pub(super) struct Random(pub(super) u64);
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    pub(super) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64 * 2.0 - 1.0
-    }
-}
-
-/// As many seeds, or those of `SEED` and `COUNT`.
-pub(super) fn seeds(count: u64) -> std::ops::Range<u64> {
-    let number = |name: &str, default: u64| {
-        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-    };
-    let first = number("SEED", 0);
-    first..first + number("COUNT", count)
-}
 
 /// A program of a vector, a matrix, a number, and a vector of pairs; its result is a number, or a number and an array. And arguments.
 pub(super) fn program(seed: u64) -> (Program, Vec<Value>) {

@@ -18,7 +18,7 @@ pub(super) enum Indices {
 }
 
 /// A generator of numbers: splitmix64.
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -27,10 +27,10 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64 * 2.0 - 1.0
     }
     fn pick<T: Clone>(&mut self, from: &[T]) -> T {
@@ -39,7 +39,7 @@ impl Random {
 }
 
 /// As many seeds, or those of `SEED` and `COUNT`.
-pub(super) fn seeds(count: u64) -> std::ops::Range<u64> {
+pub(crate) fn seeds(count: u64) -> std::ops::Range<u64> {
     let number = |name: &str, default: u64| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
     };

@@ -9,7 +9,7 @@ mod core;
 mod delayed;
 mod extrema;
 mod from_core;
-mod generate;
+pub(crate) mod generate;
 mod interpreted;
 mod loops;
 mod refused;

@@ -33,8 +33,8 @@ use super::{FromCore, Nest, Part, View, arr};
 use crate::accelerate::language::{Arr, ArrForm, ArrTy, Exp, Ty, made};
 use crate::accelerate::zeros::plus as sum;
 use crate::contract::Unsupported;
-use pullback_base::index::IdSet;
-use pullback_core::traverse::{for_each_stm, free_vars_exp};
+use crate::inlined::needed;
+use pullback_core::traverse::for_each_stm;
 use pullback_core::{Atom, Body, Exp as Core, Loop, LoopForm, SliceDim, Stm, Var};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -70,21 +70,7 @@ impl FromCore<'_> {
 
     /// Those statements that the results need; of those outside, only active ones, because others are at hand.
     pub(super) fn needed(&self, stms: &[Stm], results: &[Atom], outside: bool) -> Vec<bool> {
-        let mut wanted: IdSet<Var> = results.iter().filter_map(|a| a.var()).collect();
-        let mut needed: Vec<bool> = stms
-            .iter()
-            .rev()
-            .map(|stm| {
-                let asked = |v: &Var| wanted.contains(v) && (!outside || self.active.contains(v));
-                let is_needed = stm.pat.iter().any(asked);
-                if is_needed {
-                    wanted.extend(free_vars_exp(&stm.exp).iter().copied());
-                }
-                is_needed
-            })
-            .collect();
-        needed.reverse();
-        needed
+        needed(stms, results, &|v| !outside || self.active.contains(v))
     }
 
     /// The results of a body; its bindings go where we are.

@@ -68,7 +68,7 @@ use super::sizes::{Size, SizeVar};
 use super::to_core::{Known, emit};
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::inlined::{STATEMENTS, inlined};
+use crate::inlined::{STATEMENTS, inlined, needed};
 use crate::size_names::SizeNames;
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
@@ -344,21 +344,7 @@ impl<'p> FromCore<'p> {
 
     /// Those statements that the results need; of those outside, only active ones, because others are at hand.
     fn needed(&self, stms: &[Stm], results: &[Atom], outside: bool) -> Vec<bool> {
-        let mut wanted: IdSet<Var> = results.iter().filter_map(|a| a.var()).collect();
-        let mut needed: Vec<bool> = stms
-            .iter()
-            .rev()
-            .map(|stm| {
-                let asked = |v: &Var| wanted.contains(v) && (!outside || self.active.contains(v));
-                let is_needed = stm.pat.iter().any(asked);
-                if is_needed {
-                    wanted.extend(pullback_core::traverse::free_vars_exp(&stm.exp).iter().copied());
-                }
-                is_needed
-            })
-            .collect();
-        needed.reverse();
-        needed
+        needed(stms, results, &|v| !outside || self.active.contains(v))
     }
 
     // [bulk.at_hand]  sizes, iota, arrays of one constant: as terms, so that the transformation knows them
