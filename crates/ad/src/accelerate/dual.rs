@@ -38,6 +38,8 @@
 //! 1. Nodes of a discrete type, and those without contributions, have no adjoint.
 //! 2. `replicate` sums one dimension after the other, or permutes; the text brings the dimensions that were inserted inside, reshapes and sums once. The permutation reads in the order of memory.
 //!
+//! `row` is longer than other functions: an arm for each row.
+//!
 //! Refused: the derivative of `scanl`, `scanr` and `permute`; folds and scans whose function or first value reads an array that varies, or whose elements are tuples in tuples, or of several float types.
 
 use super::contributions::{Contribution, Contributions, sum_contributions};

@@ -37,6 +37,8 @@
 //! 2. [`Temporaries::Needed`] keeps those temporaries that the dual lambda reads; [`Temporaries::All`] is the text.
 //! 3. A variable has no temporary of its own, where the text copies it. An adjoint that is a tuple with zeros is bound by its other components.
 //! 4. A product with a partial derivative stops at a zero adjoint where the table says so, as in all algorithms of this crate.
+//!
+//! `primal` and `dual` are longer than other functions: an arm for each row.
 
 use super::label::{Key, Label, label_exp};
 use super::language::{AVar, EVar, Exp, ExpForm, Fun, Names, Ty, made};

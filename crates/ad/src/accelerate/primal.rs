@@ -16,6 +16,8 @@
 //! scanl, scanr, scanl1, permute     as `use`; the dual phase refuses them
 //! ```
 //!
+//! `node` is longer than other functions: an arm for each row.
+//!
 //! Differences from the paper: a variable has no array of its own, where the text copies it; arrays of the two branches are restored from flat tuples.
 
 use super::expression::{Split, Temporaries};

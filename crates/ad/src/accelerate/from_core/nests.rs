@@ -2,6 +2,8 @@
 //!
 //! Guarantees: a read that may be out of bounds is not moved out of its branch; one that runs whenever the nest runs may become an array of its own, which stops as the read would. Each variable of a nest is computed at one place: if an inner
 //! nest reads it, it becomes an array over its axes, which its own nest reads too.
+//!
+//! `over` is one piece: it makes one combinator, step by step.
 
 use super::forms::{both, integer};
 use super::sizes::Size;
