@@ -27,7 +27,16 @@ const RECURSION: &[&str] = &[
     "chad-arrays",
     "chad-closures",
 ];
-const NO_RECURSION: &[&str] = &["bulk", "bulk-scalar", "bulk-tape", "chad", "chad-sparse"];
+const NO_RECURSION: &[&str] = &[
+    "bulk",
+    "bulk-scalar",
+    "bulk-tape",
+    "accelerate",
+    "accelerate-store",
+    "accelerate-recompute",
+    "chad",
+    "chad-sparse",
+];
 
 fn rows() -> Vec<Row> {
     let f = Value::f64;
@@ -72,7 +81,7 @@ fn rows() -> Vec<Row> {
             vec![f(2.0), Value::Scalar(ScalarValue::Bool(true))],
             &[1.0],
             vec![f(6.0), f(5.0)],
-            &["bulk", "bulk-scalar", "bulk-tape"],
+            &["bulk", "bulk-scalar", "bulk-tape", "accelerate", "accelerate-store", "accelerate-recompute"],
         ),
         // Functions that take functions: x^4 y^3 with respect to both.
         row(
@@ -98,7 +107,7 @@ fn rows() -> Vec<Row> {
             vec![f(1.5), Value::i64(3)],
             &[1.0],
             vec![f(5.0625), f(13.5)],
-            &["chad", "chad-sparse"],
+            &["accelerate", "accelerate-store", "accelerate-recompute", "chad", "chad-sparse"],
         ),
         // What is stopped is constant.
         row("entry f (x: f64): f64 = x * stop_gradient x", vec![f(3.0)], &[1.0], vec![f(9.0), f(3.0)], &[]),

@@ -66,7 +66,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
 pub const STORE: Algorithm = Algorithm {
     id: "accelerate-store",
     title: "Reverse AD for Accelerate, temporaries stored",
-    transform: |program, lam, wanted| vjp(program, lam, wanted, Keep::Store),
+    transform: |program, lam, wanted| by(STORE.id, vjp(program, lam, wanted, Keep::Store)),
     ..ALGORITHM
 };
 
@@ -74,9 +74,14 @@ pub const STORE: Algorithm = Algorithm {
 pub const RECOMPUTE: Algorithm = Algorithm {
     id: "accelerate-recompute",
     title: "Reverse AD for Accelerate, temporaries computed again",
-    transform: |program, lam, wanted| vjp(program, lam, wanted, Keep::Recompute),
+    transform: |program, lam, wanted| by(RECOMPUTE.id, vjp(program, lam, wanted, Keep::Recompute)),
     ..ALGORITHM
 };
+
+/// What a variant refuses, it refuses by its own name.
+fn by<T>(id: &'static str, made: Result<T, Unsupported>) -> Result<T, Unsupported> {
+    made.map_err(|why| Unsupported { algorithm: id, ..why })
+}
 
 /// All variants, with what they do with temporaries.
 pub const VARIANTS: [(Algorithm, Keep); 3] =
