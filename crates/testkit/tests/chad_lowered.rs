@@ -167,8 +167,9 @@ fn random_derivatives_compute_the_same_when_lowered() {
             if COMPILED.contains(&algorithm.id) { (true, false, true) } else { (false, true, false) };
         let staged = algorithm.id == "dual-staged" && *made == 0 && *other > 0;
         assert!(found == expected || staged, "{}: {made}, {refused}, {other}", algorithm.id);
-        // The naive one makes arrays of arrays of functions of matrices.
-        assert!(staged || 4 * other <= *made, "{}: {other} of {made}", algorithm.id);
+        // The naive one makes arrays of arrays of functions of matrices: of a fifth, and of a small sample by chance a few more.
+        let chance = 8 * made.isqrt();
+        assert!(staged || 4 * other <= *made + chance, "{}: {other} of {made}", algorithm.id);
     }
     assert!(compiled > rounded, "{compiled} {rounded}");
 }
