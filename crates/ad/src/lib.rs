@@ -18,12 +18,12 @@ pub mod differentiate;
 pub mod dual_numbers;
 pub mod fast_chad;
 pub mod forward;
-mod inlined;
 pub mod many;
 pub mod on_lambda;
 pub mod regularity;
 mod size_names;
 pub mod tangent;
+mod translation;
 
 pub use contract::{ALGORITHMS, Algorithm, Bound, Status, Unsupported};
 pub use differentiate::differentiate;

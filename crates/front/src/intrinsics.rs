@@ -213,10 +213,10 @@ pub fn member(scalar: Scalar, name: &str) -> Option<Member> {
     match name {
         "sum" => return Some(Member::Reduction(Op::Add, scalar.zero())),
         "product" => return Some(Member::Reduction(Op::Mul, scalar.one())),
-        "minimum" => return Some(Member::Reduction(Op::Min, greatest(scalar))),
-        "maximum" => return Some(Member::Reduction(Op::Max, least(scalar))),
-        "highest" => return Some(Member::Constant(greatest(scalar))),
-        "lowest" => return Some(Member::Constant(least(scalar))),
+        "minimum" => return Some(Member::Reduction(Op::Min, scalar.greatest())),
+        "maximum" => return Some(Member::Reduction(Op::Max, scalar.least())),
+        "highest" => return Some(Member::Constant(scalar.greatest())),
+        "lowest" => return Some(Member::Constant(scalar.least())),
         _ => {}
     }
     if scalar.is_float() {
@@ -227,36 +227,6 @@ pub fn member(scalar: Scalar, name: &str) -> Option<Member> {
             "num_bits" => Some(Member::Constant(ScalarValue::I32(8 * scalar.bytes() as i32))),
             _ => None,
         }
-    }
-}
-
-/// The neutral element of `min`.
-fn greatest(scalar: Scalar) -> ScalarValue {
-    match scalar {
-        Scalar::F32 => ScalarValue::F32(f32::INFINITY),
-        Scalar::F64 => ScalarValue::F64(f64::INFINITY),
-        Scalar::I8 => ScalarValue::I8(i8::MAX),
-        Scalar::I16 => ScalarValue::I16(i16::MAX),
-        Scalar::I32 => ScalarValue::I32(i32::MAX),
-        Scalar::I64 => ScalarValue::I64(i64::MAX),
-        Scalar::U8 => ScalarValue::U8(u8::MAX),
-        Scalar::U16 => ScalarValue::U16(u16::MAX),
-        Scalar::U32 => ScalarValue::U32(u32::MAX),
-        Scalar::U64 => ScalarValue::U64(u64::MAX),
-        Scalar::Bool => ScalarValue::Bool(true),
-    }
-}
-
-/// The neutral element of `max`.
-fn least(scalar: Scalar) -> ScalarValue {
-    match scalar {
-        Scalar::F32 => ScalarValue::F32(f32::NEG_INFINITY),
-        Scalar::F64 => ScalarValue::F64(f64::NEG_INFINITY),
-        Scalar::I8 => ScalarValue::I8(i8::MIN),
-        Scalar::I16 => ScalarValue::I16(i16::MIN),
-        Scalar::I32 => ScalarValue::I32(i32::MIN),
-        Scalar::I64 => ScalarValue::I64(i64::MIN),
-        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 | Scalar::Bool => scalar.zero(),
     }
 }
 

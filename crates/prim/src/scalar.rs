@@ -93,6 +93,32 @@ impl Scalar {
     pub fn one(self) -> ScalarValue {
         self.from_i64(1)
     }
+    /// The largest value: infinity of floats. The neutral element of the minimum.
+    pub fn greatest(self) -> ScalarValue {
+        match self {
+            Scalar::F32 | Scalar::F64 => self.from_f64(f64::INFINITY),
+            Scalar::I8 => ScalarValue::I8(i8::MAX),
+            Scalar::I16 => ScalarValue::I16(i16::MAX),
+            Scalar::I32 => ScalarValue::I32(i32::MAX),
+            Scalar::I64 => ScalarValue::I64(i64::MAX),
+            Scalar::U8 => ScalarValue::U8(u8::MAX),
+            Scalar::U16 => ScalarValue::U16(u16::MAX),
+            Scalar::U32 => ScalarValue::U32(u32::MAX),
+            Scalar::U64 => ScalarValue::U64(u64::MAX),
+            Scalar::Bool => ScalarValue::Bool(true),
+        }
+    }
+    /// The smallest value: minus infinity of floats. The neutral element of the maximum.
+    pub fn least(self) -> ScalarValue {
+        match self {
+            Scalar::F32 | Scalar::F64 => self.from_f64(f64::NEG_INFINITY),
+            Scalar::I8 => ScalarValue::I8(i8::MIN),
+            Scalar::I16 => ScalarValue::I16(i16::MIN),
+            Scalar::I32 => ScalarValue::I32(i32::MIN),
+            Scalar::I64 => ScalarValue::I64(i64::MIN),
+            Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 | Scalar::Bool => self.zero(),
+        }
+    }
     /// The value `x`, wrapped or rounded into the type.
     #[allow(clippy::wrong_self_convention, reason = "a constructor chosen by a run-time type")]
     pub fn from_i64(self, x: i64) -> ScalarValue {

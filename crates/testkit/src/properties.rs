@@ -154,6 +154,15 @@ pub enum Property {
 }
 
 impl Property {
+    /// Those of any reverse derivative, without a claim about its cost.
+    pub const OF_A_DERIVATIVE: [Property; 6] = [
+        Property::Checked,
+        Property::RoundTrip,
+        Property::Primal,
+        Property::Adjoint,
+        Property::Linear,
+        Property::Many,
+    ];
     /// All of them.
     pub const ALL: [Property; 16] = [
         Property::Checked,

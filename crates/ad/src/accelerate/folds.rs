@@ -65,7 +65,7 @@ impl Pass<'_> {
                 .collect();
             let by = |k: usize| {
                 let rows = rows.iter().flat_map(|row| (0..of.number()).map(move |c| (row.proj(k), c)));
-                of.matrix(rows.map(|(row, c)| of.component(&row, c)).collect())
+                Exp::packed(rows.map(|(row, c)| of.component(&row, c)).collect())
             };
             made(Exp::lets(bindings, Exp::tuple(vec![by(0), by(1)])))
         })
@@ -251,14 +251,14 @@ impl Pass<'_> {
             let is_not_last = Exp::prim(Prim::Op(Op::Lt, Scalar::I64), vec![next, size.proj(rank - 1)]);
             let by_state = made(Exp::index(&parts, i.clone())).proj(0);
             let slope = made(Exp::cond(made(is_not_last), by_state, zero_value(&of.matrix_type())));
-            Exp::tuple(vec![slope, of.vector(of.vector_of(&made(Exp::index(d, i))))])
+            Exp::tuple(vec![slope, Exp::packed(of.vector_of(&made(Exp::index(d, i))))])
         });
         let steps = made(Arr::new(ArrForm::Generate(self.shape(m), steps)));
         let pair = Ty::Tuple(vec![of.matrix_type(), of.vector_type()]);
         let times = self.strong();
         let joined = lambda(self.names, "p", Ty::Tuple(vec![pair.clone(), pair.clone()]), |_, p| {
             let (x, y) = (p.proj(0), p.proj(1));
-            let later = of.vector(of.applied(times, &of.entries(&y.proj(1)), &x.proj(0)));
+            let later = Exp::packed(of.applied(times, &of.entries(&y.proj(1)), &x.proj(0)));
             Exp::tuple(vec![of.product(&y.proj(0), &x.proj(0)), add(&x.proj(1), &later)])
         });
         let first = Exp::tuple(vec![of.identity(), zero_value(&of.vector_type())]);
@@ -333,12 +333,6 @@ impl Components {
     fn vector_of(&self, e: &Exp) -> Vec<Exp> {
         (0..self.number()).map(|k| self.component(e, k)).collect()
     }
-    fn vector(&self, entries: Vec<Exp>) -> Exp {
-        match &entries[..] {
-            [e] => e.clone(),
-            _ => Exp::tuple(entries),
-        }
-    }
     fn entries(&self, vector: &Exp) -> Vec<Exp> {
         match self.number() {
             1 => vec![vector.clone()],
@@ -354,17 +348,14 @@ impl Components {
     fn some(&self, n: usize) -> Ty {
         if n == 1 { Ty::Scalar(self.scalar) } else { Ty::Tuple(vec![Ty::Scalar(self.scalar); n]) }
     }
-    /// Rows one after the other.
-    fn matrix(&self, entries: Vec<Exp>) -> Exp {
-        self.vector(entries)
-    }
+    /// A matrix is its rows, one after the other.
     fn entry(&self, matrix: &Exp, r: usize, c: usize) -> Exp {
         if self.number() == 1 { matrix.clone() } else { matrix.proj(r * self.number() + c) }
     }
     fn identity(&self) -> Exp {
         let n = self.number();
         let entry = |k: usize| if k / n == k % n { self.one() } else { self.zero() };
-        self.matrix((0..n * n).map(entry).collect())
+        Exp::packed((0..n * n).map(entry).collect())
     }
     fn sum(&self, times: Op, terms: impl Iterator<Item = (Exp, Exp)>) -> Exp {
         let prim = |op, x, y| made(Exp::prim(Prim::Op(op, self.scalar), vec![x, y]));
@@ -378,7 +369,7 @@ impl Components {
             let terms = (0..n).map(|j| (self.entry(a, k / n, j), self.entry(b, j, k % n)));
             self.sum(Op::Mul, terms)
         };
-        self.matrix((0..n * n).map(entry).collect())
+        Exp::packed((0..n * n).map(entry).collect())
     }
     /// The row vector times the matrix.
     fn applied(&self, times: Op, v: &[Exp], m: &Exp) -> Vec<Exp> {

@@ -368,6 +368,13 @@ impl Exp {
     pub fn tuple(es: Vec<Exp>) -> Exp {
         made(Exp::new(ExpForm::Tuple(es)))
     }
+    /// The tuple of these; of one, itself.
+    pub fn packed(es: Vec<Exp>) -> Exp {
+        match &es[..] {
+            [e] => e.clone(),
+            _ => Exp::tuple(es),
+        }
+    }
     /// `e.k`; of a tuple that is written out, the component.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 //! ```
 
 use super::language::{AVar, Arr, ArrForm, ArrTy, Exp, ExpForm, Fun, Names, Ty, made};
-use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use pullback_prim::{Op, Prim, Scalar};
 
 // [accelerate.zero_value]
 /// The zero of a type.
@@ -27,14 +27,10 @@ pub(super) fn zero_value(ty: &Ty) -> Exp {
 pub(super) fn is_zero(e: &Exp) -> bool {
     !e.ty().is_continuous()
         || match e.form() {
-            ExpForm::Const(c) => is_zero_float(*c),
+            ExpForm::Const(c) => c.is_float_zero(),
             ExpForm::Tuple(es) => es.iter().all(is_zero),
             _ => false,
         }
-}
-
-fn is_zero_float(c: ScalarValue) -> bool {
-    c.is_float_zero()
 }
 
 // [accelerate.plus]

@@ -18,7 +18,7 @@ use super::sizes::{Size, SizeVar};
 use super::to_core;
 use super::values::Tensor;
 use crate::contract::{Bound, Status, Unsupported};
-use crate::inlined::inlined;
+use crate::translation::inlined;
 use pullback_base::{RuntimeError, RuntimeErrorKind, Symbol};
 use pullback_core::value::{Array, Buffer};
 use pullback_core::{Atom, Builder, Fun, FunId, Lam, Program, Value};

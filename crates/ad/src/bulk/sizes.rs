@@ -6,6 +6,7 @@
 //! Guarantees: equality is equality of polynomials with whole coefficients; [`Size::is_never_negative`] is true only if it holds for all sizes of inputs.
 //! Coefficients saturate: an array with so many elements exists for no input, unless it has none.
 
+use pullback_prim::Op;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -15,7 +16,7 @@ pub struct SizeVar(pub u32);
 
 impl SizeVar {
     /// The one at this place.
-    pub(super) fn at(place: usize) -> SizeVar {
+    pub(crate) fn at(place: usize) -> SizeVar {
         SizeVar(u32::try_from(place).unwrap_or(u32::MAX))
     }
 }
@@ -64,6 +65,15 @@ impl Size {
             both.sort_unstable();
             (both, n.saturating_mul(*m))
         }))
+    }
+    /// What this operation makes of two sizes, if it is a polynomial again.
+    pub(crate) fn combined(op: Op, a: &Size, b: &Size) -> Option<Size> {
+        match op {
+            Op::Add => Some(a.plus(b)),
+            Op::Sub => Some(a.minus(b)),
+            Op::Mul => Some(a.times(b)),
+            _ => None,
+        }
     }
     /// The product of all sizes of a shape.
     pub fn product(shape: &[Size]) -> Size {

@@ -130,7 +130,8 @@ impl Programs {
             let of = |vs: &[Value]| vs.iter().flat_map(Value::floats).collect::<Vec<f64>>();
             let same =
                 |(x, y): (&f64, &f64)| overflow((x, y)) || near(&Value::f64(*x), &Value::f64(*y), tolerance);
-            if of(&wanted).iter().zip(&of(&found)).all(same) {
+            let (ours, theirs) = (of(&found), of(&wanted));
+            if ours.len() == theirs.len() && theirs.iter().zip(&ours).all(same) {
                 return Verdict::Unstable;
             }
             let (program, args) = (chad.program.clone(), vec![args.clone()]);

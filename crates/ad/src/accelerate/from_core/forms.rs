@@ -29,11 +29,11 @@
 //! `form` is longer than other functions: an arm for each construct.
 
 use super::sizes::Size;
-use super::{FromCore, Nest, Part, View, arr};
-use crate::accelerate::language::{Arr, ArrForm, ArrTy, Exp, Ty, made};
+use super::{FromCore, Part, View, arr};
+use crate::accelerate::language::{Arr, ArrForm, Exp, made};
 use crate::accelerate::zeros::plus as sum;
 use crate::contract::Unsupported;
-use crate::inlined::needed;
+use crate::translation::needed;
 use pullback_core::traverse::for_each_stm;
 use pullback_core::{Atom, Body, Exp as Core, Loop, LoopForm, SliceDim, Stm, Var};
 use pullback_prim::{Op, Prim, Scalar};
@@ -81,7 +81,7 @@ impl FromCore<'_> {
                 self.statement(stm)?;
             }
         }
-        body.result.iter().map(|a| self.part(*a)).collect()
+        self.each_part(&body.result)
     }
 
     /// A scalar where we are.
@@ -186,7 +186,7 @@ impl FromCore<'_> {
             }
             // [accelerate.tuple]
             Core::Tuple(atoms) => {
-                let parts = atoms.iter().map(|a| self.part(*a)).collect::<Result<_>>()?;
+                let parts = self.each_part(atoms)?;
                 Ok(vec![Part::Tuple(parts)])
             }
             // [accelerate.proj]
@@ -299,7 +299,7 @@ impl FromCore<'_> {
         if atoms.len() as i64 > WRITTEN_OUT {
             return self.refuse("an array of so many elements that are written out");
         }
-        let parts = atoms.iter().map(|a| self.part(*a)).collect::<Result<Vec<Part>>>()?;
+        let parts = self.each_part(atoms)?;
         let base = self.program.vars[v].ty.base().scalar();
         let Some(scalar) = base else { return self.refuse("an array of values of a sum type") };
         let part = self.generate(v, |this, j| {
@@ -316,7 +316,7 @@ impl FromCore<'_> {
 
     fn updated(&mut self, v: Var, a: Atom, is: &[Atom], x: Atom) -> Result<Vec<Part>> {
         let (a, x) = (self.part(a)?, self.part(x)?);
-        let is = is.iter().map(|i| self.part(*i)).collect::<Result<Vec<Part>>>()?;
+        let is = self.each_part(is)?;
         let part = self.generate(v, |this, j| {
             let (here, inner) = j.split_at(is.len());
             let mut is_here = Exp::bool(true);
@@ -383,7 +383,7 @@ impl FromCore<'_> {
     }
 
     fn joined(&mut self, v: Var, arrays: &[Atom]) -> Result<Vec<Part>> {
-        let parts = arrays.iter().map(|a| self.part(*a)).collect::<Result<Vec<Part>>>()?;
+        let parts = self.each_part(arrays)?;
         let sizes = arrays.iter().map(|a| self.outer(*a)).collect::<Result<Vec<Exp>>>()?;
         let part = self.generate(v, |this, j| {
             let (mut start, mut starts) = (Exp::i64(0), Vec::new());
@@ -428,8 +428,9 @@ impl FromCore<'_> {
         let is_array = |v: &Var| self.program.vars[*v].ty.rank() > 0;
         let mut of_arrays = stm.pat.iter().any(is_array);
         for body in [then, other] {
-            for_each_stm(body, &mut |s| of_arrays |= s.pat.iter().any(is_array));
-            for_each_stm(body, &mut |s| of_arrays |= matches!(s.exp, Core::Soac(_)));
+            for_each_stm(body, &mut |s| {
+                of_arrays |= s.pat.iter().any(is_array) || matches!(s.exp, Core::Soac(_));
+            });
         }
         let c = self.scalar(c)?;
         match (of_arrays, self.top()) {
@@ -484,29 +485,27 @@ impl FromCore<'_> {
 
     // [accelerate.if.arrays]
     fn branch_of_arrays(&mut self, stm: &Stm, c: &Exp, then: &Body, other: &Body) -> Result<Vec<Part>> {
+        // The condition of arrays is closed.
         let c = self.bind("c", c.clone());
-        let c = match c.ty() {
-            // The condition of arrays is closed.
-            Ty::Scalar(_) => self.closed(&c)?,
-            Ty::Tuple(_) => return self.refuse("a product, as a whole"),
-        };
+        let c = self.closed(&c)?;
         let mut branch = |body: &Body| {
-            let (before, _) = (self.nests[0].clone(), self.arrays.push(Vec::new()));
+            // What a branch makes is not there outside of it.
+            let before = self.nests[0].clone();
             self.nests[0].frames.push(Vec::new());
             self.nests[0].of_arrays += 1;
-            let results = self.body(body);
-            let arrays = results.and_then(|_| body.result.iter().map(|a| self.whole_array(*a)).collect());
+            self.arrays.push(Vec::new());
+            let arrays = self
+                .body(body)
+                .and_then(|_| body.result.iter().map(|a| self.whole_array(*a)).collect::<Result<Vec<_>>>());
             let lets = self.arrays.pop().unwrap_or_default();
-            self.nests[0] = Nest { ..before };
-            let arrays: Vec<_> = arrays?;
-            let result = Arr::tuple(arrays.iter().map(Arr::var).collect());
+            self.nests[0] = before;
+            let result = Arr::tuple(arrays?.iter().map(Arr::var).collect());
             Ok(made(Arr::lets(lets, result)))
         };
         let (t, e) = (branch(then)?, branch(other)?);
-        let ArrTy::Tuple(types) = t.ty().clone() else { return self.refuse("a product, as a whole") };
         let all = self.let_("branch", arr(ArrForm::Cond(c, t, e)), Vec::new());
         let mut parts = Vec::new();
-        for (k, (v, _)) in stm.pat.iter().zip(types).enumerate() {
+        for (k, v) in stm.pat.iter().enumerate() {
             let a = self.let_("chosen", Arr::var(&all).proj(k), Vec::new());
             let dims = self.dims_of_branch(*v, &a);
             self.dims.insert(a.clone(), dims);

@@ -35,11 +35,11 @@ use super::primal::{Keep, Options};
 use super::to_core::{Stored, emit};
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::inlined::{STATEMENTS, inlined};
 use crate::size_names::SizeNames;
+use crate::translation::{STATEMENTS, bound_inside, inlined, place, refusal, wanted_inputs};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
-use pullback_core::traverse::{bound_vars, for_each_stm};
+use pullback_core::traverse::for_each_stm;
 use pullback_core::{Atom, Builder, Exp as Core, Lam, Origin, Program, Type, Var};
 use pullback_prim::ScalarValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,13 +121,11 @@ fn step_by_step(
     wanted: &[bool],
     keep: Keep,
 ) -> Result<(Translated, Gradient), Unsupported> {
-    let is_active = |v: &Var| program.is_active(&program.vars[*v].ty);
-    let wanted: Vec<Var> =
-        lam.params.iter().zip(wanted).filter(|(p, w)| **w && is_active(p)).map(|(p, _)| *p).collect();
+    let wanted = wanted_inputs(program, lam, wanted);
     let translated = translate(program, lam, &wanted)?;
     let options = Options { keep, temporaries: Temporaries::Needed, ieee: program.ieee_partials };
     let derived = gradient(&translated.source, options);
-    let derived = derived.map_err(|why| refusal(&why.0, place(program, lam)))?;
+    let derived = derived.map_err(|why| refusal(ALGORITHM.id, &why.0, place(program, lam)))?;
     Ok((translated, derived))
 }
 
@@ -140,12 +138,11 @@ pub struct Translated {
     pub wanted: Vec<Var>,
     /// Which active results vary.
     pub varies: Vec<bool>,
-    /// What the free variables of the program are.
-    free: Vec<(AVar, Free)>,
-    /// The sizes of the wanted inputs and of the free variables.
-    dims: BTreeMap<AVar, Vec<Size>>,
-    /// The sizes of the inputs.
+    /// What the free variables of the program are, and their sizes.
+    free: Vec<(AVar, Free, Vec<Size>)>,
+    /// The sizes of the wanted inputs.
     inputs: Vec<Vec<Size>>,
+    /// The sizes of the results.
     results: Vec<Vec<Size>>,
     known: Known,
 }
@@ -163,16 +160,6 @@ enum Free {
 /// [`Unsupported`] for what the language has no form for, with its place.
 pub fn translate(program: &Program, lam: &Lam, wanted: &[Var]) -> Result<Translated, Unsupported> {
     FromCore::new(program, lam, wanted).function(lam, wanted)
-}
-
-fn refusal(construct: &str, span: Option<Span>) -> Unsupported {
-    let help = "use `fast_chad`, which differentiates it".to_string();
-    Unsupported { algorithm: ALGORITHM.id, construct: construct.to_string(), span, help }
-}
-
-/// The place of the first result that has one.
-fn place(program: &Program, lam: &Lam) -> Option<Span> {
-    lam.body.result.iter().find_map(|a| program.vars[a.var()?].origin.span)
 }
 
 /// What a variable of core is.
@@ -239,11 +226,6 @@ struct FromCore<'p> {
 
 impl<'p> FromCore<'p> {
     fn new(program: &'p Program, lam: &Lam, wanted: &[Var]) -> FromCore<'p> {
-        let mut inner = IdSet::new();
-        for scope in lam.body.stms.iter().flat_map(|s| s.exp.bodies()) {
-            inner.extend(scope.binds.iter());
-            inner.extend(bound_vars(scope.body).iter().copied());
-        }
         let mut constants = IdMap::new();
         for_each_stm(&lam.body, &mut |stm| {
             if let Core::Replicate(_, Atom::Const(c)) = stm.exp {
@@ -254,7 +236,7 @@ impl<'p> FromCore<'p> {
             program,
             shapes: SizeNames::new(program, lam),
             active: active_variables(program, lam, wanted),
-            inner,
+            inner: bound_inside(lam),
             names: Names::default(),
             free: Vec::new(),
             known: Known::default(),
@@ -309,12 +291,18 @@ impl<'p> FromCore<'p> {
         let body = made(Arr::lets(lets, Arr::tuple(results)));
         let free = self.free.iter().map(|(a, _)| a.clone()).collect();
         let source = made(Source::new(param, free, body, self.names));
-        let (wanted, free, dims, known) = (wanted.to_vec(), self.free, self.dims, self.known);
-        Ok(Translated { source, wanted, varies, free, dims, inputs, results: sizes, known })
+        let mut dims = self.dims;
+        let with_sizes = |(a, free): (AVar, Free)| {
+            let sizes = dims.remove(&a).unwrap_or_default();
+            (a, free, sizes)
+        };
+        let free = self.free.into_iter().map(with_sizes).collect();
+        let (wanted, known) = (wanted.to_vec(), self.known);
+        Ok(Translated { source, wanted, varies, free, inputs, results: sizes, known })
     }
 
     fn refuse<T>(&self, construct: &str) -> Result<T, Unsupported> {
-        Err(refusal(construct, self.place))
+        Err(refusal(ALGORITHM.id, construct, self.place))
     }
 
     fn is_at_hand(&self, v: Var) -> bool {
@@ -370,6 +358,10 @@ impl<'p> FromCore<'p> {
         Ok(part)
     }
 
+    fn each_part(&mut self, atoms: &[Atom]) -> Result<Vec<Part>, Unsupported> {
+        atoms.iter().map(|a| self.part(*a)).collect()
+    }
+
     fn part(&mut self, a: Atom) -> Result<Part, Unsupported> {
         match a {
             Atom::Const(c) => Ok(Part::Scalar(Exp::constant(c), 0)),
@@ -405,8 +397,7 @@ fn put_together(
     let active: Vec<usize> = (0..body.result.len()).filter(|k| is_active(&b, body.result[*k])).collect();
     let mut emitter = Sizes::new(&mut b, &translated.known);
     let mut env = BTreeMap::new();
-    for (a, free) in &translated.free {
-        let dims = translated.dims.get(a).map_or(&[][..], |dims| dims);
+    for (a, free, dims) in &translated.free {
         let leaf = match free {
             Free::Value(v) => Atom::from(*v),
             Free::Size(n) => emitter.atom(n),
@@ -437,20 +428,13 @@ fn put_together(
     let emitted = emit(&mut b, &env, &derived.body);
     let Stored::Tuple(both) = emitted else { unreachable!("a pair") };
     let [values, gradient] = &both[..] else { unreachable!("a pair") };
-    for (k, y) in varying.into_iter().zip(leaves(values)) {
+    for (k, y) in varying.into_iter().zip(values.atoms()) {
         body.result[k] = y;
     }
-    let x_bars = leaves(gradient);
+    let x_bars = gradient.atoms();
     body.stms.extend(b.finish());
     body.result.extend(x_bars);
     Lam { params, body }
-}
-
-fn leaves(s: &Stored) -> Vec<Atom> {
-    match s {
-        Stored::Array { leaves, .. } => leaves.clone(),
-        Stored::Tuple(parts) => parts.iter().flat_map(leaves).collect(),
-    }
 }
 
 fn stored(sizes: &mut Sizes<'_, '_>, ty: &ArrTy, dims: &[Size], leaf: Atom) -> Stored {

@@ -236,7 +236,6 @@ impl FromCore<'_> {
         }
         let mut types: Vec<Ty> = arguments.iter().map(|(_, a)| element_type(a)).collect();
         let counters: BTreeSet<EVar> = axes.iter().map(|a| a.counter.clone()).collect();
-        let none = BTreeMap::new();
         let with = |by: &BTreeMap<Read, Exp>, lets: &mut Lets, e: &mut Exp| {
             lets.iter_mut().for_each(|(_, u)| *u = replaced(u, by));
             *e = replaced(e, by);
@@ -253,7 +252,6 @@ impl FromCore<'_> {
         let shape = self.sizes(&axes);
         if arguments.is_empty() {
             // [accelerate_core.none]
-            with(&none, &mut lets, &mut e);
             let f = self.over_counters(&axes, lets, e);
             return Ok(self.let_(name, arr(ArrForm::Generate(shape, f)), dims));
         }

@@ -33,7 +33,7 @@ pub(super) struct Known {
 
 impl Known {
     fn base(&mut self, base: Base) -> Size {
-        let next = SizeVar(u32::try_from(self.bases.len()).unwrap_or(u32::MAX));
+        let next = SizeVar::at(self.bases.len());
         let var = *self.vars.entry(base.clone()).or_insert(next);
         if var == next {
             self.bases.push(base);
@@ -43,12 +43,16 @@ impl Known {
 }
 
 impl FromCore<'_> {
+    /// The names of the dimensions of an array.
+    fn names_of(&self, v: Var) -> Vec<Dim> {
+        let known = self.shapes.of(v);
+        let dim = |k: usize| known.get(k).copied().unwrap_or(Dim::Size(v, k));
+        (0..self.program.vars[v].ty.rank()).map(dim).collect()
+    }
+
     /// The sizes of an array.
     pub(super) fn dims_of(&mut self, v: Var) -> Result<Vec<Size>> {
-        let rank = self.program.vars[v].ty.rank();
-        let known = self.shapes.of(v).to_vec();
-        let dim = |k: usize| known.get(k).copied().unwrap_or(Dim::Size(v, k));
-        (0..rank).map(|k| self.size(dim(k), Some((v, k)))).collect()
+        self.names_of(v).into_iter().enumerate().map(|(k, d)| self.size(d, Some((v, k)))).collect()
     }
 
     /// A size by its name; one without a name is this dimension.
@@ -110,22 +114,16 @@ impl FromCore<'_> {
     fn arithmetic(&mut self, op: Op, args: &[Atom]) -> Option<Size> {
         let [a, b] = args else { return None };
         let (a, b) = (self.as_size(*a)?, self.as_size(*b)?);
-        match op {
-            Op::Add => Some(a.plus(&b)),
-            Op::Sub => Some(a.minus(&b)),
-            Op::Mul => Some(a.times(&b)),
-            _ => None,
-        }
+        Size::combined(op, &a, &b)
     }
 
     /// The sizes of what a conditional of arrays gives: those that core names, and those of the array itself.
     pub(super) fn dims_of_branch(&mut self, v: Var, a: &AVar) -> Vec<Size> {
-        let (known, rank) = (self.shapes.of(v).to_vec(), self.program.vars[v].ty.rank());
-        let dim = |k: usize| known.get(k).copied().unwrap_or(Dim::Size(v, k));
-        let size = |k| {
-            self.size(dim(k), Some((v, k))).unwrap_or_else(|_| self.known.base(Base::Array(a.clone(), k)))
+        let names = self.names_of(v).into_iter().enumerate();
+        let size = |(k, d)| {
+            self.size(d, Some((v, k))).unwrap_or_else(|_| self.known.base(Base::Array(a.clone(), k)))
         };
-        (0..rank).map(size).collect()
+        names.map(size).collect()
     }
 
     /// A size as an expression that may stand where the array is in scope, if it is one of an array in a branch; else anywhere.
@@ -149,9 +147,7 @@ impl FromCore<'_> {
         };
         made(Exp::index(&a, Exp::tuple(Vec::new())))
     }
-}
 
-impl FromCore<'_> {
     fn polynomial(&mut self, n: &Size) -> Exp {
         if let Some(v) = n.as_var()
             && let Base::Array(a, k) = &self.known.bases[v.0 as usize]

@@ -12,8 +12,8 @@
 use super::forms::Result;
 use super::nests::variables;
 use super::sizes::Size;
-use super::{FromCore, Nest, Part, View, arr};
-use crate::accelerate::language::{AVar, Arr, ArrForm, Exp, ExpForm, Fun, Ty, made};
+use super::{FromCore, Nest, Part, arr};
+use crate::accelerate::language::{AVar, Arr, ArrForm, EVar, Exp, ExpForm, Fun, Ty, made};
 use crate::accelerate::zeros::{is_zero, map_projection};
 use pullback_core::{Atom, Exp as Core, Lam, Soac, Stm, Var};
 use pullback_prim::{Op, Prim};
@@ -25,13 +25,13 @@ impl FromCore<'_> {
             // [accelerate.map]
             Soac::Map { width, lam, arrays } => {
                 let n = self.width(*width)?;
-                let arrays = arrays.iter().map(|a| self.part(*a)).collect::<Result<Vec<Part>>>()?;
+                let arrays = self.each_part(arrays)?;
                 self.map(stm, n, lam, &arrays)
             }
             // [accelerate.reduce]
             Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
                 let n = self.width(*width)?;
-                let arrays = arrays.iter().map(|a| self.part(*a)).collect::<Result<Vec<Part>>>()?;
+                let arrays = self.each_part(arrays)?;
                 self.reduce(stm, (n, lam), neutral, &arrays)
             }
             // [accelerate.scan]
@@ -40,7 +40,7 @@ impl FromCore<'_> {
                     return self.refuse("a scan of arrays of arrays");
                 }
                 let n = self.width(*width)?;
-                let arrays = arrays.iter().map(|a| self.part(*a)).collect::<Result<Vec<Part>>>()?;
+                let arrays = self.each_part(arrays)?;
                 let rows = self.rows(n, &[], &arrays)?;
                 let f = self.operator(lam, &rows)?;
                 let dims = self.dims[&rows].clone();
@@ -67,15 +67,15 @@ impl FromCore<'_> {
                 }
             }
             let name = this.program.vars[stm.pat[0]].hint.clone();
-            let mut of_scalars = match &scalars[..] {
-                [] => Vec::new(),
-                [e] => vec![this.over_axes(name.as_str(), e)?],
+            let count = scalars.len();
+            let of_scalars = match count {
+                0 => Vec::new(),
                 _ => {
-                    let all = this.over_axes(name.as_str(), &Exp::tuple(scalars.clone()))?;
-                    this.components(all, scalars.len())
+                    let all = this.over_axes(name.as_str(), &Exp::packed(scalars))?;
+                    this.components(all, count)
                 }
-            }
-            .into_iter();
+            };
+            let mut of_scalars = of_scalars.into_iter();
             let mut found: Vec<Option<AVar>> = Vec::new();
             for (part, v) in parts.iter().zip(&stm.pat) {
                 found.push(match part {
@@ -118,10 +118,7 @@ impl FromCore<'_> {
             let Some((i, inner)) = j.split_last() else { return this.refuse("rows without elements") };
             let at = [std::slice::from_ref(i), inner].concat();
             let es = arrays.iter().map(|a| this.element_of(a, &at)).collect::<Result<Vec<Exp>>>()?;
-            Ok(match &es[..] {
-                [e] => e.clone(),
-                _ => Exp::tuple(es),
-            })
+            Ok(Exp::packed(es))
         })?;
         Ok(view.array)
     }
@@ -143,7 +140,7 @@ impl FromCore<'_> {
             return self.refuse("a reduction of arrays whose operator is not one on their elements");
         };
         let rows = self.rows(n, &row, arrays)?;
-        let first = self.neutral(neutral, row.len())?;
+        let first = self.neutral(neutral)?;
         let f = self.operator(lam, &rows)?;
         let u = match is_sum(&f) && is_zero(&first) && matches!(first.form(), ExpForm::Const(_)) {
             true => ArrForm::Sum(Arr::var(&rows)),
@@ -164,41 +161,31 @@ impl FromCore<'_> {
     }
 
     /// The first value of a fold, which reads nothing of the nest.
-    fn neutral(&mut self, neutral: &[Atom], rank: usize) -> Result<Exp> {
+    fn neutral(&mut self, neutral: &[Atom]) -> Result<Exp> {
         let mut es = Vec::new();
         for a in neutral {
-            let e = match self.part(*a)? {
+            es.push(match self.part(*a)? {
                 Part::Scalar(e, level) => self.carried(&e, level)?,
                 // All elements of a neutral row are alike, or the operator would be another one at each place.
-                Part::Array(view) => {
-                    let zeros = vec![Exp::i64(0); rank];
-                    self.uniform(&view, *a, &zeros)?
-                }
+                Part::Array(_) => match a.var().and_then(|v| self.constants.get(&v)) {
+                    Some(c) => Exp::constant(*c),
+                    None => {
+                        return self
+                            .refuse("a reduction of arrays whose neutral element is not one constant");
+                    }
+                },
                 Part::Iota | Part::Tuple(_) => return self.refuse("a product, as a whole"),
-            };
-            es.push(e);
+            });
         }
-        let e = match &es[..] {
-            [e] => e.clone(),
-            _ => Exp::tuple(es),
-        };
-        self.refuse_variables(&e)?;
-        Ok(e)
+        self.closed_but_for(None, Exp::packed(es))
     }
 
-    fn uniform(&mut self, _: &View, a: Atom, _: &[Exp]) -> Result<Exp> {
-        let constant = a.var().and_then(|v| self.constants.get(&v).copied());
-        match constant {
-            Some(c) => Ok(Exp::constant(c)),
-            None => self.refuse("a reduction of arrays whose neutral element is not one constant"),
-        }
-    }
-
-    fn refuse_variables(&self, e: &Exp) -> Result<()> {
+    /// The expression, if it reads nothing of the nest but this variable.
+    fn closed_but_for(&self, x: Option<&EVar>, e: Exp) -> Result<Exp> {
         let mut found = BTreeSet::new();
-        variables(e, &mut found);
-        match found.is_empty() {
-            true => Ok(()),
+        variables(&e, &mut found);
+        match found.iter().all(|y| Some(y) == x) {
+            true => Ok(e),
             false => self.refuse("an operator that reads what changes between iterations"),
         }
     }
@@ -229,19 +216,9 @@ impl FromCore<'_> {
             parts.iter().map(scalar).collect::<Result<Vec<Exp>>>()
         });
         let frame = self.nests.pop().and_then(|mut n| n.frames.pop()).unwrap_or_default();
-        let es = parts?;
-        let result = match &es[..] {
-            [e] => e.clone(),
-            _ => Exp::tuple(es),
-        };
-        let bound: BTreeSet<_> = frame.iter().map(|(x, _)| x.clone()).collect();
-        let mut found = BTreeSet::new();
-        frame.iter().for_each(|(_, e)| variables(e, &mut found));
-        variables(&result, &mut found);
-        if found.iter().any(|x| *x != param && !bound.contains(x)) {
-            return self.refuse("an operator that reads what changes between iterations");
-        }
-        Ok(Fun { param, body: made(Exp::lets(frame, result)) })
+        let body = made(Exp::lets(frame, Exp::packed(parts?)));
+        let body = self.closed_but_for(Some(&param), body)?;
+        Ok(Fun { param, body })
     }
 }
 

@@ -134,31 +134,11 @@ impl Lower<'_, '_> {
 
 /// The neutral element of an operation, if it has one.
 fn neutral_of(op: Op, s: Scalar) -> Option<ScalarValue> {
-    let lowest = |s: Scalar| match s {
-        Scalar::F32 | Scalar::F64 => s.from_f64(f64::NEG_INFINITY),
-        Scalar::I8 => ScalarValue::I8(i8::MIN),
-        Scalar::I16 => ScalarValue::I16(i16::MIN),
-        Scalar::I32 => ScalarValue::I32(i32::MIN),
-        Scalar::I64 => ScalarValue::I64(i64::MIN),
-        Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 | Scalar::Bool => s.zero(),
-    };
-    let highest = |s: Scalar| match s {
-        Scalar::F32 | Scalar::F64 => s.from_f64(f64::INFINITY),
-        Scalar::I8 => ScalarValue::I8(i8::MAX),
-        Scalar::I16 => ScalarValue::I16(i16::MAX),
-        Scalar::I32 => ScalarValue::I32(i32::MAX),
-        Scalar::I64 => ScalarValue::I64(i64::MAX),
-        Scalar::U8 => ScalarValue::U8(u8::MAX),
-        Scalar::U16 => ScalarValue::U16(u16::MAX),
-        Scalar::U32 => ScalarValue::U32(u32::MAX),
-        Scalar::U64 => ScalarValue::U64(u64::MAX),
-        Scalar::Bool => s.one(),
-    };
     match op {
         Op::Add => Some(s.zero()),
         Op::Mul => Some(s.one()),
-        Op::Max | Op::MaxFirst => Some(lowest(s)),
-        Op::Min | Op::MinFirst => Some(highest(s)),
+        Op::Max | Op::MaxFirst => Some(s.least()),
+        Op::Min | Op::MinFirst => Some(s.greatest()),
         Op::And if s == Scalar::Bool => Some(s.one()),
         Op::Or if s == Scalar::Bool => Some(s.zero()),
         _ => None,

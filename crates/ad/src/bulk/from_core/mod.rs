@@ -68,12 +68,11 @@ use super::sizes::{Size, SizeVar};
 use super::to_core::{Known, emit};
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::inlined::{STATEMENTS, inlined, needed};
 use crate::size_names::SizeNames;
+use crate::translation::{STATEMENTS, bound_inside, inlined, needed, place, refusal, wanted_inputs};
 use pullback_base::Span;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_core::shapes::Dim;
-use pullback_core::traverse::bound_vars;
 use pullback_core::{Atom, Builder, Exp, Lam, Origin, Program, Stm, Var};
 use std::collections::BTreeMap;
 
@@ -156,9 +155,7 @@ pub fn steps(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Steps,
 
 /// The function in the fragment, the bulk-operation transformation, dual arrays and the symbolic reverse pass.
 pub(super) fn step_by_step(program: &Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
-    let is_active = |v: &Var| program.is_active(&program.vars[*v].ty);
-    let wanted: Vec<Var> =
-        lam.params.iter().zip(wanted).filter(|(p, w)| **w && is_active(p)).map(|(p, _)| *p).collect();
+    let wanted = wanted_inputs(program, lam, wanted);
     let mut from = FromCore::new(program, lam, &wanted);
     let results = from.lambda(lam, &wanted)?;
     let zeros = from.zeros()?;
@@ -211,18 +208,8 @@ fn put_together(program: &mut Program, lam: Lam, made: &Steps) -> Result<Lam, Un
     Ok(Lam { params, body })
 }
 
-/// The place of the first result that has one.
-fn place(program: &Program, lam: &Lam) -> Option<Span> {
-    lam.body.result.iter().find_map(|a| program.vars[a.var()?].origin.span)
-}
-
-fn refusal(construct: &str, span: Option<Span>) -> Unsupported {
-    let help = "use `fast_chad`, which differentiates it".to_string();
-    Unsupported { algorithm: ALGORITHM.id, construct: construct.to_string(), span, help }
-}
-
 fn mismatch(why: &Mismatch, span: Option<Span>) -> Unsupported {
-    refusal(&format!("this function: {why}"), span)
+    refusal(ALGORITHM.id, &format!("this function: {why}"), span)
 }
 
 /// What a variable of core is in the fragment.
@@ -261,17 +248,12 @@ struct FromCore<'p> {
 
 impl<'p> FromCore<'p> {
     fn new(program: &'p Program, lam: &Lam, inputs: &[Var]) -> FromCore<'p> {
-        let mut inner = IdSet::new();
-        for scope in lam.body.stms.iter().flat_map(|s| s.exp.bodies()) {
-            inner.extend(scope.binds.iter());
-            inner.extend(bound_vars(scope.body).iter().copied());
-        }
         FromCore {
             program,
             // [bulk.assert]  sizes that are asserted to be equal are one variable, and so are the width of an operation and the sizes of its arrays
             shapes: SizeNames::new(program, lam),
             active: active_variables(program, lam, inputs),
-            inner,
+            inner: bound_inside(lam),
             names: Names::default(),
             sizes: Vec::new(),
             size_vars: BTreeMap::new(),
@@ -326,7 +308,7 @@ impl<'p> FromCore<'p> {
     }
 
     fn refuse<T>(&self, construct: &str) -> Result<T, Unsupported> {
-        Err(refusal(construct, self.place))
+        Err(refusal(ALGORITHM.id, construct, self.place))
     }
 
     fn is_at_hand(&self, v: Var) -> bool {

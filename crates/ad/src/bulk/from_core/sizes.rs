@@ -12,7 +12,7 @@ use crate::bulk::to_core::Known;
 use crate::contract::Unsupported;
 use pullback_core::shapes::Dim;
 use pullback_core::{Atom, Type, Var};
-use pullback_prim::{Op, Prim, Scalar};
+use pullback_prim::{Prim, Scalar};
 
 impl FromCore<'_> {
     /// The name of a size, after what is known to be equal.
@@ -87,12 +87,7 @@ impl FromCore<'_> {
         let Prim::Op(op, Scalar::I64) = prim else { return None };
         let [a, b] = args else { return None };
         let (a, b) = (self.as_size(*a)?, self.as_size(*b)?);
-        match op {
-            Op::Add => Some(a.plus(&b)),
-            Op::Sub => Some(a.minus(&b)),
-            Op::Mul => Some(a.times(&b)),
-            _ => None,
-        }
+        Size::combined(op, &a, &b)
     }
 
     /// A dimension as a size.

@@ -1,8 +1,10 @@
-//! Functions without calls, and the statements that are needed, for algorithms that translate core into a language of their own.
+//! What algorithms with a language of their own share that translate core: functions without calls, wanted inputs, what is at hand, the statements that are needed.
 
+use crate::contract::Unsupported;
+use pullback_base::Span;
 use pullback_base::index::IdSet;
 use pullback_core::rename::{Subst, copy_applied, copy_lam};
-use pullback_core::traverse::{for_each_stm, free_vars_exp, leads_to};
+use pullback_core::traverse::{bound_vars, for_each_stm, free_vars_exp, leads_to};
 use pullback_core::{Atom, Body, Exp, Lam, Program, Stm, Var};
 
 /// How many statements a function may have with the bodies of others in it, and a translation with loops written out. A choice, not measured.
@@ -66,4 +68,31 @@ pub(crate) fn needed(stms: &[Stm], results: &[Atom], wanted: &dyn Fn(&Var) -> bo
         .collect();
     needed.reverse();
     needed
+}
+
+/// The active parameters with respect to which derivatives are wanted.
+pub(crate) fn wanted_inputs(program: &Program, lam: &Lam, wanted: &[bool]) -> Vec<Var> {
+    let is_active = |v: &Var| program.is_active(&program.vars[*v].ty);
+    lam.params.iter().zip(wanted).filter(|(p, w)| **w && is_active(p)).map(|(p, _)| *p).collect()
+}
+
+/// The variables that inner bodies of the function bind. All others are at hand.
+pub(crate) fn bound_inside(lam: &Lam) -> IdSet<Var> {
+    let mut inner = IdSet::new();
+    for scope in lam.body.stms.iter().flat_map(|s| s.exp.bodies()) {
+        inner.extend(scope.binds.iter());
+        inner.extend(bound_vars(scope.body).iter().copied());
+    }
+    inner
+}
+
+/// The place of the first result that has one.
+pub(crate) fn place(program: &Program, lam: &Lam) -> Option<Span> {
+    lam.body.result.iter().find_map(|a| program.vars[a.var()?].origin.span)
+}
+
+/// The construct is refused, with advice.
+pub(crate) fn refusal(algorithm: &'static str, construct: &str, span: Option<Span>) -> Unsupported {
+    let help = "use `fast_chad`, which differentiates it".to_string();
+    Unsupported { algorithm, construct: construct.to_string(), span, help }
 }
