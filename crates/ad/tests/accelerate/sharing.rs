@@ -137,32 +137,96 @@ fn a_reshape_divides_only_where_it_is_read_at_indices() {
     }
 }
 
-/// What says where an adjoint goes is not stored beside it.
+/// What says where an adjoint goes is not stored beside it, and what one reader needs is evaluated there.
 #[test]
-fn leaves_that_are_cheap_do_not_go_to_memory() {
+fn leaves_that_are_cheap_or_have_one_reader_do_not_go_to_memory() {
     let b = Draft::default();
-    let program = b.program(matrix(real()), |x| {
-        let info = b.generate(&shape(x), |i| {
-            let where_to = tuple([i.get(0) + n(1), i.get(1)]);
-            tuple([at(x, &i).sin(), truth(true), where_to, at(x, &i)])
+    let sent = |readers: usize| {
+        b.program(matrix(real()), |x| {
+            let info = b.generate(&shape(x), |i| {
+                let where_to = tuple([i.get(0) + n(1), i.get(1)]);
+                tuple([at(x, &i).sin(), truth(true), where_to, at(x, &i)])
+            });
+            b.alet(&info, |info| {
+                let zeros = b.generate(&tuple([size(x, 0) + n(1), size(x, 1)]), |_| r(0.0));
+                let to = |i: E| (at(info, &i).get(1), at(info, &i).get(2));
+                let values = b.map(|p| p.get(0) + p.get(3), &var(info));
+                let again = |u, _| b.zip_with(|x, p| x + p.get(0), &u, &var(info));
+                b.permute(|x, y| x + y, &zeros, to, &(1..readers).fold(values, again))
+            })
+        })
+    };
+    // The sines, if they are stored, and the additions; each a nest of two.
+    for (readers, maps) in [(1, 2), (2, 4)] {
+        let program = sent(readers);
+        let xs = reals_of(&[1, 2], &[0.0, 0.0]);
+        assert_eq!(run(&program, &[xs]), [reals_of(&[2, 2], &[0.0; 4])]);
+        assert_eq!(
+            (constructs(&program, "map"), constructs(&program, "sin"), constructs(&program, "assert")),
+            (maps, 1, 0),
+            "{readers}"
+        );
+        let (core, f) = lowered(&program);
+        let maps = core.funs[f].body.stms.iter().filter(|s| matches!(s.exp, Exp::Soac(Soac::Map { .. })));
+        assert!(maps.into_iter().all(|s| s.pat.len() == 1), "{}", print(&core));
+    }
+}
+
+/// Readers of two leaves evaluate them where they are read, but for what both need, if that is costly.
+#[test]
+fn what_two_leaves_share_is_evaluated_once_if_it_is_costly() {
+    let b = Draft::default();
+    let of = |shared: fn(&E) -> E| {
+        b.program(vector(real()), |x| {
+            let both = b.map(
+                |x| {
+                    b.let_(&shared(&x), |y| {
+                        tuple([y.clone() * r(2.0) * y.clone(), y.clone() * r(3.0) * y.clone()])
+                    })
+                },
+                &var(x),
+            );
+            b.alet(&both, |both| {
+                let part = |k: usize| b.map(|p| p.get(k), &var(both));
+                atuple([sum(&part(0)), sum(&part(1))])
+            })
+        })
+    };
+    let costly = of(|x| x.sin() + r(1.0));
+    assert_eq!(constructs(&costly, "sin"), 1);
+    assert_eq!(run(&costly, &[reals(&[0.0, 0.0])]), [4.0, 6.0].map(Value::f64));
+    // Nothing but the two sums is left: each makes its own elements.
+    let cheap = of(|x| x.clone() + r(1.0));
+    let stored = |program: &Program| {
+        let (core, f) = lowered(program);
+        let maps = core.funs[f].body.stms.iter().filter(|s| matches!(s.exp, Exp::Soac(Soac::Map { .. })));
+        maps.map(|s| s.pat.len()).collect::<Vec<_>>()
+    };
+    assert_eq!((stored(&costly), stored(&cheap)), (vec![2], vec![1, 1]));
+    assert_eq!(run(&cheap, &[reals(&[0.0, 1.0])]), [10.0, 15.0].map(Value::f64));
+}
+
+/// A branch reads what is bound before it, rows too.
+#[test]
+fn a_branch_is_evaluated_again_with_what_it_reads() {
+    let b = Draft::default();
+    let program = b.program(vector(real()), |x| {
+        let both = b.generate(&shape(x), |i| {
+            let y = at(x, &i) * r(2.0) + r(1.0);
+            b.let_(&y, |y| {
+                tuple([cond(&i.get(0).lt(&n(1)), &(y.clone() * y.clone()), &r(0.0)), y.clone() * r(5.0) * y])
+            })
         });
-        b.alet(&info, |info| {
-            let zeros = b.generate(&tuple([size(x, 0) + n(1), size(x, 1)]), |_| r(0.0));
-            let to = |i: E| (at(info, &i).get(1), at(info, &i).get(2));
-            let values = b.map(|p| p.get(0) + p.get(3), &var(info));
-            b.permute(|x, y| x + y, &zeros, to, &values)
+        b.alet(&both, |both| {
+            let part = |k: usize| b.map(|p| p.get(k), &var(both));
+            atuple([sum(&part(0)), sum(&part(1))])
         })
     });
-    let xs = reals_of(&[1, 2], &[0.0, 0.0]);
-    assert_eq!(run(&program, &[xs]), [reals_of(&[2, 2], &[0.0; 4])]);
-    // The sines, and the additions; each a nest of two. Only the sines are stored.
-    assert_eq!(
-        (constructs(&program, "map"), constructs(&program, "sin"), constructs(&program, "assert")),
-        (4, 1, 0)
-    );
     let (core, f) = lowered(&program);
     let maps = core.funs[f].body.stms.iter().filter(|s| matches!(s.exp, Exp::Soac(Soac::Map { .. })));
     assert!(maps.into_iter().all(|s| s.pat.len() == 1), "{}", print(&core));
+    // (2 + 1)^2 = 9, and 5 (9 + 25) = 170.
+    assert_eq!(run(&program, &[reals(&[1.0, 2.0])]), [9.0, 170.0].map(Value::f64));
 }
 
 #[test]
@@ -264,6 +328,35 @@ fn a_permutation_to_all_places_is_a_map() {
     });
     let expected = reals_of(&[2, 2], &[3.0, 0.0, 0.0, 7.0]);
     assert_eq!(run(&diagonal, &[reals_of(&[2, 2], &[1.0, 2.0, 3.0, 4.0])]), [expected]);
+}
+
+/// A permutation that adds up inner dimensions is a sum for each element that is left; one that adds up rows goes through them in the order of memory.
+#[test]
+fn a_permutation_that_forgets_inner_dimensions_is_a_sum() {
+    let b = Draft::default();
+    let sent = |kept: usize| {
+        b.program(matrix(real()), |x| {
+            let target = b.generate(&tuple([size(x, kept)]), |i| to_real(&i.get(0)));
+            let to = |i: E| (truth(true), tuple([i.get(kept)]));
+            b.permute(|x, y| x + y, &target, to, &b.map(|x| x * r(10.0), &var(x)))
+        })
+    };
+    let xs = [reals_of(&[2, 2], &[1.0, 2.0, 3.0, 4.0])];
+    for (kept, accumulators, expected) in [(0, 0, [30.0, 71.0]), (1, 1, [40.0, 61.0])] {
+        let program = sent(kept);
+        assert_eq!(constructs(&program, "withacc"), accumulators);
+        assert_eq!(run(&program, &xs), [reals(&expected)]);
+    }
+    // Of no columns the target is left, of no rows nothing.
+    assert_eq!(run(&sent(0), &[reals_of(&[2, 0], &[])]), [reals(&[0.0, 1.0])]);
+    assert_eq!(run(&sent(1), &[reals_of(&[0, 2], &[])]), [reals(&[0.0, 1.0])]);
+    // Where an element may go nowhere it is no sum.
+    let some = b.program(matrix(real()), |x| {
+        let target = b.generate(&tuple([size(x, 0)]), |_| r(0.0));
+        let to = |i: E| (i.get(1).lt(&n(1)), tuple([i.get(0)]));
+        b.permute(|x, y| x + y, &target, to, &var(x))
+    });
+    assert_eq!(run(&some, &xs), [reals(&[1.0, 3.0])]);
 }
 
 #[test]

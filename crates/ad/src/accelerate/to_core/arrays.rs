@@ -139,7 +139,8 @@ impl Lower<'_, '_> {
         match value {
             Value::Array(p) => {
                 let uses = self.uses.count(a, path);
-                Value::Array(self.kept(p, uses))
+                let leaves = self.uses.leaves(a, path, p.ty.scalars().len());
+                Value::Array(self.kept(p, uses, &leaves))
             }
             Value::Tuple(parts) => {
                 let mut kept = Vec::new();

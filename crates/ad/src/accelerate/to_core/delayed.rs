@@ -5,7 +5,7 @@
 //! read       a stored array at indices is an index of core; a delayed one is its function
 //! check      before a delayed array is read, its index is checked, unless it is known to be inside
 //! store      a nest of maps over iotas; the optimiser of core makes rows of indices
-//! mixed      of an array of tuples, leaves that cost a few operations do not go to memory (`recipes`)
+//! mixed      of an array of tuples, leaves that cost a few operations, or that one term reads, do not go to memory (`recipes`)
 //! ```
 //!
 //! Guarantee: an array is put in memory where it stands, so what its functions read is there.
@@ -71,7 +71,11 @@ impl Form {
 }
 
 /// What may be evaluated again costs at most so many operations.
-const FEW: u64 = 3;
+pub(super) const FEW: u64 = 3;
+/// What readers of different leaves both evaluate costs at most so many operations: a store and a load cost as much.
+pub(super) const SHARED: u64 = 8;
+/// More than one use.
+const MANY: u32 = 2;
 /// What is not evaluated again.
 pub(super) const COSTLY: u64 = 1 << 20;
 
@@ -131,26 +135,34 @@ impl Value {
 
 impl Lower<'_, '_> {
     // [accelerate_to_core.kept]  what is used more than once goes to memory, unless it is cheap; rank 0 always
-    pub(super) fn kept(&mut self, p: Pull, uses: u32) -> Pull {
+    pub(super) fn kept(&mut self, p: Pull, uses: u32, leaves: &[u32]) -> Pull {
         let is_again = uses <= 1 || p.is_cheap();
-        if uses == 0 || (is_again && !p.dims.is_empty()) { p } else { self.stored(&p) }
+        if uses == 0 || (is_again && !p.dims.is_empty()) { p } else { self.stored(&p, leaves) }
     }
     // [accelerate_to_core.settled]  what may be read more than once goes to memory, unless it is cheap
     pub(super) fn settled(&mut self, p: Pull) -> Pull {
-        if p.is_cheap() { p } else { self.stored(&p) }
+        let often = vec![MANY; p.ty.scalars().len()];
+        if p.is_cheap() { p } else { self.stored(&p, &often) }
     }
-    // [accelerate_to_core.stored]  leaves in memory, but for those that cost a few operations each time
-    fn stored(&mut self, p: &Pull) -> Pull {
-        let Form::Delayed(element, _) = &p.form else { return p.clone() };
+    // [accelerate_to_core.stored]  leaves in memory, but for those that cost a few operations each time, or that one reader evaluates
+    fn stored(&mut self, p: &Pull, uses: &[u32]) -> Pull {
+        let element = match &p.form {
+            Form::Delayed(element, _) => Rc::clone(element),
+            Form::Mixed(_) if !p.is_cheap() => {
+                let p = p.clone();
+                Rc::new(move |this: &mut Lower<'_, '_>, ix: &[Atom]| this.element(&p, ix)) as Element
+            }
+            Form::Stored(_) | Form::Mixed(_) | Form::Sized => return p.clone(),
+        };
         if p.before.is_some() || p.dims.is_empty() {
             let leaves = self.store(p);
             return Pull::in_memory(p.ty.clone(), p.dims.clone(), leaves);
         }
         let ix = self.counters(&p.dims);
         let iotas = self.open_nest(&p.dims);
-        let results = Rc::clone(element)(self, &ix);
+        let results = element(self, &ix);
         let mut inner = self.b.close(Vec::new());
-        let recipes: Vec<Option<Recipe>> = results.iter().map(|a| Recipe::of(&inner, &ix, *a, FEW)).collect();
+        let recipes = Recipe::of_leaves(&inner, &ix, &results, uses);
         // Leaves that are the same share an array.
         let mut wanted: Vec<Atom> = Vec::new();
         for (a, _) in results.iter().zip(&recipes).filter(|(_, r)| r.is_none()) {

@@ -8,7 +8,7 @@
 //! sized      of a binding whose elements nothing reads, only the sizes are evaluated
 //! settled    what `replicate`, `backpermute` or a function may read more than once goes to memory, on the same condition
 //! stored     a nest of maps over the dimensions; what depends on no counter is replicated
-//! again      of an array of tuples, leaves that cost a few operations are evaluated where they are read
+//! again      of an array of tuples, leaves that cost a few operations are evaluated where they are read; so are those that one term reads, if they share no more than a few with others
 //! counted    a use of a binding counts once where each element is read at most once: as a term, or at the counters of a `generate`
 //! ```
 //!

@@ -3,6 +3,7 @@
 //! Rules:
 //! ```text
 //! turned     where the index is that of the source in any order, and the sizes are the same: no array is made
+//! summed     where the function adds floats, the index is some components of that of the source, the outermost first: the target and a sum for each of its elements
 //! add        where the function adds floats: an accumulator with the target, and an addition for each element of the source
 //! scalar     the same to a target of rank 0: the target and a sum
 //! general    any other function: a histogram of core, on pairs (is there a value, value) so that there is a neutral element
@@ -10,8 +11,8 @@
 //!
 //! Guarantee: with `add` the source is not put in memory. A place outside of the target stops the program where the predicate holds.
 
-use super::delayed::Pull;
-use super::folds::{filled, kept};
+use super::delayed::{COSTLY, Pull};
+use super::folds::{Make, filled, kept};
 use super::operators::{Component, Order};
 use super::{INDEX, Lower};
 use crate::accelerate::language::Fun;
@@ -25,9 +26,13 @@ impl Lower<'_, '_> {
         if let Some(order) = self.turned(f, &d, &p) {
             return self.turn(c, d, f, p, order);
         }
+        let added = self.added(c);
+        if let Some((added, order)) = added.as_ref().zip(self.kept_dims(f, &d, &p)) {
+            return self.summed(added.clone(), d, p, order);
+        }
         let (d, p) = (&d, &p);
         let target = self.store(d);
-        let leaves = match self.added(c) {
+        let leaves = match added {
             _ if target.is_empty() => {
                 // Only checks are left.
                 self.nest(&p.dims, &mut |this, ix| {
@@ -66,16 +71,43 @@ impl Lower<'_, '_> {
     }
     /// The dimension of the source for each one of the target, where each element has a place of its own.
     fn turned(&mut self, f: &Fun, d: &Pull, p: &Pull) -> Option<Vec<usize>> {
-        if d.dims.len() != p.dims.len() {
-            return None;
-        }
+        let (_, order) = self.chosen_dims(f, d, p)?;
+        (order.len() == p.dims.len()).then_some(order)
+    }
+    /// The same where each element goes somewhere, and elements that have a place in common are those of one outer index.
+    fn kept_dims(&mut self, f: &Fun, d: &Pull, p: &Pull) -> Option<Vec<usize>> {
+        let (goes, order) = self.chosen_dims(f, d, p)?;
+        (goes == Atom::bool(true) && order.first() == Some(&0)).then_some(order)
+    }
+    /// Whether an element goes somewhere; the dimension of the source for each one of the target, if these are different ones of the same sizes.
+    fn chosen_dims(&mut self, f: &Fun, d: &Pull, p: &Pull) -> Option<(Atom, Vec<usize>)> {
         let ix = self.counters(&p.dims);
         self.b.open();
         let place = self.apply(f, ix.clone());
         self.b.close(Vec::new());
-        let order: Vec<usize> = place[1..].iter().map_while(|i| ix.iter().position(|j| j == i)).collect();
-        let is_whole = order.len() == ix.len() && (0..ix.len()).all(|k| order.contains(&k));
-        (is_whole && order.iter().zip(&d.dims).all(|(k, n)| p.dims[*k] == *n)).then_some(order)
+        let dim = |i: &Atom| ix.iter().position(|j| j == i);
+        let order: Vec<usize> = place[1..].iter().map(dim).collect::<Option<_>>()?;
+        let is_once = (0..order.len()).all(|k| !order[..k].contains(&order[k]));
+        let fits = order.iter().zip(&d.dims).all(|(k, n)| p.dims[*k] == *n);
+        (is_once && fits).then(|| (place[0], order))
+    }
+    // [accelerate_to_core.permute_summed]  \j. d ! j + the sum of u ! i over those i whose components are j
+    fn summed(&mut self, added: Vec<bool>, d: Pull, p: Pull, order: Vec<usize>) -> Pull {
+        let scalars = p.ty.scalars();
+        let rest: Vec<usize> = (0..p.dims.len()).filter(|k| !order.contains(k)).collect();
+        let sizes: Vec<Atom> = rest.iter().map(|k| p.dims[*k]).collect();
+        Pull::delayed(d.ty.clone(), d.dims.clone(), COSTLY, move |this, to| {
+            let target = this.element(&d, to);
+            let add: Make<'_, Lower<'_, '_>> = &mut |this| this.addition(&scalars, &added);
+            let sums = this.nested(&sizes, add, &mut Vec::new(), &mut |this, inner| {
+                let mut from = vec![Atom::i64(0); p.dims.len()];
+                order.iter().zip(to).chain(rest.iter().zip(inner)).for_each(|(k, i)| from[*k] = *i);
+                kept(this.element(&p, &from), &added)
+            });
+            let targets = kept(target.clone(), &added);
+            let sums = targets.into_iter().zip(sums).map(|(d, sum)| this.added_to(d, sum, true)).collect();
+            filled(&added, sums, target)
+        })
     }
     /// For each leaf whether it is added; the others, which are no floats, stay those of the target. `None`: the function does something else.
     fn added(&mut self, c: &Fun) -> Option<Vec<bool>> {

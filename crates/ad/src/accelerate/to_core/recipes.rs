@@ -3,6 +3,8 @@
 //! Guarantee: a recipe has operations that never stop the program, reads of arrays at places where they have been read before, and branches of such.
 
 use super::Lower;
+use super::delayed::{COSTLY, FEW, SHARED};
+use pullback_core::traverse::free_vars_exp;
 use pullback_core::{Atom, Body, Exp as Core, Stm, Var};
 use pullback_prim::{Prim, ScalarValue};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,24 +62,36 @@ impl Varies {
 }
 
 impl Recipe {
+    /// The recipes of the leaves of an element: of those that cost a few operations, and of those that have one reader and share no more than that with other leaves.
+    pub(super) fn of_leaves(
+        body: &Body,
+        counters: &[Atom],
+        leaves: &[Atom],
+        uses: &[u32],
+    ) -> Vec<Option<Recipe>> {
+        let read = |k: &usize| uses[*k] > 0;
+        let all: Vec<Atom> = (0..leaves.len()).filter(read).map(|k| leaves[k]).collect();
+        let whole = operations(&body.stms, &all);
+        let shared = |k: usize| {
+            let others: Vec<Atom> =
+                (0..leaves.len()).filter(|j| *j != k && read(j)).map(|j| leaves[j]).collect();
+            operations(&body.stms, &[leaves[k]]) + operations(&body.stms, &others) - whole
+        };
+        let most = |k: usize| if uses[k] <= 1 && shared(k) <= SHARED { COSTLY } else { FEW };
+        (0..leaves.len()).map(|k| Recipe::of(body, counters, leaves[k], most(k))).collect()
+    }
     /// The recipe of a result of a body, if it costs at most so much.
     pub(super) fn of(body: &Body, counters: &[Atom], result: Atom, most: u64) -> Option<Recipe> {
-        let varies = Varies::of(body, counters);
-        let is_bound = |a: Atom| varies.atom(a) && !counters.contains(&a);
-        let (steps, cost) = Steps::of(&body.stms, vec![result], &is_bound, most)?;
+        let (steps, cost) = Steps::of(&body.stms, vec![result], most)?;
         Some(Recipe { counters: counters.to_vec(), steps, cost })
     }
 }
 
 impl Steps {
-    /// The steps that results need, from the last statement to the first, and the operations that they take. `is_bound`: what has to be among the statements.
-    fn of(
-        stms: &[Stm],
-        results: Vec<Atom>,
-        is_bound: &dyn Fn(Atom) -> bool,
-        most: u64,
-    ) -> Option<(Steps, u64)> {
-        let bound = |a: &Atom| a.var().filter(|_| is_bound(*a));
+    /// The steps that results need, from the last statement to the first, and the operations that they take.
+    fn of(stms: &[Stm], results: Vec<Atom>, most: u64) -> Option<(Steps, u64)> {
+        let own: BTreeSet<Var> = stms.iter().flat_map(|s| s.pat.iter().copied()).collect();
+        let bound = |a: &Atom| a.var().filter(|v| own.contains(v));
         let mut wanted: BTreeSet<Var> = results.iter().filter_map(bound).collect();
         let (mut steps, mut cost) = (Vec::new(), 0u64);
         for stm in stms.iter().rev() {
@@ -85,63 +99,91 @@ impl Steps {
             if kept.is_empty() {
                 continue;
             }
-            let own = match &stm.exp {
+            cost += match &stm.exp {
                 Core::Prim(prim, args) if !prim.may_stop() => {
                     wanted.extend(args.iter().filter_map(bound));
                     steps.push(Step::Prim(stm.pat[0], *prim, args.clone()));
                     prim.cost()
                 }
-                Core::Index(array, ix) if !is_bound(*array) => {
-                    wanted.extend(ix.iter().filter_map(bound));
+                Core::Index(array, ix) => {
+                    wanted.extend(ix.iter().chain([array]).filter_map(bound));
                     steps.push(Step::Read(stm.pat[0], *array, ix.clone()));
                     1
                 }
                 Core::If(c, then, other) => {
                     let left = most.checked_sub(cost + 1)?;
                     let branch = |body: &Body| {
-                        let inside: BTreeSet<Var> =
-                            body.stms.iter().flat_map(|s| s.pat.iter().copied()).collect();
-                        let is_bound = |a: Atom| is_bound(a) || a.var().is_some_and(|v| inside.contains(&v));
-                        let results = kept.iter().map(|k| body.result[*k]).collect();
-                        Steps::of(&body.stms, results, &is_bound, left)
+                        Steps::of(&body.stms, kept.iter().map(|k| body.result[*k]).collect(), left)
                     };
                     let ((then, a), (other, b)) = (branch(then)?, branch(other)?);
                     wanted.extend(bound(c));
-                    let (mut free, mut own) = (BTreeSet::new(), BTreeSet::new());
-                    [&then, &other].into_iter().for_each(|s| s.variables(&mut free, &mut own));
-                    wanted.extend(free.difference(&own).filter(|v| is_bound(Atom::from(**v))));
+                    let mut found = BTreeSet::new();
+                    [&then, &other].into_iter().for_each(|s| s.variables(&mut found));
+                    wanted.extend(found.intersection(&own));
                     let pat = kept.iter().map(|k| stm.pat[*k]).collect();
                     steps.push(Step::If(pat, *c, then, other));
                     1 + a.max(b)
                 }
                 _ => return None,
             };
-            cost += own;
             if cost > most {
                 return None;
             }
         }
         steps.reverse();
-        wanted.is_empty().then_some((Steps { steps, results }, cost))
+        Some((Steps { steps, results }, cost))
     }
 
-    /// The variables that occur, and those that steps bind.
-    fn variables(&self, found: &mut BTreeSet<Var>, bound: &mut BTreeSet<Var>) {
+    /// The variables that occur.
+    fn variables(&self, found: &mut BTreeSet<Var>) {
         for step in &self.steps {
             match step {
-                Step::Prim(v, _, args) | Step::Read(v, _, args) => {
-                    bound.insert(*v);
-                    found.extend(args.iter().filter_map(|a| a.var()));
-                }
-                Step::If(vs, c, then, other) => {
-                    bound.extend(vs);
+                Step::Prim(_, _, args) => found.extend(args.iter().filter_map(|a| a.var())),
+                Step::Read(_, array, ix) => found.extend(ix.iter().chain([array]).filter_map(|a| a.var())),
+                Step::If(_, c, then, other) => {
                     found.extend(c.var());
-                    [then, other].into_iter().for_each(|s| s.variables(found, bound));
+                    [then, other].into_iter().for_each(|s| s.variables(found));
                 }
             }
         }
         found.extend(self.results.iter().filter_map(|a| a.var()));
     }
+}
+
+/// The operations that these results of statements need. What is no step of a recipe costs much.
+fn operations(stms: &[Stm], results: &[Atom]) -> u64 {
+    let mut wanted = results.iter().filter_map(|a| a.var()).collect();
+    operations_of(stms, &mut wanted)
+}
+
+/// The same, where variables are wanted; what these need becomes wanted. Names are unique.
+fn operations_of(stms: &[Stm], wanted: &mut BTreeSet<Var>) -> u64 {
+    let mut count = 0;
+    for stm in stms.iter().rev() {
+        let kept: Vec<usize> = (0..stm.pat.len()).filter(|k| wanted.contains(&stm.pat[*k])).collect();
+        if kept.is_empty() {
+            continue;
+        }
+        count += match &stm.exp {
+            Core::If(c, then, other) => {
+                wanted.extend(c.var());
+                let mut branch = |body: &Body| {
+                    wanted.extend(kept.iter().filter_map(|k| body.result[*k].var()));
+                    operations_of(&body.stms, wanted)
+                };
+                1 + branch(then) + branch(other)
+            }
+            exp => {
+                wanted.extend(free_vars_exp(exp).iter());
+                match exp {
+                    Core::Prim(prim, _) => prim.cost(),
+                    Core::Index(..) => 1,
+                    _ => COSTLY,
+                }
+            }
+        };
+    }
+    count
 }
 
 impl Lower<'_, '_> {
@@ -164,7 +206,7 @@ impl Lower<'_, '_> {
                     known.insert(*v, made);
                 }
                 Step::Read(v, array, ix) => {
-                    let made = self.b.index(*array, &all(&known, ix));
+                    let made = self.b.index(at(&known, array), &all(&known, ix));
                     known.insert(*v, made);
                 }
                 Step::If(vs, c, then, other) => {

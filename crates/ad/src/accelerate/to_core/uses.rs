@@ -3,6 +3,7 @@
 //! Rules:
 //! ```text
 //! term       an array variable as a term counts once; a component of it counts for this component
+//! leaves     map (\x. some leaves of x) a, and (a ! i).k, count for these leaves of the elements of a
 //! element    a ! i, where i is the index of a `generate`, counts once: each element is read at most once
 //! many       any other a ! e in a function counts as many;  one outside of functions counts once
 //! shape      shape a counts as no use, but keeps the sizes of the binding; what these need, counts
@@ -11,14 +12,25 @@
 //!
 //! Guarantee: bindings that nothing uses do not count what they use.
 
+use super::expressions::component as leaves_of_component;
 use crate::accelerate::language::{AVar, Arr, ArrForm, EVar, Exp, ExpForm, Fun, arrs, exps};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Of a component of a variable: uses, two for many.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uses {
-    counts: BTreeMap<(u32, Vec<usize>), u32>,
+    counts: BTreeMap<(u32, Part), u32>,
     known: BTreeSet<u32>,
+}
+
+/// What of a variable is used.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Part {
+    /// A component; of no path all of it.
+    Component(Vec<usize>),
+    /// A leaf of the elements of an array.
+    Leaf(usize),
 }
 
 /// What is wanted of a term.
@@ -44,6 +56,17 @@ enum Place<'a> {
     Often,
 }
 
+impl Place<'_> {
+    /// How often an element is read at such an index.
+    fn reads(self, ix: &Exp) -> u32 {
+        match self {
+            Place::Once => 1,
+            Place::At(i) if moves_once(i, ix) => 1,
+            Place::At(_) | Place::Often => MANY,
+        }
+    }
+}
+
 impl Uses {
     /// Of all variables that the term uses.
     pub(super) fn of(u: &Arr) -> Uses {
@@ -61,13 +84,35 @@ impl Uses {
     }
     /// How often the elements of a component are read: itself, what it is in, or a part of it.
     pub(super) fn count(&self, a: &AVar, path: &[usize]) -> u32 {
-        let all = self.counts.range((a.id(), Vec::new())..(a.id() + 1, Vec::new()));
-        let of = all.filter(|((_, other), _)| other.starts_with(path) || path.starts_with(other));
-        of.map(|(_, n)| *n).sum()
+        let is_of = |part: &Part| match part {
+            Part::Component(other) => other.starts_with(path) || path.starts_with(other),
+            Part::Leaf(_) => true,
+        };
+        self.parts(a).filter(|(part, _)| is_of(part)).map(|(_, n)| n).sum()
+    }
+    /// How often each leaf of the elements of a component is read.
+    pub(super) fn leaves(&self, a: &AVar, path: &[usize], count: usize) -> Vec<u32> {
+        let all = self.count(a, path);
+        let of = |k: usize| {
+            let others = self.parts(a).filter(|(part, _)| matches!(part, Part::Leaf(j) if *j != k));
+            all - others.map(|(_, n)| n).sum::<u32>()
+        };
+        (0..count).map(of).collect()
+    }
+    fn parts(&self, a: &AVar) -> impl Iterator<Item = (&Part, u32)> {
+        let first = |id: u32| (id, Part::Component(Vec::new()));
+        self.counts.range(first(a.id())..first(a.id() + 1)).map(|((_, part), n)| (part, *n))
     }
     fn add(&mut self, a: &AVar, path: Vec<usize>, n: u32) {
+        self.add_part(a, Part::Component(path), n);
+    }
+    fn add_part(&mut self, a: &AVar, part: Part, n: u32) {
         self.known.insert(a.id());
-        *self.counts.entry((a.id(), path)).or_default() += n;
+        *self.counts.entry((a.id(), part)).or_default() += n;
+    }
+    fn add_leaves(&mut self, a: &AVar, leaves: Range<usize>, n: u32) {
+        self.known.insert(a.id());
+        leaves.for_each(|k| self.add_part(a, Part::Leaf(k), n));
     }
     fn arr(&mut self, u: &Arr) {
         match u.form() {
@@ -88,8 +133,14 @@ impl Uses {
                 self.simple(u);
                 self.exp(&f.body, Place::At(&f.param));
             }
-            ArrForm::Map(f, _)
-            | ArrForm::ZipWith(f, ..)
+            ArrForm::Map(f, v) => match (v.form(), leaves_of_param(&f.body, &f.param)) {
+                (ArrForm::Var(a), Some(leaves)) => self.add_leaves(a, leaves, 1),
+                _ => {
+                    self.simple(u);
+                    self.fun(f);
+                }
+            },
+            ArrForm::ZipWith(f, ..)
             | ArrForm::Foldl(f, ..)
             | ArrForm::Fold1(f, _)
             | ArrForm::Scanl(f, ..)
@@ -196,15 +247,16 @@ impl Uses {
                 self.exp(e, place);
             }
             ExpForm::Tuple(es) | ExpForm::Prim(_, es) => es.iter().for_each(|e| self.exp(e, place)),
-            ExpForm::Proj(e, _) => self.exp(e, place),
+            ExpForm::Proj(u, _) => match leaves_of_index(e) {
+                Some((a, ix, leaves)) => {
+                    self.exp(ix, place);
+                    self.add_leaves(a, leaves, place.reads(ix));
+                }
+                None => self.exp(u, place),
+            },
             ExpForm::Index(a, ix) => {
                 self.exp(ix, place);
-                let n = match place {
-                    Place::Once => 1,
-                    Place::At(i) if moves_once(i, ix) => 1,
-                    Place::At(_) | Place::Often => MANY,
-                };
-                self.add(a, Vec::new(), n);
+                self.add(a, Vec::new(), place.reads(ix));
             }
             ExpForm::Shape(a) => {
                 self.known.insert(a.id());
@@ -212,6 +264,33 @@ impl Uses {
             ExpForm::Cond(c, t, e) => [c, t, e].into_iter().for_each(|e| self.exp(e, place)),
         }
     }
+}
+
+/// The leaves of the parameter that an expression chooses, if it does nothing else.
+fn leaves_of_param(e: &Exp, param: &EVar) -> Option<Range<usize>> {
+    match e.form() {
+        ExpForm::Var(x) => (x == param).then(|| 0..x.ty().scalars().len()),
+        ExpForm::Proj(u, k) => Some(within(leaves_of_param(u, param)?, u, *k)),
+        _ => None,
+    }
+}
+
+/// The leaves of the element of an array that an expression chooses, if it does nothing else.
+fn leaves_of_index(e: &Exp) -> Option<(&AVar, &Exp, Range<usize>)> {
+    match e.form() {
+        ExpForm::Index(a, ix) => Some((a, ix, 0..e.ty().scalars().len())),
+        ExpForm::Proj(u, k) => {
+            let (a, ix, leaves) = leaves_of_index(u)?;
+            Some((a, ix, within(leaves, u, *k)))
+        }
+        _ => None,
+    }
+}
+
+/// Of the leaves of a tuple those of a component.
+fn within(leaves: Range<usize>, tuple: &Exp, k: usize) -> Range<usize> {
+    let (from, to) = leaves_of_component(tuple.ty(), k);
+    leaves.start + from..leaves.start + to
 }
 
 /// The component of a variable that a term is.
