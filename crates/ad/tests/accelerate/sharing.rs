@@ -204,6 +204,15 @@ fn what_two_leaves_share_is_evaluated_once_if_it_is_costly() {
     };
     assert_eq!((stored(&costly), stored(&cheap)), (vec![2], vec![1, 1]));
     assert_eq!(run(&cheap, &[reals(&[0.0, 1.0])]), [10.0, 15.0].map(Value::f64));
+    // A leaf with two readers is stored, another one with one reader is not.
+    let uneven = b.program(vector(real()), |x| {
+        b.alet(&b.map(|x| tuple([x.sin(), x.exp()]), &var(x)), |both| {
+            let part = |k: usize| b.map(|p| p.get(k), &var(both));
+            atuple([sum(&part(0)), sum(&b.map(|x| x + r(1.0), &part(0))), sum(&part(1))])
+        })
+    });
+    assert_eq!((constructs(&uneven, "sin"), constructs(&uneven, "exp")), (1, 1));
+    assert_eq!(run(&uneven, &[reals(&[0.0, 0.0])]), [0.0, 2.0, 2.0].map(Value::f64));
 }
 
 /// A branch reads what is bound before it, rows too.

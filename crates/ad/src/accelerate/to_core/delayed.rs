@@ -13,7 +13,7 @@
 use super::recipes::{Leaf, Recipe, Varies};
 use super::{INDEX, Lower};
 use crate::accelerate::language::Ty;
-use pullback_core::{Atom, Body, Check, Exp as Core, Lam, Soac, Stm, Type};
+use pullback_core::{Atom, Body, Check, Exp as Core, Lam, Soac, Stm, Type, prune};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -170,10 +170,10 @@ impl Lower<'_, '_> {
                 wanted.push(*a);
             }
         }
-        if wanted.is_empty() {
-            // All is evaluated where it is read.
-            inner.stms.clear();
-        }
+        // Of what is evaluated where it is read, nothing is left here.
+        let stms = std::mem::take(&mut inner.stms);
+        let keep = prune::Options { asserts: !wanted.is_empty(), ..prune::Options::default() };
+        inner.stms = prune::prune_stms(self.b.program, stms, &wanted, &keep);
         let arrays = self.close_nest(&p.dims, &ix, &iotas, inner, wanted.clone());
         let leaf = |(r, a): (Option<Recipe>, Atom)| match r {
             Some(recipe) => Some(Leaf::Again(Rc::new(recipe))),
