@@ -16,6 +16,7 @@ use super::dual::Refused;
 use super::label::{Key, label_arr};
 use super::language::{AVar, Arr, Program, made};
 use super::primal::{Options, Pass};
+use super::sequential::sequential;
 use std::collections::BTreeMap;
 
 /// The gradient of a program.
@@ -32,8 +33,8 @@ pub struct Gradient {
 /// # Errors
 /// [`Refused`] for a construct without a derivative. Cost: the size of the program, times the depth of its conditionals.
 pub fn gradient(program: &Program, options: Options) -> Result<Gradient, Refused> {
-    let body = label_arr(&program.body, &mut 0);
     let mut names = program.names.clone();
+    let body = label_arr(&sequential(program, &mut names), &mut 0);
     let seed = names.fresh("seed", program.body.ty().clone());
     let argument = program.param.clone();
     let mut pass = Pass {

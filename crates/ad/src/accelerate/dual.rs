@@ -30,7 +30,11 @@
 //! scanl1 f      let parts = zipWith (the partial derivatives of f) (a_n without its last elements) (a_m without its first elements)              (ours)
 //!               let sums = scanr (\((k, c), (k', c')). (k k', c + k c')) (1, 0) (each element's (the partial derivative of the next one by the state, d_n))
 //!               m <- map (.1) sums, times (1, then map (.1) parts)
-//! scanl, scanr, permute            refused
+//! collectl f    let back = collectr (\(s, ((d, x), y)). D(f) (d + s.0.0, P(f) (x, y))) zeros (d_n without its first elements, a_n, a_m2)               (ours)
+//!               m_1 <- (d_n, back.0.0) at each first element    let info = map (.1) back    m_2 <- map (.0.1) back, reads(info)
+//! collectr f    the same from the other end                                                                                                           (ours)
+//! scanl, scanr  none: `sequential` makes other terms of them
+//! permute       refused
 //! reads         for each array a that f reads:  a <- permute (+) (zeros as a) (\j. (was it read, its index)) (map (its adjoint) info)
 //! ```
 //!
@@ -40,9 +44,10 @@
 //!
 //! `row` is longer than other functions: an arm for each row.
 //!
-//! Refused: the derivative of `scanl`, `scanr` and `permute`; folds and scans whose function or first value reads an array that varies, or whose elements are tuples in tuples, or of several float types.
+//! Refused: the derivative of `permute`.
 
 use super::contributions::{Contribution, Contributions, sum_contributions};
+use super::folds::Components;
 use super::label::{Key, Label};
 use super::language::{AVar, Arr, ArrForm, Exp, Fun, Slice, Ty, arrs, made};
 use super::primal::{Env, Lets, Pass, absent, here};
@@ -58,7 +63,7 @@ type Done = Result<(), Refused>;
 /// What the phase carries along.
 pub(super) struct State<'s> {
     map: &'s mut Contributions,
-    lets: &'s mut Lets,
+    pub(super) lets: &'s mut Lets,
     stored: &'s mut Vec<AVar>,
 }
 
@@ -170,7 +175,7 @@ impl Pass<'_> {
             // [accelerate.dual.foldl]
             ArrForm::Foldl(f, e, m) => {
                 let (f, e) = (self.fun(f, env), self.exp(e, env));
-                let elem = self.foldable(&[&f.body, &e], m)?;
+                let elem = components(m);
                 if let Some(op) = self.extremum(&f, &elem) {
                     let u = self.at_extremum((op, &e), d, (m, &elem), s.lets);
                     s.give(m, u);
@@ -182,17 +187,24 @@ impl Pass<'_> {
             // [accelerate.dual.fold1]
             ArrForm::Fold1(f, m) => {
                 let f = self.fun(f, env);
-                let elem = self.foldable(&[&f.body], m)?;
+                let elem = components(m);
                 let slopes = self.slopes1(&f, m, &elem, s.lets);
                 self.folded(slopes, d, (m, &elem), s);
             }
-            ArrForm::Scanl(..) | ArrForm::Scanr(..) => return Err(Refused("a scan".to_string())),
+            ArrForm::Scanl(..) | ArrForm::Scanr(..) => {
+                unreachable!("`sequential` leaves no scan with a first value that has an adjoint")
+            }
             // [accelerate.dual.scanl1]
             ArrForm::Scanl1(f, m) => {
                 let f = self.fun(f, env);
-                let elem = self.foldable(&[&f.body], m)?;
+                let elem = components(m);
                 let rows = self.scanned(&f, (u, d), (m, &elem), s.lets);
                 s.give(m, rows);
+            }
+            // [accelerate.dual.collect]
+            ArrForm::Collect(from, f, m1, m2) => {
+                let f = self.fun(f, env);
+                self.collected((*from, &f), (u, d), (m1, m2), s);
             }
             // [accelerate.dual.permute]
             ArrForm::Permute(..) => return Err(Refused("a `permute`".to_string())),
@@ -253,9 +265,13 @@ impl Pass<'_> {
         made(Arr::new(ArrForm::Permute(addition(self.names, &elem), zeros, to, values)))
     }
 
-    // [accelerate.dual.reads]
     fn reads(&mut self, n: Label, info: Arr, s: &mut State<'_>) {
         let arrays = self.splits[&n].0.reads.clone();
+        self.reads_of(&arrays, info, s);
+    }
+
+    // [accelerate.dual.reads]
+    pub(super) fn reads_of(&mut self, arrays: &[AVar], info: Arr, s: &mut State<'_>) {
         if arrays.iter().all(|a| !self.keys.contains_key(a)) {
             return;
         }
@@ -314,9 +330,21 @@ impl Pass<'_> {
     }
 }
 
+/// The continuous components of the elements of a fold or scan that `sequential` has left.
+fn components(m: &Arr<Label>) -> Components {
+    match Components::new(made(m.ty().array()).0) {
+        Some(of) => of,
+        None => unreachable!("`sequential` leaves no fold or scan of other elements"),
+    }
+}
+
 impl State<'_> {
     /// A contribution of the full shape to this node.
     pub(super) fn give(&mut self, m: &Arr<Label>, u: Arr) {
         self.map.add(Key::Node(*m.label()), Contribution::full(u));
+    }
+    /// One that may be smaller than the node.
+    pub(super) fn give_part(&mut self, m: &Arr<Label>, u: Arr) {
+        self.map.add(Key::Node(*m.label()), Contribution::Whole(u, false));
     }
 }

@@ -5,13 +5,14 @@
 //! The rules stand in `dual`. Of a row `x_0, ..`, with states `s_0 = e, s_(k+1) = f (s_k, x_k)`: the derivative of the result by `x_i` is that of `f` by its second argument at `i`, times those by its first one at all `k > i`.
 //! Of tuples with several continuous components (ours) derivatives are small matrices. There is no division, so zeros are fine; the function is associative, so the scans are parallel.
 
-use super::dual::{Refused, State};
+use super::dual::State;
 use super::expression::{Split, Temporaries};
 use super::label::Label;
 use super::language::{AVar, Arr, ArrForm, EVar, Exp, ExpForm, Fun, Names, Ty, made};
 use super::primal::{Lets, Pass};
+use super::rows::{moved, shortened};
 use super::zeros::{add, lambda, map_projection, zero_value};
-use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use pullback_prim::{Op, Prim, Scalar};
 
 impl Pass<'_> {
     /// `d_n`, for each element of its row of `a_m`.
@@ -20,31 +21,6 @@ impl Pass<'_> {
         let size = self.shape(m).proj(rank - 1);
         let slc = (1..rank).map(|_| None).chain([Some(size)]).collect();
         made(Arr::new(ArrForm::Replicate(slc, Arr::var(d))))
-    }
-
-    /// The continuous components of the elements of a fold that has a derivative.
-    pub(super) fn foldable(&self, es: &[&Exp], m: &Arr<Label>) -> Result<Components, Refused> {
-        if es.iter().any(|e| self.reads_what_varies(e)) {
-            return Err(Refused("a fold or scan whose function reads an array that varies".to_string()));
-        }
-        Components::new(made(m.ty().array()).0).ok_or_else(|| {
-            Refused("a fold or scan of tuples that are not flat, or of several float types".to_string())
-        })
-    }
-
-    fn reads_what_varies(&self, e: &Exp) -> bool {
-        match e.form() {
-            ExpForm::Const(_) | ExpForm::Var(_) | ExpForm::Shape(_) => false,
-            ExpForm::Let(bindings, e) => {
-                bindings.iter().any(|(_, u)| self.reads_what_varies(u)) || self.reads_what_varies(e)
-            }
-            ExpForm::Tuple(es) | ExpForm::Prim(_, es) => es.iter().any(|e| self.reads_what_varies(e)),
-            ExpForm::Proj(e, _) => self.reads_what_varies(e),
-            ExpForm::Index(a, e) => {
-                (self.keys.contains_key(a) && a.ty().is_continuous()) || self.reads_what_varies(e)
-            }
-            ExpForm::Cond(c, t, e) => [c, t, e].into_iter().any(|e| self.reads_what_varies(e)),
-        }
     }
 
     /// `\(x, y).` the partial derivatives of `f` there, by `x` and by `y`: a row of each is `D(f)` of an adjoint that is one in one component.
@@ -77,22 +53,6 @@ impl Pass<'_> {
         lambda(self.names, "p", pair, |_, p| of.product(&p.proj(1), &p.proj(0)))
     }
 
-    /// The array, from this element of each row on, with one element less. Rows may be empty, and stay so, unless they are those of a scan with a first value.
-    fn shortened(&mut self, a: &AVar, from: i64, is_never_empty: bool) -> Arr {
-        let rank = made(a.ty().array()).1;
-        let shape = made(Exp::shape(a));
-        let moved = |i: &Exp, by: i64| {
-            let last = if by == 0 { i.proj(rank - 1) } else { plus(i.proj(rank - 1), by) };
-            (0..rank - 1).map(|k| i.proj(k)).chain([last]).collect::<Vec<Exp>>()
-        };
-        let f = lambda(self.names, "i", Ty::index(rank), |_, i| Exp::tuple(moved(&i, from)));
-        let mut sizes = moved(&shape, -1);
-        if !is_never_empty && let Some(size) = sizes.pop() {
-            sizes.push(made(Exp::prim(Prim::Op(Op::Max, Scalar::I64), vec![size, Exp::i64(0)])));
-        }
-        made(Arr::new(ArrForm::Backpermute(Exp::tuple(sizes), f, Arr::var(a))))
-    }
-
     /// The derivative of a fold by each element, where its result has the adjoint one.
     pub(super) fn slopes(
         &mut self,
@@ -104,14 +64,14 @@ impl Pass<'_> {
     ) -> Arr {
         let all = made(Arr::new(ArrForm::Scanl(f.clone(), e.clone(), self.value(m))));
         let all = self.bind("all", all, lets);
-        let before = self.shortened(&all, 0, true);
+        let before = shortened(self.names, &all, 0, true);
         let partials = self.partials(f, of);
         let parts = made(Arr::new(ArrForm::ZipWith(partials, before, self.value(m))));
         let parts = Arr::var(&self.bind("parts", parts, lets));
         let by_state = map_projection(self.names, 0, parts.clone());
         let after = ArrForm::Scanr(self.chained(of), of.identity(), by_state);
         let after = self.bind("after", made(Arr::new(after)), lets);
-        let after = self.shortened(&after, 1, true);
+        let after = shortened(self.names, &after, 1, true);
         let by_element = map_projection(self.names, 1, parts);
         made(Arr::new(ArrForm::ZipWith(self.chained(of), by_element, after)))
     }
@@ -120,7 +80,7 @@ impl Pass<'_> {
     pub(super) fn slopes1(&mut self, f: &Fun, m: &Arr<Label>, of: &Components, lets: &mut Lets) -> Arr {
         let a = self.values[m.label()].clone();
         let all = self.bind("all", made(Arr::new(ArrForm::Scanl1(f.clone(), self.value(m)))), lets);
-        let (before, next) = (self.shortened(&all, 0, false), self.shortened(&a, 1, false));
+        let (before, next) = (shortened(self.names, &all, 0, false), shortened(self.names, &a, 1, false));
         let partials = self.partials(f, of);
         let parts = made(Arr::new(ArrForm::ZipWith(partials, before, next)));
         let parts = self.bind("parts", parts, lets);
@@ -132,7 +92,7 @@ impl Pass<'_> {
         let by_element = lambda(self.names, "i", Ty::index(rank), |_, i| {
             let last = i.proj(rank - 1);
             let is_first = Exp::prim(Prim::Op(Op::Eq, Scalar::I64), vec![last.clone(), Exp::i64(0)]);
-            let at = (0..rank - 1).map(|k| i.proj(k)).chain([plus(last, -1)]).collect();
+            let at = (0..rank - 1).map(|k| i.proj(k)).chain([moved(last, -1)]).collect();
             let part = made(Exp::index(&parts, Exp::tuple(at))).proj(1);
             made(Exp::cond(made(is_first), of.identity(), part))
         });
@@ -236,18 +196,18 @@ impl Pass<'_> {
         lets: &mut Lets,
     ) -> Arr {
         let (all, a) = (self.values[u.label()].clone(), self.values[m.label()].clone());
-        let (before, next) = (self.shortened(&all, 0, false), self.shortened(&a, 1, false));
+        let (before, next) = (shortened(self.names, &all, 0, false), shortened(self.names, &a, 1, false));
         let partials = self.partials(f, of);
         let parts = self.bind("parts", made(Arr::new(ArrForm::ZipWith(partials, before, next))), lets);
         let rank = made(a.ty().array()).1;
         let size = self.shape(m);
         let beside = |i: &Exp, by: i64| {
-            let last = if by == 0 { i.proj(rank - 1) } else { plus(i.proj(rank - 1), by) };
+            let last = if by == 0 { i.proj(rank - 1) } else { moved(i.proj(rank - 1), by) };
             Exp::tuple((0..rank - 1).map(|k| i.proj(k)).chain([last]).collect())
         };
         // Each element's (partial derivative of the next state by this one, adjoint).
         let steps = lambda(self.names, "i", Ty::index(rank), |_, i| {
-            let next = plus(i.proj(rank - 1), 1);
+            let next = moved(i.proj(rank - 1), 1);
             let is_not_last = Exp::prim(Prim::Op(Op::Lt, Scalar::I64), vec![next, size.proj(rank - 1)]);
             let by_state = made(Exp::index(&parts, i.clone())).proj(0);
             let slope = made(Exp::cond(made(is_not_last), by_state, zero_value(&of.matrix_type())));
@@ -291,7 +251,8 @@ pub(super) struct Components {
 }
 
 impl Components {
-    fn new(ty: &Ty) -> Option<Components> {
+    /// Those of a type that is one of flat tuples.
+    pub(super) fn new(ty: &Ty) -> Option<Components> {
         let scalars = match ty {
             Ty::Scalar(s) => vec![*s],
             Ty::Tuple(ts) if ts.iter().all(|t| matches!(t, Ty::Scalar(_))) => ty.scalars(),
@@ -379,9 +340,4 @@ impl Components {
         };
         (0..self.number()).map(column).collect()
     }
-}
-
-/// `e + n`
-fn plus(e: Exp, n: i64) -> Exp {
-    made(Exp::prim(Prim::Op(Op::Add, Scalar::I64), vec![e, Exp::constant(ScalarValue::I64(n))]))
 }

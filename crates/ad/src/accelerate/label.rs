@@ -2,7 +2,7 @@
 //!
 //! Source: MSc thesis, 3.4.2 and 3.5. Every node gets a number of its own, a let that of its body.
 
-use super::language::{Arr, ArrForm, Exp, ExpForm, made};
+use super::language::{Arr, ArrForm, Exp, ExpForm, made, with_arrs};
 
 /// The number of a node.
 pub type Label = u32;
@@ -40,35 +40,13 @@ pub fn label_exp(e: &Exp, next: &mut Label) -> Exp<Label> {
 
 /// An array term with labels, counted from `next` on; those of its expressions are their own. Cost: the size of the term.
 pub fn label_arr(u: &Arr, next: &mut Label) -> Arr<Label> {
-    let form = match u.form() {
-        ArrForm::Use(elements, shape, scalar) => ArrForm::Use(elements.clone(), shape.clone(), *scalar),
-        ArrForm::Var(a) => ArrForm::Var(a.clone()),
-        ArrForm::Let(bindings, body) => {
-            let bindings = bindings.iter().map(|(a, v)| (a.clone(), label_arr(v, next))).collect();
-            let body = label_arr(body, next);
-            let label = *body.label();
-            return made(Arr::labelled(ArrForm::Let(bindings, body), label));
-        }
-        ArrForm::Tuple(us) => ArrForm::Tuple(us.iter().map(|u| label_arr(u, next)).collect()),
-        ArrForm::Proj(u, k) => ArrForm::Proj(label_arr(u, next), *k),
-        ArrForm::Reshape(e, u) => ArrForm::Reshape(e.clone(), label_arr(u, next)),
-        ArrForm::Replicate(slc, u) => ArrForm::Replicate(slc.clone(), label_arr(u, next)),
-        ArrForm::Slice(slc, u) => ArrForm::Slice(slc.clone(), label_arr(u, next)),
-        ArrForm::Generate(e, f) => ArrForm::Generate(e.clone(), f.clone()),
-        ArrForm::Map(f, u) => ArrForm::Map(f.clone(), label_arr(u, next)),
-        ArrForm::ZipWith(f, u, v) => ArrForm::ZipWith(f.clone(), label_arr(u, next), label_arr(v, next)),
-        ArrForm::Sum(u) => ArrForm::Sum(label_arr(u, next)),
-        ArrForm::Foldl(f, e, u) => ArrForm::Foldl(f.clone(), e.clone(), label_arr(u, next)),
-        ArrForm::Fold1(f, u) => ArrForm::Fold1(f.clone(), label_arr(u, next)),
-        ArrForm::Scanl(f, e, u) => ArrForm::Scanl(f.clone(), e.clone(), label_arr(u, next)),
-        ArrForm::Scanr(f, e, u) => ArrForm::Scanr(f.clone(), e.clone(), label_arr(u, next)),
-        ArrForm::Scanl1(f, u) => ArrForm::Scanl1(f.clone(), label_arr(u, next)),
-        ArrForm::Permute(c, d, f, u) => {
-            ArrForm::Permute(c.clone(), label_arr(d, next), f.clone(), label_arr(u, next))
-        }
-        ArrForm::Backpermute(e, f, u) => ArrForm::Backpermute(e.clone(), f.clone(), label_arr(u, next)),
-        ArrForm::Cond(c, u, v) => ArrForm::Cond(c.clone(), label_arr(u, next), label_arr(v, next)),
-    };
+    if let ArrForm::Let(bindings, body) = u.form() {
+        let bindings = bindings.iter().map(|(a, v)| (a.clone(), label_arr(v, next))).collect();
+        let body = label_arr(body, next);
+        let label = *body.label();
+        return made(Arr::labelled(ArrForm::Let(bindings, body), label));
+    }
+    let form = with_arrs(u.form(), &mut |u| label_arr(u, next));
     *next += 1;
     made(Arr::labelled(form, *next))
 }

@@ -45,13 +45,15 @@
 //! scanl        f : (t, t) -> t,  e : t,  u : t[s+1]                   =>  scanl f e u : t[s+1]
 //! scanr        f : (t, t) -> t,  e : t,  u : t[s+1]                   =>  scanr f e u : t[s+1]
 //! scanl1       f : (t, t) -> t,  u : t[s+1]                           =>  scanl1 f u : t[s+1]
+//! collect      f : (t, t') -> t,  u_0 : t[s],  u : t'[s+1]            =>  collectl f u_0 u, collectr f u_0 u : t[s+1]        (ours)
 //! permute      c : (t, t) -> t,  d : t[s'],  f : s -> (bool, s'),  u : t[s]   =>  permute c d f u : t[s']
 //! backpermute  e : s',  f : s' -> s,  u : t[s]                        =>  backpermute e f u : t[s']
 //! acond        e : bool,  u_1, u_2 : T                                =>  acond e u_1 u_2 : T
 //! ```
 //!
 //! Meaning: of `zipWith` the result has in each dimension the smaller size. `foldl` puts `e` on the left of each inner row; its function is associative, and
-//! need not be commutative. `scanl` and `scanr` have one inner element more than their argument, `scanl1` as many. The function of `permute` that combines is commutative,
+//! need not be commutative. `scanl` and `scanr` have one inner element more than their argument, `scanl1` as many. `collectl` and `collectr` give the states of a loop over each inner row:
+//! `x_0 = u_0, x_(k+1) = f (x_k, u_k)` from the left, `x_n = u_0, x_k = f (x_(k+1), u_k)` from the right; `f` is any function, and outer sizes are the smaller ones. The function of `permute` that combines is commutative,
 //! too; an element whose index function says `false` goes nowhere. A conditional evaluates one branch. An index outside of an array stops the program.
 //!
 //! Differences from the paper:
@@ -59,6 +61,7 @@
 //! 2. A let binds several variables, each visible in those after it: the let-stack that the text makes of builders is one term.
 //! 3. `fold1` and `scanl1` are in the language: the text's tests need them (2.9.11 of our notes).
 //! 4. `sum` of tuples adds componentwise; truth values stay false.
+//! 5. `collectl` and `collectr` are ours: the text has no loops.
 //!
 //! Guarantee: terms have types, and types never change. An expression in an array term is closed but for array variables: so there is no parallelism in a scalar function.
 //!
@@ -161,12 +164,23 @@ pub enum ArrForm<L> {
     Scanr(Fun, Exp, Arr<L>),
     /// `scanl1 f u`
     Scanl1(Fun, Arr<L>),
+    /// `collectl f u_0 u`, `collectr f u_0 u`
+    Collect(Direction, Fun, Arr<L>, Arr<L>),
     /// `permute c d f u`
     Permute(Fun, Arr<L>, Fun, Arr<L>),
     /// `backpermute e f u`
     Backpermute(Exp, Fun, Arr<L>),
     /// `acond e u_1 u_2`
     Cond(Exp, Arr<L>, Arr<L>),
+}
+
+/// Where a loop over an inner row begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// With its first element.
+    Left,
+    /// With its last element.
+    Right,
 }
 
 /// `slc`, an entry for each dimension of the larger array: `None` is `All`.
@@ -611,6 +625,7 @@ pub fn exps<L>(form: &ArrForm<L>) -> Vec<&Exp> {
         | ArrForm::Sum(_)
         | ArrForm::Fold1(..)
         | ArrForm::Scanl1(..)
+        | ArrForm::Collect(..)
         | ArrForm::Permute(..) => Vec::new(),
     }
 }
@@ -626,6 +641,7 @@ pub fn funs<L>(form: &ArrForm<L>) -> Vec<&Fun> {
         | ArrForm::Scanl(f, ..)
         | ArrForm::Scanr(f, ..)
         | ArrForm::Scanl1(f, _)
+        | ArrForm::Collect(_, f, ..)
         | ArrForm::Backpermute(_, f, _) => vec![f],
         ArrForm::Permute(c, _, f, _) => vec![c, f],
         ArrForm::Use(..)
@@ -659,7 +675,40 @@ pub fn arrs<L>(form: &ArrForm<L>) -> Vec<&Arr<L>> {
         | ArrForm::Scanr(_, _, u)
         | ArrForm::Scanl1(_, u)
         | ArrForm::Backpermute(_, _, u) => vec![u],
-        ArrForm::ZipWith(_, u, v) | ArrForm::Permute(_, u, _, v) | ArrForm::Cond(_, u, v) => vec![u, v],
+        ArrForm::ZipWith(_, u, v)
+        | ArrForm::Collect(_, _, u, v)
+        | ArrForm::Permute(_, u, _, v)
+        | ArrForm::Cond(_, u, v) => vec![u, v],
+    }
+}
+
+/// The form with other array arguments, which are made of these in order.
+pub(super) fn with_arrs<L, M>(form: &ArrForm<L>, of: &mut dyn FnMut(&Arr<L>) -> Arr<M>) -> ArrForm<M> {
+    match form {
+        ArrForm::Use(elements, shape, scalar) => ArrForm::Use(elements.clone(), shape.clone(), *scalar),
+        ArrForm::Var(a) => ArrForm::Var(a.clone()),
+        ArrForm::Let(bindings, body) => {
+            let bindings = bindings.iter().map(|(a, v)| (a.clone(), of(v))).collect();
+            ArrForm::Let(bindings, of(body))
+        }
+        ArrForm::Tuple(us) => ArrForm::Tuple(us.iter().map(of).collect()),
+        ArrForm::Proj(u, k) => ArrForm::Proj(of(u), *k),
+        ArrForm::Reshape(e, u) => ArrForm::Reshape(e.clone(), of(u)),
+        ArrForm::Replicate(slc, u) => ArrForm::Replicate(slc.clone(), of(u)),
+        ArrForm::Slice(slc, u) => ArrForm::Slice(slc.clone(), of(u)),
+        ArrForm::Generate(e, f) => ArrForm::Generate(e.clone(), f.clone()),
+        ArrForm::Map(f, u) => ArrForm::Map(f.clone(), of(u)),
+        ArrForm::ZipWith(f, u, v) => ArrForm::ZipWith(f.clone(), of(u), of(v)),
+        ArrForm::Sum(u) => ArrForm::Sum(of(u)),
+        ArrForm::Foldl(f, e, u) => ArrForm::Foldl(f.clone(), e.clone(), of(u)),
+        ArrForm::Fold1(f, u) => ArrForm::Fold1(f.clone(), of(u)),
+        ArrForm::Scanl(f, e, u) => ArrForm::Scanl(f.clone(), e.clone(), of(u)),
+        ArrForm::Scanr(f, e, u) => ArrForm::Scanr(f.clone(), e.clone(), of(u)),
+        ArrForm::Scanl1(f, u) => ArrForm::Scanl1(f.clone(), of(u)),
+        ArrForm::Collect(from, f, u, v) => ArrForm::Collect(*from, f.clone(), of(u), of(v)),
+        ArrForm::Permute(c, d, f, u) => ArrForm::Permute(c.clone(), of(d), f.clone(), of(u)),
+        ArrForm::Backpermute(e, f, u) => ArrForm::Backpermute(e.clone(), f.clone(), of(u)),
+        ArrForm::Cond(c, u, v) => ArrForm::Cond(c.clone(), of(u), of(v)),
     }
 }
 
@@ -790,6 +839,12 @@ fn arr_type<L>(form: &ArrForm<L>) -> Result<ArrTy, IllTyped> {
         ArrForm::Scanl1(f, u) => {
             let (t, rank) = row(u)?;
             operator(f, t)?;
+            array(t, rank)
+        }
+        ArrForm::Collect(_, f, first, u) => {
+            let ((t, outer), (elem, rank)) = (first.ty().array()?, row(u)?);
+            same(&(outer + 1), &rank, "the rank of the array that a loop takes")?;
+            function(f, &Ty::Tuple(vec![t.clone(), elem.clone()]), t)?;
             array(t, rank)
         }
         ArrForm::Permute(c, d, f, u) => {

@@ -49,7 +49,10 @@ pub mod language;
 pub mod primal;
 pub mod to_core;
 
+mod collect;
 mod folds;
 mod print;
 mod rename;
+mod rows;
+mod sequential;
 mod zeros;

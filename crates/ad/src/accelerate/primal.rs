@@ -13,7 +13,7 @@
 //!                                   recomputed:  let a_n = map (.0) (the same with P(f))      let tmp_n = map (.1) (the same with P(f))
 //! alet a = m in body                that of m, then that of body with a as m
 //! acond e m1 m2                     let all = acond e (let .. in (a_m1, s_1, empty)) (let .. in (a_m2, empty, s_2))    let a_n = all.0    and those of s_1 and s_2 again
-//! scanl, scanr, scanl1, permute     as `use`; the dual phase refuses them
+//! scanl, scanr, scanl1, collect, permute     as `use`; `collect` keeps its states only, so the dual phase computes temporaries again
 //! ```
 //!
 //! `node` is longer than other functions: an arm for each row.
@@ -183,6 +183,10 @@ impl Pass<'_> {
             ArrForm::Scanr(f, e, m) => ArrForm::Scanr(self.fun(f, env), self.exp(e, env), self.value(m)),
             // [accelerate.primal.scanl1]
             ArrForm::Scanl1(f, m) => ArrForm::Scanl1(self.fun(f, env), self.value(m)),
+            // [accelerate.primal.collect]
+            ArrForm::Collect(from, f, m1, m2) => {
+                ArrForm::Collect(*from, self.fun(f, env), self.value(m1), self.value(m2))
+            }
             // [accelerate.primal.permute]
             ArrForm::Permute(c, d, f, m) => {
                 ArrForm::Permute(self.fun(c, env), self.value(d), self.fun(f, env), self.value(m))

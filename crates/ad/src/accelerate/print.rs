@@ -1,6 +1,8 @@
 //! Programs of Idealised Accelerate as text, for readers: a binding in each line.
 
-use super::language::{Arr, ArrForm, Exp, ExpForm, Fun, Program, Slice, Variable, arrs, exps, funs};
+use super::language::{
+    Arr, ArrForm, Direction, Exp, ExpForm, Fun, Program, Slice, Variable, arrs, exps, funs,
+};
 use pullback_prim::{Op, Prim};
 use std::fmt::{self, Write};
 
@@ -90,6 +92,8 @@ fn arr<L>(u: &Arr<L>) -> String {
         ArrForm::Scanl(..) => "scanl",
         ArrForm::Scanr(..) => "scanr",
         ArrForm::Scanl1(..) => "scanl1",
+        ArrForm::Collect(Direction::Left, ..) => "collectl",
+        ArrForm::Collect(Direction::Right, ..) => "collectr",
         ArrForm::Permute(c, d, to, u) => {
             return format!("permute ({}) {} ({}) {}", fun(c), inner(d), fun(to), inner(u));
         }

@@ -11,7 +11,7 @@
 
 use crate::common;
 use pullback_ad::accelerate::language::{
-    AVar, Arr, ArrForm, ArrTy, Exp, ExpForm, Fun, Names, Program, Slice, Ty,
+    AVar, Arr, ArrForm, ArrTy, Direction, Exp, ExpForm, Fun, Names, Program, Slice, Ty,
 };
 use pullback_ad::accelerate::to_core::function;
 use pullback_core::check::{Rules, check};
@@ -104,11 +104,14 @@ pub(super) fn shape(a: &AVar) -> E {
 pub(super) fn size(a: &AVar, d: usize) -> E {
     shape(a).get(d)
 }
+pub(super) fn to_scalar(x: &E, to: Scalar) -> E {
+    exp(ExpForm::Prim(Prim::Convert(x.scalar(), to), vec![x.0.clone()]))
+}
 pub(super) fn to_real(x: &E) -> E {
-    exp(ExpForm::Prim(Prim::Convert(x.scalar(), Scalar::F64), vec![x.0.clone()]))
+    to_scalar(x, Scalar::F64)
 }
 pub(super) fn to_int(x: &E) -> E {
-    exp(ExpForm::Prim(Prim::Convert(x.scalar(), Scalar::I64), vec![x.0.clone()]))
+    to_scalar(x, Scalar::I64)
 }
 
 impl E {
@@ -290,6 +293,16 @@ impl Draft {
     pub(super) fn scanl1(&self, f: impl FnOnce(E, E) -> E, u: &Arr) -> Arr {
         let f = self.fun2(element(u), element(u), f);
         arr(ArrForm::Scanl1(f, u.clone()))
+    }
+    /// `collectl f e u`
+    pub(super) fn collectl(&self, f: impl FnOnce(E, E) -> E, e: &Arr, u: &Arr) -> Arr {
+        let f = self.fun2(element(e), element(u), f);
+        arr(ArrForm::Collect(Direction::Left, f, e.clone(), u.clone()))
+    }
+    /// `collectr f e u`
+    pub(super) fn collectr(&self, f: impl FnOnce(E, E) -> E, e: &Arr, u: &Arr) -> Arr {
+        let f = self.fun2(element(e), element(u), f);
+        arr(ArrForm::Collect(Direction::Right, f, e.clone(), u.clone()))
     }
     /// `permute c d f u`; the function of the index gives a truth value and an index.
     pub(super) fn permute(

@@ -78,7 +78,7 @@ impl Drawn<'_> {
         let (u, t) = self.pick();
         let rank = t.shape.len();
         let small = |x: &E| x.rem(&r(8.0));
-        match self.below(14) {
+        match self.below(16) {
             0 => (
                 b.map(|x| small(&(&x * &x + r(1.0))), &u),
                 Tensor { data: t.data.iter().map(|x| (x * x + 1.0) % 8.0).collect(), ..t },
@@ -167,8 +167,32 @@ impl Drawn<'_> {
                 let chosen = if t.shape[0] < 2 { t.clone() } else { s };
                 (acond(&size(&a, 0).lt(&n(2)), &var(&a), &v), chosen)
             }
+            14 if rank > 0 => {
+                // A step that is no operator: the state, less twice the element.
+                let steps = |row: &[f64]| {
+                    let step = |all: &mut f64, x: &f64| {
+                        *all -= 2.0 * x;
+                        Some(*all)
+                    };
+                    std::iter::once(1.0).chain(row.iter().scan(1.0, step)).collect()
+                };
+                let one = self.ones(&t.shape[..rank - 1]);
+                (b.collectl(|x, y| x - y * r(2.0), &one, &u), t.rows(Some(t.shape[rank - 1] + 1), steps))
+            }
+            15 if rank > 0 => {
+                let steps = |row: &[f64]| {
+                    let mut all = vec![1.0];
+                    row.iter().rev().for_each(|x| all.insert(0, 0.5 * all[0] + x));
+                    all
+                };
+                let one = self.ones(&t.shape[..rank - 1]);
+                (b.collectr(|x, y| x * r(0.5) + y, &one, &u), t.rows(Some(t.shape[rank - 1] + 1), steps))
+            }
             _ => (u, t),
         }
+    }
+    fn ones(&self, shape: &[usize]) -> Arr {
+        self.b.generate(&Self::shape_of(shape), |_| r(1.0))
     }
 }
 

@@ -120,7 +120,7 @@ impl Generator {
             };
         }
         let depth = depth - 1;
-        match self.random.below(18) {
+        match self.random.below(23) {
             0 | 1 => {
                 let u = self.term(rank, depth);
                 let a = self.bind(&u);
@@ -137,7 +137,7 @@ impl Generator {
             }
             4 => self.generated(rank),
             5 if rank < 2 => sum(&self.term(rank + 1, depth)),
-            6 | 7 if rank < 2 => {
+            6 | 7 | 20 | 21 if rank < 2 => {
                 let u = self.term(rank + 1, depth);
                 self.folded(&u)
             }
@@ -158,6 +158,14 @@ impl Generator {
             16 => {
                 let u = self.pairs(rank, depth);
                 self.b.map(|p| to_real(&p.get(1)).sin() + p.get(0), &u)
+            }
+            17 | 18 if rank > 0 => self.looped(rank, depth),
+            19 if rank < 2 => {
+                let u = self.looped(rank + 1, depth);
+                let a = self.bind(&u);
+                let last = size(&a, rank) - n(1);
+                let slc: Vec<Option<E>> = (0..rank).map(|_| None).chain([Some(last)]).collect();
+                sliced(&slc, &var(&a))
             }
             _ => {
                 let u = self.term(rank, depth);
@@ -221,21 +229,48 @@ impl Generator {
     }
     /// The operators are associative, and the first two of them do not commute.
     fn folded(&mut self, u: &Arr) -> Arr {
-        let op: fn(E, E) -> E = match self.random.below(7) {
-            0 => |x, _| x,
-            1 => |_, y| y,
-            2 => |x, y| x + y,
-            3 => |x, y| x * y,
-            4 => |x, y| x.max(&y),
-            5 => |x, y| cond(&x.lt(&y), &x, &y),
-            _ => |x, y| &x * &y + x + y,
+        let c = self.read(&Scalars::default(), 1);
+        let op: Box<dyn Fn(E, E) -> E> = match self.random.below(8) {
+            0 => Box::new(|x, _| x),
+            1 => Box::new(|_, y| y),
+            2 => Box::new(|x, y| x + y),
+            3 => Box::new(|x, y| x * y),
+            4 => Box::new(|x, y| x.max(&y)),
+            5 => Box::new(|x, y| cond(&x.lt(&y), &x, &y)),
+            6 => Box::new(move |x, y| x + &c + y),
+            _ => Box::new(|x, y| &x * &y + x + y),
         };
-        let e = match self.random.below(3) {
+        let e = match self.random.below(4) {
             0 => return self.b.fold1(op, u),
             1 => to_real(&self.size()),
+            2 => self.read(&Scalars::default(), 1),
             _ => r((self.random.unit() * 8.0).round() / 4.0),
         };
         self.b.fold(op, &e, u)
+    }
+    /// The states of loops, or a scan.
+    fn looped(&mut self, rank: usize, depth: usize) -> Arr {
+        let b = self.b.clone();
+        let u = self.term(rank, depth);
+        let e = self.number(&Scalars::default(), 1);
+        let is_left = self.random.below(2) == 0;
+        match self.random.below(5) {
+            0 if is_left => return b.scanl(|x, y| &x * &y + x + y, &e, &u),
+            0 => return b.scanr(|_, y| y, &e, &u),
+            _ => {}
+        }
+        if self.random.below(2) == 0 {
+            let first = self.term(rank - 1, depth);
+            let f = |x: E, y: E| self.of(&[x, y], &[], 2).sin();
+            return if is_left { b.collectl(f, &first, &u) } else { b.collectr(f, &first, &u) };
+        }
+        let first = self.pairs(rank - 1, depth);
+        let f = |s: E, y: E| {
+            let scope = Scalars { reals: vec![s.get(0), y], ints: vec![s.get(1)] };
+            tuple([self.number(&scope, 2).sin(), self.integer(&scope, 1)])
+        };
+        let all = if is_left { b.collectl(f, &first, &u) } else { b.collectr(f, &first, &u) };
+        b.map(|s| to_real(&s.get(1)).sin() + s.get(0), &all)
     }
     fn replicated(&mut self, rank: usize, depth: usize) -> Arr {
         let is_kept: Vec<bool> = (0..rank).map(|_| self.random.below(2) == 0).collect();
@@ -282,6 +317,14 @@ impl Generator {
             self.place(&a, &scope, 1)
         };
         b.backpermute(&shape, place, &var(&a))
+    }
+}
+
+fn sliced(slc: &[Option<E>], u: &Arr) -> Arr {
+    match slc {
+        [x] => slice([x.clone()], u),
+        [x, y] => slice([x.clone(), y.clone()], u),
+        _ => unreachable!("the rank is at most 2"),
     }
 }
 

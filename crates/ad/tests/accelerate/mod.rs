@@ -2,6 +2,7 @@
 
 mod build;
 mod catalogue;
+mod collect;
 mod counts;
 mod directed;
 mod drawn;

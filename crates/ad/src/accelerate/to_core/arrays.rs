@@ -78,6 +78,11 @@ impl Lower<'_, '_> {
                 let p = self.array(u);
                 self.scanl1(f, &p)
             }
+            ArrForm::Collect(from, f, first, u) => {
+                let first = self.array(first);
+                let p = self.array(u);
+                self.collect(*from, f, &first, p)
+            }
             ArrForm::Permute(c, d, f, u) => {
                 let d = self.array(d);
                 let p = self.array(u);

@@ -31,10 +31,12 @@
 //! | `sizes` | terms of which only the sizes are wanted |
 //! | `views` | terms that only move elements |
 //! | `folds` | sums, folds and scans |
+//! | `collect` | the states of loops |
 //! | `operators` | operators with a neutral element, and those that get one |
 //! | `permutes` | permutations with a function that combines |
 
 mod arrays;
+mod collect;
 mod delayed;
 mod expressions;
 mod facts;

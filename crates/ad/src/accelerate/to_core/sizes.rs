@@ -48,6 +48,12 @@ impl Lower<'_, '_> {
                 let size = self.size(Op::Add, width, Atom::i64(1));
                 [outer, vec![size]].concat()
             }
+            ArrForm::Collect(_, _, u, v) => {
+                let (p, q) = (self.sized(u).array(), self.sized(v).array());
+                let outer = self.smaller(&p, &q);
+                let size = self.size(Op::Add, split(&q).1, Atom::i64(1));
+                [outer, vec![size]].concat()
+            }
             ArrForm::Cond(e, u, v) => {
                 let c = self.closed(e)[0];
                 let mut side = |u: &Arr| {

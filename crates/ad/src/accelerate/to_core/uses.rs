@@ -146,6 +146,7 @@ impl Uses {
             | ArrForm::Scanl(f, ..)
             | ArrForm::Scanr(f, ..)
             | ArrForm::Scanl1(f, _)
+            | ArrForm::Collect(_, f, ..)
             | ArrForm::Backpermute(_, f, _) => {
                 self.simple(u);
                 self.fun(f);
@@ -221,7 +222,7 @@ impl Uses {
             | ArrForm::Scanr(_, _, u)
             | ArrForm::Scanl1(_, u)
             | ArrForm::Permute(_, u, ..) => self.sizes(u),
-            ArrForm::ZipWith(_, u, v) => {
+            ArrForm::ZipWith(_, u, v) | ArrForm::Collect(_, _, u, v) => {
                 self.sizes(u);
                 self.sizes(v);
             }
