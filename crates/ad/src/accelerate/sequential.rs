@@ -11,7 +11,7 @@
 //! scanl1 f u     f plain: itself.                                else: the first n elements of collectl f (the first elements of u) (the others)
 //! ```
 //!
-//! Guarantee: the value is the same. A term whose adjoint nothing asks for stays, and so does one of discrete elements.
+//! Guarantee: the value is the same. A term of discrete elements stays.
 
 use super::folds::Components;
 use super::language::{
@@ -81,15 +81,7 @@ impl Sequential<'_> {
             return made(Arr::lets(all, self.arr(body)));
         }
         let same = made(Arr::new(with_arrs(u.form(), &mut |v| self.arr(v))));
-        let is_row = matches!(
-            same.form(),
-            ArrForm::Foldl(..)
-                | ArrForm::Fold1(..)
-                | ArrForm::Scanl(..)
-                | ArrForm::Scanr(..)
-                | ArrForm::Scanl1(..)
-        );
-        if is_row && self.varies(&same) { self.row(&same) } else { same }
+        if same.ty().is_continuous() { self.row(&same) } else { same }
     }
 
     fn row(&mut self, same: &Arr) -> Arr {

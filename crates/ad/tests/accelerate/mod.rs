@@ -12,6 +12,7 @@ mod gradients;
 mod growth;
 mod judgement;
 mod laws;
+mod loops;
 mod lowering;
 mod programs;
 mod sharing;

@@ -5,7 +5,7 @@
 //! atom, prim, tuple, proj     scalars of the nest
 //! if, of scalars              cond c (let .. in us) (let .. in vs)
 //! if, of arrays               acond c (let .. in us) (let .. in vs)          outside of all inner bodies
-//! loop                        a small constant number of iterations, one after the other
+//! loop                        a small constant number of iterations, one after the other;  others: `loops`
 //! array_lit [e_0, ..]         \j. cond (j = 0) e_0 (cond (j = 1) e_1 ..)
 //! index a is                  a view, or a read
 //! slice a s n t               \j. a[s + j * t, ..]
@@ -198,7 +198,8 @@ impl FromCore<'_> {
             // [accelerate.if]
             Core::If(c, then, other) => self.branch(stm, *c, then, other),
             // [accelerate.loop]
-            Core::Loop(l) => self.written_out(l),
+            Core::Loop(l) if is_small(l) => self.written_out(l),
+            Core::Loop(l) => self.loop_of_scalars(l),
             Core::Call(..) => self.refuse("a call of a function that calls itself, or of a large one"),
             // [accelerate.array_lit]
             Core::ArrayLit(_, atoms) => self.literal(v, atoms),
@@ -408,17 +409,14 @@ impl FromCore<'_> {
     }
 
     fn written_out(&mut self, l: &Loop) -> Result<Vec<Part>> {
-        let n = match l.form {
-            LoopForm::For { i, n: Atom::Const(n) } if n.as_i64() <= WRITTEN_OUT && l.collect == 0 => (i, n),
-            _ => return self.refuse("a loop whose number of iterations is no small constant"),
-        };
+        let LoopForm::For { i, n: Atom::Const(n) } = l.form else { return self.loop_of_scalars(l) };
         let mut state = l.params.iter().map(|(_, a)| self.part(*a)).collect::<Result<Vec<Part>>>()?;
-        for k in 0..n.1.as_i64() {
+        for k in 0..n.as_i64() {
             for ((v, _), part) in l.params.iter().zip(state) {
                 self.parts.insert(*v, part);
             }
-            self.integer_is(n.0, k);
-            self.parts.insert(n.0, Part::Scalar(Exp::constant(n.1.scalar().from_i64(k)), 0));
+            self.integer_is(i, k);
+            self.parts.insert(i, Part::Scalar(Exp::constant(n.scalar().from_i64(k)), 0));
             state = self.body(&l.body)?;
         }
         Ok(state)
@@ -429,7 +427,11 @@ impl FromCore<'_> {
         let mut of_arrays = stm.pat.iter().any(is_array);
         for body in [then, other] {
             for_each_stm(body, &mut |s| {
-                of_arrays |= s.pat.iter().any(is_array) || matches!(s.exp, Core::Soac(_));
+                of_arrays |= match &s.exp {
+                    Core::Soac(_) => true,
+                    Core::Loop(l) => !is_small(l),
+                    _ => s.pat.iter().any(is_array),
+                };
             });
         }
         let c = self.scalar(c)?;
@@ -461,7 +463,7 @@ impl FromCore<'_> {
     }
 
     /// Scalars and products of them as an expression; and the form, to take it apart.
-    fn flat(&mut self, part: &Part) -> Result<(Exp, Part)> {
+    pub(super) fn flat(&mut self, part: &Part) -> Result<(Exp, Part)> {
         match part {
             Part::Scalar(e, level) => Ok((self.carried(e, *level)?, part.clone())),
             Part::Tuple(parts) => {
@@ -472,7 +474,7 @@ impl FromCore<'_> {
         }
     }
 
-    fn unflat(&mut self, form: &Part, e: Exp) -> Result<Part> {
+    pub(super) fn unflat(&mut self, form: &Part, e: Exp) -> Result<Part> {
         match form {
             Part::Tuple(parts) => {
                 let parts = parts.iter().enumerate().map(|(k, p)| self.unflat(p, e.proj(k)));
@@ -519,6 +521,11 @@ impl FromCore<'_> {
         let a = self.over_axes("c", e)?;
         Ok(made(Exp::index(&a, Exp::tuple(Vec::new()))))
     }
+}
+
+/// Whether the iterations of a loop are written out.
+fn is_small(l: &Loop) -> bool {
+    matches!(l.form, LoopForm::For { n: Atom::Const(n), .. } if n.as_i64() <= WRITTEN_OUT && l.collect == 0)
 }
 
 /// The index with another first component.

@@ -14,15 +14,16 @@
 //! none       no arguments                                                           => generate (sizes of the axes) (\is. ..)
 //! several    more than two                                                          => pairs, made by zipWith
 //! ```
-//! The rules of statements stand in `forms`.
+//! The rules of statements stand in `forms`, those of loops in `loops`.
 //!
 //! Generality beyond the text, marked as ours: regular nested parallelism is flattened, where the text refuses it; sizes of inner arrays may not depend on the iteration.
 //!
-//! Not supported: inject, match; fused, hist, scatter, with_acc, acc_view, acc_add; custom; vjp, jvp (expanded before). Loops that collect, or have more than a few iterations, and calls of functions that call themselves;
-//! products as active arguments and results (those of entry points never are), and as elements; array operations in a branch of an inner body; a size that an inner body computes, unless it is a polynomial of sizes; operators
-//! that read what changes between iterations; `stop_gradient` in inner bodies.
+//! Not supported: inject, match; fused, hist, scatter, with_acc, acc_view, acc_add; custom; vjp, jvp (expanded before). `while` loops, loops whose states are arrays unless they have few iterations, and calls of functions that call themselves;
+//! products as active arguments and results (those of entry points never are), and as elements; array operations in a branch of an inner body; a size that an inner body computes, unless it is a polynomial of sizes; array operations
+//! on the state of a loop; `stop_gradient` in inner bodies.
 
 mod forms;
+mod loops;
 mod nests;
 mod sizes;
 mod soacs;
@@ -44,8 +45,13 @@ use pullback_core::{Atom, Builder, Exp as Core, Lam, Origin, Program, Type, Var}
 use pullback_prim::ScalarValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-const SOURCES: &[&str] =
-    &[include_str!("mod.rs"), include_str!("forms.rs"), include_str!("nests.rs"), include_str!("soacs.rs")];
+const SOURCES: &[&str] = &[
+    include_str!("mod.rs"),
+    include_str!("forms.rs"),
+    include_str!("loops.rs"),
+    include_str!("nests.rs"),
+    include_str!("soacs.rs"),
+];
 
 /// The entry of the table of algorithms.
 pub const ALGORITHM: Algorithm = Algorithm {

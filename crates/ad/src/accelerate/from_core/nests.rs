@@ -15,14 +15,14 @@ use pullback_prim::Op;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Result<T> = std::result::Result<T, Unsupported>;
-type Lets = Vec<(EVar, Exp)>;
+pub(super) type Lets = Vec<(EVar, Exp)>;
 
 /// An array and an index of it, by their numbers.
-type Read = (AVar, Vec<Place>);
+pub(super) type Read = (AVar, Vec<Place>);
 
 /// A component of an index, if it is a variable or a constant.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Place {
+pub(super) enum Place {
     Const(i64),
     Var(EVar),
     /// A read, at variables and constants.
@@ -38,7 +38,7 @@ fn place(e: &Exp) -> Option<Place> {
     }
 }
 
-fn places(index: &Exp) -> Option<Vec<Place>> {
+pub(super) fn places(index: &Exp) -> Option<Vec<Place>> {
     match index.form() {
         ExpForm::Tuple(es) => es.iter().map(place).collect(),
         _ => None,
@@ -222,6 +222,7 @@ impl FromCore<'_> {
         {
             return Ok(a.clone());
         }
+        self.is_closed(&axes, &lets, &e)?;
         let mut arguments: Vec<(Read, AVar)> = Vec::new();
         for (read, always) in reads(&lets, &e) {
             let argument = match self.aligned(&read, &axes) {
@@ -283,6 +284,18 @@ impl FromCore<'_> {
         Ok(self.let_(name, arr(u), dims))
     }
 
+    /// Whether an expression reads counters and variables of its nest only.
+    fn is_closed(&self, axes: &[Axis], lets: &Lets, e: &Exp) -> Result<()> {
+        let mut found = BTreeSet::new();
+        variables(e, &mut found);
+        lets.iter().for_each(|(_, u)| variables(u, &mut found));
+        let is_known = |x: &EVar| axes.iter().any(|a| a.counter == *x) || lets.iter().any(|(y, _)| y == x);
+        match found.iter().all(is_known) {
+            true => Ok(()),
+            false => self.refuse("an array operation on the state of a loop, or on operands of an operator"),
+        }
+    }
+
     /// `\i. let counters = i in let .. in e`
     fn over_counters(&mut self, axes: &[Axis], lets: Lets, e: Exp) -> Fun {
         let param = self.names.fresh("i", Ty::index(axes.len()));
@@ -297,12 +310,12 @@ impl FromCore<'_> {
     }
 
     /// Whether an array may have a derivative.
-    fn varies(&self, a: &AVar) -> bool {
+    pub(super) fn varies(&self, a: &AVar) -> bool {
         a.ty().is_continuous() && !self.constant.contains(a)
     }
 
     /// The axes that an array is read at, if its index is of different counters whose sizes are those of the array.
-    fn aligned(&self, (a, at): &Read, axes: &[Axis]) -> Option<Vec<usize>> {
+    pub(super) fn aligned(&self, (a, at): &Read, axes: &[Axis]) -> Option<Vec<usize>> {
         if !self.varies(a) {
             return None;
         }
@@ -417,7 +430,7 @@ fn expression(p: &Place) -> Exp {
 }
 
 /// The bindings that an expression needs, in order.
-fn needed<'a>(lets: impl DoubleEndedIterator<Item = &'a (EVar, Exp)>, e: &Exp) -> Lets {
+pub(super) fn needed<'a>(lets: impl DoubleEndedIterator<Item = &'a (EVar, Exp)>, e: &Exp) -> Lets {
     let mut asked = BTreeSet::new();
     variables(e, &mut asked);
     let mut found = Lets::new();

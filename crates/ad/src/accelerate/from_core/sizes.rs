@@ -184,26 +184,33 @@ impl<'b, 'p> Sizes<'b, 'p> {
         if let Some(a) = self.atoms.get(n) {
             return *a;
         }
-        let a = match n.as_var() {
-            Some(v) => match &self.known.bases[v.0 as usize] {
-                Base::Value(v) => Atom::from(*v),
-                Base::Dimension(v, k) => self.b.size((*v).into(), *k),
-                Base::Array(..) => unreachable!("a size of an array in a branch is read there only"),
-            },
-            None => {
-                let a = self.polynomial(n);
-                if n.is_never_negative() { a } else { self.b.op2(Op::Max, a, Atom::i64(0)) }
-            }
-        };
+        let a = self.polynomial(n);
+        // An integer may be negative, where a loop does not run.
+        let may_be_negative = |v: SizeVar| matches!(self.known.bases[v.0 as usize], Base::Value(_));
+        let is_size = n.is_never_negative() && !n.vars().any(may_be_negative);
+        let a = if is_size { a } else { self.b.op2(Op::Max, a, Atom::i64(0)) };
         self.atoms.insert(n.clone(), a);
         a
+    }
+    fn integer(&mut self, v: SizeVar) -> Atom {
+        match self.known.bases[v.0 as usize].clone() {
+            Base::Value(v) if self.b.scalar(v.into()) == Scalar::I64 => v.into(),
+            Base::Value(v) => self.b.convert(v.into(), Scalar::I64),
+            Base::Dimension(..) if self.atoms.contains_key(&Size::var(v)) => self.atoms[&Size::var(v)],
+            Base::Dimension(w, k) => {
+                let a = self.b.size(w.into(), k);
+                self.atoms.insert(Size::var(v), a);
+                a
+            }
+            Base::Array(..) => unreachable!("a size of an array in a branch is read there only"),
+        }
     }
     fn polynomial(&mut self, n: &Size) -> Atom {
         let mut sum = None;
         let products: Vec<(i64, Vec<SizeVar>)> = n.products().map(|(c, vs)| (c, vs.to_vec())).collect();
         for (factor, vars) in products {
             let product = vars.iter().fold(Atom::i64(factor), |x, v| {
-                let y = self.atom(&Size::var(*v));
+                let y = self.integer(*v);
                 if x == Atom::i64(1) { y } else { self.b.op2(Op::Mul, x, y) }
             });
             sum = Some(sum.map_or(product, |sum| self.b.op2(Op::Add, sum, product)));

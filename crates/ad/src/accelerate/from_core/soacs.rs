@@ -4,9 +4,9 @@
 //! ```text
 //! map            its body with one more counter; its scalars are arrays over the axes, and so are its arrays
 //! reduce (+) 0   sum a                                       a: the array over the axes and the elements
-//! reduce         foldl f e a
+//! reduce         foldl f e a;   by an operator that reads what changes between iterations, as a loop (`loops`)
 //! reduce, of rows by an operator on elements                 the same of the elements, with the dimensions of a row before
-//! scan           scanl1 f a
+//! scan           scanl1 f a;    or as a loop
 //! ```
 
 use super::forms::Result;
@@ -35,14 +35,16 @@ impl FromCore<'_> {
                 self.reduce(stm, (n, lam), neutral, &arrays)
             }
             // [accelerate.scan]
-            Soac::Scan { width, lam, neutral: _, arrays } => {
+            Soac::Scan { width, lam, neutral, arrays } => {
                 if stm.pat.iter().any(|v| self.program.vars[*v].ty.rank() > 1) {
                     return self.refuse("a scan of arrays of arrays");
                 }
                 let n = self.width(*width)?;
                 let arrays = self.each_part(arrays)?;
-                let rows = self.rows(n, &[], &arrays)?;
-                let f = self.operator(lam, &rows)?;
+                let rows = self.rows(n.clone(), &[], &arrays)?;
+                let Some(f) = self.operator(lam, &rows)? else {
+                    return self.prefixes(n, lam, (neutral, &arrays));
+                };
                 let dims = self.dims[&rows].clone();
                 let all = self.let_("scan", arr(ArrForm::Scanl1(f, Arr::var(&rows))), dims);
                 Ok(self.components(all, arrays.len()).into_iter().map(|a| Part::Array(self.own(a))).collect())
@@ -95,7 +97,7 @@ impl FromCore<'_> {
     }
 
     /// Each component of an array of tuples; of one component, the array itself.
-    fn components(&mut self, a: AVar, n: usize) -> Vec<AVar> {
+    pub(super) fn components(&mut self, a: AVar, n: usize) -> Vec<AVar> {
         if n == 1 {
             return vec![a];
         }
@@ -139,9 +141,15 @@ impl FromCore<'_> {
         let Some(lam) = on_elements(lam, row.len()) else {
             return self.refuse("a reduction of arrays whose operator is not one on their elements");
         };
-        let rows = self.rows(n, &row, arrays)?;
-        let first = self.neutral(neutral)?;
-        let f = self.operator(lam, &rows)?;
+        let rows = self.rows(n.clone(), &row, arrays)?;
+        let (first, f) = match (self.neutral(neutral)?, self.operator(lam, &rows)?) {
+            (Some(first), Some(f)) => (first, f),
+            _ if row.is_empty() => return self.folded(n, lam, (neutral, arrays)),
+            _ => {
+                return self
+                    .refuse("a reduction of arrays whose operator reads what changes between iterations");
+            }
+        };
         let u = match is_sum(&f) && is_zero(&first) && matches!(first.form(), ExpForm::Const(_)) {
             true => ArrForm::Sum(Arr::var(&rows)),
             false => ArrForm::Foldl(f, first, Arr::var(&rows)),
@@ -160,8 +168,8 @@ impl FromCore<'_> {
         Ok(results.into_iter().map(part).collect())
     }
 
-    /// The first value of a fold, which reads nothing of the nest.
-    fn neutral(&mut self, neutral: &[Atom]) -> Result<Exp> {
+    /// The first value of a fold, if it reads nothing of the nest.
+    fn neutral(&mut self, neutral: &[Atom]) -> Result<Option<Exp>> {
         let mut es = Vec::new();
         for a in neutral {
             es.push(match self.part(*a)? {
@@ -177,21 +185,12 @@ impl FromCore<'_> {
                 Part::Iota | Part::Tuple(_) => return self.refuse("a product, as a whole"),
             });
         }
-        self.closed_but_for(None, Exp::packed(es))
+        let first = Exp::packed(es);
+        Ok(reads_only(None, &first).then_some(first))
     }
 
-    /// The expression, if it reads nothing of the nest but this variable.
-    fn closed_but_for(&self, x: Option<&EVar>, e: Exp) -> Result<Exp> {
-        let mut found = BTreeSet::new();
-        variables(&e, &mut found);
-        match found.iter().all(|y| Some(y) == x) {
-            true => Ok(e),
-            false => self.refuse("an operator that reads what changes between iterations"),
-        }
-    }
-
-    /// An operator on elements, which reads nothing of the nest.
-    fn operator(&mut self, lam: &Lam, rows: &AVar) -> Result<Fun> {
+    /// An operator on elements, if it reads nothing of the nest.
+    fn operator(&mut self, lam: &Lam, rows: &AVar) -> Result<Option<Fun>> {
         let elem = made(rows.ty().array()).0.clone();
         let pair = Ty::Tuple(vec![elem.clone(), elem]);
         let param = self.names.fresh("p", pair);
@@ -217,9 +216,15 @@ impl FromCore<'_> {
         });
         let frame = self.nests.pop().and_then(|mut n| n.frames.pop()).unwrap_or_default();
         let body = made(Exp::lets(frame, Exp::packed(parts?)));
-        let body = self.closed_but_for(Some(&param), body)?;
-        Ok(Fun { param, body })
+        Ok(reads_only(Some(&param), &body).then_some(Fun { param, body }))
     }
+}
+
+/// Whether an expression has no free variable but this one.
+fn reads_only(x: Option<&EVar>, e: &Exp) -> bool {
+    let mut found = BTreeSet::new();
+    variables(e, &mut found);
+    found.iter().all(|y| Some(y) == x)
 }
 
 /// The operator on elements that an operator on arrays of this rank maps.

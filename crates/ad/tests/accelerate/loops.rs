@@ -1,0 +1,268 @@
+//! Loops of core in Idealised Accelerate, and reductions and scans by operators that read what changes. Expected numbers are calculated by hand.
+
+use super::translated::{derived, f, fs, refused, results, sum, truth};
+use pullback_core::Value;
+use pullback_prim::ScalarValue;
+
+/// x (1 + 2) (2 + 2): each iteration reads an element.
+#[test]
+fn a_loop_that_reads_an_element_in_each_iteration() {
+    let text = "fun f(x: f64, a: []f64): f64 {
+        let n: i64 = size(a, 0)
+        let y: f64 = loop (s: f64 = x) for i: i64 < n {
+            let v: f64 = a[i]
+            let w: f64 = add.f64(v, 2.0f64)
+            let t: f64 = mul.f64(s, w)
+            in t
+        }
+        in y
+    }";
+    let found = results(text, &[f(5.0), fs(&[1.0, 2.0]), f(1.0)]);
+    assert_eq!(found, [f(60.0), f(12.0), fs(&[20.0, 15.0])]);
+    assert_eq!(results(text, &[f(5.0), fs(&[]), f(1.0)]), [f(5.0), f(1.0), fs(&[])]);
+}
+
+/// x^(2^n); a negative number of iterations is none. The counter may have another type.
+#[test]
+fn a_loop_over_a_number() {
+    let text = "fun f(x: f64, n: i64): f64 {
+        let y: f64 = loop (s: f64 = x) for i: i64 < n { let t: f64 = mul.f64(s, s) in t }
+        in y
+    }";
+    for text in [text, &text.replace("n: i64", "n: i32").replace("i: i64", "i: i32")] {
+        let n = |k: i64| {
+            if text.contains("i32") { Value::Scalar(ScalarValue::I32(k as i32)) } else { Value::i64(k) }
+        };
+        assert_eq!(results(text, &[f(3.0), n(2), f(1.0)]), [f(81.0), f(108.0)]);
+        assert_eq!(results(text, &[f(3.0), n(0), f(1.0)]), [f(3.0), f(1.0)]);
+        assert_eq!(results(text, &[f(3.0), n(-2), f(1.0)]), [f(3.0), f(1.0)]);
+    }
+}
+
+/// In each row: s becomes s x + k i, where k is computed in the row. Of x the number is (((x) x + 0) x + k) with k = 2 x.
+#[test]
+fn a_loop_in_a_nest() {
+    let text = format!(
+        "fun f(a: []f64, m: i64): f64 {{
+            let n: i64 = size(a, 0)
+            let ys: []f64 = map n [a] (x: f64) {{
+                let k: f64 = mul.f64(2.0f64, x)
+                let y: f64 = loop (s: f64 = x) for i: i64 < m {{
+                    let c: f64 = convert.i64.f64(i)
+                    let u: f64 = mul.f64(s, x)
+                    let w: f64 = mul.f64(k, c)
+                    let t: f64 = add.f64(u, w)
+                    in t
+                }}
+                let z: f64 = mul.f64(y, k)
+                in z
+            }}
+            {}
+            in r
+        }}",
+        sum("r", "n", "ys")
+    );
+    // (x^3 + 2 x) 2 x = 2 x^4 + 4 x^2 after two iterations; the derivative is 8 x^3 + 8 x.
+    let found = results(&text, &[fs(&[1.0, 2.0]), Value::i64(2), f(1.0)]);
+    assert_eq!(found, [f(6.0 + 48.0), fs(&[16.0, 80.0])]);
+    assert_eq!(results(&text, &[fs(&[3.0]), Value::i64(0), f(1.0)]), [f(18.0), fs(&[12.0])]);
+}
+
+/// The state is a number, a place and a truth value: while it is true, the number is multiplied by the element there, else it is added; places go backwards.
+#[test]
+fn states_of_several_types_say_where_arrays_are_read() {
+    let text = "fun f(a: []f64, is: []i64): f64, i64 {
+        let n: i64 = size(a, 0)
+        let last: i64 = sub.i64(n, 1i64)
+        let y: f64, last_k: i64, last_b: bool = loop (s: f64 = 1.0f64, k: i64 = last, b: bool = true) for i: i64 < n {
+            let v: f64 = a[k]
+            let t: f64 = if b { let p: f64 = mul.f64(s, v) in p } else { let q: f64 = add.f64(s, v) in q }
+            let j: i64 = is[k]
+            let c: bool = not.bool(b)
+            in t, j, c
+        }
+        in y, last_k
+    }";
+    // The places 2, 1, 0: (1 * 5 + 3) * 2.
+    let found = results(text, &[fs(&[2.0, 3.0, 5.0]), Value::i64s(&[0, 0, 1]), f(1.0)]);
+    assert_eq!(found, [f(16.0), Value::i64(0), fs(&[8.0, 2.0, 2.0])]);
+    // The places 2, 2, 2: (x + x) x... (1 * 5 + 5) * 5, which is x^2 + x^2 at 5.
+    let found = results(text, &[fs(&[2.0, 3.0, 5.0]), Value::i64s(&[0, 0, 2]), f(1.0)]);
+    assert_eq!(found, [f(50.0), Value::i64(2), fs(&[0.0, 0.0, 20.0])]);
+}
+
+/// What is left of each iteration: the state before it, and something that does not depend on the state.
+#[test]
+fn loops_that_collect() {
+    let text = "fun f(x: f64, a: []f64): f64, []f64, []f64 {
+        let n: i64 = size(a, 0)
+        let y: f64, ss: []f64, qs: []f64 = loop (s: f64 = x) for i: i64 < n collect 2 {
+            let v: f64 = a[i]
+            let t: f64 = mul.f64(s, v)
+            let q: f64 = mul.f64(v, v)
+            in t, s, q
+        }
+        in y, ss, qs
+    }";
+    let seeds = [f(1.0), fs(&[10.0, 100.0]), fs(&[0.5, 0.25])];
+    let found = results(text, &[&[f(2.0), fs(&[3.0, 5.0])], &seeds[..]].concat());
+    // y = x a b, ss = x, x a, qs = a^2, b^2.
+    let values = [f(30.0), fs(&[2.0, 6.0]), fs(&[9.0, 25.0])];
+    let slopes = [f(15.0 + 10.0 + 300.0), fs(&[10.0 + 200.0 + 3.0, 6.0 + 2.5])];
+    assert_eq!(found, [&values[..], &slopes].concat());
+}
+
+/// A branch of numbers, with a loop in it, outside of all bodies.
+#[test]
+fn a_loop_in_a_branch() {
+    let text = "fun f(x: f64, n: i64, c: bool): f64 {
+        let y: f64 = if c {
+            let z: f64 = loop (s: f64 = x) for i: i64 < n { let t: f64 = mul.f64(s, x) in t }
+            in z
+        } else {
+            let w: f64 = mul.f64(x, 2.0f64)
+            in w
+        }
+        in y
+    }";
+    assert_eq!(results(text, &[f(3.0), Value::i64(2), truth(true), f(1.0)]), [f(27.0), f(27.0)]);
+    assert_eq!(results(text, &[f(3.0), Value::i64(2), truth(false), f(1.0)]), [f(6.0), f(2.0)]);
+}
+
+/// A sum of all elements so far inside of the body does not depend on the state.
+#[test]
+fn array_operations_of_a_body_are_moved_out() {
+    let text = format!(
+        "fun f(x: f64, a: []f64): f64 {{
+            let n: i64 = size(a, 0)
+            let y: f64 = loop (s: f64 = x) for i: i64 < n {{
+                let v: f64 = a[i]
+                let ws: []f64 = map n [a] (w: f64) {{ let p: f64 = mul.f64(w, v) in p }}
+                {}
+                let t: f64 = mul.f64(s, q)
+                in t
+            }}
+            in y
+        }}",
+        sum("q", "n", "ws")
+    );
+    // x (a (a + b)) (b (a + b)) = x a b (a + b)^2
+    let found = results(&text, &[f(1.0), fs(&[2.0, 3.0]), f(1.0)]);
+    assert_eq!(found, [f(150.0), f(150.0), fs(&[75.0 + 60.0, 50.0 + 60.0])]);
+}
+
+/// x + y + k x y has the neutral element 0. Of two elements it is a + b + k a b; k is a number of the row.
+#[test]
+fn operators_that_read_what_changes() {
+    let operator = |k: &str| {
+        format!(
+            "(x: f64, y: f64) {{
+                let p: f64 = mul.f64(x, y)
+                let q: f64 = mul.f64(p, {k})
+                let u: f64 = add.f64(x, y)
+                let t: f64 = add.f64(u, q)
+                in t
+            }}"
+        )
+    };
+    let reduced = format!(
+        "fun f(ks: []f64, a: []f64): []f64 {{
+            let n: i64 = size(a, 0)
+            let m: i64 = size(ks, 0)
+            let ys: []f64 = map m [ks] (k: f64) {{
+                let r: f64 = reduce n [0.0f64] [a] {}
+                in r
+            }}
+            in ys
+        }}",
+        operator("k")
+    );
+    let args = [fs(&[2.0, 3.0]), fs(&[5.0, 7.0]), fs(&[1.0, 10.0])];
+    let found = results(&reduced, &args);
+    // a + b + k a b: the slopes are a b; 1 + k b, 1 + k a.
+    let slopes = [fs(&[35.0, 350.0]), fs(&[15.0 + 220.0, 11.0 + 160.0])];
+    assert_eq!(found, [&[fs(&[82.0, 117.0])], &slopes[..]].concat());
+    let scanned =
+        reduced.replace("let r: f64 = reduce", "let r: []f64 = scan").replace("): []f64 {", "): [][]f64 {");
+    let scanned = scanned.replace("ys: []f64", "ys: [][]f64");
+    let seed = Value::f64_array(&[2, 2], &[100.0, 1.0, 0.0, 10.0]);
+    let found = results(&scanned, &[args[0].clone(), args[1].clone(), seed]);
+    let values = Value::f64_array(&[2, 2], &[5.0, 82.0, 5.0, 117.0]);
+    assert_eq!(found, [values, fs(&[35.0, 350.0]), fs(&[100.0 + 235.0, 171.0])]);
+    // An element of an array that varies: the language itself makes a loop.
+    let text = format!(
+        "fun f(b: []f64, a: []f64): f64 {{
+            let n: i64 = size(a, 0)
+            let r: f64 = reduce n [0.0f64] [a] {}
+            in r
+        }}",
+        operator("k").replace("let p:", "let k: f64 = b[1i64]\n let p:")
+    );
+    let found = results(&text, &[fs(&[9.0, 2.0]), fs(&[5.0, 7.0]), f(1.0)]);
+    assert_eq!(found, [f(82.0), fs(&[0.0, 35.0]), fs(&[15.0, 11.0])]);
+}
+
+#[test]
+fn other_loops_are_refused() {
+    let states = "fun f(a: []f64, n: i64): []f64 {
+        let m: i64 = size(a, 0)
+        let y: []f64 = loop (s: []f64 = a) for i: i64 < n {
+            let t: []f64 = map m [s] (x: f64) { let u: f64 = mul.f64(x, x) in u }
+            in t
+        }
+        in y
+    }";
+    assert_eq!(refused(states), "a loop whose state is an array");
+    let until = "fun f(x: f64): f64 {
+        let y: f64 = loop (s: f64 = x) while { let c: bool = lt.f64(s, 9.0f64) in c } {
+            let t: f64 = mul.f64(s, s)
+            in t
+        }
+        in y
+    }";
+    assert_eq!(refused(until), "a `while` loop");
+    let operation = "fun f(x: f64, a: []f64): f64 {
+        let n: i64 = size(a, 0)
+        let y: f64 = loop (s: f64 = x) for i: i64 < n {
+            let b: []f64 = map n [a] (v: f64) { let u: f64 = mul.f64(v, s) in u }
+            let t: f64 = b[i]
+            in t
+        }
+        in y
+    }";
+    assert_eq!(
+        refused(operation),
+        "an array operation on the state of a loop, or on operands of an operator"
+    );
+    let operator = "fun f(a: []f64, n: i64): f64 {
+        let m: i64 = size(a, 0)
+        let r: f64 = reduce m [0.0f64] [a] (x: f64, y: f64) {
+            let is: []i64 = iota(n)
+            let b: []f64 = map n [is] (i: i64) { let u: f64 = max.f64(x, y) in u }
+            let t: f64 = b[0i64]
+            in t
+        }
+        in r
+    }";
+    assert_eq!(refused(operator), "an array operation on the state of a loop, or on operands of an operator");
+}
+
+/// The derivative has loops itself, which have derivatives.
+#[test]
+fn derivatives_of_loops_are_differentiated_again() {
+    let text = "fun f(x: f64, n: i64): f64 {
+        let y: f64 = loop (s: f64 = x) for i: i64 < n { let t: f64 = mul.f64(s, s) in t }
+        in y
+    }";
+    let (mut program, _, g) = derived(text, 0).expect("taken");
+    let fun = program.funs[g].clone();
+    let lam = pullback_core::Lam { params: fun.params, body: fun.body };
+    let again =
+        (pullback_ad::accelerate::from_core::ALGORITHM.transform)(&mut program, &lam, &[true, false, true]);
+    let again = again.unwrap_or_else(|e| panic!("{e}"));
+    let again = crate::common::add_function(&mut program, "again", again);
+    let args = [f(2.0), Value::i64(2), f(3.0), f(0.0), f(1.0)];
+    let out = pullback_interp::core::run(&program, again, args.to_vec(), &Default::default());
+    // x^4 and 4 x^3 y_bar; of the second one 12 x^2 y_bar, and 4 x^3.
+    assert_eq!(out.expect("runs").results, [f(16.0), f(96.0), f(144.0), f(32.0)]);
+}
