@@ -266,3 +266,21 @@ fn derivatives_of_loops_are_differentiated_again() {
     // x^4 and 4 x^3 y_bar; of the second one 12 x^2 y_bar, and 4 x^3.
     assert_eq!(out.expect("runs").results, [f(16.0), f(96.0), f(144.0), f(32.0)]);
 }
+
+/// Products of columns: of [[1, 2], [3, 5]] they are [[1, 2], [3, 10]].
+#[test]
+fn scans_of_rows() {
+    let text = "fun f(a: [][]f64): [][]f64 {
+        let n: i64 = size(a, 0)
+        let m: i64 = size(a, 1)
+        let one: []f64 = replicate([m], 1.0f64)
+        let ys: [][]f64 = scan n [one] [a] (x: []f64, y: []f64) {
+            let p: []f64 = map m [x, y] (u: f64, v: f64) { let w: f64 = mul.f64(u, v) in w }
+            in p
+        }
+        in ys
+    }";
+    let of = |xs: [f64; 4]| Value::f64_array(&[2, 2], &xs);
+    let found = results(text, &[of([1.0, 2.0, 3.0, 5.0]), of([1.0, 10.0, 100.0, 1000.0])]);
+    assert_eq!(found, [of([1.0, 2.0, 3.0, 10.0]), of([301.0, 5010.0, 100.0, 2000.0])]);
+}

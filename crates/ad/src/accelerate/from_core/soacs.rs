@@ -7,6 +7,7 @@
 //! reduce         foldl f e a;   by an operator that reads what changes between iterations, as a loop (`loops`)
 //! reduce, of rows by an operator on elements                 the same of the elements, with the dimensions of a row before
 //! scan           scanl1 f a;    or as a loop
+//! scan, of rows by an operator on elements                       the same of the elements, turned
 //! ```
 
 use super::forms::Result;
@@ -36,18 +37,9 @@ impl FromCore<'_> {
             }
             // [accelerate.scan]
             Soac::Scan { width, lam, neutral, arrays } => {
-                if stm.pat.iter().any(|v| self.program.vars[*v].ty.rank() > 1) {
-                    return self.refuse("a scan of arrays of arrays");
-                }
                 let n = self.width(*width)?;
                 let arrays = self.each_part(arrays)?;
-                let rows = self.rows(n.clone(), &[], &arrays)?;
-                let Some(f) = self.operator(lam, &rows)? else {
-                    return self.prefixes(n, lam, (neutral, &arrays));
-                };
-                let dims = self.dims[&rows].clone();
-                let all = self.let_("scan", arr(ArrForm::Scanl1(f, Arr::var(&rows))), dims);
-                Ok(self.components(all, arrays.len()).into_iter().map(|a| Part::Array(self.own(a))).collect())
+                self.scan(stm, (n, lam), neutral, &arrays)
             }
             Soac::Fused { .. } => self.refuse("a fused operation in a called function"),
             Soac::Hist { .. } => self.refuse("a histogram"),
@@ -166,6 +158,45 @@ impl FromCore<'_> {
             }
         };
         Ok(results.into_iter().map(part).collect())
+    }
+
+    fn scan(
+        &mut self,
+        stm: &Stm,
+        (n, lam): (Size, &Lam),
+        neutral: &[Atom],
+        arrays: &[Part],
+    ) -> Result<Vec<Part>> {
+        let row = match &stm.pat[..] {
+            vs if vs.iter().all(|v| self.program.vars[*v].ty.rank() == 1) => Vec::new(),
+            [v] => self.dims_of(*v)?.split_off(1),
+            _ => return self.refuse("a scan of several arrays of arrays"),
+        };
+        let Some(lam) = on_elements(lam, row.len()) else {
+            return self.refuse("a scan of arrays whose operator is not one on their elements");
+        };
+        let rows = self.rows(n.clone(), &row, arrays)?;
+        let Some(f) = self.operator(lam, &rows)? else {
+            return match row.is_empty() {
+                true => self.prefixes(n, lam, (neutral, arrays)),
+                false => self.refuse("a scan of arrays whose operator reads what changes between iterations"),
+            };
+        };
+        let dims = self.dims[&rows].clone();
+        let all = self.let_("scan", arr(ArrForm::Scanl1(f, Arr::var(&rows))), dims);
+        if row.is_empty() {
+            return Ok(self
+                .components(all, arrays.len())
+                .into_iter()
+                .map(|a| Part::Array(self.own(a)))
+                .collect());
+        }
+        let (all, dims) = (self.own(all), [&[n], &row[..]].concat());
+        let turned = self.array_of(&dims, "scan", |this, j| {
+            let at = [&j[1..], &j[..1]].concat();
+            this.element(&all, &at)
+        })?;
+        Ok(vec![Part::Array(turned)])
     }
 
     /// The first value of a fold, if it reads nothing of the nest.
