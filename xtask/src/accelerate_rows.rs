@@ -25,7 +25,8 @@ const W5: &str = "crates/ad/tests/accelerate/worked.rs::w5_both_branches";
 const SHAPE_W5: &str = "crates/ad/tests/accelerate/worked.rs::w5_the_shape_of_both_phases";
 const E2: &str = "crates/ad/tests/accelerate/errata.rs::e2_the_rule_of_folds";
 const E3: &str = "crates/ad/tests/accelerate/errata.rs::e3_the_adjoint_of_an_index_is_stored";
-const REFUSED: &str = "crates/ad/tests/accelerate/errata.rs::scans_permutations_and_some_folds_are_refused";
+const REFUSED: &str = "crates/ad/tests/accelerate/errata.rs::permutations_are_refused";
+const PLAIN: &str = "crates/ad/tests/accelerate/collect.rs::plain_functions_have_no_loop";
 const NAMED: &str = "crates/ad/tests/accelerate/translated.rs::refusals_name_the_construct";
 const COUNTED: &str = "crates/ad/tests/accelerate/counts.rs::permutations_are_of_gathers_and_reads";
 const PADDED: &str =
@@ -172,11 +173,25 @@ pub(crate) const ROWS: &[Row] = &[
         &[E2, "crates/ad/tests/accelerate/errata.rs::e5_the_contribution_of_a_fold_has_no_type"],
     ),
     row("dual of `fold1`", "goldens, of one and two dimensions", &[PROGRAMS]),
-    row("folds that are refused (3.2.1)", "a function that reads an array that varies", &[REFUSED, NAMED]),
     row(
-        "scans and `permute` as input (3.2.1)",
-        "`scanl`, `scanr` and `permute` are refused; `scanl1` is ours",
-        &[REFUSED, "crates/ad/tests/accelerate/errata.rs::a_scan_without_a_first_value_has_a_derivative"],
+        "folds that the text refuses (3.2.1): ours",
+        "functions that read an array that varies, elements of any type: by loops; other ones have none",
+        &[
+            "crates/ad/tests/accelerate/collect.rs::folds_whose_functions_read_what_varies",
+            "crates/ad/tests/accelerate/collect.rs::folds_of_tuples_in_tuples",
+            PLAIN,
+        ],
+    ),
+    row(
+        "scans and `permute` as input (3.2.1): scans are ours",
+        "`scanl`, `scanr`, `scanl1` of any function; `permute` is refused",
+        &[
+            "crates/ad/tests/accelerate/collect.rs::scans_have_derivatives",
+            "crates/ad/tests/accelerate/collect.rs::scans_from_the_right_keep_the_order",
+            "crates/ad/tests/accelerate/collect.rs::scans_whose_functions_read_what_varies",
+            "crates/ad/tests/accelerate/errata.rs::a_scan_without_a_first_value_has_a_derivative",
+            REFUSED,
+        ],
     ),
     row("dual of `backpermute` (Table 2)", "one `permute (+)`", &[COUNTED]),
     row(
@@ -250,7 +265,17 @@ pub(crate) const ROWS: &[Row] = &[
     row("bundle adjustment in rows (5.1)", "", &[]),
     row("benchmark driver (5.2)", "", &[]),
     row("four versions (5.3.1)", "", &[]),
-    row("custom derivatives, loops, stencils (6.1)", "refused with construct and place", &[NAMED]),
+    row(
+        "loops (6.1): ours",
+        "`collectl` and `collectr`, the states of loops over rows: any state of scalars, arrays that are read by index; work is linear",
+        &[
+            "crates/ad/tests/accelerate/collect.rs::states_from_both_ends",
+            "crates/ad/tests/accelerate/collect.rs::states_are_any_values",
+            "crates/ad/tests/accelerate/collect.rs::steps_read_arrays",
+            GROWTH,
+        ],
+    ),
+    row("custom derivatives, stencils (6.1)", "refused with construct and place", &[NAMED]),
     row(
         "programs of core, nests flattened (ours)",
         "values, gradients, sizes that bodies compute, branches of arrays of different sizes",
@@ -259,6 +284,17 @@ pub(crate) const ROWS: &[Row] = &[
             FUNCTIONS,
             "crates/ad/tests/accelerate/translated.rs::branches_of_arrays_of_different_sizes",
             "crates/ad/tests/accelerate/translated.rs::nothing_is_read_where_a_nest_is_empty",
+        ],
+    ),
+    row(
+        "loops of core (ours)",
+        "states of numbers, in nests and branches, loops that collect; operators that read what changes; states that are arrays are refused",
+        &[
+            "crates/ad/tests/accelerate/loops.rs::a_loop_in_a_nest",
+            "crates/ad/tests/accelerate/loops.rs::states_of_several_types_say_where_arrays_are_read",
+            "crates/ad/tests/accelerate/loops.rs::loops_that_collect",
+            "crates/ad/tests/accelerate/loops.rs::operators_that_read_what_changes",
+            "crates/ad/tests/accelerate/loops.rs::other_loops_are_refused",
         ],
     ),
     row("derivatives of derivatives (ours)", "by Fast CHAD, and by the algorithm itself", &[AGAIN]),

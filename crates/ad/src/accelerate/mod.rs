@@ -11,10 +11,12 @@
 //! | [`contributions`] | what has been contributed to the adjoint of each node | 3.4.4 |
 //! | [`dual`] | the let-stack of the adjoints | 3.4.4 |
 //! | `folds` | the same of folds and scans | 3.4.4 |
+//! | `collect` | the same of loops | ours |
+//! | `sequential` | folds and scans without a rule of their own, as loops | ours |
 //! | [`combine`] | both, and the gradient | 3.4.5 |
 //! | [`to_core`] | array programs as functions of core | 2.3 |
 //!
-//! [`from_core`] makes programs of functions of core: with [`to_core`] the algorithm `accelerate` (`--ad accelerate`). Beside them: `zeros` (zeros, sums, empty arrays), `rename` (array variables of scalar functions), `print`.
+//! [`from_core`] makes programs of functions of core: with [`to_core`] the algorithm `accelerate` (`--ad accelerate`). Beside them: `zeros` (zeros, sums, empty arrays), `rows` (parts of inner rows), `rename` (array variables of scalar functions), `print`.
 //!
 //! Source: T. Smeding, *Reverse Automatic Differentiation for Accelerate*, MSc thesis, Utrecht University, 2021; chapter 3.
 //!
@@ -33,11 +35,11 @@
 //! ```
 //!
 //! Differences from the paper: each file lists its own. Several results and any types; values are returned; no array is copied for a variable; temporaries and adjoints that nothing reads are left out; contributions of the full
-//! shape are added as they are; `scanl1`, folds of tuples and folds by the larger or smaller number have derivatives.
+//! shape are added as they are; loops (`collectl`, `collectr`), scans and all folds have derivatives; of a fold by the larger or smaller number one element has the adjoint.
 //!
 //! Guarantee: terms have types, and the gradient of a program is a program: [`language::Program::new`] checks it. Its work is that of the program, times a constant and the depth of conditionals.
 //!
-//! Not supported: the derivative of `scanl`, `scanr` and `permute` (as input); folds and scans whose function reads an array that varies, or whose elements are tuples in tuples. [`from_core`] says which constructs of core have no form.
+//! Not supported: the derivative of `permute` (as input). [`from_core`] says which constructs of core have no form.
 
 pub mod combine;
 pub mod contributions;

@@ -45,6 +45,17 @@ fn product_of_vector() -> Program {
     b.program(vector(real()), |a| product(&b, &var(a)))
 }
 
+/// Each step reads an element of the argument.
+fn loop_over_vector() -> Program {
+    let b = Draft::default();
+    b.program(vector(real()), |a| {
+        let one = b.generate(&ix([]), |_| r(1.0));
+        let places = b.generate(&shape(a), |i| i.get(0));
+        let all = b.collectl(|x, k| &x * at1(a, &k).sin() + &x, &one, &places);
+        slice([Some(size(a, 0))], &all)
+    })
+}
+
 #[test]
 fn the_ratio_does_not_grow_with_the_data() {
     let of_vector = |n: usize| vec![reals(&numbers(n))];
@@ -52,12 +63,13 @@ fn the_ratio_does_not_grow_with_the_data() {
         let rows = n / 10;
         vec![reals_of(&[rows, 10], &numbers(rows * 10)), reals(&numbers(10))]
     };
-    let families: [Family<'_>; 5] = [
+    let families: [Family<'_>; 6] = [
         ("W1", w1(), &of_vector, 4.0),
         ("W4", w4(), &of_vector, 6.0),
         ("matrix and vector", matrix_vector(), &of_matrix, 5.0),
         ("logsumexp", log_sum_exp_of_vector(), &of_vector, 8.0),
         ("product", product_of_vector(), &of_vector, 20.0),
+        ("loop", loop_over_vector(), &of_vector, 12.0),
     ];
     for (name, program, args, most) in &families {
         for options in variants() {

@@ -284,3 +284,24 @@ fn scans_of_rows() {
     let found = results(text, &[of([1.0, 2.0, 3.0, 5.0]), of([1.0, 10.0, 100.0, 1000.0])]);
     assert_eq!(found, [of([1.0, 2.0, 3.0, 10.0]), of([301.0, 5010.0, 100.0, 2000.0])]);
 }
+
+/// An element beyond the end is not read where a branch says so: the sum of a[i + 1] while there is one, times s.
+#[test]
+fn reads_of_branches_stay_in_branches() {
+    let text = "fun f(a: []f64): f64 {
+        let n: i64 = size(a, 0)
+        let y: f64 = loop (s: f64 = 2.0f64) for i: i64 < n {
+            let j: i64 = add.i64(i, 1i64)
+            let c: bool = lt.i64(j, n)
+            let t: f64 = if c {
+                let v: f64 = a[j]
+                let p: f64 = mul.f64(s, v)
+                in p
+            } else { in s }
+            in t
+        }
+        in y
+    }";
+    let found = results(text, &[fs(&[9.0, 3.0, 5.0]), f(1.0)]);
+    assert_eq!(found, [f(30.0), fs(&[0.0, 10.0, 6.0])]);
+}
