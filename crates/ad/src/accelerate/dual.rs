@@ -34,7 +34,8 @@
 //!               m_1 <- (d_n, back.0.0) at each first element    let info = map (.1) back    m_2 <- map (.0.1) back, reads(info)
 //! collectr f    the same from the other end                                                                                                           (ours)
 //! scanl, scanr  none: `sequential` makes other terms of them
-//! permute       refused
+//! permute (+) a m2 f    m_1 <- d_n    m_2 <- generate sh (\i. let p = f i in cond p.0 (d_n ! p.1) 0)                                                         (ours)
+//! permute c     refused, for other functions that combine
 //! reads         for each array a that f reads:  a <- permute (+) (zeros as a) (\j. (was it read, its index)) (map (its adjoint) info)
 //! ```
 //!
@@ -44,8 +45,9 @@
 //!
 //! `row` is longer than other functions: an arm for each row.
 //!
-//! Refused: the derivative of `permute`.
+//! Refused: the derivative of `permute` with a function that does not add.
 
+use super::additions::is_addition;
 use super::contributions::{Contribution, Contributions, sum_contributions};
 use super::folds::Components;
 use super::label::{Key, Label};
@@ -207,7 +209,17 @@ impl Pass<'_> {
                 self.collected((*from, &f), (u, d), (m1, m2), s);
             }
             // [accelerate.dual.permute]
-            ArrForm::Permute(..) => return Err(Refused("a `permute`".to_string())),
+            ArrForm::Permute(c, target, f, m) => {
+                if !is_addition(&self.fun(c, env)) {
+                    return Err(Refused(
+                        "a `permute`, or a histogram, that does something else than add".to_string(),
+                    ));
+                }
+                let f = self.fun(f, env);
+                s.give(target, at);
+                let u = self.unpermuted(&f, d, m);
+                s.give(m, u);
+            }
             // [accelerate.dual.backpermute]
             ArrForm::Backpermute(_, f, m) => {
                 let f = self.fun(f, env);
@@ -257,6 +269,17 @@ impl Pass<'_> {
     fn both(&mut self, n: Label, at: Arr) -> Arr {
         let (split, tmp) = &self.splits[&n];
         made(Arr::new(ArrForm::ZipWith(split.dual.clone(), at, Arr::var(tmp))))
+    }
+
+    /// What each element of the argument of a permutation is added to.
+    fn unpermuted(&mut self, f: &Fun, d: &AVar, m: &Arr<Label>) -> Arr {
+        let elem = made(d.ty().array()).0.clone();
+        let p = self.names.fresh("p", f.body.ty().clone());
+        let read = made(Exp::index(d, Exp::var(&p).proj(1)));
+        let chosen = made(Exp::cond(Exp::var(&p).proj(0), read, zero_value(&elem)));
+        let body = made(Exp::lets(vec![(p, f.body.clone())], chosen));
+        let back = Fun { param: f.param.clone(), body };
+        made(Arr::new(ArrForm::Generate(self.shape(m), back)))
     }
 
     /// `permute (+) zeros to values`

@@ -51,6 +51,7 @@ pub mod language;
 pub mod primal;
 pub mod to_core;
 
+mod additions;
 mod collect;
 mod folds;
 mod print;

@@ -3,7 +3,6 @@
 use super::build::*;
 use super::catalogue::{aindex_generate_3, one, replicate_4};
 use super::gradients::*;
-use pullback_ad::accelerate::combine::gradient;
 use pullback_ad::accelerate::expression::{Split, Temporaries};
 use pullback_ad::accelerate::language::{AVar, Arr, ArrForm, ArrTy, Exp, ExpForm, Program, Ty};
 use pullback_core::Value;
@@ -253,18 +252,6 @@ fn components_of_one_tuple_are_read() {
     let [x, y] = [2.0, 3.0];
     let value = 2.0 * (8.0 + 27.0) + 2.0 * (2.0 * x + y * y);
     expect(&program, &[reals(&[x, y])], value, &[6.0 * x * x + 4.0, 6.0 * y * y + 4.0 * y], 1e-12);
-}
-
-#[test]
-fn permutations_are_refused() {
-    let b = Draft::default();
-    let to = |_: E| (truth(true), ix([0]));
-    let program =
-        b.program(vector(real()), |a| sum(&b.permute(|x, y| x + y, &constants(&[1], &[0.0]), to, &var(a))));
-    for options in variants() {
-        let message = gradient(&program, options).expect_err("refused").0;
-        assert!(message.contains("permute"), "{message}");
-    }
 }
 
 /// Arrays that do not vary may be read, and scanned.

@@ -14,6 +14,7 @@ mod judgement;
 mod laws;
 mod loops;
 mod lowering;
+mod permutes;
 mod programs;
 mod sharing;
 mod translated;

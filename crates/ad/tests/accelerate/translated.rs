@@ -199,19 +199,6 @@ pub(super) fn refused(text: &str) -> String {
 /// What has no form is refused by name.
 #[test]
 fn refusals_name_the_construct() {
-    let scatter = "fun f(a: []f64, is: []i64, vs: []f64): []f64 {
-        let n: i64 = size(is, 0)
-        let b: []f64 = scatter(n, a, is, vs)
-        in b
-    }";
-    let histogram = "fun f(a: []f64, is: []i64, vs: []f64): []f64 {
-        let n: i64 = size(is, 0)
-        let b: []f64 = hist n [0.0f64] [a] is [vs] (x: f64, y: f64) { let t: f64 = add.f64(x, y) in t }
-        in b
-    }";
-    for (text, construct) in [(scatter, "a scatter"), (histogram, "a histogram")] {
-        assert_eq!(refused(text), construct);
-    }
     let tuple = "fun f(p: (f64, f64)): f64 { let x: f64 = proj(p, 0) in x }";
     assert_eq!(refused(tuple), "a product, as a whole");
 }

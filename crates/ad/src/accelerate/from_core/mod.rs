@@ -25,6 +25,7 @@
 mod forms;
 mod loops;
 mod nests;
+mod permutes;
 mod sizes;
 mod soacs;
 
@@ -50,6 +51,7 @@ const SOURCES: &[&str] = &[
     include_str!("forms.rs"),
     include_str!("loops.rs"),
     include_str!("nests.rs"),
+    include_str!("permutes.rs"),
     include_str!("soacs.rs"),
 ];
 

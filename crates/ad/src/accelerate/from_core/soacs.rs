@@ -8,6 +8,7 @@
 //! reduce, of rows by an operator on elements                 the same of the elements, with the dimensions of a row before
 //! scan           scanl1 f a;    or as a loop
 //! scan, of rows by an operator on elements                       the same of the elements, turned
+//! hist, scatter  `permutes`
 //! ```
 
 use super::forms::Result;
@@ -42,8 +43,14 @@ impl FromCore<'_> {
                 self.scan(stm, (n, lam), neutral, &arrays)
             }
             Soac::Fused { .. } => self.refuse("a fused operation in a called function"),
-            Soac::Hist { .. } => self.refuse("a histogram"),
-            Soac::Scatter { .. } => self.refuse("a scatter"),
+            Soac::Hist { width, lam, neutral: _, dst, indices, values } => {
+                let n = self.width(*width)?;
+                self.histogram(stm, (n, lam), (dst, *indices, values))
+            }
+            Soac::Scatter { width, dst, indices, values } => {
+                let n = self.width(*width)?;
+                self.scatter(stm, n, (*dst, *indices, *values))
+            }
         }
     }
 
@@ -221,7 +228,7 @@ impl FromCore<'_> {
     }
 
     /// An operator on elements, if it reads nothing of the nest.
-    fn operator(&mut self, lam: &Lam, rows: &AVar) -> Result<Option<Fun>> {
+    pub(super) fn operator(&mut self, lam: &Lam, rows: &AVar) -> Result<Option<Fun>> {
         let elem = made(rows.ty().array()).0.clone();
         let pair = Ty::Tuple(vec![elem.clone(), elem]);
         let param = self.names.fresh("p", pair);
@@ -259,7 +266,7 @@ fn reads_only(x: Option<&EVar>, e: &Exp) -> bool {
 }
 
 /// The operator on elements that an operator on arrays of this rank maps.
-fn on_elements(lam: &Lam, rank: usize) -> Option<&Lam> {
+pub(super) fn on_elements(lam: &Lam, rank: usize) -> Option<&Lam> {
     if rank == 0 {
         return Some(lam);
     }

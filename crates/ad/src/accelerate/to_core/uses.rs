@@ -134,7 +134,7 @@ impl Uses {
                 self.exp(&f.body, Place::At(&f.param));
             }
             ArrForm::Map(f, v) => match (v.form(), leaves_of_param(&f.body, &f.param)) {
-                (ArrForm::Var(a), Some(leaves)) => self.add_leaves(a, leaves, 1),
+                (ArrForm::Var(a), Some(leaves)) if !leaves.is_empty() => self.add_leaves(a, leaves, 1),
                 _ => {
                     self.simple(u);
                     self.fun(f);
