@@ -127,6 +127,8 @@ pub enum Property {
     OptPreserves,
     /// The first results of `vjp(P)` are bit-equal to those of `P`.
     Primal,
+    /// The same up to rounding: an algorithm may fold in an order of its own, and need not combine a neutral element.
+    Values,
     /// `⟨ȳ, J u⟩ = ⟨Jᵀ ȳ, u⟩`.
     Adjoint,
     /// Forward mode computes `J u` too.
@@ -163,12 +165,22 @@ impl Property {
         Property::Linear,
         Property::Many,
     ];
+    /// The same of algorithms that translate a function to a language with folds of its own.
+    pub const OF_A_TRANSLATION: [Property; 6] = [
+        Property::Checked,
+        Property::RoundTrip,
+        Property::Values,
+        Property::Adjoint,
+        Property::Linear,
+        Property::Many,
+    ];
     /// All of them.
-    pub const ALL: [Property; 16] = [
+    pub const ALL: [Property; 17] = [
         Property::Checked,
         Property::RoundTrip,
         Property::OptPreserves,
         Property::Primal,
+        Property::Values,
         Property::Adjoint,
         Property::Agree,
         Property::Outside,
@@ -189,6 +201,7 @@ impl Property {
             Property::RoundTrip => "round-trip",
             Property::OptPreserves => "opt-preserves",
             Property::Primal => "primal",
+            Property::Values => "values",
             Property::Adjoint => "adjoint",
             Property::Agree => "agree",
             Property::Outside => "outside",
@@ -210,6 +223,7 @@ impl Property {
             Property::RoundTrip => round_trip(case, reverse),
             Property::OptPreserves => opt_preserves(case),
             Property::Primal => primal(case, reverse),
+            Property::Values => values(case, reverse),
             Property::Adjoint => adjoint(case, reverse),
             Property::Agree => agree(case),
             Property::Outside => outside(case),
@@ -457,6 +471,14 @@ pub(crate) fn primal(case: &Case, reverse: Reverse<'_>) -> Check {
     let mut rng = rng_of(case);
     let (out, _) = r.run(case, &r.cotangents(&mut rng))?;
     if out == r.results { Ok(()) } else { fail(format!("primal results: {:?} became {out:?}", r.results)) }
+}
+
+/// `values`: the derivative's first results are the program's, up to rounding.
+fn values(case: &Case, reverse: Reverse<'_>) -> Check {
+    let r = Reversed::new(case, reverse)?;
+    let mut rng = rng_of(case);
+    let (out, _) = r.run(case, &r.cotangents(&mut rng))?;
+    same_floats("primal results", &r.results, &out, case.tolerance())
 }
 
 /// `adjoint`: `⟨ȳ, J u⟩ = ⟨Jᵀ ȳ, u⟩` with `J u` by dual numbers.

@@ -86,8 +86,10 @@ fn all_properties_hold_on_random_programs() {
 #[test]
 fn programs_that_end_in_branches_have_their_derivatives() {
     let seeds = || draws("endings", (48, 64), 15);
-    let properties: Vec<Property> =
-        Property::ALL.into_iter().filter(|p| !matches!(p, Property::Cost | Property::Checkpoints)).collect();
+    let properties: Vec<Property> = Property::ALL
+        .into_iter()
+        .filter(|p| !matches!(p, Property::Cost | Property::Checkpoints | Property::Values))
+        .collect();
     let report = soak_with(seeds(), &Config::endings(), &properties, &fast_chad::vjp);
     println!("{}", report.render());
     assert!(report.failures.is_empty(), "{}", report.render());
