@@ -2,6 +2,7 @@
 //! other tool, on the same inputs, in turns. `cargo xtask bench --help`.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
+mod accelerate;
 mod cliffs;
 mod costs;
 mod inputs;
@@ -34,7 +35,8 @@ Examples:
   cargo xtask bench gmm lstm --full --threads 1               the suite's sizes of two problems
   cargo xtask bench --growth --html growth.html               sizes in between: how cost grows, and whether there is a cliff
   cargo xtask bench lse --tool 'other=python3 other_tool.py'  beside another tool of the suite
-  cargo xtask bench compare before.json after.json"
+  cargo xtask bench compare before.json after.json
+  cargo xtask bench accelerate --twice                        the experiments of the Accelerate thesis: an hour"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -85,14 +87,31 @@ enum Task {
         /// The results after.
         after: PathBuf,
     },
+    /// The experiments of the thesis on reverse AD for Accelerate, and their page of the book.
+    Accelerate(accelerate::Options),
+    /// One case of them, in this process.
+    #[command(hide = true)]
+    AccelerateCase(accelerate::Case),
 }
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
-    if let Some(Task::Compare { before, after }) = &cli.task {
-        println!("{}", results::compare(&Results::read(before)?, &Results::read(after)?));
-        return Ok(());
+    match &cli.task {
+        None => problems(&cli),
+        Some(Task::Compare { before, after }) => {
+            println!("{}", results::compare(&Results::read(before)?, &Results::read(after)?));
+            Ok(())
+        }
+        Some(Task::Accelerate(options)) => accelerate::run(options),
+        Some(Task::AccelerateCase(case)) => {
+            println!("{}", case.measure()?);
+            Ok(())
+        }
     }
+}
+
+/// Measures the problems.
+fn problems(cli: &Cli) -> Result<()> {
     let extent = match (cli.quick, cli.full, cli.growth) {
         (true, _, _) => Extent::Quick,
         (_, true, _) => Extent::Full,
@@ -106,7 +125,7 @@ fn main() -> Result<()> {
     if let Some(name) = cli.problems.iter().find(|p| !workloads.iter().any(|w| w.problem == *p)) {
         bail!("no problem `{name}`");
     }
-    let commands = commands(&cli)?;
+    let commands = commands(cli)?;
     let start =
         || commands.iter().map(|(name, command)| Tool::start(name, command)).collect::<Result<Vec<_>>>();
     let mut tools = start()?;
@@ -129,7 +148,7 @@ fn main() -> Result<()> {
         define(&mut tools, &workload, &mut results);
         let input = workload.input.to_string();
         for k in 0..workload.functions.len() {
-            let rows = measure(&mut tools, &workload, &input, k, &cli);
+            let rows = measure(&mut tools, &workload, &input, k, cli);
             for row in rows {
                 bar.suspend(|| println!("{}", line(&row)));
                 results.rows.push(row);
@@ -138,7 +157,7 @@ fn main() -> Result<()> {
         }
         bar.inc(1);
         // What has been measured is not lost if a later workload ends badly.
-        write(&cli, &results, &counted)?;
+        write(cli, &results, &counted)?;
     }
     bar.finish_and_clear();
     print!("{}", cliffs::text(&results, &counted));

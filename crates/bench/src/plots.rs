@@ -159,6 +159,37 @@ pub(crate) fn roofline(results: &Results) -> Result<Option<String>> {
     picture(&frame, &curves)
 }
 
+/// A version over sizes: its colour by number, and points.
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) colour: usize,
+    pub(crate) is_dashed: bool,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// Seconds over numbers of independent variables. A line of slope 1 stands behind the curves, through the middle of the first.
+pub(crate) fn over_variables(shown: &[Shown]) -> Result<Option<String>> {
+    let curve = |s: &Shown| Curve {
+        name: s.name.clone(),
+        colour: COLOURS[s.colour % COLOURS.len()],
+        line: if s.is_dashed { Line::Dashed } else { Line::Whole },
+        points: s.points.clone(),
+    };
+    let Some(points) = shown.first().map(|s| &s.points) else { return Ok(None) };
+    let (x, y) = points[points.len() / 2];
+    let (from, to) = (points[0].0, points[points.len() - 1].0);
+    let frame = Frame {
+        x: "independent variables",
+        y: "time",
+        x_label: &scientific,
+        y_label: &power,
+        behind: vec![("slope 1".to_string(), vec![(from, y * from / x), (to, y * to / x)])],
+        names: Names::Corner,
+        size: WIDE,
+    };
+    picture(&frame, &shown.iter().map(curve).collect::<Vec<_>>())
+}
+
 /// Derivatives over their functions, with the first tool: how many times as long they take.
 pub(crate) fn ratios(results: &Results) -> Result<Option<String>> {
     let primal = |row: &Row| results.primal_of(row).map_or(f64::NAN, |t| t.least);

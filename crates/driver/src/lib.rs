@@ -39,6 +39,7 @@ pub use matrices::{Block, Entries, Matrix, Product, Sweep};
 pub use pullback_ad::contract::{About, Language, Status};
 pub use pullback_cpu::{Argument, Place, Prepared, View, Views};
 pub use pullback_llvm::Floats;
+pub use repeat::argument;
 pub use report::{CodeReport, Executor, Outcome, Ran};
 pub use session::{EntryPoint, Failed, Ready, Session, Settings};
 

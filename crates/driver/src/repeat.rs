@@ -88,7 +88,7 @@ impl Ready {
 }
 
 /// A value as an argument of a prepared call; `None`: it is neither a scalar nor an array of scalars.
-fn argument(value: &Value) -> Option<Argument<'_>> {
+pub fn argument(value: &Value) -> Option<Argument<'_>> {
     match value {
         Value::Scalar(x) => Some(each_scalar!(ScalarValue, *x, x => Argument::scalar(x), return None)),
         Value::Array(a) => {

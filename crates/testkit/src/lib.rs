@@ -15,6 +15,7 @@ pub mod dual_mutants;
 pub mod empties;
 pub mod flat;
 pub mod fork_join;
+pub mod fused;
 pub mod generate;
 pub mod growth;
 pub mod hostile;

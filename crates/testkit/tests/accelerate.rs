@@ -33,7 +33,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Each of these algorithms for reverse derivatives must give the gradients.
-const ALGORITHMS: [&str; 4] = ["fast_chad", "accelerate", "accelerate-store", "accelerate-recompute"];
+pub(crate) const ALGORITHMS: [&str; 4] =
+    ["fast_chad", "accelerate", "accelerate-store", "accelerate-recompute"];
 
 /// Numbers may differ by this much, relative to the expected number or to 1, whichever is larger.
 const TOLERANCE: f64 = 1e-9;
@@ -238,7 +239,7 @@ fn differences(goldens: &Json, name: &str) -> Vec<String> {
 }
 
 /// Lists the executors of this machine.
-fn backends() -> Vec<Backend> {
+pub(crate) fn backends() -> Vec<Backend> {
     let mut backends = vec![Backend::Interp, Backend::Vm];
     backends.extend(Llvm::find().is_ok().then_some(Backend::Llvm));
     backends

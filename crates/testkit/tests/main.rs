@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one program: each file is a module.
 
 mod accelerate;
+mod accelerate_experiments;
 mod accumulators;
 mod book;
 mod bulk;

@@ -1,0 +1,195 @@
+//! What the experiments run: problems, sizes, inputs, and the versions of the algorithm.
+
+use anyhow::{Context, Result, anyhow};
+use pullback_core::{Array, Buffer, Value};
+use pullback_driver::{Backend, Ready, Session, Settings};
+use pullback_testkit::problems::uniform;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+/// A problem of the thesis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Problem {
+    /// Gaussian mixtures; sizes are points, dimensions, components.
+    Gmm,
+    /// Bundle adjustment; sizes are cameras, points, observations.
+    Ba,
+}
+
+/// Three sizes of a problem.
+pub(crate) type Sizes = [usize; 3];
+
+/// Points, dimensions and components of mixtures: all combinations.
+const GMM: (&[usize], &[usize], &[usize]) =
+    (&[1000, 10_000], &[2, 10, 20, 32, 64, 128], &[5, 10, 25, 50, 100, 200]);
+
+/// Cameras, points and observations: the files of the thesis, in its order.
+const BA: [Sizes; 20] = [
+    [49, 7776, 31843],
+    [21, 11315, 36455],
+    [161, 48126, 182_072],
+    [372, 47423, 204_472],
+    [257, 65132, 225_911],
+    [539, 65220, 277_273],
+    [93, 61203, 287_451],
+    [88, 64298, 383_937],
+    [810, 88814, 393_775],
+    [1197, 126_327, 563_734],
+    [1723, 156_502, 678_718],
+    [253, 163_691, 899_155],
+    [245, 198_739, 1_091_386],
+    [356, 226_730, 1_255_268],
+    [1102, 780_462, 4_052_340],
+    [1544, 942_409, 4_750_193],
+    [1778, 993_923, 5_001_946],
+    [1936, 649_673, 5_213_733],
+    [4585, 1_324_582, 9_125_125],
+    [13682, 4_456_117, 2_987_644],
+];
+
+impl Problem {
+    pub(crate) const ALL: [Problem; 2] = [Problem::Gmm, Problem::Ba];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Problem::Gmm => "gmm",
+            Problem::Ba => "ba",
+        }
+    }
+    pub(crate) fn named(name: &str) -> Result<Problem> {
+        Problem::ALL.into_iter().find(|p| p.name() == name).with_context(|| format!("no problem `{name}`"))
+    }
+    /// All sizes, in the order of the thesis.
+    pub(crate) fn sizes(self) -> Vec<Sizes> {
+        let (points, dimensions, components) = GMM;
+        let of = |n: usize| dimensions.iter().flat_map(move |d| components.iter().map(move |k| [n, *d, *k]));
+        match self {
+            Problem::Gmm => points.iter().flat_map(|n| of(*n)).collect(),
+            Problem::Ba => BA.to_vec(),
+        }
+    }
+    /// The numbers that are differentiated in.
+    pub(crate) fn variables(self, [a, b, c]: Sizes) -> usize {
+        match self {
+            Problem::Gmm => c * (1 + b + b * (b + 1) / 2),
+            Problem::Ba => 11 * a + 3 * b + c,
+        }
+    }
+    /// What time and memory grow with.
+    pub(crate) fn work(self, sizes: Sizes) -> f64 {
+        match self {
+            Problem::Gmm => sizes[0] as f64 * self.variables(sizes) as f64,
+            Problem::Ba => 31.0 * sizes[2] as f64,
+        }
+    }
+    /// The program, and its entry points for the objective and its derivative.
+    fn program(self) -> (&'static str, [&'static str; 2]) {
+        match self {
+            Problem::Gmm => ("benches/accelerate/gmm.fut", ["gather", "gather_gradient"]),
+            Problem::Ba => ("benches/accelerate/ba.fut", ["objective", "jacobian"]),
+        }
+    }
+    /// Objective and derivative, compiled.
+    pub(crate) fn ready(self, algorithm: &str, threads: Option<NonZeroUsize>) -> Result<[Ready; 2]> {
+        let (file, entries) = self.program();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        compiled(file, &text, entries, algorithm, threads)
+    }
+    /// Random arguments of objective and derivative.
+    pub(crate) fn args(self, sizes: Sizes) -> [Vec<Value>; 2] {
+        match self {
+            Problem::Gmm => gmm(sizes),
+            Problem::Ba => ba(sizes),
+        }
+    }
+}
+
+/// Two entry points as machine code, whose derivatives are by this algorithm.
+pub(crate) fn compiled(
+    file: &str,
+    text: &str,
+    entries: [&str; 2],
+    algorithm: &str,
+    threads: Option<NonZeroUsize>,
+) -> Result<[Ready; 2]> {
+    let mut settings = Settings { backend: Backend::Llvm, threads, ..Settings::default() };
+    settings.choice.reverse = Some(algorithm.into());
+    let session = Session::compile(file, text, settings).map_err(|e| anyhow!(e.render()))?;
+    let ready = |name: &str| -> Result<Ready> {
+        let entry = session.entry(Some(name)).map_err(|d| anyhow!(d.message))?;
+        session.primal(&entry).map_err(|d| anyhow!(d.message))
+    };
+    Ok([ready(entries[0])?, ready(entries[1])?])
+}
+
+fn array(shape: &[usize], numbers: Vec<f64>) -> Value {
+    Value::f64_array(shape, &numbers)
+}
+
+/// Parameters near zero, so that no exponential is too large.
+fn gmm([n, d, k]: Sizes) -> [Vec<Value>; 2] {
+    let width = d + d * (d - 1) / 2;
+    let small = |seed: u32, shape: &[usize]| {
+        let numbers = uniform(seed, shape.iter().product());
+        array(shape, numbers.iter().map(|x| 0.4 * x - 0.2).collect())
+    };
+    let prior = [small(1, &[n, d]), Value::f64(1.0), Value::i64(0)];
+    let parameters = [small(2, &[k]), small(3, &[k, d]), small(4, &[k, width])];
+    // The constant changes no time.
+    let objective = [&prior[..], &[Value::f64(0.0)], &parameters].concat();
+    [objective, [prior, parameters].concat()]
+}
+
+/// Cameras that look at points in front of them. Observations go round, as in the files.
+fn ba([n, m, p]: Sizes) -> [Vec<Value>; 2] {
+    let near = |seed: u32, count: usize, centres: &[f64], width: f64| {
+        let off = uniform(seed, count * centres.len());
+        off.iter()
+            .zip(centres.iter().cycle())
+            .map(|(x, centre)| centre + width * (x - 0.5))
+            .collect::<Vec<f64>>()
+    };
+    let camera = [0.1, -0.2, 0.3, 0.5, -0.4, 0.2, 1.5, 0.05, -0.07, 0.01, -0.002];
+    let obs = (0..p).flat_map(|i| [(i % n) as i64, (i % m) as i64]).collect();
+    let args = vec![
+        array(&[n, 11], near(1, n, &camera, 0.1)),
+        array(&[m, 3], near(2, m, &[0.3, 0.8, 4.0], 1.0)),
+        array(&[p], near(3, p, &[0.7], 0.2)),
+        array(&[p, 2], near(4, p, &[0.11, -0.23], 0.2)),
+        Value::Array(Array::new(vec![p, 2], Buffer::I64(obs))),
+    ];
+    [args.clone(), args]
+}
+
+/// One algorithm with a number of threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version {
+    /// Its name in tables.
+    pub(crate) name: &'static str,
+    pub(crate) algorithm: &'static str,
+    pub(crate) is_parallel: bool,
+    pub(crate) problems: &'static [Problem],
+}
+
+impl Version {
+    const fn new(
+        name: &'static str,
+        algorithm: &'static str,
+        is_parallel: bool,
+        problems: &'static [Problem],
+    ) -> Version {
+        Version { name, algorithm, is_parallel, problems }
+    }
+}
+
+/// The four of the thesis, our choice for each function, and what we use in production.
+pub(crate) const VERSIONS: [Version; 7] = [
+    Version::new("store, 1 thread", "accelerate-store", false, &[Problem::Gmm]),
+    Version::new("store", "accelerate-store", true, &[Problem::Gmm]),
+    Version::new("recompute, 1 thread", "accelerate-recompute", false, &[Problem::Gmm]),
+    Version::new("recompute", "accelerate-recompute", true, &[Problem::Gmm]),
+    Version::new("default, 1 thread", "accelerate", false, &[Problem::Ba]),
+    Version::new("default", "accelerate", true, &Problem::ALL),
+    Version::new("fast_chad", "fast_chad", true, &Problem::ALL),
+];

@@ -1,0 +1,299 @@
+//! The page of the book and its pictures, from the result file.
+
+use super::GIB;
+use super::cases::{Problem, Sizes};
+use super::results::{Curve, Measured, Report, slope};
+use crate::plots::{self, Shown};
+use crate::results::time;
+use anyhow::{Context, Result};
+use std::fmt::Write;
+
+/// How often a case may take as long as before without being a difference, in the thesis.
+const INSIGNIFICANT: f64 = 1.2;
+
+/// Numbers of points of mixtures, each a picture and its tables.
+const POINTS: [usize; 2] = [1000, 10_000];
+
+/// The files of `docs/book`: name and text.
+pub(crate) fn files(report: &Report) -> Result<Vec<(String, String)>> {
+    let mut pictures = Vec::new();
+    for n in POINTS {
+        let curves = report.curves(Problem::Gmm, &|s| s[0] == n);
+        pictures.push((picture_name(Problem::Gmm, n), picture(Problem::Gmm, &curves)?));
+    }
+    let curves = report.curves(Problem::Ba, &|_| true);
+    pictures.push((picture_name(Problem::Ba, 0), picture(Problem::Ba, &curves)?));
+    let mut files = vec![("accelerate-experiments.md".to_string(), page(report)?)];
+    files.extend(pictures.into_iter().filter_map(|(name, svg)| Some((name, svg?))));
+    Ok(files)
+}
+
+fn picture_name(problem: Problem, n: usize) -> String {
+    match problem {
+        Problem::Gmm => format!("accelerate-gmm-{n}.svg"),
+        Problem::Ba => "accelerate-ba.svg".to_string(),
+    }
+}
+
+/// Seconds over numbers of independent variables, with a line of slope 1 through the middle of the first curve.
+fn picture(problem: Problem, curves: &[Curve]) -> Result<Option<String>> {
+    let shown = |c: &Curve| Shown {
+        name: c.name.to_string(),
+        colour: colour(c.name),
+        is_dashed: c.name.ends_with("1 thread"),
+        points: points(problem, c),
+    };
+    let shown: Vec<Shown> = curves.iter().map(shown).filter(|s| !s.points.is_empty()).collect();
+    plots::over_variables(&shown)
+}
+
+/// Versions of one algorithm have one colour.
+fn colour(version: &str) -> usize {
+    ["store", "recompute", "default"].iter().position(|name| version.starts_with(name)).unwrap_or(6)
+}
+
+/// Independent variables and seconds, in the order of the variables.
+fn points(problem: Problem, curve: &Curve) -> Vec<(f64, f64)> {
+    let point = |(s, m): &(Sizes, Measured)| (problem.variables(*s) as f64, m.derivative.median);
+    let mut points: Vec<(f64, f64)> = curve.points.iter().map(point).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+fn page(report: &Report) -> Result<String> {
+    let mut out = String::from(HEAD);
+    for (name, text) in &report.about {
+        writeln!(out, "- {name}: {text}")?;
+    }
+    out.push_str(METHOD);
+    kernels(&mut out, report)?;
+    slopes(&mut out, report)?;
+    for n in POINTS {
+        let all: Vec<Sizes> = Problem::Gmm.sizes().into_iter().filter(|s| s[0] == n).collect();
+        writeln!(out, "\n## Gaussian mixtures, {n} points\n")?;
+        tables(&mut out, report, Problem::Gmm, &all)?;
+    }
+    writeln!(out, "\n## Bundle adjustment\n\n{BUNDLE}\n")?;
+    tables(&mut out, report, Problem::Ba, &Problem::Ba.sizes())?;
+    memory(&mut out, report)?;
+    repeated(&mut out, report)?;
+    Ok(out)
+}
+
+const HEAD: &str = "\
+# Experiments with reverse AD for Accelerate
+
+Chapter 5 of the thesis measures two problems of ADBench: Gaussian mixtures and bundle adjustment. The programs are `benches/accelerate/gmm.fut` and `ba.fut`, with the formulas and sizes of the thesis. This page has our times and memory for them. `cargo xtask bench accelerate --twice` measures, and writes `benches/accelerate/results.json` and this page.
+
+";
+
+const METHOD: &str = "
+Inputs are random, and of double precision. The thesis has single precision. Times are medians of calls after a first one, whose memory is new. A process of its own runs each case. The machine had other work at the same time, so single times may be off by a third.
+
+`store` keeps temporaries of scalar functions (`--ad accelerate-store`), `recompute` computes them again (`--ad accelerate-recompute`), and `default` decides for each function (`--ad accelerate`). They use all threads where no other number stands. `fast_chad` is our production algorithm on the same program.
+
+Mixtures use the form `gather` of the triangular matrix, as the measurements of the thesis do.
+";
+
+const BUNDLE: &str = "\
+Each observation is differentiated alone, in one map: two rows of 15 derivatives. The result is the Jacobian in compressed rows. Temporaries are numbers here, so `store` and `recompute` are the same.";
+
+/// Array operations after fusion.
+fn kernels(out: &mut String, report: &Report) -> Result<()> {
+    let mut programs: Vec<&str> = report.kernels.iter().map(|k| k.0.as_str()).collect();
+    programs.dedup();
+    let of = |program: &str| report.kernels.iter().filter(|k| k.0 == *program).cloned().collect::<Vec<_>>();
+    let algorithms: Vec<String> =
+        of(programs.first().context("programs")?).into_iter().map(|k| k.1).collect();
+    writeln!(
+        out,
+        "\n## Array operations\n\nA gradient consists of so many array operations after fusion. The thesis counts 1 for its Fig. 2, and 282 for the mixture.\n"
+    )?;
+    writeln!(out, "| gradient | {} |\n|---|{}", algorithms.join(" | "), "---|".repeat(algorithms.len()))?;
+    for program in programs {
+        let counts: Vec<String> = of(program).iter().map(|k| k.2.to_string()).collect();
+        writeln!(out, "| {program} | {} |", counts.join(" | "))?;
+    }
+    Ok(())
+}
+
+/// Logarithms of time over logarithms of variables, for the upper half of the sizes.
+fn slopes(out: &mut String, report: &Report) -> Result<()> {
+    writeln!(
+        out,
+        "\n## Growth\n\nThe slope is that of the logarithm of time over the logarithm of the number of independent variables, by least squares over the upper half of the sizes. A slope of 1 is expected.\n"
+    )?;
+    writeln!(
+        out,
+        "| problem | version | sizes | slope | gradient / objective, least | median | largest |\n|---|---|---|---|---|---|---|"
+    )?;
+    let mut table = |name: String, problem: Problem, curves: Vec<Curve>| -> Result<()> {
+        for c in curves.iter().filter(|c| c.points.len() > 3) {
+            let points = points(problem, c);
+            let upper = &points[points.len() / 2..];
+            let mut ratios: Vec<f64> =
+                c.points.iter().map(|(_, m)| m.derivative.median / m.objective.median).collect();
+            ratios.sort_by(f64::total_cmp);
+            writeln!(
+                out,
+                "| {name} | {} | {} | {:.2} | {:.1} | {:.1} | {:.1} |",
+                c.name,
+                points.len(),
+                slope(upper),
+                ratios[0],
+                ratios[ratios.len() / 2],
+                ratios[ratios.len() - 1]
+            )?;
+        }
+        Ok(())
+    };
+    for n in POINTS {
+        table(format!("mixtures, {n} points"), Problem::Gmm, report.curves(Problem::Gmm, &|s| s[0] == n))?;
+    }
+    table("bundle adjustment".to_string(), Problem::Ba, report.curves(Problem::Ba, &|_| true))
+}
+
+/// The picture, and tables of times, ratios and memory.
+fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) -> Result<()> {
+    let name = picture_name(problem, sizes.first().map_or(0, |s| s[0]));
+    writeln!(out, "![Seconds over independent variables]({name})\n")?;
+    let versions: Vec<&str> = report.curves(problem, &|_| true).into_iter().map(|c| c.name).collect();
+    let heading = match problem {
+        Problem::Gmm => "d | k",
+        Problem::Ba => "cameras | points | observations",
+    };
+    let parts: [(&str, &dyn Fn(&Measured) -> String); 3] = [
+        ("Seconds of the derivative.", &|m| time(m.derivative.median)),
+        ("The derivative takes so many times as long as the objective.", &|m| {
+            format!("{:.1}", m.derivative.median / m.objective.median)
+        }),
+        ("Memory that a call of the derivative has in use at most.", &|m| plots::bytes(m.workspace)),
+    ];
+    for (title, shown) in parts {
+        writeln!(out, "{title}\n\n| {heading} | variables | {} |", versions.join(" | "))?;
+        let columns = heading.split('|').count() + 1 + versions.len();
+        writeln!(out, "|{}", "---|".repeat(columns))?;
+        for s in sizes {
+            let measured = |v: &&str| report.measured(problem, *s, v);
+            if !versions.iter().any(|v| measured(v).is_some()) {
+                continue;
+            }
+            let cells: Vec<String> =
+                versions.iter().map(|v| measured(v).map_or("–".into(), |m| shown(&m))).collect();
+            let own: &[usize] = if problem == Problem::Gmm { &s[1..] } else { s };
+            let own: Vec<String> = own.iter().map(ToString::to_string).collect();
+            writeln!(out, "| {} | {} | {} |", own.join(" | "), problem.variables(*s), cells.join(" | "))?;
+        }
+        out.push('\n');
+    }
+    not_run(out, report, problem, sizes)
+}
+
+/// The cases without numbers, by version and reason.
+fn not_run(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) -> Result<()> {
+    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
+    for row in report.rows.iter().filter(|r| r.turn == 0 && r.problem == problem && sizes.contains(&r.sizes))
+    {
+        let Err(why) = &row.outcome else { continue };
+        let shown = row.sizes.map(|size| size.to_string()).join(" x ");
+        let kind = why.split(':').next().unwrap_or_default();
+        let key = format!("{}, {kind}", row.version);
+        let text = why.strip_prefix(kind).map_or("", |rest| rest.trim_start_matches([':', ' ']));
+        let text = format!("{shown} ({text})");
+        match lines.iter_mut().find(|l| l.0 == key) {
+            Some(line) => line.1.push(text),
+            None => lines.push((key, vec![text])),
+        }
+    }
+    if lines.is_empty() {
+        writeln!(out, "All sizes were run.")?;
+        return Ok(());
+    }
+    writeln!(out, "Not run, with the reason; the number is a prediction from the largest case before:\n")?;
+    for (key, sizes) in lines {
+        writeln!(out, "- {key}: {}", sizes.join(", "))?;
+    }
+    Ok(())
+}
+
+/// The memory of the two variants.
+fn memory(out: &mut String, report: &Report) -> Result<()> {
+    let pairs = Problem::Gmm.sizes().into_iter().filter_map(|s| {
+        let of = |version| report.measured(Problem::Gmm, s, version).map(|m| m.workspace);
+        Some((s, of("recompute, 1 thread")? / of("store, 1 thread")?))
+    });
+    let mut ratios: Vec<(Sizes, f64)> = pairs.collect();
+    ratios.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let below = ratios.iter().filter(|(_, ratio)| *ratio < 1.0).count();
+    writeln!(
+        out,
+        "\n## Stored or computed again\n\nThe thesis found that `recompute` needs less memory and less time.\n"
+    )?;
+    let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else { return Ok(()) };
+    let shown = |(s, ratio): &(Sizes, f64)| format!("{ratio:.2} (n {}, d {}, k {})", s[0], s[1], s[2]);
+    let largest =
+        report.rows.iter().filter_map(|r| r.outcome.as_ref().ok()).map(|m| m.workspace).fold(0.0, f64::max);
+    writeln!(
+        out,
+        "Here its memory is below that of `store` at {below} of {} sizes of mixtures, on one thread: {} to {} times as much. The largest call of any version had {:.1} GiB in use.",
+        ratios.len(),
+        shown(least),
+        shown(most),
+        largest / GIB
+    )?;
+    let faster = |a: &str, b: &str| {
+        let pair =
+            |s: Sizes| Some((report.measured(Problem::Gmm, s, a)?, report.measured(Problem::Gmm, s, b)?));
+        let pairs: Vec<_> = Problem::Gmm.sizes().into_iter().filter_map(pair).collect();
+        let logs: f64 = pairs.iter().map(|(a, b)| (a.derivative.median / b.derivative.median).ln()).sum();
+        (logs / pairs.len().max(1) as f64).exp()
+    };
+    out.push_str("\nGeometric means over the sizes that both have:\n\n| mixtures | time |\n|---|---|\n");
+    for (a, b) in [
+        ("recompute, 1 thread", "store, 1 thread"),
+        ("recompute", "store"),
+        ("store", "store, 1 thread"),
+        ("recompute", "recompute, 1 thread"),
+        ("default", "recompute"),
+        ("default", "fast_chad"),
+    ] {
+        writeln!(out, "| {a} / {b} | {:.2} |", faster(a, b))?;
+    }
+    Ok(())
+}
+
+/// How times repeat.
+fn repeated(out: &mut String, report: &Report) -> Result<()> {
+    let of = |ratios: Vec<f64>| ratios.into_iter().map(|r| r.max(1.0 / r)).collect::<Vec<f64>>();
+    let ways = [
+        ("medians", of(report.repeated(|t| t.median))),
+        ("means", of(report.repeated(|t| t.mean))),
+        ("least times", of(report.repeated(|t| t.least))),
+    ];
+    if ways[0].1.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n## Repeated\n\nThe suite was run twice. `r` is the second time of a derivative over the first one. The thesis, on a machine without other work, has 98 % of the means below {INSIGNIFICANT}, and none above 1.73.\n"
+    )?;
+    let edges = [1.05, 1.1, INSIGNIFICANT, 1.5, 2.0, f64::INFINITY];
+    let names: Vec<String> =
+        edges.iter().map(|e| if e.is_finite() { format!("below {e}") } else { "more".into() }).collect();
+    writeln!(
+        out,
+        "| max(r, 1/r) of | {} | share below {INSIGNIFICANT} | largest |\n|---|{}",
+        names.join(" | "),
+        "---|".repeat(edges.len() + 2)
+    )?;
+    for (name, ratios) in &ways {
+        let count = |high: f64| ratios.iter().filter(|r| **r < high).count();
+        let mut low = 0;
+        let bins: Vec<String> =
+            edges.iter().map(|e| (count(*e) - std::mem::replace(&mut low, count(*e))).to_string()).collect();
+        let share = 100.0 * count(INSIGNIFICANT) as f64 / ratios.len() as f64;
+        let most = ratios.iter().copied().fold(0.0, f64::max);
+        writeln!(out, "| {name} | {} | {share:.0} % | {most:.2} |", bins.join(" | "))?;
+    }
+    Ok(())
+}
