@@ -153,7 +153,7 @@ fn mixture(text: &str, form: &str, (algorithm, backend): (&str, Backend)) -> [Re
     ["constant", form, &format!("{form}_gradient")].map(|entry| ready(text, entry, algorithm, backend))
 }
 
-const FORMS: [&str; 2] = ["generate", "gather"];
+const FORMS: [&str; 3] = ["generate", "gather", "apart"];
 
 #[test]
 fn gaussian_mixtures_have_the_values_and_gradients_of_the_notes() {
@@ -191,6 +191,59 @@ fn gaussian_mixtures_of_single_precision() {
             m.check(&program, &format!("{form}, {algorithm}, {:?}", m.sizes), m.args(single), 1e-5);
         }
     }
+}
+
+/// Files of ADBench with the values of its program by hand, which rounds pi.
+#[test]
+fn gaussian_mixtures_have_the_gradients_of_adbench() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/adbench");
+    let Ok(reference) = std::fs::read_to_string(folder.join("reference_values.txt")) else {
+        return eprintln!("skipped: no files of ADBench are found, 2 are not compared");
+    };
+    for (file, header) in [("gmm/test.txt", "gmm/test.txt"), ("gmm/1k_d10_K5.txt", "gmm/1k/gmm_d10_K5.txt")] {
+        let text = std::fs::read_to_string(folder.join(file)).expect(file);
+        let (sizes, prior, parameters) = adbench(&text);
+        // The objective; the length and norm of the gradient; its first and its last numbers.
+        let title = format!("## gmm {header} ");
+        let lines: Vec<Vec<f64>> =
+            reference.lines().skip_while(|l| !l.starts_with(&title)).skip(1).take(4).map(numbers).collect();
+        let [objective, length, first, last] = &lines[..] else { panic!("{header}: four lines") };
+        for form in FORMS {
+            let what = format!("{file}, {form}");
+            let backend = *backends().last().expect("an executor");
+            let [constant, value, gradient] = mixture(&source("gmm.fut"), form, ("accelerate", backend));
+            let constant = run(&constant, &[&sizes[..], &prior[1..]].concat());
+            let value = run(&value, &[&prior[..], &constant, &parameters].concat());
+            expect(&what, &value[0].floats(), objective, 1e-10);
+            let gradient = run(&gradient, &[&prior[..], &parameters].concat());
+            let found: Vec<f64> = gradient.iter().flat_map(Value::floats).collect();
+            let norm = found.iter().map(|x| x * x).sum::<f64>().sqrt();
+            expect(&what, &[found.len() as f64, norm], &length[..2], 1e-10);
+            expect(&what, &found[..first.len()], first, 1e-10);
+            expect(&what, &found[found.len() - last.len()..], last, 1e-10);
+        }
+    }
+}
+
+/// The sizes as values; points and the two numbers of the prior; the parameters.
+fn adbench(text: &str) -> (Vec<Value>, Vec<Value>, Vec<Value>) {
+    let all = numbers(text);
+    let [d, k, n] = [all[0], all[1], all[2]].map(|x| x as usize);
+    let mut rest = &all[3..];
+    let mut take = |shape: &[usize]| {
+        let (found, after) = rest.split_at(shape.iter().product());
+        rest = after;
+        Value::f64_array(shape, found)
+    };
+    let parameters = vec![take(&[k]), take(&[k, d]), take(&[k, d + d * (d - 1) / 2])];
+    let x = take(&[n, d]);
+    let prior = vec![x, Value::f64(rest[0]), Value::i64(rest[1] as i64)];
+    ([n, d, k].map(|size| Value::i64(size as i64)).to_vec(), prior, parameters)
+}
+
+fn numbers(text: &str) -> Vec<f64> {
+    let words = text.split(|c: char| c.is_whitespace() || c == ',');
+    words.filter_map(|word| word.parse().ok()).collect()
 }
 
 /// The errors of one observation and their derivatives by camera, point and weight.

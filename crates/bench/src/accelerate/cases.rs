@@ -4,7 +4,6 @@ use anyhow::{Context, Result, anyhow};
 use pullback_core::{Array, Buffer, Value};
 use pullback_driver::{Backend, Ready, Session, Settings};
 use pullback_testkit::problems::uniform;
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// A problem of the thesis.
@@ -82,19 +81,19 @@ impl Problem {
             Problem::Ba => 31.0 * sizes[2] as f64,
         }
     }
-    /// The program, and its entry points for the objective and its derivative.
-    fn program(self) -> (&'static str, [&'static str; 2]) {
+    /// The program, and its entry points for the objective and its derivative in this form of mixtures.
+    fn program(self, form: &str) -> (&'static str, [String; 2]) {
         match self {
-            Problem::Gmm => ("benches/accelerate/gmm.fut", ["gather", "gather_gradient"]),
-            Problem::Ba => ("benches/accelerate/ba.fut", ["objective", "jacobian"]),
+            Problem::Gmm => ("benches/accelerate/gmm.fut", [form.to_string(), format!("{form}_gradient")]),
+            Problem::Ba => ("benches/accelerate/ba.fut", ["objective", "jacobian"].map(str::to_string)),
         }
     }
     /// Objective and derivative, compiled.
-    pub(crate) fn ready(self, algorithm: &str, threads: Option<NonZeroUsize>) -> Result<[Ready; 2]> {
-        let (file, entries) = self.program();
+    pub(crate) fn ready(self, form: &str, algorithm: &str, settings: Settings) -> Result<[Ready; 2]> {
+        let (file, entries) = self.program(form);
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        compiled(file, &text, entries, algorithm, threads)
+        compiled(file, &text, entries, algorithm, settings)
     }
     /// Random arguments of objective and derivative.
     pub(crate) fn args(self, sizes: Sizes) -> [Vec<Value>; 2] {
@@ -109,18 +108,19 @@ impl Problem {
 pub(crate) fn compiled(
     file: &str,
     text: &str,
-    entries: [&str; 2],
+    entries: [String; 2],
     algorithm: &str,
-    threads: Option<NonZeroUsize>,
+    settings: Settings,
 ) -> Result<[Ready; 2]> {
-    let mut settings = Settings { backend: Backend::Llvm, threads, ..Settings::default() };
+    let mut settings = Settings { backend: Backend::Llvm, ..settings };
     settings.choice.reverse = Some(algorithm.into());
     let session = Session::compile(file, text, settings).map_err(|e| anyhow!(e.render()))?;
-    let ready = |name: &str| -> Result<Ready> {
-        let entry = session.entry(Some(name)).map_err(|d| anyhow!(d.message))?;
+    let ready = |name: String| -> Result<Ready> {
+        let entry = session.entry(Some(&name)).map_err(|d| anyhow!(d.message))?;
         session.primal(&entry).map_err(|d| anyhow!(d.message))
     };
-    Ok([ready(entries[0])?, ready(entries[1])?])
+    let [objective, derivative] = entries.map(ready);
+    Ok([objective?, derivative?])
 }
 
 fn array(shape: &[usize], numbers: Vec<f64>) -> Value {
@@ -162,34 +162,90 @@ fn ba([n, m, p]: Sizes) -> [Vec<Value>; 2] {
     [args.clone(), args]
 }
 
-/// One algorithm with a number of threads.
+/// One algorithm with a number of threads, on a form of mixtures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Version {
     /// Its name in tables.
     pub(crate) name: &'static str,
     pub(crate) algorithm: &'static str,
+    pub(crate) form: &'static str,
     pub(crate) is_parallel: bool,
     pub(crate) problems: &'static [Problem],
 }
 
+/// The form of the triangular matrix that is faster here, of the two of the thesis.
+const FORM: &str = "generate";
+
 impl Version {
-    const fn new(
-        name: &'static str,
-        algorithm: &'static str,
-        is_parallel: bool,
-        problems: &'static [Problem],
-    ) -> Version {
-        Version { name, algorithm, is_parallel, problems }
+    const fn new(name: &'static str, algorithm: &'static str, problems: &'static [Problem]) -> Version {
+        Version { name, algorithm, form: FORM, is_parallel: true, problems }
+    }
+    const fn on_one_thread(self) -> Version {
+        Version { is_parallel: false, ..self }
+    }
+    const fn apart(self) -> Version {
+        Version { form: "apart", ..self }
     }
 }
 
-/// The four of the thesis, our choice for each function, and what we use in production.
+/// The four of the thesis; and beside them our choice for each function and what we use in production, with the better form for each.
 pub(crate) const VERSIONS: [Version; 7] = [
-    Version::new("store, 1 thread", "accelerate-store", false, &[Problem::Gmm]),
-    Version::new("store", "accelerate-store", true, &[Problem::Gmm]),
-    Version::new("recompute, 1 thread", "accelerate-recompute", false, &[Problem::Gmm]),
-    Version::new("recompute", "accelerate-recompute", true, &[Problem::Gmm]),
-    Version::new("default, 1 thread", "accelerate", false, &[Problem::Ba]),
-    Version::new("default", "accelerate", true, &Problem::ALL),
-    Version::new("fast_chad", "fast_chad", true, &Problem::ALL),
+    Version::new("store, 1 thread", "accelerate-store", &[Problem::Gmm]).on_one_thread(),
+    Version::new("store", "accelerate-store", &[Problem::Gmm]),
+    Version::new("recompute, 1 thread", "accelerate-recompute", &[Problem::Gmm]).on_one_thread(),
+    Version::new("recompute", "accelerate-recompute", &[Problem::Gmm]),
+    Version::new("default, 1 thread", "accelerate", &[Problem::Ba]).on_one_thread(),
+    Version::new("default", "accelerate", &Problem::ALL).apart(),
+    Version::new("fast_chad", "fast_chad", &Problem::ALL).apart(),
 ];
+
+/// Forms of mixtures, compared at one size.
+pub(crate) const FORMS: [&str; 3] = ["generate", "gather", "apart"];
+
+/// That size.
+pub(crate) const OF_FORMS: Sizes = [1000, 32, 25];
+
+/// All algorithms.
+pub(crate) const ALGORITHMS: [&str; 4] =
+    ["accelerate-store", "accelerate-recompute", "accelerate", "fast_chad"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers of variables are those of a table in our notes; sizes of a Jacobian are columns of another.
+    #[test]
+    fn sizes_have_the_variables_of_the_thesis() {
+        let gmm = |d: usize, k: usize| Problem::Gmm.variables([1000, d, k]);
+        assert_eq!((gmm(2, 5), gmm(10, 25), gmm(128, 200)), (30, 1650, 1_677_000));
+        assert_eq!(Problem::Gmm.sizes().len(), 72);
+        let ba: Vec<usize> = BA.iter().map(|s| Problem::Ba.variables(*s)).collect();
+        assert_eq!((ba.len(), ba[0], ba[19]), (20, 55_710, 16_506_497));
+        assert_eq!(Problem::Ba.work(BA[0]), 987_133.0);
+    }
+
+    #[test]
+    fn versions_are_both_variants_on_one_thread_and_all() {
+        for algorithm in ["accelerate-store", "accelerate-recompute"] {
+            let of = |v: &&Version| v.algorithm == algorithm && v.problems == [Problem::Gmm];
+            let threads: Vec<bool> = VERSIONS.iter().filter(of).map(|v| v.is_parallel).collect();
+            assert_eq!(threads, [false, true], "{algorithm}");
+        }
+        // Bundle adjustment differentiates expressions only.
+        let of = |v: &&Version| v.algorithm == "accelerate" && v.problems.contains(&Problem::Ba);
+        let threads: Vec<bool> = VERSIONS.iter().filter(of).map(|v| v.is_parallel).collect();
+        assert_eq!(threads, [false, true]);
+    }
+
+    /// The last observation of the smallest file sees the camera and the point that a division by hand gives.
+    #[test]
+    fn observations_go_round() {
+        let [_, args] = Problem::Ba.args(BA[0]);
+        let Value::Array(obs) = &args[4] else { panic!("an array") };
+        let Buffer::I64(places) = &*obs.data else { panic!("whole numbers") };
+        // 31842 = 649 * 49 + 41 = 4 * 7776 + 738.
+        assert_eq!(places[places.len() - 2..], [41, 738]);
+        // A Jacobian where all errors are finite needs points before cameras.
+        assert!(args.iter().take(4).all(|v| v.floats().iter().all(|x| x.is_finite())));
+    }
+}

@@ -7,9 +7,10 @@ use super::results::Timed;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use pullback_core::Value;
-use pullback_driver::{Ready, argument};
+use pullback_driver::{Ready, Settings, argument};
 use serde_json::{Value as Json, json};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ pub(crate) struct Case {
     pub(crate) problem: String,
     #[arg(value_parser = three)]
     pub(crate) sizes: Sizes,
+    pub(crate) form: String,
     pub(crate) algorithm: String,
     /// 0: those of the machine.
     pub(crate) threads: usize,
@@ -28,6 +30,8 @@ pub(crate) struct Case {
     pub(crate) seconds: f64,
     /// Bytes that a call may take.
     pub(crate) memory: u64,
+    /// Where machine code is kept for other processes.
+    pub(crate) cache: PathBuf,
 }
 
 /// Three sizes, separated by commas.
@@ -40,7 +44,9 @@ impl Case {
     /// Measures it in this process.
     pub(crate) fn measure(&self) -> Result<Json> {
         let problem = Problem::named(&self.problem)?;
-        let [objective, derivative] = problem.ready(&self.algorithm, NonZeroUsize::new(self.threads))?;
+        let threads = NonZeroUsize::new(self.threads);
+        let settings = Settings { threads, cache: Some(self.cache.clone()), ..Settings::default() };
+        let [objective, derivative] = problem.ready(&self.form, &self.algorithm, settings)?;
         let [args, of_derivative] = problem.args(self.sizes);
         let start = Instant::now();
         derivative.warm(&of_derivative).map_err(|d| anyhow!(d.message))?;
@@ -76,10 +82,12 @@ impl Case {
                 "accelerate-case",
                 &self.problem,
                 &self.sizes.map(|s| s.to_string()).join(","),
+                &self.form,
                 &self.algorithm,
                 &self.threads.to_string(),
             ])
             .args([self.runs.to_string(), self.seconds.to_string(), self.memory.to_string()])
+            .arg(&self.cache)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
@@ -114,4 +122,51 @@ fn peak_of_process() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| 1024 * kib)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accelerate::results::Measured;
+
+    fn case(sizes: Sizes, runs: usize, seconds: f64) -> Case {
+        Case {
+            problem: "gmm".into(),
+            sizes,
+            form: "generate".into(),
+            algorithm: "accelerate-store".into(),
+            threads: 1,
+            runs,
+            seconds,
+            memory: 1 << 30,
+            cache: std::env::temp_dir().join(format!("pullback-accelerate-test-{}", std::process::id())),
+        }
+    }
+
+    #[test]
+    fn calls_end_at_their_limit() {
+        let measured = |case: Case| match case.measure() {
+            Ok(json) => Some(Measured::from_json(&json).expect("what was measured")),
+            Err(e) if e.to_string().starts_with("no native code") => None,
+            Err(e) => panic!("{e}"),
+        };
+        let Some(by_number) = measured(case([5, 2, 3], 4, 1e3)) else {
+            return eprintln!("skipped: there is no LLVM");
+        };
+        assert_eq!((by_number.derivative.runs, by_number.objective.runs), (4, 4));
+        // Points, parameters and their gradient alone have 8 (10 + 3 + 6 + 9 + 18) bytes.
+        assert!(by_number.workspace >= 8.0 * 18.0, "{by_number:?}");
+        let by_time = measured(case([5, 2, 3], 1000, 0.0)).expect("as before");
+        assert_eq!((by_time.derivative.runs, by_time.objective.runs), (1, 1));
+        let too_large = Case { memory: 1000, ..case([1000, 10, 5], 1, 1.0) };
+        let why = too_large.measure().expect_err("a gradient of 330 numbers in 1000 bytes").to_string();
+        assert!(why.starts_with("out of memory"), "{why}");
+        std::fs::remove_dir_all(&too_large.cache).ok();
+    }
+
+    #[test]
+    fn a_case_has_three_sizes() {
+        assert_eq!(three("1,20,3").expect("sizes"), [1, 20, 3]);
+        assert!(three("1,20").is_err() && three("1,2,x").is_err());
+    }
 }

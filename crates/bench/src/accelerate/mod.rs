@@ -10,12 +10,12 @@ mod results;
 
 pub(crate) use child::Case;
 
-use anyhow::{Context, Result};
-use cases::{Problem, Sizes, VERSIONS, Version};
+use anyhow::{Context, Result, anyhow};
+use cases::{ALGORITHMS, FORMS, OF_FORMS, Problem, Sizes, VERSIONS, Version};
 use clap::Args;
+use pullback_driver::Settings;
 use pullback_testkit::fused::array_operations;
 use results::{Measured, Report, Row};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// Run the suite twice, to see what repeats; each time has half of the budget.
     #[arg(long)]
     twice: bool,
+    /// Every so many sizes only, in the order of their work.
+    #[arg(long, default_value_t = 1)]
+    every: usize,
     /// Measure nothing: write the page from the result file.
     #[arg(long)]
     page: bool,
@@ -61,10 +64,13 @@ const RESULTS: &str = "benches/accelerate/results.json";
 /// Measures, if that is wanted, and writes the page.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if !options.page {
-        let mut suite = Suite::new(options)?;
+        let cache = std::env::temp_dir().join(format!("pullback-accelerate-{}", std::process::id()));
+        let mut suite = Suite::new(options, cache)?;
+        suite.forms()?;
         for turn in 0..if options.twice { 2 } else { 1 } {
             suite.turn(turn)?;
         }
+        std::fs::remove_dir_all(&suite.cache).context("the machine code that was kept")?;
     }
     let report = Report::read(&root().join(RESULTS))?;
     for (name, text) in page::files(&report)? {
@@ -78,13 +84,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 struct Suite<'a> {
     options: &'a Options,
     report: Report,
+    /// Machine code of this session: the second turn compiles nothing.
+    cache: PathBuf,
     began: Instant,
 }
 
 impl<'a> Suite<'a> {
-    fn new(options: &'a Options) -> Result<Suite<'a>> {
-        let report = Report { about: about(options)?, kernels: all_kernels()?, rows: Vec::new() };
-        Ok(Suite { options, report, began: Instant::now() })
+    fn new(options: &'a Options, cache: PathBuf) -> Result<Suite<'a>> {
+        let report = Report { about: about(options)?, kernels: all_kernels()?, ..Report::default() };
+        Ok(Suite { options, report, cache, began: Instant::now() })
+    }
+    /// Runs all algorithms on all forms of mixtures.
+    fn forms(&mut self) -> Result<()> {
+        for (form, algorithm) in FORMS.iter().flat_map(|form| ALGORITHMS.map(|algorithm| (form, algorithm))) {
+            let version = Version { name: algorithm, algorithm, form, is_parallel: false, problems: &[] };
+            let outcome = self.measure(Problem::Gmm, OF_FORMS, &version);
+            let measured = outcome.map_err(|why| anyhow!("{form}, {algorithm}: {why}"))?;
+            self.report.forms.push((form.to_string(), algorithm.to_string(), measured));
+        }
+        self.save()
     }
     /// Runs the suite once. The second time has the cases that the first one ran.
     fn turn(&mut self, turn: usize) -> Result<()> {
@@ -93,32 +111,38 @@ impl<'a> Suite<'a> {
         let mut cases: Vec<(Problem, Sizes)> =
             Problem::ALL.into_iter().flat_map(|p| p.sizes().into_iter().map(move |s| (p, s))).collect();
         cases.sort_by(|a, b| a.0.work(a.1).total_cmp(&b.0.work(b.1)));
-        for (problem, sizes) in cases {
+        for (k, (problem, sizes)) in cases.into_iter().enumerate() {
             for version in VERSIONS.iter().filter(|v| v.problems.contains(&problem)) {
                 if turn > 0 && self.report.measured(problem, sizes, version.name).is_none() {
                     continue;
                 }
-                let outcome = match self.reason(problem, sizes, version, end) {
-                    Some(why) => Err(why),
-                    None => self.measure(problem, sizes, version),
+                let reason = match k % self.options.every.max(1) {
+                    0 => self.reason(problem, sizes, version, end),
+                    _ => Some("left out: a part of the sizes was asked for".to_string()),
                 };
+                let outcome = reason.map_or_else(|| self.measure(problem, sizes, version), Err);
                 let row = Row { problem, sizes, version: version.name.to_string(), turn, outcome };
                 println!("{}", line(&row));
                 self.report.rows.push(row);
-                crate::save(&root().join(RESULTS), &format!("{:#}\n", self.report.to_json()))?;
+                self.save()?;
             }
         }
         Ok(())
+    }
+    fn save(&self) -> Result<()> {
+        crate::save(&root().join(RESULTS), &format!("{:#}\n", self.report.to_json()))
     }
     fn measure(&self, problem: Problem, sizes: Sizes, version: &Version) -> Result<Measured, String> {
         let case = Case {
             problem: problem.name().to_string(),
             sizes,
+            form: version.form.to_string(),
             algorithm: version.algorithm.to_string(),
             threads: usize::from(!version.is_parallel),
             runs: self.options.runs,
             seconds: self.options.seconds,
             memory: (self.options.memory * GIB) as u64,
+            cache: self.cache.clone(),
         };
         let found = case.in_a_process(Duration::from_secs_f64(self.options.limit));
         found.and_then(|json| Measured::from_json(&json)).map_err(|e| match format!("{e:#}") {
@@ -160,9 +184,9 @@ fn about(options: &Options) -> Result<Vec<(String, String)>> {
         .lines()
         .find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
     let gib = total.map_or(String::new(), |kib: f64| format!(", {:.0} GiB of memory", 1024.0 * kib / GIB));
-    let [ready, _] = Problem::Gmm.ready("accelerate", NonZeroUsize::new(1))?;
+    let [ready, _] = Problem::Gmm.ready("apart", "accelerate", Settings::default())?;
     let [args, _] = Problem::Gmm.args([2, 2, 2]);
-    let compiler = ready.native(&args).map_err(|d| anyhow::anyhow!(d.message))?.report().compiler.clone();
+    let compiler = ready.native(&args).map_err(|d| anyhow!(d.message))?.report().compiler.clone();
     let date = Command::new("date").arg("+%-d %B %Y").output().map(|out| out.stdout).unwrap_or_default();
     let Options { budget, memory, runs, seconds, limit, twice, .. } = options;
     let turns = if *twice { "twice" } else { "once" };
@@ -189,13 +213,15 @@ fn all_kernels() -> Result<Vec<(String, String, usize)>> {
         std::fs::read_to_string(root().join("benches/accelerate/gmm.fut")).context("the mixtures")?;
     let programs = [
         ("Fig. 2", FIGURE, "gradient"),
-        ("gmm, gather", &mixtures, "gather_gradient"),
         ("gmm, generate", &mixtures, "generate_gradient"),
+        ("gmm, gather", &mixtures, "gather_gradient"),
+        ("gmm, apart", &mixtures, "apart_gradient"),
     ];
     let mut out = Vec::new();
     for (name, text, entry) in programs {
-        for algorithm in ["accelerate-store", "accelerate-recompute", "accelerate", "fast_chad"] {
-            let [ready, _] = cases::compiled(name, text, [entry, entry], algorithm, None)?;
+        for algorithm in ALGORITHMS {
+            let [ready, _] =
+                cases::compiled(name, text, [entry; 2].map(str::to_string), algorithm, Settings::default())?;
             let count = array_operations(&ready.program.funs[ready.fun].body);
             out.push((name.to_string(), algorithm.to_string(), count));
         }
@@ -215,5 +241,60 @@ fn line(row: &Row) -> String {
             crate::plots::bytes(m.workspace)
         ),
         Err(why) => format!("{head} {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::Timed;
+
+    #[test]
+    fn what_exceeds_a_limit_is_not_run() {
+        let options = Options {
+            budget: 100.0,
+            memory: 1.0,
+            runs: 10,
+            seconds: 10.0,
+            limit: 900.0,
+            twice: false,
+            every: 1,
+            page: false,
+        };
+        let version = &VERSIONS[0];
+        let seconds = |x: f64| Timed { runs: 10, least: x, median: x, mean: x };
+        let row = |sizes: Sizes, outcome: Result<Measured, String>| Row {
+            problem: Problem::Gmm,
+            sizes,
+            version: version.name.to_string(),
+            turn: 0,
+            outcome,
+        };
+        let small = Measured {
+            derivative: seconds(0.5),
+            objective: seconds(0.1),
+            workspace: 1e8,
+            ..Measured::default()
+        };
+        let mut suite = Suite {
+            options: &options,
+            report: Report { rows: vec![row([1000, 2, 5], Ok(small))], ..Report::default() },
+            cache: PathBuf::new(),
+            began: Instant::now(),
+        };
+        let reason = |suite: &Suite<'_>, sizes| suite.reason(Problem::Gmm, sizes, version, 100.0);
+        // Nothing is known of other versions.
+        assert_eq!(suite.reason(Problem::Gmm, [10_000, 2, 50], &VERSIONS[1], 100.0), None);
+        // Twice the work: 11 calls of 1 s and of 0.2 s.
+        assert_eq!(reason(&suite, [1000, 2, 10]), None);
+        // Ten times: 3 calls of 5 s, 11 of 1 s. A hundred times: 10 GB.
+        assert_eq!(reason(&suite, [10_000, 2, 5]), None);
+        assert_eq!(reason(&suite, [10_000, 2, 50]), Some("memory: 9 GiB are predicted".to_string()));
+        // Without memory it is time: 2 calls of 50 s, 2 of 10 s, 1 s.
+        suite.report.rows[0].outcome = Ok(Measured { workspace: 0.0, ..small });
+        assert_eq!(reason(&suite, [10_000, 2, 50]), Some("time: 121 s are predicted".to_string()));
+        suite.report.rows.push(row([1000, 2, 25], Err("memory: out of memory".to_string())));
+        assert!(reason(&suite, [1000, 2, 50]).is_some_and(|why| why.starts_with("memory")));
+        assert_eq!(reason(&suite, [1000, 2, 10]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The page of the book and its pictures, from the result file.
 
 use super::GIB;
-use super::cases::{Problem, Sizes};
+use super::cases::{OF_FORMS, Problem, Sizes};
 use super::results::{Curve, Measured, Report, slope};
 use crate::plots::{self, Shown};
 use crate::results::time;
@@ -67,6 +67,7 @@ fn page(report: &Report) -> Result<String> {
     }
     out.push_str(METHOD);
     kernels(&mut out, report)?;
+    forms(&mut out, report)?;
     slopes(&mut out, report)?;
     for n in POINTS {
         let all: Vec<Sizes> = Problem::Gmm.sizes().into_iter().filter(|s| s[0] == n).collect();
@@ -90,9 +91,9 @@ Chapter 5 of the thesis measures two problems of ADBench: Gaussian mixtures and 
 const METHOD: &str = "
 Inputs are random, and of double precision. The thesis has single precision. Times are medians of calls after a first one, whose memory is new. A process of its own runs each case. The machine had other work at the same time, so single times may be off by a third.
 
-`store` keeps temporaries of scalar functions (`--ad accelerate-store`), `recompute` computes them again (`--ad accelerate-recompute`), and `default` decides for each function (`--ad accelerate`). They use all threads where no other number stands. `fast_chad` is our production algorithm on the same program.
+`store` keeps temporaries of scalar functions (`--ad accelerate-store`), `recompute` computes them again (`--ad accelerate-recompute`), and `default` decides for each function (`--ad accelerate`). They use all threads where no other number stands. `fast_chad` is our production algorithm.
 
-Mixtures use the form `gather` of the triangular matrix, as the measurements of the thesis do.
+The thesis has two forms of the triangular matrices of a mixture. In `generate` each element is read where it stands, or is zero. In `gather` a zero stands before the elements, and each place reads one number. Each point has its own matrices in both. `apart` is ours: matrices are made once for each component, as one writes it without thinking of it.
 ";
 
 const BUNDLE: &str = "\
@@ -114,6 +115,31 @@ fn kernels(out: &mut String, report: &Report) -> Result<()> {
         let counts: Vec<String> = of(program).iter().map(|k| k.2.to_string()).collect();
         writeln!(out, "| {program} | {} |", counts.join(" | "))?;
     }
+    Ok(())
+}
+
+/// Forms of mixtures at one size.
+fn forms(out: &mut String, report: &Report) -> Result<()> {
+    let [n, d, k] = OF_FORMS;
+    writeln!(
+        out,
+        "\n## Forms of the matrix\n\nOne thread, {n} points, {d} dimensions, {k} components. The thesis measures `gather`, which was faster there.\n\n| form | algorithm | objective | gradient | gradient / objective | memory |\n|---|---|---|---|---|---|"
+    )?;
+    for (form, algorithm, m) in &report.forms {
+        let (objective, gradient) = (m.objective.median, m.derivative.median);
+        let ratio = gradient / objective;
+        let memory = plots::bytes(m.workspace);
+        writeln!(
+            out,
+            "| {form} | {algorithm} | {} | {} | {ratio:.1} | {memory} |",
+            time(objective),
+            time(gradient)
+        )?;
+    }
+    writeln!(
+        out,
+        "\nThe sizes below use `generate` for `store` and `recompute`, and `apart` for `default` and `fast_chad`."
+    )?;
     Ok(())
 }
 
@@ -296,4 +322,65 @@ fn repeated(out: &mut String, report: &Report) -> Result<()> {
         writeln!(out, "| {name} | {} | {share:.0} % | {most:.2} |", bins.join(" | "))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accelerate::results::{Row, Timed};
+    use crate::accelerate::{RESULTS, root};
+
+    #[test]
+    fn the_page_is_that_of_the_results() {
+        let report = Report::read(&root().join(RESULTS)).expect("the result file");
+        for (name, text) in files(&report).expect("the page") {
+            let found =
+                std::fs::read_to_string(root().join("docs/book").join(&name)).expect("a file of the book");
+            assert!(found == text, "{name} is out of date: run `cargo xtask bench accelerate --page`");
+        }
+    }
+
+    #[test]
+    fn ratios_of_two_turns_are_counted_in_bins() {
+        let row = |k: usize, turn: usize, seconds: f64| {
+            let timed = Timed { runs: 1, least: seconds, median: seconds, mean: seconds };
+            let measured = Measured { derivative: timed, ..Measured::default() };
+            Row {
+                problem: Problem::Gmm,
+                sizes: [1000, 2, k],
+                version: "store".into(),
+                turn,
+                outcome: Ok(measured),
+            }
+        };
+        // The largest of 2, 1.25 and 1.0 is that of a time that halves.
+        let rows = [(5, 1.0, 0.5), (10, 1.0, 1.25), (25, 3.0, 3.0)];
+        let rows = rows.into_iter().flat_map(|(k, first, second)| [row(k, 0, first), row(k, 1, second)]);
+        let report = Report { rows: rows.collect(), ..Report::default() };
+        let mut out = String::new();
+        repeated(&mut out, &report).expect("a table");
+        assert!(out.contains("| medians | 1 | 0 | 0 | 1 | 0 | 1 | 33 % | 2.00 |"), "{out}");
+    }
+
+    #[test]
+    fn slopes_are_of_the_upper_half() {
+        // Level up to the middle, then in proportion.
+        let row = |k: usize, seconds: f64| {
+            let timed = Timed { runs: 1, least: seconds, median: seconds, mean: seconds };
+            let measured = Measured { derivative: timed, objective: timed, ..Measured::default() };
+            Row {
+                problem: Problem::Gmm,
+                sizes: [1000, 2, k],
+                version: "store".into(),
+                turn: 0,
+                outcome: Ok(measured),
+            }
+        };
+        let rows =
+            [(5, 7.0), (10, 7.0), (25, 7.0), (50, 7.0), (100, 14.0), (200, 28.0)].map(|(k, s)| row(k, s));
+        let report = Report { rows: rows.to_vec(), ..Report::default() };
+        let mut out = String::new();
+        slopes(&mut out, &report).expect("a table");
+        assert!(out.contains("| mixtures, 1000 points | store | 6 | 1.00 | 1.0 | 1.0 | 1.0 |"), "{out}");
+    }
 }
