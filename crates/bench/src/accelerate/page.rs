@@ -1,8 +1,8 @@
 //! The page of the book and its pictures, from the result file.
 
-use super::GIB;
-use super::cases::{OF_FORMS, Problem, Sizes};
+use super::cases::{Problem, Sizes};
 use super::results::{Curve, Measured, Report, slope};
+use super::{GIB, LEFT_OUT};
 use crate::plots::{self, Shown};
 use crate::results::time;
 use anyhow::{Context, Result};
@@ -49,12 +49,12 @@ fn picture(problem: Problem, curves: &[Curve]) -> Result<Option<String>> {
 
 /// Versions of one algorithm have one colour.
 fn colour(version: &str) -> usize {
-    ["store", "recompute", "default"].iter().position(|name| version.starts_with(name)).unwrap_or(6)
+    ["store", "recompute", "default"].iter().position(|name| version.starts_with(name)).unwrap_or(3)
 }
 
 /// Independent variables and seconds, in the order of the variables.
 fn points(problem: Problem, curve: &Curve) -> Vec<(f64, f64)> {
-    let point = |(s, m): &(Sizes, Measured)| (problem.variables(*s) as f64, m.derivative.median);
+    let point = |(s, m): &(Sizes, Measured)| (problem.variables(*s) as f64, m.derivative.least);
     let mut points: Vec<(f64, f64)> = curve.points.iter().map(point).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points
@@ -89,11 +89,11 @@ Chapter 5 of the thesis measures two problems of ADBench: Gaussian mixtures and 
 ";
 
 const METHOD: &str = "
-Inputs are random, and of double precision. The thesis has single precision. Times are medians of calls after a first one, whose memory is new. A process of its own runs each case. The machine had other work at the same time, so single times may be off by a third.
+Inputs are random, and of double precision. The thesis has single precision. A process of its own runs each case. The first call of a function is not timed, since its memory is new. Other work ran on the machine at the same time, so times are the least of the timed calls. Memory is what the calling thread has in use at most, results included and arguments not.
 
 `store` keeps temporaries of scalar functions (`--ad accelerate-store`), `recompute` computes them again (`--ad accelerate-recompute`), and `default` decides for each function (`--ad accelerate`). They use all threads where no other number stands. `fast_chad` is our production algorithm.
 
-The thesis has two forms of the triangular matrices of a mixture. In `generate` each element is read where it stands, or is zero. In `gather` a zero stands before the elements, and each place reads one number. Each point has its own matrices in both. `apart` is ours: matrices are made once for each component, as one writes it without thinking of it.
+The thesis has two forms of the triangular matrices of a mixture. In `generate` each element is read where it stands, or is zero. In `gather` a zero stands before the elements, and each place reads one number. Each point has its own matrices in both. `apart` is ours: matrices are made once for each component.
 ";
 
 const BUNDLE: &str = "\
@@ -118,28 +118,34 @@ fn kernels(out: &mut String, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Forms of mixtures at one size.
+/// Forms of mixtures at a few sizes.
 fn forms(out: &mut String, report: &Report) -> Result<()> {
-    let [n, d, k] = OF_FORMS;
     writeln!(
         out,
-        "\n## Forms of the matrix\n\nOne thread, {n} points, {d} dimensions, {k} components. The thesis measures `gather`, which was faster there.\n\n| form | algorithm | objective | gradient | gradient / objective | memory |\n|---|---|---|---|---|---|"
+        "\n## Forms of the matrix\n\nOn one thread. The thesis measures `gather`, which was faster there than `generate`.\n"
     )?;
-    for (form, algorithm, m) in &report.forms {
-        let (objective, gradient) = (m.objective.median, m.derivative.median);
-        let ratio = gradient / objective;
-        let memory = plots::bytes(m.workspace);
-        writeln!(
-            out,
-            "| {form} | {algorithm} | {} | {} | {ratio:.1} | {memory} |",
-            time(objective),
-            time(gradient)
-        )?;
+    writeln!(
+        out,
+        "| n | d | k | form | algorithm | objective | gradient | gradient / objective | memory |\n|{}",
+        "---|".repeat(9)
+    )?;
+    for row in &report.forms {
+        let cells = match &row.outcome {
+            Ok(m) => {
+                let (objective, gradient) = (m.objective.least, m.derivative.least);
+                let ratio = gradient / objective;
+                format!(
+                    "{} | {} | {ratio:.1} | {}",
+                    time(objective),
+                    time(gradient),
+                    plots::bytes(m.workspace)
+                )
+            }
+            Err(why) => format!("{why} | | |"),
+        };
+        writeln!(out, "| {} | {} | {cells} |", row.sizes.map(|s| s.to_string()).join(" | "), row.version)?;
     }
-    writeln!(
-        out,
-        "\nThe sizes below use `generate` for `store` and `recompute`, and `apart` for `default` and `fast_chad`."
-    )?;
+    out.push_str("\nAll sizes below have the form `apart`.\n");
     Ok(())
 }
 
@@ -158,7 +164,7 @@ fn slopes(out: &mut String, report: &Report) -> Result<()> {
             let points = points(problem, c);
             let upper = &points[points.len() / 2..];
             let mut ratios: Vec<f64> =
-                c.points.iter().map(|(_, m)| m.derivative.median / m.objective.median).collect();
+                c.points.iter().map(|(_, m)| m.derivative.least / m.objective.least).collect();
             ratios.sort_by(f64::total_cmp);
             writeln!(
                 out,
@@ -189,11 +195,11 @@ fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) 
         Problem::Ba => "cameras | points | observations",
     };
     let parts: [(&str, &dyn Fn(&Measured) -> String); 3] = [
-        ("Seconds of the derivative.", &|m| time(m.derivative.median)),
+        ("Time of the derivative.", &|m| time(m.derivative.least)),
         ("The derivative takes so many times as long as the objective.", &|m| {
-            format!("{:.1}", m.derivative.median / m.objective.median)
+            format!("{:.1}", m.derivative.least / m.objective.least)
         }),
-        ("Memory that a call of the derivative has in use at most.", &|m| plots::bytes(m.workspace)),
+        ("Memory of the derivative.", &|m| plots::bytes(m.workspace)),
     ];
     for (title, shown) in parts {
         writeln!(out, "{title}\n\n| {heading} | variables | {} |", versions.join(" | "))?;
@@ -204,8 +210,8 @@ fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) 
             if !versions.iter().any(|v| measured(v).is_some()) {
                 continue;
             }
-            let cells: Vec<String> =
-                versions.iter().map(|v| measured(v).map_or("–".into(), |m| shown(&m))).collect();
+            let cell = |v: &&str| measured(v).map_or("–".into(), |m| shown(&m));
+            let cells: Vec<String> = versions.iter().map(cell).collect();
             let own: &[usize] = if problem == Problem::Gmm { &s[1..] } else { s };
             let own: Vec<String> = own.iter().map(ToString::to_string).collect();
             writeln!(out, "| {} | {} | {} |", own.join(" | "), problem.variables(*s), cells.join(" | "))?;
@@ -215,40 +221,44 @@ fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) 
     not_run(out, report, problem, sizes)
 }
 
-/// The cases without numbers, by version and reason.
+/// The cases without numbers, with their reasons.
 fn not_run(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) -> Result<()> {
-    let mut lines: Vec<(String, Vec<String>)> = Vec::new();
-    for row in report.rows.iter().filter(|r| r.turn == 0 && r.problem == problem && sizes.contains(&r.sizes))
-    {
-        let Err(why) = &row.outcome else { continue };
-        let shown = row.sizes.map(|size| size.to_string()).join(" x ");
-        let kind = why.split(':').next().unwrap_or_default();
-        let key = format!("{}, {kind}", row.version);
-        let text = why.strip_prefix(kind).map_or("", |rest| rest.trim_start_matches([':', ' ']));
-        let text = format!("{shown} ({text})");
-        match lines.iter_mut().find(|l| l.0 == key) {
-            Some(line) => line.1.push(text),
-            None => lines.push((key, vec![text])),
+    let (mut left_out, mut too_large) = (Vec::new(), Vec::new());
+    for s in sizes {
+        let own: &[usize] = if problem == Problem::Gmm { &s[1..] } else { s };
+        let shown = own.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+        let rows = report.rows.iter().filter(|r| r.turn == 0 && r.problem == problem && r.sizes == *s);
+        let reasons: Vec<(&str, &String)> =
+            rows.filter_map(|r| Some((r.version.as_str(), r.outcome.as_ref().err()?))).collect();
+        if reasons.iter().any(|(_, why)| why.starts_with(LEFT_OUT)) {
+            left_out.push(shown);
+        } else if !reasons.is_empty() {
+            let listed: Vec<String> =
+                reasons.iter().map(|(version, why)| format!("{version} ({why})")).collect();
+            too_large.push(format!("- {shown}: {}", listed.join("; ")));
         }
     }
-    if lines.is_empty() {
-        writeln!(out, "All sizes were run.")?;
-        return Ok(());
+    if !left_out.is_empty() {
+        writeln!(out, "Left out, since only a part of the sizes was asked for: {}.\n", left_out.join(", "))?;
     }
-    writeln!(out, "Not run, with the reason; the number is a prediction from the largest case before:\n")?;
-    for (key, sizes) in lines {
-        writeln!(out, "- {key}: {}", sizes.join(", "))?;
+    match too_large.is_empty() {
+        true => writeln!(out, "No other case was left out.")?,
+        false => writeln!(
+            out,
+            "Not run, with the reason. A prediction is from the largest case before.\n\n{}",
+            too_large.join("\n")
+        )?,
     }
     Ok(())
 }
 
-/// The memory of the two variants.
+/// Memory and time of the two variants.
 fn memory(out: &mut String, report: &Report) -> Result<()> {
-    let pairs = Problem::Gmm.sizes().into_iter().filter_map(|s| {
+    let ratio = |s: Sizes| {
         let of = |version| report.measured(Problem::Gmm, s, version).map(|m| m.workspace);
         Some((s, of("recompute, 1 thread")? / of("store, 1 thread")?))
-    });
-    let mut ratios: Vec<(Sizes, f64)> = pairs.collect();
+    };
+    let mut ratios: Vec<(Sizes, f64)> = Problem::Gmm.sizes().into_iter().filter_map(ratio).collect();
     ratios.sort_by(|a, b| a.1.total_cmp(&b.1));
     let below = ratios.iter().filter(|(_, ratio)| *ratio < 1.0).count();
     writeln!(
@@ -256,25 +266,20 @@ fn memory(out: &mut String, report: &Report) -> Result<()> {
         "\n## Stored or computed again\n\nThe thesis found that `recompute` needs less memory and less time.\n"
     )?;
     let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else { return Ok(()) };
-    let shown = |(s, ratio): &(Sizes, f64)| format!("{ratio:.2} (n {}, d {}, k {})", s[0], s[1], s[2]);
-    let largest =
-        report.rows.iter().filter_map(|r| r.outcome.as_ref().ok()).map(|m| m.workspace).fold(0.0, f64::max);
+    let shown = |(s, ratio): &(Sizes, f64)| format!("{ratio:.3} (n {}, d {}, k {})", s[0], s[1], s[2]);
     writeln!(
         out,
-        "Here its memory is below that of `store` at {below} of {} sizes of mixtures, on one thread: {} to {} times as much. The largest call of any version had {:.1} GiB in use.",
+        "Here its memory is below that of `store` at {below} of {} sizes of mixtures, on one thread. It is {} to {} times as much.",
         ratios.len(),
         shown(least),
         shown(most),
-        largest / GIB
     )?;
-    let faster = |a: &str, b: &str| {
-        let pair =
-            |s: Sizes| Some((report.measured(Problem::Gmm, s, a)?, report.measured(Problem::Gmm, s, b)?));
-        let pairs: Vec<_> = Problem::Gmm.sizes().into_iter().filter_map(pair).collect();
-        let logs: f64 = pairs.iter().map(|(a, b)| (a.derivative.median / b.derivative.median).ln()).sum();
-        (logs / pairs.len().max(1) as f64).exp()
-    };
-    out.push_str("\nGeometric means over the sizes that both have:\n\n| mixtures | time |\n|---|---|\n");
+    let largest =
+        report.rows.iter().filter_map(|r| r.outcome.as_ref().ok()).map(|m| m.workspace).fold(0.0, f64::max);
+    writeln!(out, "The largest call of any version had {:.1} GiB in use.\n\n{WHY}", largest / GIB)?;
+    out.push_str(
+        "\nGeometric means of times over the sizes that both have:\n\n| mixtures | time |\n|---|---|\n",
+    );
     for (a, b) in [
         ("recompute, 1 thread", "store, 1 thread"),
         ("recompute", "store"),
@@ -283,10 +288,23 @@ fn memory(out: &mut String, report: &Report) -> Result<()> {
         ("default", "recompute"),
         ("default", "fast_chad"),
     ] {
-        writeln!(out, "| {a} / {b} | {:.2} |", faster(a, b))?;
+        writeln!(out, "| {a} / {b} | {:.2} |", mean_ratio(report, a, b))?;
     }
     Ok(())
 }
+
+/// The geometric mean of times of one version over those of another.
+fn mean_ratio(report: &Report, a: &str, b: &str) -> f64 {
+    let ratio = |s: Sizes| {
+        let of = |version| report.measured(Problem::Gmm, s, version).map(|m| m.derivative.least);
+        Some(of(a)? / of(b)?)
+    };
+    let logs: Vec<f64> = Problem::Gmm.sizes().into_iter().filter_map(ratio).map(f64::ln).collect();
+    (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
+}
+
+const WHY: &str = "\
+A mixture consists of sums, products, squares, exponentials and logarithms. Their temporaries are their arguments and results. Such a temporary is an array of the program already, and the thesis stores it a second time. Here it is one array, so `store` has nothing more to store. `recompute` keeps the arrays that it computes from: for each point and component the differences and the sums of products. `store` keeps as many: the differences, and the results. So both need the same memory for what grows with the points.";
 
 /// How times repeat.
 fn repeated(out: &mut String, report: &Report) -> Result<()> {

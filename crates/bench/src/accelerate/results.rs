@@ -107,8 +107,8 @@ pub(crate) struct Report {
     pub(crate) about: Vec<(String, String)>,
     /// Array operations of derivatives after fusion: program, algorithm, number.
     pub(crate) kernels: Vec<(String, String, usize)>,
-    /// Forms of mixtures at one size, on one thread: form, algorithm, what it took.
-    pub(crate) forms: Vec<(String, String, Measured)>,
+    /// Forms of mixtures on one thread; a version is a form and an algorithm.
+    pub(crate) forms: Vec<Row>,
     pub(crate) rows: Vec<Row>,
 }
 
@@ -118,7 +118,7 @@ impl Report {
         let kernel = |(program, algorithm, n): &(String, String, usize)| json!([program, algorithm, n]);
         json!({"about": self.about.iter().map(pair).collect::<Vec<_>>(),
             "kernels": self.kernels.iter().map(kernel).collect::<Vec<_>>(),
-            "forms": self.forms.iter().map(|(form, a, m)| json!([form, a, m.to_json()])).collect::<Vec<_>>(),
+            "forms": self.forms.iter().map(Row::to_json).collect::<Vec<_>>(),
             "rows": self.rows.iter().map(Row::to_json).collect::<Vec<_>>()})
     }
     fn from_json(json: &Json) -> Result<Report> {
@@ -131,9 +131,7 @@ impl Report {
         for k in list("kernels")? {
             out.kernels.push((word(&k[0])?, word(&k[1])?, k[2].as_u64().context("a number")? as usize));
         }
-        for f in list("forms")? {
-            out.forms.push((word(&f[0])?, word(&f[1])?, Measured::from_json(&f[2])?));
-        }
+        out.forms = list("forms")?.iter().map(Row::from_json).collect::<Result<_>>()?;
         out.rows = list("rows")?.iter().map(Row::from_json).collect::<Result<_>>()?;
         Ok(out)
     }
@@ -220,11 +218,7 @@ mod tests {
         let report = Report {
             about: vec![("machine".into(), "a processor".into())],
             kernels: vec![("gmm".into(), "accelerate".into(), 3)],
-            forms: vec![(
-                "gather".into(),
-                "accelerate".into(),
-                Measured { workspace: 5.0, ..Measured::default() },
-            )],
+            forms: vec![Row { version: "gather | accelerate".into(), ..row(0, 2.0) }],
             rows: vec![row(0, 1.0), row(1, 1.5), Row { version: "default".into(), ..refused }],
         };
         assert_eq!(Report::from_json(&report.to_json()).expect("a report"), report);
