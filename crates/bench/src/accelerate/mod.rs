@@ -25,9 +25,6 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// Seconds of a case beside its calls: a process, its arguments, and compiling the objective.
 const OVERHEAD: f64 = 1.0;
 
-/// Why a case is not run that is no part of what was asked for.
-const LEFT_OUT: &str = "left out";
-
 /// The limits of a session. Those of the thesis are 10 calls, 10 s for them, 900 s for a case.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
@@ -125,16 +122,15 @@ impl<'a> Suite<'a> {
         let mut cases: Vec<(Problem, Sizes)> =
             Problem::ALL.into_iter().flat_map(|p| p.sizes().into_iter().map(move |s| (p, s))).collect();
         cases.sort_by(|a, b| a.0.work(a.1).total_cmp(&b.0.work(b.1)));
-        for (k, (problem, sizes)) in cases.into_iter().enumerate() {
+        for (problem, sizes) in cases.into_iter().step_by(self.options.every.max(1)) {
             for version in VERSIONS.iter().filter(|v| v.problems.contains(&problem)) {
                 if turn > 0 && self.report.measured(problem, sizes, version.name).is_none() {
                     continue;
                 }
-                let reason = match k % self.options.every.max(1) {
-                    0 => self.reason(problem, sizes, version, end),
-                    _ => Some(LEFT_OUT.to_string()),
+                let outcome = match self.reason(problem, sizes, version, end) {
+                    Some(why) => Err(why),
+                    None => self.measure(problem, sizes, version),
                 };
-                let outcome = reason.map_or_else(|| self.measure(problem, sizes, version), Err);
                 let row = Row { problem, sizes, version: version.name.to_string(), turn, outcome };
                 println!("{}", line(&row));
                 self.report.rows.push(row);
@@ -144,7 +140,7 @@ impl<'a> Suite<'a> {
         Ok(())
     }
     fn save(&self) -> Result<()> {
-        crate::save(&root().join(RESULTS), &format!("{:#}\n", self.report.to_json()))
+        crate::save(&root().join(RESULTS), &self.report.to_text())
     }
     fn measure(&self, problem: Problem, sizes: Sizes, version: &Version) -> Result<Measured, String> {
         let case = Case {

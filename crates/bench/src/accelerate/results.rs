@@ -113,13 +113,23 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn to_json(&self) -> Json {
-        let pair = |(name, text): &(String, String)| json!([name, text]);
-        let kernel = |(program, algorithm, n): &(String, String, usize)| json!([program, algorithm, n]);
-        json!({"about": self.about.iter().map(pair).collect::<Vec<_>>(),
-            "kernels": self.kernels.iter().map(kernel).collect::<Vec<_>>(),
-            "forms": self.forms.iter().map(Row::to_json).collect::<Vec<_>>(),
-            "rows": self.rows.iter().map(Row::to_json).collect::<Vec<_>>()})
+    /// As JSON, a line for each row.
+    pub(crate) fn to_text(&self) -> String {
+        let list = |name: &str, items: Vec<Json>| {
+            let lines: Vec<String> = items.iter().map(Json::to_string).collect();
+            format!("\"{name}\": [\n{}\n]", lines.join(",\n"))
+        };
+        let rows = |rows: &[Row]| rows.iter().map(Row::to_json).collect();
+        let lists = [
+            list("about", self.about.iter().map(|(name, text)| json!([name, text])).collect()),
+            list(
+                "kernels",
+                self.kernels.iter().map(|(program, algorithm, n)| json!([program, algorithm, n])).collect(),
+            ),
+            list("forms", rows(&self.forms)),
+            list("rows", rows(&self.rows)),
+        ];
+        format!("{{\n{}\n}}\n", lists.join(",\n"))
     }
     fn from_json(json: &Json) -> Result<Report> {
         let list = |name: &str| json[name].as_array().with_context(|| format!("no list `{name}`"));
@@ -135,7 +145,7 @@ impl Report {
         out.rows = list("rows")?.iter().map(Row::from_json).collect::<Result<_>>()?;
         Ok(out)
     }
-    /// Reads a file of [`Report::to_json`].
+    /// Reads a file of [`Report::to_text`].
     pub(crate) fn read(path: &Path) -> Result<Report> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
@@ -221,7 +231,8 @@ mod tests {
             forms: vec![Row { version: "gather | accelerate".into(), ..row(0, 2.0) }],
             rows: vec![row(0, 1.0), row(1, 1.5), Row { version: "default".into(), ..refused }],
         };
-        assert_eq!(Report::from_json(&report.to_json()).expect("a report"), report);
+        let json = serde_json::from_str(&report.to_text()).expect("JSON");
+        assert_eq!(Report::from_json(&json).expect("a report"), report);
         assert_eq!(report.repeated(|t| t.median), [1.5]);
         assert!(report.measured(Problem::Gmm, [1000, 2, 5], "default").is_none());
         assert!(Report::from_json(&json!({"about": []})).is_err());
