@@ -14,7 +14,7 @@ use std::path::Path;
 /// Half a unit of the ninth digit, with room for sums in another order.
 const ROUNDED: f64 = 6e-10;
 
-/// The mixtures as they are written, or with single precision in place of double.
+/// Reads a program of the experiments.
 fn source(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/accelerate").join(file);
     std::fs::read_to_string(path).expect(file)

@@ -188,6 +188,9 @@ fn slopes(out: &mut String, report: &Report) -> Result<()> {
     table("bundle adjustment".to_string(), Problem::Ba, report.curves(Problem::Ba, &|_| true))
 }
 
+/// A title, and what a cell below it shows.
+type Part<'a> = (&'a str, &'a dyn Fn(&Measured) -> String);
+
 /// The picture, and tables of times, ratios and memory.
 fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) -> Result<()> {
     let name = picture_name(problem, sizes.first().map_or(0, |s| s[0]));
@@ -197,7 +200,7 @@ fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) 
         Problem::Gmm => "d | k",
         Problem::Ba => "cameras | points | observations",
     };
-    let parts: [(&str, &dyn Fn(&Measured) -> String); 3] = [
+    let parts: [Part<'_>; 3] = [
         ("Time of the derivative.", &|m| time(m.derivative.least)),
         ("The derivative takes so many times as long as the objective.", &|m| {
             format!("{:.1}", m.derivative.least / m.objective.least)
