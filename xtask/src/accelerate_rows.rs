@@ -43,6 +43,9 @@ const CHAIN: &str = "crates/ad/tests/accelerate/sharing.rs::a_chain_is_one_map";
 const JOINED: &str =
     "crates/testkit/tests/accelerate_experiments.rs::array_operations_of_a_gradient_are_joined";
 
+const INNER: &str =
+    "crates/testkit/tests/accelerate_experiments.rs::inner_results_take_memory_only_where_they_are_stored";
+
 /// In the order of our notes; numbers are sections of the thesis.
 pub(crate) const ROWS: &[Row] = &[
     row(
@@ -238,8 +241,8 @@ pub(crate) const ROWS: &[Row] = &[
     row("rounding breaks the flow (3.2)", "program nonfloat_lam", &[PROGRAMS]),
     row(
         "stored or computed again (5.3.1)",
-        "equal gradients in all variants, in all programs and random ones",
-        &[RECOMPUTED, "crates/ad/tests/accelerate/worked.rs::w4_recomputed", RANDOM],
+        "equal gradients in all variants, in all programs and random ones; memory of a function with inner results",
+        &[RECOMPUTED, "crates/ad/tests/accelerate/worked.rs::w4_recomputed", RANDOM, INNER],
     ),
     row(
         "fusion after AD (3.3.1)",

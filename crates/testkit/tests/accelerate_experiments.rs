@@ -424,3 +424,25 @@ entry gradient [n] (a: [n]f64) : [n]f64 = vjp f a 1";
         }
     }
 }
+
+/// What a scalar function computes on its way is stored, or not. The logarithm keeps the two passes apart.
+#[test]
+fn inner_results_take_memory_only_where_they_are_stored() {
+    let text = "
+def f [n] (a: [n]f64) : f64 =
+  f64.log (f64.sum (map (\\x -> let e = f64.exp x in f64.exp (f64.sin e) * f64.exp (f64.cos (e * x))) a))
+entry gradient [n] (a: [n]f64) : [n]f64 = vjp f a 1";
+    let n = 1000;
+    let args = [Value::f64s(&(0..n).map(|i| f64::from(i) * 1e-3).collect::<Vec<f64>>())];
+    let peak = |algorithm: &str, backend: Backend| {
+        let ready = ready(text, "gradient", algorithm, backend);
+        let out = ready.run(&args, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        out.counts.peak_bytes
+    };
+    for backend in backends() {
+        let [stored, recomputed] = ["accelerate-store", "accelerate-recompute"].map(|a| peak(a, backend));
+        println!("{backend:?}: {stored} and {recomputed}");
+        // At least the product's two factors, of eight bytes for each element.
+        assert!(stored >= recomputed + 16 * n as u64, "{backend:?}: {stored} and {recomputed}");
+    }
+}

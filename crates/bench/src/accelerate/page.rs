@@ -311,7 +311,7 @@ fn mean_ratio(report: &Report, a: &str, b: &str) -> f64 {
 }
 
 const WHY: &str = "\
-A mixture consists of sums, products, squares, exponentials and logarithms. Their temporaries are their arguments and results. Such a temporary is an array of the program already, and the thesis stores it a second time. Here it is one array, so `store` has nothing more to store. `recompute` keeps the arrays that it computes from: for each point and component the differences and the sums of products. `store` keeps as many: the differences, and the results. So both need the same memory for what grows with the points.";
+A mixture consists of sums, products, squares, exponentials and logarithms. Their temporaries are their arguments and results. Such a temporary is an array of the program already, and the thesis stores it a second time. Here it is one array, so `store` has nothing more to store. `recompute` keeps the arrays that it computes from: for each point and component the differences and the sums of products. `store` keeps as many: the differences, and the results. So both need the same memory for what grows with the points. A scalar function with inner results is another matter: `crates/testkit/tests/accelerate_experiments.rs` has one whose gradient needs much less memory by `recompute`.";
 
 /// How times repeat.
 fn repeated(out: &mut String, report: &Report) -> Result<()> {
