@@ -313,6 +313,14 @@ pub(crate) const ROWS: &[Row] = &[
             GROWTH,
         ],
     ),
+    row(
+        "loops of arrays (6.1): ours",
+        "`iterate`: states that are tuples of arrays; steps are any terms, loops too",
+        &[
+            "crates/ad/tests/accelerate/collect.rs::states_of_arrays",
+            "crates/ad/tests/accelerate/collect.rs::steps_of_arrays_are_any_terms",
+        ],
+    ),
     row("custom derivatives, stencils (6.1)", "refused with construct and place", &[NAMED]),
     row(
         "programs of core, nests flattened (ours)",
@@ -326,12 +334,14 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "loops of core (ours)",
-        "states of numbers, in nests and branches, loops that collect; operators that read what changes; states that are arrays are refused",
+        "states of numbers, in nests and branches, loops that collect; operators that read what changes; loops of arrays outside of nests",
         &[
             "crates/ad/tests/accelerate/loops.rs::a_loop_in_a_nest",
             "crates/ad/tests/accelerate/loops.rs::states_of_several_types_say_where_arrays_are_read",
             "crates/ad/tests/accelerate/loops.rs::loops_that_collect",
             "crates/ad/tests/accelerate/loops.rs::operators_that_read_what_changes",
+            "crates/ad/tests/accelerate/loops.rs::loops_of_arrays",
+            "crates/ad/tests/accelerate/loops.rs::array_operations_on_a_state",
             "crates/ad/tests/accelerate/loops.rs::other_loops_are_refused",
         ],
     ),

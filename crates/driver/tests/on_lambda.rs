@@ -107,7 +107,7 @@ fn rows() -> Vec<Row> {
             vec![f(1.5), Value::i64(3)],
             &[1.0],
             vec![f(5.0625), f(13.5)],
-            &["accelerate", "accelerate-store", "accelerate-recompute", "chad", "chad-sparse"],
+            &["chad", "chad-sparse"],
         ),
         // What is stopped is constant.
         row("entry f (x: f64): f64 = x * stop_gradient x", vec![f(3.0)], &[1.0], vec![f(9.0), f(3.0)], &[]),

@@ -42,6 +42,7 @@ pub fn gradient(program: &Program, options: Options) -> Result<Gradient, Refused
         options,
         values: BTreeMap::new(),
         splits: BTreeMap::new(),
+        loops: BTreeMap::new(),
         keys: BTreeMap::from([(argument.clone(), Key::Argument)]),
     };
     let env = BTreeMap::from([(argument.clone(), Key::Argument)]);

@@ -42,6 +42,10 @@ impl Contributions {
     pub fn take(&mut self, of: Key) -> Vec<Contribution> {
         self.0.remove(&of).unwrap_or_default()
     }
+    /// What has contributions.
+    pub fn keys(&self) -> Vec<Key> {
+        self.0.keys().copied().collect()
+    }
     /// How many contributions each node has.
     pub fn counts(&self) -> BTreeMap<Key, usize> {
         self.0.iter().map(|(k, cs)| (*k, cs.len())).collect()

@@ -33,6 +33,8 @@
 //! collectl f    let back = collectr (\(s, ((d, x), y)). D(f) (d + s.0.0, P(f) (x, y))) zeros (d_n without its first elements, a_n, a_m2)               (ours)
 //!               m_1 <- (d_n, back.0.0) at each first element    let info = map (.1) back    m_2 <- map (.0.1) back, reads(info)
 //! collectr f    the same from the other end                                                                                                           (ours)
+//! iterate       let back = iterate e (\((b, acc ..), k). let j = e - 1 - k, a = a_n at j, the phases of u where it has the adjoint d_n at j + 1, and b, in (the adjoint of a, acc + what u gave ..)) zeros
+//!               m <- d_n at 0, and back.0 at e      the others that u reads <- back.1 .. at e, stored                                                (ours)
 //! scanl, scanr  none: `sequential` makes other terms of them
 //! permute (+) a m2 f    m_1 <- d_n    m_2 <- generate sh (\i. let p = f i in cond p.0 (d_n ! p.1) 0)                                                         (ours)
 //! permute c     refused, for other functions that combine
@@ -60,13 +62,13 @@ use pullback_prim::{Op, Prim, Scalar};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused(pub String);
 
-type Done = Result<(), Refused>;
+pub(super) type Done = Result<(), Refused>;
 
 /// What the phase carries along.
 pub(super) struct State<'s> {
-    map: &'s mut Contributions,
+    pub(super) map: &'s mut Contributions,
     pub(super) lets: &'s mut Lets,
-    stored: &'s mut Vec<AVar>,
+    pub(super) stored: &'s mut Vec<AVar>,
 }
 
 impl Pass<'_> {
@@ -101,8 +103,10 @@ impl Pass<'_> {
         let adjoint = sum_contributions(self.names, lets, &contributed, &value);
         let d = self.bind("d", adjoint, lets);
         self.row(u, &d, env, &mut State { map, lets, stored })?;
-        if matches!(u.form(), ArrForm::Cond(..)) {
-            return Ok(());
+        match u.form() {
+            ArrForm::Cond(..) => return Ok(()),
+            ArrForm::Iterate(_, _, m) => return self.dual(m, env, map, lets, stored),
+            _ => {}
         }
         arrs(u.form()).into_iter().try_for_each(|m| self.dual(m, env, map, lets, stored))
     }
@@ -208,6 +212,8 @@ impl Pass<'_> {
                 let f = self.fun(f, env);
                 self.collected((*from, &f), (u, d), (m1, m2), s);
             }
+            // [accelerate.dual.iterate]
+            ArrForm::Iterate(e, step, m) => return self.dual_iterate((e, step, m), (u, d), env, s),
             // [accelerate.dual.permute]
             ArrForm::Permute(c, target, f, m) => {
                 if !is_addition(&self.fun(c, env)) {

@@ -187,7 +187,7 @@ impl Pass<'_> {
             ExpForm::Var(x) => {
                 let bound = match env.get(x) {
                     Some(Key::Node(m)) => self.values.get(m).cloned(),
-                    Some(Key::Argument) | None => Some(x.clone()),
+                    Some(Key::Argument | Key::State(_) | Key::Counter(_)) | None => Some(x.clone()),
                 };
                 self.values.extend(bound.map(|t| (*e.label(), t)));
                 return;

@@ -2,7 +2,8 @@
 //!
 //! Source: MSc thesis, 3.4.2 and 3.5. Every node gets a number of its own, a let that of its body.
 
-use super::language::{Arr, ArrForm, Exp, ExpForm, made, with_arrs};
+use super::language::{Arr, ArrForm, Exp, ExpForm, made};
+use super::rename::with_arrs;
 
 /// The number of a node.
 pub type Label = u32;
@@ -12,6 +13,10 @@ pub type Label = u32;
 pub enum Key {
     /// The node with this label.
     Node(Label),
+    /// The state of the loop with this label.
+    State(Label),
+    /// The number of its iteration.
+    Counter(Label),
     /// The argument of the whole function.
     Argument,
 }

@@ -46,6 +46,7 @@
 //! scanr        f : (t, t) -> t,  e : t,  u : t[s+1]                   =>  scanr f e u : t[s+1]
 //! scanl1       f : (t, t) -> t,  u : t[s+1]                           =>  scanl1 f u : t[s+1]
 //! collect      f : (t, t') -> t,  u_0 : t[s],  u : t'[s+1]            =>  collectl f u_0 u, collectr f u_0 u : t[s+1]        (ours)
+//! iterate      e : i64,  u_0 : T,  i : i64[()],  a : T |- u : T            =>  iterate e (\(a, i). u) u_0 : T, each array with one more outer dimension        (ours)
 //! permute      c : (t, t) -> t,  d : t[s'],  f : s -> (bool, s'),  u : t[s]   =>  permute c d f u : t[s']
 //! backpermute  e : s',  f : s' -> s,  u : t[s]                        =>  backpermute e f u : t[s']
 //! acond        e : bool,  u_1, u_2 : T                                =>  acond e u_1 u_2 : T
@@ -53,7 +54,7 @@
 //!
 //! Meaning: of `zipWith` the result has in each dimension the smaller size. `foldl` puts `e` on the left of each inner row; its function is associative, and
 //! need not be commutative. `scanl` and `scanr` have one inner element more than their argument, `scanl1` as many. `collectl` and `collectr` give the states of a loop over each inner row:
-//! `x_0 = u_0, x_(k+1) = f (x_k, u_k)` from the left, `x_n = u_0, x_k = f (x_(k+1), u_k)` from the right; `f` is any function, and outer sizes are the smaller ones. The function of `permute` that combines is commutative,
+//! `x_0 = u_0, x_(k+1) = f (x_k, u_k)` from the left, `x_n = u_0, x_k = f (x_(k+1), u_k)` from the right; `f` is any function, and outer sizes are the smaller ones. `iterate` gives the `e + 1` states of a loop of array terms, whose sizes stay. The function of `permute` that combines is commutative,
 //! too; an element whose index function says `false` goes nowhere. A conditional evaluates one branch. An index outside of an array stops the program.
 //!
 //! Differences from the paper:
@@ -61,7 +62,7 @@
 //! 2. A let binds several variables, each visible in those after it: the let-stack that the text makes of builders is one term.
 //! 3. `fold1` and `scanl1` are in the language: the text's tests need them (2.9.11 of our notes).
 //! 4. `sum` of tuples adds componentwise; truth values stay false.
-//! 5. `collectl` and `collectr` are ours: the text has no loops.
+//! 5. `collectl`, `collectr` and `iterate` are ours: the text has no loops.
 //!
 //! Guarantee: terms have types, and types never change. An expression in an array term is closed but for array variables: so there is no parallelism in a scalar function.
 //!
@@ -166,12 +167,25 @@ pub enum ArrForm<L> {
     Scanl1(Fun, Arr<L>),
     /// `collectl f u_0 u`, `collectr f u_0 u`
     Collect(Direction, Fun, Arr<L>, Arr<L>),
+    /// `iterate e (\(a, i). u) u_0`
+    Iterate(Exp, Step<L>, Arr<L>),
     /// `permute c d f u`
     Permute(Fun, Arr<L>, Fun, Arr<L>),
     /// `backpermute e f u`
     Backpermute(Exp, Fun, Arr<L>),
     /// `acond e u_1 u_2`
     Cond(Exp, Arr<L>, Arr<L>),
+}
+
+/// `\(a, i). u`: the next state, of the state and the number of the iteration.
+#[derive(Clone, Debug)]
+pub struct Step<L = ()> {
+    /// `a`
+    pub state: AVar,
+    /// `i`
+    pub counter: AVar,
+    /// `u`
+    pub body: Arr<L>,
 }
 
 /// Where a loop over an inner row begins.
@@ -262,6 +276,13 @@ impl ArrTy {
         match self {
             ArrTy::Array(t, _) => t.is_continuous(),
             ArrTy::Tuple(ts) => ts.iter().any(ArrTy::is_continuous),
+        }
+    }
+    /// With one more outer dimension.
+    pub fn repeated(&self) -> ArrTy {
+        match self {
+            ArrTy::Array(t, rank) => ArrTy::Array(t.clone(), rank + 1),
+            ArrTy::Tuple(ts) => ArrTy::Tuple(ts.iter().map(ArrTy::repeated).collect()),
         }
     }
     /// Element type and rank, if it is an array.
@@ -595,6 +616,17 @@ impl Scopes {
                 });
                 Ok(())
             }
+            ArrForm::Iterate(e, step, first) => {
+                self.exp(e)?;
+                self.arr(first)?;
+                self.bind_array(&step.state)?;
+                self.bind_array(&step.counter)?;
+                self.arr(&step.body)?;
+                [&step.state, &step.counter].into_iter().for_each(|a| {
+                    self.arrays.remove(&a.id());
+                });
+                Ok(())
+            }
             form => {
                 exps(form).into_iter().try_for_each(|e| self.exp(e))?;
                 funs(form).into_iter().try_for_each(|f| self.fun(f))?;
@@ -612,6 +644,7 @@ pub fn exps<L>(form: &ArrForm<L>) -> Vec<&Exp> {
         | ArrForm::Foldl(_, e, _)
         | ArrForm::Scanl(_, e, _)
         | ArrForm::Scanr(_, e, _)
+        | ArrForm::Iterate(e, ..)
         | ArrForm::Backpermute(e, ..)
         | ArrForm::Cond(e, ..) => vec![e],
         ArrForm::Replicate(slc, _) | ArrForm::Slice(slc, _) => slc.iter().flatten().collect(),
@@ -653,11 +686,12 @@ pub fn funs<L>(form: &ArrForm<L>) -> Vec<&Fun> {
         | ArrForm::Replicate(..)
         | ArrForm::Slice(..)
         | ArrForm::Sum(_)
+        | ArrForm::Iterate(..)
         | ArrForm::Cond(..) => Vec::new(),
     }
 }
 
-/// The array arguments of a term, in order; of a let its bindings and its body.
+/// The array arguments of a term, in order; of a let its bindings and its body, and of a loop its first state and its body.
 pub fn arrs<L>(form: &ArrForm<L>) -> Vec<&Arr<L>> {
     match form {
         ArrForm::Use(..) | ArrForm::Var(_) | ArrForm::Generate(..) => Vec::new(),
@@ -679,36 +713,7 @@ pub fn arrs<L>(form: &ArrForm<L>) -> Vec<&Arr<L>> {
         | ArrForm::Collect(_, _, u, v)
         | ArrForm::Permute(_, u, _, v)
         | ArrForm::Cond(_, u, v) => vec![u, v],
-    }
-}
-
-/// The form with other array arguments, which are made of these in order.
-pub(super) fn with_arrs<L, M>(form: &ArrForm<L>, of: &mut dyn FnMut(&Arr<L>) -> Arr<M>) -> ArrForm<M> {
-    match form {
-        ArrForm::Use(elements, shape, scalar) => ArrForm::Use(elements.clone(), shape.clone(), *scalar),
-        ArrForm::Var(a) => ArrForm::Var(a.clone()),
-        ArrForm::Let(bindings, body) => {
-            let bindings = bindings.iter().map(|(a, v)| (a.clone(), of(v))).collect();
-            ArrForm::Let(bindings, of(body))
-        }
-        ArrForm::Tuple(us) => ArrForm::Tuple(us.iter().map(of).collect()),
-        ArrForm::Proj(u, k) => ArrForm::Proj(of(u), *k),
-        ArrForm::Reshape(e, u) => ArrForm::Reshape(e.clone(), of(u)),
-        ArrForm::Replicate(slc, u) => ArrForm::Replicate(slc.clone(), of(u)),
-        ArrForm::Slice(slc, u) => ArrForm::Slice(slc.clone(), of(u)),
-        ArrForm::Generate(e, f) => ArrForm::Generate(e.clone(), f.clone()),
-        ArrForm::Map(f, u) => ArrForm::Map(f.clone(), of(u)),
-        ArrForm::ZipWith(f, u, v) => ArrForm::ZipWith(f.clone(), of(u), of(v)),
-        ArrForm::Sum(u) => ArrForm::Sum(of(u)),
-        ArrForm::Foldl(f, e, u) => ArrForm::Foldl(f.clone(), e.clone(), of(u)),
-        ArrForm::Fold1(f, u) => ArrForm::Fold1(f.clone(), of(u)),
-        ArrForm::Scanl(f, e, u) => ArrForm::Scanl(f.clone(), e.clone(), of(u)),
-        ArrForm::Scanr(f, e, u) => ArrForm::Scanr(f.clone(), e.clone(), of(u)),
-        ArrForm::Scanl1(f, u) => ArrForm::Scanl1(f.clone(), of(u)),
-        ArrForm::Collect(from, f, u, v) => ArrForm::Collect(*from, f.clone(), of(u), of(v)),
-        ArrForm::Permute(c, d, f, u) => ArrForm::Permute(c.clone(), of(d), f.clone(), of(u)),
-        ArrForm::Backpermute(e, f, u) => ArrForm::Backpermute(e.clone(), f.clone(), of(u)),
-        ArrForm::Cond(c, u, v) => ArrForm::Cond(c.clone(), of(u), of(v)),
+        ArrForm::Iterate(_, step, first) => vec![first, &step.body],
     }
 }
 
@@ -846,6 +851,13 @@ fn arr_type<L>(form: &ArrForm<L>) -> Result<ArrTy, IllTyped> {
             same(&(outer + 1), &rank, "the rank of the array that a loop takes")?;
             function(f, &Ty::Tuple(vec![t.clone(), elem.clone()]), t)?;
             array(t, rank)
+        }
+        ArrForm::Iterate(e, Step { state, counter, body }, first) => {
+            same(e.ty(), &Ty::Scalar(Scalar::I64), "the number of iterations")?;
+            same(counter.ty(), &ArrTy::Array(Ty::Scalar(Scalar::I64), 0), "the number of an iteration")?;
+            same(state.ty(), first.ty(), "the state of a loop")?;
+            same(body.ty(), first.ty(), "the next state of a loop")?;
+            Ok(first.ty().repeated())
         }
         ArrForm::Permute(c, d, f, u) => {
             let ((t, target), (elem, source)) = (d.ty().array()?, u.ty().array()?);

@@ -11,7 +11,7 @@
 //! | [`contributions`] | what has been contributed to the adjoint of each node | 3.4.4 |
 //! | [`dual`] | the let-stack of the adjoints | 3.4.4 |
 //! | `folds` | the same of folds and scans | 3.4.4 |
-//! | `collect` | the same of loops | ours |
+//! | `collect`, `iterate` | the same of loops | ours |
 //! | `sequential` | folds and scans without a rule of their own, as loops | ours |
 //! | [`combine`] | both, and the gradient | 3.4.5 |
 //! | [`to_core`] | array programs as functions of core | 2.3 |
@@ -35,9 +35,9 @@
 //! ```
 //!
 //! Differences from the paper: each file lists its own. Several results and any types; values are returned; no array is copied for a variable; temporaries and adjoints that nothing reads are left out; contributions of the full
-//! shape are added as they are; loops (`collectl`, `collectr`), scans and all folds have derivatives; of a fold by the larger or smaller number one element has the adjoint.
+//! shape are added as they are; loops (`collectl`, `collectr`, `iterate`), scans and all folds have derivatives; of a fold by the larger or smaller number one element has the adjoint.
 //!
-//! Guarantee: terms have types, and the gradient of a program is a program: [`language::Program::new`] checks it. Its work is that of the program, times a constant and the depth of conditionals.
+//! Guarantee: terms have types, and the gradient of a program is a program: [`language::Program::new`] checks it. Its work is that of the program, times a constant and the depth of conditionals; but each iteration of an `iterate` adds to the adjoints of the arrays that it reads from outside, as a whole.
 //!
 //! Not supported: the derivative of `permute` (as input). [`from_core`] says which constructs of core have no form.
 
@@ -54,6 +54,7 @@ pub mod to_core;
 mod additions;
 mod collect;
 mod folds;
+mod iterate;
 mod print;
 mod rename;
 mod rows;

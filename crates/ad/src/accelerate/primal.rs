@@ -13,6 +13,7 @@
 //!                                   recomputed:  let a_n = map (.0) (the same with P(f))      let tmp_n = map (.1) (the same with P(f))
 //! alet a = m in body                that of m, then that of body with a as m
 //! acond e m1 m2                     let all = acond e (let .. in (a_m1, s_1, empty)) (let .. in (a_m2, empty, s_2))    let a_n = all.0    and those of s_1 and s_2 again
+//! iterate e (\(a, i). u) m           let a_n = iterate e (\(a, i). (the primal phase of u)) a_m;   states are kept, so the dual phase computes the others again
 //! scanl, scanr, scanl1, collect, permute     as `use`; `collect` keeps its states only, so the dual phase computes temporaries again
 //! ```
 //!
@@ -62,6 +63,8 @@ pub(super) struct Pass<'n> {
     pub(super) values: BTreeMap<Label, AVar>,
     /// The functions of nodes in two, and their temporaries.
     pub(super) splits: BTreeMap<Label, (Split, AVar)>,
+    /// The state and the counter of the loops that are open, in the output.
+    pub(super) loops: BTreeMap<Label, [AVar; 2]>,
     /// What the arrays of the output are the values of: the argument, and nodes.
     pub(super) keys: BTreeMap<AVar, Key>,
 }
@@ -80,6 +83,8 @@ impl Pass<'_> {
     fn renamed(&self, a: &AVar, env: &Env) -> AVar {
         match env.get(a) {
             Some(Key::Node(m)) => self.values[m].clone(),
+            Some(Key::State(n)) => self.loops[n][0].clone(),
+            Some(Key::Counter(n)) => self.loops[n][1].clone(),
             Some(Key::Argument) | None => a.clone(),
         }
     }
@@ -113,6 +118,13 @@ impl Pass<'_> {
             }
             // [accelerate.primal.acond]
             ArrForm::Cond(c, m1, m2) => self.primal_cond((c, m1, m2), env, lets, stored),
+            // [accelerate.primal.iterate]
+            ArrForm::Iterate(e, step, m) => {
+                self.primal(m, env, lets, stored);
+                let e = self.exp(e, env);
+                let (step, _) = self.primal_step(*u.label(), step, env);
+                made(Arr::new(ArrForm::Iterate(e, step, self.value(m))))
+            }
             form => {
                 for m in super::language::arrs(form) {
                     self.primal(m, env, lets, stored);
@@ -136,7 +148,11 @@ impl Pass<'_> {
         stored: &mut Vec<AVar>,
     ) -> Arr {
         let form = match form {
-            ArrForm::Use(..) | ArrForm::Var(_) | ArrForm::Let(..) | ArrForm::Cond(..) => {
+            ArrForm::Use(..)
+            | ArrForm::Var(_)
+            | ArrForm::Let(..)
+            | ArrForm::Cond(..)
+            | ArrForm::Iterate(..) => {
                 unreachable!("they have rules of their own")
             }
             // [accelerate.primal.atuple]

@@ -62,6 +62,11 @@ fn body<L>(f: &mut fmt::Formatter<'_>, u: &Arr<L>, indent: usize) -> fmt::Result
             }
             Ok(())
         }
+        ArrForm::Iterate(e, step, first) => {
+            write!(f, "iterate {} (\\({}, {}).", atom(e), name(&step.state), name(&step.counter))?;
+            body(f, &step.body, indent + 1)?;
+            write!(f, ") {}", inner(first))
+        }
         _ => f.write_str(&arr(u)),
     }
 }
@@ -94,6 +99,11 @@ fn arr<L>(u: &Arr<L>) -> String {
         ArrForm::Scanl1(..) => "scanl1",
         ArrForm::Collect(Direction::Left, ..) => "collectl",
         ArrForm::Collect(Direction::Right, ..) => "collectr",
+        ArrForm::Iterate(e, step, first) => {
+            let (state, counter) = (name(&step.state), name(&step.counter));
+            let step = format!("\\({state}, {counter}). {}", arr(&step.body));
+            return format!("iterate {} ({step}) {}", atom(e), inner(first));
+        }
         ArrForm::Permute(c, d, to, u) => {
             return format!("permute ({}) {} ({}) {}", fun(c), inner(d), fun(to), inner(u));
         }

@@ -15,8 +15,9 @@
 
 use super::folds::Components;
 use super::language::{
-    AVar, Arr, ArrForm, Direction, Exp, ExpForm, Fun, Names, Program, Ty, arrs, exps, funs, made, with_arrs,
+    AVar, Arr, ArrForm, Direction, Exp, ExpForm, Fun, Names, Program, Ty, arrs, exps, funs, made,
 };
+use super::rename::with_arrs;
 use super::rows::{element_of_rows, inner_size, integer, moved, outer_shape, shortened, with_last};
 use super::zeros::{lambda, zero_value};
 use pullback_prim::Op;
@@ -79,6 +80,9 @@ impl Sequential<'_> {
                 all.push((a.clone(), v));
             }
             return made(Arr::lets(all, self.arr(body)));
+        }
+        if let ArrForm::Iterate(_, step, _) = u.form() {
+            self.bound(&step.state, true);
         }
         let same = made(Arr::new(with_arrs(u.form(), &mut |v| self.arr(v))));
         if same.ty().is_continuous() { self.row(&same) } else { same }

@@ -11,7 +11,7 @@
 
 use crate::common;
 use pullback_ad::accelerate::language::{
-    AVar, Arr, ArrForm, ArrTy, Direction, Exp, ExpForm, Fun, Names, Program, Slice, Ty,
+    AVar, Arr, ArrForm, ArrTy, Direction, Exp, ExpForm, Fun, Names, Program, Slice, Step, Ty,
 };
 use pullback_ad::accelerate::to_core::function;
 use pullback_core::check::{Rules, check};
@@ -303,6 +303,12 @@ impl Draft {
     pub(super) fn collectr(&self, f: impl FnOnce(E, E) -> E, e: &Arr, u: &Arr) -> Arr {
         let f = self.fun2(element(e), element(u), f);
         arr(ArrForm::Collect(Direction::Right, f, e.clone(), u.clone()))
+    }
+    /// `iterate e (\(a, i). body) u`
+    pub(super) fn iterate(&self, e: &E, u: &Arr, body: impl FnOnce(&AVar, &AVar) -> Arr) -> Arr {
+        let (state, counter) = (self.avar("a", u.ty().clone()), self.avar("i", scalar(int())));
+        let body = body(&state, &counter);
+        arr(ArrForm::Iterate(e.0.clone(), Step { state, counter, body }, u.clone()))
     }
     /// `permute c d f u`; the function of the index gives a truth value and an index.
     pub(super) fn permute(

@@ -295,3 +295,73 @@ fn loops_have_types() {
     let other = b.fun2(real(), real(), |_, _| n(0));
     assert!(of(other, &u, &v).is_err());
 }
+
+/// Twice: a becomes a times b, element by element; then all states are added: a + a b + a b b.
+#[test]
+fn states_of_arrays() {
+    let of = |count: i64| {
+        let b = Draft::default();
+        let both = ArrTy::Tuple(vec![vector(real()), vector(real())]);
+        b.program(both, |p| {
+            let (first, other) = (aproj(&var(p), 0), aproj(&var(p), 1));
+            b.alet(&other, |other| {
+                sum(&sum(&b.iterate(&n(count), &first, |a, _| b.zip_with(|x, y| x * y, &var(a), &var(other)))))
+            })
+        })
+    };
+    let args = [reals(&[2.0, 3.0]), reals(&[5.0, 7.0])];
+    // The slopes by a are 1 + b + b b, those by b are a + 2 a b.
+    expect(&of(2), &args, 62.0 + 171.0, &[31.0, 57.0, 22.0, 45.0], EXACT);
+    expect(&of(0), &args, 5.0, &[1.0, 1.0, 0.0, 0.0], EXACT);
+}
+
+/// The state is a number and a matrix; the step reads the number of the iteration, a free array and the argument by index, and has a conditional and a loop of its own.
+#[test]
+fn steps_of_arrays_are_any_terms() {
+    let b = Draft::default();
+    let c = b.avar("c", vector(real()));
+    let program = b.program_with(vec![c.clone()], vector(real()), |x| {
+        let rows = replicate([Some(n(2)), None], &var(x));
+        let first = atuple([b.generate(&ix([]), |_| r(1.0)), rows]);
+        let all = b.iterate(&n(3), &first, |s, i| {
+            let (number, all) = (aproj(&var(s), 0), aproj(&var(s), 1));
+            b.alet(&number, |number| {
+                b.alet(&all, |all| {
+                    let k = at(i, &ix([]));
+                    let place = tuple([k.rem(&size(x, 0))]);
+                    let next = b.generate(&ix([]), |_| the(number) * at(x, &place) + at1(&c, &n(0)));
+                    let scaled = b.map(|v| v * the(number), &var(all));
+                    let turned = b.backpermute(&shape(all), |j| tuple([n(1) - j.get(0), j.get(1)]), &scaled);
+                    let kept = b.map(|v| v.sin(), &var(all));
+                    let inner = b.iterate(&n(2), &kept, |t, _| b.zip_with(|u, v| u * v, &var(t), &var(all)));
+                    let inner = slice([Some(n(2)), None, None], &inner);
+                    atuple([next, acond(&k.lt(&n(1)), &turned, &inner)])
+                })
+            })
+        });
+        b.alet(&all, |all| {
+            let last = sum(&sum(&slice([Some(n(3)), None, None], &aproj(&var(all), 1))));
+            b.zip_with(|u, v| u + v, &last, &sum(&aproj(&var(all), 0)))
+        })
+    });
+    for options in variants() {
+        let why = by_dual_numbers(&program, options, &[reals(&[0.5]), reals(&[0.7, -1.1, 1.3])]);
+        assert_eq!(why, None, "{options:?}");
+    }
+}
+
+/// How the gradient differs from forward mode, of a program whose result is a number.
+fn by_dual_numbers(
+    program: &Program,
+    options: pullback_ad::accelerate::primal::Options,
+    args: &[Value],
+) -> Option<String> {
+    let (core, f) = lowered(program);
+    let oracle = pullback_interp::dual::jacobian(&core, f, args, &Default::default()).expect("runs");
+    let expected = oracle.pull_back(&[1.0]);
+    let found = floats(&slope(program, options, args))[1..].to_vec();
+    let skip = expected.len() - found.len();
+    let near = found.iter().zip(&expected[skip..]).all(|(x, e)| is_near(*x, *e, 1e-9));
+    let is_flat = found.iter().all(|x| *x == 0.0);
+    (!near || is_flat).then(|| format!("{found:?}, not {expected:?}"))
+}

@@ -120,7 +120,7 @@ impl Generator {
             };
         }
         let depth = depth - 1;
-        match self.random.below(23) {
+        match self.random.below(24) {
             0 | 1 => {
                 let u = self.term(rank, depth);
                 let a = self.bind(&u);
@@ -159,6 +159,7 @@ impl Generator {
                 let u = self.pairs(rank, depth);
                 self.b.map(|p| to_real(&p.get(1)).sin() + p.get(0), &u)
             }
+            22 if depth > 0 => self.iterated(rank, depth),
             17 | 18 if rank > 0 => self.looped(rank, depth),
             19 if rank < 2 => {
                 let u = self.looped(rank + 1, depth);
@@ -272,6 +273,29 @@ impl Generator {
         let all = if is_left { b.collectl(f, &first, &u) } else { b.collectr(f, &first, &u) };
         b.map(|s| to_real(&s.get(1)).sin() + s.get(0), &all)
     }
+    /// The last state of a loop of arrays.
+    fn iterated(&mut self, rank: usize, depth: usize) -> Arr {
+        let b = self.b.clone();
+        let first = self.term(rank, depth - 1);
+        let count = n(self.random.below(3) as i64);
+        let all = b.iterate(&count, &first, |a, i| {
+            self.branch(|g| {
+                g.scope.push(a.clone());
+                let v = g.term(rank, depth - 1);
+                let k = to_real(&at(i, &ix([])));
+                let shape = shape(a);
+                let v = g.bind(&v);
+                let inside = |g: &mut Generator, j: &E| {
+                    let place = (0..rank).map(|d| j.get(d).rem(&size(&v, d)).0).collect();
+                    g.of(&[at(a, j), at(&v, &E(Exp::tuple(place))), k.clone()], &[], 2).sin()
+                };
+                let g_b = g.b.clone();
+                g_b.generate(&shape, |j| inside(g, &j))
+            })
+        });
+        let slc: Vec<Option<E>> = std::iter::once(Some(count)).chain((0..rank).map(|_| None)).collect();
+        sliced(&slc, &all)
+    }
     fn replicated(&mut self, rank: usize, depth: usize) -> Arr {
         let is_kept: Vec<bool> = (0..rank).map(|_| self.random.below(2) == 0).collect();
         let u = self.term(is_kept.iter().filter(|k| **k).count(), depth);
@@ -324,7 +348,8 @@ fn sliced(slc: &[Option<E>], u: &Arr) -> Arr {
     match slc {
         [x] => slice([x.clone()], u),
         [x, y] => slice([x.clone(), y.clone()], u),
-        _ => unreachable!("the rank is at most 2"),
+        [x, y, z] => slice([x.clone(), y.clone(), z.clone()], u),
+        _ => unreachable!("the rank is at most 3"),
     }
 }
 

@@ -87,10 +87,10 @@ fn constructs(program: &Program, out: &mut BTreeMap<String, usize>) {
 #[test]
 fn random_programs_have_all_constructs() {
     let mut found = BTreeMap::new();
-    (0..150).for_each(|seed| constructs(&program(seed).0, &mut found));
+    (0..250).for_each(|seed| constructs(&program(seed).0, &mut found));
     let arrays =
         ["Var", "Let", "Tuple", "Proj", "Reshape", "Replicate", "Slice", "Generate", "Map", "ZipWith"];
-    let others = ["Sum", "Foldl", "Fold1", "Collect", "Backpermute", "Cond"];
+    let others = ["Sum", "Foldl", "Fold1", "Collect", "Iterate", "Backpermute", "Cond"];
     let scalars = ["Const", "Var", "Let", "Tuple", "Proj", "Prim", "Index", "Shape", "Cond"];
     let arrays = arrays.iter().chain(&others).map(|name| format!("a{name}"));
     for name in arrays.chain(scalars.map(String::from)) {

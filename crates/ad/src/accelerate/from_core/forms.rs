@@ -30,7 +30,7 @@
 
 use super::sizes::Size;
 use super::{FromCore, Part, View, arr};
-use crate::accelerate::language::{Arr, ArrForm, Exp, made};
+use crate::accelerate::language::{AVar, Arr, ArrForm, Exp, made};
 use crate::accelerate::zeros::plus as sum;
 use crate::contract::Unsupported;
 use crate::translation::needed;
@@ -42,6 +42,9 @@ use pullback_prim::{Op, Prim, Scalar};
 const WRITTEN_OUT: i64 = 64;
 
 pub(super) type Result<T> = std::result::Result<T, Unsupported>;
+
+/// A let-stack of arrays.
+pub(super) type ArrayLets = Vec<(AVar, Arr)>;
 
 pub(super) fn integer(op: Op, x: &Exp, y: &Exp) -> Exp {
     made(Exp::prim(Prim::Op(op, Scalar::I64), vec![x.clone(), y.clone()]))
@@ -485,24 +488,32 @@ impl FromCore<'_> {
         }
     }
 
+    /// Arrays that are made at a place of their own, outside of all inner bodies, and their let-stack: what is made there is not there outside of it.
+    pub(super) fn apart(
+        &mut self,
+        f: impl FnOnce(&mut Self) -> Result<Vec<AVar>>,
+    ) -> Result<(ArrayLets, Vec<AVar>)> {
+        let before = self.nests[0].clone();
+        self.nests[0].frames.push(Vec::new());
+        self.nests[0].of_arrays += 1;
+        self.arrays.push(Vec::new());
+        let arrays = f(self);
+        let lets = self.arrays.pop().unwrap_or_default();
+        self.nests[0] = before;
+        Ok((lets, arrays?))
+    }
+
     // [accelerate.if.arrays]
     fn branch_of_arrays(&mut self, stm: &Stm, c: &Exp, then: &Body, other: &Body) -> Result<Vec<Part>> {
         // The condition of arrays is closed.
         let c = self.bind("c", c.clone());
         let c = self.closed(&c)?;
         let mut branch = |body: &Body| {
-            // What a branch makes is not there outside of it.
-            let before = self.nests[0].clone();
-            self.nests[0].frames.push(Vec::new());
-            self.nests[0].of_arrays += 1;
-            self.arrays.push(Vec::new());
-            let arrays = self
-                .body(body)
-                .and_then(|_| body.result.iter().map(|a| self.whole_array(*a)).collect::<Result<Vec<_>>>());
-            let lets = self.arrays.pop().unwrap_or_default();
-            self.nests[0] = before;
-            let result = Arr::tuple(arrays?.iter().map(Arr::var).collect());
-            Ok(made(Arr::lets(lets, result)))
+            let (lets, arrays) = self.apart(|this| {
+                this.body(body)?;
+                body.result.iter().map(|a| this.whole_array(*a)).collect()
+            })?;
+            Ok(made(Arr::lets(lets, Arr::tuple(arrays.iter().map(Arr::var).collect()))))
         };
         let (t, e) = (branch(then)?, branch(other)?);
         let all = self.let_("branch", arr(ArrForm::Cond(c, t, e)), Vec::new());

@@ -7,19 +7,25 @@
 //! ```text
 //! states     collectl (\(x, y). body) (the first states over the axes) (what the body reads, over the axes and the iterations)
 //! for        the last states: slice (All, .., n) states;   what is left in each iteration: zipWith (\(x, y). it) states elements
+//! arrays     outside of all inner bodies, where a state is an array or the body works on it:  iterate n (\(a, i). body) (the first states), and its last states
 //! folded     of a reduction the last states, where the first operand is the state and the second one an element
 //! prefixes   of a scan the states after the first one
 //! ```
 //!
-//! Not supported: states that are arrays; array operations on the state; `while`.
+//! Not supported: states that are arrays, and array operations on the state, in inner bodies; such loops that collect; `while`.
 
 use super::forms::Result;
 use super::nests::{Lets, Place, needed, places, variables};
 use super::sizes::Size;
 use super::{Axis, FromCore, Part, arr};
-use crate::accelerate::language::{AVar, Arr, ArrForm, Direction, EVar, Exp, ExpForm, Fun, Ty, made};
+use crate::accelerate::iterate::at_outer;
+use crate::accelerate::language::{
+    AVar, Arr, ArrForm, ArrTy, Direction, EVar, Exp, ExpForm, Fun, Step, Ty, made,
+};
 use crate::accelerate::rows::shortened;
-use pullback_core::{Atom, Body, Lam, Loop, LoopForm, Var};
+use pullback_base::index::IdSet;
+use pullback_core::traverse::free_vars_exp;
+use pullback_core::{Atom, Body, Exp as Core, Lam, Loop, LoopForm, Program, Var};
 use pullback_prim::{Prim, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,11 +59,56 @@ impl FromCore<'_> {
         for (v, a) in &l.params {
             states.push((*v, self.part(*a)?));
         }
+        let of_arrays = states.iter().any(|(_, part)| has_array(part)) || works_on_state(self.program, l);
+        if self.top() == 0 && of_arrays {
+            return self.loop_of_arrays((l, *i), &n);
+        }
         let start = Start { states, counter: Some(*i), elements: Vec::new() };
         let states = self.states(n, start, &l.body)?;
         let mut results = self.last(&states)?;
         results.extend(states.left);
         Ok(results)
+    }
+
+    // [accelerate.loop.arrays]
+    fn loop_of_arrays(&mut self, (l, i): (&Loop, Var), n: &Size) -> Result<Vec<Part>> {
+        if l.collect > 0 {
+            return self.refuse("a loop of arrays that collects");
+        }
+        let first = l.params.iter().map(|(_, a)| self.whole_array(*a)).collect::<Result<Vec<AVar>>>()?;
+        let state = ArrTy::Tuple(first.iter().map(|a| a.ty().clone()).collect());
+        let state = self.names.fresh("state", state);
+        let counter = self.names.fresh("i", ArrTy::Array(Ty::Scalar(Scalar::I64), 0));
+        self.dims.insert(counter.clone(), Vec::new());
+        self.constant.insert(counter.clone());
+        let dims: Vec<Vec<Size>> = first.iter().map(|a| self.dims[a].clone()).collect();
+        let body = self.apart(|this| {
+            for (k, ((v, _), dims)) in l.params.iter().zip(&dims).enumerate() {
+                let hint = this.program.vars[*v].hint.clone();
+                let a = this.let_(hint.as_str(), Arr::var(&state).proj(k), dims.clone());
+                let part = this.whole(a);
+                this.parts.insert(*v, part);
+            }
+            let number = made(Exp::index(&counter, Exp::tuple(Vec::new())));
+            this.count(i, number);
+            this.body(&l.body)?;
+            l.body.result.iter().map(|a| this.whole_array(*a)).collect()
+        });
+        let (lets, next) = body?;
+        if next.iter().zip(&dims).any(|(a, dims)| self.dims[a] != *dims) {
+            return self.refuse("a loop whose state changes its size");
+        }
+        let body = made(Arr::lets(lets, Arr::tuple(next.iter().map(Arr::var).collect())));
+        let count = self.size_exp(n);
+        let step = Step { state, counter, body };
+        let first = Arr::tuple(first.iter().map(Arr::var).collect());
+        let all = self.let_("states", arr(ArrForm::Iterate(count.clone(), step, first)), Vec::new());
+        let mut parts = Vec::new();
+        for (k, dims) in dims.into_iter().enumerate() {
+            let last = self.let_("last", at_outer(&Arr::var(&all).proj(k), &count), dims);
+            parts.push(self.whole(last));
+        }
+        Ok(parts)
     }
 
     // [accelerate.loop.folded]
@@ -119,7 +170,7 @@ impl FromCore<'_> {
             return self.refuse("a loop without a state");
         }
         if start.states.iter().any(|(_, part)| has_array(part)) {
-            return self.refuse("a loop whose state is an array");
+            return self.refuse("a loop whose state is an array, in an inner body");
         }
         let (first, forms) = self.inside(&[], |this, _| {
             let first = start.states.iter().map(|(_, part)| this.flat(part));
@@ -155,19 +206,24 @@ impl FromCore<'_> {
             self.parts.insert(*v, part);
         }
         if let Some(counter) = start.counter {
-            let scalar = self.program.vars[counter].ty.scalar().unwrap_or(Scalar::I64);
-            let at = match scalar {
-                Scalar::I64 => i.clone(),
-                _ => made(Exp::prim(Prim::Convert(Scalar::I64, scalar), vec![i.clone()])),
-            };
-            let at = self.bind("i", at);
-            self.parts.insert(counter, Part::Scalar(at, self.top()));
+            self.count(counter, i.clone());
         }
         for (v, array) in &start.elements {
             let part = self.at(array, vec![i.clone()])?;
             self.parts.insert(*v, part);
         }
         Ok(())
+    }
+
+    /// Says what the counter of a loop is, which may have another type.
+    fn count(&mut self, counter: Var, i: Exp) {
+        let scalar = self.program.vars[counter].ty.scalar().unwrap_or(Scalar::I64);
+        let at = match scalar {
+            Scalar::I64 => i,
+            _ => made(Exp::prim(Prim::Convert(Scalar::I64, scalar), vec![i])),
+        };
+        let at = self.bind("i", at);
+        self.parts.insert(counter, Part::Scalar(at, self.top()));
     }
 
     /// What the iterations leave: arrays over the axes and the iterations.
@@ -257,6 +313,23 @@ fn has_array(part: &Part) -> bool {
         Part::Array(_) | Part::Iota => true,
         Part::Tuple(parts) => parts.iter().any(has_array),
     }
+}
+
+/// Whether an array operation of the body reads the state.
+fn works_on_state(program: &Program, l: &Loop) -> bool {
+    fn walk(program: &Program, body: &Body, own: &mut IdSet<Var>) -> bool {
+        body.stms.iter().any(|stm| {
+            let reads = free_vars_exp(&stm.exp).iter().any(|v| own.contains(v));
+            let is_array = stm.pat.iter().any(|v| program.vars[*v].ty.rank() > 0);
+            let works = reads && (is_array || matches!(stm.exp, Core::Soac(_)));
+            let inside = stm.exp.bodies().into_iter().any(|scope| reads && walk(program, scope.body, own));
+            if reads {
+                own.extend(stm.pat.iter());
+            }
+            works || inside
+        })
+    }
+    walk(program, &l.body, &mut l.params.iter().map(|p| p.0).collect())
 }
 
 /// What a function takes as parts of its elements.

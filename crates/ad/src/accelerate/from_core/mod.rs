@@ -18,9 +18,9 @@
 //!
 //! Generality beyond the text, marked as ours: regular nested parallelism is flattened, where the text refuses it; sizes of inner arrays may not depend on the iteration.
 //!
-//! Not supported: inject, match; fused, hist, scatter, with_acc, acc_view, acc_add; custom; vjp, jvp (expanded before). `while` loops, loops whose states are arrays unless they have few iterations, and calls of functions that call themselves;
-//! products as active arguments and results (those of entry points never are), and as elements; array operations in a branch of an inner body; a size that an inner body computes, unless it is a polynomial of sizes; array operations
-//! on the state of a loop; `stop_gradient` in inner bodies.
+//! Not supported: inject, match; fused, hist, scatter, with_acc, acc_view, acc_add; custom; vjp, jvp (expanded before). `while` loops, loops of arrays that collect, and calls of functions that call themselves;
+//! products as active arguments and results (those of entry points never are), and as elements; array operations in a branch of an inner body; a size that an inner body computes, unless it is a polynomial of sizes; loops
+//! of arrays in inner bodies, unless they have few iterations; `stop_gradient` in inner bodies.
 
 mod forms;
 mod loops;

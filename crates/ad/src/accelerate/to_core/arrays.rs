@@ -83,6 +83,7 @@ impl Lower<'_, '_> {
                 let p = self.array(u);
                 self.collect(*from, f, &first, p)
             }
+            ArrForm::Iterate(e, step, first) => return self.iterate(e, step, first),
             ArrForm::Permute(c, d, f, u) => {
                 let d = self.array(d);
                 let p = self.array(u);

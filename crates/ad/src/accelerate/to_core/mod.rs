@@ -31,7 +31,8 @@
 //! | `sizes` | terms of which only the sizes are wanted |
 //! | `views` | terms that only move elements |
 //! | `folds` | sums, folds and scans |
-//! | `collect` | the states of loops |
+//! | `collect` | the states of loops over rows |
+//! | `iterate` | the states of loops of array terms |
 //! | `operators` | operators with a neutral element, and those that get one |
 //! | `permutes` | permutations with a function that combines |
 
@@ -41,6 +42,7 @@ mod delayed;
 mod expressions;
 mod facts;
 mod folds;
+mod iterate;
 mod operators;
 mod permutes;
 mod recipes;

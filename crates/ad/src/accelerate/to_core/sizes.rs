@@ -54,6 +54,11 @@ impl Lower<'_, '_> {
                 let size = self.size(Op::Add, split(&q).1, Atom::i64(1));
                 [outer, vec![size]].concat()
             }
+            ArrForm::Iterate(e, _, first) => {
+                let n = self.closed(e)[0];
+                let count = self.size(Op::Add, n, Atom::i64(1));
+                return self.sized(first).repeated(count);
+            }
             ArrForm::Cond(e, u, v) => {
                 let c = self.closed(e)[0];
                 let mut side = |u: &Arr| {
@@ -73,6 +78,12 @@ impl Lower<'_, '_> {
 }
 
 impl Value {
+    fn repeated(&self, n: Atom) -> Value {
+        match self {
+            Value::Array(p) => Value::Array(Pull::sized(p.ty.clone(), [&[n], &p.dims[..]].concat())),
+            Value::Tuple(parts) => Value::Tuple(parts.iter().map(|v| v.repeated(n)).collect()),
+        }
+    }
     fn without_elements(&self) -> Value {
         match self {
             Value::Array(p) => Value::Array(Pull::sized(p.ty.clone(), p.dims.clone())),

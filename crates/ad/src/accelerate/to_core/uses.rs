@@ -7,6 +7,7 @@
 //! element    a ! i, where i is the index of a `generate`, counts once: each element is read at most once
 //! many       any other a ! e in a function counts as many;  one outside of functions counts once
 //! shape      shape a counts as no use, but keeps the sizes of the binding; what these need, counts
+//! loops      what the body of a loop uses and does not bind counts as many
 //! branches   of a conditional the larger count: one of them is evaluated
 //! ```
 //!
@@ -156,12 +157,27 @@ impl Uses {
                 self.fun(c);
                 self.exp(&f.body, Place::At(&f.param));
             }
+            ArrForm::Iterate(e, step, first) => {
+                self.exp(e, Place::Once);
+                self.arr(first);
+                self.often(&step.body);
+            }
             ArrForm::Use(..)
             | ArrForm::Tuple(_)
             | ArrForm::Reshape(..)
             | ArrForm::Replicate(..)
             | ArrForm::Slice(..)
             | ArrForm::Sum(_) => self.simple(u),
+        }
+    }
+    /// Of a term that is evaluated any number of times: what it binds itself counts as usual.
+    fn often(&mut self, u: &Arr) {
+        let (inner, mut own) = (Uses::of(u), BTreeSet::new());
+        binds(u, &mut own);
+        self.known.extend(inner.known);
+        for ((id, part), n) in inner.counts {
+            let n = if own.contains(&id) { n } else { MANY };
+            *self.counts.entry((id, part)).or_default() += n;
         }
     }
     fn bindings(&mut self, bindings: &[(AVar, Arr)]) {
@@ -211,6 +227,10 @@ impl Uses {
             }
             ArrForm::Reshape(e, _) | ArrForm::Generate(e, _) | ArrForm::Backpermute(e, ..) => {
                 self.exp(e, Place::Once);
+            }
+            ArrForm::Iterate(e, _, first) => {
+                self.exp(e, Place::Once);
+                self.sizes(first);
             }
             ArrForm::Proj(u, _)
             | ArrForm::Slice(_, u)
@@ -292,6 +312,17 @@ fn leaves_of_index(e: &Exp) -> Option<(&AVar, &Exp, Range<usize>)> {
 fn within(leaves: Range<usize>, tuple: &Exp, k: usize) -> Range<usize> {
     let (from, to) = leaves_of_component(tuple.ty(), k);
     leaves.start + from..leaves.start + to
+}
+
+/// The arrays that a term binds.
+fn binds(u: &Arr, out: &mut BTreeSet<u32>) {
+    if let ArrForm::Let(bindings, _) = u.form() {
+        out.extend(bindings.iter().map(|(a, _)| a.id()));
+    }
+    if let ArrForm::Iterate(_, step, _) = u.form() {
+        out.extend([step.state.id(), step.counter.id()]);
+    }
+    arrs(u.form()).into_iter().for_each(|u| binds(u, out));
 }
 
 /// The component of a variable that a term is.
