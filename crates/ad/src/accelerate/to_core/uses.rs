@@ -112,7 +112,10 @@ impl Uses {
         *self.counts.entry((a.id(), part)).or_default() += n;
     }
     fn add_leaves(&mut self, a: &AVar, leaves: Range<usize>, n: u32) {
-        self.known.insert(a.id());
+        // Who chooses no leaf makes elements all the same.
+        if leaves.is_empty() {
+            self.add(a, Vec::new(), n);
+        }
         leaves.for_each(|k| self.add_part(a, Part::Leaf(k), n));
     }
     fn arr(&mut self, u: &Arr) {
