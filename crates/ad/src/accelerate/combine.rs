@@ -17,7 +17,7 @@ use super::label::{Key, label_arr};
 use super::language::{AVar, Arr, Program, made};
 use super::primal::{Options, Pass};
 use super::sequential::sequential;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The gradient of a program.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Gradient {
     pub program: Program,
     /// The free variable with the adjoint of the value.
     pub seed: AVar,
+    /// Array variables whose elements are evaluated once, although it costs memory: those with temporaries, if these are stored by choice.
+    pub stored: BTreeSet<AVar>,
 }
 
 /// The gradient.
@@ -44,6 +46,7 @@ pub fn gradient(program: &Program, options: Options) -> Result<Gradient, Refused
         splits: BTreeMap::new(),
         loops: BTreeMap::new(),
         keys: BTreeMap::from([(argument.clone(), Key::Argument)]),
+        chosen: BTreeSet::new(),
     };
     let env = BTreeMap::from([(argument.clone(), Key::Argument)]);
     let (mut lets, mut stored) = (Vec::new(), Vec::new());
@@ -53,9 +56,10 @@ pub fn gradient(program: &Program, options: Options) -> Result<Gradient, Refused
     map.add(Key::Node(*body.label()), Contribution::full(Arr::var(&seed)));
     pass.dual(&body, &mut env.clone(), &mut map, &mut lets, &mut stored)?;
     let contributed = map.take(Key::Argument);
+    let chosen = pass.chosen;
     let of_argument = sum_contributions(&mut names, &mut lets, &contributed, &argument);
     let body = made(Arr::lets(lets, Arr::tuple(vec![value, of_argument])));
     let free = program.free.iter().cloned().chain([seed.clone()]).collect();
     let program = made(Program::new(argument, free, body, names));
-    Ok(Gradient { program, seed })
+    Ok(Gradient { program, seed, stored: chosen })
 }

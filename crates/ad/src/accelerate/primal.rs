@@ -26,7 +26,7 @@ use super::label::{Key, Label};
 use super::language::{AVar, Arr, ArrForm, Exp, Fun, Names, made};
 use super::rename::{rename_exp, rename_fun};
 use super::zeros::{gen_empty, map_projection};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether the temporaries of functions are kept for the dual phase, or computed there again: chapter 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +67,8 @@ pub(super) struct Pass<'n> {
     pub(super) loops: BTreeMap<Label, [AVar; 2]>,
     /// What the arrays of the output are the values of: the argument, and nodes.
     pub(super) keys: BTreeMap<AVar, Key>,
+    /// Results with temporaries that are stored by choice.
+    pub(super) chosen: BTreeSet<AVar>,
 }
 
 impl Pass<'_> {
@@ -232,7 +234,15 @@ impl Pass<'_> {
             Keep::Recompute => true,
             Keep::Below(operations) => split.operations < operations,
         };
-        let whole = if recompute { whole } else { Arr::var(&self.bind("res", whole, lets)) };
+        let whole = if recompute {
+            whole
+        } else {
+            let res = self.bind("res", whole, lets);
+            if self.options.keep == Keep::Store {
+                self.chosen.insert(res.clone());
+            }
+            Arr::var(&res)
+        };
         let tmp = map_projection(self.names, 1, whole.clone());
         let tmp = self.bind("tmp", tmp, lets);
         stored.push(tmp.clone());

@@ -106,7 +106,7 @@ pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool], keep: Keep) -> Res
     // [accelerate.call]  the body of the function
     let lam = inlined(program, lam);
     let (translated, derived) = step_by_step(program, &lam, wanted, keep)?;
-    Ok(put_together(program, lam, &translated, (&derived.program, &derived.seed)))
+    Ok(put_together(program, lam, &translated, &derived))
 }
 
 /// The function and its gradient in the language, for readers. Only names of variables are added to the program.
@@ -395,7 +395,7 @@ fn put_together(
     program: &mut Program,
     lam: Lam,
     translated: &Translated,
-    (derived, seed): (&Source, &AVar),
+    Gradient { program: derived, seed, stored: chosen }: &Gradient,
 ) -> Lam {
     let span = place(program, &lam);
     let mut b = Builder::new(program);
@@ -433,7 +433,7 @@ fn put_together(
         }
     }
     env.insert(seed.clone(), Stored::Tuple(seeds));
-    let emitted = emit(&mut b, &env, &derived.body);
+    let emitted = emit(&mut b, &env, &derived.body, chosen);
     let Stored::Tuple(both) = emitted else { unreachable!("a pair") };
     let [values, gradient] = &both[..] else { unreachable!("a pair") };
     for (k, y) in varying.into_iter().zip(values.atoms()) {

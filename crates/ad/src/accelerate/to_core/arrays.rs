@@ -5,7 +5,7 @@
 //! The function `arr` is long: it is the grammar, an arm for each form.
 
 use super::Lower;
-use super::delayed::{COSTLY, Form, Pull, Value};
+use super::delayed::{COSTLY, Form, MANY, Pull, Value};
 use crate::accelerate::language::{AVar, Arr, ArrForm, ArrTy, Exp, Fun, Ty};
 use pullback_core::{Atom, Body, Exp as Core, Type};
 use pullback_prim::{Scalar, ScalarValue};
@@ -145,7 +145,11 @@ impl Lower<'_, '_> {
         match value {
             Value::Array(p) => {
                 let uses = self.uses.count(a, path);
-                let leaves = self.uses.leaves(a, path, p.ty.scalars().len());
+                let count = p.ty.scalars().len();
+                let leaves = match self.stored.contains(a) {
+                    true => vec![MANY; count],
+                    false => self.uses.leaves(a, path, count),
+                };
                 Value::Array(self.kept(p, uses, &leaves))
             }
             Value::Tuple(parts) => {

@@ -75,7 +75,7 @@ pub(super) const FEW: u64 = 3;
 /// What readers of different leaves both evaluate costs at most so many operations: a store and a load cost as much.
 pub(super) const SHARED: u64 = 8;
 /// More than one use.
-const MANY: u32 = 2;
+pub(super) const MANY: u32 = 2;
 /// What is not evaluated again.
 pub(super) const COSTLY: u64 = 1 << 20;
 

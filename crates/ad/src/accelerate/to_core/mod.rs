@@ -56,7 +56,7 @@ use facts::Facts;
 use pullback_base::Symbol;
 use pullback_core::{Atom, Builder, Exp as Core, Fun, FunId, Program as CoreProgram, Type, Var};
 use pullback_prim::{Op, Scalar};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use uses::Uses;
 
 /// The value of an array term in core.
@@ -87,10 +87,10 @@ impl Stored {
     }
 }
 
-/// Emits the term where the builder stands; free array variables are these.
+/// Emits the term where the builder stands; free array variables are these. `stored`: variables whose elements are evaluated once, although it costs memory.
 ///
 /// Cost: the size of the term, and once more each delayed part for each place that reads it.
-pub fn emit(b: &mut Builder<'_>, env: &BTreeMap<AVar, Stored>, u: &Arr) -> Stored {
+pub fn emit(b: &mut Builder<'_>, env: &BTreeMap<AVar, Stored>, u: &Arr, stored: &BTreeSet<AVar>) -> Stored {
     let mut lower = Lower {
         b,
         arrays: BTreeMap::new(),
@@ -98,6 +98,7 @@ pub fn emit(b: &mut Builder<'_>, env: &BTreeMap<AVar, Stored>, u: &Arr) -> Store
         facts: Facts::default(),
         is_size: false,
         uses: Uses::of(u),
+        stored,
     };
     for (a, stored) in env {
         lower.arrays.insert(a.clone(), Value::stored(stored));
@@ -125,7 +126,7 @@ pub fn function(core: &mut CoreProgram, program: &Program, name: &str) -> FunId 
         env.insert(a.clone(), argument(&mut b, a.ty(), &mut atoms));
         params.extend(part);
     }
-    let result = emit(&mut b, &env, &program.body);
+    let result = emit(&mut b, &env, &program.body, &BTreeSet::new());
     let result = whole(&mut b, &result).atoms();
     let body = b.close(result);
     let results = core.body_types(&body);
@@ -203,6 +204,8 @@ struct Lower<'b, 'p> {
     /// Whether what is emitted stands outside of loops.
     is_size: bool,
     uses: Uses,
+    /// What goes to memory though each of its leaves has one reader.
+    stored: &'b BTreeSet<AVar>,
 }
 
 impl Lower<'_, '_> {
