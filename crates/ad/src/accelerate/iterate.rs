@@ -2,7 +2,7 @@
 //!
 //! The rule stands in `dual`. The state of the loop backwards is the adjoint of the state, and of each array that the step reads from outside the sum of what was contributed so far.
 //!
-//! Cost: that of the loop, but for the arrays that a step reads from outside: each iteration adds to their adjoints as a whole.
+//! Cost: that of the loop, but for the arrays that a step reads from outside: each iteration adds to their adjoints as a whole. The values of a step are computed once more for each loop around it.
 
 use super::contributions::{Contribution, Contributions, sum_contributions};
 use super::dual::{Done, State};
