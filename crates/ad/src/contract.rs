@@ -93,7 +93,7 @@ pub type Transform = fn(&mut Program, &Lam, &[bool]) -> Result<Lam, Unsupported>
 pub type TransformMany = fn(&mut Program, &Lam, &[bool], Atom) -> Result<Lam, Unsupported>;
 
 /// An algorithm.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Algorithm {
     /// The name it is chosen by (`--ad NAME`, `#[ad(NAME)]`).
     pub id: &'static str,

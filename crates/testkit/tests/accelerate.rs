@@ -17,7 +17,7 @@
 //! The folds of the thesis begin at any number. Reductions here begin at a neutral element, so the other number is applied to
 //! the result. An operator without a neutral element gets flags.
 
-use pullback_ad::accelerate::from_core::VARIANTS;
+use pullback_ad::accelerate::from_core::{ALGORITHM, VARIANTS};
 use pullback_core::Value;
 use pullback_driver::{Backend, EntryPoint, Kind, Ready, Session, Settings, Wrt};
 use pullback_interp::core::Options;
@@ -317,4 +317,11 @@ fn reverse_ad_for_accelerate_is_right_or_refuses() {
         let held = report.holds(Property::Adjoint) as f64;
         assert!(held >= 0.1 * report.programs as f64, "too many are refused:\n{}", report.render());
     }
+}
+
+/// As machine code and on the vm the gradients are those of the interpreter, where they are those of Fast CHAD.
+#[test]
+fn gradients_by_accelerate_are_native() {
+    // Usually 0.4 of the programs are taken, each as it is and optimised.
+    crate::bulk::gradients_are_native(ALGORITHM, (30, 400), 0.4);
 }

@@ -1,6 +1,7 @@
 //! Bulk dual numbers on random programs: where they do not refuse one, the properties hold.
 
-use pullback_ad::bulk::from_core::vjp;
+use pullback_ad::Algorithm;
+use pullback_ad::bulk::from_core::{ALGORITHM, vjp};
 use pullback_ad::bulk::interpreted::ALGORITHMS;
 use pullback_ad::differentiate::{Choice, differentiate};
 use pullback_core::Value;
@@ -77,15 +78,24 @@ fn delta_terms_at_run_time_have_the_cotangents_of_the_symbolic_pass() {
 /// As machine code and on the vm the gradients are those of the interpreter, where they are those of Fast CHAD.
 #[test]
 fn bulk_dual_numbers_are_native() {
-    let mut seeds = draws("bulk native", (40, 400), 10);
+    // Usually 0.69 of the programs are taken, each as it is and optimised.
+    gradients_are_native(ALGORITHM, (40, 400), 1.0);
+}
+
+/// The same of an algorithm; of each program so many runs are compared, in the mean.
+pub(crate) fn gradients_are_native(by: Algorithm, programs: (u64, u64), least: f64) {
+    let mut seeds = draws(by.id, programs, 10);
     let ways = |seed: u64, k: usize| Way::in_turn(seed, k, Some(Level::O1));
-    let counts = many(&Programs::bulk(), &mut seeds, &ways);
+    let counts = many(&Programs::translated(by), &mut seeds, &ways);
     println!("{}", counts.render());
     let failures: Vec<String> =
         counts.failures.iter().take(4).map(|(seed, text)| format!("{seed}: {text}")).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    // Usually 0.69 of the programs are taken, each as it is and optimised.
     let compared = counts.compared();
-    assert!(compared > seeds.drawn(), "too few were compared: {compared} of {}", seeds.drawn());
+    assert!(
+        compared as f64 > least * seeds.drawn() as f64,
+        "too few were compared: {compared} of {}",
+        seeds.drawn()
+    );
     assert!(counts.of("unstable") * 10 <= compared, "too many decide nothing");
 }

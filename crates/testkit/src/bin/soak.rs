@@ -5,10 +5,10 @@
 //!
 //! `soak bulk COUNT [SEED] [PROPERTY..]`: the same for bulk dual numbers, of programs for them; those that are refused are skipped. `soak accelerate ..`: for reverse AD for Accelerate.
 //!
-//! `soak native COUNT [SEED] [vm|O1|O3] [usual|endings|bulk]`: random programs and their gradients through the native executors, in processes of
-//! their own (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
+//! `soak native COUNT [SEED] [vm|O1|O3] [usual|endings|NAME]`: random programs and their gradients through the native executors, in processes of
+//! their own; `NAME`: gradients by this translated algorithm (`bulk`, `accelerate`, `accelerate-store`, `accelerate-recompute`) (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
 //!
-//! `soak native-shrink SEED [vm|O1|O3] [usual|endings|bulk]`: a small program that fails like the one of the seed does.
+//! `soak native-shrink SEED [vm|O1|O3] [usual|endings|NAME]`: a small program that fails like the one of the seed does.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 

@@ -6,7 +6,8 @@ use crate::generate::shape::Sizes;
 use crate::generate::{Config, Generated, generate};
 use crate::problems::Problem;
 use crate::properties::{Case, Reverse, reverse_program};
-use pullback_ad::{bulk, fast_chad};
+use pullback_ad::contract::Algorithm;
+use pullback_ad::{accelerate, bulk, fast_chad};
 use pullback_base::{Fault, RuntimeErrorKind};
 use pullback_core::traverse::leads_to;
 use pullback_core::{FunId, Lam, Program, Type, Value, Var};
@@ -35,6 +36,14 @@ pub struct Run {
     pub empties: bool,
 }
 
+/// The algorithms with a language of their own.
+const TRANSLATED: [Algorithm; 4] = [
+    bulk::from_core::ALGORITHM,
+    accelerate::from_core::ALGORITHM,
+    accelerate::from_core::STORE,
+    accelerate::from_core::RECOMPUTE,
+];
+
 /// Random programs, and what is run of each.
 #[derive(Clone, Debug)]
 pub struct Programs {
@@ -42,22 +51,22 @@ pub struct Programs {
     pub config: Config,
     /// Whether second derivatives are run too, a mix of modes in turn, and gradients for which recursive calls give up their tapes.
     pub more: bool,
-    /// Whether gradients are by bulk dual numbers, and are compared with those by Fast CHAD; then nothing else is run.
-    pub bulk: bool,
+    /// The algorithm of gradients that are compared with those by Fast CHAD; then nothing else is run.
+    pub by: Option<Algorithm>,
 }
 
 impl Programs {
     /// Programs and their gradients.
     pub fn usual() -> Programs {
-        Programs { config: Config::default(), more: false, bulk: false }
+        Programs { config: Config::default(), more: false, by: None }
     }
     /// Programs that end in branches, and more of each.
     pub fn endings() -> Programs {
-        Programs { config: Config::endings(), more: true, bulk: false }
+        Programs { config: Config::endings(), more: true, by: None }
     }
-    /// Gradients by bulk dual numbers, of programs for them.
-    pub fn bulk() -> Programs {
-        Programs { config: Config::bulk(), more: false, bulk: true }
+    /// Gradients by an algorithm with a language of its own, of programs for bulk dual numbers.
+    pub fn translated(by: Algorithm) -> Programs {
+        Programs { config: Config::bulk(), more: false, by: Some(by) }
     }
     /// Those of a seed, where both are drawn in turn.
     pub fn in_turn(seed: u64) -> Programs {
@@ -72,8 +81,7 @@ impl Programs {
         match name {
             "usual" => Some(Programs::usual()),
             "endings" => Some(Programs::endings()),
-            "bulk" => Some(Programs::bulk()),
-            _ => None,
+            _ => TRANSLATED.into_iter().find(|by| by.id == name).map(Programs::translated),
         }
     }
 
@@ -101,25 +109,25 @@ impl Programs {
         self.runs(&[false, true], case, std::slice::from_ref(&case.args))
     }
 
-    /// The verdicts about the gradients by bulk dual numbers, where there are some, against those by Fast CHAD: both on the interpreter, for each of the arguments.
-    pub fn against_fast_chad(&self, seed: u64) -> Vec<Verdict> {
+    /// The verdicts about the gradients by an algorithm, where there are some, against those by Fast CHAD: both on the interpreter, for each of the arguments.
+    pub fn against_fast_chad(&self, by: &Algorithm, seed: u64) -> Vec<Verdict> {
         let generated = generate(seed, &self.config);
         let (case, args) = (Case::of(&generated), self.all_args(&generated));
         let whole = Function::of(&case, &args);
-        let both = [whole.by(&case, "bulk", &bulk::from_core::vjp), whole.by(&case, "", &fast_chad::vjp)];
-        let [Some(bulk), Some(chad)] = both else { return Vec::new() };
+        let both = [whole.by(&case, by.id, &by.transform), whole.by(&case, "", &fast_chad::vjp)];
+        let [Some(ours), Some(chad)] = both else { return Vec::new() };
         let options = Options { work_limit: super::STEPS, ..Options::default() };
-        let (code, other) = (Compiled::new(&bulk.program), Compiled::new(&chad.program));
+        let (code, other) = (Compiled::new(&ours.program), Compiled::new(&chad.program));
         let one = |args: &Vec<Value>| {
             let wanted = match other.run(chad.fun, args, &options) {
                 Ok(out) => out.results,
                 Err(_) => return Verdict::Long,
             };
-            let found = match code.run(bulk.fun, args, &options) {
+            let found = match code.run(ours.fun, args, &options) {
                 Ok(out) => out.results,
                 Err(e) if e.kind == RuntimeErrorKind::Limit => return Verdict::Long,
                 Err(e) if case.empties && is_lost_size(&e) => return Verdict::Lost,
-                Err(e) => return Verdict::Fails(format!("bulk dual numbers stopped: {e}")),
+                Err(e) => return Verdict::Fails(format!("{} stopped: {e}", by.id)),
             };
             let tolerance = rounding(&chad.program, false);
             if wanted.iter().zip(&found).all(|(a, b)| near(a, b, tolerance)) {
@@ -139,7 +147,7 @@ impl Programs {
             if is_unstable(&run, &run.args[0], &wanted, Some(&found), tolerance) {
                 return Verdict::Unstable;
             }
-            Verdict::Fails(format!("Fast CHAD gives {wanted:?}\nbulk dual numbers {found:?}"))
+            Verdict::Fails(format!("Fast CHAD gives {wanted:?}\n{} {found:?}", by.id))
         };
         chad.args.iter().map(one).collect()
     }
@@ -157,8 +165,8 @@ impl Programs {
     /// `optimise`: what is asked for of each, as it is and optimised.
     fn runs(&self, optimise: &[bool], case: &Case, args: &[Vec<Value>]) -> Vec<Run> {
         let whole = Function { what: format!("seed {} program", case.seed), ..Function::of(case, args) };
-        if self.bulk {
-            let gradient = whole.by(case, "bulk", &bulk::from_core::vjp);
+        if let Some(by) = &self.by {
+            let gradient = whole.by(case, by.id, &by.transform);
             return gradient.into_iter().flat_map(|f| f.finished(optimise, case.empties)).collect();
         }
         let gradient = whole.derived(Kind::Vjp, "gradient");

@@ -46,7 +46,7 @@ pub type Ways<'a> = &'a (dyn Fn(u64, usize) -> Vec<Way> + Sync);
 /// What is run of the program of a seed.
 pub fn one(programs: &Programs, seed: u64, ways: Ways<'_>) -> Counts {
     let mut counts = Counts::default();
-    let others = if programs.bulk { programs.against_fast_chad(seed) } else { Vec::new() };
+    let others = programs.by.as_ref().map_or_else(Vec::new, |by| programs.against_fast_chad(by, seed));
     for verdict in others {
         let way = "interpreter, Fast CHAD".to_string();
         *counts.verdicts.entry((way, verdict.name().into())).or_default() += 1;
