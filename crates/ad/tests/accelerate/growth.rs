@@ -56,6 +56,16 @@ fn loop_over_vector() -> Program {
     })
 }
 
+/// As many steps as the argument has elements, of arrays of eight; they read nothing else.
+fn loop_of_arrays() -> Program {
+    let b = Draft::default();
+    b.program(vector(real()), |a| {
+        let first = b.generate(&ix([8]), |_| at1(a, &n(0)));
+        let all = b.iterate(&size(a, 0), &first, |s, _| b.map(|x| x.sin() * &x, &var(s)));
+        sum(&slice([Some(size(a, 0)), None], &all))
+    })
+}
+
 #[test]
 fn the_ratio_does_not_grow_with_the_data() {
     let of_vector = |n: usize| vec![reals(&numbers(n))];
@@ -63,13 +73,14 @@ fn the_ratio_does_not_grow_with_the_data() {
         let rows = n / 10;
         vec![reals_of(&[rows, 10], &numbers(rows * 10)), reals(&numbers(10))]
     };
-    let families: [Family<'_>; 6] = [
+    let families: [Family<'_>; 7] = [
         ("W1", w1(), &of_vector, 4.0),
         ("W4", w4(), &of_vector, 6.0),
         ("matrix and vector", matrix_vector(), &of_matrix, 5.0),
         ("logsumexp", log_sum_exp_of_vector(), &of_vector, 8.0),
         ("product", product_of_vector(), &of_vector, 20.0),
         ("loop", loop_over_vector(), &of_vector, 12.0),
+        ("loop of arrays", loop_of_arrays(), &of_vector, 6.0),
     ];
     for (name, program, args, most) in &families {
         for options in variants() {
