@@ -202,3 +202,24 @@ fn refusals_name_the_construct() {
     let tuple = "fun f(p: (f64, f64)): f64 { let x: f64 = proj(p, 0) in x }";
     assert_eq!(refused(tuple), "a product, as a whole");
 }
+
+/// A part of the function's own body may have a result whose size a branch decides.
+#[test]
+fn a_branch_in_a_part_decides_the_size_of_the_result() {
+    let text = "fun f(a: []f64, c: bool): []f64 {
+        let b: []f64 = recompute {
+            let r: []f64 = if c {
+                let x: f64 = a[0i64]
+                let t: []f64 = replicate([3i64], x)
+                in t
+            } else {
+                in a
+            }
+            in r
+        }
+        in b
+    }";
+    let seeds = fs(&[1.0, 10.0, 100.0]);
+    assert_eq!(results(text, &[fs(&[2.0]), truth(true), seeds]), [fs(&[2.0; 3]), fs(&[111.0])]);
+    assert_eq!(results(text, &[fs(&[2.0]), truth(false), fs(&[5.0])]), [fs(&[2.0]), fs(&[5.0])]);
+}

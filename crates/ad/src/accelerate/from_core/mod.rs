@@ -290,7 +290,11 @@ impl<'p> FromCore<'p> {
                 varies.push(self.is_active(*y));
                 if self.is_active(*y) {
                     let a = self.whole_array(*y)?;
-                    sizes.push(self.dims[&a].clone());
+                    let dims = self.dims[&a].clone().into_iter().enumerate();
+                    let outside = |(k, n)| {
+                        y.var().map_or_else(|| Size::clone(&n), |v| self.at_hand_outside(n.clone(), (v, k)))
+                    };
+                    sizes.push(dims.map(outside).collect());
                     results.push(Arr::var(&a));
                 }
             }

@@ -66,13 +66,22 @@ impl FromCore<'_> {
             (Dim::Size(w, j), _) if self.is_at_hand(w) => Ok(self.known.base(Base::Dimension(w, j))),
             (Dim::Size(w, j), _) => match self.parts.get(&w) {
                 Some(Part::Array(view)) if view.prefix.len() + j < self.dims[&view.array].len() => {
-                    Ok(self.dims[&view.array][view.prefix.len() + j].clone())
+                    let n = self.dims[&view.array][view.prefix.len() + j].clone();
+                    Ok(dimension.map_or(n.clone(), |at| self.at_hand_outside(n, at)))
                 }
                 _ => self.refuse("a size that an inner body computes"),
             },
             (Dim::Unknown, Some((v, k))) if self.is_at_hand(v) => Ok(self.known.base(Base::Dimension(v, k))),
             (Dim::Unknown, _) => self.refuse("a size that an inner body computes"),
         }
+    }
+
+    /// The size, or the dimension itself, if it is at hand and the size is one of an array in a branch.
+    pub(super) fn at_hand_outside(&mut self, n: Size, (v, k): (Var, usize)) -> Size {
+        if self.is_of_branch(&n) && self.is_at_hand(v) { self.known.base(Base::Dimension(v, k)) } else { n }
+    }
+    fn is_of_branch(&self, n: &Size) -> bool {
+        n.vars().any(|v| matches!(self.known.bases[v.0 as usize], Base::Array(..)))
     }
 
     /// The number of elements that an operation has.
@@ -131,7 +140,7 @@ impl FromCore<'_> {
         if let Some(n) = n.as_constant() {
             return Exp::i64(n.max(0));
         }
-        if n.vars().any(|v| matches!(self.known.bases[v.0 as usize], Base::Array(..))) {
+        if self.is_of_branch(n) {
             return self.polynomial(n);
         }
         let a = match self.size_vars.get(n) {
