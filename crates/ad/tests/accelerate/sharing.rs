@@ -425,3 +425,63 @@ fn a_long_let_is_lowered_in_a_loop() {
     });
     assert_eq!(run(&program, &[reals(&[0.0, 0.0])]), [reals(&[0.0, 0.0])]);
 }
+
+/// Reversals and shifts are turned around, so that nothing is added up in memory. Where sizes are not known to fit, that is asked first.
+#[test]
+fn permutations_that_move_are_turned_around() {
+    let b = Draft::default();
+    let add = |x: E, y: E| x + y;
+    let moved = |shape: fn(&AVar) -> E, place: fn(&AVar, E) -> E| {
+        b.program(vector(real()), |x| {
+            let target = b.generate(&shape(x), |i| to_real(&i.get(0)));
+            b.permute(
+                add,
+                &target,
+                |i| (truth(true), tuple([place(x, i.get(0))])),
+                &b.map(|x| x * r(10.0), &var(x)),
+            )
+        })
+    };
+    let xs = [reals(&[1.0, 2.0, 3.0])];
+    let reversed = moved(shape, |x, i| size(x, 0) - n(1) - i);
+    assert_eq!(
+        (constructs(&reversed, "withacc"), constructs(&reversed, "assert"), constructs(&reversed, "if")),
+        (0, 0, 0)
+    );
+    assert_eq!(run(&reversed, &xs), [reals(&[30.0, 21.0, 12.0])]);
+    let shifted = moved(|x| tuple([size(x, 0) + n(2)]), |_, i| i + n(1));
+    assert_eq!((constructs(&shifted, "withacc"), constructs(&shifted, "assert")), (0, 0));
+    assert_eq!(run(&shifted, &xs), [reals(&[0.0, 11.0, 22.0, 33.0, 4.0])]);
+    assert_eq!(run(&shifted, &[reals(&[])]), [reals(&[0.0, 1.0])]);
+    // The place of the last element is outside of the target, or that of the first one.
+    for (place, fits) in [(1, false), (0, true), (-1, false)] {
+        let program = b.program(vector(real()), |x| {
+            let target = b.generate(&ix([3]), |_| r(0.0));
+            b.permute(add, &target, |i| (truth(true), tuple([i.get(0) + n(place)])), &var(x))
+        });
+        assert_eq!(constructs(&program, "withacc"), 0);
+        if fits {
+            assert_eq!(run(&program, &xs), xs);
+        } else {
+            assert!(stops(&program, &xs).contains("outside of its target"), "{place}");
+        }
+        // Of no elements none goes outside.
+        assert_eq!(run(&program, &[reals(&[])]), [reals(&[0.0; 3])]);
+    }
+    let back = |last: i64| {
+        b.program(vector(real()), |x| {
+            let target = b.generate(&ix([4]), |_| r(0.0));
+            b.permute(add, &target, |i| (truth(true), tuple([n(last) - i.get(0)])), &var(x))
+        })
+    };
+    assert_eq!(run(&back(3), &xs), [reals(&[0.0, 3.0, 2.0, 1.0])]);
+    for last in [1, 4] {
+        assert!(stops(&back(last), &xs).contains("outside of its target"), "{last}");
+    }
+    // Two components with one counter, or twice a counter, is no such permutation.
+    let doubled = b.program(vector(real()), |x| {
+        let target = b.generate(&ix([5]), |_| r(0.0));
+        b.permute(add, &target, |i| (truth(true), tuple([i.get(0) + i.get(0)])), &var(x))
+    });
+    assert_eq!(run(&doubled, &xs), [reals(&[1.0, 0.0, 2.0, 0.0, 3.0])]);
+}

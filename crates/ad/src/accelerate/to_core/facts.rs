@@ -77,6 +77,14 @@ impl Facts {
         }
         false
     }
+    /// Whether all places `i + a`, or `a - i`, of elements `i < n` are known to be inside of this size.
+    pub(super) fn fits(&self, (a, is_reversed): (Atom, bool), n: Atom, size: Atom) -> bool {
+        match (is_reversed, self.offset(a)) {
+            (true, _) => self.is_at_most(a, 1, size) && self.is_at_most(n, -1, a),
+            (false, (None, a)) => a >= 0 && self.is_at_most(n, a, size),
+            (false, _) => false,
+        }
+    }
     /// The sum of a variable and a constant that an operation gives.
     fn moved(&self, prim: Prim, args: &[Atom]) -> Option<(Var, i64)> {
         let ((x, c), d) = match (prim, args) {

@@ -34,6 +34,7 @@
 //! | `collect` | the states of loops over rows |
 //! | `iterate` | the states of loops of array terms |
 //! | `operators` | operators with a neutral element, and those that get one |
+//! | `inverse` | permutations that shift or reverse |
 //! | `permutes` | permutations with a function that combines |
 
 mod arrays;
@@ -42,6 +43,7 @@ mod delayed;
 mod expressions;
 mod facts;
 mod folds;
+mod inverse;
 mod iterate;
 mod operators;
 mod permutes;

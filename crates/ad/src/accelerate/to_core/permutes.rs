@@ -3,6 +3,7 @@
 //! Rules:
 //! ```text
 //! turned     where the index is that of the source in any order, and the sizes are the same: no array is made
+//! moved      where the index function can be turned around (`inverse`): no array is made
 //! summed     where the function adds floats, the index is some components of that of the source, the outermost first: the target and a sum for each of its elements
 //! add        where the function adds floats: an accumulator with the target, and an addition for each element of the source
 //! scalar     the same to a target of rank 0: the target and a sum
@@ -25,6 +26,9 @@ impl Lower<'_, '_> {
     pub(super) fn permute(&mut self, c: &Fun, d: Pull, f: &Fun, p: Pull) -> Pull {
         if let Some(order) = self.turned(f, &d, &p) {
             return self.turn(c, d, f, p, order);
+        }
+        if let Some(moved) = self.moved(c, &d, f, &p) {
+            return moved;
         }
         let added = self.added(c);
         if let Some((added, order)) = added.as_ref().zip(self.kept_dims(f, &d, &p)) {
