@@ -321,7 +321,30 @@ pub(crate) const ROWS: &[Row] = &[
             "crates/ad/tests/accelerate/collect.rs::steps_of_arrays_are_any_terms",
         ],
     ),
-    row("custom derivatives, stencils (6.1)", "refused with construct and place", &[NAMED]),
+    row(
+        "scans and permutations as input (6.1): ours",
+        "`permute` that adds, histograms that add, scatters, scans by any operator",
+        &[
+            "crates/ad/tests/accelerate/permutes.rs::a_permutation_as_input",
+            "crates/ad/tests/accelerate/permutes.rs::a_histogram_gives_each_element_the_adjoint_of_its_place",
+            "crates/ad/tests/accelerate/permutes.rs::a_scatter_gives_the_last_element_the_adjoint_of_its_place",
+            "crates/ad/tests/accelerate/permutes.rs::what_is_no_addition_is_refused",
+        ],
+    ),
+    row(
+        "stencils (6.1): ours",
+        "neighbours are read by index: clamped, mirrored, wrapped, or with a number of their own",
+        &["crates/ad/tests/accelerate/stencils.rs::stencils_have_derivatives_with_every_boundary"],
+    ),
+    row(
+        "index functions with an inverse (6.1): ours",
+        "transposed, reversed and shifted: no array is added up in memory",
+        &[
+            "crates/ad/tests/accelerate/sharing.rs::a_permutation_to_all_places_is_a_map",
+            "crates/ad/tests/accelerate/sharing.rs::permutations_that_move_are_turned_around",
+        ],
+    ),
+    row("custom derivatives (6.1)", "refused with construct and place", &[NAMED]),
     row(
         "programs of core, nests flattened (ours)",
         "values, gradients, sizes that bodies compute, branches of arrays of different sizes",

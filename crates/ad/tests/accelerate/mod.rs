@@ -17,5 +17,6 @@ mod lowering;
 mod permutes;
 mod programs;
 mod sharing;
+mod stencils;
 mod translated;
 mod worked;
