@@ -25,7 +25,7 @@ const W5: &str = "crates/ad/tests/accelerate/worked.rs::w5_both_branches";
 const SHAPE_W5: &str = "crates/ad/tests/accelerate/worked.rs::w5_the_shape_of_both_phases";
 const E2: &str = "crates/ad/tests/accelerate/errata.rs::e2_the_rule_of_folds";
 const E3: &str = "crates/ad/tests/accelerate/errata.rs::e3_the_adjoint_of_an_index_is_stored";
-const REFUSED: &str = "crates/ad/tests/accelerate/errata.rs::permutations_are_refused";
+const REFUSED: &str = "crates/ad/tests/accelerate/permutes.rs::what_is_no_addition_is_refused";
 const PLAIN: &str = "crates/ad/tests/accelerate/collect.rs::plain_functions_have_no_loop";
 const NAMED: &str = "crates/ad/tests/accelerate/translated.rs::refusals_name_the_construct";
 const COUNTED: &str = "crates/ad/tests/accelerate/counts.rs::permutations_are_of_gathers_and_reads";
@@ -189,8 +189,8 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     ),
     row(
-        "scans and `permute` as input (3.2.1): scans are ours",
-        "`scanl`, `scanr`, `scanl1` of any function; `permute` is refused",
+        "scans and `permute` as input (3.2.1): ours",
+        "`scanl`, `scanr`, `scanl1` of any function; `permute` that adds, others are refused",
         &[
             "crates/ad/tests/accelerate/collect.rs::scans_have_derivatives",
             "crates/ad/tests/accelerate/collect.rs::scans_from_the_right_keep_the_order",

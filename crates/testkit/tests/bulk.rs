@@ -83,6 +83,7 @@ fn bulk_dual_numbers_are_native() {
 }
 
 /// The same of an algorithm; of each program so many runs are compared, in the mean.
+#[allow(clippy::print_stdout, reason = "a test shows what it counted")]
 pub(crate) fn gradients_are_native(by: Algorithm, programs: (u64, u64), least: f64) {
     let mut seeds = draws(by.id, programs, 10);
     let ways = |seed: u64, k: usize| Way::in_turn(seed, k, Some(Level::O1));

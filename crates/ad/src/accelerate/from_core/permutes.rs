@@ -36,7 +36,7 @@ impl FromCore<'_> {
             return self.refuse("a histogram of arrays whose operator is not one on their elements");
         };
         let (target, values) = (self.each_part(target)?, self.each_part(values)?);
-        let of_values: Vec<Size> = [&[n.clone()], &dims[1..]].concat();
+        let of_values: Vec<Size> = [std::slice::from_ref(&n), &dims[1..]].concat();
         let values = self.packed(&of_values, &values)?;
         let target = self.packed(&dims, &target)?;
         let Some(f) = self.operator(lam, &values)? else {
@@ -58,7 +58,7 @@ impl FromCore<'_> {
         let dims = self.dims_of(stm.pat[0])?;
         let (target, values) = (self.part(target)?, self.part(values)?);
         let outer = &dims[..1];
-        let numbers = self.array_of(&[n.clone()], "number", |_, i| Ok(i[0].clone()))?.array;
+        let numbers = self.array_of(std::slice::from_ref(&n), "number", |_, i| Ok(i[0].clone()))?.array;
         let nothing = self.array_of(outer, "nothing", |_, _| Ok(Exp::i64(-1)))?.array;
         let pair = Ty::Tuple(vec![Ty::Scalar(Scalar::I64); 2]);
         let later = lambda(&mut self.names, "p", pair, |_, p| integer(Op::Max, &p.proj(0), &p.proj(1)));
@@ -68,7 +68,7 @@ impl FromCore<'_> {
         let part = self.generate(stm.pat[0], |this, j| {
             let i = this.element(&last, &j[..1])?;
             let i = this.bind("last", i);
-            let at: Vec<Exp> = [&[i.clone()], &j[1..]].concat();
+            let at: Vec<Exp> = [std::slice::from_ref(&i), &j[1..]].concat();
             let (new, old) = (this.element_of(&values, &at)?, this.element_of(&target, j)?);
             Ok(made(Exp::cond(integer(Op::Le, &Exp::i64(0), &i), new, old)))
         })?;
