@@ -88,14 +88,7 @@ impl Lower<'_, '_> {
                 from[m.counter] = i;
             }
             let x = this.element(&d, to);
-            this.branch(
-                inside,
-                &mut |this| {
-                    let y = this.element(&p, &from);
-                    this.apply(&c, [x.clone(), y].concat())
-                },
-                &mut |_| x.clone(),
-            )
+            this.combined_if(inside, &c, &x, (&p, &from))
         }))
     }
 

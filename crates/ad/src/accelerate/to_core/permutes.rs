@@ -63,15 +63,22 @@ impl Lower<'_, '_> {
             }
             let goes = this.apply(&f, from.clone())[0];
             let x = this.element(&d, to);
-            this.branch(
-                goes,
-                &mut |this| {
-                    let y = this.element(&p, &from);
-                    this.apply(&c, [x.clone(), y].concat())
-                },
-                &mut |_| x.clone(),
-            )
+            this.combined_if(goes, &c, &x, (&p, &from))
         })
+    }
+    /// `if goes then c (x, u ! from) else x`
+    pub(super) fn combined_if(
+        &mut self,
+        goes: Atom,
+        c: &Fun,
+        x: &[Atom],
+        (p, from): (&Pull, &[Atom]),
+    ) -> Vec<Atom> {
+        let combine = &mut |this: &mut Self| {
+            let y = this.element(p, from);
+            this.apply(c, [x, &y].concat())
+        };
+        self.branch(goes, combine, &mut |_| x.to_vec())
     }
     /// The dimension of the source for each one of the target, where each element has a place of its own.
     fn turned(&mut self, f: &Fun, d: &Pull, p: &Pull) -> Option<Vec<usize>> {
