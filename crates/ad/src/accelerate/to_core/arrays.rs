@@ -5,7 +5,8 @@
 //! The function `arr` is long: it is the grammar, an arm for each form.
 
 use super::Lower;
-use super::delayed::{COSTLY, Form, MANY, Pull, Value};
+use super::delayed::{COSTLY, Form, Pull, Value};
+use super::uses::MANY;
 use crate::accelerate::language::{AVar, Arr, ArrForm, ArrTy, Exp, Fun, Ty};
 use pullback_core::{Atom, Body, Exp as Core, Type};
 use pullback_prim::{Scalar, ScalarValue};

@@ -16,8 +16,8 @@ use crate::accelerate::language::{Direction, Fun};
 use pullback_core::{Atom, Exp as Core, Loop, LoopAttrs, LoopForm, Var};
 use pullback_prim::Op;
 
-/// Operations for a state: its place, and which array has it.
-const COST: u64 = 2;
+/// Operations for an element of an array of states: its place, and which array has it.
+pub(super) const COST: u64 = 2;
 
 /// What a loop leaves, leaf by leaf.
 struct Left {

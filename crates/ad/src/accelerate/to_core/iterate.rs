@@ -8,14 +8,12 @@
 //!
 //! Guarantee: no state is copied. What is kept and not read is dead code: so of a loop whose last state alone is read nothing is kept.
 
+use super::collect::COST;
 use super::delayed::{Pull, Value};
 use super::{INDEX, Lower, Stored, whole};
 use crate::accelerate::language::{Arr, Exp, Step, Ty};
 use pullback_core::{Atom, Exp as Core, Loop, LoopAttrs, LoopForm, Var};
 use pullback_prim::{Op, Scalar};
-
-/// Operations for an element: its place, and which array has it.
-const COST: u64 = 2;
 
 impl Lower<'_, '_> {
     // [accelerate_to_core.iterate]

@@ -44,7 +44,7 @@ enum Wanted {
 }
 
 /// More than one.
-const MANY: u32 = 2;
+pub(super) const MANY: u32 = 2;
 
 /// Where an expression stands.
 #[derive(Clone, Copy)]
@@ -138,7 +138,7 @@ impl Uses {
                 self.exp(&f.body, Place::At(&f.param));
             }
             ArrForm::Map(f, v) => match (v.form(), leaves_of_param(&f.body, &f.param)) {
-                (ArrForm::Var(a), Some(leaves)) if !leaves.is_empty() => self.add_leaves(a, leaves, 1),
+                (ArrForm::Var(a), Some(leaves)) => self.add_leaves(a, leaves, 1),
                 _ => {
                     self.simple(u);
                     self.fun(f);
