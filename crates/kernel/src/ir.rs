@@ -451,6 +451,15 @@ fn all_reads_mut(block: &mut Block, f: &mut dyn FnMut(&mut Operand)) {
 }
 
 impl Ins {
+    /// Whether it writes pointers to memory itself, not in a block inside or in a function that it calls. Pointers are in no lanes.
+    pub fn writes_pointers(&self) -> bool {
+        matches!(
+            self,
+            Ins::Store { ty: Ty::Pointer, .. }
+                | Ins::Fill { ty: Ty::Pointer, .. }
+                | Ins::Copy { ty: Ty::Pointer, .. }
+        )
+    }
     /// The registers that it sets itself, not in a block inside.
     pub fn sets(&self) -> &[Reg] {
         registers_set!(self, std::slice::from_ref, Vec::as_slice, &[])

@@ -103,6 +103,45 @@ fn sums_of_elements_with_arrays_inside_keep_their_memory() {
     }
 }
 
+/// Pieces give their frames back, but not what a row of pointers points to that one of them fills.
+#[test]
+fn rows_that_are_filled_with_a_pointer_keep_what_it_points_to() {
+    let text = "fun f(a: []f64): []f64 {
+        let n: i64 = size(a, 0)
+        let rows: [][](#some []f64 | #none f64) = map n [a] (x: f64) {
+            let y: f64 = mul.f64(x, x)
+            let z: f64 = add.f64(y, x)
+            let row: []f64 = replicate([2i64], z)
+            let e: (#some []f64 | #none f64) = inject(0, row): (#some []f64 | #none f64)
+            let es: [](#some []f64 | #none f64) = replicate([2i64], e)
+            in es
+        }
+        let sums: []f64 = map n [rows] (es: [](#some []f64 | #none f64)) {
+            let e: (#some []f64 | #none f64) = es[1i64]
+            let r: f64 = match e
+                case (row: []f64) {
+                    let s: f64 = reduce_comm 2i64 [0.0f64] [row] (p: f64, q: f64) { let t: f64 = add.f64(p, q) in t }
+                    in s
+                }
+                case (other: f64) { in other }
+            in r
+        }
+        in sums
+    }";
+    let id = SourceMap::new().add("test.core", text);
+    let program = read::read(id, text).expect("a program");
+    let fun = program.funs.ids().next().expect("a function");
+    for n in [1, 3, 40] {
+        let a: Vec<f64> = (1..=n).map(f64::from).collect();
+        let (what, args) = (format!("{n}"), vec![vec![Value::f64s(&a)]]);
+        let run = Run { what, program: program.clone(), fun, args, empties: false };
+        for way in [Way::VmDefault, Way::Llvm(Level::O1, 8, 1), Way::Llvm(Level::O1, 32, 2)] {
+            let verdict = examine(&run, way);
+            assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{n}, {way:?}: {verdict:?}");
+        }
+    }
+}
+
 /// Bins hold what their operator makes, or what it picks of the values or from outside, after the iteration that stored it.
 #[test]
 fn bins_keep_arrays_that_their_operator_makes() {

@@ -4,7 +4,7 @@ use pullback_core::Type;
 use pullback_kernel::run::{self, Memory, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
-use pullback_kernel::{FunctionId, Module, lower, print};
+use pullback_kernel::{FunctionId, Ins, Module, Operand, Order, lower, print, walk};
 use pullback_llvm::pieces::{Limits, cut};
 use pullback_testkit::draws::draws;
 use pullback_testkit::kernel_text::round_trip;
@@ -28,6 +28,20 @@ fn results(
     let words = run(module, id, &words, &mut memory, options).map_err(|e| e.to_string())?;
     let mut words = words.into_iter();
     f.results.iter().map(|t| from_words(&memory, t, &mut words).map_err(|e| e.to_string())).collect()
+}
+
+/// Loops in any order have no frames: iterations would write the same memory.
+fn frames_are_of_one_iteration(module: &Module) {
+    for f in module.functions.iter() {
+        let is_frame = |a: &Operand| a.as_reg().is_some_and(|r| f.regs[r].hint == "frame");
+        walk(&f.body, &mut |ins| {
+            let Ins::For { order: Order::Any(_), body, .. } = ins else { return };
+            walk(body, &mut |ins| {
+                let takes = matches!(ins, Ins::Call { args, .. } if args.iter().any(is_frame));
+                assert!(!takes, "{}: a loop in any order has a frame", f.name);
+            });
+        });
+    }
 }
 
 /// The most steps of a whole program.
@@ -61,6 +75,7 @@ fn pieces_do_what_the_whole_does() {
             let limits = Limits { most: [3, 8, 40][(seed / 3 % 3) as usize], ..Limits::SMALL };
             let pieces_of = cut(&module, &limits);
             round_trip(&pieces_of.module).unwrap_or_else(|e| panic!("{seed}: {e}"));
+            frames_are_of_one_iteration(&pieces_of.module);
             pieces += pieces_of.module.functions.len() - module.functions.len();
             merged += pieces_of
                 .same

@@ -120,7 +120,7 @@ fn moves_pointers(f: &Function, ins: &Ins) -> bool {
     let is_pointer = |r: &Reg| f.regs[*r].ty == Ty::Pointer;
     match ins {
         Ins::Set { to, .. } | Ins::Offset { to, .. } | Ins::Load { to, .. } => is_pointer(to),
-        Ins::Store { ty, .. } | Ins::Fill { ty, .. } | Ins::Copy { ty, .. } => *ty == Ty::Pointer,
+        Ins::Store { .. } | Ins::Fill { .. } | Ins::Copy { .. } => ins.writes_pointers(),
         Ins::For { order: Order::Any(folds), .. } => {
             folds.iter().flat_map(|fold| &fold.state).any(is_pointer)
         }

@@ -7,8 +7,8 @@
 //! stores what others need at its end, so each function is as large as a run and what passes through it, and the calls take
 //! pointers. Registers of lanes are rows of a frame; their run is one block of lanes.
 //!
-//! Assumes that loops and branches have become pieces. Guarantees: the same operations in the same order. Cost: the size of the
-//! function.
+//! Assumes that loops and branches have become pieces. Guarantees: the same operations in the same order; a loop with runs inside is in the given order,
+//! since iterations share the frames. Cost: the size of the function.
 
 use super::live::{Interface, Uses, Walk, interface};
 use super::{Limits, Pieces, Same, add, nothing, size_of};
@@ -31,7 +31,7 @@ pub(super) fn cut(id: FunctionId, is_called: bool, limits: &Limits, out: &mut Pi
     let body = std::mem::take(&mut f.body);
     let all = Uses::new(&f, &body);
     let (homes, frames) = homes(&mut f, &found);
-    let mut runs = Runs { f, id, limits, homes, all, found, unset: IdSet::new(), out, same };
+    let mut runs = Runs { f, id, limits, homes, all, found, unset: IdSet::new(), calls: 0, out, same };
     let mut body = runs.block(body, None);
     let unset = runs.unset.iter().map(|r| Ins::Set { to: *r, value: nothing(runs.f.regs[*r].ty) });
     body.splice(0..0, frames.into_iter().chain(unset).collect::<Block>());
@@ -70,7 +70,7 @@ fn is_closed(f: &Function, writes: &IdSet<FunctionId>) -> bool {
     let mut is_closed = true;
     let (mut marks, mut released) = (IdSet::new(), IdSet::new());
     walk(&f.body, &mut |ins| match ins {
-        Ins::Store { ty: Ty::Pointer, .. } | Ins::Copy { ty: Ty::Pointer, .. } => is_closed = false,
+        _ if ins.writes_pointers() => is_closed = false,
         Ins::Call { function, .. } | Ins::Chunks { function, .. } => is_closed &= !writes.contains(function),
         Ins::Mark { to } => _ = marks.insert(*to),
         Ins::Release { mark } => released.extend(mark.as_reg()),
@@ -249,6 +249,8 @@ struct Runs<'a> {
     found: Found,
     /// Registers that calls are given, though it may be that nothing has set them.
     unset: IdSet<Reg>,
+    /// How many runs have become calls.
+    calls: usize,
     out: &'a mut Pieces,
     same: &'a mut Same,
 }
@@ -281,8 +283,15 @@ impl Runs<'_> {
             Ins::Lanes { i, to, lanes, .. } => Some(Around { i: *i, to: *to, lanes: *lanes }),
             _ => around,
         };
+        let before = self.calls;
         for inner in ins.blocks_mut() {
             *inner = self.block(std::mem::take(inner), around);
+        }
+        if let Ins::For { order, .. } = &mut ins
+            && self.calls > before
+        {
+            // Iterations share the frames.
+            *order = Order::Given;
         }
         let sets = ins.sets().to_vec();
         new.push(ins);
@@ -295,6 +304,7 @@ impl Runs<'_> {
 
     /// The call of a run.
     fn called(&mut self, run: Block, live: Interface, around: Option<Around>) -> Ins {
+        self.calls += 1;
         let (loads, stores) = (self.each(&live.params, Self::load), self.each(&live.results, Self::store));
         let is_register = |r: &Reg| !self.homes.contains_key(r);
         // Loops set their counters themselves.
