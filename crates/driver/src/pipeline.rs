@@ -89,6 +89,7 @@ pub const STANDARD: &[Step] = &[
     Step::Pass(&pullback_opt::PRUNE),
     Step::Pass(&pullback_opt::SETTLE_CHECKS), // when it is known what stays
     Step::Pass(&pullback_opt::PRUNE),
+    Step::Pass(&pullback_opt::SHORTEN), // what fusion makes early
 ];
 
 /// Only what is necessary to run: nothing is optimised.

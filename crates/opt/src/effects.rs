@@ -32,10 +32,13 @@ fn mentions_outer(program: &Program, exp: &Exp, bound: &mut Vec<Var>) -> bool {
 /// Whether running the body does nothing but compute its results: no accumulation, no assertion, no check, no calls (which may
 /// hold either).
 pub(crate) fn is_silent(body: &Body) -> bool {
-    body.stms.iter().all(|s| {
-        !matches!(s.exp, Exp::AccAdd(..) | Exp::Assert(..) | Exp::Check(..) | Exp::Call(..))
-            && s.exp.bodies().iter().all(|scope| is_silent(scope.body))
-    })
+    body.stms.iter().all(is_silent_stm)
+}
+
+/// The same of a statement.
+pub(crate) fn is_silent_stm(stm: &Stm) -> bool {
+    !matches!(stm.exp, Exp::AccAdd(..) | Exp::Assert(..) | Exp::Check(..) | Exp::Call(..))
+        && stm.exp.bodies().iter().all(|scope| is_silent(scope.body))
 }
 
 /// Whether an expression mentions one of these variables. They are bound outside of it, and names are unique, so that it need not

@@ -17,6 +17,7 @@ mod inline;
 mod join;
 mod merge;
 mod remake;
+mod shorten;
 mod simplify;
 mod single;
 mod sink;
@@ -40,6 +41,7 @@ pub use hoist::hoist;
 pub use inline::inline;
 pub use join::join_branches;
 pub use remake::remake;
+pub use shorten::shorten;
 pub use simplify::simplify;
 pub use single::single;
 pub use sink::sink;
@@ -163,6 +165,13 @@ pub static SINK: Pass = Pass {
     source: "let-floating inwards: Peyton Jones, Partain and Santos, ICFP 1996",
     run: sink,
 };
+/// Reductions where their arrays are made.
+pub static SHORTEN: Pass = Pass {
+    name: "shorten",
+    description: "reduce arrays where they have been made, so that they live for a shorter time",
+    source: "scheduling for fewer live values: Goodman and Hsu, ICS 1988; of arrays",
+    run: shorten,
+};
 /// Branches on the same value.
 pub static JOIN_BRANCHES: Pass = Pass {
     name: "join_branches",
@@ -247,6 +256,7 @@ pub static PASSES: &[&Pass] = &[
     &HOIST,
     &FUSE,
     &SINK,
+    &SHORTEN,
     &JOIN_BRANCHES,
     &UNGUARD,
     &TRIM,

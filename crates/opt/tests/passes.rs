@@ -8,7 +8,7 @@ use pullback_core::{FunId, Program, Rules, Type, Value, check, print};
 use pullback_interp::core::{Options, run};
 use pullback_opt::{
     CSE, Ctx, ELIMINATE_ACCUMULATORS, FUSE, GATHER, HOIST, INLINE, JOIN_BRANCHES, PASSES, PRUNE, Pass,
-    REMAKE, SIMPLIFY, SINGLE, SINK, TRIM, UNBOX, UNCOPY, UNGUARD, UNROLL, pass,
+    REMAKE, SHORTEN, SIMPLIFY, SINGLE, SINK, TRIM, UNBOX, UNCOPY, UNGUARD, UNROLL, pass,
 };
 use pullback_prim::{Scalar, ScalarValue};
 
@@ -154,6 +154,11 @@ fn unrolling() {
 #[test]
 fn sinking() {
     expect(include_str!("sink.core"), &[&SINK], 3);
+}
+
+#[test]
+fn lives_of_arrays() {
+    expect(include_str!("shorten.core"), &[&SHORTEN], 3);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use pullback_core::{FunId, Program, Value};
 use pullback_interp::core::{Compiled, Options};
 
 /// Those that move uses of arrays.
-const PASSES: [&pullback_opt::Pass; 9] = [
+const PASSES: [&pullback_opt::Pass; 10] = [
     &pullback_opt::INLINE,
     &pullback_opt::SIMPLIFY,
     &pullback_opt::CSE,
@@ -18,6 +18,7 @@ const PASSES: [&pullback_opt::Pass; 9] = [
     &pullback_opt::SINK,
     &pullback_opt::JOIN_BRANCHES,
     &pullback_opt::UNGUARD,
+    &pullback_opt::SHORTEN,
     &pullback_opt::PRUNE,
 ];
 
