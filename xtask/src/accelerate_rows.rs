@@ -241,8 +241,15 @@ pub(crate) const ROWS: &[Row] = &[
     row("rounding breaks the flow (3.2)", "program nonfloat_lam", &[PROGRAMS]),
     row(
         "stored or computed again (5.3.1)",
-        "equal gradients in all variants, in all programs and random ones; memory of a function with inner results",
-        &[RECOMPUTED, "crates/ad/tests/accelerate/worked.rs::w4_recomputed", RANDOM, INNER],
+        "equal gradients in all variants, in all programs and random ones; memory of mixtures and of a function with inner results",
+        &[
+            RECOMPUTED,
+            "crates/ad/tests/accelerate/worked.rs::w4_recomputed",
+            "crates/ad/tests/accelerate/worked.rs::checkpoints_are_not_computed_again",
+            "crates/testkit/tests/accelerate_experiments.rs::mixtures_take_less_memory_where_values_are_computed_again",
+            RANDOM,
+            INNER,
+        ],
     ),
     row(
         "fusion after AD (3.3.1)",

@@ -7,6 +7,8 @@
 //! \a. u  =>  \a. let (primal phase of u) (dual phase of u, where the root has the adjoint `seed`) in (the value of u, the sum of the contributions to a)
 //! ```
 //!
+//! Between the phases stand those values that are computed again (`primal`).
+//!
 //! Differences from the paper: the value is returned, too; results are of any type, with an adjoint that is given (`seed`, a free variable), where the text has one number and 1.
 //!
 //! Guarantee: variables of the result are bound where they are read ([`Program::new`] checks it).
@@ -15,7 +17,7 @@ use super::contributions::{Contribution, Contributions, sum_contributions};
 use super::dual::Refused;
 use super::label::{Key, label_arr};
 use super::language::{AVar, Arr, Program, made};
-use super::primal::{Options, Pass};
+use super::primal::{Keep, Options, Pass};
 use super::sequential::sequential;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,11 +49,15 @@ pub fn gradient(program: &Program, options: Options) -> Result<Gradient, Refused
         loops: BTreeMap::new(),
         keys: BTreeMap::from([(argument.clone(), Key::Argument)]),
         chosen: BTreeSet::new(),
+        again: None,
     };
     let env = BTreeMap::from([(argument.clone(), Key::Argument)]);
     let (mut lets, mut stored) = (Vec::new(), Vec::new());
     pass.primal(&body, &mut env.clone(), &mut lets, &mut stored);
     let value = pass.value(&body);
+    if options.keep == Keep::Checkpoints {
+        pass.primal_again(&body, &mut env.clone(), &mut lets);
+    }
     let mut map = Contributions::default();
     map.add(Key::Node(*body.label()), Contribution::full(Arr::var(&seed)));
     pass.dual(&body, &mut env.clone(), &mut map, &mut lets, &mut stored)?;

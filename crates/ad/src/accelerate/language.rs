@@ -278,6 +278,10 @@ impl ArrTy {
             ArrTy::Tuple(ts) => ts.iter().any(ArrTy::is_continuous),
         }
     }
+    /// Whether it is an array whose elements have no scalars: only its sizes are something.
+    pub fn has_no_scalars(&self) -> bool {
+        matches!(self, ArrTy::Array(t, _) if t.scalars().is_empty())
+    }
     /// With one more outer dimension.
     pub fn repeated(&self) -> ArrTy {
         match self {

@@ -17,13 +17,19 @@
 //! scanl, scanr, scanl1, collect, permute     as `use`; `collect` keeps its states only, so the dual phase computes temporaries again
 //! ```
 //!
+//! With [`Keep::Checkpoints`] the dual phase begins with these rules once more, but for checkpoints, whose values are kept:
+//! ```text
+//! acond, iterate, collect, and sum, foldl, fold1, scans, permute of rank 0, or of less than the largest rank that these have in the program
+//! ```
+//!
 //! `node` is longer than other functions: an arm for each row.
 //!
-//! Differences from the paper: a variable has no array of its own, where the text copies it; arrays of the two branches are restored from flat tuples.
+//! Differences from the paper: a variable has no array of its own, where the text copies it; arrays of the two branches are restored from flat tuples. In chapter 5 only temporaries are computed again. That saves little
+//! where these are arrays of the program already, so checkpoints are ours (rematerialisation).
 
 use super::expression::{Split, Temporaries};
 use super::label::{Key, Label};
-use super::language::{AVar, Arr, ArrForm, Exp, Fun, Names, made};
+use super::language::{AVar, Arr, ArrForm, Exp, Fun, Names, arrs, made};
 use super::rename::{rename_exp, rename_fun};
 use super::zeros::{gen_empty, map_projection};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +41,8 @@ pub enum Keep {
     Store,
     /// They are computed again.
     Recompute,
+    /// They are computed again, and so are the values of nodes but for [checkpoints](Pass::primal_again).
+    Checkpoints,
     /// Those of functions with fewer operations than this are computed again.
     Below(usize),
 }
@@ -69,6 +77,8 @@ pub(super) struct Pass<'n> {
     pub(super) keys: BTreeMap<AVar, Key>,
     /// Results with temporaries that are stored by choice.
     pub(super) chosen: BTreeSet<AVar>,
+    /// In the primal phase that the dual phase begins with: the largest rank of reductions.
+    pub(super) again: Option<usize>,
 }
 
 impl Pass<'_> {
@@ -97,8 +107,28 @@ impl Pass<'_> {
         rename_fun(f, &|a| self.renamed(a, env))
     }
 
+    /// What the dual phase reads, computed for it: a primal phase without the checkpoints, whose values are those of the phase before. So the largest arrays
+    /// need not live from one phase to the other. Cost: at most that of the primal phase.
+    // [accelerate.primal.again]  values but for checkpoints
+    pub(super) fn primal_again(&mut self, u: &Arr<Label>, env: &mut Env, lets: &mut Lets) {
+        self.again = Some(largest_reduction(u));
+        self.primal(u, env, lets, &mut Vec::new());
+        self.again = None;
+    }
+
     /// The bindings of a term; `stored` are those that the dual phase may read.
     pub(super) fn primal(&mut self, u: &Arr<Label>, env: &mut Env, lets: &mut Lets, stored: &mut Vec<AVar>) {
+        if let Some(largest) = self.again {
+            let is_kept = match u.form() {
+                ArrForm::Cond(..) | ArrForm::Iterate(..) => return,
+                ArrForm::Collect(..) => true,
+                _ => reduction(u).is_some_and(|rank| rank == 0 || rank < largest),
+            };
+            if is_kept {
+                arrs(u.form()).into_iter().for_each(|m| self.primal(m, env, lets, stored));
+                return;
+            }
+        }
         let value = match u.form() {
             // [accelerate.primal.use]
             ArrForm::Use(elements, shape, scalar) => {
@@ -128,7 +158,7 @@ impl Pass<'_> {
                 made(Arr::new(ArrForm::Iterate(e, step, self.value(m))))
             }
             form => {
-                for m in super::language::arrs(form) {
+                for m in arrs(form) {
                     self.primal(m, env, lets, stored);
                 }
                 self.node(*u.label(), form, env, lets, stored)
@@ -231,7 +261,7 @@ impl Pass<'_> {
         let whole = made(Arr::new(of(split.primal.clone())));
         let recompute = match self.options.keep {
             Keep::Store => false,
-            Keep::Recompute => true,
+            Keep::Recompute | Keep::Checkpoints => true,
             Keep::Below(operations) => split.operations < operations,
         };
         let whole = if recompute {
@@ -281,6 +311,29 @@ impl Pass<'_> {
             lets.push((a.clone(), from.proj(k)));
         }
     }
+}
+
+/// The rank of the value, if it takes more than an operation for each element.
+fn reduction(u: &Arr<Label>) -> Option<usize> {
+    match u.form() {
+        ArrForm::Sum(_)
+        | ArrForm::Foldl(..)
+        | ArrForm::Fold1(..)
+        | ArrForm::Scanl(..)
+        | ArrForm::Scanr(..)
+        | ArrForm::Scanl1(..)
+        | ArrForm::Permute(..) => u.ty().array().ok().map(|(_, rank)| rank),
+        _ => None,
+    }
+}
+
+/// The largest rank of reductions, conditionals and loops left out.
+fn largest_reduction(u: &Arr<Label>) -> usize {
+    let inner = match u.form() {
+        ArrForm::Cond(..) | ArrForm::Iterate(..) => Vec::new(),
+        form => arrs(form),
+    };
+    inner.into_iter().map(largest_reduction).chain(reduction(u)).max().unwrap_or(0)
 }
 
 /// The arrays as a tuple.

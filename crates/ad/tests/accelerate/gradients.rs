@@ -20,7 +20,7 @@ pub(super) fn variants() -> Vec<Options> {
     let with = |keep| {
         [Temporaries::All, Temporaries::Needed].map(|temporaries| Options { keep, temporaries, ieee: false })
     };
-    [Keep::Store, Keep::Recompute, Keep::Below(20)].into_iter().flat_map(with).collect()
+    [Keep::Store, Keep::Recompute, Keep::Checkpoints, Keep::Below(20)].into_iter().flat_map(with).collect()
 }
 
 /// The gradient, which is well-formed.

@@ -201,6 +201,35 @@ fn w4_recomputed() {
     assert_eq!(count(Keep::Below(0)), (2, 2));
 }
 
+/// Of three sums, one of the other, the first and largest is computed again from the argument; the others are checkpoints. So are conditionals and
+/// loops, and a sum that is one number.
+#[test]
+fn checkpoints_are_not_computed_again() {
+    use pullback_ad::accelerate::primal::{Keep, Options};
+    let count = |program: &Program, has: fn(&ArrForm<()>) -> bool| {
+        let of = |keep| forms(&derived(program, Options { keep, ..TRIMMED }).program.body, has);
+        (of(Keep::Recompute), of(Keep::Checkpoints))
+    };
+    let is_sum = |form: &ArrForm<()>| matches!(form, ArrForm::Sum(_));
+    let b = Draft::default();
+    let exps = |u: &Arr| sum(&b.map(|x| x.exp(), u));
+    let three = b.program(array(real(), 3), |arg| exps(&exps(&exps(&var(arg)))));
+    assert_eq!(count(&three, is_sum), (3, 4));
+    let b = Draft::default();
+    let one = b.program(vector(real()), |arg| b.map(|x| x.exp(), &sum(&b.map(|x| x.exp(), &var(arg)))));
+    assert_eq!(count(&one, is_sum), (1, 1));
+    let (before, after) = count(&w5(), |form| matches!(form, ArrForm::Cond(..)));
+    assert_eq!(before, after);
+    let b = Draft::default();
+    let doubled = |state: &AVar| b.map(|x| x.sin(), &var(state));
+    let looped = b.program(matrix(real()), |arg| {
+        exps(&exps(&slice([Some(n(3)), None, None], &b.iterate(&n(3), &var(arg), |state, _| doubled(state)))))
+    });
+    let (before, after) = count(&looped, |form| matches!(form, ArrForm::Iterate(..)));
+    assert_eq!(before, after);
+    assert_eq!(count(&looped, is_sum), (2, 3));
+}
+
 /// W1: two contributions of the full shape to the argument are added as they are; those of a `zipWith` to its arguments may be too small.
 #[test]
 fn w1_the_shape_of_the_dual_phase() {

@@ -9,8 +9,10 @@ use std::path::Path;
 /// A problem of the thesis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Problem {
-    /// Gaussian mixtures; sizes are points, dimensions, components.
-    Gmm,
+    /// Gaussian mixtures in the form that the thesis measures, in its other form, and in ours; sizes are points, dimensions, components.
+    Gather,
+    Generate,
+    Apart,
     /// Bundle adjustment; sizes are cameras, points, observations.
     Ba,
 }
@@ -47,50 +49,62 @@ const BA: [Sizes; 20] = [
 ];
 
 impl Problem {
-    pub(crate) const ALL: [Problem; 2] = [Problem::Gmm, Problem::Ba];
+    /// Those that are measured at all sizes.
+    pub(crate) const ALL: [Problem; 3] = [Problem::Gather, Problem::Generate, Problem::Ba];
+    /// The forms of the thesis.
+    pub(crate) const MIXTURES: [Problem; 2] = [Problem::Gather, Problem::Generate];
+    /// All forms of mixtures.
+    pub(crate) const FORMS: [Problem; 3] = [Problem::Generate, Problem::Gather, Problem::Apart];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Problem::Gmm => "gmm",
+            Problem::Gather => "gather",
+            Problem::Generate => "generate",
+            Problem::Apart => "apart",
             Problem::Ba => "ba",
         }
     }
     pub(crate) fn named(name: &str) -> Result<Problem> {
-        Problem::ALL.into_iter().find(|p| p.name() == name).with_context(|| format!("no problem `{name}`"))
+        Problem::FORMS
+            .into_iter()
+            .chain([Problem::Ba])
+            .find(|p| p.name() == name)
+            .with_context(|| format!("no problem `{name}`"))
     }
     /// All sizes, in the order of the thesis.
     pub(crate) fn sizes(self) -> Vec<Sizes> {
         let (points, dimensions, components) = GMM;
         let of = |n: usize| dimensions.iter().flat_map(move |d| components.iter().map(move |k| [n, *d, *k]));
         match self {
-            Problem::Gmm => points.iter().flat_map(|n| of(*n)).collect(),
             Problem::Ba => BA.to_vec(),
+            _ => points.iter().flat_map(|n| of(*n)).collect(),
         }
     }
     /// The numbers that are differentiated in.
     pub(crate) fn variables(self, [a, b, c]: Sizes) -> usize {
         match self {
-            Problem::Gmm => c * (1 + b + b * (b + 1) / 2),
             Problem::Ba => 11 * a + 3 * b + c,
+            _ => c * (1 + b + b * (b + 1) / 2),
         }
     }
     /// What time and memory grow with.
     pub(crate) fn work(self, sizes: Sizes) -> f64 {
         match self {
-            Problem::Gmm => sizes[0] as f64 * self.variables(sizes) as f64,
             Problem::Ba => 31.0 * sizes[2] as f64,
+            _ => sizes[0] as f64 * self.variables(sizes) as f64,
         }
     }
-    /// The program, and its entry points for the objective and its derivative in this form of mixtures.
-    fn program(self, form: &str) -> (&'static str, [String; 2]) {
+    /// The program, and its entry points for the objective and its derivative.
+    fn program(self) -> (&'static str, [String; 2]) {
+        let name = self.name();
         match self {
-            Problem::Gmm => ("benches/accelerate/gmm.fut", [form.to_string(), format!("{form}_gradient")]),
             Problem::Ba => ("benches/accelerate/ba.fut", ["objective", "jacobian"].map(str::to_string)),
+            _ => ("benches/accelerate/gmm.fut", [name.to_string(), format!("{name}_gradient")]),
         }
     }
     /// Objective and derivative, compiled.
-    pub(crate) fn ready(self, form: &str, algorithm: &str, settings: Settings) -> Result<[Ready; 2]> {
-        let (file, entries) = self.program(form);
+    pub(crate) fn ready(self, algorithm: &str, settings: Settings) -> Result<[Ready; 2]> {
+        let (file, entries) = self.program();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         compiled(file, &text, entries, algorithm, settings)
@@ -98,8 +112,8 @@ impl Problem {
     /// Random arguments of objective and derivative.
     pub(crate) fn args(self, sizes: Sizes) -> [Vec<Value>; 2] {
         match self {
-            Problem::Gmm => gmm(sizes),
             Problem::Ba => ba(sizes),
+            _ => gmm(sizes),
         }
     }
 }
@@ -162,23 +176,19 @@ fn ba([n, m, p]: Sizes) -> [Vec<Value>; 2] {
     [args.clone(), args]
 }
 
-/// One algorithm with a number of threads, on a form of mixtures.
+/// One algorithm with a number of threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Version {
     /// Its name in tables.
     pub(crate) name: &'static str,
     pub(crate) algorithm: &'static str,
-    pub(crate) form: &'static str,
     pub(crate) is_parallel: bool,
     pub(crate) problems: &'static [Problem],
 }
 
-/// The form of mixtures that is measured at all sizes: the fastest one here. The thesis chose its fastest one, too.
-const FORM: &str = "apart";
-
 impl Version {
     const fn new(name: &'static str, algorithm: &'static str, problems: &'static [Problem]) -> Version {
-        Version { name, algorithm, form: FORM, is_parallel: true, problems }
+        Version { name, algorithm, is_parallel: true, problems }
     }
     const fn on_one_thread(self) -> Version {
         Version { is_parallel: false, ..self }
@@ -187,17 +197,14 @@ impl Version {
 
 /// The four of the thesis, our choice for each function, and what we use in production.
 pub(crate) const VERSIONS: [Version; 7] = [
-    Version::new("store, 1 thread", "accelerate-store", &[Problem::Gmm]).on_one_thread(),
-    Version::new("store", "accelerate-store", &[Problem::Gmm]),
-    Version::new("recompute, 1 thread", "accelerate-recompute", &[Problem::Gmm]).on_one_thread(),
-    Version::new("recompute", "accelerate-recompute", &[Problem::Gmm]),
+    Version::new("store, 1 thread", "accelerate-store", &Problem::MIXTURES).on_one_thread(),
+    Version::new("store", "accelerate-store", &Problem::MIXTURES),
+    Version::new("recompute, 1 thread", "accelerate-recompute", &Problem::MIXTURES).on_one_thread(),
+    Version::new("recompute", "accelerate-recompute", &Problem::MIXTURES),
     Version::new("default, 1 thread", "accelerate", &[Problem::Ba]).on_one_thread(),
     Version::new("default", "accelerate", &Problem::ALL),
     Version::new("fast_chad", "fast_chad", &Problem::ALL),
 ];
-
-/// Forms of mixtures.
-pub(crate) const FORMS: [&str; 3] = ["generate", "gather", "apart"];
 
 /// At these sizes they are compared.
 pub(crate) const OF_FORMS: [Sizes; 3] = [[1000, 2, 5], [1000, 10, 25], [1000, 32, 25]];
@@ -213,9 +220,9 @@ mod tests {
     /// Numbers of variables are those of a table in our notes; sizes of a Jacobian are columns of another.
     #[test]
     fn sizes_have_the_variables_of_the_thesis() {
-        let gmm = |d: usize, k: usize| Problem::Gmm.variables([1000, d, k]);
+        let gmm = |d: usize, k: usize| Problem::Gather.variables([1000, d, k]);
         assert_eq!((gmm(2, 5), gmm(10, 25), gmm(128, 200)), (30, 1650, 1_677_000));
-        assert_eq!(Problem::Gmm.sizes().len(), 72);
+        assert_eq!(Problem::Gather.sizes().len(), 72);
         let ba: Vec<usize> = BA.iter().map(|s| Problem::Ba.variables(*s)).collect();
         assert_eq!((ba.len(), ba[0], ba[19]), (20, 55_710, 16_506_497));
         assert_eq!(Problem::Ba.work(BA[0]), 987_133.0);
@@ -224,7 +231,7 @@ mod tests {
     #[test]
     fn versions_are_both_variants_on_one_thread_and_all() {
         for algorithm in ["accelerate-store", "accelerate-recompute"] {
-            let of = |v: &&Version| v.algorithm == algorithm && v.problems == [Problem::Gmm];
+            let of = |v: &&Version| v.algorithm == algorithm && v.problems == Problem::MIXTURES;
             let threads: Vec<bool> = VERSIONS.iter().filter(of).map(|v| v.is_parallel).collect();
             assert_eq!(threads, [false, true], "{algorithm}");
         }

@@ -20,7 +20,6 @@ pub(crate) struct Case {
     pub(crate) problem: String,
     #[arg(value_parser = three)]
     pub(crate) sizes: Sizes,
-    pub(crate) form: String,
     pub(crate) algorithm: String,
     /// 0: those of the machine.
     pub(crate) threads: usize,
@@ -46,7 +45,7 @@ impl Case {
         let problem = Problem::named(&self.problem)?;
         let threads = NonZeroUsize::new(self.threads);
         let settings = Settings { threads, cache: Some(self.cache.clone()), ..Settings::default() };
-        let [objective, derivative] = problem.ready(&self.form, &self.algorithm, settings)?;
+        let [objective, derivative] = problem.ready(&self.algorithm, settings)?;
         let [args, of_derivative] = problem.args(self.sizes);
         let start = Instant::now();
         derivative.warm(&of_derivative).map_err(|d| anyhow!(d.message))?;
@@ -82,7 +81,6 @@ impl Case {
                 "accelerate-case",
                 &self.problem,
                 &self.sizes.map(|s| s.to_string()).join(","),
-                &self.form,
                 &self.algorithm,
                 &self.threads.to_string(),
             ])
@@ -131,9 +129,8 @@ mod tests {
 
     fn case(sizes: Sizes, runs: usize, seconds: f64) -> Case {
         Case {
-            problem: "gmm".into(),
+            problem: "generate".into(),
             sizes,
-            form: "generate".into(),
             algorithm: "accelerate-store".into(),
             threads: 1,
             runs,

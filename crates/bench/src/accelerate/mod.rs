@@ -11,7 +11,7 @@ mod results;
 pub(crate) use child::Case;
 
 use anyhow::{Context, Result, anyhow};
-use cases::{ALGORITHMS, FORMS, OF_FORMS, Problem, Sizes, VERSIONS, Version};
+use cases::{ALGORITHMS, OF_FORMS, Problem, Sizes, VERSIONS, Version};
 use clap::Args;
 use pullback_driver::Settings;
 use pullback_testkit::fused::array_operations;
@@ -97,18 +97,12 @@ impl<'a> Suite<'a> {
     /// Runs all algorithms on all forms of mixtures.
     fn forms(&mut self) -> Result<()> {
         for sizes in OF_FORMS {
-            for (form, algorithm) in
-                FORMS.iter().flat_map(|form| ALGORITHMS.map(|algorithm| (form, algorithm)))
-            {
-                let version = Version { name: algorithm, algorithm, form, is_parallel: false, problems: &[] };
-                let outcome = self.measure(Problem::Gmm, sizes, &version);
-                let row = Row {
-                    problem: Problem::Gmm,
-                    sizes,
-                    version: format!("{form} | {algorithm}"),
-                    turn: 0,
-                    outcome,
-                };
+            let all =
+                Problem::FORMS.into_iter().flat_map(|form| ALGORITHMS.map(|algorithm| (form, algorithm)));
+            for (problem, algorithm) in all {
+                let version = Version { name: algorithm, algorithm, is_parallel: false, problems: &[] };
+                let outcome = self.measure(problem, sizes, &version);
+                let row = Row { problem, sizes, version: algorithm.to_string(), turn: 0, outcome };
                 println!("{}", line(&row));
                 self.report.forms.push(row);
             }
@@ -146,7 +140,6 @@ impl<'a> Suite<'a> {
         let case = Case {
             problem: problem.name().to_string(),
             sizes,
-            form: version.form.to_string(),
             algorithm: version.algorithm.to_string(),
             threads: usize::from(!version.is_parallel),
             runs: self.options.runs,
@@ -194,8 +187,8 @@ fn about(options: &Options) -> Result<Vec<(String, String)>> {
         .lines()
         .find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
     let gib = total.map_or(String::new(), |kib: f64| format!(", {:.0} GiB of memory", 1024.0 * kib / GIB));
-    let [ready, _] = Problem::Gmm.ready("apart", "accelerate", Settings::default())?;
-    let [args, _] = Problem::Gmm.args([2, 2, 2]);
+    let [ready, _] = Problem::Apart.ready("accelerate", Settings::default())?;
+    let [args, _] = Problem::Apart.args([2, 2, 2]);
     let compiler = ready.native(&args).map_err(|d| anyhow!(d.message))?.report().compiler.clone();
     let date = Command::new("date").arg("+%-d %B %Y").output().map(|out| out.stdout).unwrap_or_default();
     let Options { budget, memory, runs, seconds, limit, twice, .. } = options;
@@ -242,7 +235,7 @@ fn all_kernels() -> Result<Vec<(String, String, usize)>> {
 /// A case in words.
 fn line(row: &Row) -> String {
     let sizes = row.sizes.map(|size| size.to_string()).join(" ");
-    let head = format!("{} {:<4} {sizes:<22} {:<20}", row.turn + 1, row.problem.name(), row.version);
+    let head = format!("{} {:<8} {sizes:<22} {:<20}", row.turn + 1, row.problem.name(), row.version);
     match &row.outcome {
         Ok(m) => format!(
             "{head} {:>12} {:>12} {:>10}",
@@ -274,7 +267,7 @@ mod tests {
         let version = &VERSIONS[0];
         let seconds = |x: f64| Timed { runs: 10, least: x, median: x, mean: x };
         let row = |sizes: Sizes, outcome: Result<Measured, String>| Row {
-            problem: Problem::Gmm,
+            problem: Problem::Gather,
             sizes,
             version: version.name.to_string(),
             turn: 0,
@@ -292,9 +285,9 @@ mod tests {
             cache: PathBuf::new(),
             began: Instant::now(),
         };
-        let reason = |suite: &Suite<'_>, sizes| suite.reason(Problem::Gmm, sizes, version, 100.0);
+        let reason = |suite: &Suite<'_>, sizes| suite.reason(Problem::Gather, sizes, version, 100.0);
         // Nothing is known of other versions.
-        assert_eq!(suite.reason(Problem::Gmm, [10_000, 2, 50], &VERSIONS[1], 100.0), None);
+        assert_eq!(suite.reason(Problem::Gather, [10_000, 2, 50], &VERSIONS[1], 100.0), None);
         // Twice the work: 11 calls of 1 s and of 0.2 s.
         assert_eq!(reason(&suite, [1000, 2, 10]), None);
         // Ten times: 3 calls of 5 s, 11 of 1 s. A hundred times: 10 GB.

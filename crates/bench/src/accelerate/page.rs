@@ -17,9 +17,9 @@ const POINTS: [usize; 2] = [1000, 10_000];
 /// The files of `docs/book`: name and text.
 pub(crate) fn files(report: &Report) -> Result<Vec<(String, String)>> {
     let mut pictures = Vec::new();
-    for n in POINTS {
-        let curves = report.curves(Problem::Gmm, &|s| s[0] == n);
-        pictures.push((picture_name(Problem::Gmm, n), picture(Problem::Gmm, &curves)?));
+    for (problem, n) in mixtures() {
+        let curves = report.curves(problem, &|s| s[0] == n);
+        pictures.push((picture_name(problem, n), picture(problem, &curves)?));
     }
     let curves = report.curves(Problem::Ba, &|_| true);
     pictures.push((picture_name(Problem::Ba, 0), picture(Problem::Ba, &curves)?));
@@ -28,10 +28,15 @@ pub(crate) fn files(report: &Report) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
+/// Both forms of mixtures, with each number of points.
+fn mixtures() -> impl Iterator<Item = (Problem, usize)> {
+    Problem::MIXTURES.into_iter().flat_map(|problem| POINTS.map(|n| (problem, n)))
+}
+
 fn picture_name(problem: Problem, n: usize) -> String {
     match problem {
-        Problem::Gmm => format!("accelerate-gmm-{n}.svg"),
         Problem::Ba => "accelerate-ba.svg".to_string(),
+        form => format!("accelerate-{}-{n}.svg", form.name()),
     }
 }
 
@@ -69,10 +74,10 @@ fn page(report: &Report) -> Result<String> {
     kernels(&mut out, report)?;
     forms(&mut out, report)?;
     slopes(&mut out, report)?;
-    for n in POINTS {
-        let all: Vec<Sizes> = Problem::Gmm.sizes().into_iter().filter(|s| s[0] == n).collect();
-        writeln!(out, "\n## Gaussian mixtures, {n} points\n")?;
-        tables(&mut out, report, Problem::Gmm, &all)?;
+    for (problem, n) in mixtures() {
+        let all: Vec<Sizes> = problem.sizes().into_iter().filter(|s| s[0] == n).collect();
+        writeln!(out, "\n## Gaussian mixtures, `{}`, {n} points\n", problem.name())?;
+        tables(&mut out, report, problem, &all)?;
     }
     writeln!(out, "\n## Bundle adjustment\n\n{BUNDLE}\n")?;
     tables(&mut out, report, Problem::Ba, &Problem::Ba.sizes())?;
@@ -91,7 +96,7 @@ Chapter 5 of the thesis measures two problems of ADBench: Gaussian mixtures and 
 const METHOD: &str = "
 Inputs are random, and of double precision. The thesis has single precision. A process of its own runs each case. The first call of a function is not timed, since its memory is new. Other work ran on the machine at the same time, so times are the least of the timed calls. Memory is what the calling thread has in use at most, results included and arguments not.
 
-`store` keeps temporaries of scalar functions (`--ad accelerate-store`), `recompute` computes them again (`--ad accelerate-recompute`), and `default` decides for each function (`--ad accelerate`). They use all threads where no other number stands. `fast_chad` is our production algorithm.
+`store` keeps temporaries of scalar functions (`--ad accelerate-store`), `recompute` computes them and the largest arrays again (`--ad accelerate-recompute`), and `default` decides for each function (`--ad accelerate`). They use all threads where no other number stands. `fast_chad` is our production algorithm.
 
 The thesis has two forms of the triangular matrices of a mixture. In `generate` each element is read where it stands, or is zero. In `gather` a zero stands before the elements, and each place reads one number. Each point has its own matrices in both. `apart` is ours: matrices are made once for each component.
 ";
@@ -148,9 +153,9 @@ fn forms(out: &mut String, report: &Report) -> Result<()> {
             }
             Err(why) => format!("{why} | | |"),
         };
-        writeln!(out, "| {} | {} | {cells} |", row.sizes.map(|s| s.to_string()).join(" | "), row.version)?;
+        let sizes = row.sizes.map(|s| s.to_string()).join(" | ");
+        writeln!(out, "| {sizes} | {} | {} | {cells} |", row.problem.name(), row.version)?;
     }
-    out.push_str("\nAll sizes below have the form `apart`.\n");
     Ok(())
 }
 
@@ -182,8 +187,9 @@ fn slopes(out: &mut String, report: &Report) -> Result<()> {
         }
         Ok(())
     };
-    for n in POINTS {
-        table(format!("mixtures, {n} points"), Problem::Gmm, report.curves(Problem::Gmm, &|s| s[0] == n))?;
+    for (problem, n) in mixtures() {
+        let name = format!("{}, {n} points", problem.name());
+        table(name, problem, report.curves(problem, &|s| s[0] == n))?;
     }
     table("bundle adjustment".to_string(), Problem::Ba, report.curves(Problem::Ba, &|_| true))
 }
@@ -197,8 +203,8 @@ fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) 
     writeln!(out, "![Seconds over independent variables]({name})\n")?;
     let versions: Vec<&str> = report.curves(problem, &|_| true).into_iter().map(|c| c.name).collect();
     let heading = match problem {
-        Problem::Gmm => "d | k",
         Problem::Ba => "cameras | points | observations",
+        _ => "d | k",
     };
     let parts: [Part<'_>; 3] = [
         ("Time of the derivative.", &|m| time(m.derivative.least)),
@@ -218,7 +224,7 @@ fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) 
             }
             let cell = |v: &&str| measured(v).map_or("–".into(), |m| shown(&m));
             let cells: Vec<String> = versions.iter().map(cell).collect();
-            let own: &[usize] = if problem == Problem::Gmm { &s[1..] } else { s };
+            let own: &[usize] = if problem == Problem::Ba { s } else { &s[1..] };
             let own: Vec<String> = own.iter().map(ToString::to_string).collect();
             writeln!(out, "| {} | {} | {} |", own.join(" | "), problem.variables(*s), cells.join(" | "))?;
         }
@@ -231,7 +237,7 @@ fn tables(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) 
 fn not_run(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes]) -> Result<()> {
     let (mut left_out, mut too_large) = (Vec::new(), Vec::new());
     for s in sizes {
-        let own: &[usize] = if problem == Problem::Gmm { &s[1..] } else { s };
+        let own: &[usize] = if problem == Problem::Ba { s } else { &s[1..] };
         let shown = own.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
         let rows = report.rows.iter().filter(|r| r.turn == 0 && r.problem == problem && r.sizes == *s);
         let rows: Vec<&Row> = rows.collect();
@@ -261,32 +267,39 @@ fn not_run(out: &mut String, report: &Report, problem: Problem, sizes: &[Sizes])
 
 /// Memory and time of the two variants.
 fn memory(out: &mut String, report: &Report) -> Result<()> {
-    let ratio = |s: Sizes| {
-        let of = |version| report.measured(Problem::Gmm, s, version).map(|m| m.workspace);
-        Some((s, of("recompute, 1 thread")? / of("store, 1 thread")?))
-    };
-    let mut ratios: Vec<(Sizes, f64)> = Problem::Gmm.sizes().into_iter().filter_map(ratio).collect();
-    ratios.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let below = ratios.iter().filter(|(_, ratio)| *ratio < 1.0).count();
     writeln!(
         out,
         "\n## Stored or computed again\n\nThe thesis found that `recompute` needs less memory and less time.\n"
     )?;
-    let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else { return Ok(()) };
-    let shown = |(s, ratio): &(Sizes, f64)| format!("{ratio:.3} (n {}, d {}, k {})", s[0], s[1], s[2]);
-    writeln!(
-        out,
-        "Here its memory is below that of `store` at {below} of {} sizes of mixtures, on one thread. It is {} to {} times as much.",
-        ratios.len(),
-        shown(least),
-        shown(most),
-    )?;
+    for problem in Problem::MIXTURES {
+        let ratio = |s: Sizes| {
+            let of = |version| report.measured(problem, s, version).map(|m| m.workspace);
+            Some((s, of("recompute, 1 thread")? / of("store, 1 thread")?))
+        };
+        let mut ratios: Vec<(Sizes, f64)> = problem.sizes().into_iter().filter_map(ratio).collect();
+        ratios.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let below = ratios.iter().filter(|(_, ratio)| *ratio < 1.0).count();
+        let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else { continue };
+        let shown = |(s, ratio): &(Sizes, f64)| format!("{ratio:.3} (n {}, d {}, k {})", s[0], s[1], s[2]);
+        writeln!(
+            out,
+            "- `{}`: the memory of `recompute` is below that of `store` at {below} of {} sizes, on one thread. It is {} to {} times as much.",
+            problem.name(),
+            ratios.len(),
+            shown(least),
+            shown(most),
+        )?;
+    }
     let largest =
         report.rows.iter().filter_map(|r| r.outcome.as_ref().ok()).map(|m| m.workspace).fold(0.0, f64::max);
-    writeln!(out, "The largest call of any version had {:.1} GiB in use.\n\n{WHY}", largest / GIB)?;
-    out.push_str(
-        "\nGeometric means of times over the sizes that both have:\n\n| mixtures | time |\n|---|---|\n",
-    );
+    writeln!(out, "\nThe largest call of any version had {:.1} GiB in use.\n\n{WHY}", largest / GIB)?;
+    let names = Problem::MIXTURES.map(Problem::name);
+    writeln!(
+        out,
+        "\nGeometric means of times over the sizes that both have:\n\n| time | {} |\n|---|{}",
+        names.join(" | "),
+        "---|".repeat(names.len())
+    )?;
     for (a, b) in [
         ("recompute, 1 thread", "store, 1 thread"),
         ("recompute", "store"),
@@ -295,23 +308,24 @@ fn memory(out: &mut String, report: &Report) -> Result<()> {
         ("default", "recompute"),
         ("default", "fast_chad"),
     ] {
-        writeln!(out, "| {a} / {b} | {:.2} |", mean_ratio(report, a, b))?;
+        let means = Problem::MIXTURES.map(|problem| format!("{:.2}", mean_ratio(report, problem, a, b)));
+        writeln!(out, "| {a} / {b} | {} |", means.join(" | "))?;
     }
     Ok(())
 }
 
 /// The geometric mean of times of one version over those of another.
-fn mean_ratio(report: &Report, a: &str, b: &str) -> f64 {
+fn mean_ratio(report: &Report, problem: Problem, a: &str, b: &str) -> f64 {
     let ratio = |s: Sizes| {
-        let of = |version| report.measured(Problem::Gmm, s, version).map(|m| m.derivative.least);
+        let of = |version| report.measured(problem, s, version).map(|m| m.derivative.least);
         Some(of(a)? / of(b)?)
     };
-    let logs: Vec<f64> = Problem::Gmm.sizes().into_iter().filter_map(ratio).map(f64::ln).collect();
+    let logs: Vec<f64> = problem.sizes().into_iter().filter_map(ratio).map(f64::ln).collect();
     (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
 }
 
 const WHY: &str = "\
-A mixture consists of sums, products, squares, exponentials and logarithms. Their temporaries are their arguments and results. Such a temporary is an array of the program already, and the thesis stores it a second time. Here it is one array, so `store` has nothing more to store. `recompute` keeps the arrays that it computes from: for each point and component the differences and the sums of products. `store` keeps as many: the differences, and the results. So both need the same memory for what grows with the points. A scalar function with inner results is another matter: `crates/testkit/tests/accelerate_experiments.rs` has one whose gradient needs much less memory by `recompute`.";
+A mixture consists of sums, products, squares, exponentials and logarithms. Their temporaries are their arguments and results. Such a temporary is an array of the program already, and the thesis stores it a second time. Here it is one array. So `recompute` goes further than the thesis: it computes the values of the largest arrays again, too, and keeps only sums of fewer dimensions. In `generate` that is a third of all memory. In `gather` most memory holds adjoints of the matrices of all points, which both have.";
 
 /// How times repeat.
 fn repeated(out: &mut String, report: &Report) -> Result<()> {
@@ -371,7 +385,7 @@ mod tests {
             let timed = Timed { runs: 1, least: seconds, median: seconds, mean: seconds };
             let measured = Measured { derivative: timed, ..Measured::default() };
             Row {
-                problem: Problem::Gmm,
+                problem: Problem::Gather,
                 sizes: [1000, 2, k],
                 version: "store".into(),
                 turn,
@@ -394,7 +408,7 @@ mod tests {
             let timed = Timed { runs: 1, least: seconds, median: seconds, mean: seconds };
             let measured = Measured { derivative: timed, objective: timed, ..Measured::default() };
             Row {
-                problem: Problem::Gmm,
+                problem: Problem::Gather,
                 sizes: [1000, 2, k],
                 version: "store".into(),
                 turn: 0,
@@ -406,6 +420,6 @@ mod tests {
         let report = Report { rows: rows.to_vec(), ..Report::default() };
         let mut out = String::new();
         slopes(&mut out, &report).expect("a table");
-        assert!(out.contains("| mixtures, 1000 points | store | 6 | 1.00 | 1.0 | 1.0 | 1.0 |"), "{out}");
+        assert!(out.contains("| gather, 1000 points | store | 6 | 1.00 | 1.0 | 1.0 | 1.0 |"), "{out}");
     }
 }

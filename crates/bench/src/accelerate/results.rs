@@ -107,7 +107,7 @@ pub(crate) struct Report {
     pub(crate) about: Vec<(String, String)>,
     /// Array operations of derivatives after fusion: program, algorithm, number.
     pub(crate) kernels: Vec<(String, String, usize)>,
-    /// Forms of mixtures on one thread; a version is a form and an algorithm.
+    /// All forms of mixtures on one thread; a version is an algorithm.
     pub(crate) forms: Vec<Row>,
     pub(crate) rows: Vec<Row>,
 }
@@ -214,7 +214,7 @@ mod tests {
         let measured =
             Measured { derivative: timed, objective: timed, workspace: 8e3, process: 0.0, compiling: 0.25 };
         Row {
-            problem: Problem::Gmm,
+            problem: Problem::Gather,
             sizes: [1000, 2, 5],
             version: "store".into(),
             turn,
@@ -227,14 +227,14 @@ mod tests {
         let refused = Row { outcome: Err("memory: too much".into()), ..row(0, 1.0) };
         let report = Report {
             about: vec![("machine".into(), "a processor".into())],
-            kernels: vec![("gmm".into(), "accelerate".into(), 3)],
-            forms: vec![Row { version: "gather | accelerate".into(), ..row(0, 2.0) }],
+            kernels: vec![("gather".into(), "accelerate".into(), 3)],
+            forms: vec![Row { version: "accelerate".into(), ..row(0, 2.0) }],
             rows: vec![row(0, 1.0), row(1, 1.5), Row { version: "default".into(), ..refused }],
         };
         let json = serde_json::from_str(&report.to_text()).expect("JSON");
         assert_eq!(Report::from_json(&json).expect("a report"), report);
         assert_eq!(report.repeated(|t| t.median), [1.5]);
-        assert!(report.measured(Problem::Gmm, [1000, 2, 5], "default").is_none());
+        assert!(report.measured(Problem::Gather, [1000, 2, 5], "default").is_none());
         assert!(Report::from_json(&json!({"about": []})).is_err());
     }
 

@@ -78,11 +78,11 @@ pub const STORE: Algorithm = Algorithm {
     ..ALGORITHM
 };
 
-/// The same, where none are.
+/// The same, where none are, and the values of the largest arrays are computed again, too: the least memory.
 pub const RECOMPUTE: Algorithm = Algorithm {
     id: "accelerate-recompute",
-    title: "Reverse AD for Accelerate, temporaries computed again",
-    transform: |program, lam, wanted| by(RECOMPUTE.id, vjp(program, lam, wanted, Keep::Recompute)),
+    title: "Reverse AD for Accelerate, temporaries and large arrays computed again",
+    transform: |program, lam, wanted| by(RECOMPUTE.id, vjp(program, lam, wanted, Keep::Checkpoints)),
     ..ALGORITHM
 };
 
@@ -93,7 +93,7 @@ fn by<T>(id: &'static str, made: Result<T, Unsupported>) -> Result<T, Unsupporte
 
 /// All variants, with what they do with temporaries.
 pub const VARIANTS: [(Algorithm, Keep); 3] =
-    [(ALGORITHM, Keep::Below(FEW)), (STORE, Keep::Store), (RECOMPUTE, Keep::Recompute)];
+    [(ALGORITHM, Keep::Below(FEW)), (STORE, Keep::Store), (RECOMPUTE, Keep::Checkpoints)];
 
 /// A scalar function with fewer operations than this is computed again: the author's choice.
 const FEW: usize = 20;

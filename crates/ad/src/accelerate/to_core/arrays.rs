@@ -15,6 +15,9 @@ use std::rc::Rc;
 impl Lower<'_, '_> {
     /// The value of a term where the builder stands.
     pub(super) fn arr(&mut self, u: &Arr) -> Value {
+        if u.ty().has_no_scalars() {
+            return self.sized(u);
+        }
         let ty = || match u.ty() {
             ArrTy::Array(t, _) => t.clone(),
             ArrTy::Tuple(_) => unreachable!("only arrays are made by this form"),

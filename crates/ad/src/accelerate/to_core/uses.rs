@@ -9,6 +9,7 @@
 //! shape      shape a counts as no use, but keeps the sizes of the binding; what these need, counts
 //! loops      what the body of a loop uses and does not bind counts as many
 //! branches   of a conditional the larger count: one of them is evaluated
+//! empty      of an array whose elements have no scalars, only the sizes are used
 //! ```
 //!
 //! Guarantee: bindings that nothing uses do not count what they use.
@@ -119,6 +120,9 @@ impl Uses {
         leaves.for_each(|k| self.add_part(a, Part::Leaf(k), n));
     }
     fn arr(&mut self, u: &Arr) {
+        if u.ty().has_no_scalars() {
+            return self.sizes(u);
+        }
         match u.form() {
             ArrForm::Var(a) => self.add(a, Vec::new(), 1),
             ArrForm::Let(bindings, body) => {
