@@ -120,6 +120,39 @@ fn choices_of_elements_are_branches() {
     lacks(&bulk, &["[][]f64", "array("]);
 }
 
+/// Sums of the rows before these ones, of which the first has none; and of the row at the place of the largest of no numbers, which is -1. Both are sums that do not depend
+/// on the loop over `[.., ..]`, but in front of it nothing shows that there is a row.
+#[test]
+fn sums_behind_a_condition_stay_there() {
+    let mut d = Draft::default();
+    let (k, m) = (d.size("k"), d.size("m"));
+    let (x, a) = (d.reals("x", std::slice::from_ref(&k)), d.reals("a", &[k.clone(), m.clone()]));
+    let before = d.gather(&[k, m], &a, 1, |_, i| vec![sub(&i[0], &int(1))]);
+    let text = text_of(d, stack(&[x, sum(&transpose(&[1, 0], &before))]), &[one_to(3), matrix(3, 2)]);
+    assert!(text.contains("if "), "{text}");
+
+    for none in [0, 3] {
+        let mut d = Draft::default();
+        let (k, m, l) = (d.size("k"), d.size("m"), d.size("l"));
+        let (x, a) = (d.reals("x", &[l]), d.reals("a", &[k, m]));
+        let row = index(&a, &[arg_max(&x)]);
+        text_of(d, stack(&[real(1.0), sum(&row)]), &[one_to(none), matrix(3, 2)]);
+    }
+}
+
+/// `stored_inside` of what may be outside: sums of rows that are read through copies, of which the first one is not there. The condition has one more counter than the sums.
+#[test]
+fn copies_of_sums_behind_a_condition_stay_there() {
+    let mut d = Draft::default();
+    let (k, m) = (d.size("k"), d.size("m"));
+    let a = d.reals("a", &[k.clone(), m.clone()]);
+    let moved = d.gather(&[n(3), k, m], &replicate(&n(3), &a), 2, |_, i| {
+        vec![add(&i[0], &int(1)), sub(&i[1], &int(1))]
+    });
+    let squares = d.let_(&sum(&transpose(&[2, 0, 1], &moved)), |_, x| mul(&x, &x));
+    text_of(d, squares, &[matrix(3, 2)]);
+}
+
 /// The text of a gradient, once the dual numbers of the interpreter agree with it.
 fn gradient(text: &str, args: &[CoreValue]) -> String {
     assert_eq!(bulk_mismatch(text, args), None);
@@ -210,4 +243,63 @@ fn factors_come_out_of_sums_of_cotangents() {
     let rows = CoreValue::Array(Array::new(vec![2, 3], Buffer::F64(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])));
     let text = gradient(text, &[CoreValue::f64s(&[1.0, 2.0, 3.0]), rows]);
     lacks(&text, &["withacc", "if "]);
+}
+
+/// `sum_ijk if c then w_i x_jk^2 else 0`, where `c` is over `i`, `j`, `k` and two numbers `a` and `b` of `i`.
+fn chosen(condition: &str) -> String {
+    let sum = |name: &str, n: &str, of: &str| {
+        format!(
+            "let {name}: f64 = reduce {n} [0.0f64] [{of}] ({name}1: f64, {name}2: f64) {{
+                let {name}3: f64 = add.f64({name}1, {name}2) in {name}3
+            }} in {name}"
+        )
+    };
+    let (of_row, of_rows, of_all) = (sum("s", "m", "es"), sum("r", "l", "rows"), sum("t", "n", "all"));
+    format!(
+        "fun f(x: [][]f64, w: []f64, p: []i64, q: []i64): f64 {{
+            let l: i64 = size(x, 0)
+            let m: i64 = size(x, 1)
+            let n: i64 = size(w, 0)
+            let js: []i64 = iota(l)
+            let ks: []i64 = iota(m)
+            let all: []f64 = map n [w, p, q] (v: f64, a: i64, b: i64) {{
+                let rows: []f64 = map l [x, js] (row: []f64, j: i64) {{
+                    let es: []f64 = map m [row, ks] (y: f64, k: i64) {{
+                        {condition}
+                        let z: f64 = if c {{
+                            let square: f64 = mul.f64(y, y)
+                            let weighed: f64 = mul.f64(v, square)
+                            in weighed
+                        }} else {{ in 0.0f64 }}
+                        in z
+                    }}
+                    {of_row}
+                }}
+                {of_rows}
+            }}
+            {of_all}
+        }}"
+    )
+}
+
+/// A condition says where something is sent: of each counter one place, which has no counter in it that has a place itself. What it says besides is asked.
+#[test]
+fn conditions_that_say_more_than_one_place() {
+    let integers = |xs: &[i64]| CoreValue::Array(Array::new(vec![xs.len()], Buffer::I64(xs.to_vec())));
+    let x = CoreValue::f64_array(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let (w, p, q) = ([1.0, -2.0, 0.5, 3.0], integers(&[0, 2, 1, 0]), integers(&[0, 2, -1, 1]));
+    let args = [x, CoreValue::f64s(&w), p, q];
+    let is_k = "let is_k: bool = eq.i64(k, a)";
+    let is_next = "let after: i64 = add.i64(k, 1i64) let is_next: bool = eq.i64(j, after)";
+    let alone =
+        "let square2: i64 = mul.i64(j, j) let at: i64 = add.i64(square2, a) let c: bool = eq.i64(j, at)";
+    for (condition, is_sent) in [
+        (format!("{is_k} let is_b: bool = eq.i64(k, b) let c: bool = and.bool(is_k, is_b)"), true),
+        (format!("{is_k} {is_next} let c: bool = and.bool(is_k, is_next)"), true),
+        (format!("{is_k} {is_next} let c: bool = and.bool(is_next, is_k)"), true),
+        (alone.into(), false),
+    ] {
+        let text = gradient(&chosen(&condition), &args);
+        assert_eq!(text.contains("withacc"), is_sent, "{text}");
+    }
 }

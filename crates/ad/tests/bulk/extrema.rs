@@ -148,6 +148,53 @@ fn an_array_that_a_map_makes() {
     assert_eq!(found, [fs(&[3.0, 2.0]), fs(&[1.0, -20.0]), fs(&[3.0, -10.0])]);
 }
 
+/// The largest of some `e (x_k, a_ik)` for each `i`. A row of what is no number has none, nor has an empty row: their place is -1, where nothing is read.
+#[test]
+fn rows_without_a_largest_element() {
+    let text = |e: &str| {
+        format!(
+            "fun f(x: []f64, a: [][]f64): []f64 {{
+                let k: i64 = size(x, 0)
+                let n: i64 = size(a, 0)
+                let y: []f64 = map n [a] (row: []f64) {{
+                    let m: i64 = size(row, 0)
+                    let same: bool = eq.i64(k, m)
+                    let u: () = assert(same, \"two sizes\")
+                    let p: []f64 = map k [x, row] (v: f64, w: f64) {{
+                        let t: f64 = mul.f64(v, w)
+                        {e}
+                        in e
+                    }}
+                    {}
+                    in s
+                }}
+                in y
+            }}",
+            reduced("s", "max", "k", "-f64.inf", "p")
+        )
+    };
+    let nan = f64::NAN;
+    let (x, a) = (fs(&[0.5, 1.0]), Value::f64_array(&[2, 2], &[nan, nan, 3.0, 0.25]));
+    let (sin, cos) = (1.5f64.sin(), 1.5f64.cos());
+    let outer = (0.5 * sin).cos();
+    for (e, x_bar, a_bar) in [
+        ("let e: f64 = neg.f64(t)", [0.0, -0.25], [0.0, -1.0]),
+        ("let e: f64 = sin.f64(t)", [3.0 * cos, 0.0], [0.5 * cos, 0.0]),
+        (
+            "let q: f64 = sin.f64(t) let r: f64 = mul.f64(q, v) let e: f64 = sin.f64(r)",
+            [outer * (sin + 0.5 * 3.0 * cos), 0.0],
+            [outer * 0.5 * 0.5 * cos, 0.0],
+        ),
+    ] {
+        let found = results(&text(e), &[x.clone(), a.clone(), fs(&[1.0, 2.0])]);
+        assert_close(&found[1], &x_bar.map(|slope| 2.0 * slope));
+        assert_close(&found[2], &[0.0, 0.0, 2.0 * a_bar[0], 2.0 * a_bar[1]]);
+        let empty = Value::f64_array(&[2, 0], &[]);
+        let found = results(&text(e), &[fs(&[]), empty.clone(), fs(&[1.0, 2.0])]);
+        assert_eq!(found[1..], [fs(&[]), empty], "{e}");
+    }
+}
+
 /// The logarithm of the likelihood of points `x`, for centres with weights: `sum_i log (sum_k exp (w_k - (x_i - c_k)^2))`.
 fn mixture() -> String {
     format!(

@@ -59,14 +59,11 @@ impl ToCore<'_, '_> {
         stored
     }
 
-    /// The expression, with sums in memory that do not depend on all loops around them.
+    /// The expression, with sums in memory that do not depend on all loops around them. It has no counters but theirs.
     // [bulk_delayed.hoisted]  a sum that does not depend on a counter around it: an array in memory, read at its counters
     fn hoisted(&mut self, around: &[Axis], e: &Element) -> Element {
         match e.form() {
-            Form::Sum(..) | Form::Arg(..)
-                if around.iter().any(|a| !e.free().contains(a))
-                    && e.free().iter().all(|a| around.contains(a)) =>
-            {
+            Form::Sum(..) | Form::Arg(..) if around.iter().any(|a| !e.free().contains(a)) => {
                 let axes: Vec<Axis> = around.iter().filter(|a| e.free().contains(*a)).copied().collect();
                 let shape = axes.iter().filter_map(|a| self.axes.size(*a).cloned()).collect();
                 let t = Delayed { ty: Ty::new(shape, e.scalar()), axes: axes.clone(), element: e.clone() };
@@ -263,12 +260,7 @@ impl ToCore<'_, '_> {
         let holds = Element::constant(pullback_prim::ScalarValue::Bool(true));
         let both = |all: Element, c: &Element| Element::op2(Op::And, Scalar::Bool, &all, c);
         let condition = others.iter().fold(holds, both);
-        let zero = Element::constant(t.ty.scalar.zero());
-        let value = match e.form() {
-            Form::Inside(..) => Element::inside(&condition, value.clone()),
-            _ => Element::either(&condition, value.clone(), zero),
-        };
-        let value = self.at_places(&places, &value);
+        let value = self.at_places(&places, &Element::inside(&condition, value.clone()));
         let kept: Vec<Axis> = t.axes.iter().copied().filter(|k| !places.contains_key(k)).collect();
         let ix: Vec<Element> =
             t.axes.iter().map(|k| places.get(k).cloned().unwrap_or_else(|| Element::counter(*k))).collect();
