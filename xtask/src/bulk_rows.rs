@@ -254,7 +254,7 @@ pub(crate) const CLAIMS: &[Row] = &[
     row("C6: indices that are not in `build1` make one-hot arrays (4.3.4)", "quadratic, exactly", &[ONE_HOT]),
     row(
         "C7: not more one-hot arrays than occurrences of `index` (4.4.1)",
-        "false as printed: I5 copies an index to each operand. A loop that is written out has an occurrence for each iteration, so the claim limits nothing there.",
+        "false as printed: I5 copies an index to each operand, so one `index` of a sum of three arrays makes three of them. A loop that is written out has an occurrence for each iteration, so the claim limits nothing there.",
         &[MANY_HOT, ":a_loop_that_is_written_out_makes_an_array_for_each_iteration"],
     ),
     row(
@@ -305,7 +305,7 @@ pub(crate) const CLAIMS: &[Row] = &[
     ),
     row(
         "T6: a chain of reshapes and transpositions",
-        "terms double as printed, grow evenly repaired",
+        "11, 27, 59, 123, 251, 507 nodes as printed; 21, 46, 71, 96, 121, 146 repaired. The notes count 39, 94, .., 1,666 and 61, 112, .., 316. Their printed 26 * 2^d + 3 d - 16 has a part that does not double. All of an index does, step by step, so they count something beside it.",
         &[DOUBLING],
     ),
     row(

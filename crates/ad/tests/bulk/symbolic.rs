@@ -165,6 +165,9 @@ fn one_index_of_an_operation_makes_an_array_for_each_operand() {
     let [a, b, c] = ["a", "b", "c"].map(|name| d.reals(name, std::slice::from_ref(&k)));
     let source = d.program(index(&add(&add(&a, &b), &c), &[int(0)]));
     assert_eq!(count(&derivative(&source), "(\\[]. ["), 3);
+    let printed =
+        e_symbolic::vjp(&transform(&source, Rules::Printed).0, Zeros::Stop).expect("bulk operations");
+    assert_eq!(count(&printed, "(\\[]. ["), 3, "no rule of ours is needed for it");
     let at = e_symbolic::vjp(&source, Zeros::Stop).expect("bulk operations");
     assert_eq!(count(&at, "(\\[]. ["), 1, "without the transformation");
 }
