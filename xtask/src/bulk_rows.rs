@@ -214,8 +214,12 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "higher derivatives (optional)",
-        "gradients are programs, and are differentiated again",
-        &[AGAIN, "crates/ad/tests/bulk/from_core.rs::derivatives_are_differentiated_again"],
+        "gradients are programs, and are differentiated again; forward mode over them, and they over it and over themselves, by hand",
+        &[
+            AGAIN,
+            "crates/ad/tests/bulk/from_core.rs::derivatives_are_differentiated_again",
+            "crates/ad/tests/bulk/taken.rs::second_derivatives_in_three_ways",
+        ],
     ),
     row(
         "functions of the language",
@@ -232,6 +236,27 @@ pub(crate) const ROWS: &[Row] = &[
         &[
             "crates/ad/tests/bulk/extrema.rs::the_first_of_equal_elements_is_chosen",
             "crates/ad/tests/bulk/extrema.rs::the_initial_element_may_win",
+            "crates/ad/tests/bulk/extrema.rs::rows_without_a_largest_element",
+        ],
+    ),
+    row(
+        "histograms by sum, slices, concatenation, updates (ours)",
+        "they are taken, and cotangents go back to where elements came from; nothing outside has one",
+        &[
+            "crates/ad/tests/bulk/taken.rs::histograms_by_sum",
+            "crates/ad/tests/bulk/taken.rs::histograms_of_rows",
+            "crates/ad/tests/bulk/taken.rs::slices_and_concatenations",
+            "crates/ad/tests/bulk/taken.rs::updates_of_elements_and_slices",
+        ],
+    ),
+    row(
+        "arrays that are made only where they have to be (ours)",
+        "what may be outside is read behind its condition only; the rules of delayed arrays by the core that they leave",
+        &[
+            "crates/ad/tests/bulk/delayed.rs::sums_behind_a_condition_stay_there",
+            "crates/ad/tests/bulk/delayed.rs::copies_of_sums_behind_a_condition_stay_there",
+            "crates/ad/tests/bulk/delayed.rs::conditions_that_say_more_than_one_place",
+            "crates/ad/tests/bulk/delayed.rs::one_element_of_each_row_is_sent",
         ],
     ),
 ];

@@ -17,4 +17,5 @@ mod rules;
 mod scalar;
 mod staged;
 mod symbolic;
+mod taken;
 mod translated;

@@ -1,0 +1,137 @@
+//! What the algorithm `bulk` takes beyond the chapter, by hand: each program has to be taken, not only to be right where it is. And its place among other derivatives.
+
+use super::from_core::{f, fs, results};
+use super::translated::checked;
+use crate::common::{first, parse, run};
+use pullback_ad::differentiate::{Choice, differentiate};
+use pullback_core::{Array, Buffer, Value};
+
+fn integers(shape: &[usize], xs: &[i64]) -> Value {
+    Value::Array(Array::new(shape.to_vec(), Buffer::I64(xs.to_vec())))
+}
+
+const HISTOGRAM: &str = "let z: []f64 = hist k [0.0f64] [d] is [b] (u: f64, v: f64) {
+    let w: f64 = add.f64(u, v) in w
+}";
+
+/// What is sent outside is dropped, so it has no cotangent; what was there before keeps its own.
+#[test]
+fn histograms_by_sum() {
+    let text = format!(
+        "fun f(d: []f64, is: []i64, a: []f64): []f64 {{
+            let k: i64 = size(is, 0)
+            let b: []f64 = map k [a] (x: f64) {{ let y: f64 = mul.f64(x, x) in y }}
+            {HISTOGRAM}
+            in z
+        }}"
+    );
+    let (d, a) = (fs(&[0.5, 2.0, 5.0]), fs(&[1.0, 2.0, 3.0, -1.0, 9.0]));
+    let args = [d, integers(&[5], &[1, 7, 0, 1, -1]), a, fs(&[1.0, 10.0, 100.0])];
+    let wanted = [fs(&[9.5, 4.0, 5.0]), fs(&[1.0, 10.0, 100.0]), fs(&[20.0, 0.0, 6.0, -20.0, 0.0])];
+    assert_eq!(results(&text, &args), wanted);
+}
+
+/// A histogram for each row, of which all start from the same array: its cotangent is the sum over the rows.
+#[test]
+fn histograms_of_rows() {
+    let text = format!(
+        "fun f(d: []f64, iss: [][]i64, a: [][]f64): [][]f64 {{
+            let n: i64 = size(a, 0)
+            let zs: [][]f64 = map n [iss, a] (is: []i64, b: []f64) {{
+                let k: i64 = size(b, 0)
+                {HISTOGRAM}
+                in z
+            }}
+            in zs
+        }}"
+    );
+    let places = integers(&[2, 3], &[0, 0, 1, 1, 2, -1]);
+    let a = Value::f64_array(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let y_bar = Value::f64_array(&[2, 2], &[1.0, 2.0, 10.0, 20.0]);
+    let found = results(&text, &[fs(&[0.5, 0.25]), places, a, y_bar]);
+    let a_bar = Value::f64_array(&[2, 3], &[1.0, 1.0, 2.0, 20.0, 0.0, 0.0]);
+    assert_eq!(found, [Value::f64_array(&[2, 2], &[3.5, 3.25, 0.5, 4.25]), fs(&[11.0, 22.0]), a_bar]);
+}
+
+/// `a_3 a_1, a_1 a_2, a_0 .. a_3` backwards. Each cotangent is a power of two, so sums tell which ones they are of.
+#[test]
+fn slices_and_concatenations() {
+    let text = "fun f(a: []f64): []f64 {
+        let s: []f64 = slice(a, 3i64, 2i64, -2i64)
+        let t: []f64 = slice(a, 1i64, 2i64, 1i64)
+        let c: []f64 = concat(s, t, a)
+        let r: []f64 = reverse(c)
+        in r
+    }";
+    let y_bar = [128.0, 64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0];
+    let found = results(text, &[fs(&[0.5, 1.5, 2.5, 3.5]), fs(&y_bar)]);
+    let value = [3.5, 2.5, 1.5, 0.5, 2.5, 1.5, 1.5, 3.5];
+    assert_eq!(found, [fs(&value), fs(&[16.0, 2.0 + 4.0 + 32.0, 8.0 + 64.0, 1.0 + 128.0])]);
+}
+
+/// An element that is written over has no cotangent; what is written has.
+#[test]
+fn updates_of_elements_and_slices() {
+    let text = "fun f(a: []f64, x: f64, b: []f64, i: i64): []f64 {
+        let u: []f64 = update(a, [i], x)
+        let v: []f64 = update_slice(u, 0i64, 2i64, 3i64, b)
+        in v
+    }";
+    let args = [fs(&[1.0, 2.0, 3.0, 4.0, 5.0]), f(9.0), fs(&[7.0, 8.0]), Value::i64(2)];
+    let y_bar = fs(&[1.0, 2.0, 4.0, 8.0, 16.0]);
+    let found = results(text, &[&args[..], &[y_bar]].concat());
+    let wanted = [fs(&[7.0, 2.0, 9.0, 8.0, 5.0]), fs(&[0.0, 2.0, 0.0, 0.0, 16.0]), f(4.0), fs(&[1.0, 8.0])];
+    assert_eq!(found, wanted);
+}
+
+/// `sum_j x_j^2 x_(n-1-j)`, as `s`.
+const CUBES: &str = "let n: i64 = size(z, 0)
+    let is: []i64 = iota(n)
+    let last: i64 = sub.i64(n, 1i64)
+    let p: []f64 = map n [z, is] (x: f64, i: i64) {
+        let j: i64 = sub.i64(last, i)
+        let y: f64 = z[j]
+        let t: f64 = mul.f64(x, x)
+        let u: f64 = mul.f64(t, y)
+        in u
+    }
+    let s: f64 = reduce n [0.0f64] [p] (s1: f64, s2: f64) { let s3: f64 = add.f64(s1, s2) in s3 }";
+
+/// The product of the Hessian with a direction `v`: by forward mode of the gradient, by the gradient of forward mode, and by the gradient of the gradient's product with `v`. By hand it is
+/// `2 v_j x_(n-1-j) + 2 (x_j + x_(n-1-j)) v_(n-1-j)`.
+#[test]
+fn second_derivatives_in_three_ways() {
+    let gradient = |of: &str| {
+        format!("let y: f64, g: []f64 = vjp #[ad(bulk)] [{of}] [1.0f64] (z: []f64) {{ {CUBES} in s }}")
+    };
+    let forward_over =
+        format!("let g2: []f64, h: []f64 = jvp [a] [v] (b: []f64) {{ {} in g }}", gradient("b"));
+    let over_forward = format!(
+        "let y: f64, h: []f64 = vjp #[ad(bulk)] [a] [1.0f64] (b: []f64) {{
+            let q: f64, d: f64 = jvp [b] [v] (z: []f64) {{ {CUBES} in s }}
+            in d
+        }}"
+    );
+    let over_itself = format!(
+        "let y2: f64, h: []f64 = vjp #[ad(bulk)] [a] [1.0f64] (b: []f64) {{
+            {}
+            let m: i64 = size(v, 0)
+            let k: i64 = size(b, 0)
+            let same: bool = eq.i64(m, k)
+            let u2: () = assert(same, \"two sizes\")
+            let gv: []f64 = map k [g, v] (x2: f64, w: f64) {{ let r: f64 = mul.f64(x2, w) in r }}
+            let d: f64 = reduce k [0.0f64] [gv] (d1: f64, d2: f64) {{ let d3: f64 = add.f64(d1, d2) in d3 }}
+            in d
+        }}",
+        gradient("b")
+    );
+    for way in [forward_over, over_forward, over_itself] {
+        let text = format!("fun main(a: []f64, v: []f64): []f64 {{ {way} in h }}");
+        let mut program = parse(&text);
+        differentiate(&mut program, &Choice::default()).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+        checked(&program);
+        let main = first(&program);
+        let found = run(&program, main, &[fs(&[1.0, 2.0, 5.0]), fs(&[1.0, -1.0, 2.0])]).0;
+        assert_eq!(found, [fs(&[34.0, -12.0, 16.0])], "{text}");
+    }
+}
