@@ -135,3 +135,23 @@ fn second_derivatives_in_three_ways() {
         assert_eq!(found, [fs(&[34.0, -12.0, 16.0])], "{text}");
     }
 }
+
+/// The square of the largest element, at a place that a reduction of pairs finds. The place does not vary, so the function computes it, by any operator; and the number beside it is not asked for.
+#[test]
+fn the_place_of_the_largest_element() {
+    let text = "fun f(a: []f64): f64 {
+        let m: i64 = size(a, 0)
+        let is: []i64 = iota(m)
+        let x: f64, k: i64 = reduce m [-f64.inf, -1i64] [a, is] (p: f64, i: i64, q: f64, j: i64) {
+            let c: bool = lt.f64(p, q)
+            let r: f64 = if c { in q } else { in p }
+            let l: i64 = if c { in j } else { in i }
+            in r, l
+        }
+        let z: f64 = a[k]
+        let t: f64 = mul.f64(z, z)
+        in t
+    }";
+    let found = results(text, &[fs(&[3.0, 5.0, 5.0, 2.0]), f(10.0)]);
+    assert_eq!(found, [f(25.0), fs(&[0.0, 100.0, 0.0, 0.0])]);
+}
