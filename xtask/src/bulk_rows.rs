@@ -162,7 +162,11 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         "cotangents of arrays, Jacobians (4.10.1)",
         "rows in reverse are columns forwards",
-        &[":a_jacobian_by_rows_and_by_columns", TRANSPOSES],
+        &[
+            ":a_jacobian_by_rows_and_by_columns",
+            TRANSPOSES,
+            "crates/cli/tests/matrices.rs::matrices_by_bulk_dual_numbers",
+        ],
     ),
     row(
         "staging: what is used twice is shared (4.10.2, 4.10.3)",

@@ -86,6 +86,39 @@ fn matrices_are_computed_one_direction_after_the_other_where_an_algorithm_does_n
     assert_eq!(numbers(&out["gauss_newton"]), [3600.0, 480.0, 480.0, 64.0]);
 }
 
+/// y (x0^3 + x1^3): Hessian [[6 x0 y, 0, 3 x0^2], [0, 6 x1 y, 3 x1^2], [3 x0^2, 3 x1^2, 0]]; and the Jacobian of (x0 y, x1 y, (x0 + x1) y). Forward mode goes over the derivative, which is an ordinary function.
+#[test]
+fn matrices_by_bulk_dual_numbers() {
+    let (_, cubes) = program(
+        "bulk_hessian",
+        "entry main [n] (x: [n]f64) (y: f64) : f64 = f64.sum (map (\\a -> a * a * a * y) x)",
+    );
+    let (_, products) = program(
+        "bulk_jacobian",
+        "entry main [n] (x: [n]f64) (y: f64) : ([n]f64, f64) = (map (\\a -> a * y) x, f64.sum x * y)",
+    );
+    for backend in ["interp", "vm"] {
+        let of = |command: &str, file: &str, more: &[&str]| {
+            json(&[&[command, file, "--ad", "bulk", "--backend", backend], &POINT[..], more].concat())
+        };
+        let hessian = of("hessian", &cubes, &[]);
+        assert_eq!(
+            numbers(&hessian["hessian"]),
+            [36.0, 0.0, 12.0, 0.0, 90.0, 75.0, 12.0, 75.0, 0.0],
+            "{backend}"
+        );
+        let product = of("hvp", &cubes, &["--direction", "x=[1.0,-1.0]"]);
+        assert_eq!(numbers(&product["hvp"]["x"]), [36.0, -90.0], "{backend}");
+        assert_eq!(numbers(&product["hvp"]["y"]), [12.0 - 75.0], "{backend}");
+        let jacobian = of("jacobian", &products, &["--mode", "reverse"]);
+        assert_eq!(
+            numbers(&jacobian["jacobian"]),
+            [3.0, 0.0, 2.0, 0.0, 3.0, 5.0, 3.0, 3.0, 7.0],
+            "{backend}"
+        );
+    }
+}
+
 #[test]
 fn the_hessian_and_its_product() {
     let (folder, file) = program("hessian", CUBIC);
