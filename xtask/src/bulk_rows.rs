@@ -236,8 +236,10 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "reductions by minimum and maximum (ours)",
-        "the first of equal elements gets the cotangent",
+        "the first of equal elements gets the cotangent; of pairs that are compared, what stands beside it as well",
         &[
+            "crates/ad/tests/bulk/taken.rs::the_place_of_the_largest_element",
+            "crates/ad/tests/bulk/taken.rs::what_stands_beside_the_best_elements",
             "crates/ad/tests/bulk/extrema.rs::the_first_of_equal_elements_is_chosen",
             "crates/ad/tests/bulk/extrema.rs::the_initial_element_may_win",
             "crates/ad/tests/bulk/extrema.rs::rows_without_a_largest_element",

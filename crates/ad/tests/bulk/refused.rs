@@ -19,7 +19,7 @@ fn what_has_no_form_is_refused_with_its_place() {
         (
             "fun f(a: []f64, is: []i64, n: i64): f64 {
                 let y: f64, k: i64 = reduce n [-f64.inf, -1i64] [a, is] (p: f64, i: i64, q: f64, j: i64) {
-                    let c: bool = lt.f64(p, q)
+                    let c: bool = le.f64(p, q)
                     let r: f64 = if c { in q } else { in p }
                     let l: i64 = if c { in j } else { in i }
                     in r, l
@@ -29,6 +29,20 @@ fn what_has_no_form_is_refused_with_its_place() {
             .into(),
             "states of several types",
             "y",
+        ),
+        (
+            "fun f(a: []f64, bs: []bool, n: i64): f64 {
+                let b: bool, y: f64 = reduce n [false, 0.0f64] [bs, a] (p: bool, u: f64, q: bool, v: f64) {
+                    let c: bool = lt.bool(p, q)
+                    let r: bool = if c { in q } else { in p }
+                    let s: f64 = if c { in v } else { in u }
+                    in r, s
+                }
+                in y
+            }"
+            .into(),
+            "states of several types",
+            "b",
         ),
         (
             format!(

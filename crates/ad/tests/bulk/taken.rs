@@ -155,3 +155,82 @@ fn the_place_of_the_largest_element() {
     let found = results(text, &[fs(&[3.0, 5.0, 5.0, 2.0]), f(10.0)]);
     assert_eq!(found, [f(25.0), fs(&[0.0, 100.0, 0.0, 0.0])]);
 }
+
+/// Products of the largest element of each row, of what stands beside it, and of another element at its place; the smallest ones of negated rows are the same. The first one of equal elements is taken, and what
+/// the reduction starts from only where no element is larger: of a row of what is no number, of an empty one, and of one whose elements are smaller.
+#[test]
+fn what_stands_beside_the_best_elements() {
+    let text = |start: &str, compared: &str, is_one: bool| {
+        let chosen = if is_one {
+            "let r: f64, s: f64, l: i64 = if c { in q, v, j } else { in p, u, i }"
+        } else {
+            "let r: f64 = select.f64(c, q, p)
+            let s: f64 = if c { in v } else { in u }
+            let l: i64 = select.i64(c, j, i)"
+        };
+        format!(
+            "fun f(a: [][]f64, b: [][]f64, z: f64): []f64 {{
+                let n: i64 = size(a, 0)
+                let ys: []f64 = map n [a, b] (row: []f64, beside: []f64) {{
+                    let m: i64 = size(row, 0)
+                    let is: []i64 = iota(m)
+                    let x: f64, y: f64, k: i64 = reduce m [{start}, z, -1i64] [row, beside, is] (p: f64, u: f64, i: i64, q: f64, v: f64, j: i64) {{
+                        let c: bool = lt.f64({compared})
+                        {chosen}
+                        in r, s, l
+                    }}
+                    let none: bool = lt.i64(k, 0i64)
+                    let w: f64 = if none {{ in 1.0f64 }} else {{ let e: f64 = row[k] in e }}
+                    let xy: f64 = mul.f64(x, y)
+                    let t: f64 = mul.f64(xy, w)
+                    in t
+                }}
+                in ys
+            }}"
+        )
+    };
+    let nan = f64::NAN;
+    let sign = |s: f64| {
+        Value::f64_array(
+            &[4, 3],
+            &[3.0, 5.0, 5.0, nan, 2.0, 1.0, -9.0, -8.0, -7.0, nan, nan, nan].map(|x| s * x),
+        )
+    };
+    let b = Value::f64_array(&[4, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]);
+    let y_bar = fs(&[1.0, 10.0, 100.0, 1000.0]);
+    for (start, compared, s) in [("-4.0f64", "p, q", 1.0), ("4.0f64", "q, p", -1.0)] {
+        for is_one in [true, false] {
+            let found = results(&text(start, compared, is_one), &[sign(s), b.clone(), f(0.5), y_bar.clone()]);
+            // x y w is x^2 y where an element is the best one, and -4 z or 4 z where there is none.
+            assert_eq!(found[0], fs(&[50.0, 20.0, s * -2.0, s * -2.0]));
+            let mut a_bar = [0.0; 12];
+            (a_bar[1], a_bar[4]) = (s * 2.0 * 5.0 * 2.0, s * 10.0 * 2.0 * 2.0 * 5.0);
+            let mut b_bar = [0.0; 12];
+            (b_bar[1], b_bar[4]) = (25.0, 10.0 * 4.0);
+            assert_eq!(found[1], Value::f64_array(&[4, 3], &a_bar), "{start} {compared}");
+            assert_eq!(found[2], Value::f64_array(&[4, 3], &b_bar), "{start} {compared}");
+            assert_eq!(found[3], f(s * -4.0 * 1100.0), "{start} {compared}");
+        }
+    }
+    let empty = || Value::f64_array(&[2, 0], &[]);
+    let found = results(&text("-4.0f64", "p, q", true), &[empty(), empty(), f(0.5), fs(&[1.0, 10.0])]);
+    assert_eq!(found, [fs(&[-2.0, -2.0]), empty(), empty(), f(-44.0)]);
+}
+
+/// Two comparisons, each for a component: what stands beside the largest element is another one than the largest of the others.
+#[test]
+fn two_comparisons_choose_apart() {
+    let text = "fun f(a: []f64, b: []f64): f64, f64 {
+        let n: i64 = size(a, 0)
+        let x: f64, y: f64 = reduce n [-f64.inf, -f64.inf] [a, b] (p: f64, u: f64, q: f64, v: f64) {
+            let c: bool = lt.f64(p, q)
+            let d: bool = lt.f64(u, v)
+            let r: f64 = if c { in q } else { in p }
+            let s: f64 = if d { in v } else { in u }
+            in r, s
+        }
+        in x, y
+    }";
+    let found = results(text, &[fs(&[1.0, 3.0, 2.0]), fs(&[5.0, 4.0, 6.0]), f(1.0), f(10.0)]);
+    assert_eq!(found, [f(3.0), f(6.0), fs(&[0.0, 1.0, 0.0]), fs(&[0.0, 0.0, 10.0])]);
+}

@@ -35,6 +35,7 @@
 //! reduce     reduce n (+) z a                  => z + sumOuter (a as n ::: rest);   other operators: f (f z a[0]) a[1] .. if n is a small number
 //!            reduce n max z a                  => cond (j < 0 or x <= z) z x, where j = argMax (a as [n]) and x = index (a as [n]) [j];   min: argMin, z <= x
 //!            z where j < 0, if no number is worse than z
+//!            reduce n (\ps qs. if p_k < q_k then qs else ps) zs as  => cond (0 <= j and z_k < index a_k [j]) (index a [j]) z, of each a, where j = argMax a_k;   q_k < p_k: argMin
 //! scan       scan n f z a                      => the states after the first one of scanl n f z [a as n ::: rest];   reductions by other operators: its last state
 //! hist       hist (+) dst is vs                => dst + scatter (shape dst) vs (\[i]. [index is [i]])
 //! plus       x + y                             => x + (y as the shape of x)

@@ -11,7 +11,7 @@ use crate::bulk::a_core::{Exp as Form, Extremum, IndexFn, Term, Var as Variable,
 use crate::bulk::sizes::Size;
 use crate::bulk::terms::substitute_all;
 use crate::fast_chad::operator::{Kind, extremum, operation};
-use pullback_core::{Atom, Body, Exp, Lam, Soac, Var};
+use pullback_core::{Atom, Body, Exp, Lam, Soac, Stm, Var};
 use pullback_prim::{Op, Prim, Scalar};
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ impl FromCore<'_> {
                 let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
                 self.map(&n, lam, &arrays, live)
             }
-            // [bulk.reduce]  z + sumOuter a;  cond (z wins) z (index a [argMax a])
+            // [bulk.reduce]  z + sumOuter a;  cond (z wins) z (index a [argMax a]);  of an operator that compares, the same place for all components
             Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
                 let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
                 self.reduce((&n, lam), neutral, &arrays, live)
@@ -136,6 +136,9 @@ impl FromCore<'_> {
             };
             return neutral.iter().zip(arrays).zip(all).map(of).collect();
         }
+        if let Some(best) = better(lam) {
+            return self.best_from(best, n, (neutral, arrays));
+        }
         let Some(count) = n.as_constant().filter(|n| *n <= WRITTEN_OUT) else {
             return self.reduced(n, lam, (neutral, arrays));
         };
@@ -184,6 +187,33 @@ impl FromCore<'_> {
         Ok(made(Form::Cond(stays, z, x)))
     }
 
+    /// What stands at the first of the best numbers, or what the reduction starts from, if none is better than that.
+    fn best_from(
+        &mut self,
+        (k, which): (usize, Extremum),
+        n: &Size,
+        (neutral, arrays): (&[Atom], &[Term]),
+    ) -> Translated<Vec<Part>> {
+        let z = self.array(neutral[k])?;
+        let a = self.as_shape(&arrays[k], std::slice::from_ref(n));
+        let a = self.shared("a", a);
+        let place = self.shared("place", made(Form::ArgOuter(which, a.clone())));
+        let x = made(Form::Index(a, vec![place.clone()]));
+        let (lower, higher) = if which == Extremum::Min { (x, z) } else { (z, x) };
+        let is_better = made(Form::Op(Prim::Op(Op::Lt, lower.ty().scalar), vec![lower, higher]));
+        let is_there = integer(Op::Le, &Term::i64(0), &place);
+        let wins = made(Form::Op(Prim::Op(Op::And, Scalar::Bool), vec![is_there, is_better]));
+        let wins = self.shared("wins", wins);
+        let of = |(z, a): (&Atom, &Term)| {
+            let z = self.array(*z)?;
+            let sh = [std::slice::from_ref(n), &a.ty().shape[1..]].concat();
+            let x = made(Form::Index(self.as_shape(a, &sh), vec![place.clone()]));
+            let x = self.as_shape(&x, &z.ty().shape);
+            Ok(Part::Array(made(Form::Cond(wins.clone(), x, z))))
+        };
+        neutral.iter().zip(arrays).map(of).collect()
+    }
+
     /// A variable for a term that is used more than once.
     fn shared(&mut self, name: &str, t: Term) -> Term {
         if t.is_atom() { t } else { self.let_(name, t) }
@@ -224,9 +254,46 @@ fn component(body: &Body, result: Atom, p: Var, q: Var) -> Option<Component> {
     }
 }
 
-fn extremum_of_integers(body: &Body, result: Atom, p: Var, q: Var) -> Option<Op> {
-    let stm = body.stms.iter().find(|stm| stm.pat.iter().any(|v| result == (*v).into()))?;
+/// Of an operator `\ps qs. if p_k < q_k then qs else ps`, or with `q_k < p_k`: which component it compares, and what is better.
+fn better(lam: &Lam) -> Option<(usize, Extremum)> {
+    let (ps, qs) = lam.params.split_at(lam.body.result.len());
+    let mut condition = None;
+    for ((result, p), q) in lam.body.result.iter().zip(ps).zip(qs) {
+        let (c, u, v) = choice(&lam.body, *result)?;
+        if *condition.get_or_insert(c) != c || u != (*q).into() || v != (*p).into() {
+            return None;
+        }
+    }
+    let Exp::Prim(Prim::Op(Op::Lt, scalar), args) = &binding(&lam.body, condition?)?.exp else { return None };
+    let compared = |(k, (p, q)): (usize, (&Var, &Var))| {
+        let (p, q) = (Atom::from(*p), Atom::from(*q));
+        let is_larger = args[..] == [p, q];
+        let which = if is_larger { Extremum::Max } else { Extremum::Min };
+        let is_compared = *scalar != Scalar::Bool && (is_larger || args[..] == [q, p]);
+        is_compared.then_some((k, which))
+    };
+    ps.iter().zip(qs).enumerate().find_map(compared)
+}
+
+/// `if c then u else v`, where both are there already.
+fn choice(body: &Body, result: Atom) -> Option<(Atom, Atom, Atom)> {
+    let stm = binding(body, result)?;
     match &stm.exp {
+        Exp::If(c, then, other) if then.stms.is_empty() && other.stms.is_empty() => {
+            let k = stm.pat.iter().position(|v| result == (*v).into())?;
+            Some((*c, then.result[k], other.result[k]))
+        }
+        Exp::Prim(Prim::Op(Op::Select, _), args) => Some((args[0], args[1], args[2])),
+        _ => None,
+    }
+}
+
+fn binding(body: &Body, x: Atom) -> Option<&Stm> {
+    body.stms.iter().find(|stm| stm.pat.iter().any(|v| x == (*v).into()))
+}
+
+fn extremum_of_integers(body: &Body, result: Atom, p: Var, q: Var) -> Option<Op> {
+    match &binding(body, result)?.exp {
         Exp::Prim(Prim::Op(op @ (Op::Min | Op::Max), s), args)
             if s.is_integer() && (args[..] == [p.into(), q.into()] || args[..] == [q.into(), p.into()]) =>
         {
