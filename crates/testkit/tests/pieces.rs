@@ -1,11 +1,12 @@
 //! Random programs in lanes, cut into pieces: the reference executor of kernel IR gives the same bits for both.
 
 use pullback_core::Type;
-use pullback_kernel::run::{self, Memory, run};
+use pullback_kernel::run::{self, Memory, Word, run};
 use pullback_kernel::schedule::{self, Model, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{FunctionId, Ins, Module, Operand, Order, lower, print, walk};
 use pullback_llvm::pieces::{Limits, cut};
+use pullback_prim::ScalarValue;
 use pullback_testkit::draws::draws;
 use pullback_testkit::kernel_text::round_trip;
 use pullback_testkit::native::{Programs, Run, same};
@@ -105,4 +106,70 @@ fn pieces_do_what_the_whole_does() {
     eprintln!("{compared} calls agree, {pieces} pieces, {merged} functions were there already");
     let count = seeds.drawn();
     assert!(compared > count && pieces > 3 * count as usize);
+}
+
+/// A function that is cut gives its frames back, but not if it, or what it calls, has written a pointer: by a store, a fill or a copy.
+#[test]
+fn written_pointers_outlive_the_function_that_is_cut() {
+    let leaf = |write: &str| {
+        format!(
+            "memory_1: pointer = alloc 1i64 f64
+            memory_1[0i64]: f64 = 2.5f64
+            row_2: pointer = alloc 1i64 pointer
+            {write}"
+        )
+    };
+    let long = "a_4: f64 = mul.f64(x_3, x_3)
+        b_5: f64 = mul.f64(a_4, x_3)
+        c_6: f64 = mul.f64(b_5, a_4)
+        d_7: f64 = mul.f64(c_6, b_5)
+        e_8: f64 = mul.f64(d_7, c_6)
+        g_9: f64 = add.f64(a_4, b_5)
+        h_10: f64 = add.f64(g_9, c_6)
+        k_11: f64 = add.f64(h_10, d_7)
+        y_12 = add.f64(k_11, e_8)";
+    let store = "p_0[0i64]: pointer = memory_1";
+    let fill = "fill p_0[0 .. 1i64]: pointer = memory_1";
+    let copy = "row_2[0i64]: pointer = memory_1\n copy p_0[0 .. 1i64]: pointer = row_2";
+    for write in [store, fill, copy] {
+        let leaf = leaf(write);
+        for (name, begin) in [
+            ("calls", "register memory_1: pointer\n register row_2: pointer\n call leaf(p_0)"),
+            ("writes", leaf.as_str()),
+        ] {
+            let text = format!(
+                "function leaf(p_0: pointer) -> () {{\n {leaf}\n }}
+                function middle(p_0: pointer, x_3: f64) -> (y_12: f64) {{\n {begin}\n {long}\n }}
+                function main(x_0: f64) -> (r_8: f64) {{
+                    p_1: pointer = alloc 1i64 pointer
+                    y_2: f64 = call middle(p_1, x_0)
+                    other_3: pointer = alloc 8i64 f64
+                    fill other_3[0 .. 8i64]: f64 = 7.0f64
+                    q_4: pointer = p_1[0i64]
+                    s_5: f64 = q_4[0i64]
+                    z_6: f64 = other_3[0i64]
+                    t_7: f64 = add.f64(s_5, z_6)
+                    r_8 = add.f64(t_7, y_2)
+                }}"
+            );
+            let module = pullback_kernel::read(&text).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+            let main = module.functions.ids().last().expect("functions");
+            let pieces = cut(&module, &Limits::SMALL);
+            assert!(pieces.module.functions.len() > 5, "{name}: nothing is cut");
+            for module in [&module, &pieces.module] {
+                let (mut memory, words) = (Memory::new(1 << 16), [Word::Scalar(ScalarValue::F64(0.5))]);
+                let options = run::Options { steps: STEPS, backwards: false };
+                let found = run(module, main, &words, &mut memory, options);
+                let found = found.unwrap_or_else(|e| panic!("{name}, {write}: {e}\n{}", print(module)));
+                // 0.25 + 0.125 + 1/32 + 1/256 + 1/8192
+                let expected = 2.5 + 7.0 + 0.25 + 0.125 + 0.03125 + 0.00390625 + 0.0001220703125;
+                assert_eq!(
+                    found,
+                    [Word::Scalar(ScalarValue::F64(expected))],
+                    "{name}, {write}\n{}",
+                    print(module)
+                );
+            }
+        }
+    }
 }
