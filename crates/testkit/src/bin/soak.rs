@@ -3,7 +3,8 @@
 //! `soak growth [LARGEST [RANDOM [SEED]]]`: all small loop programs of at most so many terms, then random ones: whether their derivatives are
 //! right and cost a constant factor.
 //!
-//! `soak bulk COUNT [SEED] [PROPERTY..]`: the same for bulk dual numbers, of programs for them; those that are refused are skipped. `soak accelerate ..`: for reverse AD for Accelerate.
+//! `soak bulk COUNT [SEED] [PROPERTY..]`: the same for bulk dual numbers, of programs for them; those that are refused are skipped. `soak accelerate ..`, `accelerate-store`,
+//! `accelerate-recompute`: the same for reverse AD for Accelerate.
 //!
 //! `soak native COUNT [SEED] [vm|O1|O3] [usual|endings|NAME]`: random programs and their gradients through the native executors, in processes of
 //! their own; `NAME`: gradients by this translated algorithm (`bulk`, `accelerate`, `accelerate-store`, `accelerate-recompute`) (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
@@ -31,10 +32,12 @@ fn main() -> std::process::ExitCode {
         Some("native-part") => return native::part(&args.skip(1).collect::<Vec<_>>()),
         _ => {}
     }
-    let translated = args.next_if(|a| a == "bulk" || a == "accelerate");
-    let (config, reverse): (Config, Reverse<'_>) = match translated.as_deref() {
-        Some("bulk") => (Config::bulk(), &pullback_ad::bulk::from_core::vjp),
-        Some(_) => (Config::bulk(), &pullback_ad::accelerate::from_core::ALGORITHM.transform),
+    let variants = pullback_ad::accelerate::from_core::VARIANTS.map(|(variant, _)| variant);
+    let variant = |name: &str| variants.iter().find(|v| v.id == name);
+    let translated = args.next_if(|a| a == "bulk" || variant(a).is_some());
+    let (config, reverse): (Config, Reverse<'_>) = match translated.as_deref().map(variant) {
+        Some(Some(variant)) => (Config::bulk(), &variant.transform),
+        Some(None) => (Config::bulk(), &pullback_ad::bulk::from_core::vjp),
         None => (Config::default(), &pullback_ad::fast_chad::vjp),
     };
     let count: u64 = args.next().and_then(|a| a.parse().ok()).unwrap_or(2_000);
