@@ -13,11 +13,14 @@
 //!
 //! Only registers that are set once, and what has been checked is not checked again. Guarantees: the same values and messages.
 
+mod constants;
+
 use super::pipeline::Step;
 use super::registers::registers;
 use super::uses::writes;
 use super::work::Work;
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
+use constants::constant;
 use pullback_base::Table;
 use pullback_base::index::{IdTable, IndexVec};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
@@ -311,7 +314,10 @@ impl Numbers<'_> {
             self.known.remove(key);
         }
         values.extend(before);
-        self.arms.push(Arm { condition, holds, values });
+        // Nobody comes from an arm that always stops.
+        if !out.iter().any(stops) {
+            self.arms.push(Arm { condition, holds, values });
+        }
         out
     }
 
@@ -374,42 +380,14 @@ enum Value {
     New(Key),
 }
 
+/// Whether an instruction always stops the program.
+fn stops(ins: &Ins) -> bool {
+    matches!(ins, Ins::Fail { condition: Operand::Const(c), .. } if c.is_true())
+}
+
 /// Whether a loop runs no iteration, whatever the sizes are.
 fn is_empty(from: Operand, to: Operand) -> bool {
     from.as_i64().zip(to.as_i64()).is_some_and(|(from, to)| from >= to)
-}
-
-/// What a primitive of integers or truth values gives, if that follows from constants.
-fn constant(prim: Prim, args: &[Operand], ty: Ty) -> Option<Operand> {
-    match (prim, args) {
-        _ if ty.is_lanes() => return None,
-        (Prim::Op(Op::Select, _), [Operand::Const(c), a, b]) => {
-            return Some(if c.is_true() { *a } else { *b });
-        }
-        _ if prim.result().is_float() => return None,
-        _ => {}
-    }
-    let value = |a: &Operand| match a {
-        Operand::Const(c) if !c.scalar().is_float() => Some(*c),
-        _ => None,
-    };
-    if let Some(values) = args.iter().map(value).collect::<Option<Vec<_>>>() {
-        return prim.eval(&values).ok().map(Operand::Const);
-    }
-    let (op, a, b) = match (prim, args) {
-        (Prim::Op(op, _), [a, b]) => (op, *a, *b),
-        _ => return None,
-    };
-    let is = |a: Operand, x: i64| value(&a).is_some_and(|c| c.as_i64() == x);
-    match op {
-        Op::Add | Op::Or if is(a, 0) => Some(b),
-        Op::Add | Op::Or | Op::Sub if is(b, 0) => Some(a),
-        Op::Mul if is(a, 1) => Some(b),
-        Op::Mul if is(b, 1) => Some(a),
-        Op::And if prim.result() == Scalar::Bool && is(a, 1) => Some(b),
-        Op::And if prim.result() == Scalar::Bool && is(b, 1) => Some(a),
-        _ => None,
-    }
 }
 
 /// Whether an instruction does something besides setting its register and running the blocks inside.
