@@ -23,7 +23,7 @@ use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use constants::constant;
 use pullback_base::Table;
 use pullback_base::index::{IdTable, IndexVec};
-use pullback_prim::{Op, Prim, Scalar, ScalarValue};
+use pullback_prim::{Prim, Scalar, ScalarValue};
 
 /// What is looked at.
 #[derive(Clone, Copy, PartialEq)]
