@@ -12,6 +12,7 @@
 //! | [`dual`] | the let-stack of the adjoints | 3.4.4 |
 //! | `folds` | the same of folds and scans | 3.4.4 |
 //! | `collect`, `iterate` | the same of loops | ours |
+//! | [`fuse`] | combinators whose functions are joined, before all others | 6.1, ours |
 //! | `sequential` | folds and scans without a rule of their own, as loops | ours |
 //! | [`combine`] | both, and the gradient | 3.4.5 |
 //! | [`to_core`] | array programs as functions of core | 2.3 |
@@ -46,6 +47,7 @@ pub mod contributions;
 pub mod dual;
 pub mod expression;
 pub mod from_core;
+pub mod fuse;
 pub mod label;
 pub mod language;
 pub mod primal;

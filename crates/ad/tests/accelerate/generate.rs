@@ -12,8 +12,17 @@ use std::rc::Rc;
 
 /// A program of a vector, a matrix, a number, and a vector of pairs; its result is a number, or a number and an array. And arguments.
 pub(super) fn program(seed: u64) -> (Program, Vec<Value>) {
+    made(seed, false)
+}
+
+/// A program in which a combinator takes the results of others, often by a name that is used once, and sometimes as a pair.
+pub(super) fn in_pieces(seed: u64) -> (Program, Vec<Value>) {
+    made(seed, true)
+}
+
+fn made(seed: u64, pieces: bool) -> (Program, Vec<Value>) {
     let b = Rc::new(Draft::default());
-    let mut g = Generator { random: Random(seed), b, scope: Vec::new(), lets: vec![Vec::new()] };
+    let mut g = Generator { random: Random(seed), b, scope: Vec::new(), lets: vec![Vec::new()], pieces };
     let pairs = vector(pair(real(), int()));
     let ty = ArrTy::Tuple(vec![vector(real()), matrix(real()), scalar(real()), pairs]);
     let param = g.b.avar("argument", ty);
@@ -50,6 +59,8 @@ struct Generator {
     scope: Vec<AVar>,
     /// The bindings of the place where terms are made; those of the places around it come first.
     lets: Vec<Vec<(AVar, Arr)>>,
+    /// Whether functions of combinators are written as several combinators.
+    pieces: bool,
 }
 
 fn rank_of(a: &AVar) -> usize {
@@ -221,12 +232,46 @@ impl Generator {
         b.generate(&shape, |i| self.of(&[], &indices(&i), 3))
     }
     fn mapped(&mut self, u: &Arr) -> Arr {
-        let b = self.b.clone();
-        b.map(|x| self.of(&[x], &[], 3), u)
+        let (b, u) = (self.b.clone(), self.piece(u));
+        b.map(|x| self.of(&[x], &[], 3), &u)
     }
     fn zipped(&mut self, u: &Arr, v: &Arr) -> Arr {
+        let (b, u, v) = (self.b.clone(), self.piece(u), self.piece(v));
+        if self.pieces && self.random.below(2) == 0 {
+            let pairs = self.once(b.zip_with(|x, y| tuple([y, &x * r(0.5)]), &u, &v));
+            return b.map(|p| self.of(&[p.get(0), p.get(1)], &[], 3), &pairs);
+        }
+        b.zip_with(|x, y| self.of(&[x, y], &[], 3), &u, &v)
+    }
+    /// Another array of numbers, if programs are in pieces.
+    fn piece(&mut self, u: &Arr) -> Arr {
         let b = self.b.clone();
-        b.zip_with(|x, y| self.of(&[x, y], &[], 3), u, v)
+        match (self.pieces, self.random_of(4)) {
+            (false, _) | (_, 0) => u.clone(),
+            (_, 1) => b.map(|x| x, u),
+            (_, 2) => {
+                let inner = b.map(|x| self.of(&[x], &[], 2), u);
+                let inner = self.once(inner);
+                self.once(b.map(|x| x.sin(), &inner))
+            }
+            _ => {
+                let inner = b.map(|x| self.of(&[x], &[], 2), u);
+                self.once(inner)
+            }
+        }
+    }
+    /// Not drawn for programs that are whole, whose seeds are known.
+    fn random_of(&mut self, n: usize) -> usize {
+        if self.pieces { self.random.below(n) } else { 0 }
+    }
+    /// A name of its own, or none; it is not in scope elsewhere.
+    fn once(&mut self, u: Arr) -> Arr {
+        if self.random.below(2) == 0 {
+            return u;
+        }
+        let a = self.b.avar("a", u.ty().clone());
+        self.lets.last_mut().expect("a place").push((a.clone(), u));
+        Arr::var(&a)
     }
     /// The operators are associative, and the first two of them do not commute.
     fn folded(&mut self, u: &Arr) -> Arr {

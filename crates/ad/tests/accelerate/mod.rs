@@ -7,6 +7,7 @@ mod counts;
 mod directed;
 mod drawn;
 mod errata;
+mod fuse;
 mod generate;
 mod gradients;
 mod growth;

@@ -32,6 +32,7 @@ mod soacs;
 use self::sizes::{Known, Size, Sizes};
 use super::combine::{Gradient, gradient};
 use super::expression::Temporaries;
+use super::fuse::fuse;
 use super::language::{AVar, Arr, ArrForm, ArrTy, EVar, Exp, Names, Program as Source, Ty, made};
 use super::primal::{Keep, Options};
 use super::to_core::{Stored, emit};
@@ -132,7 +133,7 @@ fn step_by_step(
     let wanted = wanted_inputs(program, lam, wanted);
     let translated = translate(program, lam, &wanted)?;
     let options = Options { keep, temporaries: Temporaries::Needed, ieee: program.ieee_partials };
-    let derived = gradient(&translated.source, options);
+    let derived = gradient(&fuse(&translated.source), options);
     let derived = derived.map_err(|why| refusal(ALGORITHM.id, &why.0, place(program, lam)))?;
     Ok((translated, derived))
 }
