@@ -257,6 +257,15 @@ pub(crate) const ROWS: &[Row] = &[
         &[CHAIN, JOINED],
     ),
     row(
+        "optimise before AD (6.1): ours",
+        "functions of maps and zips are joined if work is not repeated; values to the last bit, gradients of random programs",
+        &[
+            "crates/ad/tests/accelerate/fuse.rs::maps_in_arguments_of_zips_are_part_of_the_zip",
+            "crates/ad/tests/accelerate/fuse.rs::what_is_used_twice_stays",
+            "crates/ad/tests/accelerate/fuse.rs::fused_random_programs_have_the_same_values_and_gradients",
+        ],
+    ),
+    row(
         "dead code (3.4.6)",
         "temporaries that nothing reads, adjoints that nothing takes",
         &[
