@@ -29,6 +29,7 @@
 //!
 //! Rules:
 //! ```text
+//! fuse       u  =>  u of the same value, with fewer combinators                                                                    (`fuse`, ours)
 //! gradient   \a. u  =>  \a. let (the primal phase of u) (the dual phase of u) in (a_root, the sum of what was contributed to a)      (`combine`)
 //! primal     a binding for each node, after those of its arguments                                                                 (`primal`, Table 1)
 //! dual       a binding for each node, before those of its arguments, and contributions to them                                     (`dual`, Table 2)
@@ -36,7 +37,7 @@
 //! ```
 //!
 //! Differences from the paper: each file lists its own. Several results and any types; values are returned; no array is copied for a variable; temporaries and adjoints that nothing reads are left out; contributions of the full
-//! shape are added as they are; loops (`collectl`, `collectr`, `iterate`), scans and all folds have derivatives; of a fold by the larger or smaller number one element has the adjoint.
+//! shape are added as they are; loops (`collectl`, `collectr`, `iterate`), scans and all folds have derivatives; scalar functions are joined first, by `from_core`; of a fold by the larger or smaller number one element has the adjoint.
 //!
 //! Guarantee: terms have types, and the gradient of a program is a program: [`language::Program::new`] checks it. Its work is that of the program, times a constant and the depth of conditionals; but each iteration of an `iterate` adds to the adjoints of the arrays that it reads from outside, as a whole.
 //!

@@ -3,6 +3,7 @@
 use super::build::*;
 use super::generate::{Random, in_pieces, seeds};
 use super::gradients::*;
+use super::laws::adjoints;
 use pullback_ad::accelerate::fuse::fuse;
 use pullback_ad::accelerate::language::{AVar, Arr, ArrForm, ArrTy, Program};
 use pullback_core::Value;
@@ -315,8 +316,7 @@ fn fused_random_programs_have_the_same_values_and_gradients() {
         let (before, after) = (run(&program, &args), run(&fused, &args));
         assert_eq!(bits(&before), bits(&after), "{}", why());
         assert!(before.iter().zip(&after).all(|(x, y)| agree(x, y)), "{}", why());
-        let mut random = Random(seed);
-        let seeds: Vec<Value> = before.iter().map(|v| adjoint(v, &mut random)).collect();
+        let seeds = adjoints(&before, &mut Random(seed));
         let all = with_seeds(&program, &args, &seeds);
         let reference = floats(&counted(&derived(&program, variants()[0]).program, &all).0);
         for options in variants() {
@@ -327,16 +327,4 @@ fn fused_random_programs_have_the_same_values_and_gradients() {
         }
     }
     assert!(all < 50 || fewer * 3 > all, "only {fewer} of {all} are joined");
-}
-
-fn adjoint(v: &Value, random: &mut Random) -> Value {
-    match v {
-        Value::Scalar(s) if s.scalar().is_float() => Value::f64(random.unit()),
-        Value::Scalar(_) => Value::i64(0),
-        Value::Array(a) if !v.floats().is_empty() || a.count() == 0 => {
-            Value::f64_array(&a.shape, &v.floats().iter().map(|_| random.unit()).collect::<Vec<f64>>())
-        }
-        Value::Array(a) => ints_of(&a.shape, &vec![0; a.count()]),
-        v => panic!("{v:?}"),
-    }
 }

@@ -11,7 +11,7 @@ use pullback_interp::dual::jacobian;
 use std::collections::BTreeMap;
 
 /// Adjoints of these values: random floats, and zeros for integers.
-fn adjoints(values: &[Value], random: &mut Random) -> Vec<Value> {
+pub(super) fn adjoints(values: &[Value], random: &mut Random) -> Vec<Value> {
     let of = |v: &Value| match v {
         Value::Scalar(s) if s.scalar().is_float() => Value::f64(random.unit()),
         Value::Scalar(_) => Value::i64(0),
