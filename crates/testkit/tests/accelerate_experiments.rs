@@ -10,6 +10,7 @@ use pullback_interp::core::Options;
 use pullback_prim::ScalarValue;
 use pullback_testkit::fused::array_operations;
 use pullback_testkit::problems::uniform;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// Half a unit of the ninth digit, with room for sums in another order.
@@ -23,7 +24,19 @@ fn source(file: &str) -> String {
 
 /// Compiles one entry point, whose derivatives are by this algorithm.
 fn ready(text: &str, entry: &str, algorithm: &str, backend: Backend) -> Ready {
-    let mut settings = Settings { backend, ..Settings::default() };
+    compiled(text, entry, algorithm, Settings { backend, ..Settings::default() })
+}
+
+/// The bytes that a call has in use at most, and its results. On one thread: else it depends on who takes which part.
+fn peak(text: &str, entry: &str, (algorithm, backend): (&str, Backend), args: &[Value]) -> (u64, Vec<Value>) {
+    let settings = Settings { backend, threads: NonZeroUsize::new(1), ..Settings::default() };
+    let ready = compiled(text, entry, algorithm, settings);
+    let out = ready.run(args, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    (out.counts.peak_bytes, out.results)
+}
+
+fn compiled(text: &str, entry: &str, algorithm: &str, mut settings: Settings) -> Ready {
+    let backend = settings.backend;
     settings.choice.reverse = Some(algorithm.into());
     let session =
         Session::compile("experiment.fut", text, settings).unwrap_or_else(|e| panic!("{}", e.render()));
@@ -439,11 +452,7 @@ fn mixtures_take_less_memory_where_values_are_computed_again() {
         let parameters = [some(&[k], 2), some(&[k, d], 3), some(&[k, d + d * (d - 1) / 2], 4)];
         let args = [&[some(&[n, d], 1), Value::f64(1.0), Value::i64(0)], &parameters[..]].concat();
         for backend in backends() {
-            let of = |algorithm: &str| {
-                let ready = ready(&text, &format!("{form}_gradient"), algorithm, backend);
-                let out = ready.run(&args, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
-                (out.counts.peak_bytes, out.results)
-            };
+            let of = |algorithm| peak(&text, &format!("{form}_gradient"), (algorithm, backend), &args);
             let ((stored, expected), (again, found)) = (of("accelerate-store"), of("accelerate-recompute"));
             println!("{form}, {backend:?}: {stored} and {again}");
             assert!(again < stored, "{form}, {backend:?}, {n} {d} {k}: {stored} and {again}");
@@ -463,13 +472,9 @@ def f [n] (a: [n]f64) : f64 =
 entry gradient [n] (a: [n]f64) : [n]f64 = vjp f a 1";
     let n = 1000;
     let args = [Value::f64s(&(0..n).map(|i| f64::from(i) * 1e-3).collect::<Vec<f64>>())];
-    let peak = |algorithm: &str, backend: Backend| {
-        let ready = ready(text, "gradient", algorithm, backend);
-        let out = ready.run(&args, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
-        out.counts.peak_bytes
-    };
     for backend in backends() {
-        let [stored, recomputed] = ["accelerate-store", "accelerate-recompute"].map(|a| peak(a, backend));
+        let [stored, recomputed] = ["accelerate-store", "accelerate-recompute"]
+            .map(|algorithm| peak(text, "gradient", (algorithm, backend), &args).0);
         println!("{backend:?}: {stored} and {recomputed}");
         // At least the product's two factors, of eight bytes for each element.
         assert!(stored >= recomputed + 16 * n as u64, "{backend:?}: {stored} and {recomputed}");

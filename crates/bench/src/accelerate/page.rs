@@ -94,7 +94,7 @@ Chapter 5 of the thesis measures two problems of ADBench: Gaussian mixtures and 
 ";
 
 const METHOD: &str = "
-Inputs are random, and of double precision. The thesis has single precision. A process of its own runs each case. The first call of a function is not timed, since its memory is new. Other work ran on the machine at the same time, so times are the least of the timed calls. Memory is what the calling thread has in use at most, results included and arguments not.
+Inputs are random, and of double precision. The thesis has single precision. A process of its own runs each case. The first call of a function is not timed, since its memory is new. Times are the least of the timed calls. Memory is what the calling thread has in use at most, results included and arguments not.
 
 `store` keeps temporaries of scalar functions (`--ad accelerate-store`), `recompute` computes them and the largest arrays again (`--ad accelerate-recompute`), and `default` decides for each function (`--ad accelerate`). They use all threads where no other number stands. `fast_chad` is our production algorithm.
 
