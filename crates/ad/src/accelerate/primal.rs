@@ -41,7 +41,7 @@ pub enum Keep {
     Store,
     /// They are computed again.
     Recompute,
-    /// They are computed again, and so are the values of nodes but for [checkpoints](Pass::primal_again).
+    /// They are computed again, and so are the values of nodes but for checkpoints: see the module.
     Checkpoints,
     /// Those of functions with fewer operations than this are computed again.
     Below(usize),
