@@ -451,6 +451,10 @@ fn all_reads_mut(block: &mut Block, f: &mut dyn FnMut(&mut Operand)) {
 }
 
 impl Ins {
+    /// Whether it stops the program whenever it is reached.
+    pub fn always_stops(&self) -> bool {
+        matches!(self, Ins::Fail { condition: Operand::Const(c), .. } if c.is_true())
+    }
     /// Whether it writes pointers to memory itself, not in a block inside or in a function that it calls. Pointers are in no lanes.
     pub fn writes_pointers(&self) -> bool {
         matches!(

@@ -51,6 +51,8 @@ struct Lives<'p> {
     defined: IdMap<Var, usize>,
     /// How many statements use a variable; a result is one more.
     uses: IdMap<Var, usize>,
+    /// How many statements before this one do more than compute their results.
+    loud: Vec<usize>,
 }
 
 impl<'p> Lives<'p> {
@@ -63,7 +65,11 @@ impl<'p> Lives<'p> {
         for v in free.iter().flatten().copied().chain(body.result.iter().filter_map(|a| a.var())) {
             *uses.entry(v).or_default() += 1;
         }
-        Lives { program, stms: &body.stms, free, defined, uses }
+        let mut loud = vec![0];
+        for s in &body.stms {
+            loud.push(loud[loud.len() - 1] + usize::from(!is_silent_stm(s)));
+        }
+        Lives { program, stms: &body.stms, free, defined, uses, loud }
     }
 
     /// Where each statement goes: after the statement with the first number, in the order of the second ones.
@@ -76,7 +82,7 @@ impl<'p> Lives<'p> {
                 chain.iter().chain([&k]).flat_map(|s| self.free[*s].iter().copied()).filter(of_views);
             let after = needed.filter_map(|v| self.defined.get(&v)).map(|d| keys[*d].0).max();
             let Some(after) = after else { continue };
-            if self.stms[after + 1..k].iter().all(is_silent_stm) {
+            if self.loud[after + 1] == self.loud[k] {
                 for s in chain.into_iter().chain([k]) {
                     keys[s].0 = after;
                 }
@@ -90,7 +96,7 @@ impl<'p> Lives<'p> {
         let stm = &self.stms[k];
         let Exp::Soac(soac) = &stm.exp else { return None };
         if !matches!(soac, Soac::Map { .. } | Soac::Reduce { .. } | Soac::Fused { .. })
-            || !is_silent_stm(stm)
+            || self.loud[k] != self.loud[k + 1]
             || accumulates(self.program, &stm.exp)
         {
             return None;

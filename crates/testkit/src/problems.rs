@@ -212,6 +212,19 @@ fn uniform_array(s: u32, shape: &[usize]) -> Value {
     Value::f64_array(shape, &uniform(s, shape.iter().product()))
 }
 
+/// Arguments of the gradient of a Gaussian mixture (`benches/accelerate/gmm.fut`) with so many points, dimensions and components: random, near zero, so
+/// that no exponential is too large.
+pub fn mixture_in_forms([n, d, k]: [usize; 3]) -> Vec<Value> {
+    let near_zero = |s: u32, shape: &[usize]| {
+        let numbers = uniform(s, shape.iter().product());
+        Value::f64_array(shape, &numbers.iter().map(|x| 0.4 * x - 0.2).collect::<Vec<f64>>())
+    };
+    let width = d + d * (d - 1) / 2;
+    let prior = [near_zero(1, &[n, d]), Value::f64(1.0), Value::i64(0)];
+    let parameters = [near_zero(2, &[k]), near_zero(3, &[k, d]), near_zero(4, &[k, width])];
+    [prior, parameters].concat()
+}
+
 fn ints(shape: &[usize], values: Vec<i64>) -> Value {
     Value::Array(Array::new(shape.to_vec(), Buffer::I64(values)))
 }

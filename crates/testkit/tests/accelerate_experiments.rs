@@ -9,7 +9,7 @@ use pullback_driver::{Backend, Ready, Session, Settings};
 use pullback_interp::core::Options;
 use pullback_prim::ScalarValue;
 use pullback_testkit::fused::array_operations;
-use pullback_testkit::problems::uniform;
+use pullback_testkit::problems::mixture_in_forms;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -444,18 +444,13 @@ entry gradient [n] (a: [n]f64) : [n]f64 = vjp f a 1";
 fn mixtures_take_less_memory_where_values_are_computed_again() {
     let text = source("gmm.fut");
     let sizes: [[usize; 3]; 3] = [[1000, 2, 5], [300, 10, 4], [200, 7, 3]];
-    for (form, [n, d, k]) in FORMS[..2].iter().flat_map(|form| sizes.map(|s| (form, s))) {
-        let some = |shape: &[usize], seed: u32| {
-            let xs = uniform(seed, shape.iter().product());
-            Value::f64_array(shape, &xs.iter().map(|x| 0.4 * x - 0.2).collect::<Vec<f64>>())
-        };
-        let parameters = [some(&[k], 2), some(&[k, d], 3), some(&[k, d + d * (d - 1) / 2], 4)];
-        let args = [&[some(&[n, d], 1), Value::f64(1.0), Value::i64(0)], &parameters[..]].concat();
+    for (form, sizes) in FORMS[..2].iter().flat_map(|form| sizes.map(|s| (form, s))) {
+        let args = mixture_in_forms(sizes);
         for backend in backends() {
             let of = |algorithm| peak(&text, &format!("{form}_gradient"), (algorithm, backend), &args);
             let ((stored, expected), (again, found)) = (of("accelerate-store"), of("accelerate-recompute"));
             println!("{form}, {backend:?}: {stored} and {again}");
-            assert!(again < stored, "{form}, {backend:?}, {n} {d} {k}: {stored} and {again}");
+            assert!(again < stored, "{form}, {backend:?}, {sizes:?}: {stored} and {again}");
             for (a, b) in expected.iter().zip(&found) {
                 expect(form, &b.floats(), &a.floats(), 1e-9);
             }

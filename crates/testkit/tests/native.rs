@@ -21,6 +21,19 @@ fn assert_right(counts: &Counts, functions: u64) {
     assert!(counts.of("unstable") * 10 <= compared, "too many decide nothing");
 }
 
+/// The first function of a program gives the interpreter's bits for these arguments in all of these ways.
+fn assert_bits(what: &str, text: &str, args: Vec<Value>, ways: &[Way]) {
+    let id = SourceMap::new().add("test.core", text);
+    let program = read::read(id, text).unwrap_or_else(|e| panic!("{what}: {e:?}"));
+    check(&program, Rules::SURFACE).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let fun = program.funs.ids().next().expect("a function");
+    let run = Run { what: what.to_string(), program, fun, args: vec![args], empties: false };
+    for way in ways {
+        let verdict = examine(&run, *way);
+        assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{what}, {way:?}: {verdict:?}");
+    }
+}
+
 #[test]
 fn the_vm_computes_what_the_interpreter_computes() {
     let mut seeds = draws("vm", (100, 600), 12);
@@ -89,17 +102,10 @@ fn sums_of_elements_with_arrays_inside_keep_their_memory() {
         made("one", "1.0f64"),
         made("two", "2.0f64")
     );
-    let id = SourceMap::new().add("test.core", &text);
-    let program = read::read(id, &text).expect("a program");
-    let fun = program.funs.ids().next().expect("a function");
+    let ways = [Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)];
     for n in [3, 33, 200] {
         let a: Vec<f64> = (0..n).map(f64::from).collect();
-        let (what, args) = (format!("{n}"), vec![vec![Value::f64s(&a)]]);
-        let run = Run { what, program: program.clone(), fun, args, empties: false };
-        for way in [Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
-            let verdict = examine(&run, way);
-            assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{n}, {way:?}: {verdict:?}");
-        }
+        assert_bits(&format!("{n}"), &text, vec![Value::f64s(&a)], &ways);
     }
 }
 
@@ -116,11 +122,11 @@ fn rows_that_are_filled_with_a_pointer_keep_what_it_points_to() {
             let es: [](#some []f64 | #none f64) = replicate([2i64], e)
             in es
         }
-        let sums: []f64 = map n [rows] (es: [](#some []f64 | #none f64)) {
-            let e: (#some []f64 | #none f64) = es[1i64]
-            let r: f64 = match e
-                case (row: []f64) {
-                    let s: f64 = reduce_comm 2i64 [0.0f64] [row] (p: f64, q: f64) { let t: f64 = add.f64(p, q) in t }
+        let sums: []f64 = map n [rows] (held: [](#some []f64 | #none f64)) {
+            let second: (#some []f64 | #none f64) = held[1i64]
+            let r: f64 = match second
+                case (kept: []f64) {
+                    let s: f64 = reduce_comm 2i64 [0.0f64] [kept] (p: f64, q: f64) { let t: f64 = add.f64(p, q) in t }
                     in s
                 }
                 case (other: f64) { in other }
@@ -128,17 +134,10 @@ fn rows_that_are_filled_with_a_pointer_keep_what_it_points_to() {
         }
         in sums
     }";
-    let id = SourceMap::new().add("test.core", text);
-    let program = read::read(id, text).expect("a program");
-    let fun = program.funs.ids().next().expect("a function");
+    let ways = [Way::VmDefault, Way::Llvm(Level::O1, 8, 1), Way::Llvm(Level::O1, 32, 2)];
     for n in [1, 3, 40] {
         let a: Vec<f64> = (1..=n).map(f64::from).collect();
-        let (what, args) = (format!("{n}"), vec![vec![Value::f64s(&a)]]);
-        let run = Run { what, program: program.clone(), fun, args, empties: false };
-        for way in [Way::VmDefault, Way::Llvm(Level::O1, 8, 1), Way::Llvm(Level::O1, 32, 2)] {
-            let verdict = examine(&run, way);
-            assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{n}, {way:?}: {verdict:?}");
-        }
+        assert_bits(&format!("{n}"), text, vec![Value::f64s(&a)], &ways);
     }
 }
 
@@ -191,16 +190,9 @@ fn bins_keep_arrays_that_their_operator_makes() {
             }}",
             result = if result.starts_with("inject") { format!("{result}: {option}") } else { result.into() },
         );
-        let id = SourceMap::new().add("test.core", &text);
-        let program = read::read(id, &text).unwrap_or_else(|e| panic!("{result}: {e:?}"));
-        check(&program, Rules::SURFACE).unwrap_or_else(|e| panic!("{result}: {e}"));
-        let fun = program.funs.ids().next().expect("a function");
-        let args = vec![vec![Value::f64s(&[1.0, 2.0, 3.0]), Value::i64s(&[0, 1, 5, 1, 0, 0])]];
-        let run = Run { what: result.to_string(), program, fun, args, empties: false };
-        for way in [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
-            let verdict = examine(&run, way);
-            assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{result}, {way:?}: {verdict:?}");
-        }
+        let args = vec![Value::f64s(&[1.0, 2.0, 3.0]), Value::i64s(&[0, 1, 5, 1, 0, 0])];
+        let ways = [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)];
+        assert_bits(result, &text, args, &ways);
     }
 }
 
@@ -257,21 +249,10 @@ fn rows_that_something_points_to_are_not_written_over() {
         ),
     ];
     for (k, text) in programs.iter().enumerate() {
-        let id = SourceMap::new().add("test.core", text);
-        let program = read::read(id, text).unwrap_or_else(|e| panic!("{k}: {e:?}"));
-        check(&program, Rules::SURFACE).unwrap_or_else(|e| panic!("{k}: {e}"));
-        let fun = program.funs.ids().next().expect("a function");
+        let ways = [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)];
         for n in [1, 2, 7] {
-            let args = vec![vec![Value::f64s(&[0.25, -0.5]), Value::i64(n)]];
-            let run = Run { what: format!("{k}"), program: program.clone(), fun, args, empties: false };
-            for way in [Way::VmPlain, Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)]
-            {
-                let verdict = examine(&run, way);
-                assert!(
-                    matches!(verdict, Verdict::Bits | Verdict::Skipped),
-                    "{k}, {n}, {way:?}: {verdict:?}"
-                );
-            }
+            let args = vec![Value::f64s(&[0.25, -0.5]), Value::i64(n)];
+            assert_bits(&format!("{k}, {n}"), text, args, &ways);
         }
     }
 }
@@ -319,18 +300,10 @@ fn rows_and_columns_that_begin_together() {
         sum("of_column", "column"),
         sum("both", "sums")
     );
-    let id = SourceMap::new().add("test.core", &text);
-    let program = read::read(id, &text).expect("a program");
-    check(&program, Rules::SURFACE).expect("well-formed");
-    let fun = program.funs.ids().next().expect("a function");
+    let ways = [Way::Vm(4), Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)];
     for n in [1, 2, 7, 33] {
         let data: Vec<f64> = (0..4 * n).map(|k| f64::from(k % 13) + 1.0).collect();
         let a = Array::new(vec![n as usize, 2, 2], Buffer::F64(data));
-        let (what, args) = (format!("{n}"), vec![vec![Value::Array(a)]]);
-        let run = Run { what, program: program.clone(), fun, args, empties: false };
-        for way in [Way::Vm(4), Way::VmDefault, Way::Llvm(Level::O1, 4, 1), Way::Llvm(Level::O1, 8, 2)] {
-            let verdict = examine(&run, way);
-            assert!(matches!(verdict, Verdict::Bits | Verdict::Skipped), "{n}, {way:?}: {verdict:?}");
-        }
+        assert_bits(&format!("{n}"), &text, vec![Value::Array(a)], &ways);
     }
 }

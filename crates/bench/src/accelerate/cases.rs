@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow};
 use pullback_core::{Array, Buffer, Value};
 use pullback_driver::{Backend, Ready, Session, Settings};
-use pullback_testkit::problems::uniform;
+use pullback_testkit::problems::{mixture_in_forms, uniform};
 use std::path::Path;
 
 /// A problem of the thesis.
@@ -141,18 +141,12 @@ fn array(shape: &[usize], numbers: Vec<f64>) -> Value {
     Value::f64_array(shape, &numbers)
 }
 
-/// Parameters near zero, so that no exponential is too large.
-fn gmm([n, d, k]: Sizes) -> [Vec<Value>; 2] {
-    let width = d + d * (d - 1) / 2;
-    let small = |seed: u32, shape: &[usize]| {
-        let numbers = uniform(seed, shape.iter().product());
-        array(shape, numbers.iter().map(|x| 0.4 * x - 0.2).collect())
-    };
-    let prior = [small(1, &[n, d]), Value::f64(1.0), Value::i64(0)];
-    let parameters = [small(2, &[k]), small(3, &[k, d]), small(4, &[k, width])];
-    // The constant changes no time.
-    let objective = [&prior[..], &[Value::f64(0.0)], &parameters].concat();
-    [objective, [prior, parameters].concat()]
+fn gmm(sizes: Sizes) -> [Vec<Value>; 2] {
+    let of_gradient = mixture_in_forms(sizes);
+    let mut objective = of_gradient.clone();
+    // The constant, which changes no time.
+    objective.insert(3, Value::f64(0.0));
+    [objective, of_gradient]
 }
 
 /// Cameras that look at points in front of them. Observations go round, as in the files.

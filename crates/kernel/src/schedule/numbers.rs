@@ -315,7 +315,7 @@ impl Numbers<'_> {
         }
         values.extend(before);
         // Nobody comes from an arm that always stops.
-        if !out.iter().any(stops) {
+        if !out.iter().any(Ins::always_stops) {
             self.arms.push(Arm { condition, holds, values });
         }
         out
@@ -378,11 +378,6 @@ enum Value {
     /// It is there already.
     Known(Operand),
     New(Key),
-}
-
-/// Whether an instruction always stops the program.
-fn stops(ins: &Ins) -> bool {
-    matches!(ins, Ins::Fail { condition: Operand::Const(c), .. } if c.is_true())
 }
 
 /// Whether a loop runs no iteration, whatever the sizes are.

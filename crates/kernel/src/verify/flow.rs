@@ -379,7 +379,7 @@ impl<'a> Flow<'a> {
                 self.written(*pointer, into);
             }
             Ins::Release { mark } => self.release(*mark),
-            Ins::Fail { condition, .. } => self.ended = *condition == Operand::bool(true),
+            Ins::Fail { .. } => self.ended = ins.always_stops(),
             _ => ins.sets().iter().for_each(|to| self.set(*to, EMPTY)),
         }
     }

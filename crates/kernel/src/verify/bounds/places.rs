@@ -116,7 +116,7 @@ impl<'a, 'f> Looking<'a, 'f> {
         }
         if ins.blocks().is_empty() {
             self.values.instruction(ins);
-            self.ended |= matches!(ins, Ins::Fail { condition, .. } if *condition == Operand::bool(true));
+            self.ended |= ins.always_stops();
         }
         if let Ins::Load { to, .. } = ins {
             self.loads(*to);

@@ -157,7 +157,7 @@ impl<'a, 'f> Looking<'a, 'f> {
         }
         if ins.blocks().is_empty() {
             self.values.instruction(ins);
-            self.ended |= matches!(ins, Ins::Fail { condition, .. } if *condition == Operand::bool(true));
+            self.ended |= ins.always_stops();
         }
     }
     fn repeat(&mut self, ins: &'a Ins, point: Point) {
