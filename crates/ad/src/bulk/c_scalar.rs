@@ -40,6 +40,7 @@
 //! Not supported: results that are no single number.
 
 use super::a_core::Program;
+use super::counts::{Nodes, Visits};
 use super::evaluate::{Arrays, Elements, Mismatch, interpret, sizes_for, total};
 use super::partials::{Zeros, slopes};
 use super::values::Tensor;
@@ -87,12 +88,10 @@ pub struct Gradient {
     pub value: f64,
     /// The cotangents of the inputs; `None` for those without derivatives.
     pub inputs: Vec<Option<Tensor<ScalarValue>>>,
-    /// Nodes of the term, each counted once.
-    pub nodes: u64,
-    /// Those of them that are `Share`.
-    pub shares: u64,
-    /// Nodes that the evaluator visited; those without sharing look through `Share`.
-    pub visits: u64,
+    /// Nodes of the term.
+    pub nodes: Nodes,
+    /// Nodes that the evaluator visited.
+    pub visits: Visits,
 }
 
 /// The gradient of a program whose result is a number.
@@ -116,10 +115,10 @@ pub fn gradient(
     let mut env = program.inputs.iter().map(|x| x.id()).zip(inputs(arguments)).collect();
     let result = interpret(&mut arrays, &mut env, &program.body);
     let Dual(value, delta) = &result.elements[0];
-    let mut visits = 0;
+    let mut visits = Visits::default();
     let all = evaluator.gradient(delta, numbers(arguments), &mut visits);
-    let (nodes, shares) = count(&[delta]);
-    Ok(Gradient { value: value.as_f64(), inputs: in_place(all, arguments), nodes, shares, visits })
+    let nodes = count(&[delta]);
+    Ok(Gradient { value: value.as_f64(), inputs: in_place(all, arguments), nodes, visits })
 }
 
 /// How many numbers have cotangents.
@@ -167,10 +166,10 @@ pub(super) fn backwards<'a>(
     arguments: &[Tensor<ScalarValue>],
 ) -> Backwards {
     let results: Vec<(f64, &Delta)> = results.map(|(c, Dual(_, d))| (c, d)).collect();
-    let (mut all, mut visits) = (vec![0.0; numbers(arguments)], 0);
+    let (mut all, mut visits) = (vec![0.0; numbers(arguments)], Visits::default());
     reverse_pass(&results, &mut all, &mut visits);
-    let (nodes, _) = count(&results.iter().map(|(_, d)| *d).collect::<Vec<_>>());
-    Backwards { inputs: in_place(all, arguments), nodes, visits }
+    let nodes = count(&results.iter().map(|(_, d)| *d).collect::<Vec<_>>()).all;
+    Backwards { inputs: in_place(all, arguments), nodes, visits: visits.all }
 }
 
 /// Makes terms, with identities in the order of execution.
@@ -255,28 +254,29 @@ impl Delta {
     }
 }
 
-/// Nodes, and those that are `Share`, each once.
-fn count(deltas: &[&Delta]) -> (u64, u64) {
-    let (mut seen, mut shares, mut left) = (BTreeSet::new(), 0, deltas.to_vec());
+fn count(deltas: &[&Delta]) -> Nodes {
+    let (mut seen, mut nodes, mut left) = (BTreeSet::new(), Nodes::default(), deltas.to_vec());
     while let Some(d) = left.pop() {
         if matches!(*d.0, Node::Zero) || !seen.insert(Rc::as_ptr(&d.0)) {
             continue;
         }
+        nodes.all += 1;
         match &*d.0 {
-            Node::Zero | Node::Input(_) => {}
+            Node::Zero => {}
+            Node::Input(_) => nodes.inputs += 1,
             Node::Add(a, b) => left.extend([a, b]),
             Node::Scale(_, _, d) => left.push(d),
             Node::Share(_, d) => {
-                shares += 1;
+                nodes.shares += 1;
                 left.push(d);
             }
         }
     }
-    (seen.len() as u64, shares)
+    nodes
 }
 
 impl Evaluator {
-    fn gradient(self, d: &Delta, n: usize, visits: &mut u64) -> Vec<f64> {
+    fn gradient(self, d: &Delta, n: usize, visits: &mut Visits) -> Vec<f64> {
         let mut changed = vec![0.0; n];
         match self {
             // [bulk_scalar.directions]  Eq. 4.1: (eval_0 d e_1, .., eval_0 d e_n)
@@ -290,9 +290,21 @@ impl Evaluator {
     }
 }
 
+/// A node on the way of an evaluator without sharing.
+fn visit(d: &Delta, visits: &mut Visits) {
+    match *d.0 {
+        Node::Share(id, _) => visits.opened(id),
+        Node::Input(v) => {
+            visits.all += 1;
+            visits.reached(v);
+        }
+        Node::Zero | Node::Add(..) | Node::Scale(..) => visits.all += 1,
+    }
+}
+
 // [bulk_scalar.eval_0]  with the unit vector v as e
-fn eval_0(d: &Delta, v: usize, visits: &mut u64) -> f64 {
-    *visits += u64::from(!matches!(*d.0, Node::Share(..)));
+fn eval_0(d: &Delta, v: usize, visits: &mut Visits) -> f64 {
+    visit(d, visits);
     match &*d.0 {
         Node::Zero => 0.0,
         Node::Input(i) => f64::from(u8::from(*i == v)),
@@ -303,8 +315,8 @@ fn eval_0(d: &Delta, v: usize, visits: &mut u64) -> f64 {
 }
 
 // [bulk_scalar.eval_1]
-fn eval_1(d: &Delta, n: usize, visits: &mut u64) -> Vec<f64> {
-    *visits += u64::from(!matches!(*d.0, Node::Share(..)));
+fn eval_1(d: &Delta, n: usize, visits: &mut Visits) -> Vec<f64> {
+    visit(d, visits);
     match &*d.0 {
         Node::Zero => vec![0.0; n],
         Node::Input(i) => (0..n).map(|v| f64::from(u8::from(*i == v))).collect(),
@@ -320,8 +332,8 @@ fn eval_1(d: &Delta, n: usize, visits: &mut u64) -> Vec<f64> {
 }
 
 // [bulk_scalar.eval_2]
-fn eval_2(d: &Delta, g: &mut [f64], visits: &mut u64) {
-    *visits += u64::from(!matches!(*d.0, Node::Share(..)));
+fn eval_2(d: &Delta, g: &mut [f64], visits: &mut Visits) {
+    visit(d, visits);
     match &*d.0 {
         Node::Zero => {}
         Node::Input(v) => g[*v] += 1.0,
@@ -339,8 +351,8 @@ fn eval_2(d: &Delta, g: &mut [f64], visits: &mut u64) {
 }
 
 // [bulk_scalar.eval_3]
-fn eval_3(c: f64, d: &Delta, g: &mut [f64], visits: &mut u64) {
-    *visits += u64::from(!matches!(*d.0, Node::Share(..)));
+fn eval_3(c: f64, d: &Delta, g: &mut [f64], visits: &mut Visits) {
+    visit(d, visits);
     match &*d.0 {
         Node::Zero => {}
         Node::Input(v) => g[*v] += c,
@@ -356,20 +368,24 @@ fn eval_3(c: f64, d: &Delta, g: &mut [f64], visits: &mut u64) {
 type Entries<'a> = BTreeMap<u64, (&'a Delta, f64)>;
 
 // [bulk_scalar.backprop]  the entry with the highest identity, until there is none
-fn reverse_pass(results: &[(f64, &Delta)], g: &mut [f64], visits: &mut u64) {
+fn reverse_pass(results: &[(f64, &Delta)], g: &mut [f64], visits: &mut Visits) {
     let mut entries = Entries::new();
     results.iter().for_each(|(c, d)| eval(*c, d, g, &mut entries, visits));
-    while let Some((_, (d, c))) = entries.pop_last() {
+    while let Some((id, (d, c))) = entries.pop_last() {
+        visits.opened(id);
         eval(c, d, g, &mut entries, visits);
     }
 }
 
 // [bulk_scalar.eval]
-fn eval<'a>(c: f64, d: &'a Delta, g: &mut [f64], entries: &mut Entries<'a>, visits: &mut u64) {
-    *visits += 1;
+fn eval<'a>(c: f64, d: &'a Delta, g: &mut [f64], entries: &mut Entries<'a>, visits: &mut Visits) {
+    visits.all += 1;
     match &*d.0 {
         Node::Zero => {}
-        Node::Input(v) => g[*v] += c,
+        Node::Input(v) => {
+            visits.reached(*v);
+            g[*v] += c;
+        }
         Node::Add(a, b) => {
             eval(c, a, g, entries, visits);
             eval(c, b, g, entries, visits);

@@ -59,6 +59,7 @@
 //! The file is one piece, and its three walks are long, because they are read side by side: for each form its rule, its transpose, and what it says of tangents.
 
 use super::a_core::{Extremum, Fold, Names, Program, Term, Ty, Var, permuted};
+use super::counts::Nodes;
 use super::evaluate::{Algebra, Arrays, Closure, Env, Mismatch, Place, Plain, interpret, sizes_for};
 use super::folds::{Linear, States};
 use super::partials::{Zeros, slopes};
@@ -104,8 +105,8 @@ pub struct Pullback {
     pub value: Tensor<ScalarValue>,
     /// The cotangents; `None` for inputs without derivatives.
     pub inputs: Vec<Option<Tensor<ScalarValue>>>,
-    /// Nodes of the term, each counted once, without `Zero`.
-    pub nodes: u64,
+    /// Nodes of the term.
+    pub nodes: Nodes,
     /// Calls of `eval`.
     pub evals: u64,
     /// The identities of shared nodes, in the order in which they were evaluated.
@@ -527,19 +528,25 @@ impl<A> Delta<A> {
 }
 
 /// Nodes of these terms, each once, without `Zero`.
-pub(super) fn count<A>(deltas: &[Delta<A>]) -> u64 {
-    let (mut seen, mut left) = (BTreeSet::new(), deltas.iter().collect::<Vec<_>>());
+pub(super) fn count<A>(deltas: &[Delta<A>]) -> Nodes {
+    let (mut seen, mut nodes) = (BTreeSet::new(), Nodes::default());
+    let mut left: Vec<_> = deltas.iter().collect();
     while let Some(d) = left.pop() {
         if matches!(d.0.1, Node::Zero) || !seen.insert(Rc::as_ptr(&d.0)) {
             continue;
         }
+        nodes.all += 1;
         match &d.0.1 {
-            Node::Zero | Node::Input(_) => {}
+            Node::Zero => {}
+            Node::Input(_) => nodes.inputs += 1,
+            Node::Share(_, d) => {
+                nodes.shares += 1;
+                left.push(d);
+            }
             Node::Add(a, b) => left.extend([a, b]),
             Node::Stack(ds) => left.extend(ds),
             Node::Scanl(_, s) => left.extend(std::iter::once(&s.start).chain(s.deltas.iter().flatten())),
             Node::Scale(_, _, d)
-            | Node::Share(_, d)
             | Node::Index(d, _)
             | Node::OneHot(d, _)
             | Node::SumOuter(d)
@@ -551,7 +558,7 @@ pub(super) fn count<A>(deltas: &[Delta<A>]) -> u64 {
             | Node::Convert(d) => left.push(d),
         }
     }
-    seen.len() as u64
+    nodes
 }
 
 /// The reverse pass, over arrays of an algebra: Figs. 4.5 and 4.18.

@@ -227,7 +227,7 @@ impl Derivative {
         let mut env = self.env(duals.inputs(variables.zip(inputs.iter().cloned())));
         let deltas: Vec<_> = self.results(&mut duals, &mut env).iter().map(Dual::delta).collect();
         duals.finish()?;
-        let nodes = d_arrays::count(&deltas);
+        let nodes = d_arrays::count(&deltas).all;
         let found = d_arrays::backwards(&mut arrays, seeds.iter().cloned().zip(&deltas));
         let (cotangents, evals) = (found.gradients, found.evals);
         Ok(Read { cotangents, nodes, evals, touched: arrays.touched })

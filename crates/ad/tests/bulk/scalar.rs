@@ -5,8 +5,10 @@ use super::build::*;
 use super::generate::{Indices, differences, scalar_program, seeds};
 use pullback_ad::bulk::a_core::Program;
 use pullback_ad::bulk::c_scalar::{Evaluator, Gradient, gradient};
+use pullback_ad::bulk::counts::Nodes;
 use pullback_ad::bulk::partials::Zeros;
 use pullback_prim::Op;
+use std::collections::BTreeMap;
 
 const ALL: [Evaluator; 5] =
     [Evaluator::Directions, Evaluator::Vectors, Evaluator::Changes, Evaluator::Inwards, Evaluator::Shared];
@@ -43,8 +45,8 @@ fn sharing_makes_a_chain_of_doublings_linear() {
     let x = [reals(&[], &[1.0])];
     let shared = of(&program, &x, Evaluator::Shared);
     assert_eq!((shared.value, first(&shared)), (65536.0, vec![65536.0]));
-    assert_eq!((shared.nodes, shared.visits), (33, 49));
-    assert_eq!(of(&program, &x, Evaluator::Inwards).visits, 131_071);
+    assert_eq!((shared.nodes.all, shared.visits.all), (33, 49));
+    assert_eq!(of(&program, &x, Evaluator::Inwards).visits.all, 131_071);
     assert_eq!(first(&of(&program, &x, Evaluator::Inwards)), [65536.0]);
 }
 
@@ -58,26 +60,40 @@ pub(super) fn figure_4_4() -> Program {
     d.program(body)
 }
 
-/// T2: the derivative is `e^x + 1 / cos(x)^2`. Nodes by hand: without sharing, `exp` and the input are visited three times.
+/// T2: the derivative is `e^x + 1 / cos(x)^2`. Identities are 1 to 6: exp, log, sin, cos, div, add. Without sharing the input and the term of exp are evaluated three times, with sharing once.
+///
+/// By hand, exp has the nodes Share, Scale and Input; log, sin and cos have Share and Scale; div has Share, Add and two Scale; add has Share and Add. These are 15. The term itself has 13 nodes.
+/// The evaluator with sharing visits each node once, and the shared nodes of exp and log once more: 17. Without sharing, log and all below it are evaluated twice, exp three times: 14 nodes that are no Share.
 #[test]
 fn sharing_visits_each_node_once() {
     let x = [reals(&[], &[0.5])];
+    let program = figure_4_4();
+    assert_eq!(program.body.nodes(), 13);
     for evaluator in ALL {
-        let g = of(&figure_4_4(), &x, evaluator);
+        let g = of(&program, &x, evaluator);
         assert!((g.value - 2.195_023_760_543_919).abs() < 1e-14, "{evaluator:?}");
         assert!((first(&g)[0] - 2.947_167_681_109_653).abs() < 1e-13, "{evaluator:?}");
-        let visits = if evaluator == Evaluator::Shared { 17 } else { 14 };
-        assert_eq!(g.visits, visits, "{evaluator:?}");
+        assert_eq!(g.nodes, Nodes { all: 15, shares: 6, inputs: 1 });
+        let is_shared = evaluator == Evaluator::Shared;
+        let (all, opened, input) = if is_shared { (17, [1; 6], 1) } else { (14, [3, 2, 1, 1, 1, 1], 3) };
+        assert_eq!(g.visits.all, all, "{evaluator:?}");
+        assert_eq!(g.visits.shared, (1..).zip(opened).collect(), "{evaluator:?}");
+        assert_eq!(g.visits.inputs, BTreeMap::from([(0, input)]), "{evaluator:?}");
     }
 }
 
-/// T3 and claim C4: `5n` nodes and those of `2n` inputs; `n + 1` of them `Share`.
+/// T3 and claim C4: `5n` nodes and those of `2n` inputs; `n + 1` of them `Share`. The evaluator visits each node once: nothing but an input is used twice.
 #[test]
 fn a_dot_product_has_nodes_for_each_number() {
     let program = dot_product();
-    for n in [1usize, 4, 30] {
+    assert_eq!(program.body.nodes(), 9);
+    for n in [1, 4, 30] {
         let g = of(&program, &[one_to(n), one_to(n)], Evaluator::Shared);
-        assert_eq!((g.nodes, g.shares), (7 * n as u64, n as u64 + 1));
+        let k = n as u64;
+        assert_eq!(g.nodes, Nodes { all: 5 * k + 2 * k, shares: k + 1, inputs: 2 * k });
+        assert_eq!(g.visits.all, 7 * k);
+        assert!(g.visits.shared.values().chain(g.visits.inputs.values()).all(|times| *times == 1));
+        assert_eq!((g.visits.shared.len() as u64, g.visits.inputs.len() as u64), (k + 1, 2 * k));
         assert_eq!(first(&g), one_to(n).to_f64s());
     }
 }
@@ -89,7 +105,7 @@ fn directions_are_evaluated_one_by_one() {
     let k = d.size("n");
     let a = d.reals("a", std::slice::from_ref(&k));
     let program = d.program(sum(&op1(Op::Sin, &a)));
-    let visits = |n, evaluator| of(&program, &[one_to(n)], evaluator).visits;
+    let visits = |n, evaluator| of(&program, &[one_to(n)], evaluator).visits.all;
     // A sum of n terms of two nodes each, under n - 1 additions.
     assert_eq!(visits(10, Evaluator::Vectors), 29);
     assert_eq!(visits(10, Evaluator::Directions), 290);
@@ -106,7 +122,7 @@ fn evaluators_agree_with_differences() {
             let (Some(a), Some(b)) = (a, b) else { continue };
             assert!(agree(a, b, 1e-5), "seed {seed}, {indices:?}, input {k}: {a:?} {b:?}\n{program}");
         }
-        if shared.visits > 400 {
+        if shared.visits.all > 400 {
             continue;
         }
         for evaluator in ALL {
