@@ -19,6 +19,8 @@ const LINEAR: &str =
     "crates/ad/tests/bulk/arrays.rs::the_gradient_of_a_product_of_matrices_is_linear_by_repaired_rules";
 const PER_OPERATION: &str = "crates/ad/tests/bulk/arrays.rs::nodes_are_of_array_operations";
 const ONE_HOT: &str = "crates/ad/tests/bulk/arrays.rs::indices_outside_of_build_are_quadratic";
+const WRITTEN_OUT: &str =
+    "crates/ad/tests/bulk/costs.rs::a_dot_product_that_is_written_out_is_quadratic_backwards_only";
 const ZEROS: &str =
     "crates/ad/tests/bulk/arrays.rs::zeros_stop_at_infinite_slopes_unless_they_are_multiplied";
 const OUTSIDE: &str = "crates/ad/tests/bulk/arrays.rs::reads_outside_have_no_gradient";
@@ -198,10 +200,15 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row("size of delta terms (4.3)", "the same number of nodes for each size", &[PER_OPERATION]),
     row(
-        "cost of gradients",
-        "a constant times the program as sizes grow, in the fragment and in the language",
+        "cost of derivatives",
+        "backwards and forwards a constant times the program as sizes grow, in the fragment and in the language; backwards a dot product that is written out is quadratic, exactly",
         &[
             CONSTANT,
+            "crates/ad/tests/bulk/costs.rs::tangents_cost_a_constant_times_the_program",
+            "crates/ad/tests/bulk/costs.rs::tangents_of_random_programs_cost_a_constant_times_the_program",
+            "crates/ad/tests/bulk/costs.rs::tangents_of_doublings_are_linear",
+            "crates/ad/tests/bulk/costs.rs::a_dot_product_is_linear_in_both_directions",
+            WRITTEN_OUT,
             "crates/ad/tests/bulk/from_core.rs::work_grows_as_that_of_the_function",
             "crates/ad/tests/bulk/extrema.rs::work_of_a_mixture_grows_as_that_of_the_function",
         ],
@@ -282,7 +289,11 @@ pub(crate) const CLAIMS: &[Row] = &[
     row("C3: each shared node is visited once (4.1.6)", "visits by hand", &[ONCE]),
     row("C4: arrays of dual numbers have 5n nodes for a dot product (4.3.1)", "exactly", &[SCALAR_DOT]),
     row("C5: nodes are of array operations (4.3.5)", "12 for a dot product of each size", &[PER_OPERATION]),
-    row("C6: indices that are not in `build1` make one-hot arrays (4.3.4)", "quadratic, exactly", &[ONE_HOT]),
+    row(
+        "C6: indices that are not in `build1` make one-hot arrays (4.3.4)",
+        "quadratic, exactly",
+        &[ONE_HOT, WRITTEN_OUT],
+    ),
     row(
         "C7: not more one-hot arrays than occurrences of `index` (4.4.1)",
         "false as printed: I5 copies an index to each operand, so one `index` of a sum of three arrays makes three of them. A loop that is written out has an occurrence for each iteration, so the claim limits nothing there.",

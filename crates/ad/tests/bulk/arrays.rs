@@ -418,7 +418,7 @@ fn tangents_and_cotangents_are_transposes() {
         let tangents: Vec<Value> = arguments.iter().map(&mut like).collect();
         let c = like(&value(&source, &arguments));
         let dot = |a: &Value, b: &Value| a.to_f64s().iter().zip(b.to_f64s()).map(|(x, y)| x * y).sum::<f64>();
-        let forwards = jvp(&program, &arguments, &tangents).expect("fits");
+        let forwards = jvp(&program, &arguments, &tangents).expect("fits").tangent;
         let g = vjp(&program, &arguments, &c, Zeros::Stop).expect("fits");
         let pairs = g.inputs.iter().zip(&tangents);
         let backwards: f64 = pairs.filter_map(|(a, t)| a.as_ref().map(|a| dot(a, t))).sum();

@@ -6,6 +6,7 @@ mod bot;
 mod build;
 mod claims;
 mod core;
+mod costs;
 mod delayed;
 mod extrema;
 mod from_core;
