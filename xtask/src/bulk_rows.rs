@@ -147,8 +147,8 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "primal and delta apart (4.6.1, 4.6.6)",
-        "the symbolic pass has the operations of the tape, on random programs",
-        &[TAPE],
+        "E1 to E4 are checked of random programs: identities, factors, indices and inputs of the delta term; the symbolic pass has the operations of the tape",
+        &["crates/ad/tests/bulk/symbolic.rs::primal_and_delta_are_apart", TAPE],
     ),
     row("symbolic reverse pass (Fig. 4.20)", "a name for each cotangent that is used twice", &[NAMES, TAPE]),
     row(

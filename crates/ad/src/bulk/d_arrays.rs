@@ -77,7 +77,7 @@ pub(super) struct Delta<A>(Rc<(Ty, Node<A>)>);
 
 /// Fig. 4.13.
 #[derive(Debug)]
-enum Node<A> {
+pub(super) enum Node<A> {
     Zero,
     Input(usize),
     Add(Delta<A>, Delta<A>),
@@ -538,11 +538,38 @@ impl<A> Delta<A> {
     fn new(ty: &Ty, node: Node<A>) -> Delta<A> {
         Delta(Rc::new((ty.clone(), node)))
     }
-    fn ty(&self) -> &Ty {
+    pub(super) fn ty(&self) -> &Ty {
         &self.0.0
     }
-    fn shape(&self) -> &[Size] {
+    pub(super) fn shape(&self) -> &[Size] {
         &self.0.0.shape
+    }
+    pub(super) fn node(&self) -> &Node<A> {
+        &self.0.1
+    }
+    /// Whether it is the same node in memory.
+    pub(super) fn is_same(&self, other: &Delta<A>) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+    /// The terms in it.
+    pub(super) fn parts(&self) -> Vec<&Delta<A>> {
+        match &self.0.1 {
+            Node::Zero | Node::Input(_) => Vec::new(),
+            Node::Add(a, b) => vec![a, b],
+            Node::Stack(ds) => ds.iter().collect(),
+            Node::Scanl(_, s) => std::iter::once(&s.start).chain(s.deltas.iter().flatten()).collect(),
+            Node::Scale(_, _, d)
+            | Node::Share(_, d)
+            | Node::Index(d, _)
+            | Node::OneHot(d, _)
+            | Node::SumOuter(d)
+            | Node::Gather(d, _)
+            | Node::Scatter(d, _)
+            | Node::Replicate(d)
+            | Node::Transpose(_, d)
+            | Node::Reshape(d)
+            | Node::Convert(d) => vec![d],
+        }
     }
 }
 
@@ -555,27 +582,9 @@ pub(super) fn count<A>(deltas: &[Delta<A>]) -> Nodes {
             continue;
         }
         nodes.all += 1;
-        match &d.0.1 {
-            Node::Zero => {}
-            Node::Input(_) => nodes.inputs += 1,
-            Node::Share(_, d) => {
-                nodes.shares += 1;
-                left.push(d);
-            }
-            Node::Add(a, b) => left.extend([a, b]),
-            Node::Stack(ds) => left.extend(ds),
-            Node::Scanl(_, s) => left.extend(std::iter::once(&s.start).chain(s.deltas.iter().flatten())),
-            Node::Scale(_, _, d)
-            | Node::Index(d, _)
-            | Node::OneHot(d, _)
-            | Node::SumOuter(d)
-            | Node::Gather(d, _)
-            | Node::Scatter(d, _)
-            | Node::Replicate(d)
-            | Node::Transpose(_, d)
-            | Node::Reshape(d)
-            | Node::Convert(d) => left.push(d),
-        }
+        nodes.shares += u64::from(matches!(d.0.1, Node::Share(..)));
+        nodes.inputs += u64::from(matches!(d.0.1, Node::Input(_)));
+        left.extend(d.parts());
     }
     nodes
 }

@@ -79,6 +79,15 @@ pub struct Run {
 /// # Errors
 /// [`Mismatch`] if there is a `build1` of floats, or if the result has no derivative. Cost: the size of the program.
 pub fn vjp(program: &Program, zeros: Zeros) -> Result<Derivative, Mismatch> {
+    let (terms, result) = duals_of(program, zeros)?;
+    derivative(terms, (&program.sizes, &program.inputs), result)
+}
+
+/// `D[t]` over terms: the primal bindings, and the dual array of the result. [`super::separation`] says what they have to be.
+///
+/// # Errors
+/// As [`vjp`].
+pub(super) fn duals_of(program: &Program, zeros: Zeros) -> Result<(Terms, Dual<Term>), Mismatch> {
     let ty = program.body.ty();
     if !ty.is_float() {
         return Err(Mismatch(format!("a result of type {ty} has no derivative")));
@@ -89,7 +98,7 @@ pub fn vjp(program: &Program, zeros: Zeros) -> Result<Derivative, Mismatch> {
     let mut env = program.inputs.iter().map(Var::id).zip(duals_of_inputs).collect();
     let result = interpret(&mut duals, &mut env, &program.body);
     duals.finish()?;
-    derivative(terms, (&program.sizes, &program.inputs), result)
+    Ok((terms, result))
 }
 
 /// The derivative that a dual array over terms says, whose inputs are these.

@@ -7,9 +7,11 @@ use super::generate::{Indices, Random, differences, program as any_program, scal
 use super::scalar::doubling;
 use pullback_ad::bulk::a_core::{Exp, Program, Term};
 use pullback_ad::bulk::b_bot::{Rules, transform};
+use pullback_ad::bulk::counts::Nodes;
 use pullback_ad::bulk::d_arrays::{jvp, vjp};
 use pullback_ad::bulk::e_symbolic::{self, Derivative, Run};
 use pullback_ad::bulk::partials::Zeros;
+use pullback_ad::bulk::separation::separated;
 use std::collections::BTreeMap;
 
 fn derivative(program: &Program) -> Derivative {
@@ -51,6 +53,30 @@ fn cotangents_that_are_used_twice_have_names() {
         assert_eq!(largest, (1 << (steps + 1)) - 1, "nodes without names");
         assert_eq!(run(&d, &[one()], &one()).cotangents, [Some(reals(&[], &[f64::from(1 << steps)]))]);
     }
+}
+
+/// E1 to E4 of 4.6.1: the transformation gives primal bindings and one delta term over them, on random programs, and on the dot product with the nodes of T3.
+#[test]
+fn primal_and_delta_are_apart() {
+    let mut nodes = 0;
+    for (seed, indices) in seeds(200).flat_map(|s| [(s, Indices::Inside), (s, Indices::Anywhere)]) {
+        let (source, _) = any_program(seed, indices);
+        let bulk = transform(&source, Rules::Guarded).0;
+        if !bulk.body.ty().is_float() {
+            continue;
+        }
+        for zeros in [Zeros::Stop, Zeros::StopAll, Zeros::Multiply] {
+            let separated = separated(&bulk, zeros).unwrap_or_else(|why| panic!("{why}\n{bulk}"));
+            separated.check().unwrap_or_else(|why| panic!("seed {seed}, {zeros:?}: {why}\n{bulk}"));
+            nodes += separated.nodes().all;
+        }
+    }
+    assert!(nodes > 3000, "{nodes}");
+    let dot = transform(&dot_product(), Rules::Guarded).0;
+    let of_dot = separated(&dot, Zeros::Stop).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(of_dot.nodes(), Nodes { all: 12, shares: 4, inputs: 2 });
+    // Two gathers, which are identities, have no binding. The product and the sum have.
+    assert_eq!(of_dot.bindings.len(), 2);
 }
 
 /// Appendix A of the notes, where the first gather is left out; and the dot product, whose gradient is what one would write.
