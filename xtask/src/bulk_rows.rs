@@ -250,6 +250,22 @@ pub(crate) const ROWS: &[Row] = &[
             "crates/ad/tests/bulk/extrema.rs::the_first_of_equal_elements_is_chosen",
             "crates/ad/tests/bulk/extrema.rs::the_initial_element_may_win",
             "crates/ad/tests/bulk/extrema.rs::rows_without_a_largest_element",
+            "crates/ad/tests/bulk/extrema.rs::places_of_largest_elements_are_known_again",
+        ],
+    ),
+    row(
+        "scatters, histograms by minimum and maximum (ours)",
+        "the last of several rows, the first of equal numbers gets the cotangent; by hand, as Fast CHAD and forward mode have it, and against differences; the work is linear",
+        &[
+            "crates/ad/tests/bulk/sent.rs::scatters",
+            "crates/ad/tests/bulk/sent.rs::scatters_of_rows",
+            "crates/ad/tests/bulk/sent.rs::scatters_of_integers_in_maps",
+            "crates/ad/tests/bulk/sent.rs::histograms_by_extrema",
+            "crates/ad/tests/bulk/sent.rs::histograms_of_several_components",
+            "crates/ad/tests/bulk/sent.rs::what_is_sent_has_the_derivatives_of_other_ways",
+            "crates/ad/tests/bulk/sent.rs::work_of_what_is_sent_grows_as_that_of_the_function",
+            "crates/ad/tests/bulk/core.rs::places_of_extrema_of_what_is_sent",
+            "crates/ad/tests/bulk/delayed.rs::places_of_what_is_sent_are_histograms",
         ],
     ),
     row(

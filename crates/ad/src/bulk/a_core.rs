@@ -25,6 +25,8 @@
 //! gather     t : Array (k_1 ::: .. k_m ::: rest) r,  ix of length m    =>  gather (n_1 ::: .. n_l ::: rest) t (\[i_1 .. i_l]. ix) : Array (n_1 ::: .. n_l ::: rest) r
 //! scatter    t : Array (n_1 ::: .. n_l ::: rest) r,  r numeric, ix of length m
 //!                                                                      =>  scatter (k_1 ::: .. k_m ::: rest) t (\[i_1 .. i_l]. ix) : Array (k_1 ::: .. k_m ::: rest) r
+//! arg_at     t : Array [n_1, .., n_l] r,  r numeric, l > 0, ix of length m
+//!                                                                      =>  argMaxAt [k_1, .., k_m] t (\[i_1 .. i_l]. ix), argMinAt .. : Array [k_1, .., k_m] i64
 //! stack      t_1 .. t_n : Array sh r,  n > 0                           =>  [t_1, .., t_n] : Array (n ::: sh) r
 //! replicate  t : Array sh r                                            =>  replicate k t : Array (k ::: sh) r
 //! transpose  t : Array (k_0 ::: .. k_(m-1) ::: rest) r,  j a permutation of 0 .. m - 1
@@ -41,7 +43,8 @@
 //! 3. A permutation is of the outermost dimensions; the grammar of Fig. 4.7 has one of all of them, the rules of Figs. 4.9 to 4.11 this form.
 //! 4. `[]` without elements has no type, and is no term. `gather` may have more index variables than `t` has dimensions.
 //! 5. `argMax` and `argMin` are ours: where in each column the first of its largest (smallest) numbers is; -1 if no number in it is larger than minus infinity (smaller than infinity; of integers: than the smallest, the largest one).
-//! 6. `scanl` is the fold of 4.7 whose function is closed, with all of its states: `z` first.
+//! 6. `argMaxAt` and `argMinAt` are ours: of the numbers that `scatter` would add up at a place, the counter `i_l` of the largest (smallest); the least one of several, and -1 as above.
+//! 7. `scanl` is the fold of 4.7 whose function is closed, with all of its states: `z` first.
 //!
 //! Guarantee: terms have types, and types never change: every rule of the other files makes terms by [`Term::new`]. Evaluation ([`super::evaluate`](mod@super::evaluate)) is total: an element outside of an
 //! array is zero, an element sent outside of it is dropped, and an integer divided by zero is zero.
@@ -134,6 +137,8 @@ pub enum Exp {
     Gather(Shape, Term, IndexFn),
     /// `scatter sh t (\is. ix)`
     Scatter(Shape, Term, IndexFn),
+    /// `argMaxAt sh t (\is. ix)`, `argMinAt sh t (\is. ix)`
+    ArgScatter(Extremum, Shape, Term, IndexFn),
     /// `[t_1, .., t_n]`
     Stack(Vec<Term>),
     /// `replicate k t`
@@ -239,7 +244,7 @@ impl Names {
         let mut next = params.iter().map(Var::id).max().unwrap_or(0);
         walk(t, &mut |t| match t.exp() {
             Exp::Var(x) | Exp::Let(x, ..) | Exp::Build1(_, x, _) => next = next.max(x.id()),
-            Exp::Gather(_, _, f) | Exp::Scatter(_, _, f) => {
+            Exp::Gather(_, _, f) | Exp::Scatter(_, _, f) | Exp::ArgScatter(_, _, _, f) => {
                 next = f.params.iter().map(Var::id).fold(next, u32::max);
             }
             Exp::Scanl(f, ..) => next = f.params.iter().map(Var::id).fold(next, u32::max),
@@ -301,15 +306,15 @@ impl Term {
     pub fn nodes(&self) -> u64 {
         self.0.nodes
     }
-    /// Whether no rule of Figs. 4.10 to 4.12 applies anywhere in it (Theorem 2): there is no `build1`, and `index` is only of a variable or a constant or a `scatter` or a `scanl`, by at
+    /// Whether no rule of Figs. 4.10 to 4.12 applies anywhere in it (Theorem 2): there is no `build1`, and `index` is only of a variable or a constant or a `scatter`, an `argMaxAt`, an `argMinAt` or a `scanl`, by at
     /// least one component, or of `[t_1, .., t_n]` by one.
     pub fn is_normal(&self) -> bool {
         self.0.is_normal
     }
-    /// Whether there is a `scanl` in it.
-    pub fn has_scanl(&self) -> bool {
+    /// Whether there is a `scanl` in it, or `argMaxAt` or `argMinAt`: what core makes as a whole.
+    pub fn has_whole(&self) -> bool {
         let mut has = false;
-        walk(self, &mut |t| has |= matches!(t.exp(), Exp::Scanl(..)));
+        walk(self, &mut |t| has |= matches!(t.exp(), Exp::Scanl(..) | Exp::ArgScatter(..)));
         has
     }
     /// Whether it may be copied: a variable or a scalar that is known.
@@ -362,7 +367,9 @@ impl Program {
             sizes.extend(t.ty().shape.iter().flat_map(Size::vars));
             match t.exp() {
                 Exp::Let(x, ..) | Exp::Build1(_, x, _) => binders.push(x.clone()),
-                Exp::Gather(_, _, f) | Exp::Scatter(_, _, f) => binders.extend(f.params.iter().cloned()),
+                Exp::Gather(_, _, f) | Exp::Scatter(_, _, f) | Exp::ArgScatter(_, _, _, f) => {
+                    binders.extend(f.params.iter().cloned());
+                }
                 Exp::Scanl(f, ..) => binders.extend(f.params.iter().cloned()),
                 Exp::Var(x) => uses.push(x.clone()),
                 Exp::Size(n) => sizes.extend(n.vars()),
@@ -414,7 +421,7 @@ pub(super) fn parts<'a>(exp: &'a Exp, f: &mut impl FnMut(&'a Term, &'a [Var])) {
         | Exp::Replicate(_, t)
         | Exp::Transpose(_, t)
         | Exp::Reshape(_, t) => f(t, &[]),
-        Exp::Gather(_, t, g) | Exp::Scatter(_, t, g) => {
+        Exp::Gather(_, t, g) | Exp::Scatter(_, t, g) | Exp::ArgScatter(_, _, t, g) => {
             f(t, &[]);
             g.index.iter().for_each(|u| f(u, &g.params));
         }
@@ -431,7 +438,12 @@ pub(super) fn parts<'a>(exp: &'a Exp, f: &mut impl FnMut(&'a Term, &'a [Var])) {
 fn is_reducible_index(exp: &Exp) -> bool {
     let Exp::Index(t, ix) = exp else { return false };
     match t.exp() {
-        Exp::Var(_) | Exp::Const(_) | Exp::Iota(_) | Exp::Scatter(..) | Exp::Scanl(..) => ix.is_empty(),
+        Exp::Var(_)
+        | Exp::Const(_)
+        | Exp::Iota(_)
+        | Exp::Scatter(..)
+        | Exp::ArgScatter(..)
+        | Exp::Scanl(..) => ix.is_empty(),
         Exp::Stack(_) => ix.len() != 1,
         _ => true,
     }
@@ -491,6 +503,16 @@ fn type_of(exp: &Exp) -> Typed {
         Exp::Scatter(sh, t, f) => {
             numeric(t)?;
             moved("scatter", (sh, f.index.len()), (&t.ty().shape, f.params.len()), t, f)
+        }
+        // [bulk_core.arg_at]  argMaxAt [k_1, .., k_m] t (\[i_1 .. i_l]. ix), argMinAt .. : Array [k_1, .., k_m] i64
+        Exp::ArgScatter(_, sh, t, f) => {
+            numeric(t)?;
+            let (m, l) = (sh.len(), t.ty().shape.len());
+            if f.params.is_empty() || (f.params.len(), f.index.len()) != (l, m) {
+                return Err("numbers are chosen at an index of each dimension".to_string());
+            }
+            moved("argMaxAt", (sh, m), (&t.ty().shape, l), t, f)?;
+            Ok(Ty::new(sh.clone(), Scalar::I64))
         }
         // [bulk_core.stack]  [t_1, .., t_n] : Array (n ::: sh) r
         Exp::Stack(ts) => {

@@ -24,6 +24,7 @@
 //! B8'  build1 k (\i. gather sh t (\is. ix))  ~>  gather (k ::: sh) t (\(i ::: is). ix)                                i not in FV t
 //! B8   build1 k (\i. gather sh t (\is. ix))  ~>  gather (k ::: sh) (build1 k (\i. t)) (\(i ::: is). i ::: ix)
 //! B9   build1 k (\i. scatter sh t (\is. ix)) ~>  scatter (k ::: sh) (build1 k (\i. t)) (\(i ::: is). i ::: ix)
+//! B9'  build1 k (\i. argMaxAt sh t (\is. ix)) ~>  argMaxAt (k ::: sh) (build1 k (\i. t)) (\(i ::: is). i ::: ix)    argMinAt too
 //! B10  build1 k (\i. [t_1, .., t_n])         ~>  tr [build1 k (\i. t_1), .., build1 k (\i. t_n)]
 //! B11  build1 k (\i. replicate n t)          ~>  tr (replicate n (build1 k (\i. t)))
 //! B12  build1 k (\i. tr_{b_0 .. b_n} t)      ~>  tr_{0, b_0 + 1, .., b_n + 1} (build1 k (\i. t))
@@ -48,7 +49,7 @@
 //! BI0  build1 k (\i. index t ix)             ~>  gather (k ::: sh) t (\[i]. ix)                                       i not in FV t; BI1, BI2: a variable, a constant
 //! BI3  build1 k (\i. index [t_1 .. t_m] [t]) ~>  gather (k ::: sh) (build1 k (\i. [t_1 .. t_m])) (\[i]. [i, t])
 //! B14  build1 k (\i. scanl n (\a [x ..]. t) z [u ..])  ~>  tr (scanl n (\a [x ..]. build1 k (\i. t[index a [i] / a, index x [i] / x ..])) (build1 k (\i. z)) [tr (build1 k (\i. u)) ..])
-//! BI4  build1 k (\i. index (scatter ..) ix)  ~>  gather (k ::: sh) (build1 k (\i. scatter ..)) (\[i]. i ::: ix)
+//! BI4  build1 k (\i. index (scatter ..) ix)  ~>  gather (k ::: sh) (build1 k (\i. scatter ..)) (\[i]. i ::: ix)    argMaxAt, argMinAt too
 //!
 //! the guard of a rule t ~> t', whose condition is not known before the program runs:   t ~> index [t'] [cond (the condition) 0 (-1)]
 //! ```
@@ -61,7 +62,7 @@
 //! 3. "Normal forms are unique" is false as text (`build1 k (\i. r + 2)` has two), so the order of rules is fixed: B2 before all others, I13 before I1.
 //! 4. I4, I5 and I8 bind components of an index that are variables or known scalars only in [`Rules::Printed`].
 //! 5. `iota k` is what B1 makes; it is a constant for BI2.
-//! 6. `argMax` and `argMin` are ours, with B7' and I7', in all of [`Rules`]; and `scanl` with B14, an index of which is treated as one of `scatter`.
+//! 6. `argMax` and `argMin` are ours, with B7' and I7', in all of [`Rules`]; so are `argMaxAt` and `argMinAt` with B9', and `scanl` with B14. An index of these is treated as one of `scatter`.
 //!
 //! Guarantee: types stay; the result is in normal form (Theorem 2). Values stay, outside of arrays too with [`Rules::Guarded`]; with the others, if no index is outside. Elements touched: at most a constant
 //! times those before, but for B8 and I12 of [`Rules::Printed`]. Memory may grow by the number of iterations (B2, BI3, BI4).
@@ -173,7 +174,7 @@ impl Bot<'_> {
                 f.params.iter().zip(sh).for_each(|(i, k)| self.enter(i, k));
                 with_parts(t, &mut |part| self.normal_form(part))
             }
-            Exp::Scatter(_, from, f) => {
+            Exp::Scatter(_, from, f) | Exp::ArgScatter(_, _, from, f) => {
                 f.params.iter().zip(&from.ty().shape).for_each(|(i, k)| self.enter(i, k));
                 with_parts(t, &mut |part| self.normal_form(part))
             }
@@ -230,6 +231,11 @@ impl Bot<'_> {
             Exp::Scatter(sh, t, f) => {
                 let f = self.under(i, &f.params, [vec![Term::var(i)], f.index.clone()].concat());
                 ("B9", made(Exp::Scatter(outside(k, sh), built(k, i, t), f)))
+            }
+            // [bulk_bot.arg_at]  B9'  build1 k (\i. argMaxAt sh t (\is. ix)) ~> argMaxAt (k ::: sh) (build1 k (\i. t)) (\(i ::: is). i ::: ix)
+            Exp::ArgScatter(which, sh, t, f) => {
+                let f = self.under(i, &f.params, [vec![Term::var(i)], f.index.clone()].concat());
+                ("B9'", made(Exp::ArgScatter(*which, outside(k, sh), built(k, i, t), f)))
             }
             // [bulk_bot.stack]  B10  build1 k (\i. [t_1, .., t_n]) ~> tr [build1 k (\i. t_1), .., build1 k (\i. t_n)]
             Exp::Stack(ts) => ("B10", swapped(made(Exp::Stack(self.each_built(k, i, ts))))),
@@ -385,6 +391,7 @@ impl Bot<'_> {
             }
             Exp::Stack(_)
             | Exp::Scatter(..)
+            | Exp::ArgScatter(..)
             | Exp::Scanl(..)
             | Exp::Var(_)
             | Exp::Const(_)

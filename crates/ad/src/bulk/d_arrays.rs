@@ -472,6 +472,16 @@ impl<T: Algebra> Algebra for Duals<'_, T> {
         let x = self.alg.scatter(sh, &t.primal, &f);
         self.made(t.in_shape(sh), x, t.node(|d| Node::Scatter(d, f)))
     }
+    fn arg_scatter(
+        &mut self,
+        which: Extremum,
+        sh: &[Size],
+        t: &Self::Array,
+        f: &Closure<Self::Array>,
+    ) -> Self::Array {
+        let x = self.alg.arg_scatter(which, sh, &t.primal, &primal_function(f));
+        self.made(Ty::new(sh.to_vec(), Scalar::I64), x, None)
+    }
     // [bulk_arrays.stack]  ([x_1, .., x_n], Share id (Stack [d_1, .., d_n]))
     fn stack(&mut self, ts: &[Self::Array]) -> Self::Array {
         let x = self.alg.stack(&primals(ts));

@@ -418,6 +418,10 @@ impl Algebra for Terms {
         }
         self.made(Exp::Scatter(sh.to_vec(), t.clone(), f))
     }
+    fn arg_scatter(&mut self, which: Extremum, sh: &[Size], t: &Term, f: &Closure<Term>) -> Term {
+        let f = self.function(f);
+        self.made(Exp::ArgScatter(which, sh.to_vec(), t.clone(), f))
+    }
     fn stack(&mut self, ts: &[Term]) -> Term {
         self.made(Exp::Stack(ts.to_vec()))
     }

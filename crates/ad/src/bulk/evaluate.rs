@@ -1,7 +1,7 @@
 //! What terms mean: one interpreter over any algebra (Fig. 4.23), and the algebra of arrays, whose elements may be numbers or more than that.
 //!
 //! Evaluation is total (4.4.2): the subarray of an index outside of an array is zero, what `scatter` sends outside is dropped, and an integer divided by zero is zero. It counts the
-//! elements that array operations touch: those of the result; of `sumOuter`, `argMax` and `scatter` also those of the argument. Scalars, `let`, variables and constants are free, and an index
+//! elements that array operations touch: those of the result; of `sumOuter`, `argMax`, `scatter` and `argMaxAt` also those of the argument. Scalars, `let`, variables and constants are free, and an index
 //! function costs what its operations cost, at every index.
 //!
 //! The file is one piece: the trait, its interpreter and its plainest instance are read side by side. `interpret` has an arm for each form, and is longer than other functions for that.
@@ -77,6 +77,14 @@ pub trait Algebra {
     fn gather(&mut self, sh: &[Size], t: &Self::Array, f: &Closure<Self::Array>) -> Self::Array;
     /// `scatter sh t f`
     fn scatter(&mut self, sh: &[Size], t: &Self::Array, f: &Closure<Self::Array>) -> Self::Array;
+    /// `argMaxAt sh t f`, `argMinAt sh t f`
+    fn arg_scatter(
+        &mut self,
+        which: Extremum,
+        sh: &[Size],
+        t: &Self::Array,
+        f: &Closure<Self::Array>,
+    ) -> Self::Array;
     /// `[t_1, .., t_n]`
     fn stack(&mut self, ts: &[Self::Array]) -> Self::Array;
     /// `replicate k t`
@@ -143,6 +151,10 @@ pub fn interpret<T: Algebra>(alg: &mut T, env: &mut Env<T::Array>, t: &Term) -> 
         Exp::Scatter(sh, t, f) => {
             let t = interpret(alg, env, t);
             alg.scatter(sh, &t, &Closure::new(f, env))
+        }
+        Exp::ArgScatter(which, sh, t, f) => {
+            let t = interpret(alg, env, t);
+            alg.arg_scatter(*which, sh, &t, &Closure::new(f, env))
         }
         Exp::Stack(ts) => {
             alg.enter(Place::Choice);
@@ -314,13 +326,14 @@ pub(super) fn exist(terms: &[&Term], sizes: &BTreeMap<SizeVar, i64>) -> Result<(
     }
 }
 
-/// Where the first of the smallest or largest numbers is; -1 if none is better than the worst of all.
-fn first_extremum(which: Extremum, xs: impl Iterator<Item = ScalarValue>) -> i64 {
+/// The least counter of the smallest or largest numbers; -1 if none is better than the worst of all.
+fn first_extremum(which: Extremum, xs: impl Iterator<Item = (i64, ScalarValue)>) -> i64 {
     let (mut place, mut best) = (-1, None);
-    for (i, x) in (0..).zip(xs) {
+    for (i, x) in xs {
         let best_yet = best.unwrap_or_else(|| which.worst(x.scalar()));
         let (lower, higher) = if which == Extremum::Min { (x, best_yet) } else { (best_yet, x) };
-        if total(Prim::Op(Op::Lt, x.scalar()), &[lower, higher]).is_true() {
+        let holds = |op| total(Prim::Op(op, x.scalar()), &[lower, higher]).is_true();
+        if holds(Op::Lt) || i < place && holds(Op::Eq) {
             (place, best) = (i, Some(x));
         }
     }
@@ -474,7 +487,7 @@ impl<S: Elements> Algebra for Arrays<S> {
         let n = t.inner(1);
         let mut elements = Vec::with_capacity(n);
         for k in 0..n {
-            let column = t.elements.iter().skip(k).step_by(n).map(S::primal);
+            let column = (0..).zip(t.elements.iter().skip(k).step_by(n).map(S::primal));
             elements.push(self.scalars.constant(ScalarValue::I64(first_extremum(which, column))));
         }
         self.made(Scalar::I64, t.shape[1..].to_vec(), elements)
@@ -503,6 +516,27 @@ impl<S: Elements> Algebra for Arrays<S> {
         });
         let elements = sent.iter().map(|xs| self.scalars.sum(t.scalar, xs)).collect();
         self.made(t.scalar, shape, elements)
+    }
+    fn arg_scatter(
+        &mut self,
+        which: Extremum,
+        sh: &[Size],
+        t: &Self::Array,
+        f: &Closure<Self::Array>,
+    ) -> Self::Array {
+        self.touched += t.elements.len() as u64;
+        let shape = self.shape(sh);
+        let mut sent: Vec<Vec<(i64, ScalarValue)>> = vec![Vec::new(); shape.iter().product()];
+        let innermost = t.shape.last().copied().unwrap_or(1);
+        let mut all = t.elements.iter().map(S::primal).enumerate();
+        self.at_each(&t.shape, f, |_, ix| {
+            if let (Some((k, x)), Some(at)) = (all.next(), position(&shape, &components::<S>(ix))) {
+                sent[at].push(((k % innermost) as i64, x));
+            }
+        });
+        let places = sent.into_iter().map(|xs| first_extremum(which, xs.into_iter()));
+        let elements = places.map(|place| self.scalars.constant(ScalarValue::I64(place))).collect();
+        self.made(Scalar::I64, shape, elements)
     }
     fn stack(&mut self, ts: &[Self::Array]) -> Self::Array {
         let shape = [&[ts.len()], ts[0].shape.as_slice()].concat();

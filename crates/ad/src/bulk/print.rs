@@ -61,6 +61,10 @@ pub(super) fn show(exp: &Exp) -> String {
         Exp::ArgOuter(Extremum::Max, t) => format!("(argMax {t})"),
         Exp::Gather(sh, t, f) => format!("(gather {} {t} {})", shape(sh), function(f)),
         Exp::Scatter(sh, t, f) => format!("(scatter {} {t} {})", shape(sh), function(f)),
+        Exp::ArgScatter(which, sh, t, f) => {
+            let name = if *which == Extremum::Min { "argMinAt" } else { "argMaxAt" };
+            format!("({name} {} {t} {})", shape(sh), function(f))
+        }
         Exp::Stack(ts) => format!("[{}]", list(ts, ", ")),
         Exp::Replicate(k, t) => format!("(replicate ({k}) {t})"),
         Exp::Transpose(j, t) => {

@@ -22,6 +22,7 @@ pub(super) fn with_parts(t: &Term, f: &mut impl FnMut(&Term) -> Term) -> Term {
         Exp::ArgOuter(which, t) => Exp::ArgOuter(*which, f(t)),
         Exp::Gather(sh, t, g) => Exp::Gather(sh.clone(), f(t), fun(f, g)),
         Exp::Scatter(sh, t, g) => Exp::Scatter(sh.clone(), f(t), fun(f, g)),
+        Exp::ArgScatter(which, sh, t, g) => Exp::ArgScatter(*which, sh.clone(), f(t), fun(f, g)),
         Exp::Stack(ts) => Exp::Stack(ts.iter().map(f).collect()),
         Exp::Replicate(k, t) => Exp::Replicate(k.clone(), f(t)),
         Exp::Transpose(j, t) => Exp::Transpose(j.clone(), f(t)),
@@ -84,6 +85,10 @@ pub(super) fn copied(names: &mut Names, t: &Term) -> Term {
         Exp::Scatter(sh, t, f) => {
             let f = copied_function(names, f);
             made(Exp::Scatter(sh.clone(), copied(names, t), f))
+        }
+        Exp::ArgScatter(which, sh, t, f) => {
+            let f = copied_function(names, f);
+            made(Exp::ArgScatter(*which, sh.clone(), copied(names, t), f))
         }
         Exp::Scanl(f, z, ts) => {
             let (z, ts) = (copied(names, z), ts.iter().map(|t| copied(names, t)).collect());

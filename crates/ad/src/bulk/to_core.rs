@@ -117,12 +117,14 @@ fn supported<'a>(known: &[SizeVar], terms: impl Iterator<Item = &'a Term>) -> Re
             }
             let inner: &[Term] = match t.exp() {
                 Source::Build1(_, _, body) => std::slice::from_ref(body),
-                Source::Gather(_, _, f) | Source::Scatter(_, _, f) => &f.index,
+                Source::Gather(_, _, f) | Source::Scatter(_, _, f) | Source::ArgScatter(_, _, _, f) => {
+                    &f.index
+                }
                 _ => &[],
             };
-            if inner.iter().any(Term::has_scanl) {
+            if inner.iter().any(Term::has_whole) {
                 refused.get_or_insert_with(|| {
-                    format!("`scanl` in a function that is not in bulk operations: `{t}`")
+                    format!("`scanl` or `argMaxAt` in a function that is not in bulk operations: `{t}`")
                 });
             }
             if matches!(t.exp(), Source::Scatter(..)) && !t.ty().is_float() {

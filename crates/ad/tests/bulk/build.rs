@@ -119,6 +119,10 @@ pub(super) fn arg_max(t: &Term) -> Term {
 pub(super) fn arg_min(t: &Term) -> Term {
     term(Exp::ArgOuter(Extremum::Min, t.clone()))
 }
+/// Where the best of what is sent to each place is.
+pub(super) fn arg_at(which: Extremum, sh: &[Size], t: &Term, f: IndexFn) -> Term {
+    term(Exp::ArgScatter(which, sh.to_vec(), t.clone(), f))
+}
 /// Over all dimensions.
 pub(super) fn total(t: &Term) -> Term {
     t.ty().shape.iter().fold(t.clone(), |t, _| sum(&t))

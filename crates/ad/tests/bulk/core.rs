@@ -69,6 +69,38 @@ fn where_the_largest_and_smallest_numbers_are() {
     assert_eq!(program.body.to_string(), "(argMax m1)");
 }
 
+/// Of what is sent to each place the counter of the largest or smallest number; of several, the least one. What is sent outside is dropped; -1 where there is no number.
+#[test]
+fn places_of_extrema_of_what_is_sent() {
+    let at = |which, xs: Term, places: &[i64]| {
+        closed(|d| {
+            let f = d.function(1, |_, i| vec![index(&integers(places), i)]);
+            arg_at(which, &[n(3)], &xs, f)
+        })
+    };
+    let xs = || constant(&[6], &[3.0, 5.0, 5.0, f64::NAN, 2.0, 9.0]);
+    let places = [0, 0, 0, 1, 2, 7];
+    assert_eq!(at(Extremum::Max, xs(), &places), Value::i64s(&[3], &[1, -1, 4]));
+    assert_eq!(at(Extremum::Min, xs(), &places), Value::i64s(&[3], &[0, -1, 4]));
+    let worst = constant(&[2], &[f64::NEG_INFINITY, f64::INFINITY]);
+    assert_eq!(at(Extremum::Max, worst.clone(), &[0, 1]), Value::i64s(&[3], &[-1, 1, -1]));
+    assert_eq!(at(Extremum::Min, worst, &[0, 1]), Value::i64s(&[3], &[0, -1, -1]));
+    // Columns of both rows meet: 9 is the largest in columns 2 and 0, and in column 1.
+    let m = constant(&[2, 3], &[1.0, 2.0, 9.0, 9.0, 4.0, 3.0]);
+    let of_columns = closed(|d| {
+        let f = d.function(2, |_, i| vec![op2(Op::Mod, &i[1], &int(2)), int(0)]);
+        arg_at(Extremum::Max, &[n(2), n(1)], &m, f)
+    });
+    assert_eq!(of_columns, Value::i64s(&[2, 1], &[0, 1]));
+    // 4 elements are read, and 2 are made.
+    let mut d = Draft::default();
+    let x = d.reals("x", &[n(4)]);
+    let f = d.function(1, |_, i| vec![i[0].clone()]);
+    let program = d.program(arg_at(Extremum::Min, &[n(2)], &x, f));
+    assert_eq!(cost(&program, &[one_to(4)]), 6);
+    assert_eq!(program.body.to_string(), "(argMinAt [2] x1 (\\[j2]. [j2]))");
+}
+
 #[test]
 fn operations_by_hand() {
     let m = || constant(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -158,6 +190,12 @@ fn terms_without_a_type_are_refused() {
     ill_typed(Exp::Gather(vec![n(2), n(4)], constant(&[3, 5], &[0.0; 15]), f(&mut d)), "do not end");
     ill_typed(Exp::Scatter(vec![n(2), n(4)], constant(&[3, 5], &[0.0; 15]), f(&mut d)), "do not end");
     ill_typed(Exp::Scatter(vec![n(2)], replicate(&n(2), &yes), f(&mut d)), "truth values");
+    let arg = |sh: &[Size], t: Term, f: IndexFn| Exp::ArgScatter(Extremum::Max, sh.to_vec(), t, f);
+    ill_typed(arg(&[n(2)], replicate(&n(2), &yes), f(&mut d)), "truth values");
+    ill_typed(arg(&[n(2)], constant(&[3, 2], &[0.0; 6]), f(&mut d)), "an index of each dimension");
+    ill_typed(arg(&[n(2), n(2)], xs.clone(), f(&mut d)), "an index of each dimension");
+    let at_once = IndexFn { params: Vec::new(), index: vec![int(0)] };
+    ill_typed(arg(&[n(2)], real(1.0), at_once), "an index of each dimension");
     let no_index = IndexFn { params: Vec::new(), index: vec![real(0.0)] };
     ill_typed(Exp::Gather(Vec::new(), xs, no_index), "a component of an index");
 }

@@ -4,7 +4,7 @@ use super::build::*;
 use super::from_core::derived;
 use super::translated::{checked, from_core, results};
 use crate::common::{bulk_mismatch, run};
-use pullback_ad::bulk::a_core::Term;
+use pullback_ad::bulk::a_core::{Extremum, Term};
 use pullback_ad::bulk::to_core::function;
 use pullback_core::print::print;
 use pullback_core::{Array, Buffer, Program as CoreProgram, Value as CoreValue};
@@ -73,6 +73,33 @@ fn scatters_by_moved_and_reversed_indices_are_maps() {
         let text = text_of(d, sent, &[one_to(5)]);
         lacks(&text, &["withacc", "update"]);
         assert_eq!(text.contains("if "), !is_reversed, "{text}");
+    }
+}
+
+/// Where the best of what is sent to each place is: by two histograms. Numbers that are no better than the worst, what is no number and indices outside of one dimension count for nothing.
+#[test]
+fn places_of_what_is_sent_are_histograms() {
+    let (infinite, nan) = (f64::INFINITY, f64::NAN);
+    let xs = reals(&[2, 4], &[-infinite, 5.0, 5.0, infinite, nan, 9.0, -infinite, 5.0]);
+    for which in [Extremum::Max, Extremum::Min] {
+        let mut d = Draft::default();
+        let (n, m) = (d.size("n"), d.size("m"));
+        let a = d.reals("a", &[n.clone(), m.clone()]);
+        let f = d.function(2, |_, i| vec![i[0].clone(), sub(&i[1], &int(1))]);
+        let text = text_of(d, arg_at(which, &[n.clone(), m], &a, f), std::slice::from_ref(&xs));
+        assert_eq!(text.matches(" hist ").count(), 2, "{text}");
+        // All of a row at one place.
+        let mut d = Draft::default();
+        let (n, m) = (d.size("n"), d.size("m"));
+        let a = d.reals("a", &[n.clone(), m]);
+        let f = d.function(2, |_, i| vec![i[0].clone()]);
+        text_of(d, arg_at(which, &[n], &a, f), std::slice::from_ref(&xs));
+        // All of it.
+        let mut d = Draft::default();
+        let (n, m) = (d.size("n"), d.size("m"));
+        let a = d.reals("a", &[n, m]);
+        let f = d.function(2, |_, _| Vec::new());
+        text_of(d, arg_at(which, &[], &a, f), std::slice::from_ref(&xs));
     }
 }
 

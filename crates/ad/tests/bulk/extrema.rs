@@ -319,3 +319,33 @@ fn derivatives_of_maxima_are_differentiated_again() {
     let again = add_vjp(&mut program, g, &Config::default()).expect("supported");
     assert_eq!(mismatch_of(&program, g, again, &args), None);
 }
+
+/// The operator that `argMax` is in core is known again, in maps too: of each row `x^2 w_k`, where `x` is its largest element, and `k` the first place of it.
+#[test]
+fn places_of_largest_elements_are_known_again() {
+    let text = "fun f(a: [][]f64, w: []f64): []f64 {
+        let n: i64 = size(a, 0)
+        let y: []f64 = map n [a] (row: []f64) {
+            let m: i64 = size(row, 0)
+            let is: []i64 = iota(m)
+            let x: f64, k: i64 = reduce m [-f64.inf, -1i64] [row, is] (p: f64, i: i64, q: f64, j: i64) {
+                let b: f64 = max.f64(p, q)
+                let c: bool = eq.f64(p, b)
+                let l: i64 = select.i64(c, i, 9223372036854775807i64)
+                let d: bool = eq.f64(q, b)
+                let r: i64 = select.i64(d, j, 9223372036854775807i64)
+                let s: i64 = min.i64(l, r)
+                in b, s
+            }
+            let v: f64 = w[k]
+            let t: f64 = mul.f64(x, x)
+            let u: f64 = mul.f64(t, v)
+            in u
+        }
+        in y
+    }";
+    let a = Value::f64_array(&[2, 3], &[3.0, 7.0, 7.0, 5.0, 2.0, 4.0]);
+    let found = results(text, &[a, fs(&[10.0, 100.0, 1000.0]), fs(&[1.0, 2.0])]);
+    let a_bar = Value::f64_array(&[2, 3], &[0.0, 1400.0, 0.0, 200.0, 0.0, 0.0]);
+    assert_eq!(found, [fs(&[4900.0, 250.0]), a_bar, fs(&[50.0, 49.0, 0.0])]);
+}

@@ -4,7 +4,7 @@
 //! by a comparison of integers. Indices are arbitrary integer terms; [`Indices::Inside`] takes them modulo the size.
 
 use super::build::*;
-use pullback_ad::bulk::a_core::{Exp, Fold, IndexFn, Program, Term, Ty};
+use pullback_ad::bulk::a_core::{Exp, Extremum, Fold, IndexFn, Program, Term, Ty};
 use pullback_ad::bulk::sizes::Size;
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::sync::Arc;
@@ -215,8 +215,15 @@ impl Generator {
         let body = self.with(Term::var(&x), |g| g.term(ty, depth - 1));
         term(Exp::Let(x, u, body))
     }
-    /// Where the largest or smallest numbers are.
+    /// Where the largest or smallest numbers are; sometimes of those that are sent to each place.
     fn place(&mut self, ty: &Ty, depth: usize) -> Term {
+        if self.random.below(3) == 0 {
+            let rank = 1 + self.random.below(2);
+            let (from, scalar) = (self.shape(rank), self.random.pick(&[Scalar::F64, Scalar::I64]));
+            let t = self.term(&Ty::new(from, scalar), depth - 1);
+            let f = self.function(rank, &ty.shape, depth - 1);
+            return arg_at(self.random.pick(&[Extremum::Min, Extremum::Max]), &ty.shape, &t, f);
+        }
         let k = self.random.pick(&self.sizes);
         let scalar = self.random.pick(&[Scalar::F64, Scalar::F64, Scalar::I64]);
         let t = self.term(&Ty::new([vec![k], ty.shape.clone()].concat(), scalar), depth - 1);

@@ -16,6 +16,7 @@ mod loops;
 mod refused;
 mod rules;
 mod scalar;
+mod sent;
 mod staged;
 mod symbolic;
 mod taken;

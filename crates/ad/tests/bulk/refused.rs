@@ -31,6 +31,30 @@ fn what_has_no_form_is_refused_with_its_place() {
             "y",
         ),
         (
+            // The operator of `argMax`, which does not start from the worst number.
+            "fun f(a: [][]f64, n: i64): []f64 {
+                let y: []f64 = map n [a] (row: []f64) {
+                    let m: i64 = size(row, 0)
+                    let is: []i64 = iota(m)
+                    let x: f64, k: i64 = reduce m [-f64.inf, 7i64] [row, is] (p: f64, i: i64, q: f64, j: i64) {
+                        let b: f64 = max.f64(p, q)
+                        let c: bool = eq.f64(p, b)
+                        let l: i64 = select.i64(c, i, 9223372036854775807i64)
+                        let d: bool = eq.f64(q, b)
+                        let r: i64 = select.i64(d, j, 9223372036854775807i64)
+                        let s: i64 = min.i64(l, r)
+                        in b, s
+                    }
+                    let z: f64 = row[k]
+                    in z
+                }
+                in y
+            }"
+            .into(),
+            "states of several types",
+            "x",
+        ),
+        (
             "fun f(a: []f64, bs: []bool, n: i64): f64 {
                 let b: bool, y: f64 = reduce n [false, 0.0f64] [bs, a] (p: bool, u: f64, q: bool, v: f64) {
                     let c: bool = lt.bool(p, q)
@@ -52,9 +76,18 @@ fn what_has_no_form_is_refused_with_its_place() {
             "y",
         ),
         (
-            "fun f(a: []f64, d: []f64, is: []i64): []f64 { let y: []f64 = scatter(3i64, d, is, a) in y }".into(),
-            "a scatter",
-            "y",
+            "fun f(a: []f64, d: [][]i64, is: []i64): []f64 {
+                let y: []f64 = map 2i64 [d] (row: []i64) {
+                    let h: []i64 = hist 3i64 [0i64] [row] is [is] (p: i64, q: i64) { let r: i64 = add.i64(p, q) in r }
+                    let k: i64 = h[0i64]
+                    let x: f64 = a[k]
+                    in x
+                }
+                in y
+            }"
+            .into(),
+            "a histogram of integers",
+            "h",
         ),
         (
             "fun f(x: f64): f64 {

@@ -1,7 +1,7 @@
 //! The bulk-operation transformation, rule by rule: what Figs. 4.10 to 4.12 say, and what is ours, by hand.
 
 use super::build::*;
-use pullback_ad::bulk::a_core::{Exp, Program, Term};
+use pullback_ad::bulk::a_core::{Exp, Extremum, Program, Term};
 use pullback_ad::bulk::b_bot::{Rules, transform};
 use pullback_prim::Op;
 use std::collections::BTreeMap;
@@ -255,6 +255,26 @@ fn rules_of_ours() {
                 "B7'",
                 &|x| three(x, |x, i| arg_max(&at(&x.m, i))),
                 "(argMax (tr_{1,0} (build1 (3) (\\i. (index m [i])))))",
+            ),
+            (
+                "B9'",
+                &|x| {
+                    three(x, |x, i| {
+                        let f = x.d.function(1, |_, j| vec![sub(&j[0], i)]);
+                        arg_at(Extremum::Max, &[n(2)], &at(&x.m, i), f)
+                    })
+                },
+                "(argMaxAt [3, 2] (build1 (3) (\\i. (index m [i]))) (\\[i', j]. [i', (sub.i64 j i')]))",
+            ),
+            (
+                "BI4",
+                &|x| {
+                    three(x, |x, i| {
+                        let f = x.d.function(1, |_, j| vec![sub(&j[0], i)]);
+                        at(&arg_at(Extremum::Min, &[n(2)], &x.a, f), &int(0))
+                    })
+                },
+                "(gather [3] (build1 (3) (\\i. (argMinAt [2] a (\\[j]. [(sub.i64 j i)])))) (\\[i']. [i', 0i64]))",
             ),
             (
                 "B8'",

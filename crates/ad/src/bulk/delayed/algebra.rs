@@ -2,6 +2,7 @@
 //!
 //! Assumes and guarantees what the module above does.
 
+use super::moves::inside;
 use super::{Axis, Delayed, Element, Stored, indexed, reads_once, scattered, summed};
 use crate::bulk::a_core::{Extremum, Fold, Ty, Var};
 use crate::bulk::evaluate::{Algebra, Closure, Env, interpret};
@@ -14,6 +15,9 @@ use std::sync::Arc;
 
 /// How many arrays a stack may have that is not put together. A choice, not measured.
 const FEW: usize = 4;
+
+/// The counter of a number that is not the best one.
+const NOWHERE: i64 = i64::MAX;
 
 impl Algebra for ToCore<'_, '_> {
     type Array = Delayed;
@@ -87,6 +91,27 @@ impl Algebra for ToCore<'_, '_> {
     fn scatter(&mut self, sh: &[Size], t: &Delayed, f: &Closure<Delayed>) -> Delayed {
         let ix = self.called(f, &t.axes[..f.fun.params.len()]);
         self.moved(sh, t, &ix)
+    }
+    // [bulk_delayed.arg_at]  hist min of the counters of those numbers that are the best one of their place
+    fn arg_scatter(&mut self, which: Extremum, sh: &[Size], t: &Delayed, f: &Closure<Delayed>) -> Delayed {
+        let (scalar, room) = (t.ty.scalar, vec![Size::product(sh)]);
+        let ix = self.called(f, &t.axes);
+        let place = self.place_in(sh, &ix);
+        let (places, values) = (self.flat(t, place.clone()), self.flat(t, t.element.clone()));
+        let worst = which.worst(scalar);
+        let best = self.best_at(&room, (which, worst), (places, values));
+        let best = self.at_hand(&Stored { atom: best, ty: Ty::new(room.clone(), scalar) });
+        let best = indexed(&self.axes, &best, std::slice::from_ref(&place)).element;
+        let is_best = Element::op2(Op::Eq, scalar, &t.element, &best);
+        let is_any = Element::op2(Op::Ne, scalar, &t.element, &Element::constant(worst));
+        let holds = Element::op2(Op::And, Scalar::Bool, &is_best, &is_any);
+        let counter = t.axes.last().map_or_else(|| Element::i64(0), |a| Element::counter(*a));
+        let counters = self.flat(t, Element::either(&holds, counter, Element::i64(NOWHERE)));
+        let found = self.best_at(&room, (Extremum::Min, ScalarValue::I64(NOWHERE)), (places, counters));
+        let found = self.at_hand(&Stored { atom: found, ty: Ty::new(room, Scalar::I64) });
+        let is_nowhere = Element::op2(Op::Eq, Scalar::I64, &found.element, &Element::i64(NOWHERE));
+        let element = Element::either(&is_nowhere, Element::i64(-1), found.element.clone());
+        self.reshape(sh, &Delayed { element, ..found })
     }
     fn stack(&mut self, ts: &[Delayed]) -> Delayed {
         let n = Size::constant(i64::try_from(ts.len()).unwrap_or(i64::MAX));
@@ -237,16 +262,14 @@ impl ToCore<'_, '_> {
     /// Where the first of the smallest or largest numbers is; -1 if none is better than the worst of all.
     pub(super) fn first_extremum(&mut self, which: Extremum, width: Atom, column: Atom) -> Atom {
         let scalar = self.b.elem(column).scalar().unwrap_or_else(|| unreachable!("numbers"));
-        let op = if which == Extremum::Min { Op::Min } else { Op::Max };
-        let nowhere = Atom::i64(i64::MAX);
         let is = self.b.emit(Exp::Iota(width), "is");
         let (t, i) = (Type::Scalar(scalar), Type::Scalar(Scalar::I64));
-        let operator = Prim::Op(op, scalar).in_operator();
+        let operator = of_two(which, scalar);
         let lam = self.b.lam(&[t.clone(), i.clone(), t, i], "x", |b, p| {
             let best = b.emit(Exp::Prim(operator, vec![p[0].into(), p[2].into()]), "best");
             let mut place = |x: Atom, i: Atom| {
                 let is_best = b.op2(Op::Eq, x, best);
-                b.select(is_best, i, nowhere)
+                b.select(is_best, i, Atom::i64(NOWHERE))
             };
             let (left, right) = (place(p[0].into(), p[1].into()), place(p[2].into(), p[3].into()));
             vec![best, b.op2(Op::Min, left, right)]
@@ -254,7 +277,45 @@ impl ToCore<'_, '_> {
         let neutral = vec![Atom::Const(which.worst(scalar)), Atom::i64(-1)];
         let soac = Soac::Reduce { width, lam, neutral, arrays: vec![column, is], commutative: true };
         let place = Atom::from(self.b.emit_all(Exp::Soac(soac), "best")[1]);
-        let is_nowhere = self.b.op2(Op::Eq, place, nowhere);
+        let is_nowhere = self.b.op2(Op::Eq, place, Atom::i64(NOWHERE));
         self.b.select(is_nowhere, Atom::i64(-1), place)
     }
+    /// The best of the numbers that are sent to each of so many places, or what none is worse than.
+    fn best_at(
+        &mut self,
+        room: &[Size],
+        (which, worst): (Extremum, ScalarValue),
+        (indices, values): (Atom, Atom),
+    ) -> Atom {
+        let (width, extents, t) = (self.b.size(values, 0), self.extents(room), Type::Scalar(worst.scalar()));
+        let operator = of_two(which, worst.scalar());
+        let lam = self.b.lam(&[t.clone(), t], "x", |b, p| {
+            vec![b.emit(Exp::Prim(operator, vec![p[0].into(), p[1].into()]), "best")]
+        });
+        let (neutral, values) = (vec![Atom::Const(worst)], vec![values]);
+        let dst = vec![self.b.emit(Exp::Replicate(extents, neutral[0]), "room")];
+        self.b.emit(Exp::Soac(Soac::Hist { width, lam, neutral, dst, indices, values }), "best")
+    }
+    /// The number of the element at an index, row by row; -1 outside.
+    fn place_in(&mut self, sh: &[Size], ix: &[Element]) -> Element {
+        let on = |op, a: &Element, b: &Element| Element::op2(op, Scalar::I64, a, b);
+        let row = |place: Element, (k, i): (&Size, &Element)| {
+            on(Op::Add, &on(Op::Mul, &place, &Element::size(k)), i)
+        };
+        let place = sh.iter().zip(ix).fold(Element::i64(0), row);
+        Element::either(&inside(&self.axes, ix, sh), place, Element::i64(-1))
+    }
+    /// An array of these elements in memory, with one dimension for all counters of another one.
+    fn flat(&mut self, like: &Delayed, element: Element) -> Atom {
+        let ty = Ty::new(like.ty.shape.clone(), element.scalar());
+        let whole = Delayed { axes: like.axes.clone(), element, ty };
+        let flat = self.reshape(&[Size::product(&like.ty.shape)], &whole);
+        self.in_memory(&flat).atom
+    }
+}
+
+/// The better one of two numbers; what is no number is never the better one.
+fn of_two(which: Extremum, scalar: Scalar) -> Prim {
+    let op = if which == Extremum::Min { Op::Min } else { Op::Max };
+    Prim::Op(op, scalar).in_operator()
 }

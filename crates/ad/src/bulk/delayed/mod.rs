@@ -20,6 +20,7 @@
 //! linear     .. a component that is t + i or t - i, where t has no counter that is not plain yet: i = k - t or i = t - k, instead of k
 //! dropped    .. a counter that is no plain component is summed up, if there are no others
 //! sent       scatter sh a f            = an accumulator to which each element is added, in all other cases
+//! arg_at     argMaxAt sh a f           = hist min of the counters of those numbers that are the best one of their place, which is hist max                    argMinAt as well
 //! one_hot    oneHot sh ts a            = scatter sh a (\[]. ts)
 //! guarded    (if c then u else 0) * v  = if c then u * v else 0,  (if c then u else 0) + (if c then v else 0) = if c then u + v else 0,      where zeros are not multiplied as numbers
 //! sum_of_guarded  sum i. if c then e else 0 = if c then sum i. e else 0,   where c does not depend on i

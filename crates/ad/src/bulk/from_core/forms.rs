@@ -70,7 +70,7 @@ impl FromCore<'_> {
     /// A variable for a term. What costs little and has no derivative is copied, so that it may become part of an index function.
     fn bound(&mut self, v: Var, t: Term) -> Term {
         let is_number = !t.ty().is_float() && t.ty().shape.is_empty();
-        let is_small = is_number && t.nodes() <= COPIED && !t.has_scanl();
+        let is_small = is_number && t.nodes() <= COPIED && !t.has_whole();
         if t.is_atom() || is_small || matches!(t.exp(), Form::Iota(_)) {
             return t;
         }

@@ -294,7 +294,7 @@ impl Distributed<'_, '_> {
             }
             Form::Index(array, ix) if !stays(array) && reads(ix) => self.refuse(),
             Form::Gather(_, array, f) if !stays(array) && reads(&f.index) => self.refuse(),
-            Form::Gather(_, _, f) | Form::Scatter(_, _, f) => {
+            Form::Gather(_, _, f) | Form::Scatter(_, _, f) | Form::ArgScatter(_, _, _, f) => {
                 let local = with(local, &f.params);
                 self.parts(t, state, &local)
             }

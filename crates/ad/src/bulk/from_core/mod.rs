@@ -36,8 +36,11 @@
 //!            reduce n max z a                  => cond (j < 0 or x <= z) z x, where j = argMax (a as [n]) and x = index (a as [n]) [j];   min: argMin, z <= x
 //!            z where j < 0, if no number is worse than z
 //!            reduce n (\ps qs. if p_k < q_k then qs else ps) zs as  => cond (0 <= j and z_k < index a_k [j]) (index a [j]) z, of each a, where j = argMax a_k;   q_k < p_k: argMin
+//!            reduce n (\p i q j. (max p q, the least counter of it)) (the worst number, -1) a (iota n)  => the maximum of a, argMax a;   min: argMin
 //! scan       scan n f z a                      => the states after the first one of scanl n f z [a as n ::: rest];   reductions by other operators: its last state
 //! hist       hist (+) dst is vs                => dst + scatter (shape dst) vs (\[i]. [index is [i]])
+//!            hist max dst is vs                => build1 k (\p. cond (j < 0 or index vs [j] <= index dst [p]) (index dst [p]) (index vs [j])), where j = index (argMaxAt [k] vs (\[i]. [index is [i]])) [p];   min: argMinAt
+//! scatter    scatter dst is vs                 => build1 k (\p. cond (j < 0) (index dst [p]) (index vs [j])), where j = index (argMaxAt [k] (iota n) (\[i]. [index is [i]])) [p]
 //! plus       x + y                             => x + (y as the shape of x)
 //! marked, par: their bodies                    assert, check: nothing, the function's own body has them
 //! ```
@@ -51,9 +54,9 @@
 //! Guarantee: the derivative stops where the function stops, and its first results are the function's, to the bit: the function's body runs first. The fragment is total, so nothing that comes after it
 //! stops. The work is a constant times that of the function, without `if`, whose alternatives both cost, and where no map has zero iterations. But an element that is read or overwritten outside of a map
 //! costs as much as its array. Of equal numbers in a reduction by `max` or `min` the first one gets the cotangent, `z` before all others, as in Fast CHAD; `z` gets it too where no element is a number.
-//! (Of -0 and 0 the one that is chosen is read, whichever the function has.)
+//! (Of -0 and 0 the one that is chosen is read, whichever the function has.) The same holds of histograms, and of rows that a scatter sends to one place the last one gets the cotangent.
 //!
-//! Not supported: inject, match; fused, scatter, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Histograms with other operators than `+`; `while`; loops, scans and reductions of many iterations that `loops` says; sizes that differ between the iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
+//! Not supported: inject, match; fused, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Histograms with other operators than `+`, `min` and `max` of numbers; histograms of integers by `+` in inner bodies; `while`; loops, scans and reductions of many iterations that `loops` says; sizes that differ between the iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
 
 mod forms;
 mod loops;

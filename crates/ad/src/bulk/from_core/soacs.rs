@@ -1,4 +1,4 @@
-//! Maps, reductions and histograms of core as terms.
+//! Maps, reductions, histograms and scatters of core as terms.
 //!
 //! A map is a `build1` of its body, where a parameter is an element. If there are several results, or many statements, each statement of the body becomes an
 //! array first (B3): results share it, and terms stay small.
@@ -26,7 +26,7 @@ impl FromCore<'_> {
                 let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
                 self.map(&n, lam, &arrays, live)
             }
-            // [bulk.reduce]  z + sumOuter a;  cond (z wins) z (index a [argMax a]);  of an operator that compares, the same place for all components
+            // [bulk.reduce]  z + sumOuter a;  cond (z wins) z (index a [argMax a]);  of an operator that compares, the same place for all components;  of the operator that argMax is in core, that
             Soac::Reduce { width, lam, neutral, arrays, commutative: _ } => {
                 let (n, arrays) = (self.width(*width)?, self.arrays(arrays)?);
                 self.reduce((&n, lam), neutral, &arrays, live)
@@ -37,16 +37,17 @@ impl FromCore<'_> {
                 self.scan(&n, lam, (neutral, &arrays))
             }
             Soac::Fused { .. } => self.refuse("a fused operation in a called function"),
-            // [bulk.hist]  dst + scatter (shape dst) vs (\[i]. [index is [i]])
-            Soac::Hist { width, lam, neutral: _, dst, indices, values } => match (&dst[..], &values[..]) {
-                ([dst], [values]) if is_sum(&lam.body, lam.body.result[0], lam.params[0], lam.params[1]) => {
-                    let (n, dst) = (self.width(*width)?, self.array(*dst)?);
-                    let (indices, values) = (self.array(*indices)?, self.array(*values)?);
-                    self.histogram(n, &dst, &indices, &values)
-                }
-                _ => self.refuse("a histogram with another operator than `+`"),
-            },
-            Soac::Scatter { .. } => self.refuse("a scatter"),
+            // [bulk.hist]  dst + scatter (shape dst) vs (\[i]. [index is [i]]);  build1 k (\p. cond (j < 0 or index vs [j] <= index dst [p]) (index dst [p]) (index vs [j]))
+            Soac::Hist { width, lam, neutral: _, dst, indices, values } => {
+                let (n, indices) = (self.width(*width)?, self.array(*indices)?);
+                self.histograms((&n, lam), &indices, (dst, values), live)
+            }
+            // [bulk.scatter]  build1 k (\p. cond (j < 0) (index dst [p]) (index vs [j]))
+            Soac::Scatter { width, dst, indices, values } => {
+                let (n, dst) = (self.width(*width)?, self.array(*dst)?);
+                let (indices, values) = (self.array(*indices)?, self.array(*values)?);
+                Ok(vec![Part::Array(self.scattered(&n, dst, &indices, &values))])
+            }
         }
     }
 
@@ -136,6 +137,9 @@ impl FromCore<'_> {
             };
             return neutral.iter().zip(arrays).zip(all).map(of).collect();
         }
+        if let Some(which) = counted(lam, neutral, arrays) {
+            return self.place_from(which, n, (neutral, arrays));
+        }
         if let Some(best) = better(lam) {
             return self.best_from(best, n, (neutral, arrays));
         }
@@ -180,10 +184,7 @@ impl FromCore<'_> {
         if matches!(z.exp(), Form::Const(c) if c.elements[..] == [which.worst(z.ty().scalar)]) {
             return Ok(made(Form::Cond(is_nobody, z, x)));
         }
-        let (lower, higher) = if which == Extremum::Min { (&z, &x) } else { (&x, &z) };
-        let at_most = Prim::Op(Op::Le, z.ty().scalar);
-        let is_first = made(Form::Op(at_most, vec![lower.clone(), higher.clone()]));
-        let stays = made(Form::Op(Prim::Op(Op::Or, Scalar::Bool), vec![is_nobody, is_first]));
+        let stays = either(is_nobody, is_at_most(which, &x, &z));
         Ok(made(Form::Cond(stays, z, x)))
     }
 
@@ -214,22 +215,120 @@ impl FromCore<'_> {
         neutral.iter().zip(arrays).map(of).collect()
     }
 
+    /// The best of so many numbers, and its counter.
+    fn place_from(
+        &mut self,
+        which: Extremum,
+        n: &Size,
+        (neutral, arrays): (&[Atom], &[Term]),
+    ) -> Translated<Vec<Part>> {
+        let best = self.extremum_from(which, neutral[0], n, &arrays[0])?;
+        let column = self.as_shape(&arrays[0], std::slice::from_ref(n));
+        Ok([best, made(Form::ArgOuter(which, column))].map(Part::Array).to_vec())
+    }
+
     /// A variable for a term that is used more than once.
     fn shared(&mut self, name: &str, t: Term) -> Term {
         if t.is_atom() { t } else { self.let_(name, t) }
     }
 
-    fn histogram(&mut self, n: Size, dst: &Term, indices: &Term, values: &Term) -> Translated<Vec<Part>> {
-        if !dst.ty().is_float() {
-            return self.refuse("a histogram of integers, in an inner body");
+    fn histograms(
+        &mut self,
+        (n, lam): (&Size, &Lam),
+        indices: &Term,
+        (dst, values): (&[Atom], &[Atom]),
+        live: &[bool],
+    ) -> Translated<Vec<Part>> {
+        let (lefts, rights) = lam.params.split_at(dst.len());
+        let mut all = Vec::new();
+        for (k, is_live) in live.iter().enumerate() {
+            if !is_live {
+                all.push(Part::AtHand);
+                continue;
+            }
+            let (dst, values) = (self.array(dst[k])?, self.array(values[k])?);
+            let of = component(&lam.body, lam.body.result[k], lefts[k], rights[k]);
+            all.push(Part::Array(match of {
+                Some(Component::Sum) if dst.ty().is_float() => self.histogram(n, &dst, indices, &values),
+                Some(Component::Sum) => return self.refuse("a histogram of integers, in an inner body"),
+                Some(Component::Extremum(which)) => self.extrema_at(which, n, dst, (indices, &values)),
+                Some(Component::AtHand) | None => {
+                    return self.refuse("a histogram with another operator than `+`, `min` or `max`");
+                }
+            }));
         }
+        Ok(all)
+    }
+
+    /// Sums of what is sent to each place.
+    fn histogram(&mut self, n: &Size, dst: &Term, indices: &Term, values: &Term) -> Term {
         let sh = dst.ty().shape.clone();
-        let values = self.as_shape(values, &[&[n], &sh[1..]].concat());
+        let values = self.as_shape(values, &[std::slice::from_ref(n), &sh[1..]].concat());
+        let sent = Form::Scatter(sh, values, self.sent_to(indices));
+        primitive(Prim::Op(Op::Add, dst.ty().scalar), vec![dst.clone(), made(sent)])
+    }
+
+    /// The first of the smallest or largest numbers that are sent to each place, if it is better than what is there.
+    fn extrema_at(
+        &mut self,
+        which: Extremum,
+        n: &Size,
+        dst: Term,
+        (indices, values): (&Term, &Term),
+    ) -> Term {
+        let values = self.as_shape(values, std::slice::from_ref(n));
+        let values = self.shared("vs", values);
+        let sent = Form::ArgScatter(which, dst.ty().shape.clone(), values.clone(), self.sent_to(indices));
+        self.chosen_at(dst, made(sent), &values, |x, z| Some(is_at_most(which, x, z)))
+    }
+
+    /// The last of the rows that are sent to each place, if there is one.
+    fn scattered(&mut self, n: &Size, dst: Term, indices: &Term, values: &Term) -> Term {
+        let values = self.as_shape(values, &[std::slice::from_ref(n), &dst.ty().shape[1..]].concat());
+        let values = self.shared("vs", values);
+        let (room, counters) = (dst.ty().shape[..1].to_vec(), made(Form::Iota(n.clone())));
+        let sent = Form::ArgScatter(Extremum::Max, room, counters, self.sent_to(indices));
+        self.chosen_at(dst, made(sent), &values, |_, _| None)
+    }
+
+    /// `\[i]. [index is [i]]`
+    fn sent_to(&mut self, indices: &Term) -> IndexFn {
         let i = self.names.index("i");
         let index = vec![made(Form::Index(indices.clone(), vec![Term::var(&i)]))];
-        let sent = made(Form::Scatter(sh, values, IndexFn { params: vec![i], index }));
-        Ok(vec![Part::Array(primitive(Prim::Op(Op::Add, dst.ty().scalar), vec![dst.clone(), sent]))])
+        IndexFn { params: vec![i], index }
     }
+
+    /// At each place the row whose counter is given, if there is one; else what is there, also if a condition says of both that it stays.
+    fn chosen_at(
+        &mut self,
+        dst: Term,
+        counters: Term,
+        values: &Term,
+        stays: impl FnOnce(&Term, &Term) -> Option<Term>,
+    ) -> Term {
+        let (dst, counters) = (self.shared("dst", dst), self.shared("place", counters));
+        let p = self.names.index("p");
+        let here = vec![Term::var(&p)];
+        let counter = made(Form::Index(counters, here.clone()));
+        let old = made(Form::Index(dst.clone(), here));
+        let new = made(Form::Index(values.clone(), vec![counter.clone()]));
+        let is_nobody = integer(Op::Lt, &counter, &Term::i64(0));
+        let stays = match stays(&new, &old) {
+            Some(other) => either(is_nobody, other),
+            None => is_nobody,
+        };
+        made(Form::Build1(dst.ty().shape[0].clone(), p, made(Form::Cond(stays, old, new))))
+    }
+}
+
+/// `x <= z` for the largest of both, `z <= x` for the smallest.
+fn is_at_most(which: Extremum, x: &Term, z: &Term) -> Term {
+    let (lower, higher) = if which == Extremum::Min { (z, x) } else { (x, z) };
+    made(Form::Op(Prim::Op(Op::Le, z.ty().scalar), vec![lower.clone(), higher.clone()]))
+}
+
+fn either(a: Term, b: Term) -> Term {
+    made(Form::Op(Prim::Op(Op::Or, Scalar::Bool), vec![a, b]))
 }
 
 /// What a component of a reduction is.
@@ -273,6 +372,23 @@ fn better(lam: &Lam) -> Option<(usize, Extremum)> {
         is_compared.then_some((k, which))
     };
     ps.iter().zip(qs).enumerate().find_map(compared)
+}
+
+/// Of the operator that `argMax` is in core: what is better. Each number has a counter, and the least one of the best numbers stays.
+fn counted(lam: &Lam, neutral: &[Atom], arrays: &[Term]) -> Option<Extremum> {
+    let ([p, i, q, j], [best, place]) = (&lam.params[..], &lam.body.result[..]) else { return None };
+    let Component::Extremum(which) = component(&lam.body, *best, *p, *q)? else { return None };
+    let Exp::Prim(Prim::Op(Op::Min, Scalar::I64), two) = &binding(&lam.body, *place)?.exp else {
+        return None;
+    };
+    let is_kept = |at: Atom, x: Var, i: Var| {
+        let of = choice(&lam.body, at).filter(|(_, u, v)| *u == i.into() && *v == Atom::i64(i64::MAX));
+        let condition = of.and_then(|(c, ..)| binding(&lam.body, c)).map(|stm| &stm.exp);
+        matches!(condition, Some(Exp::Prim(Prim::Op(Op::Eq, _), args)) if args[..] == [x.into(), *best])
+    };
+    let worst = Atom::Const(which.worst(arrays[0].ty().scalar));
+    let is_counter = matches!(arrays[1].exp(), Form::Iota(_)) && *neutral == [worst, Atom::i64(-1)];
+    (is_counter && is_kept(two[0], *p, *i) && is_kept(two[1], *q, *j)).then_some(which)
 }
 
 /// `if c then u else v`, where both are there already.
