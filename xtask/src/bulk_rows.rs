@@ -254,6 +254,11 @@ pub(crate) const ROWS: &[Row] = &[
         ],
     ),
     row(
+        "arguments and results that are products (ours)",
+        "components without derivative are unit in a cotangent; by hand, as Fast CHAD and forward mode have it",
+        &["crates/ad/tests/bulk/taken.rs::arguments_and_results_that_are_products"],
+    ),
+    row(
         "scatters, histograms by minimum and maximum (ours)",
         "the last of several rows, the first of equal numbers gets the cotangent; by hand, as Fast CHAD and forward mode have it, and against differences; the work is linear",
         &[

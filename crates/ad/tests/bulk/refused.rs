@@ -226,7 +226,11 @@ fn what_has_no_form_is_refused_with_its_place() {
             "an accumulator",
             "r",
         ),
-        ("fun f(x: (f64, f64)): f64 { let a: f64 = proj(x, 0) in a }".into(), "a product, as a whole", "x"),
+        (
+            "fun f(x: ((#a f64 | #b), f64)): f64 { let a: (#a f64 | #b) = proj(x, 0) let y: f64 = proj(x, 1) in y }".into(),
+            "a value of a sum type",
+            "x",
+        ),
     ];
     for (text, construct, place) in programs {
         let error = refused(&text);

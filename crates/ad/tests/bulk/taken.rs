@@ -1,9 +1,10 @@
 //! What the algorithm `bulk` takes beyond the chapter, by hand: each program has to be taken, not only to be right where it is. And its place among other derivatives.
 
-use super::from_core::{f, fs, results};
+use super::from_core::{derived, f, fs, results};
 use super::translated::checked;
-use crate::common::{first, parse, run};
+use crate::common::{add_vjp, first, mismatch_of, parse, run};
 use pullback_ad::differentiate::{Choice, differentiate};
+use pullback_ad::fast_chad::Config;
 use pullback_core::{Array, Buffer, Value};
 
 fn integers(shape: &[usize], xs: &[i64]) -> Value {
@@ -233,4 +234,38 @@ fn two_comparisons_choose_apart() {
     }";
     let found = results(text, &[fs(&[1.0, 3.0, 2.0]), fs(&[5.0, 4.0, 6.0]), f(1.0), f(10.0)]);
     assert_eq!(found, [f(3.0), f(6.0), fs(&[0.0, 1.0, 0.0]), fs(&[0.0, 0.0, 10.0])]);
+}
+
+fn product(parts: &[Value]) -> Value {
+    Value::Tuple(parts.to_vec())
+}
+
+/// Arguments and results that are products, in each other, with components that have no derivative: `((a s c, k), a)` with the sum `s` of `b`. A cotangent of a component without derivative is unit.
+#[test]
+fn arguments_and_results_that_are_products() {
+    let text = "fun f(x: ((f64, i64), []f64), c: f64): ((f64, i64), f64) {
+        let p: (f64, i64) = proj(x, 0)
+        let a: f64 = proj(p, 0)
+        let k: i64 = proj(p, 1)
+        let b: []f64 = proj(x, 1)
+        let n: i64 = size(b, 0)
+        let s: f64 = reduce n [0.0f64] [b] (s1: f64, s2: f64) { let s3: f64 = add.f64(s1, s2) in s3 }
+        let t: f64 = mul.f64(a, s)
+        let u: f64 = mul.f64(t, c)
+        let q: (f64, i64) = tuple(u, k)
+        let r: ((f64, i64), f64) = tuple(q, a)
+        in r
+    }";
+    let x = product(&[product(&[f(3.0), Value::i64(7)]), fs(&[2.0, 3.0])]);
+    let unit = product(&[]);
+    let y_bar = product(&[product(&[f(10.0), unit.clone()]), f(1000.0)]);
+    let args = [x, f(2.0), y_bar];
+    let value = product(&[product(&[f(30.0), Value::i64(7)]), f(3.0)]);
+    // By a: 10 s c + 1000; by each of b: 10 a c; by c: 10 a s.
+    let x_bar = product(&[product(&[f(1100.0), unit]), fs(&[60.0, 60.0])]);
+    assert_eq!(results(text, &args), [value, x_bar, f(150.0)]);
+    let (mut program, main, g) = derived(text);
+    assert_eq!(mismatch_of(&program, main, g, &args[..2]), None);
+    let chad = add_vjp(&mut program, main, &Config::default()).expect("supported");
+    assert_eq!(run(&program, g, &args).0, run(&program, chad, &args).0);
 }

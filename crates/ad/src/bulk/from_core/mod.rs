@@ -19,6 +19,7 @@
 //! known      an active value that is at hand is not computed again, but read
 //! at hand    a value that is not active is an input without derivative;  sizes and their sums and products, iota, and arrays of one constant are terms
 //! sizes      two that core asserts to be equal, outside of inner bodies, are one variable;  a number of elements that may be negative is max(k, 0), in an inner body
+//! products   \x -> y, where x and y are products => \x_1 x_2 -> y_1 y_2, with x = (x_1, x_2) first and y_k = proj y k last
 //! atom, prim, tuple, proj, size, iota, replicate, rearrange, array_lit: as they are;  literals of rows: as the first row
 //! if         if c then us else vs              => cond c u v, of each result;  both bodies are bound outside
 //! loop       for i < 3 do body                 => body three times
@@ -56,13 +57,15 @@
 //! costs as much as its array. Of equal numbers in a reduction by `max` or `min` the first one gets the cotangent, `z` before all others, as in Fast CHAD; `z` gets it too where no element is a number.
 //! (Of -0 and 0 the one that is chosen is read, whichever the function has.) The same holds of histograms, and of rows that a scatter sends to one place the last one gets the cotangent.
 //!
-//! Not supported: inject, match; fused, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Histograms with other operators than `+`, `min` and `max` of numbers; histograms of integers by `+` in inner bodies; `while`; loops, scans and reductions of many iterations that `loops` says; sizes that differ between the iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; active arguments and results that are products (those of entry points never are).
+//! Not supported: inject, match; fused, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Histograms with other operators than `+`, `min` and `max` of numbers; histograms of integers by `+` in inner bodies; `while`; loops, scans and reductions of many iterations that `loops` says; sizes that differ between the iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; arrays of products.
 
 mod forms;
 mod loops;
+mod products;
 mod sizes;
 mod soacs;
 
+use self::products::Apart;
 use super::a_core::{Names, Term, Var as Variable};
 use super::b_bot::{Step, transform_all};
 use super::e_symbolic::cotangents;
@@ -92,6 +95,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("mod.rs"),
         include_str!("forms.rs"),
         include_str!("loops.rs"),
+        include_str!("products.rs"),
         include_str!("sizes.rs"),
         include_str!("soacs.rs"),
     ],
@@ -144,8 +148,10 @@ pub struct Steps {
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
     // [bulk.call]  the body of f
     let lam = inlined(program, lam);
-    let made = step_by_step(program, &lam, wanted)?;
-    put_together(program, lam, &made)
+    let apart = Apart::new(program, lam, wanted);
+    let made = step_by_step(program, &apart.lam, &apart.wanted)?;
+    let derivative = put_together(program, apart.lam.clone(), &made)?;
+    Ok(apart.together(program, derivative))
 }
 
 /// What [`vjp`] makes the derivative of, for readers. Only names of variables are added to the program.
@@ -154,7 +160,8 @@ pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Uns
 /// As [`vjp`].
 pub fn steps(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
     let lam = inlined(program, lam);
-    step_by_step(program, &lam, wanted)
+    let apart = Apart::new(program, lam, wanted);
+    step_by_step(program, &apart.lam, &apart.wanted)
 }
 
 /// The function in the fragment, the bulk-operation transformation, dual arrays and the symbolic reverse pass.
