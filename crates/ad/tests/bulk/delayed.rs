@@ -80,7 +80,7 @@ fn scatters_by_moved_and_reversed_indices_are_maps() {
 #[test]
 fn places_of_what_is_sent_are_histograms() {
     let (infinite, nan) = (f64::INFINITY, f64::NAN);
-    let xs = reals(&[2, 4], &[-infinite, 5.0, 5.0, infinite, nan, 9.0, -infinite, 5.0]);
+    let xs = reals(&[2, 4], &[-infinite, 5.0, 5.0, infinite, 9.0, nan, -infinite, 5.0]);
     for which in [Extremum::Max, Extremum::Min] {
         let mut d = Draft::default();
         let (n, m) = (d.size("n"), d.size("m"));
