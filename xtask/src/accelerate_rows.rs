@@ -25,7 +25,8 @@ const W5: &str = "crates/ad/tests/accelerate/worked.rs::w5_both_branches";
 const SHAPE_W5: &str = "crates/ad/tests/accelerate/worked.rs::w5_the_shape_of_both_phases";
 const E2: &str = "crates/ad/tests/accelerate/errata.rs::e2_the_rule_of_folds";
 const E3: &str = "crates/ad/tests/accelerate/errata.rs::e3_the_adjoint_of_an_index_is_stored";
-const REFUSED: &str = "crates/ad/tests/accelerate/permutes.rs::what_is_no_addition_is_refused";
+const HISTOGRAMS: &str =
+    "crates/ad/tests/accelerate/histograms.rs::histograms_by_every_operator_are_right_at_all_sizes";
 const PLAIN: &str = "crates/ad/tests/accelerate/collect.rs::plain_functions_have_no_loop";
 const NAMED: &str = "crates/ad/tests/accelerate/translated.rs::refusals_name_the_construct";
 const COUNTED: &str = "crates/ad/tests/accelerate/counts.rs::permutations_are_of_gathers_and_reads";
@@ -190,13 +191,13 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "scans and `permute` as input (3.2.1): ours",
-        "`scanl`, `scanr`, `scanl1` of any function; `permute` that adds, others are refused",
+        "`scanl`, `scanr`, `scanl1` and `permute` of any function",
         &[
             "crates/ad/tests/accelerate/collect.rs::scans_have_derivatives",
             "crates/ad/tests/accelerate/collect.rs::scans_from_the_right_keep_the_order",
             "crates/ad/tests/accelerate/collect.rs::scans_whose_functions_read_what_varies",
             "crates/ad/tests/accelerate/errata.rs::a_scan_without_a_first_value_has_a_derivative",
-            REFUSED,
+            HISTOGRAMS,
         ],
     ),
     row("dual of `backpermute` (Table 2)", "one `permute (+)`", &[COUNTED]),
@@ -339,12 +340,18 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row(
         "scans and permutations as input (6.1): ours",
-        "`permute` that adds, histograms that add, scatters, scans by any operator",
+        "`permute` and histograms by any operator, with zeros, ties and places outside; scatters; scans by any operator",
         &[
             "crates/ad/tests/accelerate/permutes.rs::a_permutation_as_input",
             "crates/ad/tests/accelerate/permutes.rs::a_histogram_gives_each_element_the_adjoint_of_its_place",
             "crates/ad/tests/accelerate/permutes.rs::a_scatter_gives_the_last_element_the_adjoint_of_its_place",
-            "crates/ad/tests/accelerate/permutes.rs::what_is_no_addition_is_refused",
+            "crates/ad/tests/accelerate/permutes.rs::a_histogram_of_products_counts_no_zeros",
+            "crates/ad/tests/accelerate/permutes.rs::a_histogram_of_extrema_gives_the_adjoint_to_the_winner",
+            "crates/ad/tests/accelerate/permutes.rs::a_histogram_by_any_operator",
+            "crates/ad/tests/accelerate/permutes.rs::a_permutation_of_any_rank_whose_function_reads",
+            "crates/ad/tests/accelerate/permutes.rs::derivatives_of_histograms_are_differentiated_again",
+            "crates/ad/tests/accelerate/histograms.rs::histograms_with_ties_and_zeros_are_right",
+            HISTOGRAMS,
         ],
     ),
     row(

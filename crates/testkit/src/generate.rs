@@ -221,6 +221,16 @@ impl Config {
             ..usual
         }
     }
+    /// The same for reverse AD for Accelerate, which takes histograms by any operator, and scatters.
+    pub fn accelerate() -> Config {
+        let (bulk, usual) = (Config::bulk(), Config::default());
+        let scatter = usual.array_weights.scatter;
+        Config {
+            array_weights: ArrayWeights { scatter, ..bulk.array_weights },
+            general_hist: usual.general_hist,
+            ..bulk
+        }
+    }
 }
 
 /// What a generated program contains.

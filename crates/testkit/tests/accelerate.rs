@@ -311,7 +311,8 @@ fn reverse_ad_for_accelerate_is_right_or_refuses() {
     for (k, (algorithm, _)) in VARIANTS.into_iter().enumerate() {
         // Usually two of five are taken.
         let seeds = draws(algorithm.id, if k == 0 { (120, 500) } else { (30, 120) }, 6);
-        let report = soak_with(seeds, &Config::bulk(), &Property::OF_A_TRANSLATION, &algorithm.transform);
+        let report =
+            soak_with(seeds, &Config::accelerate(), &Property::OF_A_TRANSLATION, &algorithm.transform);
         println!("{}", report.render());
         assert!(report.failures.is_empty(), "{}", report.render());
         let held = report.holds(Property::Adjoint) as f64;

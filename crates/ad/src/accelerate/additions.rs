@@ -1,4 +1,4 @@
-//! Functions of two elements that add.
+//! Functions of two elements that add, and those that choose the larger or smaller number.
 //!
 //! How such a function is written does not matter: bindings are followed, and components of tuples.
 
@@ -13,6 +13,18 @@ pub(super) fn is_addition(f: &Fun) -> bool {
     let e = opened(&f.body, &mut bound);
     let p = Exp::var(&f.param);
     is_sum(e, f.body.ty(), [&p.proj(0), &p.proj(1)], &mut bound)
+}
+
+/// The operation, if the function is the larger or smaller of two numbers, which takes the first of equal ones.
+///
+/// Cost: the size of the function.
+pub(super) fn extremum(f: &Fun) -> Option<Op> {
+    let mut bound = Vec::new();
+    let e = known(&f.body, &mut bound);
+    let ExpForm::Prim(Prim::Op(op @ (Op::MaxFirst | Op::MinFirst), s), args) = e.form() else { return None };
+    let p = Exp::var(&f.param);
+    let [x, y] = [0, 1].map(|k| is_same(&known(&args[k], &mut bound), &p.proj(k)));
+    (s.is_float() && x && y).then_some(*op)
 }
 
 /// The bindings that are known.

@@ -14,7 +14,6 @@
 //! Guarantee: variables of the result are bound where they are read ([`Program::new`] checks it).
 
 use super::contributions::{Contribution, Contributions, sum_contributions};
-use super::dual::Refused;
 use super::label::{Key, label_arr};
 use super::language::{AVar, Arr, Program, made};
 use super::primal::{Keep, Options, Pass};
@@ -32,11 +31,8 @@ pub struct Gradient {
     pub stored: BTreeSet<AVar>,
 }
 
-/// The gradient.
-///
-/// # Errors
-/// [`Refused`] for a construct without a derivative. Cost: the size of the program, times the depth of its conditionals.
-pub fn gradient(program: &Program, options: Options) -> Result<Gradient, Refused> {
+/// The gradient. Cost: the size of the program, times the depth of its conditionals.
+pub fn gradient(program: &Program, options: Options) -> Gradient {
     let mut names = program.names.clone();
     let body = label_arr(&sequential(program, &mut names), &mut 0);
     let seed = names.fresh("seed", program.body.ty().clone());
@@ -60,12 +56,12 @@ pub fn gradient(program: &Program, options: Options) -> Result<Gradient, Refused
     }
     let mut map = Contributions::default();
     map.add(Key::Node(*body.label()), Contribution::full(Arr::var(&seed)));
-    pass.dual(&body, &mut env.clone(), &mut map, &mut lets, &mut stored)?;
+    pass.dual(&body, &mut env.clone(), &mut map, &mut lets, &mut stored);
     let contributed = map.take(Key::Argument);
     let chosen = pass.chosen;
     let of_argument = sum_contributions(&mut names, &mut lets, &contributed, &argument);
     let body = made(Arr::lets(lets, Arr::tuple(vec![value, of_argument])));
     let free = program.free.iter().cloned().chain([seed.clone()]).collect();
     let program = made(Program::new(argument, free, body, names));
-    Ok(Gradient { program, seed, stored: chosen })
+    Gradient { program, seed, stored: chosen }
 }

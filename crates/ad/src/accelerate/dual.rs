@@ -37,7 +37,9 @@
 //!               m <- d_n at 0, and back.0 at e      the others that u reads <- back.1 .. at e, stored                                                (ours)
 //! scanl, scanr  none: `sequential` makes other terms of them
 //! permute (+) a m2 f    m_1 <- d_n    m_2 <- generate sh (\i. let p = f i in cond p.0 (d_n ! p.1) 0)                                                         (ours)
-//! permute c     refused, for other functions that combine
+//! permute max a m2 f    let win = permute min (\j. cond (a_m1 ! j = a_n ! j) -1 w) f' (the number of each element)                      (ours)   f' i: f i, if a_m2 ! i = a_n ! (f i).1;   w: the number of elements of m2
+//!               m_1 <- generate (shape a_m1) (\j. cond (win ! j is -1 or w) (d_n ! j) 0)      m_2 <- generate sh (\i. let p = f i in cond (p.0 and win ! p.1 is the number of i) (d_n ! p.1) 0)
+//! permute c     none, for other functions that combine: `sequential` makes other terms of them
 //! reads         for each array a that f reads:  a <- permute (+) (zeros as a) (\j. (was it read, its index)) (map (its adjoint) info)
 //! ```
 //!
@@ -46,10 +48,8 @@
 //! 2. `replicate` sums one dimension after the other, or permutes; the text brings the dimensions that were inserted inside, reshapes and sums once. The permutation reads in the order of memory.
 //!
 //! `row` is longer than other functions: an arm for each row.
-//!
-//! Refused: the derivative of `permute` with a function that does not add.
 
-use super::additions::is_addition;
+use super::additions::{extremum, is_addition};
 use super::contributions::{Contribution, Contributions, sum_contributions};
 use super::folds::Components;
 use super::label::{Key, Label};
@@ -57,12 +57,6 @@ use super::language::{AVar, Arr, ArrForm, Exp, Fun, Slice, Ty, arrs, made};
 use super::primal::{Env, Lets, Pass, absent, here};
 use super::zeros::{addition, gen_zero, lambda, map, map_projection, zero_value};
 use pullback_prim::{Op, Prim, Scalar};
-
-/// A construct whose derivative the algorithm does not have, in the words of the reader.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused(pub String);
-
-pub(super) type Done = Result<(), Refused>;
 
 /// What the phase carries along.
 pub(super) struct State<'s> {
@@ -80,14 +74,14 @@ impl Pass<'_> {
         map: &mut Contributions,
         lets: &mut Lets,
         stored: &mut Vec<AVar>,
-    ) -> Done {
+    ) {
         // [accelerate.dual.alet]
         if let ArrForm::Let(bindings, body) = u.form() {
             for (a, v) in bindings {
                 env.insert(a.clone(), Key::Node(*v.label()));
             }
-            self.dual(body, env, map, lets, stored)?;
-            return bindings.iter().rev().try_for_each(|(_, v)| self.dual(v, env, map, lets, stored));
+            self.dual(body, env, map, lets, stored);
+            return bindings.iter().rev().for_each(|(_, v)| self.dual(v, env, map, lets, stored));
         }
         let contributed = map.take(Key::Node(*u.label()));
         let is_constant = match u.form() {
@@ -97,22 +91,22 @@ impl Pass<'_> {
             _ => false,
         };
         if contributed.is_empty() || is_constant || !u.ty().is_continuous() {
-            return Ok(());
+            return;
         }
         let value = self.values[u.label()].clone();
         let adjoint = sum_contributions(self.names, lets, &contributed, &value);
         let d = self.bind("d", adjoint, lets);
-        self.row(u, &d, env, &mut State { map, lets, stored })?;
+        self.row(u, &d, env, &mut State { map, lets, stored });
         match u.form() {
-            ArrForm::Cond(..) => return Ok(()),
+            ArrForm::Cond(..) => return,
             ArrForm::Iterate(_, _, m) => return self.dual(m, env, map, lets, stored),
             _ => {}
         }
-        arrs(u.form()).into_iter().try_for_each(|m| self.dual(m, env, map, lets, stored))
+        arrs(u.form()).into_iter().for_each(|m| self.dual(m, env, map, lets, stored));
     }
 
     /// The row of the table.
-    fn row(&mut self, u: &Arr<Label>, d: &AVar, env: &mut Env, s: &mut State<'_>) -> Done {
+    fn row(&mut self, u: &Arr<Label>, d: &AVar, env: &mut Env, s: &mut State<'_>) {
         let (n, at) = (*u.label(), Arr::var(d));
         match u.form() {
             ArrForm::Use(..) | ArrForm::Let(..) => {}
@@ -182,7 +176,7 @@ impl Pass<'_> {
             ArrForm::Foldl(f, e, m) => {
                 let (f, e) = (self.fun(f, env), self.exp(e, env));
                 let elem = components(m);
-                if let Some(op) = self.extremum(&f, &elem) {
+                if let Some(op) = extremum(&f) {
                     let u = self.at_extremum((op, &e), d, (m, &elem), s.lets);
                     s.give(m, u);
                 } else {
@@ -213,18 +207,18 @@ impl Pass<'_> {
                 self.collected((*from, &f), (u, d), (m1, m2), s);
             }
             // [accelerate.dual.iterate]
-            ArrForm::Iterate(e, step, m) => return self.dual_iterate((e, step, m), (u, d), env, s),
+            ArrForm::Iterate(e, step, m) => self.dual_iterate((e, step, m), (u, d), env, s),
             // [accelerate.dual.permute]
             ArrForm::Permute(c, target, f, m) => {
-                if !is_addition(&self.fun(c, env)) {
-                    return Err(Refused(
-                        "a `permute`, or a histogram, that does something else than add".to_string(),
-                    ));
-                }
                 let f = self.fun(f, env);
-                s.give(target, at);
-                let u = self.unpermuted(&f, d, m);
-                s.give(m, u);
+                if is_addition(c) {
+                    s.give(target, at);
+                    let u = self.unpermuted(&f, d, m);
+                    s.give(m, u);
+                } else if extremum(c).is_some() {
+                    self.at_winners(&f, (u, d), (target, m), s);
+                }
+                // Of what is left nothing varies: `sequential` has made other terms of the rest.
             }
             // [accelerate.dual.backpermute]
             ArrForm::Backpermute(_, f, m) => {
@@ -235,9 +229,8 @@ impl Pass<'_> {
                 s.give(m, self.scattered(zeros, to, at));
             }
             // [accelerate.dual.acond]
-            ArrForm::Cond(c, m1, m2) => return self.dual_cond((c, m1, m2), at, env, s),
+            ArrForm::Cond(c, m1, m2) => self.dual_cond((c, m1, m2), at, env, s),
         }
-        Ok(())
     }
 
     // [accelerate.dual.acond]
@@ -247,14 +240,14 @@ impl Pass<'_> {
         at: Arr,
         env: &mut Env,
         s: &mut State<'_>,
-    ) -> Done {
+    ) {
         let c = self.exp(c, env);
         let before = s.map.counts();
         s.give(m1, at.clone());
         s.give(m2, at);
         let (mut b1, mut s1, mut b2, mut s2) = (Lets::new(), Vec::new(), Lets::new(), Vec::new());
-        self.dual(m1, env, s.map, &mut b1, &mut s1)?;
-        self.dual(m2, env, s.map, &mut b2, &mut s2)?;
+        self.dual(m1, env, s.map, &mut b1, &mut s1);
+        self.dual(m2, env, s.map, &mut b2, &mut s2);
         s.map.leave_branch(&before);
         let then = Arr::tuple(vec![here(&s1), absent(self.names, &s2)]);
         let other = Arr::tuple(vec![absent(self.names, &s1), here(&s2)]);
@@ -263,7 +256,6 @@ impl Pass<'_> {
         self.restore(s.lets, &s1, &Arr::var(&all).proj(0));
         self.restore(s.lets, &s2, &Arr::var(&all).proj(1));
         s.stored.extend(s1.into_iter().chain(s2));
-        Ok(())
     }
 
     /// `shape a_m`

@@ -8,7 +8,7 @@
 use super::dual::State;
 use super::expression::{Split, Temporaries};
 use super::label::Label;
-use super::language::{AVar, Arr, ArrForm, EVar, Exp, ExpForm, Fun, Names, Ty, made};
+use super::language::{AVar, Arr, ArrForm, EVar, Exp, Fun, Names, Ty, made};
 use super::primal::{Lets, Pass};
 use super::rows::{moved, shortened};
 use super::zeros::{add, lambda, map_projection, zero_value};
@@ -120,34 +120,6 @@ impl Pass<'_> {
     /// How an adjoint is multiplied by a derivative.
     fn strong(&self) -> Op {
         if self.options.ieee { Op::Mul } else { Op::StrongMul }
-    }
-
-    /// The operator, if it is the smaller or the larger of two numbers, which takes the first of equal ones.
-    pub(super) fn extremum(&self, f: &Fun, of: &Components) -> Option<Op> {
-        let mut e = &f.body;
-        let mut bound: Vec<(&EVar, &Exp)> = Vec::new();
-        while let ExpForm::Let(bindings, body) = e.form() {
-            bound.extend(bindings.iter().map(|(x, u)| (x, u)));
-            e = body;
-        }
-        let known = |e: &Exp| -> Exp {
-            let mut found = e.clone();
-            while let ExpForm::Var(x) = found.form() {
-                let Some((_, u)) = bound.iter().find(|(y, _)| *y == x) else { break };
-                found = (*u).clone();
-            }
-            found
-        };
-        let result = known(e);
-        let ExpForm::Prim(Prim::Op(op @ (Op::MaxFirst | Op::MinFirst), s), args) = result.form() else {
-            return None;
-        };
-        let operand = |e: &Exp, k: usize| match known(e).form() {
-            ExpForm::Proj(p, j) => *j == k && matches!(p.form(), ExpForm::Var(p) if *p == f.param),
-            _ => false,
-        };
-        let is_it = of.ty == Ty::Scalar(*s) && operand(&args[0], 0) && operand(&args[1], 1);
-        is_it.then_some(*op)
     }
 
     /// The adjoint of the argument of a fold by the smaller or larger one: that of the result, at the place of the element that it is; nowhere if it is the first value.

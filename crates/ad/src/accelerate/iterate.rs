@@ -5,7 +5,7 @@
 //! Cost: that of the loop, but for the arrays that a step reads from outside: each iteration adds to their adjoints as a whole. The values of a step are computed once more for each loop around it.
 
 use super::contributions::{Contribution, Contributions, sum_contributions};
-use super::dual::{Done, State};
+use super::dual::State;
 use super::label::{Key, Label};
 use super::language::{AVar, Arr, ArrForm, ArrTy, Exp, Slice, Step, Ty, made};
 use super::primal::{Env, Lets, Pass};
@@ -46,14 +46,14 @@ impl Pass<'_> {
         (u, d): (&Arr<Label>, &AVar),
         env: &mut Env,
         s: &mut State<'_>,
-    ) -> Done {
+    ) {
         let n = *u.label();
         let (e, states) = (self.exp(e, env), self.values[&n].clone());
         let (own, mut inner) = self.primal_step(n, step, env);
         let given = self.names.fresh("given", own.state.ty().clone());
         let mut map = Contributions::default();
         map.add(Key::Node(*step.body.label()), Contribution::full(Arr::var(&given)));
-        self.dual(&step.body, env, &mut map, &mut inner, &mut Vec::new())?;
+        self.dual(&step.body, env, &mut map, &mut inner, &mut Vec::new());
         let of_state = map.take(Key::State(n));
         let mut results = vec![sum_contributions(self.names, &mut inner, &of_state, &own.state)];
         let (keys, mut holders) = (map.keys(), Vec::new());
@@ -90,7 +90,6 @@ impl Pass<'_> {
             s.stored.push(sum.clone());
             s.map.add(key, Contribution::full(Arr::var(&sum)));
         }
-        Ok(())
     }
 
     /// The sum of two terms of one type.

@@ -12,8 +12,9 @@
 //! | [`dual`] | the let-stack of the adjoints | 3.4.4 |
 //! | `folds` | the same of folds and scans | 3.4.4 |
 //! | `collect`, `iterate` | the same of loops | ours |
+//! | `winners` | the same of permutations by the larger or smaller number | ours |
 //! | [`fuse`] | combinators whose functions are joined, before all others | 6.1, ours |
-//! | `sequential` | folds and scans without a rule of their own, as loops | ours |
+//! | `sequential`, `sorted` | folds, scans and permutations without a rule of their own, as loops and scans | ours |
 //! | [`combine`] | both, and the gradient | 3.4.5 |
 //! | [`to_core`] | array programs as functions of core | 2.3 |
 //!
@@ -41,7 +42,7 @@
 //!
 //! Guarantee: terms have types, and the gradient of a program is a program: [`language::Program::new`] checks it. Its work is that of the program, times a constant and the depth of conditionals; but each iteration of an `iterate` adds to the adjoints of the arrays that it reads from outside, as a whole.
 //!
-//! Not supported: the derivative of `permute` (as input). [`from_core`] says which constructs of core have no form.
+//! Not supported: nothing of the language. [`from_core`] says which constructs of core have no form.
 
 pub mod combine;
 pub mod contributions;
@@ -62,4 +63,6 @@ mod print;
 mod rename;
 mod rows;
 mod sequential;
+mod sorted;
+mod winners;
 mod zeros;

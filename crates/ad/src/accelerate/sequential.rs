@@ -1,4 +1,4 @@
-//! Folds and scans that Table 2 has no rule for, as terms that have one: before the phases, of what varies.
+//! Folds, scans and permutations that have no rule, as terms that have one: before the phases, of what varies.
 //!
 //! The text refuses them; the rules are ours. A function is *plain* if it reads no array that varies, and its values are flat tuples with one float type. Then the parallel rules apply; else a loop takes their place.
 //!
@@ -9,21 +9,24 @@
 //! scanl f e u    f plain: scanl1 f (e ++ u).                     else: collectl f e u
 //! scanr f e u    f plain: back (scanl1 f' (e ++ back u)).        else: collectr f' e u                                                         f' (x, y) = f (y, x)
 //! scanl1 f u     f plain: itself.                                else: the first n elements of collectl f (the first elements of u) (the others)
+//! permute c d f u    c adds, c is the smaller or larger number that takes the first of equal ones, or nothing varies: itself.   else: `sorted`, a scan of each place's elements
 //! ```
 //!
 //! Guarantee: the value is the same. A term of discrete elements stays.
 
+use super::additions::{extremum, is_addition};
 use super::folds::Components;
 use super::language::{
     AVar, Arr, ArrForm, Direction, Exp, ExpForm, Fun, Names, Program, Ty, arrs, exps, funs, made,
 };
 use super::rename::with_arrs;
 use super::rows::{element_of_rows, inner_size, integer, moved, outer_shape, shortened, with_last};
+use super::sorted::Sorted;
 use super::zeros::{lambda, zero_value};
 use pullback_prim::Op;
 use std::collections::BTreeSet;
 
-/// The body of a program, with such folds and scans only. Cost: the size of the program, times the depth of its lets.
+/// The body of a program, with such folds, scans and permutations only. Cost: the size of the program, times the depth of its lets.
 pub(super) fn sequential(program: &Program, names: &mut Names) -> Arr {
     let mut pass = Sequential { names, varying: BTreeSet::new() };
     pass.bound(&program.param, true);
@@ -127,6 +130,13 @@ impl Sequential<'_> {
             }
             // [accelerate.sequential.scanl1]
             ArrForm::Scanl1(f, u) if !self.is_plain(f) => self.with(u, |this, a| this.scanl1(f, a)),
+            // [accelerate.sequential.permute]
+            ArrForm::Permute(c, d, f, u) if !is_addition(c) && extremum(c).is_none() && self.varies(same) => {
+                let sorted = Sorted::new(self.names, c, d, f, u);
+                let scan = ArrForm::Scanl1(sorted.operator.clone(), Arr::var(&sorted.steps));
+                let states = self.row(&made(Arr::new(scan)));
+                sorted.read(self.names, states)
+            }
             _ => same.clone(),
         }
     }

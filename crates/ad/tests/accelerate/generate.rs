@@ -131,7 +131,7 @@ impl Generator {
             };
         }
         let depth = depth - 1;
-        match self.random.below(24) {
+        match self.random.below(26) {
             0 | 1 => {
                 let u = self.term(rank, depth);
                 let a = self.bind(&u);
@@ -171,6 +171,7 @@ impl Generator {
                 self.b.map(|p| to_real(&p.get(1)).sin() + p.get(0), &u)
             }
             22 if depth > 0 => self.iterated(rank, depth),
+            24 | 25 => self.permuted(rank, depth),
             17 | 18 if rank > 0 => self.looped(rank, depth),
             19 if rank < 2 => {
                 let u = self.looped(rank + 1, depth);
@@ -376,6 +377,28 @@ impl Generator {
             _ => tuple([all, n(1)]),
         };
         reshape(&shape, &var(&a))
+    }
+    /// Elements sent to places of another array, some of them to one place, and some nowhere. The operators are associative, and they commute.
+    fn permuted(&mut self, rank: usize, depth: usize) -> Arr {
+        let b = self.b.clone();
+        let from = self.random.below(3);
+        let (u, d) = (self.term(from, depth), self.term(rank, depth));
+        let d = self.bind(&d);
+        let (c, op) = (self.read(&Scalars::default(), 1), self.random.below(7));
+        let to = |i: E| {
+            let scope = Scalars { ints: (0..from).map(|k| i.get(k)).collect(), reals: Vec::new() };
+            (self.is_chosen(&scope, 1), self.place(&d, &scope, 1))
+        };
+        let op: Box<dyn Fn(E, E) -> E> = match op {
+            0 => Box::new(|x, y| x * y),
+            1 => Box::new(|x, y| x.max(&y)),
+            2 => Box::new(|x, y| op2(Op::MaxFirst, &x, &y)),
+            3 => Box::new(|x, y| op2(Op::MinFirst, &x, &y)),
+            4 => Box::new(move |x, y| &c * &x * &y + x + y),
+            5 => Box::new(|x, y| &x * &y + x + y),
+            _ => Box::new(|x, y| y + x),
+        };
+        b.permute(op, &var(&d), to, &u)
     }
     /// Some elements, some of them several times.
     fn gathered(&mut self, u: &Arr, rank: usize) -> Arr {

@@ -25,7 +25,7 @@ pub(super) fn variants() -> Vec<Options> {
 
 /// The gradient, which is well-formed.
 pub(super) fn derived(program: &Program, options: Options) -> Gradient {
-    let g = gradient(program, options).unwrap_or_else(|why| panic!("{why:?}\n{program}"));
+    let g = gradient(program, options);
     g.program.check().unwrap_or_else(|why| panic!("{why}\n{}", g.program));
     g
 }

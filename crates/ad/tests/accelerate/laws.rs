@@ -90,7 +90,7 @@ fn random_programs_have_all_constructs() {
     (0..250).for_each(|seed| constructs(&program(seed).0, &mut found));
     let arrays =
         ["Var", "Let", "Tuple", "Proj", "Reshape", "Replicate", "Slice", "Generate", "Map", "ZipWith"];
-    let others = ["Sum", "Foldl", "Fold1", "Collect", "Iterate", "Backpermute", "Cond"];
+    let others = ["Sum", "Foldl", "Fold1", "Collect", "Iterate", "Permute", "Backpermute", "Cond"];
     let scalars = ["Const", "Var", "Let", "Tuple", "Proj", "Prim", "Index", "Shape", "Cond"];
     let arrays = arrays.iter().chain(&others).map(|name| format!("a{name}"));
     for name in arrays.chain(scalars.map(String::from)) {

@@ -11,6 +11,7 @@ mod fuse;
 mod generate;
 mod gradients;
 mod growth;
+mod histograms;
 mod judgement;
 mod laws;
 mod loops;

@@ -36,7 +36,7 @@ fn main() -> std::process::ExitCode {
     let variant = |name: &str| variants.iter().find(|v| v.id == name);
     let translated = args.next_if(|a| a == "bulk" || variant(a).is_some());
     let (config, reverse): (Config, Reverse<'_>) = match translated.as_deref().map(variant) {
-        Some(Some(variant)) => (Config::bulk(), &variant.transform),
+        Some(Some(variant)) => (Config::accelerate(), &variant.transform),
         Some(None) => (Config::bulk(), &pullback_ad::bulk::from_core::vjp),
         None => (Config::default(), &pullback_ad::fast_chad::vjp),
     };

@@ -18,7 +18,7 @@
 //!
 //! Generality beyond the text, marked as ours: regular nested parallelism is flattened, where the text refuses it; sizes of inner arrays may not depend on the iteration.
 //!
-//! Not supported: inject, match; fused, hist, scatter, with_acc, acc_view, acc_add; custom; vjp, jvp (expanded before). `while` loops, loops of arrays that collect, and calls of functions that call themselves;
+//! Not supported: inject, match; fused, with_acc, acc_view, acc_add; custom; vjp, jvp (expanded before). `while` loops, loops of arrays that collect, and calls of functions that call themselves;
 //! products as active arguments and results (those of entry points never are), and as elements; array operations in a branch of an inner body; a size that an inner body computes, unless it is a polynomial of sizes; loops
 //! of arrays in inner bodies, unless they have few iterations; `stop_gradient` in inner bodies.
 
@@ -134,7 +134,6 @@ fn step_by_step(
     let translated = translate(program, lam, &wanted)?;
     let options = Options { keep, temporaries: Temporaries::Needed, ieee: program.ieee_partials };
     let derived = gradient(&fuse(&translated.source), options);
-    let derived = derived.map_err(|why| refusal(ALGORITHM.id, &why.0, place(program, lam)))?;
     Ok((translated, derived))
 }
 
