@@ -2,6 +2,8 @@
 //!
 //! Sizes are at least 1, and every index is taken modulo the size: so no program stops. Functions are smooth, or choose; operators of folds are associative.
 //! Arrays of pairs have a discrete part, which says where other arrays are read. An array that is bound may be used several times, once, or not at all.
+//!
+//! The file is one piece, and `term` is longer than other functions, because terms and expressions draw each other: an arm for each form.
 
 use super::build::*;
 pub(super) use crate::bulk::generate::{Random, seeds};

@@ -1,11 +1,11 @@
 //! Histograms and scatters of core in Idealised Accelerate, and `permute` as input. Expected numbers are calculated by hand.
 
 use super::build::*;
-use super::gradients::{derived as gradient, expect, variants, with_seeds};
+use super::gradients::{derived as gradient, expect, forms, variants, with_seeds};
 use super::translated::{derived, fs, results};
 use crate::common::{add_vjp, mismatch_of};
 use pullback_ad::accelerate::from_core::VARIANTS;
-use pullback_ad::accelerate::language::ArrTy;
+use pullback_ad::accelerate::language::{ArrForm, ArrTy};
 use pullback_ad::fast_chad::Config;
 use pullback_core::Value;
 use pullback_interp::core::Options;
@@ -255,4 +255,43 @@ fn a_permutation_of_any_rank_whose_function_reads() {
     // By c: the sum of pairs and 2 c times the product: (1 3 + 1 1 + 1 3) + 4 3 and (2 2 + 2 4 + 2 4) + 4 16.
     let args = [reals_of(&[2, 3], &[1.0, 2.0, 9.0, 3.0, 4.0, 9.0]), Value::f64(2.0)];
     expect(&program, &args, 149.0, &[21.0, 45.0, 0.0, 9.0, 25.0, 0.0, 103.0], 1e-12);
+}
+
+/// The function of a permutation sees what goes somewhere only: here it would read outside of an array.
+#[test]
+fn what_goes_nowhere_is_not_combined() {
+    let b = Draft::default();
+    let program = b.program(vector(real()), |x| {
+        let target = b.generate(&ix([1]), |_| tuple([r(2.0), n(0)]));
+        let elements = b.generate(&shape(x), |i| tuple([at(x, &i), n(1) - i.get(0)]));
+        // Elements 2 and 3 have the places -1 and -2.
+        let to = |i: E| (i.get(0).lt(&n(2)), ix([0]));
+        let c = |p: E, q: E| {
+            let k = cond(&p.get(1).lt(&q.get(1)), &p.get(1), &q.get(1));
+            b.let_(&k, |k| tuple([p.get(0) * q.get(0) + at1(x, &k) * r(0.0), k]))
+        };
+        b.map(|p| p.get(0), &b.permute(c, &target, to, &elements))
+    });
+    for options in variants() {
+        let g = gradient(&program, options).program;
+        let found = run(&g, &with_seeds(&program, &[reals(&[3.0, 5.0, 7.0, 9.0])], &[reals(&[1.0])]));
+        assert_eq!(found, [reals(&[30.0]), reals(&[10.0, 6.0, 0.0, 0.0])]);
+    }
+}
+
+/// Where nothing varies a permutation stays one: nothing is sorted for it.
+#[test]
+fn a_permutation_of_constants_stays() {
+    let b = Draft::default();
+    let program = b.program(scalar(real()), |x| {
+        let ones = b.generate(&ix([3]), |i| to_real(&i.get(0)) + r(1.0));
+        let target = b.generate(&ix([1]), |_| r(1.0));
+        let sent = b.permute(|x, y| x * y, &target, |_| (truth(true), ix([0])), &ones);
+        sum(&b.map(|y| y * at(x, &ix([])), &sent))
+    });
+    expect(&program, &[Value::f64(2.0)], 12.0, &[6.0], 0.0);
+    for options in variants() {
+        let body = gradient(&program, options).program.body;
+        assert_eq!(forms(&body, |form| matches!(form, ArrForm::Iterate(..))), 0);
+    }
 }
