@@ -42,7 +42,7 @@ mod accumulators;
 mod at_once;
 mod by_bin;
 mod calls;
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod chosen;
 mod config;
 mod control;

@@ -9,7 +9,7 @@ use pullback_core::{FunId, Program, Value};
 use pullback_interp::core::{Options, run};
 
 /// The results of a function of three vectors: a target, places and values, and of a factor.
-fn function(operator: &str) -> String {
+pub(super) fn function(operator: &str) -> String {
     format!(
         "fun f(a: []f64, is: []i64, vs: []f64, c: f64): []f64 {{
             let n: i64 = size(is, 0)
@@ -76,7 +76,7 @@ fn outputs(program: &Program, f: FunId, args: &[Value]) -> Vec<f64> {
 }
 
 /// Target, places, values and a factor. Some places are outside; of numbers that are halves some are equal, and some are zero.
-fn arguments(size: usize, bins: usize, halves: bool) -> Vec<Value> {
+pub(super) fn arguments(size: usize, bins: usize, halves: bool) -> Vec<Value> {
     let mut random = Numbers((size * 31 + bins) as u64);
     let mut numbers = |n: usize| -> Vec<f64> {
         let one = |x: f64| if halves { (x * 3.0).round() / 2.0 } else { x };
@@ -108,7 +108,8 @@ fn slope(program: &Program, f: FunId, args: &[Value], seeds: &[f64], along: &[Ve
     (moved(h) - moved(-h)) / (2.0 * h)
 }
 
-fn compare(text: &str, args: &[Value], is_smooth: bool) {
+/// The derivatives in all variants are those of forward mode and of Fast CHAD, and of differences where the function is smooth.
+pub(super) fn compare(text: &str, args: &[Value], is_smooth: bool) {
     let mut expected = None;
     for variant in 0..VARIANTS.len() {
         let (mut program, f, g) = derived(text, variant).unwrap_or_else(|e| panic!("{e}: {text}"));

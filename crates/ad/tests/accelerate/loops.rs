@@ -1,5 +1,6 @@
 //! Loops of core in Idealised Accelerate, and reductions and scans by operators that read what changes. Expected numbers are calculated by hand.
 
+use super::histograms::{arguments, compare, function};
 use super::translated::{derived, f, fs, refused, results, sum, truth};
 use pullback_core::Value;
 use pullback_prim::ScalarValue;
@@ -265,27 +266,35 @@ fn array_operations_on_a_state() {
 
 #[test]
 fn other_loops_are_refused() {
-    let states = "fun f(a: []f64, n: i64): [][]f64 {
+    let branch = "fun f(a: []f64, n: i64): []f64 {
         let m: i64 = size(a, 0)
-        let is: []i64 = iota(m)
-        let ys: [][]f64 = map m [is] (k: i64) {
-            let y: []f64 = loop (s: []f64 = a) for i: i64 < n {
-                let t: []f64 = map m [s] (x: f64) { let u: f64 = mul.f64(x, x) in u }
+        let ys: []f64 = map m [a] (v: f64) {
+            let c: bool = lt.f64(v, 0.0f64)
+            let r: f64 = if c {
+                let y: []f64 = loop (s: []f64 = a) for i: i64 < n {
+                    let t: []f64 = map m [s] (x: f64) { let u: f64 = mul.f64(x, v) in u }
+                    in t
+                }
+                let z: f64 = y[0i64]
+                in z
+            } else { in v }
+            in r
+        }
+        in ys
+    }";
+    assert_eq!(refused(branch), "an array operation in a branch of an inner body");
+    let until = "fun f(a: []f64): []f64 {
+        let m: i64 = size(a, 0)
+        let ys: []f64 = map m [a] (x: f64) {
+            let y: f64 = loop (s: f64 = x) while { let c: bool = lt.f64(s, 9.0f64) in c } {
+                let t: f64 = mul.f64(s, s)
                 in t
             }
             in y
         }
         in ys
     }";
-    assert_eq!(refused(states), "a loop whose state is an array, in an inner body");
-    let until = "fun f(x: f64): f64 {
-        let y: f64 = loop (s: f64 = x) while { let c: bool = lt.f64(s, 9.0f64) in c } {
-            let t: f64 = mul.f64(s, s)
-            in t
-        }
-        in y
-    }";
-    assert_eq!(refused(until), "a `while` loop");
+    assert_eq!(refused(until), "a `while` loop in an inner body, or one that collects");
     let operator = "fun f(a: []f64, n: i64): f64 {
         let m: i64 = size(a, 0)
         let r: f64 = reduce m [0.0f64] [a] (x: f64, y: f64) {
@@ -297,6 +306,117 @@ fn other_loops_are_refused() {
         in r
     }";
     assert_eq!(refused(operator), "an array operation on the state of a loop, or on operands of an operator");
+}
+
+/// In each iteration k of a nest: squares of all elements of a, n times, and the last one added to a number that begins as k.
+#[test]
+fn loops_of_arrays_in_a_nest() {
+    let text = "fun f(a: []f64, n: i64): [][]f64, []f64 {
+        let m: i64 = size(a, 0)
+        let ys: [][]f64, zs: []f64 = map m [a] (v: f64) {
+            let y: []f64, z: f64 = loop (s: []f64 = a, p: f64 = v) for i: i64 < n {
+                let t: []f64 = map m [s] (x: f64) { let u: f64 = mul.f64(x, x) in u }
+                let l: f64 = t[1i64]
+                let q: f64 = add.f64(p, l)
+                in t, q
+            }
+            in y, z
+        }
+        in ys, zs
+    }";
+    let of = |xs: [f64; 4]| Value::f64_array(&[2, 2], &xs);
+    let seeds = [of([1.0, 10.0, 100.0, 1000.0]), fs(&[1.0, 2.0])];
+    let at = |n: i64| results(text, &[&[fs(&[2.0, 3.0]), Value::i64(n)], &seeds[..]].concat());
+    // Squares 4 and 9; by a_0 twice 2 (1 + 100), by a_1 twice 3 (10 + 1000 + 1 + 2); and of the numbers themselves 1 and 2.
+    assert_eq!(at(1), [of([4.0, 9.0, 4.0, 9.0]), fs(&[11.0, 12.0]), fs(&[405.0, 6080.0])]);
+    assert_eq!(at(0), [of([2.0, 3.0, 2.0, 3.0]), fs(&[2.0, 3.0]), fs(&[102.0, 1012.0])]);
+    // Fourth powers 16 and 81: 4 8 101 + 1, and 4 27 (1010 + 3) + 2 3 3 + 2.
+    assert_eq!(at(2), [of([16.0, 81.0, 16.0, 81.0]), fs(&[92.0, 93.0]), fs(&[3233.0, 109424.0])]);
+}
+
+/// x, x^2, x^4 .. until 9 is passed; of arrays until the first element is.
+#[test]
+fn while_loops_run_once_to_be_counted() {
+    let text = "fun f(x: f64): f64 {
+        let y: f64 = loop (s: f64 = x) while { let c: bool = lt.f64(s, 9.0f64) in c } {
+            let t: f64 = mul.f64(s, s)
+            in t
+        }
+        in y
+    }";
+    assert_eq!(results(text, &[f(2.0), f(1.0)]), [f(16.0), f(32.0)]);
+    assert_eq!(results(text, &[f(10.0), f(1.0)]), [f(10.0), f(1.0)]);
+    let arrays = "fun f(a: []f64): []f64, i64 {
+        let n: i64 = size(a, 0)
+        let y: []f64, k: i64 = loop (s: []f64 = a, i: i64 = 0i64) while {
+            let v: f64 = s[0i64]
+            let c: bool = lt.f64(v, 9.0f64)
+            in c
+        } {
+            let t: []f64 = map n [s] (x: f64) { let u: f64 = mul.f64(x, x) in u }
+            let j: i64 = add.i64(i, 3i64)
+            in t, j
+        }
+        in y, k
+    }";
+    let found = results(arrays, &[fs(&[2.0, 3.0]), fs(&[1.0, 10.0])]);
+    assert_eq!(found, [fs(&[16.0, 81.0]), Value::i64(6), fs(&[32.0, 1080.0])]);
+}
+
+/// For each value: all elements of the target times the value, and then the sines of it all, as often as there are elements.
+const INNER: &str = "let m: i64 = size(a, 0)
+    let bs: [][]f64 = map n [vs] (v: f64) {
+        let y: []f64, z: f64 = loop (s: []f64 = a, p: f64 = v) for i: i64 < m {
+            let t: []f64 = map m [s] (x: f64) {
+                let u: f64 = mul.f64(x, p)
+                let w: f64 = add.f64(u, v)
+                let r: f64 = sin.f64(w)
+                in r
+            }
+            let e: f64 = t[i]
+            let q: f64 = mul.f64(e, c)
+            in t, q
+        }
+        let h: []f64 = map m [y] (g: f64) { let k: f64 = mul.f64(g, z) in k }
+        in h
+    }
+    let zeros: []f64 = replicate([m], 0.0f64)
+    let b: []f64 = reduce n [zeros] [bs] (xs: []f64, ys: []f64) {
+        let sums: []f64 = map m [xs, ys] (left: f64, right: f64) { let d: f64 = add.f64(left, right) in d }
+        in sums
+    }";
+
+/// Until a number that grows from c has passed 3, or twice as many times as there are elements.
+const UNTIL: &str = "let m: i64 = size(a, 0)
+    let b: []f64, last: f64 = loop (s: []f64 = a, p: f64 = c) while { let go: bool = lt.f64(p, 3.0f64) in go } {
+        let t: []f64 = map m [s] (x: f64) {
+            let u: f64 = mul.f64(x, p)
+            let w: f64 = sin.f64(u)
+            in w
+        }
+        let q: f64 = add.f64(p, 0.7f64)
+        in t, q
+    }";
+
+/// The states are numbers, one of which counts.
+const NUMBERS: &str =
+    "let x: f64, k: i64 = loop (s: f64 = c, i: i64 = 0i64) while { let go: bool = lt.i64(i, n) in go } {
+        let v: f64 = vs[i]
+        let u: f64 = mul.f64(s, v)
+        let t: f64 = cos.f64(u)
+        let j: i64 = add.i64(i, 1i64)
+        in t, j
+    }
+    let m: i64 = size(a, 0)
+    let b: []f64 = map m [a] (e: f64) { let w: f64 = mul.f64(e, x) in w }";
+
+#[test]
+fn loops_of_arrays_and_while_loops_are_right_at_all_sizes() {
+    for operator in [INNER, UNTIL, NUMBERS] {
+        for size in 0..=20 {
+            compare(&function(operator), &arguments(size, [0, 1, 2, 5, 9][size % 5], false), true);
+        }
+    }
 }
 
 /// The derivative has loops itself, which have derivatives.

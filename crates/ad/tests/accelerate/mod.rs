@@ -17,6 +17,7 @@ mod laws;
 mod loops;
 mod lowering;
 mod permutes;
+mod products;
 mod programs;
 mod sharing;
 mod stencils;

@@ -199,8 +199,12 @@ pub(super) fn refused(text: &str) -> String {
 /// What has no form is refused by name.
 #[test]
 fn refusals_name_the_construct() {
-    let tuple = "fun f(p: (f64, f64)): f64 { let x: f64 = proj(p, 0) in x }";
-    assert_eq!(refused(tuple), "a product, as a whole");
+    let sum = "type t = #a f64 | #b
+    fun f(p: t): f64 { let x: f64 = match p
+        case (y: f64) { in y }
+        case () { in 0.0f64 }
+        in x }";
+    assert_eq!(refused(sum), "a value of a sum type");
 }
 
 /// A part of the function's own body may have a result whose size a branch decides.

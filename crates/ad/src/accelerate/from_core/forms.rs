@@ -488,18 +488,18 @@ impl FromCore<'_> {
         }
     }
 
-    /// Arrays that are made at a place of their own, outside of all inner bodies, and their let-stack: what is made there is not there outside of it.
+    /// Arrays that are made at a place of their own, and their let-stack: what is made there is not there outside of it.
     pub(super) fn apart(
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<Vec<AVar>>,
     ) -> Result<(ArrayLets, Vec<AVar>)> {
-        let before = self.nests[0].clone();
-        self.nests[0].frames.push(Vec::new());
-        self.nests[0].of_arrays += 1;
+        let (before, top) = (self.nests.clone(), self.top());
+        self.nests[top].frames.push(Vec::new());
+        self.nests[top].of_arrays += 1;
         self.arrays.push(Vec::new());
         let arrays = f(self);
         let lets = self.arrays.pop().unwrap_or_default();
-        self.nests[0] = before;
+        self.nests = before;
         Ok((lets, arrays?))
     }
 

@@ -7,12 +7,13 @@
 //! ```text
 //! states     collectl (\(x, y). body) (the first states over the axes) (what the body reads, over the axes and the iterations)
 //! for        the last states: slice (All, .., n) states;   what is left in each iteration: zipWith (\(x, y). it) states elements
-//! arrays     outside of all inner bodies, where a state is an array or the body works on it:  iterate n (\(a, i). body) (the first states), and its last states
+//! arrays     where a state is an array or the body works on it:  iterate n (\(a, i). body) (the first states), and its last states: over the axes, all iterations of the nest at once
+//! while      `counted`
 //! folded     of a reduction the last states, where the first operand is the state and the second one an element
 //! prefixes   of a scan the states after the first one
 //! ```
 //!
-//! Not supported: states that are arrays, and array operations on the state, in inner bodies; such loops that collect; `while`.
+//! Not supported: loops of arrays in a branch of an inner body, and those that collect; `while` in inner bodies.
 
 use super::forms::Result;
 use super::nests::{Lets, Place, needed, places, variables};
@@ -50,7 +51,9 @@ struct States {
 impl FromCore<'_> {
     // [accelerate.loop.for]
     pub(super) fn loop_of_scalars(&mut self, l: &Loop) -> Result<Vec<Part>> {
-        let LoopForm::For { i, n } = &l.form else { return self.refuse("a `while` loop") };
+        let LoopForm::For { i, n } = &l.form else {
+            return self.refuse("a `while` loop in an inner body, or one that collects");
+        };
         let n = match n {
             Atom::Const(n) => Size::constant(n.as_i64().max(0)),
             Atom::Var(_) => self.width(*n)?,
@@ -60,7 +63,7 @@ impl FromCore<'_> {
             states.push((*v, self.part(*a)?));
         }
         let of_arrays = states.iter().any(|(_, part)| has_array(part)) || works_on_state(self.program, l);
-        if self.top() == 0 && of_arrays {
+        if of_arrays {
             return self.loop_of_arrays((l, *i), &n);
         }
         let start = Start { states, counter: Some(*i), elements: Vec::new() };
@@ -86,7 +89,7 @@ impl FromCore<'_> {
             for (k, ((v, _), dims)) in l.params.iter().zip(&dims).enumerate() {
                 let hint = this.program.vars[*v].hint.clone();
                 let a = this.let_(hint.as_str(), Arr::var(&state).proj(k), dims.clone());
-                let part = this.whole(a);
+                let part = this.own_part(a);
                 this.parts.insert(*v, part);
             }
             let number = made(Exp::index(&counter, Exp::tuple(Vec::new())));
@@ -106,7 +109,7 @@ impl FromCore<'_> {
         let mut parts = Vec::new();
         for (k, dims) in dims.into_iter().enumerate() {
             let last = self.let_("last", at_outer(&Arr::var(&all).proj(k), &count), dims);
-            parts.push(self.whole(last));
+            parts.push(self.own_part(last));
         }
         Ok(parts)
     }

@@ -14,21 +14,25 @@
 //! none       no arguments                                                           => generate (sizes of the axes) (\is. ..)
 //! several    more than two                                                          => pairs, made by zipWith
 //! ```
-//! The rules of statements stand in `forms`, those of loops in `loops`.
+//! The rules of statements stand in `forms`, those of loops in `loops` and `counted`, those of arguments and results that are products in `products`.
 //!
 //! Generality beyond the text, marked as ours: regular nested parallelism is flattened, where the text refuses it; sizes of inner arrays may not depend on the iteration.
 //!
 //! Not supported: inject, match; fused, with_acc, acc_view, acc_add; custom; vjp, jvp (expanded before). `while` loops, loops of arrays that collect, and calls of functions that call themselves;
-//! products as active arguments and results (those of entry points never are), and as elements; array operations in a branch of an inner body; a size that an inner body computes, unless it is a polynomial of sizes; loops
+//! products as elements of arrays, as states of loops of arrays, and as results of branches with array operations; array operations in a branch of an inner body; a size that an inner body computes, unless it is a polynomial of sizes; loops
 //! of arrays in inner bodies, unless they have few iterations; `stop_gradient` in inner bodies.
 
+mod counted;
 mod forms;
 mod loops;
 mod nests;
 mod permutes;
+mod products;
 mod sizes;
 mod soacs;
 
+use self::counted::counted;
+use self::products::{put_back, taken_apart};
 use self::sizes::{Known, Size, Sizes};
 use super::combine::{Gradient, gradient};
 use super::expression::Temporaries;
@@ -49,10 +53,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const SOURCES: &[&str] = &[
     include_str!("mod.rs"),
+    include_str!("counted.rs"),
     include_str!("forms.rs"),
     include_str!("loops.rs"),
     include_str!("nests.rs"),
     include_str!("permutes.rs"),
+    include_str!("products.rs"),
     include_str!("soacs.rs"),
 ];
 
@@ -105,9 +111,11 @@ const FEW: usize = 20;
 /// [`Unsupported`] for what the language has no form for, and for what the algorithm refuses; with its place.
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool], keep: Keep) -> Result<Lam, Unsupported> {
     // [accelerate.call]  the body of the function
-    let lam = inlined(program, lam);
-    let (translated, derived) = step_by_step(program, &lam, wanted, keep)?;
-    Ok(put_together(program, lam, &translated, &derived))
+    let whole = prepared(program, lam, wanted);
+    let (lam, of_leaves) = taken_apart(program, whole.clone(), wanted);
+    let (translated, derived) = step_by_step(program, &lam, &of_leaves, keep)?;
+    let derivative = put_together(program, lam, &translated, &derived);
+    Ok(put_back(program, &whole, wanted, derivative))
 }
 
 /// The function and its gradient in the language, for readers. Only names of variables are added to the program.
@@ -120,8 +128,16 @@ pub fn steps(
     wanted: &[bool],
     keep: Keep,
 ) -> Result<(Translated, Gradient), Unsupported> {
+    let lam = prepared(program, lam, wanted);
+    let (lam, wanted) = taken_apart(program, lam, wanted);
+    step_by_step(program, &lam, &wanted, keep)
+}
+
+/// The function with bodies for calls, and with numbers of iterations.
+fn prepared(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Lam {
     let lam = inlined(program, lam);
-    step_by_step(program, &lam, wanted, keep)
+    let wanted = wanted_inputs(program, &lam, wanted);
+    counted(program, lam, &wanted)
 }
 
 fn step_by_step(
@@ -331,6 +347,7 @@ impl<'p> FromCore<'p> {
         match ty.base() {
             Type::Scalar(s) => Ok(ArrTy::Array(Ty::Scalar(*s), ty.rank())),
             Type::Sum(_) | Type::Named(_) => self.refuse("a value of a sum type"),
+            Type::Tuple(_) if ty.rank() > 0 => self.refuse("an array of products"),
             Type::Tuple(_) => self.refuse("a product, as a whole"),
             Type::Acc(_) | Type::Array(_) => self.refuse("an accumulator"),
         }
@@ -351,6 +368,17 @@ impl<'p> FromCore<'p> {
         match a.ty() {
             ArrTy::Array(_, 0) => Part::Scalar(made(Exp::index(&a, Exp::tuple(Vec::new()))), 0),
             _ => Part::Array(View { array: a, prefix: Vec::new(), level: 0 }),
+        }
+    }
+
+    /// An array over the axes of the innermost nest, as the part of each iteration: the opposite of `whole_array`.
+    fn own_part(&self, a: AVar) -> Part {
+        let counters = self.counters(self.top());
+        match a.ty() {
+            ArrTy::Array(_, rank) if *rank == counters.len() => {
+                Part::Scalar(made(Exp::index(&a, Exp::tuple(counters))), self.top())
+            }
+            _ => Part::Array(self.own(a)),
         }
     }
 
@@ -384,10 +412,13 @@ impl<'p> FromCore<'p> {
         }
     }
 
-    /// An active result, as an array of its own.
+    /// A value where we are, as an array of its own over the axes.
     fn whole_array(&mut self, y: Atom) -> Result<AVar, Unsupported> {
         match self.part(y)? {
-            Part::Scalar(e, _) => self.over_axes("y", &e),
+            Part::Scalar(e, level) => {
+                let e = self.carried(&e, level)?;
+                self.over_axes("y", &e)
+            }
             Part::Array(view) => self.owned(&view),
             Part::Iota | Part::Tuple(_) => self.refuse("a product, as a whole"),
         }
