@@ -221,11 +221,13 @@ impl Config {
             ..usual
         }
     }
-    /// The same for reverse AD for Accelerate, which takes histograms by any operator, and scatters.
+    /// The same for reverse AD for Accelerate, which takes histograms by any operator, scatters, and `while` loops.
     pub fn accelerate() -> Config {
         let (bulk, usual) = (Config::bulk(), Config::default());
         let scatter = usual.array_weights.scatter;
+        let while_loop = usual.control_weights.while_loop;
         Config {
+            control_weights: ControlWeights { while_loop, ..bulk.control_weights },
             array_weights: ArrayWeights { scatter, ..bulk.array_weights },
             general_hist: usual.general_hist,
             ..bulk

@@ -1,6 +1,5 @@
 //! Loops of core in Idealised Accelerate, and reductions and scans by operators that read what changes. Expected numbers are calculated by hand.
 
-use super::histograms::{arguments, compare, function};
 use super::translated::{derived, f, fs, refused, results, sum, truth};
 use pullback_core::Value;
 use pullback_prim::ScalarValue;
@@ -334,6 +333,37 @@ fn loops_of_arrays_in_a_nest() {
     assert_eq!(at(2), [of([16.0, 81.0, 16.0, 81.0]), fs(&[92.0, 93.0]), fs(&[3233.0, 109424.0])]);
 }
 
+/// The loop reads a number of the nest around its own, which the outer body reads after it. With k = 2 v an element is
+/// (a_1 k) (k + a_0 k) w + k = 4 a_1 (1 + a_0) v^2 w + 2 v.
+#[test]
+fn a_loop_of_arrays_in_a_nest_in_a_nest() {
+    let text = "fun f(a: []f64, n: i64): [][]f64 {
+        let m: i64 = size(a, 0)
+        let ys: [][]f64 = map m [a] (v: f64) {
+            let k: f64 = mul.f64(v, 2.0f64)
+            let zs: []f64 = map m [a] (w: f64) {
+                let y: []f64, z: f64 = loop (s: []f64 = a, p: f64 = k) for i: i64 < n {
+                    let t: []f64 = map m [s] (x: f64) { let u: f64 = mul.f64(x, k) in u }
+                    let l: f64 = t[0i64]
+                    let q: f64 = add.f64(p, l)
+                    in t, q
+                }
+                let e: f64 = y[1i64]
+                let d: f64 = mul.f64(e, z)
+                let r: f64 = mul.f64(d, w)
+                in r
+            }
+            let ks: []f64 = map m [zs] (g: f64) { let h: f64 = add.f64(g, k) in h }
+            in ks
+        }
+        in ys
+    }";
+    let of = |xs: [f64; 4]| Value::f64_array(&[2, 2], &xs);
+    let found = results(text, &[fs(&[2.0, 3.0]), Value::i64(1), of([1.0; 4])]);
+    // The sum is 4 a_1 (1 + a_0) (a_0^2 + a_1^2) (a_0 + a_1) + 4 (a_0 + a_1).
+    assert_eq!(found, [of([292.0, 436.0, 654.0, 978.0]), fs(&[1972.0, 2332.0])]);
+}
+
 /// x, x^2, x^4 .. until 9 is passed; of arrays until the first element is.
 #[test]
 fn while_loops_run_once_to_be_counted() {
@@ -361,62 +391,6 @@ fn while_loops_run_once_to_be_counted() {
     }";
     let found = results(arrays, &[fs(&[2.0, 3.0]), fs(&[1.0, 10.0])]);
     assert_eq!(found, [fs(&[16.0, 81.0]), Value::i64(6), fs(&[32.0, 1080.0])]);
-}
-
-/// For each value: all elements of the target times the value, and then the sines of it all, as often as there are elements.
-const INNER: &str = "let m: i64 = size(a, 0)
-    let bs: [][]f64 = map n [vs] (v: f64) {
-        let y: []f64, z: f64 = loop (s: []f64 = a, p: f64 = v) for i: i64 < m {
-            let t: []f64 = map m [s] (x: f64) {
-                let u: f64 = mul.f64(x, p)
-                let w: f64 = add.f64(u, v)
-                let r: f64 = sin.f64(w)
-                in r
-            }
-            let e: f64 = t[i]
-            let q: f64 = mul.f64(e, c)
-            in t, q
-        }
-        let h: []f64 = map m [y] (g: f64) { let k: f64 = mul.f64(g, z) in k }
-        in h
-    }
-    let zeros: []f64 = replicate([m], 0.0f64)
-    let b: []f64 = reduce n [zeros] [bs] (xs: []f64, ys: []f64) {
-        let sums: []f64 = map m [xs, ys] (left: f64, right: f64) { let d: f64 = add.f64(left, right) in d }
-        in sums
-    }";
-
-/// Until a number that grows from c has passed 3, or twice as many times as there are elements.
-const UNTIL: &str = "let m: i64 = size(a, 0)
-    let b: []f64, last: f64 = loop (s: []f64 = a, p: f64 = c) while { let go: bool = lt.f64(p, 3.0f64) in go } {
-        let t: []f64 = map m [s] (x: f64) {
-            let u: f64 = mul.f64(x, p)
-            let w: f64 = sin.f64(u)
-            in w
-        }
-        let q: f64 = add.f64(p, 0.7f64)
-        in t, q
-    }";
-
-/// The states are numbers, one of which counts.
-const NUMBERS: &str =
-    "let x: f64, k: i64 = loop (s: f64 = c, i: i64 = 0i64) while { let go: bool = lt.i64(i, n) in go } {
-        let v: f64 = vs[i]
-        let u: f64 = mul.f64(s, v)
-        let t: f64 = cos.f64(u)
-        let j: i64 = add.i64(i, 1i64)
-        in t, j
-    }
-    let m: i64 = size(a, 0)
-    let b: []f64 = map m [a] (e: f64) { let w: f64 = mul.f64(e, x) in w }";
-
-#[test]
-fn loops_of_arrays_and_while_loops_are_right_at_all_sizes() {
-    for operator in [INNER, UNTIL, NUMBERS] {
-        for size in 0..=20 {
-            compare(&function(operator), &arguments(size, [0, 1, 2, 5, 9][size % 5], false), true);
-        }
-    }
 }
 
 /// The derivative has loops itself, which have derivatives.

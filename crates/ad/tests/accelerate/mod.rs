@@ -15,6 +15,7 @@ mod histograms;
 mod judgement;
 mod laws;
 mod loops;
+mod loops_compared;
 mod lowering;
 mod permutes;
 mod products;

@@ -46,6 +46,22 @@ fn products_are_arguments_and_results() {
     assert_eq!(found[2..], [product(&[15005.0, 10050.0], 6732.0, unit), f(500.0)]);
 }
 
+/// (x, y) becomes (x^2 y, y).
+#[test]
+fn components_of_one_type_keep_their_places() {
+    let text = "fun f(p: (f64, f64)): (f64, f64) {
+        let x: f64 = proj(p, 0)
+        let y: f64 = proj(p, 1)
+        let s: f64 = mul.f64(x, x)
+        let t: f64 = mul.f64(s, y)
+        let r: (f64, f64) = tuple(t, y)
+        in r
+    }";
+    let pair = |x: f64, y: f64| Value::Tuple(vec![f(x), f(y)]);
+    let found = results(text, &[pair(3.0, 5.0), pair(1.0, 10.0)]);
+    assert_eq!(found, [pair(45.0, 5.0), pair(30.0, 19.0)]);
+}
+
 #[test]
 fn products_are_right_at_all_sizes() {
     for size in 0..=20 {
