@@ -333,7 +333,7 @@ fn loops_of_arrays_in_a_nest() {
     assert_eq!(at(2), [of([16.0, 81.0, 16.0, 81.0]), fs(&[92.0, 93.0]), fs(&[3233.0, 109424.0])]);
 }
 
-/// The loop reads a number of the nest around its own, which the outer body reads after it. With k = 2 v an element is
+/// The loop reads a number of the nest around its own, which the outer body reads after it. With k = j = 2 v an element is
 /// (a_1 k) (k + a_0 k) w + k = 4 a_1 (1 + a_0) v^2 w + 2 v.
 #[test]
 fn a_loop_of_arrays_in_a_nest_in_a_nest() {
@@ -341,9 +341,10 @@ fn a_loop_of_arrays_in_a_nest_in_a_nest() {
         let m: i64 = size(a, 0)
         let ys: [][]f64 = map m [a] (v: f64) {
             let k: f64 = mul.f64(v, 2.0f64)
+            let j: f64 = add.f64(v, v)
             let zs: []f64 = map m [a] (w: f64) {
                 let y: []f64, z: f64 = loop (s: []f64 = a, p: f64 = k) for i: i64 < n {
-                    let t: []f64 = map m [s] (x: f64) { let u: f64 = mul.f64(x, k) in u }
+                    let t: []f64 = map m [s] (x: f64) { let u: f64 = mul.f64(x, j) in u }
                     let l: f64 = t[0i64]
                     let q: f64 = add.f64(p, l)
                     in t, q
@@ -353,7 +354,7 @@ fn a_loop_of_arrays_in_a_nest_in_a_nest() {
                 let r: f64 = mul.f64(d, w)
                 in r
             }
-            let ks: []f64 = map m [zs] (g: f64) { let h: f64 = add.f64(g, k) in h }
+            let ks: []f64 = map m [zs] (g: f64) { let h: f64 = add.f64(g, j) in h }
             in ks
         }
         in ys
