@@ -42,7 +42,7 @@ mod accumulators;
 mod at_once;
 mod by_bin;
 mod calls;
-pub(crate) mod checkpoint;
+mod checkpoint;
 mod chosen;
 mod config;
 mod control;

@@ -10,7 +10,7 @@
 //! Cost: the loop runs once more. Not supported: `while` loops that collect, and those in inner bodies.
 
 use crate::activity::active_variables;
-use crate::fast_chad::checkpoint::copied;
+use pullback_core::rename::{Subst, copy_exp};
 use pullback_core::{Atom, Builder, Exp as Core, Lam, Loop, LoopAttrs, LoopForm, Program, Stm, Type, Var};
 use pullback_prim::Op;
 
@@ -41,7 +41,8 @@ fn is_open(l: &Loop) -> bool {
 
 /// How many iterations a `while` loop has.
 fn iterations(b: &mut Builder<'_>, l: &Loop) -> Atom {
-    let mut count = copied(b, l);
+    let copy = copy_exp(b.program, &Core::Loop(l.clone()), &Subst::new());
+    let Core::Loop(mut count) = copy else { unreachable!("a copy of a loop") };
     count.attrs = LoopAttrs::default();
     let k = b.fresh(Type::I64, "k");
     b.open();
