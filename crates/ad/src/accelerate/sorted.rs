@@ -1,6 +1,6 @@
 //! `permute` by any function, as terms that have a derivative: the elements sorted by their places, and a scan of those of each place.
 //!
-//! Source: Schenck, Rønning, Henriksen, Oancea, *AD for an Array Language with Nested Parallelism*, SC 2022, for histograms: segmented scans of sorted values. The thesis has no `permute` as input, so the rule is ours.
+//! Source: Schenck et al., IFL 2023, section 4, for histograms: segmented scans of sorted values. The thesis has no `permute` as input, so the rule is ours.
 //!
 //! Notation: `w` the number of elements of the target `d`, which are numbered in row-major order · `n` that of the source `u` · a *row*: the elements that go to one place, in their order
 //!
