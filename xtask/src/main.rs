@@ -26,12 +26,12 @@ cargo xtask TASK
   benchmarks [W..]   print the table of docs/benchmarks.md: our derivatives against C by hand (gcc)
   bench [OPTION..]   times of all problems and small programs, with plots: see cargo xtask bench --help
   soak [N [SEED]]    run all random properties on N programs (default 50000)
-  soak native [N [SEED [O1|O3|vm [usual|endings|NAME]]]]
+  soak native [N [SEED [O0|O1|O3|vm [usual|endings|NAME]]]]
                      run N programs (default 20000) and their gradients through LLVM (at O3) and the vm; endings: programs
                      that end in branches, with second derivatives too; without N hostile sizes too
   soak hostile [N [SEED]]
                      run N programs (default 50000) with hostile sizes and rows that do not match, each in a process that may crash
-  soak native-shrink SEED [O1|O3|vm [usual|endings|NAME]]
+  soak native-shrink SEED [O0|O1|O3|vm [usual|endings|NAME]]
                      print a small program that fails there as the one of the seed does
   sanitize [W..]     run the tests of unsafe code under Miri and sanitizers (those whose names have the words)
   mutants [W..]      build each deliberate error of the folder mutants in a scratch copy: its test must fail

@@ -72,7 +72,7 @@ fn every_version_that_is_found_runs_small_programs() {
             let fun = &ready.program.funs[ready.fun];
             let types: Vec<Type> = fun.params.iter().map(|p| ready.program.vars[*p].ty.clone()).collect();
             let given: Vec<(&Type, &Value)> = types.iter().zip(args).collect();
-            for level in [Level::O1, Level::O3] {
+            for level in [Level::O0, Level::O1, Level::O3] {
                 let options = Options { library: Some(path.clone()), level, ..Options::default() };
                 let executable = Executable::new(&module, &options).expect(&what);
                 let found = executable.session().call(function, &given, &fun.results, None).expect(&what);

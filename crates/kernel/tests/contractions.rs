@@ -173,14 +173,17 @@ fn kernel(program: &Program, fun: FunId, args: &[Value], how: How) -> (Vec<f64>,
 
 /// Compares an entry point, or its gradient in all parameters, with the interpreter. Gives the kernel IR in 16 lanes.
 fn agrees(text: &str, entry: &str, args: &[Value], gradient: bool) -> Module {
-    agrees_in_all(text, entry, args, gradient).0
+    agrees_in_all(&session(text), entry, args, gradient).0
+}
+
+fn session(text: &str) -> Session {
+    Session::compile("program.fut", text, Settings::default())
+        .unwrap_or_else(|e| panic!("{text}\n{}", e.render()))
 }
 
 /// The same, with the number of contractions that are put in tiles, whatever their size.
-fn agrees_in_all(text: &str, entry: &str, args: &[Value], gradient: bool) -> (Module, usize) {
-    let session = Session::compile("program.fut", text, Settings::default())
-        .unwrap_or_else(|e| panic!("{text}\n{}", e.render()));
-    let entry = session.entry(Some(entry)).expect("an entry");
+fn agrees_in_all(session: &Session, name: &str, args: &[Value], gradient: bool) -> (Module, usize) {
+    let entry = session.entry(Some(name)).expect("an entry");
     let mut args = args.to_vec();
     let ready = if gradient {
         let all: Vec<String> = (0..args.len()).map(|k| format!("a{k}")).collect();
@@ -202,7 +205,8 @@ fn agrees_in_all(text: &str, entry: &str, args: &[Value], gradient: bool) -> (Mo
         let wrong = found.iter().zip(&expected).enumerate().find(|(_, pair)| far(pair));
         assert!(
             found.len() == expected.len() && wrong.is_none(),
-            "gradient {gradient}, {how:?}\n{text}\n{}\nfound and expected: {wrong:?}",
+            "gradient {gradient}, {how:?}\n{}\n{}\nfound and expected: {wrong:?}",
+            pullback_core::print::print(&ready.program),
             print(&here)
         );
         if let How::Tiles(8) = how {
@@ -227,7 +231,7 @@ fn random_contractions_and_their_gradients_have_the_values_of_the_interpreter() 
     for _ in 0..count {
         let Contraction { text, args, is_product } = contraction(&mut numbers);
         for (entry, gradient) in [("product", false), ("loss", true)] {
-            let (code, tiles) = agrees_in_all(&text, entry, &args, gradient);
+            let (code, tiles) = agrees_in_all(&session(&text), entry, &args, gradient);
             jammed += named(&code, "group").into_iter().filter(|ins| loops(ins)).count();
             let expected = is_product.map(usize::from);
             assert!(gradient || expected.is_none_or(|n| tiles == n), "{tiles} tiled\n{text}");
@@ -388,6 +392,7 @@ fn products_of_any_size_are_put_in_tiles() {
         [3, 200, 17],
         [193, 1, 49],
     ];
+    let session = session(PRODUCTS);
     for entry in ["ab", "atb", "abt", "layer", "batch", "inside", "two"] {
         for [n, k, m] in sizes {
             let (mut a, mut b) = (vec![n, k], vec![k, m]);
@@ -404,7 +409,7 @@ fn products_of_any_size_are_put_in_tiles() {
                 continue;
             }
             let args = [array(&mut numbers, &a), array(&mut numbers, &b)];
-            let (_, tiles) = agrees_in_all(PRODUCTS, entry, &args, false);
+            let (_, tiles) = agrees_in_all(&session, entry, &args, false);
             assert!(tiles == 1, "{entry}: {tiles}");
         }
     }

@@ -6,6 +6,7 @@
 mod text;
 
 use crate::common::counted::{self, count, operation};
+use pullback_base::RuntimeError;
 use pullback_core::{Fun, FunId, Program, Type, Value};
 use pullback_driver::{Kind, Session, Settings, derive, pipeline};
 use pullback_interp::core::{Compiled, Options};
@@ -13,7 +14,7 @@ use pullback_kernel::run::{self, Memory, Word, run_with_ghosts};
 use pullback_kernel::schedule::{self, Model, optional, schedule};
 use pullback_kernel::values::{from_words, to_words};
 use pullback_kernel::{
-    Block, Ghosts, Ins, Module, NotNative, lower, lower_with_ghosts, lower_with_parts, print,
+    Block, FunctionId, Ghosts, Ins, Module, NotNative, lower, lower_with_ghosts, lower_with_parts, print,
 };
 use pullback_prim::{Op, Scalar};
 use pullback_testkit::draws::draws;
@@ -56,8 +57,6 @@ enum How {
     Backwards,
     /// As many loops as can be in lanes, at least and at most so many side by side.
     Lanes(usize, usize),
-    /// From 2 to 8 lanes, without a part of scheduling.
-    Without(&'static str),
 }
 
 /// How many modules each part of scheduling changes.
@@ -83,6 +82,16 @@ fn idle(changed: &Changed) -> Vec<&'static str> {
 /// How many modules had loops that were joined, with rows in them for memory around.
 static OWNED: AtomicUsize = AtomicUsize::new(0);
 
+/// Schedules a module with from `lanes` to `most` lanes, without some passes.
+fn schedule_in(module: &mut Module, lanes: usize, most: usize, without: Vec<&'static str>) {
+    // Few registers, so that loops get different numbers of lanes.
+    // With a price for places apart memory is interleaved, without one more loops are in lanes.
+    let apart = if lanes < most { 1.0 } else { 0.01 };
+    let model = Model { block: 0.0, lane: 0.0, apart, registers: 8, tiles: [1.0; 4], near: Some(0) };
+    let (grain, relaxed, sizes) = (Some(2.0), lanes < most, Vec::new());
+    schedule(module, &schedule::Options { lanes, most, model, grain, relaxed, sizes, without });
+}
+
 /// Runs a program through kernel IR. `Ok(Err(..))`: the program stopped.
 fn kernel(
     program: &Program,
@@ -91,49 +100,61 @@ fn kernel(
     how: How,
 ) -> Result<Result<Vec<Value>, String>, Box<NotNative>> {
     let part = if matches!(how, How::Plain) { 64 } else { 2 };
-    let (mut module, id) = lower_with_parts(program, fun, part)?;
-    let mut ghosts = Ghosts::default();
-    if let How::Plain | How::Backwards = how {
+    let (module, id, ghosts) = match how {
         // The same code, which says what it reads: no variable is read after it was written over.
-        (module, _, ghosts) = lower_with_ghosts(program, fun, part)?;
-    }
-    if let How::Lanes(..) | How::Without(_) = how {
-        let (lanes, most) = if let How::Lanes(lanes, most) = how { (lanes, most) } else { (2, 8) };
-        // Few registers, so that loops get different numbers of lanes.
-        // With a price for places apart memory is interleaved, without one more loops are in lanes.
-        let apart = if lanes < most { 1.0 } else { 0.01 };
-        let model = Model { block: 0.0, lane: 0.0, apart, registers: 8, tiles: [1.0; 4], near: Some(0) };
-        let (grain, relaxed) = (Some(2.0), lanes < most);
-        let (sizes, without) = (Vec::new(), Vec::new());
-        let all = schedule::Options { lanes, most, model, grain, relaxed, sizes, without };
-        if let How::Without(pass) = how {
-            let mut whole = module.clone();
-            schedule(&mut whole, &all);
-            schedule(&mut module, &schedule::Options { without: vec![pass], ..all });
-            let differs = print(&module) != print(&whole);
-            CHANGED.with_borrow_mut(|changed| *changed.entry(pass).or_default() += usize::from(differs));
-        } else {
-            schedule(&mut module, &all);
+        How::Plain | How::Backwards => lower_with_ghosts(program, fun, part)?,
+        How::Lanes(lanes, most) => {
+            let (mut module, id) = lower_with_parts(program, fun, part)?;
+            schedule_in(&mut module, lanes, most, Vec::new());
+            (module, id, Ghosts::default())
         }
-    }
-    OWNED.fetch_add(usize::from(has_owned(&module)), Ordering::Relaxed);
-    let backwards = matches!(how, How::Backwards);
+    };
+    Ok(executed((program, fun), (&module, id, &ghosts), args, matches!(how, How::Backwards)))
+}
+
+/// Runs a module in all ways that leave out one of these passes. The text of the first that is wrong. Code that is the same as with all passes
+/// has run before (`How::Lanes(2, 8)`).
+fn wrong_without(
+    program: (&Program, FunId),
+    args: &[Value],
+    passes: &[&'static str],
+    wrong: impl Fn(&str, &Result<Vec<Value>, String>) -> Option<String>,
+) -> Option<String> {
+    let (lowered, id) = lower_with_parts(program.0, program.1, 2).expect("native, as before");
+    let mut whole = lowered.clone();
+    schedule_in(&mut whole, 2, 8, Vec::new());
+    let whole = print(&whole);
+    passes.iter().find_map(|pass| {
+        let mut module = lowered.clone();
+        schedule_in(&mut module, 2, 8, vec![pass]);
+        let differs = print(&module) != whole;
+        CHANGED.with_borrow_mut(|changed| *changed.entry(pass).or_default() += usize::from(differs));
+        if !differs {
+            return None;
+        }
+        wrong(pass, &executed(program, (&module, id, &Ghosts::default()), args, false))
+    })
+}
+
+/// Runs code. `Err`: it stopped.
+fn executed(
+    (program, fun): (&Program, FunId),
+    (module, id, ghosts): (&Module, FunctionId, &Ghosts),
+    args: &[Value],
+    backwards: bool,
+) -> Result<Vec<Value>, String> {
+    OWNED.fetch_add(usize::from(has_owned(module)), Ordering::Relaxed);
     let mut memory = Memory::new(1 << 24);
     let mut words: Vec<Word> = Vec::new();
     for (p, value) in program.funs[fun].params.iter().zip(args) {
         to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");
     }
     let options = run::Options { steps: 400_000_000, backwards };
-    let results = match run_with_ghosts((&module, &ghosts), id, &words, &mut memory, options) {
-        Ok(results) => results,
-        Err(e) => {
-            return Ok(Err(format!("{:?}: {e}", e.kind)));
-        }
-    };
+    let stopped = |e: RuntimeError| format!("{:?}: {e}", e.kind);
+    let results = run_with_ghosts((module, ghosts), id, &words, &mut memory, options).map_err(stopped)?;
     let mut words = results.into_iter();
-    let read = |t: &Type| from_words(&memory, t, &mut words);
-    let values: Result<Vec<Value>, _> = program.funs[fun].results.iter().map(read).collect();
-    Ok(values.map_err(|e| format!("{:?}: {e}", e.kind)))
+    let read = |t: &Type| from_words(&memory, t, &mut words).map_err(stopped);
+    program.funs[fun].results.iter().map(read).collect()
 }
 
 /// Whether two values are the same bits, or floats that differ by at most `tolerance`. Arrays without elements may differ in their
@@ -198,17 +219,20 @@ fn agrees(
             let single = program.vars.iter().any(|v| *v.ty.base() == Type::F32);
             let rounding = if single { 1e-5 } else { 1e-12 } * largest;
             let all = |t: f64| expected.results.iter().zip(&found).all(|(a, b)| same(a, b, t));
-            let differs = |how: How| {
-                let other = kernel(program, fun, args, how).expect("native, as before");
-                let right = match &other {
+            let wrong = |how: &str, other: &Result<Vec<Value>, String>| {
+                let right = match other {
                     Ok(other) => expected.results.iter().zip(other).all(|(a, b)| same(a, b, rounding)),
                     Err(_) => false,
                 };
-                (!right).then(|| format!("expected {:?}\nfound {how:?} {other:?}", expected.results))
+                (!right).then(|| format!("expected {:?}\nfound {how} {other:?}", expected.results))
             };
             let hows = [How::Backwards, How::Lanes(2, 8), How::Lanes(8, 8)];
-            let without = without.iter().map(|pass| How::Without(pass));
-            if let Some(text) = hows.into_iter().chain(without).find_map(differs) {
+            let differs = |how: How| {
+                let other = kernel(program, fun, args, how).expect("native, as before");
+                wrong(&format!("{how:?}"), &other)
+            };
+            let without = || wrong_without((program, fun), args, without, wrong);
+            if let Some(text) = hows.into_iter().find_map(differs).or_else(without) {
                 if is_unstable(program, fun, args, &expected.results, rounding) {
                     Ok(Agreement::Unstable)
                 } else {

@@ -56,6 +56,8 @@ pub(crate) fn results_from(
 }
 
 const STEPS: u64 = 400_000_000;
+/// Elements of memory: less than programs of a few thousand copies take that give none back.
+const ELEMENTS: usize = 1 << 22;
 
 /// The results of a function of code with events, in so many steps.
 fn results_of(
@@ -64,7 +66,7 @@ fn results_of(
     args: &[Value],
     (steps, backwards): (u64, bool),
 ) -> Result<Vec<Value>, RuntimeError> {
-    let mut memory = Memory::new(1 << 26);
+    let mut memory = Memory::new(ELEMENTS);
     let mut words: Vec<Word> = Vec::new();
     for (p, value) in program.funs[f].params.iter().zip(args) {
         to_words(&mut memory, value, &program.vars[*p].ty, &mut words).expect("arguments");

@@ -43,6 +43,8 @@ impl std::error::Error for LlvmError {}
 /// How much LLVM tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Level {
+    /// No passes, and instructions chosen one by one: code comes soonest.
+    O0,
     /// LLVM's own quick passes.
     O1,
     /// Passes chosen for our text, and the best instructions.
@@ -239,6 +241,7 @@ impl Llvm {
         let mut target = null_mut();
         let mut message = null_mut();
         let level = match level {
+            Level::O0 => 0,
             Level::O1 => 1,
             Level::O3 => 3,
         };
@@ -337,6 +340,7 @@ impl Parsed<'_> {
     fn optimise(&self, machine: &Machine<'_>, level: Level) -> Result<(), LlvmError> {
         let api = &self.llvm.api;
         let pipelines: &[&CStr] = match level {
+            Level::O0 => &[c"default<O0>"],
             Level::O1 => &[c"default<O1>"],
             Level::O3 => &PASSES,
         };

@@ -6,10 +6,10 @@
 //! `soak bulk COUNT [SEED] [PROPERTY..]`: the same for bulk dual numbers, of programs for them; those that are refused are skipped. `soak accelerate ..`, `accelerate-store`,
 //! `accelerate-recompute`: the same for reverse AD for Accelerate.
 //!
-//! `soak native COUNT [SEED] [vm|O1|O3] [usual|endings|NAME]`: random programs and their gradients through the native executors, in processes of
+//! `soak native COUNT [SEED] [vm|O0|O1|O3] [usual|endings|NAME]`: random programs and their gradients through the native executors, in processes of
 //! their own; `NAME`: gradients by this translated algorithm (`bulk`, `accelerate`, `accelerate-store`, `accelerate-recompute`) (`JOBS` at a time; by default as many as there are processors), so that one that crashes is a failure like others.
 //!
-//! `soak native-shrink SEED [vm|O1|O3] [usual|endings|NAME]`: a small program that fails like the one of the seed does.
+//! `soak native-shrink SEED [vm|O0|O1|O3] [usual|endings|NAME]`: a small program that fails like the one of the seed does.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a report")]
 
@@ -118,6 +118,7 @@ mod native {
     fn level(name: &str) -> Option<Level> {
         match name {
             "vm" => None,
+            "O0" => Some(Level::O0),
             "O1" => Some(Level::O1),
             _ => Some(Level::O3),
         }

@@ -1,10 +1,10 @@
 //! What the theory costs: gradients of the problems by algorithms on lambda, above all Efficient CHAD on arrays, and by Fast CHAD, counted.
 
-use crate::problems::{PROBLEMS, Problem};
+use crate::problems::{PROBLEMS, Problem, ones};
 use pullback_ad::chad::d_arrays;
 use pullback_base::Diagnostic;
 use pullback_core::Value;
-use pullback_driver::{Backend, EntryPoint, Kind, Session, Settings, Wrt};
+use pullback_driver::{Backend, EntryPoint, Kind, Ready, Session, Settings, Wrt};
 use pullback_interp::core::{Options, Outcome};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -47,11 +47,7 @@ pub(crate) fn prepared(problem: &Problem, size: usize) -> Prepared {
     let compiled = session.primal(&entry).unwrap_or_else(|d| shown(problem.name, &d));
     let primal =
         compiled.interpret(&args, &Options::default()).unwrap_or_else(|e| panic!("{}: {e}", problem.name));
-    let ones = primal.results.iter().map(|v| match v {
-        Value::Array(a) => Value::f64_array(&a.shape, &vec![1.0; a.count()]),
-        _ => Value::f64(1.0),
-    });
-    let seeded: Vec<Value> = args.iter().cloned().chain(ones).collect();
+    let seeded: Vec<Value> = args.iter().cloned().chain(ones(&primal.results)).collect();
     Prepared { session, entry, wanted, args, seeded, primal }
 }
 
@@ -93,41 +89,55 @@ pub struct Lowered {
     pub seconds: [f64; 3],
 }
 
-/// The same as [`price`] with what the algorithm makes lowered, on this executor and so many threads.
-///
-/// # Panics
-/// If the problem does not compile, or one of them does not run.
-pub fn priced(
-    problem: &Problem,
-    size: usize,
-    algorithm: &str,
-    backend: Backend,
-    threads: usize,
-) -> Result<Lowered, Diagnostic> {
-    let mut made = prepared(problem, size);
-    made.session.settings.backend = backend;
-    made.session.settings.threads = NonZeroUsize::new(threads);
-    made.session.settings.lowered = true;
-    let run = |ready: &pullback_driver::Ready, args: &[Value]| {
-        let once = || {
-            let out = ready.run(args, &Options::default());
-            out.unwrap_or_else(|e| panic!("{}: {e}", problem.name))
+/// A problem and its gradients by an algorithm, lowered to core, and by Fast CHAD: derived once, for all sizes and executors.
+#[allow(missing_debug_implementations, reason = "the problem is functions")]
+pub struct Gradients<'a> {
+    problem: &'a Problem,
+    primal: Ready,
+    fast: Ready,
+    own: Ready,
+}
+
+impl Gradients<'_> {
+    /// Derives them; `Err`: why the algorithm does not take the problem.
+    ///
+    /// # Panics
+    /// If the problem does not compile.
+    pub fn of<'a>(problem: &'a Problem, algorithm: &str) -> Result<Gradients<'a>, Diagnostic> {
+        let mut made = prepared(problem, 8);
+        made.session.settings.lowered = true;
+        let primal = made.session.primal(&made.entry)?;
+        let fast = made.derivative()?;
+        made.session.settings.choice.reverse = Some(algorithm.into());
+        Ok(Gradients { problem, primal, fast, own: made.derivative()? })
+    }
+    /// Both at one size, on this executor and so many threads; each is run once, and so many times more to be timed.
+    ///
+    /// # Panics
+    /// If one of them does not run.
+    pub fn priced(&self, size: usize, backend: Backend, threads: usize, runs: usize) -> Lowered {
+        let args = (self.problem.args)(size);
+        let run = |ready: &Ready, args: &[Value]| {
+            let mut ready = Ready::new(ready.program.clone(), ready.fun, backend);
+            ready.threads = NonZeroUsize::new(threads);
+            let once = || {
+                let out = ready.run(args, &Options::default());
+                out.unwrap_or_else(|e| panic!("{}: {e}", self.problem.name))
+            };
+            let first = once();
+            let seconds = (0..runs).map(|_| once().ran.seconds).fold(first.ran.seconds, f64::min);
+            (first, seconds)
         };
-        let first = once();
-        let runs = if backend == Backend::Interp { 0 } else { RUNS };
-        let seconds = (0..runs).map(|_| once().ran.seconds).fold(first.ran.seconds, f64::min);
-        (first, seconds)
-    };
-    let primal = made.session.primal(&made.entry)?;
-    let (value, primal_seconds) = run(&primal, &made.args);
-    let (fast, fast_seconds) = run(&made.derivative()?, &made.seeded);
-    made.session.settings.choice.reverse = Some(algorithm.into());
-    let (chad, seconds) = run(&made.derivative()?, &made.seeded);
-    Ok(Lowered {
-        work: [value.counts.work, chad.counts.work],
-        seconds: [primal_seconds, seconds, fast_seconds],
-        results: [chad.results, fast.results],
-    })
+        let (value, primal_seconds) = run(&self.primal, &args);
+        let seeded: Vec<Value> = args.iter().cloned().chain(ones(&value.results)).collect();
+        let (fast, fast_seconds) = run(&self.fast, &seeded);
+        let (own, seconds) = run(&self.own, &seeded);
+        Lowered {
+            work: [value.counts.work, own.counts.work],
+            seconds: [primal_seconds, seconds, fast_seconds],
+            results: [own.results, fast.results],
+        }
+    }
 }
 
 /// How often compiled code runs to be timed.
@@ -140,9 +150,9 @@ pub fn times(sizes: [usize; 2], algorithm: &str) -> String {
         "problem", "size", "program us", algorithm, "fast_chad"
     );
     for problem in PROBLEMS {
+        let Ok(gradients) = Gradients::of(problem, algorithm) else { continue };
         for size in sizes {
-            let Ok(made) = priced(problem, size, algorithm, Backend::Auto, 1) else { break };
-            let [primal, chad, fast] = made.seconds;
+            let [primal, chad, fast] = gradients.priced(size, Backend::Auto, 1, RUNS).seconds;
             out += &format!(
                 "{:<20} {:>6} {:>11.2} {:>12.1} {:>10.1}\n",
                 problem.name,
@@ -167,9 +177,10 @@ pub fn table() -> String {
     };
     let mut out = line(header);
     for problem in PROBLEMS {
-        let both = SIZES.map(|n| {
-            price(problem, n, d_arrays::ID)
-                .and_then(|p| Ok((p, priced(problem, n, d_arrays::ID, Backend::Interp, 1)?)))
+        let lowered = Gradients::of(problem, d_arrays::ID);
+        let both: [Result<_, Diagnostic>; 2] = SIZES.map(|n| {
+            let lowered = lowered.as_ref().map_err(Clone::clone)?.priced(n, Backend::Interp, 1, 0);
+            Ok((price(problem, n, d_arrays::ID)?, lowered))
         });
         let [small, large] = both;
         let ratio = |steps: [u64; 2]| format!("{:.1}", steps[1] as f64 / steps[0] as f64);
