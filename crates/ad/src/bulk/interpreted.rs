@@ -7,7 +7,7 @@
 //!
 //! Guarantee: the first results are the function's, to the bit, and the derivative stops where it stops. Cotangents are those of `bulk`, up to the order of additions.
 //!
-//! Not supported: what `bulk` does not support; many cotangents at once; derivatives inside of a program.
+//! Not supported: what `bulk` does not support; arguments and results that are products (those of entry points never are); many cotangents at once; derivatives inside of a program.
 
 use super::a_core::Var as Variable;
 use super::c_scalar;
