@@ -355,15 +355,17 @@ pub(crate) fn kinds(lam: &Lam) -> Vec<Kind> {
 
 /// The kind of a result of a body as an operation on the two variables, which are scalars of these types or arrays of them.
 pub(crate) fn operation(body: &Body, result: Atom, [x, y]: [Var; 2], of: fn(Scalar) -> bool) -> Kind {
-    let is_pair = |args: &[Atom]| args == [x.into(), y.into()] || args == [y.into(), x.into()];
+    let in_order = |args: &[Atom]| args == [x.into(), y.into()];
+    let is_pair = |args: &[Atom]| in_order(args) || args == [y.into(), x.into()];
     let found = |stm: &&Stm| stm.pat.iter().any(|&v| result == v.into());
     let Some(stm) = body.stms.iter().find(found) else { return Kind::Other };
     match &stm.exp {
         Exp::Prim(Prim::Op(op, s), args) if is_pair(args) && of(*s) => match op {
             Op::Add => Kind::Add,
             Op::Mul => Kind::Mul,
-            Op::MinFirst => Kind::Min,
-            Op::MaxFirst => Kind::Max,
+            // Exchanged, the last of equal elements is the minimum: that is no rule of its own.
+            Op::MinFirst if in_order(args) => Kind::Min,
+            Op::MaxFirst if in_order(args) => Kind::Max,
             _ => Kind::Other,
         },
         Exp::Plus(a, b) if is_pair(&[*a, *b]) => Kind::Add,

@@ -12,6 +12,8 @@ pub(crate) enum Monoid {
     Mul,
     Min,
     Max,
+    /// `min` with its arguments exchanged: of equal elements the last one is the minimum.
+    LastMin,
     /// `max` spelled as a conditional: no rule for `max` recognises it.
     ChosenMax,
     /// `(p, s) (q, t) = (p + q + s t, s + t)`: sum of pairwise products.
@@ -36,10 +38,11 @@ pub(crate) enum Monoid {
     Scaled,
 }
 
-const GENERAL: [Monoid; 13] = [
+const GENERAL: [Monoid; 14] = [
     Monoid::Mul,
     Monoid::Min,
     Monoid::Max,
+    Monoid::LastMin,
     Monoid::ChosenMax,
     Monoid::PairProducts,
     Monoid::Affine,
@@ -63,6 +66,7 @@ impl Monoid {
             | Monoid::Mul
             | Monoid::Min
             | Monoid::Max
+            | Monoid::LastMin
             | Monoid::ChosenMax
             | Monoid::LogAddExp
             | Monoid::OnePlus
@@ -78,7 +82,12 @@ impl Monoid {
             Monoid::Add | Monoid::CountAndSum | Monoid::Powers => LIMIT,
             Monoid::Mul | Monoid::Scaled | Monoid::Affine => 1.25,
             Monoid::PairProducts => 2.0,
-            Monoid::Min | Monoid::Max | Monoid::ChosenMax | Monoid::Largest | Monoid::LogAddExp => LIMIT,
+            Monoid::Min
+            | Monoid::Max
+            | Monoid::LastMin
+            | Monoid::ChosenMax
+            | Monoid::Largest
+            | Monoid::LogAddExp => LIMIT,
             Monoid::Matrix => 0.7,
             Monoid::OnePlus => 0.5,
             Monoid::Complex => 0.8,
@@ -93,7 +102,9 @@ impl Monoid {
             Monoid::Scaled => 1.7 * (1.3 * bound).max(1.0).powf(n),
             Monoid::Affine => n * bound.max(1.0).powf(n),
             Monoid::PairProducts => n * n * bound * bound + n * bound,
-            Monoid::Min | Monoid::Max | Monoid::ChosenMax | Monoid::Largest => bound.max(-LOW),
+            Monoid::Min | Monoid::Max | Monoid::LastMin | Monoid::ChosenMax | Monoid::Largest => {
+                bound.max(-LOW)
+            }
             Monoid::LogAddExp => 1000.0,
             Monoid::Matrix => (2.0 * bound).max(1.0).powf(n),
             Monoid::OnePlus => (1.0 + bound).powf(n),
@@ -110,7 +121,7 @@ impl Monoid {
         match self {
             Monoid::Add | Monoid::OnePlus => vec![c(0.0)],
             Monoid::Mul | Monoid::Scaled => vec![c(1.0)],
-            Monoid::Min => vec![c(-low)],
+            Monoid::Min | Monoid::LastMin => vec![c(-low)],
             Monoid::Max | Monoid::ChosenMax => vec![c(low)],
             Monoid::PairProducts => vec![c(0.0), c(0.0)],
             Monoid::Affine => vec![c(1.0), c(0.0)],
@@ -128,6 +139,7 @@ impl Monoid {
             Monoid::Mul => vec![b.op2(Op::Mul, l[0], r[0])],
             Monoid::Min => vec![b.op2(Op::Min, l[0], r[0])],
             Monoid::Max => vec![b.op2(Op::Max, l[0], r[0])],
+            Monoid::LastMin => vec![b.op2(Op::Min, r[0], l[0])],
             Monoid::ChosenMax => {
                 let c = b.op2(Op::Le, r[0], l[0]);
                 b.if_(c, |_| vec![l[0]], |_| vec![r[0]]).into_iter().map(Atom::from).collect()
