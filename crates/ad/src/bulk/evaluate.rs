@@ -1,8 +1,8 @@
 //! What terms mean: one interpreter over any algebra (Fig. 4.23), and the algebra of arrays, whose elements may be numbers or more than that.
 //!
 //! Evaluation is total (4.4.2): the subarray of an index outside of an array is zero, what `scatter` sends outside is dropped, and an integer divided by zero is zero. It counts the
-//! elements that array operations touch: those of the result; of `sumOuter`, `argMax`, `scatter` and `argMaxAt` also those of the argument. Scalars, `let`, variables and constants are free, and an index
-//! function costs what its operations cost, at every index.
+//! elements that array operations touch: those of the result; of `sumOuter`, `argMax`, `scatter` and `argMaxAt` also those of the argument. An operation on scalars is an array of one element; `let`, variables and constants are
+//! free, and an index function costs what its operations cost, at every index.
 //!
 //! The file is one piece: the trait, its interpreter and its plainest instance are read side by side. `interpret` has an arm for each form, and is longer than other functions for that.
 
