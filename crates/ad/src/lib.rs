@@ -20,7 +20,6 @@ pub mod fast_chad;
 pub mod forward;
 pub mod many;
 pub mod on_lambda;
-mod products;
 pub mod regularity;
 mod size_names;
 pub mod tangent;

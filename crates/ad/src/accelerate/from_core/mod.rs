@@ -14,7 +14,7 @@
 //! none       no arguments                                                           => generate (sizes of the axes) (\is. ..)
 //! several    more than two                                                          => pairs, made by zipWith
 //! ```
-//! The rules of statements stand in `forms`, those of loops in `loops` and `counted`, those of arguments and results that are products in `ad/src/products.rs`.
+//! The rules of statements stand in `forms`, those of loops in `loops` and `counted`, those of arguments and results that are products in `products`.
 //!
 //! Generality beyond the text, marked as ours: regular nested parallelism is flattened, where the text refuses it; sizes of inner arrays may not depend on the iteration.
 //!
@@ -27,10 +27,12 @@ mod forms;
 mod loops;
 mod nests;
 mod permutes;
+mod products;
 mod sizes;
 mod soacs;
 
 use self::counted::counted;
+use self::products::{put_back, taken_apart};
 use self::sizes::{Known, Size, Sizes};
 use super::combine::{Gradient, gradient};
 use super::expression::Temporaries;
@@ -40,7 +42,6 @@ use super::primal::{Keep, Options};
 use super::to_core::{Stored, emit};
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::products::{put_back, taken_apart};
 use crate::size_names::SizeNames;
 use crate::translation::{STATEMENTS, bound_inside, inlined, place, refusal, wanted_inputs};
 use pullback_base::Span;
@@ -57,6 +58,7 @@ const SOURCES: &[&str] = &[
     include_str!("loops.rs"),
     include_str!("nests.rs"),
     include_str!("permutes.rs"),
+    include_str!("products.rs"),
     include_str!("soacs.rs"),
 ];
 
@@ -110,11 +112,10 @@ const FEW: usize = 20;
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool], keep: Keep) -> Result<Lam, Unsupported> {
     // [accelerate.call]  the body of the function
     let whole = prepared(program, lam, wanted);
-    // [accelerate.products]  x = (x_1, x_2) first, y_k = y.k last; cotangents the other way round
     let (lam, of_leaves) = taken_apart(program, whole.clone(), wanted);
     let (translated, derived) = step_by_step(program, &lam, &of_leaves, keep)?;
     let derivative = put_together(program, lam, &translated, &derived);
-    Ok(put_back(program, "accelerate.products", (&whole, wanted), derivative))
+    Ok(put_back(program, &whole, wanted, derivative))
 }
 
 /// The function and its gradient in the language, for readers. Only names of variables are added to the program.

@@ -61,9 +61,11 @@
 
 mod forms;
 mod loops;
+mod products;
 mod sizes;
 mod soacs;
 
+use self::products::Apart;
 use super::a_core::{Names, Term, Var as Variable};
 use super::b_bot::{Step, transform_all};
 use super::e_symbolic::cotangents;
@@ -73,7 +75,6 @@ use super::sizes::{Size, SizeVar};
 use super::to_core::{Known, emit};
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
-use crate::products::{put_back, taken_apart};
 use crate::size_names::SizeNames;
 use crate::translation::{STATEMENTS, bound_inside, inlined, needed, place, refusal, wanted_inputs};
 use pullback_base::Span;
@@ -94,6 +95,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("mod.rs"),
         include_str!("forms.rs"),
         include_str!("loops.rs"),
+        include_str!("products.rs"),
         include_str!("sizes.rs"),
         include_str!("soacs.rs"),
     ],
@@ -145,12 +147,11 @@ pub struct Steps {
 /// [`Unsupported`] where a derivative goes through something that the fragment has no form for; with its place.
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
     // [bulk.call]  the body of f
-    let whole = inlined(program, lam);
-    // [bulk.products]  x = (x_1, x_2) first, y_k = proj y k last; cotangents the other way round
-    let (lam, of_components) = taken_apart(program, whole.clone(), wanted);
-    let made = step_by_step(program, &lam, &of_components)?;
-    let derivative = put_together(program, lam, &made)?;
-    Ok(put_back(program, "bulk.products", (&whole, wanted), derivative))
+    let lam = inlined(program, lam);
+    let apart = Apart::new(program, lam, wanted);
+    let made = step_by_step(program, &apart.lam, &apart.wanted)?;
+    let derivative = put_together(program, apart.lam.clone(), &made)?;
+    Ok(apart.together(program, derivative))
 }
 
 /// What [`vjp`] makes the derivative of, for readers. Only names of variables are added to the program.
@@ -159,8 +160,8 @@ pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Uns
 /// As [`vjp`].
 pub fn steps(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
     let lam = inlined(program, lam);
-    let (lam, wanted) = taken_apart(program, lam, wanted);
-    step_by_step(program, &lam, &wanted)
+    let apart = Apart::new(program, lam, wanted);
+    step_by_step(program, &apart.lam, &apart.wanted)
 }
 
 /// The function in the fragment, the bulk-operation transformation, dual arrays and the symbolic reverse pass.

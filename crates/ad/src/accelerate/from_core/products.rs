@@ -1,24 +1,22 @@
-//! Functions whose parameters and results are products, as functions of the components; and their derivatives as those of the products. For
-//! algorithms with a language of their own that has no products.
+//! Functions whose parameters and results are products, as functions of the components; and their derivatives as those of the products.
 //!
 //! Rules:
 //! ```text
 //! parameter   p : (t_1, .., t_n)       p_1 : t_1, .. and, in the body, p = (p_1, ..)
 //! result      a : (t_1, .., t_n)       a.1, ..
 //! proj        (a_1, .., a_n).k         a_k, wherever the product is at hand
-//! cotangent   of a product             the product of the cotangents; () for a component without one
+//! adjoint     of a product             the product of the adjoints; () for a component without one
 //! ```
-//!
-//! Guarantees: components without derivatives are unit in a cotangent, as [`pullback_core::Program::cotangent`] says.
 //!
 //! Not supported: arrays of products, and products of alternatives.
 
 use crate::translation::place;
 use pullback_base::index::IdMap;
-use pullback_core::{Atom, Body, Builder, Exp, Lam, Origin, Program, Stm, Type, Var};
+use pullback_core::{Atom, Body, Builder, Exp as Core, Lam, Origin, Program, Stm, Type, Var};
 
-/// The function of the components, and which of its parameters are wanted. Cost: the size of the function.
-pub(crate) fn taken_apart(program: &mut Program, lam: Lam, wanted: &[bool]) -> (Lam, Vec<bool>) {
+/// The function of the components, and which of its parameters are wanted.
+// [accelerate.products]
+pub(super) fn taken_apart(program: &mut Program, lam: Lam, wanted: &[bool]) -> (Lam, Vec<bool>) {
     let Lam { params, body } = lam;
     let (mut leaves, mut of_leaves) = (Vec::new(), Vec::new());
     let mut b = Builder::new(program);
@@ -35,13 +33,9 @@ pub(crate) fn taken_apart(program: &mut Program, lam: Lam, wanted: &[bool]) -> (
     (Lam { params: leaves, body }, of_leaves)
 }
 
-/// The derivative of a function, from that of its components; `rule` is where its statements come from. Cost: the number of components.
-pub(crate) fn put_back(
-    program: &mut Program,
-    rule: &'static str,
-    (of, wanted): (&Lam, &[bool]),
-    derived: Lam,
-) -> Lam {
+/// The derivative of a function, from that of its components.
+// [accelerate.products]
+pub(super) fn put_back(program: &mut Program, of: &Lam, wanted: &[bool], derived: Lam) -> Lam {
     let span = place(program, of);
     let params: Vec<Type> = of.params.iter().map(|p| program.vars[*p].ty.clone()).collect();
     let results: Vec<Type> = of.body.result.iter().map(|a| program.atom_type(*a)).collect();
@@ -49,7 +43,7 @@ pub(crate) fn put_back(
         return derived;
     }
     let mut b = Builder::new(program);
-    b.origin = Origin { span, rule: Some((rule, None)) };
+    b.origin = Origin { span, rule: Some(("accelerate.products", None)) };
     let mut leaves = derived.params.into_iter();
     let mut all = Vec::new();
     for t in &params {
@@ -65,7 +59,7 @@ pub(crate) fn put_back(
     let mut out: Vec<Atom> = results.iter().map(|t| value(&mut b, t, &mut atoms)).collect();
     for (t, _) in params.iter().zip(wanted).filter(|(_, w)| **w) {
         if b.program.is_active(t) {
-            out.push(cotangent(&mut b, t, &mut atoms));
+            out.push(adjoint(&mut b, t, &mut atoms));
         }
     }
     Lam { params: all, body: Body { stms: b.finish(), result: out } }
@@ -81,13 +75,13 @@ fn parameter(b: &mut Builder<'_>, p: Var, leaves: &mut Vec<Var>) {
         parameter(b, part, leaves);
         parts.push(part.into());
     }
-    b.emit_to(vec![p], Exp::Tuple(parts));
+    b.emit_to(vec![p], Core::Tuple(parts));
 }
 
 fn components(b: &mut Builder<'_>, a: Atom, out: &mut Vec<Atom>) {
     let Type::Tuple(ts) = b.ty(a) else { return out.push(a) };
     for k in 0..ts.len() {
-        let part = b.emit(Exp::Proj(a, k), "part");
+        let part = b.emit(Core::Proj(a, k), "part");
         components(b, part, out);
     }
 }
@@ -96,16 +90,16 @@ fn components(b: &mut Builder<'_>, a: Atom, out: &mut Vec<Atom>) {
 fn project(body: &mut Body, known: &mut IdMap<Var, Vec<Atom>>) {
     for Stm { pat, exp } in &mut body.stms {
         match exp {
-            Exp::Tuple(parts) => {
+            Core::Tuple(parts) => {
                 known.insert(pat[0], parts.clone());
             }
-            Exp::Proj(Atom::Var(p), k) => {
+            Core::Proj(Atom::Var(p), k) => {
                 if let Some(part) = known.get(p).map(|parts| parts[*k]) {
                     // The component may be a product, too.
                     if let Some(parts) = part.var().and_then(|v| known.get(&v)).cloned() {
                         known.insert(pat[0], parts);
                     }
-                    *exp = Exp::Atom(part);
+                    *exp = Core::Atom(part);
                 }
             }
             _ => exp.bodies_mut().into_iter().for_each(|scope| project(scope.body, known)),
@@ -113,7 +107,7 @@ fn project(body: &mut Body, known: &mut IdMap<Var, Vec<Atom>>) {
     }
 }
 
-/// A parameter of this type, of which `derived` takes the components that have a type: those of `of` that are active, if it is a cotangent.
+/// A parameter of this type, of which `derived` takes the components that have a type: those of `of` that are active, if it is an adjoint.
 fn given(b: &mut Builder<'_>, of: &Type, ty: &Type, leaves: &mut dyn Iterator<Item = Var>) -> Var {
     if !matches!(of, Type::Tuple(_)) {
         return leaves.next().unwrap_or_else(|| unreachable!("a parameter for each leaf"));
@@ -130,12 +124,12 @@ fn split(b: &mut Builder<'_>, a: Atom, (of, ty): (&Type, &Type), leaves: &mut dy
         match t {
             _ if is_left_out => {}
             Type::Tuple(_) => {
-                let part = b.emit(Exp::Proj(a, k), "part");
+                let part = b.emit(Core::Proj(a, k), "part");
                 split(b, part, (t, u), leaves);
             }
             _ => {
                 let leaf = leaves.next().unwrap_or_else(|| unreachable!("a parameter for each leaf"));
-                b.emit_to(vec![leaf], Exp::Proj(a, k));
+                b.emit_to(vec![leaf], Core::Proj(a, k));
             }
         }
     }
@@ -146,20 +140,20 @@ fn value(b: &mut Builder<'_>, ty: &Type, atoms: &mut dyn Iterator<Item = Atom>) 
     match ty {
         Type::Tuple(ts) => {
             let parts = ts.iter().map(|t| value(b, t, atoms)).collect();
-            b.emit(Exp::Tuple(parts), "y")
+            b.emit(Core::Tuple(parts), "y")
         }
         _ => atoms.next().unwrap_or_else(|| unreachable!("a result for each leaf")),
     }
 }
 
-/// The cotangent of a parameter that is active, from those of its leaves.
-fn cotangent(b: &mut Builder<'_>, ty: &Type, atoms: &mut dyn Iterator<Item = Atom>) -> Atom {
+/// The adjoint of a parameter that is active, from those of its leaves.
+fn adjoint(b: &mut Builder<'_>, ty: &Type, atoms: &mut dyn Iterator<Item = Atom>) -> Atom {
     match ty {
-        _ if !b.program.is_active(ty) => b.emit(Exp::Tuple(Vec::new()), "none"),
+        _ if !b.program.is_active(ty) => b.emit(Core::Tuple(Vec::new()), "none"),
         Type::Tuple(ts) => {
-            let parts = ts.iter().map(|t| cotangent(b, t, atoms)).collect();
-            b.emit(Exp::Tuple(parts), "x_bar")
+            let parts = ts.iter().map(|t| adjoint(b, t, atoms)).collect();
+            b.emit(Core::Tuple(parts), "x_bar")
         }
-        _ => atoms.next().unwrap_or_else(|| unreachable!("a cotangent for each leaf")),
+        _ => atoms.next().unwrap_or_else(|| unreachable!("an adjoint for each leaf")),
     }
 }
