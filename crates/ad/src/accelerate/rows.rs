@@ -1,12 +1,29 @@
-//! Inner rows of arrays: their sizes, single elements, and rows that are shorter, longer or reversed.
+//! Inner rows of arrays: their sizes, single elements, and rows that are shorter, longer or reversed. Also numbers of elements.
 
 use super::language::{AVar, Arr, ArrForm, Exp, Names, Slice, Ty, made};
 use super::zeros::lambda;
 use pullback_prim::{Op, Prim, Scalar};
 
+/// The number of dimensions.
+pub(super) fn rank(a: &AVar) -> usize {
+    made(a.ty().array()).1
+}
+
 /// The number of outer dimensions.
 fn outer(a: &AVar) -> usize {
-    made(a.ty().array()).1 - 1
+    rank(a) - 1
+}
+
+/// The number of an element in row-major order.
+pub(super) fn number(shape: &Exp, at: &Exp) -> Exp {
+    let row = |n: Exp, k: usize| integer(Op::Add, integer(Op::Mul, n, shape.proj(k)), at.proj(k));
+    (0..shape.ty().rank().unwrap_or(0)).fold(Exp::i64(0), row)
+}
+
+/// How many elements an array of this shape has.
+pub(super) fn elements(shape: &Exp) -> Exp {
+    let sizes = (0..shape.ty().rank().unwrap_or(0)).map(|k| shape.proj(k));
+    sizes.reduce(|m, n| integer(Op::Mul, m, n)).unwrap_or_else(|| Exp::i64(1))
 }
 
 /// `e + n`
@@ -42,7 +59,7 @@ pub(super) fn element_of_rows(a: &AVar, at: Exp) -> Arr {
 
 /// The array, from this element of each row on, with one element less. Rows may be empty, and stay so, unless they are never empty.
 pub(super) fn shortened(names: &mut Names, a: &AVar, from: i64, is_never_empty: bool) -> Arr {
-    let rank = outer(a) + 1;
+    let rank = rank(a);
     let f = lambda(names, "i", Ty::index(rank), |_, i| with_last(&i, moved(i.proj(rank - 1), from)));
     let less = moved(inner_size(a), -1);
     let size = if is_never_empty { less } else { integer(Op::Max, less, Exp::i64(0)) };

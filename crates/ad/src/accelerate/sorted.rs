@@ -20,12 +20,12 @@
 
 use super::iterate::at_outer;
 use super::language::{AVar, Arr, ArrForm, ArrTy, Exp, Fun, Names, Step, Ty, made};
-use super::rows::{integer, moved};
+use super::rows::{elements, integer, moved, number, rank};
 use super::zeros::{addition, lambda, zeros};
 use pullback_prim::{Op, Prim, Scalar};
 
-/// The binary digits that a size may have.
-const DIGITS: i64 = 63;
+/// The binary digits that a size may have: those of an integer without its sign.
+const DIGITS: i64 = i64::BITS as i64 - 1;
 
 /// The terms of one `permute`.
 pub(super) struct Sorted {
@@ -115,11 +115,8 @@ impl Made<'_> {
         let shape = made(Exp::shape(target));
         let place = self.names.fresh("place", f.body.ty().clone());
         let at = Exp::var(&place);
-        let number = (0..rank(target)).fold(Exp::i64(0), |sum, k| {
-            integer(Op::Add, integer(Op::Mul, sum, shape.proj(k)), at.proj(1).proj(k))
-        });
-        let number = made(Exp::cond(at.proj(0), number, size(target)));
-        let body = made(Exp::lets(vec![(place, f.body.clone())], number));
+        let to = made(Exp::cond(at.proj(0), number(&shape, &at.proj(1)), size(target)));
+        let body = made(Exp::lets(vec![(place, f.body.clone())], to));
         let all = arr(ArrForm::Generate(made(Exp::shape(source)), Fun { param: f.param.clone(), body }));
         let all = self.bind("places", all);
         self.flat(&all)
@@ -255,14 +252,9 @@ fn at(a: &AVar, i: Exp) -> Exp {
     made(Exp::index(a, Exp::tuple(vec![i])))
 }
 
-fn rank(a: &AVar) -> usize {
-    made(a.ty().array()).1
-}
-
 /// The number of elements.
 fn size(a: &AVar) -> Exp {
-    let shape = made(Exp::shape(a));
-    (0..rank(a)).map(|k| shape.proj(k)).reduce(|m, n| integer(Op::Mul, m, n)).unwrap_or_else(|| Exp::i64(1))
+    elements(&made(Exp::shape(a)))
 }
 
 fn arr(form: ArrForm<()>) -> Arr {

@@ -8,7 +8,7 @@ use super::dual::State;
 use super::label::Label;
 use super::language::{AVar, Arr, ArrForm, Exp, Fun, Ty, made};
 use super::primal::Pass;
-use super::rows::integer;
+use super::rows::{elements, integer, number, rank};
 use super::zeros::{lambda, zero_value};
 use pullback_prim::{Op, Prim, Scalar};
 
@@ -22,14 +22,14 @@ impl Pass<'_> {
         s: &mut State<'_>,
     ) {
         let [all, from, a] = [u, target, m].map(|u| self.values[u.label()].clone());
-        let nobody = number(&self.shape(m), None);
+        let nobody = elements(&self.shape(m));
         let first = lambda(self.names, "j", Ty::index(rank(&all)), |_, j| {
             let attains = equal(read(&from, j.clone()), read(&all, j));
             made(Exp::cond(attains, Exp::i64(-1), nobody.clone()))
         });
         let first = made(Arr::new(ArrForm::Generate(self.shape(target), first)));
         let shape = self.shape(m);
-        let numbers = lambda(self.names, "i", Ty::index(rank(&a)), |_, i| number(&shape, Some(&i)));
+        let numbers = lambda(self.names, "i", Ty::index(rank(&a)), |_, i| number(&shape, &i));
         let numbers = made(Arr::new(ArrForm::Generate(self.shape(m), numbers)));
         let to = self.sent_where(f, |p, i| equal(read(&a, i), read(&all, p.proj(1))));
         let pair = Ty::Tuple(vec![Ty::Scalar(Scalar::I64); 2]);
@@ -46,7 +46,7 @@ impl Pass<'_> {
             made(Exp::cond(is_own, read(d, j), zero.clone()))
         });
         s.give(target, made(Arr::new(ArrForm::Generate(self.shape(target), kept))));
-        let given = self.sent_where(f, |p, i| equal(read(&winners, p.proj(1)), number(&shape, Some(&i))));
+        let given = self.sent_where(f, |p, i| equal(read(&winners, p.proj(1)), number(&shape, &i)));
         let p = self.names.fresh("p", given.body.ty().clone());
         let at = made(Exp::cond(Exp::var(&p).proj(0), read(d, Exp::var(&p).proj(1)), zero));
         let body = made(Exp::lets(vec![(p, given.body)], at));
@@ -64,16 +64,6 @@ impl Pass<'_> {
     }
 }
 
-/// The number of an element in row-major order; without an index, how many there are.
-fn number(shape: &Exp, at: Option<&Exp>) -> Exp {
-    let rank = shape.ty().rank().unwrap_or(0);
-    let product = |n: Exp, k: usize| integer(Op::Mul, n, shape.proj(k));
-    match at {
-        Some(i) => (0..rank).fold(Exp::i64(0), |n, k| integer(Op::Add, product(n, k), i.proj(k))),
-        None => (0..rank).fold(Exp::i64(1), product),
-    }
-}
-
 fn read(a: &AVar, at: Exp) -> Exp {
     made(Exp::index(a, at))
 }
@@ -82,8 +72,4 @@ fn equal(x: Exp, y: Exp) -> Exp {
     let Ty::Scalar(s) = x.ty() else { unreachable!("numbers") };
     let s = *s;
     made(Exp::prim(Prim::Op(Op::Eq, s), vec![x, y]))
-}
-
-fn rank(a: &AVar) -> usize {
-    made(a.ty().array()).1
 }

@@ -306,8 +306,8 @@ impl Term {
     pub fn nodes(&self) -> u64 {
         self.0.nodes
     }
-    /// Whether no rule of Figs. 4.10 to 4.12 applies anywhere in it (Theorem 2): there is no `build1`, and `index` is only of a variable or a constant or a `scatter`, an `argMaxAt`, an `argMinAt` or a `scanl`, by at
-    /// least one component, or of `[t_1, .., t_n]` by one.
+    /// Whether no rule of Figs. 4.10 to 4.12 applies anywhere in it (Theorem 2). There is no `build1`. An `index` by at least one component is of a variable, a constant, a `scatter`, an `argMaxAt`, an `argMinAt` or a `scanl`;
+    /// one by one component may be of `[t_1, .., t_n]`.
     pub fn is_normal(&self) -> bool {
         self.0.is_normal
     }

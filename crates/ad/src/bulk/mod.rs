@@ -11,7 +11,8 @@
 //! | [`e_symbolic`] | the same over terms: the gradient as a program | 4.6 |
 //! | [`f_staged`] | programs as functions in Rust: one text, four meanings | 4.10 |
 //!
-//! Beside them: `delayed` (arrays that are made only where they have to be), `sizes` (sizes are polynomials), `values` (arrays), [`counts`] (of nodes and visits), [`separation`] (what a derivative over terms has to be), [`evaluate`](mod@evaluate) (what terms mean, in any algebra), `print`.
+//! Beside them stand `delayed` (arrays that are made only where they have to be), `sizes` (sizes are polynomials), `values` (arrays) and `print`. [`evaluate`](mod@evaluate) says what terms mean in any algebra.
+//! [`counts`] are those of nodes and visits, and [`separation`] says what a derivative over terms has to be.
 //!
 //! [`to_core`] makes functions of core of programs and gradients, [`from_core`] programs of functions of core. Together with the symbolic pass they are the algorithm `bulk` (`--ad bulk`).
 //!

@@ -26,6 +26,7 @@ use super::ct::Ct;
 use super::effects::{can_leave_out, without_effects};
 use super::reverse::{Env, Forward, Reverse};
 use crate::contract::Unsupported;
+use crate::iterations::iterations;
 use pullback_core::rename::{Subst, copy_applied, copy_exp};
 use pullback_core::{
     Atom, Body, Builder, Exp, Lam, Loop, LoopAttrs, LoopForm, Mark, Stm, TapePolicy, Type, Var,
@@ -270,20 +271,7 @@ fn bounded(b: &mut Builder<'_>, l: &Loop, condition: &Body) -> Vec<Atom> {
 
 /// A `while` loop as a `for` loop, after a run that counts its iterations.
 fn counted(b: &mut Builder<'_>, l: &Loop) -> Vec<Atom> {
-    let plain = Loop { attrs: LoopAttrs::default(), ..l.clone() };
-    let mut count = copied(b, &plain);
-    let k = b.fresh(Type::I64, "k");
-    count.body.stms = without_effects(b.program, count.body.stms);
-    b.open();
-    for stm in std::mem::take(&mut count.body.stms) {
-        b.emit_stm(stm);
-    }
-    let next = b.op2(Op::Add, k.into(), Atom::i64(1));
-    let mut result = std::mem::take(&mut count.body.result);
-    result.push(next);
-    count.body = b.close(result);
-    count.params.push((k, Atom::i64(0)));
-    let n = emit_loop(b, count).pop().unwrap_or_else(|| Atom::i64(0));
+    let n = iterations(b, l, without_effects);
     let form = LoopForm::For { i: b.fresh(Type::I64, "i"), n };
     emit_loop(b, Loop { form, ..l.clone() })
 }

@@ -76,9 +76,8 @@ fn a_dot_product_that_is_written_out_is_quadratic_backwards_only() {
     }
 }
 
-/// Tangents cost a constant times the program, for growing sizes.
-#[test]
-fn tangents_cost_a_constant_times_the_program() {
+/// Whether something about a program costs a constant times the program, for growing sizes: how many elements it touches.
+pub(super) fn grows_like_the_program(touched: impl Fn(&Program, &[Value]) -> u64) {
     let mut d = Draft::default();
     let (k, m, n) = (d.size("k"), d.size("m"), d.size("n"));
     let matrices = product(&k, &m, &n, d);
@@ -90,14 +89,19 @@ fn tangents_cost_a_constant_times_the_program() {
         (matrices, &|n| vec![square(n), square(n)]),
     ];
     for (source, arguments) in programs {
-        let program = bulk(&source);
         let ratio = |n: usize| {
             let arguments = arguments(n);
-            forwards(&program, &arguments).touched as f64 / cost(&source, &arguments) as f64
+            touched(&source, &arguments) as f64 / cost(&source, &arguments) as f64
         };
         let ratios = [4, 8, 16, 32].map(ratio);
         assert!(ratios.iter().all(|r| *r < 4.0) && ratios[3] < 1.1 * ratios[1], "{ratios:?}\n{source}");
     }
+}
+
+/// Tangents cost a constant times the program, for growing sizes.
+#[test]
+fn tangents_cost_a_constant_times_the_program() {
+    grows_like_the_program(|source, arguments| forwards(&bulk(source), arguments).touched);
 }
 
 /// Of random programs too: an elementwise operation takes at most 14 for each element. It is one for its value. Each of two arguments takes at most five for a partial derivative and one for a product, and there is a sum.

@@ -3,6 +3,7 @@
 use super::arrays::{dot_product, self_convolution};
 use super::bot::product;
 use super::build::*;
+use super::costs::grows_like_the_program;
 use super::generate::{Indices, Random, differences, program as any_program, scalar_program, seeds};
 use super::scalar::doubling;
 use pullback_ad::bulk::a_core::{Exp, Program, Term};
@@ -201,25 +202,7 @@ fn one_index_of_an_operation_makes_an_array_for_each_operand() {
 /// Gradients cost a constant times the program, for growing sizes (claim C1 for arrays).
 #[test]
 fn gradients_cost_a_constant_times_the_program() {
-    let mut d = Draft::default();
-    let (k, m, n) = (d.size("k"), d.size("m"), d.size("n"));
-    let matrices = product(&k, &m, &n, d);
-    let square = |n: usize| reals(&[n, n], &vec![0.5; n * n]);
-    type Arguments<'a> = &'a dyn Fn(usize) -> Vec<Value>;
-    let programs: [(Program, Arguments<'_>); 3] = [
-        (self_convolution(), &|n| vec![one_to(n)]),
-        (dot_product(), &|n| vec![one_to(n), one_to(n)]),
-        (matrices, &|n| vec![square(n), square(n)]),
-    ];
-    for (source, arguments) in programs {
-        let d = derivative(&source);
-        let ratio = |n: usize| {
-            let arguments = arguments(n);
-            run(&d, &arguments, &one()).touched as f64 / cost(&source, &arguments) as f64
-        };
-        let ratios = [4, 8, 16, 32].map(ratio);
-        assert!(ratios.iter().all(|r| *r < 4.0) && ratios[3] < 1.1 * ratios[1], "{ratios:?}\n{source}");
-    }
+    grows_like_the_program(|source, arguments| run(&derivative(source), arguments, &one()).touched);
 }
 
 /// Second derivatives: the gradient is a program of bulk operations. `sum_k g_k v_k` of all inputs with this gradient, differentiated in reverse and forwards, against differences.

@@ -35,7 +35,8 @@ fn shown(name: &str, d: &Diagnostic) -> ! {
     panic!("{name}: {}", d.message)
 }
 
-pub(crate) fn prepared(problem: &Problem, size: usize) -> Prepared {
+/// A problem, compiled, and what its derivatives are wanted of.
+fn compiled(problem: &Problem) -> (Session, EntryPoint, Vec<bool>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text =
         std::fs::read_to_string(root.join(problem.file)).unwrap_or_else(|e| panic!("{}: {e}", problem.file));
@@ -43,6 +44,11 @@ pub(crate) fn prepared(problem: &Problem, size: usize) -> Prepared {
         .unwrap_or_else(|e| panic!("{}", e.render()));
     let entry = session.entry(Some(problem.entry)).unwrap_or_else(|d| shown(problem.name, &d));
     let wanted = session.select(&entry, &Wrt::parse(problem.wrt)).unwrap_or_else(|d| shown(problem.name, &d));
+    (session, entry, wanted)
+}
+
+pub(crate) fn prepared(problem: &Problem, size: usize) -> Prepared {
+    let (session, entry, wanted) = compiled(problem);
     let args = (problem.args)(size);
     let compiled = session.primal(&entry).unwrap_or_else(|d| shown(problem.name, &d));
     let primal =
@@ -104,12 +110,12 @@ impl Gradients<'_> {
     /// # Panics
     /// If the problem does not compile.
     pub fn of<'a>(problem: &'a Problem, algorithm: &str) -> Result<Gradients<'a>, Diagnostic> {
-        let mut made = prepared(problem, 8);
-        made.session.settings.lowered = true;
-        let primal = made.session.primal(&made.entry)?;
-        let fast = made.derivative()?;
-        made.session.settings.choice.reverse = Some(algorithm.into());
-        Ok(Gradients { problem, primal, fast, own: made.derivative()? })
+        let (mut session, entry, wanted) = compiled(problem);
+        session.settings.lowered = true;
+        let derivative = |session: &Session| session.derivative(&entry, Kind::Vjp, &wanted, &mut |_, _| {});
+        let (primal, fast) = (session.primal(&entry)?, derivative(&session)?);
+        session.settings.choice.reverse = Some(algorithm.into());
+        Ok(Gradients { problem, primal, fast, own: derivative(&session)? })
     }
     /// Both at one size, on this executor and so many threads; each is run once, and so many times more to be timed.
     ///

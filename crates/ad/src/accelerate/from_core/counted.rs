@@ -10,9 +10,8 @@
 //! Cost: the loop runs once more. Not supported: `while` loops that collect, and those in inner bodies.
 
 use crate::activity::active_variables;
-use pullback_core::rename::{Subst, copy_exp};
-use pullback_core::{Atom, Builder, Exp as Core, Lam, Loop, LoopAttrs, LoopForm, Program, Stm, Type, Var};
-use pullback_prim::Op;
+use crate::iterations::iterations;
+use pullback_core::{Builder, Exp as Core, Lam, Loop, LoopForm, Program, Stm, Type, Var};
 
 /// The function with such loops. Cost: the size of the function.
 // [accelerate.loop.while]
@@ -24,7 +23,7 @@ pub(super) fn counted(program: &mut Program, lam: Lam, wanted: &[Var]) -> Lam {
         b.origin = b.program.vars[pat[0]].origin.clone();
         match exp {
             Core::Loop(l) if is_open(&l) && pat.iter().any(|v| active.contains(v)) => {
-                let n = iterations(&mut b, &l);
+                let n = iterations(&mut b, &l, |_, stms| stms);
                 let form = LoopForm::For { i: b.fresh(Type::I64, "i"), n };
                 b.emit_to(pat, Core::Loop(Loop { form, ..l }));
             }
@@ -37,20 +36,4 @@ pub(super) fn counted(program: &mut Program, lam: Lam, wanted: &[Var]) -> Lam {
 
 fn is_open(l: &Loop) -> bool {
     matches!(l.form, LoopForm::While(_)) && l.collect == 0
-}
-
-/// How many iterations a `while` loop has.
-fn iterations(b: &mut Builder<'_>, l: &Loop) -> Atom {
-    let copy = copy_exp(b.program, &Core::Loop(l.clone()), &Subst::new());
-    let Core::Loop(mut count) = copy else { unreachable!("a copy of a loop") };
-    count.attrs = LoopAttrs::default();
-    let k = b.fresh(Type::I64, "k");
-    b.open();
-    let next = b.op2(Op::Add, k.into(), Atom::i64(1));
-    let one_more = b.close(vec![next]);
-    count.body.stms.extend(one_more.stms);
-    count.body.result.extend(one_more.result);
-    count.params.push((k, Atom::i64(0)));
-    let all = b.emit_all(Core::Loop(count), "count");
-    all.last().map_or(Atom::i64(0), |n| Atom::from(*n))
 }

@@ -14,7 +14,7 @@
 //! none       no arguments                                                           => generate (sizes of the axes) (\is. ..)
 //! several    more than two                                                          => pairs, made by zipWith
 //! ```
-//! The rules of statements stand in `forms`, those of loops in `loops` and `counted`, those of arguments and results that are products in `products`.
+//! The rules of statements stand in `forms`, those of loops in `loops` and `counted`, those of arguments and results that are products in `ad/src/products.rs`.
 //!
 //! Generality beyond the text, marked as ours: regular nested parallelism is flattened, where the text refuses it; sizes of inner arrays may not depend on the iteration.
 //!
@@ -27,12 +27,10 @@ mod forms;
 mod loops;
 mod nests;
 mod permutes;
-mod products;
 mod sizes;
 mod soacs;
 
 use self::counted::counted;
-use self::products::{put_back, taken_apart};
 use self::sizes::{Known, Size, Sizes};
 use super::combine::{Gradient, gradient};
 use super::expression::Temporaries;
@@ -42,6 +40,7 @@ use super::primal::{Keep, Options};
 use super::to_core::{Stored, emit};
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
+use crate::products::{Apart, put_back, taken_apart};
 use crate::size_names::SizeNames;
 use crate::translation::{STATEMENTS, bound_inside, inlined, place, refusal, wanted_inputs};
 use pullback_base::Span;
@@ -58,7 +57,6 @@ const SOURCES: &[&str] = &[
     include_str!("loops.rs"),
     include_str!("nests.rs"),
     include_str!("permutes.rs"),
-    include_str!("products.rs"),
     include_str!("soacs.rs"),
 ];
 
@@ -112,10 +110,11 @@ const FEW: usize = 20;
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool], keep: Keep) -> Result<Lam, Unsupported> {
     // [accelerate.call]  the body of the function
     let whole = prepared(program, lam, wanted);
-    let (lam, of_leaves) = taken_apart(program, whole.clone(), wanted);
+    // [accelerate.products]  x = (x_1, x_2) first, y_k = y.k last; cotangents the other way round
+    let (lam, of_leaves) = taken_apart(program, Apart::All, whole.clone(), wanted);
     let (translated, derived) = step_by_step(program, &lam, &of_leaves, keep)?;
     let derivative = put_together(program, lam, &translated, &derived);
-    Ok(put_back(program, &whole, wanted, derivative))
+    Ok(put_back(program, (Apart::All, "accelerate.products"), (&whole, wanted), derivative))
 }
 
 /// The function and its gradient in the language, for readers. Only names of variables are added to the program.
@@ -129,7 +128,7 @@ pub fn steps(
     keep: Keep,
 ) -> Result<(Translated, Gradient), Unsupported> {
     let lam = prepared(program, lam, wanted);
-    let (lam, wanted) = taken_apart(program, lam, wanted);
+    let (lam, wanted) = taken_apart(program, Apart::All, lam, wanted);
     step_by_step(program, &lam, &wanted, keep)
 }
 

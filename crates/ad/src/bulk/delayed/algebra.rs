@@ -9,15 +9,13 @@ use crate::bulk::evaluate::{Algebra, Closure, Env, interpret};
 use crate::bulk::sizes::Size;
 use crate::bulk::to_core::{ToCore, core_type};
 use crate::bulk::values::Tensor;
+use crate::fast_chad::operator::NOBODY;
 use pullback_core::{Atom, Exp, Loop, LoopAttrs, LoopForm, Soac, Type};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 use std::sync::Arc;
 
 /// How many arrays a stack may have that is not put together. A choice, not measured.
 const FEW: usize = 4;
-
-/// The counter of a number that is not the best one.
-const NOWHERE: i64 = i64::MAX;
 
 impl Algebra for ToCore<'_, '_> {
     type Array = Delayed;
@@ -106,10 +104,10 @@ impl Algebra for ToCore<'_, '_> {
         let is_any = Element::op2(Op::Ne, scalar, &t.element, &Element::constant(worst));
         let holds = Element::op2(Op::And, Scalar::Bool, &is_best, &is_any);
         let counter = t.axes.last().map_or_else(|| Element::i64(0), |a| Element::counter(*a));
-        let counters = self.flat(t, Element::either(&holds, counter, Element::i64(NOWHERE)));
-        let found = self.best_at(&room, (Extremum::Min, ScalarValue::I64(NOWHERE)), (places, counters));
+        let counters = self.flat(t, Element::either(&holds, counter, Element::i64(NOBODY)));
+        let found = self.best_at(&room, (Extremum::Min, ScalarValue::I64(NOBODY)), (places, counters));
         let found = self.at_hand(&Stored { atom: found, ty: Ty::new(room, Scalar::I64) });
-        let is_nowhere = Element::op2(Op::Eq, Scalar::I64, &found.element, &Element::i64(NOWHERE));
+        let is_nowhere = Element::op2(Op::Eq, Scalar::I64, &found.element, &Element::i64(NOBODY));
         let element = Element::either(&is_nowhere, Element::i64(-1), found.element.clone());
         self.reshape(sh, &Delayed { element, ..found })
     }
@@ -269,7 +267,7 @@ impl ToCore<'_, '_> {
             let best = b.emit(Exp::Prim(operator, vec![p[0].into(), p[2].into()]), "best");
             let mut place = |x: Atom, i: Atom| {
                 let is_best = b.op2(Op::Eq, x, best);
-                b.select(is_best, i, Atom::i64(NOWHERE))
+                b.select(is_best, i, Atom::i64(NOBODY))
             };
             let (left, right) = (place(p[0].into(), p[1].into()), place(p[2].into(), p[3].into()));
             vec![best, b.op2(Op::Min, left, right)]
@@ -277,7 +275,7 @@ impl ToCore<'_, '_> {
         let neutral = vec![Atom::Const(which.worst(scalar)), Atom::i64(-1)];
         let soac = Soac::Reduce { width, lam, neutral, arrays: vec![column, is], commutative: true };
         let place = Atom::from(self.b.emit_all(Exp::Soac(soac), "best")[1]);
-        let is_nowhere = self.b.op2(Op::Eq, place, Atom::i64(NOWHERE));
+        let is_nowhere = self.b.op2(Op::Eq, place, Atom::i64(NOBODY));
         self.b.select(is_nowhere, Atom::i64(-1), place)
     }
     /// The best of the numbers that are sent to each of so many places, or what none is worse than.

@@ -55,17 +55,15 @@
 //! Guarantee: the derivative stops where the function stops, and its first results are the function's, to the bit: the function's body runs first. The fragment is total, so nothing that comes after it
 //! stops. The work is a constant times that of the function, without `if`, whose alternatives both cost, and where no map has zero iterations. But an element that is read or overwritten outside of a map
 //! costs as much as its array. Of equal numbers in a reduction by `max` or `min` the first one gets the cotangent, `z` before all others, as in Fast CHAD; `z` gets it too where no element is a number.
-//! (Of -0 and 0 the one that is chosen is read, whichever the function has.) The same holds of histograms, and of rows that a scatter sends to one place the last one gets the cotangent.
+//! Of -0 and 0 the one that is chosen is read, whichever the function has. The same holds of histograms. Of rows that a scatter sends to one place, the last one gets the cotangent.
 //!
 //! Not supported: inject, match; fused, with_acc, acc_view, acc_add; update_slice with a distance that is not a constant; custom; vjp, jvp (expanded before). Histograms with other operators than `+`, `min` and `max` of numbers; histograms of integers by `+` in inner bodies; `while`; loops, scans and reductions of many iterations that `loops` says; sizes that differ between the iterations of a map; branches that give arrays of different sizes; `stop_gradient` in inner bodies; arrays of products.
 
 mod forms;
 mod loops;
-mod products;
 mod sizes;
 mod soacs;
 
-use self::products::Apart;
 use super::a_core::{Names, Term, Var as Variable};
 use super::b_bot::{Step, transform_all};
 use super::e_symbolic::cotangents;
@@ -75,6 +73,7 @@ use super::sizes::{Size, SizeVar};
 use super::to_core::{Known, emit};
 use crate::activity::active_variables;
 use crate::contract::{Algorithm, Bound, Mode, Status, Unsupported};
+use crate::products::{Apart, put_back, taken_apart};
 use crate::size_names::SizeNames;
 use crate::translation::{STATEMENTS, bound_inside, inlined, needed, place, refusal, wanted_inputs};
 use pullback_base::Span;
@@ -95,7 +94,6 @@ pub const ALGORITHM: Algorithm = Algorithm {
         include_str!("mod.rs"),
         include_str!("forms.rs"),
         include_str!("loops.rs"),
-        include_str!("products.rs"),
         include_str!("sizes.rs"),
         include_str!("soacs.rs"),
     ],
@@ -147,11 +145,12 @@ pub struct Steps {
 /// [`Unsupported`] where a derivative goes through something that the fragment has no form for; with its place.
 pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Unsupported> {
     // [bulk.call]  the body of f
-    let lam = inlined(program, lam);
-    let apart = Apart::new(program, lam, wanted);
-    let made = step_by_step(program, &apart.lam, &apart.wanted)?;
-    let derivative = put_together(program, apart.lam.clone(), &made)?;
-    Ok(apart.together(program, derivative))
+    let whole = inlined(program, lam);
+    // [bulk.products]  x = (x_1, x_2) first, y_k = proj y k last; cotangents the other way round
+    let (lam, of_components) = taken_apart(program, Apart::Varying, whole.clone(), wanted);
+    let made = step_by_step(program, &lam, &of_components)?;
+    let derivative = put_together(program, lam, &made)?;
+    Ok(put_back(program, (Apart::Varying, "bulk.products"), (&whole, wanted), derivative))
 }
 
 /// What [`vjp`] makes the derivative of, for readers. Only names of variables are added to the program.
@@ -160,8 +159,8 @@ pub fn vjp(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Lam, Uns
 /// As [`vjp`].
 pub fn steps(program: &mut Program, lam: &Lam, wanted: &[bool]) -> Result<Steps, Unsupported> {
     let lam = inlined(program, lam);
-    let apart = Apart::new(program, lam, wanted);
-    step_by_step(program, &apart.lam, &apart.wanted)
+    let (lam, wanted) = taken_apart(program, Apart::Varying, lam, wanted);
+    step_by_step(program, &lam, &wanted)
 }
 
 /// The function in the fragment, the bulk-operation transformation, dual arrays and the symbolic reverse pass.
