@@ -1,7 +1,6 @@
 //! The gradient as a program (4.6).
 
 use super::arrays::{dot_product, self_convolution};
-use super::bot::product;
 use super::build::*;
 use super::costs::grows_like_the_program;
 use super::generate::{Indices, Random, differences, program as any_program, scalar_program, seeds};
