@@ -96,8 +96,18 @@ pub enum EntryType {
 /// A term: a shared, immutable node.
 ///
 /// The option is empty only while a term is being dropped.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Term(Option<Arc<Node>>);
+
+impl PartialEq for Term {
+    /// A shared node is equal to itself, so that equal parts that two terms share are not walked.
+    fn eq(&self, other: &Term) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+}
 
 /// A node of a term.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,15 +1,15 @@
 //! The free variables of lambdas.
 
 use super::value::LambdaCode;
-use pullback_base::index::{IdMap, IdSet};
+use pullback_base::index::{IdMap, IdSet, IdTable};
 use pullback_lambda::check::binders;
-use pullback_lambda::{Exp, Program, Term, Var};
+use pullback_lambda::{Exp, Fun, Term, Var};
 use std::rc::Rc;
 
-/// Every lambda of the program, by the variable it binds, with its free variables in the order of their numbers.
-pub(super) fn lambdas(program: &Program) -> IdMap<Var, Rc<LambdaCode>> {
-    let mut walk = Walk { depths: IdMap::new(), open: Vec::new(), done: IdMap::new() };
-    for fun in program.funs.iter() {
+/// Every lambda of these functions, by the variable it binds, with its free variables in the order of their numbers.
+pub(super) fn lambdas<'p>(funs: impl Iterator<Item = &'p Fun>) -> IdMap<Var, Rc<LambdaCode>> {
+    let mut walk = Walk { depths: IdTable::new(), open: Vec::new(), done: IdMap::new() };
+    for fun in funs {
         fun.params.iter().for_each(|&v| walk.bind(v));
         if let Some(body) = &fun.body {
             walk.term(body);
@@ -20,7 +20,7 @@ pub(super) fn lambdas(program: &Program) -> IdMap<Var, Rc<LambdaCode>> {
 
 struct Walk {
     /// How many lambdas were open where a variable was bound.
-    depths: IdMap<Var, usize>,
+    depths: IdTable<Var, usize>,
     /// The free variables, found so far, of the lambdas around.
     open: Vec<IdSet<Var>>,
     done: IdMap<Var, Rc<LambdaCode>>,
@@ -42,7 +42,7 @@ impl Walk {
     fn node(&mut self, t: &Term) {
         match t.exp() {
             Exp::Var(v) => {
-                let depth = self.depths.get(v).copied().unwrap_or(0);
+                let depth = self.depths.get(*v).copied().unwrap_or(0);
                 for free in self.open.iter_mut().skip(depth) {
                     free.insert(*v);
                 }

@@ -138,7 +138,7 @@ impl<'p> Machine<'p> {
 
     /// The value of a variable at a use of it; moved out at the last one.
     fn use_of(&mut self, t: &Term, v: Var) -> Res<Val> {
-        if !self.code.last_uses.contains(&address(t)) {
+        if self.code.last_uses.get(&address(t)) != Some(&true) {
             return self.var(v);
         }
         match self.vars.get_mut(v.index()).map(|slot| std::mem::replace(slot, Val::Gone)) {

@@ -56,9 +56,9 @@ use boundary::Boundary;
 use machine::Machine;
 use pullback_base::RuntimeError;
 use pullback_base::index::{IdMap, IdTable};
+use pullback_base::table::Table;
 use pullback_core::Value;
-use pullback_lambda::{FunId, Program, Var};
-use std::collections::BTreeSet;
+use pullback_lambda::{Fun, FunId, Program, Var};
 use std::rc::Rc;
 use value::LambdaCode;
 
@@ -88,15 +88,18 @@ pub struct Compiled<'p> {
     program: &'p Program,
     /// The lambdas, by the variable they bind.
     lambdas: IdMap<Var, Rc<LambdaCode>>,
-    /// The variable terms that are the last use of their variable, by address.
-    last_uses: BTreeSet<usize>,
+    /// The variable terms, by address: whether they are the last use of their variable.
+    last_uses: Table<usize, bool>,
 }
 
 impl<'p> Compiled<'p> {
     /// Prepares a program, which must be well-formed (accepted by the checker of lambda). Cost: linear in the program,
     /// times the nesting of its lambdas.
     pub fn new(program: &'p Program) -> Compiled<'p> {
-        Compiled { program, lambdas: captures::lambdas(program), last_uses: uses::last_uses(program) }
+        Compiled::of(program, program.funs.iter())
+    }
+    fn of(program: &'p Program, funs: impl Iterator<Item = &'p Fun> + Clone) -> Compiled<'p> {
+        Compiled { program, lambdas: captures::lambdas(funs.clone()), last_uses: uses::last_uses(funs) }
     }
     /// Runs a function. Arguments and result are data. Errors: those of the program, the limits of the options, and
     /// `Internal` for arguments that are not of the types of the parameters.
@@ -139,7 +142,7 @@ impl<'p> Compiled<'p> {
     }
 }
 
-/// Runs one function of a program once; see [`Compiled::run`].
+/// Runs one function of a program once; see [`Compiled::run`]. Only what the function calls is prepared.
 ///
 /// Arguments and result have the form that core gives them: an array of products is a product of arrays. A sparse zero is
 /// alternative 0 without payload, another sparse product alternative 1 with its components, alternative `k` of a sparse sum
@@ -150,5 +153,6 @@ pub fn run(
     args: Vec<Value>,
     options: &Options<'_>,
 ) -> Result<Outcome, RuntimeError> {
-    Compiled::new(program).run(fun, &args, options)
+    let reached = if program.funs.get(fun).is_some() { program.reachable(fun) } else { Vec::new() };
+    Compiled::of(program, reached.iter().map(|f| &program.funs[*f])).run(fun, &args, options)
 }

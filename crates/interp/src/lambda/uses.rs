@@ -3,31 +3,29 @@
 //! A walk against the order of evaluation. Terms may be shared: an occurrence counts as last only if it is in every place.
 
 use pullback_base::index::IdSet;
+use pullback_base::table::Table;
 use pullback_lambda::check::binders;
-use pullback_lambda::{Exp, LoopForm, Program, Soac, Term, Var};
-use std::collections::BTreeSet;
+use pullback_lambda::{Exp, Fun, LoopForm, Soac, Term, Var};
 
 /// The address of a node, which identifies it as long as its program lives.
 pub(super) fn address(t: &Term) -> usize {
     std::ptr::from_ref(t.exp()) as usize
 }
 
-/// The addresses of the variable terms whose variable is not used afterwards.
-pub(super) fn last_uses(program: &Program) -> BTreeSet<usize> {
-    let mut walk = Walk { live: IdSet::new(), last: BTreeSet::new(), keep: BTreeSet::new() };
-    for body in program.funs.iter().filter_map(|f| f.body.as_ref()) {
+/// The variable terms of these functions, by their addresses: whether their variable is not used afterwards.
+pub(super) fn last_uses<'p>(funs: impl Iterator<Item = &'p Fun>) -> Table<usize, bool> {
+    let mut walk = Walk { live: IdSet::new(), last: Table::new() };
+    for body in funs.filter_map(|f| f.body.as_ref()) {
         walk.live.clear();
         walk.term(body);
     }
-    let Walk { last, keep, .. } = walk;
-    last.difference(&keep).copied().collect()
+    walk.last
 }
 
 struct Walk {
     /// Variables that are used later.
     live: IdSet<Var>,
-    last: BTreeSet<usize>,
-    keep: BTreeSet<usize>,
+    last: Table<usize, bool>,
 }
 
 /// The array that an operation writes: evaluated after the other operands if it is a variable, so that they may look at it.
@@ -68,12 +66,8 @@ impl Walk {
     fn node(&mut self, t: &Term) {
         match t.exp() {
             Exp::Var(v) => {
-                let here = address(t);
-                if self.live.insert(*v) {
-                    self.last.insert(here)
-                } else {
-                    self.keep.insert(here)
-                };
+                let is_last = self.live.insert(*v);
+                *self.last.or_insert_with(address(t), || true) &= is_last;
             }
             Exp::Lam(param, body) | Exp::LinearLam(param, body) => {
                 // The closure has its own hold on what it captures.
