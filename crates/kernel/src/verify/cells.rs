@@ -115,10 +115,6 @@ impl Cells {
             work: 0,
         }
     }
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.values.len()
-    }
     /// Back to the state in which nothing is known.
     pub(super) fn clear(&mut self) {
         self.values.fill(0);

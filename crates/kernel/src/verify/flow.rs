@@ -48,8 +48,10 @@ pub(super) struct Flow<'a> {
     pub(super) heads: Vec<Option<Head>>,
     /// For each site, the cells that have held a face of it.
     pub(super) watchers: Vec<Vec<u32>>,
-    /// For each cell, all that it has held.
-    pub(super) watched: Vec<Set>,
+    /// Cells with the sites of `watchers` that they are in.
+    pub(super) watched: Table<(u32, u32), ()>,
+    /// Cells with the sets that they have held.
+    pub(super) held_sets: Table<(u32, Set), ()>,
     /// For each level, the faces that have had it.
     pub(super) levels: Vec<Vec<Face>>,
     pub(super) leveled: Table<(u32, Face), ()>,
@@ -100,7 +102,8 @@ impl<'a> Flow<'a> {
             callees,
             heads: layout.loops.iter().map(|_| None).collect(),
             watchers: vec![Vec::new(); sites],
-            watched: vec![EMPTY; cells.count()],
+            watched: Table::new(),
+            held_sets: Table::new(),
             levels: vec![Vec::new(); layout.marks.len() + 1],
             leveled: Table::new(),
             conditional: f.regs.iter().map(|_| Vec::new()).collect(),

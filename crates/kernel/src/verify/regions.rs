@@ -18,21 +18,16 @@ impl Flow<'_> {
 
     /// A cell holds these faces: it is to be looked at when they change.
     pub(super) fn watch(&mut self, cell: u32, set: Set) {
-        let known = self.watched[cell as usize];
-        let all = self.sets.union(known, set);
-        if all == known {
+        if self.held_sets.insert((cell, set), ()).is_some() {
             return;
         }
-        for k in 0..self.sets.items(set).len() {
-            let site = site_of(self.sets.items(set)[k]);
-            let is_known =
-                [recent(site), old(site), dead(site)].iter().any(|face| self.sets.has(known, *face));
-            let is_last = self.watchers[site as usize].last() == Some(&cell);
-            if site > CALLER && !is_known && !is_last {
+        for face in self.sets.items(set) {
+            let site = site_of(*face);
+            if site > CALLER && self.watched.insert((cell, site), ()).is_none() {
                 self.watchers[site as usize].push(cell);
             }
         }
-        self.watched[cell as usize] = all;
+        self.cells.work += self.sets.items(set).len() as u64;
     }
     /// Gives faces other names in all cells that hold one of this site.
     pub(super) fn rename(&mut self, site: u32, to: impl Fn(&[bool], Face) -> Face) {
@@ -54,16 +49,16 @@ impl Flow<'_> {
     }
     /// Pointers that are held by memory that these point to. What was never written holds the null pointer.
     pub(super) fn held(&mut self, from: Set) -> Set {
-        let mut out = EMPTY;
+        let mut held = Vec::new();
         for k in 0..self.sets.items(from).len() {
             let face = self.sets.items(from)[k];
             if self.is_memory(face) && !is_dead(face) {
-                let held = self.cells.get(self.cells.holds(face));
-                out = self.sets.union(out, held);
+                held.push(self.cells.get(self.cells.holds(face)));
             } else if site_of(face) == NULL {
-                out = self.sets.with(out, face);
+                held.push(self.sets.one(face));
             }
         }
+        let out = self.sets.union_of(held);
         if out == EMPTY && from != EMPTY { self.sets.one(recent(NULL)) } else { out }
     }
     pub(super) fn is_memory(&self, face: Face) -> bool {

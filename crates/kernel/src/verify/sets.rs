@@ -80,6 +80,17 @@ impl Sets {
         self.unions.insert(key, name);
         name
     }
+    /// The union of many: each that occurs is walked once, and no union of some of them gets a name.
+    pub(super) fn union_of(&mut self, mut sets: Vec<Set>) -> Set {
+        sets.sort_unstable();
+        sets.dedup();
+        if sets.len() <= 2 {
+            return sets.into_iter().fold(EMPTY, |all, set| self.union(all, set));
+        }
+        let items: Vec<u32> = sets.iter().flat_map(|set| self.items(*set)).copied().collect();
+        self.work += items.len() as u64;
+        self.of(items)
+    }
     /// What `f` makes of the elements; the set itself where it changes none.
     pub(super) fn map(&mut self, set: Set, f: impl Fn(u32) -> u32) -> Set {
         self.work += self.items(set).len() as u64;

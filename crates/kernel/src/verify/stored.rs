@@ -168,15 +168,15 @@ impl Search<'_> {
     }
     /// What is loaded from regions.
     fn held(&mut self, from: Set) -> Set {
-        let mut out = EMPTY;
+        let mut held = Vec::new();
         for k in 0..self.sets.items(from).len() {
             let region = self.sets.items(from)[k];
-            out = self.sets.union(out, self.holds[region as usize]);
+            held.push(self.holds[region as usize]);
             if (region as usize) < self.of_callers {
-                out = self.sets.with(out, beyond(region));
+                held.push(self.sets.one(beyond(region)));
             }
         }
-        out
+        self.sets.union_of(held)
     }
     fn reached(&mut self, at: Set) -> Reached {
         let mut beyond = self.held(at);

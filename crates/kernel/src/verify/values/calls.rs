@@ -112,14 +112,13 @@ impl Flow<'_> {
     }
     /// What memory holds that can be reached from here.
     fn beyond(&mut self, set: Set) -> Set {
-        let mut out = EMPTY;
+        let mut held = Vec::new();
         for face in self.reachable(set) {
             if self.is_memory(face) && !is_dead(face) {
-                let held = self.cells.get(self.cells.holds(face));
-                out = self.sets.union(out, held);
+                held.push(self.cells.get(self.cells.holds(face)));
             }
         }
-        out
+        self.sets.union_of(held)
     }
     /// What is written through an argument is not read through another, nor through what memory holds; what is written through that is not read through an argument. (The
     /// callee knows these as different memory.)
