@@ -1,6 +1,8 @@
 //! The property of loop attributes: whatever the loops of a program keep for their reverse, the derivative is the same.
 
-use crate::properties::{Case, Check, Reverse, Skip, Stop, adjoint, primal, symmetric, text_round_trip};
+use crate::properties::{
+    Case, Check, Reverse, Skip, Stop, Subject, adjoint, primal, symmetric, text_round_trip,
+};
 use crate::rng::Rng;
 use pullback_core::{Body, Exp, LoopAttrs, LoopForm, Program, TapePolicy};
 
@@ -16,10 +18,11 @@ pub(crate) fn checkpoints(case: &Case, reverse: Reverse<'_>) -> Check {
         return Err(Stop::Skip(Skip::NotApplicable));
     }
     text_round_trip(&changed.program)?;
-    limited(primal(&changed, reverse))?;
-    limited(adjoint(&changed, reverse))?;
+    let of = Subject::new(&changed, reverse);
+    limited(primal(&of))?;
+    limited(adjoint(&of))?;
     if case.seed.is_multiple_of(16) {
-        match limited(symmetric(&changed, reverse)) {
+        match limited(symmetric(&of)) {
             Err(Stop::Skip(_)) => {}
             other => return other,
         }

@@ -27,6 +27,7 @@ use pullback_core::{Fun, FunId, Lam, Program, Type, Value};
 use pullback_interp::core::{Compiled, Options};
 use pullback_interp::dual::{central_difference, count_floats, directional, inner};
 use pullback_prim::Scalar;
+use std::cell::OnceCell;
 
 /// A reverse-mode transformation under test; see [`pullback_ad::contract::Transform`].
 pub type Reverse<'a> = &'a (dyn Fn(&mut Program, &Lam, &[bool]) -> Result<Lam, Unsupported> + Sync);
@@ -218,26 +219,31 @@ impl Property {
     }
     /// Checks it on a case under a reverse-mode algorithm.
     pub fn check(self, case: &Case, reverse: Reverse<'_>) -> Verdict {
+        self.check_on(&Subject::new(case, reverse))
+    }
+    /// The same, of a case that may have been derived for another property.
+    pub fn check_on(self, of: &Subject<'_>) -> Verdict {
+        let Subject { case, reverse, .. } = *of;
         let result = match self {
-            Property::Checked => checked(case, reverse),
-            Property::RoundTrip => round_trip(case, reverse),
+            Property::Checked => checked(of),
+            Property::RoundTrip => round_trip(of),
             Property::OptPreserves => opt_preserves(case),
-            Property::Primal => primal(case, reverse),
-            Property::Values => values(case, reverse),
-            Property::Adjoint => adjoint(case, reverse),
+            Property::Primal => primal(of),
+            Property::Values => values(of),
+            Property::Adjoint => adjoint(of),
             Property::Agree => agree(case),
             Property::Outside => outside(case),
-            Property::Linear => linear(case, reverse),
-            Property::Symmetric => symmetric(case, reverse),
+            Property::Linear => linear(of),
+            Property::Symmetric => symmetric(of),
             // Dear: a few of the programs.
             Property::Mixes if !case.seed.is_multiple_of(16) => Err(Stop::Skip(Skip::NotApplicable)),
             Property::Mixes => mixes(case),
-            Property::Many => many::many(case, reverse),
+            Property::Many => many::many(of),
             Property::Schedules => schedules(case),
             Property::Cost => cost(case, reverse),
             Property::Checkpoints => crate::checkpoints::checkpoints(case, reverse),
-            Property::Tape => tape::tape(case, reverse),
-            Property::InPlace => in_place::in_place(case, reverse),
+            Property::Tape => tape::tape(of),
+            Property::InPlace => in_place::in_place(of),
         };
         match result {
             Ok(()) => Verdict::Holds,
@@ -248,7 +254,7 @@ impl Property {
 }
 
 /// Why a check ends early.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Stop {
     /// The property does not apply.
     Skip(Skip),
@@ -313,7 +319,31 @@ fn reverse_function(program: &mut Program, main: FunId, reverse: Reverse<'_>) ->
     }))
 }
 
+/// A case under a reverse-mode algorithm. It is derived once, for all properties that need that.
+pub struct Subject<'a> {
+    case: &'a Case,
+    reverse: Reverse<'a>,
+    derived: OnceCell<Result<(Program, FunId), Unsupported>>,
+    reversed: OnceCell<Result<Reversed, Stop>>,
+}
+
+impl<'a> Subject<'a> {
+    /// Nothing is derived yet.
+    pub fn new(case: &'a Case, reverse: Reverse<'a>) -> Subject<'a> {
+        Subject { case, reverse, derived: OnceCell::new(), reversed: OnceCell::new() }
+    }
+    /// As [`reverse_program`].
+    pub fn derived(&self) -> Result<&(Program, FunId), Unsupported> {
+        self.derived.get_or_init(|| reverse_program(self.case, self.reverse)).as_ref().map_err(Clone::clone)
+    }
+    fn reversed(&self) -> Result<&Reversed, Stop> {
+        let of = || Reversed::of(self.case, self.derived()?.clone());
+        self.reversed.get_or_init(of).as_ref().map_err(Clone::clone)
+    }
+}
+
 /// Everything about one case that several properties need.
+#[derive(Clone)]
 struct Reversed {
     program: Program,
     id: FunId,
@@ -325,7 +355,9 @@ struct Reversed {
 
 impl Reversed {
     fn new(case: &Case, reverse: Reverse<'_>) -> Result<Reversed, Stop> {
-        let (program, id) = reverse_program(case, reverse)?;
+        Reversed::of(case, reverse_program(case, reverse)?)
+    }
+    fn of(case: &Case, (program, id): (Program, FunId)) -> Result<Reversed, Stop> {
         if let Err(e) = check(&program, Rules::NO_AD) {
             return fail(format!("the derivative is malformed: {e}"));
         }
@@ -412,21 +444,23 @@ fn rng_of(case: &Case) -> Rng {
 }
 
 /// `checked`: the program, the program without derivatives and the derivative are well formed.
-fn checked(case: &Case, reverse: Reverse<'_>) -> Check {
+fn checked(of: &Subject<'_>) -> Check {
+    let case = of.case;
     if let Err(e) = check(&case.program, Rules::SURFACE) {
         return fail(format!("the program is malformed: {e}"));
     }
-    let (program, _) = reverse_program(case, reverse)?;
-    check(&program, Rules::NO_AD).map_err(|e| Stop::Fail(format!("the derivative is malformed: {e}")))
+    let (program, _) = of.derived()?;
+    check(program, Rules::NO_AD).map_err(|e| Stop::Fail(format!("the derivative is malformed: {e}")))
 }
 
 /// `round-trip`: reading what was printed and printing it again changes nothing.
-fn round_trip(case: &Case, reverse: Reverse<'_>) -> Check {
+fn round_trip(of: &Subject<'_>) -> Check {
+    let case = of.case;
     text_round_trip(&case.program)?;
     if case.seed.is_multiple_of(4)
-        && let Ok((program, _)) = reverse_program(case, reverse)
+        && let Ok((program, _)) = of.derived()
     {
-        text_round_trip(&program)?;
+        text_round_trip(program)?;
     }
     Ok(())
 }
@@ -466,24 +500,27 @@ fn opt_preserves(case: &Case) -> Check {
 }
 
 /// `primal`: the derivative's first results are the program's, bit for bit.
-pub(crate) fn primal(case: &Case, reverse: Reverse<'_>) -> Check {
-    let r = Reversed::new(case, reverse)?;
+pub(crate) fn primal(of: &Subject<'_>) -> Check {
+    let case = of.case;
+    let r = of.reversed()?;
     let mut rng = rng_of(case);
     let (out, _) = r.run(case, &r.cotangents(&mut rng))?;
     if out == r.results { Ok(()) } else { fail(format!("primal results: {:?} became {out:?}", r.results)) }
 }
 
 /// `values`: the derivative's first results are the program's, up to rounding.
-fn values(case: &Case, reverse: Reverse<'_>) -> Check {
-    let r = Reversed::new(case, reverse)?;
+fn values(of: &Subject<'_>) -> Check {
+    let case = of.case;
+    let r = of.reversed()?;
     let mut rng = rng_of(case);
     let (out, _) = r.run(case, &r.cotangents(&mut rng))?;
     same_floats("primal results", &r.results, &out, case.tolerance())
 }
 
 /// `adjoint`: `⟨ȳ, J u⟩ = ⟨Jᵀ ȳ, u⟩` with `J u` by dual numbers.
-pub(crate) fn adjoint(case: &Case, reverse: Reverse<'_>) -> Check {
-    let r = Reversed::new(case, reverse)?;
+pub(crate) fn adjoint(of: &Subject<'_>) -> Check {
+    let case = of.case;
+    let r = of.reversed()?;
     let code = Compiled::new(&case.program);
     let mut rng = rng_of(case);
     for _ in 0..2 {
@@ -604,8 +641,9 @@ fn outside(case: &Case) -> Check {
 }
 
 /// `linear`: the derivative is linear in the cotangent.
-fn linear(case: &Case, reverse: Reverse<'_>) -> Check {
-    let r = Reversed::new(case, reverse)?;
+fn linear(of: &Subject<'_>) -> Check {
+    let case = of.case;
+    let r = of.reversed()?;
     let mut rng = rng_of(case);
     let (a, b) = (r.cotangents(&mut rng), r.cotangents(&mut rng));
     let sum: Vec<Value> = a.iter().zip(&b).map(|(x, y)| add(x, y)).collect();
@@ -640,7 +678,8 @@ fn add(x: &Value, y: &Value) -> Value {
 
 /// `symmetric`: with `h(u)` the derivative of `Jᵀ ȳ` in direction `u`, `⟨h(u), v⟩ = ⟨h(v), u⟩`; and `vjp` of the
 /// derivative gives the same.
-pub(crate) fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
+pub(crate) fn symmetric(of: &Subject<'_>) -> Check {
+    let case = of.case;
     // Dear: half of the programs, without sums at the interface and without single precision.
     fn has_sums(v: &Value) -> bool {
         match v {
@@ -653,7 +692,7 @@ pub(crate) fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
     if !case.seed.is_multiple_of(2) || case.single() {
         return Err(Stop::Skip(Skip::NotApplicable));
     }
-    let r = Reversed::new(case, reverse)?;
+    let r = of.reversed()?;
     if case.args.iter().chain(&r.results).any(|v| has_sums(v) || boxed(v)) {
         return Err(Stop::Skip(Skip::NotApplicable));
     }
@@ -680,7 +719,7 @@ pub(crate) fn symmetric(case: &Case, reverse: Reverse<'_>) -> Check {
     if case.smooth {
         close("⟨H u, v⟩ and ⟨H v, u⟩", inner(&hu, &v), inner(&hv, &u), size, 1e-7)?;
     }
-    reverse_over_reverse(case, &r, reverse, &all, &v, &u, &hu)
+    reverse_over_reverse(case, r, of.reverse, &all, &v, &u, &hu)
 }
 
 #[allow(clippy::too_many_arguments, reason = "the parts of one comparison")]

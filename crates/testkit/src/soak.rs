@@ -4,7 +4,7 @@
 
 use crate::generate::{Config, Features, Generated, generate};
 use crate::on_all_processors;
-use crate::properties::{Case, Property, Reverse, Skip, Verdict};
+use crate::properties::{Case, Property, Reverse, Skip, Subject, Verdict};
 use pullback_core::Value;
 use std::collections::BTreeMap;
 
@@ -132,14 +132,15 @@ pub fn soak_with(
 fn examine(seed: u64, config: &Config, properties: &[Property], reverse: Reverse<'_>) -> Outcome {
     let generated = generate(seed, config);
     let case = Case::of(&generated);
-    let verdicts = properties.iter().map(|p| (*p, guarded(*p, &case, reverse))).collect();
+    let subject = Subject::new(&case, reverse);
+    let verdicts = properties.iter().map(|p| (*p, guarded(*p, &subject))).collect();
     let zero_gradient = if generated.ties || generated.sizes.m == 0 { None } else { zero_gradient(&case) };
     Outcome { verdicts, features: feature_names(&generated), zero_gradient }
 }
 
 /// A panic is a failure of the program under test, with its message.
-fn guarded(property: Property, case: &Case, reverse: Reverse<'_>) -> Verdict {
-    let run = std::panic::AssertUnwindSafe(|| property.check(case, reverse));
+fn guarded(property: Property, of: &Subject<'_>) -> Verdict {
+    let run = std::panic::AssertUnwindSafe(|| property.check_on(of));
     std::panic::catch_unwind(run).unwrap_or_else(|payload| {
         let text = payload
             .downcast_ref::<String>()

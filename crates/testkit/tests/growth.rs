@@ -41,7 +41,7 @@ fn the_one_hot_rule_grows() {
 /// A share of all small programs whose loops carry names of arrays; `STEP=1` takes all.
 #[test]
 fn small_loop_programs_are_flat() {
-    let step = number("STEP", 11_969) as usize;
+    let step = number("STEP", 23_971) as usize;
     let terms = every(LARGEST, step, share(step));
     let found = search(terms, &vjp);
     println!("{}", found.render());
@@ -54,7 +54,7 @@ fn small_recursive_programs_are_flat() {
     let largest = number("LARGEST", LARGEST as u64 - 1) as usize;
     let mut terms = every(largest, 1, 0);
     terms.retain(|term| matches!(term.frame, Frame::Calls(_)));
-    let (terms, step) = some_of(terms, 1_399);
+    let (terms, step) = some_of(terms, 2_797);
     let found = search(terms, &vjp);
     println!("{}", found.render());
     assert!(found.count > 10_000 / step && found.failures.is_empty(), "{}", found.render());
@@ -70,7 +70,7 @@ fn larger_random_loop_programs_are_flat() {
 /// elements at once.
 #[test]
 fn larger_random_recursive_programs_are_flat() {
-    let terms = draws("growth of recursion", (60, 500), 12).map(draw_recursive);
+    let terms = draws("growth of recursion", (25, 500), 10).map(draw_recursive);
     let found = search(terms, &vjp);
     println!("{}", found.render());
     assert!(found.failures.is_empty(), "{}", found.render());
@@ -83,7 +83,7 @@ fn the_search_finds_growth() {
     println!("{} programs; with fewer terms {:?}", all.len(), [1, 2, 3].map(|n| every(n, 1, 0).len()));
     assert!(all.len() > 50_000, "{}", all.len());
     let config = Config { locations: false, ..Config::default() };
-    let (few, _) = some_of(all, 14_983);
+    let (few, _) = some_of(all, 29_989);
     let found = search(few, &|p, l, w| vjp_with(p, l, w, &config));
     let grown = found.failures.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Grows(_))).count();
     println!("{grown} of {} grow", found.count);

@@ -4,7 +4,7 @@
 use pullback_ad::fast_chad::{Config, Variant, vjp, vjp_with};
 use pullback_core::{Atom, Body, Builder, Exp, Lam, Program};
 use pullback_prim::{Op, Prim};
-use pullback_testkit::properties::{Property, Reverse, Stop, Verdict, case_of_seed, many_with};
+use pullback_testkit::properties::{Property, Reverse, Stop, Subject, Verdict, case_of_seed, many_with};
 use pullback_testkit::{generate, number, on_all_processors};
 
 /// How many random programs an error may survive.
@@ -15,8 +15,9 @@ fn failure(reverse: Reverse<'_>, properties: &[Property], programs: u64) -> Opti
     let generator = generate::Config::default();
     (0..programs).find_map(|seed| {
         let case = case_of_seed(seed, &generator);
+        let subject = Subject::new(&case, reverse);
         properties.iter().copied().find_map(|p| {
-            let run = std::panic::AssertUnwindSafe(|| p.check(&case, reverse));
+            let run = std::panic::AssertUnwindSafe(|| p.check_on(&subject));
             // An error that makes the transformation panic is found too.
             let verdict = std::panic::catch_unwind(run).unwrap_or(Verdict::Fails("panic".into()));
             if let Verdict::Fails(reason) = verdict { Some((seed, p, reason)) } else { None }

@@ -3,7 +3,7 @@
 use super::build::{args, program};
 use super::terms::Term;
 use crate::flat::cotangent_floats;
-use crate::properties::{Case, Property, Reverse, Verdict, reverse_program};
+use crate::properties::{Case, Property, Reverse, Subject, Verdict};
 use pullback_core::check::{Rules, check};
 use pullback_core::metrics::metrics;
 use pullback_core::{FunId, Program, Value};
@@ -43,9 +43,10 @@ pub fn examine(term: &Term, reverse: Reverse<'_>) -> Outcome {
     let (growing, smooth, empties) = (Vec::new(), true, false);
     let case = Case { program, main, args: args(SMALL), growing, seed: 2, smooth, empties };
     let run = std::panic::AssertUnwindSafe(|| {
-        let derived = reverse_program(&case, reverse).map_err(|e| e.to_string())?;
+        let subject = Subject::new(&case, reverse);
+        let derived = subject.derived().map_err(|e| e.to_string())?;
         let is_large = metrics(&derived.0).size > TWICE_UP_TO;
-        if !is_large && let Verdict::Fails(text) = Property::Symmetric.check(&case, reverse) {
+        if !is_large && let Verdict::Fails(text) = Property::Symmetric.check_on(&subject) {
             return Err(format!("the second derivative: {text}"));
         }
         Ok((is_large, right_and_ratios(&case, derived)?))
@@ -64,14 +65,14 @@ fn grows(ratios: &[f64]) -> bool {
     matches!(ratios, [.., a, b] if *b > MOST * a && *b > 1.0)
 }
 
-fn right_and_ratios(case: &Case, (derived, id): (Program, FunId)) -> Result<Vec<f64>, String> {
-    check(&derived, Rules::NO_AD).map_err(|e| e.to_string())?;
-    let (plain, code) = (Compiled::new(&case.program), Compiled::new(&derived));
+fn right_and_ratios(case: &Case, (derived, id): &(Program, FunId)) -> Result<Vec<f64>, String> {
+    check(derived, Rules::NO_AD).map_err(|e| e.to_string())?;
+    let (plain, code) = (Compiled::new(&case.program), Compiled::new(derived));
     let options = Options { work_limit: 400_000_000, ..Options::default() };
     let run = |args: &[Value]| {
         let primal = plain.run(case.main, args, &options).map_err(|e| e.to_string())?;
         let all: Vec<Value> = args.iter().cloned().chain([Value::f64(1.0)]).collect();
-        let out = code.run(id, &all, &options).map_err(|e| e.to_string())?;
+        let out = code.run(*id, &all, &options).map_err(|e| e.to_string())?;
         if primal.results[0] != out.results[0] {
             return Err(format!("the result is {:?}, not {:?}", out.results[0], primal.results[0]));
         }

@@ -3,7 +3,7 @@
 //! The derivative shares arrays between its two sweeps. It is run as it is, and with every value kept and every write to
 //! an array made to a copy: the results agree bit for bit. As it comes and optimised.
 
-use super::{Case, Check, Reverse, Reversed, fail, options, rng_of, stopped};
+use super::{Case, Check, Subject, fail, options, rng_of, stopped};
 use pullback_core::check::{Rules, check};
 use pullback_core::{FunId, Program, Value};
 use pullback_interp::core::{Compiled, Options};
@@ -22,8 +22,9 @@ const PASSES: [&pullback_opt::Pass; 10] = [
     &pullback_opt::PRUNE,
 ];
 
-pub(super) fn in_place(case: &Case, reverse: Reverse<'_>) -> Check {
-    let mut r = Reversed::new(case, reverse)?;
+pub(super) fn in_place(of: &Subject<'_>) -> Check {
+    let case = of.case;
+    let mut r = of.reversed()?.clone();
     let bars = r.cotangents(&mut rng_of(case));
     let args: Vec<Value> = case.args.iter().chain(&bars).cloned().collect();
     same(case, "the derivative", &r.program, r.id, &args)?;

@@ -3,7 +3,7 @@
 //! Both modes, with two directions and with none: the results of the program bit for bit, every element of a stack up to
 //! rounding, and a shape that says how many there are.
 
-use super::{Case, Check, Reverse, Reversed, Stop, close, fail, finite, options, rng_of, stopped};
+use super::{Case, Check, Reverse, Stop, Subject, close, fail, finite, options, rng_of, stopped};
 use crate::flat::random_cotangent;
 use pullback_ad::many::separate;
 use pullback_core::check::{Rules, check};
@@ -21,13 +21,18 @@ struct Pair {
 /// A change of a derivative in many directions; the number tells how many of its results are those of the program.
 pub type Change<'a> = &'a dyn Fn(&mut Program, Lam, usize) -> Lam;
 
-pub(super) fn many(case: &Case, reverse: Reverse<'_>) -> Check {
-    many_with(case, reverse, &|_, lam, _| lam)
+pub(super) fn many(of: &Subject<'_>) -> Check {
+    changed(of, &|_, lam, _| lam)
 }
 
 /// The property of derivatives that are changed: it fails if that makes them wrong.
 pub fn many_with(case: &Case, reverse: Reverse<'_>, change: Change<'_>) -> Check {
-    let r = Reversed::new(case, reverse)?;
+    changed(&Subject::new(case, reverse), change)
+}
+
+fn changed(of: &Subject<'_>, change: Change<'_>) -> Check {
+    let case = of.case;
+    let r = of.reversed()?;
     let mut rng = rng_of(case);
     let fun = r.program.funs[r.id].clone();
     let (n, m) = (case.args.len(), r.results.len());

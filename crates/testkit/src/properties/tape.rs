@@ -5,7 +5,7 @@
 //! long loops near or not; each as it comes and optimised. A program is examined in as many of them as the
 //! caller says, beginning with one drawn from its seed, so that a few per program cover all of them.
 
-use super::{Case, Check, Reverse, Reversed, Skip, Stop, close, fail, finite, rng_of};
+use super::{Check, Reversed, Skip, Stop, Subject, close, fail, finite, rng_of};
 use pullback_ad::fast_chad::{Config, Tape, vjp_with};
 use pullback_core::check::{Rules, check};
 
@@ -24,8 +24,9 @@ fn configuration(k: u64, seed: u64) -> (Config, bool) {
     (config, k / 8 % 2 == 1)
 }
 
-pub(super) fn tape(case: &Case, reverse: Reverse<'_>) -> Check {
-    let reference = Reversed::new(case, reverse)?;
+pub(super) fn tape(of: &Subject<'_>) -> Check {
+    let case = of.case;
+    let reference = of.reversed()?;
     let mut rng = rng_of(case);
     let bars = reference.cotangents(&mut rng);
     let (_, expected) = reference.run(case, &bars)?;
