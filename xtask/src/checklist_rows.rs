@@ -330,7 +330,7 @@ pub(crate) const ROWS: &[Row] = &[
         "matmul, random affine nests, no false positive",
         &[
             "crates/opt/tests/accumulators.rs::random_nests_keep_their_sums",
-            "crates/opt/src/accumulators/index.rs::what_is_called_injective_is",
+            "crates/opt/tests/injective.rs::what_is_called_injective_is",
             "crates/testkit/tests/accumulators.rs::the_reverse_of_a_matrix_product_is_two_matrix_products",
             "crates/testkit/tests/accumulators.rs::blocks_of_a_jacobian_are_results_of_a_map",
             "crates/testkit/tests/accumulators.rs::a_linear_function_is_applied_once_to_a_sum",

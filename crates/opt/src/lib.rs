@@ -51,6 +51,10 @@ pub use uncopy::uncopy;
 pub use unguard::unguard;
 pub use unroll::unroll;
 
+// Only the tests of this crate use these: they examine conditions of a pass by brute force.
+#[doc(hidden)]
+pub use accumulators::index::{Affine, Polynomial, is_injective};
+
 /// What passes may assume and how far they go.
 #[derive(Clone, Debug)]
 pub struct Ctx {

@@ -4,6 +4,7 @@ mod accumulators;
 mod borders;
 mod checks;
 mod common;
+mod injective;
 mod passes;
 mod random;
 mod segments;
