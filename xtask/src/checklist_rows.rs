@@ -415,7 +415,7 @@ pub(crate) const ROWS: &[Row] = &[
         "the same results with every value kept and every write made to a copy",
         &[
             "crates/testkit/src/properties/in_place.rs::in_place",
-            "crates/interp/src/core/tests.rs::without_writes_in_place_every_write_copies",
+            "crates/interp/tests/constructs.rs::without_writes_in_place_every_write_copies",
         ],
     ),
     row(

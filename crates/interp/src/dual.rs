@@ -11,8 +11,6 @@ pub(crate) mod derive;
 mod flat;
 mod many;
 pub(crate) mod number;
-#[cfg(test)]
-mod tests;
 
 pub use flat::{central_difference, count_floats, inner, perturb, with_floats};
 

@@ -3,12 +3,12 @@
 
 mod structures;
 
-use super::{Compiled, Options, Outcome, run};
 use pullback_base::{RuntimeError, RuntimeErrorKind, SourceMap, Span};
 use pullback_core::{
     Array, Atom, Body, Buffer, Builder, Exp, Fun, FunId, Lam, Loop, LoopAttrs, LoopForm, Mark, Origin,
     Program, SliceDim, Soac, Stm, Type, TypeDef, Value, Var, VarInfo, Variant, View,
 };
+use pullback_interp::core::{Compiled, Options, Outcome, run};
 use pullback_prim::{Op, Scalar, ScalarValue};
 use std::sync::atomic::AtomicBool;
 

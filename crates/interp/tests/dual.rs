@@ -1,12 +1,12 @@
 //! The oracle against derivatives known by hand and against differences.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use super::{central_difference, directional, inner, jacobian, jvp, perturb};
-use crate::core::{Compiled, Options, run};
 use pullback_base::index::Index;
 use pullback_core::{
     Atom, Builder, Exp, FunId, Loop, LoopAttrs, LoopForm, Program, Soac, Type, Value, Var, View,
 };
+use pullback_interp::core::{Compiled, Options, run};
+use pullback_interp::dual::{Jacobian, central_difference, directional, inner, jacobian, jvp, perturb};
 use pullback_prim::{Op, Prim, Scalar, ScalarValue};
 
 fn vec_f64() -> Type {
@@ -34,7 +34,7 @@ fn close(x: &[f64], y: &[f64], tolerance: f64) {
     }
 }
 /// Compares the Jacobian with differences in every direction, under several schedules, and returns it.
-fn checked(program: &Program, fun: FunId, args: &[Value]) -> super::Jacobian {
+fn checked(program: &Program, fun: FunId, args: &[Value]) -> Jacobian {
     let options = Options::default();
     let out = jacobian(program, fun, args, &options).unwrap();
     let code = Compiled::new(program);

@@ -41,8 +41,6 @@ mod plus;
 pub(crate) mod schedule;
 pub(crate) mod shapes;
 pub(crate) mod soac;
-#[cfg(test)]
-mod tests;
 pub(crate) mod value;
 
 use code::FunCode;
