@@ -73,12 +73,12 @@ const CHECKS: &[Check] = &[
     Check {
         name: "kernels of the vm under Miri",
         checker: Checker::Miri,
-        tests: &["--package", "pullback-vm", "--lib"],
+        tests: &["--package", "pullback-vm", "--test", "it", "kernels::"],
     },
     Check {
         name: "vm under the address sanitizer",
         checker: Checker::Address,
-        tests: &["--package", "pullback-vm", "--lib", "--test", "instructions"],
+        tests: &["--package", "pullback-vm", "--test", "it", "--", "kernels::", "instructions::"],
     },
     Check {
         name: "values of calls under Miri",

@@ -25,3 +25,12 @@ pub use executable::{Executable, Functions, LANES, Options};
 pub use kernels::Machine;
 pub use pullback_words::Outcome;
 pub use session::{Limits, Session, is_out_of_work};
+
+/// Kernels by themselves: only the tests of this crate call them with registers of their own.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::kernels::pairs::{Taken, two};
+    pub use crate::kernels::{
+        CHUNK, Kernel, MemoryKernel, Side, Sums, accumulate, exact, function, identity, load, store,
+    };
+}

@@ -2,8 +2,11 @@
 
 #![allow(unsafe_code, reason = "kernels are called with registers that are large enough")]
 
-use super::{CHUNK, Machine, Side, Sums, accumulate, exact, function, identity, load, store};
 use pullback_prim::{Op, Prim, Scalar};
+use pullback_vm::Machine;
+use pullback_vm::internals::{
+    CHUNK, Side, Sums, Taken, accumulate, exact, function, identity, load, store, two,
+};
 use std::ptr::null;
 
 /// Around one chunk, two of them, and their halves.
@@ -196,7 +199,6 @@ fn a_mask_leaves_neighbours_as_they_are() {
 /// Each pair of operations gives the bits of the one after the other, for each kind of arguments.
 #[test]
 fn pairs_do_one_operation_after_the_other() {
-    use super::pairs::{Taken, two};
     let of = |op: Op, x: f64, y: f64| match op {
         Op::Add => x + y,
         Op::Sub => x - y,

@@ -2,5 +2,6 @@
 
 mod common;
 mod instructions;
+mod kernels;
 mod plan;
 mod programs;

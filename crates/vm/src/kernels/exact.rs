@@ -334,7 +334,7 @@ where
 
 /// The kernel of a primitive for arguments from these sides; `None` for one that is not exact, and for a condition that is a
 /// scalar.
-pub(crate) fn exact(prim: Prim, sides: &[Side], machine: Machine) -> Option<Kernel> {
+pub fn exact(prim: Prim, sides: &[Side], machine: Machine) -> Option<Kernel> {
     match prim {
         Prim::Op(op, s) => {
             let w = Wanted { machine, sides };
@@ -367,7 +367,7 @@ fn copied<T: Element>(side: Side, machine: Machine) -> Kernel {
 }
 
 /// The kernel that gives a register of lanes what a scalar or a register holds.
-pub(crate) fn identity(s: Scalar, side: Side, machine: Machine) -> Kernel {
+pub fn identity(s: Scalar, side: Side, machine: Machine) -> Kernel {
     match s.bytes() {
         1 => copied::<Truth>(side, machine),
         2 => copied::<u16>(side, machine),

@@ -230,6 +230,6 @@ impl Choose<'_> {
 
 /// The kernel of a function for arguments from these sides; `None` if there is none. One that gives a scalar does one lane,
 /// and of the word of an `f32` it sets the low half only.
-pub(crate) fn function(op: Op, s: Scalar, sides: &[Side], machine: Machine) -> Option<Kernel> {
+pub fn function(op: Op, s: Scalar, sides: &[Side], machine: Machine) -> Option<Kernel> {
     Function::of_op(op)?.visit(Choose { s, sides, machine })
 }

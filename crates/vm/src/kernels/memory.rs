@@ -68,7 +68,7 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 
 /// How lanes are added to one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sums {
+pub enum Sums {
     /// One after the other.
     InOrder,
     /// Lanes of a chunk side by side, then together: the same on all instruction sets.
@@ -184,7 +184,7 @@ for_each_machine! {
 }
 
 /// Loads elements of a type.
-pub(crate) fn load(s: Scalar, machine: Machine) -> MemoryKernel {
+pub fn load(s: Scalar, machine: Machine) -> MemoryKernel {
     match s.bytes() {
         1 => load_lanes::<u8>(machine),
         2 => load_lanes::<u16>(machine),
@@ -194,7 +194,7 @@ pub(crate) fn load(s: Scalar, machine: Machine) -> MemoryKernel {
 }
 
 /// Stores elements of a type.
-pub(crate) fn store(s: Scalar, machine: Machine) -> MemoryKernel {
+pub fn store(s: Scalar, machine: Machine) -> MemoryKernel {
     match s.bytes() {
         1 => store_lanes::<u8>(machine),
         2 => store_lanes::<u16>(machine),
@@ -204,7 +204,7 @@ pub(crate) fn store(s: Scalar, machine: Machine) -> MemoryKernel {
 }
 
 /// Adds to elements of a type; `None` for truth values.
-pub(crate) fn accumulate(s: Scalar, sums: Sums, machine: Machine) -> Option<MemoryKernel> {
+pub fn accumulate(s: Scalar, sums: Sums, machine: Machine) -> Option<MemoryKernel> {
     macro_rules! of {
         ($t:ty) => {
             match sums {

@@ -18,22 +18,21 @@ mod functions;
 mod lanes;
 mod memory;
 pub(crate) mod pairs;
-#[cfg(test)]
-mod tests;
 
-pub(crate) use exact::{exact, identity};
-pub(crate) use functions::function;
-pub(crate) use memory::{Sums, accumulate, copy, load, store};
+pub use exact::{exact, identity};
+pub use functions::function;
+pub(crate) use memory::copy;
+pub use memory::{Sums, accumulate, load, store};
 
 /// Lanes that are computed together.
-pub(crate) const CHUNK: usize = 16;
+pub const CHUNK: usize = 16;
 
 /// `kernel(n, to, a, b, c)`: the operation on `n` lanes of the arguments, of which there are up to three.
 ///
 /// # Safety
 /// `to` and those arguments that are lanes have room for `n` elements rounded up to a multiple of [`CHUNK`], those that are
 /// scalars are words. The processor has the instruction set that the kernel was chosen for.
-pub(crate) type Kernel = unsafe fn(usize, *mut u8, *const u8, *const u8, *const u8);
+pub type Kernel = unsafe fn(usize, *mut u8, *const u8, *const u8, *const u8);
 
 /// `kernel(n, register, memory, indices, stride, mask)`: the first `n` lanes of a register and elements of memory. In lane `l`
 /// the element is number `indices[l] + l * stride`. No indices: all are 0. No mask: all lanes are meant.
@@ -41,11 +40,11 @@ pub(crate) type Kernel = unsafe fn(usize, *mut u8, *const u8, *const u8, *const 
 /// # Safety
 /// The register and the mask have room for `n` elements rounded up to a multiple of [`CHUNK`], the indices for `n`; the elements
 /// of the lanes that are meant may be accessed.
-pub(crate) type MemoryKernel = unsafe fn(usize, *mut u8, *mut u8, *const i64, i64, *const u8);
+pub type MemoryKernel = unsafe fn(usize, *mut u8, *mut u8, *const i64, i64, *const u8);
 
 /// What an operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
     /// A word.
     Scalar,
     /// A register of lanes.

@@ -72,7 +72,7 @@ for_each_machine! {
 
 /// Where the second operation takes what the first one gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub enum Taken {
     /// As its first argument; the other one comes from there.
     First(Side),
     /// As its second argument.
@@ -82,7 +82,7 @@ pub(crate) enum Taken {
 }
 
 /// The kernel of two operations on doubles, if there is one: `sides` are those of the first one.
-pub(crate) fn two(
+pub fn two(
     (first, sides): (Op, [Side; 2]),
     (second, taken): (Op, Taken),
     machine: Machine,
