@@ -33,3 +33,11 @@ pub use plan::{Bytes, Plan, Shortage};
 pub use print::{print, print_whole};
 pub use read::{MAX_DEPTH, ReadError, read};
 pub use walk::{size, walk};
+
+/// Parts of the lowering, the scheduling and the reference executor: only the tests of this crate use them one by one.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::lower::{Fault, proved};
+    pub use crate::run::fingerprint::of_prim;
+    pub use crate::schedule::jam::{fits, shared};
+}

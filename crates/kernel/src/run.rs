@@ -12,7 +12,7 @@
 //! Lanes are run one after the other within each instruction. Loops whose order is [`Order::Any`] can be run backwards
 //! ([`Options::backwards`]), which shows most wrong claims about order.
 
-mod fingerprint;
+pub(crate) mod fingerprint;
 mod ghosts;
 mod memory;
 

@@ -44,6 +44,7 @@ use crate::ir::{
 use ghosts::Notes;
 use owners::{Owners, Roots};
 use proved::Economy;
+pub use proved::{Fault, proved};
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
 use pullback_base::{RuntimeErrorKind, Span};
 use pullback_core::shapes::{Dim, Shapes, shapes};
@@ -184,9 +185,9 @@ fn prove_as(
     how: (i64, Noted),
     made: (Module, FunctionId),
 ) -> Result<(Module, FunctionId), Box<NotNative>> {
-    let fault = if cfg!(debug_assertions) { proved::Fault::Stops } else { proved::Fault::LowersAgain };
+    let fault = if cfg!(debug_assertions) { Fault::Stops } else { Fault::LowersAgain };
     let plainly = || lower_once(program, entry, how, Economy::Plain).map(|(made, id)| (made.module, id));
-    proved::proved(fault, made, plainly)
+    proved(fault, made, plainly)
 }
 
 fn lower_once(

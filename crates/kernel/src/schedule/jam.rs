@@ -181,21 +181,9 @@ impl Jam<'_> {
             is_inner(ins, self.regs) && inner.iter().any(|b| waits(b)) || inner.iter().any(|b| self.sums(b))
         })
     }
-    /// Whether what the innermost loops keep, with what is read more than once, fits into the vector registers.
+    /// As the function [`fits`].
     fn fits(&self, block: &Block) -> bool {
-        block.iter().all(|ins| {
-            let inner = ins.blocks();
-            let is_innermost = inner.iter().all(|b| b.iter().all(|x| x.blocks().is_empty()));
-            if !(is_innermost && is_inner(ins, self.regs)) {
-                return inner.into_iter().all(|b| self.fits(b));
-            }
-            let registers = |of: fn(&Block, &IndexVec<Reg, RegInfo>) -> usize| {
-                let lanes: usize = ins.blocks().into_iter().map(|b| of(b, self.regs)).sum();
-                lanes.div_ceil(self.lanes.max(1))
-            };
-            // Beside what is shared, a number that all lanes have.
-            registers(kept) + SPARE.max(registers(shared) + 1) <= self.model.registers
-        })
+        fits(block, self.regs, self.model, self.lanes)
     }
     fn int(&mut self, out: &mut Block, op: Op, args: [Operand; 2]) -> Operand {
         let to = self.regs.push(RegInfo::new(Ty::I64, "t"));
@@ -305,13 +293,31 @@ fn loads(block: &Block) -> usize {
     count
 }
 
+/// Whether what the innermost loops of a block keep, with what is read more than once, fits into the vector registers, each of
+/// so many lanes.
+pub fn fits(block: &Block, regs: &IndexVec<Reg, RegInfo>, model: Model, lanes: usize) -> bool {
+    block.iter().all(|ins| {
+        let inner = ins.blocks();
+        let is_innermost = inner.iter().all(|b| b.iter().all(|x| x.blocks().is_empty()));
+        if !(is_innermost && is_inner(ins, regs)) {
+            return inner.into_iter().all(|b| fits(b, regs, model, lanes));
+        }
+        let registers = |of: fn(&Block, &IndexVec<Reg, RegInfo>) -> usize| {
+            let all: usize = ins.blocks().into_iter().map(|b| of(b, regs)).sum();
+            all.div_ceil(lanes.max(1))
+        };
+        // Beside what is shared, a number that all lanes have.
+        registers(kept) + SPARE.max(registers(shared) + 1) <= model.registers
+    })
+}
+
 /// The lanes of registers that a block without loops reads before it sets them: sums, and what does not vary.
 fn kept(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> usize {
     read_first(block, regs).into_iter().filter_map(|r| regs[r].ty.lanes()).sum()
 }
 
 /// The lanes of registers that a block without loops sets for more than one instruction: at most so many wait for the next one.
-fn shared(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> usize {
+pub fn shared(block: &Block, regs: &IndexVec<Reg, RegInfo>) -> usize {
     let (mut left, mut set): (IdMap<Reg, usize>, IdSet<Reg>) = (IdMap::new(), IdSet::new());
     for ins in block {
         lanes_read(ins, regs).intersection(&set).for_each(|r| *left.entry(*r).or_insert(0) += 1);
@@ -552,62 +558,5 @@ impl Copies<'_> {
             fold.combine.iter_mut().for_each(|ins| self.rename(ins, k));
         }
         out
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pullback_base::index::Index;
-    use pullback_prim::ScalarValue;
-
-    /// Instructions on 64 lanes: what each sets, and the two registers that it multiplies.
-    fn block(regs: usize, products: &[(usize, [usize; 2])]) -> (Block, IndexVec<Reg, RegInfo>) {
-        let mut table: IndexVec<Reg, RegInfo> = IndexVec::new();
-        let ty = Ty::Lanes(Scalar::F64, 64);
-        let names: Vec<Reg> = (0..regs).map(|_| table.push(RegInfo::new(ty, "v"))).collect();
-        let product = |(to, [x, y]): &(usize, [usize; 2])| Ins::Prim {
-            to: names[*to],
-            prim: Prim::Op(Op::Mul, Scalar::F64),
-            args: vec![names[*x].into(), names[*y].into()],
-        };
-        (products.iter().map(product).collect(), table)
-    }
-
-    #[test]
-    fn what_waits_for_a_second_reader_takes_registers() {
-        for (products, expected) in [
-            // A value for two sums (0 and 1, which the block keeps): it waits for the second.
-            (&[(2, [3, 3]), (0, [0, 2]), (1, [1, 2])][..], 64),
-            // Twice in one instruction is one reader.
-            (&[(2, [3, 3]), (0, [2, 2])], 0),
-            // The first has no reader left when the second is set.
-            (&[(2, [3, 3]), (0, [0, 2]), (1, [1, 2]), (4, [3, 3]), (0, [0, 4]), (1, [1, 4])], 64),
-            // Both wait.
-            (&[(2, [3, 3]), (4, [3, 3]), (0, [0, 2]), (0, [0, 4]), (1, [1, 2]), (1, [1, 4])], 128),
-            // Sums that are set and read by several are kept anyway.
-            (&[(0, [0, 3]), (1, [0, 1]), (4, [0, 1])], 0),
-        ] {
-            let (block, regs) = block(5, products);
-            assert_eq!(shared(&block, &regs), expected, "{products:?}");
-        }
-    }
-
-    /// Three sums of 64 lanes with what they share need more than 32 registers of 8; of two of them there is room.
-    #[test]
-    fn sums_fit_with_what_they_share() {
-        let model = Model::machine(8);
-        for (sums, fits) in [(2, true), (3, false)] {
-            let products: Vec<_> = (0..sums).map(|k| (k, [k, sums])).collect();
-            let (products, mut regs) = block(sums + 1, &products);
-            let i = regs.push(RegInfo::new(Ty::I64, "i"));
-            let load = Ins::Set { to: Reg::new(sums), value: Operand::Const(ScalarValue::F64(1.0)) };
-            let body = std::iter::once(load).chain(products).collect();
-            let (from, to) = (Operand::i64(0), Operand::i64(9));
-            let l = Ins::For { i, from, to, body, order: Order::Given };
-            let (mut sizes, uses) = (IdMap::new(), Uses::of(std::slice::from_ref(&l)));
-            let jam = Jam { regs: &mut regs, model, lanes: 8, sizes: &mut sizes, uses, active: 1.0 };
-            assert_eq!(jam.fits(&vec![l]), fits, "{sums} sums");
-        }
     }
 }

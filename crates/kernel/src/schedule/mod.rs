@@ -15,7 +15,7 @@ mod checks;
 mod chunks;
 mod contract;
 mod cost;
-mod jam;
+pub(crate) mod jam;
 mod join;
 mod lanes;
 mod numbers;
