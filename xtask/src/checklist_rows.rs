@@ -31,9 +31,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(
         "sum of cotangents of different form",
         "random descriptors: the sum has the value of the dense sum; joins hold either side",
-        &[
-            "crates/ad/src/fast_chad/ct_tests.rs::sums_and_joins_of_random_cotangents_have_the_value_of_dense_ones",
-        ],
+        &["crates/ad/tests/cotangents.rs::sums_and_joins_of_random_cotangents_have_the_value_of_dense_ones"],
     ),
     row(
         "static sparsity",
@@ -41,7 +39,7 @@ pub(crate) const ROWS: &[Row] = &[
         &[
             "crates/ad/tests/structure.rs::straight_line_code_opens_no_accumulator",
             "crates/ad/tests/structure.rs::straight_line_code_has_no_branches_backwards",
-            "crates/ad/src/fast_chad/desc.rs::a_possibly_absent_array_is_not_the_lattice_join",
+            "crates/ad/tests/descriptors.rs::a_possibly_absent_array_is_not_the_lattice_join",
         ],
     ),
     row(
@@ -257,8 +255,8 @@ pub(crate) const ROWS: &[Row] = &[
         "store or recompute by a cut",
         "the cut is as cheap as the best of all choices on small graphs; chains of exponentials are stored, of products not",
         &[
-            "crates/ad/src/fast_chad/cut.rs::the_cut_is_as_cheap_as_the_best_of_all_choices",
-            "crates/ad/src/fast_chad/cut.rs::of_equal_costs_running_again_wins",
+            "crates/ad/tests/cut.rs::the_cut_is_as_cheap_as_the_best_of_all_choices",
+            "crates/ad/tests/cut.rs::of_equal_costs_running_again_wins",
             "crates/ad/tests/tapes.rs::the_cut_keeps_what_is_dear_to_make_again",
         ],
     ),

@@ -1,9 +1,9 @@
 //! Cotangents of random descriptors: their sum has the value of the dense sum, and a join holds either side.
 
-use super::config::Config;
-use super::ct::{Ct, coerce, pack, plus};
-use super::desc::{Alternative, Desc, Entry, array, choice, join, maybe, optional, product};
-use super::reverse::Reverse;
+use pullback_ad::fast_chad::Config;
+use pullback_ad::internals::{
+    Alternative, Ct, Desc, Entry, Reverse, array, choice, coerce, join, maybe, optional, pack, plus, product,
+};
 use pullback_base::Symbol;
 use pullback_core::check::{Rules, check};
 use pullback_core::print::print;

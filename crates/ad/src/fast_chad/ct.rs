@@ -12,16 +12,19 @@ use pullback_prim::Op;
 
 /// A cotangent.
 #[derive(Clone, Debug)]
-pub(crate) struct Ct {
-    pub(crate) desc: Desc,
-    pub(crate) atoms: Vec<Atom>,
+pub struct Ct {
+    /// What represents it.
+    pub desc: Desc,
+    /// The values that it is made of.
+    pub atoms: Vec<Atom>,
 }
 
 impl Ct {
     pub(crate) fn absent() -> Ct {
         Ct { desc: Desc::Absent, atoms: Vec::new() }
     }
-    pub(crate) fn new(desc: Desc, atoms: Vec<Atom>) -> Ct {
+    /// The cotangent of this descriptor that has these atoms.
+    pub fn new(desc: Desc, atoms: Vec<Atom>) -> Ct {
         debug_assert_eq!(desc.count(), atoms.len(), "{desc:?}");
         if desc.is_absent() { Ct::absent() } else { Ct { desc, atoms } }
     }
@@ -95,7 +98,7 @@ pub(crate) fn split(descs: &[Desc], atoms: &[Atom]) -> Vec<Ct> {
 }
 
 /// The atoms as one value.
-pub(crate) fn pack(b: &mut Builder<'_>, c: &Ct) -> Atom {
+pub fn pack(b: &mut Builder<'_>, c: &Ct) -> Atom {
     match &c.desc {
         Desc::Absent => unit(b),
         Desc::Product(items) => {
@@ -179,7 +182,7 @@ pub(crate) fn zero(b: &mut Builder<'_>, desc: &Desc) -> Vec<Atom> {
 
 /// Converts a cotangent to a wider descriptor (one that [`sum`] or [`super::desc::join`] computed from it, or the
 /// shape-free representation below sums).
-pub(crate) fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
+pub fn coerce(b: &mut Builder<'_>, c: &Ct, to: &Desc) -> Vec<Atom> {
     if c.desc == *to {
         return c.atoms.clone();
     }
@@ -381,7 +384,7 @@ fn hot_to_array(b: &mut Builder<'_>, c: &Ct, item: &Desc) -> Vec<Atom> {
 }
 
 /// Adds two cotangents of one variable.
-pub(crate) fn plus(b: &mut Builder<'_>, x: Ct, y: Ct) -> Ct {
+pub fn plus(b: &mut Builder<'_>, x: Ct, y: Ct) -> Ct {
     if x.is_absent() {
         return y;
     }

@@ -295,7 +295,7 @@ impl<'p> Reverse<'p> {
     }
 
     /// A cotangent as a value of the type that the contract says; `x` is the primal value.
-    pub(crate) fn value(&mut self, ty: &Type, c: &Ct, x: Atom) -> Atom {
+    pub fn value(&mut self, ty: &Type, c: &Ct, x: Atom) -> Atom {
         let full = self.full(ty);
         if c.desc == full {
             return pack(&mut self.b, c);

@@ -24,39 +24,56 @@ use pullback_prim::Scalar;
 
 /// See the module's header.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Desc {
+pub enum Desc {
+    /// Zero.
     Absent,
+    /// A float.
     Real(Scalar),
+    /// Components.
     Product(Vec<Desc>),
+    /// A sum: the alternatives after `#none`.
     Choice(Vec<Alternative>),
+    /// A recursive sum.
     Tree(TypeId),
+    /// An array of such elements.
     Array(Box<Desc>),
+    /// One that may be zero.
     Maybe(Box<Desc>),
-    Hot { dense: Box<Desc>, entries: Vec<Entry> },
+    /// An array of which some elements are given one by one.
+    Hot {
+        /// What is added to them.
+        dense: Box<Desc>,
+        /// The elements.
+        entries: Vec<Entry>,
+    },
 }
 
 /// An alternative of a [`Desc::Choice`].
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Alternative {
-    pub(crate) name: Symbol,
-    pub(crate) fields: Vec<Desc>,
+pub struct Alternative {
+    /// Its name in the sum.
+    pub name: Symbol,
+    /// Those of its payload.
+    pub fields: Vec<Desc>,
 }
 
 /// One hot element of an array.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// Whether the index may be -1 (no entry).
-    pub(crate) maybe: bool,
-    pub(crate) payload: Desc,
+    pub maybe: bool,
+    /// That of the element.
+    pub payload: Desc,
 }
 
 impl Desc {
-    pub(crate) fn is_absent(&self) -> bool {
+    /// Whether it is zero.
+    pub fn is_absent(&self) -> bool {
         *self == Desc::Absent
     }
 
     /// The types of its atoms.
-    pub(crate) fn types(&self) -> Vec<Type> {
+    pub fn types(&self) -> Vec<Type> {
         match self {
             Desc::Absent => Vec::new(),
             Desc::Real(s) => vec![Type::Scalar(*s)],
@@ -93,7 +110,7 @@ impl Desc {
     }
 
     /// The type of the atoms packed into one value: unit for none, products as products.
-    pub(crate) fn value_type(&self) -> Type {
+    pub fn value_type(&self) -> Type {
         match self {
             Desc::Absent => Type::unit(),
             Desc::Product(items) => Type::tuple(items.iter().map(Desc::value_type).collect::<Vec<_>>()),
@@ -136,11 +153,11 @@ impl Desc {
 }
 
 /// A product; absent if all components are.
-pub(crate) fn product(items: Vec<Desc>) -> Desc {
+pub fn product(items: Vec<Desc>) -> Desc {
     if items.iter().all(Desc::is_absent) { Desc::Absent } else { Desc::Product(items) }
 }
 /// A choice; absent if all fields are.
-pub(crate) fn choice(alternatives: Vec<Alternative>) -> Desc {
+pub fn choice(alternatives: Vec<Alternative>) -> Desc {
     if alternatives.iter().all(|a| a.fields.iter().all(Desc::is_absent)) {
         Desc::Absent
     } else {
@@ -148,11 +165,11 @@ pub(crate) fn choice(alternatives: Vec<Alternative>) -> Desc {
     }
 }
 /// An array; absent if the element is.
-pub(crate) fn array(item: Desc) -> Desc {
+pub fn array(item: Desc) -> Desc {
     if item.is_absent() { Desc::Absent } else { Desc::Array(Box::new(item)) }
 }
 /// An option; no option of an option, nor of nothing.
-pub(crate) fn maybe(item: Desc) -> Desc {
+pub fn maybe(item: Desc) -> Desc {
     match item {
         Desc::Absent | Desc::Maybe(_) => item,
         Desc::Real(_)
@@ -163,13 +180,14 @@ pub(crate) fn maybe(item: Desc) -> Desc {
         | Desc::Hot { .. } => Desc::Maybe(Box::new(item)),
     }
 }
-fn hot(dense: Desc, entries: Vec<Entry>) -> Desc {
+/// A multi-hot array; the dense part if it has no entries.
+pub fn hot(dense: Desc, entries: Vec<Entry>) -> Desc {
     if entries.is_empty() { dense } else { Desc::Hot { dense: Box::new(dense), entries } }
 }
 
 /// The full representation of the cotangents of a type; packed, it is the value that `Program::cotangent` describes.
 /// Err: a recursive sum whose cotangent type is not in the type table.
-pub(crate) fn full(p: &Program, ty: &Type) -> Result<Desc, TypeId> {
+pub fn full(p: &Program, ty: &Type) -> Result<Desc, TypeId> {
     build(p, ty, &full)
 }
 
@@ -220,7 +238,7 @@ fn build(p: &Program, ty: &Type, below: &Fields) -> Result<Desc, TypeId> {
 }
 
 /// The smallest descriptor that also has a zero without shapes (`opt` of the notes).
-pub(crate) fn optional(s: &Desc) -> Desc {
+pub fn optional(s: &Desc) -> Desc {
     match s {
         Desc::Absent | Desc::Real(_) | Desc::Choice(_) | Desc::Tree(_) | Desc::Maybe(_) => s.clone(),
         Desc::Product(items) => product(items.iter().map(optional).collect()),
@@ -234,7 +252,7 @@ pub(crate) fn optional(s: &Desc) -> Desc {
 }
 
 /// A multi-hot descriptor's parts; any other one is the dense part.
-pub(crate) fn as_hot(s: &Desc) -> (Desc, Vec<Entry>) {
+pub fn as_hot(s: &Desc) -> (Desc, Vec<Entry>) {
     match s {
         Desc::Hot { dense, entries } => ((**dense).clone(), entries.clone()),
         Desc::Absent
@@ -248,7 +266,7 @@ pub(crate) fn as_hot(s: &Desc) -> (Desc, Vec<Entry>) {
 }
 
 /// The descriptor of a sum. `present`: whether the argument is surely there (the two booleans of `generatePlus`).
-pub(crate) fn sum(s: &Desc, t: &Desc, s_present: bool, t_present: bool) -> Desc {
+pub fn sum(s: &Desc, t: &Desc, s_present: bool, t_present: bool) -> Desc {
     if s.is_absent() {
         return if t_present { t.clone() } else { optional(t) };
     }
@@ -297,7 +315,7 @@ pub(crate) fn sum(s: &Desc, t: &Desc, s_present: bool, t_present: bool) -> Desc 
 }
 
 /// The descriptor that can hold either argument (where branches meet). Multi-hot arrays are laid over each other.
-pub(crate) fn join(s: &Desc, t: &Desc) -> Desc {
+pub fn join(s: &Desc, t: &Desc) -> Desc {
     if s.is_absent() {
         return optional(t);
     }
@@ -334,43 +352,4 @@ fn zip_choice(xs: &[Alternative], ys: &[Alternative], f: &dyn Fn(&Desc, &Desc) -
         fields: x.fields.iter().zip(&y.fields).map(|(a, b)| f(a, b)).collect(),
     });
     choice(both.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn real() -> Desc {
-        Desc::Real(Scalar::F64)
-    }
-
-    #[test]
-    fn a_possibly_absent_array_is_not_the_lattice_join() {
-        // Footnote 28 of the thesis: T A + S (T (T R)) keeps the inner array optional.
-        let s = Desc::Array(Box::new(Desc::Absent));
-        let t = maybe(array(array(real())));
-        let expected = array(maybe(array(real())));
-        assert_eq!(sum(&s, &t, true, true), expected);
-    }
-
-    #[test]
-    fn hot_entries_concatenate_in_sums_and_overlay_in_joins() {
-        let one = hot(Desc::Absent, vec![Entry { maybe: false, payload: real() }]);
-        let (_, entries) = as_hot(&sum(&one, &one, true, true));
-        assert_eq!(entries.len(), 2);
-        let (_, entries) = as_hot(&join(&one, &one));
-        assert_eq!(entries.len(), 1);
-        let (_, entries) = as_hot(&join(&one, &Desc::Absent));
-        assert!(entries[0].maybe, "padding");
-    }
-
-    #[test]
-    fn the_full_descriptor_packs_to_the_cotangent_type() {
-        let p = Program::default();
-        let ty = Type::tuple([
-            Type::I64,
-            Type::array(Type::sum([("a", vec![Type::F64, Type::BOOL]), ("b", vec![Type::array(Type::F64)])])),
-        ]);
-        assert_eq!(Some(full(&p, &ty).unwrap().value_type()), p.cotangent(&ty).unwrap());
-    }
 }

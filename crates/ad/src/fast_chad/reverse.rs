@@ -59,10 +59,12 @@ struct SizeRequest {
 }
 
 /// The state of the transformation of one lambda.
-pub(crate) struct Reverse<'p> {
-    pub(crate) b: Builder<'p>,
+pub struct Reverse<'p> {
+    /// Where code goes.
+    pub b: Builder<'p>,
     pub(crate) config: Config,
-    pub(crate) active: IdSet<Var>,
+    /// Variables that derivatives are taken in, or that depend on these.
+    pub active: IdSet<Var>,
     pub(crate) finals: IdMap<Var, Final>,
     sizes: IdMap<Var, Vec<SizeRequest>>,
     pub(crate) calls: Calls,
@@ -126,7 +128,8 @@ pub(crate) enum Results {
 pub(crate) type Forward = Result<Vec<Stm>, Unsupported>;
 
 impl<'p> Reverse<'p> {
-    pub(crate) fn new(program: &'p mut Program, config: Config) -> Self {
+    /// The state before the first statement.
+    pub fn new(program: &'p mut Program, config: Config) -> Self {
         Reverse {
             b: Builder::new(program),
             config,
@@ -382,7 +385,8 @@ impl<'p> Reverse<'p> {
             forward.extend(self.b.close(Vec::new()).stms);
         }
     }
-    pub(crate) fn flush_all(&mut self, vs: &[Var]) -> Vec<Stm> {
+    /// Statements that compute the sizes of these variables, or parts of them, that reverse code asks for.
+    pub fn flush_all(&mut self, vs: &[Var]) -> Vec<Stm> {
         let mut out = Vec::new();
         for &v in vs {
             self.flush_sizes(v, &mut out);
