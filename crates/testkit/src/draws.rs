@@ -30,14 +30,16 @@ pub fn draws(name: &'static str, (least, most): (u64, u64), seconds: u64) -> Dra
     let exactly = count.or(seed.map(|_| most));
     let first = seed.unwrap_or_else(|| if count.is_some() { 0 } else { day() * DAY });
     let (least, most) = exactly.map_or((least, most), |n| (n, n));
-    Draws { name, first, taken: 0, least, most, begin: Instant::now(), time: Duration::from_secs(seconds) }
+    Draws::from(name, first, (least, most), Duration::from_secs(seconds))
 }
 
 /// Days since 1970, in universal time. A clock before that says 0.
 fn day() -> u64 {
     day_of(SystemTime::now())
 }
-fn day_of(now: SystemTime) -> u64 {
+
+/// The day of a time.
+pub fn day_of(now: SystemTime) -> u64 {
     now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()) / 86_400
 }
 
@@ -55,6 +57,10 @@ pub fn some_of<T>(items: impl IntoIterator<Item = T>, step: usize) -> (Vec<T>, u
 }
 
 impl Draws {
+    /// Seeds from this one on, whatever the day and the environment say.
+    pub fn from(name: &'static str, first: u64, (least, most): (u64, u64), time: Duration) -> Draws {
+        Draws { name, first, taken: 0, least, most, begin: Instant::now(), time }
+    }
     /// How many have been drawn.
     pub fn drawn(&self) -> u64 {
         self.taken
@@ -77,27 +83,5 @@ impl Drop for Draws {
         let Draws { name, first, taken, .. } = self;
         let seconds = self.begin.elapsed().as_secs_f64();
         eprintln!("{name}: {taken} seeds from {first} in {seconds:.1} s; again: SEED={first} COUNT={taken}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Draws, day_of};
-    use std::time::{Duration, Instant, UNIX_EPOCH};
-
-    fn draws(least: u64, most: u64, time: Duration) -> Draws {
-        Draws { name: "test", first: 7, taken: 0, least, most, begin: Instant::now(), time }
-    }
-
-    #[test]
-    fn at_least_what_is_needed_and_at_most_the_full_count() {
-        assert!(draws(3, 5, Duration::ZERO).eq([7, 8, 9]), "no time is left");
-        assert!(draws(3, 5, Duration::from_secs(3600)).eq(7..12), "time enough");
-    }
-
-    #[test]
-    fn days_have_other_seeds() {
-        let at = |hours: u64| day_of(UNIX_EPOCH + Duration::from_secs(hours * 3600));
-        assert_eq!([at(0), at(23), at(24), at(49)], [0, 0, 1, 2]);
     }
 }

@@ -770,28 +770,3 @@ fn entries(vars: &[Var], shapes: &[Shaped], bound: f64) -> Vec<Entry> {
         .map(|(v, t)| Entry { atom: (*v).into(), shape: t.clone(), bound, used: false })
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{Config, generate};
-    use pullback_core::check::{Rules, check};
-
-    #[test]
-    fn generated_programs_are_well_formed() {
-        let config = Config::default();
-        for seed in 0..300 {
-            let generated = generate(seed, &config);
-            if let Err(e) = check(&generated.program, Rules::SURFACE) {
-                panic!("seed {seed}: {e:?}\n{}", pullback_core::print::print(&generated.program));
-            }
-        }
-    }
-
-    #[test]
-    fn equal_seeds_give_equal_programs() {
-        let config = Config::default();
-        for seed in 0..20 {
-            assert!(generate(seed, &config).program == generate(seed, &config).program);
-        }
-    }
-}

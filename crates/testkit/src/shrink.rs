@@ -27,7 +27,7 @@ pub fn shrink(case: &Case, property: Property, reverse: Reverse<'_>) -> Case {
 
 /// The part of a failure text that says what kind of failure it is, without its numbers. Of a run that stopped that is
 /// the error with its message: otherwise a shrunk program would stop for another reason.
-fn kind_of(text: &str) -> String {
+pub fn kind_of(text: &str) -> String {
     let head = if text.contains(" stopped: ") {
         text
     } else {
@@ -419,23 +419,4 @@ pub fn suite_file(case: &Case, property: Property, text: &str) -> String {
         property.name()
     );
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::kind_of;
-
-    #[test]
-    fn errors_of_other_kinds_or_texts_are_other_failures() {
-        let of = |text: &str| kind_of(text);
-        let index = "the derivative stopped: OutOfBounds: index 3 is outside of 0 .. 2";
-        assert_eq!(of(index), of("the derivative stopped: OutOfBounds: index 12 is outside of 0 .. 1"));
-        assert_ne!(of(index), of("the program stopped: OutOfBounds: index 3 is outside of 0 .. 2"));
-        assert_ne!(of(index), of("the derivative stopped: Internal: expected a scalar"));
-        assert_ne!(
-            of("the derivative stopped: Internal: expected a scalar"),
-            of("the derivative stopped: Internal: expected an array")
-        );
-        assert_eq!(of("tangent 3 of forward mode: 1e-3"), of("tangent 4 of forward mode: 2.5"));
-    }
 }

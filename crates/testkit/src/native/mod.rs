@@ -13,7 +13,7 @@
 mod agree;
 mod cases;
 pub mod soak;
-mod twins;
+pub mod twins;
 mod ways;
 
 pub use agree::{ROUNDING, is_unstable, near, same};
