@@ -43,6 +43,10 @@ pub use repeat::argument;
 pub use report::{CodeReport, Executor, Outcome, Ran};
 pub use session::{EntryPoint, Failed, Ready, Session, Settings};
 
+// Only the tests of this crate use them by themselves.
+#[doc(hidden)]
+pub use versions::{MOST, Versions, distance};
+
 /// The algorithms for reverse mode that a user may choose.
 pub fn reverse_algorithms() -> Vec<About> {
     algorithms().filter(|a| a.mode == Mode::Reverse).collect()

@@ -18,9 +18,6 @@ use pullback_prim::Scalar;
 use pullback_vm::{LANES, Limits};
 use std::time::{Duration, Instant};
 
-#[cfg(test)]
-mod tests;
-
 /// The clock is compared with that of the system over this time at least.
 const COMPARED: Duration = Duration::from_millis(20);
 
@@ -158,7 +155,10 @@ fn rows(slots: &[Slot], look: &Look, tick: f64) -> Vec<Row> {
 }
 
 /// A call with clocks.
-struct Look {
+// Only tests look at one by itself.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Look {
     /// When it was begun.
     began: Instant,
     seconds: f64,
@@ -172,7 +172,10 @@ impl Look {
 }
 
 /// A program without clocks, and with them.
-struct Made {
+// Only tests use one by itself.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Made {
     plain: Runs,
     function: FunctionId,
     profiled: Profiled,
@@ -180,13 +183,15 @@ struct Made {
     threads: usize,
 }
 
+#[derive(Debug)]
 enum Runs {
     Vm(pullback_vm::Executable),
     Llvm(pullback_cpu::Executable),
 }
 
 impl Made {
-    fn new(ready: &Ready, args: &[Value], executor: Executor) -> Result<Made, Box<Diagnostic>> {
+    /// The code of both, for arguments such as these.
+    pub fn new(ready: &Ready, args: &[Value], executor: Executor) -> Result<Made, Box<Diagnostic>> {
         let (mut module, function) = lower_with_sites(&ready.program, ready.fun).map_err(not_native)?;
         let sizes = sizes(ready, function, args);
         if executor == Executor::Vm {
@@ -213,7 +218,7 @@ impl Made {
         Ok(Made { plain, function, profiled, clocked, threads: threads.get() })
     }
     /// A call without clocks.
-    fn plain(
+    pub fn plain(
         &self,
         ready: &Ready,
         args: &[Value],
@@ -223,7 +228,7 @@ impl Made {
         self.plain.call(self.function, &with_types(ready, args)?, types, options)
     }
     /// The results of a call with clocks, and where its time went.
-    fn look(
+    pub fn look(
         &self,
         ready: &Ready,
         args: &[Value],

@@ -11,7 +11,7 @@ use pullback_base::Diagnostic;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The most versions.
-const MOST: usize = 4;
+pub const MOST: usize = 4;
 
 /// A size is far from a smaller one if it is so many times as large, as a power of two.
 const FAR: u32 = 3;
@@ -23,7 +23,7 @@ type Made<T> = Result<T, Box<Diagnostic>>;
 
 /// Versions of a function.
 #[derive(Debug)]
-pub(crate) struct Versions<T> {
+pub struct Versions<T> {
     /// In the order in which they were made.
     made: [OnceLock<Version<T>>; MOST],
     /// The sizes of the last call that no version was near to.
@@ -44,11 +44,11 @@ impl<T> Default for Versions<T> {
 
 impl<T> Versions<T> {
     /// The version that was made first.
-    pub(crate) fn first(&self) -> Option<&Made<T>> {
+    pub fn first(&self) -> Option<&Made<T>> {
         self.made.first().and_then(OnceLock::get).map(|v| &v.made)
     }
     /// The version for a call.
-    pub(crate) fn for_call(&self, sizes: &Sizes, make: impl FnOnce() -> Made<T>) -> &Made<T> {
+    pub fn for_call(&self, sizes: &Sizes, make: impl FnOnce() -> Made<T>) -> &Made<T> {
         match self.nearest(sizes) {
             None => self.add(sizes, make),
             Some((v, distance)) if distance < FAR || v.made.is_err() => &v.made,
@@ -64,7 +64,7 @@ impl<T> Versions<T> {
         }
     }
     /// The version for many calls: one of its own, if none is near.
-    pub(crate) fn for_calls(&self, sizes: &Sizes, make: impl FnOnce() -> Made<T>) -> &Made<T> {
+    pub fn for_calls(&self, sizes: &Sizes, make: impl FnOnce() -> Made<T>) -> &Made<T> {
         match self.nearest(sizes) {
             Some((v, distance)) if distance < FAR || v.made.is_err() => &v.made,
             _ => self.add(sizes, make),
@@ -92,62 +92,8 @@ impl<T> Versions<T> {
 
 /// How much larger the second sizes are than those of the first: the largest quotient at one place, as a power of two. Sizes below
 /// 1 count as 1; what is not known is near.
-fn distance(from: &Sizes, to: &Sizes) -> u32 {
+pub fn distance(from: &Sizes, to: &Sizes) -> u32 {
     let power = |n: i64| u64::try_from(n.max(1)).map_or(0, u64::ilog2);
     let known = from.iter().zip(to).filter_map(|(a, b)| Some(power((*b)?).saturating_sub(power((*a)?))));
     known.max().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sizes(n: i64, m: i64) -> Sizes {
-        vec![None, Some(n), Some(m)]
-    }
-    fn call(versions: &Versions<i64>, n: i64, m: i64) -> i64 {
-        *versions.for_call(&sizes(n, m), || Ok(n)).as_ref().expect("it is made")
-    }
-
-    #[test]
-    fn a_version_is_made_at_the_second_call_that_is_far_larger() {
-        let versions = Versions::default();
-        assert_eq!(call(&versions, 2, 1000), 2);
-        assert_eq!(call(&versions, 15, 3), 2, "near, and smaller");
-        assert_eq!(call(&versions, 16, 1000), 2, "the first time");
-        assert_eq!(call(&versions, 1000, 1), 2, "far from the last one");
-        assert_eq!(call(&versions, 2000, 1), 2000);
-        assert_eq!(call(&versions, 1, 1000), 2, "the first version stays");
-        assert_eq!(call(&versions, 900, 2), 2000);
-        assert_eq!(call(&versions, 2000, 100), 2000, "far from both, nearest to the last");
-    }
-
-    #[test]
-    fn there_is_an_end_to_versions() {
-        let versions = Versions::default();
-        for k in 0..10 {
-            let n = 1 << (4 * k);
-            let made = versions.for_calls(&sizes(n, 5), || Ok(n));
-            let expected = if k < MOST { n } else { 1 << (4 * (MOST - 1)) };
-            assert_eq!(made.as_ref().ok(), Some(&expected));
-        }
-        assert_eq!(call(&versions, 0, 5), 1);
-    }
-
-    #[test]
-    fn what_cannot_be_made_is_not_tried_again() {
-        let versions = Versions::<i64>::default();
-        let fails = || Err(Box::new(Diagnostic::global(pullback_base::Code::Unsupported, "no")));
-        assert!(versions.for_calls(&sizes(1, 1), fails).is_err());
-        assert!(versions.for_calls(&sizes(1 << 20, 1), || Ok(1)).is_err());
-        assert!(versions.first().is_some_and(Result::is_err));
-    }
-
-    #[test]
-    fn distances_are_those_of_the_place_that_grows_most() {
-        assert_eq!(distance(&vec![None, Some(3)], &vec![Some(100), Some(4)]), 1);
-        assert_eq!(distance(&vec![Some(-5), Some(i64::MAX)], &vec![Some(0), Some(1)]), 0);
-        assert_eq!(distance(&vec![Some(0), Some(8)], &vec![Some(i64::MAX), Some(9)]), 62);
-        assert_eq!(distance(&Vec::new(), &vec![Some(1)]), 0);
-    }
 }

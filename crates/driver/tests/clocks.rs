@@ -1,8 +1,12 @@
 //! Programs with clocks, on the vm and as machine code. What took how long is never asked.
 
-use super::*;
-use crate::{Kind, Session, Settings, Wrt};
-use pullback_kernel::Site;
+use pullback_core::Value;
+use pullback_driver::profile::{Made, Profile, Row, profile};
+use pullback_driver::{Backend, Executor, Kind, Ready, Session, Settings, Wrt};
+use pullback_interp::core::Options;
+use pullback_kernel::profile::Slot;
+use pullback_kernel::{Site, Sweep};
+use pullback_llvm::Llvm;
 use std::collections::BTreeSet;
 
 const TEXT: &str = "entry main [n] (x: [n]f64) (k: i64) : f64 =

@@ -1,6 +1,9 @@
 //! The integration tests of the crate, as one program: each file is a module.
 
+mod available;
 mod cancel;
+mod clocks;
+mod files;
 mod functions;
 mod imports;
 mod log_sum_exp;
@@ -8,6 +11,11 @@ mod malformed;
 mod memory;
 mod native;
 mod on_lambda;
+mod paths;
 mod profile;
 mod repeat;
 mod sizes;
+mod values;
+mod values_json;
+mod values_text;
+mod versions;
