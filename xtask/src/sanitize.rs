@@ -83,12 +83,12 @@ const CHECKS: &[Check] = &[
     Check {
         name: "values of calls under Miri",
         checker: Checker::Miri,
-        tests: &["--package", "pullback-words", "--lib"],
+        tests: &["--package", "pullback-words", "--test", "it"],
     },
     Check {
         name: "values of calls under the address sanitizer",
         checker: Checker::Address,
-        tests: &["--package", "pullback-words", "--lib"],
+        tests: &["--package", "pullback-words", "--test", "it"],
     },
     Check {
         name: "calls of compiled code under the address sanitizer",

@@ -15,3 +15,9 @@ pub use call::{Outcome, with_values};
 pub use values::{Arguments, Room, from_words, scalar, sizes, width, word};
 pub use views::{Kept, View, Views};
 pub use workspace::{ALIGNMENT, Workspace, Workspaces};
+
+/// Parts of taking results: only the tests of this crate use them by themselves.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::buffers::{Dims, copy_past_caches, without_gaps};
+}
