@@ -14,3 +14,10 @@ pub use abi::Context;
 pub use load::{Found, Level, Linked, Llvm, LlvmError};
 pub use maths::{Machine, Precision, Shape, definition, module};
 pub use text::{Emitted, Floats, Functions, Options, Symbol, Texts, emit, emit_several, entry_symbol};
+
+/// Parts of libraries, and of the search for LLVM: only the tests of this crate use them by themselves.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::library::explain::{Format, Value, formats};
+    pub use crate::load::find::{libraries, major};
+}

@@ -6,7 +6,7 @@
 //!
 //! Assumes modules whose entry has a word layout as in `pullback-words`. Guarantees: equal descriptions give equal text.
 
-mod explain;
+pub(crate) mod explain;
 mod header;
 mod shared;
 mod wrapper;
@@ -127,7 +127,9 @@ pub(crate) fn c_type(s: Scalar) -> &'static str {
 }
 
 /// A text of C as a constant of LLVM, with its zero.
-pub(crate) fn constant(name: &str, text: &str) -> String {
+// Only this crate and its tests use it.
+#[doc(hidden)]
+pub fn constant(name: &str, text: &str) -> String {
     let mut bytes = String::new();
     for b in text.bytes() {
         match b {
@@ -136,22 +138,4 @@ pub(crate) fn constant(name: &str, text: &str) -> String {
         }
     }
     format!("@{name} = private unnamed_addr constant [{} x i8] c\"{bytes}\\00\"\n", text.len() + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{STATUSES, constant};
-
-    #[test]
-    fn texts_are_constants_with_their_zero() {
-        assert_eq!(
-            constant("a", "x\"\n"),
-            "@a = private unnamed_addr constant [4 x i8] c\"x\\22\\0A\\00\"\n"
-        );
-    }
-
-    #[test]
-    fn statuses_are_numbered_in_order() {
-        assert!(STATUSES.iter().enumerate().all(|(k, s)| s.code == k as i32));
-    }
 }

@@ -113,7 +113,7 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The libraries of LLVM in a folder.
-fn libraries(folder: &Path, out: &mut Vec<PathBuf>) {
+pub fn libraries(folder: &Path, out: &mut Vec<PathBuf>) {
     for path in folders_in(folder) {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
         let rest = name.strip_prefix("libLLVM").unwrap_or("");
@@ -125,7 +125,7 @@ fn libraries(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The version that a path says: the first number of the name of the file, or of a folder `llvm-15`.
-fn major(path: &Path) -> Option<u32> {
+pub fn major(path: &Path) -> Option<u32> {
     let first_number = |text: &str| {
         let digits: String =
             text.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
@@ -145,41 +145,5 @@ pub(super) fn version_in_name(path: &Path) -> String {
     match major(real.as_deref().unwrap_or(path)) {
         Some(version) => version.to_string(),
         None => "of unknown version".to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{candidates, libraries, major};
-    use std::path::Path;
-
-    #[test]
-    fn versions_are_read_from_names_and_folders() {
-        let of = |path: &str| major(Path::new(path));
-        assert_eq!(of("/usr/lib/x86_64-linux-gnu/libLLVM-15.so.1"), Some(15));
-        assert_eq!(of("/usr/lib/x86_64-linux-gnu/libLLVM.so.22.1"), Some(22));
-        assert_eq!(of("/usr/lib/llvm-19/lib/libLLVM.so"), Some(19));
-        assert_eq!(of("/opt/lib/libLLVM.so"), None);
-    }
-
-    #[test]
-    fn no_library_is_found_twice() {
-        let real: Vec<_> = candidates().iter().filter_map(|p| p.canonicalize().ok()).collect();
-        for (k, path) in real.iter().enumerate() {
-            assert!(!real[..k].contains(path), "{}", path.display());
-        }
-    }
-
-    #[test]
-    fn linker_scripts_are_no_libraries() {
-        let folder = std::env::temp_dir().join(format!("pullback-find-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder for temporary files");
-        std::fs::write(folder.join("libLLVM-22.so"), "INPUT(libLLVM.so.22.1)").expect("written");
-        let large = folder.join("libLLVM.so.22.1");
-        std::fs::write(&large, vec![0; 1 << 20]).expect("written");
-        let mut found = Vec::new();
-        libraries(&folder, &mut found);
-        std::fs::remove_dir_all(&folder).expect("removed");
-        assert_eq!(found, [large]);
     }
 }

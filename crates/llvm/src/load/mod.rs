@@ -7,7 +7,7 @@
 #![allow(unsafe_code, reason = "a foreign library is called; each block says why it may be")]
 
 mod api;
-mod find;
+pub(crate) mod find;
 
 use crate::maths;
 use api::{Api, Diagnostics, Handle};
