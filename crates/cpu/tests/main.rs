@@ -1,6 +1,7 @@
 //! The integration tests of the crate, as one program: each file is a module.
 
 mod baseline;
+mod cache;
 mod common;
 mod contractions;
 mod instructions;
