@@ -1,4 +1,5 @@
 //! The integration tests of the crate, as one program: each file is a module.
 
+mod few;
 mod index;
 mod table;
