@@ -223,7 +223,7 @@ fn the_compiler_works_in_proportion_to_the_text() {
     let long = std::env::var_os("LONG").is_some();
     let backends: &[&str] = if long { &["vm", "llvm"] } else { &["vm"] };
     let lengths: &[usize] = if long { &[1, 4, 16] } else { &[1, 4] };
-    let (families, _) = some_of(FAMILIES.iter().filter(|family| long || family.name != GROWS), 3);
+    let (families, _) = some_of(FAMILIES.iter().filter(|family| long || family.name != GROWS), 6);
     let mut worse = Vec::new();
     for backend in backends {
         let identity = Family {

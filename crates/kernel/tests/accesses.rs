@@ -127,7 +127,7 @@ fn accesses_of_programs_of_the_repository_are_shown() {
 
 #[test]
 fn accesses_of_random_programs_are_shown() {
-    let mut seeds = draws("accesses", (15, 60), 10);
+    let mut seeds = draws("accesses", (15, 60), 5);
     let all = on_all_processors(&mut seeds, |seed| Seen::of(&of_seed(seed)));
     let seen = Seen::all(all);
     let open = seen.mean_of_thousand();

@@ -86,7 +86,7 @@ fn events(what: &str, program: &pullback_core::Program, fun: pullback_core::FunI
 fn events_change_no_code() {
     let of_item = |item: &pullback_testkit::kernels::Item| events(&item.what, &item.program, item.fun);
     let known: usize = on_all_processors(of_repository(), of_item).into_iter().flatten().sum();
-    let mut seeds = draws("events", (10, 40), 6);
+    let mut seeds = draws("events", (10, 40), 3);
     let of_run = |run: &Run| events(&run.what, &run.program, run.fun);
     let of_seed = |seed| runs_of_seed(seed).iter().filter_map(of_run).sum::<usize>();
     let random: usize = on_all_processors(&mut seeds, of_seed).into_iter().sum();
@@ -123,7 +123,7 @@ fn no_alarm(all: Vec<(usize, Vec<String>)>, least: usize) {
 
 #[test]
 fn no_variable_of_random_programs_is_written_over() {
-    let mut seeds = draws("written over", (20, 400), 8);
+    let mut seeds = draws("written over", (20, 400), 4);
     let of_seed = |seed| runs_of_seed(seed).iter().map(alarms).collect::<Vec<_>>();
     let all = on_all_processors(&mut seeds, of_seed);
     no_alarm(all.into_iter().flatten().collect(), 5 * seeds.drawn() as usize);

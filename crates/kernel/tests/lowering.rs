@@ -362,7 +362,7 @@ fn gradient(case: &Case) -> Option<(Program, FunId, Vec<Value>)> {
 
 #[test]
 fn random_programs_and_their_gradients() {
-    let seeds = draws("lowering", (16, 150), 10);
+    let seeds = draws("lowering", (16, 150), 5);
     let Counts { native, lost, changed, .. } =
         all_right(seeds.chain(FOUND).chain(CHANGES), &Config::default());
     assert!(lost * 1000 <= native, "too many sizes are lost: {lost} of {native}");
@@ -377,7 +377,7 @@ fn random_programs_and_their_gradients() {
 /// Memory is given back when nothing reads it any more: bodies that end in branches about what was made before them.
 #[test]
 fn random_programs_that_end_in_branches() {
-    all_right(draws("branches at the end", (8, 30), 6), &Config::endings());
+    all_right(draws("branches at the end", (8, 30), 3), &Config::endings());
 }
 
 /// Whether a cotangent would have another type than the value.

@@ -112,7 +112,7 @@ fn orders_of_programs_of_the_repository_are_shown() {
 
 #[test]
 fn orders_of_random_programs_are_shown() {
-    let mut seeds = draws("order", (15, 60), 10);
+    let mut seeds = draws("order", (15, 60), 5);
     let all = on_all_processors(&mut seeds, |seed| Seen::of(&of_seed(seed)));
     let seen = Seen::check(all);
     assert!(seen.shown > 20 * seeds.drawn() as usize, "{} claims", seen.shown);

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[test]
 fn programs_of_the_repository_are_read_as_they_were_printed() {
     // Some of them every day; `STEP=1` takes all.
-    let (some, step) = some_of(of_repository(), 5);
+    let (some, step) = some_of(of_repository(), 8);
     let counts = on_all_processors(some, |item| {
         round_trips(&item.program, item.fun).unwrap_or_else(|e| panic!("{}, {e}", item.what))
     });
@@ -45,7 +45,7 @@ fn problems_are_read_as_they_were_printed() {
 
 #[test]
 fn random_programs_are_read_as_they_were_printed() {
-    let mut seeds = draws("kernel text", (20, 64), 7);
+    let mut seeds = draws("kernel text", (20, 64), 4);
     let counts = on_all_processors(&mut seeds, |seed| {
         let runs = runs_of_seed(seed);
         let (mut modules_of_seed, mut seen) = (0, [false; DETAILS.len()]);

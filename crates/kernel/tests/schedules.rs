@@ -126,7 +126,7 @@ impl Seen {
 
 #[test]
 fn passes_keep_what_random_programs_compute() {
-    let mut seeds = draws("schedules", (10, 400), 8);
+    let mut seeds = draws("schedules", (10, 400), 4);
     let look = |seed: u64| {
         let mut seen = Seen::default();
         for (k, run) in runs_of_seed(seed).iter().enumerate() {

@@ -336,7 +336,7 @@ fn module(seed: u64) -> (Module, FunctionId) {
 
 #[test]
 fn memory_that_a_callee_keeps_is_seen() {
-    let mut seeds = draws("stored", (2_000, 20_000), 5);
+    let mut seeds = draws("stored", (2_000, 20_000), 3);
     let found = on_all_processors(&mut seeds, |seed| {
         let (module, id) = module(seed);
         let alarms = verify(&module).alarms;

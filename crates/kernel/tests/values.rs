@@ -76,7 +76,7 @@ fn values_of_programs_of_the_repository_are_there() {
 
 #[test]
 fn values_of_random_programs_are_there() {
-    let mut seeds = draws("values", (20, 60), 12);
+    let mut seeds = draws("values", (20, 60), 6);
     let seen = Seen::all(on_all_processors(&mut seeds, |seed| Seen::of(&of_seed(seed))));
     // At most one module of a thousand. (Two unlucky seeds are not counted: up to four modules of one have the same alarm.)
     assert!(seen.open.len() <= 6 + seen.modules / 1000, "{:?}", seen.open);

@@ -72,13 +72,13 @@ fn look<'a>(items: impl IntoIterator<Item = &'a Item>) -> Seen {
 #[test]
 fn programs_of_the_repository_keep_the_rules() {
     // Some of them every day; `STEP=1` takes all.
-    let (some, step) = some_of(of_repository(), 2);
+    let (some, step) = some_of(of_repository(), 4);
     Seen::check(on_all_processors(some, |item| look([item])), 900 / step);
 }
 
 #[test]
 fn random_programs_keep_the_rules() {
-    let mut seeds = draws("verified", (15, 60), 7);
+    let mut seeds = draws("verified", (15, 60), 4);
     let all = on_all_processors(&mut seeds, |seed| look(&of_seed(seed)));
     Seen::check(all, 3 * seeds.drawn() as usize);
 }

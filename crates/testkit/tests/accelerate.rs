@@ -310,7 +310,7 @@ fn reverse_mode_is_forward_mode_at_random_inputs() {
 fn reverse_ad_for_accelerate_is_right_or_refuses() {
     for (k, (algorithm, _)) in VARIANTS.into_iter().enumerate() {
         // Usually two of five are taken.
-        let seeds = draws(algorithm.id, if k == 0 { (120, 500) } else { (30, 120) }, 6);
+        let seeds = draws(algorithm.id, if k == 0 { (120, 500) } else { (30, 120) }, 3);
         let report =
             soak_with(seeds, &Config::accelerate(), &Property::OF_A_TRANSLATION, &algorithm.transform);
         println!("{}", report.render());

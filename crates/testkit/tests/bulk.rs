@@ -23,7 +23,7 @@ fn bulk_dual_numbers_are_right_or_refuse() {
     for (name, config, drawn, least) in
         [("bulk", Config::bulk(), 150, 0.5), ("bulk anything", Config::default(), 400, 0.01)]
     {
-        let report = soak_with(draws(name, (drawn, 600), 8), &config, &Property::OF_A_DERIVATIVE, &vjp);
+        let report = soak_with(draws(name, (drawn, 600), 4), &config, &Property::OF_A_DERIVATIVE, &vjp);
         println!("{}", report.render());
         assert!(report.failures.is_empty(), "{}", report.render());
         let held = report.holds(Property::Adjoint) as f64;
@@ -35,7 +35,7 @@ fn bulk_dual_numbers_are_right_or_refuse() {
 /// entry points never have; and they have its cotangents.
 #[test]
 fn delta_terms_at_run_time_have_the_cotangents_of_the_symbolic_pass() {
-    let mut all = draws("bulk at run time", (60, 300), 4);
+    let mut all = draws("bulk at run time", (60, 300), 2);
     let (mut tried, mut drawn) = (0, 0);
     for seed in &mut all {
         drawn += 1;
@@ -92,7 +92,7 @@ fn bulk_dual_numbers_are_native() {
 /// The same of an algorithm; of each program so many runs are compared, in the mean.
 #[allow(clippy::print_stdout, reason = "a test shows what it counted")]
 pub(crate) fn gradients_are_native(by: Algorithm, programs: (u64, u64), least: f64) {
-    let mut seeds = draws(by.id, programs, 10);
+    let mut seeds = draws(by.id, programs, 5);
     let ways = |seed: u64, k: usize| Way::in_turn(seed, k, Some(Level::O1));
     let counts = many(&Programs::translated(by), &mut seeds, &ways);
     println!("{}", counts.render());

@@ -251,7 +251,7 @@ fn zero_of(bar: &Type) -> Value {
 
 /// Runs a property on random cases.
 fn for_cases(float: bool, language: Language, property: &mut dyn FnMut(u64, &Case)) {
-    let mut seeds = draws("terms", (400, 2000), 6);
+    let mut seeds = draws("terms", (400, 2000), 3);
     let mut run = 0;
     for seed in seeds.by_ref() {
         if let Some(case) = case(seed, float, language) {
@@ -760,7 +760,7 @@ fn additions_to_a_cell() {
 fn inlining_keeps_values() {
     let (mut calls, mut left) = (0, 0);
     for language in [Language::Wide, Language::Functions, Language::Arrays] {
-        for seed in draws("inlining", (100, 500), 5) {
+        for seed in draws("inlining", (100, 500), 3) {
             let Some((mut program, f, args, expected, _)) = applied(seed, false, language) else { continue };
             let before = program.calls(f).len();
             let g = inline(&mut program, f, Loops::Functions, usize::MAX).expect("no limit");

@@ -104,7 +104,7 @@ fn case(seed: u64, language: Language, algorithm: &pullback_ad::on_lambda::OnLam
 /// Random terms of three languages by every algorithm: lowered, they compute what they compute on lambda, before and after all passes, and compiled.
 #[test]
 fn random_derivatives_compute_the_same_when_lowered() {
-    let mut seeds = draws("lowered", (15, 80), 8);
+    let mut seeds = draws("lowered", (15, 80), 4);
     let algorithms: Vec<_> = on_lambda::all().collect();
     let mut lowered = vec![[0u64; 3]; algorithms.len()];
     let (mut compiled, mut rounded) = (0u64, 0u64);

@@ -228,7 +228,7 @@ fn by_all_algorithms(text: &str, args: &[Value], expected: &[f64]) -> [u64; 3] {
 /// Random programs of arrays of arrays, which may have no elements: the sizes of these are those of the program.
 #[test]
 fn arrays_without_elements_have_sizes() {
-    let mut seeds = draws("empty arrays", (20, 60), 6);
+    let mut seeds = draws("empty arrays", (20, 60), 3);
     let done = on_all_processors(&mut seeds, |seed| {
         let case = empties::case(seed);
         let expected = gradient(&case.text, "fast_chad", &case.args);
@@ -376,7 +376,7 @@ fn compared(seed: u64, language: Language) -> Counts {
 /// Random terms of three languages.
 #[test]
 fn gradients_of_random_terms_are_those_of_forward_mode() {
-    let mut seeds = draws("dual numbers", (30, 120), 8);
+    let mut seeds = draws("dual numbers", (30, 120), 4);
     let languages = [Language::Wide, Language::Functions, Language::Arrays];
     let terms = seeds.by_ref().flat_map(|seed| languages.map(|language| (seed, language)));
     let all_counts = on_all_processors(terms, |(seed, language)| compared(seed, language));
@@ -472,7 +472,7 @@ fn tapes_are_compiled() {
 /// Random programs that fork and join: all algorithms agree with forward mode, the parallel one with its tasks in any order.
 #[test]
 fn forks_and_joins_have_the_gradients_of_forward_mode() {
-    let mut seeds = draws("forks and joins", (40, 150), 6);
+    let mut seeds = draws("forks and joins", (40, 150), 3);
     let (mut ran, mut nonzero, mut forks) = (0, 0, 0);
     for seed in seeds.by_ref() {
         let (text, mut args) = fork_join::program(seed, 4 + (seed % 20) as usize);

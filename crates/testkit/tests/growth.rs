@@ -62,7 +62,7 @@ fn small_recursive_programs_are_flat() {
 
 #[test]
 fn larger_random_loop_programs_are_flat() {
-    let found = search(draws("growth", (70, 500), 8).map(draw), &vjp);
+    let found = search(draws("growth", (70, 500), 4).map(draw), &vjp);
     assert!(found.failures.is_empty(), "{}", found.render());
 }
 
@@ -70,7 +70,7 @@ fn larger_random_loop_programs_are_flat() {
 /// elements at once.
 #[test]
 fn larger_random_recursive_programs_are_flat() {
-    let terms = draws("growth of recursion", (25, 500), 10).map(draw_recursive);
+    let terms = draws("growth of recursion", (25, 500), 5).map(draw_recursive);
     let found = search(terms, &vjp);
     println!("{}", found.render());
     assert!(found.failures.is_empty(), "{}", found.render());

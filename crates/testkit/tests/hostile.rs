@@ -9,7 +9,7 @@ use std::path::Path;
 
 #[test]
 fn hostile_sizes_do_to_compiled_code_what_they_do_to_the_interpreter() {
-    let mut seeds = draws("hostile sizes", (80, 500), 10);
+    let mut seeds = draws("hostile sizes", (80, 500), 5);
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let helper = Path::new(env!("CARGO_BIN_EXE_hostile"));
     let mut counts = Counts::default();

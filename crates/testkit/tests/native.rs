@@ -36,7 +36,7 @@ fn assert_bits(what: &str, text: &str, args: Vec<Value>, ways: &[Way]) {
 
 #[test]
 fn the_vm_computes_what_the_interpreter_computes() {
-    let mut seeds = draws("vm", (100, 600), 12);
+    let mut seeds = draws("vm", (100, 600), 6);
     let ways = |seed: u64, _: usize| {
         let lanes = [4, 64, 512][(seed / 2 % 3) as usize];
         vec![if seed.is_multiple_of(2) { Way::Vm(lanes) } else { Way::VmDefault }]
@@ -47,7 +47,7 @@ fn the_vm_computes_what_the_interpreter_computes() {
 
 #[test]
 fn machine_code_computes_what_the_interpreter_computes() {
-    let mut seeds = draws("machine code", (20, 100), 14);
+    let mut seeds = draws("machine code", (20, 100), 7);
     // LLVM takes most of the time: what is optimised in one seed is not in the next.
     let ways = |seed: u64, k: usize| match (seed + k as u64) % 2 {
         0 => Way::of_llvm(seed, Level::O1).into_iter().skip(1).collect(),
@@ -64,7 +64,7 @@ fn machine_code_computes_what_the_interpreter_computes() {
 /// Bodies that end in branches, gradients, second derivatives, and gradients for which recursive calls give up their tapes.
 #[test]
 fn programs_that_end_in_branches_keep_their_memory() {
-    let mut seeds = draws("memory at endings", (6, 24), 12);
+    let mut seeds = draws("memory at endings", (6, 24), 6);
     let ways = |seed: u64, k: usize| Way::in_turn(seed, k, Some(Level::O1));
     let counts = many(&Programs::endings(), &mut seeds, &ways);
     assert_right(&counts, 5 * seeds.drawn());

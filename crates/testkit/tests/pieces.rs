@@ -50,7 +50,7 @@ const STEPS: u64 = 4_000_000;
 
 #[test]
 fn pieces_do_what_the_whole_does() {
-    let mut seeds = draws("pieces", (10, 60), 7);
+    let mut seeds = draws("pieces", (10, 60), 4);
     let programs = Programs::usual();
     let (mut pieces, mut merged, mut compared) = (0, 0, 0);
     for seed in seeds.by_ref() {

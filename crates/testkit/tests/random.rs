@@ -15,7 +15,7 @@ use pullback_testkit::stops;
 
 #[test]
 fn all_properties_hold_on_random_programs() {
-    let report = soak(draws("properties", (350, 2_000), 18));
+    let report = soak(draws("properties", (350, 2_000), 9));
     println!("{}", report.render());
     assert!(report.failures.is_empty(), "{}", report.render());
 
@@ -85,7 +85,7 @@ fn all_properties_hold_on_random_programs() {
 /// Bodies that end in branches about what was made before them: all properties but those of cost, and second derivatives by all mixes.
 #[test]
 fn programs_that_end_in_branches_have_their_derivatives() {
-    let seeds = || draws("endings", (48, 64), 15);
+    let seeds = || draws("endings", (48, 64), 8);
     let properties: Vec<Property> = Property::ALL
         .into_iter()
         .filter(|p| !matches!(p, Property::Cost | Property::Checkpoints | Property::Values))
@@ -116,7 +116,7 @@ fn programs_that_end_in_branches_have_their_derivatives() {
 /// programs third ones, are those of the same program without the rules.
 #[test]
 fn own_rules_change_no_derivative() {
-    let mut seeds = draws("own rules", (20, 60), 6);
+    let mut seeds = draws("own rules", (20, 60), 3);
     let checked = on_all_processors(&mut seeds, |seed| {
         let made = own_rules(seed);
         let settings = || Settings { optimise: !seed.is_multiple_of(4), ..Settings::default() };
@@ -158,7 +158,7 @@ fn own_rules_change_no_derivative() {
 /// A derivative stops where its function stops, as it is written, with the same kind of error at the same place, and nowhere else.
 #[test]
 fn derivatives_stop_where_their_functions_stop() {
-    let mut seeds = draws("stops", (30, 100), 8);
+    let mut seeds = draws("stops", (30, 100), 4);
     let mut all = stops::Compared::default();
     on_all_processors(&mut seeds, stops::one).into_iter().for_each(|one| all.extend(one));
     let count = seeds.drawn();

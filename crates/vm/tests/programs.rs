@@ -157,7 +157,7 @@ fn cases_of_problem(problem: &Problem) -> Vec<Case> {
 
 #[test]
 fn random_programs_and_their_gradients() {
-    let mut seeds = draws("vm and executor", (50, 200), 8);
+    let mut seeds = draws("vm and executor", (50, 200), 4);
     let mut native = 0;
     for seed in seeds.by_ref() {
         for case in cases_of_seed(seed) {

@@ -14,7 +14,7 @@ use pullback_testkit::on_all_processors;
 
 /// Compares random programs with their twins; machine code for every eighth one.
 fn examine(name: &'static str, most: u64, program: impl Fn(u64) -> Mean + Sync) -> Compared {
-    let mut seeds = draws(name, (most / 4, most), 5);
+    let mut seeds = draws(name, (most / 4, most), 3);
     let machine_code = Llvm::find().is_ok();
     let all = on_all_processors(&mut seeds, |seed| {
         let mean = program(seed);
