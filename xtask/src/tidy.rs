@@ -53,6 +53,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     broken.extend(crate::checklist::missing(root));
     error_pages(root, &mut broken);
     libraries(root, &mut broken)?;
+    decisions(root, &mut broken)?;
     sources(root, &mut broken)?;
     tests(root, &mut broken)?;
     examples(root, &mut broken)?;
@@ -162,6 +163,24 @@ fn libraries(root: &Path, broken: &mut Vec<String>) -> Result<()> {
             broken.push(format!("library {name} has no row in docs/decisions/0002-libraries.md"));
         }
     }
+    Ok(())
+}
+
+/// Every decision has a row in the index, and every row a file.
+fn decisions(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    const INDEX: &str = "docs/decisions/README.md";
+    let index = fs::read_to_string(root.join(INDEX))?;
+    let rows = index.lines().filter(|line| line.starts_with("| ["));
+    let mut rows: Vec<&str> = rows.filter_map(|line| line.split(['(', ')']).nth(1)).collect();
+    for file in fs::read_dir(root.join("docs/decisions"))? {
+        let name = file?.file_name().to_string_lossy().into_owned();
+        let count = rows.len();
+        rows.retain(|row| *row != name);
+        if name != "README.md" && count - rows.len() != 1 {
+            broken.push(format!("docs/decisions/{name} has {} rows in {INDEX}", count - rows.len()));
+        }
+    }
+    broken.extend(rows.iter().map(|row| format!("{INDEX}: {row} is no decision")));
     Ok(())
 }
 
