@@ -23,7 +23,7 @@ cargo xtask TASK
   coverage           rewrite docs/book/coverage.md and docs/book/primitives.md from the code
   steps              rewrite docs/book/steps.md: what gradients cost, counted by the interpreter
   book               rewrite the generated blocks of docs/book: the worked examples
-  benchmarks [W..]   print the table of docs/benchmarks.md: our derivatives against C by hand (gcc)
+  benchmarks [W..]   print the table of docs/benchmarks/README.md: our derivatives against C by hand (gcc)
   bench [OPTION..]   times of all problems and small programs, with plots: see cargo xtask bench --help
   soak [N [SEED]]    run all random properties on N programs (default 50000)
   soak native [N [SEED [O0|O1|O3|vm [usual|endings|NAME]]]]

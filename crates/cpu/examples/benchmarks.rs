@@ -1,4 +1,4 @@
-//! The table of `docs/benchmarks.md`: derivatives as compiled here against derivatives in C by hand.
+//! The table of `docs/benchmarks/README.md`: derivatives as compiled here against derivatives in C by hand.
 //!
 //! `cargo run --release -p pullback-cpu --example benchmarks -- [WORKLOAD..]`; `ROUNDS` in the environment: how often the two
 //! take turns (5); `THREADS`: how many threads ours has (1). Each turn is many calls; the least time of all counts, since the

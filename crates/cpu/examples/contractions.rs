@@ -1,4 +1,4 @@
-//! Products of matrices as machine code, on one thread or `THREADS`: the table of `docs/benchmarks.md`.
+//! Products of matrices as machine code, on one thread or `THREADS`: the table of `docs/benchmarks/history.md`.
 //!
 //! `cargo run --release -p pullback-cpu --example contractions -- [NAME..]`, names as in the table; `ROUNDS` in the environment: how many
 //! turns of a tenth of a second there are for a line (5); the least time of a call counts. `PRINT=1`: the kernel IR, too.
