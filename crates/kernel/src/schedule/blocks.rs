@@ -296,8 +296,12 @@ impl Blocks<'_, '_> {
                     if self.margins(&stages, &stage, &sizes).is_none() {
                         break;
                     }
-                    let sets = Uses::of(&stage.body).set();
-                    if !sets.iter().all(|r| matches!(self.s.regs[*r].ty, Ty::Scalar(_))) {
+                    let inside = Uses::of(&stage.body);
+                    let sets = inside.set();
+                    // In the block its registers are others, which hold nothing of before.
+                    let is_new = |r: &Reg| self.uses.sets(*r) == inside.sets(*r);
+                    let is_number = |r: &Reg| matches!(self.s.regs[*r].ty, Ty::Scalar(_));
+                    if !sets.iter().all(|r| is_new(r) && is_number(r)) {
                         break;
                     }
                     late.extend(sets);
