@@ -4,9 +4,9 @@
 //! the other is. Then memory points to what was added, so that stays as it is from there on, iterations that add keep their memory, and
 //! come in their order ([`Lower::added`]).
 
+use super::aliasing::Roots;
 use super::gather::only_adds_arrays;
 use super::memory::absent;
-use super::owners::Roots;
 use super::rep::{AccRep, ArrayRep, Leaf, Rep, has_boxes, unfolded, words};
 use super::{Lower, Res, Val};
 use crate::ir::{Ins, Operand, Order, Reg};

@@ -1,6 +1,6 @@
 //! Array operations without functions: arithmetic on strides where that will do, loops where it will not.
 
-use super::owners::Roots;
+use super::aliasing::Roots;
 use super::rep::{ArrayRep, Leaf, Rep};
 use super::{Lower, Res, Val};
 use crate::ir::{Ins, Operand, Order, Text};

@@ -1,7 +1,7 @@
 //! Branches, and the values that either side may give.
 
+use super::aliasing::Roots;
 use super::memory::absent;
-use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, words};
 use super::{Lower, Res, Val};
 use crate::ir::{Block, Ins, Operand, Reg, Ty};

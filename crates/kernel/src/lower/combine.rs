@@ -3,10 +3,10 @@
 //! A reduction to scalars whose operator is commutative, by declaration or because it is symmetric, may take its elements in any
 //! order; another one is done in parts if it can be; what remains goes one element after the other.
 
-use super::extent::Inside;
+use super::aliasing::Roots;
 use super::loops::{Collector, Slots, Trip};
-use super::owners::Roots;
 use super::rep::Rep;
+use super::shape_inference::Inside;
 use super::state::Cell;
 use super::symmetric::is_symmetric;
 use super::{Lower, Res, Val, roots};

@@ -8,7 +8,7 @@
 //! Only for bodies of primitives that cannot stop the program: the order of errors would change. The reduction may stand under
 //! a condition without which the result is its neutral element; results begin as that.
 
-use super::owners::Roots;
+use super::aliasing::Roots;
 use super::rep::{ArrayRep, Leaf, Rep};
 use super::{Lower, Res, Val};
 use crate::ir::{Ins, Operand, Order};

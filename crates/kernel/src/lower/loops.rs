@@ -3,12 +3,12 @@
 //! Collected values are written straight into their array, unless their shape is known only after the first iteration (then it is
 //! made there) or their number only at the end (then it grows). State: [`super::state`].
 
+use super::aliasing::Roots;
 use super::combine::Combine;
-use super::extent::Inside;
-use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, words};
+use super::shape_inference::Inside;
 use super::state::{Cell, keeps_memory};
-use super::{Lower, Res, Val, roots, turns};
+use super::{Lower, Res, Val, double_buffering, roots};
 use crate::ir::{Block, Ins, Operand, Order, Reg, RegInfo, Shape, Text, Ty};
 use pullback_base::RuntimeErrorKind;
 use pullback_base::index::{IdMap, IdSet, IndexVec};
@@ -395,7 +395,7 @@ impl<'p> Lower<'p> {
             if !is_counted || !self.is_fixed(*v) {
                 continue;
             }
-            let mut ring = turns::ring(l, c);
+            let mut ring = double_buffering::ring(l, c);
             let is_same = |k: &usize| {
                 let w = l.params[*k].0;
                 self.ty(w) == self.ty(*v)

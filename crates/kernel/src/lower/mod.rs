@@ -11,38 +11,38 @@
 //! Not native: recursive values as arguments and results of the whole program, which the language does not have either.
 
 mod acc;
+mod aliasing;
 mod arrays;
 mod bounds;
 mod branch;
 mod checks;
 mod combine;
 mod concat;
-mod extent;
+mod double_buffering;
 mod gather;
 mod ghosts;
 mod give_back;
 mod interchange;
 mod loops;
 mod memory;
-mod owners;
 mod parts;
 mod plus;
 mod proved;
 mod rep;
+mod shape_inference;
 mod site;
 mod sizes;
 mod state;
 mod stm;
 mod symmetric;
-mod turns;
 
 use crate::ghosts::Ghosts;
 use crate::ir::{
     Block, Function, FunctionId, Ins, Message, MessageId, Module, Operand, Order, Reg, RegInfo, Site, Text,
     Ty,
 };
+use aliasing::{Owners, Roots};
 use ghosts::Notes;
-use owners::{Owners, Roots};
 use proved::Economy;
 pub use proved::{Fault, proved};
 use pullback_base::index::{IdMap, IdSet, Index, IndexVec};
@@ -339,7 +339,7 @@ struct Lower<'p> {
     /// Parts of accumulators that are set apart, to be added when the body ends in which they were made.
     deferred: Vec<acc::Deferred>,
     /// The accumulators to which values with alternatives are added, and whether those point to memory.
-    added: BTreeMap<owners::Root, bool>,
+    added: BTreeMap<aliasing::Root, bool>,
     span: Option<Span>,
 }
 

@@ -4,9 +4,9 @@
 //! threads; how many there are depends on the number of elements only. Not done for states whose shape is not fixed, or that
 //! hold pointers: those are taken together one element after the other.
 
+use super::aliasing::Roots;
 use super::combine::Combine;
 use super::loops::{Collector, Place, Slots, Trip};
-use super::owners::Roots;
 use super::rep::{ArrayRep, Rep, has_boxes};
 use super::state::Cell;
 use super::{Lower, Res, Val};

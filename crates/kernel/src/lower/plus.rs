@@ -3,7 +3,7 @@
 //! Floats add up, and so do the parts of products and arrays. Of alternatives the first is zero, and equal ones add their fields. A recursive
 //! type has a function of its own, which calls itself ([`Lower::plus_function`]).
 
-use super::owners::Roots;
+use super::aliasing::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, kinds, unfolded, words};
 use super::stm::ADDED;
 use super::{Lower, Res, Val};

@@ -4,7 +4,7 @@
 //! copied at the end of an iteration if it was not made where it belongs, all of it at once: an array is copied before it is
 //! overwritten.
 
-use super::owners::Roots;
+use super::aliasing::Roots;
 use super::rep::{ArrayRep, Rep, has_boxes, words};
 use super::{Lower, Res, Val};
 use crate::ir::{Ins, Operand, Reg};

@@ -1,8 +1,8 @@
 //! Statements: one arm per construct.
 
+use super::aliasing::Roots;
 use super::concat::Whole;
 use super::memory::absent;
-use super::owners::Roots;
 use super::rep::{ArrayRep, Leaf, Rep, has_boxes, unfolded, words};
 use super::{Lower, NotNative, Res, Val, roots};
 use crate::ir::{FunctionId, Ins, Operand, Reg, Text};

@@ -18,12 +18,12 @@
 //! different one of several errors may stop the program. A nest is rewritten where its sizes are expected to be large; the
 //! nest as it was runs for the sizes that turn out to be small.
 
-use super::blocks::is_nest;
 use super::cost::Costs;
+use super::distribution;
 use super::lanes;
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
-use super::split;
+use super::skewed_tiling::is_nest;
 use super::tile;
 use super::work::Work;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Ty};
@@ -301,7 +301,7 @@ impl Scheduler<'_> {
         let l = lanes::Loop { i: *i, from: *from, to: *to, body, folds };
         let (given, roots) = (self.regs.len(), &self.roots);
         let root = |r: Reg| roots.get(r).copied().flatten();
-        let (before, first, second) = split::in_two(&l, &mut self.regs, &root, at)?;
+        let (before, first, second) = distribution::in_two(&l, &mut self.regs, &root, at)?;
         let added: Vec<_> = self.regs.iter().skip(given).cloned().collect();
         self.regs.truncate(given);
         let all: Block = before.iter().chain([&first, &second]).cloned().collect();
@@ -404,7 +404,7 @@ fn sum(
     (zero.as_f64() == 0.0).then_some(())?;
     plain(head, &[state], defined, made)?;
     loops.push(Level { i: *i, from: *from, to: *to });
-    let (value, body) = split::summed(body, folds, state)?;
+    let (value, body) = distribution::summed(body, folds, state)?;
     match body.iter().position(|ins| matches!(ins, Ins::For { .. })) {
         None => plain(&body, &[], defined, made)?,
         Some(k) => {

@@ -6,8 +6,9 @@ use super::chunks::Made;
 use super::watch::Watch;
 use super::work::Work;
 use super::{
-    Options, blocks, borders, checks, contract, jam, join, numbers, renumber, room, share, small, split,
-    sums, trials, versions, width,
+    Options, bounds_check_hoisting, contract, distribution, fusion, index_set_splitting, jam,
+    layout_selection, register_promotion, renumber, room, scalar_replacement, share, skewed_tiling,
+    value_numbering, versions, width,
 };
 use crate::ir::{Function, FunctionId, Module};
 use pullback_base::index::Index;
@@ -81,27 +82,27 @@ const fn on_parts(step: &'static Step) -> Row {
 
 /// From lowered code to loops in lanes and parts.
 pub const PIPELINE: &[Row] = &[
-    on_each(&small::STEP),        // loops over three numbers are no loops
-    on_each(&checks::STEP),       // a loop that may stop is not in any order
-    on_each(&numbers::ADDRESSES), // equal sizes are equal operands
-    on_each(&versions::CHOOSE),   // nests look as they will run
-    on_each(&contract::STEP),     // before their loops are joined with others
-    on_each(&join::STEP),         // what one loop leaves for another is near
-    on_each(&versions::SETTLE),   // when it is known what was joined
-    on_each(&blocks::STEP),       // what could not be joined
-    on_each(&borders::STEP),      // branches on counters would be masks in lanes
-    if_changed(&checks::STEP),    // what branches hid is there for all iterations
-    if_changed(&numbers::ADDRESSES),
-    on_each(&split::STEP),        // parts of a loop that want other lanes
-    on_each(&numbers::ADDRESSES), // what parts compute again
-    on_each(&trials::STEP),       // rows that lanes reach side by side
-    on_each(&width::STEP),        // when it is known which loops are in lanes
-    on_each(&room::STEP),         // as wide as the lanes
+    on_each(&scalar_replacement::STEP), // loops over three numbers are no loops
+    on_each(&bounds_check_hoisting::STEP), // a loop that may stop is not in any order
+    on_each(&value_numbering::ADDRESSES), // equal sizes are equal operands
+    on_each(&versions::CHOOSE),         // nests look as they will run
+    on_each(&contract::STEP),           // before their loops are joined with others
+    on_each(&fusion::STEP),             // what one loop leaves for another is near
+    on_each(&versions::SETTLE),         // when it is known what was joined
+    on_each(&skewed_tiling::STEP),      // what could not be joined
+    on_each(&index_set_splitting::STEP), // branches on counters would be masks in lanes
+    if_changed(&bounds_check_hoisting::STEP), // what branches hid is there for all iterations
+    if_changed(&value_numbering::ADDRESSES),
+    on_each(&distribution::STEP),         // parts of a loop that want other lanes
+    on_each(&value_numbering::ADDRESSES), // what parts compute again
+    on_each(&layout_selection::STEP),     // rows that lanes reach side by side
+    on_each(&width::STEP),                // when it is known which loops are in lanes
+    on_each(&room::STEP),                 // as wide as the lanes
     on_each(&share::STEP),
-    on_parts(&jam::STEP),      // loops around lanes
-    on_parts(&sums::STEP),     // sums that were jammed
-    on_parts(&numbers::CODE),  // nothing is rewritten any more
-    on_parts(&renumber::STEP), // nothing is declared any more
+    on_parts(&jam::STEP),                // loops around lanes
+    on_parts(&register_promotion::STEP), // sums that were jammed
+    on_parts(&value_numbering::CODE),    // nothing is rewritten any more
+    on_parts(&renumber::STEP),           // nothing is declared any more
 ];
 
 /// What a pass did to a function.

@@ -6,8 +6,8 @@
 //! Guarantees: the same code but for the numbers of registers. All registers are mentioned, but for those of memory that iterations own: after
 //! them, since the plan of memory asks for their facts ([`Plan::as_scheduled`](crate::Plan::as_scheduled)).
 
+use super::distribution::rename_as;
 use super::pipeline::Step;
-use super::split::rename_as;
 use super::work::Work;
 use crate::ir::{Block, Ins, Order, Reg};
 use pullback_base::index::{Index, IndexVec};

@@ -8,7 +8,7 @@
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
 use super::work::{Way, Work};
-use super::{join, places};
+use super::{fusion, places};
 use crate::ir::{Block, Ins, Operand, Reg};
 use pullback_base::index::IdSet;
 use pullback_prim::Op;
@@ -54,7 +54,7 @@ fn choose(w: &mut Work<'_>) -> bool {
     }
     let body = w.take_body();
     let s = w.scheduler(&body);
-    let try_both = w.options.does(join::STEP.name) && w.options.does(join::LARGER_RESULTS);
+    let try_both = w.options.does(fusion::STEP.name) && w.options.does(fusion::LARGER_RESULTS);
     let far = try_both.then(|| s.chosen(body.clone(), &choices, LARGER));
     let near = s.chosen(body, &choices, i64::from(!is_free(w)));
     w.done(s);
@@ -97,7 +97,7 @@ fn pays(w: &mut Work<'_>, far: &Way) -> bool {
         cost + FAR * bytes as f64
     };
     let near = w.f.body.clone();
-    cost(w, &far.body) <= join::TOLERANCE * cost(w, &near)
+    cost(w, &far.body) <= fusion::TOLERANCE * cost(w, &near)
 }
 
 impl Scheduler<'_> {

@@ -126,7 +126,7 @@ impl Scheduler<'_> {
                     let share = times * costs.of(&vec![ins.clone()]) / total;
                     let wish = Wish { lanes: self.wanted(&costs, (*from, *to), body), share };
                     let mut uses = IdSet::new();
-                    super::rows::mentioned(body, &mut |r| {
+                    super::row_layout::mentioned(body, &mut |r| {
                         let root = self.roots.get(r).copied().flatten();
                         uses.extend(root.filter(|root| self.rows.contains_key(root)));
                     });

@@ -2,7 +2,7 @@
 
 use super::chunks::Made;
 use super::scheduler::{Expected, Scheduler};
-use super::{Options, sums};
+use super::{Options, register_promotion};
 use crate::ir::{Block, Function, Reg};
 use pullback_base::index::IdMap;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub(super) struct Work<'a> {
     /// What registers are expected to hold in loops of lanes.
     pub(super) sizes: IdMap<Reg, i64>,
     /// What is known of the pointers of the function, whose registers its parts have too.
-    pub(super) pointers: Option<sums::Pointers>,
+    pub(super) pointers: Option<register_promotion::Pointers>,
     /// Functions of parts, of all functions so far.
     pub(super) made: &'a mut Made,
 }

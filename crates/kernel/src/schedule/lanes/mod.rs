@@ -15,7 +15,7 @@ mod memory;
 
 use self::memory::{Filled, Place, private_memory};
 use super::ranges::{Asked, Ranges};
-use super::rows::Uses;
+use super::row_layout::Uses;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::walk::size;
 use pullback_base::Table;

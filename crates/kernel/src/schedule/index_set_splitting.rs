@@ -15,10 +15,10 @@
 //!
 //! Source: splitting of index sets (M. Griebl, P. Feautrier, C. Lengauer, Int. J. Parallel Programming 28, 2000), for borders of a few iterations.
 
-use super::blocks::is_nest;
+use super::distribution::rename;
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
-use super::split::rename;
+use super::skewed_tiling::is_nest;
 use super::uses::Uses;
 use super::work::Work;
 use crate::ir::{Block, Fold, Ins, Operand, Order, Reg, Ty};

@@ -7,7 +7,7 @@
 use super::pipeline::Step;
 use super::scheduler::Scheduler;
 use super::work::Work;
-use super::{lanes, rows};
+use super::{lanes, row_layout};
 use crate::ir::{Block, Ins, Operand, Order, Reg};
 use pullback_base::index::{IdMap, IdSet};
 
@@ -26,7 +26,7 @@ pub(super) const STEP: Step = Step {
 fn run(w: &mut Work<'_>) -> bool {
     let body = w.take_body();
     let mut s = w.scheduler(&body);
-    let candidates = rows::candidates(&body, &s.defined);
+    let candidates = row_layout::candidates(&body, &s.defined);
     s.choose_rows(candidates, &body, &w.f.results);
     w.f.body = body;
     w.keep(s);
@@ -114,7 +114,9 @@ impl Scheduler<'_> {
                 continue;
             }
             let mut uses = IdSet::new();
-            rows::mentioned(std::slice::from_ref(ins), &mut |r| uses.extend(self.candidate(r, candidates)));
+            row_layout::mentioned(std::slice::from_ref(ins), &mut |r| {
+                uses.extend(self.candidate(r, candidates))
+            });
             out.parts.push(Part { ins, inside, uses, known: Vec::new() });
         }
         out
@@ -169,8 +171,8 @@ impl Scheduler<'_> {
         };
         let out = wide.map_or(plain, |code| {
             let mut out = Tried { cost: self.cost(&code), ..Tried::default() };
-            rows::used_outside_lanes(&code, &mut |r| out.plain.extend(self.candidate(r, &part.uses)));
-            rows::made_outside_lanes(&code, &mut out.made);
+            row_layout::used_outside_lanes(&code, &mut |r| out.plain.extend(self.candidate(r, &part.uses)));
+            row_layout::made_outside_lanes(&code, &mut out.made);
             out
         });
         self.regs.truncate(given);

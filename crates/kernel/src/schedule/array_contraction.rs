@@ -8,10 +8,10 @@
 //!
 //! Assumes that iterations set what they read, as loops in any order do. Guarantees: the same values; less memory is asked for.
 
-use super::numbers::numbered;
+use super::distribution::without_mark;
 use super::places::Places;
-use super::split::without_mark;
-use super::{added, rows};
+use super::value_numbering::numbered;
+use super::{added, row_layout};
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::lower::with_mark;
 use crate::walk::walk;
@@ -73,7 +73,7 @@ impl Own<'_> {
     fn users(&self, block: &Block) -> BTreeMap<Reg, Vec<usize>> {
         let mut users: BTreeMap<Reg, Vec<usize>> = BTreeMap::new();
         for (k, ins) in block.iter().enumerate() {
-            rows::mentioned(std::slice::from_ref(ins), &mut |r| {
+            row_layout::mentioned(std::slice::from_ref(ins), &mut |r| {
                 let Some(root) = self.places.root(r.into()) else { return };
                 let users = users.entry(root).or_default();
                 if users.last() != Some(&k) {

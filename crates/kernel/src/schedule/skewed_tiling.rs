@@ -28,7 +28,7 @@
 //! [`join`]: super::join
 
 mod code;
-mod steps;
+mod time_tiling;
 
 use super::Options;
 use super::added::{defined, reads, way};

@@ -3,7 +3,7 @@
 use super::{Blocks, Group, PARTS, Place, Sizes, Stage, allocated};
 use crate::ir::{Block, Ins, Operand, Order, Reg, Ty};
 use crate::lower::with_mark;
-use crate::schedule::split::rename;
+use crate::schedule::distribution::rename;
 use crate::schedule::uses::Uses;
 use pullback_base::index::{IdMap, IdSet};
 use pullback_prim::{Op, Prim, Scalar};

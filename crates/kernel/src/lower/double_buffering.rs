@@ -6,7 +6,7 @@
 //!
 //! An array that maps make of the one before, element by element, needs one place only: each map writes over what it reads ([`lineage`]).
 
-use super::owners::last_uses;
+use super::aliasing::last_uses;
 use super::rep::{ArrayRep, Rep, has_boxes};
 use super::{Lower, Res, Val};
 use crate::ir::Operand;

@@ -19,13 +19,13 @@
 //! [`own`]: super::own
 //! [`small`]: super::small
 
+use super::distribution::without_mark;
 use super::pipeline::Step;
 use super::places::{Access, Kind, Places};
 use super::scheduler::{Expected, Scheduler};
-use super::split::without_mark;
 use super::uses::Uses;
 use super::work::Work;
-use super::{Options, added, own, rows, share, small};
+use super::{Options, added, array_contraction, row_layout, scalar_replacement, share};
 use crate::ir::{Block, Fold, Function, Ins, Operand, Order, Reg, RegInfo};
 use crate::lower::with_mark;
 use crate::walk::{size, walk};
@@ -84,8 +84,8 @@ fn join(
         if pairs.is_empty() {
             break;
         }
-        let (code, rows) = own::own_rows(code, f);
-        let code = if rows.is_empty() { code } else { small::small(f, code) };
+        let (code, rows) = array_contraction::own_rows(code, f);
+        let code = if rows.is_empty() { code } else { scalar_replacement::small(f, code) };
         let is_theirs = |ins: &&Ins| {
             let inside = added::defined(std::slice::from_ref(*ins));
             pairs.iter().any(|(i, j)| inside.contains(i) || inside.contains(j))
@@ -257,11 +257,11 @@ impl Join<'_> {
         }
         // The second loop needs nothing of what is to come after it, nor of the first but memory, nor do they need anything of it.
         let mut free = true;
-        rows::mentioned(std::slice::from_ref(two), &mut |r| free &= !late.contains(&r));
+        row_layout::mentioned(std::slice::from_ref(two), &mut |r| free &= !late.contains(&r));
         states.iter().for_each(|r| free &= !late.contains(r));
         let set: IdSet<Reg> = Uses::of(std::slice::from_ref(two)).set().into_iter().chain(states).collect();
-        rows::mentioned(&after, &mut |r| free &= !set.contains(&r));
-        rows::mentioned(std::slice::from_ref(one), &mut |r| free &= !set.contains(&r));
+        row_layout::mentioned(&after, &mut |r| free &= !set.contains(&r));
+        row_layout::mentioned(std::slice::from_ref(one), &mut |r| free &= !set.contains(&r));
         let used = self.places.used(&after, None)?;
         free &= used.iter().all(|x| of_second.iter().all(|y| are_apart(x, y)));
         free.then_some((before, after))

@@ -21,7 +21,7 @@ use super::{Access, Blocks, Group, Place, Sizes, Stage, is_nest, whole_loop};
 use crate::ir::{Block, Ins, Operand, Order, Reg};
 use crate::lower::with_mark;
 use crate::schedule::added::defined;
-use crate::schedule::split::without_mark;
+use crate::schedule::distribution::without_mark;
 use pullback_base::index::IdSet;
 use pullback_prim::Op;
 

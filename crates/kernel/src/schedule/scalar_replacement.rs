@@ -14,10 +14,10 @@
 //!
 //! One piece of more than 500 lines: what may become registers is asked of the code as it is and as it was written out.
 
-use super::numbers::numbered;
 use super::pipeline::Step;
 use super::registers::registers;
 use super::uses::{Uses, sets_first};
+use super::value_numbering::numbered;
 use super::work::Work;
 use crate::ir::{Block, Function, Ins, Operand, Order, Reg, RegInfo, Ty};
 use crate::walk::size;
@@ -333,7 +333,7 @@ impl Written<'_> {
     }
     fn uses_memory(&self, ins: &Ins, chosen: &IdSet<Reg>) -> bool {
         let mut found = false;
-        super::rows::mentioned(std::slice::from_ref(ins), &mut |r| {
+        super::row_layout::mentioned(std::slice::from_ref(ins), &mut |r| {
             let root = self.roots.get(r).copied().flatten();
             found |= root.is_some_and(|root| chosen.contains(&root));
         });
@@ -362,7 +362,7 @@ impl Written<'_> {
         }
         out.push(Ins::Set { to: names[&i], value: Operand::i64(k) });
         let mut copy = body.clone();
-        super::split::rename(&mut copy, &names);
+        super::distribution::rename(&mut copy, &names);
         out.extend(copy);
     }
 }
